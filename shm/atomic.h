@@ -1,0 +1,114 @@
+#pragma once
+/*
+ * Atomics
+ *
+ * The only file that names memory orders, and the test seam of everything lock-free: built with
+ * -DSHM_STEP each access first calls shm_step(), where an explorer may switch to another actor or
+ * let this one die.
+ *
+ * The names carry the order: rlx, acq, rel, acqrel, sc. On x86 all loads are acquire and all stores
+ * are release, so a `rel` store is a plain mov that the compiler may not move; the orders are
+ * written for the processors that differ.
+ *
+ * Every use outside this file says on its line, or at most two above it:
+ *   ORDER: <order>[, pairs with f()]; what stays on which side.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#if defined(__SANITIZE_THREAD__)
+#define SHM_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SHM_TSAN 1
+#endif
+#endif
+
+#ifdef SHM_STEP
+void shm_step(const void *address);
+#define SHM_STEP_HERE(p) shm_step(p)
+#else
+#define SHM_STEP_HERE(p) ((void) 0)
+#endif
+
+#define shm_load_rlx(p) ({ SHM_STEP_HERE(p); __atomic_load_n((p), __ATOMIC_RELAXED); })
+#define shm_load_acq(p) ({ SHM_STEP_HERE(p); __atomic_load_n((p), __ATOMIC_ACQUIRE); })
+#define shm_store_rlx(p, v) ({ SHM_STEP_HERE(p); __atomic_store_n((p), (v), __ATOMIC_RELAXED); })
+#define shm_store_rel(p, v) ({ SHM_STEP_HERE(p); __atomic_store_n((p), (v), __ATOMIC_RELEASE); })
+
+/* All read-modify-writes are locked instructions on x86 and so sequentially consistent there. */
+#define shm_xchg_acqrel(p, v) ({ SHM_STEP_HERE(p); __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL); })
+#define shm_add_rlx(p, v) ({ SHM_STEP_HERE(p); __atomic_fetch_add((p), (v), __ATOMIC_RELAXED); })
+#define shm_add_acqrel(p, v) ({ SHM_STEP_HERE(p); __atomic_fetch_add((p), (v), __ATOMIC_ACQ_REL); })
+#define shm_sub_acqrel(p, v) ({ SHM_STEP_HERE(p); __atomic_fetch_sub((p), (v), __ATOMIC_ACQ_REL); })
+#define shm_or_sc(p, v) ({ SHM_STEP_HERE(p); __atomic_fetch_or((p), (v), __ATOMIC_SEQ_CST); })
+#define shm_and_sc(p, v) ({ SHM_STEP_HERE(p); __atomic_fetch_and((p), (v), __ATOMIC_SEQ_CST); })
+
+/* Compare-and-set. `expected` is a pointer to a local; it holds the value met when this fails. */
+#define shm_cas_acqrel(p, expected, desired)                                                    \
+        ({                                                                                      \
+                SHM_STEP_HERE(p);                                                               \
+                __atomic_compare_exchange_n((p), (expected), (desired), false,                  \
+                                            __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);                \
+        })
+
+static inline void shm_fence_sc(void) {
+        SHM_STEP_HERE((const void *) 0);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Keeps the compiler, not the processor, from moving accesses across it. */
+static inline void shm_compiler_barrier(void) {
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Two 64-bit halves that move together. */
+typedef struct ShmPair {
+        uint64_t low, high;
+} __attribute__((aligned(16))) ShmPair;
+
+#ifdef SHM_TSAN
+void __tsan_acquire(void *address);
+void __tsan_release(void *address);
+#else
+#define __tsan_acquire(address) ((void) 0)
+#define __tsan_release(address) ((void) 0)
+#endif
+
+/*
+ * 16-byte compare-and-set. Inline assembly, because gcc's builtin calls libatomic, which takes a
+ * lock of this process where it cannot prove the processor's support, and under ThreadSanitizer
+ * always: another process would not know of it.
+ */
+__attribute__((no_sanitize("thread")))
+static inline bool shm_pair_cas_acqrel(ShmPair *p, ShmPair *expected, ShmPair desired) {
+        bool done;
+
+        SHM_STEP_HERE(p);
+        __tsan_release(p);
+        __asm__ volatile("lock cmpxchg16b %1"
+                         : "=@ccz"(done), "+m"(*p), "+a"(expected->low), "+d"(expected->high)
+                         : "b"(desired.low), "c"(desired.high)
+                         : "memory");
+        __tsan_acquire(p);
+        return done;
+}
+
+/*
+ * Reads both halves: high, low, high. cmpxchg16b would fault on a reader's mapping. When the high
+ * half stood still the two belong together; it changes with every compare-and-set but one that
+ * only clears bits of the low half.
+ */
+static inline ShmPair shm_pair_load_acq(const ShmPair *p) {
+        ShmPair v;
+        uint64_t again;
+
+        v.high = shm_load_acq(&p->high);
+        for (;;) {
+                v.low = shm_load_acq(&p->low);
+                again = shm_load_acq(&p->high);
+                if (again == v.high)
+                        return v;
+                v.high = again;
+        }
+}

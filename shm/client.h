@@ -1,0 +1,34 @@
+#pragma once
+/*
+ * The client table: which processes use the arena. In a daemon's pool the daemon alone writes it;
+ * in a private pool every process writes its own entry.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "shm/arena.h"
+
+typedef struct ShmClientInfo {
+        uint32_t index;
+        pid_t pid;
+        uint32_t start_time; /* clock ticks since boot, low 32 bits */
+        uint32_t uid, gid;
+        uint64_t attached_usec;
+        char comm[16];
+} ShmClientInfo;
+
+/* Start time of a process, from /proc. -ESRCH. */
+int shm_process_start_time(pid_t pid, uint32_t *ret);
+
+/* Takes an entry for info's process; fills in info->index. -ENOSPC: all are taken. */
+int shm_client_add(ShmArena *arena, ShmClientInfo *info);
+/* Frees the entry. The client's records must be free. */
+void shm_client_remove(ShmArena *arena, uint32_t client);
+/* -ENOENT: the entry is not in use. */
+int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret);
+/*
+ * Of a client that is gone: frees each of its records that holds nothing, marks the others DEAD.
+ * Returns how many remain; the entry may be removed when there is none.
+ */
+uint32_t shm_client_release_records(ShmArena *arena, uint32_t client);

@@ -1,0 +1,36 @@
+#pragma once
+/*
+ * Draining: what follows the closing of an epoch. Control work, in slices.
+ *
+ * A walk over the slabs of one id makes those whose era is over DRAINING and gives the pages of
+ * empty ones back. It finds none that a thread inside an operation is still to add: the caller
+ * waits for those threads (shm_records_pending()) and walks again.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shm/record.h"
+
+typedef struct ShmDrain {
+        uint32_t epoch;
+        uint32_t position; /* slab to look at next */
+        uint32_t n_left; /* slabs met that hold objects still */
+        uint64_t reclaimed_size;
+} ShmDrain;
+
+/*
+ * Looks at up to n_max slabs. True: the walk is complete, `n_left` says how many of eras that are
+ * over hold objects, the epoch is DRAINED if none does. Start with a ShmDrain of zeros and its id.
+ */
+bool shm_drain_step(ShmActor *control, ShmDrain *drain, uint32_t n_max);
+
+/*
+ * Threads inside an operation that began before now. `seq` has room for one word per record; begin
+ * fills it after a membarrier, then pending counts those that have not moved on since.
+ */
+void shm_records_mark(const ShmArena *arena, uint64_t *seq);
+uint32_t shm_records_pending(const ShmArena *arena, uint64_t *seq);
+
+/* One membarrier over all processes that registered for it; 0 or negative errno. */
+int shm_membarrier(void);
+int shm_membarrier_register(void);

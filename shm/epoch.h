@@ -1,0 +1,68 @@
+#pragma once
+/*
+ * The epoch table.
+ *
+ * An epoch's word:  state 8 | flags 8 | era 24 | version 24
+ *
+ *     edge                who                   by
+ *     OPEN    -> CLOSING  control               shm_epoch_close(), shm_epoch_advance()
+ *     CLOSING -> DRAINED  control               shm_drain_step() that found no slab of it left
+ *     DRAINED -> CLOSING  control               shm_drain_step() that found one after all
+ *     CLOSING | DRAINED -> OPEN, era + 1        shm_epoch_advance(), shm_epoch_reserve()
+ *
+ * Control is the daemon, or in a private pool the holder of the control lock. Clients only read.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shm/arena.h"
+
+typedef enum ShmEpochState {
+        SHM_EPOCH_UNUSED,
+        SHM_EPOCH_OPEN,
+        SHM_EPOCH_CLOSING, /* no allocation; objects of it may live on */
+        SHM_EPOCH_DRAINED, /* closed, and no slab is left of it */
+} ShmEpochState;
+
+#define SHM_EPOCH_RESERVED 1 /* taken out of the rotation */
+#define SHM_EPOCH_DRAIN 2 /* close was asked for: its slabs drain and go back */
+
+typedef struct ShmEpochInfo {
+        uint32_t id;
+        ShmEpochState state;
+        uint32_t flags;
+        uint32_t era;
+        bool current;
+        uint32_t refs;
+        uint64_t opened_usec, closed_usec;
+        uint64_t reclaimed_size;
+        char label[SHM_LABEL_SIZE];
+} ShmEpochInfo;
+
+/* API numbers: id | era << 8. */
+static inline uint32_t shm_epoch_number(uint32_t id, uint32_t era) {
+        return id | era << 8;
+}
+
+/* The state of an era that is open: allocation's one check. Returns as shm_object_alloc(). */
+int shm_epoch_admit(const ShmArena *arena, uint32_t number, uint32_t *ret_id, uint32_t *ret_era);
+
+/* -EINVAL: no such id. */
+int shm_epoch_get(const ShmArena *arena, uint32_t id, ShmEpochInfo *ret);
+uint32_t shm_epoch_current(const ShmArena *arena); /* API number */
+
+/* The rest is control work. */
+
+/* Which id advance would open next. -ENOSPC: all others are reserved. */
+int shm_epoch_next(const ShmArena *arena, uint32_t *ret_id);
+/*
+ * Stops allocation in an epoch; with `drain` its slabs are to drain too. `number` with era 0 means
+ * whichever there is. 0 also where it was closed already; -EINVAL, -ESTALE (era over).
+ */
+int shm_epoch_close(ShmArena *arena, uint32_t number, bool drain);
+/* Opens the next id of the ring in a new era, makes it current, closes the old one to allocation. */
+int shm_epoch_advance(ShmArena *arena, uint32_t *ret_number);
+/* Opens an id in a new era and takes it out of the rotation. -ENOSPC: none can be spared. */
+int shm_epoch_reserve(ShmArena *arena, const char *label, uint32_t *ret_number);
+/* -EINVAL (epoch; label of SHM_LABEL_SIZE bytes or more), -ESTALE. NULL or "" removes it. */
+int shm_epoch_label(ShmArena *arena, uint32_t number, const char *label);

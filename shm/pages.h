@@ -1,0 +1,26 @@
+#pragma once
+/* Pages: committing slabs ahead of use, and giving those of FREE slabs back to the system. */
+#include <stdint.h>
+
+#include "shm/record.h"
+
+#define SHM_COMMIT_RUN_MAX 16 /* slabs a client commits at once */
+
+/*
+ * Commits up to n neighbouring slabs, which become FREE. -ENOMEM: the arena is full, or the system
+ * has no memory, or the allowance (clients) is used up. Inside an operation.
+ */
+int shm_pages_commit(ShmActor *actor, uint32_t n, uint32_t *ret_n);
+
+/*
+ * Takes those of the n (<= 64) slabs of one 64-slab group that are in `mask` and FREE (with
+ * `target_mask`: only where the word's bits under it equal `target`) and drops their pages, in
+ * runs of neighbours. Returns how many were dropped. Control work.
+ */
+uint32_t shm_pages_drop(ShmActor *control, uint32_t group, uint64_t mask);
+
+/* Drops FREE slabs, highest first, until at most `keep` are left or n_max were dropped. */
+uint32_t shm_pages_trim(ShmActor *control, uint32_t keep, uint32_t n_max);
+
+/* Drops pages that stale pointers brought into being under UNCOMMITTED slabs: bytes. Control work. */
+uint64_t shm_pages_drop_surplus(ShmActor *control);

@@ -1,0 +1,115 @@
+#pragma once
+/*
+ * Records: one per thread, and record 0 for the daemon (in a private pool: for whoever holds the
+ * control lock). What a thread holds is in its record and nowhere else.
+ *
+ * An actor is a thread's own view of its record; no two threads use one at a time.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shm/arena.h"
+#include "shm/intent.h"
+
+typedef enum ShmRecordState {
+        SHM_RECORD_UNUSED,
+        SHM_RECORD_USED,
+        SHM_RECORD_DEAD, /* its owner died; to be swept */
+        SHM_RECORD_SWEPT, /* swept; its suspects are being judged */
+        SHM_RECORD_LEFT, /* its owner ended while frozen; the daemon finishes it */
+} ShmRecordState;
+
+#define SHM_RECORD_FENCES UINT64_C(1)
+
+typedef struct ShmActor {
+        ShmArena *arena;
+        ShmRecord *record;
+        uint32_t id; /* of the record */
+        bool fences; /* no membarrier: this thread fences for itself */
+} ShmActor;
+
+/* A record's head, taken apart. */
+typedef struct ShmRecordOwner {
+        ShmRecordState state;
+        uint32_t client;
+        uint32_t tid;
+} ShmRecordOwner;
+
+ShmRecordOwner shm_record_owner(const ShmArena *arena, uint32_t record);
+
+/* Record 0. */
+void shm_actor_init_daemon(ShmActor *actor, ShmArena *arena);
+
+/* Takes a free record for a thread of `client`. -ENOSPC: none is left. */
+int shm_actor_init(ShmActor *actor, ShmArena *arena, uint32_t client, uint32_t tid);
+
+/*
+ * Gives the record back. Its intent must be none; what is still noted as pending is the caller's
+ * to free before. NULL-safe.
+ */
+void shm_actor_deinit(ShmActor *actor);
+
+/* Sets a record of a dead thread DEAD. True when this call did it. */
+bool shm_record_mark_dead(ShmArena *arena, uint32_t record);
+
+/* Records that may have been used: below it all others are found. */
+static inline uint32_t shm_arena_n_records_ever(const ShmArena *arena) {
+        /* ORDER: acq, pairs with shm_actor_init(); a record below is initialised. */
+        uint64_t n = shm_load_acq(&arena->header->n_records_ever.value);
+
+        return n < arena->n_records ? (uint32_t) n : arena->n_records;
+}
+
+/*
+ * Operations. Between enter and leave `seq` is odd: whoever closes an epoch, having closed it for
+ * all to see and issued a membarrier, waits for the odd ones it then finds.
+ */
+static inline void shm_actor_enter(ShmActor *actor) {
+        /* ORDER: rlx; seq is this thread's alone. */
+        uint64_t seq = shm_load_rlx(&actor->record->seq);
+
+        /* ORDER: rlx; the other side's membarrier makes it precede every later load. */
+        shm_store_rlx(&actor->record->seq, seq + 1);
+        shm_compiler_barrier();
+        if (__builtin_expect(actor->fences, 0))
+                shm_fence_sc(); /* ORDER: sc; stands for that membarrier. */
+}
+
+static inline void shm_actor_leave(ShmActor *actor) {
+        /* ORDER: rlx; seq is this thread's alone. */
+        uint64_t seq = shm_load_rlx(&actor->record->seq);
+
+        /* ORDER: rel, pairs with shm_records_pending(); the operation is over before it says so. */
+        shm_store_rel(&actor->record->seq, seq + 1);
+}
+
+/* The stores are release: the intent precedes what it speaks of, and what it spoke of its end. */
+static inline void shm_actor_intend(ShmActor *actor, uint64_t what) {
+        /* ORDER: rel, pairs with shm_record_intent(); all before is done when the intent changes. */
+        shm_store_rel(&actor->record->intent_what, what);
+        shm_compiler_barrier();
+}
+
+static inline void shm_actor_intend_mask(ShmActor *actor, uint64_t mask) {
+        /* ORDER: rel, pairs with shm_record_intent(); the mask is there before its `what`. */
+        shm_store_rel(&actor->record->intent_mask, mask);
+        shm_compiler_barrier();
+}
+
+static inline void shm_actor_count(ShmActor *actor, ShmCounter counter, uint64_t n) {
+        uint64_t *c = &actor->record->counters[counter];
+
+        /* ORDER: rlx; written by this thread alone, read for statistics. */
+        shm_store_rlx(c, shm_load_rlx(c) + n);
+}
+
+/* Another thread's intent. It may be over by the time it is looked at. */
+ShmIntent shm_record_intent(const ShmArena *arena, uint32_t record);
+
+/*
+ * Notes: an object its allocator may still take back (see ShmNote). -ENOBUFS: all are in use.
+ * A note must stand before its object's tag is made odd, or before the link to it is cut.
+ */
+int shm_actor_note(ShmActor *actor, uint64_t handle, uint64_t root, uint64_t hash);
+/* -ENOENT: this thread has no such note. */
+int shm_actor_unnote(ShmActor *actor, uint64_t handle);

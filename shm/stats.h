@@ -1,0 +1,27 @@
+#pragma once
+/* Counting what an arena holds. Read-only; sums over a live arena are of no single moment. */
+#include <stdint.h>
+
+#include "shm/arena.h"
+
+typedef struct ShmCount {
+        uint64_t slabs; /* that hold objects, or are kept for the class */
+        uint64_t live_objects;
+        uint64_t live_size;
+} ShmCount;
+
+typedef struct ShmStats {
+        uint64_t size, committed_size, metadata_size, retained_size;
+        uint64_t live_objects, live_size, cached_objects;
+        uint32_t clients, threads;
+        uint32_t n_slabs_ever;
+        uint64_t n_unrecorded;
+        ShmCount epochs[SHM_EPOCHS_MAX]; /* of the era that is open, or was last */
+        ShmCount older[SHM_EPOCHS_MAX]; /* of eras before that */
+        ShmCount epoch_classes[SHM_EPOCHS_MAX][SHM_CLASSES_MAX]; /* all eras */
+        ShmCount classes[SHM_CLASSES_MAX];
+        uint64_t counters[SHM_COUNTERS_MAX]; /* sums over all records */
+        uint64_t reclaimed_slabs;
+} ShmStats;
+
+void shm_stats(const ShmArena *arena, ShmStats *ret);
