@@ -57,6 +57,11 @@ static inline void shm_fence_sc(void) {
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
+static inline void shm_fence_acq(void) {
+        SHM_STEP_HERE((const void *) 0);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+
 /* Keeps the compiler, not the processor, from moving accesses across it. */
 static inline void shm_compiler_barrier(void) {
         __atomic_signal_fence(__ATOMIC_SEQ_CST);

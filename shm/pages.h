@@ -13,9 +13,8 @@
 int shm_pages_commit(ShmActor *actor, uint32_t n, uint32_t *ret_n);
 
 /*
- * Takes those of the n (<= 64) slabs of one 64-slab group that are in `mask` and FREE (with
- * `target_mask`: only where the word's bits under it equal `target`) and drops their pages, in
- * runs of neighbours. Returns how many were dropped. Control work.
+ * Drops the pages of those slabs of one 64-slab group that are in `mask` and FREE, in runs of
+ * neighbours. Returns how many it dropped. Control work.
  */
 uint32_t shm_pages_drop(ShmActor *control, uint32_t group, uint64_t mask);
 

@@ -1,0 +1,209 @@
+/*
+ * Slab sets
+ *
+ * Purpose: finding a slab in a few loads, among 16 million. Level 0 is one word, the root; a bit
+ * of it says that the word below it has bits; the last level has a bit per slab.
+ *
+ * Invariants
+ *   1. A bit may be stale-set at rest: whoever takes the slab by its word fails, and removes it.
+ *   2. A slab whose word wants it in the set has its bits set up to the root, or is named by the
+ *      intent of a record (of a live thread, or of a dead one until it is repaired).
+ *
+ * Who may do what: anyone adds and removes, always by locked instructions, always up to the root.
+ *   Add has no "already set" shortcut: the bit that it sees may be about to be cleared by a remover
+ *   that has already re-read the word.
+ *   Remove clears, then re-reads what the bit stands for, and sets it again if need be. It is that
+ *   order that leaves a concurrent add standing: either the remover re-reads after the adder's
+ *   change, or the adder's own set comes after the clear.
+ *
+ * Crash: in add, bits above are missing; in remove, a bit is missing that should be set again. Both
+ *   are on the path of a slab that the dead thread's intent names: shm_set_mend() sets them.
+ */
+#include "shm/set.h"
+
+void shm_set_shape_init(ShmSetShape *shape, uint32_t n_slabs) {
+        uint32_t words[SHM_SET_LEVELS_MAX];
+        uint32_t n = n_slabs, off = 0;
+
+        *shape = (ShmSetShape){};
+        do {
+                n = (n + 63) / 64;
+                words[shape->n_levels++] = n;
+        } while (n > 1);
+
+        for (uint32_t level = 0; level < shape->n_levels; level++) {
+                shape->level_words[level] = words[shape->n_levels - 1 - level];
+                shape->level_off[level] = off;
+                off += (shape->level_words[level] + 7) / 8 * 8;
+        }
+        shape->stride = off;
+}
+
+static uint64_t *word_at(const ShmArena *arena, uint32_t set, uint32_t level, uint32_t index) {
+        return arena->sets + set * arena->shape.stride + arena->shape.level_off[level] + index;
+}
+
+bool shm_set_wants(const ShmArena *arena, uint32_t set, SlabWord w) {
+        SlabPlace place = slab_word_place(w);
+
+        if (set == SHM_SET_FREE)
+                return place == SLAB_FREE;
+        if (set == SHM_SET_UNCOMMITTED)
+                return place == SLAB_UNCOMMITTED;
+        if (set < 2 + arena->n_epochs)
+                return place >= SLAB_LISTED && place <= SLAB_DRAINING && slab_word_epoch(w) == set - 2;
+
+        set -= 2 + arena->n_epochs;
+        return place == SLAB_LISTED && slab_word_epoch(w) == set / arena->n_classes &&
+               slab_word_class(w) == set % arena->n_classes;
+}
+
+/* Sets the bit of child `index` at `level`, and those above. */
+static void add_above(const ShmArena *arena, uint32_t set, uint32_t level, uint32_t index) {
+        for (; level > 0; level--) {
+                /* ORDER: sc, pairs with shm_set_remove_mask(); the child's bit is set before its parent's. */
+                shm_or_sc(word_at(arena, set, level - 1, index / 64), UINT64_C(1) << index % 64);
+                index /= 64;
+        }
+}
+
+void shm_set_add_mask(const ShmArena *arena, uint32_t set, uint32_t group, uint64_t mask) {
+        uint32_t leaf = arena->shape.n_levels - 1;
+
+        /* ORDER: sc, pairs with shm_set_remove_mask(); the slab word was changed before. */
+        shm_or_sc(word_at(arena, set, leaf, group), mask);
+        add_above(arena, set, leaf, group);
+}
+
+/* Those of the group's slabs in mask whose words want them in the set. */
+static uint64_t wanted(const ShmArena *arena, uint32_t set, uint32_t group, uint64_t mask) {
+        uint64_t result = 0;
+
+        for (; mask != 0; mask &= mask - 1) {
+                uint32_t bit = (uint32_t) __builtin_ctzll(mask);
+                uint32_t slab = group * 64 + bit;
+
+                /* ORDER: acq, pairs with shm_set_add_mask(); read after the bit was cleared. */
+                if (slab < arena->n_slabs && shm_set_wants(arena, set, shm_pair_load_acq(&arena->lines[slab].word)))
+                        result |= UINT64_C(1) << bit;
+        }
+        return result;
+}
+
+void shm_set_remove_mask(const ShmArena *arena, uint32_t set, uint32_t group, uint64_t mask) {
+        uint32_t level = arena->shape.n_levels - 1, index = group;
+        /* ORDER: sc, pairs with shm_set_add_mask(); cleared before the slab words are read again. */
+        uint64_t old = shm_and_sc(word_at(arena, set, level, index), ~mask);
+        uint64_t back = wanted(arena, set, group, mask);
+
+        if (back != 0) {
+                shm_set_add_mask(arena, set, group, back);
+                return;
+        }
+        while ((old & ~mask) == 0 && level > 0) {
+                uint32_t child = index;
+
+                mask = UINT64_C(1) << child % 64;
+                index /= 64;
+                level--;
+                /* ORDER: sc, pairs with shm_set_add_mask(); cleared before the child is read again. */
+                old = shm_and_sc(word_at(arena, set, level, index), ~mask);
+                /* ORDER: acq, pairs with shm_set_add_mask(); after the clear above. */
+                if (shm_load_acq(word_at(arena, set, level + 1, child)) != 0) {
+                        add_above(arena, set, level + 1, child);
+                        return;
+                }
+        }
+}
+
+void shm_set_mend(const ShmArena *arena, uint32_t set, uint32_t slab) {
+        uint32_t level = arena->shape.n_levels - 1, index = slab / 64;
+
+        if (wanted(arena, set, index, UINT64_C(1) << slab % 64) != 0)
+                shm_set_add(arena, set, slab);
+        for (; level > 0; level--) {
+                /* ORDER: acq, pairs with shm_set_add_mask(); a child with bits has its bit above. */
+                if (shm_load_acq(word_at(arena, set, level, index)) != 0)
+                        add_above(arena, set, level, index);
+                index /= 64;
+        }
+}
+
+/* Moves forward only, so it ends however others change the words meanwhile. */
+bool shm_set_find(const ShmArena *arena, uint32_t set, uint32_t from, uint32_t *ret_slab) {
+        uint32_t leaf = arena->shape.n_levels - 1, level = leaf;
+        uint64_t position = from;
+
+        for (;;) {
+                uint64_t word = 0;
+
+                if (position / 64 < arena->shape.level_words[level])
+                        /* ORDER: acq, pairs with shm_set_add_mask(); the slab word is what counts. */
+                        word = shm_load_acq(word_at(arena, set, level, (uint32_t) (position / 64))) &
+                               UINT64_MAX << position % 64;
+                if (word == 0) {
+                        if (level == 0)
+                                return false;
+                        position = position / 64 + 1;
+                        level--;
+                        continue;
+                }
+                position = position / 64 * 64 + (uint32_t) __builtin_ctzll(word);
+                if (level == leaf)
+                        break;
+                position *= 64;
+                level++;
+        }
+        if (position >= arena->n_slabs)
+                return false;
+        *ret_slab = (uint32_t) position;
+        return true;
+}
+
+/* Below, `position` is one past the last bit to look at; it only falls. */
+bool shm_set_find_last(const ShmArena *arena, uint32_t set, uint32_t end, uint32_t *ret_slab) {
+        uint32_t leaf = arena->shape.n_levels - 1, level = leaf;
+        uint64_t position = end < arena->n_slabs ? end : arena->n_slabs;
+
+        for (;;) {
+                uint64_t word = 0;
+
+                if (position > 0)
+                        /* ORDER: acq, pairs with shm_set_add_mask(); the slab word is what counts. */
+                        word = shm_load_acq(word_at(arena, set, level, (uint32_t) ((position - 1) / 64))) &
+                               UINT64_MAX >> (63 - (position - 1) % 64);
+                if (word == 0) {
+                        if (level == 0 || position == 0)
+                                return false;
+                        position = (position - 1) / 64;
+                        level--;
+                        continue;
+                }
+                position = (position - 1) / 64 * 64 + 63 - (uint32_t) __builtin_clzll(word);
+                if (level == leaf)
+                        break;
+                position = (position + 1) * 64;
+                if (position > (uint64_t) arena->shape.level_words[level + 1] * 64)
+                        position = (uint64_t) arena->shape.level_words[level + 1] * 64;
+                level++;
+        }
+        *ret_slab = (uint32_t) position;
+        return position < arena->n_slabs;
+}
+
+uint64_t shm_set_group(const ShmArena *arena, uint32_t set, uint32_t group) {
+        /* ORDER: acq, pairs with shm_set_add_mask(); the slab words are what counts. */
+        return shm_load_acq(word_at(arena, set, arena->shape.n_levels - 1, group));
+}
+
+bool shm_set_has(const ShmArena *arena, uint32_t set, uint32_t slab) {
+        uint32_t index = slab;
+
+        for (uint32_t level = arena->shape.n_levels; level > 0; level--) {
+                /* ORDER: acq, pairs with shm_set_add_mask(); bits are set from the leaf up. */
+                if (!(shm_load_acq(word_at(arena, set, level - 1, index / 64)) >> index % 64 & 1))
+                        return false;
+                index /= 64;
+        }
+        return true;
+}
