@@ -1,0 +1,89 @@
+"""Quoted includes are by path from the root and keep to the layers; public headers are included as users do."""
+
+import os
+import re
+
+import tree
+
+ALL = {'shm', 'proto', 'libclient', 'daemon', 'tests', 'bench'}
+
+# What each folder may include.
+MAY_USE = {
+    'shm': {'shm'},
+    'proto': {'shm', 'proto'},
+    'libclient': {'shm', 'proto', 'libclient'},
+    'daemon': {'shm', 'proto', 'daemon'},
+    'tests': ALL,
+    'bench': ALL,
+}
+
+# The public headers are libclient's: below it and beside it nobody knows them.
+MAY_USE_PUBLIC = {'libclient', 'tests', 'bench'}
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]*)[>"]', re.MULTILINE)
+
+
+def what_is_wrong(layer, quote, path):
+    first = path.split('/')[0]
+    public = tree.PUBLIC_HEADER.fullmatch(os.path.basename(path)) is not None
+
+    if quote == '<':
+        if '/' in path and first in ALL:
+            return f'<{path}> is ours: quote it'
+        if public and layer not in MAY_USE_PUBLIC:
+            return f'{layer} may not use libclient, whose header <{path}> is'
+        return None
+    if public and first not in ALL - {'libclient'}:
+        return f'"{path}" is public: include <{os.path.basename(path)}>'
+    if '/' not in path or first not in ALL:
+        return f'"{path}" is not a path from the root'
+    if '..' in path.split('/'):
+        return f'"{path}" goes up'
+    if first not in MAY_USE[layer]:
+        return f'{layer} may not include "{path}"'
+    return None
+
+
+def check(root):
+    problems = []
+    for name in tree.c_files(root):
+        layer = name.split('/')[0]
+        if layer not in MAY_USE:
+            problems.append(f'{name}: C files live in {", ".join(MAY_USE)}')
+            continue
+        text = tree.read(root, name)
+        # Comments go, by place; strings stay, being what is included.
+        code = tree.TOKEN.sub(lambda m: re.sub(r'[^\n]', ' ', m.group()) if m['comment'] else m.group(), text)
+        for match in INCLUDE.finditer(code):
+            wrong = what_is_wrong(layer, *match.groups())
+            if wrong:
+                problems.append(f'{name}:{tree.line_of(code, match.start())}: {wrong}')
+    return problems
+
+
+def include(name, what):
+    return {name: f'/* #include "nothing.h" */\n#include <stdint.h>\n#include <sys/mman.h>\n#include {what}\n'}
+
+
+CASES = [
+    ('down', include('libclient/a.c', '"proto/b.h"'), [], None),
+    ('beside', include('daemon/ctl/a.c', '"daemon/ctl/b.h"'), [], None),
+    ('public', include('libclient/examples/a.c', '<tslab.h>'), [], None),
+    ('tests', include('tests/unit/a.c', '"tests/util/b.h"'), [], None),
+    ('bench', include('bench/a.c', '"daemon/b.h"'), [], None),
+    ('up', include('shm/a.c', '"proto/b.h"'), [], 'shm may not include'),
+    ('up from the middle', include('proto/a.c', '"daemon/b.h"'), [], 'proto may not include'),
+    ('across', include('libclient/a.c', '"daemon/b.h"'), [], 'libclient may not include'),
+    ('across, back', include('daemon/a.c', '"libclient/b.h"'), [], 'daemon may not include'),
+    ('across, public', include('daemon/a.c', '<tslab.h>'), [], 'daemon may not use'),
+    ('tests from below', include('shm/a.c', '"tests/util/b.h"'), [], 'shm may not include'),
+    ('not from the root', include('shm/a.c', '"b.h"'), [], 'not a path'),
+    ('not from the root, deeper', include('daemon/a.c', '"ctl/b.h"'), [], 'not a path'),
+    ('dots', include('shm/a.c', '"shm/../daemon/b.h"'), [], 'goes up'),
+    ('public, quoted', include('libclient/a.c', '"libclient/tslab_map.h"'), [], 'include <tslab_map.h>'),
+    ('ours, in angles', include('libclient/a.c', '<shm/slab.h>'), [], 'quote it'),
+    ('no layer', {'util/a.c': ''}, [], 'C files live in'),
+]
+
+if __name__ == '__main__':
+    tree.main(check, CASES)
