@@ -100,9 +100,9 @@ static void lay_out(const ShmGeometry *g, Offsets *ret) {
 /* FNV-1a over what a build thinks the format is. */
 static uint64_t format_hash(void) {
         static const uint64_t facts[] = {
-                sizeof(ShmHeader),  sizeof(ShmClient),  sizeof(ShmRecordHead), sizeof(ShmRecord),
-                sizeof(ShmCache),   sizeof(ShmSlabLine), sizeof(ShmTags),      SHM_SLAB_SIZE,
-                SHM_SET_LEVELS_MAX, SLAB_GEN_SHIFT,     SHM_FORMAT_VERSION,
+                sizeof(ShmHeader),  sizeof(ShmClient),   sizeof(ShmRecordHead), sizeof(ShmRecord),
+                sizeof(ShmCache),   sizeof(ShmSlabLine), sizeof(ShmTags),       SHM_SLAB_SIZE,
+                SHM_SET_LEVELS_MAX, SLAB_GEN_SHIFT,      SHM_FORMAT_VERSION,
         };
         uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
@@ -127,7 +127,7 @@ static void classes_init(ShmArena *arena, const ShmGeometry *g) {
         }
         for (uint32_t i = 0; i < sizeof(arena->class_of); i++) {
                 while (class < g->n_classes - 1 && arena->classes[class].size < i * SHM_CLASS_GRANULE)
-                        class++;
+                        class ++;
                 arena->class_of[i] = (uint8_t) class;
         }
 }
@@ -213,7 +213,7 @@ static void header_init(ShmHeader *h, const ShmGeometry *g, const Offsets *o, co
         h->created_usec = now_usec();
         if (pool)
                 strncpy((char *) h->pool_name, pool, sizeof(h->pool_name) - 1);
-        h->commit_allowance.value = h->n_slabs;
+        h->commit_allowance.value = INT64_MAX;
         h->n_records_ever.value = 1;
         shm_epochs_init(h, h->created_usec);
 }
@@ -266,7 +266,8 @@ static int header_check(const ShmHeader *h, const struct stat *st, ShmGeometry *
                 .n_classes = h->n_classes,
         };
 
-        if (h->magic != SHM_MAGIC || h->format_version != SHM_FORMAT_VERSION || h->format_hash != format_hash())
+        if (h->magic != SHM_MAGIC || h->format_version != SHM_FORMAT_VERSION ||
+            h->format_hash != format_hash())
                 return SHM_ARENA_E_FORMAT;
 
         memcpy(g.class_size, h->class_size, sizeof(g.class_size));

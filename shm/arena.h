@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shm/layout-record.h"
 #include "shm/layout.h"
 #include "shm/slab-word.h"
 
@@ -72,7 +73,8 @@ enum {
         SHM_ARENA_E_DAMAGED, /* its header contradicts itself, its size or its seals */
 };
 
-#define SHM_CLASSES_DEFAULT { 64, 96, 128, 192, 256, 384, 512, 768 }
+#define SHM_CLASSES_DEFAULT                                                                                  \
+        { 64, 96, 128, 192, 256, 384, 512, 768 }
 #define SHM_N_CLASSES_DEFAULT 8
 #define SHM_SIZE_DEFAULT (UINT64_C(256) << 20)
 #define SHM_N_THREADS_DEFAULT 1024
@@ -106,14 +108,15 @@ static inline ShmRecord *shm_arena_record(const ShmArena *arena, uint32_t record
         return (ShmRecord *) (arena->records + record * arena->record_stride);
 }
 
-static inline ShmCache *shm_arena_cache(const ShmArena *arena, uint32_t record, uint32_t epoch, uint32_t class) {
+static inline ShmCache *shm_arena_cache(const ShmArena *arena, uint32_t record, uint32_t epoch,
+                                        uint32_t class) {
         return (ShmCache *) (arena->records + record * arena->record_stride + sizeof(ShmRecord)) +
                epoch * arena->n_classes + class;
 }
 
 /* Slabs below it may be looked at; nothing reads metadata of those at or above. */
 static inline uint32_t shm_arena_n_slabs_ever(const ShmArena *arena) {
-        /* ORDER: acq, pairs with shm_commit_run(); tags and words of the slabs below are there. */
+        /* ORDER: acq, pairs with extend(); tags and words of the slabs below are there. */
         uint64_t n = shm_load_acq(&arena->header->n_slabs_ever.value);
 
         return n < arena->n_slabs ? (uint32_t) n : arena->n_slabs;

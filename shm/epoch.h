@@ -39,6 +39,8 @@ typedef struct ShmEpochInfo {
         char label[SHM_LABEL_SIZE];
 } ShmEpochInfo;
 
+#define SHM_EPOCH_CURRENT UINT32_MAX
+
 /* API numbers: id | era << 8. */
 static inline uint32_t shm_epoch_number(uint32_t id, uint32_t era) {
         return id | era << 8;
@@ -50,9 +52,15 @@ int shm_epoch_admit(const ShmArena *arena, uint32_t number, uint32_t *ret_id, ui
 /* -EINVAL: no such id. */
 int shm_epoch_get(const ShmArena *arena, uint32_t id, ShmEpochInfo *ret);
 uint32_t shm_epoch_current(const ShmArena *arena); /* API number */
+/* Whether slabs of this (12-bit) era of the id are past allocation: they drain. */
+bool shm_epoch_over(const ShmArena *arena, uint32_t id, uint32_t slab_era);
 
 /* The rest is control work. */
 
+/* All open, in era 1, the first one current. */
+void shm_epochs_init(ShmHeader *header, uint64_t usec);
+/* DRAINED or CLOSING, where it is not open. */
+void shm_epoch_set_drained(ShmArena *arena, uint32_t id, bool drained);
 /* Which id advance would open next. -ENOSPC: all others are reserved. */
 int shm_epoch_next(const ShmArena *arena, uint32_t *ret_id);
 /*
@@ -60,7 +68,10 @@ int shm_epoch_next(const ShmArena *arena, uint32_t *ret_id);
  * whichever there is. 0 also where it was closed already; -EINVAL, -ESTALE (era over).
  */
 int shm_epoch_close(ShmArena *arena, uint32_t number, bool drain);
-/* Opens the next id of the ring in a new era, makes it current, closes the old one to allocation. */
+/*
+ * Opens the next id of the ring in a new era, makes it current, closes the old one to allocation.
+ * Slabs of earlier eras of that id should drain first: close it, wait, walk (shm/drain.h).
+ */
 int shm_epoch_advance(ShmArena *arena, uint32_t *ret_number);
 /* Opens an id in a new era and takes it out of the rotation. -ENOSPC: none can be spared. */
 int shm_epoch_reserve(ShmArena *arena, const char *label, uint32_t *ret_number);

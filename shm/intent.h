@@ -44,7 +44,9 @@ static inline uint64_t shm_intent_other(ShmIntentKind kind, uint32_t slab, uint3
 
 /* Of anything at all: what is not an intent is NONE. */
 static inline ShmIntent shm_intent_decode(uint64_t what, uint64_t mask) {
-        ShmIntent i = { .id = { (uint32_t) what & SHM_SLOT_ID_MASK }, .tag = (uint32_t) (what >> 32), .mask = mask };
+        ShmIntent i = { .id = { (uint32_t) what & SHM_SLOT_ID_MASK },
+                        .tag = (uint32_t) (what >> 32),
+                        .mask = mask };
         uint32_t kind = ((uint32_t) what >> 30) & 3;
 
         if (kind < 3) {

@@ -91,7 +91,8 @@ typedef struct ShmHeader {
         ShmLine64 n_slabs_ever; /* slabs below it have been committed at some time; only rises */
         ShmLine64 n_free; /* FREE slabs: a hint, recounted by the daemon */
         ShmLine64 reserve_low; /* the daemon is poked when n_free falls through it; 0 = never */
-        ShmLine64 commit_allowance; /* slabs that clients may still commit by themselves */
+        ShmLine64
+                commit_allowance; /* slabs that clients may still commit by themselves; INT64_MAX: no limit known */
         ShmLine64 n_drained; /* slabs that drained since the daemon last looked */
         ShmLine64 n_records_ever; /* records below it have been used at some time; only rises */
         ShmLine64 epoch_current;
@@ -109,92 +110,6 @@ typedef enum ShmTotal {
         SHM_TOTAL_RECYCLED, /* slabs that emptied and were FREE again */
         SHM_TOTAL_COMMITTED, /* slabs committed */
 } ShmTotal;
-
-/*
- * A process. `word` holds its whole identity, so one compare-and-set takes an entry:
- *     state 8 | pid 24 | start time 32 (clock ticks since boot, its low half)
- */
-typedef struct ShmClient {
-        uint64_t word;
-        uint32_t uid;
-        uint32_t gid;
-        uint64_t attached_usec;
-        uint8_t comm[16];
-        uint8_t unused[24];
-} ShmClient;
-static_assert(sizeof(ShmClient) == 64, "arena format");
-
-/*
- * Who uses record i. Dense and apart from the records, so that looking for a free one does not
- * bring every record's pages into being.
- *     state 8 | client 24 | tid 32
- */
-typedef struct ShmRecordHead {
-        uint64_t word;
-        uint8_t unused[56];
-} ShmRecordHead;
-static_assert(sizeof(ShmRecordHead) == 64, "arena format");
-
-/*
- * An object that its allocator may still take back: pending until published, or (root != 0) linked
- * into, or just taken out of, the trie of that root. After a death it is freed, unless that trie
- * holds it.
- */
-typedef struct ShmNote {
-        uint64_t handle;
-        uint64_t root;
-        uint64_t hash;
-        uint64_t unused;
-} ShmNote;
-static_assert(sizeof(ShmNote) == 32, "arena format");
-
-/* Slots of one (epoch, class) that a thread holds: even tags, bitmap bits set. */
-typedef struct ShmCache {
-        uint32_t count;
-        uint32_t capacity;
-        uint32_t held; /* slab index + 1 of the slab this thread holds for it */
-        uint32_t era;
-        uint32_t adapt[8];
-        uint32_t unused[4];
-        uint32_t slots[SHM_CACHE_MAX];
-} ShmCache;
-static_assert(sizeof(ShmCache) == 64 + 4 * SHM_CACHE_MAX, "arena format");
-
-typedef enum ShmCounter {
-        SHM_COUNT_ALLOCS,
-        SHM_COUNT_FREES,
-        SHM_COUNT_ALLOC_HITS,
-        SHM_COUNT_FREES_CACHED,
-        SHM_COUNT_REFILLS,
-        SHM_COUNT_FLUSHES,
-        SHM_COUNT_ALLOC_BYPASSED,
-        SHM_COUNT_FREE_BYPASSED,
-        SHM_COUNT_BYPASS_WINDOWS,
-        SHM_COUNT_SLABS_TAKEN,
-        SHM_COUNT_SLABS_RECYCLED,
-        SHM_COUNT_SLABS_COMMITTED,
-        SHM_COUNT_STALE, /* handles refused */
-        SHM_COUNT_FAILURES, /* allocations refused for want of memory */
-        SHM_COUNT_FLUSHED_SLOTS,
-        SHM_COUNT_REFILLED_SLOTS,
-        SHM_COUNTERS_MAX = 32,
-} ShmCounter;
-
-/* A thread's record, followed by its caches: n_epochs × n_classes ShmCache. */
-typedef struct ShmRecord {
-        /* The owner's line, but for `attention`, which the daemon writes. */
-        uint64_t seq; /* odd inside an operation; never reset */
-        uint64_t intent_what; /* written last, cleared first; see shm/intent.h */
-        uint64_t intent_mask;
-        uint64_t attention; /* freeze bit | version of the epoch table */
-        uint64_t flags; /* SHM_RECORD_FENCES: the owner fences for itself */
-        uint64_t n_notes; /* notes below it may be in use */
-        uint64_t unused[2];
-        uint64_t counters[SHM_COUNTERS_MAX]; /* over all owners, written by the owner alone */
-        uint64_t base_counters[SHM_COUNTERS_MAX]; /* as they were when the owner came */
-        ShmNote notes[SHM_NOTES_MAX];
-} ShmRecord;
-static_assert(sizeof(ShmRecord) == 64 + 2 * 256 + 2048, "arena format");
 
 /* A slab's state, apart from the slab. */
 typedef struct ShmSlabLine {

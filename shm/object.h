@@ -9,9 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "shm/epoch.h"
 #include "shm/record.h"
-
-#define SHM_EPOCH_CURRENT UINT32_MAX
 
 typedef struct ShmPending {
         uint64_t root;
@@ -28,8 +27,8 @@ typedef struct ShmPending {
  * -EINVAL (size 0, epoch out of range), -E2BIG, -ENOMEM, -ESHUTDOWN (epoch closed), -ESTALE (era
  * over), -EROFS, -ENOBUFS (no note left).
  */
-int shm_object_alloc(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending, uint64_t *ret_handle,
-                     void **ret_object);
+int shm_object_alloc(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
+                     uint64_t *ret_handle, void **ret_object);
 
 /* -ESTALE: it names no live object. -EUCLEAN: its slab's word contradicts its tag; the arena is damaged. */
 int shm_object_free(ShmActor *actor, uint64_t handle);

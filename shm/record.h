@@ -26,6 +26,7 @@ typedef struct ShmActor {
         ShmRecord *record;
         uint32_t id; /* of the record */
         bool fences; /* no membarrier: this thread fences for itself */
+        uint64_t searched_msec; /* when it last searched the slab words themselves, in vain */
 } ShmActor;
 
 /* A record's head, taken apart. */
@@ -51,6 +52,8 @@ void shm_actor_deinit(ShmActor *actor);
 
 /* Sets a record of a dead thread DEAD. True when this call did it. */
 bool shm_record_mark_dead(ShmArena *arena, uint32_t record);
+/* Gives back a record, whose owner is gone, that holds nothing. */
+bool shm_record_set_unused(ShmArena *arena, uint32_t record);
 
 /* Records that may have been used: below it all others are found. */
 static inline uint32_t shm_arena_n_records_ever(const ShmArena *arena) {

@@ -84,7 +84,8 @@ static uint64_t wanted(const ShmArena *arena, uint32_t set, uint32_t group, uint
                 uint32_t slab = group * 64 + bit;
 
                 /* ORDER: acq, pairs with shm_set_add_mask(); read after the bit was cleared. */
-                if (slab < arena->n_slabs && shm_set_wants(arena, set, shm_pair_load_acq(&arena->lines[slab].word)))
+                if (slab < arena->n_slabs &&
+                    shm_set_wants(arena, set, shm_pair_load_acq(&arena->lines[slab].word)))
                         result |= UINT64_C(1) << bit;
         }
         return result;

@@ -1,41 +1,34 @@
 /* See shm/slab-word.h for the table of the transitions. */
 #include "shm/slab-word.h"
 
+/* clang-format off: a table */
 const SlabEdge slab_edges[] = {
-        { SLAB_UNCOMMITTED, SLAB_OP_BEGIN, SLAB_BUSY },
-        { SLAB_FREE, SLAB_OP_BEGIN, SLAB_BUSY },
-        { SLAB_BUSY, SLAB_OP_COMMIT, SLAB_FREE },
-        { SLAB_BUSY, SLAB_OP_DROP, SLAB_UNCOMMITTED },
-        { SLAB_FREE, SLAB_OP_CLAIM, SLAB_LISTED },
-        { SLAB_FREE, SLAB_OP_CLAIM, SLAB_FULL },
-        { SLAB_LISTED, SLAB_OP_CLAIM, SLAB_LISTED },
-        { SLAB_LISTED, SLAB_OP_CLAIM, SLAB_FULL },
-        { SLAB_FREE, SLAB_OP_HOLD, SLAB_HELD },
-        { SLAB_LISTED, SLAB_OP_HOLD, SLAB_HELD },
-        { SLAB_HELD, SLAB_OP_HOLD, SLAB_HELD },
-        { SLAB_HELD, SLAB_OP_RELEASE, SLAB_FREE },
-        { SLAB_HELD, SLAB_OP_RELEASE, SLAB_LISTED },
-        { SLAB_HELD, SLAB_OP_RELEASE, SLAB_FULL },
-        { SLAB_HELD, SLAB_OP_GIVE_BACK, SLAB_HELD },
-        { SLAB_LISTED, SLAB_OP_GIVE_BACK, SLAB_LISTED },
-        { SLAB_LISTED, SLAB_OP_GIVE_BACK, SLAB_FREE },
-        { SLAB_FULL, SLAB_OP_GIVE_BACK, SLAB_LISTED },
-        { SLAB_FULL, SLAB_OP_GIVE_BACK, SLAB_FREE },
-        { SLAB_DRAINING, SLAB_OP_GIVE_BACK, SLAB_DRAINING },
-        { SLAB_DRAINING, SLAB_OP_GIVE_BACK, SLAB_FREE },
-        { SLAB_HELD, SLAB_OP_DRAIN, SLAB_DRAINING },
-        { SLAB_HELD, SLAB_OP_DRAIN, SLAB_FREE },
-        { SLAB_LISTED, SLAB_OP_DRAIN, SLAB_DRAINING },
-        { SLAB_LISTED, SLAB_OP_DRAIN, SLAB_FREE },
-        { SLAB_FULL, SLAB_OP_DRAIN, SLAB_DRAINING },
+        { SLAB_UNCOMMITTED, SLAB_OP_BEGIN, SLAB_BUSY },  { SLAB_FREE, SLAB_OP_BEGIN, SLAB_BUSY },
+        { SLAB_BUSY, SLAB_OP_COMMIT, SLAB_FREE },        { SLAB_BUSY, SLAB_OP_DROP, SLAB_UNCOMMITTED },
+        { SLAB_FREE, SLAB_OP_CLAIM, SLAB_LISTED },       { SLAB_FREE, SLAB_OP_CLAIM, SLAB_FULL },
+        { SLAB_LISTED, SLAB_OP_CLAIM, SLAB_LISTED },     { SLAB_LISTED, SLAB_OP_CLAIM, SLAB_FULL },
+        { SLAB_FREE, SLAB_OP_HOLD, SLAB_HELD },          { SLAB_LISTED, SLAB_OP_HOLD, SLAB_HELD },
+        { SLAB_HELD, SLAB_OP_HOLD, SLAB_HELD },          { SLAB_HELD, SLAB_OP_RELEASE, SLAB_FREE },
+        { SLAB_HELD, SLAB_OP_RELEASE, SLAB_LISTED },     { SLAB_HELD, SLAB_OP_RELEASE, SLAB_FULL },
+        { SLAB_HELD, SLAB_OP_GIVE_BACK, SLAB_HELD },     { SLAB_LISTED, SLAB_OP_GIVE_BACK, SLAB_LISTED },
+        { SLAB_LISTED, SLAB_OP_GIVE_BACK, SLAB_FREE },   { SLAB_FULL, SLAB_OP_GIVE_BACK, SLAB_LISTED },
+        { SLAB_FULL, SLAB_OP_GIVE_BACK, SLAB_FREE },     { SLAB_DRAINING, SLAB_OP_GIVE_BACK, SLAB_DRAINING },
+        { SLAB_DRAINING, SLAB_OP_GIVE_BACK, SLAB_FREE }, { SLAB_HELD, SLAB_OP_DRAIN, SLAB_DRAINING },
+        { SLAB_HELD, SLAB_OP_DRAIN, SLAB_FREE },         { SLAB_LISTED, SLAB_OP_DRAIN, SLAB_DRAINING },
+        { SLAB_LISTED, SLAB_OP_DRAIN, SLAB_FREE },       { SLAB_FULL, SLAB_OP_DRAIN, SLAB_DRAINING },
 };
+/* clang-format on */
 
 const size_t n_slab_edges = sizeof(slab_edges) / sizeof(slab_edges[0]);
 
 const char *slab_place_to_string(SlabPlace place) {
         static const char *const names[_SLAB_PLACE_N] = {
-                [SLAB_UNCOMMITTED] = "uncommitted", [SLAB_FREE] = "free", [SLAB_LISTED] = "listed",
-                [SLAB_HELD] = "held",               [SLAB_FULL] = "full", [SLAB_DRAINING] = "draining",
+                [SLAB_UNCOMMITTED] = "uncommitted",
+                [SLAB_FREE] = "free",
+                [SLAB_LISTED] = "listed",
+                [SLAB_HELD] = "held",
+                [SLAB_FULL] = "full",
+                [SLAB_DRAINING] = "draining",
                 [SLAB_BUSY] = "busy",
         };
 
@@ -130,7 +123,8 @@ static int take(SlabWord w, uint64_t target, uint64_t beyond, uint32_t n, SlabWo
         return 0;
 }
 
-int slab_word_claim(SlabWord w, uint64_t target, uint64_t beyond, uint32_t n, SlabWord *ret, uint64_t *ret_mask) {
+int slab_word_claim(SlabWord w, uint64_t target, uint64_t beyond, uint32_t n, SlabWord *ret,
+                    uint64_t *ret_mask) {
         SlabPlace place = slab_word_place(w);
         SlabWord taken;
         int r;

@@ -138,7 +138,8 @@ SlabWord slab_word_settle(SlabWord w, uint64_t beyond);
 int slab_word_begin(SlabWord w, uint32_t holder, SlabWord *ret);
 int slab_word_commit(SlabWord w, uint32_t holder, SlabWord *ret);
 int slab_word_drop(SlabWord w, uint32_t holder, SlabWord *ret);
-int slab_word_claim(SlabWord w, uint64_t target, uint64_t beyond, uint32_t n, SlabWord *ret, uint64_t *ret_mask);
+int slab_word_claim(SlabWord w, uint64_t target, uint64_t beyond, uint32_t n, SlabWord *ret,
+                    uint64_t *ret_mask);
 int slab_word_hold(SlabWord w, uint32_t holder, uint64_t target, uint64_t beyond, uint32_t n, SlabWord *ret,
                    uint64_t *ret_mask);
 int slab_word_release(SlabWord w, uint64_t beyond, SlabWord *ret);

@@ -1,0 +1,287 @@
+/*
+ * The epoch table
+ *
+ * Purpose: which lifetimes are open to allocation.
+ *
+ * Invariants
+ *   1. An epoch's word changes only by control work, one compare-and-set or store at a time; its
+ *      version rises with each.
+ *   2. The current epoch is opened before it is made current, and the one before it closed only
+ *      after that: who finds the current one closed looks again.
+ *   3. An id is opened anew only when none of its slabs is claimable any more; a claim compares
+ *      eras besides.
+ *
+ * Who may do what: control writes, everybody reads. A client that read OPEN may go on allocating
+ *   until its operation ends: control waits for it (shm_records_pending()).
+ *
+ * Crash: each step leaves a state that the table in epoch.h has. Between opening the next and
+ *   closing the old one, two are open: advance is done again.
+ */
+#include "shm/epoch.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "shm/set.h"
+#include "shm/slab.h"
+
+#define ERA_MAX UINT32_C(0xffffff)
+#define STATE_SHIFT 56
+#define FLAGS_SHIFT 48
+#define ERA_SHIFT 24
+
+typedef struct Word {
+        ShmEpochState state;
+        uint32_t flags, era, version;
+} Word;
+
+static Word decode(uint64_t word) {
+        return (Word){
+                .state = (ShmEpochState) (word >> STATE_SHIFT),
+                .flags = (word >> FLAGS_SHIFT) & 0xff,
+                .era = (word >> ERA_SHIFT) & ERA_MAX,
+                .version = word & 0xffffff,
+        };
+}
+
+static uint64_t encode(Word w) {
+        return (uint64_t) w.state << STATE_SHIFT | (uint64_t) w.flags << FLAGS_SHIFT |
+               (uint64_t) w.era << ERA_SHIFT | (w.version & 0xffffff);
+}
+
+static Word load(const ShmArena *arena, uint32_t id) {
+        /* ORDER: acq, pairs with change(); what control did before it opened the era. */
+        return decode(shm_load_acq(&arena->header->epochs[id].word));
+}
+
+static void change(ShmArena *arena, uint32_t id, Word w) {
+        w.version++;
+        /* ORDER: rel, pairs with load(); the ids before it are drained, the label is set. */
+        shm_store_rel(&arena->header->epochs[id].word, encode(w));
+}
+
+static uint64_t now_usec(void) {
+        struct timespec ts;
+
+        clock_gettime(CLOCK_REALTIME, &ts);
+        return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
+}
+
+void shm_epochs_init(ShmHeader *header, uint64_t usec) {
+        for (uint32_t i = 0; i < header->n_epochs; i++) {
+                header->epochs[i].word = encode((Word){ .state = SHM_EPOCH_OPEN, .era = 1 });
+                header->epochs[i].opened_usec = usec;
+        }
+        header->epoch_current.value = shm_epoch_number(0, 1);
+}
+
+uint32_t shm_epoch_current(const ShmArena *arena) {
+        /* ORDER: acq, pairs with shm_epoch_advance(); it was opened before. */
+        return (uint32_t) shm_load_acq(&arena->header->epoch_current.value);
+}
+
+static int admit(const ShmArena *arena, uint32_t number, uint32_t *ret_id, uint32_t *ret_era) {
+        uint32_t id = number & 0xff, era = number >> 8;
+        Word w;
+
+        if (id >= arena->n_epochs)
+                return -EINVAL;
+        w = load(arena, id);
+        if (era != 0 && era != w.era)
+                return -ESTALE;
+        if (w.state != SHM_EPOCH_OPEN)
+                return -ESHUTDOWN;
+        *ret_id = id;
+        *ret_era = w.era;
+        return 0;
+}
+
+int shm_epoch_admit(const ShmArena *arena, uint32_t number, uint32_t *ret_id, uint32_t *ret_era) {
+        uint32_t current;
+        int r;
+
+        if (number != SHM_EPOCH_CURRENT)
+                return admit(arena, number, ret_id, ret_era);
+
+        /* Closed, or over, while current: look whether it still is. A hostile arena could go on for
+         * ever; three advances between two loads of ours do not happen. */
+        for (int tries = 0; tries < 3; tries++) {
+                current = shm_epoch_current(arena);
+                r = admit(arena, current, ret_id, ret_era);
+                if (r == 0 || current == shm_epoch_current(arena))
+                        break;
+        }
+        return r == -ESTALE ? -ESHUTDOWN : r;
+}
+
+bool shm_epoch_over(const ShmArena *arena, uint32_t id, uint32_t slab_era) {
+        Word w = load(arena, id);
+
+        return w.state != SHM_EPOCH_OPEN || (w.era & SLAB_ERA_BITS) != slab_era;
+}
+
+int shm_epoch_get(const ShmArena *arena, uint32_t id, ShmEpochInfo *ret) {
+        const ShmEpoch *e;
+        Word w;
+
+        if (id >= arena->n_epochs)
+                return -EINVAL;
+        e = &arena->header->epochs[id];
+        w = load(arena, id);
+        *ret = (ShmEpochInfo){
+                .id = id,
+                .state = w.state <= SHM_EPOCH_DRAINED ? w.state : SHM_EPOCH_UNUSED,
+                .flags = w.flags,
+                .era = w.era,
+                .current = shm_epoch_number(id, w.era) == shm_epoch_current(arena),
+                .refs = e->refs,
+                .opened_usec = e->opened_usec,
+                .closed_usec = e->closed_usec,
+                .reclaimed_size = e->era_reclaimed_size,
+        };
+        memcpy(ret->label, e->label, sizeof(ret->label) - 1);
+        for (char *c = ret->label; *c; c++)
+                if (!isprint((unsigned char) *c))
+                        *c = '?';
+        return 0;
+}
+
+int shm_epoch_next(const ShmArena *arena, uint32_t *ret_id) {
+        uint32_t current = shm_epoch_current(arena) & 0xff;
+
+        for (uint32_t i = 1; i < arena->n_epochs; i++) {
+                uint32_t id = (current + i) % arena->n_epochs;
+
+                if (!(load(arena, id).flags & SHM_EPOCH_RESERVED)) {
+                        *ret_id = id;
+                        return 0;
+                }
+        }
+        return -ENOSPC;
+}
+
+int shm_epoch_close(ShmArena *arena, uint32_t number, bool drain) {
+        uint32_t id = number & 0xff, era = number >> 8;
+        Word w;
+
+        if (id >= arena->n_epochs)
+                return -EINVAL;
+        w = load(arena, id);
+        if (era != 0 && era != w.era)
+                return -ESTALE;
+        if (w.state == SHM_EPOCH_OPEN) {
+                w.state = SHM_EPOCH_CLOSING;
+                w.flags &= ~SHM_EPOCH_RESERVED;
+                arena->header->epochs[id].closed_usec = now_usec();
+        }
+        if (drain)
+                w.flags |= SHM_EPOCH_DRAIN;
+        change(arena, id, w);
+        return 0;
+}
+
+void shm_epoch_set_drained(ShmArena *arena, uint32_t id, bool drained) {
+        Word w = load(arena, id);
+        ShmEpochState state = drained ? SHM_EPOCH_DRAINED : SHM_EPOCH_CLOSING;
+
+        if (w.state == SHM_EPOCH_OPEN || w.state == state)
+                return;
+        w.state = state;
+        change(arena, id, w);
+}
+
+/* A new era of an id that is closed. The low 12 bits, which slab words hold, are never 0. */
+static uint32_t open_era(ShmArena *arena, uint32_t id, uint32_t flags, const char *label) {
+        ShmEpoch *e = &arena->header->epochs[id];
+        Word w = load(arena, id);
+
+        do
+                w.era = (w.era + 1) & ERA_MAX;
+        while ((w.era & SLAB_ERA_BITS) == 0);
+        w.state = SHM_EPOCH_OPEN;
+        w.flags = flags;
+        e->opened_usec = now_usec();
+        e->closed_usec = 0;
+        e->era_reclaimed_size = 0;
+        memset(e->label, 0, sizeof(e->label));
+        if (label)
+                strncpy((char *) e->label, label, sizeof(e->label) - 1);
+        change(arena, id, w);
+        return shm_epoch_number(id, w.era);
+}
+
+int shm_epoch_advance(ShmArena *arena, uint32_t *ret_number) {
+        uint32_t old = shm_epoch_current(arena), id, number;
+        int r;
+
+        r = shm_epoch_next(arena, &id);
+        if (r)
+                return r;
+        if (load(arena, id).state == SHM_EPOCH_OPEN)
+                shm_epoch_close(arena, id, true);
+
+        number = open_era(arena, id, 0, NULL);
+        /* ORDER: rel, pairs with shm_epoch_current(); opened before it is current. */
+        shm_store_rel(&arena->header->epoch_current.value, number);
+        shm_epoch_close(arena, old, false);
+        *ret_number = number;
+        return 0;
+}
+
+/* No slab of it, of whatever era, holds or may get objects. */
+static bool unused(const ShmArena *arena, uint32_t id) {
+        uint32_t set = shm_set_of_epoch(arena, id), slab = 0;
+
+        for (; shm_set_find(arena, set, slab, &slab); slab++)
+                if (shm_set_wants(arena, set, shm_slab_word(arena, slab)))
+                        return false;
+        return true;
+}
+
+static int find_reservable(const ShmArena *arena, uint32_t *ret_id) {
+        uint32_t current = shm_epoch_current(arena) & 0xff, n_rotating = 0, found = UINT32_MAX;
+
+        for (uint32_t id = 0; id < arena->n_epochs; id++) {
+                if (load(arena, id).flags & SHM_EPOCH_RESERVED)
+                        continue;
+                n_rotating++;
+                if (id != current && unused(arena, id))
+                        found = id;
+        }
+        if (found == UINT32_MAX || n_rotating <= 2)
+                return -ENOSPC;
+        *ret_id = found;
+        return 0;
+}
+
+int shm_epoch_reserve(ShmArena *arena, const char *label, uint32_t *ret_number) {
+        uint32_t id;
+        int r;
+
+        if (label && strlen(label) >= SHM_LABEL_SIZE)
+                return -EINVAL;
+        r = find_reservable(arena, &id);
+        if (r)
+                return r;
+        if (load(arena, id).state == SHM_EPOCH_OPEN)
+                shm_epoch_close(arena, id, true);
+        *ret_number = open_era(arena, id, SHM_EPOCH_RESERVED, label);
+        return 0;
+}
+
+int shm_epoch_label(ShmArena *arena, uint32_t number, const char *label) {
+        uint32_t id = number & 0xff, era = number >> 8;
+        ShmEpoch *e;
+
+        if (id >= arena->n_epochs || (label && strlen(label) >= SHM_LABEL_SIZE))
+                return -EINVAL;
+        if (era != 0 && era != load(arena, id).era)
+                return -ESTALE;
+        e = &arena->header->epochs[id];
+        memset(e->label, 0, sizeof(e->label));
+        if (label)
+                strncpy((char *) e->label, label, sizeof(e->label) - 1);
+        return 0;
+}

@@ -1,0 +1,157 @@
+/*
+ * Records and intents
+ *
+ * Purpose: what a thread holds, and what it is about to do, where others find it after its death.
+ *
+ * Invariants
+ *   1. A record belongs to whoever set its head USED, until that one, or repair, sets it otherwise.
+ *   2. n_records_ever is raised before a record at its edge is taken: no taken record is above it.
+ *   3. A record that is UNUSED has no intent, no note and empty caches.
+ *   4. seq and the counters are never reset: seq only rises, counters are sums over all owners.
+ *
+ * Who may do what: the owner writes the record; the daemon writes `attention`, and the head of a
+ *   record whose owner is dead.
+ *
+ * Crash: after the head is USED all is found through it. Before, nothing was taken.
+ */
+#include "shm/record.h"
+
+#include <errno.h>
+
+#define HEAD_STATE_SHIFT 56
+#define HEAD_CLIENT_SHIFT 32
+
+static uint64_t head_make(ShmRecordState state, uint32_t client, uint32_t tid) {
+        return (uint64_t) state << HEAD_STATE_SHIFT | (uint64_t) (client & 0xffffff) << HEAD_CLIENT_SHIFT |
+               tid;
+}
+
+static ShmRecordOwner head_decode(uint64_t word) {
+        return (ShmRecordOwner){
+                .state = (ShmRecordState) (word >> HEAD_STATE_SHIFT),
+                .client = (word >> HEAD_CLIENT_SHIFT) & 0xffffff,
+                .tid = (uint32_t) word,
+        };
+}
+
+ShmRecordOwner shm_record_owner(const ShmArena *arena, uint32_t record) {
+        /* ORDER: acq, pairs with shm_actor_init(); what the owner wrote before it gave the record up. */
+        return head_decode(shm_load_acq(&arena->heads[record].word));
+}
+
+void shm_actor_init_daemon(ShmActor *actor, ShmArena *arena) {
+        *actor = (ShmActor){ .arena = arena, .record = shm_arena_record(arena, 0) };
+}
+
+static void raise_records_ever(ShmArena *arena, uint64_t n) {
+        uint64_t *ever = &arena->header->n_records_ever.value;
+        /* ORDER: rlx; only its own value decides. */
+        uint64_t old = shm_load_rlx(ever);
+
+        /* ORDER: acqrel, pairs with shm_arena_n_records_ever(); raised before the record is taken. */
+        while (old < n && !shm_cas_acqrel(ever, &old, n))
+                ;
+}
+
+static void begin_ownership(ShmRecord *r) {
+        /* ORDER: rlx; the record is ours, nobody waits for these. */
+        uint64_t seq = shm_load_rlx(&r->seq);
+
+        if (seq & 1)
+                shm_store_rlx(&r->seq, seq + 1); /* ORDER: rlx; its last owner died inside an operation. */
+        for (uint32_t i = 0; i < SHM_COUNTERS_MAX; i++)
+                /* ORDER: rlx; counters are for statistics. */
+                shm_store_rlx(&r->base_counters[i], shm_load_rlx(&r->counters[i]));
+}
+
+int shm_actor_init(ShmActor *actor, ShmArena *arena, uint32_t client, uint32_t tid) {
+        for (uint32_t i = 1; i < arena->n_records; i++) {
+                uint64_t *head = &arena->heads[i].word;
+                /* ORDER: rlx; the compare-and-set decides. */
+                uint64_t old = shm_load_rlx(head);
+
+                if (head_decode(old).state != SHM_RECORD_UNUSED)
+                        continue;
+                raise_records_ever(arena, i + 1);
+                /* ORDER: acqrel, pairs with shm_actor_deinit(); all the last owner did is done. */
+                if (!shm_cas_acqrel(head, &old, head_make(SHM_RECORD_USED, client, tid)))
+                        continue;
+                *actor = (ShmActor){ .arena = arena, .record = shm_arena_record(arena, i), .id = i };
+                begin_ownership(actor->record);
+                return 0;
+        }
+        return -ENOSPC;
+}
+
+void shm_actor_deinit(ShmActor *actor) {
+        if (!actor->record)
+                return;
+        /* ORDER: rel, pairs with shm_actor_init(); the next owner finds the record empty. */
+        shm_store_rel(&actor->arena->heads[actor->id].word, 0);
+        *actor = (ShmActor){};
+}
+
+bool shm_record_mark_dead(ShmArena *arena, uint32_t record) {
+        uint64_t *head = &arena->heads[record].word;
+        /* ORDER: rlx; the compare-and-set decides. */
+        uint64_t old = shm_load_rlx(head);
+        ShmRecordOwner owner = head_decode(old);
+
+        if (owner.state != SHM_RECORD_USED && owner.state != SHM_RECORD_LEFT)
+                return false;
+        /* ORDER: acqrel, pairs with shm_record_owner(); repair begins after it. */
+        return shm_cas_acqrel(head, &old, head_make(SHM_RECORD_DEAD, owner.client, owner.tid));
+}
+
+bool shm_record_set_unused(ShmArena *arena, uint32_t record) {
+        uint64_t *head = &arena->heads[record].word;
+        /* ORDER: rlx; the compare-and-set decides. */
+        uint64_t old = shm_load_rlx(head);
+
+        if (head_decode(old).state == SHM_RECORD_UNUSED)
+                return false;
+        /* ORDER: acqrel, pairs with shm_actor_init(); the next owner finds the record empty. */
+        return shm_cas_acqrel(head, &old, 0);
+}
+
+ShmIntent shm_record_intent(const ShmArena *arena, uint32_t record) {
+        const ShmRecord *r = shm_arena_record(arena, record);
+        /* ORDER: acq, pairs with shm_actor_intend_mask(); the mask belongs to this `what` or is younger. */
+        uint64_t what = shm_load_acq(&r->intent_what);
+
+        /* ORDER: acq, pairs with shm_actor_intend(); after `what`. */
+        return shm_intent_decode(what, shm_load_acq(&r->intent_mask));
+}
+
+int shm_actor_note(ShmActor *actor, uint64_t handle, uint64_t root, uint64_t hash) {
+        ShmRecord *r = actor->record;
+
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
+                /* ORDER: rlx; notes are this thread's alone. */
+                if (shm_load_rlx(&r->notes[i].handle) != 0)
+                        continue;
+                shm_store_rlx(&r->notes[i].root, root); /* ORDER: rlx; ordered by the handle below. */
+                shm_store_rlx(&r->notes[i].hash, hash); /* ORDER: rlx; ordered by the handle below. */
+                /* ORDER: rlx; n_notes is this thread's alone. */
+                if (shm_load_rlx(&r->n_notes) <= i)
+                        shm_store_rel(&r->n_notes, i + 1); /* ORDER: rel; covers the note before it counts. */
+                /* ORDER: rel; root and hash are there before the handle. */
+                shm_store_rel(&r->notes[i].handle, handle);
+                return 0;
+        }
+        return -ENOBUFS;
+}
+
+int shm_actor_unnote(ShmActor *actor, uint64_t handle) {
+        ShmRecord *r = actor->record;
+
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
+                /* ORDER: rlx; notes are this thread's alone. */
+                if (shm_load_rlx(&r->notes[i].handle) != handle)
+                        continue;
+                /* ORDER: rel; what made the note needless is done. */
+                shm_store_rel(&r->notes[i].handle, 0);
+                return 0;
+        }
+        return -ENOENT;
+}
