@@ -127,7 +127,7 @@ static void classes_init(ShmArena *arena, const ShmGeometry *g) {
         }
         for (uint32_t i = 0; i < sizeof(arena->class_of); i++) {
                 while (class < g->n_classes - 1 && arena->classes[class].size < i * SHM_CLASS_GRANULE)
-                        class ++;
+                        class += 1;
                 arena->class_of[i] = (uint8_t) class;
         }
 }

@@ -31,68 +31,24 @@ void shm_step(const void *address);
 #define SHM_STEP_HERE(p) ((void) 0)
 #endif
 
-/* clang-format off: one line each reads better */
-#define shm_load_rlx(p)                                                                                      \
-        ({                                                                                                   \
-                SHM_STEP_HERE(p);                                                                            \
-                __atomic_load_n((p), __ATOMIC_RELAXED);                                                      \
-        })
-#define shm_load_acq(p)                                                                                      \
-        ({                                                                                                   \
-                SHM_STEP_HERE(p);                                                                            \
-                __atomic_load_n((p), __ATOMIC_ACQUIRE);                                                      \
-        })
-#define shm_store_rlx(p, v)                                                                                  \
-        ({                                                                                                   \
-                SHM_STEP_HERE(p);                                                                            \
-                __atomic_store_n((p), (v), __ATOMIC_RELAXED);                                                \
-        })
-#define shm_store_rel(p, v)                                                                                  \
-        ({                                                                                                   \
-                SHM_STEP_HERE(p);                                                                            \
-                __atomic_store_n((p), (v), __ATOMIC_RELEASE);                                                \
-        })
-
-/* All read-modify-writes are locked instructions on x86 and so sequentially consistent there. */
-#define shm_xchg_acqrel(p, v)                                                                                \
-        ({                                                                                                   \
-                SHM_STEP_HERE(p);                                                                            \
-                __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL);                                             \
-        })
-#define shm_add_rlx(p, v)                                                                                    \
-        ({                                                                                                   \
-                SHM_STEP_HERE(p);                                                                            \
-                __atomic_fetch_add((p), (v), __ATOMIC_RELAXED);                                              \
-        })
-#define shm_add_acqrel(p, v)                                                                                 \
-        ({                                                                                                   \
-                SHM_STEP_HERE(p);                                                                            \
-                __atomic_fetch_add((p), (v), __ATOMIC_ACQ_REL);                                              \
-        })
-#define shm_sub_acqrel(p, v)                                                                                 \
-        ({                                                                                                   \
-                SHM_STEP_HERE(p);                                                                            \
-                __atomic_fetch_sub((p), (v), __ATOMIC_ACQ_REL);                                              \
-        })
-#define shm_or_sc(p, v)                                                                                      \
-        ({                                                                                                   \
-                SHM_STEP_HERE(p);                                                                            \
-                __atomic_fetch_or((p), (v), __ATOMIC_SEQ_CST);                                               \
-        })
-#define shm_and_sc(p, v)                                                                                     \
-        ({                                                                                                   \
-                SHM_STEP_HERE(p);                                                                            \
-                __atomic_fetch_and((p), (v), __ATOMIC_SEQ_CST);                                              \
-        })
-
-/* Compare-and-set. `expected` is a pointer to a local; it holds the value met when this fails. */
-#define shm_cas_acqrel(p, expected, desired)                                                                 \
-        ({                                                                                                   \
-                SHM_STEP_HERE(p);                                                                            \
-                __atomic_compare_exchange_n((p), (expected), (desired), false, __ATOMIC_ACQ_REL,             \
-                                            __ATOMIC_ACQUIRE);                                               \
-        })
-
+/*
+ * All read-modify-writes are locked instructions on x86 and so sequentially consistent there. In
+ * cas, `expected` points to a local, which holds the value met when it fails.
+ */
+/* clang-format off: one line each */
+#define SHM_AT(p, expression) ({ SHM_STEP_HERE(p); expression; })
+#define shm_load_rlx(p) SHM_AT(p, __atomic_load_n((p), __ATOMIC_RELAXED))
+#define shm_load_acq(p) SHM_AT(p, __atomic_load_n((p), __ATOMIC_ACQUIRE))
+#define shm_store_rlx(p, v) SHM_AT(p, __atomic_store_n((p), (v), __ATOMIC_RELAXED))
+#define shm_store_rel(p, v) SHM_AT(p, __atomic_store_n((p), (v), __ATOMIC_RELEASE))
+#define shm_xchg_acqrel(p, v) SHM_AT(p, __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL))
+#define shm_add_rlx(p, v) SHM_AT(p, __atomic_fetch_add((p), (v), __ATOMIC_RELAXED))
+#define shm_add_acqrel(p, v) SHM_AT(p, __atomic_fetch_add((p), (v), __ATOMIC_ACQ_REL))
+#define shm_sub_acqrel(p, v) SHM_AT(p, __atomic_fetch_sub((p), (v), __ATOMIC_ACQ_REL))
+#define shm_or_sc(p, v) SHM_AT(p, __atomic_fetch_or((p), (v), __ATOMIC_SEQ_CST))
+#define shm_and_sc(p, v) SHM_AT(p, __atomic_fetch_and((p), (v), __ATOMIC_SEQ_CST))
+#define shm_cas_acqrel(p, expected, desired) \
+        SHM_AT(p, __atomic_compare_exchange_n((p), (expected), (desired), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 /* clang-format on */
 
 static inline void shm_fence_sc(void) {
