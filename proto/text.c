@@ -5,9 +5,9 @@
 #include "proto/text.h"
 
 /*
- * The length of the clean character at `s`, which ends by 0, or 0 if there is none. Refused: C0, DEL, C1, overlong
- * forms, surrogates, beyond U+10FFFF, and the line and paragraph separators and bidirectional controls, with which one
- * field of a table can pass for another.
+ * The length of the clean character at `s`, which ends by 0, or 0 if there is none. Refused: C0,
+ * DEL, C1, overlong forms, surrogates, beyond U+10FFFF, and the line and paragraph separators and
+ * bidirectional controls, with which one field of a table can pass for another.
  */
 static size_t clean_character(const char *s) {
         const uint8_t *p = (const uint8_t *)s;
