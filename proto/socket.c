@@ -1,0 +1,358 @@
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "proto/deadline.h"
+#include "proto/socket.h"
+
+#define BACKLOG 128
+
+/*
+ * A descriptor that a peer sent: if it is the last one to a TCP socket with SO_LINGER, close()
+ * would wait for as long as the peer chose. ENOTSOCK and the like do not matter.
+ */
+static void close_received(int fd) {
+        const struct linger linger = { .l_onoff = 0 };
+        int saved = errno;
+
+        (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+        (void)close(fd);
+        errno = saved;
+}
+
+void proto_fds_deinit(ProtoFds *fds) {
+        for (size_t i = 0; i < PROTO_FDS_MAX; ++i) {
+                if (fds->fds[i] >= 0)
+                        close_received(fds->fds[i]);
+                fds->fds[i] = -1;
+        }
+        fds->n_fds = 0;
+}
+
+int proto_fds_take(ProtoFds *fds, size_t i) {
+        if (i >= fds->n_fds)
+                return -1;
+
+        return proto_steal_fd(&fds->fds[i]);
+}
+
+/* What sendmsg() and recvmsg() set errno to. */
+static int io_outcome(int error) {
+        switch (error) {
+        case EAGAIN:
+                return PROTO_E_AGAIN;
+        case EPIPE:
+        case ECONNRESET:
+        case ECONNREFUSED:
+        case ENOTCONN:
+                return PROTO_E_CLOSED;
+        case EMSGSIZE:
+                return PROTO_E_OVERSIZED;
+        default:
+                return -error;
+        }
+}
+
+typedef union ControlBuffer {
+        struct cmsghdr align;
+        char data[CMSG_SPACE(PROTO_FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+} ControlBuffer;
+
+static void put_control(struct msghdr *header, int type, const void *data, size_t size) {
+        /*
+         * msg_controllen is what has been filled so far; CMSG_NXTHDR would refuse to go beyond it
+         */
+        struct cmsghdr *control =
+                (struct cmsghdr *)((char *)header->msg_control + header->msg_controllen);
+
+        control->cmsg_level = SOL_SOCKET;
+        control->cmsg_type = type;
+        control->cmsg_len = CMSG_LEN(size);
+        memcpy(CMSG_DATA(control), data, size);
+        header->msg_controllen += CMSG_SPACE(size);
+}
+
+int proto_send(int fd,
+               const void *data, size_t size,
+               const int *fds, size_t n_fds,
+               const struct ucred *credentials) {
+        ControlBuffer control = {};
+        struct iovec vector = { .iov_base = (void *)data, .iov_len = size };
+        struct msghdr header = {
+                .msg_iov = &vector,
+                .msg_iovlen = 1,
+                .msg_control = control.data,
+        };
+        ssize_t n;
+
+        /* an empty one would be read as a hang-up */
+        assert(size > 0);
+        assert(n_fds <= PROTO_FDS_MAX);
+
+        if (size > PROTO_MESSAGE_MAX)
+                return PROTO_E_OVERSIZED;
+        if (n_fds > 0)
+                put_control(&header, SCM_RIGHTS, fds, n_fds * sizeof(int));
+        if (credentials)
+                put_control(&header, SCM_CREDENTIALS, credentials, sizeof(*credentials));
+        if (header.msg_controllen == 0)
+                header.msg_control = NULL;
+
+        do {
+                n = sendmsg(fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+        } while (n < 0 && errno == EINTR);
+
+        return n < 0 ? io_outcome(errno) : 0;
+}
+
+/* Takes the descriptors out of one SCM_RIGHTS; closes those for which there is no room. */
+static bool take_rights(struct cmsghdr *control, ProtoFds *fds) {
+        size_t n = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        bool fits = true;
+
+        for (size_t i = 0; i < n; ++i) {
+                int fd;
+
+                memcpy(&fd, CMSG_DATA(control) + i * sizeof(int), sizeof(int));
+                if (fds->n_fds < PROTO_FDS_MAX) {
+                        fds->fds[fds->n_fds++] = fd;
+                } else {
+                        close_received(fd);
+                        fits = false;
+                }
+        }
+
+        return fits;
+}
+
+/* Every descriptor ends up in `fds` or closed, whatever else is wrong. */
+static int take_control(struct msghdr *header, ProtoFds *fds, struct ucred *credentials) {
+        bool fits = !(header->msg_flags & MSG_CTRUNC);
+
+        for (struct cmsghdr *control = CMSG_FIRSTHDR(header); control;
+             control = CMSG_NXTHDR(header, control)) {
+                if (control->cmsg_level != SOL_SOCKET)
+                        continue;
+                if (control->cmsg_type == SCM_RIGHTS)
+                        fits = take_rights(control, fds) && fits;
+                else if (control->cmsg_type == SCM_CREDENTIALS &&
+                         control->cmsg_len == CMSG_LEN(sizeof(*credentials)))
+                        memcpy(credentials, CMSG_DATA(control), sizeof(*credentials));
+        }
+
+        return fits ? 0 : PROTO_E_BAD_FDS;
+}
+
+int proto_receive(int fd,
+                  void *buffer, size_t size, size_t *ret_size,
+                  ProtoFds *ret_fds,
+                  struct ucred *ret_credentials) {
+        _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
+        struct ucred credentials = { .pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1 };
+        ControlBuffer control = {};
+        struct iovec vector = { .iov_base = buffer, .iov_len = size };
+        struct msghdr header = {
+                .msg_iov = &vector,
+                .msg_iovlen = 1,
+                .msg_control = control.data,
+                .msg_controllen = sizeof(control.data),
+        };
+        ssize_t n;
+        int r;
+
+        do {
+                n = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        } while (n < 0 && errno == EINTR);
+        if (n < 0)
+                return io_outcome(errno);
+
+        r = take_control(&header, &fds, &credentials);
+        if (r)
+                return r;
+        if (n == 0)
+                return PROTO_E_CLOSED;
+        if (header.msg_flags & MSG_TRUNC)
+                return PROTO_E_OVERSIZED;
+
+        *ret_size = (size_t)n;
+        *ret_fds = fds;
+        fds = (ProtoFds)PROTO_FDS_INIT;
+        if (ret_credentials)
+                *ret_credentials = credentials;
+        return 0;
+}
+
+int proto_peer_credentials(int fd, struct ucred *ret_credentials) {
+        struct ucred credentials;
+        socklen_t size = sizeof(credentials);
+
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0)
+                return -errno;
+
+        *ret_credentials = credentials;
+        return 0;
+}
+
+static bool socket_option_is(int fd, int option, int expected) {
+        int value;
+        socklen_t size = sizeof(value);
+
+        return getsockopt(fd, SOL_SOCKET, option, &value, &size) >= 0 && value == expected;
+}
+
+int proto_socket_adopt(int fd, bool listening) {
+        struct sockaddr_un address;
+        socklen_t size = sizeof(address);
+        const int one = 1;
+
+        if (!socket_option_is(fd, SO_DOMAIN, AF_UNIX) ||
+            !socket_option_is(fd, SO_TYPE, SOCK_SEQPACKET) ||
+            !socket_option_is(fd, SO_ACCEPTCONN, listening))
+                return -EPROTOTYPE;
+        if (!listening && getpeername(fd, (struct sockaddr *)&address, &size) < 0)
+                return errno == ENOTCONN ? -EPROTOTYPE : -errno;
+        if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) < 0)
+                return -errno;
+
+        return 0;
+}
+
+static int socket_address(const char *path, struct sockaddr_un *ret_address) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        size_t n = strlen(path);
+
+        if (n == 0)
+                return -ENOENT;
+        if (n >= sizeof(address.sun_path))
+                return -ENAMETOOLONG;
+
+        memcpy(address.sun_path, path, n + 1);
+        *ret_address = address;
+        return 0;
+}
+
+static int socket_new(int *ret_fd) {
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+        if (fd < 0)
+                return -errno;
+
+        *ret_fd = fd;
+        return 0;
+}
+
+/* Removes a socket that nobody answers at. -EADDRINUSE: somebody does, or it is something else. */
+static int remove_stale(const char *path) {
+        _cleanup_(proto_closep) int fd = -1;
+        struct stat st;
+        int r;
+
+        if (lstat(path, &st) < 0)
+                return errno == ENOENT ? 0 : -errno;
+        if (!S_ISSOCK(st.st_mode))
+                return -EADDRINUSE;
+
+        /*
+         * a full backlog (PROTO_E_AGAIN) and another type of socket (-EPROTOTYPE) are somebody, too
+         */
+        r = proto_connect(path, 0, &fd);
+        if (r == -ENOENT)
+                return 0;
+        if (r != -ECONNREFUSED)
+                return -EADDRINUSE;
+
+        return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+static int bind_path(int fd, const struct sockaddr_un *address) {
+        return bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
+}
+
+int proto_listen(const char *path, mode_t mode, int *ret_fd) {
+        _cleanup_(proto_closep) int fd = -1;
+        struct sockaddr_un address;
+        const int one = 1;
+        int r;
+
+        r = socket_address(path, &address);
+        if (r < 0)
+                return r;
+        r = socket_new(&fd);
+        if (r < 0)
+                return r;
+
+        if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) < 0)
+                return -errno;
+
+        r = bind_path(fd, &address);
+        if (r == -EADDRINUSE) {
+                r = remove_stale(path);
+                if (r < 0)
+                        return r;
+                r = bind_path(fd, &address);
+        }
+        if (r < 0)
+                return r;
+
+        /* nobody can connect before listen(), so nobody can before the mode is right */
+        if (chmod(path, mode) < 0 || listen(fd, BACKLOG) < 0) {
+                r = -errno;
+                (void)unlink(path);
+                return r;
+        }
+
+        *ret_fd = proto_steal_fd(&fd);
+        return 0;
+}
+
+static int limit_send(int fd, uint64_t timeout_usec) {
+        const struct timeval limit = {
+                .tv_sec = (time_t)(timeout_usec / PROTO_USEC_PER_SEC),
+                .tv_usec = (suseconds_t)(timeout_usec % PROTO_USEC_PER_SEC),
+        };
+
+        return setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ? -errno : 0;
+}
+
+int proto_connect(const char *path, uint64_t timeout_usec, int *ret_fd) {
+        uint64_t deadline = proto_deadline(timeout_usec);
+        _cleanup_(proto_closep) int fd = -1;
+        struct sockaddr_un address;
+        int r;
+
+        r = socket_address(path, &address);
+        if (r < 0)
+                return r;
+        r = socket_new(&fd);
+        if (r < 0)
+                return r;
+
+        /*
+         * poll() does not tell when a backlog has room; SO_SNDTIMEO is what bounds connect() of
+         * AF_UNIX. An interrupted connect() has left nothing behind and may be repeated. A limit of
+         * 0 would mean none.
+         */
+        do {
+                uint64_t left = proto_deadline_left(deadline);
+
+                r = limit_send(fd, left == UINT64_MAX ? 0 : left ?: 1);
+                if (r < 0)
+                        return r;
+                r = connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno
+                                                                                        : 0;
+        } while (r == -EINTR && proto_deadline_left(deadline) > 0);
+
+        if (r == -EAGAIN || r == -EINTR)
+                return PROTO_E_AGAIN;
+        if (r < 0)
+                return r;
+
+        r = limit_send(fd, 0);
+        if (r < 0)
+                return r;
+
+        *ret_fd = proto_steal_fd(&fd);
+        return 0;
+}
