@@ -1,0 +1,41 @@
+#pragma once
+
+/*
+ * The limits of the protocol, in one place: what a field may hold. They are kept by name of message
+ * and field, and a walk over protobuf-c's descriptors applies them, so that a field cannot be
+ * forgotten: text without a limit is refused (and test-proto-message looks that all have one).
+ */
+
+#include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
+
+/* Bytes, without the final 0. */
+#define PROTO_COMM_MAX 15
+#define PROTO_LABEL_MAX 31
+#define PROTO_KIND_MAX 31
+#define PROTO_SOFTWARE_MAX 63
+#define PROTO_TEXT_MAX 255
+#define PROTO_ROOT_NAME_MAX 255
+#define PROTO_ERROR_TEXT_MAX 1023
+#define PROTO_ARENA_ID_SIZE 16
+
+/* Entries in one message; what can be more goes into several replies. */
+#define PROTO_EPOCHS_MAX 64
+#define PROTO_CLASSES_MAX 16
+#define PROTO_PROBLEMS_MAX 64
+#define PROTO_CLIENTS_MAX 256
+#define PROTO_ROOTS_MAX 64
+
+#define PROTO_WAIT_MSEC_MAX 86400000U
+
+/* All that a message holds is within its limits. */
+bool proto_message_is_valid(const ProtobufCMessage *message);
+
+/* Whether the message, or one in it, came with fields that this version does not know. */
+bool proto_message_has_unknown(const ProtobufCMessage *message);
+
+/*
+ * For the tests: text or bytes or repeated, and there is a limit for it. Others have one or need
+ * none.
+ */
+bool proto_field_has_limit(const char *message, const ProtobufCFieldDescriptor *field);
