@@ -1,0 +1,441 @@
+/*
+ * Datagrams with descriptors over real sockets, and where sockets are. No descriptor may leak: each
+ * test counts.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "proto/message.h"
+#include "proto/path.h"
+
+#define N_TOO_MANY 16
+
+typedef struct Fixture {
+        int a, b;
+        size_t n_open;
+        char dir[32];
+} Fixture;
+
+static size_t count_open(void) {
+        DIR *dir = opendir("/proc/self/fd");
+        size_t n = 0;
+
+        assert_non_null(dir);
+        while (readdir(dir))
+                ++n;
+        (void)closedir(dir);
+        return n;
+}
+
+static int setup(void **state) {
+        Fixture *f = calloc(1, sizeof(*f));
+        int pair[2];
+
+        assert_non_null(f);
+        strcpy(f->dir, "/tmp/tslab-test-XXXXXX");
+        assert_non_null(mkdtemp(f->dir));
+        assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+        f->a = pair[0];
+        f->b = pair[1];
+        f->n_open = count_open();
+        *state = f;
+        return 0;
+}
+
+static int teardown(void **state) {
+        Fixture *f = *state;
+        size_t n = count_open();
+        int r = n == f->n_open - (f->a < 0) - (f->b < 0) ? 0 : -1;
+
+        (void)proto_close(f->a);
+        (void)proto_close(f->b);
+        (void)rmdir(f->dir);
+        free(f);
+        return r;
+}
+
+/* What no honest peer does: any number of descriptors. */
+static void send_raw(int fd, const void *data, size_t size, size_t n_fds) {
+        union {
+                struct cmsghdr align;
+                char data[CMSG_SPACE(N_TOO_MANY * sizeof(int))];
+        } control = {};
+        struct iovec vector = { .iov_base = (void *)data, .iov_len = size };
+        struct msghdr header = { .msg_iov = &vector, .msg_iovlen = 1 };
+
+        if (n_fds > 0) {
+                header.msg_control = control.data;
+                header.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+                control.align.cmsg_level = SOL_SOCKET;
+                control.align.cmsg_type = SCM_RIGHTS;
+                control.align.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+                for (size_t i = 0; i < n_fds; ++i)
+                        memcpy(CMSG_DATA(&control.align) + i * sizeof(int), &(int){ 2 },
+                               sizeof(int));
+        }
+        assert_int_equal(sendmsg(fd, &header, MSG_NOSIGNAL), size);
+}
+
+static int receive(int fd, size_t *ret_n_fds) {
+        static char buffer[PROTO_MESSAGE_MAX];
+        _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
+        size_t size;
+        int r;
+
+        r = proto_receive(fd, buffer, sizeof(buffer), &size, &fds, NULL);
+        *ret_n_fds = fds.n_fds;
+        return r;
+}
+
+static void test_send_receive(void **state) {
+        Fixture *f = *state;
+        _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
+        _cleanup_(proto_closep) int taken = -1;
+        char buffer[16];
+        size_t size;
+
+        assert_int_equal(proto_receive(f->b, buffer, sizeof(buffer), &size, &fds, NULL),
+                         PROTO_E_AGAIN);
+        assert_int_equal(proto_send(f->a, "hello", 5, (int[]){ 0, 1 }, 2, NULL), 0);
+        assert_int_equal(proto_receive(f->b, buffer, sizeof(buffer), &size, &fds, NULL), 0);
+        assert_int_equal(size, 5);
+        assert_memory_equal(buffer, "hello", 5);
+        assert_int_equal(fds.n_fds, 2);
+        for (size_t i = 0; i < 2; ++i)
+                assert_true(fcntl(fds.fds[i], F_GETFD) & FD_CLOEXEC);
+
+        taken = proto_fds_take(&fds, 0);
+        assert_true(taken >= 0);
+        assert_int_equal(proto_fds_take(&fds, 0), -1);
+        assert_int_equal(proto_fds_take(&fds, 2), -1);
+}
+
+static void test_receive_closed(void **state) {
+        Fixture *f = *state;
+        size_t n;
+
+        assert_int_equal(proto_send(f->a, "x", 1, NULL, 0, NULL), 0);
+        f->a = proto_close(f->a);
+        assert_int_equal(receive(f->b, &n), 0);
+        assert_int_equal(receive(f->b, &n), PROTO_E_CLOSED);
+        assert_int_equal(proto_send(f->b, "x", 1, NULL, 0, NULL), PROTO_E_CLOSED);
+}
+
+static void test_receive_reset(void **state) {
+        Fixture *f = *state;
+        size_t n;
+
+        /* hung up with unread data */
+        assert_int_equal(proto_send(f->b, "x", 1, NULL, 0, NULL), 0);
+        f->a = proto_close(f->a);
+        assert_int_equal(receive(f->b, &n), PROTO_E_CLOSED);
+}
+
+static void test_receive_empty(void **state) {
+        Fixture *f = *state;
+        size_t n;
+
+        send_raw(f->a, "", 0, 2);
+        assert_int_equal(receive(f->b, &n), PROTO_E_CLOSED);
+        assert_int_equal(n, 0);
+}
+
+static void test_receive_oversized(void **state) {
+        static char big[PROTO_MESSAGE_MAX + 1];
+        Fixture *f = *state;
+        size_t n;
+
+        assert_int_equal(proto_send(f->a, big, sizeof(big), NULL, 0, NULL), PROTO_E_OVERSIZED);
+        send_raw(f->a, big, sizeof(big), 1);
+        assert_int_equal(receive(f->b, &n), PROTO_E_OVERSIZED);
+        send_raw(f->a, big, PROTO_MESSAGE_MAX, 1);
+        assert_int_equal(receive(f->b, &n), 0);
+        assert_int_equal(n, 1);
+}
+
+/* With and without credentials before them in the same buffer. */
+static void test_receive_too_many_fds(void **state) {
+        Fixture *f = *state;
+        size_t n;
+
+        for (int adopted = 0; adopted < 2; ++adopted) {
+                for (size_t i = PROTO_FDS_MAX + 1; i <= N_TOO_MANY; ++i) {
+                        send_raw(f->a, "x", 1, i);
+                        assert_int_equal(receive(f->b, &n), PROTO_E_BAD_FDS);
+                        assert_int_equal(n, 0);
+                }
+                assert_int_equal(proto_socket_adopt(f->b, false), 0);
+        }
+}
+
+static void test_send_full(void **state) {
+        static char big[PROTO_MESSAGE_MAX];
+        Fixture *f = *state;
+        size_t n, n_sent = 0;
+        int r;
+
+        while (!(r = proto_send(f->a, big, sizeof(big), NULL, 0, NULL)))
+                ++n_sent;
+        assert_int_equal(r, PROTO_E_AGAIN);
+        assert_true(n_sent > 0);
+        while (n_sent-- > 0)
+                assert_int_equal(receive(f->b, &n), 0);
+        assert_int_equal(receive(f->b, &n), PROTO_E_AGAIN);
+}
+
+static void test_credentials(void **state) {
+        Fixture *f = *state;
+        const struct ucred mine = { .pid = getpid(), .uid = geteuid(), .gid = getegid() };
+        _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
+        struct ucred got;
+        char buffer[16];
+        size_t size;
+
+        /* none before we ask for them */
+        assert_int_equal(proto_send(f->a, "x", 1, NULL, 0, NULL), 0);
+        assert_int_equal(proto_receive(f->b, buffer, sizeof(buffer), &size, &fds, &got), 0);
+        assert_int_equal(got.pid, 0);
+
+        assert_int_equal(proto_socket_adopt(f->b, false), 0);
+        for (int i = 0; i < 2; ++i) {
+                assert_int_equal(proto_send(f->a, "x", 1, (int[]){ 0 }, 1, i ? &mine : NULL), 0);
+                assert_int_equal(proto_receive(f->b, buffer, sizeof(buffer), &size, &fds, &got), 0);
+                assert_int_equal(got.pid, getpid());
+                assert_int_equal(got.uid, geteuid());
+                assert_int_equal(fds.n_fds, 1);
+                proto_fds_deinit(&fds);
+        }
+
+        assert_int_equal(proto_peer_credentials(f->b, &got), 0);
+        assert_int_equal(got.pid, getpid());
+}
+
+static void test_request_receive_closes_fds(void **state) {
+        static const uint8_t trim[] = { 0x08, 0x07, 0x92, 0x02, 0x00 };
+        static const uint8_t unknown[] = { 0x08, 0x07, 0xf2, 0x07, 0x00 };
+        Fixture *f = *state;
+        _cleanup_(proto_request_freep) ProtoRequest *request = NULL;
+        ProtoFds fds = PROTO_FDS_INIT;
+        uint64_t id = 0;
+
+        send_raw(f->a, trim, sizeof(trim), 1);
+        assert_int_equal(proto_request_receive(f->b, &request, &id, &fds, NULL), PROTO_E_BAD_FDS);
+        assert_int_equal(id, 7);
+        send_raw(f->a, unknown, sizeof(unknown), 2);
+        assert_int_equal(proto_request_receive(f->b, &request, &id, &fds, NULL), PROTO_E_UNKNOWN);
+        assert_int_equal(id, 7);
+        send_raw(f->a, "garbage", 7, 2);
+        assert_int_equal(proto_request_receive(f->b, &request, &id, &fds, NULL), PROTO_E_MALFORMED);
+        assert_int_equal(id, 0);
+        assert_null(request);
+        assert_int_equal(fds.n_fds, 0);
+}
+
+/*
+ * close() of such a socket, with data that nobody reads, waits: here at most 20 s, on a hostile
+ * peer's choice for ever.
+ */
+static void test_received_linger(void **state) {
+        Fixture *f = *state;
+        const struct linger linger = { .l_onoff = 1, .l_linger = 20 };
+        struct sockaddr_in address = { .sin_family = AF_INET,
+                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
+        _cleanup_(proto_closep) int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        _cleanup_(proto_closep) int sender = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        socklen_t size = sizeof(address);
+        char buffer[16];
+        size_t n;
+
+        assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
+        assert_int_equal(listen(listener, 1), 0);
+        assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+        assert_int_equal(connect(sender, (struct sockaddr *)&address, size), 0);
+        assert_int_equal(setsockopt(sender, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+        while (send(sender, (char[4096]){ 0 }, 4096, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+                ;
+        assert_int_equal(proto_send(f->a, "x", 1, &sender, 1, NULL), 0);
+        sender = proto_close(sender);
+        assert_int_equal(proto_receive(f->b, buffer, sizeof(buffer), &n, &fds, NULL), 0);
+        alarm(5);
+        proto_fds_deinit(&fds);
+        alarm(0);
+}
+
+static void test_adopt_refuses(void **state) {
+        Fixture *f = *state;
+        _cleanup_(proto_closep) int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        _cleanup_(proto_closep) int stream = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        _cleanup_(proto_closep) int tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        _cleanup_(proto_closep) int alone = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+        assert_int_equal(proto_socket_adopt(file, false), -EPROTOTYPE);
+        assert_int_equal(proto_socket_adopt(stream, false), -EPROTOTYPE);
+        assert_int_equal(proto_socket_adopt(tcp, false), -EPROTOTYPE);
+        assert_int_equal(proto_socket_adopt(alone, false), -EPROTOTYPE);
+        assert_int_equal(proto_socket_adopt(f->a, true), -EPROTOTYPE);
+        assert_int_equal(proto_socket_adopt(f->a, false), 0);
+}
+
+static void test_listen_connect(void **state) {
+        Fixture *f = *state;
+        _cleanup_(proto_closep) int listener = -1, again = -1, client = -1, accepted = -1;
+        _cleanup_(proto_freep) char *path = NULL;
+        struct ucred got;
+        ProtoFds fds = PROTO_FDS_INIT;
+        struct stat st;
+        char buffer[16];
+        size_t size;
+
+        assert_true(asprintf(&path, "%s/a.sock", f->dir) > 0);
+        assert_int_equal(proto_connect(path, 0, &client), -ENOENT);
+        assert_int_equal(proto_listen(path, 0660, &listener), 0);
+        assert_int_equal(proto_socket_adopt(listener, true), 0);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 07777, 0660);
+        assert_int_equal(proto_listen(path, 0660, &again), -EADDRINUSE);
+
+        /* asking who is there was a connection, too */
+        accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        accepted = proto_close(accepted);
+
+        assert_int_equal(proto_connect(path, UINT64_MAX, &client), 0);
+        accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        assert_true(accepted >= 0);
+        assert_int_equal(proto_send(client, "x", 1, NULL, 0, NULL), 0);
+        assert_int_equal(proto_receive(accepted, buffer, sizeof(buffer), &size, &fds, &got), 0);
+        assert_int_equal(got.pid, getpid());    /* SO_PASSCRED was inherited */
+
+        /* stale now */
+        listener = proto_close(listener);
+        assert_int_equal(proto_connect(path, 0, &again), -ECONNREFUSED);
+        assert_int_equal(proto_listen(path, 0600, &listener), 0);
+        assert_int_equal(unlink(path), 0);
+}
+
+static void test_listen_not_a_socket(void **state) {
+        Fixture *f = *state;
+        _cleanup_(proto_closep) int file = -1, listener = -1;
+        _cleanup_(proto_freep) char *path = NULL;
+
+        assert_true(asprintf(&path, "%s/file", f->dir) > 0);
+        file = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+        assert_int_equal(proto_listen(path, 0660, &listener), -EADDRINUSE);
+        assert_int_equal(unlink(path), 0);
+}
+
+static void test_path_too_long(void **state) {
+        char path[109];
+        int fd = -1;
+
+        memset(path, 'x', sizeof(path));
+        path[0] = '/';
+        path[108] = '\0';
+        assert_int_equal(proto_listen(path, 0660, &fd), -ENAMETOOLONG);
+        assert_int_equal(proto_connect(path, 0, &fd), -ENAMETOOLONG);
+        path[107] = '\0';
+        assert_int_equal(proto_connect(path, 0, &fd), -ENOENT);
+}
+
+/* A daemon that does not accept: its backlog fills, and connecting ends in time. */
+static void test_connect_backlog(void **state) {
+        Fixture *f = *state;
+        _cleanup_(proto_closep) int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        _cleanup_(proto_closep) int first = -1, second = -1, third = -1;
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+        (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/a.sock", f->dir);
+        assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+        assert_int_equal(listen(listener, 0), 0);
+        assert_int_equal(proto_connect(address.sun_path, 0, &first), 0);
+        assert_int_equal(proto_connect(address.sun_path, 0, &second), PROTO_E_AGAIN);
+        assert_int_equal(proto_connect(address.sun_path, 20000, &second), PROTO_E_AGAIN);
+        /* and it is not taken for a stale one */
+        assert_int_equal(proto_listen(address.sun_path, 0660, &third), -EADDRINUSE);
+        assert_int_equal(unlink(address.sun_path), 0);
+}
+
+static void test_pool_names(void **state) {
+        assert_true(proto_pool_name_is_valid("default"));
+        assert_true(proto_pool_name_is_valid("0_a"));
+        assert_true(proto_pool_name_is_valid("abcdefghijklmnopqrstuvwxyz012345"));
+        assert_false(proto_pool_name_is_valid("abcdefghijklmnopqrstuvwxyz0123456"));
+        assert_false(proto_pool_name_is_valid(""));
+        assert_false(proto_pool_name_is_valid(NULL));
+        assert_false(proto_pool_name_is_valid("_a"));
+        assert_false(proto_pool_name_is_valid("A"));
+        assert_false(proto_pool_name_is_valid("a-b"));
+        assert_false(proto_pool_name_is_valid(".."));
+}
+
+static void check_path(const char *pool, const char *expected) {
+        _cleanup_(proto_freep) char *path = NULL;
+
+        assert_int_equal(proto_socket_path(pool, &path), 0);
+        assert_string_equal(path, expected);
+}
+
+static void test_socket_path(void **state) {
+        _cleanup_(proto_freep) char *path = NULL, *dir = NULL;
+
+        assert_int_equal(setenv("TSLAB_RUNTIME_DIR", "/tmp/x", 1), 0);
+        assert_int_equal(unsetenv("TSLAB_POOL"), 0);
+        check_path(NULL, "/tmp/x/default.sock");
+        check_path("a_b", "/tmp/x/a_b.sock");
+        check_path("./a-b", "./a-b");
+        assert_int_equal(proto_socket_path("a-b", &path), -EINVAL);
+        assert_int_equal(proto_socket_path("", &path), -EINVAL);
+        assert_null(path);
+        assert_int_equal(setenv("TSLAB_POOL", "web", 1), 0);
+        check_path(NULL, "/tmp/x/web.sock");
+        assert_int_equal(proto_runtime_dir(&dir), 0);
+        assert_string_equal(dir, "/tmp/x");
+
+        /* a relative one is not listened to */
+        assert_int_equal(setenv("TSLAB_RUNTIME_DIR", "x", 1), 0);
+        assert_int_equal(setenv("XDG_RUNTIME_DIR", "/tmp/xdg", 1), 0);
+        check_path("no_such_pool", geteuid() == 0 ? "/run/tslab/no_such_pool.sock"
+                                                  : "/tmp/xdg/tslab/no_such_pool.sock");
+        assert_int_equal(unsetenv("XDG_RUNTIME_DIR"), 0);
+        check_path("no_such_pool", "/run/tslab/no_such_pool.sock");
+}
+
+#define TEST(_f) cmocka_unit_test_setup_teardown(_f, setup, teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                TEST(test_send_receive),
+                TEST(test_receive_closed),
+                TEST(test_receive_reset),
+                TEST(test_receive_empty),
+                TEST(test_receive_oversized),
+                TEST(test_receive_too_many_fds),
+                TEST(test_send_full),
+                TEST(test_credentials),
+                TEST(test_request_receive_closes_fds),
+                TEST(test_received_linger),
+                TEST(test_adopt_refuses),
+                TEST(test_listen_connect),
+                TEST(test_listen_not_a_socket),
+                TEST(test_path_too_long),
+                TEST(test_connect_backlog),
+                cmocka_unit_test(test_pool_names),
+                cmocka_unit_test(test_socket_path),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
