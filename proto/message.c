@@ -10,7 +10,7 @@
 
 #include "proto/message.h"
 
-/* The largest message within all limits takes a quarter of it. */
+/* The largest list of clients takes less than a quarter of it. */
 #define UNPACK_MAX (1024U * 1024U)
 
 const char *proto_role_to_string(uint32_t role) {
