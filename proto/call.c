@@ -4,8 +4,8 @@
 #include "proto/deadline.h"
 
 struct ProtoCall {
-        int fd;                         /* -1: given up */
-        uint64_t last_id;               /* of the latest request */
+        int fd; /* -1: given up */
+        uint64_t last_id; /* of the latest request */
 };
 
 int proto_call_new(ProtoCall **ret_call, int fd) {
@@ -21,7 +21,7 @@ int proto_call_new(ProtoCall **ret_call, int fd) {
 
 ProtoCall *proto_call_free(ProtoCall *call) {
         if (call) {
-                (void)proto_close(call->fd);
+                (void) proto_close(call->fd);
                 free(call);
         }
         return NULL;
@@ -42,8 +42,8 @@ static int wait_for(int fd, short events, uint64_t deadline) {
         struct pollfd poller = { .fd = fd, .events = events };
         uint64_t left = proto_deadline_left(deadline);
         const struct timespec limit = {
-                .tv_sec = (time_t)(left / PROTO_USEC_PER_SEC),
-                .tv_nsec = (long)(left % PROTO_USEC_PER_SEC) * 1000,
+                .tv_sec = (time_t) (left / PROTO_USEC_PER_SEC),
+                .tv_nsec = (long) (left % PROTO_USEC_PER_SEC) * 1000,
         };
 
         if (left == 0)
@@ -54,11 +54,8 @@ static int wait_for(int fd, short events, uint64_t deadline) {
         return 0;
 }
 
-static int send_request(int fd,
-                        const ProtoRequest *request,
-                        const int *fds, size_t n_fds,
-                        const struct ucred *credentials,
-                        uint64_t deadline) {
+static int send_request(int fd, const ProtoRequest *request, const int *fds, size_t n_fds,
+                        const struct ucred *credentials, uint64_t deadline) {
         int r;
 
         for (;;) {
@@ -81,8 +78,7 @@ static int send_request(int fd,
         }
 }
 
-static int receive_reply(ProtoCall *call, uint64_t deadline, ProtoReply **ret_reply,
-                         ProtoFds *ret_fds) {
+static int receive_reply(ProtoCall *call, uint64_t deadline, ProtoReply **ret_reply, ProtoFds *ret_fds) {
         int r;
 
         for (;;) {
@@ -108,19 +104,15 @@ static int receive_reply(ProtoCall *call, uint64_t deadline, ProtoReply **ret_re
 
 static bool reply_fits(const ProtoReply *reply, const ProtoRequest *request) {
         /* a body has the number of its request's */
-        return reply->id == request->id &&
-               (reply->body_case == TSLAB__REPLY__BODY__NOT_SET ||
-                (uint32_t)reply->body_case == (uint32_t)request->body_case);
+        return reply->id == request->id && (reply->body_case == TSLAB__REPLY__BODY__NOT_SET ||
+                                            (uint32_t) reply->body_case == (uint32_t) request->body_case);
 }
 
 /*
  * One reply to `request`, after those that are late. A daemon that sends such for ever is bounded
  * by the deadline.
  */
-static int next_reply(ProtoCall *call,
-                      const ProtoRequest *request,
-                      uint64_t deadline,
-                      ProtoReply **ret_reply,
+static int next_reply(ProtoCall *call, const ProtoRequest *request, uint64_t deadline, ProtoReply **ret_reply,
                       ProtoFds *ret_fds) {
         int r;
 
@@ -142,18 +134,14 @@ static int next_reply(ProtoCall *call,
 
                 *ret_reply = proto_steal(&reply);
                 *ret_fds = fds;
-                fds = (ProtoFds)PROTO_FDS_INIT;
+                fds = (ProtoFds) PROTO_FDS_INIT;
                 return 0;
         }
 }
 
 /* As proto_call(), until a fixed time. */
-static int call_until(ProtoCall *call,
-                      ProtoRequest *request,
-                      uint64_t deadline,
-                      ProtoCallMore more, void *userdata,
-                      ProtoReply **ret_reply,
-                      ProtoFds *ret_fds) {
+static int call_until(ProtoCall *call, ProtoRequest *request, uint64_t deadline, ProtoCallMore more,
+                      void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds) {
         int r;
 
         if (call->fd < 0)
@@ -179,7 +167,7 @@ static int call_until(ProtoCall *call,
                         *ret_reply = proto_steal(&reply);
                         if (ret_fds) {
                                 *ret_fds = fds;
-                                fds = (ProtoFds)PROTO_FDS_INIT;
+                                fds = (ProtoFds) PROTO_FDS_INIT;
                         }
                         return r;
                 }
@@ -193,18 +181,12 @@ static int call_until(ProtoCall *call,
         }
 }
 
-int proto_call(ProtoCall *call,
-               ProtoRequest *request,
-               uint64_t timeout_usec,
-               ProtoCallMore more, void *userdata,
-               ProtoReply **ret_reply,
-               ProtoFds *ret_fds) {
-        return call_until(call, request, proto_deadline(timeout_usec), more, userdata, ret_reply,
-                          ret_fds);
+int proto_call(ProtoCall *call, ProtoRequest *request, uint64_t timeout_usec, ProtoCallMore more,
+               void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds) {
+        return call_until(call, request, proto_deadline(timeout_usec), more, userdata, ret_reply, ret_fds);
 }
 
-static int say_hello(ProtoCall *call, const ProtoHello *hello, uint64_t deadline,
-                     ProtoReply **ret_reply) {
+static int say_hello(ProtoCall *call, const ProtoHello *hello, uint64_t deadline, ProtoReply **ret_reply) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         ProtoRequest request = PROTO_REQUEST_INIT;
         ProtoHello versioned = *hello;
@@ -224,10 +206,7 @@ static int say_hello(ProtoCall *call, const ProtoHello *hello, uint64_t deadline
         return r;
 }
 
-int proto_call_open(ProtoCall **ret_call,
-                    const char *path,
-                    const ProtoHello *hello,
-                    uint64_t timeout_usec,
+int proto_call_open(ProtoCall **ret_call, const char *path, const ProtoHello *hello, uint64_t timeout_usec,
                     ProtoReply **ret_reply) {
         uint64_t deadline = proto_deadline(timeout_usec);
         _cleanup_(proto_call_freep) ProtoCall *call = NULL;
@@ -243,7 +222,7 @@ int proto_call_open(ProtoCall **ret_call,
         r = proto_call_new(&call, fd);
         if (r < 0)
                 return r;
-        (void)proto_steal_fd(&fd);
+        (void) proto_steal_fd(&fd);
 
         r = say_hello(call, hello, deadline, ret_reply);
         if (r)
@@ -253,8 +232,7 @@ int proto_call_open(ProtoCall **ret_call,
         return 0;
 }
 
-int proto_call_fork_attach(ProtoCall **ret_call, int inherited_fd, const char *comm,
-                           uint64_t timeout_usec) {
+int proto_call_fork_attach(ProtoCall **ret_call, int inherited_fd, const char *comm, uint64_t timeout_usec) {
         const struct ucred credentials = { .pid = getpid(), .uid = geteuid(), .gid = getegid() };
         _cleanup_(proto_call_freep) ProtoCall *call = NULL;
         _cleanup_(proto_closep) int far = -1;
@@ -268,7 +246,7 @@ int proto_call_fork_attach(ProtoCall **ret_call, int inherited_fd, const char *c
 
         r = proto_call_new(&call, pair[0]);
         if (r < 0) {
-                (void)proto_close(pair[0]);
+                (void) proto_close(pair[0]);
                 return r;
         }
 
@@ -276,10 +254,9 @@ int proto_call_fork_attach(ProtoCall **ret_call, int inherited_fd, const char *c
         request.id = UINT64_MAX;
         request.body_case = TSLAB__REQUEST__BODY_FORK_ATTACH;
         request.fork_attach = &fork_attach;
-        fork_attach.comm = (char *)comm;
+        fork_attach.comm = (char *) comm;
 
-        r = send_request(inherited_fd, &request, &far, 1, &credentials,
-                         proto_deadline(timeout_usec));
+        r = send_request(inherited_fd, &request, &far, 1, &credentials, proto_deadline(timeout_usec));
         if (r)
                 return r;
 

@@ -49,10 +49,7 @@ typedef int (*ProtoCallMore)(void *userdata, const ProtoReply *reply);
  * the daemon's hello. -EPROTONOSUPPORT: the daemon speaks another version. -EINVAL: what hello says
  * breaks a limit. Errors of proto_connect(), where no room in time is -ETIMEDOUT.
  */
-int proto_call_open(ProtoCall **ret_call,
-                    const char *path,
-                    const ProtoHello *hello,
-                    uint64_t timeout_usec,
+int proto_call_open(ProtoCall **ret_call, const char *path, const ProtoHello *hello, uint64_t timeout_usec,
                     ProtoReply **ret_reply);
 
 /*
@@ -61,8 +58,7 @@ int proto_call_open(ProtoCall **ret_call,
  * daemon agreed shows in the reply to Attach, that it did not in PROTO_E_CLOSED there. -EPERM:
  * credentials of this process cannot be sent.
  */
-int proto_call_fork_attach(ProtoCall **ret_call, int inherited_fd, const char *comm,
-                           uint64_t timeout_usec);
+int proto_call_fork_attach(ProtoCall **ret_call, int inherited_fd, const char *comm, uint64_t timeout_usec);
 
 /*
  * A ProtoCall on a connected socket, which it owns from then on. -ENOMEM: `fd` stays the caller's.
@@ -79,13 +75,9 @@ int proto_call_fd(const ProtoCall *call);
  * replies are dropped. `ret_fds` may be NULL: descriptors are closed. -EINVAL: the request breaks a
  * limit (-E2BIG: in size).
  */
-int proto_call(ProtoCall *call,
-               ProtoRequest *request,
-               uint64_t timeout_usec,
-               ProtoCallMore more, void *userdata,
-               ProtoReply **ret_reply,
-               ProtoFds *ret_fds);
+int proto_call(ProtoCall *call, ProtoRequest *request, uint64_t timeout_usec, ProtoCallMore more,
+               void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds);
 
 static inline void proto_call_freep(ProtoCall **call) {
-        (void)proto_call_free(*call);
+        (void) proto_call_free(*call);
 }

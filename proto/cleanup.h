@@ -11,12 +11,12 @@
 #endif
 
 /* The value of a variable, which becomes NULL. */
-#define proto_steal(_p) \
-        ({                                      \
-                __typeof__(_p) _from = (_p);    \
-                __typeof__(*_from) _v = *_from; \
-                *_from = NULL;                  \
-                _v;                             \
+#define proto_steal(_p)                                                                                      \
+        ({                                                                                                   \
+                __typeof__(_p) _from = (_p);                                                                 \
+                __typeof__(*_from) _v = *_from;                                                              \
+                *_from = NULL;                                                                               \
+                _v;                                                                                          \
         })
 
 /* The value of a descriptor variable, which becomes -1. */
@@ -28,7 +28,7 @@ static inline int proto_steal_fd(int *fd) {
 }
 
 static inline void proto_freep(void *p) {
-        free(*(void **)p);
+        free(*(void **) p);
 }
 
 /* close() of a descriptor of our own; NULL of descriptors is -1. errno stays. */
@@ -36,12 +36,12 @@ static inline int proto_close(int fd) {
         if (fd >= 0) {
                 int saved = errno;
 
-                (void)close(fd);
+                (void) close(fd);
                 errno = saved;
         }
         return -1;
 }
 
 static inline void proto_closep(int *fd) {
-        (void)proto_close(*fd);
+        (void) proto_close(*fd);
 }

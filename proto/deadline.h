@@ -10,8 +10,8 @@
 static inline uint64_t proto_now_usec(void) {
         struct timespec now;
 
-        (void)clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * PROTO_USEC_PER_SEC + (uint64_t)now.tv_nsec / 1000;
+        (void) clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t) now.tv_sec * PROTO_USEC_PER_SEC + (uint64_t) now.tv_nsec / 1000;
 }
 
 static inline uint64_t proto_deadline(uint64_t timeout_usec) {

@@ -30,7 +30,7 @@ const char *proto_epoch_state_to_string(int state) {
                 [TSLAB__EPOCH_STATE__EPOCH_STATE_DRAINED] = "drained",
         };
 
-        return state >= 0 && (size_t)state < sizeof(names) / sizeof(names[0]) ? names[state] : NULL;
+        return state >= 0 && (size_t) state < sizeof(names) / sizeof(names[0]) ? names[state] : NULL;
 }
 
 /*
@@ -55,8 +55,7 @@ static size_t request_n_fds(const ProtoRequest *request) {
 }
 
 static size_t reply_n_fds(const ProtoReply *reply) {
-        if (reply->body_case == TSLAB__REPLY__BODY_ATTACH &&
-            reply->attach->role == PROTO_ROLE_READER)
+        if (reply->body_case == TSLAB__REPLY__BODY_ATTACH && reply->attach->role == PROTO_ROLE_READER)
                 return 1;
 
         for (size_t i = 0; i < sizeof(reply_fds) / sizeof(reply_fds[0]); ++i)
@@ -72,11 +71,9 @@ static int request_outcome(const ProtoRequest *request, size_t n_fds) {
         /*
          * what is not known might be what matters; but versions must get compared, so not in Hello
          */
-        if (request->body_case != TSLAB__REQUEST__BODY_HELLO &&
-            proto_message_has_unknown(&request->base))
+        if (request->body_case != TSLAB__REQUEST__BODY_HELLO && proto_message_has_unknown(&request->base))
                 return PROTO_E_UNKNOWN;
-        if (request->body_case == TSLAB__REQUEST__BODY__NOT_SET ||
-            !proto_message_is_valid(&request->base))
+        if (request->body_case == TSLAB__REQUEST__BODY__NOT_SET || !proto_message_is_valid(&request->base))
                 return PROTO_E_MALFORMED;
         if (n_fds != request_n_fds(request))
                 return PROTO_E_BAD_FDS;
@@ -110,14 +107,13 @@ static int message_pack(const ProtobufCMessage *message, uint8_t **ret_data, siz
         if (!data)
                 return -ENOMEM;
 
-        (void)protobuf_c_message_pack(message, data);
+        (void) protobuf_c_message_pack(message, data);
         *ret_data = data;
         *ret_size = size;
         return 0;
 }
 
-int proto_request_pack(const ProtoRequest *request, size_t n_fds, uint8_t **ret_data,
-                       size_t *ret_size) {
+int proto_request_pack(const ProtoRequest *request, size_t n_fds, uint8_t **ret_data, size_t *ret_size) {
         int r = request_outcome(request, n_fds);
 
         return r ?: message_pack(&request->base, ret_data, ret_size);
@@ -150,12 +146,11 @@ static void *budget_alloc(void *data, size_t size) {
 
 /* What was freed does not come back to the budget: it bounds work as well as memory. */
 static void budget_free(void *data, void *p) {
-        (void)data;
+        (void) data;
         free(p);
 }
 
-static int message_unpack(const ProtobufCMessageDescriptor *descriptor,
-                          const void *data, size_t size,
+static int message_unpack(const ProtobufCMessageDescriptor *descriptor, const void *data, size_t size,
                           ProtobufCMessage **ret_message) {
         Budget budget = { .left = UNPACK_MAX };
         ProtobufCAllocator allocator = {
@@ -190,7 +185,7 @@ int proto_request_unpack(const void *data, size_t size, size_t n_fds, ProtoReque
                 return r;
         }
 
-        request = (ProtoRequest *)message;
+        request = (ProtoRequest *) message;
         *ret_id = request->id;
         r = request_outcome(request, n_fds);
         if (r)
@@ -209,7 +204,7 @@ int proto_reply_unpack(const void *data, size_t size, size_t n_fds, ProtoReply *
         if (r)
                 return r;
 
-        reply = (ProtoReply *)message;
+        reply = (ProtoReply *) message;
         r = reply_outcome(reply, n_fds);
         if (r)
                 return r;
@@ -218,9 +213,7 @@ int proto_reply_unpack(const void *data, size_t size, size_t n_fds, ProtoReply *
         return 0;
 }
 
-int proto_request_send(int fd,
-                       const ProtoRequest *request,
-                       const int *fds, size_t n_fds,
+int proto_request_send(int fd, const ProtoRequest *request, const int *fds, size_t n_fds,
                        const struct ucred *credentials) {
         _cleanup_(proto_freep) uint8_t *data = NULL;
         size_t size;
@@ -240,9 +233,7 @@ int proto_reply_send(int fd, const ProtoReply *reply, const int *fds, size_t n_f
 }
 
 /* On the heap: threads of clients may have stacks that are smaller than a message. */
-static int datagram_receive(int fd,
-                            uint8_t **ret_data, size_t *ret_size,
-                            ProtoFds *ret_fds,
+static int datagram_receive(int fd, uint8_t **ret_data, size_t *ret_size, ProtoFds *ret_fds,
                             struct ucred *ret_credentials) {
         _cleanup_(proto_freep) uint8_t *data = malloc(PROTO_MESSAGE_MAX);
         int r;
@@ -258,9 +249,7 @@ static int datagram_receive(int fd,
         return 0;
 }
 
-int proto_request_receive(int fd,
-                          ProtoRequest **ret_request, uint64_t *ret_id,
-                          ProtoFds *ret_fds,
+int proto_request_receive(int fd, ProtoRequest **ret_request, uint64_t *ret_id, ProtoFds *ret_fds,
                           struct ucred *ret_credentials) {
         _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
         _cleanup_(proto_freep) uint8_t *data = NULL;
@@ -279,7 +268,7 @@ int proto_request_receive(int fd,
                 return r;
 
         *ret_fds = fds;
-        fds = (ProtoFds)PROTO_FDS_INIT;
+        fds = (ProtoFds) PROTO_FDS_INIT;
         if (ret_credentials)
                 *ret_credentials = credentials;
         return 0;
@@ -300,7 +289,7 @@ int proto_reply_receive(int fd, ProtoReply **ret_reply, ProtoFds *ret_fds) {
                 return r;
 
         *ret_fds = fds;
-        fds = (ProtoFds)PROTO_FDS_INIT;
+        fds = (ProtoFds) PROTO_FDS_INIT;
         return 0;
 }
 

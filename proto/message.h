@@ -48,8 +48,7 @@ const char *proto_epoch_state_to_string(int state);
  * by a label that is too long; PROTO_E_BAD_FDS that `n_fds` is not the number which goes with this
  * message. PROTO_E_OVERSIZED; -ENOMEM.
  */
-int proto_request_pack(const ProtoRequest *request, size_t n_fds, uint8_t **ret_data,
-                       size_t *ret_size);
+int proto_request_pack(const ProtoRequest *request, size_t n_fds, uint8_t **ret_data, size_t *ret_size);
 int proto_reply_pack(const ProtoReply *reply, size_t n_fds, uint8_t **ret_data, size_t *ret_size);
 
 /*
@@ -67,9 +66,7 @@ int proto_request_unpack(const void *data, size_t size, size_t n_fds, ProtoReque
 int proto_reply_unpack(const void *data, size_t size, size_t n_fds, ProtoReply **ret_reply);
 
 /* Pack and proto_send(). The descriptors stay the caller's. */
-int proto_request_send(int fd,
-                       const ProtoRequest *request,
-                       const int *fds, size_t n_fds,
+int proto_request_send(int fd, const ProtoRequest *request, const int *fds, size_t n_fds,
                        const struct ucred *credentials);
 int proto_reply_send(int fd, const ProtoReply *reply, const int *fds, size_t n_fds);
 
@@ -78,9 +75,7 @@ int proto_reply_send(int fd, const ProtoReply *reply, const int *fds, size_t n_f
  * are closed. ret_credentials may be NULL. *ret_id as above, also 0 for the outcomes of
  * proto_receive().
  */
-int proto_request_receive(int fd,
-                          ProtoRequest **ret_request, uint64_t *ret_id,
-                          ProtoFds *ret_fds,
+int proto_request_receive(int fd, ProtoRequest **ret_request, uint64_t *ret_id, ProtoFds *ret_fds,
                           struct ucred *ret_credentials);
 int proto_reply_receive(int fd, ProtoReply **ret_reply, ProtoFds *ret_fds);
 
@@ -89,9 +84,9 @@ ProtoRequest *proto_request_free(ProtoRequest *request);
 ProtoReply *proto_reply_free(ProtoReply *reply);
 
 static inline void proto_request_freep(ProtoRequest **request) {
-        (void)proto_request_free(*request);
+        (void) proto_request_free(*request);
 }
 
 static inline void proto_reply_freep(ProtoReply **reply) {
-        (void)proto_reply_free(*reply);
+        (void) proto_reply_free(*reply);
 }

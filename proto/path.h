@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#define PROTO_POOL_NAME_MAX 32          /* bytes, without the final 0 */
+#define PROTO_POOL_NAME_MAX 32 /* bytes, without the final 0 */
 
 /* [a-z0-9][a-z0-9_]{0,31} */
 bool proto_pool_name_is_valid(const char *name);

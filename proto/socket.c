@@ -17,8 +17,8 @@ static void close_received(int fd) {
         const struct linger linger = { .l_onoff = 0 };
         int saved = errno;
 
-        (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-        (void)close(fd);
+        (void) setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+        (void) close(fd);
         errno = saved;
 }
 
@@ -64,8 +64,7 @@ static void put_control(struct msghdr *header, int type, const void *data, size_
         /*
          * msg_controllen is what has been filled so far; CMSG_NXTHDR would refuse to go beyond it
          */
-        struct cmsghdr *control =
-                (struct cmsghdr *)((char *)header->msg_control + header->msg_controllen);
+        struct cmsghdr *control = (struct cmsghdr *) ((char *) header->msg_control + header->msg_controllen);
 
         control->cmsg_level = SOL_SOCKET;
         control->cmsg_type = type;
@@ -74,12 +73,10 @@ static void put_control(struct msghdr *header, int type, const void *data, size_
         header->msg_controllen += CMSG_SPACE(size);
 }
 
-int proto_send(int fd,
-               const void *data, size_t size,
-               const int *fds, size_t n_fds,
+int proto_send(int fd, const void *data, size_t size, const int *fds, size_t n_fds,
                const struct ucred *credentials) {
         ControlBuffer control = {};
-        struct iovec vector = { .iov_base = (void *)data, .iov_len = size };
+        struct iovec vector = { .iov_base = (void *) data, .iov_len = size };
         struct msghdr header = {
                 .msg_iov = &vector,
                 .msg_iovlen = 1,
@@ -145,12 +142,10 @@ static int take_control(struct msghdr *header, ProtoFds *fds, struct ucred *cred
         return fits ? 0 : PROTO_E_BAD_FDS;
 }
 
-int proto_receive(int fd,
-                  void *buffer, size_t size, size_t *ret_size,
-                  ProtoFds *ret_fds,
+int proto_receive(int fd, void *buffer, size_t size, size_t *ret_size, ProtoFds *ret_fds,
                   struct ucred *ret_credentials) {
         _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
-        struct ucred credentials = { .pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1 };
+        struct ucred credentials = { .pid = 0, .uid = (uid_t) -1, .gid = (gid_t) -1 };
         ControlBuffer control = {};
         struct iovec vector = { .iov_base = buffer, .iov_len = size };
         struct msghdr header = {
@@ -176,9 +171,9 @@ int proto_receive(int fd,
         if (header.msg_flags & MSG_TRUNC)
                 return PROTO_E_OVERSIZED;
 
-        *ret_size = (size_t)n;
+        *ret_size = (size_t) n;
         *ret_fds = fds;
-        fds = (ProtoFds)PROTO_FDS_INIT;
+        fds = (ProtoFds) PROTO_FDS_INIT;
         if (ret_credentials)
                 *ret_credentials = credentials;
         return 0;
@@ -207,11 +202,10 @@ int proto_socket_adopt(int fd, bool listening) {
         socklen_t size = sizeof(address);
         const int one = 1;
 
-        if (!socket_option_is(fd, SO_DOMAIN, AF_UNIX) ||
-            !socket_option_is(fd, SO_TYPE, SOCK_SEQPACKET) ||
+        if (!socket_option_is(fd, SO_DOMAIN, AF_UNIX) || !socket_option_is(fd, SO_TYPE, SOCK_SEQPACKET) ||
             !socket_option_is(fd, SO_ACCEPTCONN, listening))
                 return -EPROTOTYPE;
-        if (!listening && getpeername(fd, (struct sockaddr *)&address, &size) < 0)
+        if (!listening && getpeername(fd, (struct sockaddr *) &address, &size) < 0)
                 return errno == ENOTCONN ? -EPROTOTYPE : -errno;
         if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) < 0)
                 return -errno;
@@ -267,7 +261,7 @@ static int remove_stale(const char *path) {
 }
 
 static int bind_path(int fd, const struct sockaddr_un *address) {
-        return bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
+        return bind(fd, (const struct sockaddr *) address, sizeof(*address)) < 0 ? -errno : 0;
 }
 
 int proto_listen(const char *path, mode_t mode, int *ret_fd) {
@@ -299,7 +293,7 @@ int proto_listen(const char *path, mode_t mode, int *ret_fd) {
         /* nobody can connect before listen(), so nobody can before the mode is right */
         if (chmod(path, mode) < 0 || listen(fd, BACKLOG) < 0) {
                 r = -errno;
-                (void)unlink(path);
+                (void) unlink(path);
                 return r;
         }
 
@@ -309,8 +303,8 @@ int proto_listen(const char *path, mode_t mode, int *ret_fd) {
 
 static int limit_send(int fd, uint64_t timeout_usec) {
         const struct timeval limit = {
-                .tv_sec = (time_t)(timeout_usec / PROTO_USEC_PER_SEC),
-                .tv_usec = (suseconds_t)(timeout_usec % PROTO_USEC_PER_SEC),
+                .tv_sec = (time_t) (timeout_usec / PROTO_USEC_PER_SEC),
+                .tv_usec = (suseconds_t) (timeout_usec % PROTO_USEC_PER_SEC),
         };
 
         return setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ? -errno : 0;
@@ -340,8 +334,7 @@ int proto_connect(const char *path, uint64_t timeout_usec, int *ret_fd) {
                 r = limit_send(fd, left == UINT64_MAX ? 0 : left ?: 1);
                 if (r < 0)
                         return r;
-                r = connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno
-                                                                                        : 0;
+                r = connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 ? -errno : 0;
         } while (r == -EINTR && proto_deadline_left(deadline) > 0);
 
         if (r == -EAGAIN || r == -EINTR)

@@ -21,19 +21,19 @@
 
 #include "proto/cleanup.h"
 
-#define PROTO_MESSAGE_MAX (64U * 1024U)         /* bytes of a datagram */
-#define PROTO_FDS_MAX 2U                        /* descriptors with a datagram */
+#define PROTO_MESSAGE_MAX (64U * 1024U) /* bytes of a datagram */
+#define PROTO_FDS_MAX 2U /* descriptors with a datagram */
 
 enum {
         _PROTO_E_SUCCESS,
 
-        PROTO_E_AGAIN,          /* nothing to read, or no room to write: poll, then call again */
-        PROTO_E_CLOSED,         /* the peer hung up */
-        PROTO_E_OVERSIZED,      /* more than PROTO_MESSAGE_MAX, or than the socket buffer takes */
-        PROTO_E_MALFORMED,      /* not a message, or one that breaks a limit */
-        PROTO_E_UNKNOWN,        /* well-formed, but asks for what this version does not know */
-        PROTO_E_BAD_FDS,        /* the wrong number of descriptors */
-        PROTO_E_REFUSED,        /* the daemon answered with an error: see reply->error */
+        PROTO_E_AGAIN, /* nothing to read, or no room to write: poll, then call again */
+        PROTO_E_CLOSED, /* the peer hung up */
+        PROTO_E_OVERSIZED, /* more than PROTO_MESSAGE_MAX, or than the socket buffer takes */
+        PROTO_E_MALFORMED, /* not a message, or one that breaks a limit */
+        PROTO_E_UNKNOWN, /* well-formed, but asks for what this version does not know */
+        PROTO_E_BAD_FDS, /* the wrong number of descriptors */
+        PROTO_E_REFUSED, /* the daemon answered with an error: see reply->error */
 };
 
 /*
@@ -49,7 +49,10 @@ typedef struct ProtoFds {
         int fds[PROTO_FDS_MAX];
 } ProtoFds;
 
-#define PROTO_FDS_INIT { .n_fds = 0, .fds = { -1, -1 } }
+#define PROTO_FDS_INIT                                                                                       \
+        {                                                                                                    \
+                .n_fds = 0, .fds = { -1, -1 }                                                                \
+        }
 
 void proto_fds_deinit(ProtoFds *fds);
 /* Moves descriptor `i` to the caller; -1 if there is none. n_fds stays. */
@@ -61,9 +64,7 @@ int proto_fds_take(ProtoFds *fds, size_t i);
  * PROTO_E_AGAIN, PROTO_E_CLOSED, PROTO_E_OVERSIZED; or what sendmsg() says, as -ETOOMANYREFS,
  * -ENOBUFS.
  */
-int proto_send(int fd,
-               const void *data, size_t size,
-               const int *fds, size_t n_fds,
+int proto_send(int fd, const void *data, size_t size, const int *fds, size_t n_fds,
                const struct ucred *credentials);
 
 /*
@@ -73,9 +74,7 @@ int proto_send(int fd,
  * from. PROTO_E_AGAIN, PROTO_E_CLOSED, PROTO_E_OVERSIZED (it is gone), PROTO_E_BAD_FDS (more than
  * PROTO_FDS_MAX, or the kernel cut them off); or what recvmsg() says.
  */
-int proto_receive(int fd,
-                  void *buffer, size_t size, size_t *ret_size,
-                  ProtoFds *ret_fds,
+int proto_receive(int fd, void *buffer, size_t size, size_t *ret_size, ProtoFds *ret_fds,
                   struct ucred *ret_credentials);
 
 /* Who connected, at the time when they did: SO_PEERCRED. pid is 0 as above. */

@@ -10,7 +10,7 @@
  * bidirectional controls, with which one field of a table can pass for another.
  */
 static size_t clean_character(const char *s) {
-        const uint8_t *p = (const uint8_t *)s;
+        const uint8_t *p = (const uint8_t *) s;
         uint32_t point;
         size_t n;
 

@@ -6,7 +6,7 @@
 
 #define EPOCH_ID_MAX 63U
 #define ERA_MAX 4095U
-#define FIELD_MAX ((1U << 29) - 1)      /* of protobuf */
+#define FIELD_MAX ((1U << 29) - 1) /* of protobuf */
 
 /*
  * The first rule that matches is the one; without `message`, it matches the field in every message.
@@ -36,11 +36,9 @@ static const FieldRule length_rules[] = {
 
 /* Of repeated fields, how often. */
 static const FieldRule count_rules[] = {
-        { NULL,         "classes",              0, PROTO_CLASSES_MAX },
-        { NULL,         "clients",              0, PROTO_CLIENTS_MAX },
-        { NULL,         "epochs",               0, PROTO_EPOCHS_MAX },
-        { NULL,         "problems",             0, PROTO_PROBLEMS_MAX },
-        { NULL,         "roots",                0, PROTO_ROOTS_MAX },
+        { NULL, "classes", 0, PROTO_CLASSES_MAX }, { NULL, "clients", 0, PROTO_CLIENTS_MAX },
+        { NULL, "epochs", 0, PROTO_EPOCHS_MAX },   { NULL, "problems", 0, PROTO_PROBLEMS_MAX },
+        { NULL, "roots", 0, PROTO_ROOTS_MAX },
 };
 
 /*
@@ -48,26 +46,26 @@ static const FieldRule count_rules[] = {
  * may be shown.
  */
 static const FieldRule number_rules[] = {
-        { "Request",    "id",                   1, UINT64_MAX },
-        { "Reply",      "id",                   1, UINT64_MAX },
-        { "Reply",      "error",                -4095, 0 },
-        { NULL,         "protocol_version",     1, UINT32_MAX },
-        { NULL,         "want_role",            0, 3 },
-        { NULL,         "role",                 1, 3 },
-        { NULL,         "client",               0, 4095 },
-        { NULL,         "pid",                  0, INT32_MAX },
-        { NULL,         "daemon_pid",           0, INT32_MAX },
-        { NULL,         "epoch",                0, EPOCH_ID_MAX | ERA_MAX << 8 },
-        { "EpochInfo",  "id",                   0, EPOCH_ID_MAX },
-        { "EpochInfo",  "era",                  0, ERA_MAX },
-        { "EpochInfo",  "state",                1, 3 },
-        { NULL,         "size",                 0, 4096 },
-        { "ClassInfo",  "slots",                0, 64 },
-        { NULL,         "wait_msec",            0, PROTO_WAIT_MSEC_MAX },
-        { NULL,         "wait_drained_msec",    0, PROTO_WAIT_MSEC_MAX },
+        { "Request", "id", 1, UINT64_MAX },
+        { "Reply", "id", 1, UINT64_MAX },
+        { "Reply", "error", -4095, 0 },
+        { NULL, "protocol_version", 1, UINT32_MAX },
+        { NULL, "want_role", 0, 3 },
+        { NULL, "role", 1, 3 },
+        { NULL, "client", 0, 4095 },
+        { NULL, "pid", 0, INT32_MAX },
+        { NULL, "daemon_pid", 0, INT32_MAX },
+        { NULL, "epoch", 0, EPOCH_ID_MAX | ERA_MAX << 8 },
+        { "EpochInfo", "id", 0, EPOCH_ID_MAX },
+        { "EpochInfo", "era", 0, ERA_MAX },
+        { "EpochInfo", "state", 1, 3 },
+        { NULL, "size", 0, 4096 },
+        { "ClassInfo", "slots", 0, 64 },
+        { NULL, "wait_msec", 0, PROTO_WAIT_MSEC_MAX },
+        { NULL, "wait_drained_msec", 0, PROTO_WAIT_MSEC_MAX },
 };
 
-#define FIND_RULE(_rules, _message, _field) \
+#define FIND_RULE(_rules, _message, _field)                                                                  \
         find_rule((_rules), sizeof(_rules) / sizeof((_rules)[0]), (_message), (_field))
 
 static const FieldRule *find_rule(const FieldRule *rules, size_t n_rules, const char *message,
@@ -81,18 +79,16 @@ static const FieldRule *find_rule(const FieldRule *rules, size_t n_rules, const 
 }
 
 static bool within(const FieldRule *rule, size_t n) {
-        return (int64_t)n >= rule->min && n <= rule->max;
+        return (int64_t) n >= rule->min && n <= rule->max;
 }
 
 static bool text_is_valid(const char *message, const char *field, const char *text) {
         const FieldRule *rule = FIND_RULE(length_rules, message, field);
 
-        return rule && proto_text_is_clean(text, rule->max) &&
-               within(rule, text ? strlen(text) : 0);
+        return rule && proto_text_is_clean(text, rule->max) && within(rule, text ? strlen(text) : 0);
 }
 
-static bool bytes_are_valid(const char *message, const char *field,
-                            const ProtobufCBinaryData *bytes) {
+static bool bytes_are_valid(const char *message, const char *field, const ProtobufCBinaryData *bytes) {
         const FieldRule *rule = FIND_RULE(length_rules, message, field);
 
         /* an arena id is whole, or, where that is allowed, absent */
@@ -105,38 +101,37 @@ static bool unsigned_is_valid(const char *message, const char *field, uint64_t v
         if (!strcmp(field, "epoch") && (value & 0xff) > EPOCH_ID_MAX)
                 return false;
 
-        return !rule || ((rule->min <= 0 || value >= (uint64_t)rule->min) && value <= rule->max);
+        return !rule || ((rule->min <= 0 || value >= (uint64_t) rule->min) && value <= rule->max);
 }
 
 static bool signed_is_valid(const char *message, const char *field, int64_t value) {
         const FieldRule *rule = FIND_RULE(number_rules, message, field);
 
-        return !rule || (value >= rule->min && (value < 0 || (uint64_t)value <= rule->max));
+        return !rule || (value >= rule->min && (value < 0 || (uint64_t) value <= rule->max));
 }
 
-static bool value_is_valid(const char *message, const ProtobufCFieldDescriptor *field,
-                           const void *value) {
+static bool value_is_valid(const char *message, const ProtobufCFieldDescriptor *field, const void *value) {
         switch (field->type) {
         case PROTOBUF_C_TYPE_BOOL:
                 return true;
         case PROTOBUF_C_TYPE_UINT32:
         case PROTOBUF_C_TYPE_FIXED32:
-                return unsigned_is_valid(message, field->name, *(const uint32_t *)value);
+                return unsigned_is_valid(message, field->name, *(const uint32_t *) value);
         case PROTOBUF_C_TYPE_UINT64:
         case PROTOBUF_C_TYPE_FIXED64:
-                return unsigned_is_valid(message, field->name, *(const uint64_t *)value);
+                return unsigned_is_valid(message, field->name, *(const uint64_t *) value);
         case PROTOBUF_C_TYPE_SINT32:
         case PROTOBUF_C_TYPE_ENUM:
-                return signed_is_valid(message, field->name, *(const int32_t *)value);
+                return signed_is_valid(message, field->name, *(const int32_t *) value);
         case PROTOBUF_C_TYPE_STRING:
-                return text_is_valid(message, field->name, *(char *const *)value);
+                return text_is_valid(message, field->name, *(char *const *) value);
         case PROTOBUF_C_TYPE_BYTES:
                 return bytes_are_valid(message, field->name, value);
         case PROTOBUF_C_TYPE_MESSAGE:
-                return *(ProtobufCMessage *const *)value &&
-                       proto_message_is_valid(*(ProtobufCMessage *const *)value);
+                return *(ProtobufCMessage *const *) value &&
+                       proto_message_is_valid(*(ProtobufCMessage *const *) value);
         default:
-                return false;   /* of a type that the protocol does not use so far */
+                return false; /* of a type that the protocol does not use so far */
         }
 }
 
@@ -158,24 +153,24 @@ static size_t value_size(const ProtobufCFieldDescriptor *field) {
 /*
  * The values of a field: an array of them, which is empty for what is not there but may be missing.
  */
-static const uint8_t *field_values(const ProtobufCMessage *message,
-                                   const ProtobufCFieldDescriptor *field, size_t *ret_n) {
-        const uint8_t *base = (const uint8_t *)message, *value = base + field->offset;
+static const uint8_t *field_values(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
+                                   size_t *ret_n) {
+        const uint8_t *base = (const uint8_t *) message, *value = base + field->offset;
 
         if (field->label == PROTOBUF_C_LABEL_REPEATED) {
-                *ret_n = *(const size_t *)(base + field->quantifier_offset);
-                return *(uint8_t *const *)value;
+                *ret_n = *(const size_t *) (base + field->quantifier_offset);
+                return *(uint8_t *const *) value;
         }
 
         *ret_n = 1;
         if (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) {
-                *ret_n = *(const uint32_t *)(base + field->quantifier_offset) == field->id;
+                *ret_n = *(const uint32_t *) (base + field->quantifier_offset) == field->id;
         } else if (field->type == PROTOBUF_C_TYPE_MESSAGE && !strcmp(field->name, "progress")) {
                 /*
                  * of the messages within messages, the only one that may be missing: users may rely
                  * on the others
                  */
-                *ret_n = *(ProtobufCMessage *const *)value ? 1 : 0;
+                *ret_n = *(ProtobufCMessage *const *) value ? 1 : 0;
         }
         return value;
 }
@@ -203,8 +198,7 @@ static bool field_is_valid(const ProtobufCMessage *message, const ProtobufCField
 /* protobuf-c lets numbers of fields pass, in overlong form, that it could not pack. */
 static bool unknown_are_valid(const ProtobufCMessage *message) {
         for (size_t i = 0; i < message->n_unknown_fields; ++i)
-                if (message->unknown_fields[i].tag < 1 ||
-                    message->unknown_fields[i].tag > FIELD_MAX)
+                if (message->unknown_fields[i].tag < 1 || message->unknown_fields[i].tag > FIELD_MAX)
                         return false;
 
         return true;
@@ -234,7 +228,7 @@ bool proto_message_has_unknown(const ProtobufCMessage *message) {
                         continue;
                 values = field_values(message, field, &n);
                 for (size_t j = 0; j < n; ++j)
-                        if (proto_message_has_unknown(((ProtobufCMessage *const *)values)[j]))
+                        if (proto_message_has_unknown(((ProtobufCMessage *const *) values)[j]))
                                 return true;
         }
 
@@ -242,8 +236,7 @@ bool proto_message_has_unknown(const ProtobufCMessage *message) {
 }
 
 bool proto_field_has_limit(const char *message, const ProtobufCFieldDescriptor *field) {
-        if (field->label == PROTOBUF_C_LABEL_REPEATED &&
-            !FIND_RULE(count_rules, message, field->name))
+        if (field->label == PROTOBUF_C_LABEL_REPEATED && !FIND_RULE(count_rules, message, field->name))
                 return false;
         if (field->type == PROTOBUF_C_TYPE_STRING || field->type == PROTOBUF_C_TYPE_BYTES)
                 return FIND_RULE(length_rules, message, field->name);

@@ -73,7 +73,7 @@ static void answer_error(int fd, uint64_t id, int error) {
 
         reply.id = id;
         reply.error = error;
-        reply.message = (char *)"ask again";
+        reply.message = (char *) "ask again";
         assert_int_equal(proto_reply_send(fd, &reply, NULL, 0), 0);
 }
 
@@ -280,7 +280,7 @@ static void test_call_invalid_request(void **state) {
 
         request.body_case = TSLAB__REQUEST__BODY_EPOCH_RESERVE;
         request.epoch_reserve = &reserve;
-        reserve.label = (char *)"a label that is longer than what is allowed";
+        reserve.label = (char *) "a label that is longer than what is allowed";
         assert_int_equal(proto_call(f->call, &request, SECOND, NULL, NULL, &reply, NULL), -EINVAL);
         answer_trim(f->peer, 2, false);
         assert_int_equal(call_trim(f, SECOND, NULL, NULL, &reply), 0);
@@ -288,13 +288,12 @@ static void test_call_invalid_request(void **state) {
 }
 
 static void on_alarm(int number) {
-        (void)number;
+        (void) number;
 }
 
 static void test_call_interrupted(void **state) {
         Fixture *f = *state;
-        const struct itimerval often = { .it_interval.tv_usec = 1000, .it_value.tv_usec = 1000 },
-                               never = {};
+        const struct itimerval often = { .it_interval.tv_usec = 1000, .it_value.tv_usec = 1000 }, never = {};
         struct sigaction action = { .sa_handler = on_alarm }, previous;
         ProtoReply *reply = NULL;
         uint64_t start = proto_now_usec();
@@ -332,7 +331,7 @@ static pid_t play_daemon(int listener, uint32_t version, int error) {
                         reply.body_case = TSLAB__REPLY__BODY_HELLO;
                         reply.hello = &hello;
                         hello.protocol_version = version;
-                        hello.arena_id.data = (uint8_t *)"0123456789abcdef";
+                        hello.arena_id.data = (uint8_t *) "0123456789abcdef";
                         hello.arena_id.len = 16;
                         hello.pool = request->hello->comm;
                         hello.role = PROTO_ROLE_READER;
@@ -354,8 +353,8 @@ static int open_played(uint32_t version, int error, ProtoCall **ret_call, ProtoR
         assert_true(asprintf(&path, "%s/a.sock", dir) > 0);
         assert_int_equal(proto_listen(path, 0600, &listener), 0);
         pid = play_daemon(listener, version, error);
-        hello.software = (char *)"test 1";
-        hello.comm = (char *)"test";
+        hello.software = (char *) "test 1";
+        hello.comm = (char *) "test";
         r = proto_call_open(ret_call, path, &hello, 10 * SECOND, ret_reply);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_int_equal(status, 0);
@@ -396,8 +395,7 @@ static void test_open_nobody(void **state) {
         ProtoReply *reply = NULL;
         ProtoCall *call = NULL;
 
-        assert_int_equal(proto_call_open(&call, "/tmp/no/such/socket", &hello, SECOND, &reply),
-                         -ENOENT);
+        assert_int_equal(proto_call_open(&call, "/tmp/no/such/socket", &hello, SECOND, &reply), -ENOENT);
 }
 
 /* A real child: its credentials come with the request, and the descriptor is a connection to it. */

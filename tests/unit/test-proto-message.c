@@ -25,7 +25,7 @@ static int pack_label(const char *label) {
         request.id = 1;
         request.body_case = TSLAB__REQUEST__BODY_EPOCH_RESERVE;
         request.epoch_reserve = &reserve;
-        reserve.label = (char *)label;
+        reserve.label = (char *) label;
         return proto_request_pack(&request, 0, &data, &size);
 }
 
@@ -36,7 +36,7 @@ static int unpack_raw(const ProtoRequest *request, size_t n_fds, uint64_t *ret_i
         size_t size = tslab__request__get_packed_size(request);
 
         assert_true(size <= sizeof(data));
-        (void)tslab__request__pack(request, data);
+        (void) tslab__request__pack(request, data);
         return proto_request_unpack(data, size, n_fds, &unpacked, ret_id);
 }
 
@@ -46,7 +46,7 @@ static int unpack_reply_raw(const ProtoReply *reply, size_t n_fds) {
         size_t size = tslab__reply__get_packed_size(reply);
 
         assert_true(size <= sizeof(data));
-        (void)tslab__reply__pack(reply, data);
+        (void) tslab__reply__pack(reply, data);
         return proto_reply_unpack(data, size, n_fds, &unpacked);
 }
 
@@ -75,15 +75,13 @@ static void test_request_roundtrip(void **state) {
 }
 
 static void test_request_every_prefix(void **state) {
-        static const uint8_t data[] = { 0x08, 0x07, 0xd2, 0x01, 0x06, 0x08,
-                                        0x03, 0x10, 0x01, 0x18, 0x14 };
+        static const uint8_t data[] = { 0x08, 0x07, 0xd2, 0x01, 0x06, 0x08, 0x03, 0x10, 0x01, 0x18, 0x14 };
 
         for (size_t i = 0; i < sizeof(data); ++i) {
                 ProtoRequest *request = NULL;
                 uint64_t id;
 
-                assert_int_equal(proto_request_unpack(data, i, 0, &request, &id),
-                                 PROTO_E_MALFORMED);
+                assert_int_equal(proto_request_unpack(data, i, 0, &request, &id), PROTO_E_MALFORMED);
                 assert_null(request);
                 assert_int_equal(id, i == 2 ? 7 : 0);
         }
@@ -114,27 +112,22 @@ static void test_request_unknown_body(void **state) {
         ProtoRequest *request = NULL;
         uint64_t id = 0;
 
-        assert_int_equal(proto_request_unpack(data, sizeof(data), 0, &request, &id),
-                         PROTO_E_UNKNOWN);
+        assert_int_equal(proto_request_unpack(data, sizeof(data), 0, &request, &id), PROTO_E_UNKNOWN);
         assert_int_equal(id, 42);
         assert_null(request);
         /* whatever came with it, it is answered the same */
-        assert_int_equal(proto_request_unpack(data, sizeof(data), 2, &request, &id),
-                         PROTO_E_UNKNOWN);
+        assert_int_equal(proto_request_unpack(data, sizeof(data), 2, &request, &id), PROTO_E_UNKNOWN);
 }
 
 static void test_request_unknown_option(void **state) {
         /* trim with a field 99 = 1: it might have said "dry run" */
         static const uint8_t trim[] = { 0x08, 0x2a, 0x92, 0x02, 0x03, 0x98, 0x06, 0x01 };
         /* hello with protocol_version 2 and the same */
-        static const uint8_t hello[] = {
-                0x08, 0x2a, 0x82, 0x01, 0x05, 0x08, 0x02, 0x98, 0x06, 0x01
-        };
+        static const uint8_t hello[] = { 0x08, 0x2a, 0x82, 0x01, 0x05, 0x08, 0x02, 0x98, 0x06, 0x01 };
         _cleanup_(proto_request_freep) ProtoRequest *request = NULL;
         uint64_t id = 0;
 
-        assert_int_equal(proto_request_unpack(trim, sizeof(trim), 0, &request, &id),
-                         PROTO_E_UNKNOWN);
+        assert_int_equal(proto_request_unpack(trim, sizeof(trim), 0, &request, &id), PROTO_E_UNKNOWN);
         assert_int_equal(id, 42);
         assert_int_equal(proto_request_unpack(hello, sizeof(hello), 0, &request, &id), 0);
         assert_int_equal(request->hello->protocol_version, 2);
@@ -157,7 +150,7 @@ static void test_request_reply_is_none(void **state) {
 }
 
 static void test_request_is_no_reply(void **state) {
-        static const uint8_t data[] = { 0x08, 0x07, 0x92, 0x02, 0x00 };         /* trim */
+        static const uint8_t data[] = { 0x08, 0x07, 0x92, 0x02, 0x00 }; /* trim */
         ProtoReply *reply = NULL;
 
         assert_int_equal(proto_reply_unpack(data, sizeof(data), 0, &reply), PROTO_E_MALFORMED);
@@ -257,8 +250,8 @@ static void test_reply_missing_message(void **state) {
         reply.watch = &watch;
         assert_int_equal(unpack_reply_raw(&reply, 0), PROTO_E_MALFORMED);
         watch.event = &event;
-        assert_int_equal(unpack_reply_raw(&reply, 0), PROTO_E_MALFORMED);       /* no kind */
-        event.kind = (char *)"death";
+        assert_int_equal(unpack_reply_raw(&reply, 0), PROTO_E_MALFORMED); /* no kind */
+        event.kind = (char *) "death";
         assert_int_equal(unpack_reply_raw(&reply, 0), 0);
 }
 
@@ -271,13 +264,13 @@ static void test_limit_strings(void **state) {
         assert_int_equal(pack_label("a\nb"), PROTO_E_MALFORMED);
         assert_int_equal(pack_label("\x1b[2J"), PROTO_E_MALFORMED);
         assert_int_equal(pack_label("\x7f"), PROTO_E_MALFORMED);
-        assert_int_equal(pack_label("\xc2\x9b"), PROTO_E_MALFORMED);            /* C1 */
+        assert_int_equal(pack_label("\xc2\x9b"), PROTO_E_MALFORMED); /* C1 */
         assert_int_equal(pack_label("\xff"), PROTO_E_MALFORMED);
-        assert_int_equal(pack_label("\xc0\xaf"), PROTO_E_MALFORMED);            /* overlong */
+        assert_int_equal(pack_label("\xc0\xaf"), PROTO_E_MALFORMED); /* overlong */
         assert_int_equal(pack_label("\xe0\x80\xaf"), PROTO_E_MALFORMED);
-        assert_int_equal(pack_label("\xed\xa0\x80"), PROTO_E_MALFORMED);        /* surrogate */
+        assert_int_equal(pack_label("\xed\xa0\x80"), PROTO_E_MALFORMED); /* surrogate */
         assert_int_equal(pack_label("\xf4\x90\x80\x80"), PROTO_E_MALFORMED);
-        assert_int_equal(pack_label("\xe2\x82"), PROTO_E_MALFORMED);            /* cut off */
+        assert_int_equal(pack_label("\xe2\x82"), PROTO_E_MALFORMED); /* cut off */
         assert_int_equal(pack_label("\xe2\x80\xae"), PROTO_E_MALFORMED); /* bidi override */
 }
 
@@ -321,8 +314,7 @@ static void test_limit_arena_id(void **state) {
         attach.arena_id.data = arena_id;
         for (size_t i = 0; i <= sizeof(arena_id); ++i) {
                 attach.arena_id.len = i;
-                assert_int_equal(unpack_raw(&request, 0, &id),
-                                 i == 0 || i == 16 ? 0 : PROTO_E_MALFORMED);
+                assert_int_equal(unpack_raw(&request, 0, &id), i == 0 || i == 16 ? 0 : PROTO_E_MALFORMED);
         }
 }
 
@@ -359,15 +351,14 @@ static void test_limit_largest_fits(void **state) {
         size_t size;
 
         for (size_t i = 0; i < PROTO_CLIENTS_MAX; ++i) {
-                clients[i] = (Tslab__ClientInfo)TSLAB__CLIENT_INFO__INIT;
+                clients[i] = (Tslab__ClientInfo) TSLAB__CLIENT_INFO__INIT;
                 clients[i].client = 4095;
                 clients[i].pid = INT32_MAX;
                 clients[i].uid = clients[i].gid = clients[i].threads = UINT32_MAX;
                 clients[i].role = PROTO_ROLE_OPERATOR;
-                clients[i].comm = (char *)"0123456789abcde";
+                clients[i].comm = (char *) "0123456789abcde";
                 clients[i].allocs = clients[i].frees = clients[i].cached_objects = UINT64_MAX;
-                clients[i].pending_objects = clients[i].held_slabs = clients[i].attached_usec =
-                        UINT64_MAX;
+                clients[i].pending_objects = clients[i].held_slabs = clients[i].attached_usec = UINT64_MAX;
                 clients[i].control_only = true;
                 list[i] = &clients[i];
         }
@@ -388,8 +379,7 @@ static void test_unpack_oversized(void **state) {
         ProtoReply *reply = NULL;
         uint64_t id = 9;
 
-        assert_int_equal(proto_request_unpack(data, sizeof(data), 0, &request, &id),
-                         PROTO_E_OVERSIZED);
+        assert_int_equal(proto_request_unpack(data, sizeof(data), 0, &request, &id), PROTO_E_OVERSIZED);
         assert_int_equal(id, 0);
         assert_int_equal(proto_reply_unpack(data, sizeof(data), 0, &reply), PROTO_E_OVERSIZED);
 }
@@ -404,11 +394,10 @@ static void test_unpack_budget(void **state) {
         data[0] = 0x08;
         data[1] = 0x01;
         for (size_t i = 2; i + 1 < sizeof(data); i += 2) {
-                data[i] = 0x78;         /* field 15, unknown */
+                data[i] = 0x78; /* field 15, unknown */
                 data[i + 1] = 0x01;
         }
-        assert_int_equal(proto_request_unpack(data, sizeof(data), 0, &request, &id),
-                         PROTO_E_MALFORMED);
+        assert_int_equal(proto_request_unpack(data, sizeof(data), 0, &request, &id), PROTO_E_MALFORMED);
         assert_int_equal(id, 0);
 
         /* an epoch list with 32 thousand empty epochs */
@@ -449,8 +438,7 @@ static void test_every_reply_has_the_number_of_its_request(void **state) {
 
                 if (!(field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF))
                         continue;
-                twin = protobuf_c_message_descriptor_get_field(&tslab__request__descriptor,
-                                                               field->id);
+                twin = protobuf_c_message_descriptor_get_field(&tslab__request__descriptor, field->id);
                 assert_non_null(twin);
                 assert_string_equal(field->name, twin->name);
         }
@@ -477,8 +465,7 @@ static void test_names(void **state) {
         assert_string_equal(proto_role_to_string(PROTO_ROLE_OPERATOR), "operator");
         assert_null(proto_role_to_string(0));
         assert_null(proto_role_to_string(4));
-        assert_string_equal(proto_epoch_state_to_string(TSLAB__EPOCH_STATE__EPOCH_STATE_DRAINED),
-                            "drained");
+        assert_string_equal(proto_epoch_state_to_string(TSLAB__EPOCH_STATE__EPOCH_STATE_DRAINED), "drained");
         assert_null(proto_epoch_state_to_string(-1));
         assert_null(proto_epoch_state_to_string(4));
 }

@@ -37,7 +37,7 @@ static size_t count_open(void) {
         assert_non_null(dir);
         while (readdir(dir))
                 ++n;
-        (void)closedir(dir);
+        (void) closedir(dir);
         return n;
 }
 
@@ -61,9 +61,9 @@ static int teardown(void **state) {
         size_t n = count_open();
         int r = n == f->n_open - (f->a < 0) - (f->b < 0) ? 0 : -1;
 
-        (void)proto_close(f->a);
-        (void)proto_close(f->b);
-        (void)rmdir(f->dir);
+        (void) proto_close(f->a);
+        (void) proto_close(f->b);
+        (void) rmdir(f->dir);
         free(f);
         return r;
 }
@@ -74,7 +74,7 @@ static void send_raw(int fd, const void *data, size_t size, size_t n_fds) {
                 struct cmsghdr align;
                 char data[CMSG_SPACE(N_TOO_MANY * sizeof(int))];
         } control = {};
-        struct iovec vector = { .iov_base = (void *)data, .iov_len = size };
+        struct iovec vector = { .iov_base = (void *) data, .iov_len = size };
         struct msghdr header = { .msg_iov = &vector, .msg_iovlen = 1 };
 
         if (n_fds > 0) {
@@ -84,8 +84,7 @@ static void send_raw(int fd, const void *data, size_t size, size_t n_fds) {
                 control.align.cmsg_type = SCM_RIGHTS;
                 control.align.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
                 for (size_t i = 0; i < n_fds; ++i)
-                        memcpy(CMSG_DATA(&control.align) + i * sizeof(int), &(int){ 2 },
-                               sizeof(int));
+                        memcpy(CMSG_DATA(&control.align) + i * sizeof(int), &(int){ 2 }, sizeof(int));
         }
         assert_int_equal(sendmsg(fd, &header, MSG_NOSIGNAL), size);
 }
@@ -108,8 +107,7 @@ static void test_send_receive(void **state) {
         char buffer[16];
         size_t size;
 
-        assert_int_equal(proto_receive(f->b, buffer, sizeof(buffer), &size, &fds, NULL),
-                         PROTO_E_AGAIN);
+        assert_int_equal(proto_receive(f->b, buffer, sizeof(buffer), &size, &fds, NULL), PROTO_E_AGAIN);
         assert_int_equal(proto_send(f->a, "hello", 5, (int[]){ 0, 1 }, 2, NULL), 0);
         assert_int_equal(proto_receive(f->b, buffer, sizeof(buffer), &size, &fds, NULL), 0);
         assert_int_equal(size, 5);
@@ -252,8 +250,7 @@ static void test_request_receive_closes_fds(void **state) {
 static void test_received_linger(void **state) {
         Fixture *f = *state;
         const struct linger linger = { .l_onoff = 1, .l_linger = 20 };
-        struct sockaddr_in address = { .sin_family = AF_INET,
-                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
         _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
         _cleanup_(proto_closep) int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         _cleanup_(proto_closep) int sender = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -261,10 +258,10 @@ static void test_received_linger(void **state) {
         char buffer[16];
         size_t n;
 
-        assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
+        assert_int_equal(bind(listener, (struct sockaddr *) &address, size), 0);
         assert_int_equal(listen(listener, 1), 0);
-        assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
-        assert_int_equal(connect(sender, (struct sockaddr *)&address, size), 0);
+        assert_int_equal(getsockname(listener, (struct sockaddr *) &address, &size), 0);
+        assert_int_equal(connect(sender, (struct sockaddr *) &address, size), 0);
         assert_int_equal(setsockopt(sender, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
         while (send(sender, (char[4096]){ 0 }, 4096, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
                 ;
@@ -318,7 +315,7 @@ static void test_listen_connect(void **state) {
         assert_true(accepted >= 0);
         assert_int_equal(proto_send(client, "x", 1, NULL, 0, NULL), 0);
         assert_int_equal(proto_receive(accepted, buffer, sizeof(buffer), &size, &fds, &got), 0);
-        assert_int_equal(got.pid, getpid());    /* SO_PASSCRED was inherited */
+        assert_int_equal(got.pid, getpid()); /* SO_PASSCRED was inherited */
 
         /* stale now */
         listener = proto_close(listener);
@@ -358,8 +355,8 @@ static void test_connect_backlog(void **state) {
         _cleanup_(proto_closep) int first = -1, second = -1, third = -1;
         struct sockaddr_un address = { .sun_family = AF_UNIX };
 
-        (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/a.sock", f->dir);
-        assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s/a.sock", f->dir);
+        assert_int_equal(bind(listener, (struct sockaddr *) &address, sizeof(address)), 0);
         assert_int_equal(listen(listener, 0), 0);
         assert_int_equal(proto_connect(address.sun_path, 0, &first), 0);
         assert_int_equal(proto_connect(address.sun_path, 0, &second), PROTO_E_AGAIN);
@@ -408,8 +405,8 @@ static void test_socket_path(void **state) {
         /* a relative one is not listened to */
         assert_int_equal(setenv("TSLAB_RUNTIME_DIR", "x", 1), 0);
         assert_int_equal(setenv("XDG_RUNTIME_DIR", "/tmp/xdg", 1), 0);
-        check_path("no_such_pool", geteuid() == 0 ? "/run/tslab/no_such_pool.sock"
-                                                  : "/tmp/xdg/tslab/no_such_pool.sock");
+        check_path("no_such_pool",
+                   geteuid() == 0 ? "/run/tslab/no_such_pool.sock" : "/tmp/xdg/tslab/no_such_pool.sock");
         assert_int_equal(unsetenv("XDG_RUNTIME_DIR"), 0);
         check_path("no_such_pool", "/run/tslab/no_such_pool.sock");
 }

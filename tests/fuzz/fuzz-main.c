@@ -1,5 +1,5 @@
 /*
- * Runs a fuzz target over files without a fuzzer: `replay PATH...`, where a PATH is a file or a
+ * Runs a fuzz target over files without a fuzzer: `fuzz-NAME PATH...`, where a PATH is a file or a
  * folder of files. Of each file, also all prefixes, and all changes of a single byte for the first
  * kilobyte. Prints how many inputs that were; none at all is a failure.
  */
@@ -32,7 +32,7 @@ static void run_input(const uint8_t *data, size_t size) {
                 abort();
         if (size > 0)
                 memcpy(copy, data, size);
-        (void)LLVMFuzzerTestOneInput(copy, size);
+        (void) LLVMFuzzerTestOneInput(copy, size);
         free(copy);
         ++n_inputs;
 }
@@ -45,7 +45,7 @@ static void run_variants(uint8_t *data, size_t size) {
                 uint8_t byte = data[i];
 
                 for (unsigned int change = 1; change < 256; ++change) {
-                        data[i] = byte ^ (uint8_t)change;
+                        data[i] = byte ^ (uint8_t) change;
                         run_input(data, size);
                 }
                 data[i] = byte;
@@ -53,21 +53,21 @@ static void run_variants(uint8_t *data, size_t size) {
 }
 
 static int run_file(const char *path, const struct stat *st, int type, struct FTW *ftw) {
-        size_t size = (size_t)st->st_size;
+        size_t size = (size_t) st->st_size;
         uint8_t *data;
         FILE *file;
 
-        (void)ftw;
+        (void) ftw;
         if (type == FTW_D || type == FTW_DP)
                 return 0;
 
         file = fopen(path, "re");
         data = malloc(size ?: 1);
         if (!file || !data || fread(data, 1, size, file) != size) {
-                fprintf(stderr, "replay: cannot read %s: %s\n", path, strerror(errno));
+                fprintf(stderr, "fuzz: cannot read %s: %s\n", path, strerror(errno));
                 exit(EXIT_FAILURE);
         }
-        (void)fclose(file);
+        (void) fclose(file);
 
         run_variants(data, size);
         free(data);
@@ -78,7 +78,7 @@ static int run_file(const char *path, const struct stat *st, int type, struct FT
 int main(int argc, char **argv) {
         for (int i = 1; i < argc; ++i) {
                 if (nftw(argv[i], run_file, FOLDERS_OPEN, FTW_PHYS) != 0) {
-                        fprintf(stderr, "replay: cannot read %s: %s\n", argv[i], strerror(errno));
+                        fprintf(stderr, "fuzz: cannot read %s: %s\n", argv[i], strerror(errno));
                         return EXIT_FAILURE;
                 }
         }
