@@ -30,7 +30,8 @@
  *     LISTED      -> LISTED | FREE    slab_word_give_back         whoever gives back          acqrel
  *     FULL        -> LISTED | FREE    slab_word_give_back         whoever gives back          acqrel
  *     DRAINING    -> DRAINING | FREE  slab_word_give_back         whoever gives back          acqrel
- *     HELD | LISTED | FULL -> DRAINING | FREE  slab_word_drain    daemon: its era is over     acqrel
+ *     LISTED | FULL -> DRAINING       slab_word_drain             daemon: its era is over     acqrel
+ *     HELD        -> DRAINING | FREE  slab_word_drain             daemon: its era is over     acqrel
  *
  * All orders are acqrel because the word passes slots, and the objects in them, from one process
  * to another. slab_edges[] says the same to the test that tries every place with every operation.

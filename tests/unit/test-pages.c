@@ -1,0 +1,148 @@
+#include "shm/pages.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "shm/set.h"
+#include "shm/slab.h"
+#include "tests/util/arena.h"
+#include "tests/util/test.h"
+
+/* All metadata populated, so that what changes is slabs. */
+static int setup(void **state) {
+        TestArena *t;
+
+        test_arena_setup(state);
+        t = *state;
+        return madvise(t->arena.base, (size_t) (t->arena.slabs - t->arena.base), MADV_POPULATE_WRITE);
+}
+
+static uint64_t slab_bytes(const TestArena *t) {
+        return shm_arena_resident_size(&t->arena) - (uint64_t) (t->arena.slabs - t->arena.base);
+}
+
+static void test_commit_run(void **state) {
+        TestArena *t = *state;
+        uint32_t n = 0;
+
+        assert_int_equal(shm_pages_commit(&t->control, 100, &n), 0);
+        assert_int_equal(n, 100);
+        assert_int_equal(shm_arena_n_slabs_ever(&t->arena), 100);
+        assert_int_equal(slab_bytes(t), 100 * SHM_SLAB_SIZE);
+        assert_int_equal(t->arena.header->n_free.value, 100);
+        for (uint32_t slab = 0; slab < 100; slab++) {
+                assert_int_equal(slab_word_place(shm_slab_word(&t->arena, slab)), SLAB_FREE);
+                assert_true(shm_set_has(&t->arena, SHM_SET_FREE, slab));
+        }
+        assert_int_equal(t->control.record->intent_what, 0);
+}
+
+static void test_commit_to_the_end(void **state) {
+        TestArena *t = *state;
+        uint32_t n = 0;
+
+        assert_int_equal(shm_pages_commit(&t->control, 250, &n), 0);
+        assert_int_equal(shm_pages_commit(&t->control, 250, &n), 0);
+        assert_int_equal(n, 6);
+        assert_int_equal(shm_pages_commit(&t->control, 1, &n), -ENOMEM);
+}
+
+/* Dropped slabs are used before new ones, lowest first. */
+static void test_drop_and_commit(void **state) {
+        TestArena *t = *state;
+        uint32_t n = 0;
+
+        assert_int_equal(shm_pages_commit(&t->control, 128, &n), 0);
+        assert_int_equal(shm_pages_drop(&t->control, 0, UINT64_C(0xff00ff)), 16);
+        assert_int_equal(slab_bytes(t), 112 * SHM_SLAB_SIZE);
+        assert_int_equal(t->arena.header->n_free.value, 112);
+        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 0)), SLAB_UNCOMMITTED);
+        assert_true(shm_set_has(&t->arena, SHM_SET_UNCOMMITTED, 0));
+        assert_false(shm_set_has(&t->arena, SHM_SET_FREE, 0));
+        assert_int_equal(shm_pages_drop(&t->control, 0, UINT64_C(0xff)), 0);
+
+        assert_int_equal(shm_pages_commit(&t->control, 64, &n), 0);
+        assert_int_equal(n, 8);
+        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 0)), SLAB_FREE);
+        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 16)), SLAB_UNCOMMITTED);
+        assert_int_equal(shm_arena_n_slabs_ever(&t->arena), 128);
+}
+
+/* Only FREE slabs: objects keep their pages. */
+static void test_drop_in_use(void **state) {
+        TestArena *t = *state;
+        uint64_t handle = test_alloc(t, 64, SHM_EPOCH_CURRENT);
+
+        assert_int_equal(shm_pages_drop(&t->control, 0, UINT64_MAX), SHM_COMMIT_RUN_MAX - 1);
+        assert_true(shm_object_live(&t->arena, handle));
+}
+
+static void test_trim_highest(void **state) {
+        TestArena *t = *state;
+        uint32_t n = 0;
+
+        assert_int_equal(shm_pages_commit(&t->control, 256, &n), 0);
+        assert_int_equal(shm_pages_trim(&t->control, 100, UINT32_MAX), 156);
+        assert_int_equal(slab_bytes(t), 100 * SHM_SLAB_SIZE);
+        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 99)), SLAB_FREE);
+        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 100)), SLAB_UNCOMMITTED);
+        assert_int_equal(shm_pages_trim(&t->control, 100, UINT32_MAX), 0);
+}
+
+/* A locked mapping refuses MADV_REMOVE; the descriptor does not. */
+static void test_drop_locked(void **state) {
+        TestArena *t = *state;
+        uint32_t n = 0;
+
+        assert_int_equal(shm_pages_commit(&t->control, 64, &n), 0);
+        if (mlock(t->arena.slabs, 64 * SHM_SLAB_SIZE) < 0)
+                skip();
+        assert_int_equal(shm_pages_drop(&t->control, 0, UINT64_MAX), 64);
+        munlock(t->arena.slabs, 64 * SHM_SLAB_SIZE);
+        assert_int_equal(slab_bytes(t), 0);
+}
+
+/* A stale pointer's write under a dropped slab is surplus, and goes. */
+static void test_surplus(void **state) {
+        TestArena *t = *state;
+        uint32_t n = 0;
+
+        assert_int_equal(shm_pages_commit(&t->control, 64, &n), 0);
+        assert_int_equal(shm_pages_drop(&t->control, 0, UINT64_MAX), 64);
+        shm_arena_slab(&t->arena, 3)[5] = 1;
+        shm_arena_slab(&t->arena, 60)[5] = 1;
+        assert_int_equal(slab_bytes(t), 2 * SHM_SLAB_SIZE);
+        assert_int_equal(shm_pages_drop_surplus(&t->control), 2 * SHM_SLAB_SIZE);
+        assert_int_equal(slab_bytes(t), 0);
+        assert_int_equal(shm_pages_commit(&t->control, 64, &n), 0);
+        assert_int_equal(n, 64);
+}
+
+static void test_allowance(void **state) {
+        TestArena *t = *state;
+        uint64_t handle;
+        uint32_t n;
+
+        t->arena.header->commit_allowance.value = 20;
+        assert_int_equal(shm_pages_commit(&t->actor, 16, &n), 0);
+        assert_int_equal(shm_pages_commit(&t->actor, 16, &n), -ENOMEM);
+        assert_int_equal(t->arena.header->commit_allowance.value, 4);
+        assert_int_equal(shm_pages_commit(&t->control, 16, &n), 0); /* the daemon looks by itself */
+        for (int i = 0; i < 32 * 5; i++)
+                assert_int_equal(shm_object_alloc(&t->actor, 768, 0, NULL, &handle, NULL), 0);
+        assert_int_equal(shm_object_alloc(&t->actor, 768, 0, NULL, &handle, NULL), -ENOMEM);
+}
+
+/* clang-format off: one a line */
+#define WITH_ARENA(f) cmocka_unit_test_setup_teardown(f, setup, test_arena_teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                WITH_ARENA(test_commit_run),      WITH_ARENA(test_commit_to_the_end),
+                WITH_ARENA(test_drop_and_commit), WITH_ARENA(test_drop_in_use),
+                WITH_ARENA(test_trim_highest),    WITH_ARENA(test_drop_locked),
+                WITH_ARENA(test_surplus),         WITH_ARENA(test_allowance),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
