@@ -1,0 +1,189 @@
+/*
+ * The client table
+ *
+ * Purpose: which processes use the arena, so that the next daemon can find out which of them live.
+ *
+ * Invariants
+ *   1. An entry's word is its whole identity, pid and start time together: one compare-and-set takes
+ *      the entry, and no reader sees one process's pid with another's start time.
+ *   2. The rest of an entry is for people. It is written after the word and may lag behind it.
+ *   3. An entry is freed only when no record names it.
+ *
+ * Who may do what: in a daemon's pool the daemon writes; in a private pool each process its own
+ *   entry, and the holder of the control lock those of the dead.
+ *
+ * Crash: after the word, the entry stands with its identity, which is enough to see that its
+ *   process died. An entry whose state is no state we know counts as free.
+ */
+#include "shm/client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shm/cache-walk.h"
+#include "shm/record.h"
+#include "shm/text.h"
+
+#define STATE_SHIFT 56
+#define PID_SHIFT 32
+#define PID_MAX_BITS UINT32_C(0xffffff)
+#define STATE_USED 1
+
+/* proc(5): the 22nd field, the 20th after the name, which may itself have spaces and parentheses. */
+#define FIELDS_AFTER_NAME 20
+
+static int read_stat(pid_t pid, char *buffer, size_t size) {
+        char path[32];
+        ssize_t n;
+        int fd, saved;
+
+        snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        if (fd < 0)
+                return errno == ENOENT ? -ESRCH : -errno;
+        n = read(fd, buffer, size - 1);
+        saved = errno;
+        close(fd);
+        if (n < 0)
+                return -saved; /* ESRCH: it ended between open and read */
+        buffer[n] = 0;
+        return 0;
+}
+
+int shm_process_start_time(pid_t pid, uint32_t *ret) {
+        char buffer[1024], *at;
+        int r;
+
+        if (pid <= 0)
+                return -ESRCH;
+        r = read_stat(pid, buffer, sizeof(buffer));
+        if (r)
+                return r;
+        at = strrchr(buffer, ')');
+        for (int i = 0; at && i < FIELDS_AFTER_NAME; i++)
+                at = strchr(at + 1, ' ');
+        if (!at)
+                return -ESRCH;
+        *ret = (uint32_t) strtoull(at + 1, NULL, 10);
+        return 0;
+}
+
+static uint64_t word_make(const ShmClientInfo *info) {
+        return (uint64_t) STATE_USED << STATE_SHIFT |
+               (uint64_t) ((uint32_t) info->pid & PID_MAX_BITS) << PID_SHIFT | info->start_time;
+}
+
+static bool word_used(uint64_t word) {
+        return word >> STATE_SHIFT == STATE_USED;
+}
+
+static void describe(ShmClient *client, const ShmClientInfo *info) {
+        uint64_t comm[2];
+
+        memcpy(comm, info->comm, sizeof(comm));
+        shm_store_rlx(&client->uid, info->uid); /* ORDER: rlx; for people, may lag behind the word. */
+        shm_store_rlx(&client->gid, info->gid); /* ORDER: rlx; the same. */
+        shm_store_rlx(&client->attached_usec, info->attached_usec); /* ORDER: rlx; the same. */
+        for (int i = 0; i < 2; i++)
+                /* ORDER: rlx; the same. */
+                shm_store_rlx((uint64_t *) client->comm + i, comm[i]);
+}
+
+int shm_client_add(ShmArena *arena, ShmClientInfo *info) {
+        for (uint32_t i = 0; i < arena->n_records; i++) {
+                ShmClient *client = &arena->clients[i];
+                /* ORDER: rlx; the compare-and-set decides. */
+                uint64_t old = shm_load_rlx(&client->word);
+
+                /* ORDER: acqrel, pairs with shm_client_remove(); the last one's records are free. */
+                if (word_used(old) || !shm_cas_acqrel(&client->word, &old, word_make(info)))
+                        continue;
+                describe(client, info);
+                info->index = i;
+                return 0;
+        }
+        return -ENOSPC;
+}
+
+void shm_client_remove(ShmArena *arena, uint32_t client) {
+        if (client < arena->n_records)
+                /* ORDER: rel, pairs with shm_client_add(); the records are free before the entry is. */
+                shm_store_rel(&arena->clients[client].word, 0);
+}
+
+int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret) {
+        const ShmClient *c;
+        uint64_t word;
+
+        if (client >= arena->n_records)
+                return -ENOENT;
+        c = &arena->clients[client];
+        /* ORDER: acq, pairs with shm_client_add(); pid and start time, which belong together. */
+        word = shm_load_acq(&c->word);
+        if (!word_used(word))
+                return -ENOENT;
+
+        *ret = (ShmClientInfo){
+                .index = client,
+                .pid = (pid_t) ((word >> PID_SHIFT) & PID_MAX_BITS),
+                .start_time = (uint32_t) word,
+                .uid = shm_load_rlx(&c->uid), /* ORDER: rlx; for people, may lag behind the word. */
+                .gid = shm_load_rlx(&c->gid), /* ORDER: rlx; the same. */
+                .attached_usec = shm_load_rlx(&c->attached_usec), /* ORDER: rlx; the same. */
+        };
+        shm_text_copy(ret->comm, c->comm, sizeof(ret->comm));
+        return 0;
+}
+
+static bool has_notes(const ShmRecord *record) {
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++)
+                /* ORDER: rlx; the owner is dead, and death orders it all. */
+                if (shm_load_rlx(&record->notes[i].handle) != 0)
+                        return true;
+        return false;
+}
+
+/* By all there is, not by n_notes: a record that is taken for empty and is not would lose slots. */
+static bool holds_nothing(const ShmArena *arena, uint32_t record) {
+        const ShmRecord *r = shm_arena_record(arena, record);
+
+        /* ORDER: rlx; the owner is dead. */
+        if (shm_load_rlx(&r->intent_what) != 0 || has_notes(r))
+                return false;
+        for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, record);)
+                /* ORDER: rlx; the owner is dead. */
+                if (shm_load_rlx(&walk.cache->count) != 0 || shm_load_rlx(&walk.cache->held) != 0)
+                        return false;
+        return true;
+}
+
+/* An odd `seq` says that it died inside an operation: no intent, so before it did anything. */
+static void release(ShmArena *arena, uint32_t record) {
+        if (holds_nothing(arena, record))
+                shm_record_set_unused(arena, record);
+        else
+                shm_record_mark_dead(arena, record);
+}
+
+uint32_t shm_client_release_records(ShmArena *arena, uint32_t client) {
+        uint32_t n_ever = shm_arena_n_records_ever(arena), n_left = 0;
+
+        for (uint32_t i = 1; i < n_ever; i++) {
+                ShmRecordOwner owner = shm_record_owner(arena, i);
+
+                if (owner.client != client)
+                        continue;
+                if (owner.state == SHM_RECORD_USED || owner.state == SHM_RECORD_LEFT)
+                        release(arena, i);
+                owner = shm_record_owner(arena, i);
+                if (owner.client == client && owner.state > SHM_RECORD_UNUSED &&
+                    owner.state <= SHM_RECORD_LEFT)
+                        n_left++;
+        }
+        return n_left;
+}
