@@ -1,0 +1,159 @@
+/*
+ * Counting
+ *
+ * Purpose: figures for operators, from the slab words and the records themselves: nobody keeps
+ *   counts on the allocation path.
+ *
+ * Invariants
+ *   1. Live is what is taken in the bitmaps less what is in caches. The two are read at different
+ *      times: no figure goes below zero for it, and on an arena at rest all are exact.
+ *   2. Groups that are uncommitted whole are skipped by their hint; a group whose hint is stale is
+ *      missing from the figures until a thread that looks there removes it.
+ *
+ * Who may do what: it reads, and writes nothing.
+ *
+ * Crash: nothing is left.
+ */
+#include "shm/stats.h"
+
+#include "shm/cache-walk.h"
+#include "shm/client.h"
+#include "shm/epoch.h"
+#include "shm/record.h"
+#include "shm/set.h"
+#include "shm/slab.h"
+
+typedef struct Counting {
+        const ShmArena *arena;
+        ShmStats *stats;
+        uint32_t eras[SHM_EPOCHS_MAX]; /* low bits, as slab words have them */
+} Counting;
+
+static void add(ShmCount *count, uint64_t slabs, uint64_t objects, uint64_t size) {
+        count->slabs += slabs;
+        count->live_objects += objects;
+        count->live_size += objects * size;
+}
+
+static void subtract(ShmCount *count, uint64_t objects, uint64_t size) {
+        objects = objects < count->live_objects ? objects : count->live_objects;
+        count->live_objects -= objects;
+        count->live_size -= objects * size < count->live_size ? objects * size : count->live_size;
+}
+
+/* Of this epoch's last era, or of those before. */
+static ShmCount *epoch_count(const Counting *c, uint32_t epoch, uint32_t era) {
+        return (era & SLAB_ERA_BITS) == c->eras[epoch] ? &c->stats->epochs[epoch] : &c->stats->older[epoch];
+}
+
+static void count_objects(const Counting *c, SlabWord w) {
+        uint32_t class = slab_word_class(w), epoch = slab_word_epoch(w);
+        uint64_t n = (uint64_t) __builtin_popcountll(w.low & ~shm_slab_class(c->arena, w)->beyond);
+        uint64_t size = shm_slab_class(c->arena, w)->size;
+
+        if (class >= c->arena->n_classes || epoch >= c->arena->n_epochs)
+                return;
+        add(epoch_count(c, epoch, slab_word_era(w)), 1, n, size);
+        add(&c->stats->epoch_classes[epoch][class], 1, n, size);
+        add(&c->stats->classes[class], 1, n, size);
+}
+
+static void count_slab(const Counting *c, SlabWord w) {
+        SlabPlace place = slab_word_place(w);
+
+        if (place == SLAB_UNCOMMITTED || place >= _SLAB_PLACE_N)
+                return;
+        c->stats->committed_size += SHM_SLAB_SIZE;
+        if (place == SLAB_FREE)
+                c->stats->retained_size += SHM_SLAB_SIZE;
+        else if (place != SLAB_BUSY)
+                count_objects(c, w);
+}
+
+static void count_slabs(const Counting *c) {
+        uint32_t n = c->stats->n_slabs_ever;
+
+        for (uint32_t group = 0; group * 64 < n; group++) {
+                if (shm_set_group(c->arena, SHM_SET_UNCOMMITTED, group) == UINT64_MAX)
+                        continue;
+                for (uint32_t slab = group * 64; slab < group * 64 + 64 && slab < n; slab++)
+                        count_slab(c, shm_slab_word(c->arena, slab));
+        }
+}
+
+static void count_cache(const Counting *c, const ShmCacheWalk *walk) {
+        uint64_t n = shm_cache_walk_count(walk), size = c->arena->classes[walk->class].size;
+        /* ORDER: rlx; a cache that changes its era is empty in between. */
+        uint32_t era = shm_load_rlx(&walk->cache->era);
+
+        c->stats->cached_objects += n;
+        subtract(epoch_count(c, walk->epoch, era), n, size);
+        subtract(&c->stats->epoch_classes[walk->epoch][walk->class], n, size);
+        subtract(&c->stats->classes[walk->class], n, size);
+}
+
+/* What a SWEPT record still lists is being given back, slot by slot: it is not subtracted. */
+static bool holds(uint32_t record, ShmRecordState state) {
+        return record == 0 || state == SHM_RECORD_USED || state == SHM_RECORD_DEAD ||
+               state == SHM_RECORD_LEFT;
+}
+
+static void count_record(const Counting *c, uint32_t record) {
+        const ShmRecord *r = shm_arena_record(c->arena, record);
+        ShmRecordState state = shm_record_owner(c->arena, record).state;
+
+        c->stats->threads += record > 0 && state == SHM_RECORD_USED;
+        for (uint32_t i = 0; i < SHM_COUNTERS_MAX; i++)
+                /* ORDER: rlx; a sum for statistics. */
+                c->stats->counters[i] += shm_load_rlx(&r->counters[i]);
+        if (!holds(record, state))
+                return;
+        for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, c->arena, record);)
+                count_cache(c, &walk);
+}
+
+static uint32_t count_clients(const ShmArena *arena) {
+        ShmClientInfo info;
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < arena->n_records; i++)
+                n += shm_client_get(arena, i, &info) == 0;
+        return n;
+}
+
+static void eras_init(Counting *c) {
+        ShmEpochInfo info;
+
+        for (uint32_t id = 0; id < c->arena->n_epochs; id++)
+                if (shm_epoch_get(c->arena, id, &info) == 0)
+                        c->eras[id] = info.era & SLAB_ERA_BITS;
+}
+
+static void totals(const Counting *c) {
+        const ShmArena *arena = c->arena;
+        uint64_t resident = shm_arena_resident_size(arena);
+        ShmStats *s = c->stats;
+
+        s->size = (uint64_t) arena->n_slabs * SHM_SLAB_SIZE;
+        s->metadata_size = resident > s->committed_size ? resident - s->committed_size : 0;
+        s->clients = count_clients(arena);
+        /* ORDER: rlx; for statistics. */
+        s->n_unrecorded = shm_load_rlx(&arena->header->n_unrecorded.value);
+        /* ORDER: rlx; for statistics. */
+        s->reclaimed_slabs = shm_load_rlx(&arena->header->counters[SHM_TOTAL_RECLAIMED].value);
+        for (uint32_t class = 0; class < arena->n_classes; class ++) {
+                s->live_objects += s->classes[class].live_objects;
+                s->live_size += s->classes[class].live_size;
+        }
+}
+
+void shm_stats(const ShmArena *arena, ShmStats *ret) {
+        Counting c = { .arena = arena, .stats = ret };
+
+        *ret = (ShmStats){ .n_slabs_ever = shm_arena_n_slabs_ever(arena) };
+        eras_init(&c);
+        count_slabs(&c);
+        for (uint32_t record = 0; record < shm_arena_n_records_ever(arena); record++)
+                count_record(&c, record);
+        totals(&c);
+}
