@@ -19,7 +19,7 @@ typedef struct ShmCheck {
         uint64_t wrong_hints; /* a bit that should be set and is not */
         uint64_t problems; /* of all kinds; the first of them in words: */
         size_t n_texts;
-        char texts[SHM_CHECK_PROBLEMS_MAX][112];
+        char texts[SHM_CHECK_PROBLEMS_MAX][128];
 } ShmCheck;
 
 /* 0 or -ENOMEM. The arena is clean when `problems` is 0. */

@@ -1,0 +1,118 @@
+/*
+ * Purpose: the check of the tables.
+ *
+ * Invariants
+ *   1. What is reported here is never lawful, not for an instant: no second look is needed but where
+ *      two words are compared.
+ *
+ * Who may do what: it reads, and writes nothing.
+ *
+ * Crash: nothing is left.
+ */
+#include "shm/check-tables.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "shm/cache-walk.h"
+#include "shm/client.h"
+#include "shm/epoch.h"
+#include "shm/handle.h"
+#include "shm/record.h"
+
+void shm_check_problem(ShmCheck *check, const char *format, ...) {
+        va_list args;
+
+        check->problems++;
+        if (check->n_texts == SHM_CHECK_PROBLEMS_MAX)
+                return;
+        va_start(args, format);
+        vsnprintf(check->texts[check->n_texts++], sizeof(check->texts[0]), format, args);
+        va_end(args);
+}
+
+static void check_epochs(const ShmArena *arena, ShmCheck *check) {
+        uint32_t current = shm_epoch_current(arena) & 0xff;
+
+        for (uint32_t id = 0; id < arena->n_epochs; id++) {
+                /* ORDER: acq; nothing hangs on it. */
+                uint64_t word = shm_load_acq(&arena->header->epochs[id].word);
+                uint32_t state = (uint32_t) (word >> 56);
+
+                if (state == SHM_EPOCH_UNUSED || state > SHM_EPOCH_DRAINED)
+                        shm_check_problem(check, "epoch %u: its state is %u, which is none", id, state);
+        }
+        if (current >= arena->n_epochs)
+                shm_check_problem(check, "epoch %u is current, but there are only %u", current,
+                                  arena->n_epochs);
+}
+
+/* An entry is freed after its records, and taken before them. */
+static void check_client(const ShmArena *arena, ShmCheck *check, uint32_t record, ShmRecordOwner owner) {
+        ShmClientInfo info;
+        ShmRecordOwner again;
+
+        if (owner.state != SHM_RECORD_USED && owner.state != SHM_RECORD_LEFT)
+                return;
+        if (shm_client_get(arena, owner.client, &info) == 0)
+                return;
+        again = shm_record_owner(arena, record);
+        if (again.state == owner.state && again.client == owner.client && again.tid == owner.tid)
+                shm_check_problem(check,
+                                  "record %u: thread %u of client %u, which is not in the client table",
+                                  record, owner.tid, owner.client);
+}
+
+static void check_slots(const ShmArena *arena, ShmCheck *check, uint32_t record, const ShmCacheWalk *walk) {
+        uint32_t n = shm_cache_walk_count(walk), n_slots = arena->classes[walk->class].n_slots;
+
+        for (uint32_t i = 0; i < n; i++) {
+                /* ORDER: acq, pairs with extend(); n_slabs_ever was raised before a slot got here. */
+                SlotId id = { shm_load_acq(&walk->cache->slots[i]) };
+
+                if (slot_id_slab(id) < shm_arena_n_slabs_ever(arena) && slot_id_slot(id) < n_slots)
+                        continue;
+                shm_check_problem(
+                        check,
+                        "record %u: its cache for epoch %u, class %u holds slot %u of slab %u: no such slot",
+                        record, walk->epoch, walk->class, slot_id_slot(id), slot_id_slab(id));
+                return; /* one tells enough of this cache */
+        }
+}
+
+static void check_cache(const ShmArena *arena, ShmCheck *check, uint32_t record, const ShmCacheWalk *walk) {
+        /* ORDER: acq; each is a fact of its own. */
+        uint32_t count = shm_load_acq(&walk->cache->count), held = shm_load_acq(&walk->cache->held);
+
+        if (count > SHM_CACHE_MAX)
+                shm_check_problem(
+                        check,
+                        "record %u: its cache for epoch %u, class %u has count %u, at most %u is possible",
+                        record, walk->epoch, walk->class, count, SHM_CACHE_MAX);
+        else
+                check_slots(arena, check, record, walk);
+        if (held > shm_arena_n_slabs_ever(arena))
+                shm_check_problem(check,
+                                  "record %u: its cache for epoch %u, class %u holds slab %u: no such slab",
+                                  record, walk->epoch, walk->class, held - 1);
+}
+
+static void check_record(const ShmArena *arena, ShmCheck *check, uint32_t record) {
+        ShmRecordOwner owner = shm_record_owner(arena, record);
+
+        if (owner.state > SHM_RECORD_LEFT)
+                shm_check_problem(check, "record %u: its state is %u, which is none", record,
+                                  (unsigned) owner.state);
+        else if (record > 0)
+                check_client(arena, check, record, owner);
+        if (record > 0 && (owner.state == SHM_RECORD_UNUSED || owner.state > SHM_RECORD_LEFT))
+                return;
+        for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, record);)
+                check_cache(arena, check, record, &walk);
+}
+
+void shm_check_tables(const ShmArena *arena, ShmCheck *check) {
+        check_epochs(arena, check);
+        for (uint32_t record = 0; record < shm_arena_n_records_ever(arena); record++)
+                check_record(arena, check, record);
+}

@@ -1,0 +1,377 @@
+/*
+ * Checking an arena
+ *
+ * Purpose: repair's rule of judgement, applied to every slot of an arena that may be in full use.
+ *
+ * One walk over all slabs by one picture of all records (shm/named.h) tells what is in question.
+ * That is judged again, all of it at once: look at word and tags, gather, look again. What has not
+ * changed meanwhile is judged by what was gathered; the rest, and what an intent names, in the next
+ * of ROUNDS rounds, and is unsettled after the last.
+ *
+ * Invariants
+ *   1. Good is good at first sight. Nothing is called lost or doubled at first sight.
+ *   2. A slot is judged only if its bit, its tag and gen, class, epoch and era of its slab were the
+ *      same before and after the gathering (invariant 1 of shm/named.c).
+ *   3. A hint is called wrong only if it was missing in every round, while the word stood still and
+ *      no intent named the slab, or one below the same bit. Hints are set after the word; what takes
+ *      one away sets it again, and says in its intent where.
+ *   4. Time is linear in slabs and in what records hold, whatever they hold: BATCH slabs at most are
+ *      in question at once, and each batch costs ROUNDS gatherings.
+ *
+ * Who may do what: it reads, and writes nothing.
+ *
+ * Crash: nothing is left.
+ */
+#include "shm/check.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shm/check-tables.h"
+#include "shm/named.h"
+#include "shm/record.h"
+#include "shm/set.h"
+#include "shm/slab.h"
+
+#define ROUNDS 3
+#define BATCH 65536
+
+/* Of slots, one bit each. */
+typedef struct Verdict {
+        uint64_t lost, doubled, unsettled;
+} Verdict;
+
+typedef struct View {
+        uint32_t slab;
+        SlabWord word;
+        uint64_t live; /* tag is odd */
+        uint32_t tags[SHM_SLOTS_MAX];
+} View;
+
+typedef struct Suspect {
+        View view;
+        uint64_t slots; /* in question */
+        bool word;
+        bool hint;
+} Suspect;
+
+typedef struct Check {
+        const ShmArena *arena;
+        ShmCheck *result;
+        ShmNamed named;
+        uint32_t n_slabs;
+        Suspect *suspects;
+        size_t n_suspects, n_allocated;
+} Check;
+
+static void look(const ShmArena *arena, uint32_t slab, View *ret) {
+        ret->slab = slab;
+        ret->word = shm_slab_word(arena, slab);
+        ret->live = 0;
+        /* Never committed: its tags are zeros, and their pages need not come into being. */
+        if (ret->word.high == 0 && ret->word.low == 0) {
+                memset(ret->tags, 0, sizeof(ret->tags));
+                return;
+        }
+        for (uint32_t i = 0; i < SHM_SLOTS_MAX; i++) {
+                /* ORDER: acq, pairs with shm_object_free(); between word and word. */
+                ret->tags[i] = shm_load_acq(&arena->tags[slab].tag[i]);
+                ret->live |= (uint64_t) (ret->tags[i] & 1) << i;
+        }
+}
+
+/* Slots that were the same at both times. */
+static uint64_t unchanged(const View *before, const View *after) {
+        const uint64_t claimed = ~(SLAB_PLACE_MASK | SLAB_HOLDER_MASK);
+        uint64_t same = ~(before->word.low ^ after->word.low);
+
+        if ((before->word.high ^ after->word.high) & claimed)
+                return 0;
+        for (uint32_t i = 0; i < SHM_SLOTS_MAX; i++)
+                same &= ~((uint64_t) (before->tags[i] != after->tags[i]) << i);
+        return same;
+}
+
+static bool place_in_use(SlabPlace place) {
+        return place >= SLAB_LISTED && place <= SLAB_DRAINING;
+}
+
+/* Slots that are live or in a cache, by the word. */
+static uint64_t taken(const ShmArena *arena, SlabWord w) {
+        return place_in_use(slab_word_place(w)) ? w.low & ~shm_slab_class(arena, w)->beyond : 0;
+}
+
+static bool word_decodes(const ShmArena *arena, SlabWord w) {
+        return slab_word_place(w) < _SLAB_PLACE_N && slab_word_class(w) < arena->n_classes &&
+               slab_word_epoch(w) < arena->n_epochs;
+}
+
+static Verdict judge_slots(const ShmArena *arena, const View *view, const ShmNamedSlab *named) {
+        uint64_t bits = taken(arena, view->word), live = view->live;
+        uint64_t held = named->cached | named->inside;
+        Verdict v = {};
+
+        if (!word_decodes(arena, view->word))
+                return v; /* it says nothing of its slots */
+        v.doubled = named->twice | named->misfiled | (~bits & (live | held)) | (bits & live & named->cached);
+        v.unsettled = bits & ~v.doubled &
+                      ((live & (named->inside | named->unsure)) | (~live & ~held & named->unsure));
+        v.lost = bits & ~live & ~(held | named->unsure);
+        v.lost &= ~v.doubled;
+        return v;
+}
+
+/* What is wrong with the word by itself, or NULL. */
+static const char *judge_word(const ShmArena *arena, SlabWord w) {
+        SlabPlace place = slab_word_place(w);
+        uint64_t beyond = shm_slab_class(arena, w)->beyond;
+
+        if (place >= _SLAB_PLACE_N)
+                return "its place is none";
+        if (slab_word_class(w) >= arena->n_classes)
+                return "its class is none";
+        if (slab_word_epoch(w) >= arena->n_epochs)
+                return "its epoch is none";
+        if (place != SLAB_HELD && place != SLAB_BUSY && slab_word_holder(w) != 0)
+                return "it names a holder";
+        if (!place_in_use(place))
+                return w.low != 0 ? "its bitmap is not empty" : NULL;
+        if ((w.low & beyond) != beyond)
+                return "slots beyond its class's count are free";
+        if (w.low == beyond && (place == SLAB_LISTED || place == SLAB_DRAINING))
+                return "no slot is taken";
+        if (w.low == UINT64_MAX && place == SLAB_LISTED)
+                return "all slots are taken";
+        if (w.low != UINT64_MAX && place == SLAB_FULL)
+                return "slots are free";
+        return NULL;
+}
+
+/* The same for a word's holder. A dead thread's slab is for repair to take. */
+static const char *judge_holder(const ShmArena *arena, const ShmNamed *named, uint32_t slab, SlabWord w) {
+        SlabPlace place = slab_word_place(w);
+        uint32_t holder = slab_word_holder(w);
+        ShmRecordState state;
+
+        if (place != SLAB_HELD && place != SLAB_BUSY)
+                return NULL;
+        if (holder >= shm_arena_n_records_ever(arena))
+                return "its holder is no record";
+        state = shm_record_owner(arena, holder).state;
+        if (holder != 0 && (state == SHM_RECORD_UNUSED || state > SHM_RECORD_LEFT))
+                return "its holder's record is not in use";
+        if (place == SLAB_BUSY && !named->slabs[slab].run)
+                return "nobody is at work on its pages";
+        return NULL;
+}
+
+static bool bit_at(const ShmArena *arena, uint32_t set, uint32_t level, uint32_t slab) {
+        uint32_t index = slab >> 6 * (arena->shape.n_levels - 1 - level);
+        const uint64_t *words = arena->sets + set * arena->shape.stride + arena->shape.level_off[level];
+
+        /* ORDER: acq, pairs with shm_set_add_mask(); after the word that wants it. */
+        return shm_load_acq(&words[index / 64]) >> index % 64 & 1;
+}
+
+/* Whether a set lacks a slab, and no intent accounts for it. `ret_level` counts from the leaves. */
+static bool hint_missing(const Check *c, uint32_t set, uint32_t slab, uint32_t *ret_level) {
+        if (shm_set_has(c->arena, set, slab))
+                return false;
+        for (uint32_t i = 0; i < c->arena->shape.n_levels; i++) {
+                uint32_t level = c->arena->shape.n_levels - 1 - i;
+
+                if (!bit_at(c->arena, set, level, slab) &&
+                    !shm_named_touches(&c->named, c->arena, slab, level)) {
+                        *ret_level = i;
+                        return true;
+                }
+        }
+        return false;
+}
+
+/* The name of a set that lacks the slab, or NULL. */
+static const char *judge_hints(const Check *c, uint32_t slab, SlabWord w, uint32_t *ret_level) {
+        const ShmArena *arena = c->arena;
+        SlabPlace place = slab_word_place(w);
+        uint32_t epoch = slab_word_epoch(w);
+
+        if (!word_decodes(arena, w))
+                return NULL;
+        if (place == SLAB_FREE)
+                return hint_missing(c, SHM_SET_FREE, slab, ret_level) ? "free" : NULL;
+        if (place == SLAB_UNCOMMITTED)
+                return hint_missing(c, SHM_SET_UNCOMMITTED, slab, ret_level) ? "uncommitted" : NULL;
+        if (place == SLAB_LISTED &&
+            hint_missing(c, shm_set_partial(arena, epoch, slab_word_class(w)), slab, ret_level))
+                return "partial";
+        if (place_in_use(place) && hint_missing(c, shm_set_of_epoch(arena, epoch), slab, ret_level))
+                return "of_epoch";
+        return NULL;
+}
+
+static void report_word(Check *c, const View *view, const char *what) {
+        shm_check_problem(c->result, "slab %u: %s (%s, class %u, epoch %u, holder %u, bitmap %016" PRIx64 ")",
+                          view->slab, what, slab_place_to_string(slab_word_place(view->word)),
+                          slab_word_class(view->word), slab_word_epoch(view->word),
+                          slab_word_holder(view->word), view->word.low);
+}
+
+static void report_hint(Check *c, const View *view, const char *set, uint32_t level) {
+        c->result->wrong_hints++;
+        shm_check_problem(c->result,
+                          "slab %u (%s, class %u, epoch %u): set '%s' lacks it at level %u from the leaves",
+                          view->slab, slab_place_to_string(slab_word_place(view->word)),
+                          slab_word_class(view->word), slab_word_epoch(view->word), set, level);
+}
+
+static void report_doubled(Check *c, const View *view, uint32_t slot) {
+        const ShmNamedSlab *named = &c->named.slabs[view->slab];
+        uint64_t bit = UINT64_C(1) << slot;
+        const char *state = !(taken(c->arena, view->word) & bit) ? "free in the bitmap"
+                            : view->live & bit                   ? "live"
+                                                                 : "taken";
+        uint32_t records[2] = {};
+        uint32_t n = 0;
+
+        if (c->result->n_texts < SHM_CHECK_PROBLEMS_MAX)
+                n = shm_named_find(c->arena, slot_id(view->slab, slot), records);
+        if (n == 0)
+                shm_check_problem(c->result, "slab %u slot %u: doubled: %s, but live", view->slab, slot,
+                                  state);
+        else if (n == 1 && (named->misfiled & bit))
+                shm_check_problem(c->result,
+                                  "slab %u slot %u: %s, in record %u's cache of another class or epoch",
+                                  view->slab, slot, state, records[0]);
+        else if (n == 1)
+                shm_check_problem(c->result, "slab %u slot %u: doubled: %s, but in a cache of record %u%s",
+                                  view->slab, slot, state, records[0], named->twice & bit ? ", twice" : "");
+        else
+                shm_check_problem(c->result,
+                                  "slab %u slot %u: doubled: %s, in caches of record %u and record %u",
+                                  view->slab, slot, state, records[0], records[1]);
+}
+
+static void report_slots(Check *c, const View *view, Verdict v) {
+        c->result->lost_slots += (uint64_t) __builtin_popcountll(v.lost);
+        c->result->doubled_slots += (uint64_t) __builtin_popcountll(v.doubled);
+        for (uint64_t rest = v.lost; rest != 0; rest &= rest - 1)
+                shm_check_problem(
+                        c->result, "slab %u slot %d (%u bytes, epoch %u): lost: taken, tag %08x, in no cache",
+                        view->slab, __builtin_ctzll(rest), shm_slab_class(c->arena, view->word)->size,
+                        slab_word_epoch(view->word), view->tags[__builtin_ctzll(rest)]);
+        for (uint64_t rest = v.doubled; rest != 0; rest &= rest - 1)
+                report_doubled(c, view, (uint32_t) __builtin_ctzll(rest));
+}
+
+/* By what was gathered between the two views. What is decided is reported and closed. */
+static void judge_suspect(Check *c, Suspect *s, const View *after, bool last) {
+        bool still = memcmp(&s->view.word, &after->word, sizeof(after->word)) == 0;
+        Verdict v = judge_slots(c->arena, after, &c->named.slabs[after->slab]);
+        uint64_t same = s->slots & unchanged(&s->view, after);
+        uint32_t level = 0;
+        const char *wrong;
+
+        report_slots(c, after, (Verdict){ .lost = v.lost & same, .doubled = v.doubled & same });
+        s->slots &= ~(same & ~v.unsettled);
+        if (s->word && still) {
+                wrong = judge_word(c->arena, after->word);
+                wrong = wrong ?: judge_holder(c->arena, &c->named, after->slab, after->word);
+                if (wrong)
+                        report_word(c, after, wrong);
+                s->word = false;
+        }
+        if (s->hint) {
+                wrong = still ? judge_hints(c, after->slab, after->word, &level) : NULL;
+                if (wrong && last)
+                        report_hint(c, after, wrong, level);
+                s->hint = wrong && !last;
+        }
+}
+
+static int gather(Check *c) {
+        shm_named_deinit(&c->named);
+        return shm_named_init(&c->named, c->arena, c->n_slabs);
+}
+
+static int judge_round(Check *c, bool last) {
+        View after;
+        int r;
+
+        for (size_t i = 0; i < c->n_suspects; i++)
+                look(c->arena, c->suspects[i].view.slab, &c->suspects[i].view);
+        r = gather(c);
+        if (r)
+                return r;
+        for (size_t i = 0; i < c->n_suspects; i++) {
+                look(c->arena, c->suspects[i].view.slab, &after);
+                judge_suspect(c, &c->suspects[i], &after, last);
+        }
+        return 0;
+}
+
+static int judge_suspects(Check *c) {
+        int r = 0;
+
+        for (int round = 1; round <= ROUNDS && c->n_suspects > 0 && r == 0; round++)
+                r = judge_round(c, round == ROUNDS);
+        for (size_t i = 0; i < c->n_suspects; i++)
+                c->result->unsettled_slots += (uint64_t) __builtin_popcountll(c->suspects[i].slots);
+        c->n_suspects = 0;
+        return r;
+}
+
+static int suspect(Check *c, uint32_t slab, uint64_t slots, bool word, bool hint) {
+        size_t n = c->n_allocated > 0 ? 2 * c->n_allocated : 64;
+        Suspect *grown;
+
+        if (c->n_suspects == c->n_allocated) {
+                grown = realloc(c->suspects, n * sizeof(*grown));
+                if (!grown)
+                        return -ENOMEM;
+                c->suspects = grown;
+                c->n_allocated = n;
+        }
+        c->suspects[c->n_suspects++] =
+                (Suspect){ .view.slab = slab, .slots = slots, .word = word, .hint = hint };
+        return c->n_suspects == BATCH ? judge_suspects(c) : 0;
+}
+
+static int check_slab(Check *c, uint32_t slab) {
+        View view;
+        uint32_t level;
+        Verdict v;
+        bool word, hint;
+
+        look(c->arena, slab, &view);
+        v = judge_slots(c->arena, &view, &c->named.slabs[slab]);
+        word = judge_word(c->arena, view.word) || judge_holder(c->arena, &c->named, slab, view.word);
+        hint = judge_hints(c, slab, view.word, &level) != NULL;
+        c->result->slabs++;
+        if (place_in_use(slab_word_place(view.word)))
+                c->result->slots += shm_slab_class(c->arena, view.word)->n_slots;
+        if ((v.lost | v.doubled | v.unsettled) == 0 && !word && !hint)
+                return 0;
+        return suspect(c, slab, v.lost | v.doubled | v.unsettled, word, hint);
+}
+
+static int check_slabs(Check *c) {
+        int r = gather(c);
+
+        for (uint32_t slab = 0; slab < c->n_slabs && r == 0; slab++)
+                r = check_slab(c, slab);
+        return r ?: judge_suspects(c);
+}
+
+int shm_check(const ShmArena *arena, ShmCheck *ret) {
+        Check c = { .arena = arena, .result = ret, .n_slabs = shm_arena_n_slabs_ever(arena) };
+        int r;
+
+        *ret = (ShmCheck){};
+        shm_check_tables(arena, ret);
+        r = check_slabs(&c);
+        shm_named_deinit(&c.named);
+        free(c.suspects);
+        return r;
+}
