@@ -1,0 +1,700 @@
+/* Faults are planted one at a time, by hand, in an arena that was used in earnest. */
+#include "shm/check.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shm/client.h"
+#include "shm/epoch.h"
+#include "shm/pages.h"
+#include "shm/root.h"
+#include "shm/set.h"
+#include "shm/slab.h"
+#include "shm/stats.h"
+#include "tests/util/arena.h"
+#include "tests/util/test.h"
+
+typedef struct Expected {
+        uint64_t lost, doubled, unsettled, hints;
+        uint64_t other; /* problems of other kinds */
+        const char *text; /* in the first of them */
+} Expected;
+
+/* The check must neither write nor touch the slabs: while it runs, it could not. */
+static void check(const ShmArena *arena, ShmCheck *ret) {
+        size_t metadata = (size_t) (arena->slabs - arena->base);
+
+        assert_int_equal(mprotect(arena->base, arena->size, PROT_NONE), 0);
+        assert_int_equal(mprotect(arena->base, metadata, PROT_READ), 0);
+        assert_int_equal(shm_check(arena, ret), 0);
+        assert_int_equal(mprotect(arena->base, arena->size, PROT_READ | PROT_WRITE), 0);
+}
+
+static void expect_at(const ShmArena *arena, int line, Expected e) {
+        ShmCheck c;
+
+        check(arena, &c);
+        if (c.lost_slots != e.lost || c.doubled_slots != e.doubled || c.unsettled_slots != e.unsettled ||
+            c.wrong_hints != e.hints || c.problems != e.lost + e.doubled + e.hints + e.other ||
+            (e.text && (c.n_texts == 0 || !strstr(c.texts[0], e.text)))) {
+                for (size_t i = 0; i < c.n_texts; i++)
+                        print_error("        %s\n", c.texts[i]);
+                print_error("lost %d doubled %d unsettled %d hints %d problems %d\n", (int) c.lost_slots,
+                            (int) c.doubled_slots, (int) c.unsettled_slots, (int) c.wrong_hints,
+                            (int) c.problems);
+                _fail(__FILE__, line);
+        }
+}
+
+#define expect(t, ...) expect_at(&(t)->arena, __LINE__, (Expected){ __VA_ARGS__ })
+#define expect_clean(t) expect(t, .lost = 0)
+
+/* Objects of several classes and epochs, some freed; FULL, LISTED, FREE and UNCOMMITTED slabs. */
+static int setup(void **state) {
+        ShmClientInfo info = { .pid = 1, .start_time = 2 };
+        uint64_t handles[300];
+        TestArena *t;
+        uint32_t n;
+
+        if (test_arena_setup(state))
+                return -1;
+        t = *state;
+        if (shm_client_get(&t->arena, 0, &info))
+                assert_int_equal(shm_client_add(&t->arena, &info), 0);
+        for (uint32_t i = 0; i < 300; i++)
+                handles[i] = test_alloc(t, 64 + i % 3 * 300, shm_epoch_number(i % 2, 0));
+        for (uint32_t i = 150; i < 300; i += 5)
+                assert_int_equal(shm_object_free(&t->actor, handles[i]), 0);
+        assert_int_equal(shm_pages_commit(&t->control, 16, &n), 0);
+        assert_int_equal(shm_pages_trim(&t->control, 12, UINT32_MAX) > 0, 1);
+        return 0;
+}
+
+static SlabWord *word(TestArena *t, uint32_t slab) {
+        return &t->arena.lines[slab].word;
+}
+
+/* The first slab that is somewhere, whose word is to be damaged. */
+static uint32_t slab_in(TestArena *t, SlabPlace place) {
+        for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&t->arena); slab++)
+                if (slab_word_place(*word(t, slab)) == place)
+                        return slab;
+        fail_msg("there is no slab %s", slab_place_to_string(place));
+        return 0;
+}
+
+static SlotId first(TestArena *t, uint32_t slab, bool taken) {
+        uint64_t bits = word(t, slab)->low & ~shm_slab_class(&t->arena, *word(t, slab))->beyond;
+
+        return slot_id(slab, (uint32_t) __builtin_ctzll(taken ? bits : ~word(t, slab)->low));
+}
+
+/* A slot that is taken, with an even tag, and named nowhere. */
+static SlotId lose(TestArena *t) {
+        SlotId id = first(t, slab_in(t, SLAB_LISTED), false);
+
+        word(t, slot_id_slab(id))->low |= slot_id_mask(id);
+        return id;
+}
+
+static ShmCache *cache_of(TestArena *t, uint32_t record, uint32_t slab) {
+        return shm_arena_cache(&t->arena, record, slab_word_epoch(*word(t, slab)),
+                               slab_word_class(*word(t, slab)));
+}
+
+static void push(TestArena *t, uint32_t record, SlotId id) {
+        ShmCache *cache = cache_of(t, record, slot_id_slab(id));
+
+        cache->slots[cache->count++] = id.value;
+}
+
+static ShmActor other_actor(TestArena *t) {
+        ShmActor other;
+
+        assert_int_equal(shm_actor_init(&other, &t->arena, 0, 2), 0);
+        return other;
+}
+
+static void set_state(TestArena *t, uint32_t record, ShmRecordState state) {
+        t->arena.heads[record].word = (uint64_t) state << 56 | 1;
+}
+
+static void test_clean(void **state) {
+        TestArena *t = *state;
+        uint32_t number;
+
+        expect_clean(t);
+        push(t, t->actor.id, lose(t));
+        expect_clean(t);
+        push(t, 0, lose(t)); /* the daemon's */
+        expect_clean(t);
+        assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
+        expect_clean(t);
+}
+
+static void test_clean_new(void **state) {
+        ShmGeometry geometry = test_geometry();
+        ShmArena arena;
+
+        assert_int_equal(shm_arena_create(&arena, &geometry, NULL), 0);
+        expect_at(&arena, __LINE__, (Expected){});
+        shm_arena_deinit(&arena);
+}
+
+static void test_clean_100k_objects(void **state) {
+        ShmGeometry geometry = test_geometry();
+        ShmClientInfo info = { .pid = 1 };
+        static uint64_t handles[100000];
+        TestArena t;
+        ShmCheck c;
+
+        geometry.slabs_size = 16384 * SHM_SLAB_SIZE;
+        test_arena_init(&t, &geometry);
+        if (shm_client_get(&t.arena, 0, &info))
+                assert_int_equal(shm_client_add(&t.arena, &info), 0);
+        for (uint32_t i = 0; i < 100000; i++)
+                handles[i] = test_alloc(&t, 1 + i * 7919 % 768, shm_epoch_number(i % 4, 0));
+        expect_clean(&t);
+        check(&t.arena, &c);
+        assert_true(c.slots >= 100000 && c.slabs == shm_arena_n_slabs_ever(&t.arena));
+        for (uint32_t i = 0; i < 100000; i += 1 + i % 2)
+                assert_int_equal(shm_object_free(&t.actor, handles[i]), 0);
+        expect_clean(&t);
+        test_arena_deinit(&t);
+}
+
+static void test_lost(void **state) {
+        TestArena *t = *state;
+        char text[64];
+        SlotId id = lose(t);
+
+        snprintf(text, sizeof(text), "slab %u slot %u ", slot_id_slab(id), slot_id_slot(id));
+        expect(t, .lost = 1, .text = text);
+        lose(t);
+        expect(t, .lost = 2, .text = "lost");
+}
+
+static void test_lost_every_slot(void **state) {
+        TestArena *t = *state;
+        uint32_t slab = slab_in(t, SLAB_FULL);
+        uint32_t n = shm_slab_class(&t->arena, *word(t, slab))->n_slots;
+
+        for (uint32_t i = 0; i < n; i++)
+                t->arena.tags[slab].tag[i]++;
+        expect(t, .lost = n);
+}
+
+static void test_doubled_live_and_free(void **state) {
+        TestArena *t = *state;
+        SlotId id = first(t, slab_in(t, SLAB_LISTED), false);
+
+        ++*shm_slot_tag(&t->arena, id);
+        expect(t, .doubled = 1, .text = "free in the bitmap, but live");
+        ++*shm_slot_tag(&t->arena, id);
+        ++*shm_slot_tag(&t->arena, slot_id(slab_in(t, SLAB_FREE), 63));
+        expect(t, .doubled = 1, .text = "free in the bitmap, but live");
+}
+
+/* A tag beyond the class's count. */
+static void test_doubled_live_beyond(void **state) {
+        TestArena *t = *state;
+        uint32_t slab = 0;
+
+        while (shm_slab_class(&t->arena, *word(t, slab))->n_slots == 64 ||
+               slab_word_place(*word(t, slab)) != SLAB_LISTED)
+                slab++;
+        ++*shm_slot_tag(&t->arena, slot_id(slab, 63));
+        expect(t, .doubled = 1);
+}
+
+static void test_doubled_two_caches(void **state) {
+        TestArena *t = *state;
+        ShmActor other = other_actor(t);
+        SlotId id = lose(t);
+
+        push(t, t->actor.id, id);
+        push(t, other.id, id);
+        expect(t, .doubled = 1, .text = "in caches of record 1 and record 2");
+        shm_actor_enter(&other); /* being inside an operation explains nothing here */
+        expect(t, .doubled = 1);
+}
+
+static void test_doubled_one_cache_twice(void **state) {
+        TestArena *t = *state;
+        SlotId id = lose(t);
+
+        push(t, t->actor.id, id);
+        push(t, t->actor.id, id);
+        expect(t, .doubled = 1, .text = "record 1, twice");
+}
+
+static void test_doubled_free_in_cache(void **state) {
+        TestArena *t = *state;
+
+        push(t, t->actor.id, first(t, slab_in(t, SLAB_LISTED), false));
+        expect(t, .doubled = 1, .text = "free in the bitmap, but in a cache of record 1");
+}
+
+static void test_doubled_live_in_cache(void **state) {
+        TestArena *t = *state;
+
+        push(t, t->actor.id, first(t, slab_in(t, SLAB_LISTED), true));
+        expect(t, .doubled = 1, .text = "live, but in a cache of record 1");
+}
+
+/* Its owner has made the tag odd and was stopped before it lowered count. */
+static void test_unsettled_live_in_cache(void **state) {
+        TestArena *t = *state;
+
+        push(t, t->actor.id, first(t, slab_in(t, SLAB_LISTED), true));
+        shm_actor_enter(&t->actor);
+        expect(t, .unsettled = 1);
+}
+
+static void test_doubled_wrong_cache(void **state) {
+        TestArena *t = *state;
+        SlotId id = lose(t);
+        ShmCache *cache = shm_arena_cache(&t->arena, t->actor.id, 3, 0);
+
+        cache->slots[cache->count++] = id.value;
+        expect(t, .doubled = 1, .text = "another class or epoch");
+}
+
+static void test_unsettled_claim(void **state) {
+        TestArena *t = *state;
+        SlotId id = lose(t);
+
+        shm_actor_intend_mask(&t->actor, slot_id_mask(id));
+        shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_CLAIM, slot_id_slab(id), 0));
+        expect(t, .unsettled = 1);
+        shm_actor_intend_mask(&t->actor, ~slot_id_mask(id));
+        expect(t, .lost = 1,
+               .unsettled = (uint64_t) __builtin_popcountll(word(t, slot_id_slab(id))->low) - 1);
+        shm_actor_intend(&t->actor, 0);
+        expect(t, .lost = 1);
+}
+
+static void test_unsettled_take(void **state) {
+        TestArena *t = *state;
+        SlotId id = lose(t);
+
+        shm_actor_intend(&t->actor, shm_intent_take(*shm_slot_tag(&t->arena, id) | 1, id));
+        expect(t, .unsettled = 1);
+}
+
+/* FREE names the slot only once its own compare-and-set has made the tag even. */
+static void test_unsettled_free(void **state) {
+        TestArena *t = *state;
+        SlotId id = first(t, slab_in(t, SLAB_LISTED), true);
+        uint32_t tag = *shm_slot_tag(&t->arena, id);
+
+        shm_actor_intend(&t->actor, shm_intent_free(tag, id));
+        expect_clean(t);
+        *shm_slot_tag(&t->arena, id) = tag + 1;
+        expect(t, .unsettled = 1);
+        *shm_slot_tag(&t->arena, id) = tag + 3;
+        expect(t, .lost = 1);
+}
+
+/* Of what is being flushed, some is given back already; below that, all is as ever. */
+static void test_unsettled_flush(void **state) {
+        TestArena *t = *state;
+        SlotId free_one = first(t, slab_in(t, SLAB_LISTED), false), id = lose(t);
+        uint32_t slab = slot_id_slab(id), cache;
+
+        word(t, slab)->low &= ~slot_id_mask(id);
+        id = lose(t);
+        push(t, t->actor.id, id);
+        word(t, slab)->low |= slot_id_mask(free_one);
+        id = first(t, slab, false);
+        push(t, t->actor.id, id);
+        expect(t, .doubled = 1);
+        cache = slab_word_epoch(*word(t, slab)) * t->arena.n_classes + slab_word_class(*word(t, slab));
+        shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_FLUSH, 0, cache << 9 | 1));
+        expect_clean(t);
+        word(t, slab)->low |= slot_id_mask(id);
+        expect(t, .unsettled = 1);
+        shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_FLUSH, 0, (cache + 1) << 9 | 1));
+        expect_clean(t);
+}
+
+/* What the dead leave is for repair; it is neither lost nor held. */
+static void test_unsettled_dead(void **state) {
+        TestArena *t = *state;
+
+        push(t, t->actor.id, lose(t));
+        set_state(t, t->actor.id, SHM_RECORD_LEFT);
+        expect_clean(t);
+        set_state(t, t->actor.id, SHM_RECORD_DEAD);
+        expect(t, .unsettled = 1);
+        set_state(t, t->actor.id, SHM_RECORD_SWEPT);
+        expect(t, .unsettled = 1);
+        set_state(t, t->actor.id, SHM_RECORD_UNUSED);
+        expect(t, .lost = 1);
+}
+
+static void test_unsettled_note(void **state) {
+        TestArena *t = *state;
+        SlotId id = lose(t);
+        uint32_t tag = *shm_slot_tag(&t->arena, id);
+
+        assert_int_equal(shm_actor_note(&t->actor, shm_handle_make(t->arena.key, id, tag + 1), 0, 0), 0);
+        expect(t, .unsettled = 1);
+}
+
+static uint64_t *hint_word(TestArena *t, uint32_t set, uint32_t level, uint32_t index) {
+        return t->arena.sets + set * t->arena.shape.stride + t->arena.shape.level_off[level] + index;
+}
+
+/* The bit at the leaf, and the one at the root, in each set that wants the slab. */
+static void wrong_hint(TestArena *t, SlabPlace place, uint32_t set) {
+        uint32_t slab = slab_in(t, place), leaf = t->arena.shape.n_levels - 1;
+        uint64_t *w = hint_word(t, set, leaf, slab / 64), old = *w, n;
+
+        assert_true(shm_set_has(&t->arena, set, slab));
+        *w &= ~(UINT64_C(1) << slab % 64);
+        expect(t, .hints = 1, .text = "lacks it at level 0");
+        shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
+        expect_clean(t);
+        shm_actor_intend(&t->actor, 0);
+        *w = old;
+
+        w = hint_word(t, set, 0, 0);
+        old = *w;
+        *w = 0;
+        n = (uint64_t) __builtin_popcountll(*hint_word(t, set, leaf, 0));
+        if (set == SHM_SET_UNCOMMITTED)
+                expect(t, .hints = n, .text = "lacks it at level 1");
+        else
+                expect(t, .hints = n);
+        /* Another slab of the group explains what is missing above the leaves. */
+        shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_SLAB, slab ^ 1, 0));
+        expect_clean(t);
+        shm_actor_intend(&t->actor, 0);
+        *w = old;
+        expect_clean(t);
+}
+
+/* Stale bits were cleared by nobody yet: only those that are wanted may count. */
+static void settle_hints(TestArena *t) {
+        for (uint32_t set = 0; set < shm_set_partial(&t->arena, t->arena.n_epochs, 0); set++)
+                for (uint32_t slab = 0; slab < t->arena.n_slabs; slab++)
+                        if (shm_set_has(&t->arena, set, slab))
+                                shm_set_remove(&t->arena, set, slab);
+}
+
+static void test_wrong_hint(void **state) {
+        TestArena *t = *state;
+        SlabWord w = *word(t, slab_in(t, SLAB_LISTED)), full = *word(t, slab_in(t, SLAB_FULL));
+
+        settle_hints(t);
+        wrong_hint(t, SLAB_FREE, SHM_SET_FREE);
+        wrong_hint(t, SLAB_UNCOMMITTED, SHM_SET_UNCOMMITTED);
+        wrong_hint(t, SLAB_LISTED, shm_set_partial(&t->arena, slab_word_epoch(w), slab_word_class(w)));
+        wrong_hint(t, SLAB_LISTED, shm_set_of_epoch(&t->arena, slab_word_epoch(w)));
+        wrong_hint(t, SLAB_FULL, shm_set_of_epoch(&t->arena, slab_word_epoch(full)));
+}
+
+static void test_stale_hint(void **state) {
+        TestArena *t = *state;
+
+        for (uint32_t set = 0; set < shm_set_partial(&t->arena, t->arena.n_epochs, 0); set++)
+                for (uint32_t slab = 0; slab < t->arena.n_slabs; slab++)
+                        shm_set_add(&t->arena, set, slab);
+        expect_clean(t);
+}
+
+static void put(TestArena *t, uint32_t slab, SlabPlace place, uint32_t holder) {
+        SlabWord *w = word(t, slab);
+
+        w->high &= ~(SLAB_PLACE_MASK | SLAB_HOLDER_MASK);
+        w->high |= place | (uint64_t) holder << SLAB_HOLDER_SHIFT;
+}
+
+static void test_busy_without_owner(void **state) {
+        TestArena *t = *state;
+        ShmActor other = other_actor(t);
+        uint32_t slab = slab_in(t, SLAB_FREE);
+
+        put(t, slab, SLAB_BUSY, other.id);
+        expect(t, .other = 1, .text = "nobody is at work");
+        shm_actor_intend(&other, shm_intent_other(SHM_INTENT_RUN, slab - 1, 2));
+        expect_clean(t);
+        set_state(t, other.id, SHM_RECORD_DEAD); /* repair will undo it */
+        expect_clean(t);
+        shm_actor_intend(&other, shm_intent_other(SHM_INTENT_RUN, slab - 1, 1));
+        expect(t, .other = 1);
+        set_state(t, other.id, SHM_RECORD_UNUSED);
+        expect(t, .other = 1, .text = "its holder's record is not in use");
+        put(t, slab, SLAB_BUSY, 4095);
+        expect(t, .other = 1, .text = "its holder is no record");
+}
+
+static void test_held(void **state) {
+        TestArena *t = *state;
+        ShmActor other = other_actor(t);
+        uint32_t slab = slab_in(t, SLAB_LISTED);
+
+        put(t, slab, SLAB_HELD, other.id);
+        expect_clean(t);
+        set_state(t, other.id, SHM_RECORD_SWEPT);
+        expect_clean(t);
+        shm_actor_deinit(&other);
+        expect(t, .other = 1, .text = "its holder's record is not in use");
+        put(t, slab, SLAB_LISTED, 1);
+        expect(t, .other = 1, .text = "it names a holder");
+}
+
+static void test_place_against_bitmap(void **state) {
+        TestArena *t = *state;
+        uint32_t slab = slab_in(t, SLAB_LISTED), full = slab_in(t, SLAB_FULL);
+        uint64_t beyond = shm_slab_class(&t->arena, *word(t, slab))->beyond;
+
+        put(t, slab, SLAB_FULL, 0);
+        expect(t, .other = 1, .text = "slots are free");
+        put(t, slab, SLAB_LISTED, 0);
+        shm_set_add(
+                &t->arena,
+                shm_set_partial(&t->arena, slab_word_epoch(*word(t, full)), slab_word_class(*word(t, full))),
+                full);
+        put(t, full, SLAB_LISTED, 0);
+        expect(t, .other = 1, .text = "all slots are taken");
+        put(t, full, SLAB_FULL, 0);
+
+        for (uint32_t i = 0; i < 64; i++) /* nothing is live in it */
+                t->arena.tags[slab].tag[i] &= ~1U;
+        word(t, slab)->low = beyond;
+        expect(t, .other = 1, .text = "no slot is taken");
+        put(t, slab, SLAB_DRAINING, 0);
+        expect(t, .other = 1, .text = "no slot is taken");
+        put(t, slab, SLAB_FREE, 0);
+        shm_set_add(&t->arena, SHM_SET_FREE, slab);
+        word(t, slab)->low = 4;
+        expect(t, .other = 1, .text = "its bitmap is not empty");
+}
+
+static void test_beyond_free(void **state) {
+        TestArena *t = *state;
+
+        for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&t->arena); slab++) {
+                const ShmClass *class = shm_slab_class(&t->arena, *word(t, slab));
+
+                if (slab_word_place(*word(t, slab)) != SLAB_LISTED || class->beyond == 0)
+                        continue;
+                word(t, slab)->low &= ~(UINT64_C(1) << 63);
+                expect(t, .other = 1, .text = "beyond its class's count");
+                return;
+        }
+        fail();
+}
+
+static void test_garbage_word(void **state) {
+        TestArena *t = *state;
+        uint32_t slab = slab_in(t, SLAB_LISTED);
+        SlabWord good = *word(t, slab);
+
+        for (uint64_t place = _SLAB_PLACE_N; place < 16; place++) {
+                word(t, slab)->high = (good.high & ~SLAB_PLACE_MASK) | place;
+                expect(t, .other = 1, .text = "its place is none (invalid");
+        }
+        word(t, slab)->high = good.high | UINT64_C(0xf) << SLAB_CLASS_SHIFT;
+        expect(t, .other = 1, .text = "its class is none");
+        word(t, slab)->high = good.high | UINT64_C(0x3f) << SLAB_EPOCH_SHIFT;
+        expect(t, .other = 1, .text = "its epoch is none");
+}
+
+static void test_scribbled_record(void **state) {
+        TestArena *t = *state;
+        ShmCache *cache = shm_arena_cache(&t->arena, t->actor.id, 1, 2);
+
+        cache->count = UINT32_C(1) << 31;
+        memset(cache->slots, 0xff, sizeof(cache->slots));
+        expect(t, .other = 1, .text = "class 2 has count 2147483648");
+        cache->count = SHM_CACHE_MAX;
+        expect(t, .other = 1, .text = "no such slot");
+        cache->slots[0] = slot_id(0, 63).value; /* the class has fewer */
+        cache->count = 1;
+        expect(t, .other = 1, .text = "holds slot 63 of slab 0: no such slot");
+        cache->count = 0;
+        cache->held = shm_arena_n_slabs_ever(&t->arena) + 1;
+        expect(t, .other = 1, .text = "no such slab");
+        cache->held = 0;
+        t->actor.record->intent_what = UINT64_MAX;
+        t->actor.record->n_notes = UINT64_MAX;
+        memset(t->actor.record->notes, 0xff, sizeof(t->actor.record->notes));
+        expect_clean(t);
+}
+
+/* Every record claims to work on every slab: the work is bounded all the same. */
+static void test_scribbled_runs(void **state) {
+        TestArena *t = *state;
+
+        shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_RUN, 0, 0xfffffff));
+        expect_clean(t);
+}
+
+static void test_tables(void **state) {
+        TestArena *t = *state;
+        uint64_t *epoch = &t->arena.header->epochs[3].word, good = *epoch;
+
+        *epoch = (good & ~(UINT64_C(0xff) << 56)) | UINT64_C(4) << 56;
+        expect(t, .other = 1, .text = "epoch 3: its state is 4");
+        *epoch = 0;
+        expect(t, .other = 1, .text = "epoch 3");
+        *epoch = good;
+
+        t->arena.header->epoch_current.value = 4;
+        expect(t, .other = 1, .text = "epoch 4 is current");
+        t->arena.header->epoch_current.value = shm_epoch_number(0, 1);
+
+        set_state(t, t->actor.id, (ShmRecordState) 5);
+        expect(t, .other = 1, .text = "record 1: its state is 5");
+        set_state(t, t->actor.id, SHM_RECORD_USED);
+        expect_clean(t);
+        shm_client_remove(&t->arena, 0);
+        expect(t, .other = 1, .text = "which is not in the client table");
+        t->arena.heads[t->actor.id].word |= UINT64_C(0xffffff) << 32;
+        expect(t, .other = 1, .text = "client 16777215");
+}
+
+/* The first texts are kept, and all problems counted. */
+static void test_many_problems(void **state) {
+        TestArena *t = *state;
+        ShmCheck c;
+
+        memset(t->arena.lines, 0xff, shm_arena_n_slabs_ever(&t->arena) * sizeof(ShmSlabLine));
+        check(&t->arena, &c);
+        assert_int_equal(c.problems, shm_arena_n_slabs_ever(&t->arena));
+        assert_int_equal(c.n_texts, SHM_CHECK_PROBLEMS_MAX);
+        for (size_t i = 0; i < c.n_texts; i++)
+                assert_non_null(memchr(c.texts[i], 0, sizeof(c.texts[i])));
+}
+
+static uint64_t random64(uint64_t *seed) {
+        uint64_t z = *seed += UINT64_C(0x9e3779b97f4a7c15);
+
+        z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+        return z ^ z >> 31;
+}
+
+/* All or some of the words of a range; small numbers get further into the code than large ones. */
+static void scribble(uint64_t *seed, void *from, void *to) {
+        uint64_t one_in = UINT64_C(1) << random64(seed) % 12, shift = random64(seed) % 64;
+
+        for (uint64_t *w = from; w < (uint64_t *) to; w++)
+                if (random64(seed) % one_in == 0)
+                        *w = random64(seed) >> (random64(seed) % 2 ? shift : 0);
+}
+
+/* Entries that decode: intents and cached slots that are in the arena, whatever they claim. */
+static void scribble_plausibly(uint64_t *seed, TestArena *t) {
+        for (uint32_t record = 0; record < t->arena.n_records; record++) {
+                ShmRecord *r = shm_arena_record(&t->arena, record);
+
+                t->arena.heads[record].word = random64(seed) % 6 << 56 | random64(seed) % 4 << 32;
+                r->intent_what = random64(seed) % 2
+                                         ? shm_intent_other(random64(seed) % 7, random64(seed) % 256,
+                                                            (uint32_t) random64(seed) >> 4)
+                                         : shm_intent_free((uint32_t) random64(seed) % 8,
+                                                           slot_id(random64(seed) % 256, 3));
+                for (uint32_t i = 0; i < t->arena.n_epochs * t->arena.n_classes; i++) {
+                        ShmCache *cache = shm_arena_cache(&t->arena, record, 0, i);
+
+                        cache->count = (uint32_t) (random64(seed) % 300);
+                        for (uint32_t k = 0; k < SHM_CACHE_MAX; k++)
+                                cache->slots[k] = (uint32_t) (random64(seed) % (300 * 64));
+                }
+        }
+}
+
+static void look_at_everything(TestArena *t) {
+        char name[SHM_ROOT_NAME_SIZE];
+        ShmClientInfo info;
+        ShmStats stats;
+        uint64_t handle;
+        ShmCheck c;
+
+        check(&t->arena, &c);
+        shm_stats(&t->arena, &stats);
+        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++)
+                (void) shm_root_at(&t->arena, i, name, &handle);
+        for (uint32_t i = 0; i < t->arena.n_records; i++) {
+                (void) shm_client_get(&t->arena, i, &info);
+                (void) shm_client_release_records(&t->arena, i);
+        }
+        (void) shm_root_get(&t->arena, "x", &handle);
+        (void) shm_root_set(&t->arena, "x", 0, 1);
+}
+
+static void scribble_all(uint64_t *seed, TestArena *t) {
+        ShmHeader *h = t->arena.header;
+
+        scribble(seed, &h->n_slabs_ever, h + 1);
+        scribble(seed, t->arena.clients, t->arena.records);
+        scribble(seed, t->arena.records, t->arena.sets);
+        scribble(seed, t->arena.sets, t->arena.lines);
+        scribble(seed, t->arena.lines, t->arena.tags);
+        scribble(seed, t->arena.tags, t->arena.slabs);
+        if (random64(seed) % 2)
+                scribble_plausibly(seed, t);
+        if (random64(seed) % 2)
+                h->n_slabs_ever.value = random64(seed) % 300;
+        h->n_records_ever.value = random64(seed) % 8;
+}
+
+static void test_scribbled_arena(void **state) {
+        ShmGeometry geometry = test_geometry();
+
+        for (uint64_t i = 0; i < 2000; i++) {
+                uint64_t seed = i;
+                TestArena t = {};
+
+                geometry.slabs_size = (i % 3 == 0 ? 1 : i % 3 == 1 ? 64 : 256) * SHM_SLAB_SIZE;
+                test_arena_init(&t, &geometry);
+                scribble_all(&seed, &t);
+                look_at_everything(&t);
+                test_arena_deinit(&t);
+        }
+}
+
+#define ON_ARENA(f) cmocka_unit_test_setup_teardown(f, setup, test_arena_teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                ON_ARENA(test_clean),
+                cmocka_unit_test(test_clean_new),
+                cmocka_unit_test(test_clean_100k_objects),
+                ON_ARENA(test_lost),
+                ON_ARENA(test_lost_every_slot),
+                ON_ARENA(test_doubled_live_and_free),
+                ON_ARENA(test_doubled_live_beyond),
+                ON_ARENA(test_doubled_two_caches),
+                ON_ARENA(test_doubled_one_cache_twice),
+                ON_ARENA(test_doubled_free_in_cache),
+                ON_ARENA(test_doubled_live_in_cache),
+                ON_ARENA(test_doubled_wrong_cache),
+                ON_ARENA(test_unsettled_live_in_cache),
+                ON_ARENA(test_unsettled_claim),
+                ON_ARENA(test_unsettled_take),
+                ON_ARENA(test_unsettled_free),
+                ON_ARENA(test_unsettled_flush),
+                ON_ARENA(test_unsettled_dead),
+                ON_ARENA(test_unsettled_note),
+                ON_ARENA(test_wrong_hint),
+                ON_ARENA(test_stale_hint),
+                ON_ARENA(test_busy_without_owner),
+                ON_ARENA(test_held),
+                ON_ARENA(test_place_against_bitmap),
+                ON_ARENA(test_beyond_free),
+                ON_ARENA(test_garbage_word),
+                ON_ARENA(test_scribbled_record),
+                ON_ARENA(test_scribbled_runs),
+                ON_ARENA(test_tables),
+                ON_ARENA(test_many_problems),
+                cmocka_unit_test(test_scribbled_arena),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,185 @@
+#include "shm/client.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/util/arena.h"
+#include "tests/util/test.h"
+
+static void test_start_time_self(void **state) {
+        uint32_t before, after, parent;
+
+        assert_int_equal(shm_process_start_time(getpid(), &before), 0);
+        assert_int_not_equal(before, 0);
+        assert_int_equal(shm_process_start_time(1, &parent), 0);
+        assert_true(parent <= before);
+
+        /* A name is whatever the process says it is. */
+        assert_int_equal(prctl(PR_SET_NAME, "a) S 1 (b) 2 )"), 0);
+        assert_int_equal(shm_process_start_time(getpid(), &after), 0);
+        assert_int_equal(before, after);
+}
+
+static void test_start_time_gone(void **state) {
+        uint32_t time = 7;
+        pid_t pid = fork();
+
+        if (pid == 0)
+                _exit(0);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        assert_int_equal(shm_process_start_time(pid, &time), -ESRCH);
+        assert_int_equal(shm_process_start_time(0, &time), -ESRCH);
+        assert_int_equal(shm_process_start_time(-1, &time), -ESRCH);
+        assert_int_equal(time, 7);
+}
+
+static ShmClientInfo info_of(pid_t pid) {
+        return (ShmClientInfo){
+                .pid = pid,
+                .start_time = 0xfedcba98,
+                .uid = 1000,
+                .gid = 1001,
+                .attached_usec = 123456789,
+                .comm = "worker",
+        };
+}
+
+static void test_add_get_remove(void **state) {
+        TestArena *t = *state;
+        ShmClientInfo a = info_of(0x3fffff), b = info_of(2), got;
+
+        assert_int_equal(shm_client_get(&t->arena, 0, &got), -ENOENT);
+        assert_int_equal(shm_client_add(&t->arena, &a), 0);
+        assert_int_equal(shm_client_add(&t->arena, &b), 0);
+        assert_int_not_equal(a.index, b.index);
+        assert_int_equal(shm_client_get(&t->arena, a.index, &got), 0);
+        assert_memory_equal(&got, &a, sizeof(got));
+        shm_client_remove(&t->arena, a.index);
+        assert_int_equal(shm_client_get(&t->arena, a.index, &got), -ENOENT);
+        assert_int_equal(shm_client_get(&t->arena, b.index, &got), 0);
+        assert_int_equal(got.pid, 2);
+        assert_int_equal(shm_client_get(&t->arena, t->arena.n_records, &got), -ENOENT);
+        shm_client_remove(&t->arena, UINT32_MAX);
+}
+
+static void test_add_full(void **state) {
+        TestArena *t = *state;
+        ShmClientInfo info = info_of(1);
+
+        for (uint32_t i = 0; i < t->arena.n_records; i++)
+                assert_int_equal(shm_client_add(&t->arena, &info), 0);
+        assert_int_equal(shm_client_add(&t->arena, &info), -ENOSPC);
+        shm_client_remove(&t->arena, 2);
+        assert_int_equal(shm_client_add(&t->arena, &info), 0);
+        assert_int_equal(info.index, 2);
+}
+
+/* An entry in no state we know is nobody's: it neither counts nor is it lost. */
+static void test_scribbled(void **state) {
+        TestArena *t = *state;
+        ShmClientInfo info = info_of(1), got;
+
+        memset(t->arena.clients, 0xff, t->arena.n_records * sizeof(ShmClient));
+        assert_int_equal(shm_client_get(&t->arena, 0, &got), -ENOENT);
+        assert_int_equal(shm_client_add(&t->arena, &info), 0);
+        memset(t->arena.clients[info.index].comm, 0x1b, 16);
+        assert_int_equal(shm_client_get(&t->arena, info.index, &got), 0);
+        assert_string_equal(got.comm, "???????????????");
+}
+
+static ShmRecordState state_of(TestArena *t, uint32_t record) {
+        return shm_record_owner(&t->arena, record).state;
+}
+
+static void test_release_empty(void **state) {
+        TestArena *t = *state;
+        ShmActor other, left;
+        uint64_t handle = test_alloc(t, 64, SHM_EPOCH_CURRENT);
+
+        assert_int_equal(shm_actor_init(&other, &t->arena, 1, 2), 0);
+        assert_int_equal(shm_actor_init(&left, &t->arena, 0, 3), 0);
+        t->arena.heads[left.id].word = UINT64_C(4) << 56 | 3; /* LEFT */
+        assert_int_equal(shm_object_free(&t->actor, handle), 0);
+        assert_int_equal(shm_client_release_records(&t->arena, 0), 0);
+        assert_int_equal(state_of(t, t->actor.id), SHM_RECORD_UNUSED);
+        assert_int_equal(state_of(t, left.id), SHM_RECORD_UNUSED);
+        assert_int_equal(state_of(t, other.id), SHM_RECORD_USED);
+}
+
+/* It died between entering and doing something; the next owner must not find seq odd. */
+static void test_release_inside(void **state) {
+        TestArena *t = *state;
+
+        shm_actor_enter(&t->actor);
+        assert_int_equal(shm_client_release_records(&t->arena, 0), 0);
+        assert_int_equal(shm_actor_init(&t->actor, &t->arena, 0, 1), 0);
+        assert_int_equal(t->actor.record->seq & 1, 0);
+}
+
+/* Whatever a record holds, it is kept, DEAD, until repair has been through it. */
+static void test_release_holding(void **state) {
+        TestArena *t = *state;
+        ShmRecord *r = t->actor.record;
+        ShmCache *last = shm_arena_cache(&t->arena, t->actor.id, 3, 7);
+
+        for (int what = 0; what < 5; what++) {
+                switch (what) {
+                case 0:
+                        r->intent_what = shm_intent_take(1, slot_id(0, 0));
+                        break;
+                case 1:
+                        r->notes[SHM_NOTES_MAX - 1].handle = 1; /* n_notes lies */
+                        break;
+                case 2:
+                        last->count = 1;
+                        break;
+                case 3:
+                        last->held = 1;
+                        break;
+                case 4:
+                        /* A kind that is none is not nothing. */
+                        r->intent_what = UINT64_MAX;
+                }
+                assert_int_equal(shm_client_release_records(&t->arena, 0), 1);
+                assert_int_equal(state_of(t, t->actor.id), SHM_RECORD_DEAD);
+                assert_int_equal(shm_client_release_records(&t->arena, 0), 1);
+
+                r->intent_what = r->notes[SHM_NOTES_MAX - 1].handle = last->count = last->held = 0;
+                assert_true(shm_record_set_unused(&t->arena, t->actor.id));
+                assert_int_equal(shm_client_release_records(&t->arena, 0), 0);
+                assert_int_equal(shm_actor_init(&t->actor, &t->arena, 0, 1), 0);
+        }
+}
+
+/* Looking at caches that were never used brings no pages of them into being. */
+static void test_release_no_pages(void **state) {
+        TestArena *t = *state;
+        uint64_t before;
+
+        shm_actor_enter(&t->actor);
+        shm_actor_leave(&t->actor);
+        before = shm_arena_resident_size(&t->arena);
+        assert_int_equal(shm_client_release_records(&t->arena, 0), 0);
+        assert_int_equal(shm_arena_resident_size(&t->arena), before);
+}
+
+#define ON_ARENA(f) cmocka_unit_test_setup_teardown(f, test_arena_setup, test_arena_teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_start_time_self),
+                cmocka_unit_test(test_start_time_gone),
+                ON_ARENA(test_add_get_remove),
+                ON_ARENA(test_add_full),
+                ON_ARENA(test_scribbled),
+                ON_ARENA(test_release_empty),
+                ON_ARENA(test_release_inside),
+                ON_ARENA(test_release_holding),
+                ON_ARENA(test_release_no_pages),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,121 @@
+#include "shm/stats.h"
+
+#include <string.h>
+
+#include "shm/client.h"
+#include "shm/epoch.h"
+#include "shm/pages.h"
+#include "shm/slab.h"
+#include "tests/util/arena.h"
+#include "tests/util/test.h"
+
+static void test_empty(void **state) {
+        TestArena *t = *state;
+        uint64_t before = shm_arena_resident_size(&t->arena);
+        ShmStats s;
+
+        shm_stats(&t->arena, &s);
+        assert_int_equal(s.size, 256 * SHM_SLAB_SIZE);
+        assert_int_equal(s.committed_size, 0);
+        assert_int_equal(s.live_objects, 0);
+        assert_int_equal(s.threads, 1);
+        assert_int_equal(s.clients, 0);
+        /* Record 0 and the client table are read: a page each, and no cache. */
+        assert_true(shm_arena_resident_size(&t->arena) <= before + 2 * SHM_SLAB_SIZE);
+}
+
+static void test_objects(void **state) {
+        TestArena *t = *state;
+        ShmClientInfo info = { .pid = 1 };
+        uint64_t handles[100];
+        uint32_t number;
+        ShmStats s;
+
+        assert_int_equal(shm_client_add(&t->arena, &info), 0);
+        for (int i = 0; i < 100; i++)
+                handles[i] = test_alloc(t, 64, SHM_EPOCH_CURRENT);
+        for (int i = 0; i < 6; i++)
+                test_alloc(t, 768, shm_epoch_number(1, 0));
+        assert_int_equal(shm_epoch_advance(&t->arena, &number), 0); /* epoch 1, in era 2 */
+        test_alloc(t, 600, number);
+        for (int i = 0; i < 10; i++)
+                assert_int_equal(shm_object_free(&t->actor, handles[i]), 0);
+
+        shm_stats(&t->arena, &s);
+        assert_int_equal(s.committed_size, 16 * SHM_SLAB_SIZE);
+        assert_int_equal(s.retained_size, (16 - 5) * SHM_SLAB_SIZE);
+        assert_int_equal(s.n_slabs_ever, 16);
+        assert_int_equal(s.live_objects, 97);
+        assert_int_equal(s.live_size, 90 * 64 + 7 * 768);
+        assert_int_equal(s.epochs[0].slabs, 2);
+        assert_int_equal(s.epochs[0].live_objects, 90);
+        assert_int_equal(s.epochs[0].live_size, 90 * 64);
+        assert_int_equal(s.epochs[1].live_objects, 1);
+        assert_int_equal(s.older[1].slabs, 2);
+        assert_int_equal(s.older[1].live_objects, 6);
+        assert_int_equal(s.classes[0].live_objects, 90);
+        assert_int_equal(s.classes[7].live_objects, 7);
+        assert_int_equal(s.classes[7].slabs, 3);
+        assert_int_equal(s.epoch_classes[1][7].live_objects, 7);
+        assert_int_equal(s.counters[SHM_COUNT_ALLOCS], 107);
+        assert_int_equal(s.counters[SHM_COUNT_FREES], 10);
+        assert_int_equal(s.clients, 1);
+        assert_int_equal(s.metadata_size + s.committed_size, shm_arena_resident_size(&t->arena));
+}
+
+/* Slots in a cache are taken and not live. */
+static void test_cached(void **state) {
+        TestArena *t = *state;
+        ShmCache *cache = shm_arena_cache(&t->arena, t->actor.id, 0, 0);
+        uint64_t mask;
+        uint32_t slab;
+        ShmStats s;
+
+        for (int i = 0; i < 5; i++)
+                slab = slot_id_slab(shm_handle_slot(test_alloc(t, 64, SHM_EPOCH_CURRENT)));
+        assert_int_equal(shm_slab_claim(&t->actor, slab, slab_target(0, 0, 1), 8, &mask), 0);
+        shm_actor_intend(&t->actor, 0);
+        for (; mask != 0; mask &= mask - 1)
+                cache->slots[cache->count++] = slot_id(slab, (uint32_t) __builtin_ctzll(mask)).value;
+        cache->era = 1;
+
+        shm_stats(&t->arena, &s);
+        assert_int_equal(s.live_objects, 5);
+        assert_int_equal(s.live_size, 5 * 64);
+        assert_int_equal(s.epochs[0].live_objects, 5);
+        assert_int_equal(s.epoch_classes[0][0].live_objects, 5);
+        assert_int_equal(s.cached_objects, 8);
+
+        cache->count = UINT32_MAX; /* lies lead to small numbers, not to huge ones */
+        shm_stats(&t->arena, &s);
+        assert_int_equal(s.live_objects, 0);
+        assert_int_equal(s.live_size, 0);
+        assert_int_equal(s.cached_objects, SHM_CACHE_MAX);
+}
+
+static void test_dropped(void **state) {
+        TestArena *t = *state;
+        ShmStats s;
+        uint32_t n;
+
+        for (uint32_t i = 0; i < 160; i += n)
+                assert_int_equal(shm_pages_commit(&t->control, 160 - i, &n), 0);
+        assert_int_equal(shm_pages_trim(&t->control, 10, UINT32_MAX), 150);
+        shm_stats(&t->arena, &s);
+        assert_int_equal(s.committed_size, 10 * SHM_SLAB_SIZE);
+        assert_int_equal(s.retained_size, 10 * SHM_SLAB_SIZE);
+        assert_int_equal(s.reclaimed_slabs, 150);
+}
+
+#define ON_ARENA(f) cmocka_unit_test_setup_teardown(f, test_arena_setup, test_arena_teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                ON_ARENA(test_empty),
+                ON_ARENA(test_objects),
+                ON_ARENA(test_cached),
+                ON_ARENA(test_dropped),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
