@@ -58,9 +58,8 @@ static uint32_t load_tag(const ShmArena *arena, SlotId id) {
         return shm_load_acq(shm_slot_tag(arena, id));
 }
 
+/* Of a slab below n_slabs, as in gather_slot(). */
 static void gather_unsure(const Gathering *g, SlotId id) {
-        if (slot_id_slab(id) >= g->named->n_slabs)
-                return;
         g->named->slabs[slot_id_slab(id)].unsure |= slot_id_mask(id);
         touch(g->named, g->arena, slot_id_slab(id));
 }
