@@ -125,6 +125,7 @@ static void classes_init(ShmArena *arena, const ShmGeometry *g) {
                         .beyond = n == SHM_SLOTS_MAX ? 0 : UINT64_MAX << n,
                 };
         }
+        arena->size_max = g->class_size[g->n_classes - 1];
         for (uint32_t i = 0; i < sizeof(arena->class_of); i++) {
                 while (class < g->n_classes - 1 && arena->classes[class].size < i * SHM_CLASS_GRANULE)
                         class += 1;

@@ -56,6 +56,7 @@ typedef struct ShmArena {
         uint32_t n_epochs;
         uint32_t n_classes;
         uint32_t key; /* of this pool's handles */
+        uint32_t size_max; /* of the largest class */
         ShmClass classes[SHM_CLASSES_MAX];
         uint8_t class_of[SHM_CLASS_SIZE_MAX / SHM_CLASS_GRANULE + 1]; /* by size, in granules, rounded up */
         uint64_t arena_id[2];
@@ -132,5 +133,5 @@ static inline uint32_t shm_arena_class(const ShmArena *arena, size_t size) {
 }
 
 static inline size_t shm_arena_size_max(const ShmArena *arena) {
-        return arena->classes[arena->n_classes - 1].size;
+        return arena->size_max;
 }

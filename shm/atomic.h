@@ -36,7 +36,11 @@ void shm_step(const void *address);
  * cas, `expected` points to a local, which holds the value met when it fails.
  */
 /* clang-format off: one line each */
-#define SHM_AT(p, expression) ({ SHM_STEP_HERE(p); expression; })
+#define SHM_AT(p, expression)                                                                                \
+        ({                                                                                                   \
+                SHM_STEP_HERE(p);                                                                            \
+                expression;                                                                                  \
+        })
 #define shm_load_rlx(p) SHM_AT(p, __atomic_load_n((p), __ATOMIC_RELAXED))
 #define shm_load_acq(p) SHM_AT(p, __atomic_load_n((p), __ATOMIC_ACQUIRE))
 #define shm_store_rlx(p, v) SHM_AT(p, __atomic_store_n((p), (v), __ATOMIC_RELAXED))
@@ -47,8 +51,9 @@ void shm_step(const void *address);
 #define shm_sub_acqrel(p, v) SHM_AT(p, __atomic_fetch_sub((p), (v), __ATOMIC_ACQ_REL))
 #define shm_or_sc(p, v) SHM_AT(p, __atomic_fetch_or((p), (v), __ATOMIC_SEQ_CST))
 #define shm_and_sc(p, v) SHM_AT(p, __atomic_fetch_and((p), (v), __ATOMIC_SEQ_CST))
-#define shm_cas_acqrel(p, expected, desired) \
-        SHM_AT(p, __atomic_compare_exchange_n((p), (expected), (desired), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+#define shm_cas_acqrel(p, expected, desired)                                                                 \
+        SHM_AT(p, __atomic_compare_exchange_n((p), (expected), (desired), false, __ATOMIC_ACQ_REL,           \
+                                              __ATOMIC_ACQUIRE))
 /* clang-format on */
 
 static inline void shm_fence_sc(void) {
@@ -59,6 +64,16 @@ static inline void shm_fence_sc(void) {
 static inline void shm_fence_acq(void) {
         SHM_STEP_HERE((const void *) 0);
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+
+/* Adds one to a word that this thread alone writes: a single instruction, and not a locked one. */
+static inline void shm_count_rlx(uint64_t *p) {
+        SHM_STEP_HERE(p);
+#ifdef SHM_TSAN
+        __atomic_store_n(p, __atomic_load_n(p, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+#else
+        __asm__ volatile("incq %0" : "+m"(*p));
+#endif
 }
 
 /* Keeps the compiler, not the processor, from moving accesses across it. */

@@ -16,11 +16,6 @@
  */
 #include "shm/drain.h"
 
-#include <errno.h>
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "shm/epoch.h"
 #include "shm/pages.h"
 #include "shm/set.h"
@@ -122,16 +117,4 @@ uint32_t shm_records_pending(const ShmArena *arena, uint64_t *seq) {
                 n += seq[i] != 0;
         }
         return n;
-}
-
-static int membarrier(int command) {
-        return syscall(SYS_membarrier, command, 0, 0) < 0 ? -errno : 0;
-}
-
-int shm_membarrier(void) {
-        return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
-}
-
-int shm_membarrier_register(void) {
-        return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shm/freeze.h"
 #include "shm/record.h"
 
 typedef struct ShmDrain {
@@ -30,7 +31,3 @@ bool shm_drain_step(ShmActor *control, ShmDrain *drain, uint32_t n_max);
  */
 void shm_records_mark(const ShmArena *arena, uint64_t *seq);
 uint32_t shm_records_pending(const ShmArena *arena, uint64_t *seq);
-
-/* One membarrier over all processes that registered for it; 0 or negative errno. */
-int shm_membarrier(void);
-int shm_membarrier_register(void);

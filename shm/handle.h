@@ -59,3 +59,7 @@ static inline bool shm_handle_plausible(const ShmArena *arena, uint64_t handle) 
 static inline uint32_t *shm_slot_tag(const ShmArena *arena, SlotId id) {
         return &arena->tags[slot_id_slab(id)].tag[slot_id_slot(id)];
 }
+
+static inline void *shm_slot_address(const ShmArena *arena, SlotId id, uint32_t class) {
+        return shm_arena_slab(arena, slot_id_slab(id)) + slot_id_slot(id) * arena->classes[class].size;
+}

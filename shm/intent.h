@@ -4,7 +4,7 @@
  *
  *     63                32 31  30 29                   0
  *     [ tag             ][ kind ][ slot id             ]    FREE h, TAKE h
- *     [ arg 28   ][sub 4][  3   ][ slab << 6           ]    CLAIM slab, FLUSH cache,k, SLAB s, RUN s,n
+ *     [ arg 28   ][sub 4][  3   ][ slab, record << 6   ]    CLAIM slab, FLUSH r,cache,k, SLAB s, RUN s,n
  *
  * `mask` is written before `what`, `what` is cleared first; 0 is none. Intents never nest.
  */
@@ -17,14 +17,14 @@ typedef enum ShmIntentKind {
         SHM_INTENT_FREE, /* about to make the tag even; not possession */
         SHM_INTENT_TAKE, /* claimed, its tag about to become odd */
         SHM_INTENT_CLAIM, /* about to set bits of the slab; the mask says which */
-        SHM_INTENT_FLUSH, /* about to give back the top k of a cache */
+        SHM_INTENT_FLUSH, /* about to give back the top k of a cache of record r, mostly one's own */
         SHM_INTENT_SLAB, /* hints of the slab are being set */
         SHM_INTENT_RUN, /* pages of n slabs are being made or dropped */
 } ShmIntentKind;
 
 typedef struct ShmIntent {
         ShmIntentKind kind;
-        SlotId id; /* CLAIM, SLAB, RUN: slot 0 of the slab */
+        SlotId id; /* CLAIM, SLAB, RUN: slot 0 of the slab; FLUSH: of what would be slab r */
         uint32_t tag; /* FREE, TAKE: of the handle, odd */
         uint32_t arg; /* RUN: n; FLUSH: cache << 9 | k */
         uint64_t mask; /* CLAIM */

@@ -46,21 +46,34 @@ typedef struct ShmNote {
 } ShmNote;
 static_assert(sizeof(ShmNote) == 32, "arena format");
 
-/* Slots of one (epoch, class) that a thread holds: even tags, bitmap bits set. */
+/* How well caching has paid since a window began; times that it goes uncached because it did not. */
+typedef struct ShmCacheWindow {
+        uint32_t bypass; /* operations still to go uncached */
+        uint32_t n_words; /* slab words changed */
+        uint32_t n_slots; /* slots that moved by them */
+        uint32_t hits; /* the record's count of hits when the window began, low half */
+} ShmCacheWindow;
+static_assert(sizeof(ShmCacheWindow) == 16, "arena format");
+
+/*
+ * Slots of one (epoch, class) that a thread holds: even tags, bitmap bits set. Its owner writes it;
+ * the daemon while it is frozen. Zeros are an empty cache that has no room yet.
+ */
 typedef struct ShmCache {
         uint32_t count;
-        uint32_t capacity;
+        uint32_t room; /* pushes go up to here: the capacity, or 0 to send them the slow way */
         uint32_t held; /* slab index + 1 of the slab this thread holds for it */
-        uint32_t era;
-        uint32_t adapt[8];
-        uint32_t unused[4];
+        uint32_t capacity; /* 8 .. SHM_CACHE_MAX, or 0: never used */
+        uint32_t last; /* a refill or a flush: one after the other says it is too small */
+        uint32_t unused[3];
+        ShmCacheWindow alloc, free;
         uint32_t slots[SHM_CACHE_MAX];
 } ShmCache;
 static_assert(sizeof(ShmCache) == 64 + 4 * SHM_CACHE_MAX, "arena format");
 
 typedef enum ShmCounter {
-        SHM_COUNT_ALLOCS,
-        SHM_COUNT_FREES,
+        SHM_COUNT_ALLOCS_UNCACHED, /* whose sum with the hits is all of them */
+        SHM_COUNT_FREES_UNCACHED,
         SHM_COUNT_ALLOC_HITS,
         SHM_COUNT_FREES_CACHED,
         SHM_COUNT_REFILLS,
@@ -90,6 +103,7 @@ typedef struct ShmRecord {
         uint64_t unused[2];
         uint64_t counters[SHM_COUNTERS_MAX]; /* over all owners, written by the owner alone */
         uint64_t base_counters[SHM_COUNTERS_MAX]; /* as they were when the owner came */
+        uint64_t used[SHM_CACHES_MAX / 64]; /* caches that were ever used: others are not to be read */
         ShmNote notes[SHM_NOTES_MAX];
 } ShmRecord;
-static_assert(sizeof(ShmRecord) == 64 + 2 * 256 + 2048, "arena format");
+static_assert(sizeof(ShmRecord) == 64 + 2 * 256 + 128 + 2048, "arena format");

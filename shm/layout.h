@@ -33,6 +33,7 @@
 #define SHM_LABEL_SIZE 32
 #define SHM_NOTES_MAX 64
 #define SHM_CACHE_MAX 256
+#define SHM_CACHES_MAX (SHM_EPOCHS_MAX * SHM_CLASSES_MAX)
 #define SHM_POOL_NAME_SIZE 40
 
 /*
@@ -97,13 +98,14 @@ typedef struct ShmHeader {
         ShmLine64 n_records_ever; /* records below it have been used at some time; only rises */
         ShmLine64 epoch_current;
         ShmLine64 control_owner; /* private pools: who holds the try-lock of the control work */
+        ShmLine64 attention; /* version of the epoch table, in its place in ShmRecord.attention */
         ShmLine64 n_unrecorded; /* threads that found no record and share their process's spare one */
         ShmLine64 counters[8]; /* of the daemon and of this arena as a whole, see ShmTotal */
 
         ShmEpoch epochs[SHM_EPOCHS_MAX];
         ShmRoot roots[SHM_ROOTS_MAX];
 } ShmHeader;
-static_assert(sizeof(ShmHeader) == 256 + 17 * 64 + 64 * 128 + 64 * 64, "arena format");
+static_assert(sizeof(ShmHeader) == 256 + 18 * 64 + 64 * 128 + 64 * 64, "arena format");
 
 typedef enum ShmTotal {
         SHM_TOTAL_RECLAIMED, /* slabs given back to the system */

@@ -54,7 +54,7 @@ bool shm_named_touches(const ShmNamed *named, const ShmArena *arena, uint32_t sl
 }
 
 static uint32_t load_tag(const ShmArena *arena, SlotId id) {
-        /* ORDER: acq, pairs with free_slot(); after the intent that says which tag it is to have. */
+        /* ORDER: acq, pairs with shm_object_free_uncached(); after the intent that says which tag it is to have. */
         return shm_load_acq(shm_slot_tag(arena, id));
 }
 
@@ -122,20 +122,27 @@ static void gather_slot(const Gathering *g, const ShmCacheWalk *walk, SlotId id)
                 slab->cached |= bit;
 }
 
-/* FLUSH names the cache as epoch × n_classes + class, and how many from the top. */
-static uint32_t flushed(const Gathering *g, const ShmCacheWalk *walk) {
-        uint32_t cache = walk->epoch * g->arena->n_classes + walk->class;
-
-        if (g->intent.kind != SHM_INTENT_FLUSH || g->intent.arg >> 9 != cache)
+/* FLUSH names the record, the cache in it, and how many from the top. */
+static uint32_t flushed_by(const Gathering *g, ShmIntent intent, const ShmCacheWalk *walk) {
+        if (intent.kind != SHM_INTENT_FLUSH || slot_id_slab(intent.id) != g->record ||
+            intent.arg >> 9 != walk->index)
                 return 0;
-        return g->intent.arg & 0x1ff;
+        return intent.arg & 0x1ff;
+}
+
+/* By its owner, or, when that is frozen, by control. */
+static uint32_t flushed(const Gathering *g, const ShmCacheWalk *walk) {
+        uint32_t own = flushed_by(g, g->intent, walk);
+        uint32_t control = flushed_by(g, shm_record_intent(g->arena, 0), walk);
+
+        return own > control ? own : control;
 }
 
 static void gather_cache(const Gathering *g, const ShmCacheWalk *walk) {
         uint32_t n = shm_cache_walk_count(walk), top = flushed(g, walk);
 
         for (uint32_t i = n; i > 0; i--) {
-                /* ORDER: acq, pairs with shm_object_free(); downwards, as a thread that allocates goes. */
+                /* ORDER: acq, pairs with shm_cache_free(); downwards, as a thread that allocates goes. */
                 SlotId id = { shm_load_acq(&walk->cache->slots[i - 1]) };
 
                 if (slot_id_slab(id) >= g->named->n_slabs ||

@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "shm/cache.h"
 #include "shm/epoch.h"
 #include "shm/pages.h"
 #include "shm/set.h"
@@ -42,17 +43,34 @@ static void remove_stale(ShmActor *actor, uint32_t set, uint32_t slab) {
         shm_actor_intend(actor, 0);
 }
 
-static bool search_range(ShmActor *actor, uint32_t set, uint64_t target, uint32_t from, uint32_t end,
-                         SlotId *ret_slot) {
+/* What is looked for: one slot to use at once, or a slab to hold, and up to n of its slots. */
+typedef struct Want {
+        uint64_t target;
+        uint32_t n;
+        bool hold;
+} Want;
+
+typedef struct Found {
+        uint32_t slab;
+        uint64_t mask;
+} Found;
+
+static bool take(ShmActor *actor, const Want *want, uint32_t slab, Found *ret) {
+        int r = want->hold ? shm_slab_hold(actor, slab, want->target, want->n, &ret->mask)
+                           : shm_slab_claim(actor, slab, want->target, want->n, &ret->mask);
+
+        ret->slab = slab;
+        return r == 0;
+}
+
+static bool search_range(ShmActor *actor, uint32_t set, const Want *want, uint32_t from, uint32_t end,
+                         Found *ret) {
         ShmArena *arena = actor->arena;
         uint32_t slab, skips = 0;
-        uint64_t mask;
 
         for (; skips < SKIPS_MAX && shm_set_find(arena, set, from, &slab) && slab < end; from = slab + 1) {
-                if (shm_slab_claim(actor, slab, target, 1, &mask) == 0) {
-                        *ret_slot = slot_id(slab, (uint32_t) __builtin_ctzll(mask));
+                if (take(actor, want, slab, ret))
                         return true;
-                }
                 if (shm_set_wants(arena, set, shm_slab_word(arena, slab)))
                         skips++;
                 else
@@ -61,22 +79,22 @@ static bool search_range(ShmActor *actor, uint32_t set, uint64_t target, uint32_
         return false;
 }
 
-static bool search(ShmActor *actor, uint32_t set, uint64_t target, SlotId *ret_slot) {
+static bool search(ShmActor *actor, uint32_t set, const Want *want, Found *ret) {
         uint32_t from = home(actor);
 
-        return search_range(actor, set, target, from, UINT32_MAX, ret_slot) ||
-               (from > 0 && search_range(actor, set, target, 0, from, ret_slot));
+        return search_range(actor, set, want, from, UINT32_MAX, ret) ||
+               (from > 0 && search_range(actor, set, want, 0, from, ret));
 }
 
 /*
  * The words themselves, before memory is called exhausted: a hint may be missing that a dead thread
  * should have set. At most every 100 ms, since a full arena would otherwise be read each time.
  */
-static bool search_words(ShmActor *actor, uint64_t target, SlotId *ret_slot) {
+static bool search_words(ShmActor *actor, const Want *want, Found *ret) {
         ShmArena *arena = actor->arena;
         uint32_t n = shm_arena_n_slabs_ever(arena);
         struct timespec now;
-        uint64_t mask, msec;
+        uint64_t msec;
 
         clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
         msec = (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
@@ -87,44 +105,56 @@ static bool search_words(ShmActor *actor, uint64_t target, SlotId *ret_slot) {
         for (uint32_t slab = 0; slab < n; slab++) {
                 SlabPlace place = slab_word_place(shm_slab_word(arena, slab));
 
-                if (place != SLAB_FREE && place != SLAB_LISTED)
-                        continue;
-                if (shm_slab_claim(actor, slab, target, 1, &mask) == 0) {
-                        *ret_slot = slot_id(slab, (uint32_t) __builtin_ctzll(mask));
+                if ((place == SLAB_FREE || place == SLAB_LISTED) && take(actor, want, slab, ret))
                         return true;
-                }
         }
         return false;
 }
 
-/* A slot of the target's epoch, era and class, with CLAIM standing. */
-static int claim_slot(ShmActor *actor, uint64_t target, SlotId *ret_slot) {
-        ShmArena *arena = actor->arena;
-        uint32_t partial = shm_set_partial(arena, slab_target_epoch(target), slab_target_class(target));
+/* A partial slab, a free one, or one of fresh pages; with CLAIM standing. */
+static int find(ShmActor *actor, const Want *want, Found *ret) {
+        uint32_t partial = shm_set_partial(actor->arena, slab_target_epoch(want->target),
+                                           slab_target_class(want->target));
         uint32_t n;
 
         for (;;) {
-                if (search(actor, partial, target, ret_slot) || search(actor, SHM_SET_FREE, target, ret_slot))
+                if (search(actor, partial, want, ret) || search(actor, SHM_SET_FREE, want, ret))
                         return 0;
                 if (shm_pages_commit(actor, SHM_COMMIT_RUN_MAX, &n) == 0)
                         continue;
-                if (search(actor, SHM_SET_FREE, target, ret_slot) || search_words(actor, target, ret_slot))
+                if (search(actor, SHM_SET_FREE, want, ret) || search_words(actor, want, ret))
                         return 0;
                 return -ENOMEM;
         }
 }
 
-static int alloc(ShmActor *actor, uint64_t target, const ShmPending *pending, uint64_t *ret_handle) {
+int shm_object_find_slab(ShmActor *actor, uint64_t target, uint32_t n, uint32_t *ret_slab,
+                         uint64_t *ret_mask) {
+        Found found;
+        int r;
+
+        r = find(actor, &(Want){ .target = target, .n = n, .hold = true }, &found);
+        if (r)
+                return r;
+        *ret_slab = found.slab;
+        *ret_mask = found.mask;
+        return 0;
+}
+
+int shm_object_alloc_uncached(ShmActor *actor, uint64_t target, const ShmPending *pending,
+                              uint64_t *ret_handle) {
         ShmArena *arena = actor->arena;
-        uint64_t handle;
         uint32_t *tag, value;
+        uint64_t handle;
+        Found found;
         SlotId id;
         int r;
 
-        r = claim_slot(actor, target, &id);
+        r = find(actor, &(Want){ .target = target, .n = 1 }, &found);
         if (r)
                 return r;
 
+        id = slot_id(found.slab, (uint32_t) __builtin_ctzll(found.mask));
         tag = shm_slot_tag(arena, id);
         /* ORDER: rlx; the claim's compare-and-set made the slot, and its tag, ours. */
         value = shm_load_rlx(tag) | 1;
@@ -136,74 +166,50 @@ static int alloc(ShmActor *actor, uint64_t target, const ShmPending *pending, ui
                 /* ORDER: rel, pairs with shm_object_get(); the intent and the note stand before it is live. */
                 shm_store_rel(tag, value);
         else
-                (void) shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id));
+                (void) shm_slab_give_back(actor, found.slab, found.mask);
         shm_actor_intend(actor, 0);
+        if (r)
+                return r;
+        shm_actor_count(actor, SHM_COUNT_ALLOCS_UNCACHED, 1);
         *ret_handle = handle;
-        return r;
-}
-
-static void *address(const ShmArena *arena, SlotId id, uint32_t class) {
-        return shm_arena_slab(arena, slot_id_slab(id)) + slot_id_slot(id) * arena->classes[class].size;
+        return 0;
 }
 
 int shm_object_alloc(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
                      uint64_t *ret_handle, void **ret_object) {
-        ShmArena *arena = actor->arena;
-        uint32_t class, id, era;
-        uint64_t handle;
+        void *object;
         int r;
 
-        if (arena->read_only)
+        if (actor->arena->read_only)
                 return -EROFS;
-        if (size == 0)
-                return -EINVAL;
-        if (size > shm_arena_size_max(arena))
-                return -E2BIG;
-        class = shm_arena_class(arena, size);
-
+        if (!ret_object)
+                ret_object = &object;
+        if (!pending)
+                return shm_cache_alloc(actor, size, epoch, ret_handle, ret_object);
         shm_actor_enter(actor);
-        r = shm_epoch_admit(arena, epoch, &id, &era);
-        if (r == 0)
-                r = alloc(actor, slab_target(class, id, era), pending, &handle);
-        if (r == 0)
-                shm_actor_count(actor, SHM_COUNT_ALLOCS, 1);
-        else if (r == -ENOMEM)
-                shm_actor_count(actor, SHM_COUNT_FAILURES, 1);
+        r = shm_cache_alloc_slow(actor, size, epoch, pending, ret_handle, ret_object);
         shm_actor_leave(actor);
-        if (r)
-                return r;
-
-        *ret_handle = handle;
-        if (ret_object)
-                *ret_object = address(arena, shm_handle_slot(handle), class);
-        return 0;
+        return r;
 }
 
-static int free_slot(ShmActor *actor, uint32_t tag, SlotId id) {
-        ShmArena *arena = actor->arena;
+int shm_object_free_uncached(ShmActor *actor, uint32_t tag, SlotId id) {
         uint32_t expected = tag;
         int r = -ESTALE;
 
         shm_actor_intend(actor, shm_intent_free(tag, id));
         /* ORDER: acqrel, pairs with shm_object_copy(); the object is over before the slot is given back. */
-        if (shm_cas_acqrel(shm_slot_tag(arena, id), &expected, tag + 1))
+        if (shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1)) {
                 r = shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;
+                shm_actor_count(actor, SHM_COUNT_FREES_UNCACHED, 1);
+        }
         shm_actor_intend(actor, 0);
         return r;
 }
 
 int shm_object_free(ShmActor *actor, uint64_t handle) {
-        ShmArena *arena = actor->arena;
-        int r = -ESTALE;
-
-        if (arena->read_only)
+        if (actor->arena->read_only)
                 return -EROFS;
-        shm_actor_enter(actor);
-        if (shm_object_live(arena, handle))
-                r = free_slot(actor, shm_handle_tag(arena->key, handle), shm_handle_slot(handle));
-        shm_actor_count(actor, r == 0 ? SHM_COUNT_FREES : SHM_COUNT_STALE, 1);
-        shm_actor_leave(actor);
-        return r;
+        return shm_cache_free(actor, handle);
 }
 
 int shm_object_publish(ShmActor *actor, uint64_t handle) {
@@ -225,7 +231,7 @@ void shm_object_free_pending(ShmActor *actor) {
 bool shm_object_live(const ShmArena *arena, uint64_t handle) {
         if (!shm_handle_plausible(arena, handle))
                 return false;
-        /* ORDER: acq, pairs with alloc(); the object is there when its tag is. */
+        /* ORDER: acq, pairs with shm_object_alloc_uncached(); the object is there when its tag is. */
         return shm_load_acq(shm_slot_tag(arena, shm_handle_slot(handle))) ==
                shm_handle_tag(arena->key, handle);
 }
@@ -243,13 +249,13 @@ int shm_object_get(const ShmArena *arena, uint64_t handle, void **ret_object, si
          */
         /* ORDER: acq, pairs with shm_slab_claim(); before the tag. */
         state = shm_load_acq(&arena->lines[slot_id_slab(id)].word.high);
-        /* ORDER: acq, pairs with alloc(); the object is there when its tag is. */
+        /* ORDER: acq, pairs with shm_object_alloc_uncached(); the object is there when its tag is. */
         if (shm_load_acq(shm_slot_tag(arena, id)) != shm_handle_tag(arena->key, handle))
                 return -ESTALE;
         class = slab_word_class((SlabWord){ .high = state });
         if (class >= arena->n_classes || slot_id_slot(id) >= arena->classes[class].n_slots)
                 return -ESTALE;
-        *ret_object = address(arena, id, class);
+        *ret_object = shm_slot_address(arena, id, class);
         if (ret_size)
                 *ret_size = arena->classes[class].size;
         return 0;
@@ -272,6 +278,7 @@ int shm_object_copy(const ShmArena *arena, uint64_t handle, size_t offset, void 
         if (offset > room || size > room - offset)
                 return -EMSGSIZE;
         copy(buffer, (const uint8_t *) object + offset, size);
-        shm_fence_acq(); /* ORDER: acq, pairs with free_slot(); the bytes are read before the tag is again. */
+        /* ORDER: acq, pairs with shm_object_free_uncached(); the bytes are read before the tag is again. */
+        shm_fence_acq();
         return shm_object_live(arena, handle) ? 0 : -ESTALE;
 }

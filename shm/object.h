@@ -33,6 +33,14 @@ int shm_object_alloc(ShmActor *actor, size_t size, uint32_t epoch, const ShmPend
 /* -ESTALE: it names no live object. -EUCLEAN: its slab's word contradicts its tag; the arena is damaged. */
 int shm_object_free(ShmActor *actor, uint64_t handle);
 
+/* The slow ways of shm/cache.c, on the slab words themselves. Inside an operation; errors as above. */
+int shm_object_alloc_uncached(ShmActor *actor, uint64_t target, const ShmPending *pending,
+                              uint64_t *ret_handle);
+int shm_object_free_uncached(ShmActor *actor, uint32_t tag, SlotId id);
+/* Up to n slots of one slab, which the actor holds from then on, with CLAIM standing. -ENOMEM. */
+int shm_object_find_slab(ShmActor *actor, uint64_t target, uint32_t n, uint32_t *ret_slab,
+                         uint64_t *ret_mask);
+
 /* The object is everyone's from now on. -ENOENT: not pending in this thread. */
 int shm_object_publish(ShmActor *actor, uint64_t handle);
 

@@ -40,7 +40,13 @@ ShmRecordOwner shm_record_owner(const ShmArena *arena, uint32_t record) {
 }
 
 void shm_actor_init_daemon(ShmActor *actor, ShmArena *arena) {
-        *actor = (ShmActor){ .arena = arena, .record = shm_arena_record(arena, 0) };
+        *actor = (ShmActor){
+                .arena = arena,
+                .record = shm_arena_record(arena, 0),
+                .mode = SHM_CACHE_OFF,
+                .attention = UINT64_MAX,
+                .seen = UINT64_MAX,
+        };
 }
 
 static void raise_records_ever(ShmArena *arena, uint64_t n) {
@@ -76,7 +82,14 @@ int shm_actor_init(ShmActor *actor, ShmArena *arena, uint32_t client, uint32_t t
                 /* ORDER: acqrel, pairs with shm_actor_deinit(); all the last owner did is done. */
                 if (!shm_cas_acqrel(head, &old, head_make(SHM_RECORD_USED, client, tid)))
                         continue;
-                *actor = (ShmActor){ .arena = arena, .record = shm_arena_record(arena, i), .id = i };
+                *actor = (ShmActor){
+                        .arena = arena,
+                        .record = shm_arena_record(arena, i),
+                        .id = i,
+                        .mode = SHM_CACHE_OFF,
+                        .attention = UINT64_MAX,
+                        .seen = UINT64_MAX,
+                };
                 begin_ownership(actor->record);
                 return 0;
         }
@@ -101,6 +114,14 @@ bool shm_record_mark_dead(ShmArena *arena, uint32_t record) {
                 return false;
         /* ORDER: acqrel, pairs with shm_record_owner(); repair begins after it. */
         return shm_cas_acqrel(head, &old, head_make(SHM_RECORD_DEAD, owner.client, owner.tid));
+}
+
+void shm_record_set_left(ShmArena *arena, uint32_t record) {
+        uint64_t *head = &arena->heads[record].word;
+        ShmRecordOwner owner = head_decode(shm_load_rlx(head)); /* ORDER: rlx; the caller's own. */
+
+        /* ORDER: rel, pairs with shm_record_owner(); its last operation did nothing else. */
+        shm_store_rel(head, head_make(SHM_RECORD_LEFT, owner.client, owner.tid));
 }
 
 bool shm_record_set_unused(ShmArena *arena, uint32_t record) {

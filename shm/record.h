@@ -21,12 +21,28 @@ typedef enum ShmRecordState {
 
 #define SHM_RECORD_FENCES UINT64_C(1)
 
+typedef enum ShmCacheMode {
+        SHM_CACHE_ADAPTIVE, /* steps aside where it does not pay */
+        SHM_CACHE_ON,
+        SHM_CACHE_OFF,
+} ShmCacheMode;
+
 typedef struct ShmActor {
         ShmArena *arena;
         ShmRecord *record;
         uint32_t id; /* of the record */
         bool fences; /* no membarrier: this thread fences for itself */
+        ShmCacheMode mode;
         uint64_t searched_msec; /* when it last searched the slab words themselves, in vain */
+
+        /* Copies that hold as long as the record's attention is as it was when they were made. */
+        uint64_t attention; /* UINT64_MAX: none, all goes the slow way */
+        uint64_t seen; /* the record's attention when they were made */
+        ShmCache *current; /* caches of the current epoch; NULL: look it up */
+        ShmCache *caches;
+        uint64_t n_slots_ever; /* slots of slabs that have ever been used; may lag */
+        uint32_t numbers[SHM_EPOCHS_MAX]; /* API numbers of open epochs, or UINT32_MAX */
+        uint32_t open[SHM_EPOCHS_MAX]; /* epoch and era of open epochs as in a slab word, or UINT32_MAX */
 } ShmActor;
 
 /* A record's head, taken apart. */
@@ -52,6 +68,8 @@ void shm_actor_deinit(ShmActor *actor);
 
 /* Sets a record of a dead thread DEAD. True when this call did it. */
 bool shm_record_mark_dead(ShmArena *arena, uint32_t record);
+/* Its owner ends while frozen: the daemon empties it, and gives it back. */
+void shm_record_set_left(ShmArena *arena, uint32_t record);
 /* Gives back a record, whose owner is gone, that holds nothing. */
 bool shm_record_set_unused(ShmArena *arena, uint32_t record);
 

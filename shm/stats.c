@@ -83,11 +83,9 @@ static void count_slabs(const Counting *c) {
 
 static void count_cache(const Counting *c, const ShmCacheWalk *walk) {
         uint64_t n = shm_cache_walk_count(walk), size = c->arena->classes[walk->class].size;
-        /* ORDER: rlx; a cache that changes its era is empty in between. */
-        uint32_t era = shm_load_rlx(&walk->cache->era);
 
         c->stats->cached_objects += n;
-        subtract(epoch_count(c, walk->epoch, era), n, size);
+        subtract(epoch_count(c, walk->epoch, c->eras[walk->epoch]), n, size);
         subtract(&c->stats->epoch_classes[walk->epoch][walk->class], n, size);
         subtract(&c->stats->classes[walk->class], n, size);
 }

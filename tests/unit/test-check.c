@@ -99,8 +99,7 @@ static SlotId lose(TestArena *t) {
 }
 
 static ShmCache *cache_of(TestArena *t, uint32_t record, uint32_t slab) {
-        return shm_arena_cache(&t->arena, record, slab_word_epoch(*word(t, slab)),
-                               slab_word_class(*word(t, slab)));
+        return test_cache(t, record, slab_word_epoch(*word(t, slab)), slab_word_class(*word(t, slab)));
 }
 
 static void push(TestArena *t, uint32_t record, SlotId id) {
@@ -255,7 +254,7 @@ static void test_unsettled_live_in_cache(void **state) {
 static void test_doubled_wrong_cache(void **state) {
         TestArena *t = *state;
         SlotId id = lose(t);
-        ShmCache *cache = shm_arena_cache(&t->arena, t->actor.id, 3, 0);
+        ShmCache *cache = test_cache(t, t->actor.id, 3, 0);
 
         cache->slots[cache->count++] = id.value;
         expect(t, .doubled = 1, .text = "another class or epoch");
@@ -311,11 +310,11 @@ static void test_unsettled_flush(void **state) {
         push(t, t->actor.id, id);
         expect(t, .doubled = 1);
         cache = slab_word_epoch(*word(t, slab)) * t->arena.n_classes + slab_word_class(*word(t, slab));
-        shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_FLUSH, 0, cache << 9 | 1));
+        shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, cache << 9 | 1));
         expect_clean(t);
         word(t, slab)->low |= slot_id_mask(id);
         expect(t, .unsettled = 1);
-        shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_FLUSH, 0, (cache + 1) << 9 | 1));
+        shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, (cache + 1) << 9 | 1));
         expect_clean(t);
 }
 
@@ -506,7 +505,7 @@ static void test_garbage_word(void **state) {
 
 static void test_scribbled_record(void **state) {
         TestArena *t = *state;
-        ShmCache *cache = shm_arena_cache(&t->arena, t->actor.id, 1, 2);
+        ShmCache *cache = test_cache(t, t->actor.id, 1, 2);
 
         cache->count = UINT32_C(1) << 31;
         memset(cache->slots, 0xff, sizeof(cache->slots));
@@ -600,7 +599,7 @@ static void scribble_plausibly(uint64_t *seed, TestArena *t) {
                                          : shm_intent_free((uint32_t) random64(seed) % 8,
                                                            slot_id(random64(seed) % 256, 3));
                 for (uint32_t i = 0; i < t->arena.n_epochs * t->arena.n_classes; i++) {
-                        ShmCache *cache = shm_arena_cache(&t->arena, record, 0, i);
+                        ShmCache *cache = test_cache(t, record, 0, i);
 
                         cache->count = (uint32_t) (random64(seed) % 300);
                         for (uint32_t k = 0; k < SHM_CACHE_MAX; k++)

@@ -123,7 +123,7 @@ static void test_release_inside(void **state) {
 static void test_release_holding(void **state) {
         TestArena *t = *state;
         ShmRecord *r = t->actor.record;
-        ShmCache *last = shm_arena_cache(&t->arena, t->actor.id, 3, 7);
+        ShmCache *last = test_cache(t, t->actor.id, 3, 7);
 
         for (int what = 0; what < 5; what++) {
                 switch (what) {

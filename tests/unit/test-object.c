@@ -187,8 +187,8 @@ static void test_record_at_rest(void **state) {
         shm_object_free(&t->actor, handle);
         assert_int_equal(t->actor.record->intent_what, 0);
         assert_int_equal(t->actor.record->seq & 1, 0);
-        assert_int_equal(t->actor.record->counters[SHM_COUNT_ALLOCS], 1);
-        assert_int_equal(t->actor.record->counters[SHM_COUNT_FREES], 1);
+        assert_int_equal(t->actor.record->counters[SHM_COUNT_ALLOCS_UNCACHED], 1);
+        assert_int_equal(t->actor.record->counters[SHM_COUNT_FREES_UNCACHED], 1);
         assert_int_equal(t->actor.record->counters[SHM_COUNT_STALE], 1);
 }
 

@@ -57,8 +57,8 @@ static void test_objects(void **state) {
         assert_int_equal(s.classes[7].live_objects, 7);
         assert_int_equal(s.classes[7].slabs, 3);
         assert_int_equal(s.epoch_classes[1][7].live_objects, 7);
-        assert_int_equal(s.counters[SHM_COUNT_ALLOCS], 107);
-        assert_int_equal(s.counters[SHM_COUNT_FREES], 10);
+        assert_int_equal(s.counters[SHM_COUNT_ALLOCS_UNCACHED], 107);
+        assert_int_equal(s.counters[SHM_COUNT_FREES_UNCACHED], 10);
         assert_int_equal(s.clients, 1);
         assert_int_equal(s.metadata_size + s.committed_size, shm_arena_resident_size(&t->arena));
 }
@@ -66,7 +66,7 @@ static void test_objects(void **state) {
 /* Slots in a cache are taken and not live. */
 static void test_cached(void **state) {
         TestArena *t = *state;
-        ShmCache *cache = shm_arena_cache(&t->arena, t->actor.id, 0, 0);
+        ShmCache *cache = test_cache(t, t->actor.id, 0, 0);
         uint64_t mask;
         uint32_t slab;
         ShmStats s;
@@ -77,7 +77,6 @@ static void test_cached(void **state) {
         shm_actor_intend(&t->actor, 0);
         for (; mask != 0; mask &= mask - 1)
                 cache->slots[cache->count++] = slot_id(slab, (uint32_t) __builtin_ctzll(mask)).value;
-        cache->era = 1;
 
         shm_stats(&t->arena, &s);
         assert_int_equal(s.live_objects, 5);

@@ -19,6 +19,7 @@ void test_arena_init(TestArena *t, const ShmGeometry *geometry) {
         assert_int_equal(shm_arena_create(&t->arena, geometry, "test"), 0);
         shm_actor_init_daemon(&t->control, &t->arena);
         assert_int_equal(shm_actor_init(&t->actor, &t->arena, 0, 1), 0);
+        t->actor.mode = SHM_CACHE_OFF; /* tests of caches turn them on */
 }
 
 void test_arena_deinit(TestArena *t) {
@@ -51,4 +52,11 @@ uint64_t test_alloc(TestArena *t, size_t size, uint32_t epoch) {
         assert_int_not_equal(handle, 0);
         memset(object, 0xa5, size);
         return handle;
+}
+
+ShmCache *test_cache(TestArena *t, uint32_t record, uint32_t epoch, uint32_t class) {
+        uint32_t index = epoch * t->arena.n_classes + class;
+
+        shm_arena_record(&t->arena, record)->used[index / 64] |= UINT64_C(1) << index % 64;
+        return shm_arena_cache(&t->arena, record, epoch, class);
 }

@@ -20,3 +20,6 @@ void test_arena_deinit(TestArena *t);
 
 /* An object that must be had. */
 uint64_t test_alloc(TestArena *t, size_t size, uint32_t epoch);
+
+/* A record's cache, as one that was used. */
+ShmCache *test_cache(TestArena *t, uint32_t record, uint32_t epoch, uint32_t class);
