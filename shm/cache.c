@@ -30,37 +30,56 @@
 #define BYPASS 8192 /* operations it then stays away */
 #define REFILL_WORDS_MAX 4 /* slabs that one refill goes to */
 
-static uint32_t cache_index(const ShmActor *actor, const ShmCache *cache) {
-        return (uint32_t) (cache - actor->caches);
+uint8_t shm_caches_none[SHM_CLASSES_MAX * sizeof(ShmCache)];
+
+static ShmCache *cache_at(const ShmActor *actor, uint32_t epoch, uint32_t class) {
+        return (ShmCache *) actor->caches + epoch * actor->arena->n_classes + class;
 }
 
-/* What the hot path may assume from now on. */
-static void refresh(ShmActor *actor) {
+static uint32_t cache_index(const ShmActor *actor, const ShmCache *cache) {
+        return (uint32_t) (cache - (ShmCache *) actor->caches);
+}
+
+/* What the fast path may assume of one epoch. */
+static void copy_epoch(ShmActor *actor, uint32_t epoch) {
         const ShmArena *arena = actor->arena;
-        uint32_t current = shm_epoch_current(arena) & 0xff, id, era;
+        uint32_t id, era = 0;
+        bool open = shm_epoch_admit(arena, epoch, &id, &era) == 0;
+
+        actor->numbers[epoch] = open ? shm_epoch_number(epoch, era) : UINT32_MAX;
+        for (uint32_t class = 0; class < SHM_CLASSES_MAX; class += 1)
+                actor->places[epoch << 4 | class] = (ShmPlaceOf){
+                        .target = open && class < arena->n_classes
+                                          ? (uint32_t) (slab_target(class, epoch, era) >> SLAB_CLASS_SHIFT)
+                                          : UINT32_MAX,
+                        .cache_off = (uint32_t) ((uint8_t *) cache_at(actor, epoch, class) - actor->caches),
+                };
+}
+
+static void refresh(ShmActor *actor) {
+        uint32_t current = shm_epoch_current(actor->arena) & 0xff;
 
         /* ORDER: acq, pairs with shm_freeze_begin(); before the epochs: if they change, so will it. */
         actor->seen = actor->attention = shm_load_acq(&actor->record->attention);
-        actor->caches = shm_arena_cache(arena, actor->id, 0, 0);
-        actor->n_slots_ever = (uint64_t) shm_arena_n_slabs_ever(arena) * SHM_SLOTS_MAX;
-        for (uint32_t i = 0; i < SHM_EPOCHS_MAX; i++) {
-                bool open = shm_epoch_admit(arena, i, &id, &era) == 0;
-
-                actor->numbers[i] = open ? shm_epoch_number(i, era) : UINT32_MAX;
-                actor->open[i] = open ? (era & SLAB_ERA_BITS) << 6 | i : UINT32_MAX;
-        }
-        actor->current =
-                actor->numbers[current] != UINT32_MAX ? actor->caches + current * arena->n_classes : NULL;
-        /* Frozen: nothing matches, all goes the slow way. */
-        if (actor->attention & SHM_ATTENTION_FREEZE)
+        actor->n_slots_ever = (uint64_t) shm_arena_n_slabs_ever(actor->arena) * SHM_SLOTS_MAX;
+        for (uint32_t i = 0; i < SHM_EPOCHS_MAX; i++)
+                copy_epoch(actor, i);
+        actor->current = shm_caches_of(actor, actor->numbers[current % SHM_EPOCHS_MAX]);
+        /* Nothing matches, and all goes the slow way. */
+        if (actor->attention & SHM_ATTENTION_FREEZE || actor->fences)
                 actor->attention = UINT64_MAX;
 }
 
+/* Whether the caches are ours in this operation. */
 static bool caching(ShmActor *actor) {
+        if (actor->fences)
+                shm_fence_sc(); /* ORDER: sc; stands for the membarrier after epochs and attention are written. */
+        if (actor->mode == SHM_CACHE_OFF)
+                return false;
         /* ORDER: acq, pairs with shm_freeze_begin(); as in the fast path. */
-        if (actor->mode != SHM_CACHE_OFF && shm_load_acq(&actor->record->attention) != actor->seen)
+        if (shm_load_acq(&actor->record->attention) != actor->seen)
                 refresh(actor);
-        return actor->attention != UINT64_MAX;
+        return !(actor->seen & SHM_ATTENTION_FREEZE);
 }
 
 static void begin_use(ShmActor *actor, ShmCache *cache) {
@@ -226,8 +245,7 @@ int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const Shm
         target = slab_target(class, id, era);
         /* An epoch that was closed and opened since the attention was read is not one to cache for. */
         if (cached && actor->numbers[id] == shm_epoch_number(id, era))
-                r = alloc_cached(actor, actor->caches + id * arena->n_classes + class, target, pending,
-                                 &handle);
+                r = alloc_cached(actor, cache_at(actor, id, class), target, pending, &handle);
         else
                 r = shm_object_alloc_uncached(actor, target, pending, &handle);
         /* Before memory is called exhausted: what this thread keeps for other classes and epochs. */
@@ -310,8 +328,9 @@ int shm_cache_free_slow(ShmActor *actor, uint64_t handle) {
         w = shm_slab_word(arena, slot_id_slab(id));
         epoch = slab_word_epoch(w);
         if (caching(actor) && slab_word_class(w) < arena->n_classes &&
-            (w.high >> SLAB_EPOCH_SHIFT & 0x3ffff) == actor->open[epoch])
-                cache = actor->caches + epoch * arena->n_classes + slab_word_class(w);
+            actor->places[epoch << 4 | slab_word_class(w)].target ==
+                    (uint32_t) ((w.high & SLAB_TARGET_MASK) >> SLAB_CLASS_SHIFT))
+                cache = cache_at(actor, epoch, slab_word_class(w));
         actor->n_slots_ever = (uint64_t) shm_arena_n_slabs_ever(arena) * SHM_SLOTS_MAX;
 
         if (cache && has_room(actor, cache))

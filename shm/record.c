@@ -39,14 +39,26 @@ ShmRecordOwner shm_record_owner(const ShmArena *arena, uint32_t record) {
         return head_decode(shm_load_acq(&arena->heads[record].word));
 }
 
-void shm_actor_init_daemon(ShmActor *actor, ShmArena *arena) {
+static void view_init(ShmActor *actor, ShmArena *arena, uint32_t record) {
         *actor = (ShmActor){
-                .arena = arena,
-                .record = shm_arena_record(arena, 0),
-                .mode = SHM_CACHE_OFF,
+                .record = shm_arena_record(arena, record),
                 .attention = UINT64_MAX,
+                .caches = (uint8_t *) shm_arena_cache(arena, record, 0, 0),
+                .sizes = arena->sizes,
+                .n_granules = arena->size_max / SHM_CLASS_GRANULE,
+                .tags = arena->tags->tag,
+                .slabs = arena->slabs,
+                .lines = arena->lines,
+                .handle_bits = shm_handle_make(arena->key, (SlotId){ 0 }, 0),
+                .arena = arena,
+                .id = record,
+                .mode = SHM_CACHE_OFF,
                 .seen = UINT64_MAX,
         };
+}
+
+void shm_actor_init_daemon(ShmActor *actor, ShmArena *arena) {
+        view_init(actor, arena, 0);
 }
 
 static void raise_records_ever(ShmArena *arena, uint64_t n) {
@@ -82,14 +94,7 @@ int shm_actor_init(ShmActor *actor, ShmArena *arena, uint32_t client, uint32_t t
                 /* ORDER: acqrel, pairs with shm_actor_deinit(); all the last owner did is done. */
                 if (!shm_cas_acqrel(head, &old, head_make(SHM_RECORD_USED, client, tid)))
                         continue;
-                *actor = (ShmActor){
-                        .arena = arena,
-                        .record = shm_arena_record(arena, i),
-                        .id = i,
-                        .mode = SHM_CACHE_OFF,
-                        .attention = UINT64_MAX,
-                        .seen = UINT64_MAX,
-                };
+                view_init(actor, arena, i);
                 begin_ownership(actor->record);
                 return 0;
         }

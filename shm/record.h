@@ -27,22 +27,37 @@ typedef enum ShmCacheMode {
         SHM_CACHE_OFF,
 } ShmCacheMode;
 
-typedef struct ShmActor {
-        ShmArena *arena;
-        ShmRecord *record;
-        uint32_t id; /* of the record */
-        bool fences; /* no membarrier: this thread fences for itself */
-        ShmCacheMode mode;
-        uint64_t searched_msec; /* when it last searched the slab words themselves, in vain */
+/* Where the slots of a class of an open epoch are cached, by these bits of their slab's word. */
+typedef struct ShmPlaceOf {
+        uint32_t target; /* class, epoch and era, or UINT32_MAX: nowhere */
+        uint32_t cache_off; /* from `caches` */
+} ShmPlaceOf;
 
-        /* Copies that hold as long as the record's attention is as it was when they were made. */
-        uint64_t attention; /* UINT64_MAX: none, all goes the slow way */
-        uint64_t seen; /* the record's attention when they were made */
-        ShmCache *current; /* caches of the current epoch; NULL: look it up */
-        ShmCache *caches;
+#define SHM_TARGET_INDEX_BITS 10 /* class and epoch */
+
+typedef struct ShmActor {
+        /* What the fast path needs, in the order in which it does. */
+        ShmRecord *record;
+        uint64_t attention; /* the record's, when the copies below were made; UINT64_MAX: the slow way */
+        uint8_t *current; /* caches of the current epoch */
+        uint8_t *caches; /* of the record */
+        const ShmSize *sizes;
+        uint64_t n_granules; /* entries of it that there are */
+        uint32_t *tags;
+        uint8_t *slabs;
+        ShmSlabLine *lines;
+        uint64_t handle_bits; /* what a handle is besides tag and slot id */
         uint64_t n_slots_ever; /* slots of slabs that have ever been used; may lag */
+
+        ShmArena *arena;
+        uint32_t id; /* of the record */
+        bool fences; /* no membarrier: this thread fences for itself, on the slow way */
+        ShmCacheMode mode;
+        uint32_t emptied; /* slab + 1 that this actor made FREE last: for pools without a daemon */
+        uint64_t searched_msec; /* when it last searched the slab words themselves, in vain */
+        uint64_t seen; /* the record's attention when the copies were made */
         uint32_t numbers[SHM_EPOCHS_MAX]; /* API numbers of open epochs, or UINT32_MAX */
-        uint32_t open[SHM_EPOCHS_MAX]; /* epoch and era of open epochs as in a slab word, or UINT32_MAX */
+        ShmPlaceOf places[1 << SHM_TARGET_INDEX_BITS]; /* by class | epoch << 4 */
 } ShmActor;
 
 /* A record's head, taken apart. */
@@ -54,7 +69,7 @@ typedef struct ShmRecordOwner {
 
 ShmRecordOwner shm_record_owner(const ShmArena *arena, uint32_t record);
 
-/* Record 0. */
+/* Record 0; uncached. */
 void shm_actor_init_daemon(ShmActor *actor, ShmArena *arena);
 
 /* Takes a free record for a thread of `client`. -ENOSPC: none is left. */
@@ -85,23 +100,29 @@ static inline uint32_t shm_arena_n_records_ever(const ShmArena *arena) {
  * Operations. Between enter and leave `seq` is odd: whoever closes an epoch, having closed it for
  * all to see and issued a membarrier, waits for the odd ones it then finds.
  */
-static inline void shm_actor_enter(ShmActor *actor) {
-        /* ORDER: rlx; seq is this thread's alone. */
-        uint64_t seq = shm_load_rlx(&actor->record->seq);
+static inline uint64_t shm_record_enter(ShmRecord *record) {
+        /* ORDER: rlx; seq is its owner's alone. */
+        uint64_t seq = shm_load_rlx(&record->seq);
 
         /* ORDER: rlx; the other side's membarrier makes it precede every later load. */
-        shm_store_rlx(&actor->record->seq, seq + 1);
+        shm_store_rlx(&record->seq, seq + 1);
         shm_compiler_barrier();
-        if (__builtin_expect(actor->fences, 0))
-                shm_fence_sc(); /* ORDER: sc; stands for that membarrier. */
+        return seq;
+}
+
+/* With what enter returned. */
+static inline void shm_record_leave(ShmRecord *record, uint64_t seq) {
+        /* ORDER: rel, pairs with shm_freeze_step(); the operation is over before it says so. */
+        shm_store_rel(&record->seq, seq + 2);
+}
+
+static inline void shm_actor_enter(ShmActor *actor) {
+        (void) shm_record_enter(actor->record);
 }
 
 static inline void shm_actor_leave(ShmActor *actor) {
         /* ORDER: rlx; seq is this thread's alone. */
-        uint64_t seq = shm_load_rlx(&actor->record->seq);
-
-        /* ORDER: rel, pairs with shm_records_pending(); the operation is over before it says so. */
-        shm_store_rel(&actor->record->seq, seq + 1);
+        shm_record_leave(actor->record, shm_load_rlx(&actor->record->seq) - 1);
 }
 
 /* The stores are release: the intent precedes what it speaks of, and what it spoke of its end. */

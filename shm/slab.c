@@ -66,6 +66,7 @@ static void hint(ShmActor *actor, uint32_t slab, SlabWord old, SlabWord new) {
         if (to == SLAB_FREE) {
                 shm_set_add(arena, SHM_SET_FREE, slab);
                 shm_free_added(arena, 1);
+                actor->emptied = slab + 1;
                 shm_actor_count(actor, SHM_COUNT_SLABS_RECYCLED, 1);
         }
         /* ORDER: acqrel, pairs with shm_drain_step(); the first since it looked wakes it. */
