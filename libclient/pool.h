@@ -1,0 +1,115 @@
+#pragma once
+/*
+ * An open pool in this process, and the records of its threads.
+ *
+ * What must not survive a fork (who we are in the client table, locks, each thread's record) is in
+ * PoolLocal, in memory that the kernel zeroes in a forked child (MADV_WIPEONFORK, which also covers
+ * _Fork() and a raw clone()): zeros say "not attached", and unlocked.
+ *
+ *      ThreadState *thread;
+ *      r = pool_enter(pool, &thread);
+ *      if (r)
+ *              return r;
+ *      r = shm_object_alloc(&thread->actor, ...);
+ *      pool_leave(pool, thread);
+ *
+ * Between the two the thread may hold a process-private lock: nothing in there waits, or enters
+ * again. Whoever frees objects other than by pool_free() calls pool_tend() after pool_leave().
+ */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <tslab.h>
+
+#include "proto/call.h"
+#include "shm/arena.h"
+#include "shm/epoch.h"
+#include "shm/record.h"
+#include "shm/slab.h"
+
+/* One thread's use of one pool, in PoolLocal at the place of its record. */
+typedef struct ThreadState {
+        ShmActor actor;
+        uint32_t live; /* 0 also in a forked child */
+        uint32_t n_pending; /* from tslab_alloc_pending(), not yet published */
+        uint64_t unused[2];
+} ThreadState;
+
+typedef struct PoolLocal {
+        pthread_mutex_t attach_lock; /* held while this process attaches */
+        pthread_mutex_t control_lock; /* one control call at a time; guards `call` */
+        pthread_mutex_t spare_lock; /* held while a thread uses threads[spare] */
+        uint32_t attached;
+        uint32_t client; /* index in the client table */
+        uint32_t start_time; /* of this process */
+        uint32_t spare; /* record for threads that get none */
+        bool fences; /* membarrier could not be registered */
+        ThreadState threads[]; /* by record */
+} PoolLocal;
+
+struct tslab {
+        uint64_t serial; /* of pools in this process, never reused; never 0 */
+        PoolLocal *local;
+        size_t local_size;
+        bool is_private;
+        bool is_reader;
+        ShmArena arena;
+
+        uint32_t retain; /* private: FREE slabs that keep their pages */
+        uint32_t stale;
+
+        /* Of a daemon's pool. In a forked child that has not attached, `call` is the parent's. */
+        ProtoCall *call;
+        char *path;
+        char comm[16]; /* "": the process's own */
+        uint64_t timeout_usec;
+
+        struct tslab *next; /* of this process's pools */
+};
+
+/* Which state this thread used last. The state is looked at only where the serial fits. */
+typedef struct ThreadCache {
+        uint64_t serial;
+        ThreadState *state;
+} ThreadCache;
+
+extern __thread ThreadCache thread_cache __attribute__((tls_model("initial-exec")));
+
+/*
+ * Finds or makes this thread's state, attaching a forked child first. With a state that threads
+ * share, its lock is held until pool_leave_shared().
+ */
+int pool_enter_slow(struct tslab *pool, ThreadState **ret);
+void pool_leave_shared(struct tslab *pool);
+
+/* 0; -EROFS: a reader has no record; -ENOTCONN and the other attach errors of <tslab.h>. */
+static inline int pool_enter(struct tslab *pool, ThreadState **ret) {
+        ThreadState *state = thread_cache.state;
+
+        if (__builtin_expect(thread_cache.serial == pool->serial && state->live, 1)) {
+                *ret = state;
+                return 0;
+        }
+        return pool_enter_slow(pool, ret);
+}
+
+static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
+        if (__builtin_expect(thread->actor.id == pool->local->spare, 0))
+                pool_leave_shared(pool);
+}
+
+/* Attaches this process where it is not; under no lock. The attach errors. */
+int pool_attach(struct tslab *pool);
+
+/*
+ * Private pools: does what a daemon would be woken for, unless somebody is at it: drops the pages of
+ * slabs of closed epochs that have drained.
+ */
+void pool_tend_slow(struct tslab *pool);
+
+static inline void pool_tend(struct tslab *pool) {
+        /* ORDER: rlx; who drained one looks itself, and whoever is at it looks again. */
+        if (pool->is_private && shm_load_rlx(&pool->arena.header->n_drained.value) != 0)
+                pool_tend_slow(pool);
+}

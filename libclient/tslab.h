@@ -1,0 +1,371 @@
+#pragma once
+/*
+ * tslab: objects of fixed size classes in memory that a group of processes shares.
+ *
+ *      struct tslab *pool;
+ *      tslab_handle handle;
+ *      void *object;
+ *      int r;
+ *
+ *      r = tslab_open(&pool, NULL, NULL);             (the pool of a daemon)
+ *      r = tslab_create(&pool, NULL);                 (or one of this process and its children)
+ *
+ *      r = tslab_alloc(pool, 100, TSLAB_EPOCH_CURRENT, &handle, &object);
+ *      r = tslab_root_set(pool, "config", 0, handle);
+ *      r = tslab_root_get(pool, "config", &handle);   (here, or in another process)
+ *      r = tslab_get(pool, handle, &object, NULL);
+ *      r = tslab_free(pool, handle);
+ *
+ *      pool = tslab_close(pool);
+ *
+ * Handles are the same in every process and may be stored in the pool; pointers are this process's.
+ * Objects never move, and are not zeroed.
+ *
+ * Results: calls return 0 (or a count), or a negative errno; each lists all it can return. Outputs
+ * are untouched on failure. Nothing is printed, and no call exits.
+ *
+ * Threads: all calls may be made by any thread at any time, but for tslab_close(), which must be the
+ * last. A thread gets a record in the pool with its first call that needs one (allocating, freeing,
+ * publishing) and gives it back when it ends. When all records are taken, threads of a process share
+ * one, and wait for each other while they use it.
+ *
+ * Fork: a child goes on using the pool of its parent, whether it was made by fork(), _Fork() or
+ * clone() without CLONE_VM. Its first call that needs a record attaches it, which may wait for the
+ * daemon, and may therefore fail in more ways than in its parent:
+ *
+ *      -ENOTCONN    there is no daemon now; the next call tries again
+ *      -ETIMEDOUT   the daemon did not answer in time
+ *      -EUSERS      all records, or all entries for processes, are taken
+ *      -EUCLEAN     the daemon has another arena by now; see tslab_stale()
+ *      -EACCES, -EPERM   the daemon refuses this process
+ *      -EPROTO, -EMFILE, -ENFILE   the answer was none; no descriptor left
+ *
+ * These are "the attach errors" below. Reading needs no record and works at once. A child must not
+ * close descriptors that it did not open (closefrom()) before it closes the pool or executes another
+ * program.
+ *
+ * Nothing here is async-signal-safe or may be called between vfork() and exec.
+ *
+ * Sizes are bytes, times milliseconds or, where named _usec, microseconds since 1970.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An open pool. */
+struct tslab;
+
+/* Names a live object, in all processes of its pool and in no other pool. 0 is never valid. */
+typedef uint64_t tslab_handle;
+
+/*
+ * Epochs are lifetimes that objects are allocated into: an id in the low 8 bits, above it the era,
+ * how often that id was opened. Era 0 stands for whichever is open.
+ */
+#define TSLAB_EPOCH_CURRENT UINT32_MAX /* the one that tslab_epoch_advance() made current last */
+
+#define TSLAB_CLASSES_MAX 16
+#define TSLAB_LABEL_SIZE 32 /* with the final 0 */
+
+/* tslab_options.flags */
+#define TSLAB_READER UINT32_C(1) /* tslab_open(): map read-only; allocating and freeing is -EROFS */
+
+/*
+ * How to open or create a pool. Unset is default; what does not belong to the call is ignored.
+ *
+ *      struct tslab_options options = { .size = sizeof(options), .n_threads = 64 };
+ */
+struct tslab_options {
+        size_t size; /* of this struct, as the program knows it */
+        uint32_t flags; /* TSLAB_READER */
+
+        /* tslab_open() */
+        uint32_t timeout_ms; /* for each answer of the daemon; 0: 5 s, UINT32_MAX: no limit */
+        const char *comm; /* shown for this process, at most 15 bytes; NULL: its own name */
+
+        /* tslab_create() */
+        uint64_t arena_bytes; /* room for objects, a multiple of 4096 up to 64 GiB; 0: 256 MiB */
+        uint64_t retain_bytes; /* of free slabs that keep their memory; 0: 16 MiB, below 4096: none */
+        uint32_t n_threads; /* records, of which every process takes one more than it has threads; 0: 1024 */
+        uint32_t n_epochs; /* 2 to 64; 0: 16 */
+        uint32_t n_classes; /* in classes[]; 0: 64, 96, 128, 192, 256, 384, 512 and 768 bytes */
+        uint32_t classes[TSLAB_CLASSES_MAX]; /* object sizes, rising multiples of 16 from 64 to 4096 */
+};
+
+/* The version of the library, like "0.1.0". A constant; any thread, also in a forked child. */
+const char *tslab_version(void);
+
+/*
+ * Opens a pool of a daemon: a name, the path of its socket (has a '/'), or NULL for $TSLAB_POOL, else
+ * "default". The caller closes *ret with tslab_close(). Enters the daemon, and waits for it up to
+ * options->timeout_ms (`options` may be NULL).
+ *
+ * -EINVAL          not a name; options are out of range, or of a later version
+ * -ENOENT, -ECONNREFUSED   there is no daemon
+ * -EACCES          no permission to use the socket, or, without TSLAB_READER, to write
+ * -EPERM           the daemon refuses this process
+ * -ETIMEDOUT       it did not answer in time
+ * -ECONNRESET      it went away meanwhile
+ * -EPROTO          what answers is no tslabd
+ * -EPROTONOSUPPORT its protocol, or the format of its arena, is of another version
+ * -EBADMSG         the arena is damaged: its header contradicts itself
+ * -EUSERS          all records, or all entries for processes, are taken
+ * -EOPNOTSUPP      this processor has no 16-byte compare-and-swap
+ * -ENAMETOOLONG    the path of the socket is longer than 107 bytes
+ * -ENOMEM, -EMFILE, -ENFILE, -EAGAIN   the system is short of memory, descriptors, or thread keys
+ */
+int tslab_open(struct tslab **ret, const char *pool, const struct tslab_options *options);
+
+/*
+ * Creates a private pool, shared with children that this process forks later, without a daemon: what
+ * one does, the calls do by themselves. The caller closes *ret with tslab_close(); the memory is gone
+ * when every process has closed it or ended. Never enters a daemon.
+ *
+ * Only one process at a time does control work: advancing, reserving and closing epochs, and giving
+ * memory back. The calls for it return -EBUSY where another process is at it. When a process dies
+ * in the middle of control work they go on doing so.
+ *
+ * -EINVAL (options out of range, or of a later version), -EOPNOTSUPP (this processor has no 16-byte
+ * compare-and-swap), -ENOMEM, -EMFILE, -ENFILE, -EAGAIN (no thread key left)
+ */
+int tslab_create(struct tslab **ret, const struct tslab_options *options);
+
+/*
+ * Closes a pool in this process and returns NULL; NULL-safe. Gives back the records of all threads
+ * and frees what they still have pending. No other thread may be inside a call with this pool, or
+ * make one later; pointers into it end. In a forked child it concerns the child alone. Does not wait
+ * for the daemon.
+ */
+struct tslab *tslab_close(struct tslab *pool);
+
+/*
+ * Whether the daemon of this pool was found to have another arena than the one open here. That one
+ * goes on working for the processes that have it, but nobody looks after it: close and open anew.
+ * Any thread, also in a forked child. Set by calls that enter the daemon; does not enter it itself.
+ */
+bool tslab_stale(struct tslab *pool);
+
+/*
+ * Allocates an object of `size` bytes in an epoch. *ret_object (may be NULL) is aligned to 16. The
+ * object is everyone's: it stays when this process dies, until somebody frees its handle. Any thread;
+ * a forked child attaches first. Enters no daemon otherwise.
+ *
+ * -EINVAL      size is 0; no such epoch
+ * -E2BIG       size is larger than the largest class
+ * -ENOMEM      the arena is full, or the system, or the pool's limit, has no memory for more of it
+ * -ESHUTDOWN   the epoch is closed
+ * -ESTALE      its era is over
+ * -EROFS       opened with TSLAB_READER
+ * and the attach errors
+ */
+int tslab_alloc(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret_handle, void **ret_object);
+
+/*
+ * Frees an object, whoever allocated it; of several that free one handle one succeeds. Any thread; a
+ * forked child attaches first. Enters no daemon otherwise. In a private pool the last object of a
+ * slab of a closed epoch takes its memory along.
+ *
+ * -ESTALE      the handle names no live object: freed before, of another pool, or garbage
+ * -EROFS       opened with TSLAB_READER
+ * -EUCLEAN     somebody wrote over the arena's metadata; or the attach error of that name
+ * and the attach errors
+ */
+int tslab_free(struct tslab *pool, tslab_handle handle);
+
+/*
+ * Finds an object: *ret_object is where it is in this process, *ret_size (may be NULL) the size of
+ * its class. The pointer is good until somebody frees the handle: that is between the programs. With
+ * TSLAB_READER it must not be written to. Any thread; works at once in a forked child; never enters
+ * the daemon.
+ *
+ * -ESTALE      the handle names no live object
+ */
+int tslab_get(struct tslab *pool, tslab_handle handle, void **ret_object, size_t *ret_size);
+
+/*
+ * Copies an object out and looks whether it was still live after its last byte: how many bytes, which
+ * is the size of its class. It detects that the object was freed, not that somebody writes to it: who
+ * uses this replaces objects and does not edit them. Any thread; works at once in a forked child;
+ * never enters the daemon.
+ *
+ * -ESTALE      the handle names no live object, or ceased to while it was copied (buffer is undefined)
+ * -EMSGSIZE    `size`, of the buffer, is less than the object's
+ */
+ssize_t tslab_read(struct tslab *pool, tslab_handle handle, void *buffer, size_t size);
+
+/*
+ * Allocates up to n objects of one size, as tslab_alloc() does: how many, of which ret_handles then
+ * begins with the handles. Fewer than n when memory ran out or the epoch was closed on the way. Any
+ * thread; a forked child attaches first.
+ *
+ * Where there is not even one: -EINVAL, -E2BIG, -ENOMEM, -ESHUTDOWN, -ESTALE, -EROFS and the attach
+ * errors, as tslab_alloc().
+ */
+ssize_t tslab_alloc_batch(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret_handles, size_t n);
+
+/*
+ * Frees n objects: how many it freed; the others were stale. Any thread; a forked child attaches
+ * first.
+ *
+ * -EROFS (opened with TSLAB_READER) and the attach errors
+ */
+ssize_t tslab_free_batch(struct tslab *pool, const tslab_handle *handles, size_t n);
+
+/*
+ * Allocates as tslab_alloc() does, but the object is pending: this thread's until it calls
+ * tslab_publish(). When the thread ends, or its process dies, before that, the object is freed. A
+ * thread that shares its record (see Threads) shares its pending objects too: they are freed when
+ * its process closes the pool or dies. For objects that are of no use before they are linked
+ * somewhere.
+ *
+ * As tslab_alloc(), and -ENOBUFS: 64 objects are pending in this thread.
+ */
+int tslab_alloc_pending(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret_handle,
+                        void **ret_object);
+
+/*
+ * Makes an object that this thread allocated pending everyone's. Never enters the daemon but to
+ * attach a forked child, where nothing is pending yet.
+ *
+ * -ENOENT      it is not pending in this thread
+ * -EROFS       opened with TSLAB_READER
+ * and the attach errors
+ */
+int tslab_publish(struct tslab *pool, tslab_handle handle);
+
+/*
+ * Allocates as tslab_alloc() does, for programs that keep pointers: the 16 bytes before the object
+ * hold its handle, so the largest size is the largest class less 16. The pointer is this process's,
+ * aligned to 16, and is freed by tslab_mfree(), in a forked child too. Any thread.
+ *
+ * NULL with errno set to what tslab_alloc() would return.
+ */
+void *tslab_malloc(struct tslab *pool, size_t size, uint32_t epoch);
+
+/*
+ * Frees what tslab_malloc() returned; NULL-safe. What is not, or no longer, such an object of this
+ * pool is left alone, as far as its 16 bytes tell. errno stays. Any thread; a forked child attaches
+ * first, and where it cannot nothing is freed.
+ */
+void tslab_mfree(struct tslab *pool, void *object);
+
+/*
+ * Gives back what the threads of this process hold in advance for allocations to come: 0. This
+ * version holds nothing. Any thread, also in a forked child; never enters the daemon.
+ */
+int tslab_drain(struct tslab *pool);
+
+/*
+ * Looks a named root up: the handle that was set last. It may be stale. Any thread; works at once in a
+ * forked child; never enters the daemon.
+ *
+ * -ENOENT      there is no such root
+ * -EINVAL      the name is empty or longer than 47 bytes
+ */
+int tslab_root_get(struct tslab *pool, const char *name, tslab_handle *ret_handle);
+
+/*
+ * Sets a root to `handle` if it is `expected`; 0 stands for absent in both. The handle is stored, not
+ * looked at, and the object not kept alive by it. Any thread; works at once in a forked child; never
+ * enters the daemon.
+ *
+ * -EAGAIN      it is not `expected`
+ * -ENOSPC      64 names have been used; a name is used for good by its first set
+ * -EINVAL      the name is empty or longer than 47 bytes
+ * -EROFS       opened with TSLAB_READER
+ */
+int tslab_root_set(struct tslab *pool, const char *name, tslab_handle expected, tslab_handle handle);
+
+/*
+ * Which epoch TSLAB_EPOCH_CURRENT stands for now, with its era: 0. Any thread; works at once in a
+ * forked child; never enters the daemon.
+ */
+int tslab_epoch_current(struct tslab *pool, uint32_t *ret_epoch);
+
+/* tslab_epoch_info.state */
+enum {
+        TSLAB_EPOCH_OPEN = 1,
+        TSLAB_EPOCH_CLOSING = 2, /* no allocation; objects of it may live on */
+        TSLAB_EPOCH_DRAINED = 3, /* closed, and no object of it is left */
+};
+
+struct tslab_epoch_info {
+        size_t size; /* of this struct, as the program knows it */
+        uint32_t epoch; /* with its era */
+        uint32_t state; /* TSLAB_EPOCH_OPEN and so on */
+        bool current;
+        bool reserved; /* by tslab_epoch_reserve() */
+        char label[TSLAB_LABEL_SIZE];
+        uint64_t opened_usec;
+        uint64_t closed_usec; /* 0: not closed */
+        uint64_t reclaimed_bytes; /* given back to the system so far, of this era */
+};
+
+/*
+ * Tells of an epoch; `epoch` as in tslab_alloc(). info->size is set by the caller. Any thread; works
+ * at once in a forked child; never enters the daemon.
+ *
+ * -EINVAL (no such epoch; info->size is too small), -ESTALE (its era is over)
+ */
+int tslab_epoch_info(struct tslab *pool, uint32_t epoch, struct tslab_epoch_info *info);
+
+/*
+ * Control calls, as named below. In a daemon's pool they enter the daemon, wait for its answer, and
+ * where it has died look for its successor once; a forked child attaches first. In a private pool
+ * they do the work themselves. Threads of a process take turns. What they return beside what is said
+ * at each are "the control errors":
+ *
+ * -ENOTCONN    there is no daemon now
+ * -ECONNRESET  it went away during the call, which it may have carried out or not
+ * -ETIMEDOUT   it did not answer in time; it may carry the call out yet
+ * -EUCLEAN     it has another arena by now: see tslab_stale()
+ * -EPERM, -EACCES   the daemon does not let this process do that
+ * -EBUSY       private pools: another process is doing control work
+ * -EROFS       opened with TSLAB_READER
+ * -EUSERS      a forked child: all records, or all entries for processes, are taken
+ * -EPROTO, -ENOMEM, -EMFILE, -ENFILE
+ */
+
+/*
+ * Closes the current epoch to allocation, opens the next id of the ring in a new era, and makes it
+ * current: *ret_epoch (may be NULL). A control call.
+ *
+ * -ENOSPC (all other ids are reserved) and the control errors
+ */
+int tslab_epoch_advance(struct tslab *pool, uint32_t *ret_epoch);
+
+/*
+ * Opens an id that is in no use, in a new era, and takes it out of the rotation, for objects that
+ * outlive the others: *ret_epoch. `label`, for people, may be NULL. Closing it gives the id back. A
+ * control call.
+ *
+ * -ENOSPC      none can be spared
+ * -EINVAL      the label is longer than 31 bytes, or not printable text
+ * and the control errors
+ */
+int tslab_epoch_reserve(struct tslab *pool, const char *label, uint32_t *ret_epoch);
+
+/* tslab_epoch_close() flags */
+#define TSLAB_CLOSE_REVOKE UINT32_C(1) /* make all handles into the epoch stale; not in this version */
+
+/*
+ * Closes an epoch: allocation in it fails with -ESHUTDOWN, its objects stay valid until they are
+ * freed. When the call returns, the memory of its empty slabs has been given back to the system; that
+ * of others follows as they empty. Waits up to 200 ms for threads that are in the middle of a call,
+ * and does not wait for objects. An epoch that is closed may be closed again. A control call.
+ *
+ * -EINVAL      no such epoch; unknown flags
+ * -ESTALE      its era is over
+ * -EOPNOTSUPP  TSLAB_CLOSE_REVOKE
+ * and the control errors
+ */
+int tslab_epoch_close(struct tslab *pool, uint32_t epoch, uint32_t flags);
+
+#ifdef __cplusplus
+}
+#endif
