@@ -28,28 +28,34 @@
 #include "shm/record.h"
 #include "shm/slab.h"
 
-/* One thread's use of one pool, in PoolLocal at the place of its record. */
+#define _public_ __attribute__((__visibility__("default")))
+
+/*
+ * One thread's use of one pool, in PoolLocal at the place of its record. The token says whose it is: a
+ * child's thread may get the record, and so the place, that the forking thread had in the parent.
+ */
 typedef struct ThreadState {
         ShmActor actor;
-        uint32_t live; /* 0 also in a forked child */
-        uint32_t n_pending; /* from tslab_alloc_pending(), not yet published */
-        uint64_t unused[2];
+        uint64_t token; /* of states in this process and those it was forked from, never reused; 0: none */
+        uint64_t n_pending; /* from tslab_alloc_pending(), not yet published */
+        uint64_t unused;
 } ThreadState;
 
 typedef struct PoolLocal {
         pthread_mutex_t attach_lock; /* held while this process attaches */
-        pthread_mutex_t control_lock; /* one control call at a time; guards `call` */
+        pthread_mutex_t control_lock; /* one control call at a time; guards `call` once attached */
         pthread_mutex_t spare_lock; /* held while a thread uses threads[spare] */
         uint32_t attached;
+        uint32_t joined; /* `client` is ours */
         uint32_t client; /* index in the client table */
-        uint32_t start_time; /* of this process */
+        uint32_t start_time; /* of this process; 0: not known */
         uint32_t spare; /* record for threads that get none */
-        bool fences; /* membarrier could not be registered */
+        uint32_t fences; /* membarrier could not be registered */
         ThreadState threads[]; /* by record */
 } PoolLocal;
 
 struct tslab {
-        uint64_t serial; /* of pools in this process, never reused; never 0 */
+        uint64_t serial; /* of pools in this process, never reused; not 0 */
         PoolLocal *local;
         size_t local_size;
         bool is_private;
@@ -68,12 +74,14 @@ struct tslab {
         struct tslab *next; /* of this process's pools */
 };
 
-/* Which state this thread used last. The state is looked at only where the serial fits. */
+/* A state of this thread. It is looked at only where the serial fits, and so its pool is open. */
 typedef struct ThreadCache {
         uint64_t serial;
+        uint64_t token;
         ThreadState *state;
 } ThreadCache;
 
+/* The one used last. */
 extern __thread ThreadCache thread_cache __attribute__((tls_model("initial-exec")));
 
 /*
@@ -85,10 +93,10 @@ void pool_leave_shared(struct tslab *pool);
 
 /* 0; -EROFS: a reader has no record; -ENOTCONN and the other attach errors of <tslab.h>. */
 static inline int pool_enter(struct tslab *pool, ThreadState **ret) {
-        ThreadState *state = thread_cache.state;
+        const ThreadCache *c = &thread_cache;
 
-        if (__builtin_expect(thread_cache.serial == pool->serial && state->live, 1)) {
-                *ret = state;
+        if (__builtin_expect(c->serial == pool->serial && c->state->token == c->token, 1)) {
+                *ret = c->state;
                 return 0;
         }
         return pool_enter_slow(pool, ret);
