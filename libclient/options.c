@@ -1,0 +1,68 @@
+#include "libclient/options.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define TIMEOUT_MS_DEFAULT 5000
+
+static bool is_zero(const uint8_t *bytes, size_t size) {
+        for (size_t i = 0; i < size; i++)
+                if (bytes[i] != 0)
+                        return false;
+        return true;
+}
+
+int options_load(const struct tslab_options *given, struct tslab_options *ret) {
+        struct tslab_options options = { .size = sizeof(options) };
+        size_t size;
+
+        if (!given) {
+                *ret = options;
+                return 0;
+        }
+        size = given->size;
+        if (size < sizeof(given->size) || size > 4096)
+                return -EINVAL;
+        /* What a later version added is as it was here, if it is 0. */
+        if (size > sizeof(options) &&
+            !is_zero((const uint8_t *) given + sizeof(options), size - sizeof(options)))
+                return -EINVAL;
+        memcpy(&options, given, size < sizeof(options) ? size : sizeof(options));
+        if (options.flags & ~TSLAB_READER)
+                return -EINVAL;
+        *ret = options;
+        return 0;
+}
+
+int options_geometry(const struct tslab_options *options, ShmGeometry *ret) {
+        static const uint32_t classes[] = SHM_CLASSES_DEFAULT;
+        uint64_t n_threads = options->n_threads ? options->n_threads : SHM_N_THREADS_DEFAULT;
+        ShmGeometry g = {
+                .slabs_size = options->arena_bytes ? options->arena_bytes : SHM_SIZE_DEFAULT,
+                .n_epochs = options->n_epochs ? options->n_epochs : SHM_N_EPOCHS_DEFAULT,
+                .n_classes = options->n_classes ? options->n_classes : SHM_N_CLASSES_DEFAULT,
+        };
+        const char *why;
+
+        if (g.n_classes > SHM_CLASSES_MAX || n_threads >= SHM_RECORDS_MAX)
+                return -EINVAL;
+        g.n_records = (uint32_t) n_threads + 1;
+        memcpy(g.class_size, options->n_classes ? options->classes : classes,
+               g.n_classes * sizeof(classes[0]));
+        if (shm_geometry_check(&g, &why) < 0)
+                return -EINVAL;
+        *ret = g;
+        return 0;
+}
+
+uint32_t options_retain(const struct tslab_options *options) {
+        uint64_t bytes = options->retain_bytes ? options->retain_bytes : SHM_RETAIN_DEFAULT;
+
+        return bytes / SHM_SLAB_SIZE < SHM_SLABS_MAX ? (uint32_t) (bytes / SHM_SLAB_SIZE) : SHM_SLABS_MAX;
+}
+
+uint64_t options_timeout_usec(const struct tslab_options *options) {
+        if (options->timeout_ms == UINT32_MAX)
+                return UINT64_MAX;
+        return (options->timeout_ms ? options->timeout_ms : TIMEOUT_MS_DEFAULT) * UINT64_C(1000);
+}

@@ -1,0 +1,16 @@
+#pragma once
+/* struct tslab_options as this version knows it, from whatever the program was compiled with. */
+#include <tslab.h>
+
+#include "shm/arena.h"
+
+/* -EINVAL: it sets what this version does not know. `given` may be NULL. */
+int options_load(const struct tslab_options *given, struct tslab_options *ret);
+
+/* -EINVAL: no such arena can be made. */
+int options_geometry(const struct tslab_options *options, ShmGeometry *ret);
+
+/* In slabs. */
+uint32_t options_retain(const struct tslab_options *options);
+
+uint64_t options_timeout_usec(const struct tslab_options *options);
