@@ -14,7 +14,7 @@
  *      pool_leave(pool, thread);
  *
  * Between the two the thread may hold a process-private lock: nothing in there waits, or enters
- * again. Whoever frees objects other than by pool_free() calls pool_tend() after pool_leave().
+ * again. Whoever freed objects in there calls pool_tend() after pool_leave().
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -110,14 +110,17 @@ static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
 /* Attaches this process where it is not; under no lock. The attach errors. */
 int pool_attach(struct tslab *pool);
 
-/*
- * Private pools: does what a daemon would be woken for, unless somebody is at it: drops the pages of
- * slabs of closed epochs that have drained.
- */
+/* A record for a thread of this process, which has attached. -ENOSPC: none is left. */
+int pool_take_record(struct tslab *pool, ShmActor *ret);
+
+/* Frees an object, which may be pending in this thread. As shm_object_free(). */
+int pool_free(struct tslab *pool, ThreadState *thread, uint64_t handle);
+
+/* Private pools: does what a daemon would be woken for, unless another thread is at it. */
 void pool_tend_slow(struct tslab *pool);
 
 static inline void pool_tend(struct tslab *pool) {
-        /* ORDER: rlx; who drained one looks itself, and whoever is at it looks again. */
+        /* ORDER: rlx; who drained a slab looks after it, and whoever is at it already looks again. */
         if (pool->is_private && shm_load_rlx(&pool->arena.header->n_drained.value) != 0)
                 pool_tend_slow(pool);
 }

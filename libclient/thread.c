@@ -1,0 +1,226 @@
+/*
+ * Threads and pools
+ *
+ * Purpose: from the calling thread to its record in a pool, quickly, and back when the thread ends.
+ *
+ * Each thread has a table of its states, one entry per pool, and in thread_cache a copy of the entry
+ * used last. The states themselves are in their pool's PoolLocal, at the place of their record.
+ *
+ * Invariants
+ *   1. An entry is used only where its serial is that of the pool at hand, so that the state it points
+ *      to is mapped, and where its token is the state's, so that the state is this thread's still.
+ *   2. Serials and tokens only rise, across forks too: a child continues from its parent's, so none of
+ *      its states has a token that some entry it inherited has.
+ *   3. The list of pools is changed by one store at a time: a fork between any two finds a list.
+ *
+ * Who may do what: a thread its own table and, but for tslab_close(), its own states; the list, the
+ *   serials and tokens, and states of threads that end, under the registry's lock. That lock is in
+ *   memory which is zeroed, and so unlocked, in a forked child.
+ *
+ * Crash: records are found by repair through their heads; nothing here is shared.
+ */
+#include "libclient/registry.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "shm/object.h"
+
+typedef struct ThreadTable {
+        size_t n, size;
+        ThreadCache entries[];
+} ThreadTable;
+
+__thread ThreadCache thread_cache __attribute__((tls_model("initial-exec")));
+static __thread ThreadTable *thread_table __attribute__((tls_model("initial-exec")));
+
+static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
+static int registry_error;
+static pthread_key_t registry_key;
+static pthread_mutex_t *registry_lock;
+static struct tslab *registry_pools;
+static uint64_t last_serial, last_token;
+
+static void on_thread_exit(void *userdata);
+
+static void init_once(void) {
+        void *wiped;
+
+        wiped = mmap(NULL, sizeof(*registry_lock), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                     0);
+        if (wiped == MAP_FAILED || madvise(wiped, sizeof(*registry_lock), MADV_WIPEONFORK) < 0) {
+                registry_error = -ENOMEM;
+                return;
+        }
+        registry_lock = wiped; /* zeros are PTHREAD_MUTEX_INITIALIZER */
+        registry_error = -pthread_key_create(&registry_key, on_thread_exit);
+}
+
+int registry_init(void) {
+        (void) pthread_once(&registry_once, init_once);
+        return registry_error;
+}
+
+void registry_add(struct tslab *pool) {
+        pthread_mutex_lock(registry_lock);
+        pool->serial = ++last_serial;
+        pool->next = registry_pools;
+        shm_compiler_barrier(); /* a fork here finds the old list or the new one */
+        registry_pools = pool;
+        pthread_mutex_unlock(registry_lock);
+}
+
+void registry_remove(struct tslab *pool) {
+        pthread_mutex_lock(registry_lock);
+        for (struct tslab **link = &registry_pools; *link; link = &(*link)->next)
+                if (*link == pool) {
+                        *link = pool->next;
+                        break;
+                }
+        pthread_mutex_unlock(registry_lock);
+}
+
+uint64_t registry_token(void) {
+        uint64_t token;
+
+        pthread_mutex_lock(registry_lock);
+        token = ++last_token;
+        pthread_mutex_unlock(registry_lock);
+        return token;
+}
+
+static struct tslab *find_pool(uint64_t serial) {
+        for (struct tslab *pool = registry_pools; pool; pool = pool->next)
+                if (pool->serial == serial)
+                        return pool;
+        return NULL;
+}
+
+void thread_state_deinit(ThreadState *state) {
+        shm_object_free_pending(&state->actor);
+        shm_actor_deinit(&state->actor);
+        *state = (ThreadState){};
+}
+
+static bool is_shared(const struct tslab *pool, const ThreadState *state) {
+        return state == &pool->local->threads[pool->local->spare];
+}
+
+static void on_thread_exit(void *userdata) {
+        ThreadTable *table = userdata;
+
+        pthread_mutex_lock(registry_lock);
+        for (size_t i = 0; i < table->n; i++) {
+                ThreadCache *entry = &table->entries[i];
+                struct tslab *pool = find_pool(entry->serial);
+
+                if (pool && entry->state && entry->state->token == entry->token &&
+                    !is_shared(pool, entry->state))
+                        thread_state_deinit(entry->state);
+        }
+        pthread_mutex_unlock(registry_lock);
+        free(table);
+        /* Destructors of other keys may call us yet: they begin anew. */
+        thread_table = NULL;
+        thread_cache = (ThreadCache){};
+}
+
+static ThreadCache *find_entry(uint64_t serial) {
+        for (size_t i = 0; thread_table && i < thread_table->n; i++)
+                if (thread_table->entries[i].serial == serial)
+                        return &thread_table->entries[i];
+        return NULL;
+}
+
+static void forget_closed(ThreadTable *table) {
+        size_t n = 0;
+
+        pthread_mutex_lock(registry_lock);
+        for (size_t i = 0; i < table->n; i++)
+                if (find_pool(table->entries[i].serial))
+                        table->entries[n++] = table->entries[i];
+        pthread_mutex_unlock(registry_lock);
+        table->n = n;
+}
+
+static int grow_table(void) {
+        size_t size = thread_table ? 2 * thread_table->size : 4;
+        ThreadTable *table;
+        int r;
+
+        table = realloc(thread_table, sizeof(*table) + size * sizeof(table->entries[0]));
+        if (!table)
+                return -ENOMEM;
+        if (!thread_table)
+                table->n = 0;
+        table->size = size;
+        thread_table = table;
+        r = pthread_setspecific(registry_key, table);
+        return -r;
+}
+
+/* The entry for a pool that has none in this thread. */
+static int add_entry(uint64_t serial, ThreadCache **ret) {
+        int r;
+
+        if (thread_table && thread_table->n == thread_table->size)
+                forget_closed(thread_table);
+        if (!thread_table || thread_table->n == thread_table->size) {
+                r = grow_table();
+                if (r)
+                        return r;
+        }
+        *ret = &thread_table->entries[thread_table->n++];
+        **ret = (ThreadCache){ .serial = serial };
+        return 0;
+}
+
+/* Into an entry whose state, if it ever had one, was the forking process's. */
+static void take_record(struct tslab *pool, ThreadCache *entry) {
+        PoolLocal *local = pool->local;
+        ThreadState *state;
+        ShmActor actor;
+
+        if (pool_take_record(pool, &actor) < 0) {
+                /* ORDER: rlx; a sum for statistics. */
+                shm_add_rlx(&pool->arena.header->n_unrecorded.value, 1);
+                state = &local->threads[local->spare];
+        } else {
+                state = &local->threads[actor.id];
+                *state = (ThreadState){ .actor = actor, .token = registry_token() };
+        }
+        entry->state = state;
+        entry->token = state->token;
+}
+
+int pool_enter_slow(struct tslab *pool, ThreadState **ret) {
+        ThreadCache *entry;
+        int r;
+
+        if (pool->is_reader)
+                return -EROFS;
+        entry = find_entry(pool->serial);
+        if (!entry) {
+                r = add_entry(pool->serial, &entry);
+                if (r)
+                        return r;
+        }
+        if (!entry->state || entry->state->token != entry->token) {
+                r = pool_attach(pool);
+                if (r)
+                        return r;
+                take_record(pool, entry);
+        }
+        if (is_shared(pool, entry->state))
+                pthread_mutex_lock(&pool->local->spare_lock);
+        else
+                thread_cache = *entry;
+        *ret = entry->state;
+        return 0;
+}
+
+void pool_leave_shared(struct tslab *pool) {
+        pthread_mutex_unlock(&pool->local->spare_lock);
+}
