@@ -1,0 +1,215 @@
+#include "libclient/connection.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "proto/text.h"
+
+/* What Attach gave us. */
+typedef struct Attachment {
+        uint32_t client;
+        uint32_t role;
+        int memfd;
+        int wake_fd; /* -1: a reader has none */
+} Attachment;
+
+static void attachment_deinit(Attachment *a) {
+        a->memfd = proto_close(a->memfd);
+        a->wake_fd = proto_close(a->wake_fd);
+}
+
+static void connection_comm(const struct tslab *pool, char *ret) {
+        char name[16] = "";
+
+        if (pool->comm[0])
+                strcpy(name, pool->comm);
+        else if (gettid() == getpid())
+                (void) prctl(PR_GET_NAME, name);
+        else
+                strncpy(name, program_invocation_short_name, sizeof(name) - 1);
+        proto_text_clean(ret, sizeof(name), name);
+}
+
+/* From an outcome of proto/call.h to one of <tslab.h>. */
+static int translate(int r, const ProtoReply *reply) {
+        if (r == PROTO_E_CLOSED)
+                return -ECONNRESET;
+        if (r == PROTO_E_REFUSED)
+                return reply->error < 0 && reply->error >= -4095 ? reply->error : -EPROTO;
+        return r > 0 ? -EPROTO : r;
+}
+
+static int say_hello(const struct tslab *pool, ProtoCall **ret_call, ProtoReply **ret_reply) {
+        ProtoHello hello = PROTO_HELLO_INIT;
+        char comm[16];
+        int r;
+
+        connection_comm(pool, comm);
+        hello.software = (char *) "libtslab " TSLAB_VERSION;
+        hello.comm = comm;
+        hello.want_role = pool->is_reader ? PROTO_ROLE_READER : 0;
+        r = proto_call_open(ret_call, pool->path, &hello, pool->timeout_usec, ret_reply);
+        return translate(r, *ret_reply);
+}
+
+static int attach(const struct tslab *pool, ProtoCall *call, const uint64_t *arena_id, Attachment *ret) {
+        _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__Attach body = TSLAB__ATTACH__INIT;
+        int r;
+
+        body.arena_id = (ProtobufCBinaryData){ .len = PROTO_ARENA_ID_SIZE, .data = (uint8_t *) arena_id };
+        request.body_case = TSLAB__REQUEST__BODY_ATTACH;
+        request.attach = &body;
+        r = translate(proto_call(call, &request, pool->timeout_usec, NULL, NULL, &reply, &fds), reply);
+        if (r == -ENOSPC)
+                return -EUSERS;
+        if (r)
+                return r;
+        if (!pool->is_reader && reply->attach->role < PROTO_ROLE_WRITER)
+                return -EACCES;
+        *ret = (Attachment){
+                .client = reply->attach->client,
+                .role = reply->attach->role,
+                .memfd = proto_fds_take(&fds, 0),
+                .wake_fd = proto_fds_take(&fds, 1),
+        };
+        return 0;
+}
+
+static int map(struct tslab *pool, Attachment *attachment, const uint64_t *arena_id) {
+        int r;
+
+        r = shm_arena_map(&pool->arena, attachment->memfd, pool->is_reader);
+        if (r == SHM_ARENA_E_FORMAT)
+                return -EPROTONOSUPPORT;
+        if (r == SHM_ARENA_E_DAMAGED)
+                return -EBADMSG;
+        if (r)
+                return r;
+        (void) proto_steal_fd(&attachment->memfd);
+        pool->arena.wake_fd = pool->is_reader ? -1 : proto_steal_fd(&attachment->wake_fd);
+        return memcmp(pool->arena.arena_id, arena_id, PROTO_ARENA_ID_SIZE) == 0 ? 0 : -EPROTO;
+}
+
+int connection_open(struct tslab *pool, uint32_t *ret_client) {
+        _cleanup_(attachment_deinit) Attachment attachment = { .memfd = -1, .wake_fd = -1 };
+        _cleanup_(proto_call_freep) ProtoCall *call = NULL;
+        _cleanup_(proto_reply_freep) ProtoReply *hello = NULL;
+        uint64_t arena_id[2];
+        int r;
+
+        r = say_hello(pool, &call, &hello);
+        if (r)
+                return r;
+        if (hello->hello->format_version != SHM_FORMAT_VERSION)
+                return -EPROTONOSUPPORT;
+        if (!pool->is_reader && hello->hello->role < PROTO_ROLE_WRITER)
+                return -EACCES;
+        memcpy(arena_id, hello->hello->arena_id.data, sizeof(arena_id));
+        r = attach(pool, call, arena_id, &attachment);
+        if (r == 0)
+                r = map(pool, &attachment, arena_id);
+        if (r)
+                return r;
+        pool->call = proto_steal(&call);
+        *ret_client = attachment.client;
+        return 0;
+}
+
+/* The same descriptor from now on wakes the daemon that sent `wake_fd`; other threads may be using it. */
+static void replace_wake_fd(struct tslab *pool, const Attachment *attachment) {
+        if (attachment->wake_fd >= 0 && pool->arena.wake_fd >= 0)
+                (void) dup3(attachment->wake_fd, pool->arena.wake_fd, O_CLOEXEC);
+}
+
+static void replace_call(struct tslab *pool, ProtoCall **call) {
+        ProtoCall *old = pool->call;
+
+        pool->call = proto_steal(call);
+        shm_compiler_barrier(); /* a child forked here has one that is open */
+        (void) proto_call_free(old);
+}
+
+/* By the path. */
+static int reconnect(struct tslab *pool, uint32_t *ret_client) {
+        _cleanup_(attachment_deinit) Attachment attachment = { .memfd = -1, .wake_fd = -1 };
+        _cleanup_(proto_call_freep) ProtoCall *call = NULL;
+        _cleanup_(proto_reply_freep) ProtoReply *hello = NULL;
+        int r;
+
+        r = say_hello(pool, &call, &hello);
+        if (r == -ENOENT || r == -ECONNREFUSED || r == -ECONNRESET)
+                return -ENOTCONN;
+        if (r)
+                return r;
+        if (memcmp(hello->hello->arena_id.data, pool->arena.arena_id, PROTO_ARENA_ID_SIZE) != 0)
+                r = -EUCLEAN;
+        else
+                r = attach(pool, call, pool->arena.arena_id, &attachment);
+        if (r == -EUCLEAN)
+                shm_store_rlx(&pool->stale, 1); /* ORDER: rlx; says nothing of other memory. */
+        if (r)
+                return r == -ECONNRESET ? -ENOTCONN : r;
+        replace_wake_fd(pool, &attachment);
+        replace_call(pool, &call);
+        *ret_client = attachment.client;
+        return 0;
+}
+
+/* Over the inherited connection. */
+static int fork_attach(struct tslab *pool, uint32_t *ret_client) {
+        _cleanup_(attachment_deinit) Attachment attachment = { .memfd = -1, .wake_fd = -1 };
+        _cleanup_(proto_call_freep) ProtoCall *call = NULL;
+        char comm[16];
+        int fd, r;
+
+        fd = proto_call_fd(pool->call);
+        if (fd < 0)
+                return -ENOTCONN;
+        connection_comm(pool, comm);
+        r = translate(proto_call_fork_attach(&call, fd, comm, pool->timeout_usec), NULL);
+        if (r == 0)
+                r = attach(pool, call, pool->arena.arena_id, &attachment);
+        if (r)
+                return r;
+        replace_wake_fd(pool, &attachment);
+        replace_call(pool, &call);
+        *ret_client = attachment.client;
+        return 0;
+}
+
+int connection_attach_child(struct tslab *pool, uint32_t *ret_client) {
+        int r;
+
+        r = fork_attach(pool, ret_client);
+        if (r == -ENOTCONN || r == -ECONNRESET || r == -EPIPE || r == -EBADF || r == -ENOTSOCK)
+                r = reconnect(pool, ret_client);
+        if (r == -EUCLEAN)
+                shm_store_rlx(&pool->stale, 1); /* ORDER: rlx; says nothing of other memory. */
+        return r;
+}
+
+static bool has_hung_up(const ProtoCall *call) {
+        struct pollfd poller = { .fd = proto_call_fd(call), .events = POLLRDHUP };
+
+        return poller.fd < 0 ||
+               (poll(&poller, 1, 0) > 0 && (poller.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)));
+}
+
+int connection_call(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply) {
+        int r;
+
+        if (has_hung_up(pool->call)) {
+                r = reconnect(pool, &pool->local->client);
+                if (r)
+                        return r;
+        }
+        r = proto_call(pool->call, request, pool->timeout_usec, NULL, NULL, ret_reply, NULL);
+        return translate(r, *ret_reply);
+}

@@ -1,0 +1,23 @@
+#pragma once
+/*
+ * A pool's connection to its daemon.
+ *
+ * A forked child inherits its parent's, and uses it for one datagram only, which carries the far end
+ * of a connection of its own.
+ */
+#include "libclient/pool.h"
+
+/* Connects, attaches and maps: fills in pool->arena and pool->call. */
+int connection_open(struct tslab *pool, uint32_t *ret_client);
+
+/*
+ * Attaches a forked child, over the inherited connection or else by the pool's path; the mapping
+ * stays. The attach errors of <tslab.h>.
+ */
+int connection_attach_child(struct tslab *pool, uint32_t *ret_client);
+
+/*
+ * One request; looks for a new daemon first where the old one hung up. Under control_lock of an
+ * attached pool. The control errors of <tslab.h>.
+ */
+int connection_call(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply);
