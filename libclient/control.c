@@ -1,0 +1,175 @@
+/*
+ * Control work of private pools
+ *
+ * Purpose: closing epochs and giving memory back, by the processes that use the pool.
+ *
+ * Invariants
+ *   1. Control work is done by the thread that set control_owner from 0, with record 0 for intents.
+ *   2. Nobody waits for another process: who does not get the lock returns -EBUSY, or leaves slabs
+ *      that drained to the one who has it, who looks at n_drained after unlocking.
+ *
+ * Who may do what: see 1. Threads of one process exclude each other by control_lock before that.
+ *
+ * Crash: control_owner names a dead process, and control work stays undone until repair. Allocating
+ *   and freeing go on.
+ */
+#include "libclient/control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "shm/drain.h"
+#include "shm/object.h"
+#include "shm/pages.h"
+#include "shm/set.h"
+
+#define CLOSE_WAIT_USEC 200000
+#define CLOSE_SLICE_USEC 200
+#define TRIM_MAX 1024 /* slabs dropped at a time, so that a free that trims is not long */
+
+static uint64_t owner_word(const struct tslab *pool) {
+        return (uint64_t) pool->local->start_time << 32 | (pool->local->client + 1);
+}
+
+int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control) {
+        PoolLocal *local = pool->local;
+        uint64_t free = 0;
+
+        if (wait)
+                pthread_mutex_lock(&local->control_lock);
+        else if (pthread_mutex_trylock(&local->control_lock) != 0)
+                return -EBUSY;
+        /* ORDER: acqrel, pairs with unlock(); what the last owner did is done. */
+        if (!shm_cas_acqrel(&pool->arena.header->control_owner.value, &free, owner_word(pool))) {
+                pthread_mutex_unlock(&local->control_lock);
+                return -EBUSY;
+        }
+        shm_actor_init_daemon(ret_control, &pool->arena);
+        return 0;
+}
+
+static void unlock(struct tslab *pool) {
+        /* ORDER: rel, pairs with control_begin(); what we did is done. */
+        shm_store_rel(&pool->arena.header->control_owner.value, 0);
+        pthread_mutex_unlock(&pool->local->control_lock);
+        shm_fence_sc(); /* ORDER: sc; who drained a slab and met our lock did so before we look again. */
+}
+
+void control_end(struct tslab *pool) {
+        unlock(pool);
+        pool_tend(pool);
+}
+
+static void walk(ShmActor *control, uint32_t id) {
+        ShmDrain drain = { .epoch = id };
+
+        (void) shm_drain_step(control, &drain, UINT32_MAX - 64);
+}
+
+/* All ids that slabs may drain in; not those that were advanced past, whose slabs are recycled. */
+static void walk_all(ShmActor *control) {
+        ShmEpochInfo info;
+
+        /* ORDER: acqrel, pairs with shm_slab_give_back(); who drains one from here on looks itself. */
+        (void) shm_xchg_acqrel(&control->arena->header->n_drained.value, 0);
+        for (uint32_t id = 0; id < control->arena->n_epochs; id++)
+                if (shm_epoch_get(control->arena, id, &info) == 0 &&
+                    (info.state == SHM_EPOCH_OPEN || (info.flags & SHM_EPOCH_DRAIN)))
+                        walk(control, id);
+}
+
+void pool_tend_slow(struct tslab *pool) {
+        ShmActor control;
+
+        if (pool_attach(pool) < 0 || control_begin(pool, false, &control) < 0)
+                return;
+        walk_all(&control);
+        unlock(pool);
+}
+
+static uint64_t now_usec(void) {
+        struct timespec ts;
+
+        clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
+}
+
+/* For those that may have seen the epoch open. Who is not done in time is found by a later walk. */
+static void wait_for_threads(const ShmArena *arena, uint64_t *seq) {
+        const struct timespec slice = { .tv_nsec = CLOSE_SLICE_USEC * 1000 };
+        uint64_t begin = now_usec();
+
+        (void) shm_membarrier(); /* fails only where everybody fences */
+        shm_records_mark(arena, seq);
+        while (shm_records_pending(arena, seq) > 0 && now_usec() - begin < CLOSE_WAIT_USEC)
+                nanosleep(&slice, NULL);
+}
+
+int control_close(ShmActor *control, uint32_t epoch) {
+        const ShmArena *arena = control->arena;
+        uint64_t *seq;
+        int r;
+
+        seq = calloc(arena->n_records, sizeof(*seq));
+        if (!seq)
+                return -ENOMEM;
+        r = shm_epoch_close(control->arena, epoch, true);
+        if (r == 0) {
+                wait_for_threads(arena, seq);
+                walk(control, epoch & 0xff);
+        }
+        free(seq);
+        return r;
+}
+
+/* Whether the slab is FREE, of an epoch whose slabs go back as they drain. */
+static bool is_due(const ShmArena *arena, SlabWord w) {
+        ShmEpochInfo info;
+        uint32_t id = slab_word_epoch(w);
+
+        return slab_word_place(w) == SLAB_FREE && shm_epoch_get(arena, id, &info) == 0 &&
+               shm_epoch_over(arena, id, slab_word_era(w)) &&
+               (info.state == SHM_EPOCH_OPEN || (info.flags & SHM_EPOCH_DRAIN));
+}
+
+/*
+ * One slab that drained, without a walk over its whole epoch: emptying an epoch slab by slab would
+ * take time by the square of their number.
+ */
+static void drop_one(ShmActor *control, uint32_t slab) {
+        ShmArena *arena = control->arena;
+        uint64_t *n_drained = &arena->header->n_drained.value, one = 1;
+        uint32_t id = slab_word_epoch(shm_slab_word(arena, slab)), other;
+        ShmDrain drain = { .epoch = id, .position = slab / 64 * 64, .n_left = 1 };
+
+        /* ORDER: acqrel, pairs with shm_slab_give_back(); no other slab drained: this one counts as seen. */
+        if (slab < 64 || !shm_cas_acqrel(n_drained, &one, 0)) {
+                walk_all(control);
+                return;
+        }
+        (void) shm_drain_step(control, &drain, 64);
+        if (!shm_set_find(arena, shm_set_of_epoch(arena, id), 0, &other))
+                shm_epoch_set_drained(arena, id, true);
+}
+
+static bool is_over_retain(const struct tslab *pool) {
+        /* ORDER: rlx; a hint. */
+        int64_t n_free = (int64_t) shm_load_rlx(&pool->arena.header->n_free.value);
+
+        return n_free > (int64_t) pool->retain + pool->retain / 8;
+}
+
+void control_slab_freed(struct tslab *pool, uint32_t slab) {
+        SlabWord w = shm_slab_word(&pool->arena, slab);
+        bool due = is_due(&pool->arena, w);
+        ShmActor control;
+
+        if ((!due && !is_over_retain(pool)) || control_begin(pool, false, &control) < 0)
+                return;
+        if (due && is_due(&pool->arena, shm_slab_word(&pool->arena, slab)))
+                drop_one(&control, slab);
+        if (is_over_retain(pool))
+                (void) shm_pages_trim(&control, pool->retain, TRIM_MAX);
+        control_end(pool);
+}

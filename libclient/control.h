@@ -1,0 +1,22 @@
+#pragma once
+/*
+ * Control work of private pools, which have no daemon: by whoever gets header->control_owner.
+ */
+#include "libclient/pool.h"
+
+/*
+ * Begins: `control` then acts with record 0. -EBUSY: another process is at it, or (unless `wait`)
+ * another thread. This process has attached.
+ */
+int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control);
+/* Ends, and does what came up meanwhile. */
+void control_end(struct tslab *pool);
+
+/*
+ * Closes an epoch so that its slabs drain, waits for threads in the middle of an operation, at most
+ * 200 ms, and gives the pages of empty slabs back. -EINVAL, -ESTALE, -ENOMEM.
+ */
+int control_close(ShmActor *control, uint32_t epoch);
+
+/* A slab came to be FREE by this thread's doing: its pages, or those of others, may be due. */
+void control_slab_freed(struct tslab *pool, uint32_t slab);
