@@ -1,0 +1,254 @@
+/*
+ * Opening and closing pools, and attaching forked children.
+ *
+ * Which process uses the pool is an entry of the arena's client table. In a daemon's pool the daemon
+ * makes it, in a private one each process its own. It takes one spare record with it, for threads
+ * that find none.
+ */
+#include "libclient/pool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libclient/connection.h"
+#include "libclient/options.h"
+#include "libclient/registry.h"
+#include "proto/path.h"
+#include "shm/client.h"
+#include "shm/drain.h"
+
+static int local_new(struct tslab *pool) {
+        size_t size = sizeof(PoolLocal) + pool->arena.n_records * sizeof(ThreadState);
+        void *local;
+        int r;
+
+        local = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (local == MAP_FAILED)
+                return -errno;
+        if (madvise(local, size, MADV_WIPEONFORK) < 0) {
+                r = -errno;
+                munmap(local, size);
+                return r;
+        }
+        pool->local = local;
+        pool->local_size = size;
+        return 0;
+}
+
+static struct tslab *pool_new(void) {
+        struct tslab *pool = calloc(1, sizeof(*pool));
+
+        if (pool) {
+                pool->arena.fd = -1;
+                pool->arena.wake_fd = -1;
+        }
+        return pool;
+}
+
+static struct tslab *pool_unref(struct tslab *pool) {
+        if (!pool)
+                return NULL;
+        if (pool->local)
+                munmap(pool->local, pool->local_size);
+        shm_arena_deinit(&pool->arena);
+        (void) proto_call_free(pool->call);
+        free(pool->path);
+        free(pool);
+        return NULL;
+}
+
+static void pool_freep(struct tslab **pool) {
+        (void) pool_unref(*pool);
+}
+
+/* Without /proc, as in a chroot, the start time stays 0: not known. */
+static int join_private(struct tslab *pool, uint32_t *ret_client) {
+        ShmClientInfo info = { .pid = getpid(), .uid = getuid(), .gid = getgid() };
+        struct timespec now;
+        int r;
+
+        (void) shm_process_start_time(info.pid, &info.start_time);
+        clock_gettime(CLOCK_REALTIME, &now);
+        info.attached_usec = (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
+        strncpy(info.comm, program_invocation_short_name, sizeof(info.comm) - 1);
+        r = shm_client_add(&pool->arena, &info);
+        if (r)
+                return r == -ENOSPC ? -EUSERS : r;
+        pool->local->start_time = info.start_time;
+        *ret_client = info.index;
+        return 0;
+}
+
+int pool_take_record(struct tslab *pool, ShmActor *ret) {
+        int r;
+
+        r = shm_actor_init(ret, &pool->arena, pool->local->client, (uint32_t) gettid());
+        if (r)
+                return r;
+        ret->fences = pool->local->fences != 0;
+        /* ORDER: rel; whoever asks whether this thread fences asks after it is there. */
+        shm_store_rel(&ret->record->flags, ret->fences ? SHM_RECORD_FENCES : 0);
+        return 0;
+}
+
+static int take_spare(struct tslab *pool) {
+        PoolLocal *local = pool->local;
+        ShmActor actor;
+
+        if (pool_take_record(pool, &actor) < 0)
+                return -EUSERS;
+        local->threads[actor.id] = (ThreadState){ .actor = actor, .token = registry_token() };
+        local->spare = actor.id;
+        return 0;
+}
+
+/* This process is in the client table; under attach_lock, or before anyone knows the pool. */
+static int finish_attach(struct tslab *pool) {
+        int r;
+
+        if (!pool->is_reader) {
+                pool->local->fences = shm_membarrier_register() < 0;
+                r = take_spare(pool);
+                if (r)
+                        return r;
+        }
+        /* ORDER: rel, pairs with pool_attach(); all else is set before. */
+        shm_store_rel(&pool->local->attached, 1);
+        return 0;
+}
+
+static int attach_locked(struct tslab *pool) {
+        PoolLocal *local = pool->local;
+        int r;
+
+        if (!local->joined) {
+                if (pool->is_private)
+                        r = join_private(pool, &local->client);
+                else
+                        r = connection_attach_child(pool, &local->client);
+                if (r)
+                        return r;
+                local->joined = 1;
+        }
+        return finish_attach(pool);
+}
+
+int pool_attach(struct tslab *pool) {
+        PoolLocal *local = pool->local;
+        int r = 0;
+
+        /* ORDER: acq, pairs with finish_attach(); client, spare and fences are set. */
+        if (shm_load_acq(&local->attached))
+                return 0;
+        pthread_mutex_lock(&local->attach_lock);
+        if (!local->attached)
+                r = attach_locked(pool);
+        pthread_mutex_unlock(&local->attach_lock);
+        return r;
+}
+
+/* The rest of opening, once the arena is mapped. Takes the pool over from the caller. */
+static int finish_open(struct tslab **pool, struct tslab **ret) {
+        int r;
+
+        r = finish_attach(*pool);
+        if (r)
+                return r;
+        registry_add(*pool);
+        *ret = proto_steal(pool);
+        return 0;
+}
+
+_public_ int tslab_open(struct tslab **ret, const char *name, const struct tslab_options *given) {
+        _cleanup_(pool_freep) struct tslab *pool = NULL;
+        struct tslab_options options;
+        uint32_t client;
+        int r;
+
+        r = options_load(given, &options);
+        if (r == 0)
+                r = registry_init();
+        if (r)
+                return r;
+        pool = pool_new();
+        if (!pool)
+                return -ENOMEM;
+        pool->is_reader = options.flags & TSLAB_READER;
+        pool->timeout_usec = options_timeout_usec(&options);
+        if (options.comm)
+                strncpy(pool->comm, options.comm, sizeof(pool->comm) - 1);
+        r = proto_socket_path(name, &pool->path);
+        if (r == 0)
+                r = connection_open(pool, &client);
+        if (r == 0)
+                r = local_new(pool);
+        if (r)
+                return r;
+        pool->local->client = client;
+        pool->local->joined = 1;
+        return finish_open(&pool, ret);
+}
+
+_public_ int tslab_create(struct tslab **ret, const struct tslab_options *given) {
+        _cleanup_(pool_freep) struct tslab *pool = NULL;
+        struct tslab_options options;
+        ShmGeometry geometry;
+        int r;
+
+        r = options_load(given, &options);
+        if (r == 0)
+                r = options_geometry(&options, &geometry);
+        if (r == 0)
+                r = registry_init();
+        if (r)
+                return r;
+        pool = pool_new();
+        if (!pool)
+                return -ENOMEM;
+        pool->is_private = true;
+        pool->retain = options_retain(&options);
+        r = shm_arena_create(&pool->arena, &geometry, NULL);
+        if (r == 0)
+                r = local_new(pool);
+        if (r == 0)
+                r = join_private(pool, &pool->local->client);
+        if (r)
+                return r;
+        pool->local->joined = 1;
+        return finish_open(&pool, ret);
+}
+
+/* Gives back all that this process has. In a child that never attached there is nothing. */
+static void detach(struct tslab *pool) {
+        PoolLocal *local = pool->local;
+
+        if (!local->joined)
+                return;
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(&pool->arena); i++)
+                if (local->threads[i].token != 0)
+                        thread_state_deinit(&local->threads[i]);
+        if (pool->is_private) {
+                pool_tend(pool);
+                shm_client_remove(&pool->arena, local->client);
+        }
+}
+
+_public_ struct tslab *tslab_close(struct tslab *pool) {
+        if (!pool)
+                return NULL;
+        registry_remove(pool);
+        detach(pool);
+        return pool_unref(pool);
+}
+
+_public_ bool tslab_stale(struct tslab *pool) {
+        return shm_load_rlx(&pool->stale) != 0; /* ORDER: rlx; says nothing of other memory. */
+}
+
+_public_ const char *tslab_version(void) {
+        return TSLAB_VERSION;
+}
