@@ -37,7 +37,7 @@
  *      -ETIMEDOUT   the daemon did not answer in time
  *      -EUSERS      all records, or all entries for processes, are taken
  *      -EUCLEAN     the daemon has another arena by now; see tslab_stale()
- *      -EACCES, -EPERM   the daemon refuses this process
+ *      -EACCES, -EPERM, -EREMOTE   the daemon refuses this process
  *      -EPROTO, -EMFILE, -ENFILE   the answer was none; no descriptor left
  *
  * These are "the attach errors" below. Reading needs no record and works at once. A child must not
@@ -108,7 +108,7 @@ const char *tslab_version(void);
  * -EINVAL          not a name; options are out of range, or of a later version
  * -ENOENT, -ECONNREFUSED   there is no daemon
  * -EACCES          no permission to use the socket, or, without TSLAB_READER, to write
- * -EPERM           the daemon refuses this process
+ * -EPERM, -EREMOTE the daemon refuses this process; it does not see its pid namespace
  * -ETIMEDOUT       it did not answer in time
  * -ECONNRESET      it went away meanwhile
  * -EPROTO          what answers is no tslabd
@@ -206,7 +206,8 @@ ssize_t tslab_read(struct tslab *pool, tslab_handle handle, void *buffer, size_t
  * Where there is not even one: -EINVAL, -E2BIG, -ENOMEM, -ESHUTDOWN, -ESTALE, -EROFS and the attach
  * errors, as tslab_alloc().
  */
-ssize_t tslab_alloc_batch(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret_handles, size_t n);
+ssize_t tslab_alloc_batch(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret_handles,
+                          size_t n);
 
 /*
  * Frees n objects: how many it freed; the others were stale. Any thread; a forked child attaches

@@ -1,0 +1,189 @@
+/*
+ * Epochs: lookups in the arena; what changes them is asked of the daemon, or done here where the
+ * pool is private.
+ */
+#include "shm/epoch.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "libclient/connection.h"
+#include "libclient/control.h"
+#include "proto/text.h"
+
+#define CLOSE_WAIT_MSEC 200
+
+static_assert(TSLAB_EPOCH_CURRENT == SHM_EPOCH_CURRENT, "one number for both");
+static_assert(TSLAB_LABEL_SIZE == SHM_LABEL_SIZE && TSLAB_LABEL_SIZE == PROTO_LABEL_MAX + 1,
+              "one limit for all");
+static_assert((int) TSLAB_EPOCH_OPEN == (int) SHM_EPOCH_OPEN &&
+                      (int) TSLAB_EPOCH_CLOSING == (int) SHM_EPOCH_CLOSING &&
+                      (int) TSLAB_EPOCH_DRAINED == (int) SHM_EPOCH_DRAINED,
+              "one number for both");
+
+_public_ int tslab_epoch_current(struct tslab *pool, uint32_t *ret_epoch) {
+        *ret_epoch = shm_epoch_current(&pool->arena);
+        return 0;
+}
+
+_public_ int tslab_epoch_info(struct tslab *pool, uint32_t epoch, struct tslab_epoch_info *info) {
+        struct tslab_epoch_info full = {};
+        ShmEpochInfo shm;
+        size_t size = info->size;
+        int r;
+
+        if (size < sizeof(info->size) + sizeof(info->epoch))
+                return -EINVAL;
+        if (epoch == TSLAB_EPOCH_CURRENT)
+                epoch = shm_epoch_current(&pool->arena);
+        r = shm_epoch_get(&pool->arena, epoch & 0xff, &shm);
+        if (r)
+                return r;
+        if (epoch >> 8 != 0 && epoch >> 8 != shm.era)
+                return -ESTALE;
+        full.epoch = shm_epoch_number(shm.id, shm.era);
+        full.state = shm.state;
+        full.current = shm.current;
+        full.reserved = shm.flags & SHM_EPOCH_RESERVED;
+        memcpy(full.label, shm.label, sizeof(full.label));
+        full.opened_usec = shm.opened_usec;
+        full.closed_usec = shm.closed_usec;
+        full.reclaimed_bytes = shm.reclaimed_size;
+        full.size = size;
+        if (size > sizeof(full)) /* what a later version added is 0 */
+                memset((uint8_t *) info + sizeof(full), 0, size - sizeof(full));
+        memcpy(info, &full, size < sizeof(full) ? size : sizeof(full));
+        return 0;
+}
+
+/* Asks the daemon. */
+static int ask(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply) {
+        int r;
+
+        if (pool->is_reader)
+                return -EROFS;
+        r = pool_attach(pool);
+        if (r)
+                return r;
+        pthread_mutex_lock(&pool->local->control_lock);
+        r = connection_call(pool, request, ret_reply);
+        pthread_mutex_unlock(&pool->local->control_lock);
+        return r;
+}
+
+static int begin(struct tslab *pool, ShmActor *ret_control) {
+        int r;
+
+        r = pool_attach(pool);
+        return r ? r : control_begin(pool, true, ret_control);
+}
+
+/* Slabs of earlier eras of the id that comes next go first: see shm_epoch_advance(). */
+static int advance_private(struct tslab *pool, uint32_t *ret_epoch) {
+        ShmActor control;
+        uint32_t next;
+        int r;
+
+        r = begin(pool, &control);
+        if (r)
+                return r;
+        r = shm_epoch_next(&pool->arena, &next);
+        if (r == 0)
+                r = control_close(&control, next);
+        if (r == 0)
+                r = shm_epoch_advance(&pool->arena, ret_epoch);
+        control_end(pool);
+        return r;
+}
+
+static int advance_daemon(struct tslab *pool, uint32_t *ret_epoch) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__EpochAdvance body = TSLAB__EPOCH_ADVANCE__INIT;
+        int r;
+
+        request.body_case = TSLAB__REQUEST__BODY_EPOCH_ADVANCE;
+        request.epoch_advance = &body;
+        r = ask(pool, &request, &reply);
+        if (r == 0)
+                *ret_epoch = reply->epoch_advance->epoch;
+        return r;
+}
+
+_public_ int tslab_epoch_advance(struct tslab *pool, uint32_t *ret_epoch) {
+        uint32_t epoch;
+        int r;
+
+        r = pool->is_private ? advance_private(pool, &epoch) : advance_daemon(pool, &epoch);
+        if (r == 0 && ret_epoch)
+                *ret_epoch = epoch;
+        return r;
+}
+
+static int reserve_private(struct tslab *pool, const char *label, uint32_t *ret_epoch) {
+        ShmActor control;
+        int r;
+
+        r = begin(pool, &control);
+        if (r)
+                return r;
+        r = shm_epoch_reserve(&pool->arena, label, ret_epoch);
+        control_end(pool);
+        return r;
+}
+
+static int reserve_daemon(struct tslab *pool, const char *label, uint32_t *ret_epoch) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__EpochReserve body = TSLAB__EPOCH_RESERVE__INIT;
+        int r;
+
+        body.label = (char *) (label ? label : "");
+        request.body_case = TSLAB__REQUEST__BODY_EPOCH_RESERVE;
+        request.epoch_reserve = &body;
+        r = ask(pool, &request, &reply);
+        if (r == 0)
+                *ret_epoch = reply->epoch_reserve->epoch;
+        return r;
+}
+
+_public_ int tslab_epoch_reserve(struct tslab *pool, const char *label, uint32_t *ret_epoch) {
+        if (!proto_text_is_clean(label, PROTO_LABEL_MAX))
+                return -EINVAL;
+        return pool->is_private ? reserve_private(pool, label, ret_epoch)
+                                : reserve_daemon(pool, label, ret_epoch);
+}
+
+static int close_private(struct tslab *pool, uint32_t epoch) {
+        ShmActor control;
+        int r;
+
+        r = begin(pool, &control);
+        if (r)
+                return r;
+        r = control_close(&control, epoch);
+        control_end(pool);
+        return r;
+}
+
+static int close_daemon(struct tslab *pool, uint32_t epoch) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
+
+        body.epoch = epoch;
+        body.wait_msec = CLOSE_WAIT_MSEC;
+        request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
+        request.epoch_close = &body;
+        return ask(pool, &request, &reply);
+}
+
+_public_ int tslab_epoch_close(struct tslab *pool, uint32_t epoch, uint32_t flags) {
+        if (flags & TSLAB_CLOSE_REVOKE)
+                return -EOPNOTSUPP;
+        if (flags != 0)
+                return -EINVAL;
+        if (epoch == TSLAB_EPOCH_CURRENT)
+                epoch = shm_epoch_current(&pool->arena);
+        return pool->is_private ? close_private(pool, epoch) : close_daemon(pool, epoch);
+}
