@@ -67,15 +67,21 @@ static void walk(ShmActor *control, uint32_t id) {
         (void) shm_drain_step(control, &drain, UINT32_MAX - 64);
 }
 
-/* All ids that slabs may drain in; not those that were advanced past, whose slabs are recycled. */
+/*
+ * Whether slabs of the id go back as they drain. Not in an epoch that was merely advanced past, whose
+ * slabs are recycled; nor in one that never closed, whose set of slabs a walk would bring into being.
+ */
+static bool drains(const ShmEpochInfo *info) {
+        return (info->flags & SHM_EPOCH_DRAIN) || (info->state == SHM_EPOCH_OPEN && info->era > 1);
+}
+
 static void walk_all(ShmActor *control) {
         ShmEpochInfo info;
 
         /* ORDER: acqrel, pairs with shm_slab_give_back(); who drains one from here on looks itself. */
         (void) shm_xchg_acqrel(&control->arena->header->n_drained.value, 0);
         for (uint32_t id = 0; id < control->arena->n_epochs; id++)
-                if (shm_epoch_get(control->arena, id, &info) == 0 &&
-                    (info.state == SHM_EPOCH_OPEN || (info.flags & SHM_EPOCH_DRAIN)))
+                if (shm_epoch_get(control->arena, id, &info) == 0 && drains(&info))
                         walk(control, id);
 }
 
@@ -129,8 +135,7 @@ static bool is_due(const ShmArena *arena, SlabWord w) {
         uint32_t id = slab_word_epoch(w);
 
         return slab_word_place(w) == SLAB_FREE && shm_epoch_get(arena, id, &info) == 0 &&
-               shm_epoch_over(arena, id, slab_word_era(w)) &&
-               (info.state == SHM_EPOCH_OPEN || (info.flags & SHM_EPOCH_DRAIN));
+               shm_epoch_over(arena, id, slab_word_era(w)) && drains(&info);
 }
 
 /*
