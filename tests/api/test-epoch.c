@@ -1,0 +1,224 @@
+#include <tslab.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/util/process.h"
+#include "tests/util/test.h"
+
+static int setup(void **state) {
+        struct tslab *pool;
+
+        assert_int_equal(tslab_create(&pool, NULL), 0);
+        *state = pool;
+        return 0;
+}
+
+static int teardown(void **state) {
+        tslab_close(*state);
+        return 0;
+}
+
+static uint32_t current(struct tslab *pool) {
+        uint32_t epoch;
+
+        assert_int_equal(tslab_epoch_current(pool, &epoch), 0);
+        return epoch;
+}
+
+static struct tslab_epoch_info info_of(struct tslab *pool, uint32_t epoch) {
+        struct tslab_epoch_info info = { .size = sizeof(info) };
+
+        assert_int_equal(tslab_epoch_info(pool, epoch, &info), 0);
+        return info;
+}
+
+static void test_advance(void **state) {
+        struct tslab *pool = *state;
+        uint32_t first = current(pool), second;
+        tslab_handle handle, other;
+        void *object;
+
+        assert_int_equal(tslab_alloc(pool, 64, first, &handle, NULL), 0);
+        assert_int_equal(tslab_epoch_advance(pool, &second), 0);
+        assert_int_not_equal(first & 0xff, second & 0xff);
+        assert_int_equal(current(pool), second);
+        assert_int_equal(tslab_alloc(pool, 64, first, &other, NULL), -ESHUTDOWN);
+        assert_int_equal(tslab_alloc(pool, 64, second, &other, NULL), 0);
+        assert_int_equal(tslab_get(pool, handle, &object, NULL), 0);
+        assert_int_equal(tslab_free(pool, handle), 0);
+        assert_int_equal(tslab_epoch_advance(pool, NULL), 0);
+}
+
+/* Twice around the ring: eras rise, an old era is refused, and an object of it stays what it was. */
+static void test_advance_around(void **state) {
+        struct tslab *pool = *state;
+        uint32_t first = current(pool), epoch;
+        tslab_handle old, handle;
+        void *object;
+
+        assert_int_equal(tslab_alloc(pool, 64, first, &old, &object), 0);
+        strcpy(object, "old");
+        for (int i = 0; i < 32; i++) {
+                assert_int_equal(tslab_epoch_advance(pool, &epoch), 0);
+                assert_int_equal(tslab_alloc(pool, 64, epoch, &handle, NULL), 0);
+        }
+        assert_int_equal(epoch & 0xff, first & 0xff);
+        assert_int_equal(epoch >> 8, (first >> 8) + 2);
+        assert_int_equal(tslab_alloc(pool, 64, first, &handle, NULL), -ESTALE);
+        assert_int_equal(tslab_epoch_close(pool, first, 0), -ESTALE);
+        assert_int_equal(tslab_get(pool, old, &object, NULL), 0);
+        assert_string_equal(object, "old");
+        assert_int_equal(tslab_free(pool, old), 0);
+}
+
+static void test_reserve(void **state) {
+        struct tslab *pool = *state;
+        uint32_t reserved, epoch, n = 1;
+        struct tslab_epoch_info info;
+        tslab_handle handle;
+
+        assert_int_equal(tslab_epoch_reserve(pool, "a label that is longer than 31 b", &reserved), -EINVAL);
+        assert_int_equal(tslab_epoch_reserve(pool, "two\nlines", &reserved), -EINVAL);
+        assert_int_equal(tslab_epoch_reserve(pool, "index", &reserved), 0);
+        info = info_of(pool, reserved);
+        assert_true(info.reserved);
+        assert_false(info.current);
+        assert_int_equal(info.epoch, reserved);
+        assert_string_equal(info.label, "index");
+        for (int i = 0; i < 40; i++) {
+                assert_int_equal(tslab_epoch_advance(pool, &epoch), 0);
+                assert_int_not_equal(epoch & 0xff, reserved & 0xff);
+        }
+        assert_int_equal(tslab_alloc(pool, 64, reserved, &handle, NULL), 0);
+        while (tslab_epoch_reserve(pool, NULL, &epoch) == 0)
+                n++;
+        assert_int_equal(tslab_epoch_reserve(pool, "", &epoch), -ENOSPC);
+        assert_int_equal(n, 14); /* two are left to rotate */
+        assert_int_equal(tslab_epoch_close(pool, reserved, 0), 0);
+        assert_int_equal(tslab_alloc(pool, 64, reserved, &handle, NULL), -ESHUTDOWN);
+        assert_false(info_of(pool, reserved).reserved);
+}
+
+static void test_close_bad_input(void **state) {
+        struct tslab *pool = *state;
+
+        assert_int_equal(tslab_epoch_close(pool, 0, TSLAB_CLOSE_REVOKE), -EOPNOTSUPP);
+        assert_int_equal(tslab_epoch_close(pool, 0, 2), -EINVAL);
+        assert_int_equal(tslab_epoch_close(pool, 16, 0), -EINVAL);
+        assert_int_equal(tslab_epoch_close(pool, 99 << 8, 0), -ESTALE);
+}
+
+static void test_info(void **state) {
+        struct tslab *pool = *state;
+        struct tslab_epoch_info info = { .size = sizeof(size_t) };
+        struct {
+                struct tslab_epoch_info info;
+                uint64_t later;
+        } longer = { .info = { .size = sizeof(longer) }, .later = 5 };
+
+        assert_int_equal(tslab_epoch_info(pool, 0, &info), -EINVAL);
+        info.size = sizeof(info);
+        assert_int_equal(tslab_epoch_info(pool, 16, &info), -EINVAL);
+        assert_int_equal(tslab_epoch_info(pool, 9 << 8, &info), -ESTALE);
+        info = info_of(pool, TSLAB_EPOCH_CURRENT);
+        assert_int_equal(info.epoch, current(pool));
+        assert_int_equal(info.state, TSLAB_EPOCH_OPEN);
+        assert_true(info.current);
+        assert_true(info.opened_usec > 0);
+        assert_true(info.closed_usec == 0);
+        assert_int_equal(tslab_epoch_info(pool, 0, &longer.info), 0);
+        assert_true(longer.later == 0);
+        assert_int_equal(longer.info.size, sizeof(longer));
+}
+
+#define N_OBJECTS (64 * 512) /* 512 slabs, 2 MiB */
+
+/* When close returns, empty slabs have gone; the others go with their last object. */
+static void test_close_gives_memory_back(void **state) {
+        tslab_handle *handles = calloc(N_OBJECTS, sizeof(*handles)), handle;
+        struct tslab *pool = *state;
+        uint64_t full, before, half;
+        uint32_t epoch = current(pool);
+        void *object;
+
+        assert_int_equal(tslab_epoch_advance(pool, NULL), 0);
+        assert_int_equal(tslab_epoch_reserve(pool, "big", &epoch), 0);
+        before = test_pool_memory();
+        assert_int_equal(tslab_alloc_batch(pool, 64, epoch, handles, N_OBJECTS), N_OBJECTS);
+        full = test_pool_memory();
+        assert_true(full >= before + (2 << 20));
+        /* Memory of free slabs is kept, before the close. */
+        assert_int_equal(tslab_free_batch(pool, handles, N_OBJECTS / 2), N_OBJECTS / 2);
+        assert_true(test_pool_memory() == full);
+
+        assert_int_equal(tslab_epoch_close(pool, epoch, 0), 0);
+        half = test_pool_memory();
+        assert_true(half <= full - (1 << 20) + 4096);
+        assert_int_equal(info_of(pool, epoch).state, TSLAB_EPOCH_CLOSING);
+        assert_int_equal(tslab_alloc(pool, 64, epoch, &handle, NULL), -ESHUTDOWN);
+        for (int i = N_OBJECTS / 2; i < N_OBJECTS; i++) {
+                assert_int_equal(tslab_get(pool, handles[i], &object, NULL), 0);
+                assert_int_equal(tslab_free(pool, handles[i]), 0);
+                if (i % 4096 == 4095)
+                        assert_true(test_pool_memory() <=
+                                    half - (uint64_t) (i - N_OBJECTS / 2) * 64 + 2 * 4096);
+        }
+        assert_int_equal(info_of(pool, epoch).state, TSLAB_EPOCH_DRAINED);
+        assert_int_equal(info_of(pool, epoch).reclaimed_bytes, N_OBJECTS * 64);
+        assert_int_equal(tslab_epoch_close(pool, epoch, 0), 0);
+        free(handles);
+}
+
+/* The same by one batch, and with closed epochs in between. */
+static void test_close_then_free_batch(void **state) {
+        tslab_handle *handles = calloc(N_OBJECTS, sizeof(*handles));
+        struct tslab *pool = *state;
+        uint32_t epoch = current(pool);
+        uint64_t full;
+
+        assert_int_equal(tslab_alloc_batch(pool, 64, epoch, handles, N_OBJECTS), N_OBJECTS);
+        full = test_pool_memory();
+        assert_int_equal(tslab_epoch_close(pool, TSLAB_EPOCH_CURRENT, 0), 0);
+        assert_int_equal(tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, handles, NULL), -ESHUTDOWN);
+        assert_int_equal(tslab_free_batch(pool, handles, N_OBJECTS), N_OBJECTS);
+        assert_true(test_pool_memory() <= full - (2 << 20) + 2 * 4096); /* metadata came */
+        assert_int_equal(tslab_epoch_advance(pool, NULL), 0);
+        assert_int_equal(tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, handles, NULL), 0);
+        free(handles);
+}
+
+/* Of epochs that are open, no more than `retain` is kept. */
+static void test_retain(void **state) {
+        struct tslab_options options = { .size = sizeof(options), .retain_bytes = 64 << 10 };
+        tslab_handle *handles = calloc(N_OBJECTS, sizeof(*handles));
+        struct tslab *pool;
+        uint64_t before;
+
+        (void) state;
+        assert_int_equal(tslab_create(&pool, &options), 0);
+        assert_int_equal(tslab_alloc_batch(pool, 64, TSLAB_EPOCH_CURRENT, handles, N_OBJECTS), N_OBJECTS);
+        before = test_pool_memory();
+        for (int i = 0; i < N_OBJECTS; i++)
+                assert_int_equal(tslab_free(pool, handles[i]), 0);
+        assert_true(test_pool_memory() <= before - (2 << 20) + (64 << 10) + (8 << 10));
+        assert_true(test_pool_memory() >= before - (2 << 20) + (64 << 10));
+        tslab_close(pool);
+        free(handles);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_advance, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_advance_around, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_reserve, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_close_bad_input, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_info, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_close_gives_memory_back, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_close_then_free_batch, setup, teardown),
+                cmocka_unit_test(test_retain),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,335 @@
+#include <tslab.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/util/process.h"
+#include "tests/util/test.h"
+
+#define N_CHILDREN 64
+
+typedef struct Family {
+        struct tslab *pool, *other;
+        tslab_handle mine, theirs; /* the parent's, for children to free; the child's, for the parent */
+        int i;
+} Family;
+
+static int setup(void **state) {
+        Family *f = calloc(1, sizeof(*f));
+
+        assert_int_equal(tslab_create(&f->pool, NULL), 0);
+        assert_int_equal(tslab_create(&f->other, NULL), 0);
+        *state = f;
+        return 0;
+}
+
+static int teardown(void **state) {
+        Family *f = *state;
+
+        tslab_close(f->other);
+        tslab_close(f->pool);
+        free(f);
+        return 0;
+}
+
+static tslab_handle alloc(struct tslab *pool) {
+        tslab_handle handle;
+
+        assert_int_equal(tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL), 0);
+        return handle;
+}
+
+/* Frees the parent's, and leaves one of its own in the root "child". */
+static int use_pool(void *userdata) {
+        Family *f = userdata;
+        tslab_handle handles[100], handle;
+        void *object;
+
+        CHECK(tslab_get(f->pool, f->mine, &object, NULL) == 0);
+        CHECK(strcmp(object, "parent's") == 0);
+        CHECK(tslab_alloc_batch(f->pool, 64, TSLAB_EPOCH_CURRENT, handles, 100) == 100);
+        CHECK(tslab_free(f->pool, f->mine) == 0);
+        CHECK(tslab_free(f->pool, f->mine) == -ESTALE);
+        CHECK(tslab_alloc(f->pool, 64, TSLAB_EPOCH_CURRENT, &handle, &object) == 0);
+        strcpy(object, "child's");
+        CHECK(tslab_root_set(f->pool, "child", 0, handle) == 0);
+        CHECK(tslab_free_batch(f->pool, handles, 100) == 100);
+        return 0;
+}
+
+/* Each way to fork, with a pool in use, and with one that the parent never used. */
+static void test_fork_every_way(void **state) {
+        Family *f = *state;
+        void *object;
+
+        for (int how = 0; how < _TEST_FORK_N; how++) {
+                assert_int_equal(tslab_alloc(f->pool, 64, TSLAB_EPOCH_CURRENT, &f->mine, &object), 0);
+                strcpy(object, "parent's");
+                assert_int_equal(test_child_run((TestFork) how, use_pool, f), 0);
+                assert_int_equal(tslab_free(f->pool, f->mine), -ESTALE);
+                assert_int_equal(tslab_root_get(f->pool, "child", &f->theirs), 0);
+                assert_int_equal(tslab_get(f->pool, f->theirs, &object, NULL), 0);
+                assert_string_equal(object, "child's");
+                assert_int_equal(tslab_root_set(f->pool, "child", f->theirs, 0), 0);
+                assert_int_equal(tslab_free(f->pool, f->theirs), 0);
+        }
+}
+
+static int first_use(void *userdata) {
+        Family *f = userdata;
+        tslab_handle handle;
+
+        CHECK(tslab_alloc(f->other, 64, TSLAB_EPOCH_CURRENT, &handle, NULL) == 0);
+        CHECK(tslab_free(f->other, handle) == 0);
+        CHECK(tslab_close(f->other) == NULL);
+        return 0;
+}
+
+/* The parent made no call yet that needs a record. */
+static void test_fork_before_use(void **state) {
+        for (int how = 0; how < _TEST_FORK_N; how++)
+                assert_int_equal(test_child_run((TestFork) how, first_use, *state), 0);
+}
+
+static int fork_on(void *userdata) {
+        Family *f = userdata;
+        TestFork how = (TestFork) (f->i++ % _TEST_FORK_N);
+
+        if (f->i < 10)
+                return test_child_run(how, fork_on, f);
+        return test_child_run(how, use_pool, f);
+}
+
+/* Nine generations that make no call, and one that does. */
+static void test_fork_grandchildren(void **state) {
+        Family *f = *state;
+        void *object;
+
+        assert_int_equal(tslab_alloc(f->pool, 64, TSLAB_EPOCH_CURRENT, &f->mine, &object), 0);
+        strcpy(object, "parent's");
+        assert_int_equal(test_child_run(TEST_FORK, fork_on, f), 0);
+        assert_int_equal(tslab_free(f->pool, f->mine), -ESTALE);
+}
+
+static int chrooted(void *userdata) {
+        char dir[] = "/tmp/tslab-test-XXXXXX";
+
+        CHECK(mkdtemp(dir) != NULL);
+        CHECK(chroot(dir) == 0);
+        CHECK(rmdir(dir) < 0);
+        CHECK(chdir("/") == 0);
+        CHECK(setgid(65534) == 0);
+        CHECK(setuid(65534) == 0);
+        return use_pool(userdata);
+}
+
+static void test_fork_then_chroot_setuid(void **state) {
+        Family *f = *state;
+        void *object;
+
+        if (geteuid() != 0)
+                skip();
+        assert_int_equal(tslab_alloc(f->pool, 64, TSLAB_EPOCH_CURRENT, &f->mine, &object), 0);
+        strcpy(object, "parent's");
+        assert_int_equal(test_child_run(TEST_FORK, chrooted, f), 0);
+}
+
+static int two_pools(void *userdata) {
+        Family *f = userdata;
+        struct tslab *third;
+        tslab_handle a, b, c;
+
+        CHECK(tslab_create(&third, NULL) == 0);
+        for (int i = 0; i < 1000; i++) {
+                CHECK(tslab_alloc(f->pool, 64, TSLAB_EPOCH_CURRENT, &a, NULL) == 0);
+                CHECK(tslab_alloc(f->other, 64, TSLAB_EPOCH_CURRENT, &b, NULL) == 0);
+                CHECK(tslab_alloc(third, 64, TSLAB_EPOCH_CURRENT, &c, NULL) == 0);
+                CHECK(tslab_free(f->other, a) == -ESTALE);
+                CHECK(tslab_free(third, b) == -ESTALE);
+                CHECK(tslab_free(f->pool, c) == -ESTALE);
+                CHECK(tslab_free(f->pool, a) == 0);
+                CHECK(tslab_free(f->other, b) == 0);
+                CHECK(tslab_free(third, c) == 0);
+        }
+        CHECK(tslab_close(third) == NULL);
+        CHECK(tslab_close(f->pool) == NULL); /* its own view of it alone */
+        CHECK(tslab_alloc(f->other, 64, TSLAB_EPOCH_CURRENT, &b, NULL) == 0);
+        CHECK(tslab_free(f->other, b) == 0);
+        return 0;
+}
+
+static void test_fork_two_pools(void **state) {
+        Family *f = *state;
+        tslab_handle handle = alloc(f->pool), other = alloc(f->other);
+
+        for (int how = 0; how < _TEST_FORK_N; how++)
+                assert_int_equal(test_child_run((TestFork) how, two_pools, f), 0);
+        assert_int_equal(tslab_free(f->pool, handle), 0);
+        assert_int_equal(tslab_free(f->other, other), 0);
+}
+
+static int many(void *userdata) {
+        Family *f = userdata;
+        tslab_handle *shared, handle;
+        void *object;
+
+        CHECK(tslab_get(f->pool, f->theirs, &object, NULL) == 0);
+        shared = object;
+        for (int i = 0; i < 1000; i++) {
+                CHECK(tslab_alloc(f->pool, 100, TSLAB_EPOCH_CURRENT, &handle, &object) == 0);
+                memset(object, f->i, 100);
+                for (int at = 0; at < 100; at++)
+                        CHECK(((uint8_t *) object)[at] == f->i);
+                if (i < 999)
+                        CHECK(tslab_free(f->pool, handle) == 0);
+        }
+        CHECK(tslab_free(f->pool, shared[f->i]) == 0); /* the parent's */
+        shared[f->i] = handle;
+        return 0;
+}
+
+static void test_fork_many(void **state) {
+        Family *f = *state;
+        pid_t pids[N_CHILDREN];
+        tslab_handle *shared;
+        void *object;
+
+        assert_int_equal(tslab_alloc(f->pool, sizeof(*shared) * N_CHILDREN, 0, &f->theirs, &object), 0);
+        shared = object;
+        for (int i = 0; i < N_CHILDREN; i++)
+                shared[i] = alloc(f->pool);
+        for (f->i = 0; f->i < N_CHILDREN; f->i++)
+                pids[f->i] = test_child_start((TestFork) (f->i % _TEST_FORK_N), many, f);
+        for (int i = 0; i < N_CHILDREN; i++)
+                assert_int_equal(test_child_wait(pids[i]), 0);
+        for (int i = 0; i < N_CHILDREN; i++) {
+                assert_int_equal(tslab_get(f->pool, shared[i], &object, NULL), 0);
+                assert_int_equal(((uint8_t *) object)[99], i);
+                assert_int_equal(tslab_free(f->pool, shared[i]), 0);
+        }
+}
+
+static int close_pool(void *userdata) {
+        Family *f = userdata;
+        tslab_handle handle;
+
+        CHECK(tslab_publish(f->pool, f->mine) == -ENOENT); /* pending in the parent */
+        CHECK(tslab_alloc_pending(f->pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL) == 0);
+        CHECK(tslab_root_set(f->pool, "pending", 0, handle) == 0);
+        CHECK(tslab_close(f->pool) == NULL);
+        return 0;
+}
+
+/* Closing takes along what is pending in the child, and nothing of the parent's. */
+static void test_fork_close(void **state) {
+        Family *f = *state;
+        tslab_handle handle;
+
+        assert_int_equal(tslab_alloc_pending(f->pool, 64, TSLAB_EPOCH_CURRENT, &f->mine, NULL), 0);
+        assert_int_equal(test_child_run(TEST_FORK, close_pool, f), 0);
+        assert_int_equal(tslab_root_get(f->pool, "pending", &handle), 0);
+        assert_int_equal(tslab_free(f->pool, handle), -ESTALE);
+        assert_int_equal(tslab_publish(f->pool, f->mine), 0);
+        assert_int_equal(tslab_free(f->pool, f->mine), 0);
+}
+
+static int only_close(void *userdata) {
+        CHECK(tslab_close(((Family *) userdata)->pool) == NULL);
+        return 0;
+}
+
+/* A child that closes without having attached gives back nothing, for nothing was its own. */
+static void test_fork_close_unused(void **state) {
+        Family *f = *state;
+        tslab_handle handle = alloc(f->pool);
+
+        assert_int_equal(tslab_alloc_pending(f->pool, 64, TSLAB_EPOCH_CURRENT, &f->mine, NULL), 0);
+        assert_int_equal(test_child_run(TEST_FORK, only_close, f), 0);
+        assert_int_equal(tslab_publish(f->pool, f->mine), 0);
+        assert_int_equal(tslab_free(f->pool, f->mine), 0);
+        assert_int_equal(tslab_free(f->pool, handle), 0);
+}
+
+/* Two records: the parent's spare one and its own. The child finds none, and can read nonetheless. */
+static int without_record(void *userdata) {
+        Family *f = userdata;
+        tslab_handle handle;
+        uint8_t buffer[64];
+        void *object;
+
+        CHECK(tslab_alloc(f->pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL) == -EUSERS);
+        CHECK(tslab_free(f->pool, f->mine) == -EUSERS);
+        CHECK(tslab_epoch_advance(f->pool, NULL) == -EUSERS);
+        CHECK(tslab_get(f->pool, f->mine, &object, NULL) == 0);
+        CHECK(tslab_read(f->pool, f->mine, buffer, sizeof(buffer)) == 64);
+        CHECK(tslab_root_set(f->pool, "read", 0, f->mine) == 0);
+        return 0;
+}
+
+static void test_fork_no_record_left(void **state) {
+        struct tslab_options options = { .size = sizeof(options), .n_threads = 2 };
+        Family f = {};
+
+        (void) state;
+        assert_int_equal(tslab_create(&f.pool, &options), 0);
+        f.mine = alloc(f.pool);
+        assert_int_equal(test_child_run(TEST_FORK, without_record, &f), 0);
+        assert_int_equal(tslab_free(f.pool, f.mine), 0);
+        tslab_close(f.pool);
+}
+
+/* Children that close leave nothing: more of them, one after the other, than there are records. */
+static void test_fork_close_leaves_nothing(void **state) {
+        struct tslab_options options = { .size = sizeof(options), .n_threads = 4 };
+        Family f = {};
+
+        (void) state;
+        assert_int_equal(tslab_create(&f.pool, &options), 0);
+        f.other = f.pool;
+        f.mine = alloc(f.pool);
+        for (int i = 0; i < 20; i++)
+                assert_int_equal(test_child_run((TestFork) (i % _TEST_FORK_N), first_use, &f), 0);
+        assert_int_equal(tslab_free(f.pool, f.mine), 0);
+        tslab_close(f.pool);
+}
+
+static int control(void *userdata) {
+        Family *f = userdata;
+        uint32_t epoch;
+
+        CHECK(tslab_epoch_advance(f->pool, &epoch) == 0);
+        CHECK(tslab_epoch_close(f->pool, epoch, 0) == 0);
+        CHECK(tslab_epoch_advance(f->pool, NULL) == 0);
+        return 0;
+}
+
+static void test_fork_control(void **state) {
+        Family *f = *state;
+
+        for (int how = 0; how < _TEST_FORK_N; how++) {
+                assert_int_equal(test_child_run((TestFork) how, control, f), 0);
+                assert_int_equal(control(f), 0);
+        }
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                TEST(test_fork_every_way),
+                TEST(test_fork_before_use),
+                TEST(test_fork_grandchildren),
+                TEST(test_fork_then_chroot_setuid),
+                TEST(test_fork_two_pools),
+                TEST(test_fork_many),
+                TEST(test_fork_close),
+                TEST(test_fork_close_unused),
+                TEST(test_fork_control),
+                cmocka_unit_test(test_fork_no_record_left),
+                cmocka_unit_test(test_fork_close_leaves_nothing),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
