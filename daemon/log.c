@@ -1,0 +1,168 @@
+#include "daemon/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <systemd/sd-journal.h>
+#include <unistd.h>
+
+#include "proto/deadline.h"
+
+#define PEER_LINES 20U
+#define PEER_WINDOW_USEC (10 * PROTO_USEC_PER_SEC)
+#define TEXT_MAX 512
+#define FIELDS_MAX 8
+
+static int log_level = LOG_INFO;
+static bool log_to_journal;
+static const char *log_pool;
+
+static const struct {
+        const char *name;
+        int level;
+} levels[] = {
+        { "err", LOG_ERR },   { "warning", LOG_WARNING }, { "notice", LOG_NOTICE },
+        { "info", LOG_INFO }, { "debug", LOG_DEBUG },
+};
+
+/* $JOURNAL_STREAM names the socket that systemd connected; stderr may have been redirected since. */
+static bool stderr_is_journal(void) {
+        const char *stream = getenv("JOURNAL_STREAM");
+        unsigned long long device, inode;
+        struct stat st;
+
+        return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 && fstat(STDERR_FILENO, &st) == 0 &&
+               st.st_dev == (dev_t) device && st.st_ino == (ino_t) inode;
+}
+
+void log_open(const char *pool) {
+        log_pool = pool;
+        log_to_journal = stderr_is_journal();
+}
+
+void log_set_level(int level) {
+        log_level = level;
+}
+
+int log_level_from_string(const char *text, int *ret_level) {
+        for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+                if (!strcmp(levels[i].name, text)) {
+                        *ret_level = levels[i].level;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+static const char *level_name(int level) {
+        for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+                if (levels[i].level >= level)
+                        return levels[i].name;
+        return "debug";
+}
+
+typedef struct Entry {
+        struct iovec fields[FIELDS_MAX];
+        char texts[FIELDS_MAX][TEXT_MAX + 16];
+        int n_fields;
+} Entry;
+
+__attribute__((format(printf, 2, 3))) static void put(Entry *entry, const char *format, ...) {
+        char *text = entry->texts[entry->n_fields];
+        va_list ap;
+
+        va_start(ap, format);
+        (void) vsnprintf(text, sizeof(entry->texts[0]), format, ap);
+        va_end(ap);
+        entry->fields[entry->n_fields++] = (struct iovec){ .iov_base = text, .iov_len = strlen(text) };
+}
+
+static void send_to_journal(int level, const LogFields *fields, const char *text) {
+        Entry entry = {};
+
+        put(&entry, "MESSAGE=%s", text);
+        put(&entry, "PRIORITY=%d", level);
+        if (log_pool)
+                put(&entry, "TSLAB_POOL=%s", log_pool);
+        if (fields->client)
+                put(&entry, "TSLAB_CLIENT=%u", *fields->client);
+        if (fields->epoch)
+                put(&entry, "TSLAB_EPOCH=%u", *fields->epoch);
+        if (fields->pid != 0)
+                put(&entry, "OBJECT_PID=%d", (int) fields->pid);
+        if (fields->error != 0)
+                put(&entry, "ERRNO=%d", -fields->error);
+        (void) sd_journal_sendv(entry.fields, entry.n_fields);
+}
+
+static void write_line(int level, const LogFields *fields, const char *text) {
+        if (log_to_journal)
+                send_to_journal(level, fields, text);
+        else
+                (void) fprintf(stderr, "tslabd: %s: %s\n", level_name(level), text);
+}
+
+static void log_va(int level, const LogFields *fields, const char *format, va_list ap) {
+        char text[TEXT_MAX];
+        int saved = errno, n;
+
+        if (level > log_level)
+                return;
+        n = vsnprintf(text, sizeof(text), format, ap);
+        if (fields->error != 0 && n >= 0 && (size_t) n < sizeof(text))
+                (void) snprintf(text + n, sizeof(text) - (size_t) n, ": %s", strerror(-fields->error));
+        write_line(level, fields, text);
+        errno = saved;
+}
+
+void log_line(int level, const char *format, ...) {
+        LogFields fields = {};
+        va_list ap;
+
+        va_start(ap, format);
+        log_va(level, &fields, format, ap);
+        va_end(ap);
+}
+
+void log_error(int level, int error, const char *format, ...) {
+        LogFields fields = { .error = error };
+        va_list ap;
+
+        va_start(ap, format);
+        log_va(level, &fields, format, ap);
+        va_end(ap);
+}
+
+void log_fields(int level, LogFields fields, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        log_va(level, &fields, format, ap);
+        va_end(ap);
+}
+
+void log_peer(int level, pid_t pid, const char *format, ...) {
+        static uint64_t window_usec;
+        static unsigned n_lines;
+        LogFields fields = { .pid = pid };
+        uint64_t now = proto_now_usec();
+        va_list ap;
+
+        if (level > log_level)
+                return;
+        if (now - window_usec >= PEER_WINDOW_USEC) {
+                window_usec = now;
+                n_lines = 0;
+        }
+        if (++n_lines > PEER_LINES) {
+                if (n_lines == PEER_LINES + 1)
+                        log_line(LOG_NOTICE, "peers give cause for more lines, which are left out for a while");
+                return;
+        }
+        va_start(ap, format);
+        log_va(level, &fields, format, ap);
+        va_end(ap);
+}

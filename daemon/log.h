@@ -1,0 +1,32 @@
+#pragma once
+/*
+ * Log lines: to the journal with fields where stderr is connected to it, else to stderr.
+ *
+ *      log_line(LOG_INFO, "pool %s is ready", name);
+ *      log_fields(LOG_WARNING, (LogFields){ .client = &index, .pid = pid }, "client %u died", index);
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <syslog.h>
+
+typedef struct LogFields {
+        const uint32_t *client; /* NULL: none */
+        const uint32_t *epoch; /* NULL: none */
+        pid_t pid; /* 0: none */
+        int error; /* negative errno; 0: none */
+} LogFields;
+
+/* `pool` goes into every line's fields; not copied. */
+void log_open(const char *pool);
+void log_set_level(int level);
+/* "debug", "info", "notice", "warning", "err". -EINVAL. */
+int log_level_from_string(const char *text, int *ret_level);
+
+void log_line(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same, and what `error`, a negative errno, means. */
+void log_error(int level, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void log_fields(int level, LogFields fields, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* For what peers can bring about as often as they like: a few lines in ten seconds, then silence. */
+void log_peer(int level, pid_t pid, const char *format, ...) __attribute__((format(printf, 3, 4)));
