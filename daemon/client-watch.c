@@ -1,0 +1,226 @@
+#include "daemon/client-watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon/events.h"
+#include "daemon/log.h"
+#include "shm/client.h"
+
+/* A flood of wakes costs at most this many turns of the loop. */
+#define WAKES_MAX 8
+#define WAKES_USEC 10000
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* since Linux 6.5 */
+#endif
+
+static uint32_t count_records(const ShmArena *arena, uint32_t client) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++) {
+                ShmRecordOwner owner = shm_record_owner(arena, i);
+
+                n += owner.state != SHM_RECORD_UNUSED && owner.client == client;
+        }
+        return n;
+}
+
+static void gone(ClientWatch *client, const char *kind, const char *text) {
+        Manager *manager = client->manager;
+
+        shm_client_remove(&manager->arena, client->index);
+        log_fields(LOG_INFO, (LogFields){ .client = &client->index, .pid = client->pid },
+                   "client %u, process %d, %s", client->index, (int) client->pid, text);
+        events_send(manager, &(EventInfo){ .kind = kind, .client = client->index, .pid = client->pid },
+                    "client %u, process %d, %s", client->index, (int) client->pid, text);
+        (void) client_watch_free(client);
+}
+
+static void died(ClientWatch *client) {
+        Manager *manager = client->manager;
+        uint32_t n_left = shm_client_release_records(&manager->arena, client->index);
+
+        if (n_left == 0) {
+                if (client->dead)
+                        manager->n_unrepaired--;
+                gone(client, "death", "ended");
+                return;
+        }
+        if (client->dead)
+                return;
+        client->dead = true;
+        manager->n_unrepaired++;
+        client->death = sd_event_source_disable_unref(client->death);
+        client->wake = sd_event_source_disable_unref(client->wake);
+        log_fields(LOG_WARNING, (LogFields){ .client = &client->index, .pid = client->pid },
+                   "client %u, process %d, died: %u of its records hold something still", client->index,
+                   (int) client->pid, n_left);
+        events_send(manager, &(EventInfo){ .kind = "death", .client = client->index, .pid = client->pid },
+                    "client %u, process %d, died with %u records in use", client->index, (int) client->pid,
+                    n_left);
+}
+
+static int on_death(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        died(userdata);
+        return 0;
+}
+
+/*
+ * Never read: the client has the same description and may make it blocking, and empty it first.
+ * Edge-triggered, each write shows without.
+ */
+static int on_wake(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        ClientWatch *client = userdata;
+
+        manager_wake(client->manager);
+        return 0;
+}
+
+static int open_pidfd(const Session *session) {
+        int fd = -1;
+        socklen_t size = sizeof(fd);
+
+        if (session->peer.pid <= 0)
+                return -EREMOTE;
+        /* Of the process itself, not of whatever has its number by now. */
+        if (!session->inherited) {
+                if (getsockopt(session->fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0)
+                        return fd;
+                if (errno != ENOPROTOOPT)
+                        return errno == EINVAL ? -ESRCH : -errno;
+        }
+        fd = (int) syscall(SYS_pidfd_open, session->peer.pid, 0);
+        return fd < 0 ? -errno : fd;
+}
+
+/* After pidfd and start time were taken: while the connection stands, the number was not given anew. */
+static bool is_connected(const Session *session) {
+        struct pollfd p = { .fd = session->fd };
+
+        return poll(&p, 1, 0) >= 0 && !(p.revents & (POLLHUP | POLLERR));
+}
+
+static int identify(ClientWatch *client, ShmClientInfo *ret) {
+        const Session *session = client->session;
+        ShmClientInfo info = {
+                .pid = session->peer.pid,
+                .uid = session->peer.uid,
+                .gid = session->peer.gid,
+                .attached_usec = manager_realtime_usec(),
+        };
+        int r;
+
+        client->pidfd = open_pidfd(session);
+        if (client->pidfd < 0)
+                return client->pidfd;
+        r = shm_process_start_time(session->peer.pid, &info.start_time);
+        if (r < 0)
+                return r;
+        if (!is_connected(session))
+                return -ESRCH;
+        memcpy(info.comm, session->comm, sizeof(info.comm));
+        *ret = info;
+        return 0;
+}
+
+static int watch_death(ClientWatch *client) {
+        int r = sd_event_add_io(client->manager->event, &client->death, client->pidfd, EPOLLIN, on_death, client);
+
+        return r < 0 ? r : 0;
+}
+
+static int watch_wakes(ClientWatch *client) {
+        int r;
+
+        client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (client->wake_fd < 0)
+                return -errno;
+        r = sd_event_add_io(client->manager->event, &client->wake, client->wake_fd, EPOLLIN | EPOLLET, on_wake,
+                            client);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_ratelimit(client->wake, WAKES_USEC, WAKES_MAX);
+        return r < 0 ? r : 0;
+}
+
+int client_watch_new(ClientWatch **ret_client, Session *session) {
+        Manager *manager = session->manager;
+        ClientWatch *client = malloc(sizeof(*client));
+        ShmClientInfo info;
+        int r;
+
+        if (!client)
+                return -ENOMEM;
+        *client = (ClientWatch){
+                .manager = manager,
+                .next = manager->clients,
+                .pid = session->peer.pid,
+                .role = session->role,
+                .session = session,
+                .pidfd = -1,
+                .wake_fd = -1,
+        };
+        if (client->next)
+                client->next->previous = client;
+        manager->clients = client;
+
+        r = identify(client, &info);
+        if (r == 0)
+                r = watch_death(client);
+        if (r == 0 && session->role >= PROTO_ROLE_WRITER)
+                r = watch_wakes(client);
+        if (r == 0)
+                r = shm_client_add(&manager->arena, &info);
+        if (r < 0) {
+                (void) client_watch_free(client);
+                return r;
+        }
+        client->index = info.index;
+        session->client = client;
+        *ret_client = client;
+        return 0;
+}
+
+ClientWatch *client_watch_free(ClientWatch *client) {
+        if (!client)
+                return NULL;
+        if (client->session)
+                client->session->client = NULL;
+        if (client->next)
+                client->next->previous = client->previous;
+        if (client->previous)
+                client->previous->next = client->next;
+        else
+                client->manager->clients = client->next;
+        (void) sd_event_source_disable_unref(client->death);
+        (void) sd_event_source_disable_unref(client->wake);
+        (void) proto_close(client->pidfd);
+        (void) proto_close(client->wake_fd);
+        free(client);
+        return NULL;
+}
+
+/* A pool that is open for writing holds at least its spare record. */
+void client_watch_leave(ClientWatch *client) {
+        client->hung_up = true;
+        if (!client->dead && count_records(&client->manager->arena, client->index) == 0)
+                gone(client, "leave", "left");
+}
+
+void client_watches_tick(Manager *manager) {
+        ClientWatch *next;
+
+        for (ClientWatch *client = manager->clients; client; client = next) {
+                next = client->next;
+                if (client->dead)
+                        died(client); /* until repair has finished its records */
+                else if (client->hung_up && !client->session)
+                        client_watch_leave(client);
+        }
+}

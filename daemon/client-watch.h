@@ -1,0 +1,32 @@
+#pragma once
+/*
+ * A process that uses the arena. Only a readable pidfd is its death: a connection that ends says
+ * nothing, and a process that is stopped or traced is alive.
+ */
+#include "daemon/session.h"
+
+struct ClientWatch {
+        Manager *manager;
+        ClientWatch *previous, *next;
+        uint32_t index; /* in the arena's client table */
+        pid_t pid;
+        uint32_t role;
+        Session *session; /* NULL: it hung up, or was dropped */
+        bool hung_up; /* by itself: it may have closed the pool */
+        bool dead; /* records of it wait for repair */
+        int pidfd;
+        int wake_fd; /* eventfd, the daemon's end */
+        sd_event_source *death, *wake;
+};
+
+/*
+ * The process of the session becomes a client. -ESRCH: it is gone; -ENOSPC: the table is full;
+ * -EREMOTE: its pid cannot be seen from here; ...
+ */
+int client_watch_new(ClientWatch **ret_client, Session *session);
+/* Stops watching; the entry of the table stays. NULL-safe, returns NULL. */
+ClientWatch *client_watch_free(ClientWatch *client);
+/* Its session ended: the entry goes, now or later, when no record is in use. May free `client`. */
+void client_watch_leave(ClientWatch *client);
+
+void client_watches_tick(Manager *manager);

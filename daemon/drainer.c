@@ -1,0 +1,368 @@
+#include "daemon/drainer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/events.h"
+#include "daemon/log.h"
+#include "daemon/reserve.h"
+#include "proto/deadline.h"
+#include "shm/drain.h"
+#include "shm/epoch.h"
+
+#define SLICE 4096U /* slabs a turn */
+#define WALK_EVERY_USEC 10000U /* of wakes */
+#define LOOK_MIN_USEC 500U
+#define LOOK_MAX_USEC (PROTO_USEC_PER_SEC / 10)
+#define PROGRESS_USEC (PROTO_USEC_PER_SEC / 10)
+
+typedef enum Phase { IDLE, QUEUED, WALK, WAIT } Phase;
+
+typedef struct EpochDrain {
+        Phase phase;
+        ShmDrain walk;
+        bool final; /* no thread was inside an operation when this walk began */
+        bool marking; /* a walk with a new mark is wanted */
+        bool woken; /* another walk is wanted */
+        uint64_t n_marks, n_walked, n_settled; /* marks set; of these, walked once; walked finally */
+        uint64_t *seq;
+        uint32_t n_pending, n_left;
+        uint64_t reclaimed_size; /* since the daemon started */
+        uint64_t at_usec; /* when to look again: QUEUED, WAIT */
+        uint64_t look_usec; /* how long to wait for threads the next time */
+        uint64_t walked_usec;
+        bool drained_said;
+} EpochDrain;
+
+struct Drainer {
+        Manager *manager;
+        sd_event_source *turn, *timer;
+        DrainJob *jobs;
+        uint32_t position; /* epoch whose turn is next */
+        bool no_membarrier;
+        uint64_t *seqs;
+        EpochDrain epochs[SHM_EPOCHS_MAX];
+};
+
+static void mark(Drainer *drainer, EpochDrain *e) {
+        const ShmArena *arena = &drainer->manager->arena;
+        int r = shm_membarrier();
+
+        if (r < 0 && !drainer->no_membarrier) {
+                drainer->no_membarrier = true;
+                log_error(LOG_WARNING, r, "no membarrier: clients have to fence for themselves");
+        }
+        shm_records_mark(arena, e->seq);
+        e->n_pending = shm_records_pending(arena, e->seq);
+        e->n_marks++;
+        e->marking = false;
+        e->look_usec = LOOK_MIN_USEC;
+}
+
+static void begin(Drainer *drainer, uint32_t epoch) {
+        EpochDrain *e = &drainer->epochs[epoch];
+
+        if (e->marking)
+                mark(drainer, e);
+        e->final = e->n_pending == 0;
+        e->woken = false;
+        e->walk = (ShmDrain){ .epoch = epoch };
+        e->phase = WALK;
+}
+
+static void say_drained(Drainer *drainer, uint32_t epoch) {
+        EpochDrain *e = &drainer->epochs[epoch];
+        ShmEpochInfo info;
+
+        if (shm_epoch_get(&drainer->manager->arena, epoch, &info) || info.state != SHM_EPOCH_DRAINED) {
+                e->drained_said = false;
+                return;
+        }
+        if (e->drained_said)
+                return;
+        e->drained_said = true;
+        epoch = shm_epoch_number(info.id, info.era);
+        log_fields(LOG_DEBUG, (LogFields){ .epoch = &epoch }, "epoch %u:%u drained", info.id, info.era);
+        events_send(drainer->manager, &(EventInfo){ .kind = "drained", .epoch = epoch, .size = info.reclaimed_size },
+                    "epoch %u:%u is empty, %llu bytes were given back", info.id, info.era,
+                    (unsigned long long) info.reclaimed_size);
+}
+
+/* The threads of the mark: none is left, or look again later. */
+static void wait_for_threads(Drainer *drainer, uint32_t epoch) {
+        EpochDrain *e = &drainer->epochs[epoch];
+
+        e->n_pending = shm_records_pending(&drainer->manager->arena, e->seq);
+        if (e->n_pending == 0) {
+                begin(drainer, epoch);
+                return;
+        }
+        e->phase = WAIT;
+        e->at_usec = proto_now_usec() + e->look_usec;
+        e->look_usec = e->look_usec * 2 < LOOK_MAX_USEC ? e->look_usec * 2 : LOOK_MAX_USEC;
+}
+
+static void walked(Drainer *drainer, uint32_t epoch) {
+        EpochDrain *e = &drainer->epochs[epoch];
+
+        e->n_left = e->walk.n_left;
+        e->n_walked = e->n_marks;
+        e->walked_usec = proto_now_usec();
+        say_drained(drainer, epoch);
+        reserve_look(drainer->manager->reserve);
+        if (e->final)
+                e->n_settled = e->n_marks;
+        if (e->marking) {
+                begin(drainer, epoch);
+        } else if (!e->final) {
+                wait_for_threads(drainer, epoch);
+        } else if (e->woken) {
+                e->phase = QUEUED;
+                e->at_usec = e->walked_usec + WALK_EVERY_USEC;
+        } else {
+                e->phase = IDLE;
+        }
+}
+
+static void walk_slice(Drainer *drainer, uint32_t epoch) {
+        EpochDrain *e = &drainer->epochs[epoch];
+        uint64_t before = e->walk.reclaimed_size;
+        bool done = shm_drain_step(&drainer->manager->control, &e->walk, SLICE);
+
+        e->reclaimed_size += e->walk.reclaimed_size - before;
+        if (done)
+                walked(drainer, epoch);
+}
+
+/* Jobs */
+
+static void finish(Drainer *drainer, DrainJob **at) {
+        DrainJob *job = *at;
+        EpochDrain *e = &drainer->epochs[job->epoch];
+
+        *at = job->next;
+        job->n_pending = e->n_settled >= job->mark ? 0 : e->n_pending;
+        job->on_done(job);
+}
+
+static void report(const Drainer *drainer, DrainJob *job) {
+        const EpochDrain *e = &drainer->epochs[job->epoch];
+
+        job->reclaimed_size = e->reclaimed_size - job->reclaimed_before;
+        job->n_left = e->n_left;
+        job->n_pending = e->n_pending;
+}
+
+/* Whether all that the job waits for has come, or the time is over. */
+static bool is_ripe(const Drainer *drainer, const DrainJob *job, uint64_t now) {
+        const EpochDrain *e = &drainer->epochs[job->epoch];
+
+        if (e->n_walked < job->mark)
+                return false;
+        if (e->n_settled < job->mark && now < job->deadline_usec)
+                return false;
+        return !job->wait_drained || (e->n_left == 0 && e->n_settled >= job->mark) ||
+               now >= job->drained_deadline_usec;
+}
+
+/* True: the job is done and gone. */
+static bool advance_job(Drainer *drainer, DrainJob **at, uint64_t now) {
+        DrainJob *job = *at;
+
+        report(drainer, job);
+        if (!job->counting && is_ripe(drainer, job, now)) {
+                job->counting = job->count;
+                job->live = (EpochCount){ .epoch = job->epoch };
+                if (!job->count) {
+                        finish(drainer, at);
+                        return true;
+                }
+        }
+        if (job->counting && epoch_count_step(&job->live, &drainer->manager->arena, SLICE)) {
+                finish(drainer, at);
+                return true;
+        }
+        if (job->on_progress && now >= job->progress_usec) {
+                job->progress_usec = now + PROGRESS_USEC;
+                job->on_progress(job);
+        }
+        return false;
+}
+
+static void advance_jobs(Drainer *drainer) {
+        uint64_t now = proto_now_usec();
+        DrainJob **at = &drainer->jobs;
+
+        while (*at)
+                if (!advance_job(drainer, at, now))
+                        at = &(*at)->next;
+}
+
+/* Turns */
+
+static uint64_t earliest(uint64_t a, uint64_t b) {
+        return a < b ? a : b;
+}
+
+/* What is over already was looked at; from then on it is the walk that brings news. */
+static uint64_t job_time(const DrainJob *job, uint64_t now) {
+        uint64_t at = job->on_progress ? job->progress_usec : UINT64_MAX;
+
+        if (job->deadline_usec > now)
+                at = earliest(at, job->deadline_usec);
+        if (job->wait_drained && job->drained_deadline_usec > now)
+                at = earliest(at, job->drained_deadline_usec);
+        return at;
+}
+
+/* What there is to do now, and when the next. */
+static void schedule(Drainer *drainer) {
+        uint64_t now = proto_now_usec(), at = UINT64_MAX;
+        bool busy = false;
+
+        for (uint32_t i = 0; i < drainer->manager->arena.n_epochs; i++) {
+                const EpochDrain *e = &drainer->epochs[i];
+
+                busy |= e->phase == WALK;
+                if (e->phase == QUEUED || e->phase == WAIT)
+                        at = earliest(at, e->at_usec);
+        }
+        for (const DrainJob *job = drainer->jobs; job; job = job->next) {
+                busy |= job->counting;
+                at = earliest(at, job_time(job, now));
+        }
+        (void) sd_event_source_set_enabled(drainer->turn, busy ? SD_EVENT_ON : SD_EVENT_OFF);
+        (void) sd_event_source_set_time(drainer->timer, at);
+        (void) sd_event_source_set_enabled(drainer->timer, at == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+}
+
+static int on_turn(sd_event_source *source, void *userdata) {
+        Drainer *drainer = userdata;
+        uint32_t n_epochs = drainer->manager->arena.n_epochs;
+
+        for (uint32_t i = 0; i < n_epochs; i++) {
+                uint32_t epoch = (drainer->position + i) % n_epochs;
+
+                if (drainer->epochs[epoch].phase == WALK) {
+                        drainer->position = epoch + 1;
+                        walk_slice(drainer, epoch);
+                        break;
+                }
+        }
+        advance_jobs(drainer);
+        schedule(drainer);
+        return 0;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        Drainer *drainer = userdata;
+        uint64_t now = proto_now_usec();
+
+        for (uint32_t i = 0; i < drainer->manager->arena.n_epochs; i++) {
+                EpochDrain *e = &drainer->epochs[i];
+
+                if (e->phase == QUEUED && now >= e->at_usec)
+                        begin(drainer, i);
+                else if (e->phase == WAIT && now >= e->at_usec)
+                        wait_for_threads(drainer, i);
+        }
+        advance_jobs(drainer);
+        schedule(drainer);
+        return 0;
+}
+
+void drainer_start(Drainer *drainer, uint32_t epoch, DrainJob *job) {
+        EpochDrain *e = &drainer->epochs[epoch];
+
+        e->marking = true;
+        if (job) {
+                job->mark = e->n_marks + 1;
+                job->reclaimed_before = e->reclaimed_size;
+                job->progress_usec = proto_now_usec() + PROGRESS_USEC;
+                job->counting = false;
+                job->next = drainer->jobs;
+                drainer->jobs = job;
+        }
+        if (e->phase != WALK)
+                begin(drainer, epoch);
+        schedule(drainer);
+}
+
+/* Something of it, closed or of an earlier era, is to drain yet. */
+static bool is_draining(const Drainer *drainer, uint32_t epoch) {
+        ShmEpochInfo info;
+
+        if (drainer->epochs[epoch].n_left > 0)
+                return true;
+        return shm_epoch_get(&drainer->manager->arena, epoch, &info) == 0 && info.state == SHM_EPOCH_CLOSING &&
+               info.flags & SHM_EPOCH_DRAIN;
+}
+
+static void wake_epoch(Drainer *drainer, uint32_t epoch, uint64_t now) {
+        EpochDrain *e = &drainer->epochs[epoch];
+
+        e->woken = true;
+        if (e->phase == WALK || e->phase == QUEUED)
+                return;
+        e->phase = QUEUED;
+        e->at_usec = e->walked_usec + WALK_EVERY_USEC;
+        if (e->at_usec < now)
+                e->at_usec = now;
+}
+
+static void wake_all(Drainer *drainer) {
+        uint64_t now = proto_now_usec();
+
+        for (uint32_t i = 0; i < drainer->manager->arena.n_epochs; i++)
+                if (is_draining(drainer, i))
+                        wake_epoch(drainer, i, now);
+        schedule(drainer);
+}
+
+void drainer_wake(Drainer *drainer) {
+        /* ORDER: acq, pairs with shm_slab_give_back(); the slabs that it counts are seen by the walk. */
+        if (shm_load_acq(&drainer->manager->arena.header->n_drained.value) != 0)
+                wake_all(drainer);
+}
+
+void drainer_tick(Drainer *drainer) {
+        wake_all(drainer);
+}
+
+int drainer_new(Drainer **ret_drainer, Manager *manager) {
+        const ShmArena *arena = &manager->arena;
+        Drainer *drainer = calloc(1, sizeof(*drainer));
+        int r;
+
+        if (!drainer)
+                return -ENOMEM;
+        drainer->manager = manager;
+        drainer->seqs = calloc((size_t) arena->n_epochs * arena->n_records, sizeof(uint64_t));
+        r = drainer->seqs ? 0 : -ENOMEM;
+        for (uint32_t i = 0; r == 0 && i < arena->n_epochs; i++)
+                drainer->epochs[i].seq = drainer->seqs + (size_t) i * arena->n_records;
+        if (r == 0)
+                r = sd_event_add_defer(manager->event, &drainer->turn, on_turn, drainer);
+        if (r >= 0)
+                r = sd_event_add_time(manager->event, &drainer->timer, CLOCK_MONOTONIC, UINT64_MAX, 100, on_timer,
+                                      drainer);
+        if (r < 0) {
+                (void) drainer_free(drainer);
+                return r;
+        }
+        schedule(drainer);
+        *ret_drainer = drainer;
+        return 0;
+}
+
+Drainer *drainer_free(Drainer *drainer) {
+        if (!drainer)
+                return NULL;
+        while (drainer->jobs)
+                finish(drainer, &drainer->jobs);
+        (void) sd_event_source_disable_unref(drainer->turn);
+        (void) sd_event_source_disable_unref(drainer->timer);
+        free(drainer->seqs);
+        free(drainer);
+        return NULL;
+}

@@ -1,0 +1,17 @@
+#pragma once
+/* An epoch in the words of the protocol. */
+#include "daemon/manager.h"
+#include "proto/message.h"
+#include "shm/epoch.h"
+#include "shm/stats.h"
+
+typedef struct EpochInfos {
+        Tslab__EpochInfo infos[SHM_EPOCHS_MAX];
+        Tslab__EpochOlder olders[SHM_EPOCHS_MAX];
+        Tslab__EpochInfo *pointers[SHM_EPOCHS_MAX];
+        char labels[SHM_EPOCHS_MAX][PROTO_LABEL_MAX + 1];
+        size_t n;
+} EpochInfos;
+
+/* Points into itself: not to be moved. */
+void epoch_infos_init(EpochInfos *infos, const ShmArena *arena, const ShmStats *stats);

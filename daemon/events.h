@@ -1,0 +1,14 @@
+#pragma once
+/* What happens, told to the sessions that watch. */
+#include "daemon/session.h"
+
+typedef struct EventInfo {
+        const char *kind; /* a word: attach, leave, death, advance, close, drained, reclaim */
+        uint32_t client; /* of pid */
+        pid_t pid; /* 0: no client is concerned */
+        uint32_t epoch;
+        uint64_t size; /* bytes */
+} EventInfo;
+
+void events_send(Manager *manager, const EventInfo *info, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));

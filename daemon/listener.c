@@ -1,0 +1,234 @@
+#include "daemon/listener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+#include "daemon/session.h"
+#include "proto/path.h"
+#include "proto/socket.h"
+
+struct Listener {
+        Manager *manager;
+        int lock_fd;
+        int fd;
+        char *path;
+        bool ours; /* the socket file is ours to remove */
+        bool paused; /* for want of descriptors */
+        sd_event_source *source;
+};
+
+/* One level only: what is above it is the system's, or the login's. */
+static int make_dir(const char *dir) {
+        if (mkdir(dir, 0755) < 0 && errno != EEXIST)
+                return -errno;
+        return 0;
+}
+
+static void say_who_has_it(const char *pool, int fd) {
+        char pid[16] = "";
+        ssize_t n = pread(fd, pid, sizeof(pid) - 1, 0);
+
+        while (n > 0 && (pid[n - 1] < '0' || pid[n - 1] > '9'))
+                n--;
+        pid[n > 0 ? n : 0] = 0;
+        log_line(LOG_ERR, "pool %s is served by another tslabd already%s%s", pool, *pid ? ", process " : "", pid);
+}
+
+/*
+ * The file stays when we go: who removed it would part a third daemon from the second one. The
+ * lock goes with the description, so no child may inherit it.
+ */
+static int lock_pool(const char *dir, const char *pool, int *ret_fd) {
+        _cleanup_(proto_freep) char *path = NULL;
+        _cleanup_(proto_closep) int fd = -1;
+
+        if (asprintf(&path, "%s/%s.lock", dir, pool) < 0)
+                return -ENOMEM;
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+        if (fd < 0) {
+                log_error(LOG_ERR, -errno, "could not open %s", path);
+                return -errno;
+        }
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+                if (errno != EWOULDBLOCK) {
+                        log_error(LOG_ERR, -errno, "could not lock %s", path);
+                        return -errno;
+                }
+                say_who_has_it(pool, fd);
+                return -EBUSY;
+        }
+        if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", (int) getpid()) < 0)
+                log_error(LOG_WARNING, -errno, "could not write to %s", path);
+        *ret_fd = proto_steal_fd(&fd);
+        return 0;
+}
+
+static int find_paths(Listener *listener, char **ret_dir) {
+        const Options *options = listener->manager->options;
+        _cleanup_(proto_freep) char *dir = NULL;
+        int r;
+
+        r = proto_runtime_dir(&dir);
+        if (r == -ENXIO)
+                log_line(LOG_ERR, "there is no runtime directory: set XDG_RUNTIME_DIR or TSLAB_RUNTIME_DIR");
+        if (r < 0)
+                return r;
+        r = make_dir(dir);
+        if (r < 0) {
+                log_error(LOG_ERR, r, "could not make the directory %s", dir);
+                return r;
+        }
+        if (options->listen)
+                listener->path = strdup(options->listen);
+        else if (asprintf(&listener->path, "%s/%s.sock", dir, options->pool) < 0)
+                listener->path = NULL;
+        if (!listener->path)
+                return -ENOMEM;
+        *ret_dir = proto_steal(&dir);
+        return 0;
+}
+
+int listener_new(Listener **ret_listener, Manager *manager) {
+        _cleanup_(proto_freep) char *dir = NULL;
+        Listener *listener = malloc(sizeof(*listener));
+        int r;
+
+        if (!listener)
+                return -ENOMEM;
+        *listener = (Listener){ .manager = manager, .lock_fd = -1, .fd = -1 };
+        r = find_paths(listener, &dir);
+        if (r == 0)
+                r = lock_pool(dir, manager->options->pool, &listener->lock_fd);
+        if (r < 0) {
+                (void) listener_free(listener);
+                return r;
+        }
+        *ret_listener = listener;
+        return 0;
+}
+
+static void pause_accepting(Listener *listener, int error) {
+        if (!listener->paused)
+                log_error(LOG_WARNING, error, "cannot accept connections for a while");
+        listener->paused = true;
+        (void) sd_event_source_set_enabled(listener->source, SD_EVENT_OFF);
+}
+
+void listener_tick(Listener *listener) {
+        if (!listener->paused || sd_event_source_set_enabled(listener->source, SD_EVENT_ON) < 0)
+                return;
+        listener->paused = false;
+}
+
+static bool is_want_of_room(int error) {
+        return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
+static int on_connection(sd_event_source *source, int listen_fd, uint32_t revents, void *userdata) {
+        Listener *listener = userdata;
+        _cleanup_(proto_closep) int fd = -1;
+        struct ucred peer;
+        int r;
+
+        fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0) {
+                if (is_want_of_room(errno))
+                        pause_accepting(listener, -errno);
+                return 0; /* otherwise it was the peer that went away */
+        }
+        r = proto_peer_credentials(fd, &peer);
+        if (r == 0)
+                r = session_new(NULL, listener->manager, fd, &peer);
+        if (r == 0)
+                fd = -1; /* the session's */
+        else if (is_want_of_room(-r))
+                pause_accepting(listener, r);
+        else
+                log_peer(LOG_NOTICE, 0, "a connection was refused: %s", strerror(-r));
+        return 0;
+}
+
+static int adopt(Listener *listener) {
+        int r;
+
+        r = proto_socket_adopt(SD_LISTEN_FDS_START, true);
+        if (r < 0) {
+                log_error(LOG_ERR, r, "the socket that systemd passed is no listening SOCK_SEQPACKET socket");
+                return r;
+        }
+        listener->fd = SD_LISTEN_FDS_START;
+        return 0;
+}
+
+/* Open to nobody until group and mode are what they shall be. */
+static int bind_own(Listener *listener) {
+        const Options *options = listener->manager->options;
+        int r;
+
+        r = proto_listen(listener->path, 0600, &listener->fd);
+        if (r == -EADDRINUSE)
+                log_line(LOG_ERR, "%s is in use by another program", listener->path);
+        else if (r < 0)
+                log_error(LOG_ERR, r, "could not listen at %s", listener->path);
+        if (r < 0)
+                return r;
+        listener->ours = true;
+        if (options->group != (gid_t) -1 && chown(listener->path, (uid_t) -1, options->group) < 0) {
+                r = -errno;
+                log_error(LOG_ERR, r, "could not give %s to group %u", listener->path, (unsigned) options->group);
+                return r;
+        }
+        if (chmod(listener->path, options->mode) < 0) {
+                r = -errno;
+                log_error(LOG_ERR, r, "could not change the mode of %s", listener->path);
+                return r;
+        }
+        return 0;
+}
+
+int listener_start(Listener *listener) {
+        int n = sd_listen_fds(true), r;
+
+        if (n > 1) {
+                log_line(LOG_ERR, "systemd passed %d sockets; a pool has one", n);
+                return -EINVAL;
+        }
+        r = n == 1 ? adopt(listener) : bind_own(listener);
+        if (r < 0)
+                return r;
+        /* A connection may be gone again before it is accepted. */
+        if (fcntl(listener->fd, F_SETFL, fcntl(listener->fd, F_GETFL) | O_NONBLOCK) < 0)
+                return -errno;
+        r = sd_event_add_io(listener->manager->event, &listener->source, listener->fd, EPOLLIN, on_connection,
+                            listener);
+        if (r < 0)
+                log_error(LOG_ERR, r, "could not watch the socket");
+        return r < 0 ? r : 0;
+}
+
+Listener *listener_free(Listener *listener) {
+        if (!listener)
+                return NULL;
+        (void) sd_event_source_disable_unref(listener->source);
+        if (listener->ours)
+                (void) unlink(listener->path);
+        (void) proto_close(listener->fd);
+        (void) proto_close(listener->lock_fd);
+        free(listener->path);
+        free(listener);
+        return NULL;
+}
+
+const char *listener_path(const Listener *listener) {
+        return listener->ours ? listener->path : "the socket of systemd";
+}

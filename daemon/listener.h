@@ -1,0 +1,16 @@
+#pragma once
+/* The socket and the lock of the pool, and whom it lets in. */
+#include "daemon/manager.h"
+
+/*
+ * Takes the lock: one daemon a pool. Logs what goes wrong. -EBUSY: there is another one.
+ */
+int listener_new(Listener **ret_listener, Manager *manager);
+/* Listens, or takes up the socket that systemd passed. Logs what goes wrong. */
+int listener_start(Listener *listener);
+/* Removes a socket of our own. NULL-safe, returns NULL. */
+Listener *listener_free(Listener *listener);
+
+const char *listener_path(const Listener *listener);
+/* Accepts again, if it could not for want of descriptors. */
+void listener_tick(Listener *listener);

@@ -1,0 +1,221 @@
+#include "daemon/manager.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+
+#include "daemon/client-watch.h"
+#include "daemon/drainer.h"
+#include "daemon/listener.h"
+#include "daemon/log.h"
+#include "daemon/reserve.h"
+#include "daemon/session.h"
+#include "daemon/trimmer.h"
+#include "proto/deadline.h"
+
+#define TICK_USEC PROTO_USEC_PER_SEC
+
+uint64_t manager_realtime_usec(void) {
+        struct timespec now;
+
+        (void) clock_gettime(CLOCK_REALTIME, &now);
+        return (uint64_t) now.tv_sec * PROTO_USEC_PER_SEC + (uint64_t) now.tv_nsec / 1000;
+}
+
+void manager_wake(Manager *manager) {
+        reserve_wake(manager->reserve);
+        drainer_wake(manager->drainer);
+}
+
+static void update_status(Manager *manager) {
+        char status[sizeof(manager->status)];
+        unsigned n_clients = 0;
+
+        for (const ClientWatch *c = manager->clients; c; c = c->next)
+                n_clients++;
+        (void) snprintf(status, sizeof(status), "pool %s: %u clients, %llu MiB committed",
+                        manager->options->pool, n_clients,
+                        (unsigned long long) shm_arena_resident_size(&manager->arena) >> 20);
+        if (!strcmp(status, manager->status))
+                return;
+        memcpy(manager->status, status, sizeof(status));
+        (void) sd_notifyf(false, "STATUS=%s", status);
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
+        Manager *manager = userdata;
+
+        sessions_tick(manager);
+        client_watches_tick(manager);
+        listener_tick(manager->listener);
+        reserve_tick(manager->reserve);
+        trimmer_tick(manager->trimmer);
+        drainer_tick(manager->drainer);
+        update_status(manager);
+        return sd_event_source_set_time(source, usec + TICK_USEC);
+}
+
+static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
+        Manager *manager = userdata;
+
+        log_line(LOG_INFO, "pool %s stops: %s", manager->options->pool, strsignal((int) info->ssi_signo));
+        (void) sd_notify(false, "STOPPING=1");
+        return sd_event_exit(manager->event, 0);
+}
+
+static int on_reaper(sd_event_source *source, void *userdata) {
+        sessions_reap(userdata);
+        return 0;
+}
+
+/* Blocked, they come through the loop, and never cut a fallocate() short. */
+static int watch_signals(Manager *manager) {
+        sigset_t signals;
+        int r;
+
+        (void) sigemptyset(&signals);
+        (void) sigaddset(&signals, SIGTERM);
+        (void) sigaddset(&signals, SIGINT);
+        if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
+                return -errno;
+        (void) signal(SIGPIPE, SIG_IGN);
+        r = sd_event_add_signal(manager->event, &manager->sigterm, SIGTERM, on_signal, manager);
+        return r < 0 ? r : sd_event_add_signal(manager->event, &manager->sigint, SIGINT, on_signal, manager);
+}
+
+static int open_loop(Manager *manager) {
+        int r;
+
+        r = sd_event_new(&manager->event);
+        if (r < 0)
+                return r;
+        r = watch_signals(manager);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time_relative(manager->event, &manager->tick, CLOCK_MONOTONIC, TICK_USEC, TICK_USEC / 10,
+                                       on_tick, manager);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(manager->tick, SD_EVENT_ON);
+        if (r < 0)
+                return r;
+        r = sd_event_add_defer(manager->event, &manager->reaper, on_reaper, manager);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(manager->reaper, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = sd_event_set_watchdog(manager->event, true);
+        return r < 0 ? r : 0;
+}
+
+/* A session takes three descriptors. */
+static void raise_descriptors(void) {
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return;
+        limit.rlim_cur = limit.rlim_max;
+        (void) setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int open_arena(Manager *manager) {
+        int r;
+
+        r = shm_arena_create(&manager->arena, &manager->options->geometry, manager->options->pool);
+        if (r == -EOPNOTSUPP)
+                log_line(LOG_ERR, "this processor has no 16-byte compare-and-set (cmpxchg16b)");
+        else if (r)
+                log_error(LOG_ERR, r, "could not make the arena of pool %s", manager->options->pool);
+        if (r)
+                return r;
+        manager->arena.populate = true;
+        shm_actor_init_daemon(&manager->control, &manager->arena);
+        return 0;
+}
+
+static int open_parts(Manager *manager) {
+        int r;
+
+        r = drainer_new(&manager->drainer, manager);
+        if (r < 0)
+                return r;
+        r = trimmer_new(&manager->trimmer, manager);
+        if (r < 0)
+                return r;
+        return reserve_new(&manager->reserve, manager);
+}
+
+int manager_new(Manager **ret_manager, const Options *options) {
+        Manager *manager = calloc(1, sizeof(*manager));
+        int r;
+
+        if (!manager)
+                return -ENOMEM;
+        manager->options = options;
+        manager->arena = (ShmArena){ .fd = -1, .wake_fd = -1 };
+        manager->started_usec = proto_now_usec();
+
+        raise_descriptors();
+        r = open_loop(manager);
+        if (r < 0)
+                log_error(LOG_ERR, r, "could not set up the event loop");
+        if (r == 0)
+                r = listener_new(&manager->listener, manager);
+        if (r == 0)
+                r = open_arena(manager);
+        if (r == 0) {
+                r = open_parts(manager);
+                if (r < 0)
+                        log_error(LOG_ERR, r, "could not set up pool %s", options->pool);
+        }
+        /* Listening comes last: who connects is served. */
+        if (r == 0)
+                r = listener_start(manager->listener);
+        if (r < 0) {
+                (void) manager_free(manager);
+                return r;
+        }
+        *ret_manager = manager;
+        return 0;
+}
+
+int manager_run(Manager *manager) {
+        int r;
+
+        log_line(LOG_INFO, "pool %s is ready: %llu MiB, at %s", manager->options->pool,
+                 (unsigned long long) manager->options->geometry.slabs_size >> 20,
+                 listener_path(manager->listener));
+        (void) sd_notify(false, "READY=1");
+        update_status(manager);
+        r = sd_event_loop(manager->event);
+        if (r < 0)
+                log_error(LOG_ERR, r, "the event loop failed");
+        return r;
+}
+
+Manager *manager_free(Manager *manager) {
+        if (!manager)
+                return NULL;
+        manager->listener = listener_free(manager->listener);
+        while (manager->sessions)
+                (void) session_free(manager->sessions);
+        while (manager->clients)
+                (void) client_watch_free(manager->clients);
+        manager->reserve = reserve_free(manager->reserve);
+        manager->trimmer = trimmer_free(manager->trimmer);
+        manager->drainer = drainer_free(manager->drainer);
+        shm_arena_deinit(&manager->arena);
+        (void) sd_event_source_disable_unref(manager->reaper);
+        (void) sd_event_source_disable_unref(manager->tick);
+        (void) sd_event_source_disable_unref(manager->sigint);
+        (void) sd_event_source_disable_unref(manager->sigterm);
+        (void) sd_event_unref(manager->event);
+        free(manager);
+        return NULL;
+}

@@ -1,0 +1,55 @@
+#pragma once
+/*
+ * The daemon as a whole: owns the arena, the event loop and all else. Everything runs in one
+ * thread; what takes long runs in slices, one a turn of the loop.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "daemon/options.h"
+#include "shm/record.h"
+
+typedef struct Manager Manager;
+typedef struct Listener Listener;
+typedef struct Session Session;
+typedef struct ClientWatch ClientWatch;
+typedef struct Drainer Drainer;
+typedef struct Reserve Reserve;
+typedef struct Trimmer Trimmer;
+
+struct Manager {
+        const Options *options;
+        sd_event *event;
+        sd_event_source *sigterm, *sigint;
+        sd_event_source *tick; /* once a second */
+        sd_event_source *reaper; /* frees dropped sessions */
+
+        ShmArena arena;
+        ShmActor control; /* record 0 */
+
+        Listener *listener;
+        Drainer *drainer;
+        Reserve *reserve;
+        Trimmer *trimmer;
+
+        Session *sessions;
+        unsigned n_sessions;
+        ClientWatch *clients;
+        unsigned n_unrepaired; /* dead clients whose records hold something still */
+
+        uint64_t started_usec; /* CLOCK_MONOTONIC */
+        char status[128];
+};
+
+/* Logs what goes wrong. */
+int manager_new(Manager **ret_manager, const Options *options);
+int manager_run(Manager *manager);
+/* NULL-safe, returns NULL. */
+Manager *manager_free(Manager *manager);
+
+/* A client, or one of its threads, asked to be looked after: the reserve, or slabs that drained. */
+void manager_wake(Manager *manager);
+
+/* Microseconds since 1970: for people. */
+uint64_t manager_realtime_usec(void);

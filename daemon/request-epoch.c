@@ -1,0 +1,282 @@
+/* Closing, advancing, reserving and labelling epochs. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/drainer.h"
+#include "daemon/events.h"
+#include "daemon/log.h"
+#include "daemon/request.h"
+#include "proto/deadline.h"
+#include "shm/epoch.h"
+
+#define WAIT_DEFAULT_MSEC 200U
+#define MSEC UINT64_C(1000)
+
+typedef struct EpochJob {
+        DrainJob drain;
+        Call call;
+        Manager *manager;
+        uint32_t number; /* of the epoch that is closed */
+} EpochJob;
+
+static EpochJob *job_new(RequestContext *context, uint32_t number) {
+        EpochJob *job = calloc(1, sizeof(*job));
+
+        if (!job) {
+                session_refuse(context->session, context->id, -ENOMEM, "tslabd is out of memory");
+                return NULL;
+        }
+        job->manager = context->session->manager;
+        job->number = number;
+        job->drain.epoch = number & 0xff;
+        job->drain.userdata = job;
+        job->drain.deadline_usec = proto_deadline(WAIT_DEFAULT_MSEC * MSEC);
+        call_open(&job->call, context->session, context->id);
+        return job;
+}
+
+static void job_free(EpochJob *job) {
+        call_close(&job->call);
+        free(job);
+}
+
+static void refuse_epoch(Session *session, uint64_t id, int error, uint32_t number) {
+        uint32_t epoch = number & 0xff, era = number >> 8;
+
+        switch (error) {
+        case -ESTALE:
+                session_refuse(session, id, error, "era %u of epoch %u is over", era, epoch);
+                break;
+        case -EINVAL:
+                session_refuse(session, id, error, "there is no epoch %u: this pool has 0 to %u", epoch,
+                               session->manager->arena.n_epochs - 1);
+                break;
+        case -ENOSPC:
+                session_refuse(session, id, error,
+                               "no epoch can be spared: the others are reserved, or hold objects still");
+                break;
+        default:
+                session_refuse(session, id, error, "epoch %u: %s", epoch, strerror(-error));
+        }
+}
+
+static uint32_t number_now(const ShmArena *arena, uint32_t number) {
+        ShmEpochInfo info;
+
+        return shm_epoch_get(arena, number & 0xff, &info) ? number : shm_epoch_number(info.id, info.era);
+}
+
+/* Close */
+
+static void on_close_progress(DrainJob *drain) {
+        EpochJob *job = drain->userdata;
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__Progress progress = TSLAB__PROGRESS__INIT;
+        char text[128];
+
+        if (!job->call.session)
+                return;
+        (void) snprintf(text, sizeof(text), "closing epoch %u: %u slabs hold objects, %u threads are inside a call",
+                        drain->epoch, drain->n_left, drain->n_pending);
+        progress.done = drain->reclaimed_size;
+        progress.text = text;
+        reply.more = true;
+        reply.progress = &progress;
+        session_send(job->call.session, job->call.id, &reply);
+}
+
+static size_t fill_classes(const ShmArena *arena, const EpochCount *live, Tslab__ClassCount *counts,
+                           Tslab__ClassCount **pointers) {
+        size_t n = 0;
+
+        for (uint32_t i = 0; i < arena->n_classes; i++) {
+                if (live->classes[i] == 0)
+                        continue;
+                tslab__class_count__init(&counts[n]);
+                counts[n].size = arena->classes[i].size;
+                counts[n].live_objects = live->classes[i];
+                pointers[n] = &counts[n];
+                n++;
+        }
+        return n;
+}
+
+static void answer_close(const EpochJob *job) {
+        Tslab__ClassCount counts[SHM_CLASSES_MAX], *pointers[SHM_CLASSES_MAX];
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__EpochCloseReply close = TSLAB__EPOCH_CLOSE_REPLY__INIT;
+
+        close.epoch = job->number;
+        close.reclaimed_bytes = job->drain.reclaimed_size;
+        close.live_objects = job->drain.live.live_objects;
+        close.pending_threads = job->drain.n_pending;
+        close.classes = pointers;
+        close.n_classes = fill_classes(&job->manager->arena, &job->drain.live, counts, pointers);
+        reply.body_case = TSLAB__REPLY__BODY_EPOCH_CLOSE;
+        reply.epoch_close = &close;
+        session_send(job->call.session, job->call.id, &reply);
+}
+
+static void on_closed(DrainJob *drain) {
+        EpochJob *job = drain->userdata;
+
+        log_fields(LOG_INFO, (LogFields){ .epoch = &job->number },
+                   "epoch %u:%u was closed: %llu bytes given back, %llu objects left, %u threads pending",
+                   job->number & 0xff, job->number >> 8, (unsigned long long) drain->reclaimed_size,
+                   (unsigned long long) drain->live.live_objects, drain->n_pending);
+        events_send(job->manager,
+                    &(EventInfo){ .kind = "reclaim", .epoch = job->number, .size = drain->reclaimed_size },
+                    "closing epoch %u:%u gave %llu bytes back", job->number & 0xff, job->number >> 8,
+                    (unsigned long long) drain->reclaimed_size);
+        if (job->call.session)
+                answer_close(job);
+        job_free(job);
+}
+
+static void set_waits(DrainJob *drain, const Tslab__EpochClose *close) {
+        drain->deadline_usec = proto_deadline((close->wait_msec ?: WAIT_DEFAULT_MSEC) * MSEC);
+        drain->wait_drained = close->wait_drained;
+        drain->drained_deadline_usec =
+                close->wait_drained_msec == 0 ? UINT64_MAX : proto_deadline(close->wait_drained_msec * MSEC);
+        if (drain->drained_deadline_usec < drain->deadline_usec)
+                drain->drained_deadline_usec = drain->deadline_usec;
+}
+
+void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
+        Session *session = context->session;
+        Manager *manager = session->manager;
+        const Tslab__EpochClose *close = request->epoch_close;
+        EpochJob *job;
+        int r;
+
+        if (close->revoke) {
+                session_refuse(session, context->id, -EOPNOTSUPP, "tslabd " TSLAB_VERSION " cannot revoke yet");
+                return;
+        }
+        job = job_new(context, close->epoch);
+        if (!job)
+                return;
+        r = shm_epoch_close(&manager->arena, close->epoch, true);
+        if (r < 0) {
+                refuse_epoch(session, context->id, r, close->epoch);
+                job_free(job);
+                return;
+        }
+        job->number = number_now(&manager->arena, close->epoch);
+        job->drain.count = true;
+        job->drain.on_progress = on_close_progress;
+        job->drain.on_done = on_closed;
+        set_waits(&job->drain, close);
+        events_send(manager, &(EventInfo){ .kind = "close", .epoch = job->number }, "epoch %u:%u is closing",
+                    job->number & 0xff, job->number >> 8);
+        drainer_start(manager->drainer, job->drain.epoch, &job->drain);
+}
+
+/* Advance: what is left of earlier eras of the next id drains first */
+
+static void answer_advance(const EpochJob *job, uint32_t number) {
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__EpochAdvanceReply advance = TSLAB__EPOCH_ADVANCE_REPLY__INIT;
+
+        advance.epoch = number;
+        reply.body_case = TSLAB__REPLY__BODY_EPOCH_ADVANCE;
+        reply.epoch_advance = &advance;
+        session_send(job->call.session, job->call.id, &reply);
+}
+
+static void finish_advance(EpochJob *job) {
+        uint32_t number;
+        int r = shm_epoch_advance(&job->manager->arena, &number);
+
+        if (r < 0) {
+                refuse_epoch(job->call.session, job->call.id, r, job->drain.epoch);
+                return;
+        }
+        log_fields(LOG_DEBUG, (LogFields){ .epoch = &number }, "epoch %u:%u is current", number & 0xff,
+                   number >> 8);
+        events_send(job->manager, &(EventInfo){ .kind = "advance", .epoch = number }, "epoch %u:%u is current",
+                    number & 0xff, number >> 8);
+        answer_advance(job, number);
+}
+
+/* False: it is not to be done, which was said. */
+static bool start_advance(EpochJob *job) {
+        ShmArena *arena = &job->manager->arena;
+        int r = shm_epoch_next(arena, &job->drain.epoch);
+
+        if (r == 0)
+                r = shm_epoch_close(arena, job->drain.epoch, true);
+        if (r < 0) {
+                refuse_epoch(job->call.session, job->call.id, r, job->drain.epoch);
+                return false;
+        }
+        job->drain.deadline_usec = proto_deadline(WAIT_DEFAULT_MSEC * MSEC);
+        drainer_start(job->manager->drainer, job->drain.epoch, &job->drain);
+        return true;
+}
+
+/* Another advance may have been faster: then it is the turn of the id after. */
+static void on_next_drained(DrainJob *drain) {
+        EpochJob *job = drain->userdata;
+        uint32_t next;
+
+        if (job->call.session) {
+                if (shm_epoch_next(&job->manager->arena, &next) == 0 && next != drain->epoch) {
+                        if (start_advance(job))
+                                return;
+                } else {
+                        finish_advance(job);
+                }
+        }
+        job_free(job);
+}
+
+void request_epoch_advance(RequestContext *context, const ProtoRequest *request) {
+        EpochJob *job = job_new(context, 0);
+
+        if (!job)
+                return;
+        job->drain.on_done = on_next_drained;
+        if (!start_advance(job))
+                job_free(job);
+}
+
+void request_epoch_reserve(RequestContext *context, const ProtoRequest *request) {
+        Session *session = context->session;
+        Manager *manager = session->manager;
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__EpochReserveReply reserve = TSLAB__EPOCH_RESERVE_REPLY__INIT;
+        int r;
+
+        r = shm_epoch_reserve(&manager->arena, request->epoch_reserve->label, &reserve.epoch);
+        if (r < 0) {
+                refuse_epoch(session, context->id, r, 0);
+                return;
+        }
+        events_send(manager, &(EventInfo){ .kind = "reserve", .epoch = reserve.epoch }, "epoch %u:%u is reserved: %s",
+                    reserve.epoch & 0xff, reserve.epoch >> 8, request->epoch_reserve->label);
+        /* A thread may yet add a slab of the era before. */
+        drainer_start(manager->drainer, reserve.epoch & 0xff, NULL);
+        reply.body_case = TSLAB__REPLY__BODY_EPOCH_RESERVE;
+        reply.epoch_reserve = &reserve;
+        session_send(session, context->id, &reply);
+}
+
+void request_epoch_label(RequestContext *context, const ProtoRequest *request) {
+        Session *session = context->session;
+        const Tslab__EpochLabel *label = request->epoch_label;
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__EpochLabelReply body = TSLAB__EPOCH_LABEL_REPLY__INIT;
+        int r;
+
+        r = shm_epoch_label(&session->manager->arena, label->epoch, label->label);
+        if (r < 0) {
+                refuse_epoch(session, context->id, r, label->epoch);
+                return;
+        }
+        reply.body_case = TSLAB__REPLY__BODY_EPOCH_LABEL;
+        reply.epoch_label = &body;
+        session_send(session, context->id, &reply);
+}

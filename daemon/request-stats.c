@@ -1,0 +1,124 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "daemon/epoch-info.h"
+#include "daemon/request.h"
+#include "proto/deadline.h"
+
+typedef struct StatsParts {
+        ShmStats stats;
+        EpochInfos epochs;
+        Tslab__ClassInfo classes[SHM_CLASSES_MAX];
+        Tslab__ClassInfo *class_pointers[SHM_CLASSES_MAX];
+        Tslab__Counters counters;
+} StatsParts;
+
+static StatsParts *parts_new(const ShmArena *arena) {
+        StatsParts *parts = calloc(1, sizeof(*parts));
+
+        if (!parts)
+                return NULL;
+        shm_stats(arena, &parts->stats);
+        epoch_infos_init(&parts->epochs, arena, &parts->stats);
+        return parts;
+}
+
+static StatsParts *parts_or_refuse(RequestContext *context) {
+        StatsParts *parts = parts_new(&context->session->manager->arena);
+
+        if (!parts)
+                session_refuse(context->session, context->id, -ENOMEM, "tslabd is out of memory");
+        return parts;
+}
+
+static void fill_classes(StatsParts *parts, const ShmArena *arena) {
+        for (uint32_t i = 0; i < arena->n_classes; i++) {
+                Tslab__ClassInfo *info = &parts->classes[i];
+
+                tslab__class_info__init(info);
+                info->size = arena->classes[i].size;
+                info->slots = arena->classes[i].n_slots;
+                info->slabs = parts->stats.classes[i].slabs;
+                info->live_objects = parts->stats.classes[i].live_objects;
+                parts->class_pointers[i] = info;
+        }
+}
+
+static void fill_counters(StatsParts *parts) {
+        Tslab__Counters *c = &parts->counters;
+        const uint64_t *from = parts->stats.counters;
+
+        tslab__counters__init(c);
+        c->allocs = from[SHM_COUNT_ALLOCS];
+        c->frees = from[SHM_COUNT_FREES];
+        c->alloc_hits = from[SHM_COUNT_ALLOC_HITS];
+        c->frees_cached = from[SHM_COUNT_FREES_CACHED];
+        c->refills = from[SHM_COUNT_REFILLS];
+        c->flushes = from[SHM_COUNT_FLUSHES];
+        c->alloc_bypassed = from[SHM_COUNT_ALLOC_BYPASSED];
+        c->free_bypassed = from[SHM_COUNT_FREE_BYPASSED];
+        c->bypass_windows = from[SHM_COUNT_BYPASS_WINDOWS];
+        c->slabs_recycled = from[SHM_COUNT_SLABS_RECYCLED];
+        c->slabs_reclaimed = parts->stats.reclaimed_slabs;
+        c->failures = from[SHM_COUNT_FAILURES];
+}
+
+static void fill_pool(Tslab__StatsReply *reply, const Manager *manager, const ShmStats *stats) {
+        const ShmArena *arena = &manager->arena;
+
+        reply->pool = (char *) manager->options->pool;
+        reply->size_bytes = stats->size;
+        reply->committed_bytes = stats->committed_size;
+        reply->metadata_bytes = stats->metadata_size;
+        reply->retained_bytes = stats->retained_size;
+        reply->live_objects = stats->live_objects;
+        reply->live_bytes = stats->live_size;
+        reply->cached_objects = stats->cached_objects;
+        reply->clients = stats->clients;
+        reply->threads = stats->threads;
+        reply->daemon_version = (char *) TSLAB_VERSION;
+        reply->daemon_pid = (int32_t) getpid();
+        reply->uptime_usec = proto_now_usec() - manager->started_usec;
+        reply->arena_id = (ProtobufCBinaryData){ .len = 16, .data = (uint8_t *) arena->arena_id };
+        reply->n_records = arena->n_records;
+        reply->records_shared = stats->n_unrecorded > UINT32_MAX ? UINT32_MAX : (uint32_t) stats->n_unrecorded;
+        reply->n_slabs = arena->n_slabs;
+        reply->n_slabs_ever = stats->n_slabs_ever;
+        reply->memfd_blocks_bytes = shm_arena_resident_size(arena);
+}
+
+void request_stats(RequestContext *context, const ProtoRequest *request) {
+        const Manager *manager = context->session->manager;
+        _cleanup_(proto_freep) StatsParts *parts = parts_or_refuse(context);
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__StatsReply stats = TSLAB__STATS_REPLY__INIT;
+
+        if (!parts)
+                return;
+        fill_pool(&stats, manager, &parts->stats);
+        fill_classes(parts, &manager->arena);
+        fill_counters(parts);
+        stats.epochs = parts->epochs.pointers;
+        stats.n_epochs = parts->epochs.n;
+        stats.classes = parts->class_pointers;
+        stats.n_classes = manager->arena.n_classes;
+        stats.counters = &parts->counters;
+        reply.body_case = TSLAB__REPLY__BODY_STATS;
+        reply.stats = &stats;
+        session_send(context->session, context->id, &reply);
+}
+
+void request_epoch_list(RequestContext *context, const ProtoRequest *request) {
+        _cleanup_(proto_freep) StatsParts *parts = parts_or_refuse(context);
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__EpochListReply list = TSLAB__EPOCH_LIST_REPLY__INIT;
+
+        if (!parts)
+                return;
+        list.epochs = parts->epochs.pointers;
+        list.n_epochs = parts->epochs.n;
+        reply.body_case = TSLAB__REPLY__BODY_EPOCH_LIST;
+        reply.epoch_list = &list;
+        session_send(context->session, context->id, &reply);
+}

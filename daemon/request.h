@@ -1,0 +1,29 @@
+#pragma once
+/* What a session asks for. One request-*.c each for those that belong together. */
+#include "daemon/session.h"
+
+/* Takes what it needs of `fds`; answers, or refuses, now or later. */
+void request_handle(Session *session, const ProtoRequest *request, ProtoFds *fds, const struct ucred *sender);
+
+/* The handlers; the role was checked before. */
+typedef struct RequestContext {
+        Session *session;
+        uint64_t id;
+        ProtoFds *fds;
+        const struct ucred *sender;
+} RequestContext;
+
+void request_hello(RequestContext *context, const ProtoRequest *request);
+void request_attach(RequestContext *context, const ProtoRequest *request);
+void request_fork_attach(RequestContext *context, const ProtoRequest *request);
+void request_epoch_list(RequestContext *context, const ProtoRequest *request);
+void request_epoch_advance(RequestContext *context, const ProtoRequest *request);
+void request_epoch_close(RequestContext *context, const ProtoRequest *request);
+void request_epoch_reserve(RequestContext *context, const ProtoRequest *request);
+void request_epoch_label(RequestContext *context, const ProtoRequest *request);
+void request_stats(RequestContext *context, const ProtoRequest *request);
+void request_clients(RequestContext *context, const ProtoRequest *request);
+void request_trim(RequestContext *context, const ProtoRequest *request);
+void request_check(RequestContext *context, const ProtoRequest *request);
+void request_roots(RequestContext *context, const ProtoRequest *request);
+void request_watch(RequestContext *context, const ProtoRequest *request);

@@ -1,0 +1,14 @@
+#pragma once
+/*
+ * Gives free slabs back: in the background those beyond what is retained, and all of them when an
+ * operator asks.
+ */
+#include "daemon/session.h"
+
+int trimmer_new(Trimmer **ret_trimmer, Manager *manager);
+/* NULL-safe, returns NULL. */
+Trimmer *trimmer_free(Trimmer *trimmer);
+
+/* All that is free now, and surplus pages. -ENOMEM. */
+int trimmer_start(Trimmer *trimmer, Session *session, uint64_t id);
+void trimmer_tick(Trimmer *trimmer);
