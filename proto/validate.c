@@ -5,7 +5,7 @@
 #include "proto/validate.h"
 
 #define EPOCH_ID_MAX 63U
-#define ERA_MAX 4095U
+#define ERA_MAX 0xffffffU
 #define FIELD_MAX ((1U << 29) - 1) /* of protobuf */
 
 /*

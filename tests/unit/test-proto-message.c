@@ -283,11 +283,11 @@ static void test_limit_numbers(void **state) {
         request.id = 1;
         request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
         request.epoch_close = &close;
-        close.epoch = 63 | 4095 << 8;
+        close.epoch = 63 | 0xffffffU << 8;
         assert_int_equal(unpack_raw(&request, 0, &id), 0);
         close.epoch = 64;
         assert_int_equal(unpack_raw(&request, 0, &id), PROTO_E_MALFORMED);
-        close.epoch = 4096 << 8;
+        close.epoch = 64 | 1 << 8;
         assert_int_equal(unpack_raw(&request, 0, &id), PROTO_E_MALFORMED);
         close.epoch = 0;
         close.wait_msec = PROTO_WAIT_MSEC_MAX + 1;
