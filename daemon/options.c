@@ -88,7 +88,7 @@ static int parse_count(const char *text, uint32_t min, uint32_t max, uint32_t *r
 static int set_pool(Options *options, const char *value, char *ret_why) {
         if (!proto_pool_name_is_valid(value))
                 return refuse(ret_why, value,
-                              "the name of a pool is 1 to 32 of a-z, 0-9 and '_', and begins with none of '_'");
+                              "the name of a pool is 1 to 32 of a-z, 0-9 and '_', and begins with a letter or digit");
         (void) snprintf(options->pool, sizeof(options->pool), "%s", value);
         return 0;
 }

@@ -1,0 +1,224 @@
+#include "tests/util/daemon-fixture.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "proto/deadline.h"
+#include "shm/drain.h"
+#include "tests/util/test.h"
+
+static const char *tslabd_path(void) {
+        return getenv("TSLABD") ?: TSLABD_PATH;
+}
+
+static void remove_dir(const char *dir) {
+        DIR *d = opendir(dir);
+        struct dirent *entry;
+
+        while (d && (entry = readdir(d)))
+                (void) unlinkat(dirfd(d), entry->d_name, 0);
+        if (d)
+                closedir(d);
+        (void) rmdir(dir);
+}
+
+/* In the child. None of our own settings reach the daemon, and it does not outlive us. */
+static void become_daemon(const char *dir, const char *const *arguments, const char *variable) {
+        const char *argv[32] = { "tslabd" };
+
+        for (size_t i = 0; arguments && arguments[i] && i < 30; i++)
+                argv[i + 1] = arguments[i];
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (const char *const *name = (const char *[]){ "TSLAB_POOL", "TSLAB_SIZE", "TSLAB_CLASSES", "TSLAB_EPOCHS",
+                                                         "TSLAB_THREADS", "TSLAB_RETAIN", "TSLAB_LISTEN",
+                                                         "LISTEN_FDS", "NOTIFY_SOCKET", "JOURNAL_STREAM", NULL };
+             *name; name++)
+                unsetenv(*name);
+        setenv("TSLAB_RUNTIME_DIR", dir, 1);
+        if (variable)
+                putenv(strdup(variable));
+        execv(tslabd_path(), (char *const *) argv);
+        _exit(127);
+}
+
+int daemon_run(const char *dir, const char *const *arguments, const char *variable, char *ret_text, size_t size) {
+        int pipe_fds[2], status;
+        size_t n = 0;
+        ssize_t got;
+        pid_t pid;
+
+        assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                (void) dup2(pipe_fds[1], STDERR_FILENO);
+                (void) dup2(pipe_fds[1], STDOUT_FILENO);
+                become_daemon(dir, arguments, variable);
+        }
+        close(pipe_fds[1]);
+        while (n < size - 1 && (got = read(pipe_fds[0], ret_text + n, size - 1 - n)) > 0)
+                n += (size_t) got;
+        ret_text[n] = 0;
+        close(pipe_fds[0]);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static int try_connect(const DaemonFixture *daemon, uint32_t want_role, ProtoCall **ret_call) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        ProtoHello hello = PROTO_HELLO_INIT;
+
+        hello.software = (char *) "test";
+        hello.comm = (char *) "test";
+        hello.want_role = want_role;
+        return proto_call_open(ret_call, daemon->socket, &hello, DAEMON_TIMEOUT_USEC, &reply);
+}
+
+bool daemon_answers(const DaemonFixture *daemon) {
+        _cleanup_(proto_call_freep) ProtoCall *call = NULL;
+
+        return try_connect(daemon, 0, &call) == 0;
+}
+
+void daemon_start(DaemonFixture *daemon, const char *const *arguments) {
+        *daemon = (DaemonFixture){ .dir = "/tmp/tslab-test-XXXXXX" };
+        assert_non_null(mkdtemp(daemon->dir));
+        assert_int_equal(chmod(daemon->dir, 0755), 0);
+        snprintf(daemon->socket, sizeof(daemon->socket), "%s/default.sock", daemon->dir);
+        daemon->pid = fork();
+        assert_true(daemon->pid >= 0);
+        if (daemon->pid == 0)
+                become_daemon(daemon->dir, arguments, NULL);
+        WAIT_FOR(daemon_answers(daemon));
+}
+
+void daemon_stop(DaemonFixture *daemon) {
+        struct stat st;
+        int status;
+
+        assert_int_equal(kill(daemon->pid, SIGTERM), 0);
+        assert_int_equal(waitpid(daemon->pid, &status, 0), daemon->pid);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+        assert_int_not_equal(lstat(daemon->socket, &st), 0);
+        daemon->pid = 0;
+        remove_dir(daemon->dir);
+}
+
+ProtoCall *daemon_connect(const DaemonFixture *daemon, uint32_t want_role) {
+        ProtoCall *call = NULL;
+
+        assert_int_equal(try_connect(daemon, want_role, &call), 0);
+        return call;
+}
+
+ProtoReply *daemon_call(ProtoCall *call, ProtoRequest *request, ProtoFds *ret_fds) {
+        ProtoReply *reply = NULL;
+        int r = proto_call(call, request, DAEMON_TIMEOUT_USEC, NULL, NULL, &reply, ret_fds);
+
+        if (r == PROTO_E_REFUSED)
+                print_error("refused: %s\n", reply->message);
+        assert_int_equal(r, 0);
+        return reply;
+}
+
+ProtoReply *daemon_stats(ProtoCall *call) {
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__Stats stats = TSLAB__STATS__INIT;
+
+        request.body_case = TSLAB__REQUEST__BODY_STATS;
+        request.stats = &stats;
+        return daemon_call(call, &request, NULL);
+}
+
+ProtoReply *daemon_close(ProtoCall *call, uint32_t epoch) {
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
+
+        body.epoch = epoch;
+        request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
+        request.epoch_close = &body;
+        return daemon_call(call, &request, NULL);
+}
+
+uint32_t daemon_advance(ProtoCall *call) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__EpochAdvance body = TSLAB__EPOCH_ADVANCE__INIT;
+
+        request.body_case = TSLAB__REQUEST__BODY_EPOCH_ADVANCE;
+        request.epoch_advance = &body;
+        reply = daemon_call(call, &request, NULL);
+        return reply->epoch_advance->epoch;
+}
+
+uint64_t daemon_trim(ProtoCall *call) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__Trim body = TSLAB__TRIM__INIT;
+
+        request.body_case = TSLAB__REQUEST__BODY_TRIM;
+        request.trim = &body;
+        reply = daemon_call(call, &request, NULL);
+        return reply->trim->reclaimed_bytes;
+}
+
+uint32_t daemon_n_clients(ProtoCall *call) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(call);
+
+        return reply->stats->clients;
+}
+
+void daemon_child(int (*child)(const DaemonFixture *daemon, uint64_t argument), const DaemonFixture *daemon,
+                  uint64_t argument) {
+        int status;
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                /* Else cmocka would go on with the next test, in the child too. */
+                setenv("CMOCKA_TEST_ABORT", "1", 1);
+                _exit(child(daemon, argument));
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+void raw_client_attach(RawClient *client, ProtoCall *call, uint32_t role) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__Attach attach = TSLAB__ATTACH__INIT;
+
+        *client = (RawClient){ .call = call };
+        request.body_case = TSLAB__REQUEST__BODY_ATTACH;
+        request.attach = &attach;
+        reply = daemon_call(call, &request, &fds);
+        client->client = reply->attach->client;
+        assert_int_equal(reply->attach->role, role);
+        assert_int_equal(shm_arena_map(&client->arena, proto_fds_take(&fds, 0), role == PROTO_ROLE_READER), 0);
+        if (role == PROTO_ROLE_READER)
+                return;
+        client->arena.wake_fd = proto_fds_take(&fds, 1);
+        assert_int_equal(shm_membarrier_register(), 0);
+        assert_int_equal(shm_actor_init(&client->actor, &client->arena, client->client, (uint32_t) gettid()), 0);
+}
+
+void raw_client_open(RawClient *client, const DaemonFixture *daemon, uint32_t want_role) {
+        raw_client_attach(client, daemon_connect(daemon, want_role), want_role ?: PROTO_ROLE_OPERATOR);
+}
+
+void raw_client_close(RawClient *client) {
+        shm_actor_deinit(&client->actor);
+        client->call = proto_call_free(client->call);
+        shm_arena_deinit(&client->arena);
+}

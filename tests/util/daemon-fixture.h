@@ -1,0 +1,70 @@
+#pragma once
+/* A real tslabd in a runtime directory of its own, and clients of it that use proto and shm alone. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "proto/call.h"
+#include "shm/object.h"
+
+#define DAEMON_TIMEOUT_USEC (10 * UINT64_C(1000000))
+
+typedef struct DaemonFixture {
+        char dir[64]; /* TSLAB_RUNTIME_DIR */
+        char socket[96];
+        pid_t pid; /* 0: stopped */
+} DaemonFixture;
+
+/*
+ * Starts tslabd with `arguments`, which NULL ends (and which may be NULL), and waits till it
+ * answers. The pool is "default".
+ */
+void daemon_start(DaemonFixture *daemon, const char *const *arguments);
+/* SIGTERM; it must end well, and the socket be gone. */
+void daemon_stop(DaemonFixture *daemon);
+/* Whether it answers to a hello. */
+bool daemon_answers(const DaemonFixture *daemon);
+
+/* Runs tslabd in `dir` to its end: exit status; what it printed to stderr in `ret_text`. */
+int daemon_run(const char *dir, const char *const *arguments, const char *variable, char *ret_text, size_t size);
+
+/* Connects and says hello. */
+ProtoCall *daemon_connect(const DaemonFixture *daemon, uint32_t want_role);
+
+/* Sends the request, which must succeed. */
+ProtoReply *daemon_call(ProtoCall *call, ProtoRequest *request, ProtoFds *ret_fds);
+
+/* Common requests; all must succeed. */
+ProtoReply *daemon_stats(ProtoCall *call);
+ProtoReply *daemon_close(ProtoCall *call, uint32_t epoch);
+uint32_t daemon_advance(ProtoCall *call);
+uint64_t daemon_trim(ProtoCall *call);
+uint32_t daemon_n_clients(ProtoCall *call);
+
+/* Runs `child` in a process of its own; it must return 0, and an assertion that fails ends it. */
+void daemon_child(int (*child)(const DaemonFixture *daemon, uint64_t argument), const DaemonFixture *daemon,
+                  uint64_t argument);
+
+/* A process that has attached. */
+typedef struct RawClient {
+        ProtoCall *call;
+        ShmArena arena;
+        ShmActor actor; /* of writers */
+        uint32_t client;
+} RawClient;
+
+void raw_client_open(RawClient *client, const DaemonFixture *daemon, uint32_t want_role);
+/* Gives the record back, then hangs up. */
+void raw_client_close(RawClient *client);
+/* The reply to Attach in `call`. */
+void raw_client_attach(RawClient *client, ProtoCall *call, uint32_t role);
+
+/* Until the condition holds; ten seconds at most. */
+#define WAIT_FOR(_condition)                                                                                 \
+        do {                                                                                                 \
+                uint64_t _deadline = proto_deadline(DAEMON_TIMEOUT_USEC);                                    \
+                while (!(_condition)) {                                                                      \
+                        assert_true(proto_deadline_left(_deadline) > 0);                                     \
+                        usleep(2000);                                                                        \
+                }                                                                                            \
+        } while (0)
