@@ -130,17 +130,17 @@ static void test_attach_twice(void **state) {
 /* The entry goes with a clean detach, and stays when a record is in use though nobody is connected. */
 static void test_attach_leave(void **state) {
         DaemonFixture *daemon = *state;
-        _cleanup_(proto_call_freep) ProtoCall *operator= daemon_connect(daemon, 0);
+        _cleanup_(proto_call_freep) ProtoCall *control = daemon_connect(daemon, 0);
         RawClient client;
 
-        WAIT_FOR(daemon_n_clients(operator) == 0);
+        WAIT_FOR(daemon_n_clients(control) == 0);
         raw_client_open(&client, daemon, PROTO_ROLE_WRITER);
-        assert_int_equal(daemon_n_clients(operator), 1);
+        assert_int_equal(daemon_n_clients(control), 1);
         client.call = proto_call_free(client.call);
         usleep(50000);
-        assert_int_equal(daemon_n_clients(operator), 1);
+        assert_int_equal(daemon_n_clients(control), 1);
         shm_actor_deinit(&client.actor);
-        WAIT_FOR(daemon_n_clients(operator) == 0);
+        WAIT_FOR(daemon_n_clients(control) == 0);
         raw_client_close(&client);
 }
 

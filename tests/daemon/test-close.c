@@ -1,1 +1,265 @@
-int main(void){return 77;}
+/* Closing and advancing epochs in a pool with objects. */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "proto/deadline.h"
+#include "shm/set.h"
+#include "shm/slab.h"
+#include "tests/util/daemon-fixture.h"
+#include "tests/util/test.h"
+
+#define N 4096U /* objects of 512 bytes: 512 slabs */
+#define PER_SLAB 8U
+
+typedef struct Pool {
+        DaemonFixture daemon;
+        RawClient client;
+        uint64_t handles[N];
+} Pool;
+
+static int setup(void **state) {
+        Pool *pool = calloc(1, sizeof(*pool));
+
+        assert_non_null(pool);
+        daemon_start(&pool->daemon, (const char *[]){ "--size=64M", "--retain=0", "--epochs=4", "--log-level=warning",
+                                                      NULL });
+        raw_client_open(&pool->client, &pool->daemon, 0);
+        *state = pool;
+        return 0;
+}
+
+static int teardown(void **state) {
+        Pool *pool = *state;
+
+        raw_client_close(&pool->client);
+        daemon_stop(&pool->daemon);
+        free(pool);
+        return 0;
+}
+
+static void fill(Pool *pool, uint32_t epoch) {
+        void *object;
+
+        for (size_t i = 0; i < N; i++) {
+                assert_int_equal(
+                        shm_object_alloc(&pool->client.actor, 512, epoch, NULL, &pool->handles[i], &object), 0);
+                *(volatile char *) object = 1;
+        }
+}
+
+static void empty(Pool *pool, size_t from, size_t step) {
+        for (size_t i = from; i < N; i += step)
+                assert_int_equal(shm_object_free(&pool->client.actor, pool->handles[i]), 0);
+}
+
+static uint64_t committed(Pool *pool, uint64_t *ret_blocks) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(pool->client.call);
+
+        *ret_blocks = reply->stats->memfd_blocks_bytes;
+        return reply->stats->committed_bytes;
+}
+
+static Tslab__EpochState epoch_state(Pool *pool, uint32_t id, uint64_t *ret_reclaimed) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(pool->client.call);
+
+        *ret_reclaimed = reply->stats->epochs[id]->reclaimed_bytes;
+        return reply->stats->epochs[id]->state;
+}
+
+/* All freed before: nothing of it is left when close returns. */
+static void test_close_freed(void **state) {
+        Pool *pool = *state;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        uint64_t full, full_blocks, after, after_blocks;
+
+        fill(pool, 0);
+        full = committed(pool, &full_blocks);
+        assert_true(full >= N * 512);
+        empty(pool, 0, 1);
+        (void) daemon_advance(pool->client.call);
+        reply = daemon_close(pool->client.call, 0);
+        assert_int_equal(reply->epoch_close->live_objects, 0);
+        assert_int_equal(reply->epoch_close->pending_threads, 0);
+        assert_true(reply->epoch_close->reclaimed_bytes >= N * 512);
+        after = committed(pool, &after_blocks);
+        assert_true(after + N * 512 <= full + (256U << 12));
+        assert_true(after_blocks + N * 512 <= full_blocks + (256U << 12));
+}
+
+/* Objects live on, can be freed after, and their slabs then go by themselves. */
+static void test_close_live(void **state) {
+        Pool *pool = *state;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        uint64_t handle, reclaimed, blocks, before, after;
+        void *object;
+
+        fill(pool, 0);
+        empty(pool, 0, 2);
+        reply = daemon_close(pool->client.call, 0);
+        assert_int_equal(reply->epoch_close->live_objects, N / 2);
+        assert_int_equal(reply->epoch_close->n_classes, 1);
+        assert_int_equal(reply->epoch_close->classes[0]->size, 512);
+        assert_int_equal(reply->epoch_close->classes[0]->live_objects, N / 2);
+        assert_int_equal(shm_object_alloc(&pool->client.actor, 64, 0, NULL, &handle, &object), -ESHUTDOWN);
+        assert_true(shm_object_live(&pool->client.arena, pool->handles[1]));
+        assert_int_equal(epoch_state(pool, 0, &reclaimed), TSLAB__EPOCH_STATE__EPOCH_STATE_CLOSING);
+
+        before = committed(pool, &blocks);
+        empty(pool, 1, 2);
+        WAIT_FOR(epoch_state(pool, 0, &reclaimed) == TSLAB__EPOCH_STATE__EPOCH_STATE_DRAINED);
+        assert_true(reclaimed >= N * 512);
+        after = committed(pool, &blocks);
+        assert_true(after < before);
+}
+
+static int count_progress(void *userdata, const ProtoReply *reply) {
+        RawClient *client = ((void **) userdata)[0];
+        uint64_t *handles = ((void **) userdata)[1];
+
+        assert_true(reply->more);
+        assert_non_null(reply->progress);
+        if (*handles != 0) {
+                assert_int_equal(shm_object_free(&client->actor, *handles), 0);
+                *handles = 0;
+        }
+        return 0;
+}
+
+/* wait_drained answers when the last object is gone; here it goes after the first progress. */
+static void test_close_wait_drained(void **state) {
+        Pool *pool = *state;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
+        uint64_t handle;
+        void *object;
+
+        assert_int_equal(shm_object_alloc(&pool->client.actor, 64, 1, NULL, &handle, &object), 0);
+        body.epoch = 1;
+        body.wait_drained = true;
+        request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
+        request.epoch_close = &body;
+        assert_int_equal(proto_call(pool->client.call, &request, DAEMON_TIMEOUT_USEC, count_progress,
+                                    (void *[]){ &pool->client, &handle }, &reply, NULL), 0);
+        assert_int_equal(handle, 0);
+        assert_int_equal(reply->epoch_close->live_objects, 0);
+        assert_int_equal(reply->epoch_close->reclaimed_bytes, SHM_SLAB_SIZE);
+}
+
+static void test_close_wait_drained_timeout(void **state) {
+        Pool *pool = *state;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
+        uint64_t handle;
+        void *object;
+
+        assert_int_equal(shm_object_alloc(&pool->client.actor, 64, 1, NULL, &handle, &object), 0);
+        body.epoch = 1;
+        body.wait_drained = true;
+        body.wait_msec = 1;
+        body.wait_drained_msec = 50;
+        request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
+        request.epoch_close = &body;
+        reply = daemon_call(pool->client.call, &request, NULL);
+        assert_int_equal(reply->epoch_close->live_objects, 1);
+}
+
+/* A thread that stands still inside an operation is reported, waited for no longer than asked, and drained after. */
+static void test_close_pending(void **state) {
+        Pool *pool = *state;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL, *again = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
+        ShmActor other;
+        uint64_t start, reclaimed, mask;
+
+        assert_int_equal(shm_actor_init(&other, &pool->client.arena, pool->client.client, 1), 0);
+        shm_actor_enter(&other);
+        body.epoch = 1;
+        body.wait_msec = 60;
+        request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
+        request.epoch_close = &body;
+        start = proto_now_usec();
+        reply = daemon_call(pool->client.call, &request, NULL);
+        assert_int_equal(reply->epoch_close->pending_threads, 1);
+        assert_true(proto_now_usec() - start >= 60000);
+
+        /* It adds a slab to the epoch that it saw open, then moves on: a walk finds it. */
+        WAIT_FOR(shm_set_has(&pool->client.arena, SHM_SET_FREE, 0));
+        assert_int_equal(shm_slab_claim(&other, 0, slab_target(0, 1, 1), 1, &mask), 0);
+        assert_int_equal(shm_slab_give_back(&other, 0, mask), 0);
+        shm_actor_intend(&other, 0);
+        shm_actor_leave(&other);
+        WAIT_FOR(epoch_state(pool, 1, &reclaimed) == TSLAB__EPOCH_STATE__EPOCH_STATE_DRAINED && reclaimed > 0);
+        again = daemon_close(pool->client.call, 1);
+        assert_int_equal(again->epoch_close->pending_threads, 0);
+        shm_actor_deinit(&other);
+}
+
+/* Round the ring twice: older eras drain while the id is open again. */
+static void test_advance_ring(void **state) {
+        Pool *pool = *state;
+        uint64_t handle, reclaimed;
+        void *object;
+
+        assert_int_equal(shm_object_alloc(&pool->client.actor, 64, 0, NULL, &handle, &object), 0);
+        for (uint32_t i = 1; i < 9; i++)
+                assert_int_equal(daemon_advance(pool->client.call) & 0xff, i % 4);
+        assert_true(shm_object_live(&pool->client.arena, handle));
+        {
+                _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(pool->client.call);
+
+                assert_int_equal(reply->stats->epochs[0]->older->live_objects, 1);
+                assert_int_equal(reply->stats->epochs[0]->state, TSLAB__EPOCH_STATE__EPOCH_STATE_OPEN);
+                assert_true(reply->stats->epochs[0]->current);
+        }
+        assert_int_equal(shm_object_free(&pool->client.actor, handle), 0);
+        WAIT_FOR(shm_slab_word(&pool->client.arena, slot_id_slab(shm_handle_slot(handle))).high % 16 !=
+                 SLAB_DRAINING);
+        WAIT_FOR(epoch_state(pool, 0, &reclaimed) == TSLAB__EPOCH_STATE__EPOCH_STATE_OPEN && reclaimed > 0);
+}
+
+static void test_close_errors(void **state) {
+        Pool *pool = *state;
+        static const struct {
+                uint32_t epoch;
+                bool revoke;
+                int error;
+        } cases[] = {
+                { 9, false, -EINVAL },
+                { 1 | 77 << 8, false, -ESTALE },
+                { 1, true, -EOPNOTSUPP },
+        };
+
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+                ProtoRequest request = PROTO_REQUEST_INIT;
+                Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
+
+                body.epoch = cases[i].epoch;
+                body.revoke = cases[i].revoke;
+                request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
+                request.epoch_close = &body;
+                assert_int_equal(proto_call(pool->client.call, &request, DAEMON_TIMEOUT_USEC, NULL, NULL, &reply, NULL),
+                                 PROTO_E_REFUSED);
+                assert_int_equal(reply->error, cases[i].error);
+        }
+}
+
+#define TEST(_test) cmocka_unit_test_setup_teardown(_test, setup, teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                TEST(test_close_freed),
+                TEST(test_close_live),
+                TEST(test_close_wait_drained),
+                TEST(test_close_wait_drained_timeout),
+                TEST(test_close_pending),
+                TEST(test_advance_ring),
+                TEST(test_close_errors),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
