@@ -28,7 +28,7 @@
 
 #define HIGH_MIN 256U
 #define HIGH_MAX 4096U
-#define LOW_ASLEEP 8U /* clients commit 16 at once: they fall through it */
+#define LOW_ASLEEP SHM_COMMIT_RUN_MAX /* the first run that a client commits falls through it */
 #define RUN 128U /* slabs a turn */
 #define SOON_USEC (PROTO_USEC_PER_SEC / 10)
 #define IDLE_USEC (10 * PROTO_USEC_PER_SEC)
