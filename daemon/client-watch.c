@@ -130,7 +130,8 @@ static int identify(ClientWatch *client, ShmClientInfo *ret) {
 }
 
 static int watch_death(ClientWatch *client) {
-        int r = sd_event_add_io(client->manager->event, &client->death, client->pidfd, EPOLLIN, on_death, client);
+        int r = sd_event_add_io(client->manager->event, &client->death, client->pidfd, EPOLLIN, on_death,
+                                client);
 
         return r < 0 ? r : 0;
 }
@@ -141,8 +142,8 @@ static int watch_wakes(ClientWatch *client) {
         client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (client->wake_fd < 0)
                 return -errno;
-        r = sd_event_add_io(client->manager->event, &client->wake, client->wake_fd, EPOLLIN | EPOLLET, on_wake,
-                            client);
+        r = sd_event_add_io(client->manager->event, &client->wake, client->wake_fd, EPOLLIN | EPOLLET,
+                            on_wake, client);
         if (r < 0)
                 return r;
         r = sd_event_source_set_ratelimit(client->wake, WAKES_USEC, WAKES_MAX);

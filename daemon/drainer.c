@@ -83,7 +83,8 @@ static void say_drained(Drainer *drainer, uint32_t epoch) {
         e->drained_said = true;
         epoch = shm_epoch_number(info.id, info.era);
         log_fields(LOG_DEBUG, (LogFields){ .epoch = &epoch }, "epoch %u:%u drained", info.id, info.era);
-        events_send(drainer->manager, &(EventInfo){ .kind = "drained", .epoch = epoch, .size = info.reclaimed_size },
+        events_send(drainer->manager,
+                    &(EventInfo){ .kind = "drained", .epoch = epoch, .size = info.reclaimed_size },
                     "epoch %u:%u is empty, %llu bytes were given back", info.id, info.era,
                     (unsigned long long) info.reclaimed_size);
 }
@@ -233,7 +234,8 @@ static void schedule(Drainer *drainer) {
         }
         (void) sd_event_source_set_enabled(drainer->turn, busy ? SD_EVENT_ON : SD_EVENT_OFF);
         (void) sd_event_source_set_time(drainer->timer, at);
-        (void) sd_event_source_set_enabled(drainer->timer, at == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+        (void) sd_event_source_set_enabled(drainer->timer,
+                                           at == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 }
 
 static int on_turn(sd_event_source *source, void *userdata) {
@@ -294,8 +296,8 @@ static bool is_draining(const Drainer *drainer, uint32_t epoch) {
 
         if (drainer->epochs[epoch].n_left > 0)
                 return true;
-        return shm_epoch_get(&drainer->manager->arena, epoch, &info) == 0 && info.state == SHM_EPOCH_CLOSING &&
-               info.flags & SHM_EPOCH_DRAIN;
+        return shm_epoch_get(&drainer->manager->arena, epoch, &info) == 0 &&
+               info.state == SHM_EPOCH_CLOSING && info.flags & SHM_EPOCH_DRAIN;
 }
 
 static void wake_epoch(Drainer *drainer, uint32_t epoch, uint64_t now) {
@@ -344,8 +346,8 @@ int drainer_new(Drainer **ret_drainer, Manager *manager) {
         if (r == 0)
                 r = sd_event_add_defer(manager->event, &drainer->turn, on_turn, drainer);
         if (r >= 0)
-                r = sd_event_add_time(manager->event, &drainer->timer, CLOCK_MONOTONIC, UINT64_MAX, 100, on_timer,
-                                      drainer);
+                r = sd_event_add_time(manager->event, &drainer->timer, CLOCK_MONOTONIC, UINT64_MAX, 100,
+                                      on_timer, drainer);
         if (r < 0) {
                 (void) drainer_free(drainer);
                 return r;

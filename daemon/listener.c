@@ -41,7 +41,8 @@ static void say_who_has_it(const char *pool, int fd) {
         while (n > 0 && (pid[n - 1] < '0' || pid[n - 1] > '9'))
                 n--;
         pid[n > 0 ? n : 0] = 0;
-        log_line(LOG_ERR, "pool %s is served by another tslabd already%s%s", pool, *pid ? ", process " : "", pid);
+        log_line(LOG_ERR, "pool %s is served by another tslabd already%s%s", pool, *pid ? ", process " : "",
+                 pid);
 }
 
 /*
@@ -185,7 +186,8 @@ static int bind_own(Listener *listener) {
         listener->ours = true;
         if (options->group != (gid_t) -1 && chown(listener->path, (uid_t) -1, options->group) < 0) {
                 r = -errno;
-                log_error(LOG_ERR, r, "could not give %s to group %u", listener->path, (unsigned) options->group);
+                log_error(LOG_ERR, r, "could not give %s to group %u", listener->path,
+                          (unsigned) options->group);
                 return r;
         }
         if (chmod(listener->path, options->mode) < 0) {

@@ -35,8 +35,8 @@ static bool stderr_is_journal(void) {
         unsigned long long device, inode;
         struct stat st;
 
-        return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 && fstat(STDERR_FILENO, &st) == 0 &&
-               st.st_dev == (dev_t) device && st.st_ino == (ino_t) inode;
+        return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+               fstat(STDERR_FILENO, &st) == 0 && st.st_dev == (dev_t) device && st.st_ino == (ino_t) inode;
 }
 
 void log_open(const char *pool) {
@@ -159,7 +159,8 @@ void log_peer(int level, pid_t pid, const char *format, ...) {
         }
         if (++n_lines > PEER_LINES) {
                 if (n_lines == PEER_LINES + 1)
-                        log_line(LOG_NOTICE, "peers give cause for more lines, which are left out for a while");
+                        log_line(LOG_NOTICE,
+                                 "peers give cause for more lines, which are left out for a while");
                 return;
         }
         va_start(ap, format);

@@ -65,7 +65,8 @@ static const char *option_name(int id) {
 }
 
 static int usage(const char *option, const char *why) {
-        (void) fprintf(stderr, "tslabd: %s%s%s%s\n", option ? "--" : "", option ?: "", option ? ": " : "", why);
+        (void) fprintf(stderr, "tslabd: %s%s%s%s\n", option ? "--" : "", option ?: "", option ? ": " : "",
+                       why);
         return EXIT_USAGE;
 }
 
@@ -104,7 +105,8 @@ static int parse_arguments(int argc, char **argv) {
                         return r;
         }
         if (optind < argc) {
-                (void) fprintf(stderr, "tslabd: '%s' is too much: there are options only, see 'tslabd --help'\n",
+                (void) fprintf(stderr,
+                               "tslabd: '%s' is too much: there are options only, see 'tslabd --help'\n",
                                argv[optind]);
                 return -EINVAL;
         }

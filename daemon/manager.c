@@ -97,8 +97,8 @@ static int open_loop(Manager *manager) {
         r = watch_signals(manager);
         if (r < 0)
                 return r;
-        r = sd_event_add_time_relative(manager->event, &manager->tick, CLOCK_MONOTONIC, TICK_USEC, TICK_USEC / 10,
-                                       on_tick, manager);
+        r = sd_event_add_time_relative(manager->event, &manager->tick, CLOCK_MONOTONIC, TICK_USEC,
+                                       TICK_USEC / 10, on_tick, manager);
         if (r < 0)
                 return r;
         r = sd_event_source_set_enabled(manager->tick, SD_EVENT_ON);

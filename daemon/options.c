@@ -87,8 +87,9 @@ static int parse_count(const char *text, uint32_t min, uint32_t max, uint32_t *r
 
 static int set_pool(Options *options, const char *value, char *ret_why) {
         if (!proto_pool_name_is_valid(value))
-                return refuse(ret_why, value,
-                              "the name of a pool is 1 to 32 of a-z, 0-9 and '_', and begins with a letter or digit");
+                return refuse(
+                        ret_why, value,
+                        "the name of a pool is 1 to 32 of a-z, 0-9 and '_', and begins with a letter or digit");
         (void) snprintf(options->pool, sizeof(options->pool), "%s", value);
         return 0;
 }
@@ -97,8 +98,9 @@ static int set_size(Options *options, const char *value, char *ret_why) {
         uint64_t size;
 
         if (parse_size(value, &size) || size < SHM_SLAB_SIZE || size > 64 * GIB || size % SHM_SLAB_SIZE != 0)
-                return refuse(ret_why, value,
-                              "the size of a pool is 4K to 64G, a multiple of 4K, in bytes or with K, M or G");
+                return refuse(
+                        ret_why, value,
+                        "the size of a pool is 4K to 64G, a multiple of 4K, in bytes or with K, M or G");
         options->geometry.slabs_size = size;
         return 0;
 }
@@ -151,7 +153,8 @@ static int set_listen(Options *options, const char *value, char *ret_why) {
         char *copy;
 
         if (value[0] != '/' || strlen(value) > 107)
-                return refuse(ret_why, value, "a socket is listened at by an absolute path of at most 107 bytes");
+                return refuse(ret_why, value,
+                              "a socket is listened at by an absolute path of at most 107 bytes");
         copy = strdup(value);
         if (!copy)
                 return -ENOMEM;
@@ -169,7 +172,8 @@ static int set_group(Options *options, const char *value, char *ret_why) {
         else if (parse_count(value, 0, UINT32_MAX - 1, &number) == 0)
                 options->group = number;
         else
-                return refuse(ret_why, value, "a group is given by its name or number, and there is none of that name");
+                return refuse(ret_why, value,
+                              "a group is given by its name or number, and there is none of that name");
         return 0;
 }
 
@@ -178,7 +182,8 @@ static int set_mode(Options *options, const char *value, char *ret_why) {
         uint64_t mode;
 
         if (parse_number(value, 8, &end, &mode) || *end || mode > 0777)
-                return refuse(ret_why, value, "the mode of the socket is an octal number from 0 to 0777, as 0660");
+                return refuse(ret_why, value,
+                              "the mode of the socket is an octal number from 0 to 0777, as 0660");
         options->mode = (mode_t) mode;
         return 0;
 }

@@ -21,8 +21,8 @@ struct Outgoing {
 };
 
 static void fail(Session *session, int error) {
-        log_peer(LOG_INFO, session->peer.pid, "process %d was dropped: could not send: %s", (int) session->peer.pid,
-                 strerror(-error));
+        log_peer(LOG_INFO, session->peer.pid, "process %d was dropped: could not send: %s",
+                 (int) session->peer.pid, strerror(-error));
         session_drop(session);
 }
 

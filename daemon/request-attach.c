@@ -37,7 +37,8 @@ void request_hello(RequestContext *context, const ProtoRequest *request) {
         if (hello->protocol_version != PROTO_VERSION) {
                 session->closing = true;
                 session_refuse(session, context->id, -EPROTONOSUPPORT,
-                               "tslabd " TSLAB_VERSION " speaks version %u of the protocol, and '%s' version %u: "
+                               "tslabd " TSLAB_VERSION
+                               " speaks version %u of the protocol, and '%s' version %u: "
                                "update the older of the two",
                                PROTO_VERSION, hello->software, hello->protocol_version);
                 return;
@@ -80,8 +81,8 @@ static void answer_attach(RequestContext *context, const ClientWatch *client) {
         }
         read_fd = reopen_for_reading(arena->fd);
         if (read_fd < 0)
-                session_refuse(session, context->id, read_fd, "tslabd could not open the arena for reading: %s",
-                               strerror(-read_fd));
+                session_refuse(session, context->id, read_fd,
+                               "tslabd could not open the arena for reading: %s", strerror(-read_fd));
         else
                 session_send_fds(session, context->id, &reply, &read_fd, 1);
 }
@@ -89,17 +90,20 @@ static void answer_attach(RequestContext *context, const ClientWatch *client) {
 static void refuse_attach(RequestContext *context, int error) {
         switch (error) {
         case -ENOSPC:
-                session_refuse(context->session, context->id, error,
-                               "the pool has as many clients as it has room for threads: see tslabd --threads");
+                session_refuse(
+                        context->session, context->id, error,
+                        "the pool has as many clients as it has room for threads: see tslabd --threads");
                 break;
         case -EREMOTE:
-                session_refuse(context->session, context->id, error,
-                               "this process is in a pid namespace that tslabd does not see into: it could not tell "
-                               "when it dies");
+                session_refuse(
+                        context->session, context->id, error,
+                        "this process is in a pid namespace that tslabd does not see into: it could not tell "
+                        "when it dies");
                 break;
         default:
-                session_refuse(context->session, context->id, error, "tslabd could not take on process %d: %s",
-                               (int) context->session->peer.pid, strerror(-error));
+                session_refuse(context->session, context->id, error,
+                               "tslabd could not take on process %d: %s", (int) context->session->peer.pid,
+                               strerror(-error));
         }
 }
 
@@ -121,8 +125,8 @@ void request_attach(RequestContext *context, const ProtoRequest *request) {
         }
         r = client_watch_new(&client, session);
         if (r < 0) {
-                log_peer(LOG_NOTICE, session->peer.pid, "process %d could not attach: %s", (int) session->peer.pid,
-                         strerror(-r));
+                log_peer(LOG_NOTICE, session->peer.pid, "process %d could not attach: %s",
+                         (int) session->peer.pid, strerror(-r));
                 refuse_attach(context, r);
                 return;
         }
@@ -151,8 +155,9 @@ void request_fork_attach(RequestContext *context, const ProtoRequest *request) {
         if (r == 0)
                 r = session_new(&session, parent->manager, fd, context->sender);
         if (r < 0) {
-                log_peer(LOG_NOTICE, context->sender->pid, "a child of process %d, process %d, was refused: %s",
-                         (int) parent->peer.pid, (int) context->sender->pid, strerror(-r));
+                log_peer(LOG_NOTICE, context->sender->pid,
+                         "a child of process %d, process %d, was refused: %s", (int) parent->peer.pid,
+                         (int) context->sender->pid, strerror(-r));
                 return;
         }
         (void) proto_fds_take(context->fds, 0); /* it is the session's */

@@ -78,8 +78,9 @@ static void on_close_progress(DrainJob *drain) {
 
         if (!job->call.session)
                 return;
-        (void) snprintf(text, sizeof(text), "closing epoch %u: %u slabs hold objects, %u threads are inside a call",
-                        drain->epoch, drain->n_left, drain->n_pending);
+        (void) snprintf(text, sizeof(text),
+                        "closing epoch %u: %u slabs hold objects, %u threads are inside a call", drain->epoch,
+                        drain->n_left, drain->n_pending);
         progress.done = drain->reclaimed_size;
         progress.text = text;
         reply.more = true;
@@ -152,7 +153,8 @@ void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
         int r;
 
         if (close->revoke) {
-                session_refuse(session, context->id, -EOPNOTSUPP, "tslabd " TSLAB_VERSION " cannot revoke yet");
+                session_refuse(session, context->id, -EOPNOTSUPP,
+                               "tslabd " TSLAB_VERSION " cannot revoke yet");
                 return;
         }
         job = job_new(context, close->epoch);
@@ -196,8 +198,8 @@ static void finish_advance(EpochJob *job) {
         }
         log_fields(LOG_DEBUG, (LogFields){ .epoch = &number }, "epoch %u:%u is current", number & 0xff,
                    number >> 8);
-        events_send(job->manager, &(EventInfo){ .kind = "advance", .epoch = number }, "epoch %u:%u is current",
-                    number & 0xff, number >> 8);
+        events_send(job->manager, &(EventInfo){ .kind = "advance", .epoch = number },
+                    "epoch %u:%u is current", number & 0xff, number >> 8);
         answer_advance(job, number);
 }
 
@@ -255,8 +257,9 @@ void request_epoch_reserve(RequestContext *context, const ProtoRequest *request)
                 refuse_epoch(session, context->id, r, 0);
                 return;
         }
-        events_send(manager, &(EventInfo){ .kind = "reserve", .epoch = reserve.epoch }, "epoch %u:%u is reserved: %s",
-                    reserve.epoch & 0xff, reserve.epoch >> 8, request->epoch_reserve->label);
+        events_send(manager, &(EventInfo){ .kind = "reserve", .epoch = reserve.epoch },
+                    "epoch %u:%u is reserved: %s", reserve.epoch & 0xff, reserve.epoch >> 8,
+                    request->epoch_reserve->label);
         /* A thread may yet add a slab of the era before. */
         drainer_start(manager->drainer, reserve.epoch & 0xff, NULL);
         reply.body_case = TSLAB__REPLY__BODY_EPOCH_RESERVE;

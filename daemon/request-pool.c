@@ -51,7 +51,8 @@ void request_check(RequestContext *context, const ProtoRequest *request) {
         _cleanup_(proto_freep) CheckParts *parts = NULL;
 
         if (request->check->repair) {
-                session_refuse(session, context->id, -EOPNOTSUPP, "tslabd " TSLAB_VERSION " cannot repair yet");
+                session_refuse(session, context->id, -EOPNOTSUPP,
+                               "tslabd " TSLAB_VERSION " cannot repair yet");
                 return;
         }
         parts = calloc(1, sizeof(*parts));

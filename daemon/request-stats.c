@@ -82,7 +82,8 @@ static void fill_pool(Tslab__StatsReply *reply, const Manager *manager, const Sh
         reply->uptime_usec = proto_now_usec() - manager->started_usec;
         reply->arena_id = (ProtobufCBinaryData){ .len = 16, .data = (uint8_t *) arena->arena_id };
         reply->n_records = arena->n_records;
-        reply->records_shared = stats->n_unrecorded > UINT32_MAX ? UINT32_MAX : (uint32_t) stats->n_unrecorded;
+        reply->records_shared =
+                stats->n_unrecorded > UINT32_MAX ? UINT32_MAX : (uint32_t) stats->n_unrecorded;
         reply->n_slabs = arena->n_slabs;
         reply->n_slabs_ever = stats->n_slabs_ever;
         reply->memfd_blocks_bytes = shm_arena_resident_size(arena);

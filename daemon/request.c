@@ -40,7 +40,8 @@ static uint32_t role_needed(const Session *session, const struct RequestType *ty
         return session->manager->options->operators_only ? PROTO_ROLE_OPERATOR : PROTO_ROLE_WRITER;
 }
 
-void request_handle(Session *session, const ProtoRequest *request, ProtoFds *fds, const struct ucred *sender) {
+void request_handle(Session *session, const ProtoRequest *request, ProtoFds *fds,
+                    const struct ucred *sender) {
         const struct RequestType *type = find_type(request->body_case);
         RequestContext context = { .session = session, .id = request->id, .fds = fds, .sender = sender };
 

@@ -96,15 +96,17 @@ static int64_t publish_allowance(const Reserve *reserve) {
 }
 
 static void update_turn(Reserve *reserve) {
-        (void) sd_event_source_set_enabled(reserve->turn,
-                                           reserve->filling || reserve->counting ? SD_EVENT_ON : SD_EVENT_OFF);
+        (void) sd_event_source_set_enabled(
+                reserve->turn, reserve->filling || reserve->counting ? SD_EVENT_ON : SD_EVENT_OFF);
 }
 
 static void fail(Reserve *reserve) {
         reserve->filling = false;
         reserve->failed = true;
         if (!reserve->failure_said)
-                log_line(LOG_WARNING, "the reserve could not be filled: the pool, the system or a cgroup has no more memory");
+                log_line(
+                        LOG_WARNING,
+                        "the reserve could not be filled: the pool, the system or a cgroup has no more memory");
         reserve->failure_said = true;
 }
 
@@ -193,7 +195,8 @@ void reserve_wake(Reserve *reserve) {
 
         if (reserve_n_free(reserve) >= low(reserve))
                 return;
-        if (now - reserve->woken_usec < SOON_USEC && !reserve->filling && reserve->high * 2 <= high_max(reserve))
+        if (now - reserve->woken_usec < SOON_USEC && !reserve->filling &&
+            reserve->high * 2 <= high_max(reserve))
                 reserve->high *= 2;
         reserve->woken_usec = now;
         reserve->asleep = false;

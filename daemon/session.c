@@ -22,7 +22,8 @@ uint32_t session_role_of(const struct ucred *peer) {
 }
 
 static bool has_room(const Manager *manager, const struct ucred *peer) {
-        unsigned max = session_role_of(peer) == PROTO_ROLE_OPERATOR ? SESSIONS_MAX : SESSIONS_MAX - SESSIONS_KEPT;
+        unsigned max =
+                session_role_of(peer) == PROTO_ROLE_OPERATOR ? SESSIONS_MAX : SESSIONS_MAX - SESSIONS_KEPT;
 
         return manager->n_sessions < max;
 }
@@ -143,8 +144,8 @@ static void hang_up(Session *session) {
 
 static void close_after(Session *session, uint64_t id, int error, const char *message) {
         session->closing = true;
-        log_peer(LOG_INFO, session->peer.pid, "a message of process %d was refused: %s", (int) session->peer.pid,
-                 message);
+        log_peer(LOG_INFO, session->peer.pid, "a message of process %d was refused: %s",
+                 (int) session->peer.pid, message);
         if (id != 0)
                 session_refuse(session, id, error, "%s", message);
         session_update(session);

@@ -91,7 +91,8 @@ static void test_attach_wrong_version(void **state) {
         request.hello = &hello;
         assert_int_equal(proto_connect(daemon->socket, DAEMON_TIMEOUT_USEC, &fd), 0);
         assert_int_equal(proto_call_new(&call, fd), 0);
-        assert_int_equal(proto_call(call, &request, DAEMON_TIMEOUT_USEC, NULL, NULL, &reply, NULL), PROTO_E_REFUSED);
+        assert_int_equal(proto_call(call, &request, DAEMON_TIMEOUT_USEC, NULL, NULL, &reply, NULL),
+                         PROTO_E_REFUSED);
         assert_int_equal(reply->error, -EPROTONOSUPPORT);
         assert_non_null(strstr(reply->message, "future 9"));
         assert_non_null(strstr(reply->message, "version 8"));
@@ -203,7 +204,8 @@ static void test_roles(void **state) {
         if (geteuid() != 0)
                 skip();
         daemon_child(as_nobody, *state, true);
-        daemon_start(&strict, (const char *[]){ "--size=1M", "--mode=0666", "--operators-only", "--log-level=err", NULL });
+        daemon_start(&strict, (const char *[]){ "--size=1M", "--mode=0666", "--operators-only",
+                                                "--log-level=err", NULL });
         daemon_child(as_nobody, &strict, false);
         daemon_stop(&strict);
 }
@@ -256,10 +258,11 @@ static void test_options(void **state) {
                 char text[4096];
                 int status;
 
-                status = daemon_run(daemon->dir, (const char *[]){ cases[i].argument, NULL }, cases[i].variable, text,
-                                    sizeof(text));
+                status = daemon_run(daemon->dir, (const char *[]){ cases[i].argument, NULL },
+                                    cases[i].variable, text, sizeof(text));
                 if (status != cases[i].status || !strstr(text, cases[i].text))
-                        print_error("%s %s: %d\n%s", cases[i].argument ?: "", cases[i].variable ?: "", status, text);
+                        print_error("%s %s: %d\n%s", cases[i].argument ?: "", cases[i].variable ?: "", status,
+                                    text);
                 assert_int_equal(status, cases[i].status);
                 assert_non_null(strstr(text, cases[i].text));
         }
@@ -267,16 +270,11 @@ static void test_options(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_attach_two_processes),
-                cmocka_unit_test(test_attach_reader),
-                cmocka_unit_test(test_attach_wrong_version),
-                cmocka_unit_test(test_attach_other_arena),
-                cmocka_unit_test(test_attach_twice),
-                cmocka_unit_test(test_attach_leave),
-                cmocka_unit_test(test_fork_attach),
-                cmocka_unit_test(test_roles),
-                cmocka_unit_test(test_second_daemon),
-                cmocka_unit_test(test_options),
+                cmocka_unit_test(test_attach_two_processes), cmocka_unit_test(test_attach_reader),
+                cmocka_unit_test(test_attach_wrong_version), cmocka_unit_test(test_attach_other_arena),
+                cmocka_unit_test(test_attach_twice),         cmocka_unit_test(test_attach_leave),
+                cmocka_unit_test(test_fork_attach),          cmocka_unit_test(test_roles),
+                cmocka_unit_test(test_second_daemon),        cmocka_unit_test(test_options),
         };
 
         return cmocka_run_group_tests(tests, setup, teardown);

@@ -22,8 +22,8 @@ static int setup(void **state) {
         Pool *pool = calloc(1, sizeof(*pool));
 
         assert_non_null(pool);
-        daemon_start(&pool->daemon, (const char *[]){ "--size=64M", "--retain=0", "--epochs=4", "--log-level=warning",
-                                                      NULL });
+        daemon_start(&pool->daemon, (const char *[]){ "--size=64M", "--retain=0", "--epochs=4",
+                                                      "--log-level=warning", NULL });
         raw_client_open(&pool->client, &pool->daemon, 0);
         *state = pool;
         return 0;
@@ -43,7 +43,8 @@ static void fill(Pool *pool, uint32_t epoch) {
 
         for (size_t i = 0; i < N; i++) {
                 assert_int_equal(
-                        shm_object_alloc(&pool->client.actor, 512, epoch, NULL, &pool->handles[i], &object), 0);
+                        shm_object_alloc(&pool->client.actor, 512, epoch, NULL, &pool->handles[i], &object),
+                        0);
                 *(volatile char *) object = 1;
         }
 }
@@ -141,7 +142,8 @@ static void test_close_wait_drained(void **state) {
         request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
         request.epoch_close = &body;
         assert_int_equal(proto_call(pool->client.call, &request, DAEMON_TIMEOUT_USEC, count_progress,
-                                    (void *[]){ &pool->client, &handle }, &reply, NULL), 0);
+                                    (void *[]){ &pool->client, &handle }, &reply, NULL),
+                         0);
         assert_int_equal(handle, 0);
         assert_int_equal(reply->epoch_close->live_objects, 0);
         assert_int_equal(reply->epoch_close->reclaimed_bytes, SHM_SLAB_SIZE);
@@ -192,7 +194,8 @@ static void test_close_pending(void **state) {
         assert_int_equal(shm_slab_give_back(&other, 0, mask), 0);
         shm_actor_intend(&other, 0);
         shm_actor_leave(&other);
-        WAIT_FOR(epoch_state(pool, 1, &reclaimed) == TSLAB__EPOCH_STATE__EPOCH_STATE_DRAINED && reclaimed > 0);
+        WAIT_FOR(epoch_state(pool, 1, &reclaimed) == TSLAB__EPOCH_STATE__EPOCH_STATE_DRAINED &&
+                 reclaimed > 0);
         again = daemon_close(pool->client.call, 1);
         assert_int_equal(again->epoch_close->pending_threads, 0);
         shm_actor_deinit(&other);
@@ -242,7 +245,8 @@ static void test_close_errors(void **state) {
                 body.revoke = cases[i].revoke;
                 request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
                 request.epoch_close = &body;
-                assert_int_equal(proto_call(pool->client.call, &request, DAEMON_TIMEOUT_USEC, NULL, NULL, &reply, NULL),
+                assert_int_equal(proto_call(pool->client.call, &request, DAEMON_TIMEOUT_USEC, NULL, NULL,
+                                            &reply, NULL),
                                  PROTO_E_REFUSED);
                 assert_int_equal(reply->error, cases[i].error);
         }
@@ -252,12 +256,9 @@ static void test_close_errors(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(test_close_freed),
-                TEST(test_close_live),
-                TEST(test_close_wait_drained),
-                TEST(test_close_wait_drained_timeout),
-                TEST(test_close_pending),
-                TEST(test_advance_ring),
+                TEST(test_close_freed),        TEST(test_close_live),
+                TEST(test_close_wait_drained), TEST(test_close_wait_drained_timeout),
+                TEST(test_close_pending),      TEST(test_advance_ring),
                 TEST(test_close_errors),
         };
 

@@ -74,7 +74,8 @@ static void send_stats(int fd, uint64_t id, const int *fds, size_t n_fds) {
 }
 
 static void test_garbage(void **state) {
-        static const char *const garbage[] = { "\x08", "\xff\xff\xff\xff", "GET / HTTP/1.1\r\n\r\n", "\x08\x01\x82\x01\x7f" };
+        static const char *const garbage[] = { "\x08", "\xff\xff\xff\xff", "GET / HTTP/1.1\r\n\r\n",
+                                               "\x08\x01\x82\x01\x7f" };
 
         for (size_t i = 0; i < sizeof(garbage) / sizeof(garbage[0]); i++) {
                 int fd = connect_raw(*state);
@@ -147,7 +148,8 @@ static void send_fork_attach(int fd, int far_end) {
 
 /* Sockets that are none, one of another kind, and the daemon's own: closed, all else goes on. */
 static void test_fork_attach_wrong_socket(void **state) {
-        int fd = connect_raw(*state), pipes[2], tcp = socket(AF_INET, SOCK_STREAM, 0), second = connect_raw(*state);
+        int fd = connect_raw(*state), pipes[2], tcp = socket(AF_INET, SOCK_STREAM, 0),
+            second = connect_raw(*state);
         char byte;
 
         assert_int_equal(pipe(pipes), 0);

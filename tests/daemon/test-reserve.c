@@ -28,8 +28,9 @@ static void fill(RawClient *client, uint64_t *handles, size_t n) {
         void *object;
 
         for (size_t i = 0; i < n; i++)
-                assert_int_equal(shm_object_alloc(&client->actor, 768, SHM_EPOCH_CURRENT, NULL, &handles[i], &object),
-                                 0);
+                assert_int_equal(
+                        shm_object_alloc(&client->actor, 768, SHM_EPOCH_CURRENT, NULL, &handles[i], &object),
+                        0);
 }
 
 static void test_reserve(void **state) {
@@ -116,15 +117,18 @@ static void test_tiny(void **state) {
         daemon_start(&fixture, (const char *[]){ "--size=12K", "--log-level=err", NULL });
         raw_client_open(&client, &fixture, 0);
         fill(&client, handles, 5 * 3);
-        assert_int_not_equal(shm_object_alloc(&client.actor, 768, SHM_EPOCH_CURRENT, NULL, handles, &object), 0);
+        assert_int_not_equal(shm_object_alloc(&client.actor, 768, SHM_EPOCH_CURRENT, NULL, handles, &object),
+                             0);
         assert_int_equal(committed(client.call, NULL), SLABS(3));
         raw_client_close(&client);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_teardown(test_reserve, teardown), cmocka_unit_test_teardown(test_recount, teardown),
-                cmocka_unit_test_teardown(test_retain, teardown),  cmocka_unit_test_teardown(test_trim, teardown),
+                cmocka_unit_test_teardown(test_reserve, teardown),
+                cmocka_unit_test_teardown(test_recount, teardown),
+                cmocka_unit_test_teardown(test_retain, teardown),
+                cmocka_unit_test_teardown(test_trim, teardown),
                 cmocka_unit_test_teardown(test_tiny, teardown),
         };
 

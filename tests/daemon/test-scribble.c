@@ -119,12 +119,13 @@ static void test_scribble(void **state) {
                 uint64_t handle;
                 void *object;
 
-                daemon_start(&fixture, (const char *[]){ "--size=8M", "--epochs=4", "--threads=63", "--retain=0",
-                                                         "--log-level=err", NULL });
+                daemon_start(&fixture, (const char *[]){ "--size=8M", "--epochs=4", "--threads=63",
+                                                         "--retain=0", "--log-level=err", NULL });
                 raw_client_open(&client, &fixture, 0);
                 for (unsigned i = 0; i < 5000; i++)
-                        assert_int_equal(shm_object_alloc(&client.actor, 64 + i % 700, SHM_EPOCH_CURRENT, NULL, &handle,
-                                                          &object), 0);
+                        assert_int_equal(shm_object_alloc(&client.actor, 64 + i % 700, SHM_EPOCH_CURRENT,
+                                                          NULL, &handle, &object),
+                                         0);
                 find_regions(&client.arena, regions);
                 for (unsigned i = 0; i < 14; i++) {
                         scribble(regions[i % 7].at, regions[i % 7].size, round + i / 7);

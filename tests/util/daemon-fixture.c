@@ -37,9 +37,10 @@ static void become_daemon(const char *dir, const char *const *arguments, const c
         for (size_t i = 0; arguments && arguments[i] && i < 30; i++)
                 argv[i + 1] = arguments[i];
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        for (const char *const *name = (const char *[]){ "TSLAB_POOL", "TSLAB_SIZE", "TSLAB_CLASSES", "TSLAB_EPOCHS",
-                                                         "TSLAB_THREADS", "TSLAB_RETAIN", "TSLAB_LISTEN",
-                                                         "LISTEN_FDS", "NOTIFY_SOCKET", "JOURNAL_STREAM", NULL };
+        for (const char *const *name =
+                     (const char *[]){ "TSLAB_POOL", "TSLAB_SIZE", "TSLAB_CLASSES", "TSLAB_EPOCHS",
+                                       "TSLAB_THREADS", "TSLAB_RETAIN", "TSLAB_LISTEN", "LISTEN_FDS",
+                                       "NOTIFY_SOCKET", "JOURNAL_STREAM", NULL };
              *name; name++)
                 unsetenv(*name);
         setenv("TSLAB_RUNTIME_DIR", dir, 1);
@@ -49,7 +50,8 @@ static void become_daemon(const char *dir, const char *const *arguments, const c
         _exit(127);
 }
 
-int daemon_run(const char *dir, const char *const *arguments, const char *variable, char *ret_text, size_t size) {
+int daemon_run(const char *dir, const char *const *arguments, const char *variable, char *ret_text,
+               size_t size) {
         int pipe_fds[2], status;
         size_t n = 0;
         ssize_t got;
@@ -205,12 +207,14 @@ void raw_client_attach(RawClient *client, ProtoCall *call, uint32_t role) {
         reply = daemon_call(call, &request, &fds);
         client->client = reply->attach->client;
         assert_int_equal(reply->attach->role, role);
-        assert_int_equal(shm_arena_map(&client->arena, proto_fds_take(&fds, 0), role == PROTO_ROLE_READER), 0);
+        assert_int_equal(shm_arena_map(&client->arena, proto_fds_take(&fds, 0), role == PROTO_ROLE_READER),
+                         0);
         if (role == PROTO_ROLE_READER)
                 return;
         client->arena.wake_fd = proto_fds_take(&fds, 1);
         assert_int_equal(shm_membarrier_register(), 0);
-        assert_int_equal(shm_actor_init(&client->actor, &client->arena, client->client, (uint32_t) gettid()), 0);
+        assert_int_equal(shm_actor_init(&client->actor, &client->arena, client->client, (uint32_t) gettid()),
+                         0);
 }
 
 void raw_client_open(RawClient *client, const DaemonFixture *daemon, uint32_t want_role) {

@@ -26,7 +26,8 @@ void daemon_stop(DaemonFixture *daemon);
 bool daemon_answers(const DaemonFixture *daemon);
 
 /* Runs tslabd in `dir` to its end: exit status; what it printed to stderr in `ret_text`. */
-int daemon_run(const char *dir, const char *const *arguments, const char *variable, char *ret_text, size_t size);
+int daemon_run(const char *dir, const char *const *arguments, const char *variable, char *ret_text,
+               size_t size);
 
 /* Connects and says hello. */
 ProtoCall *daemon_connect(const DaemonFixture *daemon, uint32_t want_role);

@@ -1,0 +1,137 @@
+/* What cgroups leave, in trees that are made up. */
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/cgroup.h"
+#include "tests/util/test.h"
+
+#define MIB (INT64_C(1) << 20)
+
+static char root[64];
+
+static int setup(void **state) {
+        strcpy(root, "/tmp/tslab-cgroup-XXXXXX");
+        return mkdtemp(root) ? 0 : -1;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw) {
+        return remove(path);
+}
+
+static int teardown(void **state) {
+        return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void put(const char *path, const char *text) {
+        char full[512];
+        FILE *file;
+
+        snprintf(full, sizeof(full), "%s%s", root, path);
+        for (char *slash = strchr(full + strlen(root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+                *slash = 0;
+                assert_true(mkdir(full, 0755) == 0 || errno == EEXIST);
+                *slash = '/';
+        }
+        file = fopen(full, "w");
+        assert_non_null(file);
+        assert_true(fputs(text, file) >= 0);
+        assert_int_equal(fclose(file), 0);
+}
+
+static void put_v2(const char *mount, const char *cgroup, const char *max, int64_t current) {
+        char path[256], text[32];
+
+        snprintf(path, sizeof(path), "%s%s/memory.max", mount, cgroup);
+        put(path, max);
+        snprintf(path, sizeof(path), "%s%s/memory.current", mount, cgroup);
+        snprintf(text, sizeof(text), "%lld\n", (long long) current);
+        put(path, text);
+}
+
+static void put_v1(const char *cgroup, const char *limit, int64_t usage) {
+        char path[256], text[32];
+
+        snprintf(path, sizeof(path), "/sys/fs/cgroup/memory%s/memory.limit_in_bytes", cgroup);
+        put(path, limit);
+        snprintf(path, sizeof(path), "/sys/fs/cgroup/memory%s/memory.usage_in_bytes", cgroup);
+        snprintf(text, sizeof(text), "%lld\n", (long long) usage);
+        put(path, text);
+}
+
+static void test_cgroup_headroom_none(void **state) {
+        assert_true(cgroup_headroom(root) == INT64_MAX);
+        put("/proc/self/cgroup", "0::/a/b\n");
+        assert_true(cgroup_headroom(root) == INT64_MAX);
+        put_v2("/sys/fs/cgroup", "/a/b", "max\n", 5 * MIB);
+        assert_true(cgroup_headroom(root) == INT64_MAX);
+}
+
+/* The tightest is neither the first nor the last of the ancestors. */
+static void test_cgroup_headroom_v2(void **state) {
+        put("/proc/self/cgroup", "0::/a/b/c\n");
+        put_v2("/sys/fs/cgroup", "/a/b/c", "1073741824\n", 0);
+        put_v2("/sys/fs/cgroup", "/a/b", "104857600\n", 40 * MIB);
+        put_v2("/sys/fs/cgroup", "/a", "209715200\n", 50 * MIB);
+        assert_int_equal(cgroup_headroom(root), 60 * MIB - CGROUP_MARGIN_SIZE);
+        put_v2("/sys/fs/cgroup", "/a", "209715200\n", 190 * MIB);
+        assert_int_equal(cgroup_headroom(root), 10 * MIB - CGROUP_MARGIN_SIZE);
+}
+
+static void test_cgroup_headroom_used_up(void **state) {
+        put("/proc/self/cgroup", "0::/a\n");
+        put_v2("/sys/fs/cgroup", "/a", "104857600\n", 99 * MIB);
+        assert_int_equal(cgroup_headroom(root), 0);
+        put_v2("/sys/fs/cgroup", "/a", "104857600\n", 101 * MIB);
+        assert_int_equal(cgroup_headroom(root), 0);
+        put_v2("/sys/fs/cgroup", "/a", "0\n", 0);
+        assert_int_equal(cgroup_headroom(root), 0);
+}
+
+/* v1 has a limit on the root, too, and says "none" by a large number. */
+static void test_cgroup_headroom_v1(void **state) {
+        put("/proc/self/cgroup", "9:name=systemd:/x\n5:cpu,memory:/x/y\n3:memoryless:/z\n");
+        put_v1("/x/y", "9223372036854771712\n", 3 * MIB);
+        put_v1("/x", "9223372036854771712\n", 3 * MIB);
+        assert_true(cgroup_headroom(root) == INT64_MAX);
+        put_v1("", "104857600\n", 20 * MIB);
+        put_v1("/z", "1\n", 1);
+        assert_int_equal(cgroup_headroom(root), 80 * MIB - CGROUP_MARGIN_SIZE);
+}
+
+static void test_cgroup_headroom_hybrid(void **state) {
+        put("/proc/self/cgroup", "4:memory:/x\n0::/y\n");
+        put_v1("/x", "104857600\n", 20 * MIB);
+        put_v2("/sys/fs/cgroup/unified", "/y", "52428800\n", 10 * MIB);
+        assert_int_equal(cgroup_headroom(root), 40 * MIB - CGROUP_MARGIN_SIZE);
+}
+
+/* Nonsense is no limit; it leads nowhere, either. */
+static void test_cgroup_headroom_nonsense(void **state) {
+        static const char *const lines[] = {
+                "", "\n", "0", "0:", "0::", "::::", "0::/../..\n", "0::/a\n0::/a\n", "4:memory:\n"
+        };
+
+        put("/sys/fs/cgroup/a/memory.max", "lots");
+        put("/sys/fs/cgroup/a/memory.current", "");
+        for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+                put("/proc/self/cgroup", lines[i]);
+                assert_true(cgroup_headroom(root) == INT64_MAX);
+        }
+}
+
+#define TEST(_test) cmocka_unit_test_setup_teardown(_test, setup, teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                TEST(test_cgroup_headroom_none),    TEST(test_cgroup_headroom_v2),
+                TEST(test_cgroup_headroom_used_up), TEST(test_cgroup_headroom_v1),
+                TEST(test_cgroup_headroom_hybrid),  TEST(test_cgroup_headroom_nonsense),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
