@@ -9,8 +9,10 @@
 #include "proto/deadline.h"
 #include "shm/drain.h"
 #include "shm/epoch.h"
+#include "shm/freeze.h"
 
 #define SLICE 4096U /* slabs a turn */
+#define RECORDS_SLICE 16U /* records whose caches are emptied in one */
 #define WALK_EVERY_USEC 10000U /* of wakes */
 #define LOOK_MIN_USEC 500U
 #define LOOK_MAX_USEC (PROTO_USEC_PER_SEC / 10)
@@ -25,7 +27,6 @@ typedef struct EpochDrain {
         bool marking; /* a walk with a new mark is wanted */
         bool woken; /* another walk is wanted */
         uint64_t n_marks, n_walked, n_settled; /* marks set; of these, walked once; walked finally */
-        uint64_t *seq;
         uint32_t n_pending, n_left;
         uint64_t reclaimed_size; /* since the daemon started */
         uint64_t at_usec; /* when to look again: QUEUED, WAIT */
@@ -40,20 +41,25 @@ struct Drainer {
         DrainJob *jobs;
         uint32_t position; /* epoch whose turn is next */
         bool no_membarrier;
-        uint64_t *seqs;
+        ShmFreeze freeze;
         EpochDrain epochs[SHM_EPOCHS_MAX];
 };
 
-static void mark(Drainer *drainer, EpochDrain *e) {
-        const ShmArena *arena = &drainer->manager->arena;
-        int r = shm_membarrier();
+/* Goes on emptying caches of the frozen: how many threads keep some of this epoch's still. */
+static void thaw(Drainer *drainer, uint32_t epoch) {
+        (void) shm_freeze_step(&drainer->manager->control, &drainer->freeze, RECORDS_SLICE);
+        drainer->epochs[epoch].n_pending = shm_freeze_left(&drainer->freeze, epoch);
+}
+
+static void mark(Drainer *drainer, uint32_t epoch) {
+        EpochDrain *e = &drainer->epochs[epoch];
+        int r = shm_freeze_begin(&drainer->manager->control, &drainer->freeze, UINT64_C(1) << epoch);
 
         if (r < 0 && !drainer->no_membarrier) {
                 drainer->no_membarrier = true;
                 log_error(LOG_WARNING, r, "no membarrier: clients have to fence for themselves");
         }
-        shm_records_mark(arena, e->seq);
-        e->n_pending = shm_records_pending(arena, e->seq);
+        thaw(drainer, epoch);
         e->n_marks++;
         e->marking = false;
         e->look_usec = LOOK_MIN_USEC;
@@ -63,7 +69,7 @@ static void begin(Drainer *drainer, uint32_t epoch) {
         EpochDrain *e = &drainer->epochs[epoch];
 
         if (e->marking)
-                mark(drainer, e);
+                mark(drainer, epoch);
         e->final = e->n_pending == 0;
         e->woken = false;
         e->walk = (ShmDrain){ .epoch = epoch };
@@ -93,13 +99,16 @@ static void say_drained(Drainer *drainer, uint32_t epoch) {
 static void wait_for_threads(Drainer *drainer, uint32_t epoch) {
         EpochDrain *e = &drainer->epochs[epoch];
 
-        e->n_pending = shm_records_pending(&drainer->manager->arena, e->seq);
+        thaw(drainer, epoch);
         if (e->n_pending == 0) {
                 begin(drainer, epoch);
                 return;
         }
         e->phase = WAIT;
-        e->at_usec = proto_now_usec() + e->look_usec;
+        e->at_usec = proto_now_usec();
+        if (shm_freeze_pending(&drainer->manager->control, &drainer->freeze) < e->n_pending)
+                return; /* some only wait for their turn */
+        e->at_usec += e->look_usec;
         e->look_usec = e->look_usec * 2 < LOOK_MAX_USEC ? e->look_usec * 2 : LOOK_MAX_USEC;
 }
 
@@ -273,6 +282,10 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
+void drainer_freeze(Drainer *drainer, uint32_t epoch) {
+        mark(drainer, epoch);
+}
+
 void drainer_start(Drainer *drainer, uint32_t epoch, DrainJob *job) {
         EpochDrain *e = &drainer->epochs[epoch];
 
@@ -332,19 +345,13 @@ void drainer_tick(Drainer *drainer) {
 }
 
 int drainer_new(Drainer **ret_drainer, Manager *manager) {
-        const ShmArena *arena = &manager->arena;
         Drainer *drainer = calloc(1, sizeof(*drainer));
         int r;
 
         if (!drainer)
                 return -ENOMEM;
         drainer->manager = manager;
-        drainer->seqs = calloc((size_t) arena->n_epochs * arena->n_records, sizeof(uint64_t));
-        r = drainer->seqs ? 0 : -ENOMEM;
-        for (uint32_t i = 0; r == 0 && i < arena->n_epochs; i++)
-                drainer->epochs[i].seq = drainer->seqs + (size_t) i * arena->n_records;
-        if (r == 0)
-                r = sd_event_add_defer(manager->event, &drainer->turn, on_turn, drainer);
+        r = sd_event_add_defer(manager->event, &drainer->turn, on_turn, drainer);
         if (r >= 0)
                 r = sd_event_add_time(manager->event, &drainer->timer, CLOCK_MONOTONIC, UINT64_MAX, 100,
                                       on_timer, drainer);
@@ -364,7 +371,6 @@ Drainer *drainer_free(Drainer *drainer) {
                 finish(drainer, &drainer->jobs);
         (void) sd_event_source_disable_unref(drainer->turn);
         (void) sd_event_source_disable_unref(drainer->timer);
-        free(drainer->seqs);
         free(drainer);
         return NULL;
 }

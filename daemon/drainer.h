@@ -2,9 +2,10 @@
 /*
  * Walks over the slabs of epochs that are over, until nothing is left of them.
  *
- * One that was just closed is marked: threads that are inside an operation then may still add
- * slabs to it. A walk is final when none of these is left at its beginning; until then it is
- * repeated. Walks of several epochs take turns, a slice each.
+ * One that was just closed is marked: all threads are frozen, to empty their caches of it; those
+ * that are inside an operation then keep them, and may still add slabs to it. A walk is final when
+ * none of these is left at its beginning; until then it is repeated. Walks of several epochs take
+ * turns, a slice each.
  *
  *      idle -> walk            drainer_start(), or a wake while slabs are left
  *      walk -> idle            final, or nobody waits
@@ -50,6 +51,8 @@ int drainer_new(Drainer **ret_drainer, Manager *manager);
 /* Jobs that are under way are the caller's: on_done is called for each. NULL-safe, returns NULL. */
 Drainer *drainer_free(Drainer *drainer);
 
+/* No cache holds slots of the epoch, which was closed, from now on, but of who is frozen. */
+void drainer_freeze(Drainer *drainer, uint32_t epoch);
 /* Walks over an epoch that was closed. `job` may be NULL: nobody waits. */
 void drainer_start(Drainer *drainer, uint32_t epoch, DrainJob *job);
 /* Slabs may have drained. */

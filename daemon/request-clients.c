@@ -32,8 +32,8 @@ static void add_record(const ShmArena *arena, uint32_t i, ClientSums *sums) {
         const ShmRecord *record = shm_arena_record(arena, i);
 
         sums->threads++;
-        sums->allocs += counter(record, SHM_COUNT_ALLOCS);
-        sums->frees += counter(record, SHM_COUNT_FREES);
+        sums->allocs += counter(record, SHM_COUNT_ALLOC_HITS) + counter(record, SHM_COUNT_ALLOCS_UNCACHED);
+        sums->frees += counter(record, SHM_COUNT_FREES_CACHED) + counter(record, SHM_COUNT_FREES_UNCACHED);
         for (uint32_t n = 0; n < SHM_NOTES_MAX; n++)
                 sums->pending += shm_load_rlx(&record->notes[n].handle) != 0; /* ORDER: rlx; statistics. */
         for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, i);) {

@@ -250,9 +250,16 @@ void request_epoch_reserve(RequestContext *context, const ProtoRequest *request)
         Manager *manager = session->manager;
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__EpochReserveReply reserve = TSLAB__EPOCH_RESERVE_REPLY__INIT;
+        uint32_t id;
         int r;
 
-        r = shm_epoch_reserve(&manager->arena, request->epoch_reserve->label, &reserve.epoch);
+        r = shm_epoch_spare(&manager->arena, &id);
+        if (r == 0)
+                r = shm_epoch_close(&manager->arena, id, true);
+        if (r == 0) {
+                drainer_freeze(manager->drainer, id);
+                r = shm_epoch_reserve(&manager->arena, id, request->epoch_reserve->label, &reserve.epoch);
+        }
         if (r < 0) {
                 refuse_epoch(session, context->id, r, 0);
                 return;

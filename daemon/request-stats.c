@@ -50,8 +50,8 @@ static void fill_counters(StatsParts *parts) {
         const uint64_t *from = parts->stats.counters;
 
         tslab__counters__init(c);
-        c->allocs = from[SHM_COUNT_ALLOCS];
-        c->frees = from[SHM_COUNT_FREES];
+        c->allocs = from[SHM_COUNT_ALLOC_HITS] + from[SHM_COUNT_ALLOCS_UNCACHED];
+        c->frees = from[SHM_COUNT_FREES_CACHED] + from[SHM_COUNT_FREES_UNCACHED];
         c->alloc_hits = from[SHM_COUNT_ALLOC_HITS];
         c->frees_cached = from[SHM_COUNT_FREES_CACHED];
         c->refills = from[SHM_COUNT_REFILLS];

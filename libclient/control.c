@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "shm/drain.h"
+#include "shm/freeze.h"
 #include "shm/object.h"
 #include "shm/pages.h"
 #include "shm/set.h"
@@ -101,31 +102,33 @@ static uint64_t now_usec(void) {
         return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
 }
 
-/* For those that may have seen the epoch open. Who is not done in time is found by a later walk. */
-static void wait_for_threads(const ShmArena *arena, uint64_t *seq) {
+/*
+ * Empties all caches of these epochs, as far as their threads are not inside an operation for too
+ * long: who is, stays frozen, and is found by the next control.
+ */
+static int empty_caches(ShmActor *control, uint64_t epochs) {
         const struct timespec slice = { .tv_nsec = CLOSE_SLICE_USEC * 1000 };
+        ShmFreeze *freeze = calloc(1, sizeof(*freeze));
         uint64_t begin = now_usec();
 
-        (void) shm_membarrier(); /* fails only where everybody fences */
-        shm_records_mark(arena, seq);
-        while (shm_records_pending(arena, seq) > 0 && now_usec() - begin < CLOSE_WAIT_USEC)
+        if (!freeze)
+                return -ENOMEM;
+        (void) shm_freeze_begin(control, freeze, epochs); /* membarrier fails only where everybody fences */
+        while (shm_freeze_step(control, freeze, UINT32_MAX) > 0 && now_usec() - begin < CLOSE_WAIT_USEC)
                 nanosleep(&slice, NULL);
+        free(freeze);
+        return 0;
 }
 
 int control_close(ShmActor *control, uint32_t epoch) {
-        const ShmArena *arena = control->arena;
-        uint64_t *seq;
+        uint32_t id = epoch & 0xff;
         int r;
 
-        seq = calloc(arena->n_records, sizeof(*seq));
-        if (!seq)
-                return -ENOMEM;
         r = shm_epoch_close(control->arena, epoch, true);
-        if (r == 0) {
-                wait_for_threads(arena, seq);
-                walk(control, epoch & 0xff);
-        }
-        free(seq);
+        if (r == 0)
+                r = empty_caches(control, UINT64_C(1) << id);
+        if (r == 0)
+                walk(control, id);
         return r;
 }
 

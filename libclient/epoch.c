@@ -122,12 +122,17 @@ _public_ int tslab_epoch_advance(struct tslab *pool, uint32_t *ret_epoch) {
 
 static int reserve_private(struct tslab *pool, const char *label, uint32_t *ret_epoch) {
         ShmActor control;
+        uint32_t spare;
         int r;
 
         r = begin(pool, &control);
         if (r)
                 return r;
-        r = shm_epoch_reserve(&pool->arena, label, ret_epoch);
+        r = shm_epoch_spare(&pool->arena, &spare);
+        if (r == 0)
+                r = control_close(&control, spare);
+        if (r == 0)
+                r = shm_epoch_reserve(&pool->arena, spare, label, ret_epoch);
         control_end(pool);
         return r;
 }

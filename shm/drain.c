@@ -96,25 +96,3 @@ bool shm_drain_step(ShmActor *control, ShmDrain *drain, uint32_t n_max) {
         }
         return false;
 }
-
-void shm_records_mark(const ShmArena *arena, uint64_t *seq) {
-        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++) {
-                /* ORDER: acq, pairs with shm_actor_leave(); even: that operation is over and seen. */
-                seq[i] = shm_load_acq(&shm_arena_record(arena, i)->seq);
-                if (!(seq[i] & 1) || shm_record_owner(arena, i).state != SHM_RECORD_USED)
-                        seq[i] = 0;
-        }
-}
-
-uint32_t shm_records_pending(const ShmArena *arena, uint64_t *seq) {
-        uint32_t n = 0;
-
-        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++) {
-                /* ORDER: acq, pairs with shm_actor_leave(); it moved on: that operation is over and seen. */
-                if (seq[i] != 0 && (shm_load_acq(&shm_arena_record(arena, i)->seq) != seq[i] ||
-                                    shm_record_owner(arena, i).state != SHM_RECORD_USED))
-                        seq[i] = 0;
-                n += seq[i] != 0;
-        }
-        return n;
-}

@@ -3,8 +3,8 @@
  * Draining: what follows the closing of an epoch. Control work, in slices.
  *
  * A walk over the slabs of one id makes those whose era is over DRAINING and gives the pages of
- * empty ones back. It finds none that a thread inside an operation is still to add: the caller
- * waits for those threads (shm_records_pending()) and walks again.
+ * empty ones back. It finds none that a thread inside an operation is still to add, nor those whose
+ * slots are in caches: the caller freezes (shm/freeze.h), and walks again when no thread is pending.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,10 +24,3 @@ typedef struct ShmDrain {
  * over hold objects, the epoch is DRAINED if none does. Start with a ShmDrain of zeros and its id.
  */
 bool shm_drain_step(ShmActor *control, ShmDrain *drain, uint32_t n_max);
-
-/*
- * Threads inside an operation that began before now. `seq` has room for one word per record; begin
- * fills it after a membarrier, then pending counts those that have not moved on since.
- */
-void shm_records_mark(const ShmArena *arena, uint64_t *seq);
-uint32_t shm_records_pending(const ShmArena *arena, uint64_t *seq);

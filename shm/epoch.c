@@ -8,11 +8,12 @@
  *      version rises with each.
  *   2. The current epoch is opened before it is made current, and the one before it closed only
  *      after that: who finds the current one closed looks again.
- *   3. An id is opened anew only when none of its slabs is claimable any more; a claim compares
- *      eras besides.
+ *   3. An id is opened anew only after a freeze that empties all caches of it has begun; who is
+ *      pending then does not use its caches before. A claim compares eras besides.
+ *   4. Every change is published to all records (shm/freeze.h) before control answers for it.
  *
  * Who may do what: control writes, everybody reads. A client that read OPEN may go on allocating
- *   until its operation ends: control waits for it (shm_records_pending()).
+ *   until its operation ends: control waits for it (shm_freeze_pending()).
  *
  * Crash: each step leaves a state that the table in epoch.h has. Between opening the next and
  *   closing the old one, two are open: advance is done again.
@@ -24,6 +25,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "shm/freeze.h"
 #include "shm/set.h"
 #include "shm/slab.h"
 
@@ -226,6 +228,7 @@ int shm_epoch_advance(ShmArena *arena, uint32_t *ret_number) {
         /* ORDER: rel, pairs with shm_epoch_current(); opened before it is current. */
         shm_store_rel(&arena->header->epoch_current.value, number);
         shm_epoch_close(arena, old, false);
+        shm_freeze_publish(arena);
         *ret_number = number;
         return 0;
 }
@@ -240,7 +243,7 @@ static bool unused(const ShmArena *arena, uint32_t id) {
         return true;
 }
 
-static int find_reservable(const ShmArena *arena, uint32_t *ret_id) {
+int shm_epoch_spare(const ShmArena *arena, uint32_t *ret_id) {
         uint32_t current = shm_epoch_current(arena) & 0xff, n_rotating = 0, found = UINT32_MAX;
 
         for (uint32_t id = 0; id < arena->n_epochs; id++) {
@@ -256,18 +259,13 @@ static int find_reservable(const ShmArena *arena, uint32_t *ret_id) {
         return 0;
 }
 
-int shm_epoch_reserve(ShmArena *arena, const char *label, uint32_t *ret_number) {
-        uint32_t id;
-        int r;
-
-        if (label && strlen(label) >= SHM_LABEL_SIZE)
+int shm_epoch_reserve(ShmArena *arena, uint32_t id, const char *label, uint32_t *ret_number) {
+        if (id >= arena->n_epochs || (label && strlen(label) >= SHM_LABEL_SIZE))
                 return -EINVAL;
-        r = find_reservable(arena, &id);
-        if (r)
-                return r;
         if (load(arena, id).state == SHM_EPOCH_OPEN)
                 shm_epoch_close(arena, id, true);
         *ret_number = open_era(arena, id, SHM_EPOCH_RESERVED, label);
+        shm_freeze_publish(arena);
         return 0;
 }
 

@@ -70,10 +70,12 @@ int shm_epoch_next(const ShmArena *arena, uint32_t *ret_id);
 int shm_epoch_close(ShmArena *arena, uint32_t number, bool drain);
 /*
  * Opens the next id of the ring in a new era, makes it current, closes the old one to allocation.
- * Slabs of earlier eras of that id should drain first: close it, wait, walk (shm/drain.h).
+ * Before that, close it, and freeze: no cache may hold slots of it any more; and walk (shm/drain.h).
  */
 int shm_epoch_advance(ShmArena *arena, uint32_t *ret_number);
-/* Opens an id in a new era and takes it out of the rotation. -ENOSPC: none can be spared. */
-int shm_epoch_reserve(ShmArena *arena, const char *label, uint32_t *ret_number);
+/* Which id can be taken out of the rotation: none of its slabs is in use. -ENOSPC: none. */
+int shm_epoch_spare(const ShmArena *arena, uint32_t *ret_id);
+/* Opens it in a new era, out of the rotation. Like the next one it is closed, and frozen, before. -EINVAL. */
+int shm_epoch_reserve(ShmArena *arena, uint32_t id, const char *label, uint32_t *ret_number);
 /* -EINVAL (epoch; label of SHM_LABEL_SIZE bytes or more), -ESTALE. NULL or "" removes it. */
 int shm_epoch_label(ShmArena *arena, uint32_t number, const char *label);

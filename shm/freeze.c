@@ -153,3 +153,11 @@ uint32_t shm_freeze_pending(const ShmActor *control, const ShmFreeze *freeze) {
                 n += freeze->epochs[i] != 0 && inside(control->arena, freeze, i);
         return n;
 }
+
+uint32_t shm_freeze_left(const ShmFreeze *freeze, uint32_t epoch) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 1; i < freeze->n; i++)
+                n += freeze->epochs[i] >> epoch & 1;
+        return n;
+}

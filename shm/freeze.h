@@ -37,6 +37,9 @@ uint32_t shm_freeze_step(ShmActor *control, ShmFreeze *freeze, uint32_t n);
 /* Of the records yet to be emptied, those whose thread is inside an operation since before. */
 uint32_t shm_freeze_pending(const ShmActor *control, const ShmFreeze *freeze);
 
+/* Records yet to be emptied of this epoch. */
+uint32_t shm_freeze_left(const ShmFreeze *freeze, uint32_t epoch);
+
 /* One membarrier over all processes that registered for it; 0 or negative errno. */
 int shm_membarrier(void);
 int shm_membarrier_register(void);

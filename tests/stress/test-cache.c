@@ -138,7 +138,6 @@ static void control_step(World *world, ShmActor *control, ShmFreeze *freeze, uin
                 assert_int_equal(shm_epoch_close(&world->arena, id, true), 0);
                 drain(control, freeze, id);
                 assert_int_equal(shm_epoch_advance(&world->arena, &number), 0);
-                shm_freeze_publish(&world->arena);
                 break;
         case 2:
                 id = (uint32_t) next(state) % 4;

@@ -309,7 +309,6 @@ static void test_era_changes(void **state) {
         assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX), 0);
         assert_true(shm_drain_step(&t->control, &drain, UINT32_MAX));
         assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
-        shm_freeze_publish(&t->arena);
         new = test_alloc(t, 64, SHM_EPOCH_CURRENT);
         assert_int_not_equal(slot_id_slab(shm_handle_slot(old)), slot_id_slab(shm_handle_slot(new)));
         assert_int_equal(shm_object_free(&t->actor, old), 0);

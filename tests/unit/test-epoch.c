@@ -80,10 +80,11 @@ static void test_close_current(void **state) {
 
 static void test_reserve(void **state) {
         TestArena *t = *state;
-        uint32_t a, b, number;
+        uint32_t a, b, id, number;
 
         test_alloc(t, 64, 3); /* in use: cannot be spared */
-        assert_int_equal(shm_epoch_reserve(&t->arena, "long-lived", &a), 0);
+        assert_int_equal(shm_epoch_spare(&t->arena, &id), 0);
+        assert_int_equal(shm_epoch_reserve(&t->arena, id, "long-lived", &a), 0);
         assert_int_equal(a & 0xff, 2);
         assert_int_equal(info(t, 2).flags, SHM_EPOCH_RESERVED);
         assert_string_equal(info(t, 2).label, "long-lived");
@@ -92,9 +93,10 @@ static void test_reserve(void **state) {
                 assert_int_not_equal(number & 0xff, 2);
         }
         test_alloc(t, 64, a);
-        assert_int_equal(shm_epoch_reserve(&t->arena, "one too many", &b), 0);
-        assert_int_equal(shm_epoch_reserve(&t->arena, NULL, &b), -ENOSPC);
-        assert_int_equal(shm_epoch_reserve(&t->arena, "a label that is far too long to be a label", &b),
+        assert_int_equal(shm_epoch_spare(&t->arena, &id), 0);
+        assert_int_equal(shm_epoch_reserve(&t->arena, id, "one too many", &b), 0);
+        assert_int_equal(shm_epoch_spare(&t->arena, &id), -ENOSPC);
+        assert_int_equal(shm_epoch_reserve(&t->arena, id, "a label that is far too long to be a label", &b),
                          -EINVAL);
         assert_int_equal(shm_epoch_close(&t->arena, a, true), 0);
         assert_int_equal(info(t, 2).flags & SHM_EPOCH_RESERVED, 0);
@@ -176,26 +178,6 @@ static void test_era_wraps(void **state) {
         test_alloc(t, 64, number);
 }
 
-/* A thread that is inside an operation is pending until it moves on. */
-static void test_records_pending(void **state) {
-        TestArena *t = *state;
-        uint64_t seq[5] = {};
-
-        shm_records_mark(&t->arena, seq);
-        assert_int_equal(shm_records_pending(&t->arena, seq), 0);
-        shm_actor_enter(&t->actor);
-        shm_records_mark(&t->arena, seq);
-        assert_int_equal(shm_records_pending(&t->arena, seq), 1);
-        shm_actor_leave(&t->actor);
-        shm_actor_enter(&t->actor); /* another operation: it began after */
-        assert_int_equal(shm_records_pending(&t->arena, seq), 0);
-        shm_records_mark(&t->arena, seq);
-        assert_true(shm_record_mark_dead(&t->arena, t->actor.id));
-        assert_int_equal(shm_records_pending(&t->arena, seq), 0);
-        assert_int_equal(shm_membarrier_register(), 0);
-        assert_int_equal(shm_membarrier(), 0);
-}
-
 /* clang-format off: one a line */
 #define WITH_ARENA(f) cmocka_unit_test_setup_teardown(f, test_arena_setup, test_arena_teardown)
 
@@ -205,7 +187,7 @@ int main(void) {
                 WITH_ARENA(test_era_over),          WITH_ARENA(test_close_current),
                 WITH_ARENA(test_reserve),           WITH_ARENA(test_label),
                 WITH_ARENA(test_close_drains),      WITH_ARENA(test_earlier_era_drains),
-                WITH_ARENA(test_era_wraps),         WITH_ARENA(test_records_pending),
+                WITH_ARENA(test_era_wraps),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
