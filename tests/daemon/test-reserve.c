@@ -43,9 +43,9 @@ static void test_reserve(void **state) {
         WAIT_FOR(committed(client.call, NULL) == SLABS(256));
 
         /* Slowly enough for the daemon to keep ahead: the client commits nothing. */
-        for (size_t i = 0; i < 10; i++) {
-                fill(&client, handles + i * 1000, 1000);
-                WAIT_FOR(committed(client.call, &n) - n == SLABS((i + 1) * 200) && n >= SLABS(64));
+        for (size_t i = 0; i < 50; i++) {
+                fill(&client, handles + i * 200, 200);
+                WAIT_FOR(committed(client.call, &n) - n == SLABS((i + 1) * 40) && n >= SLABS(64));
         }
         by_client = client.actor.record->counters[SHM_COUNT_SLABS_COMMITTED];
         assert_int_equal(by_client, 0);
