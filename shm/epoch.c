@@ -64,6 +64,41 @@ static void change(ShmArena *arena, uint32_t id, Word w) {
         shm_store_rel(&arena->header->epochs[id].word, encode(w));
 }
 
+/* What is for people may lag behind the word, and is read while control writes it. */
+static uint64_t get(const uint64_t *p) {
+        return shm_load_rlx(p); /* ORDER: rlx; for people. */
+}
+
+static void put(uint64_t *p, uint64_t value) {
+        shm_store_rlx(p, value); /* ORDER: rlx; for people. */
+}
+
+typedef union Label {
+        char text[SHM_LABEL_SIZE];
+        uint64_t words[SHM_LABEL_SIZE / sizeof(uint64_t)];
+} Label;
+
+static void put_label(ShmEpoch *e, const char *label) {
+        Label l = {};
+
+        if (label)
+                strncpy(l.text, label, sizeof(l.text) - 1);
+        for (size_t i = 0; i < SHM_LABEL_SIZE / sizeof(uint64_t); i++)
+                put((uint64_t *) e->label + i, l.words[i]);
+}
+
+static void get_label(const ShmEpoch *e, char *ret) {
+        Label l;
+
+        for (size_t i = 0; i < SHM_LABEL_SIZE / sizeof(uint64_t); i++)
+                l.words[i] = get((const uint64_t *) e->label + i);
+        l.text[sizeof(l.text) - 1] = 0;
+        for (char *c = l.text; *c; c++)
+                if (!isprint((unsigned char) *c))
+                        *c = '?';
+        memcpy(ret, l.text, sizeof(l.text));
+}
+
 static uint64_t now_usec(void) {
         struct timespec ts;
 
@@ -138,15 +173,12 @@ int shm_epoch_get(const ShmArena *arena, uint32_t id, ShmEpochInfo *ret) {
                 .flags = w.flags,
                 .era = w.era,
                 .current = shm_epoch_number(id, w.era) == shm_epoch_current(arena),
-                .refs = e->refs,
-                .opened_usec = e->opened_usec,
-                .closed_usec = e->closed_usec,
-                .reclaimed_size = e->era_reclaimed_size,
+                .refs = shm_load_rlx(&e->refs), /* ORDER: rlx; for people. */
+                .opened_usec = get(&e->opened_usec),
+                .closed_usec = get(&e->closed_usec),
+                .reclaimed_size = get(&e->era_reclaimed_size),
         };
-        memcpy(ret->label, e->label, sizeof(ret->label) - 1);
-        for (char *c = ret->label; *c; c++)
-                if (!isprint((unsigned char) *c))
-                        *c = '?';
+        get_label(e, ret->label);
         return 0;
 }
 
@@ -176,7 +208,7 @@ int shm_epoch_close(ShmArena *arena, uint32_t number, bool drain) {
         if (w.state == SHM_EPOCH_OPEN) {
                 w.state = SHM_EPOCH_CLOSING;
                 w.flags &= ~SHM_EPOCH_RESERVED;
-                arena->header->epochs[id].closed_usec = now_usec();
+                put(&arena->header->epochs[id].closed_usec, now_usec());
         }
         if (drain)
                 w.flags |= SHM_EPOCH_DRAIN;
@@ -204,12 +236,10 @@ static uint32_t open_era(ShmArena *arena, uint32_t id, uint32_t flags, const cha
         while ((w.era & SLAB_ERA_BITS) == 0);
         w.state = SHM_EPOCH_OPEN;
         w.flags = flags;
-        e->opened_usec = now_usec();
-        e->closed_usec = 0;
-        e->era_reclaimed_size = 0;
-        memset(e->label, 0, sizeof(e->label));
-        if (label)
-                strncpy((char *) e->label, label, sizeof(e->label) - 1);
+        put(&e->opened_usec, now_usec());
+        put(&e->closed_usec, 0);
+        put(&e->era_reclaimed_size, 0);
+        put_label(e, label);
         change(arena, id, w);
         return shm_epoch_number(id, w.era);
 }
@@ -271,15 +301,11 @@ int shm_epoch_reserve(ShmArena *arena, uint32_t id, const char *label, uint32_t 
 
 int shm_epoch_label(ShmArena *arena, uint32_t number, const char *label) {
         uint32_t id = number & 0xff, era = number >> 8;
-        ShmEpoch *e;
 
         if (id >= arena->n_epochs || (label && strlen(label) >= SHM_LABEL_SIZE))
                 return -EINVAL;
         if (era != 0 && era != load(arena, id).era)
                 return -ESTALE;
-        e = &arena->header->epochs[id];
-        memset(e->label, 0, sizeof(e->label));
-        if (label)
-                strncpy((char *) e->label, label, sizeof(e->label) - 1);
+        put_label(&arena->header->epochs[id], label);
         return 0;
 }
