@@ -40,12 +40,15 @@ static bool may_hold_head(const ShmArena *arena, const void *address) {
 }
 
 _public_ void tslab_mfree(struct tslab *pool, void *object) {
-        const uint8_t *address = (const uint8_t *) object - sizeof(MemoryHead);
+        const uint8_t *address;
         int saved = errno;
         MemoryHead head;
         void *found;
 
-        if (!object || !may_hold_head(&pool->arena, address))
+        if (!object)
+                return;
+        address = (const uint8_t *) object - sizeof(head);
+        if (!may_hold_head(&pool->arena, address))
                 return;
         memcpy(&head, address, sizeof(head));
         if (head.check == (head.handle ^ CHECK) &&

@@ -38,8 +38,7 @@ typedef struct ThreadState {
         ShmActor actor;
         uint64_t token; /* of states in this process and those it was forked from, never reused; 0: none */
         uint64_t n_pending; /* from tslab_alloc_pending(), not yet published */
-        uint64_t unused;
-} ThreadState;
+} __attribute__((aligned(64))) ThreadState;
 
 typedef struct PoolLocal {
         pthread_mutex_t attach_lock; /* held while this process attaches */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shm/atomic.h"
 #include "tests/util/process.h"
 #include "tests/util/test.h"
 
@@ -262,7 +263,7 @@ static void *pass(void *userdata) {
         for (uint32_t i = 0; i < 5000; i++) {
                 CHECK_POINTER(tslab_alloc(job->pool, 64, TSLAB_EPOCH_CURRENT, &handle, &object) == 0);
                 memset(object, (int) i, 64);
-                handle = __atomic_exchange_n(&exchange[(i * 7 + job->number) % 64], handle, __ATOMIC_ACQ_REL);
+                handle = shm_xchg_acqrel(&exchange[(i * 7 + job->number) % 64], handle);
                 if (handle == 0)
                         continue;
                 CHECK_POINTER(tslab_get(job->pool, handle, &object, NULL) == 0);
