@@ -66,7 +66,8 @@ static int attach(const struct tslab *pool, ProtoCall *call, const uint64_t *are
         body.arena_id = (ProtobufCBinaryData){ .len = PROTO_ARENA_ID_SIZE, .data = (uint8_t *) arena_id };
         request.body_case = TSLAB__REQUEST__BODY_ATTACH;
         request.attach = &body;
-        r = translate(proto_call(call, &request, pool->timeout_usec, NULL, NULL, &reply, &fds), reply);
+        r = proto_call(call, &request, pool->timeout_usec, NULL, NULL, &reply, &fds);
+        r = translate(r, reply);
         if (r == -ENOSPC)
                 return -EUSERS;
         if (r)

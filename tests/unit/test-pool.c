@@ -1,0 +1,128 @@
+/* A private pool, looked at from inside. */
+#include "libclient/pool.h"
+
+#include <errno.h>
+
+#include "libclient/control.h"
+#include "shm/check.h"
+#include "shm/client.h"
+#include "shm/object.h"
+#include "tests/util/process.h"
+#include "tests/util/test.h"
+
+static int setup(void **state) {
+        struct tslab_options options = { .size = sizeof(options), .n_threads = 8, .arena_bytes = 4 << 20 };
+        struct tslab *pool;
+
+        assert_int_equal(tslab_create(&pool, &options), 0);
+        *state = pool;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct tslab *pool = *state;
+        ShmCheck check;
+
+        assert_int_equal(shm_check(&pool->arena, &check), 0);
+        assert_int_equal(check.problems, 0);
+        tslab_close(pool);
+        return 0;
+}
+
+static uint32_t records_used(const struct tslab *pool) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 1; i < pool->arena.n_records; i++)
+                n += shm_record_owner(&pool->arena, i).state != SHM_RECORD_UNUSED;
+        return n;
+}
+
+static uint32_t clients_used(const struct tslab *pool) {
+        ShmClientInfo info;
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < pool->arena.n_records; i++)
+                n += shm_client_get(&pool->arena, i, &info) == 0;
+        return n;
+}
+
+static int use(void *userdata) {
+        struct tslab *pool = userdata;
+        tslab_handle handle;
+
+        CHECK(records_used(pool) == 2); /* the parent's */
+        CHECK(tslab_alloc_pending(pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL) == 0);
+        CHECK(records_used(pool) == 4);
+        CHECK(clients_used(pool) == 2);
+        tslab_close(pool);
+        return 0;
+}
+
+static void test_records_come_and_go(void **state) {
+        struct tslab *pool = *state;
+        tslab_handle handle;
+
+        assert_int_equal(records_used(pool), 1); /* the spare one */
+        assert_int_equal(tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL), 0);
+        assert_int_equal(tslab_free(pool, handle), 0);
+        assert_int_equal(records_used(pool), 2);
+        assert_int_equal(test_child_run(TEST_FORK, use, pool), 0);
+        assert_int_equal(records_used(pool), 2);
+        assert_int_equal(clients_used(pool), 1);
+        assert_int_equal(pool->arena.header->n_unrecorded.value, 0);
+}
+
+/* Somebody else does control work: it is -EBUSY, freeing goes on, and what drained meanwhile goes back later. */
+static void test_control_is_taken(void **state) {
+        struct tslab *pool = *state;
+        tslab_handle handles[64], handle;
+        uint32_t epoch, other;
+
+        assert_int_equal(tslab_epoch_reserve(pool, "r", &epoch), 0);
+        assert_int_equal(tslab_alloc_batch(pool, 64, epoch, handles, 64), 64);
+        assert_int_equal(tslab_epoch_close(pool, epoch, 0), 0);
+
+        pool->arena.header->control_owner.value = 77;
+        assert_int_equal(tslab_epoch_advance(pool, NULL), -EBUSY);
+        assert_int_equal(tslab_epoch_reserve(pool, "s", &other), -EBUSY);
+        assert_int_equal(tslab_epoch_close(pool, epoch, 0), -EBUSY);
+        assert_int_equal(tslab_free_batch(pool, handles, 64), 64);
+        assert_int_equal(pool->arena.header->n_drained.value, 1);
+        assert_int_equal(pool->arena.header->epochs[epoch & 0xff].era_reclaimed_size, 0);
+
+        /* It looks again when it is done. */
+        pool->arena.header->control_owner.value = 0;
+        pool_tend(pool);
+        assert_int_equal(pool->arena.header->n_drained.value, 0);
+        assert_int_equal(pool->arena.header->epochs[epoch & 0xff].era_reclaimed_size, 4096);
+        assert_int_equal(tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL), 0);
+        assert_int_equal(tslab_free(pool, handle), 0);
+}
+
+/* A child inherits neither the lock of threads nor that of processes. */
+static int advance(void *userdata) {
+        CHECK(tslab_epoch_advance(userdata, NULL) == -EBUSY);
+        return 0;
+}
+
+static void test_control_over_fork(void **state) {
+        struct tslab *pool = *state;
+        ShmActor control;
+
+        assert_int_equal(control_begin(pool, true, &control), 0);
+        assert_int_equal(control_begin(pool, false, &control), -EBUSY);
+        assert_int_equal(test_child_run(TEST_CLONE, advance, pool), 0);
+        control_end(pool);
+        assert_int_equal(tslab_epoch_advance(pool, NULL), 0);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                TEST(test_records_come_and_go),
+                TEST(test_control_is_taken),
+                TEST(test_control_over_fork),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
