@@ -1,6 +1,7 @@
 #include <tslab.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -296,6 +297,65 @@ static void test_fork_close_leaves_nothing(void **state) {
         tslab_close(f.pool);
 }
 
+typedef struct TakeOver {
+        struct tslab *pool;
+        pthread_barrier_t barrier;
+        int r;
+} TakeOver;
+
+static void *fill_record(void *userdata) {
+        TakeOver *t = userdata;
+        tslab_handle handle;
+
+        for (int i = 0; i < 64 && t->r == 0; i++)
+                t->r = tslab_alloc_pending(t->pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL);
+        pthread_barrier_wait(&t->barrier);
+        pthread_barrier_wait(&t->barrier); /* keeps its record until then */
+        return NULL;
+}
+
+/*
+ * The parent gives its records back, and a new thread of the child gets the one that the forking
+ * thread had. The two must not take each other's for theirs: each has room for 64 that are pending.
+ */
+static int take_over_record(void *userdata) {
+        Family *f = userdata;
+        TakeOver t = { .pool = f->pool };
+        tslab_handle handle;
+        pthread_t thread;
+        char byte;
+
+        CHECK(read(f->i, &byte, 1) == 1); /* the parent has closed the pool */
+        CHECK(pthread_barrier_init(&t.barrier, NULL, 2) == 0);
+        CHECK(pthread_create(&thread, NULL, fill_record, &t) == 0);
+        pthread_barrier_wait(&t.barrier);
+        CHECK(t.r == 0);
+        for (int i = 0; i < 64; i++)
+                CHECK(tslab_alloc_pending(f->pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL) == 0);
+        CHECK(tslab_alloc_pending(f->pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL) == -ENOBUFS);
+        pthread_barrier_wait(&t.barrier);
+        CHECK(pthread_join(thread, NULL) == 0);
+        return 0;
+}
+
+static void test_fork_record_taken_over(void **state) {
+        Family f = {};
+        int pipes[2];
+        pid_t pid;
+
+        (void) state;
+        assert_int_equal(tslab_create(&f.pool, NULL), 0);
+        f.mine = alloc(f.pool);
+        assert_int_equal(pipe(pipes), 0);
+        f.i = pipes[0];
+        pid = test_child_start(TEST_FORK, take_over_record, &f);
+        tslab_close(f.pool);
+        assert_int_equal(write(pipes[1], "x", 1), 1);
+        assert_int_equal(test_child_wait(pid), 0);
+        close(pipes[0]);
+        close(pipes[1]);
+}
+
 static int control(void *userdata) {
         Family *f = userdata;
         uint32_t epoch;
@@ -328,6 +388,7 @@ int main(void) {
                 TEST(test_fork_close_unused),
                 TEST(test_fork_control),
                 cmocka_unit_test(test_fork_no_record_left),
+                cmocka_unit_test(test_fork_record_taken_over),
                 cmocka_unit_test(test_fork_close_leaves_nothing),
         };
 

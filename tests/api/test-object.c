@@ -32,6 +32,20 @@ static void test_version_is_known(void **state) {
         assert_string_equal(tslab_version(), TEST_VERSION);
 }
 
+static void test_open_no_daemon(void **state) {
+        struct tslab_options options = { .size = sizeof(options), .flags = 1 << 7 };
+        struct tslab *pool = NULL;
+        char path[200] = "/";
+
+        (void) state;
+        memset(path + 1, 'x', sizeof(path) - 2);
+        assert_int_equal(tslab_open(&pool, "Not a name", NULL), -EINVAL);
+        assert_int_equal(tslab_open(&pool, "/nowhere/to/be.found", &options), -EINVAL);
+        assert_int_equal(tslab_open(&pool, "/nowhere/to/be.found", NULL), -ENOENT);
+        assert_int_equal(tslab_open(&pool, path, NULL), -ENAMETOOLONG);
+        assert_null(pool);
+}
+
 static void test_create_bad_options(void **state) {
         static const struct tslab_options good = { .size = sizeof(good) };
         struct {
@@ -307,6 +321,7 @@ static void test_malloc_mfree(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_version_is_known),
+                cmocka_unit_test(test_open_no_daemon),
                 cmocka_unit_test(test_create_bad_options),
                 cmocka_unit_test(test_create_own_classes),
                 cmocka_unit_test_setup_teardown(test_alloc_every_size, setup, teardown),
