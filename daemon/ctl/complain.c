@@ -1,0 +1,43 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "daemon/ctl/complain.h"
+#include "daemon/ctl/progress.h"
+#include "proto/text.h"
+
+/* The longest sentence of a daemon, and room for a path. */
+#define LINE_SIZE 2048
+
+static void say(const char *format, va_list arguments) {
+        char line[LINE_SIZE], clean[LINE_SIZE];
+
+        (void) vsnprintf(line, sizeof(line), format, arguments);
+        proto_text_clean(clean, sizeof(clean), line);
+        progress_clear();
+        (void) fprintf(stderr, "tslabctl: %s\n", clean);
+}
+
+CtlExit complain(const char *format, ...) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        say(format, arguments);
+        va_end(arguments);
+        return CTL_FAILED;
+}
+
+CtlExit complain_usage(const char *format, ...) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        say(format, arguments);
+        va_end(arguments);
+        return CTL_USAGE;
+}
+
+void *must(void *p) {
+        if (!p)
+                exit(complain("out of memory"));
+        return p;
+}

@@ -1,0 +1,236 @@
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/ctl/complain.h"
+#include "daemon/ctl/format.h"
+#include "daemon/ctl/options.h"
+#include "daemon/ctl/suggest.h"
+#include "proto/path.h"
+
+const char *arg_pool;
+const char *arg_socket;
+bool arg_json;
+bool arg_legend;
+bool arg_pager;
+bool arg_help;
+bool arg_version;
+bool arg_revoke;
+bool arg_wait;
+uint32_t arg_wait_msec;
+bool arg_repair;
+
+enum {
+        ARG_POOL = 0x100, /* above all characters, which stand for short options */
+        ARG_SOCKET,
+        ARG_JSON,
+        ARG_NO_LEGEND,
+        ARG_NO_PAGER,
+        ARG_VERSION,
+        ARG_REVOKE,
+        ARG_WAIT,
+        ARG_REPAIR,
+};
+
+/* The one list: names for getopt, who takes it, and its line in help texts. */
+static const struct {
+        struct option option;
+        unsigned bit; /* 0: every verb */
+        const char *usage;
+        const char *help;
+} options[] = {
+        { { "pool", required_argument, NULL, ARG_POOL },
+          OPTION_POOL,
+          "--pool NAME",
+          "the pool (default: $TSLAB_POOL, else 'default')" },
+        { { "socket", required_argument, NULL, ARG_SOCKET },
+          OPTION_POOL,
+          "--socket PATH",
+          "the pool whose daemon listens there" },
+        { { "revoke", no_argument, NULL, ARG_REVOKE },
+          OPTION_REVOKE,
+          "--revoke",
+          "free all objects of the epoch: handles become stale" },
+        { { "wait", optional_argument, NULL, ARG_WAIT },
+          OPTION_WAIT,
+          "--wait[=SEC]",
+          "until no object remains, at most SEC seconds" },
+        { { "repair", no_argument, NULL, ARG_REPAIR }, OPTION_REPAIR, "--repair", "mend what is found" },
+        { { "json", no_argument, NULL, ARG_JSON }, 0, "--json", "print JSON" },
+        { { "no-legend", no_argument, NULL, ARG_NO_LEGEND },
+          0,
+          "--no-legend",
+          "no column titles and no closing lines" },
+        { { "no-pager", no_argument, NULL, ARG_NO_PAGER },
+          0,
+          "--no-pager",
+          "do not pipe long output into $PAGER" },
+        { { "help", no_argument, NULL, 'h' }, 0, "-h, --help", "show help, after a verb for that verb" },
+        { { "version", no_argument, NULL, ARG_VERSION }, 0, "--version", "show the version" },
+};
+
+#define N_OPTIONS (sizeof(options) / sizeof(options[0]))
+
+static void set_defaults(void) {
+        arg_pool = arg_socket = NULL;
+        arg_json = arg_help = arg_version = arg_revoke = arg_wait = arg_repair = false;
+        arg_legend = arg_pager = true;
+        arg_wait_msec = UINT32_MAX;
+}
+
+static int set_pool(const char *name) {
+        if (!proto_pool_name_is_valid(name))
+                return complain_usage(
+                        "'%s' is not a pool name: these are 1 to %d characters of a-z, 0-9 and '_', "
+                        "the first no '_'; a path goes with --socket",
+                        name, PROTO_POOL_NAME_MAX);
+
+        arg_pool = name;
+        return CTL_DONE;
+}
+
+static int set_socket(const char *path) {
+        if (!path[0])
+                return complain_usage("--socket needs the path of a socket, like /run/tslab/default.sock");
+
+        arg_socket = path;
+        return CTL_DONE;
+}
+
+static int set_wait(const char *seconds) {
+        int r;
+
+        arg_wait = true;
+        arg_wait_msec = UINT32_MAX;
+        if (!seconds)
+                return CTL_DONE;
+
+        r = parse_seconds(seconds, &arg_wait_msec);
+        if (r == -ERANGE)
+                return complain_usage("--wait=%s is more than a day; leave out the number to wait for ever",
+                                      seconds);
+        if (r < 0)
+                return complain_usage("'%s' is not a number of seconds, as in --wait=2.5", seconds);
+
+        return CTL_DONE;
+}
+
+static int set_option(int value, const char *argument) {
+        switch (value) {
+        case ARG_POOL:
+                return set_pool(argument);
+        case ARG_SOCKET:
+                return set_socket(argument);
+        case ARG_WAIT:
+                return set_wait(argument);
+        case ARG_JSON:
+                arg_json = true;
+                break;
+        case ARG_NO_LEGEND:
+                arg_legend = false;
+                break;
+        case ARG_NO_PAGER:
+                arg_pager = false;
+                break;
+        case ARG_VERSION:
+                arg_version = true;
+                break;
+        case ARG_REVOKE:
+                arg_revoke = true;
+                break;
+        case ARG_REPAIR:
+                arg_repair = true;
+                break;
+        default:
+                arg_help = true;
+                break;
+        }
+        return CTL_DONE;
+}
+
+static size_t find_option(int value) {
+        size_t i = 0;
+
+        while (i < N_OPTIONS && options[i].option.val != value)
+                i++;
+        return i;
+}
+
+/* What getopt did not take: `value` is '?', or ':' where an argument is missing. */
+static int refuse(int value, const char *word) {
+        const char *names[N_OPTIONS], *nearest;
+        size_t i = find_option(optopt);
+        char name[32];
+
+        if (value == ':')
+                return complain_usage("%s needs a value: %s", word, options[i].usage);
+        if (optopt && i < N_OPTIONS)
+                return complain_usage("--%s takes no value", options[i].option.name);
+        if (optopt)
+                return complain_usage("unknown option '-%c'; 'tslabctl --help' shows what there is", optopt);
+
+        for (i = 0; i < N_OPTIONS; ++i)
+                names[i] = options[i].option.name;
+
+        /* without the dashes and the value, which would count as differences */
+        word += strspn(word, "-");
+        (void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(word, "="), word);
+        nearest = suggest_nearest(name, names, N_OPTIONS);
+        if (nearest)
+                return complain_usage("unknown option '--%s'; did you mean '--%s'?", name, nearest);
+
+        return complain_usage("unknown option '--%s'; 'tslabctl --help' shows what there is", name);
+}
+
+CtlExit options_parse(int argc, char **argv, char ***ret_words, size_t *ret_n_words, unsigned *ret_given) {
+        struct option list[N_OPTIONS + 1] = {};
+        unsigned given = 0;
+
+        for (size_t i = 0; i < N_OPTIONS; ++i)
+                list[i] = options[i].option;
+
+        set_defaults();
+        optind = 0; /* of glibc: begin anew, which the tests do */
+        opterr = 0;
+
+        for (;;) {
+                int value, r;
+
+                value = getopt_long(argc, argv, ":h", list, NULL);
+                if (value < 0)
+                        break;
+
+                r = value == '?' || value == ':' ? refuse(value, argv[optind - 1])
+                                                 : set_option(value, optarg);
+                if (r)
+                        return r;
+                given |= options[find_option(value)].bit;
+        }
+
+        if (arg_pool && arg_socket)
+                return complain_usage("--pool and --socket both name a pool: give one of them");
+
+        *ret_words = argv + optind;
+        *ret_n_words = (size_t) (argc - optind);
+        *ret_given = given;
+        return CTL_DONE;
+}
+
+const char *options_name(unsigned set) {
+        /* with --pool stands --socket, which may be what was given */
+        if (set & OPTION_POOL)
+                return arg_socket ? "--socket" : "--pool";
+        if (set & OPTION_REVOKE)
+                return "--revoke";
+        if (set & OPTION_WAIT)
+                return "--wait";
+
+        return "--repair";
+}
+
+void options_print_help(FILE *out, unsigned set) {
+        for (size_t i = 0; i < N_OPTIONS; ++i)
+                if (!options[i].bit || (options[i].bit & set))
+                        (void) fprintf(out, "  %-18s%s\n", options[i].usage, options[i].help);
+}

@@ -1,0 +1,42 @@
+#pragma once
+
+/* The command line. Options may stand anywhere; "--" ends them. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "daemon/ctl/complain.h"
+
+/* Options that not every verb takes. */
+enum {
+        OPTION_POOL = 1 << 0, /* --pool and --socket */
+        OPTION_REVOKE = 1 << 1,
+        OPTION_WAIT = 1 << 2,
+        OPTION_REPAIR = 1 << 3,
+};
+
+extern const char *arg_pool; /* NULL: not given */
+extern const char *arg_socket; /* NULL: not given */
+extern bool arg_json;
+extern bool arg_legend;
+extern bool arg_pager;
+extern bool arg_help;
+extern bool arg_version;
+extern bool arg_revoke;
+extern bool arg_wait;
+extern uint32_t arg_wait_msec; /* of --wait=SEC; UINT32_MAX: for ever */
+extern bool arg_repair;
+
+/*
+ * Sets all of the above. *ret_words points to what is not an option, at the end of `argv`, which is
+ * reordered; *ret_given has the OPTION_* that were given. CTL_DONE, or CTL_USAGE after a complaint.
+ */
+CtlExit options_parse(int argc, char **argv, char ***ret_words, size_t *ret_n_words, unsigned *ret_given);
+
+/* "--wait", for complaints, of the lowest option of a set that is not empty. */
+const char *options_name(unsigned options);
+
+/* Their lines in a help text, and those of the options that every verb takes. */
+void options_print_help(FILE *out, unsigned options);

@@ -1,0 +1,19 @@
+#pragma once
+
+/*
+ * One line on stderr while something takes long, if that is a terminal; nothing elsewhere. An
+ * interrupt in the meantime clears it, says why that does no harm, and ends the program by the
+ * signal, as shells expect.
+ */
+
+#include "proto/message.h"
+
+/* What is being done, and what holds if it is interrupted (may be NULL). Both must stay. */
+void progress_begin(const char *text, const char *when_interrupted);
+/* A ProtoCallMore that shows what the daemon says; goes on. */
+int progress_on_reply(void *userdata, const ProtoReply *reply);
+void progress_clear(void);
+void progress_end(void);
+
+/* "walking slabs 45%", cut to `size`. */
+void progress_format(char *ret, size_t size, const Tslab__Progress *progress);

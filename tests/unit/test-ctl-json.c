@@ -1,0 +1,259 @@
+/* The fixed names of DESIGN 15, and hints. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/ctl/hints.h"
+#include "daemon/ctl/json-reply.h"
+#include "proto/cleanup.h"
+
+static void json_putp(json_object **object) {
+        (void) json_object_put(*object);
+}
+
+static json_object *member(json_object *object, const char *name) {
+        json_object *value;
+
+        if (!json_object_object_get_ex(object, name, &value))
+                fail_msg("no member '%s'", name);
+        return value;
+}
+
+static void assert_members(json_object *object, json_type type, const char *const *names) {
+        for (; *names; ++names)
+                if (!json_object_is_type(member(object, *names), type))
+                        fail_msg("'%s' is of another type", *names);
+}
+
+static void assert_u64(json_object *object, const char *name, uint64_t expected) {
+        assert_true(json_object_get_uint64(member(object, name)) == expected);
+}
+
+static void assert_text(json_object *object, const char *name, const char *expected) {
+        assert_string_equal(json_object_get_string(member(object, name)), expected);
+}
+
+static void assert_epoch_names(json_object *epoch) {
+        assert_members(epoch, json_type_int,
+                       (const char *const[]){ "id", "era", "slabs", "live_objects", "committed_bytes",
+                                              "reclaimed_bytes", NULL });
+        assert_members(epoch, json_type_string, (const char *const[]){ "state", "label", NULL });
+        assert_members(member(epoch, "older"), json_type_int,
+                       (const char *const[]){ "slabs", "live_objects", NULL });
+}
+
+static void test_json_epoch_values(void **state) {
+        Tslab__EpochInfo epoch = TSLAB__EPOCH_INFO__INIT;
+        Tslab__EpochOlder older = TSLAB__EPOCH_OLDER__INIT;
+        _cleanup_(json_putp) json_object *o = NULL, *bare = NULL;
+
+        epoch.id = 3;
+        epoch.era = 2;
+        epoch.state = TSLAB__EPOCH_STATE__EPOCH_STATE_CLOSING;
+        bare = json_epoch(&epoch);
+        assert_epoch_names(bare);
+        assert_text(bare, "label", "");
+
+        epoch.label = (char *) "a \"label\"";
+        epoch.committed_bytes = UINT64_MAX;
+        older.live_objects = 7;
+        epoch.older = &older;
+        o = json_epoch(&epoch);
+        assert_epoch_names(o);
+        assert_u64(o, "epoch", 3 | 2 << 8);
+        assert_u64(o, "committed_bytes", UINT64_MAX);
+        assert_text(o, "state", "closing");
+        assert_text(o, "label", "a \"label\"");
+        assert_u64(member(o, "older"), "live_objects", 7);
+}
+
+static void test_json_stats_names(void **state) {
+        Tslab__EpochInfo epoch = TSLAB__EPOCH_INFO__INIT, *epochs[] = { &epoch };
+        Tslab__ClassInfo class = TSLAB__CLASS_INFO__INIT, *classes[] = { &class };
+        Tslab__StatsReply stats = TSLAB__STATS_REPLY__INIT;
+        uint8_t arena_id[16] = { 0x01, 0xff };
+        _cleanup_(json_putp) json_object *o = NULL;
+
+        epoch.state = TSLAB__EPOCH_STATE__EPOCH_STATE_OPEN;
+        stats.pool = (char *) "default";
+        stats.epochs = epochs;
+        stats.n_epochs = 1;
+        stats.classes = classes;
+        stats.n_classes = 1;
+        stats.arena_id = (ProtobufCBinaryData){ sizeof(arena_id), arena_id };
+        /* no counters: none must be the same as all 0 */
+        o = json_stats(&stats);
+
+        assert_text(o, "pool", "default");
+        assert_text(o, "arena_id", "01ff0000000000000000000000000000");
+        assert_members(o, json_type_int,
+                       (const char *const[]){ "size_bytes", "committed_bytes", "metadata_bytes",
+                                              "retained_bytes", "live_objects", "live_bytes",
+                                              "cached_objects", "clients", "threads", NULL });
+        assert_epoch_names(json_object_array_get_idx(member(o, "epochs"), 0));
+        assert_members(json_object_array_get_idx(member(o, "classes"), 0), json_type_int,
+                       (const char *const[]){ "size", "slabs", "live_objects", NULL });
+        assert_members(member(o, "counters"), json_type_int,
+                       (const char *const[]){ "allocs", "frees", "alloc_hits", "frees_cached", "refills",
+                                              "flushes", "alloc_bypassed", "free_bypassed", "bypass_windows",
+                                              "slabs_recycled", "slabs_reclaimed", "failures", NULL });
+}
+
+static void test_json_check_names(void **state) {
+        char *problems[] = { (char *) "slab 7 slot 3 is lost" };
+        Tslab__CheckReply check = TSLAB__CHECK_REPLY__INIT;
+        _cleanup_(json_putp) json_object *o = NULL;
+
+        check.lost_slots = 1;
+        check.problems = problems;
+        check.n_problems = 1;
+        o = json_check(&check);
+
+        assert_members(o, json_type_boolean, (const char *const[]){ "ok", NULL });
+        assert_members(o, json_type_int,
+                       (const char *const[]){ "lost_slots", "doubled_slots", "unsettled_slots", "wrong_hints",
+                                              NULL });
+        assert_int_equal(json_object_array_length(member(o, "problems")), 1);
+        assert_false(json_object_get_boolean(member(o, "ok")));
+        assert_u64(o, "lost_slots", 1);
+}
+
+static void test_json_epoch_close_names(void **state) {
+        Tslab__EpochCloseReply reply = TSLAB__EPOCH_CLOSE_REPLY__INIT;
+        _cleanup_(json_putp) json_object *o = NULL;
+
+        reply.epoch = 3 | 2 << 8;
+        reply.reclaimed_bytes = 4096;
+        o = json_epoch_close(&reply);
+
+        assert_members(
+                o, json_type_int,
+                (const char *const[]){ "epoch", "reclaimed_bytes", "live_objects", "pending_threads", NULL });
+        assert_u64(o, "epoch", 3 | 2 << 8);
+        assert_u64(o, "id", 3);
+        assert_u64(o, "era", 2);
+        assert_u64(o, "reclaimed_bytes", 4096);
+}
+
+static void test_json_root_handle_is_text(void **state) {
+        Tslab__RootInfo root = TSLAB__ROOT_INFO__INIT;
+        _cleanup_(json_putp) json_object *o = NULL;
+
+        root.name = (char *) "index";
+        root.handle = UINT64_MAX - 1;
+        o = json_root(&root);
+        assert_text(o, "handle", "0xfffffffffffffffe");
+}
+
+static void test_json_client_role(void **state) {
+        Tslab__ClientInfo client = TSLAB__CLIENT_INFO__INIT;
+        _cleanup_(json_putp) json_object *o = NULL;
+
+        client.role = PROTO_ROLE_WRITER;
+        client.pid = 12;
+        o = json_client(&client);
+        assert_text(o, "role", "writer");
+        assert_text(o, "comm", "");
+        assert_u64(o, "pid", 12);
+}
+
+static bool has_hint(const Tslab__StatsReply *stats, const char *part) {
+        Hints hints;
+
+        hints_find(&hints, stats);
+        for (size_t i = 0; i < hints.n_hints; ++i)
+                if (strstr(hints.hints[i], part))
+                        return true;
+        return false;
+}
+
+static void test_hints_find_none(void **state) {
+        Tslab__StatsReply stats = TSLAB__STATS_REPLY__INIT;
+        Hints hints;
+
+        /* all 0, as of a daemon that has just begun */
+        hints_find(&hints, &stats);
+        assert_int_equal(hints.n_hints, 0);
+
+        stats.n_slabs = 1000;
+        stats.size_bytes = 5000000;
+        stats.committed_bytes = 1000 * 4096;
+        stats.retained_bytes = 900 * 4096;
+        stats.memfd_blocks_bytes = stats.committed_bytes;
+        stats.n_records = 1024;
+        stats.threads = 10;
+        hints_find(&hints, &stats);
+        assert_int_equal(hints.n_hints, 0);
+}
+
+static void test_hints_find_each(void **state) {
+        Tslab__EpochInfo epoch = TSLAB__EPOCH_INFO__INIT, *epochs[] = { &epoch };
+        Tslab__EpochOlder older = TSLAB__EPOCH_OLDER__INIT;
+        Tslab__Counters counters = TSLAB__COUNTERS__INIT;
+        Tslab__StatsReply stats = TSLAB__STATS_REPLY__INIT;
+
+        stats.n_records = 1024;
+        stats.threads = 1000;
+        assert_true(has_hint(&stats, "1000 of 1024 records"));
+        stats.records_shared = 2;
+        assert_true(has_hint(&stats, "2 threads are without a record"));
+
+        stats.n_slabs = 1000;
+        stats.committed_bytes = 950 * 4096;
+        assert_true(has_hint(&stats, "nearly full"));
+        counters.failures = 1;
+        stats.counters = &counters;
+        assert_true(has_hint(&stats, "1 allocation failed"));
+        stats.memfd_blocks_bytes = stats.committed_bytes + (2 << 20);
+        assert_true(has_hint(&stats, "2.0M of pages belong to no slab"));
+
+        stats.epochs = epochs;
+        stats.n_epochs = 1;
+        epoch.id = 3;
+        epoch.era = 2;
+        epoch.live_objects = 5;
+        epoch.state = TSLAB__EPOCH_STATE__EPOCH_STATE_OPEN;
+        assert_false(has_hint(&stats, "epoch 3:2"));
+        epoch.state = TSLAB__EPOCH_STATE__EPOCH_STATE_CLOSING;
+        assert_true(has_hint(&stats, "epoch 3:2 was closed"));
+        older.live_objects = 9;
+        epoch.older = &older;
+        assert_true(has_hint(&stats, "earlier eras of epoch 3 still hold 9 objects"));
+}
+
+static void test_hints_find_bounded(void **state) {
+        Tslab__EpochInfo epoch = TSLAB__EPOCH_INFO__INIT, *epochs[64];
+        Tslab__StatsReply stats = TSLAB__STATS_REPLY__INIT;
+        Hints hints;
+
+        epoch.state = TSLAB__EPOCH_STATE__EPOCH_STATE_CLOSING;
+        epoch.live_objects = 1;
+        for (size_t i = 0; i < 64; ++i)
+                epochs[i] = &epoch;
+        stats.epochs = epochs;
+        stats.n_epochs = 64;
+        hints_find(&hints, &stats);
+        assert_int_equal(hints.n_hints, HINTS_MAX);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_json_epoch_values),
+                cmocka_unit_test(test_json_stats_names),
+                cmocka_unit_test(test_json_check_names),
+                cmocka_unit_test(test_json_epoch_close_names),
+                cmocka_unit_test(test_json_root_handle_is_text),
+                cmocka_unit_test(test_json_client_role),
+                cmocka_unit_test(test_hints_find_none),
+                cmocka_unit_test(test_hints_find_each),
+                cmocka_unit_test(test_hints_find_bounded),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
