@@ -1,0 +1,190 @@
+#include <grp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/ctl/connect.h"
+#include "daemon/ctl/options.h"
+#include "proto/path.h"
+
+#define HOW_TO_START_SIZE 160
+#define GROUP_SIZE 64
+
+void connection_deinit(Connection *connection) {
+        connection->call = proto_call_free(connection->call);
+        connection->hello = proto_reply_free(connection->hello);
+        free(proto_steal(&connection->path));
+}
+
+void connection_pool_name(char *ret, size_t size, const char *path) {
+        const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+        size_t n = strlen(base);
+        char name[PROTO_POOL_NAME_MAX + 1] = "";
+
+        if (n > 5 && n - 5 <= PROTO_POOL_NAME_MAX && !strcmp(base + n - 5, ".sock"))
+                (void) memcpy(name, base, n - 5);
+
+        (void) snprintf(ret, size, "%s", proto_pool_name_is_valid(name) ? name : "");
+}
+
+static CtlExit find_path(char **ret_path) {
+        const char *variable = getenv("TSLAB_POOL");
+        int r;
+
+        if (arg_socket) {
+                *ret_path = must(strdup(arg_socket));
+                return CTL_DONE;
+        }
+
+        r = proto_socket_path(arg_pool, ret_path);
+        if (r == -ENOMEM)
+                (void) must(NULL);
+        if (r == -EINVAL)
+                return complain_usage(
+                        "$TSLAB_POOL, '%s', is neither the name of a pool (1 to %d characters of "
+                        "a-z, 0-9 and '_', the first no '_') nor a path; set it right, or give --pool",
+                        variable ?: "", PROTO_POOL_NAME_MAX);
+        if (r < 0)
+                return complain("cannot tell where sockets are: %s", strerror(-r));
+
+        return CTL_DONE;
+}
+
+static void how_to_start(char *ret, const char *path) {
+        char pool[PROTO_POOL_NAME_MAX + 1];
+
+        connection_pool_name(pool, sizeof(pool), path);
+        if (pool[0])
+                (void) snprintf(ret, HOW_TO_START_SIZE,
+                                "start it with 'systemctl start tslabd@%s.socket' or 'tslabd --pool %s'",
+                                pool, pool);
+        else
+                (void) snprintf(ret, HOW_TO_START_SIZE, "is that the path of a pool's socket, NAME.sock?");
+}
+
+static void group_name(char *ret, gid_t gid) {
+        const struct group *group = getgrgid(gid);
+
+        if (group)
+                (void) snprintf(ret, GROUP_SIZE, "%s", group->gr_name);
+        else
+                (void) snprintf(ret, GROUP_SIZE, "%u", (unsigned) gid);
+}
+
+/* Which group opens the socket; or its directory, if that is what keeps us out. */
+static CtlExit complain_access(const char *path) {
+        const char *slash = strrchr(path, '/');
+        char group[GROUP_SIZE], what[256];
+        struct stat status;
+        mode_t needed = S_IWGRP;
+
+        (void) snprintf(what, sizeof(what), "%s", path);
+        if (stat(what, &status) < 0) {
+                (void) snprintf(what, sizeof(what), "%.*s", slash ? (int) (slash - path) : 1,
+                                slash ? path : ".");
+                needed = S_IXGRP;
+                if (stat(what, &status) < 0)
+                        return complain("you may not connect to %s: ask its operator, or use sudo", path);
+        }
+
+        group_name(group, status.st_gid);
+        if (status.st_mode & needed)
+                return complain(
+                        "you may not connect to %s: %s is for group '%s'; join it (and log in anew), or use sudo",
+                        path, what, group);
+        return complain("you may not connect to %s: %s is for its owner, user %u, alone; use sudo", path,
+                        what, (unsigned) status.st_uid);
+}
+
+static CtlExit complain_refused(const ProtoReply *reply) {
+        if (reply->message && reply->message[0])
+                return complain("%s", reply->message);
+
+        switch (reply->error) {
+        case -EOPNOTSUPP:
+                return complain("the daemon does not know how to do that: is it older than this tslabctl?");
+        case -EPERM:
+        case -EACCES:
+                return complain(
+                        "the daemon refused: your role in this pool does not allow that; ask its operator");
+        case -ESTALE:
+                return complain("that era of the epoch is over; 'tslabctl epoch list' shows those there are");
+        default:
+                return complain("the daemon refused: %s", strerror(-reply->error));
+        }
+}
+
+/* `reply` is set where `r` is PROTO_E_REFUSED. */
+static CtlExit complain_call(const char *path, int r, const ProtoReply *reply) {
+        switch (r) {
+        case PROTO_E_REFUSED:
+                return complain_refused(reply);
+        case PROTO_E_CLOSED:
+                return complain("the daemon at %s hung up; its log says why: 'journalctl -t tslabd'", path);
+        case -ETIMEDOUT:
+                return complain("the daemon at %s does not answer; is it stopped, or very busy?", path);
+        case -EPROTO:
+                return complain(
+                        "what answers at %s does not speak tslab's protocol: is that the socket of a pool?",
+                        path);
+        case -EPROTONOSUPPORT:
+                return complain(
+                        "the daemon at %s speaks another version of the protocol than tslabctl %s: use "
+                        "programs of one version, and restart a daemon after an upgrade",
+                        path, TSLAB_VERSION);
+        case -ENOMEM:
+                return complain("out of memory");
+        default:
+                return complain("%s: %s", path, strerror(-r));
+        }
+}
+
+static CtlExit complain_open(const char *path, int r, const ProtoReply *reply) {
+        char start[HOW_TO_START_SIZE];
+
+        how_to_start(start, path);
+        switch (r) {
+        case -ENOENT:
+        case -ENOTDIR:
+                return complain("no daemon: there is no %s; %s", path, start);
+        case -ECONNREFUSED:
+                return complain("no daemon: nobody listens at %s; %s", path, start);
+        case -EACCES:
+        case -EPERM:
+                return complain_access(path);
+        case -ENAMETOOLONG:
+                return complain_usage("the path of a socket has at most 107 bytes, %s has more", path);
+        case -EPROTOTYPE:
+                return complain("%s is a socket, but not that of a pool", path);
+        default:
+                return complain_call(path, r, reply);
+        }
+}
+
+int connection_try(const char *path, uint64_t timeout_usec, ProtoCall **ret_call, ProtoReply **ret_hello) {
+        ProtoHello hello = PROTO_HELLO_INIT;
+
+        hello.software = (char *) CONNECTION_SOFTWARE;
+        hello.comm = (char *) "tslabctl";
+        return proto_call_open(ret_call, path, &hello, timeout_usec, ret_hello);
+}
+
+CtlExit connection_open(Connection *connection) {
+        CtlExit exit_code;
+        int r;
+
+        exit_code = find_path(&connection->path);
+        if (exit_code)
+                return exit_code;
+
+        r = connection_try(connection->path, CONNECTION_USEC, &connection->call, &connection->hello);
+        return r ? complain_open(connection->path, r, connection->hello) : CTL_DONE;
+}
+
+CtlExit connection_call(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
+                        ProtoCallMore more, void *userdata, ProtoReply **ret_reply) {
+        int r;
+
+        r = proto_call(connection->call, request, timeout_usec, more, userdata, ret_reply, NULL);
+        return r ? complain_call(connection->path, r, *ret_reply) : CTL_DONE;
+}

@@ -1,0 +1,46 @@
+#include <inttypes.h>
+
+#include "daemon/ctl/epoch-table.h"
+#include "daemon/ctl/format.h"
+#include "daemon/ctl/table.h"
+
+static const TableColumn columns[] = {
+        { "EPOCH", TABLE_RIGHT },     { "STATE", TABLE_LEFT },      { "USE", TABLE_LEFT },
+        { "SLABS", TABLE_RIGHT },     { "OBJECTS", TABLE_RIGHT },   { "LIVE", TABLE_RIGHT },
+        { "COMMITTED", TABLE_RIGHT }, { "RECLAIMED", TABLE_RIGHT }, { "OLDER", TABLE_RIGHT },
+        { "OPENED", TABLE_LEFT },     { "LABEL", TABLE_LEFT },
+};
+
+static void add_state(Table *table, const Tslab__EpochInfo *epoch) {
+        table_add(table, "%s", proto_epoch_state_to_string((int) epoch->state));
+        if (epoch->state == TSLAB__EPOCH_STATE__EPOCH_STATE_CLOSING)
+                table_style(table, STYLE_WARN);
+        if (epoch->current)
+                table_style(table, STYLE_GOOD);
+        table_add(table, "%s", epoch->current ? "current" : epoch->reserved ? "reserved" : "");
+}
+
+static void add_epoch(Table *table, const Tslab__EpochInfo *epoch) {
+        uint64_t older = epoch->older ? epoch->older->live_objects : 0;
+
+        table_add(table, "%s", format_epoch(FORMAT_BUFFER, epoch->id | epoch->era << 8));
+        add_state(table, epoch);
+        table_add(table, "%" PRIu64, epoch->slabs);
+        table_add(table, "%" PRIu64, epoch->live_objects);
+        table_add(table, "%s", format_bytes(FORMAT_BUFFER, epoch->live_bytes));
+        table_add(table, "%s", format_bytes(FORMAT_BUFFER, epoch->committed_bytes));
+        table_add(table, "%s", format_bytes(FORMAT_BUFFER, epoch->reclaimed_bytes));
+        table_add(table, "%" PRIu64, older);
+        if (older > 0)
+                table_style(table, STYLE_WARN);
+        table_add(table, "%s", format_time(FORMAT_BUFFER, epoch->opened_usec));
+        table_add(table, "%s", epoch->label ?: "");
+}
+
+void epoch_table_print(FILE *out, Tslab__EpochInfo *const *epochs, size_t n_epochs, bool legend) {
+        _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
+
+        for (size_t i = 0; i < n_epochs; ++i)
+                add_epoch(table, epochs[i]);
+        table_print(table, out, legend);
+}

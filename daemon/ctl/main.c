@@ -1,0 +1,64 @@
+/*
+ * tslabctl: options, then a verb of the table in verbs.c. A verb prints into output.c, complains by
+ * itself, and returns the exit code.
+ */
+
+#include <stdio.h>
+
+#include "daemon/ctl/options.h"
+#include "daemon/ctl/output.h"
+#include "daemon/ctl/verbs.h"
+
+static CtlExit show_help(char **words, size_t n_words) {
+        const Verb *verb;
+        size_t n_name;
+        CtlExit r;
+
+        if (n_words == 0) {
+                verbs_print_help(output_stream());
+                return CTL_DONE;
+        }
+        if (n_words == 1 && verbs_print_group_help(output_stream(), words[0]))
+                return CTL_DONE;
+
+        r = verb_find(words, n_words, &verb, &n_name);
+        if (r == CTL_DONE)
+                verb_print_help(output_stream(), verb);
+        return r;
+}
+
+static CtlExit run(int argc, char **argv) {
+        unsigned options = 0;
+        char **words = NULL;
+        size_t n_words = 0, n_name = 0;
+        const Verb *verb;
+        CtlExit r;
+
+        r = options_parse(argc, argv, &words, &n_words, &options);
+        if (r)
+                return r;
+
+        if (arg_version) {
+                (void) fprintf(output_stream(), "tslabctl %s\n", TSLAB_VERSION);
+                return CTL_DONE;
+        }
+        if (arg_help)
+                return show_help(words, n_words);
+
+        r = verb_find(words, n_words, &verb, &n_name);
+        if (r)
+                return r;
+        r = verb_admit(verb, n_words - n_name, words + n_name, options);
+        if (r)
+                return r;
+
+        return verb->run(words + n_name, n_words - n_name);
+}
+
+int main(int argc, char **argv) {
+        CtlExit r, written;
+
+        r = run(argc, argv);
+        written = output_flush();
+        return r ?: written;
+}

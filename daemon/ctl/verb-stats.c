@@ -1,0 +1,107 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "daemon/ctl/ask.h"
+#include "daemon/ctl/epoch-table.h"
+#include "daemon/ctl/format.h"
+#include "daemon/ctl/json-reply.h"
+#include "daemon/ctl/options.h"
+#include "daemon/ctl/output.h"
+#include "daemon/ctl/table.h"
+#include "daemon/ctl/verbs.h"
+
+static void add_bytes(Table *table, const char *name, uint64_t bytes) {
+        table_add(table, "%s", name);
+        table_add(table, "%s", format_bytes(FORMAT_BUFFER, bytes));
+}
+
+static void add_number(Table *table, const char *name, uint64_t n) {
+        table_add(table, "%s", name);
+        table_add(table, "%" PRIu64, n);
+}
+
+static void print_pool(FILE *out, const Tslab__StatsReply *stats) {
+        _cleanup_(table_freep) Table *table = NULL;
+        const TableColumn columns[] = { { "POOL", TABLE_LEFT }, { stats->pool, TABLE_RIGHT } };
+
+        table = table_new(columns, 2);
+        add_bytes(table, "size", stats->size_bytes);
+        add_bytes(table, "committed", stats->committed_bytes);
+        add_bytes(table, "retained", stats->retained_bytes);
+        add_bytes(table, "metadata", stats->metadata_bytes);
+        add_bytes(table, "pages", stats->memfd_blocks_bytes);
+        add_bytes(table, "live", stats->live_bytes);
+        add_number(table, "live objects", stats->live_objects);
+        add_number(table, "cached objects", stats->cached_objects);
+        add_number(table, "clients", stats->clients);
+        add_number(table, "threads", stats->threads);
+        add_number(table, "threads sharing", stats->records_shared);
+        add_number(table, "slabs ever used", stats->n_slabs_ever);
+        add_number(table, "slabs", stats->n_slabs);
+        table_print(table, out, arg_legend);
+}
+
+static void print_classes(FILE *out, const Tslab__StatsReply *stats) {
+        static const TableColumn columns[] = {
+                { "CLASS", TABLE_RIGHT },
+                { "SLOTS", TABLE_RIGHT },
+                { "SLABS", TABLE_RIGHT },
+                { "OBJECTS", TABLE_RIGHT },
+        };
+        _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
+
+        for (size_t i = 0; i < stats->n_classes; ++i) {
+                table_add(table, "%u", stats->classes[i]->size);
+                table_add(table, "%u", stats->classes[i]->slots);
+                table_add(table, "%" PRIu64, stats->classes[i]->slabs);
+                table_add(table, "%" PRIu64, stats->classes[i]->live_objects);
+        }
+        table_print(table, out, arg_legend);
+}
+
+static void print_counters(FILE *out, const Tslab__Counters *counters) {
+        static const TableColumn columns[] = { { "COUNTER", TABLE_LEFT }, { "SINCE START", TABLE_RIGHT } };
+        _cleanup_(table_freep) Table *table = table_new(columns, 2);
+
+        add_number(table, "allocs", counters->allocs);
+        add_number(table, "frees", counters->frees);
+        add_number(table, "alloc_hits", counters->alloc_hits);
+        add_number(table, "frees_cached", counters->frees_cached);
+        add_number(table, "refills", counters->refills);
+        add_number(table, "flushes", counters->flushes);
+        add_number(table, "alloc_bypassed", counters->alloc_bypassed);
+        add_number(table, "free_bypassed", counters->free_bypassed);
+        add_number(table, "bypass_windows", counters->bypass_windows);
+        add_number(table, "slabs_recycled", counters->slabs_recycled);
+        add_number(table, "slabs_reclaimed", counters->slabs_reclaimed);
+        add_number(table, "failures", counters->failures);
+        table_print(table, out, arg_legend);
+}
+
+static void print_stats(FILE *out, const Tslab__StatsReply *stats) {
+        print_pool(out, stats);
+        (void) fputc('\n', out);
+        epoch_table_print(out, stats->epochs, stats->n_epochs, arg_legend);
+        (void) fputc('\n', out);
+        print_classes(out, stats);
+        if (stats->counters) {
+                (void) fputc('\n', out);
+                print_counters(out, stats->counters);
+        }
+}
+
+CtlExit verb_stats(char **args, size_t n_args) {
+        _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        CtlExit r;
+
+        r = ask_stats(&connection, &reply);
+        if (r)
+                return r;
+
+        if (arg_json)
+                output_json(json_stats(reply->stats));
+        else
+                print_stats(output_stream(), reply->stats);
+        return CTL_DONE;
+}

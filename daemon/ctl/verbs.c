@@ -1,0 +1,254 @@
+#include <stdint.h>
+#include <string.h>
+
+#include "daemon/ctl/options.h"
+#include "daemon/ctl/suggest.h"
+#include "daemon/ctl/verbs.h"
+
+static const Verb verbs[] = {
+        {
+                .name = "list",
+                .operands = "",
+                .summary = "Show the pools of this machine",
+                .details = "Looks for sockets in /run/tslab and $XDG_RUNTIME_DIR/tslab. A pool whose socket\n"
+                           "systemd holds is started by that.",
+                .run = verb_list,
+        },
+        {
+                .name = "status",
+                .operands = "",
+                .summary = "Show how a pool is, and hints on what is wrong",
+                .options = OPTION_POOL,
+                .run = verb_status,
+        },
+        {
+                .name = "stats",
+                .operands = "",
+                .summary = "Show all numbers of a pool",
+                .options = OPTION_POOL,
+                .run = verb_stats,
+        },
+        {
+                .name = "epoch list",
+                .operands = "",
+                .summary = "Show the epochs and what they hold",
+                .options = OPTION_POOL,
+                .run = verb_epoch_list,
+        },
+        {
+                .name = "epoch advance",
+                .operands = "",
+                .summary = "Close the current epoch to allocation and open the next",
+                .options = OPTION_POOL,
+                .run = verb_epoch_advance,
+        },
+        {
+                .name = "epoch close",
+                .operands = "EPOCH...",
+                .summary = "Close epochs and give their memory back",
+                .details = "EPOCH is N or N:ERA, or a number as --json shows. With --wait, the exit code\n"
+                           "is 3 if objects remain.",
+                .options = OPTION_POOL | OPTION_REVOKE | OPTION_WAIT,
+                .n_args_min = 1,
+                .n_args_max = SIZE_MAX,
+                .run = verb_epoch_close,
+        },
+        {
+                .name = "epoch reserve",
+                .operands = "[LABEL]",
+                .summary = "Take an epoch out of the rotation, for long-lived objects",
+                .options = OPTION_POOL,
+                .n_args_max = 1,
+                .run = verb_epoch_reserve,
+        },
+        {
+                .name = "epoch label",
+                .operands = "EPOCH TEXT",
+                .summary = "Name an epoch; an empty text takes the name off",
+                .options = OPTION_POOL,
+                .n_args_min = 2,
+                .n_args_max = 2,
+                .run = verb_epoch_label,
+        },
+        {
+                .name = "clients",
+                .operands = "",
+                .summary = "Show the processes that are connected",
+                .options = OPTION_POOL,
+                .run = verb_clients,
+        },
+        {
+                .name = "roots",
+                .operands = "",
+                .summary = "Show the named roots",
+                .options = OPTION_POOL,
+                .run = verb_roots,
+        },
+        {
+                .name = "trim",
+                .operands = "",
+                .summary = "Give memory that is not in use back to the system",
+                .options = OPTION_POOL,
+                .run = verb_trim,
+        },
+        {
+                .name = "check",
+                .operands = "",
+                .summary = "Look for lost and doubled slots; the exit code is 1 if there are any",
+                .options = OPTION_POOL | OPTION_REPAIR,
+                .run = verb_check,
+        },
+};
+
+#define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
+
+static bool is_in_group(const Verb *verb, const char *group) {
+        size_t n = strcspn(verb->name, " ");
+
+        return verb->name[n] && strlen(group) == n && !strncmp(verb->name, group, n);
+}
+
+static bool is_group(const char *word) {
+        for (size_t i = 0; i < N_VERBS; ++i)
+                if (is_in_group(&verbs[i], word))
+                        return true;
+
+        return false;
+}
+
+/* How many words, 0: not this verb. */
+static size_t match(const Verb *verb, char **words, size_t n_words) {
+        if (!strchr(verb->name, ' '))
+                return !strcmp(verb->name, words[0]);
+        if (n_words >= 2 && is_in_group(verb, words[0]) && !strcmp(strchr(verb->name, ' ') + 1, words[1]))
+                return 2;
+
+        return 0;
+}
+
+/* "epoch" alone, or with a word that is not known. */
+static CtlExit refuse_in_group(const char *group, const char *word) {
+        const char *names[N_VERBS], *nearest;
+        char all[256] = "";
+        size_t n = 0;
+
+        for (size_t i = 0; i < N_VERBS; ++i)
+                if (is_in_group(&verbs[i], group)) {
+                        names[n] = strchr(verbs[i].name, ' ') + 1;
+                        (void) strncat(all, n ? ", " : "", sizeof(all) - strlen(all) - 1);
+                        (void) strncat(all, names[n++], sizeof(all) - strlen(all) - 1);
+                }
+
+        if (!word)
+                return complain_usage("'%s' needs one of: %s", group, all);
+
+        nearest = suggest_nearest(word, names, n);
+        if (nearest)
+                return complain_usage("unknown verb '%s %s'; did you mean '%s %s'?", group, word, group,
+                                      nearest);
+        return complain_usage("unknown verb '%s %s'; after '%s' comes one of: %s", group, word, group, all);
+}
+
+static CtlExit refuse(const char *word) {
+        char firsts[N_VERBS][32];
+        const char *names[N_VERBS], *nearest;
+
+        for (size_t i = 0; i < N_VERBS; ++i) {
+                (void) snprintf(firsts[i], sizeof(firsts[i]), "%.*s", (int) strcspn(verbs[i].name, " "),
+                                verbs[i].name);
+                names[i] = firsts[i];
+        }
+
+        nearest = suggest_nearest(word, names, N_VERBS);
+        if (nearest)
+                return complain_usage("unknown verb '%s'; did you mean '%s'?", word, nearest);
+        return complain_usage("unknown verb '%s'; 'tslabctl --help' shows what there is", word);
+}
+
+CtlExit verb_find(char **words, size_t n_words, const Verb **ret_verb, size_t *ret_n_name) {
+        if (n_words == 0)
+                return complain_usage("a verb is missing; 'tslabctl --help' shows what there is");
+
+        for (size_t i = 0; i < N_VERBS; ++i) {
+                size_t n = match(&verbs[i], words, n_words);
+
+                if (n > 0) {
+                        *ret_verb = &verbs[i];
+                        *ret_n_name = n;
+                        return CTL_DONE;
+                }
+        }
+
+        if (is_group(words[0]))
+                return refuse_in_group(words[0], n_words > 1 ? words[1] : NULL);
+
+        return refuse(words[0]);
+}
+
+CtlExit verb_admit(const Verb *verb, size_t n_args, char **args, unsigned options) {
+        if (options & ~verb->options)
+                return complain_usage("%s does not go with '%s'; see 'tslabctl %s --help'",
+                                      options_name(options & ~verb->options), verb->name, verb->name);
+        if (n_args < verb->n_args_min)
+                return complain_usage("an argument is missing: tslabctl %s %s", verb->name, verb->operands);
+        if (n_args > verb->n_args_max)
+                return complain_usage("unexpected argument '%s'; usage: tslabctl %s%s%s",
+                                      args[verb->n_args_max], verb->name, verb->operands[0] ? " " : "",
+                                      verb->operands);
+
+        return CTL_DONE;
+}
+
+static void print_verbs(FILE *out, const char *group, unsigned *ret_options) {
+        for (size_t i = 0; i < N_VERBS; ++i) {
+                char usage[64];
+
+                if (group && !is_in_group(&verbs[i], group))
+                        continue;
+
+                (void) snprintf(usage, sizeof(usage), "%s %s", verbs[i].name, verbs[i].operands);
+                (void) fprintf(out, "  %-24s%s\n", usage, verbs[i].summary);
+                *ret_options |= verbs[i].options;
+        }
+}
+
+void verbs_print_help(FILE *out) {
+        unsigned options = 0;
+
+        (void) fprintf(out, "Usage: tslabctl [OPTION...] VERB [ARGUMENT...]\n"
+                            "\n"
+                            "Ask the daemon of a tslab pool, and have it do things.\n"
+                            "\n"
+                            "Verbs:\n");
+        print_verbs(out, NULL, &options);
+        (void) fprintf(out, "\nOptions:\n");
+        options_print_help(out, options);
+        (void) fprintf(out, "\n"
+                            "Exit codes: 0 done; 1 failed, or check found something; 2 wrong usage;\n"
+                            "3 objects remain after 'epoch close --wait'.\n"
+                            "\n"
+                            "See tslabctl(1).\n");
+}
+
+bool verbs_print_group_help(FILE *out, const char *group) {
+        unsigned options = 0;
+
+        if (!is_group(group))
+                return false;
+
+        (void) fprintf(out, "Usage: tslabctl [OPTION...] %s VERB [ARGUMENT...]\n\nVerbs:\n", group);
+        print_verbs(out, group, &options);
+        (void) fprintf(out, "\nOptions:\n");
+        options_print_help(out, options);
+        return true;
+}
+
+void verb_print_help(FILE *out, const Verb *verb) {
+        (void) fprintf(out, "Usage: tslabctl [OPTION...] %s%s%s\n\n%s.\n", verb->name,
+                       verb->operands[0] ? " " : "", verb->operands, verb->summary);
+        if (verb->details)
+                (void) fprintf(out, "\n%s\n", verb->details);
+
+        (void) fprintf(out, "\nOptions:\n");
+        options_print_help(out, verb->options);
+}
