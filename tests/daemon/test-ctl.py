@@ -1,0 +1,707 @@
+"""tslabctl against a real tslabd, and against daemons that are played here where a real one would not do that.
+
+    test-ctl.py TSLABCTL TSLABD CTL-CLIENT SOURCE-FOLDER [unittest arguments]
+"""
+
+import errno
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+import time
+import unittest
+
+TSLABCTL, TSLABD, CTL_CLIENT, SOURCE = map(os.path.abspath, sys.argv[1:5])
+DEADLINE = 20
+
+STATS = {'pool': str, 'size_bytes': int, 'committed_bytes': int, 'metadata_bytes': int, 'retained_bytes': int,
+         'live_objects': int, 'live_bytes': int, 'cached_objects': int, 'clients': int, 'threads': int,
+         'epochs': list, 'classes': list, 'counters': dict}
+EPOCH = {'id': int, 'era': int, 'state': str, 'label': str, 'slabs': int, 'live_objects': int,
+         'committed_bytes': int, 'reclaimed_bytes': int, 'older': dict}
+OLDER = {'slabs': int, 'live_objects': int}
+CLASS = {'size': int, 'slabs': int, 'live_objects': int}
+COUNTERS = {name: int for name in (
+    'allocs', 'frees', 'alloc_hits', 'frees_cached', 'refills', 'flushes', 'alloc_bypassed', 'free_bypassed',
+    'bypass_windows', 'slabs_recycled', 'slabs_reclaimed', 'failures')}
+CHECK = {'ok': bool, 'lost_slots': int, 'doubled_slots': int, 'unsettled_slots': int, 'wrong_hints': int,
+         'problems': list}
+CLOSE = {'epoch': int, 'reclaimed_bytes': int, 'live_objects': int, 'pending_threads': int}
+CLIENT = {'client': int, 'pid': int, 'uid': int, 'gid': int, 'comm': str, 'role': str, 'threads': int,
+          'allocs': int, 'frees': int, 'cached_objects': int, 'attached_usec': int, 'control_only': bool}
+POOL = {'pool': str, 'socket': str, 'state': str, 'size_bytes': int, 'committed_bytes': int, 'clients': int}
+
+
+def environment(folder, **more):
+    keep = {k: v for k, v in os.environ.items() if not k.startswith('TSLAB_') and k not in ('NO_COLOR', 'PAGER', 'LESS')}
+    return {**keep, 'TSLAB_RUNTIME_DIR': folder, 'TERM': 'xterm', 'TZ': 'UTC', 'LC_ALL': 'C.UTF-8', **more}
+
+
+class Daemon:
+    """A tslabd of its own, in a runtime directory of its own."""
+
+    def __init__(self, folder, pool='default', *arguments):
+        self.folder, self.path = folder, f'{folder}/{pool}.sock'
+        self.process = subprocess.Popen([TSLABD, f'--pool={pool}', '--size=16M', '--log-level=err', *arguments],
+                                        env=environment(folder))
+        wait_for(self.answers)
+
+    def answers(self):
+        assert self.process.poll() is None, 'tslabd has ended'
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            return s.connect_ex(self.path) == 0
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        self.process.wait(DEADLINE)
+
+
+class Client:
+    """A process that has objects."""
+
+    def __init__(self, path):
+        self.process = subprocess.Popen([CTL_CLIENT, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout.readline() == 'attached\n'
+
+    def do(self, line):
+        print(line, file=self.process.stdin, flush=True)
+        return self.process.stdout.readline().strip()
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(DEADLINE)
+        self.process.stdout.close()
+
+
+def varint(n):
+    out = b''
+    while n > 0x7f:
+        out += bytes([n & 0x7f | 0x80])
+        n >>= 7
+    return out + bytes([n])
+
+
+def field(number, value):
+    """Of protobuf: an int, or bytes or text."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def reply(number, *, error=0, message='', more=False, progress=None, body=None, body_number=0):
+    out = field(2, number)
+    if error:
+        out += field(3, (error << 1) - 1)       # zigzag of -error
+    if message:
+        out += field(4, message)
+    if more:
+        out += field(5, 1)
+    if progress is not None:
+        out += field(6, progress)
+    return out + (field(body_number, body) if body is not None else b'')
+
+
+def hello(version=1):
+    return reply(1, body_number=16, body=field(1, version) + field(3, bytes(16)) + field(7, 3))
+
+
+class Played:
+    """A daemon that sends each connection these datagrams, one batch for each request; None hangs up."""
+
+    def __init__(self, path, *batches, kind=socket.SOCK_SEQPACKET):
+        self.path, self.batches, self.connections = path, batches, []
+        self.listener = socket.socket(socket.AF_UNIX, kind)
+        self.listener.bind(path)
+        self.listener.listen()
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        try:
+            while True:
+                connection, _ = self.listener.accept()
+                self.connections.append(connection)
+                self.serve(connection)
+        except OSError:
+            pass                                # the test is over
+
+    def serve(self, connection):
+        try:
+            for batch in self.batches:
+                connection.recv(65536)
+                if batch is None:
+                    connection.close()
+                    return
+                for datagram in batch:
+                    connection.send(datagram)
+        except OSError:
+            pass                                # it has seen enough
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for connection in self.connections:
+            connection.close()
+        os.unlink(self.path)
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline, 'timeout'
+        time.sleep(0.005)
+
+
+class Case(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix='tslab-ctl-')
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def start(self, pool='default', *arguments):
+        daemon = Daemon(self.folder, pool, *arguments)
+        self.addCleanup(daemon.stop)
+        return daemon
+
+    def play(self, *batches, pool='default', **how):
+        played = Played(f'{self.folder}/{pool}.sock', *batches, **how)
+        self.addCleanup(played.close)
+        return played
+
+    def client(self, daemon):
+        client = Client(daemon.path)
+        self.addCleanup(client.end)
+        return client
+
+    def run_ctl(self, *arguments, env=None, **how):
+        return subprocess.run([TSLABCTL, *arguments], env=environment(self.folder, **(env or {})),
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=60, check=False, **how)
+
+    def text(self, *arguments, code=0):
+        result = self.run_ctl(*arguments)
+        self.assertEqual((result.returncode, result.stderr), (code, ''), arguments)
+        self.assertNotIn('\033', result.stdout)
+        return result.stdout
+
+    def json(self, *arguments, code=0):
+        text = self.text('--json', *arguments, code=code)
+        self.assertEqual(text.count('\n'), 1, 'one line')
+        return json.loads(text)
+
+    def refused(self, code, parts, *arguments, **how):
+        """Fails with one line that has all the parts."""
+        result = self.run_ctl(*arguments, **how)
+        self.assertEqual(result.returncode, code, (arguments, result.stderr))
+        self.assertRegex(result.stderr, r'\Atslabctl: [^\n]+\n\Z', arguments)
+        for part in [parts] if isinstance(parts, str) else parts:
+            self.assertIn(part, result.stderr, arguments)
+        self.assertEqual(result.stdout, '', arguments)
+
+    def assert_members(self, value, members):
+        for name, kind in members.items():
+            self.assertIn(name, value)
+            self.assertIs(type(value[name]), kind, name)
+
+
+class Usage(Case):
+    """What is wrong with the command line alone: exit code 2, before any daemon is looked for."""
+
+    def test_refused(self):
+        for arguments, parts in (
+                ('', ['verb is missing', 'tslabctl --help']),
+                ('frobnicate', ["unknown verb 'frobnicate'", 'tslabctl --help']),
+                ('lsit', "did you mean 'list'"),
+                ('stat', "did you mean 'status'"),
+                ('epoch', ['list, advance, close, reserve, label']),
+                ('epoch clsoe 3', "did you mean 'epoch close'"),
+                ('epoch frobnicate', ['list, advance, close, reserve, label']),
+                ('--jsno list', "did you mean '--json'"),
+                ('--frobnicate list', ["unknown option '--frobnicate'", 'tslabctl --help']),
+                ('-x list', "unknown option '-x'"),
+                ('--json=1 list', '--json takes no value'),
+                ('status --pool', '--pool needs a value'),
+                ('--pool Web status', ["'Web' is not a pool name", '--socket']),
+                ('--pool web-1 status', ["'web-1' is not a pool name", "a-z, 0-9 and '_'"]),
+                ('--pool _web status', "'_web' is not a pool name"),
+                ('--pool=/run/x.sock status', ['not a pool name', '--socket']),
+                ('--pool a2345678901234567890123456789012x status', ['not a pool name', '32']),
+                ('--pool a --socket /b status', '--pool and --socket'),
+                ('list --pool a', ["--pool does not go with 'list'", 'tslabctl list --help']),
+                ('list --socket /a', "--socket does not go with 'list'"),
+                ('status --revoke', "--revoke does not go with 'status'"),
+                ('epoch advance --wait', "--wait does not go with 'epoch advance'"),
+                ('trim --repair', "--repair does not go with 'trim'"),
+                ('status me', "unexpected argument 'me'"),
+                ('epoch close', ['argument is missing', 'EPOCH...']),
+                ('epoch close x', ["'x' is not an epoch", 'N:ERA']),
+                ('epoch close 3 -- -1', "'-1' is not an epoch"),
+                ('epoch close 3:', "'3:' is not an epoch"),
+                ('epoch close 64', "there is no epoch '64'"),
+                ('epoch close 3:99999999', "there is no epoch '3:99999999'"),
+                ('epoch close 3:1 4 3:1', "'3:1' is given twice"),
+                ('epoch close 3 --wait=soon', "'soon' is not a number of seconds"),
+                ('epoch close 3 --wait=100000', 'more than a day'),
+                ('epoch label 3', ['argument is missing', 'EPOCH TEXT']),
+                ('epoch label x y', "'x' is not an epoch"),
+                ('epoch label 3 a b', "unexpected argument 'b'"),
+                ('epoch reserve a b', "unexpected argument 'b'"),
+                (f'epoch reserve {"x" * 32}', ['cannot be a label', '31 bytes']),
+                (f'--socket /{"x" * 120} status', '107 bytes'),
+        ):
+            with self.subTest(arguments):
+                self.refused(2, parts, *arguments.split())
+
+    def test_one_line(self):
+        self.refused(2, "'a?b?[31m' is not a pool name", '--pool', 'a\nb\033[31m', 'status')
+        self.refused(2, 'cannot be a label', 'epoch', 'label', '3', 'two\nlines')
+        self.refused(2, 'unknown verb', 'x' * 5000)
+
+    def test_environment_pool(self):
+        self.refused(2, ['$TSLAB_POOL', 'Web', '--pool'], 'status', env={'TSLAB_POOL': 'Web'})
+        self.refused(1, 'web.sock', 'status', env={'TSLAB_POOL': 'web'})
+        # an option wins
+        self.refused(1, 'other.sock', 'status', '--pool', 'other', env={'TSLAB_POOL': 'Web'})
+
+    def test_help(self):
+        text = self.text('--help')
+        self.assertEqual(text, self.text('-h'))
+        for verb in self.verbs():
+            self.assertIn(f'tslabctl [OPTION...] {verb}', self.text(*verb.split(), '--help'))
+        self.assertIn('epoch close', self.text('epoch', '--help'))
+        self.assertIn('--revoke', self.text('epoch', 'close', '--help'))
+        self.assertNotIn('--revoke', self.text('stats', '--help'))
+        self.refused(2, 'unknown verb', 'frobnicate', '--help')
+
+    def test_version(self):
+        self.assertRegex(self.text('--version'), r'\Atslabctl \d+\.\d+\.\d+\n\Z')
+
+    def verbs(self):
+        section = self.text('--help').split('Verbs:\n')[1].split('\n\n')[0]
+        verbs = [re.match(r'  ((?:[a-z]+ ?)+)', line)[1].strip() for line in section.splitlines()]
+        self.assertGreaterEqual(len(verbs), 12)
+        return verbs
+
+    def test_documents_name_all(self):
+        options = set(re.findall(r'--[a-z-]+', self.text('--help').split('Options:\n')[1]))
+        for name in ('tslabctl.1.scd', 'completion/tslabctl.bash'):
+            with open(f'{SOURCE}/daemon/ctl/{name}', encoding='utf-8') as file:
+                words = set(re.findall(r'(?:--)?[a-z][a-z-]*', file.read()))
+            missing = {word for verb in self.verbs() for word in verb.split()} | options
+            self.assertEqual(missing - words, set(), name)
+
+
+class Reach(Case):
+    """Daemons that are not there, may not be asked, or are something else."""
+
+    def dead_socket(self, pool):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.bind(f'{self.folder}/{pool}.sock')
+            s.listen()
+
+    def test_absent(self):
+        self.refused(1, ['no daemon', f'{self.folder}/web.sock', 'systemctl start tslabd@web.socket',
+                         'tslabd --pool web'], '--pool', 'web', 'status')
+        self.refused(1, ['no daemon', '/nowhere/x'], '--socket', '/nowhere/x', 'status')
+        for verb in ('stats', 'epoch list', 'epoch advance', 'epoch close 3', 'epoch reserve', 'epoch label 3 x',
+                     'clients', 'roots', 'trim', 'check'):
+            self.refused(1, 'no daemon', *verb.split())
+
+    def test_dead(self):
+        self.dead_socket('web')
+        self.refused(1, ['no daemon', 'nobody listens at', 'web.sock', 'systemctl start tslabd@web.socket'],
+                     '--pool', 'web', 'status')
+        self.assertEqual(self.json('list'), [{'pool': 'web', 'socket': f'{self.folder}/web.sock', 'state': 'dead',
+                                              'size_bytes': None, 'committed_bytes': None, 'clients': None}])
+        self.assertRegex(self.text('list'), r'\nweb +dead +- +- +- +/')
+
+    @unittest.skipIf(os.getuid(), 'needs root, to be somebody else')
+    def test_denied(self):
+        daemon = self.start('web', '--mode=0660')
+        os.chmod(self.folder, 0o755)
+        nobody = {'user': 65534, 'group': 65534, 'extra_groups': []}
+        self.refused(1, ['may not connect', "group 'root'"], '--pool', 'web', 'status', **nobody)
+        os.chmod(daemon.path, 0o600)
+        self.refused(1, ['may not connect', 'user 0, alone'], '--pool', 'web', 'status', **nobody)
+        result = self.run_ctl('--json', 'list', **nobody)
+        self.assertEqual(json.loads(result.stdout)[0]['state'], 'denied')
+        os.chmod(self.folder, 0o710)
+        self.refused(1, ['may not connect', self.folder, "group 'root'"], '--pool', 'web', 'status', **nobody)
+        # nothing can be said of the pools, and that is said
+        result = self.run_ctl('list', **nobody)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn('cannot look for pools', result.stderr)
+
+    def test_other_version(self):
+        self.play([reply(1, error=errno.EPROTONOSUPPORT, message='use version 8')])
+        self.refused(1, 'tslabctl: use version 8\n', 'status')
+        self.play([hello(version=8)], pool='web')
+        self.refused(1, ['another version of the protocol', 'restart'], '--pool', 'web', 'status')
+
+    def test_foreign(self):
+        self.play([b'hello to you too'])
+        self.refused(1, ["does not speak tslab's protocol", 'default.sock'], 'status')
+        self.assertEqual(self.json('list')[0]['state'], 'foreign')
+
+    def test_stream_socket(self):
+        self.play(kind=socket.SOCK_STREAM)
+        self.refused(1, 'not that of a pool', 'status')
+
+    def test_no_socket(self):
+        with open(f'{self.folder}/default.sock', 'w', encoding='ascii'):
+            pass
+        self.refused(1, 'nobody listens', 'status')
+        self.assertEqual(self.json('list'), [])
+
+    def test_hangs_up(self):
+        self.play([hello()], None)
+        self.refused(1, ['hung up', 'journalctl'], 'status')
+
+    def test_silent(self):
+        # the hello comes, and nothing after it
+        self.play([hello()], [])
+        began = time.monotonic()
+        self.assertEqual(self.json('list')[0]['state'], 'silent')
+        self.assertLess(time.monotonic() - began, 10)
+
+    def test_refusals(self):
+        for error, message, expected in (
+                (errno.EPERM, 'only operators may do that', 'only operators may do that'),
+                (errno.EPERM, '', 'your role'),
+                (errno.EOPNOTSUPP, '', 'older than this tslabctl'),
+                (errno.ESTALE, '', 'epoch list'),
+                (errno.EBUSY, '', os.strerror(errno.EBUSY))):
+            played = Played(f'{self.folder}/web.sock', [hello()], [reply(2, error=error, message=message)])
+            self.refused(1, expected, '--pool', 'web', 'epoch', 'close', '3')
+            played.close()
+
+
+class Verbs(Case):
+    """A real daemon."""
+
+    def test_list(self):
+        self.assertEqual(self.json('list'), [])
+        self.assertEqual(self.text('list'), '0 pools.\n')
+        self.assertEqual(self.text('list', '--no-legend'), '')
+        self.start('web')
+        self.start('batch_1')
+        pools = self.json('list')
+        self.assertEqual([(p['pool'], p['state']) for p in pools], [('batch_1', 'running'), ('web', 'running')])
+        for pool in pools:
+            self.assert_members(pool, POOL)
+            self.assertEqual(pool['size_bytes'], 16 << 20)
+        text = self.text('list')
+        self.assertRegex(text, r'\APOOL +STATE +SIZE +COMMITTED +CLIENTS +SOCKET\nbatch_1 +running +16\.0M ')
+        self.assertTrue(text.endswith('\n\n2 pools.\n'))
+        self.assertEqual(self.text('list', '--no-legend').count('\n'), 2)
+
+    def test_socket(self):
+        self.start('web')
+        os.rename(f'{self.folder}/web.sock', f'{self.folder}/odd name')
+        self.addCleanup(os.rename, f'{self.folder}/odd name', f'{self.folder}/web.sock')
+        self.assertEqual(self.json('stats', '--socket', f'{self.folder}/odd name')['pool'], 'web')
+        result = self.run_ctl('--json', 'stats', '--socket', 'odd name', cwd=self.folder)
+        self.assertEqual(json.loads(result.stdout)['pool'], 'web')
+
+    def test_status(self):
+        daemon = self.start()
+        text = self.text('status')
+        for part in ('default - tslab pool', f'Socket: {daemon.path}', f'pid {daemon.process.pid}', 'Arena: 16.0M',
+                     'Clients: 0 processes, 0 threads', 'Epoch: 0:1'):
+            self.assertIn(part, text)
+        self.assertRegex(text, r'\n +\[[#+.]{50}\]\n')
+        status = self.json('status')
+        self.assert_members(status, {**STATS, 'daemon_pid': int, 'daemon_version': str, 'uptime_usec': int,
+                                     'current_epoch': int, 'hints': list, 'socket': str})
+        self.assertEqual(status['daemon_pid'], daemon.process.pid)
+        self.assertEqual(status['current_epoch'], 0 | 1 << 8)
+        self.assertEqual(status['hints'], [])
+        self.text('epoch', 'close', '0')
+        self.assertIn('the current epoch, 0:1, is closed', self.text('status'))
+        self.assertEqual(len(self.json('status')['hints']), 1)
+
+    def test_stats(self):
+        daemon = self.start()
+        client = self.client(daemon)
+        client.do('alloc 100 10')
+        stats = self.json('stats')
+        self.assert_members(stats, STATS)
+        self.assert_members(stats['counters'], COUNTERS)
+        self.assertEqual(len(stats['epochs']), 16)
+        for epoch in stats['epochs']:
+            self.assert_members(epoch, EPOCH)
+            self.assert_members(epoch['older'], OLDER)
+        for size_class in stats['classes']:
+            self.assert_members(size_class, CLASS)
+        self.assertEqual((stats['pool'], stats['size_bytes']), ('default', 16 << 20))
+        self.assertEqual((stats['clients'], stats['threads'], stats['live_objects']), (1, 1, 10))
+        self.assertEqual(stats['epochs'][0]['live_objects'], 10)
+        self.assertEqual({c['size']: c['live_objects'] for c in stats['classes']}[128], 10)
+        self.assertEqual(stats['counters']['allocs'], 10)
+        text = self.text('stats')
+        self.assertRegex(text, r'\nlive objects +10\n')
+        self.assertRegex(text, r'\nallocs +10\n')
+        self.assertRegex(text, r'\n +128 +32 +1 +10\n')
+
+    def test_epochs(self):
+        self.start()
+        epochs = self.json('epoch', 'list')
+        self.assertEqual([(e['id'], e['era'], e['state']) for e in epochs], [(i, 1, 'open') for i in range(16)])
+        for epoch in epochs:
+            self.assert_members(epoch, {**EPOCH, 'current': bool, 'reserved': bool, 'opened_usec': int})
+        self.assertEqual([e['id'] for e in epochs if e['current']], [0])
+
+        advanced = self.json('epoch', 'advance')
+        self.assert_members(advanced, {'epoch': int, 'id': int, 'era': int})
+        self.assertEqual(advanced['epoch'], advanced['id'] | advanced['era'] << 8)
+        self.assertRegex(self.text('epoch', 'advance'), r'\AEpoch \d+:\d+ is current\.\n\Z')
+
+        reserved = self.json('epoch', 'reserve', 'the index')
+        self.assertRegex(self.text('epoch', 'reserve'), r'\AEpoch \d+:\d+ is reserved\.\n\Z')
+        epoch = self.json('epoch', 'list')[reserved['id']]
+        self.assertEqual((epoch['reserved'], epoch['label'], epoch['epoch']),
+                         (True, 'the index', reserved['epoch']))
+
+        self.assertEqual(self.text('epoch', 'label', '5', 'long "jobs"'), '')
+        self.assertEqual(self.json('epoch', 'list')[5]['label'], 'long "jobs"')
+        self.assertRegex(self.text('epoch', 'list'), r'\n +5:1 +open +- .*  long "jobs"\n')
+        self.assertEqual(self.json('epoch', 'label', '5:1', '--', '--json')['label'], '--json')
+        self.text('epoch', 'label', '5', '')
+        self.assertEqual(self.json('epoch', 'list')[5]['label'], '')
+        self.assertEqual(self.text('epoch', 'list', '--no-legend').count('\n'), 16)
+
+    def test_epoch_refused(self):
+        self.start()
+        self.refused(1, 'no epoch 16', 'epoch', 'close', '16')
+        self.refused(1, 'epoch 3', 'epoch', 'close', '3:9')
+        self.refused(1, 'epoch 3', 'epoch', 'label', '3:9', 'x')
+        self.assertEqual({e['state'] for e in self.json('epoch', 'list')}, {'open'})
+        # the rest is done all the same
+        result = self.run_ctl('--json', 'epoch', 'close', '3:9', '4')
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual([c['id'] for c in json.loads(result.stdout)], [4])
+        self.assertEqual(self.json('epoch', 'list')[4]['state'], 'drained')
+
+    def test_close(self):
+        self.start()
+        closed = self.json('epoch', 'close', '3')
+        self.assert_members(closed, CLOSE)
+        self.assertEqual((closed['epoch'], closed['live_objects'], closed['pending_threads']), (3 | 1 << 8, 0, 0))
+        self.assertEqual(self.text('epoch', 'close', '4:1'), 'Epoch 4:1 closed: 0B given back, no objects remain.\n')
+        # a number as --json shows it
+        self.assertEqual(self.json('epoch', 'close', str(5 | 1 << 8))['id'], 5)
+        several = self.json('epoch', 'close', '6', '7', '--wait')
+        self.assertEqual([c['id'] for c in several], [6, 7])
+        self.assertEqual([e['id'] for e in self.json('epoch', 'list') if e['state'] == 'drained'], [3, 4, 5, 6, 7])
+
+    def test_close_objects_remain(self):
+        client = self.client(self.start())
+        number = client.do('alloc 64 300')
+        closed = self.json('epoch', 'close', number)
+        self.assertEqual((closed['epoch'], closed['live_objects']), (int(number), 300))
+        self.assertEqual(closed['classes'], [{'size': 64, 'live_objects': 300}])
+        self.assertEqual(self.json('epoch', 'list')[0]['state'], 'closing')
+        self.assertIn('300 objects remain (300 of 64 bytes).', self.text('epoch', 'close', '0', '--wait=0', code=3))
+        self.assertIn('still holds 300 objects', self.text('status'))
+
+        began = time.monotonic()
+        self.assertEqual(self.json('epoch', 'close', '0', '--wait=0.5', code=3)['live_objects'], 300)
+        self.assertGreaterEqual(time.monotonic() - began, 0.5)
+        self.assertEqual(len(self.json('epoch', 'close', '0', '3', '--wait=0.1', code=3)), 2)
+
+        client.do('free')
+        closed = self.json('epoch', 'close', '0', '--wait=10')
+        self.assertEqual(closed['live_objects'], 0)
+
+    def test_close_waits(self):
+        client = self.client(self.start())
+        client.do('alloc 64 300')
+        with subprocess.Popen([TSLABCTL, 'epoch', 'close', '0', '--wait', '--json'], stdout=subprocess.PIPE,
+                              env=environment(self.folder)) as waiting:
+            wait_for(lambda: self.json('epoch', 'list')[0]['state'] == 'closing')
+            time.sleep(0.1)
+            self.assertIsNone(waiting.poll())
+            client.do('free')
+            closed = json.loads(waiting.communicate(timeout=DEADLINE)[0])
+        self.assertEqual((waiting.returncode, closed['live_objects']), (0, 0))
+
+    def test_close_interrupted(self):
+        client = self.client(self.start())
+        client.do('alloc 64 1')
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with subprocess.Popen([TSLABCTL, 'epoch', 'close', '0', '--wait'], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, env=environment(self.folder)) as waiting:
+                wait_for(lambda: self.json('epoch', 'list')[0]['state'] == 'closing')
+                time.sleep(0.2)
+                waiting.send_signal(number)
+                out, err = waiting.communicate(timeout=DEADLINE)
+            self.assertEqual((waiting.returncode, out), (-number, ''))
+            self.assertEqual(err, 'tslabctl: interrupted; what was closed stays closed, and goes on draining\n')
+        self.assertEqual(self.json('epoch', 'list')[0]['state'], 'closing')
+
+    def test_close_daemon_dies(self):
+        daemon = self.start()
+        self.client(daemon).do('alloc 64 1')
+        with subprocess.Popen([TSLABCTL, 'epoch', 'close', '0', '--wait'], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, env=environment(self.folder)) as waiting:
+            wait_for(lambda: self.json('epoch', 'list')[0]['state'] == 'closing')
+            time.sleep(0.1)
+            daemon.stop(signal.SIGKILL)
+            err = waiting.communicate(timeout=DEADLINE)[1]
+        self.assertEqual(waiting.returncode, 1)
+        self.assertIn('hung up', err)
+
+    def test_clients(self):
+        daemon = self.start()
+        client = self.client(daemon)
+        client.do('alloc 64 10')
+        clients = self.json('clients')
+        for entry in clients:
+            self.assert_members(entry, CLIENT)
+        attached = [c for c in clients if not c['control_only']]
+        self.assertEqual([(c['pid'], c['comm'], c['threads'], c['allocs']) for c in attached],
+                         [(client.process.pid, 'ctl-client', 1, 10)])
+        self.assertEqual({c['comm'] for c in clients if c['control_only']}, {'tslabctl'})
+        self.assertRegex(self.text('clients'), fr'\n +\d+ +{client.process.pid} +\w+ +ctl-client +operator +1 +10 +0 ')
+
+    def test_clients_in_parts(self):
+        def part(pid):
+            return field(1, field(2, pid << 1) + field(5, 'x') + field(6, 2))
+        self.play([hello()], [reply(2, more=True, body_number=33, body=part(11) + part(12)),
+                              reply(2, body_number=33, body=part(13))])
+        self.assertEqual([c['pid'] for c in self.json('clients')], [11, 12, 13])
+        self.assertIn('3 clients.', self.text('clients'))
+
+    def test_roots(self):
+        client = self.client(self.start())
+        self.assertEqual(self.json('roots'), [])
+        self.assertEqual(self.text('roots'), '0 roots.\n')
+        client.do('alloc 64 1')
+        client.do('root index')
+        root, = self.json('roots')
+        self.assert_members(root, {'name': str, 'handle': str, 'size': int, 'stale': bool})
+        self.assertEqual((root['name'], root['size'], root['stale']), ('index', 64, False))
+        self.assertRegex(root['handle'], r'\A0x[0-9a-f]{16}\Z')
+        self.assertRegex(self.text('roots'), fr'\nindex +{root["handle"]} +64 +live\n')
+        client.do('free')
+        self.assertTrue(self.json('roots')[0]['stale'])
+        self.assertRegex(self.text('roots'), r' +- +stale\n')
+
+    def test_trim(self):
+        self.start()
+        trimmed = self.json('trim')
+        self.assert_members(trimmed, {'reclaimed_bytes': int, 'surplus_bytes': int})
+        self.assertRegex(self.text('trim'), r'\A\d+(\.\d)?[BKM] given back[^\n]*\.\n\Z')
+
+    def test_check(self):
+        client = self.client(self.start())
+        client.do('alloc 64 100')
+        checked = self.json('check')
+        self.assert_members(checked, CHECK)
+        self.assertEqual((checked['ok'], checked['lost_slots'], checked['problems']), (True, 0, []))
+        self.assertRegex(self.text('check'), r'\AClean: looked at \d+ slabs, \d+ slots\.\n')
+
+    def test_check_unclean(self):
+        body = field(2, 1) + field(7, 'slab 7 slot 3 is lost') + field(8, 10) + field(9, 640)
+        self.play([hello()], [reply(2, more=True, progress=field(3, 'looking')), reply(2, body_number=35, body=body)])
+        checked = self.json('check', code=1)
+        self.assertEqual((checked['ok'], checked['lost_slots'], checked['problems']),
+                         (False, 1, ['slab 7 slot 3 is lost']))
+        text = self.text('check', code=1)
+        self.assertEqual(text, 'Not clean: looked at 10 slabs, 640 slots.\n  1 lost\n\nslab 7 slot 3 is lost\n')
+
+    def test_check_repair(self):
+        self.start()
+        result = self.run_ctl('check', '--repair')
+        if result.returncode:                   # until the daemon can
+            self.assertRegex(result.stderr, r'\Atslabctl: .*cannot repair yet\n\Z')
+
+
+class Output(Case):
+    """Terminals, pagers and pipes."""
+
+    def on_terminal(self, *arguments, rows=50, stderr_too=False, **env):
+        """What arrives at a terminal."""
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', rows, 80, 0, 0))
+        with subprocess.Popen([TSLABCTL, *arguments], stdin=slave, stdout=slave,
+                              stderr=slave if stderr_too else subprocess.PIPE,
+                              env=environment(self.folder, **env)) as process:
+            os.close(slave)
+            out = b''
+            try:
+                while data := os.read(master, 65536):
+                    out += data
+            except OSError:
+                pass                            # the other end was closed
+            os.close(master)
+        return out.decode().replace('\r\n', '\n')
+
+    def test_colour(self):
+        self.start()
+        self.assertIn('\033[1;4mPOOL\033[0m', self.on_terminal('list'))
+        for env in ({'NO_COLOR': '1'}, {'TERM': 'dumb'}, {'TERM': ''}):
+            self.assertNotIn('\033', self.on_terminal('list', **env))
+        self.assertIn('\033', self.on_terminal('list', NO_COLOR=''))
+        self.assertNotIn('\033', self.on_terminal('list', '--json'))
+
+    def test_json_indented(self):
+        self.start()
+        text = self.on_terminal('--json', 'list')
+        self.assertGreater(text.count('\n'), 5)
+        self.assertEqual(json.loads(text)[0]['pool'], 'default')
+
+    def test_pager(self):
+        self.start()
+        pager = {'PAGER': "sed 's/^/>/'", 'NO_COLOR': '1'}
+        self.assertTrue(self.on_terminal('epoch', 'list', rows=10, **pager).startswith('>EPOCH'))
+        # short, or not wanted, or no such program
+        self.assertFalse(self.on_terminal('epoch', 'list', rows=50, **pager).startswith('>'))
+        self.assertFalse(self.on_terminal('epoch', 'list', '--no-pager', rows=10, **pager).startswith('>'))
+        self.assertTrue(self.on_terminal('epoch', 'list', rows=10, NO_COLOR='1', PAGER='').startswith('EPOCH'))
+        self.assertIn('EPOCH', self.on_terminal('epoch', 'list', rows=10, NO_COLOR='1', PAGER='/nonexistent'))
+        # one that ends early
+        self.assertEqual(self.on_terminal('epoch', 'list', rows=10, stderr_too=True, PAGER='true'), '')
+
+    def test_progress(self):
+        batches = [hello()], [reply(2, more=True, progress=field(1, 1) + field(2, 4) + field(3, 'looking')),
+                              reply(2, body_number=35, body=field(1, 1))]
+        self.play(*batches)
+        shown = self.on_terminal('check', stderr_too=True)
+        self.assertIn('\033[Klooking 25%', shown)
+        # it is gone before the answer comes
+        self.assertLess(shown.rindex('\033[K'), shown.index('Clean'))
+        self.assertNotIn('looking', self.on_terminal('check', stderr_too=True, TERM='dumb'))
+        self.assertNotIn('looking', self.run_ctl('check').stderr)
+
+    def test_closed_pipe(self):
+        self.start()
+        for restore, code in ((True, -signal.SIGPIPE), (False, 0)):
+            reader, writer = os.pipe()
+            os.close(reader)
+            result = subprocess.run([TSLABCTL, 'list'], stdout=writer, stderr=subprocess.PIPE, check=False,
+                                    restore_signals=restore, env=environment(self.folder))
+            os.close(writer)
+            self.assertEqual((result.returncode, result.stderr), (code, b''))
+
+    def test_full_disk(self):
+        with open('/dev/full', 'wb') as full:
+            result = subprocess.run([TSLABCTL, 'list'], stdout=full, stderr=subprocess.PIPE, check=False, text=True,
+                                    env=environment(self.folder))
+        self.assertEqual(result.returncode, 1)
+        self.assertIn('cannot write', result.stderr)
+
+
+if __name__ == '__main__':
+    unittest.main(argv=sys.argv[:1] + sys.argv[5:])
