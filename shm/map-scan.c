@@ -1,0 +1,124 @@
+/*
+ * Maps: all entries
+ *
+ * Purpose: iterate, count, expire, beside others that write.
+ *
+ * Invariants
+ *   1. An entry that is in the map throughout is met exactly once, also when its value is replaced
+ *      meanwhile: the place of a scan is that of a key, not of a leaf. A leaf found freed is looked
+ *      for again from the place before it, unless its word still holds it: then it is stale.
+ *
+ * Who may do what: see trie.c. Reading needs no actor.
+ *
+ * Crash: see trie.c. An expiry that was killed has deleted some and not others.
+ */
+#include "shm/map.h"
+
+#include <errno.h>
+
+#include "shm/racy.h"
+
+/* A leaf that was found freed: 0: it is stale; SHM_TRIE_E_CHANGED: another took its place, the scan is back. */
+static int step_back(const ShmTrie *trie, ShmTrieCursor *c, const ShmTrieScan *before, ShmTrieScan *scan) {
+        uint64_t seen = c->value;
+        int r;
+
+        r = shm_trie_reload(trie, c);
+        if (r || c->value == seen)
+                return r;
+        *scan = *before;
+        return SHM_TRIE_E_CHANGED;
+}
+
+int shm_map_next(const ShmTrie *trie, ShmTrieScan *scan, void *buffer, ShmMapView *ret) {
+        ShmTrieCursor c;
+        uint64_t hash;
+        int r;
+
+        for (;;) {
+                ShmTrieScan before = *scan;
+
+                r = shm_trie_scan(trie, scan, &c, &hash);
+                if (r != 1)
+                        return r;
+                if (shm_map_view(trie->arena, c.value, ret) == 0) {
+                        shm_racy_copy(buffer, ret->bytes, ret->head.key_size + ret->head.value_size);
+                        if (shm_map_view_live(trie->arena, ret))
+                                return 1;
+                }
+                r = step_back(trie, &c, &before, scan);
+                if (r < 0)
+                        return r;
+        }
+}
+
+ssize_t shm_map_count(const ShmTrie *trie) {
+        ShmTrieScan scan = {};
+        ShmTrieCursor c;
+        uint64_t hash;
+        ssize_t n = 0;
+        int r;
+
+        for (;;) {
+                ShmTrieScan before = scan;
+
+                r = shm_trie_scan(trie, &scan, &c, &hash);
+                if (r != 1)
+                        return r < 0 ? r : n;
+                if (shm_object_live(trie->arena, c.value)) {
+                        n++;
+                        continue;
+                }
+                r = step_back(trie, &c, &before, &scan);
+                if (r < 0)
+                        return r;
+        }
+}
+
+typedef enum Fate {
+        KEEP,
+        DELETE,
+        FORGET, /* stale: nobody's entry */
+} Fate;
+
+static Fate decide(const ShmArena *arena, uint64_t handle, uint32_t epoch) {
+        ShmMapView view;
+
+        if (shm_map_view(arena, handle, &view) != 0 || !shm_map_view_live(arena, &view))
+                return FORGET;
+        if ((view.head.epoch & 0xff) != (epoch & 0xff))
+                return KEEP;
+        return epoch >> 8 == 0 || view.head.epoch >> 8 == epoch >> 8 ? DELETE : KEEP;
+}
+
+ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch) {
+        ShmTrieScan scan = {};
+        ShmTrieCursor c;
+        uint64_t hash;
+        ssize_t n = 0;
+        int r;
+
+        if (trie->arena->read_only)
+                return -EROFS;
+        if (epoch == SHM_EPOCH_CURRENT)
+                epoch = shm_epoch_current(trie->arena);
+        for (;;) {
+                ShmTrieScan before = scan;
+                Fate fate;
+
+                r = shm_trie_scan(trie, &scan, &c, &hash);
+                if (r != 1)
+                        return r < 0 ? r : n;
+                fate = decide(trie->arena, c.value, epoch);
+                if (fate == KEEP)
+                        continue;
+                /* Fails where it is not what was decided on any more: then look again. */
+                r = shm_trie_exchange(actor, trie, &c, 0);
+                if (r < 0)
+                        return r;
+                if (r == SHM_TRIE_E_CHANGED)
+                        scan = before;
+                else if (fate == DELETE)
+                        n++;
+        }
+}
