@@ -91,34 +91,40 @@ static Fate decide(const ShmArena *arena, uint64_t handle, uint32_t epoch) {
         return epoch >> 8 == 0 || view.head.epoch >> 8 == epoch >> 8 ? DELETE : KEEP;
 }
 
-ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch) {
-        ShmTrieScan scan = {};
+/* One leaf: 1: deleted it; 0: kept it, forgot it, or is to look at it again. */
+static int expire_next(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan) {
+        ShmTrieScan before = *scan;
         ShmTrieCursor c;
         uint64_t hash;
+        Fate fate;
+        int r;
+
+        r = shm_trie_scan(trie, scan, &c, &hash);
+        if (r != 1)
+                return r;
+        fate = decide(trie->arena, c.value, epoch);
+        if (fate == KEEP)
+                return 0;
+        r = shm_trie_exchange(actor, trie, &c, 0);
+        if (r == SHM_TRIE_E_CHANGED) {
+                /* It is not what was decided on any more. */
+                *scan = before;
+                return 0;
+        }
+        return r == 0 && fate == DELETE ? 1 : r;
+}
+
+ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan, uint32_t n_max) {
         ssize_t n = 0;
         int r;
 
         if (trie->arena->read_only)
                 return -EROFS;
-        if (epoch == SHM_EPOCH_CURRENT)
-                epoch = shm_epoch_current(trie->arena);
-        for (;;) {
-                ShmTrieScan before = scan;
-                Fate fate;
-
-                r = shm_trie_scan(trie, &scan, &c, &hash);
-                if (r != 1)
-                        return r < 0 ? r : n;
-                fate = decide(trie->arena, c.value, epoch);
-                if (fate == KEEP)
-                        continue;
-                /* Fails where it is not what was decided on any more: then look again. */
-                r = shm_trie_exchange(actor, trie, &c, 0);
+        for (uint32_t i = 0; i < n_max && !scan->done; i++) {
+                r = expire_next(actor, trie, epoch, scan);
                 if (r < 0)
                         return r;
-                if (r == SHM_TRIE_E_CHANGED)
-                        scan = before;
-                else if (fate == DELETE)
-                        n++;
+                n += r;
         }
+        return n;
 }

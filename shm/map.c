@@ -23,6 +23,8 @@
 
 #include "shm/racy.h"
 
+#define PREFETCH_SIZE 384
+
 int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapView *ret) {
         size_t size, room;
         void *object;
@@ -49,6 +51,29 @@ bool shm_map_view_live(const ShmArena *arena, const ShmMapView *view) {
         return shm_load_acq(tag) == shm_handle_tag(arena->key, view->handle);
 }
 
+/*
+ * Where an object begins is known only when its slab's word is. Its class is guessed to be that of
+ * the leaf read before: word and object are then fetched at one time. It spares a miss of two.
+ */
+static inline void prefetch(const ShmTrie *trie, uint64_t handle) {
+        SlotId id = shm_handle_slot(handle);
+        /* ORDER: rlx; a guess. */
+        uint32_t size = trie->arena->classes[shm_load_rlx(&trie->leaf_class)].size;
+        const uint8_t *object = shm_arena_slab(trie->arena, slot_id_slab(id)) + slot_id_slot(id) * size;
+
+        for (uint32_t off = 0; off < size && off < PREFETCH_SIZE; off += 64)
+                __builtin_prefetch(object + off);
+}
+
+static inline void remember_class(const ShmTrie *trie, const ShmMapView *view) {
+        uint32_t class = shm_arena_class(trie->arena, sizeof(ShmMapLeaf) + view->head.key_size + view->head.value_size);
+        uint32_t *guess = (uint32_t *) &trie->leaf_class;
+
+        /* ORDER: rlx; a guess, and mostly the right one: it is written when it changes. */
+        if (shm_load_rlx(guess) != class)
+                shm_store_rlx(guess, class); /* ORDER: rlx; as above. */
+}
+
 static bool is_key(const ShmMapView *view, const ShmMapKey *key) {
         return view->head.hash == key->hash && view->head.key_size == key->size &&
                shm_racy_equal(view->bytes, key->bytes, key->size);
@@ -68,9 +93,11 @@ static int judge(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c, Sh
 
         if (!shm_trie_is_leaf(seen))
                 return seen == 0 ? VACANT : OTHER;
+        prefetch(trie, seen);
         if (shm_map_view(trie->arena, seen, view) == 0) {
                 bool same = is_key(view, key);
 
+                remember_class(trie, view);
                 if (shm_map_view_live(trie->arena, view))
                         return same ? MINE : OTHER;
         }

@@ -65,32 +65,34 @@ static inline size_t shm_map_size_max(const ShmArena *arena) {
 int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapView *ret);
 bool shm_map_view_live(const ShmArena *arena, const ShmMapView *view);
 
-/* 0, SHM_MAP_E_ABSENT, SHM_MAP_E_TAKEN; -ESTALE: the map is no more. The view was of a live leaf. */
+/* 0, SHM_MAP_E_ABSENT, SHM_MAP_E_TAKEN; -EIDRM: the map is no more. The view was of a live leaf. */
 int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *ret_cursor, ShmMapView *ret_view);
 
 /*
- * Copies the value out. -ENOENT, -EMSGSIZE (the buffer is too small), -ESTALE (the map is no more).
+ * Copies the value out. -ENOENT, -EMSGSIZE (the buffer is too small), -EIDRM.
  * ret_view may be NULL; its bytes are not to be used.
  */
 ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size, ShmMapView *ret_view);
 
 /*
  * -EEXIST (INSERT), -ENOENT (UPDATE), -EAGAIN (REPLACE), -E2BIG, -ENOSPC (over 900 keys of one
- * hash), errors of shm_object_alloc(); -ESTALE also: the map is no more.
+ * hash), -EIDRM, errors of shm_object_alloc().
  */
 int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                 uint64_t *ret_version);
 
-/* -ENOENT, -EAGAIN (`expected` is not 0, and it is another), -ESTALE, -ENOBUFS, -EROFS. */
+/* -ENOENT, -EAGAIN (`expected` is not 0, and it is another), -EIDRM, -ENOBUFS, -EROFS. */
 int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected);
 
 /*
- * Deletes what is in an epoch (era 0: any era of that id), and forgets entries that are stale.
- * Returns how many this call deleted. -ESTALE, -ENOBUFS, -EROFS.
+ * Deletes what is in an epoch (era 0: any era of that id), and forgets entries that are stale, among
+ * the next n_max leaves. Returns how many it deleted; scan->done says whether there are more leaves.
+ * -EIDRM, -ENOBUFS, -EROFS.
  */
-ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch);
+ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan, uint32_t n_max);
 
-/* The next entry: 1, its key and value copied to `buffer`, of SHM_CLASS_SIZE_MAX; 0: no more. -ESTALE. */
+/* The next entry: 1, its key and value copied to `buffer`, of SHM_CLASS_SIZE_MAX; 0: no more. -EIDRM. */
 int shm_map_next(const ShmTrie *trie, ShmTrieScan *scan, void *buffer, ShmMapView *ret);
 
+/* How many entries there are. -EIDRM. */
 ssize_t shm_map_count(const ShmTrie *trie);

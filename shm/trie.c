@@ -163,7 +163,7 @@ static inline int down(const ShmTrie *trie, ShmTrieCursor *c) {
         uint64_t *node = node_at(trie, c->value, level);
 
         if (!node || c->depth >= trie->n_levels + SHM_TRIE_BUCKETS_MAX)
-                return -ESTALE;
+                return -EIDRM;
         c->index = (uint32_t) (c->hash >> level->shift) & level->mask;
         c->word = node + c->index;
         c->depth++;
@@ -188,7 +188,7 @@ int shm_trie_reload(const ShmTrie *trie, ShmTrieCursor *c) {
 
 int shm_trie_seek(const ShmTrie *trie, uint64_t hash, ShmTrieCursor *ret) {
         if (!live(trie->arena, trie->root))
-                return -ESTALE;
+                return -EIDRM;
         *ret = (ShmTrieCursor){ .hash = hash, .word = &root_of(trie)->word };
         return shm_trie_reload(trie, ret);
 }
@@ -235,7 +235,7 @@ int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
                 return shm_trie_reload(trie, c) ?: SHM_TRIE_E_CHANGED;
         r = shm_object_alloc(actor, level->n_words * sizeof(uint64_t), trie->epoch, &pending, &handle, &object);
         if (r)
-                return r;
+                return r == -ESTALE ? -ESHUTDOWN : r;
         node = object;
         memset(node, 0, level->n_words * sizeof(uint64_t));
         node[index] = c->value;

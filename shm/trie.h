@@ -55,6 +55,7 @@ typedef struct ShmTrie {
         uint64_t root_off; /* of the root object, from the first slab */
         uint32_t epoch;
         uint32_t n_levels;
+        uint32_t leaf_class; /* of the leaf last read: where a next one probably begins, for prefetching */
         ShmTrieLevel levels[SHM_TRIE_LEVELS_MAX + 1]; /* the last: buckets */
 } ShmTrie;
 
@@ -94,13 +95,13 @@ int shm_trie_create(ShmActor *actor, uint32_t epoch, uint64_t *ret_root);
 int shm_trie_open(ShmTrie *trie, ShmArena *arena, uint64_t root);
 
 /*
- * To the end of the path of `hash`. -ESTALE: the index is no more (its epoch was revoked).
+ * To the end of the path of `hash`. -EIDRM: the index is no more (its epoch was revoked), or damaged.
  * Needs no actor and writes nothing.
  */
 int shm_trie_seek(const ShmTrie *trie, uint64_t hash, ShmTrieCursor *ret);
-/* Looks at the cursor's word again, and walks on to the end of the path. -ESTALE. */
+/* Looks at the cursor's word again, and walks on to the end of the path. -EIDRM. */
 int shm_trie_reload(const ShmTrie *trie, ShmTrieCursor *cursor);
-/* To where another leaf of the same hash may be: 0, SHM_TRIE_E_LAST, -ESTALE. */
+/* To where another leaf of the same hash may be: 0, SHM_TRIE_E_LAST, -EIDRM. */
 int shm_trie_next(const ShmTrie *trie, ShmTrieCursor *cursor);
 /* Whether a word that held something can be used for another leaf than that one's successor. */
 static inline bool shm_trie_in_bucket(const ShmTrie *trie, const ShmTrieCursor *cursor) {
@@ -109,14 +110,15 @@ static inline bool shm_trie_in_bucket(const ShmTrie *trie, const ShmTrieCursor *
 
 /*
  * Makes room beside the leaf (or SHM_TRIE_GONE) at the cursor: moves it one level down, into a new
- * inner node. The cursor is then at the end of its path again. 0, SHM_TRIE_E_CHANGED, -ESTALE,
- * -ENOSPC (more leaves of one hash than a trie holds), errors of shm_object_alloc().
+ * inner node. The cursor is then at the end of its path again. 0, SHM_TRIE_E_CHANGED, -EIDRM,
+ * -ENOSPC (more leaves of one hash than a trie holds), errors of shm_object_alloc() (-ESHUTDOWN: of
+ * the trie's own epoch).
  */
 int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *cursor);
 
 /*
  * Puts `leaf`, pending under this root and hash, or nothing (0) where the cursor is. When done, it
- * is no longer pending, and the leaf that was there is freed. SHM_TRIE_E_CHANGED, -ESTALE,
+ * is no longer pending, and the leaf that was there is freed. SHM_TRIE_E_CHANGED, -EIDRM,
  * -ENOBUFS (no note left): nothing was done, `leaf` is pending still.
  */
 int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *cursor, uint64_t leaf);
@@ -128,7 +130,7 @@ int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *curso
 bool shm_trie_contains(ShmArena *arena, uint64_t root, uint64_t hash, uint64_t handle);
 
 /*
- * The next leaf, in the order of hashes: 1, 0 (no more), -ESTALE. Start with a ShmTrieScan of
+ * The next leaf, in the order of hashes: 1, 0 (no more), -EIDRM. Start with a ShmTrieScan of
  * zeros. A leaf that is in the trie throughout is met exactly once, whatever others do beside.
  * The leaf may be stale; *ret_hash is its hash, or where stale one that shares its path.
  */
