@@ -86,7 +86,7 @@ typedef enum Judgement {
         AGAIN, /* the word was changed meanwhile, the cursor moved */
 } Judgement;
 
-/* What is at the cursor, as to the key. A Judgement, or -ESTALE. */
+/* What is at the cursor, as to the key. A Judgement, or -EIDRM. */
 static int judge(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c, ShmMapView *view) {
         uint64_t seen = c->value;
         int r;

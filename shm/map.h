@@ -22,6 +22,15 @@ typedef struct ShmMapLeaf {
 } ShmMapLeaf;
 static_assert(sizeof(ShmMapLeaf) == 24, "arena format");
 
+/* What the root "tslab.maps" names: which epoch the indexes of all maps are in. Never changes. */
+#define SHM_MAPS_MAGIC UINT64_C(0x7370616d2d6d6873) /* "shm-maps" */
+typedef struct ShmMaps {
+        uint64_t magic;
+        uint32_t epoch;
+        uint32_t unused;
+} ShmMaps;
+static_assert(sizeof(ShmMaps) == 16, "arena format");
+
 typedef struct ShmMapKey {
         const void *bytes;
         uint32_t size;

@@ -1,0 +1,216 @@
+/*
+ * Opening and creating maps
+ *
+ * Purpose: from a name to the root of a trie, made where there is none.
+ *
+ * Invariants
+ *   1. A map is what the named root "map.NAME" names. It is set by compare-and-set: of several who
+ *      create one, one wins, and the others free what they made and open that.
+ *   2. The indexes of all maps of a pool are in one epoch, that which the object that "tslab.maps"
+ *      names says. Who reserved an epoch and lost, gives it back, unless it is the winner's: that one
+ *      may have found it by its label.
+ *   3. What is made for a named root is noted under SHM_NOTE_NAMED_ROOT until it is named or freed.
+ *
+ * Who may do what: writers create; readers open what is there.
+ *
+ * Crash: what was made and not named is freed by repair. An epoch that was reserved and not named
+ *   is found by its label by whoever creates a map next.
+ */
+#include "libclient/map.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "shm/root.h"
+
+#define MAPS_ROOT "tslab.maps"
+#define MAPS_LABEL "maps"
+#define TRIES_MAX 1000 /* of a millisecond, where others do control work */
+
+static_assert(sizeof("map.") + TSLAB_MAP_NAME_MAX == SHM_ROOT_NAME_SIZE, "a map's name fits a root's");
+
+/*
+ * Names an object, and settles what becomes of it: it is everyone's, or freed. -EAGAIN: the root is
+ * not `expected`.
+ */
+static int name_object(ShmActor *actor, const char *root, uint64_t expected, uint64_t handle) {
+        int r;
+
+        r = shm_root_set(actor->arena, root, expected, handle);
+        if (r)
+                (void) shm_object_free(actor, handle);
+        (void) shm_actor_unnote(actor, handle);
+        return r;
+}
+
+/* The epoch that the root names: 0; -ENOENT: none that is open. *ret_handle: what the root names, or 0. */
+static int maps_get(const ShmArena *arena, uint32_t *ret_epoch, uint64_t *ret_handle) {
+        uint32_t id, era;
+        ShmMaps maps;
+
+        *ret_handle = 0;
+        if (shm_root_get(arena, MAPS_ROOT, ret_handle) != 0)
+                return -ENOENT;
+        if (shm_object_copy(arena, *ret_handle, 0, &maps, sizeof(maps)) != 0 || maps.magic != SHM_MAPS_MAGIC)
+                return -ENOENT;
+        if (maps.epoch >> 8 == 0 || shm_epoch_admit(arena, maps.epoch, &id, &era) != 0)
+                return -ENOENT;
+        *ret_epoch = maps.epoch;
+        return 0;
+}
+
+static int maps_set(struct tslab *pool, uint32_t epoch, uint64_t expected) {
+        const ShmPending pending = { .root = SHM_NOTE_NAMED_ROOT };
+        ThreadState *thread;
+        uint64_t handle;
+        void *object;
+        int r;
+
+        r = pool_enter(pool, &thread);
+        if (r)
+                return r;
+        r = shm_object_alloc(&thread->actor, sizeof(ShmMaps), epoch, &pending, &handle, &object);
+        if (r == 0) {
+                *(ShmMaps *) object = (ShmMaps){ .magic = SHM_MAPS_MAGIC, .epoch = epoch };
+                r = name_object(&thread->actor, MAPS_ROOT, expected, handle);
+        }
+        pool_leave(pool, thread);
+        return r;
+}
+
+/* An epoch that somebody reserved for maps, and perhaps died before it was named. */
+static bool find_labelled(const ShmArena *arena, uint32_t *ret_epoch) {
+        ShmEpochInfo info;
+
+        for (uint32_t id = 0; id < arena->n_epochs; id++) {
+                if (shm_epoch_get(arena, id, &info) != 0 || info.state != SHM_EPOCH_OPEN)
+                        continue;
+                if (!(info.flags & SHM_EPOCH_RESERVED) || strcmp(info.label, MAPS_LABEL) != 0)
+                        continue;
+                *ret_epoch = shm_epoch_number(id, info.era);
+                return true;
+        }
+        return false;
+}
+
+/* One attempt to name an epoch for maps. -EAGAIN: somebody else named one. */
+static int maps_make(struct tslab *pool, uint64_t expected) {
+        uint32_t epoch, winner;
+        bool reserved;
+        int r;
+
+        reserved = !find_labelled(&pool->arena, &epoch);
+        if (reserved) {
+                r = tslab_epoch_reserve(pool, MAPS_LABEL, &epoch);
+                if (r)
+                        return r;
+        }
+        r = maps_set(pool, epoch, expected);
+        if (r && reserved && (maps_get(&pool->arena, &winner, &expected) != 0 || winner != epoch))
+                (void) tslab_epoch_close(pool, epoch, 0);
+        return r;
+}
+
+static void pause_1ms(void) {
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+static int maps_epoch(struct tslab *pool, uint32_t *ret_epoch) {
+        uint64_t named;
+        int r = -EBUSY;
+
+        for (int tries = 0; tries < TRIES_MAX; tries++) {
+                if (maps_get(&pool->arena, ret_epoch, &named) == 0)
+                        return 0;
+                r = maps_make(pool, named);
+                if (r == -EBUSY)
+                        pause_1ms();
+                else if (r && r != -EAGAIN)
+                        return r;
+        }
+        return r;
+}
+
+static int create(struct tslab *pool, const char *root, uint64_t expected) {
+        ThreadState *thread;
+        uint64_t handle;
+        uint32_t epoch;
+        int r;
+
+        r = maps_epoch(pool, &epoch);
+        if (r)
+                return r;
+        r = pool_enter(pool, &thread);
+        if (r)
+                return r;
+        r = shm_trie_create(&thread->actor, epoch, &handle);
+        if (r == 0)
+                r = name_object(&thread->actor, root, expected, handle);
+        pool_leave(pool, thread);
+        return r == -ESTALE ? -ESHUTDOWN : r;
+}
+
+static int open_or_create(ShmTrie *trie, struct tslab *pool, const char *root, uint32_t flags) {
+        bool created = false;
+        uint64_t handle;
+        int r = -EAGAIN;
+
+        for (int tries = 0; tries < TRIES_MAX && r == -EAGAIN; tries++) {
+                handle = 0;
+                r = shm_root_get(&pool->arena, root, &handle);
+                if (r == 0)
+                        r = shm_trie_open(trie, &pool->arena, handle);
+                if (r == 0)
+                        return (flags & TSLAB_MAP_EXCLUSIVE) && !created ? -EEXIST : 0;
+                if (r != -ENOENT && r != -ESTALE)
+                        return r;
+                if ((flags & TSLAB_MAP_EXISTING) || pool->is_reader)
+                        return -ENOENT;
+                r = create(pool, root, handle);
+                created = r == 0;
+                if (created)
+                        r = -EAGAIN;
+        }
+        return r;
+}
+
+int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
+                   const struct tslab_map_options *options) {
+        char root[SHM_ROOT_NAME_SIZE];
+        struct tslab_map *map;
+        uint32_t flags = 0;
+        int r;
+
+        if (options) {
+                if (options->size != sizeof(*options))
+                        return -EINVAL;
+                flags = options->flags;
+        }
+        if (flags & ~(TSLAB_MAP_EXISTING | TSLAB_MAP_EXCLUSIVE))
+                return -EINVAL;
+        if (flags == (TSLAB_MAP_EXISTING | TSLAB_MAP_EXCLUSIVE))
+                return -EINVAL;
+        if (!*name || strlen(name) > TSLAB_MAP_NAME_MAX)
+                return -EINVAL;
+        snprintf(root, sizeof(root), "map.%s", name);
+
+        map = calloc(1, sizeof(*map));
+        if (!map)
+                return -ENOMEM;
+        map->pool = pool;
+        r = open_or_create(&map->trie, pool, root, flags);
+        if (r) {
+                free(map);
+                return r;
+        }
+        *ret = map;
+        return 0;
+}
+
+struct tslab_map *tslab_map_close(struct tslab_map *map) {
+        free(map);
+        return NULL;
+}

@@ -1,0 +1,183 @@
+/* The calls on maps: what stands between a program's arguments and shm/map.h. */
+#include "libclient/map.h"
+
+#include <errno.h>
+
+#include "shm/root.h"
+
+/* Leaves looked at before a record that threads share is given to the next. */
+#define EXPIRE_SLICE 256
+
+/* False: larger than any key there can be. */
+static bool key_init(ShmMapKey *key, const struct tslab_map *map, const void *bytes, size_t size) {
+        if (size > shm_map_size_max(&map->pool->arena))
+                return false;
+        bytes = size > 0 ? bytes : "";
+        *key = (ShmMapKey){
+                .bytes = bytes,
+                .size = (uint32_t) size,
+                .hash = shm_hash(&map->pool->arena, bytes, size),
+        };
+        return true;
+}
+
+size_t tslab_map_size_max(struct tslab_map *map) {
+        return shm_map_size_max(&map->pool->arena);
+}
+
+static ssize_t get(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size,
+                   ShmMapView *view) {
+        ShmMapKey k;
+
+        if (!key_init(&k, map, key, key_size))
+                return -ENOENT;
+        return shm_map_get(&map->trie, &k, buffer, buffer_size, view);
+}
+
+ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size,
+                      uint32_t *ret_epoch) {
+        ShmMapView view;
+        ssize_t n;
+
+        n = get(map, key, key_size, buffer, buffer_size, &view);
+        if (n >= 0 && ret_epoch)
+                *ret_epoch = view.head.epoch;
+        return n;
+}
+
+ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
+                              size_t buffer_size, tslab_handle *ret_version) {
+        ShmMapView view;
+        ssize_t n;
+
+        n = get(map, key, key_size, buffer, buffer_size, &view);
+        if (n >= 0)
+                *ret_version = view.handle;
+        return n;
+}
+
+static int put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *p, size_t value_size) {
+        ThreadState *thread;
+        ShmMapKey k;
+        int r;
+
+        if (map->pool->is_reader)
+                return -EROFS;
+        if (value_size > shm_map_size_max(&map->pool->arena) || !key_init(&k, map, key, key_size))
+                return -E2BIG;
+        p->value_size = (uint32_t) value_size;
+        if (value_size == 0)
+                p->value = "";
+
+        r = pool_enter(map->pool, &thread);
+        if (r)
+                return r;
+        r = shm_map_put(&thread->actor, &map->trie, &k, p, NULL);
+        pool_leave(map->pool, thread);
+        pool_tend(map->pool);
+        return r;
+}
+
+int tslab_map_put(struct tslab_map *map, const void *key, size_t key_size, const void *value, size_t value_size,
+                  uint32_t epoch) {
+        ShmMapPut p = { .mode = SHM_MAP_PUT, .value = value, .epoch = epoch };
+
+        return put(map, key, key_size, &p, value_size);
+}
+
+int tslab_map_insert(struct tslab_map *map, const void *key, size_t key_size, const void *value,
+                     size_t value_size, uint32_t epoch) {
+        ShmMapPut p = { .mode = SHM_MAP_INSERT, .value = value, .epoch = epoch };
+
+        return put(map, key, key_size, &p, value_size);
+}
+
+int tslab_map_update(struct tslab_map *map, const void *key, size_t key_size, const void *value,
+                     size_t value_size, uint32_t epoch) {
+        ShmMapPut p = { .mode = SHM_MAP_UPDATE, .value = value, .epoch = epoch };
+
+        return put(map, key, key_size, &p, value_size);
+}
+
+int tslab_map_replace(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
+                      const void *value, size_t value_size, uint32_t epoch) {
+        ShmMapPut p = { .mode = SHM_MAP_REPLACE, .expected = version, .value = value, .epoch = epoch };
+
+        return put(map, key, key_size, &p, value_size);
+}
+
+static int delete(struct tslab_map *map, const void *key, size_t key_size, uint64_t expected) {
+        ThreadState *thread;
+        ShmMapKey k;
+        int r;
+
+        if (map->pool->is_reader)
+                return -EROFS;
+        if (!key_init(&k, map, key, key_size))
+                return -ENOENT;
+        r = pool_enter(map->pool, &thread);
+        if (r)
+                return r;
+        r = shm_map_delete(&thread->actor, &map->trie, &k, expected);
+        pool_leave(map->pool, thread);
+        pool_tend(map->pool);
+        return r;
+}
+
+int tslab_map_delete(struct tslab_map *map, const void *key, size_t key_size) {
+        return delete (map, key, key_size, 0);
+}
+
+int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version) {
+        return version == 0 ? -EAGAIN : delete (map, key, key_size, version);
+}
+
+ssize_t tslab_map_expire(struct tslab_map *map, uint32_t epoch) {
+        ShmTrieScan scan = {};
+        ThreadState *thread;
+        ssize_t n = 0, k;
+        int r;
+
+        if (epoch == TSLAB_EPOCH_CURRENT)
+                epoch = shm_epoch_current(&map->pool->arena);
+        while (!scan.done) {
+                r = pool_enter(map->pool, &thread);
+                if (r)
+                        return r;
+                k = shm_map_expire(&thread->actor, &map->trie, epoch, &scan, EXPIRE_SLICE);
+                pool_leave(map->pool, thread);
+                pool_tend(map->pool);
+                if (k < 0)
+                        return k;
+                n += k;
+        }
+        return n;
+}
+
+int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter) {
+        ShmTrieScan scan = {
+                .hash = iter->position[0],
+                .position = (uint32_t) iter->position[1],
+                .done = (uint32_t) (iter->position[1] >> 32),
+        };
+        ShmMapView view;
+        int r;
+
+        static_assert(sizeof(iter->buffer) >= SHM_CLASS_SIZE_MAX, "an entry fits");
+        r = shm_map_next(&map->trie, &scan, iter->buffer, &view);
+        iter->position[0] = scan.hash;
+        iter->position[1] = (uint64_t) scan.done << 32 | scan.position;
+        if (r <= 0)
+                return r;
+        iter->key = iter->buffer;
+        iter->key_size = view.head.key_size;
+        iter->value = (const uint8_t *) iter->buffer + view.head.key_size;
+        iter->value_size = view.head.value_size;
+        iter->epoch = view.head.epoch;
+        iter->version = view.handle;
+        return 1;
+}
+
+ssize_t tslab_map_count(struct tslab_map *map) {
+        return shm_map_count(&map->trie);
+}
