@@ -1,0 +1,187 @@
+/*
+ * Death at every shared access of every map operation: the shm layer is built with SHM_STEP, and the
+ * n-th step does not return. Then what repair does with notes is done, and the map must hold the old
+ * or the new, and the arena no object but the map's.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shm/map.h"
+
+static jmp_buf death;
+static uint64_t steps_left; /* 0: immortal */
+
+void shm_step(const void *address) {
+        (void) address;
+        if (steps_left > 0 && --steps_left == 0)
+                longjmp(death, 1);
+}
+
+typedef struct Case {
+        const char *name;
+        const char *first; /* put before, under "k"; NULL: none */
+        uint64_t other_hash; /* of "other", put before; 0: none */
+        uint64_t hash; /* of "k" */
+        const char *value; /* put by the victim; NULL: it deletes */
+        bool expires; /* it expires the epoch */
+} Case;
+
+static const Case cases[] = {
+        { "insert", NULL, 0, 5, "new", false },
+        { "replace", "old", 0, 5, "new", false },
+        { "delete", "old", 0, 5, NULL, false },
+        { "split", NULL, UINT64_C(1) << 63, 5, "new", false },
+        { "split deep", NULL, 4, 5, "new", false },
+        { "split to a bucket", NULL, 5, 5, "new", false },
+        { "replace in a bucket", "old", 5, 5, "new", false },
+        { "delete in a bucket", "old", 5, 5, NULL, false },
+        { "expire", "old", UINT64_C(1) << 63, 5, NULL, true },
+};
+
+typedef struct World {
+        ShmArena arena;
+        ShmActor victim, survivor;
+        ShmTrie trie;
+        uint64_t root;
+} World;
+
+static ShmMapKey k_key(const Case *c) {
+        return (ShmMapKey){ "k", 1, c->hash };
+}
+
+static int put(World *w, ShmActor *actor, ShmMapKey key, const char *value) {
+        ShmMapPut p = { .value = value, .value_size = (uint32_t) strlen(value), .epoch = SHM_EPOCH_CURRENT };
+
+        return shm_map_put(actor, &w->trie, &key, &p, NULL);
+}
+
+static void world_init(World *w, const Case *c) {
+        ShmGeometry g = { .slabs_size = 1 << 20, .n_records = 3, .n_epochs = 3, .n_classes = 3,
+                          .class_size = { 64, 128, 512 } };
+        uint32_t epoch;
+
+        assert_int_equal(shm_arena_create(&w->arena, &g, NULL), 0);
+        assert_int_equal(shm_actor_init(&w->survivor, &w->arena, 0, 1), 0);
+        assert_int_equal(shm_actor_init(&w->victim, &w->arena, 0, 2), 0);
+        assert_int_equal(shm_epoch_reserve(&w->arena, "maps", &epoch), 0);
+        assert_int_equal(shm_trie_create(&w->survivor, epoch, &w->root), 0);
+        assert_int_equal(shm_object_publish(&w->survivor, w->root), 0);
+        assert_int_equal(shm_trie_open(&w->trie, &w->arena, w->root), 0);
+        if (c->other_hash)
+                assert_int_equal(put(w, &w->survivor, (ShmMapKey){ "other", 5, c->other_hash }, "there"), 0);
+        if (c->first)
+                assert_int_equal(put(w, &w->survivor, k_key(c), c->first), 0);
+}
+
+static void run(World *w, const Case *c) {
+        ShmMapKey key = k_key(c);
+        ShmTrieScan scan = {};
+
+        if (c->expires)
+                assert_true(shm_map_expire(&w->victim, &w->trie, 0, &scan, 100) >= 0);
+        else if (c->value)
+                assert_int_equal(put(w, &w->victim, key, c->value), 0);
+        else
+                assert_int_equal(shm_map_delete(&w->victim, &w->trie, &key, 0), 0);
+}
+
+/* As shm_repair does it: first to last. */
+static void repair_notes(World *w, bool backwards) {
+        for (unsigned n = 0; n < SHM_NOTES_MAX; n++) {
+                ShmNote *note = &w->victim.record->notes[backwards ? SHM_NOTES_MAX - 1 - n : n];
+
+                if (note->handle && !shm_trie_contains(&w->arena, note->root, note->hash, note->handle))
+                        (void) shm_object_free(&w->survivor, note->handle);
+                note->handle = 0;
+        }
+}
+
+static uint64_t n_inner(World *w, uint64_t value, uint32_t depth) {
+        uint64_t n = 1, *words;
+        size_t size;
+        void *object;
+
+        if (((uint32_t) value >> 30) != 2)
+                return 0;
+        assert_int_equal(shm_object_get(&w->arena, value ^ UINT64_C(3) << 30, &object, &size), 0);
+        words = object;
+        for (uint32_t i = 0; i < w->trie.levels[depth < w->trie.n_levels ? depth : w->trie.n_levels].n_words; i++)
+                n += n_inner(w, words[i], depth + 1);
+        return n;
+}
+
+/* Exactly the map's objects are live. What the dead thread's intent names is not, and is others' to settle. */
+static void assert_objects(World *w) {
+        uint64_t n_live = 0;
+        void *root;
+
+        for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&w->arena); slab++)
+                for (uint32_t slot = 0; slot < SHM_SLOTS_MAX; slot++)
+                        n_live += w->arena.tags[slab].tag[slot] & 1;
+        assert_int_equal(shm_object_get(&w->arena, w->root, &root, NULL), 0);
+        assert_int_equal(n_live, 1 + n_inner(w, ((ShmTrieRoot *) root)->word, 0) + (uint64_t) shm_map_count(&w->trie));
+}
+
+static void assert_old_or_new(World *w, const Case *c, bool died) {
+        ShmMapKey key = k_key(c), other = { "other", 5, c->other_hash };
+        char buffer[64] = {};
+        ssize_t n;
+
+        n = shm_map_get(&w->trie, &key, buffer, sizeof(buffer), NULL);
+        if (n == -ENOENT) {
+                assert_true(died ? !c->first || !c->value : !c->value);
+        } else {
+                assert_int_equal(n, 3);
+                assert_true((c->value && memcmp(buffer, c->value, 3) == 0) ||
+                            (died && c->first && memcmp(buffer, c->first, 3) == 0));
+        }
+        if (c->other_hash && !c->expires)
+                assert_int_equal(shm_map_get(&w->trie, &other, buffer, sizeof(buffer), NULL), 5);
+}
+
+/* True: it died. */
+static bool run_until(World *w, const Case *c, uint64_t step) {
+        steps_left = step;
+        if (setjmp(death))
+                return true;
+        run(w, c);
+        steps_left = 0;
+        return false;
+}
+
+static void test_map_death_at_every_step(void **state) {
+        (void) state;
+        for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                bool died = true;
+                uint64_t step;
+
+                for (step = 1; died; step++) {
+                        World w = {};
+
+                        world_init(&w, &cases[i]);
+                        died = run_until(&w, &cases[i], step);
+                        assert_old_or_new(&w, &cases[i], died);
+                        repair_notes(&w, step & 1);
+                        assert_old_or_new(&w, &cases[i], died);
+                        assert_objects(&w);
+                        shm_arena_deinit(&w.arena);
+                }
+                print_message("%s: %u deaths\n", cases[i].name, (unsigned) step - 2);
+                assert_true(step > 30);
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_map_death_at_every_step),
+        };
+
+        return cmocka_run_group_tests_name("map-death", tests, NULL, NULL);
+}

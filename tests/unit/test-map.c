@@ -1,0 +1,318 @@
+/* Maps on a trie, in one thread. Keys are given hashes of the test's choosing, also equal ones. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shm/map.h"
+#include "shm/root.h"
+
+typedef struct Fixture {
+        ShmArena arena;
+        ShmActor actor;
+        ShmTrie trie;
+        uint64_t root;
+} Fixture;
+
+static int setup(void **state) {
+        ShmGeometry g = {
+                .slabs_size = UINT64_C(64) << 20,
+                .n_records = 4,
+                .n_epochs = 4,
+                .n_classes = SHM_N_CLASSES_DEFAULT,
+                .class_size = SHM_CLASSES_DEFAULT,
+        };
+        Fixture *f = calloc(1, sizeof(*f));
+        uint32_t epoch;
+
+        assert_int_equal(shm_arena_create(&f->arena, &g, NULL), 0);
+        assert_int_equal(shm_actor_init(&f->actor, &f->arena, 0, 1), 0);
+        assert_int_equal(shm_epoch_reserve(&f->arena, "maps", &epoch), 0);
+        assert_int_equal(shm_trie_create(&f->actor, epoch, &f->root), 0);
+        assert_int_equal(shm_root_set(&f->arena, "map.test", 0, f->root), 0);
+        assert_true(shm_trie_contains(&f->arena, SHM_NOTE_NAMED_ROOT, 0, f->root));
+        assert_int_equal(shm_object_publish(&f->actor, f->root), 0);
+        assert_int_equal(shm_trie_open(&f->trie, &f->arena, f->root), 0);
+        *state = f;
+        return 0;
+}
+
+static int teardown(void **state) {
+        Fixture *f = *state;
+
+        for (unsigned i = 0; i < SHM_NOTES_MAX; i++)
+                assert_int_equal(f->actor.record->notes[i].handle, 0);
+        shm_actor_deinit(&f->actor);
+        shm_arena_deinit(&f->arena);
+        free(f);
+        return 0;
+}
+
+static ShmMapKey key_of(Fixture *f, const char *text) {
+        return (ShmMapKey){ text, (uint32_t) strlen(text), shm_hash(&f->arena, text, strlen(text)) };
+}
+
+static int put_mode(Fixture *f, ShmMapKey key, const char *value, uint32_t epoch, ShmMapMode mode,
+                    uint64_t expected, uint64_t *ret_version) {
+        ShmMapPut p = { mode, expected, value, (uint32_t) strlen(value), epoch };
+
+        return shm_map_put(&f->actor, &f->trie, &key, &p, ret_version);
+}
+
+static int put(Fixture *f, const char *key, const char *value) {
+        return put_mode(f, key_of(f, key), value, SHM_EPOCH_CURRENT, SHM_MAP_PUT, 0, NULL);
+}
+
+static void assert_value(Fixture *f, ShmMapKey key, const char *value) {
+        char buffer[4096];
+        ssize_t n = shm_map_get(&f->trie, &key, buffer, sizeof(buffer), NULL);
+
+        if (!value) {
+                assert_int_equal(n, -ENOENT);
+                return;
+        }
+        assert_int_equal(n, strlen(value));
+        assert_memory_equal(buffer, value, (size_t) n);
+}
+
+static void test_map_put_get_delete(void **state) {
+        Fixture *f = *state;
+        ShmMapKey a = key_of(f, "a"), empty = key_of(f, "");
+        char small[2];
+
+        assert_value(f, a, NULL);
+        assert_int_equal(put(f, "a", "one"), 0);
+        assert_value(f, a, "one");
+        assert_int_equal(shm_map_get(&f->trie, &a, small, sizeof(small), NULL), -EMSGSIZE);
+        assert_int_equal(put(f, "a", "a value of another size class altogether, as it is longer"), 0);
+        assert_value(f, a, "a value of another size class altogether, as it is longer");
+        assert_int_equal(put(f, "", ""), 0);
+        assert_value(f, empty, "");
+        assert_int_equal(shm_map_count(&f->trie), 2);
+        assert_int_equal(shm_map_delete(&f->actor, &f->trie, &a, 0), 0);
+        assert_int_equal(shm_map_delete(&f->actor, &f->trie, &a, 0), -ENOENT);
+        assert_value(f, a, NULL);
+        assert_int_equal(shm_map_delete(&f->actor, &f->trie, &empty, 0), 0);
+        assert_int_equal(shm_map_count(&f->trie), 0);
+}
+
+static void test_map_put_modes(void **state) {
+        Fixture *f = *state;
+        ShmMapKey k = key_of(f, "k");
+        uint64_t v1, v2;
+
+        assert_int_equal(put_mode(f, k, "x", 0, SHM_MAP_UPDATE, 0, NULL), -ENOENT);
+        assert_int_equal(put_mode(f, k, "x", 0, SHM_MAP_REPLACE, 77, NULL), -EAGAIN);
+        assert_int_equal(put_mode(f, k, "1", 0, SHM_MAP_REPLACE, 0, &v1), 0);
+        assert_int_equal(put_mode(f, k, "x", 0, SHM_MAP_REPLACE, 0, NULL), -EAGAIN);
+        assert_int_equal(put_mode(f, k, "x", 0, SHM_MAP_INSERT, 0, NULL), -EEXIST);
+        assert_int_equal(put_mode(f, k, "2", 0, SHM_MAP_REPLACE, v1, &v2), 0);
+        assert_int_equal(put_mode(f, k, "x", 0, SHM_MAP_REPLACE, v1, NULL), -EAGAIN);
+        assert_value(f, k, "2");
+        assert_int_equal(put_mode(f, k, "3", 0, SHM_MAP_UPDATE, 0, NULL), 0);
+        assert_int_equal(shm_map_delete(&f->actor, &f->trie, &k, v2), -EAGAIN);
+        assert_value(f, k, "3");
+        assert_int_equal(shm_map_delete(&f->actor, &f->trie, &k, 0), 0);
+        assert_int_equal(put_mode(f, k, "4", 0, SHM_MAP_INSERT, 0, NULL), 0);
+        assert_value(f, k, "4");
+}
+
+static void test_map_put_errors(void **state) {
+        Fixture *f = *state;
+        size_t max = shm_map_size_max(&f->arena);
+        char *big = malloc(max + 2);
+        uint32_t next;
+
+        memset(big, 'x', max + 1);
+        big[max] = 0;
+        assert_int_equal(put(f, "k", big), -E2BIG);
+        big[max - 1] = 0;
+        assert_int_equal(put(f, "k", big), 0);
+        assert_value(f, key_of(f, "k"), big);
+        free(big);
+
+        assert_int_equal(put_mode(f, key_of(f, "j"), "x", 9, SHM_MAP_PUT, 0, NULL), -EINVAL);
+        assert_int_equal(put_mode(f, key_of(f, "j"), "x", 0 | 99 << 8, SHM_MAP_PUT, 0, NULL), -ESTALE);
+        assert_int_equal(shm_epoch_advance(&f->arena, &next), 0);
+        assert_int_equal(put_mode(f, key_of(f, "j"), "x", 0, SHM_MAP_PUT, 0, NULL), -ESHUTDOWN);
+        assert_value(f, key_of(f, "j"), NULL);
+        for (uint64_t i = 0; i < SHM_NOTES_MAX; i++)
+                assert_int_equal(shm_actor_note(&f->actor, i + 1, 0, 0), 0);
+        assert_int_equal(put(f, "j", "x"), -ENOBUFS);
+        assert_int_equal(put(f, "k", "x"), -ENOBUFS);
+        /* One for the leaf, none for the old one: the new one must not stay behind. */
+        assert_int_equal(shm_actor_unnote(&f->actor, 1), 0);
+        assert_int_equal(put(f, "k", "x"), -ENOBUFS);
+        assert_int_equal(shm_actor_note(&f->actor, 1, 0, 0), 0);
+        for (uint64_t i = 0; i < SHM_NOTES_MAX; i++)
+                assert_int_equal(shm_actor_unnote(&f->actor, i + 1), 0);
+        assert_int_equal(put(f, "k", "x"), 0);
+}
+
+/* Keys of one hash share buckets: each is found, deleted and put again by itself. */
+static void test_map_equal_hashes(void **state) {
+        enum { N = 40 };
+        Fixture *f = *state;
+        char names[N][8];
+        ShmMapKey keys[N];
+
+        for (unsigned i = 0; i < N; i++) {
+                snprintf(names[i], sizeof(names[i]), "k%u", i);
+                keys[i] = (ShmMapKey){ names[i], (uint32_t) strlen(names[i]), 12345 };
+                assert_int_equal(put_mode(f, keys[i], names[i], 0, SHM_MAP_INSERT, 0, NULL), 0);
+        }
+        for (unsigned round = 0; round < 3; round++) {
+                for (unsigned i = round; i < N; i += 3)
+                        assert_int_equal(shm_map_delete(&f->actor, &f->trie, &keys[i], 0), 0);
+                for (unsigned i = 0; i < N; i++)
+                        assert_value(f, keys[i], i % 3 == round ? NULL : names[i]);
+                for (unsigned i = round; i < N; i += 3)
+                        assert_int_equal(put_mode(f, keys[i], names[i], 0, SHM_MAP_INSERT, 0, NULL), 0);
+                for (unsigned i = 0; i < N; i++)
+                        assert_int_equal(put_mode(f, keys[i], names[i], 0, SHM_MAP_INSERT, 0, NULL), -EEXIST);
+                assert_int_equal(shm_map_count(&f->trie), N);
+        }
+}
+
+static uint64_t version_of(Fixture *f, ShmMapKey key) {
+        char buffer[4096];
+        ShmMapView view;
+
+        assert_true(shm_map_get(&f->trie, &key, buffer, sizeof(buffer), &view) >= 0);
+        return view.handle;
+}
+
+static void test_map_stale_is_absent(void **state) {
+        Fixture *f = *state;
+        ShmMapKey k = key_of(f, "k");
+        uint64_t stale;
+
+        assert_int_equal(put(f, "k", "1"), 0);
+        stale = version_of(f, k);
+        assert_int_equal(shm_object_free(&f->actor, stale), 0);
+        assert_value(f, k, NULL);
+        assert_int_equal(shm_map_count(&f->trie), 0);
+        assert_int_equal(shm_map_delete(&f->actor, &f->trie, &k, 0), -ENOENT);
+        assert_int_equal(put_mode(f, k, "2", 0, SHM_MAP_REPLACE, stale, NULL), -EAGAIN);
+        assert_int_equal(put_mode(f, k, "2", 0, SHM_MAP_REPLACE, 0, NULL), 0);
+        assert_value(f, k, "2");
+}
+
+static ssize_t expire(Fixture *f, uint32_t epoch, uint32_t slice) {
+        ShmTrieScan scan = {};
+        ssize_t n = 0, k;
+
+        while (!scan.done) {
+                k = shm_map_expire(&f->actor, &f->trie, epoch, &scan, slice);
+                assert_true(k >= 0);
+                n += k;
+        }
+        return n;
+}
+
+static void test_map_expire(void **state) {
+        enum { N = 3000 };
+        Fixture *f = *state;
+        uint32_t first = shm_epoch_current(&f->arena), second;
+        char name[16];
+
+        for (unsigned i = 0; i < N; i++) {
+                snprintf(name, sizeof(name), "%u", i);
+                if (i == N / 2)
+                        assert_int_equal(shm_epoch_advance(&f->arena, &second), 0);
+                assert_int_equal(put(f, name, name), 0);
+        }
+        assert_int_equal(shm_object_free(&f->actor, version_of(f, key_of(f, "7"))), 0);
+        assert_int_equal(expire(f, first + (1 << 8), 10), 0);
+        assert_int_equal(expire(f, first, 10), N / 2 - 1);
+        assert_int_equal(shm_map_count(&f->trie), N / 2);
+        assert_value(f, key_of(f, "100"), NULL);
+        assert_value(f, key_of(f, "2000"), "2000");
+        assert_int_equal(expire(f, second & 0xff, 1000), N / 2);
+        assert_int_equal(shm_map_count(&f->trie), 0);
+}
+
+/* Entries that stay are met once, though others come and go, and values change, at every step. */
+static void test_map_next_beside_changes(void **state) {
+        enum { N = 2000 };
+        Fixture *f = *state;
+        unsigned char seen[N] = {};
+        char buffer[SHM_CLASS_SIZE_MAX], name[16];
+        ShmTrieScan scan = {};
+        ShmMapView view;
+        unsigned step = 0;
+        int r;
+
+        for (unsigned i = 0; i < N; i++) {
+                snprintf(name, sizeof(name), "s%u", i);
+                assert_int_equal(put(f, name, "old"), 0);
+        }
+        for (; (r = shm_map_next(&f->trie, &scan, buffer, &view)) == 1; step++) {
+                ShmMapKey gone;
+
+                if (buffer[0] == 's') {
+                        buffer[view.head.key_size] = 0;
+                        seen[atoi(buffer + 1)]++;
+                }
+                snprintf(name, sizeof(name), "s%u", step * 7 % N);
+                assert_int_equal(put(f, name, "new"), 0);
+                snprintf(name, sizeof(name), "x%u", step);
+                assert_int_equal(put(f, name, "comes"), 0);
+                snprintf(name, sizeof(name), "x%u", step / 2);
+                gone = key_of(f, name);
+                (void) shm_map_delete(&f->actor, &f->trie, &gone, 0);
+        }
+        assert_int_equal(r, 0);
+        for (unsigned i = 0; i < N; i++)
+                assert_int_equal(seen[i], 1);
+}
+
+static void test_map_index_revoked(void **state) {
+        Fixture *f = *state;
+        ShmMapKey k = key_of(f, "k");
+        ShmTrieScan scan = {};
+        char buffer[SHM_CLASS_SIZE_MAX];
+        ShmMapView view;
+
+        assert_int_equal(put(f, "k", "1"), 0);
+        assert_int_equal(shm_object_free(&f->actor, f->root), 0);
+        assert_int_equal(shm_map_get(&f->trie, &k, buffer, sizeof(buffer), NULL), -EIDRM);
+        assert_int_equal(put(f, "k", "2"), -EIDRM);
+        assert_int_equal(shm_map_delete(&f->actor, &f->trie, &k, 0), -EIDRM);
+        assert_int_equal(shm_map_next(&f->trie, &scan, buffer, &view), -EIDRM);
+        assert_int_equal(shm_map_count(&f->trie), -EIDRM);
+        assert_int_equal(shm_map_expire(&f->actor, &f->trie, 0, &scan, 10), -EIDRM);
+}
+
+/* The maps' epoch closed: what needs no new node goes on. */
+static void test_map_index_closed(void **state) {
+        Fixture *f = *state;
+
+        assert_int_equal(put(f, "k", "1"), 0);
+        assert_int_equal(shm_epoch_close(&f->arena, f->trie.epoch, true), 0);
+        assert_int_equal(put(f, "k", "2"), 0);
+        assert_int_equal(put(f, "j", "1"), -ESHUTDOWN);
+        assert_value(f, key_of(f, "k"), "2");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_map_put_get_delete, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_put_modes, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_put_errors, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_equal_hashes, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_stale_is_absent, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_expire, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_next_beside_changes, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_index_revoked, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_index_closed, setup, teardown),
+        };
+
+        return cmocka_run_group_tests_name("map", tests, NULL, NULL);
+}
