@@ -122,7 +122,7 @@ ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, size_t key
  * -ESTALE      the era of `epoch` is over
  * -ENOMEM      as tslab_alloc(); nothing was changed
  * -ENOBUFS     too many objects are pending in this thread
- * -ENOSPC      over 900 keys of one 64-bit hash: not by chance
+ * -ENOSPC      there were over 900 keys of one 64-bit hash: not by chance
  * -EROFS       the pool was opened with TSLAB_READER
  * -EIDRM       the map is no more
  * and the attach errors

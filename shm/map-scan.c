@@ -81,11 +81,18 @@ typedef enum Fate {
         FORGET, /* stale: nobody's entry */
 } Fate;
 
-static Fate decide(const ShmArena *arena, uint64_t handle, uint32_t epoch) {
+/* *ret_vacancy: what the word is to hold if the leaf goes. */
+static Fate decide(const ShmTrie *trie, const ShmTrieCursor *c, uint32_t epoch, uint64_t *ret_vacancy) {
         ShmMapView view;
+        int r;
 
-        if (shm_map_view(arena, handle, &view) != 0 || !shm_map_view_live(arena, &view))
+        r = shm_map_view(trie->arena, c->value, &view);
+        if (r == 0)
+                *ret_vacancy = shm_map_vacancy(trie, c, view.bytes, view.head.key_size);
+        if (r || !shm_map_view_live(trie->arena, &view)) {
+                *ret_vacancy = shm_map_vacancy(trie, c, NULL, 0);
                 return FORGET;
+        }
         if ((view.head.epoch & 0xff) != (epoch & 0xff))
                 return KEEP;
         return epoch >> 8 == 0 || view.head.epoch >> 8 == epoch >> 8 ? DELETE : KEEP;
@@ -95,17 +102,17 @@ static Fate decide(const ShmArena *arena, uint64_t handle, uint32_t epoch) {
 static int expire_next(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan) {
         ShmTrieScan before = *scan;
         ShmTrieCursor c;
-        uint64_t hash;
+        uint64_t hash, vacancy;
         Fate fate;
         int r;
 
         r = shm_trie_scan(trie, scan, &c, &hash);
         if (r != 1)
                 return r;
-        fate = decide(trie->arena, c.value, epoch);
+        fate = decide(trie, &c, epoch, &vacancy);
         if (fate == KEEP)
                 return 0;
-        r = shm_trie_exchange(actor, trie, &c, 0);
+        r = shm_trie_exchange(actor, trie, &c, vacancy);
         if (r == SHM_TRIE_E_CHANGED) {
                 /* It is not what was decided on any more. */
                 *scan = before;

@@ -4,8 +4,8 @@
  * Purpose: get, put and delete on a trie whose leaves are entries.
  *
  * Invariants
- *   1. At most one live leaf of a key is linked: its path has one word for it at a time, but for
- *      buckets, where a new leaf goes to the first word never used.
+ *   1. At most one live leaf of a key is linked: its path has one word for it at a time. In a bucket
+ *      that is for good: where the key was deleted, a second hash of it stays.
  *   2. What is returned was read while its tag said it was live: an entry that was in the map at a
  *      moment inside the call.
  *   3. A leaf that is linked and stale (its epoch was revoked, somebody freed it) is no entry. It
@@ -20,6 +20,8 @@
 
 #include <errno.h>
 #include <string.h>
+
+#include <sodium/crypto_shorthash_siphash24.h>
 
 #include "shm/racy.h"
 
@@ -79,10 +81,20 @@ static bool is_key(const ShmMapView *view, const ShmMapKey *key) {
                shm_racy_equal(view->bytes, key->bytes, key->size);
 }
 
+uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *c, const void *key, uint32_t key_size) {
+        uint64_t hashes[2] = {};
+
+        if (!shm_trie_in_bucket(trie, c))
+                return 0;
+        if (key)
+                crypto_shorthash_siphashx24((unsigned char *) hashes, key, key_size, trie->arena->pool_key);
+        return hashes[1] | SHM_TRIE_GONE;
+}
+
 typedef enum Judgement {
         OTHER, /* not the key's: a live leaf of another, or in a bucket whatever cannot be used */
         MINE,
-        VACANT, /* nothing, or above the buckets a stale leaf */
+        VACANT, /* nothing, or above the buckets a stale leaf, or in a bucket where it once was */
         AGAIN, /* the word was changed meanwhile, the cursor moved */
 } Judgement;
 
@@ -91,8 +103,10 @@ static int judge(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c, Sh
         uint64_t seen = c->value;
         int r;
 
+        if (seen == 0)
+                return VACANT;
         if (!shm_trie_is_leaf(seen))
-                return seen == 0 ? VACANT : OTHER;
+                return seen == shm_map_vacancy(trie, c, key->bytes, key->size) ? VACANT : OTHER;
         prefetch(trie, seen);
         if (shm_map_view(trie->arena, seen, view) == 0) {
                 bool same = is_key(view, key);
@@ -259,7 +273,7 @@ int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, u
                         return r < 0 ? r : -ENOENT;
                 if (expected && c.value != expected)
                         return -EAGAIN;
-                r = shm_trie_exchange(actor, trie, &c, 0);
+                r = shm_trie_exchange(actor, trie, &c, shm_map_vacancy(trie, &c, key->bytes, key->size));
         } while (r == SHM_TRIE_E_CHANGED);
         return r;
 }

@@ -74,6 +74,9 @@ static inline size_t shm_map_size_max(const ShmArena *arena) {
 int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapView *ret);
 bool shm_map_view_live(const ShmArena *arena, const ShmMapView *view);
 
+/* What a word is to hold after the entry at the cursor was deleted. `key` NULL: it is not known. */
+uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *cursor, const void *key, uint32_t key_size);
+
 /* 0, SHM_MAP_E_ABSENT, SHM_MAP_E_TAKEN; -EIDRM: the map is no more. The view was of a live leaf. */
 int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *ret_cursor, ShmMapView *ret_view);
 
@@ -84,8 +87,8 @@ int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *ret_c
 ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size, ShmMapView *ret_view);
 
 /*
- * -EEXIST (INSERT), -ENOENT (UPDATE), -EAGAIN (REPLACE), -E2BIG, -ENOSPC (over 900 keys of one
- * hash), -EIDRM, errors of shm_object_alloc().
+ * -EEXIST (INSERT), -ENOENT (UPDATE), -EAGAIN (REPLACE), -E2BIG, -ENOSPC (over 900 keys there
+ * ever were of one hash), -EIDRM, errors of shm_object_alloc().
  */
 int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                 uint64_t *ret_version);

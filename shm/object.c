@@ -24,6 +24,7 @@
 #include "shm/cache.h"
 #include "shm/epoch.h"
 #include "shm/pages.h"
+#include "shm/racy.h"
 #include "shm/set.h"
 #include "shm/slab.h"
 
@@ -261,12 +262,6 @@ int shm_object_get(const ShmArena *arena, uint64_t handle, void **ret_object, si
         return 0;
 }
 
-/* Racing with a writer is its purpose: the tag tells afterwards. */
-__attribute__((no_sanitize("thread"))) static void copy(uint8_t *restrict to, const uint8_t *restrict from,
-                                                        size_t size) {
-        __builtin_memcpy(to, from, size);
-}
-
 int shm_object_copy(const ShmArena *arena, uint64_t handle, size_t offset, void *buffer, size_t size) {
         void *object;
         size_t room;
@@ -277,7 +272,7 @@ int shm_object_copy(const ShmArena *arena, uint64_t handle, size_t offset, void 
                 return r;
         if (offset > room || size > room - offset)
                 return -EMSGSIZE;
-        copy(buffer, (const uint8_t *) object + offset, size);
+        shm_racy_copy(buffer, (const uint8_t *) object + offset, size);
         /* ORDER: acq, pairs with shm_object_free_uncached(); the bytes are read before the tag is again. */
         shm_fence_acq();
         return shm_object_live(arena, handle) ? 0 : -ESTALE;

@@ -13,8 +13,9 @@
  *      word holds it until the compare-and-set by which an inner node that holds it takes its place.
  *   4. From 1 to 3: a handle that one downward walk along its path does not meet was not linked
  *      when the walk passed the word it could have been in, and will not be.
- *   5. In a bucket no word becomes 0 again, and a new leaf goes to the first word that is 0: two
- *      who add the same key meet in one word. What is deleted leaves SHM_TRIE_GONE behind.
+ *   5. In a bucket no word becomes 0 again, and a leaf of a key that has no word goes to the first
+ *      that is 0: two who add the same key meet in one word, and it is that key's for good. What is
+ *      deleted leaves SHM_TRIE_GONE behind, with bits by which the caller knows the key again.
  *   6. An object that is not linked yet, or about to be unlinked, is noted with root and hash:
  *      noted before its tag is odd or before the link is cut, linked or freed before the note goes.
  *
@@ -250,9 +251,8 @@ int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
         return shm_trie_reload(trie, c) ?: SHM_TRIE_E_CHANGED;
 }
 
-int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uint64_t leaf) {
+int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uint64_t value) {
         uint64_t old = shm_trie_is_leaf(c->value) ? c->value : 0, expected = c->value;
-        uint64_t desired = leaf || !shm_trie_in_bucket(trie, c) ? leaf : SHM_TRIE_GONE;
         int r;
 
         if (old) {
@@ -261,19 +261,19 @@ int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, ui
                         return r;
         }
         /* ORDER: acqrel, pairs with down(); the leaf is written, the old one noted, before it is linked. */
-        if (!shm_cas_acqrel(c->word, &expected, desired)) {
+        if (!shm_cas_acqrel(c->word, &expected, value)) {
                 if (old)
                         (void) shm_actor_unnote(actor, old);
                 return shm_trie_reload(trie, c) ?: SHM_TRIE_E_CHANGED;
         }
-        c->value = desired;
+        c->value = value;
         /* Stale where somebody else freed it, with its epoch or by its handle: then it is free. */
         if (old) {
                 (void) shm_object_free(actor, old);
                 (void) shm_actor_unnote(actor, old);
         }
-        if (leaf)
-                (void) shm_actor_unnote(actor, leaf);
+        if (shm_trie_is_leaf(value))
+                (void) shm_actor_unnote(actor, value);
         return 0;
 }
 

@@ -3,7 +3,7 @@
  * The trie: a lock-free hash trie of 64-bit keyed hashes, the index of the maps.
  *
  * A word of it is 0, a leaf's handle, an inner node's handle with version 2 in place of 1, or
- * SHM_TRIE_GONE. An inner node is an object of nothing but words; which one a hash goes on to is
+ * (in buckets) SHM_TRIE_GONE. An inner node is an object of nothing but words; which one a hash goes on to is
  * said by the hash's next bits, highest first. Below the last bit nodes are buckets: leaves of one
  * and the same hash, in words filled from the first to the last, which leads on to a next bucket.
  *
@@ -19,7 +19,7 @@
 #define SHM_TRIE_MAGIC UINT64_C(0x656972742d6d6873) /* "shm-trie" */
 #define SHM_TRIE_LEVELS_MAX 22 /* 64 bits, 3 at a time */
 #define SHM_TRIE_BUCKETS_MAX 64 /* in a chain */
-#define SHM_TRIE_GONE (UINT64_C(3) << 30) /* in buckets: a leaf was here; never used again */
+#define SHM_TRIE_GONE (UINT64_C(3) << 30) /* in buckets: a leaf was here; the other bits are the caller's */
 
 /*
  * In a note, in place of a root: the object is kept if any named root names it. A handle has a
@@ -103,7 +103,7 @@ int shm_trie_seek(const ShmTrie *trie, uint64_t hash, ShmTrieCursor *ret);
 int shm_trie_reload(const ShmTrie *trie, ShmTrieCursor *cursor);
 /* To where another leaf of the same hash may be: 0, SHM_TRIE_E_LAST, -EIDRM. */
 int shm_trie_next(const ShmTrie *trie, ShmTrieCursor *cursor);
-/* Whether a word that held something can be used for another leaf than that one's successor. */
+/* Whether the cursor is where a word belongs to one leaf, and its successors, for good. */
 static inline bool shm_trie_in_bucket(const ShmTrie *trie, const ShmTrieCursor *cursor) {
         return cursor->depth > trie->n_levels;
 }
@@ -117,11 +117,12 @@ static inline bool shm_trie_in_bucket(const ShmTrie *trie, const ShmTrieCursor *
 int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *cursor);
 
 /*
- * Puts `leaf`, pending under this root and hash, or nothing (0) where the cursor is. When done, it
- * is no longer pending, and the leaf that was there is freed. SHM_TRIE_E_CHANGED, -EIDRM,
- * -ENOBUFS (no note left): nothing was done, `leaf` is pending still.
+ * Puts `value` where the cursor is: a leaf, pending under this root and hash, or nothing, which is 0,
+ * but in a bucket has SHM_TRIE_GONE set. When done, the leaf is no longer pending, and the one that
+ * was there is freed. SHM_TRIE_E_CHANGED, -EIDRM, -ENOBUFS (no note left): nothing was done, the
+ * leaf is pending still.
  */
-int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *cursor, uint64_t leaf);
+int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *cursor, uint64_t value);
 
 /*
  * Whether the path of `hash` holds this very handle, as leaf or inner node. One walk decides, also

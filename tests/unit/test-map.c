@@ -180,6 +180,20 @@ static void test_map_equal_hashes(void **state) {
         }
 }
 
+/* A key that comes and goes takes no more room than one that stays. */
+static void test_map_equal_hashes_come_and_go(void **state) {
+        Fixture *f = *state;
+        ShmMapKey a = { "a", 1, 5 }, b = { "b", 1, 5 };
+
+        assert_int_equal(put_mode(f, a, "stays", 0, SHM_MAP_INSERT, 0, NULL), 0);
+        for (unsigned i = 0; i < 5000; i++) {
+                assert_int_equal(put_mode(f, b, "goes", 0, SHM_MAP_INSERT, 0, NULL), 0);
+                assert_int_equal(shm_map_delete(&f->actor, &f->trie, &b, 0), 0);
+        }
+        assert_value(f, a, "stays");
+        assert_value(f, b, NULL);
+}
+
 static uint64_t version_of(Fixture *f, ShmMapKey key) {
         char buffer[4096];
         ShmMapView view;
@@ -307,6 +321,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_put_modes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_errors, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_equal_hashes, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_equal_hashes_come_and_go, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_stale_is_absent, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_expire, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_next_beside_changes, setup, teardown),

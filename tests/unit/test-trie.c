@@ -116,13 +116,14 @@ static uint64_t put(Fixture *f, uint64_t hash, uint64_t value) {
 }
 
 static void delete(Fixture *f, uint64_t hash, uint64_t value) {
+        uint64_t leaf, vacancy;
         ShmTrieCursor c;
-        uint64_t leaf;
 
         assert_true(find(f, hash, value, &c));
         leaf = c.value;
         assert_true(shm_trie_contains(&f->arena, f->root, hash, leaf));
-        assert_int_equal(shm_trie_exchange(&f->actor, &f->trie, &c, 0), 0);
+        vacancy = shm_trie_in_bucket(&f->trie, &c) ? SHM_TRIE_GONE : 0;
+        assert_int_equal(shm_trie_exchange(&f->actor, &f->trie, &c, vacancy), 0);
         assert_int_equal(n_notes(f), 0);
         assert_false(shm_object_live(&f->arena, leaf));
         assert_false(shm_trie_contains(&f->arena, f->root, hash, leaf));

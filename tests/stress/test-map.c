@@ -1,0 +1,333 @@
+/*
+ * Maps under threads of several processes: values that carry their checksum, keys of equal hashes,
+ * epochs that advance and expire, counters that must lose no update. At the end nothing may be left
+ * but the index. `test-map [seed]`
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shm/check.h"
+#include "shm/map.h"
+
+#define N_PROCESSES 3
+#define N_THREADS 2
+#define N_KEYS 300
+#define N_COUNTERS 4
+#define VALUE_MAX 700
+
+#define CHECK(x) ((x) ? (void) 0 : fail(__LINE__, #x))
+
+typedef struct Shared {
+        ShmArena arena;
+        uint64_t root;
+        uint32_t reserved; /* epoch of the counters */
+        uint64_t seed, deadline_ns;
+        uint64_t n_increments[N_COUNTERS], n_ops, n_retries;
+} Shared;
+
+typedef struct Worker {
+        Shared *shared;
+        ShmTrie trie;
+        ShmActor actor;
+        uint32_t id;
+        uint64_t random;
+} Worker;
+
+static void fail(int line, const char *what) {
+        fprintf(stderr, "line %d: not so: %s\n", line, what);
+        _exit(1);
+}
+
+static uint64_t now_ns(void) {
+        struct timespec ts;
+
+        clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t) ts.tv_sec * 1000000000 + (uint64_t) ts.tv_nsec;
+}
+
+static uint64_t mix(uint64_t x) {
+        x += UINT64_C(0x9e3779b97f4a7c15);
+        x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+        return x ^ x >> 31;
+}
+
+static uint64_t next(Worker *w) {
+        return mix(w->random++);
+}
+
+/* One key in three shares its hash with others, one in three all but a few bits. */
+static ShmMapKey key_of(const uint64_t *id) {
+        uint64_t hash = mix(*id);
+
+        if (*id % 3 == 1)
+                hash = mix(*id % 12) | 1;
+        else if (*id % 3 == 2)
+                hash = *id;
+        return (ShmMapKey){ id, sizeof(*id), hash };
+}
+
+static size_t value_make(Worker *w, uint64_t id, uint64_t *value) {
+        size_t n = 2 + next(w) % (VALUE_MAX / 8 - 2);
+        uint64_t sum = id;
+
+        for (size_t i = 0; i < n - 1; i++)
+                sum = mix(sum ^ (value[i] = next(w)));
+        value[n - 1] = sum;
+        return n * 8;
+}
+
+static void value_check(uint64_t id, const uint64_t *value, size_t size) {
+        uint64_t sum = id;
+
+        CHECK(size >= 16 && size % 8 == 0);
+        for (size_t i = 0; i < size / 8 - 1; i++)
+                sum = mix(sum ^ value[i]);
+        CHECK(value[size / 8 - 1] == sum);
+}
+
+static void step_put(Worker *w, uint64_t id) {
+        uint64_t value[VALUE_MAX / 8];
+        ShmMapKey key = key_of(&id);
+        ShmMapPut put = { .mode = (ShmMapMode) (next(w) % 3), .value = value, .epoch = SHM_EPOCH_CURRENT };
+        int r;
+
+        put.value_size = (uint32_t) value_make(w, id, value);
+        r = shm_map_put(&w->actor, &w->trie, &key, &put, NULL);
+        /* The expired epoch may be current again for a moment between two advances. */
+        CHECK(r == 0 || r == -EEXIST || r == -ENOENT || r == -ESHUTDOWN);
+}
+
+static void step_get(Worker *w, uint64_t id) {
+        uint64_t value[VALUE_MAX / 8];
+        ShmMapKey key = key_of(&id);
+        ssize_t n = shm_map_get(&w->trie, &key, value, sizeof(value), NULL);
+
+        CHECK(n >= 0 || n == -ENOENT);
+        if (n >= 0)
+                value_check(id, value, (size_t) n);
+}
+
+static void step_delete(Worker *w, uint64_t id) {
+        ShmMapKey key = key_of(&id);
+        int r = shm_map_delete(&w->actor, &w->trie, &key, 0);
+
+        CHECK(r == 0 || r == -ENOENT);
+}
+
+static void step_count_up(Worker *w, uint64_t counter) {
+        uint64_t id = UINT64_MAX - counter, value = 0, n_retries = 0;
+        ShmMapKey key = key_of(&id);
+        ShmMapPut put = { .mode = SHM_MAP_REPLACE, .value = &value, .value_size = 8, .epoch = w->shared->reserved };
+        ShmMapView view;
+        ssize_t n;
+        int r;
+
+        for (;; n_retries++) {
+                n = shm_map_get(&w->trie, &key, &value, sizeof(value), &view);
+                CHECK(n == 8 || n == -ENOENT);
+                value = n == 8 ? value + 1 : 1;
+                put.expected = n == 8 ? view.handle : 0;
+                r = shm_map_put(&w->actor, &w->trie, &key, &put, NULL);
+                if (r == 0)
+                        break;
+                CHECK(r == -EAGAIN);
+        }
+        shm_add_rlx(&w->shared->n_increments[counter], 1);
+        shm_add_rlx(&w->shared->n_retries, n_retries);
+}
+
+/* Every counter is there throughout: met once. */
+static void step_scan(Worker *w) {
+        unsigned seen[N_COUNTERS] = {};
+        uint64_t buffer[SHM_CLASS_SIZE_MAX / 8];
+        ShmTrieScan scan = {};
+        ShmMapView view;
+        int r;
+
+        while ((r = shm_map_next(&w->trie, &scan, buffer, &view)) == 1) {
+                CHECK(view.head.key_size == 8);
+                if (buffer[0] > UINT64_MAX - N_COUNTERS)
+                        seen[UINT64_MAX - buffer[0]]++;
+                else
+                        value_check(buffer[0], buffer + 1, view.head.value_size);
+        }
+        CHECK(r == 0);
+        for (unsigned i = 0; i < N_COUNTERS; i++)
+                CHECK(seen[i] == 1);
+}
+
+static void step_expire(Worker *w) {
+        ShmTrieScan scan = {};
+
+        while (!scan.done)
+                CHECK(shm_map_expire(&w->actor, &w->trie, (uint32_t) (next(w) % 3), &scan, 64) >= 0);
+}
+
+/* One worker of all does the control work. */
+static void step_control(Worker *w) {
+        uint32_t epoch;
+
+        CHECK(shm_epoch_advance(&w->shared->arena, &epoch) == 0);
+}
+
+static void step(Worker *w) {
+        uint64_t choice = next(w) % 1000, id = next(w) % N_KEYS;
+
+        if (choice < 350)
+                step_put(w, id);
+        else if (choice < 650)
+                step_get(w, id);
+        else if (choice < 800)
+                step_delete(w, id);
+        else if (choice < 990)
+                step_count_up(w, id % N_COUNTERS);
+        else if (choice < 998)
+                step_scan(w);
+        else
+                step_expire(w);
+        if (w->id == 0 && choice == 999)
+                step_control(w);
+}
+
+static void *run(void *userdata) {
+        Worker *w = userdata;
+        uint64_t n = 0;
+
+        CHECK(shm_trie_open(&w->trie, &w->shared->arena, w->shared->root) == 0);
+        CHECK(shm_actor_init(&w->actor, &w->shared->arena, 0, w->id + 1) == 0);
+        for (; n % 64 != 0 || now_ns() < w->shared->deadline_ns; n++)
+                step(w);
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++)
+                CHECK(w->actor.record->notes[i].handle == 0);
+        shm_actor_deinit(&w->actor);
+        shm_add_rlx(&w->shared->n_ops, n);
+        return NULL;
+}
+
+static void run_process(Shared *shared, uint32_t process) {
+        Worker workers[N_THREADS];
+        pthread_t threads[N_THREADS];
+
+        for (uint32_t i = 0; i < N_THREADS; i++) {
+                uint32_t id = process * N_THREADS + i;
+
+                workers[i] = (Worker){ .shared = shared, .id = id, .random = mix(shared->seed + id) };
+                CHECK(pthread_create(&threads[i], NULL, run, &workers[i]) == 0);
+        }
+        for (uint32_t i = 0; i < N_THREADS; i++)
+                CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+static uint64_t n_inner(const ShmTrie *trie, uint64_t value, uint32_t depth) {
+        uint32_t level = depth < trie->n_levels ? depth : trie->n_levels;
+        uint64_t n = 1, *words;
+        void *object;
+
+        if (((uint32_t) value >> 30) != 2)
+                return 0;
+        CHECK(shm_object_get(trie->arena, value ^ UINT64_C(3) << 30, &object, NULL) == 0);
+        words = object;
+        for (uint32_t i = 0; i < trie->levels[level].n_words; i++)
+                n += n_inner(trie, words[i], depth + 1);
+        return n;
+}
+
+static uint64_t n_live(const ShmArena *arena) {
+        uint64_t n = 0;
+
+        for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(arena); slab++)
+                for (uint32_t slot = 0; slot < SHM_SLOTS_MAX; slot++)
+                        n += arena->tags[slab].tag[slot] & 1;
+        return n;
+}
+
+static void check_clean(ShmArena *arena) {
+        ShmCheck check;
+
+        CHECK(shm_check(arena, &check) == 0);
+        for (size_t i = 0; i < check.n_texts; i++)
+                fprintf(stderr, "%s\n", check.texts[i]);
+        CHECK(check.problems == 0);
+}
+
+static void check_end(Shared *shared) {
+        Worker w = { .shared = shared };
+        uint64_t value, inner;
+        void *root;
+
+        CHECK(shm_trie_open(&w.trie, &shared->arena, shared->root) == 0);
+        CHECK(shm_actor_init(&w.actor, &shared->arena, 0, 99) == 0);
+        for (uint64_t i = 0; i < N_COUNTERS; i++) {
+                uint64_t id = UINT64_MAX - i;
+                ShmMapKey key = key_of(&id);
+
+                CHECK(shm_map_get(&w.trie, &key, &value, sizeof(value), NULL) == 8);
+                CHECK(value == shared->n_increments[i]);
+                CHECK(shm_map_delete(&w.actor, &w.trie, &key, 0) == 0);
+        }
+        CHECK(shm_object_get(&shared->arena, shared->root, &root, NULL) == 0);
+        inner = n_inner(&w.trie, ((ShmTrieRoot *) root)->word, 0);
+        CHECK(n_live(&shared->arena) == 1 + inner + (uint64_t) shm_map_count(&w.trie));
+        for (uint64_t id = 0; id < N_KEYS; id++)
+                step_delete(&w, id);
+        shm_actor_deinit(&w.actor); /* of a process that is in no client table: check would find it */
+        CHECK(shm_map_count(&w.trie) == 0);
+        CHECK(n_live(&shared->arena) == 1 + inner);
+        check_clean(&shared->arena);
+        printf("%lu operations, %lu retries of counters, %lu inner nodes\n", (unsigned long) shared->n_ops,
+               (unsigned long) shared->n_retries, (unsigned long) inner);
+}
+
+static void setup(Shared *shared) {
+        ShmGeometry g = { .slabs_size = UINT64_C(64) << 20, .n_records = 16, .n_epochs = 5,
+                          .n_classes = SHM_N_CLASSES_DEFAULT, .class_size = SHM_CLASSES_DEFAULT };
+        Worker w = { .shared = shared };
+        uint32_t epoch;
+
+        CHECK(shm_arena_create(&shared->arena, &g, NULL) == 0);
+        CHECK(shm_actor_init(&w.actor, &shared->arena, 0, 99) == 0);
+        CHECK(shm_epoch_reserve(&shared->arena, "maps", &epoch) == 0);
+        CHECK(shm_epoch_reserve(&shared->arena, "counters", &shared->reserved) == 0);
+        CHECK(shm_trie_create(&w.actor, epoch, &shared->root) == 0);
+        CHECK(shm_object_publish(&w.actor, shared->root) == 0);
+        CHECK(shm_trie_open(&w.trie, &shared->arena, shared->root) == 0);
+        for (uint64_t i = 0; i < N_COUNTERS; i++)
+                step_count_up(&w, i);
+        shm_actor_deinit(&w.actor);
+}
+
+int main(int argc, char **argv) {
+        Shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        uint64_t seconds = getenv("TSLAB_TEST_FULL") ? 30 : 2;
+        int status;
+
+        CHECK(shared != MAP_FAILED);
+        setup(shared);
+        shared->seed = argc > 1 ? strtoull(argv[1], NULL, 0) : now_ns();
+        shared->deadline_ns = now_ns() + seconds * 1000000000;
+        printf("seed %lu\n", (unsigned long) shared->seed);
+        fflush(stdout);
+
+        for (uint32_t i = 1; i < N_PROCESSES; i++) {
+                pid_t pid = fork();
+
+                CHECK(pid >= 0);
+                if (pid == 0) {
+                        run_process(shared, i);
+                        _exit(0);
+                }
+        }
+        run_process(shared, 0);
+        while (wait(&status) > 0)
+                CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        check_end(shared);
+        return 0;
+}
