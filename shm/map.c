@@ -41,15 +41,17 @@ int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapView *ret) {
         room = size - sizeof(ShmMapLeaf);
         if (ret->head.key_size <= room && ret->head.value_size <= room - ret->head.key_size)
                 return 0;
-        shm_fence_acq(); /* ORDER: acq, pairs with free_slot(); if it was overwritten, its unlinking is seen. */
+        /* ORDER: acq, pairs with shm_object_free_uncached(); if it was overwritten, its unlinking is seen. */
+        shm_fence_acq();
         return -ESTALE;
 }
 
 bool shm_map_view_live(const ShmArena *arena, const ShmMapView *view) {
         uint32_t *tag = shm_slot_tag(arena, shm_handle_slot(view->handle));
 
-        shm_fence_acq(); /* ORDER: acq, pairs with free_slot(); the bytes are read before the tag is again. */
-        /* ORDER: acq, pairs with free_slot(); what its freer did before, unlinking it, is seen hereafter. */
+        /* ORDER: acq, pairs with shm_object_free_uncached(); the bytes are read before the tag is again. */
+        shm_fence_acq();
+        /* ORDER: acq, pairs with shm_object_free_uncached(); its unlinking before that is seen hereafter. */
         return shm_load_acq(tag) == shm_handle_tag(arena->key, view->handle);
 }
 

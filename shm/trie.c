@@ -135,7 +135,7 @@ int shm_trie_open(ShmTrie *trie, ShmArena *arena, uint64_t handle) {
 static inline bool live(const ShmArena *arena, uint64_t handle) {
         if (!shm_handle_plausible(arena, handle))
                 return false;
-        /* ORDER: acq, pairs with alloc(); the object is there when its tag is. */
+        /* ORDER: acq, pairs with shm_object_alloc_uncached(); the object is there when its tag is. */
         return shm_load_acq(shm_slot_tag(arena, shm_handle_slot(handle))) ==
                shm_handle_tag(arena->key, handle);
 }

@@ -62,7 +62,7 @@ static int put(World *w, ShmActor *actor, ShmMapKey key, const char *value) {
         return shm_map_put(actor, &w->trie, &key, &p, NULL);
 }
 
-static void world_init(World *w, const Case *c) {
+static void world_init(World *w, const Case *c, ShmCacheMode mode) {
         ShmGeometry g = { .slabs_size = 1 << 20, .n_records = 3, .n_epochs = 3, .n_classes = 3,
                           .class_size = { 64, 128, 512 } };
         uint32_t epoch;
@@ -70,6 +70,7 @@ static void world_init(World *w, const Case *c) {
         assert_int_equal(shm_arena_create(&w->arena, &g, NULL), 0);
         assert_int_equal(shm_actor_init(&w->survivor, &w->arena, 0, 1), 0);
         assert_int_equal(shm_actor_init(&w->victim, &w->arena, 0, 2), 0);
+        w->victim.mode = mode;
         assert_int_equal(shm_epoch_reserve(&w->arena, "maps", &epoch), 0);
         assert_int_equal(shm_trie_create(&w->survivor, epoch, &w->root), 0);
         assert_int_equal(shm_object_publish(&w->survivor, w->root), 0);
@@ -156,25 +157,33 @@ static bool run_until(World *w, const Case *c, uint64_t step) {
         return false;
 }
 
+/* How often it died. */
+static uint64_t die_at_every_step(const Case *c, ShmCacheMode mode) {
+        bool died = true;
+        uint64_t step;
+
+        for (step = 1; died; step++) {
+                World w = {};
+
+                world_init(&w, c, mode);
+                died = run_until(&w, c, step);
+                assert_old_or_new(&w, c, died);
+                repair_notes(&w, step & 1);
+                assert_old_or_new(&w, c, died);
+                assert_objects(&w);
+                shm_arena_deinit(&w.arena);
+        }
+        return step - 2;
+}
+
 static void test_map_death_at_every_step(void **state) {
         (void) state;
         for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-                bool died = true;
-                uint64_t step;
+                uint64_t off = die_at_every_step(&cases[i], SHM_CACHE_OFF);
+                uint64_t on = die_at_every_step(&cases[i], SHM_CACHE_ON);
 
-                for (step = 1; died; step++) {
-                        World w = {};
-
-                        world_init(&w, &cases[i]);
-                        died = run_until(&w, &cases[i], step);
-                        assert_old_or_new(&w, &cases[i], died);
-                        repair_notes(&w, step & 1);
-                        assert_old_or_new(&w, &cases[i], died);
-                        assert_objects(&w);
-                        shm_arena_deinit(&w.arena);
-                }
-                print_message("%s: %u deaths\n", cases[i].name, (unsigned) step - 2);
-                assert_true(step > 30);
+                print_message("%s: %u deaths, %u with caches\n", cases[i].name, (unsigned) off, (unsigned) on);
+                assert_true(off > 30 && on > 30);
         }
 }
 

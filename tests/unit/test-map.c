@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "shm/cache.h"
 #include "shm/map.h"
 #include "shm/root.h"
 
@@ -48,7 +49,7 @@ static int teardown(void **state) {
 
         for (unsigned i = 0; i < SHM_NOTES_MAX; i++)
                 assert_int_equal(f->actor.record->notes[i].handle, 0);
-        shm_actor_deinit(&f->actor);
+        shm_cache_leave(&f->actor);
         shm_arena_deinit(&f->arena);
         free(f);
         return 0;

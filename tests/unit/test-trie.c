@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "shm/cache.h"
 #include "shm/trie.h"
 
 typedef struct Leaf {
@@ -57,7 +58,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
         Fixture *f = *state;
 
-        shm_actor_deinit(&f->actor);
+        shm_cache_leave(&f->actor);
         shm_arena_deinit(&f->arena);
         free(f);
         return 0;
@@ -352,7 +353,7 @@ static void test_trie_circle(void **state) {
         while ((r = shm_trie_scan(&f.trie, &scan, &c, &hash)) == 1)
                 ;
         assert_int_equal(r, -EIDRM);
-        shm_actor_deinit(&f.actor);
+        shm_cache_leave(&f.actor);
         shm_arena_deinit(&f.arena);
 }
 
@@ -387,7 +388,7 @@ static void test_trie_shapes(void **state) {
                 for (uint64_t k = 0; k < 2000; k++)
                         assert_true(find(&f, mix(k), k, &c));
                 assert_int_equal(scan_count(&f, NULL), 2080);
-                shm_actor_deinit(&f.actor);
+                shm_cache_leave(&f.actor);
                 shm_arena_deinit(&f.arena);
         }
 }
