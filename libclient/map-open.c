@@ -19,6 +19,7 @@
 #include "libclient/map.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,22 +178,35 @@ static int open_or_create(ShmTrie *trie, struct tslab *pool, const char *root, u
         return r;
 }
 
-int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
-                   const struct tslab_map_options *options) {
+/* The flags, from options of any version. */
+static int load_flags(const struct tslab_map_options *options, uint32_t *ret) {
+        const uint8_t *bytes = (const uint8_t *) options;
+        uint32_t flags = 0;
+
+        if (options && (options->size < sizeof(options->size) || options->size > 4096))
+                return -EINVAL;
+        if (options && options->size >= offsetof(struct tslab_map_options, flags) + sizeof(flags))
+                flags = options->flags;
+        /* What a later version added is as it was here, if it is 0. */
+        for (size_t i = sizeof(*options); options && i < options->size; i++)
+                if (bytes[i] != 0)
+                        return -EINVAL;
+        if (flags > TSLAB_MAP_EXCLUSIVE)
+                return -EINVAL;
+        *ret = flags;
+        return 0;
+}
+
+_public_ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
+                            const struct tslab_map_options *options) {
         char root[SHM_ROOT_NAME_SIZE];
         struct tslab_map *map;
-        uint32_t flags = 0;
+        uint32_t flags;
         int r;
 
-        if (options) {
-                if (options->size != sizeof(*options))
-                        return -EINVAL;
-                flags = options->flags;
-        }
-        if (flags & ~(TSLAB_MAP_EXISTING | TSLAB_MAP_EXCLUSIVE))
-                return -EINVAL;
-        if (flags == (TSLAB_MAP_EXISTING | TSLAB_MAP_EXCLUSIVE))
-                return -EINVAL;
+        r = load_flags(options, &flags);
+        if (r)
+                return r;
         if (!*name || strlen(name) > TSLAB_MAP_NAME_MAX)
                 return -EINVAL;
         snprintf(root, sizeof(root), "map.%s", name);
@@ -210,7 +224,7 @@ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
         return 0;
 }
 
-struct tslab_map *tslab_map_close(struct tslab_map *map) {
+_public_ struct tslab_map *tslab_map_close(struct tslab_map *map) {
         free(map);
         return NULL;
 }

@@ -21,7 +21,7 @@ static bool key_init(ShmMapKey *key, const struct tslab_map *map, const void *by
         return true;
 }
 
-size_t tslab_map_size_max(struct tslab_map *map) {
+_public_ size_t tslab_map_size_max(struct tslab_map *map) {
         return shm_map_size_max(&map->pool->arena);
 }
 
@@ -34,7 +34,7 @@ static ssize_t get(struct tslab_map *map, const void *key, size_t key_size, void
         return shm_map_get(&map->trie, &k, buffer, buffer_size, view);
 }
 
-ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size,
+_public_ ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size,
                       uint32_t *ret_epoch) {
         ShmMapView view;
         ssize_t n;
@@ -45,7 +45,7 @@ ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, v
         return n;
 }
 
-ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
+_public_ ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
                               size_t buffer_size, tslab_handle *ret_version) {
         ShmMapView view;
         ssize_t n;
@@ -78,28 +78,28 @@ static int put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPu
         return r;
 }
 
-int tslab_map_put(struct tslab_map *map, const void *key, size_t key_size, const void *value, size_t value_size,
+_public_ int tslab_map_put(struct tslab_map *map, const void *key, size_t key_size, const void *value, size_t value_size,
                   uint32_t epoch) {
         ShmMapPut p = { .mode = SHM_MAP_PUT, .value = value, .epoch = epoch };
 
         return put(map, key, key_size, &p, value_size);
 }
 
-int tslab_map_insert(struct tslab_map *map, const void *key, size_t key_size, const void *value,
+_public_ int tslab_map_insert(struct tslab_map *map, const void *key, size_t key_size, const void *value,
                      size_t value_size, uint32_t epoch) {
         ShmMapPut p = { .mode = SHM_MAP_INSERT, .value = value, .epoch = epoch };
 
         return put(map, key, key_size, &p, value_size);
 }
 
-int tslab_map_update(struct tslab_map *map, const void *key, size_t key_size, const void *value,
+_public_ int tslab_map_update(struct tslab_map *map, const void *key, size_t key_size, const void *value,
                      size_t value_size, uint32_t epoch) {
         ShmMapPut p = { .mode = SHM_MAP_UPDATE, .value = value, .epoch = epoch };
 
         return put(map, key, key_size, &p, value_size);
 }
 
-int tslab_map_replace(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
+_public_ int tslab_map_replace(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
                       const void *value, size_t value_size, uint32_t epoch) {
         ShmMapPut p = { .mode = SHM_MAP_REPLACE, .expected = version, .value = value, .epoch = epoch };
 
@@ -124,15 +124,15 @@ static int delete(struct tslab_map *map, const void *key, size_t key_size, uint6
         return r;
 }
 
-int tslab_map_delete(struct tslab_map *map, const void *key, size_t key_size) {
+_public_ int tslab_map_delete(struct tslab_map *map, const void *key, size_t key_size) {
         return delete (map, key, key_size, 0);
 }
 
-int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version) {
+_public_ int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version) {
         return version == 0 ? -EAGAIN : delete (map, key, key_size, version);
 }
 
-ssize_t tslab_map_expire(struct tslab_map *map, uint32_t epoch) {
+_public_ ssize_t tslab_map_expire(struct tslab_map *map, uint32_t epoch) {
         ShmTrieScan scan = {};
         ThreadState *thread;
         ssize_t n = 0, k;
@@ -154,7 +154,7 @@ ssize_t tslab_map_expire(struct tslab_map *map, uint32_t epoch) {
         return n;
 }
 
-int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter) {
+_public_ int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter) {
         ShmTrieScan scan = {
                 .hash = iter->position[0],
                 .position = (uint32_t) iter->position[1],
@@ -178,6 +178,6 @@ int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter) {
         return 1;
 }
 
-ssize_t tslab_map_count(struct tslab_map *map) {
+_public_ ssize_t tslab_map_count(struct tslab_map *map) {
         return shm_map_count(&map->trie);
 }

@@ -36,7 +36,7 @@ static_assert(sizeof(ShmRecordHead) == 64, "arena format");
 /*
  * An object that its allocator may still take back: pending until published, or (root != 0) linked
  * into, or just taken out of, the trie of that root. After a death it is freed, unless that trie
- * holds it.
+ * holds it; root SHM_NOTE_NAMED_ROOT: unless a named root names it (shm_trie_contains() knows both).
  */
 typedef struct ShmNote {
         uint64_t handle;

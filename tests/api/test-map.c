@@ -1,0 +1,365 @@
+#include <tslab_map.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/util/process.h"
+#include "tests/util/test.h"
+
+static int setup(void **state) {
+        struct tslab *pool;
+
+        assert_int_equal(tslab_create(&pool, NULL), 0);
+        *state = pool;
+        return 0;
+}
+
+static int teardown(void **state) {
+        tslab_close(*state);
+        return 0;
+}
+
+static void assert_value(struct tslab_map *map, const char *key, const char *value) {
+        char buffer[4096];
+        ssize_t n = tslab_map_get(map, key, strlen(key), buffer, sizeof(buffer), NULL);
+
+        if (!value) {
+                assert_int_equal(n, -ENOENT);
+                return;
+        }
+        assert_int_equal(n, strlen(value));
+        assert_memory_equal(buffer, value, (size_t) n);
+}
+
+static void test_map_open_flags(void **state) {
+        struct tslab_map_options existing = { sizeof(existing), TSLAB_MAP_EXISTING };
+        struct tslab_map_options exclusive = { sizeof(exclusive), TSLAB_MAP_EXCLUSIVE };
+        struct tslab_map_options both = { sizeof(both), TSLAB_MAP_EXISTING | TSLAB_MAP_EXCLUSIVE };
+        struct tslab_map_options no_size = { 0 };
+        struct {
+                struct tslab_map_options now;
+                uint64_t later;
+        } larger = { { sizeof(larger), 0 }, 0 };
+        struct tslab_map *map = NULL, *again;
+        struct tslab *pool = *state;
+        char name[64];
+
+        memset(name, 'n', sizeof(name));
+        name[TSLAB_MAP_NAME_MAX + 1] = 0;
+        assert_int_equal(tslab_map_open(&map, pool, name, NULL), -EINVAL);
+        name[TSLAB_MAP_NAME_MAX] = 0;
+        assert_int_equal(tslab_map_open(&map, pool, name, &existing), -ENOENT);
+        assert_int_equal(tslab_map_open(&map, pool, "", NULL), -EINVAL);
+        assert_int_equal(tslab_map_open(&map, pool, name, &both), -EINVAL);
+        assert_int_equal(tslab_map_open(&map, pool, name, &no_size), -EINVAL);
+        assert_null(map);
+        assert_int_equal(tslab_map_open(&map, pool, name, &exclusive), 0);
+        assert_int_equal(tslab_map_open(&again, pool, name, &exclusive), -EEXIST);
+        assert_int_equal(tslab_map_open(&again, pool, name, &existing), 0);
+        assert_int_equal(tslab_map_put(map, "k", 1, "v", 1, TSLAB_EPOCH_CURRENT), 0);
+        assert_value(again, "k", "v");
+        assert_null(tslab_map_close(again));
+        assert_int_equal(tslab_map_open(&again, pool, name, &larger.now), 0);
+        assert_null(tslab_map_close(again));
+        larger.later = 1;
+        assert_int_equal(tslab_map_open(&again, pool, name, &larger.now), -EINVAL);
+        assert_null(tslab_map_close(map));
+        assert_null(tslab_map_close(NULL));
+}
+
+static void test_map_open_not_a_map(void **state) {
+        struct tslab *pool = *state;
+        tslab_handle handle;
+        struct tslab_map *map;
+
+        assert_int_equal(tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL), 0);
+        assert_int_equal(tslab_root_set(pool, "map.other", 0, handle), 0);
+        assert_int_equal(tslab_map_open(&map, pool, "other", NULL), -EUCLEAN);
+        /* Freed: the name is as good as unused. */
+        assert_int_equal(tslab_free(pool, handle), 0);
+        assert_int_equal(tslab_map_open(&map, pool, "other", NULL), 0);
+        tslab_map_close(map);
+}
+
+static unsigned n_map_epochs(struct tslab *pool) {
+        struct tslab_epoch_info info;
+        unsigned n = 0;
+
+        for (uint32_t id = 0; id < 16; id++) {
+                info.size = sizeof(info);
+                assert_int_equal(tslab_epoch_info(pool, id, &info), 0);
+                n += info.reserved && strcmp(info.label, "maps") == 0;
+        }
+        return n;
+}
+
+static void test_map_open_one_epoch_for_all(void **state) {
+        struct tslab *pool = *state;
+        struct tslab_map *maps[20];
+        char name[8];
+
+        for (unsigned i = 0; i < 20; i++) {
+                snprintf(name, sizeof(name), "m%u", i);
+                assert_int_equal(tslab_map_open(&maps[i], pool, name, NULL), 0);
+                assert_int_equal(tslab_map_put(maps[i], "name", 4, name, strlen(name), TSLAB_EPOCH_CURRENT), 0);
+        }
+        assert_int_equal(n_map_epochs(pool), 1);
+        for (unsigned i = 0; i < 20; i++) {
+                snprintf(name, sizeof(name), "m%u", i);
+                assert_value(maps[i], "name", name);
+                tslab_map_close(maps[i]);
+        }
+}
+
+/* An epoch that was reserved by somebody who died before he named it is taken up. */
+static void test_map_open_finds_labelled_epoch(void **state) {
+        struct tslab *pool = *state;
+        struct tslab_map *map;
+        uint32_t epoch;
+
+        assert_int_equal(tslab_epoch_reserve(pool, "maps", &epoch), 0);
+        assert_int_equal(tslab_map_open(&map, pool, "m", NULL), 0);
+        assert_int_equal(n_map_epochs(pool), 1);
+        tslab_map_close(map);
+}
+
+static void test_map_put_get_delete(void **state) {
+        struct tslab *pool = *state;
+        tslab_handle version = 0, old;
+        uint32_t current, epoch = 0;
+        struct tslab_map *map;
+        char buffer[8];
+
+        assert_int_equal(tslab_map_open(&map, pool, "m", NULL), 0);
+        assert_int_equal(tslab_epoch_current(pool, &current), 0);
+        assert_int_equal(tslab_map_update(map, "k", 1, "0", 1, TSLAB_EPOCH_CURRENT), -ENOENT);
+        assert_int_equal(tslab_map_insert(map, "k", 1, "1", 1, TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(tslab_map_insert(map, "k", 1, "2", 1, TSLAB_EPOCH_CURRENT), -EEXIST);
+        assert_int_equal(tslab_map_get(map, "k", 1, buffer, sizeof(buffer), &epoch), 1);
+        assert_int_equal(epoch, current);
+        assert_int_equal(tslab_map_get_version(map, "k", 1, buffer, sizeof(buffer), &version), 1);
+        old = version;
+        assert_int_equal(tslab_map_replace(map, "k", 1, version, "3", 1, TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(tslab_map_replace(map, "k", 1, version, "4", 1, TSLAB_EPOCH_CURRENT), -EAGAIN);
+        assert_int_equal(tslab_map_replace(map, "k", 1, 0, "4", 1, TSLAB_EPOCH_CURRENT), -EAGAIN);
+        assert_value(map, "k", "3");
+        assert_int_equal(tslab_map_update(map, "k", 1, "longer than 8", 13, TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(tslab_map_get(map, "k", 1, buffer, sizeof(buffer), NULL), -EMSGSIZE);
+        assert_int_equal(tslab_map_delete_version(map, "k", 1, old), -EAGAIN);
+        assert_int_equal(tslab_map_delete_version(map, "k", 1, 0), -EAGAIN);
+        assert_int_equal(tslab_map_delete(map, "k", 1), 0);
+        assert_int_equal(tslab_map_delete(map, "k", 1), -ENOENT);
+        assert_int_equal(tslab_map_replace(map, "k", 1, 0, "5", 1, TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(tslab_map_get_version(map, "k", 1, buffer, sizeof(buffer), &version), 1);
+        assert_int_equal(tslab_map_delete_version(map, "k", 1, version), 0);
+        assert_int_equal(tslab_map_count(map), 0);
+        tslab_map_close(map);
+}
+
+static void test_map_sizes(void **state) {
+        char big[5000], buffer[5000];
+        struct tslab_map *map;
+        size_t max;
+
+        memset(big, 'b', sizeof(big));
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        max = tslab_map_size_max(map);
+        assert_int_equal(max, 768 - 24);
+        assert_int_equal(tslab_map_put(map, NULL, 0, NULL, 0, TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(tslab_map_get(map, NULL, 0, buffer, 0, NULL), 0);
+        assert_int_equal(tslab_map_put(map, big, 10, big, max - 10, TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(tslab_map_get(map, big, 10, buffer, sizeof(buffer), NULL), max - 10);
+        assert_int_equal(tslab_map_put(map, big, 10, big, max - 9, TSLAB_EPOCH_CURRENT), -E2BIG);
+        assert_int_equal(tslab_map_put(map, big, 1, big, sizeof(big), TSLAB_EPOCH_CURRENT), -E2BIG);
+        assert_int_equal(tslab_map_put(map, big, sizeof(big), big, 1, TSLAB_EPOCH_CURRENT), -E2BIG);
+        assert_int_equal(tslab_map_put(map, big, SIZE_MAX, big, SIZE_MAX, TSLAB_EPOCH_CURRENT), -E2BIG);
+        assert_int_equal(tslab_map_get(map, big, sizeof(big), buffer, sizeof(buffer), NULL), -ENOENT);
+        assert_int_equal(tslab_map_delete(map, big, sizeof(big)), -ENOENT);
+        tslab_map_close(map);
+}
+
+static void test_map_iterate_and_expire(void **state) {
+        enum { N = 1000 };
+        struct tslab_map_iter iter = TSLAB_MAP_ITER_INIT;
+        struct tslab *pool = *state;
+        unsigned char seen[N] = {};
+        uint32_t first, second;
+        struct tslab_map *map;
+        int r;
+
+        assert_int_equal(tslab_map_open(&map, pool, "m", NULL), 0);
+        assert_int_equal(tslab_epoch_current(pool, &first), 0);
+        for (uint32_t i = 0; i < N; i++) {
+                uint64_t square = i * i;
+
+                if (i == 600)
+                        assert_int_equal(tslab_epoch_advance(pool, &second), 0);
+                assert_int_equal(tslab_map_put(map, &i, 4, &square, 8, TSLAB_EPOCH_CURRENT), 0);
+        }
+        while ((r = tslab_map_next(map, &iter)) > 0) {
+                uint32_t i;
+                uint64_t square;
+
+                assert_int_equal(iter.key_size, 4);
+                assert_int_equal(iter.value_size, 8);
+                memcpy(&i, iter.key, 4);
+                memcpy(&square, iter.value, 8);
+                assert_int_equal(square, i * i);
+                assert_int_equal(iter.epoch, i < 600 ? first : second);
+                seen[i]++;
+        }
+        assert_int_equal(r, 0);
+        assert_int_equal(tslab_map_next(map, &iter), 0);
+        for (uint32_t i = 0; i < N; i++)
+                assert_int_equal(seen[i], 1);
+        assert_int_equal(tslab_epoch_close(pool, first, 0), 0);
+        assert_int_equal(tslab_map_count(map), N);
+        assert_int_equal(tslab_map_put(map, "x", 1, "x", 1, first), -ESHUTDOWN);
+        assert_int_equal(tslab_map_expire(map, first), 600);
+        assert_int_equal(tslab_map_expire(map, first), 0);
+        assert_int_equal(tslab_map_count(map), 400);
+        assert_int_equal(tslab_map_expire(map, TSLAB_EPOCH_CURRENT), 400);
+        tslab_map_close(map);
+}
+
+#define N_COUNTS 3000
+
+static int count_up(struct tslab_map *map, const char *key) {
+        int r;
+
+        do {
+                tslab_handle version = 0;
+                uint64_t count = 0;
+                ssize_t n;
+
+                n = tslab_map_get_version(map, key, 4, &count, sizeof(count), &version);
+                if (n < 0 && n != -ENOENT)
+                        return (int) n;
+                count = n < 0 ? 1 : count + 1;
+                r = tslab_map_replace(map, key, 4, version, &count, sizeof(count), TSLAB_EPOCH_CURRENT);
+        } while (r == -EAGAIN);
+        return r;
+}
+
+/* Every child opens, and one of them creates. */
+static int count_child(void *userdata) {
+        struct tslab *pool = userdata;
+        struct tslab_map *map;
+
+        CHECK(tslab_map_open(&map, pool, "shared", NULL) == 0);
+        for (unsigned i = 0; i < N_COUNTS; i++) {
+                CHECK(count_up(map, "hits") == 0);
+                CHECK(count_up(map, i & 1 ? "odd_" : "even") == 0);
+        }
+        tslab_map_close(map);
+        tslab_close(pool);
+        return 0;
+}
+
+static void test_map_processes_lose_no_update(void **state) {
+        enum { N_CHILDREN = 6 };
+        struct tslab *pool = *state;
+        pid_t pids[N_CHILDREN];
+        struct tslab_map *map;
+        uint64_t n;
+
+        for (unsigned i = 0; i < N_CHILDREN; i++)
+                pids[i] = test_child_start((TestFork) (i % _TEST_FORK_N), count_child, pool);
+        for (unsigned i = 0; i < N_CHILDREN; i++)
+                assert_int_equal(test_child_wait(pids[i]), 0);
+        assert_int_equal(tslab_map_open(&map, pool, "shared", NULL), 0);
+        assert_int_equal(n_map_epochs(pool), 1);
+        assert_int_equal(tslab_map_get(map, "hits", 4, &n, sizeof(n), NULL), 8);
+        assert_int_equal(n, N_CHILDREN * N_COUNTS);
+        assert_int_equal(tslab_map_get(map, "even", 4, &n, sizeof(n), NULL), 8);
+        assert_int_equal(n, N_CHILDREN * N_COUNTS / 2);
+        assert_int_equal(tslab_map_count(map), 3);
+        tslab_map_close(map);
+}
+
+static int endless_child(void *userdata) {
+        struct tslab_map *map = userdata;
+        char value[300];
+
+        for (unsigned i = 0;; i++) {
+                memset(value, 'a' + i % 26, sizeof(value));
+                CHECK(tslab_map_put(map, "key", 3, value, 1 + i * 37 % 300, TSLAB_EPOCH_CURRENT) == 0);
+        }
+}
+
+/* Whenever it dies, there is a value, and a whole one. */
+static void test_map_killed_writer(void **state) {
+        char value[300];
+        struct tslab_map *map;
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        assert_int_equal(tslab_map_put(map, "key", 3, "a", 1, TSLAB_EPOCH_CURRENT), 0);
+        for (unsigned i = 0; i < 50; i++) {
+                pid_t pid = test_child_start(TEST_FORK, endless_child, map);
+
+                for (unsigned k = 0; k < 200 + i * 100; k++) {
+                        ssize_t n = tslab_map_get(map, "key", 3, value, sizeof(value), NULL);
+
+                        assert_in_range(n, 1, 300);
+                        for (ssize_t j = 1; j < n; j++)
+                                assert_int_equal(value[j], value[0]);
+                }
+                kill(pid, SIGKILL);
+                assert_int_equal(test_child_wait(pid), -SIGKILL);
+                assert_in_range(tslab_map_get(map, "key", 3, value, sizeof(value), NULL), 1, 300);
+        }
+        tslab_map_close(map);
+}
+
+static void *count_thread(void *userdata) {
+        for (unsigned i = 0; i < N_COUNTS; i++)
+                if (count_up(userdata, "hits") != 0)
+                        return "failed";
+        return NULL;
+}
+
+/* Few records: threads that find none share one. */
+static void test_map_threads_share_a_record(void **state) {
+        struct tslab_options options = { .size = sizeof(options), .n_threads = 3 };
+        struct tslab_map *map;
+        struct tslab *pool;
+        pthread_t threads[6];
+        uint64_t n;
+        void *r;
+
+        (void) state;
+        assert_int_equal(tslab_create(&pool, &options), 0);
+        assert_int_equal(tslab_map_open(&map, pool, "m", NULL), 0);
+        for (unsigned i = 0; i < 6; i++)
+                assert_int_equal(pthread_create(&threads[i], NULL, count_thread, map), 0);
+        for (unsigned i = 0; i < 6; i++) {
+                assert_int_equal(pthread_join(threads[i], &r), 0);
+                assert_null(r);
+        }
+        assert_int_equal(tslab_map_get(map, "hits", 4, &n, sizeof(n), NULL), 8);
+        assert_int_equal(n, 6 * N_COUNTS);
+        tslab_map_close(map);
+        tslab_close(pool);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_map_open_flags, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_open_not_a_map, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_open_one_epoch_for_all, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_open_finds_labelled_epoch, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_put_get_delete, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_sizes, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_iterate_and_expire, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_processes_lose_no_update, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_killed_writer, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_threads_share_a_record, setup, teardown),
+        };
+
+        return cmocka_run_group_tests_name("map", tests, NULL, NULL);
+}
