@@ -34,8 +34,8 @@ static ssize_t get(struct tslab_map *map, const void *key, size_t key_size, void
         return shm_map_get(&map->trie, &k, buffer, buffer_size, view);
 }
 
-_public_ ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size,
-                      uint32_t *ret_epoch) {
+_public_ ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
+                               size_t buffer_size, uint32_t *ret_epoch) {
         ShmMapView view;
         ssize_t n;
 
@@ -46,7 +46,7 @@ _public_ ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t ke
 }
 
 _public_ ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
-                              size_t buffer_size, tslab_handle *ret_version) {
+                                       size_t buffer_size, tslab_handle *ret_version) {
         ShmMapView view;
         ssize_t n;
 
@@ -78,35 +78,35 @@ static int put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPu
         return r;
 }
 
-_public_ int tslab_map_put(struct tslab_map *map, const void *key, size_t key_size, const void *value, size_t value_size,
-                  uint32_t epoch) {
+_public_ int tslab_map_put(struct tslab_map *map, const void *key, size_t key_size, const void *value,
+                           size_t value_size, uint32_t epoch) {
         ShmMapPut p = { .mode = SHM_MAP_PUT, .value = value, .epoch = epoch };
 
         return put(map, key, key_size, &p, value_size);
 }
 
 _public_ int tslab_map_insert(struct tslab_map *map, const void *key, size_t key_size, const void *value,
-                     size_t value_size, uint32_t epoch) {
+                              size_t value_size, uint32_t epoch) {
         ShmMapPut p = { .mode = SHM_MAP_INSERT, .value = value, .epoch = epoch };
 
         return put(map, key, key_size, &p, value_size);
 }
 
 _public_ int tslab_map_update(struct tslab_map *map, const void *key, size_t key_size, const void *value,
-                     size_t value_size, uint32_t epoch) {
+                              size_t value_size, uint32_t epoch) {
         ShmMapPut p = { .mode = SHM_MAP_UPDATE, .value = value, .epoch = epoch };
 
         return put(map, key, key_size, &p, value_size);
 }
 
 _public_ int tslab_map_replace(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
-                      const void *value, size_t value_size, uint32_t epoch) {
+                               const void *value, size_t value_size, uint32_t epoch) {
         ShmMapPut p = { .mode = SHM_MAP_REPLACE, .expected = version, .value = value, .epoch = epoch };
 
         return put(map, key, key_size, &p, value_size);
 }
 
-static int delete(struct tslab_map *map, const void *key, size_t key_size, uint64_t expected) {
+static int delete (struct tslab_map *map, const void *key, size_t key_size, uint64_t expected) {
         ThreadState *thread;
         ShmMapKey k;
         int r;
@@ -128,7 +128,8 @@ _public_ int tslab_map_delete(struct tslab_map *map, const void *key, size_t key
         return delete (map, key, key_size, 0);
 }
 
-_public_ int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version) {
+_public_ int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size,
+                                      tslab_handle version) {
         return version == 0 ? -EAGAIN : delete (map, key, key_size, version);
 }
 

@@ -15,6 +15,7 @@
 
 #include "shm/cache.h"
 #include "shm/check.h"
+#include "tests/util/reserve.h"
 #include "shm/map.h"
 
 /* ThreadSanitizer does not see how objects pass from hand to hand in another process. */
@@ -302,8 +303,8 @@ static void setup(Shared *shared) {
 
         CHECK(shm_arena_create(&shared->arena, &g, NULL) == 0);
         CHECK(shm_actor_init(&w.actor, &shared->arena, 0, 99) == 0);
-        CHECK(shm_epoch_reserve(&shared->arena, "maps", &epoch) == 0);
-        CHECK(shm_epoch_reserve(&shared->arena, "counters", &shared->reserved) == 0);
+        CHECK(test_reserve_epoch(&shared->arena, &epoch) == 0);
+        CHECK(test_reserve_epoch(&shared->arena, &shared->reserved) == 0);
         CHECK(shm_trie_create(&w.actor, epoch, &shared->root) == 0);
         CHECK(shm_object_publish(&w.actor, shared->root) == 0);
         CHECK(shm_trie_open(&w.trie, &shared->arena, shared->root) == 0);

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "tests/util/reserve.h"
 #include "shm/map.h"
 
 static jmp_buf death;
@@ -71,7 +72,7 @@ static void world_init(World *w, const Case *c, ShmCacheMode mode) {
         assert_int_equal(shm_actor_init(&w->survivor, &w->arena, 0, 1), 0);
         assert_int_equal(shm_actor_init(&w->victim, &w->arena, 0, 2), 0);
         w->victim.mode = mode;
-        assert_int_equal(shm_epoch_reserve(&w->arena, "maps", &epoch), 0);
+        assert_int_equal(test_reserve_epoch(&w->arena, &epoch), 0);
         assert_int_equal(shm_trie_create(&w->survivor, epoch, &w->root), 0);
         assert_int_equal(shm_object_publish(&w->survivor, w->root), 0);
         assert_int_equal(shm_trie_open(&w->trie, &w->arena, w->root), 0);

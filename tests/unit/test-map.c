@@ -12,6 +12,7 @@
 
 #include "shm/cache.h"
 #include "shm/map.h"
+#include "tests/util/reserve.h"
 #include "shm/root.h"
 
 typedef struct Fixture {
@@ -34,7 +35,7 @@ static int setup(void **state) {
 
         assert_int_equal(shm_arena_create(&f->arena, &g, NULL), 0);
         assert_int_equal(shm_actor_init(&f->actor, &f->arena, 0, 1), 0);
-        assert_int_equal(shm_epoch_reserve(&f->arena, "maps", &epoch), 0);
+        assert_int_equal(test_reserve_epoch(&f->arena, &epoch), 0);
         assert_int_equal(shm_trie_create(&f->actor, epoch, &f->root), 0);
         assert_int_equal(shm_root_set(&f->arena, "map.test", 0, f->root), 0);
         assert_true(shm_trie_contains(&f->arena, SHM_NOTE_NAMED_ROOT, 0, f->root));

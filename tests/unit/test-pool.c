@@ -94,7 +94,7 @@ static void test_control_is_taken(void **state) {
         pool->arena.header->control_owner.value = 0;
         assert_int_equal(tslab_epoch_reserve(pool, "s", &other), 0);
         assert_int_equal(pool->arena.header->n_drained.value, 0);
-        assert_int_equal(pool->arena.header->epochs[epoch & 0xff].era_reclaimed_size, 4096);
+        assert_int_equal(pool->arena.header->epochs[epoch & 0xff].reclaimed_size, 4096);
         assert_int_equal(tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL), 0);
         assert_int_equal(tslab_free(pool, handle), 0);
 }
