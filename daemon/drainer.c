@@ -334,7 +334,28 @@ static void wake_all(Drainer *drainer) {
         schedule(drainer);
 }
 
+void drainer_empty_caches(Drainer *drainer) {
+        ShmHeader *header = drainer->manager->arena.header;
+        /* ORDER: acq; who asks after this is for the next time. */
+        uint64_t wanted = shm_load_acq(&header->caches_wanted.value);
+
+        (void) shm_freeze_begin(&drainer->manager->control, &drainer->freeze, UINT64_MAX);
+        (void) shm_freeze_step(&drainer->manager->control, &drainer->freeze, UINT32_MAX);
+        /* ORDER: rel, pairs with ask_daemon(); the slots are back in their slabs. */
+        shm_store_rel(&header->caches_given.value, wanted);
+}
+
+/* By a client that is out of memory. */
+static bool caches_wanted(const Drainer *drainer) {
+        const ShmHeader *header = drainer->manager->arena.header;
+
+        /* ORDER: acq, pairs with ask_daemon(); its number. ORDER: rlx; this one is ours. */
+        return shm_load_acq(&header->caches_wanted.value) != shm_load_rlx(&header->caches_given.value);
+}
+
 void drainer_wake(Drainer *drainer) {
+        if (caches_wanted(drainer))
+                drainer_empty_caches(drainer);
         /* ORDER: acq, pairs with shm_slab_give_back(); the slabs that it counts are seen by the walk. */
         if (shm_load_acq(&drainer->manager->arena.header->n_drained.value) != 0)
                 wake_all(drainer);

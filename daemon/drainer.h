@@ -55,6 +55,8 @@ Drainer *drainer_free(Drainer *drainer);
 void drainer_freeze(Drainer *drainer, uint32_t epoch);
 /* Walks over an epoch that was closed. `job` may be NULL: nobody waits. */
 void drainer_start(Drainer *drainer, uint32_t epoch, DrainJob *job);
-/* Slabs may have drained. */
+/* Empties the caches of all threads that are not in the middle of an operation. */
+void drainer_empty_caches(Drainer *drainer);
+/* Slabs may have drained, or caches be wanted. */
 void drainer_wake(Drainer *drainer);
 void drainer_tick(Drainer *drainer);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/drainer.h"
 #include "daemon/events.h"
 #include "daemon/reserve.h"
 #include "shm/pages.h"
@@ -106,6 +107,7 @@ int trimmer_start(Trimmer *trimmer, Session *session, uint64_t id) {
         job->next = trimmer->jobs;
         trimmer->jobs = job;
         reserve_sleep(trimmer->manager->reserve);
+        drainer_empty_caches(trimmer->manager->drainer);
         update_turn(trimmer);
         return 0;
 }

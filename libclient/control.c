@@ -27,6 +27,9 @@
 
 #define CLOSE_WAIT_USEC 200000
 #define CLOSE_SLICE_USEC 200
+#define ASK_WAIT_USEC 20000
+#define ASK_SLICE_USEC 100
+#define ASK_EVERY_MSEC 100
 #define TRIM_MAX 1024 /* slabs dropped at a time, so that a free that trims is not long */
 
 static uint64_t owner_word(const struct tslab *pool) {
@@ -180,4 +183,45 @@ void control_slab_freed(struct tslab *pool, uint32_t slab) {
         if (is_over_retain(pool))
                 (void) shm_pages_trim(&control, pool->retain, TRIM_MAX);
         control_end(pool);
+}
+
+/* What an eventfd brings about: the daemon freezes, empties, and says so. */
+static bool ask_daemon(struct tslab *pool) {
+        const struct timespec slice = { .tv_nsec = ASK_SLICE_USEC * 1000 };
+        ShmHeader *header = pool->arena.header;
+        /* ORDER: acqrel; each asker has a number of its own. */
+        uint64_t wanted = shm_add_acqrel(&header->caches_wanted.value, 1) + 1, begin = now_usec();
+
+        shm_wake(&pool->arena);
+        while (now_usec() - begin < ASK_WAIT_USEC) {
+                nanosleep(&slice, NULL);
+                /* ORDER: acq, pairs with drainer_empty_caches(); the slots are back in their slabs. */
+                if ((int64_t) (shm_load_acq(&header->caches_given.value) - wanted) >= 0)
+                        return true;
+        }
+        return false;
+}
+
+bool control_empty_caches(struct tslab *pool) {
+        ShmActor control;
+        int r;
+
+        if (!pool->is_private)
+                return ask_daemon(pool);
+        if (control_begin(pool, false, &control) < 0)
+                return false;
+        r = empty_caches(&control, UINT64_MAX);
+        control_end(pool);
+        return r == 0;
+}
+
+bool control_want_caches(struct tslab *pool) {
+        uint64_t *asked = &pool->local->asked_msec, msec = now_usec() / 1000 + 1;
+        /* ORDER: rlx; two at once do no harm. */
+        uint64_t last = shm_load_rlx(asked);
+
+        if (last != 0 && msec - last < ASK_EVERY_MSEC)
+                return false;
+        shm_store_rlx(asked, msec); /* ORDER: rlx; see above. */
+        return control_empty_caches(pool);
 }

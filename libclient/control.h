@@ -20,3 +20,11 @@ int control_close(ShmActor *control, uint32_t epoch);
 
 /* A slab came to be FREE by this thread's doing: its pages, or those of others, may be due. */
 void control_slab_freed(struct tslab *pool, uint32_t slab);
+
+/*
+ * Has all caches of the pool emptied, as far as their threads are not in the middle of an operation:
+ * by the daemon, for which it waits up to 20 ms, or by ourselves. False: nobody does it now.
+ */
+bool control_empty_caches(struct tslab *pool);
+/* The same for one who is out of memory: at most ten times a second. */
+bool control_want_caches(struct tslab *pool);

@@ -3,18 +3,39 @@
 
 #include "libclient/control.h"
 #include "libclient/pool.h"
+#include "shm/cache.h"
 #include "shm/object.h"
+
+/* Out of memory: once more, after what threads keep in their caches has been asked for. */
+static int alloc_again(struct tslab *pool, size_t size, uint32_t epoch, const ShmPending *pending,
+                       tslab_handle *ret_handle, void **ret_object) {
+        ThreadState *thread;
+        int r;
+
+        if (!control_want_caches(pool))
+                return -ENOMEM;
+        r = pool_enter(pool, &thread);
+        if (r)
+                return r;
+        r = shm_object_alloc(&thread->actor, size, epoch, pending, ret_handle, ret_object);
+        thread->n_pending += pending && r == 0;
+        pool_leave(pool, thread);
+        return r;
+}
 
 _public_ int tslab_alloc(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret_handle,
                          void **ret_object) {
         ThreadState *thread;
+        void *object;
         int r;
 
         r = pool_enter(pool, &thread);
-        if (__builtin_expect(r != 0, 0))
+        if (shm_unlikely(r != 0))
                 return r;
-        r = shm_object_alloc(&thread->actor, size, epoch, NULL, ret_handle, ret_object);
+        r = shm_cache_alloc(&thread->actor, size, epoch, ret_handle, ret_object ?: &object);
         pool_leave(pool, thread);
+        if (shm_unlikely(r == -ENOMEM))
+                return alloc_again(pool, size, epoch, NULL, ret_handle, ret_object);
         return r;
 }
 
@@ -27,30 +48,34 @@ static void forget_pending(ThreadState *thread, tslab_handle handle) {
 int pool_free(struct tslab *pool, ThreadState *thread, tslab_handle handle) {
         int r;
 
-        r = shm_object_free(&thread->actor, handle);
-        if (__builtin_expect(thread->n_pending != 0, 0))
+        r = shm_cache_free(&thread->actor, handle);
+        if (shm_unlikely(thread->n_pending != 0))
                 forget_pending(thread, handle);
         return r;
 }
 
-/* Whether a private pool has to look after the slab of an object that was just freed. */
-static bool emptied(const struct tslab *pool, tslab_handle handle) {
-        uint32_t slab = slot_id_slab(shm_handle_slot(handle));
+/* A slab that this thread made FREE, if it did, by its index + 1: a private pool looks after it. */
+static uint32_t take_emptied(ThreadState *thread) {
+        uint32_t emptied = thread->actor.emptied;
 
-        return pool->is_private && slab_word_place(shm_slab_word(&pool->arena, slab)) == SLAB_FREE;
+        thread->actor.emptied = 0;
+        return emptied;
 }
 
 _public_ int tslab_free(struct tslab *pool, tslab_handle handle) {
+        uint32_t emptied = 0;
         ThreadState *thread;
         int r;
 
         r = pool_enter(pool, &thread);
-        if (__builtin_expect(r != 0, 0))
+        if (shm_unlikely(r != 0))
                 return r;
         r = pool_free(pool, thread, handle);
+        if (shm_unlikely(thread->actor.emptied != 0))
+                emptied = take_emptied(thread);
         pool_leave(pool, thread);
-        if (r == 0 && emptied(pool, handle)) /* not before pool_leave(): it may take a while */
-                control_slab_freed(pool, slot_id_slab(shm_handle_slot(handle)));
+        if (shm_unlikely(emptied != 0) && pool->is_private) /* not before pool_leave(): it may take a while */
+                control_slab_freed(pool, emptied - 1);
         return r;
 }
 
@@ -88,11 +113,13 @@ _public_ ssize_t tslab_alloc_batch(struct tslab *pool, size_t size, uint32_t epo
                 done += r == 0;
         }
         pool_leave(pool, thread);
+        if (r == -ENOMEM && done == 0)
+                r = alloc_again(pool, size, epoch, NULL, ret_handles, NULL) ?: 1;
         return done > 0 ? (ssize_t) done : r;
 }
 
 _public_ ssize_t tslab_free_batch(struct tslab *pool, const tslab_handle *handles, size_t n) {
-        tslab_handle last = 0; /* of those freed, one that leaves its slab empty */
+        uint32_t emptied;
         ThreadState *thread;
         ssize_t done = 0;
         int r;
@@ -100,15 +127,12 @@ _public_ ssize_t tslab_free_batch(struct tslab *pool, const tslab_handle *handle
         r = pool_enter(pool, &thread);
         if (r)
                 return r;
-        for (size_t i = 0; i < n; i++) {
-                if (pool_free(pool, thread, handles[i]) != 0)
-                        continue;
-                done++;
-                last = emptied(pool, handles[i]) ? handles[i] : last;
-        }
+        for (size_t i = 0; i < n; i++)
+                done += pool_free(pool, thread, handles[i]) == 0;
+        emptied = take_emptied(thread);
         pool_leave(pool, thread);
-        if (last != 0)
-                control_slab_freed(pool, slot_id_slab(shm_handle_slot(last)));
+        if (emptied != 0 && pool->is_private)
+                control_slab_freed(pool, emptied - 1);
         return done;
 }
 
@@ -124,7 +148,7 @@ _public_ int tslab_alloc_pending(struct tslab *pool, size_t size, uint32_t epoch
         r = shm_object_alloc(&thread->actor, size, epoch, &pending, ret_handle, ret_object);
         thread->n_pending += r == 0;
         pool_leave(pool, thread);
-        return r;
+        return r == -ENOMEM ? alloc_again(pool, size, epoch, &pending, ret_handle, ret_object) : r;
 }
 
 _public_ int tslab_publish(struct tslab *pool, tslab_handle handle) {
@@ -141,6 +165,16 @@ _public_ int tslab_publish(struct tslab *pool, tslab_handle handle) {
 }
 
 _public_ int tslab_drain(struct tslab *pool) {
-        (void) pool;
+        ThreadState *thread;
+        int r;
+
+        r = pool_enter(pool, &thread);
+        if (r)
+                return r;
+        shm_actor_enter(&thread->actor);
+        (void) shm_cache_drain(&thread->actor);
+        shm_actor_leave(&thread->actor);
+        pool_leave(pool, thread);
+        (void) control_empty_caches(pool);
         return 0;
 }

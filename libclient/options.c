@@ -1,6 +1,7 @@
 #include "libclient/options.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TIMEOUT_MS_DEFAULT 5000
@@ -28,7 +29,7 @@ int options_load(const struct tslab_options *given, struct tslab_options *ret) {
             !is_zero((const uint8_t *) given + sizeof(options), size - sizeof(options)))
                 return -EINVAL;
         memcpy(&options, given, size < sizeof(options) ? size : sizeof(options));
-        if (options.flags & ~TSLAB_READER)
+        if (options.flags & ~TSLAB_READER || options.cache > TSLAB_CACHE_OFF)
                 return -EINVAL;
         *ret = options;
         return 0;
@@ -59,6 +60,23 @@ uint32_t options_retain(const struct tslab_options *options) {
         uint64_t bytes = options->retain_bytes ? options->retain_bytes : SHM_RETAIN_DEFAULT;
 
         return bytes / SHM_SLAB_SIZE < SHM_SLABS_MAX ? (uint32_t) (bytes / SHM_SLAB_SIZE) : SHM_SLABS_MAX;
+}
+
+ShmCacheMode options_cache(const struct tslab_options *options) {
+        static const ShmCacheMode modes[] = {
+                [TSLAB_CACHE_ADAPTIVE] = SHM_CACHE_ADAPTIVE,
+                [TSLAB_CACHE_ON] = SHM_CACHE_ON,
+                [TSLAB_CACHE_OFF] = SHM_CACHE_OFF,
+        };
+        const char *name = getenv("TSLAB_CACHE");
+
+        if (name && strcmp(name, "on") == 0)
+                return SHM_CACHE_ON;
+        if (name && strcmp(name, "off") == 0)
+                return SHM_CACHE_OFF;
+        if (name && strcmp(name, "adaptive") == 0)
+                return SHM_CACHE_ADAPTIVE;
+        return modes[options->cache];
 }
 
 uint64_t options_timeout_usec(const struct tslab_options *options) {

@@ -2,7 +2,7 @@
 /* struct tslab_options as this version knows it, from whatever the program was compiled with. */
 #include <tslab.h>
 
-#include "shm/arena.h"
+#include "shm/actor.h"
 
 /* -EINVAL: it sets what this version does not know. `given` may be NULL. */
 int options_load(const struct tslab_options *given, struct tslab_options *ret);
@@ -12,5 +12,7 @@ int options_geometry(const struct tslab_options *options, ShmGeometry *ret);
 
 /* In slabs. */
 uint32_t options_retain(const struct tslab_options *options);
+
+ShmCacheMode options_cache(const struct tslab_options *options);
 
 uint64_t options_timeout_usec(const struct tslab_options *options);

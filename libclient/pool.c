@@ -90,6 +90,7 @@ int pool_take_record(struct tslab *pool, ShmActor *ret) {
         if (r)
                 return r;
         ret->fences = pool->local->fences != 0;
+        ret->mode = pool->cache;
         /* ORDER: rel; whoever asks whether this thread fences asks after it is there. */
         shm_store_rel(&ret->record->flags, ret->fences ? SHM_RECORD_FENCES : 0);
         return 0;
@@ -178,6 +179,7 @@ _public_ int tslab_open(struct tslab **ret, const char *name, const struct tslab
         if (!pool)
                 return -ENOMEM;
         pool->is_reader = options.flags & TSLAB_READER;
+        pool->cache = options_cache(&options);
         pool->timeout_usec = options_timeout_usec(&options);
         if (options.comm)
                 strncpy(pool->comm, options.comm, sizeof(pool->comm) - 1);
@@ -210,6 +212,7 @@ _public_ int tslab_create(struct tslab **ret, const struct tslab_options *given)
         if (!pool)
                 return -ENOMEM;
         pool->is_private = true;
+        pool->cache = options_cache(&options);
         pool->retain = options_retain(&options);
         r = shm_arena_create(&pool->arena, &geometry, NULL);
         if (r == 0)

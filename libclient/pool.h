@@ -25,6 +25,7 @@
 #include "proto/call.h"
 #include "shm/arena.h"
 #include "shm/epoch.h"
+#include "shm/cache.h"
 #include "shm/record.h"
 #include "shm/slab.h"
 
@@ -50,6 +51,7 @@ typedef struct PoolLocal {
         uint32_t start_time; /* of this process; 0: not known */
         uint32_t spare; /* record for threads that get none */
         uint32_t fences; /* membarrier could not be registered */
+        uint64_t asked_msec; /* when caches were last asked for, in want of memory */
         ThreadState threads[]; /* by record */
 } PoolLocal;
 
@@ -62,6 +64,7 @@ struct tslab {
         ShmArena arena;
 
         uint32_t retain; /* private: FREE slabs that keep their pages */
+        ShmCacheMode cache;
         uint32_t stale;
 
         /* Of a daemon's pool. In a forked child that has not attached, `call` is the parent's. */

@@ -99,8 +99,7 @@ static struct tslab *find_pool(uint64_t serial) {
 }
 
 void thread_state_deinit(ThreadState *state) {
-        shm_object_free_pending(&state->actor);
-        shm_actor_deinit(&state->actor);
+        shm_cache_leave(&state->actor);
         *state = (ThreadState){};
 }
 

@@ -72,6 +72,13 @@ typedef uint64_t tslab_handle;
 #define TSLAB_CLASSES_MAX 16
 #define TSLAB_LABEL_SIZE 32 /* with the final 0 */
 
+/* tslab_options.cache */
+enum {
+        TSLAB_CACHE_ADAPTIVE = 0, /* threads keep slots for allocations to come, where that pays */
+        TSLAB_CACHE_ON = 1, /* they always do */
+        TSLAB_CACHE_OFF = 2, /* they never do */
+};
+
 /* tslab_options.flags */
 #define TSLAB_READER UINT32_C(1) /* tslab_open(): map read-only; allocating and freeing is -EROFS */
 
@@ -83,6 +90,7 @@ typedef uint64_t tslab_handle;
 struct tslab_options {
         size_t size; /* of this struct, as the program knows it */
         uint32_t flags; /* TSLAB_READER */
+        uint32_t cache; /* TSLAB_CACHE_ON and so on; $TSLAB_CACHE (on, off, adaptive) goes before it */
 
         /* tslab_open() */
         uint32_t timeout_ms; /* for each answer of the daemon; 0: 5 s, UINT32_MAX: no limit */
@@ -256,8 +264,11 @@ void *tslab_malloc(struct tslab *pool, size_t size, uint32_t epoch);
 void tslab_mfree(struct tslab *pool, void *object);
 
 /*
- * Gives back what the threads of this process hold in advance for allocations to come: 0. This
- * version holds nothing. Any thread, also in a forked child; never enters the daemon.
+ * Gives back what threads hold in advance for allocations to come: this thread's at once, that of
+ * others, in all processes of the pool, by way of the daemon. Waits for it up to 20 ms; a thread that
+ * is in the middle of a call keeps what it has. Any thread; a forked child attaches first.
+ *
+ * 0, or -EROFS (opened with TSLAB_READER) and the attach errors
  */
 int tslab_drain(struct tslab *pool);
 

@@ -99,13 +99,15 @@ typedef struct ShmHeader {
         ShmLine64 epoch_current;
         ShmLine64 control_owner; /* private pools: who holds the try-lock of the control work */
         ShmLine64 attention; /* version of the epoch table, in its place in ShmRecord.attention */
+        ShmLine64 caches_wanted; /* raised by who is out of memory: control is to empty all caches */
+        ShmLine64 caches_given; /* what caches_wanted was when control last did */
         ShmLine64 n_unrecorded; /* threads that found no record and share their process's spare one */
         ShmLine64 counters[8]; /* of the daemon and of this arena as a whole, see ShmTotal */
 
         ShmEpoch epochs[SHM_EPOCHS_MAX];
         ShmRoot roots[SHM_ROOTS_MAX];
 } ShmHeader;
-static_assert(sizeof(ShmHeader) == 256 + 18 * 64 + 64 * 128 + 64 * 64, "arena format");
+static_assert(sizeof(ShmHeader) == 256 + 20 * 64 + 64 * 128 + 64 * 64, "arena format");
 
 typedef enum ShmTotal {
         SHM_TOTAL_RECLAIMED, /* slabs given back to the system */
