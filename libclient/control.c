@@ -211,6 +211,8 @@ bool control_empty_caches(struct tslab *pool) {
         if (control_begin(pool, false, &control) < 0)
                 return false;
         r = empty_caches(&control, UINT64_MAX);
+        if (is_over_retain(pool))
+                (void) shm_pages_trim(&control, pool->retain, UINT32_MAX);
         control_end(pool);
         return r == 0;
 }

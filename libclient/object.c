@@ -99,22 +99,32 @@ _public_ ssize_t tslab_read(struct tslab *pool, tslab_handle handle, void *buffe
         return (ssize_t) object_size;
 }
 
-_public_ ssize_t tslab_alloc_batch(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret_handles,
-                                   size_t n) {
+/* As many of the n as there are, after the *done first ones. */
+static int alloc_more(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *handles, size_t n,
+                      size_t *done) {
         ThreadState *thread;
-        size_t done = 0;
+        void *object;
         int r;
 
         r = pool_enter(pool, &thread);
         if (r)
                 return r;
-        while (r == 0 && done < n) {
-                r = shm_object_alloc(&thread->actor, size, epoch, NULL, &ret_handles[done], NULL);
-                done += r == 0;
+        while (r == 0 && *done < n) {
+                r = shm_cache_alloc(&thread->actor, size, epoch, &handles[*done], &object);
+                *done += r == 0;
         }
         pool_leave(pool, thread);
-        if (r == -ENOMEM && done == 0)
-                r = alloc_again(pool, size, epoch, NULL, ret_handles, NULL) ?: 1;
+        return r;
+}
+
+_public_ ssize_t tslab_alloc_batch(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret_handles,
+                                   size_t n) {
+        size_t done = 0;
+        int r;
+
+        do
+                r = alloc_more(pool, size, epoch, ret_handles, n, &done);
+        while (r == -ENOMEM && control_want_caches(pool));
         return done > 0 ? (ssize_t) done : r;
 }
 

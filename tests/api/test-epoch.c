@@ -202,6 +202,7 @@ static void test_retain(void **state) {
         before = test_pool_memory();
         for (int i = 0; i < N_OBJECTS; i++)
                 assert_int_equal(tslab_free(pool, handles[i]), 0);
+        assert_int_equal(tslab_drain(pool), 0);
         assert_true(test_pool_memory() <= before - (2 << 20) + (64 << 10) + (8 << 10));
         assert_true(test_pool_memory() >= before - (2 << 20) + (64 << 10));
         tslab_close(pool);
