@@ -51,14 +51,19 @@ static void thaw(Drainer *drainer, uint32_t epoch) {
         drainer->epochs[epoch].n_pending = shm_freeze_left(&drainer->freeze, epoch);
 }
 
-static void mark(Drainer *drainer, uint32_t epoch) {
-        EpochDrain *e = &drainer->epochs[epoch];
+void drainer_freeze(Drainer *drainer, uint32_t epoch) {
         int r = shm_freeze_begin(&drainer->manager->control, &drainer->freeze, UINT64_C(1) << epoch);
 
         if (r < 0 && !drainer->no_membarrier) {
                 drainer->no_membarrier = true;
                 log_error(LOG_WARNING, r, "no membarrier: clients have to fence for themselves");
         }
+}
+
+static void mark(Drainer *drainer, uint32_t epoch) {
+        EpochDrain *e = &drainer->epochs[epoch];
+
+        drainer_freeze(drainer, epoch);
         thaw(drainer, epoch);
         e->n_marks++;
         e->marking = false;
@@ -282,10 +287,6 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-void drainer_freeze(Drainer *drainer, uint32_t epoch) {
-        mark(drainer, epoch);
-}
-
 void drainer_start(Drainer *drainer, uint32_t epoch, DrainJob *job) {
         EpochDrain *e = &drainer->epochs[epoch];
 
@@ -362,6 +363,8 @@ void drainer_wake(Drainer *drainer) {
 }
 
 void drainer_tick(Drainer *drainer) {
+        /* A thread may have left while it was being thawed: its record is for us to finish. */
+        (void) shm_freeze_step(&drainer->manager->control, &drainer->freeze, RECORDS_SLICE);
         wake_all(drainer);
 }
 

@@ -51,7 +51,10 @@ int drainer_new(Drainer **ret_drainer, Manager *manager);
 /* Jobs that are under way are the caller's: on_done is called for each. NULL-safe, returns NULL. */
 Drainer *drainer_free(Drainer *drainer);
 
-/* No cache holds slots of the epoch, which was closed, from now on, but of who is frozen. */
+/*
+ * Freezes all threads, to empty their caches of an epoch that was closed; drainer_start() goes on
+ * with it. Between the two the id may be opened anew.
+ */
 void drainer_freeze(Drainer *drainer, uint32_t epoch);
 /* Walks over an epoch that was closed. `job` may be NULL: nobody waits. */
 void drainer_start(Drainer *drainer, uint32_t epoch, DrainJob *job);

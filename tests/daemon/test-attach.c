@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
+#include "shm/cache.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
 
@@ -140,7 +141,7 @@ static void test_attach_leave(void **state) {
         client.call = proto_call_free(client.call);
         usleep(50000);
         assert_int_equal(daemon_n_clients(control), 1);
-        shm_actor_deinit(&client.actor);
+        shm_cache_leave(&client.actor);
         WAIT_FOR(daemon_n_clients(control) == 0);
         raw_client_close(&client);
 }

@@ -170,6 +170,45 @@ static void test_close_wait_drained_timeout(void **state) {
         assert_int_equal(reply->epoch_close->live_objects, 1);
 }
 
+/* What a thread has in its cache does not keep a slab: close takes it away. */
+static void test_close_cached(void **state) {
+        Pool *pool = *state;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL, *stats = NULL;
+        uint64_t reclaimed;
+
+        pool->client.actor.mode = SHM_CACHE_ON;
+        fill(pool, 1);
+        empty(pool, 0, 1);
+        stats = daemon_stats(pool->client.call);
+        assert_int_not_equal(stats->stats->cached_objects, 0);
+        reply = daemon_close(pool->client.call, 1);
+        assert_int_equal(reply->epoch_close->live_objects, 0);
+        assert_int_equal(reply->epoch_close->pending_threads, 0);
+        assert_int_equal(epoch_state(pool, 1, &reclaimed), TSLAB__EPOCH_STATE__EPOCH_STATE_DRAINED);
+        stats = proto_reply_free(stats);
+        stats = daemon_stats(pool->client.call);
+        assert_int_equal(stats->stats->cached_objects, 0);
+}
+
+/* A thread that ends while it is frozen, inside an operation, leaves its record to the daemon. */
+static void test_close_left(void **state) {
+        Pool *pool = *state;
+        ShmActor other;
+        uint32_t id;
+
+        assert_int_equal(shm_actor_init(&other, &pool->client.arena, pool->client.client, 1), 0);
+        id = other.id;
+        shm_actor_enter(&other);
+        {
+                _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_close(pool->client.call, 1);
+
+                assert_int_equal(reply->epoch_close->pending_threads, 1);
+        }
+        shm_record_set_left(&pool->client.arena, id);
+        shm_actor_leave(&other);
+        WAIT_FOR(shm_record_owner(&pool->client.arena, id).state == SHM_RECORD_UNUSED);
+}
+
 /* A thread that stands still inside an operation is reported, waited for no longer than asked, and drained after. */
 static void test_close_pending(void **state) {
         Pool *pool = *state;
@@ -260,6 +299,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_close_freed),        TEST(test_close_live),
                 TEST(test_close_wait_drained), TEST(test_close_wait_drained_timeout),
+                TEST(test_close_cached),       TEST(test_close_left),
                 TEST(test_close_pending),      TEST(test_advance_ring),
                 TEST(test_close_errors),
         };

@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/drain.h"
+#include "shm/cache.h"
+#include "shm/freeze.h"
 #include "tests/util/test.h"
 
 static const char *tslabd_path(void) {
@@ -222,7 +223,7 @@ void raw_client_open(RawClient *client, const DaemonFixture *daemon, uint32_t wa
 }
 
 void raw_client_close(RawClient *client) {
-        shm_actor_deinit(&client->actor);
+        shm_cache_leave(&client->actor);
         client->call = proto_call_free(client->call);
         shm_arena_deinit(&client->arena);
 }
