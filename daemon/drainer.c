@@ -314,8 +314,9 @@ static bool is_draining(const Drainer *drainer, uint32_t epoch) {
                info.state == SHM_EPOCH_CLOSING && info.flags & SHM_EPOCH_DRAIN;
 }
 
-static void wake_epoch(Drainer *drainer, uint32_t epoch, uint64_t now) {
+static void wake_epoch(Drainer *drainer, uint32_t epoch) {
         EpochDrain *e = &drainer->epochs[epoch];
+        uint64_t now = proto_now_usec();
 
         e->woken = true;
         if (e->phase == WALK || e->phase == QUEUED)
@@ -327,11 +328,9 @@ static void wake_epoch(Drainer *drainer, uint32_t epoch, uint64_t now) {
 }
 
 static void wake_all(Drainer *drainer) {
-        uint64_t now = proto_now_usec();
-
         for (uint32_t i = 0; i < drainer->manager->arena.n_epochs; i++)
                 if (is_draining(drainer, i))
-                        wake_epoch(drainer, i, now);
+                        wake_epoch(drainer, i);
         schedule(drainer);
 }
 

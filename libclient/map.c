@@ -106,7 +106,7 @@ _public_ int tslab_map_replace(struct tslab_map *map, const void *key, size_t ke
         return put(map, key, key_size, &p, value_size);
 }
 
-static int delete (struct tslab_map *map, const void *key, size_t key_size, uint64_t expected) {
+static int remove_key(struct tslab_map *map, const void *key, size_t key_size, uint64_t expected) {
         ThreadState *thread;
         ShmMapKey k;
         int r;
@@ -125,12 +125,12 @@ static int delete (struct tslab_map *map, const void *key, size_t key_size, uint
 }
 
 _public_ int tslab_map_delete(struct tslab_map *map, const void *key, size_t key_size) {
-        return delete (map, key, key_size, 0);
+        return remove_key(map, key, key_size, 0);
 }
 
 _public_ int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size,
                                       tslab_handle version) {
-        return version == 0 ? -EAGAIN : delete (map, key, key_size, version);
+        return version == 0 ? -EAGAIN : remove_key(map, key, key_size, version);
 }
 
 _public_ ssize_t tslab_map_expire(struct tslab_map *map, uint32_t epoch) {

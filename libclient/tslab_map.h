@@ -90,7 +90,7 @@ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
 /* Closes the map in this process and returns NULL; NULL-safe. The map itself stays in the pool. */
 struct tslab_map *tslab_map_close(struct tslab_map *map);
 
-/* The largest sum of a key's and a value's size: a buffer of so many bytes, at most 4072, is always enough. */
+/* The largest sum of a key's and a value's size, at most 4072: a buffer of so many bytes is enough. */
 size_t tslab_map_size_max(struct tslab_map *map);
 
 /*
@@ -101,8 +101,8 @@ size_t tslab_map_size_max(struct tslab_map *map);
  * -EMSGSIZE    the value is larger than the buffer
  * -EIDRM       the map is no more: its index was revoked
  */
-ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size,
-                      uint32_t *ret_epoch);
+ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
+                      size_t buffer_size, uint32_t *ret_epoch);
 
 /*
  * As tslab_map_get(), and tells the value's version: every put makes a new one, which no other value
@@ -127,8 +127,8 @@ ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, size_t key
  * -EIDRM       the map is no more
  * and the attach errors
  */
-int tslab_map_put(struct tslab_map *map, const void *key, size_t key_size, const void *value, size_t value_size,
-                  uint32_t epoch);
+int tslab_map_put(struct tslab_map *map, const void *key, size_t key_size, const void *value,
+                  size_t value_size, uint32_t epoch);
 
 /* As tslab_map_put(), where the key is absent. -EEXIST: it is not. */
 int tslab_map_insert(struct tslab_map *map, const void *key, size_t key_size, const void *value,
@@ -188,7 +188,8 @@ struct tslab_map_iter {
         uint64_t position[2];
         uint64_t buffer[512];
 };
-#define TSLAB_MAP_ITER_INIT { 0 }
+#define TSLAB_MAP_ITER_INIT                                                                                  \
+        { 0 }
 
 /*
  * The next entry: 1, with it in *iter; 0: there are no more. May run beside writers: an entry that is there

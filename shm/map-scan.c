@@ -18,7 +18,7 @@
 
 #include "shm/racy.h"
 
-/* A leaf that was found freed: 0: it is stale; SHM_TRIE_E_CHANGED: another took its place, the scan is back. */
+/* A leaf found freed: 0: it is stale; SHM_TRIE_E_CHANGED: another is in its place, the scan is back. */
 static int step_back(const ShmTrie *trie, ShmTrieCursor *c, const ShmTrieScan *before, ShmTrieScan *scan) {
         uint64_t seen = c->value;
         int r;
@@ -121,7 +121,8 @@ static int expire_next(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, Shm
         return r == 0 && fate == DELETE ? 1 : r;
 }
 
-ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan, uint32_t n_max) {
+ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan,
+                       uint32_t n_max) {
         ssize_t n = 0;
         int r;
 

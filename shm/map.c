@@ -70,7 +70,8 @@ static inline void prefetch(const ShmTrie *trie, uint64_t handle) {
 }
 
 static inline void remember_class(const ShmTrie *trie, const ShmMapView *view) {
-        uint32_t class = shm_arena_class(trie->arena, sizeof(ShmMapLeaf) + view->head.key_size + view->head.value_size);
+        size_t size = sizeof(ShmMapLeaf) + view->head.key_size + view->head.value_size;
+        uint32_t class = shm_arena_class(trie->arena, size);
         uint32_t *guess = (uint32_t *) &trie->leaf_class;
 
         /* ORDER: rlx; a guess, and mostly the right one: it is written when it changes. */
@@ -144,7 +145,8 @@ int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c, Sh
         return r == SHM_TRIE_E_LAST ? SHM_MAP_E_TAKEN : r;
 }
 
-ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size, ShmMapView *ret_view) {
+ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
+                    ShmMapView *ret_view) {
         ShmTrieCursor c;
         ShmMapView view;
         int r;

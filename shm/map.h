@@ -75,7 +75,8 @@ int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapView *ret);
 bool shm_map_view_live(const ShmArena *arena, const ShmMapView *view);
 
 /* What a word is to hold after the entry at the cursor was deleted. `key` NULL: it is not known. */
-uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *cursor, const void *key, uint32_t key_size);
+uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *cursor, const void *key,
+                         uint32_t key_size);
 
 /* 0, SHM_MAP_E_ABSENT, SHM_MAP_E_TAKEN; -EIDRM: the map is no more. The view was of a live leaf. */
 int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *ret_cursor, ShmMapView *ret_view);
@@ -84,7 +85,8 @@ int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *ret_c
  * Copies the value out. -ENOENT, -EMSGSIZE (the buffer is too small), -EIDRM.
  * ret_view may be NULL; its bytes are not to be used.
  */
-ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size, ShmMapView *ret_view);
+ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
+                    ShmMapView *ret_view);
 
 /*
  * -EEXIST (INSERT), -ENOENT (UPDATE), -EAGAIN (REPLACE), -E2BIG, -ENOSPC (over 900 keys there
@@ -101,7 +103,8 @@ int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, u
  * the next n_max leaves. Returns how many it deleted; scan->done says whether there are more leaves.
  * -EIDRM, -ENOBUFS, -EROFS.
  */
-ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan, uint32_t n_max);
+ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan,
+                       uint32_t n_max);
 
 /* The next entry: 1, its key and value copied to `buffer`, of SHM_CLASS_SIZE_MAX; 0: no more. -EIDRM. */
 int shm_map_next(const ShmTrie *trie, ShmTrieScan *scan, void *buffer, ShmMapView *ret);

@@ -13,12 +13,14 @@
 
 #ifdef SHM_TSAN
 
-__attribute__((no_sanitize("thread"))) static inline void shm_racy_copy(void *to, const void *from, size_t size) {
+__attribute__((no_sanitize("thread"))) static inline void shm_racy_copy(void *to, const void *from,
+                                                                        size_t size) {
         for (size_t i = 0; i < size; i++)
                 ((volatile uint8_t *) to)[i] = ((const volatile uint8_t *) from)[i];
 }
 
-__attribute__((no_sanitize("thread"))) static inline bool shm_racy_equal(const void *a, const void *b, size_t size) {
+__attribute__((no_sanitize("thread"))) static inline bool shm_racy_equal(const void *a, const void *b,
+                                                                         size_t size) {
         for (size_t i = 0; i < size; i++)
                 if (((const volatile uint8_t *) a)[i] != ((const volatile uint8_t *) b)[i])
                         return false;

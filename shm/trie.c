@@ -120,7 +120,8 @@ int shm_trie_open(ShmTrie *trie, ShmArena *arena, uint64_t handle) {
         r = shm_object_copy(arena, handle, 0, &root, sizeof(root));
         if (r)
                 return r;
-        if (root.magic != SHM_TRIE_MAGIC || !bits_fit(arena, root.top_bits) || !bits_fit(arena, root.low_bits))
+        if (root.magic != SHM_TRIE_MAGIC || !bits_fit(arena, root.top_bits) ||
+            !bits_fit(arena, root.low_bits))
                 return -EUCLEAN;
         *trie = (ShmTrie){
                 .arena = arena,
@@ -155,7 +156,8 @@ static inline uint64_t *node_at(const ShmTrie *trie, uint64_t value, const ShmTr
 
         if (!live(trie->arena, handle) || slot_id_slot(id) >= level->n_slots)
                 return NULL;
-        return (uint64_t *) (shm_arena_slab(trie->arena, slot_id_slab(id)) + slot_id_slot(id) * level->stride);
+        return (uint64_t *) (shm_arena_slab(trie->arena, slot_id_slab(id)) +
+                             slot_id_slot(id) * level->stride);
 }
 
 /* One level down, from a word that holds an inner node. Bounded: a scribbled arena may have circles. */
@@ -234,7 +236,8 @@ int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
                 return -ENOSPC;
         if (find_room(trie, c, level, &index) != 0)
                 return shm_trie_reload(trie, c) ?: SHM_TRIE_E_CHANGED;
-        r = shm_object_alloc(actor, level->n_words * sizeof(uint64_t), trie->epoch, &pending, &handle, &object);
+        r = shm_object_alloc(actor, level->n_words * sizeof(uint64_t), trie->epoch, &pending, &handle,
+                             &object);
         if (r)
                 return r == -ESTALE ? -ESHUTDOWN : r;
         node = object;
@@ -296,7 +299,7 @@ bool shm_trie_contains(ShmArena *arena, uint64_t root, uint64_t hash, uint64_t h
                 return false;
         c = (ShmTrieCursor){ .hash = hash, .word = &root_of(&trie)->word };
         for (;;) {
-                /* ORDER: acq, pairs with shm_trie_exchange() and shm_trie_split(); what it names is written. */
+                /* ORDER: acq, pairs with shm_trie_exchange() and shm_trie_split(); what it names is there. */
                 c.value = shm_load_acq(c.word);
                 while (is_inner(c.value) && c.value != (handle ^ FLIP))
                         if (down(&trie, &c) != 0)

@@ -106,7 +106,8 @@ static void test_map_open_one_epoch_for_all(void **state) {
         for (unsigned i = 0; i < 20; i++) {
                 snprintf(name, sizeof(name), "m%u", i);
                 assert_int_equal(tslab_map_open(&maps[i], pool, name, NULL), 0);
-                assert_int_equal(tslab_map_put(maps[i], "name", 4, name, strlen(name), TSLAB_EPOCH_CURRENT), 0);
+                assert_int_equal(tslab_map_put(maps[i], "name", 4, name, strlen(name), TSLAB_EPOCH_CURRENT),
+                                 0);
         }
         assert_int_equal(n_map_epochs(pool), 1);
         for (unsigned i = 0; i < 20; i++) {

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@
 
 #include "shm/cache.h"
 #include "shm/check.h"
+#include "shm/drain.h"
+#include "shm/freeze.h"
 #include "tests/util/reserve.h"
 #include "shm/map.h"
 
@@ -133,11 +136,12 @@ static void step_delete(Worker *w, uint64_t id) {
 static void step_count_up(Worker *w, uint64_t counter) {
         uint64_t id = UINT64_MAX - counter, value = 0, n_retries = 0;
         ShmMapKey key = key_of(&id);
-        ShmMapPut put = { .mode = SHM_MAP_REPLACE, .value = &value, .value_size = 8, .epoch = w->shared->reserved };
+        ShmMapPut put = { .mode = SHM_MAP_REPLACE, .value = &value, .value_size = 8 };
         ShmMapView view;
         ssize_t n;
         int r;
 
+        put.epoch = w->shared->reserved;
         for (;; n_retries++) {
                 n = shm_map_get(&w->trie, &key, &value, sizeof(value), &view);
                 CHECK(n == 8 || n == -ENOENT);
@@ -179,11 +183,24 @@ static void step_expire(Worker *w) {
                 CHECK(shm_map_expire(&w->actor, &w->trie, (uint32_t) (next(w) % 3), &scan, 64) >= 0);
 }
 
-/* One worker of all does the control work. */
+/* One worker of all does the control work: advances, as control is to. */
 static void step_control(Worker *w) {
+        ShmArena *arena = &w->shared->arena;
+        ShmDrain drain = {};
+        ShmFreeze freeze;
+        ShmActor control;
         uint32_t epoch;
 
-        CHECK(shm_epoch_advance(&w->shared->arena, &epoch) == 0);
+        shm_actor_init_daemon(&control, arena);
+        CHECK(shm_epoch_next(arena, &drain.epoch) == 0);
+        CHECK(shm_epoch_close(arena, drain.epoch, true) == 0);
+        CHECK(shm_freeze_begin(&control, &freeze, UINT64_C(1) << drain.epoch) == 0);
+        while (shm_freeze_step(&control, &freeze, UINT32_MAX) > 0)
+                sched_yield();
+        while (!shm_drain_step(&control, &drain, 4096))
+                ;
+        CHECK(shm_epoch_advance(arena, &epoch) == 0);
+        shm_freeze_publish(arena);
 }
 
 static void step(Worker *w) {
@@ -210,6 +227,7 @@ static void *run(void *userdata) {
         uint64_t n = 0;
 
         CHECK(shm_trie_open(&w->trie, &w->shared->arena, w->shared->root) == 0);
+        CHECK(shm_membarrier_register() == 0);
         CHECK(shm_actor_init(&w->actor, &w->shared->arena, 0, w->id + 1) == 0);
         w->actor.mode = (ShmCacheMode[]){ SHM_CACHE_ADAPTIVE, SHM_CACHE_ON, SHM_CACHE_OFF }[w->id % 3];
         for (; n % 64 != 0 || now_ns() < w->shared->deadline_ns; n++)
@@ -295,16 +313,26 @@ static void check_end(Shared *shared) {
                (unsigned long) shared->n_retries, (unsigned long) inner);
 }
 
+static void reserve(ShmArena *arena, const char *label, uint32_t *ret_epoch) {
+        uint32_t id;
+
+        CHECK(shm_epoch_spare(arena, &id) == 0);
+        CHECK(shm_epoch_reserve(arena, id, label, ret_epoch) == 0);
+}
+
 static void setup(Shared *shared) {
-        ShmGeometry g = { .slabs_size = UINT64_C(64) << 20, .n_records = 16, .n_epochs = 5,
-                          .n_classes = SHM_N_CLASSES_DEFAULT, .class_size = SHM_CLASSES_DEFAULT };
+        ShmGeometry g = { .slabs_size = UINT64_C(64) << 20,
+                          .n_records = 16,
+                          .n_epochs = 5,
+                          .n_classes = SHM_N_CLASSES_DEFAULT,
+                          .class_size = SHM_CLASSES_DEFAULT };
         Worker w = { .shared = shared };
         uint32_t epoch;
 
         CHECK(shm_arena_create(&shared->arena, &g, NULL) == 0);
         CHECK(shm_actor_init(&w.actor, &shared->arena, 0, 99) == 0);
-        CHECK(test_reserve_epoch(&shared->arena, &epoch) == 0);
-        CHECK(test_reserve_epoch(&shared->arena, &shared->reserved) == 0);
+        reserve(&shared->arena, "maps", &epoch);
+        reserve(&shared->arena, "counters", &shared->reserved);
         CHECK(shm_trie_create(&w.actor, epoch, &shared->root) == 0);
         CHECK(shm_object_publish(&w.actor, shared->root) == 0);
         CHECK(shm_trie_open(&w.trie, &shared->arena, shared->root) == 0);
@@ -314,7 +342,8 @@ static void setup(Shared *shared) {
 }
 
 int main(int argc, char **argv) {
-        Shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        const int protection = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_ANONYMOUS;
+        Shared *shared = mmap(NULL, sizeof(*shared), protection, flags, -1, 0);
         uint64_t seconds = getenv("TSLAB_TEST_FULL") ? 30 : 2;
         int status;
 

@@ -63,8 +63,18 @@ static int put(World *w, ShmActor *actor, ShmMapKey key, const char *value) {
         return shm_map_put(actor, &w->trie, &key, &p, NULL);
 }
 
+static void reserve(ShmArena *arena, const char *label, uint32_t *ret_epoch) {
+        uint32_t id;
+
+        assert_int_equal(shm_epoch_spare(arena, &id), 0);
+        assert_int_equal(shm_epoch_reserve(arena, id, label, ret_epoch), 0);
+}
+
 static void world_init(World *w, const Case *c, ShmCacheMode mode) {
-        ShmGeometry g = { .slabs_size = 1 << 20, .n_records = 3, .n_epochs = 3, .n_classes = 3,
+        ShmGeometry g = { .slabs_size = 1 << 20,
+                          .n_records = 3,
+                          .n_epochs = 3,
+                          .n_classes = 3,
                           .class_size = { 64, 128, 512 } };
         uint32_t epoch;
 
@@ -72,7 +82,7 @@ static void world_init(World *w, const Case *c, ShmCacheMode mode) {
         assert_int_equal(shm_actor_init(&w->survivor, &w->arena, 0, 1), 0);
         assert_int_equal(shm_actor_init(&w->victim, &w->arena, 0, 2), 0);
         w->victim.mode = mode;
-        assert_int_equal(test_reserve_epoch(&w->arena, &epoch), 0);
+        reserve(&w->arena, "maps", &epoch);
         assert_int_equal(shm_trie_create(&w->survivor, epoch, &w->root), 0);
         assert_int_equal(shm_object_publish(&w->survivor, w->root), 0);
         assert_int_equal(shm_trie_open(&w->trie, &w->arena, w->root), 0);
@@ -106,6 +116,7 @@ static void repair_notes(World *w, bool backwards) {
 }
 
 static uint64_t n_inner(World *w, uint64_t value, uint32_t depth) {
+        uint32_t level = depth < w->trie.n_levels ? depth : w->trie.n_levels;
         uint64_t n = 1, *words;
         size_t size;
         void *object;
@@ -114,12 +125,12 @@ static uint64_t n_inner(World *w, uint64_t value, uint32_t depth) {
                 return 0;
         assert_int_equal(shm_object_get(&w->arena, value ^ UINT64_C(3) << 30, &object, &size), 0);
         words = object;
-        for (uint32_t i = 0; i < w->trie.levels[depth < w->trie.n_levels ? depth : w->trie.n_levels].n_words; i++)
+        for (uint32_t i = 0; i < w->trie.levels[level].n_words; i++)
                 n += n_inner(w, words[i], depth + 1);
         return n;
 }
 
-/* Exactly the map's objects are live. What the dead thread's intent names is not, and is others' to settle. */
+/* Exactly the map's objects are live. What the dead thread's intent names is not: others settle it. */
 static void assert_objects(World *w) {
         uint64_t n_live = 0;
         void *root;
@@ -128,7 +139,8 @@ static void assert_objects(World *w) {
                 for (uint32_t slot = 0; slot < SHM_SLOTS_MAX; slot++)
                         n_live += w->arena.tags[slab].tag[slot] & 1;
         assert_int_equal(shm_object_get(&w->arena, w->root, &root, NULL), 0);
-        assert_int_equal(n_live, 1 + n_inner(w, ((ShmTrieRoot *) root)->word, 0) + (uint64_t) shm_map_count(&w->trie));
+        n_live -= n_inner(w, ((ShmTrieRoot *) root)->word, 0);
+        assert_int_equal(n_live, 1 + shm_map_count(&w->trie));
 }
 
 static void assert_old_or_new(World *w, const Case *c, bool died) {
@@ -183,7 +195,8 @@ static void test_map_death_at_every_step(void **state) {
                 uint64_t off = die_at_every_step(&cases[i], SHM_CACHE_OFF);
                 uint64_t on = die_at_every_step(&cases[i], SHM_CACHE_ON);
 
-                print_message("%s: %u deaths, %u with caches\n", cases[i].name, (unsigned) off, (unsigned) on);
+                print_message("%s: %u deaths, %u with caches\n", cases[i].name, (unsigned) off,
+                              (unsigned) on);
                 assert_true(off > 30 && on > 30);
         }
 }

@@ -32,8 +32,9 @@ static uint64_t mix(uint64_t x) {
 }
 
 static void fixture_init(Fixture *f, uint32_t n_classes, const uint32_t *classes) {
-        ShmGeometry g = { .slabs_size = UINT64_C(256) << 20, .n_records = 8, .n_epochs = 4, .n_classes = n_classes };
+        ShmGeometry g = { .slabs_size = UINT64_C(256) << 20, .n_records = 8, .n_epochs = 4 };
 
+        g.n_classes = n_classes;
         memcpy(g.class_size, classes, n_classes * sizeof(*classes));
         assert_int_equal(shm_arena_create(&f->arena, &g, NULL), 0);
         assert_int_equal(shm_actor_init(&f->actor, &f->arena, 0, 1), 0);
@@ -116,7 +117,7 @@ static uint64_t put(Fixture *f, uint64_t hash, uint64_t value) {
         return leaf;
 }
 
-static void delete(Fixture *f, uint64_t hash, uint64_t value) {
+static void delete (Fixture *f, uint64_t hash, uint64_t value) {
         uint64_t leaf, vacancy;
         ShmTrieCursor c;
 
@@ -165,7 +166,7 @@ static void test_trie_many(void **state) {
         for (uint64_t i = 0; i < N; i += 2)
                 put(f, mix(i), i);
         for (uint64_t i = 0; i < N; i += 3)
-                delete(f, mix(i), i);
+                delete (f, mix(i), i);
         for (uint64_t i = 0; i < N; i++)
                 assert_int_equal(find(f, mix(i), i, &c), i % 3 != 0);
         assert_int_equal(scan_count(f, NULL), N - (N + 2) / 3);
@@ -203,7 +204,7 @@ static void test_trie_equal_hashes(void **state) {
                 assert_true(shm_trie_contains(&f->arena, f->root, hash, leaves[i]));
         }
         for (uint64_t i = 0; i < N; i += 2)
-                delete(f, hash, i);
+                delete (f, hash, i);
         for (uint64_t i = 1; i < N; i += 2)
                 leaves[i] = put(f, hash, i);
         assert_int_equal(scan_count(f, NULL), N / 2);
@@ -211,7 +212,7 @@ static void test_trie_equal_hashes(void **state) {
                 put(f, hash, i);
         assert_int_equal(scan_count(f, NULL), N);
         for (uint64_t i = 0; i < N; i++)
-                delete(f, hash, i);
+                delete (f, hash, i);
         assert_int_equal(scan_count(f, NULL), 0);
 }
 
@@ -236,7 +237,7 @@ static void test_trie_split_too_many_equal(void **state) {
         shm_object_free_pending(&f->actor);
         assert_int_equal(scan_count(f, NULL), n);
         for (uint64_t i = 0; i < n; i++)
-                delete(f, 5, i);
+                delete (f, 5, i);
 }
 
 static void test_trie_exchange_changed(void **state) {
@@ -362,11 +363,8 @@ static void test_trie_shapes(void **state) {
         static const struct {
                 uint32_t n, sizes[4], top, low;
         } cases[] = {
-                { 1, { 64 }, 3, 3 },
-                { 1, { 4096 }, 6, 4 },
-                { 2, { 64, 1024 }, 6, 3 },
-                { 3, { 80, 144, 528 }, 6, 4 },
-                { 1, { 240 }, 4, 4 },
+                { 1, { 64 }, 3, 3 },           { 1, { 4096 }, 6, 4 }, { 2, { 64, 1024 }, 6, 3 },
+                { 3, { 80, 144, 528 }, 6, 4 }, { 1, { 240 }, 4, 4 },
         };
 
         (void) state;
