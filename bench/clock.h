@@ -1,0 +1,34 @@
+#pragma once
+/*
+ * Time in ticks of the processor's time stamp counter, which on the machines we measure on runs at one
+ * rate whatever the cores do (constant_tsc, nonstop_tsc).
+ *
+ * Reading the clock takes time of its own. clock_init() measures how much lies between two readings
+ * with nothing in between; latencies are given with that taken off, and every result states it. Some
+ * processors let the counter jump by more than one tick (26 on some, that is 10 ns): every result
+ * states that too, and percentiles are interpolated within a jump.
+ */
+#include <stdint.h>
+#include <x86intrin.h>
+
+typedef struct Clock {
+        double ns_per_tick; /* against CLOCK_MONOTONIC_RAW */
+        double cost_ticks; /* between two readings: the mean of many, without the slowest hundredth */
+        uint64_t step_ticks; /* all readings are apart by multiples of it */
+} Clock;
+
+/* Waits for what stands before it, and what stands after it waits for it. */
+static inline uint64_t clock_now(void) {
+        unsigned int cpu;
+        uint64_t ticks = __rdtscp(&cpu);
+
+        _mm_lfence();
+        return ticks;
+}
+
+void clock_init(Clock *clock);
+
+/* Nanoseconds of what took `ticks`, with the time of reading the clock; never below 0. */
+static inline double clock_net_ns(const Clock *clock, double ticks) {
+        return ticks > clock->cost_ticks ? (ticks - clock->cost_ticks) * clock->ns_per_tick : 0;
+}

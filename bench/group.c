@@ -1,0 +1,136 @@
+#include "bench/group.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/memory.h"
+#include "shm/atomic.h"
+
+typedef struct Member {
+        GroupFunction function;
+        void *arg;
+        uint32_t index;
+} Member;
+
+static cpu_set_t cpus; /* as we were started */
+static uint32_t n_cpus;
+
+uint32_t group_n_cpus(void) {
+        if (n_cpus == 0) {
+                if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
+                        bench_fail("sched_getaffinity: %s", strerror(errno));
+                n_cpus = (uint32_t) CPU_COUNT(&cpus);
+        }
+        return n_cpus;
+}
+
+void group_pin(uint32_t i) {
+        uint32_t skip = i % group_n_cpus();
+        cpu_set_t one;
+
+        for (int cpu = CPU_SETSIZE - 1; cpu >= 0; cpu--) {
+                if (!CPU_ISSET(cpu, &cpus) || skip-- > 0)
+                        continue;
+                CPU_ZERO(&one);
+                CPU_SET(cpu, &one);
+                (void) sched_setaffinity(0, sizeof(one), &one);
+                return;
+        }
+}
+
+void spin_yield(void) {
+        (void) sched_yield();
+}
+
+void barrier_wait(Barrier *barrier) {
+        uint32_t round = shm_load_acq(&barrier->n_passed), turns = 0;
+
+        if (shm_add_acqrel(&barrier->n_arrived, 1) + 1 == barrier->n) {
+                shm_store_rlx(&barrier->n_arrived, 0);
+                shm_store_rel(&barrier->n_passed, round + 1);
+                return;
+        }
+        while (shm_load_acq(&barrier->n_passed) == round)
+                if (barrier->n > barrier->n_cpus)
+                        spin_yield();
+                else
+                        spin_once(&turns);
+}
+
+static void *run_thread(void *p) {
+        const Member *member = p;
+
+        group_pin(member->index);
+        member->function(member->arg, member->index);
+        return NULL;
+}
+
+static void run_threads(uint32_t n, Member *members) {
+        pthread_t threads[GROUP_MEMBERS_MAX];
+        int r;
+
+        for (uint32_t i = 0; i < n; i++) {
+                r = pthread_create(&threads[i], NULL, run_thread, &members[i]);
+                if (r != 0)
+                        bench_fail("pthread_create: %s", strerror(r));
+        }
+        for (uint32_t i = 0; i < n; i++)
+                (void) pthread_join(threads[i], NULL);
+}
+
+/* One that fails leaves the others spinning at a barrier: end them too. */
+static void wait_for(uint32_t n, pid_t *pids) {
+        int status;
+        pid_t pid;
+
+        for (uint32_t left = n; left > 0; left--) {
+                pid = wait(&status);
+                for (uint32_t i = 0; i < n; i++)
+                        if (pids[i] == pid)
+                                pids[i] = 0;
+                if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+                        continue;
+                for (uint32_t i = 0; i < n; i++)
+                        if (pids[i] > 0)
+                                (void) kill(pids[i], SIGKILL);
+                bench_fail("a member of the group failed (status 0x%x)", (unsigned int) status);
+        }
+}
+
+static void run_processes(uint32_t n, Member *members) {
+        pid_t pids[GROUP_MEMBERS_MAX], parent = getpid();
+
+        for (uint32_t i = 0; i < n; i++) {
+                pids[i] = fork();
+                if (pids[i] < 0)
+                        bench_fail("fork: %s", strerror(errno));
+                if (pids[i] > 0)
+                        continue;
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                if (getppid() == parent)
+                        run_thread(&members[i]);
+                _exit(0);
+        }
+        wait_for(n, pids);
+}
+
+void group_run(uint32_t n, bool processes, GroupFunction function, void *arg) {
+        Member members[GROUP_MEMBERS_MAX];
+
+        if (n == 0 || n > GROUP_MEMBERS_MAX)
+                bench_fail("%u members, at most %d", n, GROUP_MEMBERS_MAX);
+        for (uint32_t i = 0; i < n; i++)
+                members[i] = (Member){ .function = function, .arg = arg, .index = i };
+        if (n == 1)
+                run_thread(&members[0]);
+        else if (processes)
+                run_processes(n, members);
+        else
+                run_threads(n, members);
+}

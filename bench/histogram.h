@@ -1,0 +1,52 @@
+#pragma once
+/*
+ * Log-linear histogram of ticks: exact below 64, above it 64 buckets for each power of two, so a
+ * percentile is off by at most 0.8 %. Lives in bench_reserve()d memory: adding to it faults no page.
+ */
+#include <stdint.h>
+
+#include "bench/clock.h"
+
+#define HISTOGRAM_SUB_BITS 6
+#define HISTOGRAM_SUB (1 << HISTOGRAM_SUB_BITS)
+#define HISTOGRAM_TOP 40 /* what takes longer than 2^40 ticks counts as that */
+#define HISTOGRAM_BUCKETS ((HISTOGRAM_TOP - HISTOGRAM_SUB_BITS + 2) * HISTOGRAM_SUB)
+
+typedef struct Histogram {
+        uint64_t n;
+        uint64_t max;
+        uint64_t sum;
+        uint64_t counts[HISTOGRAM_BUCKETS];
+} Histogram;
+
+Histogram *histogram_new(void);
+
+static inline uint32_t histogram_bucket(uint64_t ticks) {
+        uint32_t shift;
+
+        if (ticks < HISTOGRAM_SUB)
+                return (uint32_t) ticks;
+        if (ticks >> HISTOGRAM_TOP)
+                ticks = (UINT64_C(1) << HISTOGRAM_TOP) - 1;
+        shift = 63 - (uint32_t) __builtin_clzll(ticks) - HISTOGRAM_SUB_BITS;
+        return (shift + 1) * HISTOGRAM_SUB + (uint32_t) ((ticks >> shift) & (HISTOGRAM_SUB - 1));
+}
+
+static inline void histogram_add(Histogram *h, uint64_t ticks) {
+        h->counts[histogram_bucket(ticks)]++;
+        h->n++;
+        h->sum += ticks;
+        if (ticks > h->max)
+                h->max = ticks;
+}
+
+/*
+ * The ticks that `fraction` of all are not above, 0 where there is none. A reading stands for the clock's
+ * step around it, its bucket where that is wider, and what fell there is taken as spread evenly.
+ */
+double histogram_percentile(const Histogram *h, const Clock *clock, double fraction);
+
+/* The mean of all that are not above the 99th percentile: what does not depend on who interrupted us. */
+double histogram_mean99(const Histogram *h);
+
+void histogram_merge(Histogram *into, const Histogram *from);
