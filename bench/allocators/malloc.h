@@ -1,0 +1,28 @@
+#pragma once
+/* Whatever malloc() the program is linked with: glibc's, or that of a library. */
+#include <stdlib.h>
+
+#include "bench/allocators/uncounted.h"
+
+#ifndef BENCH_NAME
+#define BENCH_NAME "glibc"
+#endif
+#define BENCH_SHARED 0
+#define BENCH_ALLOC_SYMBOL "malloc"
+#define BENCH_FREE_SYMBOL "free"
+
+static inline void bench_init(Bench *bench, size_t size, uint64_t n) {
+}
+
+static inline uint64_t bench_alloc(size_t size, void **ret_object) {
+        *ret_object = malloc(size);
+        return (uintptr_t) *ret_object;
+}
+
+static inline void *bench_get(uint64_t handle) {
+        return (void *) (uintptr_t) handle;
+}
+
+static inline void bench_free(uint64_t handle) {
+        free((void *) (uintptr_t) handle);
+}

@@ -1,0 +1,121 @@
+#pragma once
+/*
+ * tslab as programs have it: <tslab.h> and the .so. A private pool, or with --pool a daemon's.
+ *
+ * --cache sets $TSLAB_CACHE before the pool is opened. Free slabs keep their memory (`retain` is the
+ * whole arena), so that what is measured is allocating and not the kernel; `steady` and $BENCH_RETAIN
+ * say otherwise.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <tslab.h>
+
+#include "bench/harness.h"
+#include "bench/inside.h"
+
+#define BENCH_NAME "tslab"
+#define BENCH_SHARED 1
+#define BENCH_ALLOC_SYMBOL "tslab_alloc"
+#define BENCH_FREE_SYMBOL "tslab_free"
+#define BENCH_HAS_EPOCHS
+#define BENCH_HAS_ATTACH
+
+#define TSLAB_ARENA_MIN (UINT64_C(256) << 20)
+
+static struct tslab *bench_pool;
+static Inside *bench_inside;
+static __thread const uint64_t *bench_refills;
+
+static void bench_attach(Bench *bench, uint64_t arena_bytes) {
+        struct tslab_options options = { .size = sizeof(options), .arena_bytes = arena_bytes };
+        const char *retain = getenv("BENCH_RETAIN");
+        int r;
+
+        options.retain_bytes = retain ? strtoull(retain, NULL, 0) : arena_bytes;
+        r = bench->options.pool ? tslab_open(&bench_pool, bench->options.pool, NULL)
+                                : tslab_create(&bench_pool, &options);
+        if (r < 0)
+                bench_fail("cannot open a pool: %s", strerror(-r));
+}
+
+static void bench_detach(void) {
+        bench_pool = tslab_close(bench_pool);
+}
+
+/* Room for n objects and as much again: slabs that are partly used, caches, earlier epochs. */
+static void bench_init(Bench *bench, size_t size, uint64_t n) {
+        uint64_t needed = (n * (size + 64) * 2 + 0xfffff) & ~UINT64_C(0xfffff);
+
+        if (bench->options.cache)
+                (void) setenv("TSLAB_CACHE", bench->options.cache, 1);
+        bench_attach(bench, needed > TSLAB_ARENA_MIN ? needed : TSLAB_ARENA_MIN);
+        bench_inside = inside_new(bench_pool);
+}
+
+static inline uint64_t bench_alloc(size_t size, void **ret_object) {
+        tslab_handle handle;
+
+        if (bench_unlikely(tslab_alloc(bench_pool, size, TSLAB_EPOCH_CURRENT, &handle, ret_object) < 0))
+                return 0;
+        return handle;
+}
+
+static inline void *bench_get(uint64_t handle) {
+        void *object;
+
+        return bench_likely(tslab_get(bench_pool, handle, &object, NULL) == 0) ? object : NULL;
+}
+
+static inline void bench_free(uint64_t handle) {
+        int r = tslab_free(bench_pool, handle);
+
+        if (bench_unlikely(r < 0))
+                bench_fail("free: %s", strerror(-r));
+}
+
+/* The first call of a thread gets its record; of a forked process, it attaches. */
+static void bench_thread_init(void) {
+        void *object;
+        uint64_t handle = bench_alloc(64, &object);
+
+        if (handle == 0)
+                bench_fail("no object for a thread that begins");
+        bench_free(handle);
+        bench_refills = inside_refills(bench_inside);
+}
+
+static void bench_thread_deinit(void) {
+        bench_refills = NULL;
+}
+
+static inline uint64_t bench_n_refills(void) {
+        return bench_refills ? shm_load_rlx(bench_refills) : 0;
+}
+
+static inline uint64_t bench_resident(void) {
+        return inside_resident(bench_inside);
+}
+
+static void bench_report(Bench *bench) {
+        inside_report(bench_inside, bench);
+}
+
+static uint32_t bench_epoch_advance(void) {
+        uint32_t old, epoch;
+        int r;
+
+        r = tslab_epoch_current(bench_pool, &old);
+        if (r == 0)
+                r = tslab_epoch_advance(bench_pool, &epoch);
+        if (r < 0)
+                bench_fail("advance: %s", strerror(-r));
+        return old;
+}
+
+static void bench_epoch_close(uint32_t epoch) {
+        int r = tslab_epoch_close(bench_pool, epoch, 0);
+
+        if (r < 0)
+                bench_fail("close: %s", strerror(-r));
+}

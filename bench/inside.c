@@ -1,0 +1,86 @@
+#include "bench/inside.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "libclient/pool.h"
+#include "shm/record.h"
+#include "shm/stats.h"
+
+/*
+ * The first two counters. Each operation counts once: as a hit, also where it had to refill or flush
+ * first, or here.
+ */
+enum {
+        ALLOCS_UNCACHED,
+        FREES_UNCACHED,
+};
+static_assert(SHM_COUNT_ALLOC_HITS == 2, "the counters before the hits");
+
+struct Inside {
+        const ShmArena *arena;
+        ShmStats begin;
+};
+
+Inside *inside_new(struct tslab *pool) {
+        Inside *inside = calloc(1, sizeof(*inside));
+
+        if (!inside)
+                bench_fail("out of memory");
+        inside->arena = &pool->arena;
+        shm_stats(inside->arena, &inside->begin);
+        return inside;
+}
+
+const uint64_t *inside_refills(const Inside *inside) {
+        uint32_t tid = (uint32_t) gettid();
+
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(inside->arena); i++) {
+                ShmRecordOwner owner = shm_record_owner(inside->arena, i);
+
+                if (owner.state == SHM_RECORD_USED && owner.tid == tid)
+                        return &shm_arena_record(inside->arena, i)->counters[SHM_COUNT_REFILLS];
+        }
+        return NULL;
+}
+
+uint64_t inside_resident(const Inside *inside) {
+        return shm_arena_resident_size(inside->arena);
+}
+
+static double ratio(uint64_t part, uint64_t whole) {
+        return whole ? (double) part / (double) whole : 0;
+}
+
+static void report_counters(const uint64_t *begin, const uint64_t *end, Bench *bench) {
+        uint64_t n[SHM_COUNTERS_MAX], allocs, frees;
+
+        for (uint32_t i = 0; i < SHM_COUNTERS_MAX; i++)
+                n[i] = end[i] - begin[i];
+        allocs = n[SHM_COUNT_ALLOC_HITS] + n[ALLOCS_UNCACHED];
+        frees = n[SHM_COUNT_FREES_CACHED] + n[FREES_UNCACHED];
+        bench_metric(bench, "count_allocs", (double) allocs);
+        bench_metric(bench, "count_frees", (double) frees);
+        bench_metric(bench, "alloc_hit_rate", ratio(n[SHM_COUNT_ALLOC_HITS] - n[SHM_COUNT_REFILLS], allocs));
+        bench_metric(bench, "free_hit_rate", ratio(n[SHM_COUNT_FREES_CACHED] - n[SHM_COUNT_FLUSHES], frees));
+        bench_metric(bench, "refills_per_alloc", ratio(n[SHM_COUNT_REFILLS], allocs));
+        bench_metric(bench, "flushes_per_free", ratio(n[SHM_COUNT_FLUSHES], frees));
+        bench_metric(bench, "slots_per_refill", ratio(n[SHM_COUNT_REFILLED_SLOTS], n[SHM_COUNT_REFILLS]));
+        bench_metric(bench, "bypassed_share",
+                     ratio(n[SHM_COUNT_ALLOC_BYPASSED] + n[SHM_COUNT_FREE_BYPASSED], allocs + frees));
+        bench_metric(bench, "count_failures", (double) n[SHM_COUNT_FAILURES]);
+        bench_metric(bench, "count_slabs_committed", (double) n[SHM_COUNT_SLABS_COMMITTED]);
+        bench_metric(bench, "count_slabs_recycled", (double) n[SHM_COUNT_SLABS_RECYCLED]);
+}
+
+void inside_report(const Inside *inside, Bench *bench) {
+        ShmStats stats;
+
+        shm_stats(inside->arena, &stats);
+        report_counters(inside->begin.counters, stats.counters, bench);
+        bench_metric(bench, "live_objects", (double) stats.live_objects);
+        bench_metric(bench, "cached_objects", (double) stats.cached_objects);
+        bench_metric(bench, "committed_bytes", (double) stats.committed_size);
+        bench_metric(bench, "resident_bytes", (double) shm_arena_resident_size(inside->arena));
+}
