@@ -1,0 +1,194 @@
+/* One allocator's program: runs one workload once and prints one JSON object. See bench/allocator.h. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/allocator.h"
+#include "bench/harness.h"
+#include "bench/workloads/adversarial.h"
+#include "bench/workloads/attach.h"
+#include "bench/workloads/batch.h"
+#include "bench/workloads/churn.h"
+#include "bench/workloads/instructions.h"
+#include "bench/workloads/pair.h"
+#include "bench/workloads/remote.h"
+#include "bench/workloads/rotation.h"
+#include "bench/workloads/scaling.h"
+#include "bench/workloads/steady.h"
+
+#define NOT_APPLICABLE 77 /* exit code */
+
+static const struct {
+        const char *name;
+        void (*function)(Bench *);
+} workloads[] = {
+        { "pair", workload_pair },
+        { "batch", workload_batch },
+        { "churn", workload_churn },
+        { "churn_fixed", workload_churn_fixed },
+        { "adversarial", workload_adversarial },
+        { "remote", workload_remote },
+        { "scaling", workload_scaling },
+        { "rotation", workload_rotation },
+        { "steady", workload_steady },
+        { "attach", workload_attach },
+        { "instructions", workload_instructions },
+};
+
+enum {
+        OPTION_SIZE = 256,
+        OPTION_OPS,
+        OPTION_MEMBERS,
+        OPTION_LIVE,
+        OPTION_SCALE,
+        OPTION_CACHE,
+        OPTION_POOL,
+        OPTION_LIST,
+        OPTION_HELP,
+};
+
+static const struct option option_table[] = {
+        { "size", required_argument, NULL, OPTION_SIZE },
+        { "ops", required_argument, NULL, OPTION_OPS },
+        { "members", required_argument, NULL, OPTION_MEMBERS },
+        { "live", required_argument, NULL, OPTION_LIVE },
+        { "scale", required_argument, NULL, OPTION_SCALE },
+        { "cache", required_argument, NULL, OPTION_CACHE },
+        { "pool", required_argument, NULL, OPTION_POOL },
+        { "list", no_argument, NULL, OPTION_LIST },
+        { "help", no_argument, NULL, OPTION_HELP },
+        {},
+};
+
+static void show_help(void) {
+        printf("Usage: bench-" BENCH_NAME " [OPTION...] WORKLOAD\n\n"
+               "Runs a workload once with this allocator and prints what it measured as JSON; ./dev bench runs\n"
+               "them all. Exit code 77: this allocator cannot be asked that.\n\n"
+               "  --size BYTES     of an object; 128\n"
+               "  --ops N          operations; default: the workload's own number\n"
+               "  --scale FACTOR   of that number\n"
+               "  --members N      processes, or threads where memory is private to a process\n"
+               "  --live N         objects that a churn keeps\n"
+               "  --cache MODE     on, off or adaptive; tslab's handle caches\n"
+               "  --pool NAME      use a daemon's pool\n"
+               "  --list           name the workloads\n");
+}
+
+static void show_list(void) {
+        for (size_t i = 0; i < sizeof(workloads) / sizeof(workloads[0]); i++)
+                printf("%s\n", workloads[i].name);
+}
+
+static double parse_number(const char *text, double least, double most) {
+        char *end;
+        double value = strtod(text, &end);
+
+        if (end == text || *end || !(value >= least && value <= most)) {
+                (void) fprintf(stderr, "bench-" BENCH_NAME ": not a number from %g to %g: %s\n", least, most,
+                               text);
+                exit(2);
+        }
+        return value;
+}
+
+static void set_option(Options *options, int c) {
+        switch (c) {
+        case OPTION_SIZE:
+                options->size = (uint32_t) parse_number(optarg, 8, 4096);
+                break;
+        case OPTION_OPS:
+                options->n_ops = (uint64_t) parse_number(optarg, 1, 1e12);
+                break;
+        case OPTION_MEMBERS:
+                options->n_members = (uint32_t) parse_number(optarg, 1, GROUP_MEMBERS_MAX);
+                break;
+        case OPTION_LIVE:
+                options->n_live = (uint64_t) parse_number(optarg, 1, 1e9);
+                break;
+        case OPTION_SCALE:
+                options->scale = parse_number(optarg, 1e-6, 1e6);
+                break;
+        case OPTION_CACHE:
+                options->cache = optarg;
+                break;
+        case OPTION_POOL:
+                options->pool = optarg;
+                break;
+        case OPTION_LIST:
+                show_list();
+                exit(0);
+        case OPTION_HELP:
+                show_help();
+                exit(0);
+        default:
+                exit(2);
+        }
+}
+
+static void parse_options(int argc, char **argv, Options *ret) {
+        Options options = { .size = 128, .scale = 1 };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "", option_table, NULL)) != -1)
+                set_option(&options, c);
+        if (optind != argc - 1) {
+                (void) fprintf(stderr, "bench-" BENCH_NAME ": one workload, please; --list names them\n");
+                exit(2);
+        }
+        options.workload = argv[optind];
+        *ret = options;
+}
+
+static void run(Bench *bench) {
+        for (size_t i = 0; i < sizeof(workloads) / sizeof(workloads[0]); i++)
+                if (strcmp(workloads[i].name, bench->options.workload) == 0) {
+                        workloads[i].function(bench);
+                        return;
+                }
+        (void) fprintf(stderr, "bench-" BENCH_NAME ": no such workload: %s\n", bench->options.workload);
+        exit(2);
+}
+
+static void print_result(const Bench *bench) {
+        json_object *result = json_object_new_object();
+
+        json_object_object_add(result, "workload", json_object_new_string(bench->options.workload));
+        json_object_object_add(result, "allocator", json_object_new_string(BENCH_NAME));
+        if (bench->options.cache)
+                json_object_object_add(result, "cache", json_object_new_string(bench->options.cache));
+        json_object_object_add(result, "size", json_object_new_int64(bench->options.size));
+        json_object_object_add(result, "members", json_object_new_int64(bench->n_members));
+        json_object_object_add(result, "processes", json_object_new_boolean(bench->processes));
+        json_object_object_add(result, "timer_ns",
+                               json_object_new_double(bench->clock.cost_ticks * bench->clock.ns_per_tick));
+        json_object_object_add(
+                result, "timer_step_ns",
+                json_object_new_double((double) bench->clock.step_ticks * bench->clock.ns_per_tick));
+        json_object_object_add(result, "ns_per_tick", json_object_new_double(bench->clock.ns_per_tick));
+        json_object_object_add(result, "alloc_symbol", json_object_new_string(BENCH_ALLOC_SYMBOL));
+        json_object_object_add(result, "free_symbol", json_object_new_string(BENCH_FREE_SYMBOL));
+        json_object_object_add(result, "metrics", json_object_get(bench->metrics));
+        printf("%s\n", json_object_to_json_string_ext(result, JSON_C_TO_STRING_PLAIN));
+        json_object_put(result);
+}
+
+int main(int argc, char **argv) {
+        Bench bench = { .processes = BENCH_SHARED };
+
+        parse_options(argc, argv, &bench.options);
+        bench.metrics = json_object_new_object();
+        (void) group_n_cpus();
+        clock_init(&bench.clock);
+
+        run(&bench);
+        if (bench.not_applicable)
+                return NOT_APPLICABLE;
+        if (strcmp(bench.options.workload, "attach") != 0 &&
+            strcmp(bench.options.workload, "instructions") != 0)
+                bench_report(&bench);
+        print_result(&bench);
+        json_object_put(bench.metrics);
+        return 0;
+}
