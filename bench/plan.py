@@ -1,0 +1,65 @@
+"""What bench/run runs: contenders, and cases of workloads."""
+
+import collections
+
+# name -> (program without "bench-", its options). Those that are not built are passed over: a peer needs a line here
+# and one in meson.build.
+CONTENDERS = {
+    'tslab-adaptive': ('tslab', ['--cache', 'adaptive']),
+    'tslab-on': ('tslab', ['--cache', 'on']),
+    'tslab-off': ('tslab', ['--cache', 'off']),
+    'glibc': ('glibc', []),
+    'locked-cas': ('locked-cas', []),
+    'none': ('none', []),
+}
+
+TSLAB = ['tslab-adaptive', 'tslab-on', 'tslab-off']
+ALL = TSLAB + ['glibc']
+YARDSTICKS = ['locked-cas', 'none']
+
+PERCENTILES = ['mean99_ns', 'p50_ns', 'p90_ns', 'p99_ns', 'p99.9_ns', 'p99.99_ns', 'max_ns']
+CACHE = ['alloc_hit_rate', 'free_hit_rate', 'refills_per_alloc', 'flushes_per_free', 'bypassed_share']
+
+# metrics: those the table shows, more is in the JSON. runs: at most, where more would tell no more. daemon: needs one.
+# counted: run under callgrind.
+Case = collections.namedtuple('Case', 'name workload options contenders metrics runs daemon counted',
+                              defaults=[None, False, False])
+
+
+def latencies(*operations):
+    return [f'{operation}_{p}' for operation in operations for p in PERCENTILES]
+
+
+def cases():
+    for size in 64, 128, 256:
+        yield Case(f'pair-{size}', 'pair', ['--size', size], ALL + YARDSTICKS, ['pair_ns'])
+    yield Case('pair-2', 'pair', ['--members', 2], ALL, ['pair_ns'])
+    for size in 64, 128, 256:
+        yield Case(f'batch-{size}', 'batch', ['--size', size], ALL, ['pair_ns', 'alloc_ns', 'free_ns'])
+    yield Case('batch-2', 'batch', ['--members', 2], ALL, ['pair_ns', 'alloc_ns', 'free_ns'])
+    yield Case('churn', 'churn', [], ALL,
+               latencies('alloc', 'free') + ['alloc_refill_p50_ns', 'alloc_refill_p99_ns', 'page_faults'] + CACHE)
+    yield Case('churn_fixed', 'churn_fixed', [], ALL, latencies('alloc', 'free') + ['page_faults'] + CACHE)
+    yield Case('adversarial', 'adversarial', [], ALL,
+               ['cold_alloc_ns', 'cold_free_ns', 'warm_alloc_ns', 'warm_free_ns', 'bypassed_share'])
+    yield Case('remote', 'remote', [], ALL, ['free_ns', 'pipeline_ns'])
+    for threads in 1, 2, 4, 8, 16:
+        yield Case(f'scaling-{threads}', 'scaling', ['--members', threads], ALL,
+                   ['op_ns', 'mops_per_s', 'alloc_hit_rate', 'free_hit_rate'])
+    yield Case('rotation', 'rotation', [], ALL,
+               latencies('alloc', 'free') + ['advance_p50_ns', 'close_p50_ns', 'close_max_ns', 'retries'])
+    yield Case('steady', 'steady', [], ALL, ['growth_percent', 'resident_over_live', 'last_bytes', 'freed_bytes'], runs=3)
+    yield Case('attach', 'attach', [], ['tslab-adaptive'], ['open_p50_ns', 'open_p99_ns', 'forked_p50_ns'])
+    yield Case('attach-daemon', 'attach', [], ['tslab-adaptive'], ['open_p50_ns', 'open_p99_ns', 'forked_p50_ns'],
+               daemon=True)
+    yield Case('instructions', 'instructions', [], ALL, ['alloc_instructions', 'free_instructions', 'pair_instructions'],
+               runs=1, counted=True)
+
+
+def chosen(names):
+    """The cases named, by case or by workload; all where none is. ValueError: there is no such."""
+    everything = list(cases())
+    unknown = [n for n in names if not any(n in (c.name, c.workload) for c in everything)]
+    if unknown:
+        raise ValueError(f'no such workload: {", ".join(unknown)}; --list names them')
+    return [c for c in everything if not names or c.name in names or c.workload in names]

@@ -1,0 +1,171 @@
+"""Medians over runs, their intervals, ratios, the table, and what the figures must reach."""
+
+import math
+import statistics
+
+
+def interval(values):
+    """(low, high, coverage): the order statistics that hold the true median 95 times in 100, or all there is."""
+    values, n = sorted(values), len(values)
+    best = (values[0], values[-1], 1 - 2 * 0.5 ** n)
+    tail = 0.0
+    for k in range(1, (n + 1) // 2 + 1):
+        tail += math.comb(n, k - 1) * 0.5 ** n
+        if 1 - 2 * tail < 0.95:
+            break
+        best = (values[k - 1], values[n - k], 1 - 2 * tail)
+    return best
+
+
+class Figure:
+    """One metric of one contender in one case, by run."""
+
+    def __init__(self, by_run):
+        self.by_run = by_run
+        self.median = statistics.median(by_run.values())
+        self.low, self.high, self.coverage = interval(by_run.values())
+
+    def over(self, other):
+        """The ratio to another figure, run by run: runs alternate, so a disturbance meets both. None: it has none."""
+        ratios = {run: value / other.by_run[run] for run, value in self.by_run.items()
+                  if other.by_run.get(run, 0) > 0}
+        return Figure(ratios) if ratios else None
+
+    def as_json(self):
+        return {'median': self.median, 'low': self.low, 'high': self.high, 'coverage': self.coverage,
+                'n': len(self.by_run)}
+
+
+class Summary:
+    def __init__(self, results):
+        by_run = {}
+        for r in results:
+            for metric, value in r['metrics'].items():
+                by_run.setdefault((r['case'], r['contender'], metric), {})[r['run']] = value
+        self.figures = {key: Figure(values) for key, values in by_run.items()}
+
+    def get(self, case, contender, metric):
+        return self.figures.get((case, contender, metric))
+
+    def ratio(self, case, contender, other, metric):
+        a, b = self.get(case, contender, metric), self.get(case, other, metric)
+        return a.over(b) if a and b and contender != other else None
+
+    def as_json(self):
+        rows = []
+        for (case, contender, metric), figure in self.figures.items():
+            row = {'case': case, 'contender': contender, 'metric': metric, **figure.as_json()}
+            for other, name in ('glibc', 'over_glibc'), ('tslab-off', 'over_cache_off'):
+                ratio = self.ratio(case, contender, other, metric)
+                if ratio:
+                    row[name] = ratio.as_json()
+            rows.append(row)
+        return rows
+
+
+def number(value):
+    if value == 0 or 0.01 <= abs(value) < 1e5:
+        return f'{value:.{0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2 if abs(value) >= 1 else 3}f}'
+    return f'{value:.3g}'
+
+
+def ratio_text(ratio):
+    return f'{ratio.median:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]' if ratio else ''
+
+
+def table(summary, cases, contenders):
+    lines = []
+    for case in cases:
+        rows = []
+        for metric in case.metrics:
+            for contender in contenders:
+                figure = summary.get(case.name, contender, metric)
+                if figure:
+                    rows.append((metric, contender, number(figure.median),
+                                 f'[{number(figure.low)}, {number(figure.high)}]',
+                                 ratio_text(summary.ratio(case.name, contender, 'glibc', metric)),
+                                 ratio_text(summary.ratio(case.name, contender, 'tslab-off', metric))))
+        if rows:
+            head = (case.name, '', 'median', 'interval', '/ glibc', '/ cache off')
+            lines += ['', *columns([head] + rows)]
+    return lines
+
+
+def columns(rows):
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for i, row in enumerate(rows):
+        cells = [cell.rjust(w) if k == 2 else cell.ljust(w) for k, (cell, w) in enumerate(zip(row, widths))]
+        # A metric is named once.
+        if i > 1 and row[0] == rows[i - 1][0]:
+            cells[0] = ' ' * widths[0]
+        yield '  '.join(cells).rstrip()
+
+
+# What the figures must reach: (what, measured, at most or at least, bound, whether it does). None: not measured.
+
+def at_most(what, value, bound, unit=''):
+    if value is None or bound is None:
+        return None
+    return {'target': what, 'value': value, 'relation': '<=', 'bound': bound, 'unit': unit, 'met': value <= bound}
+
+
+def at_least(what, value, bound, unit=''):
+    if value is None:
+        return None
+    return {'target': what, 'value': value, 'relation': '>=', 'bound': bound, 'unit': unit, 'met': value >= bound}
+
+
+def never_slower(what, ratio, bound=1.0):
+    """Unless the interval of the ratio lies above the bound."""
+    if ratio is None:
+        return None
+    return {'target': what, 'value': ratio.median, 'relation': '<=', 'bound': bound, 'unit': 'x',
+            'interval': [ratio.low, ratio.high], 'met': ratio.low <= bound}
+
+
+def targets(s):
+    def median(case, contender, metric):
+        figure = s.get(case, contender, metric)
+        return figure.median if figure else None
+
+    def ratio(case, contender, other, metric):
+        figure = s.ratio(case, contender, other, metric)
+        return figure.median if figure else None
+
+    pair = {c: median('pair-128', c, 'pair_ns') for c in ('glibc', 'locked-cas', 'none')}
+    if None not in pair.values():
+        # Both loops have the touch: it counts once.
+        yield at_most('pair 128 B: glibc + one locked compare-and-set', median('pair-128', 'tslab-adaptive', 'pair_ns'),
+                      pair['glibc'] + pair['locked-cas'] - pair['none'], 'ns')
+    yield at_most('pair 128 B over glibc (goal)', ratio('pair-128', 'tslab-adaptive', 'glibc', 'pair_ns'), 1.3, 'x')
+    yield at_most('instructions, alloc hit', median('instructions', 'tslab-adaptive', 'alloc_instructions'), 45)
+    yield at_most('instructions, free hit', median('instructions', 'tslab-adaptive', 'free_instructions'), 50)
+    yield at_least('pair 128 B, cache off over on', ratio('pair-128', 'tslab-off', 'tslab-on', 'pair_ns'), 2, 'x')
+    for operation in 'alloc', 'free':
+        for p in 'p50', 'p99', 'p99.9':
+            yield at_most(f'churn {operation} {p}, cache on over off',
+                          ratio('churn', 'tslab-on', 'tslab-off', f'{operation}_{p}_ns'), 1, 'x')
+    for p in 'p99', 'p99.9':
+        yield at_most(f'churn alloc {p} over glibc', ratio('churn', 'tslab-on', 'glibc', f'alloc_{p}_ns'), 1, 'x')
+    for case, metric in [('pair-128', 'pair_ns'), ('batch-128', 'pair_ns'), ('churn', 'alloc_mean99_ns'),
+                         ('churn', 'free_mean99_ns'), ('churn_fixed', 'alloc_mean99_ns'),
+                         ('churn_fixed', 'free_mean99_ns')]:
+        yield never_slower(f'{case} {metric}, adaptive over off', s.ratio(case, 'tslab-adaptive', 'tslab-off', metric))
+    for metric in 'warm_alloc_ns', 'warm_free_ns':
+        yield never_slower(f'adversarial {metric}, adaptive over off',
+                           s.ratio('adversarial', 'tslab-adaptive', 'tslab-off', metric), 1.05)
+    yield at_least('adversarial, share bypassed', median('adversarial', 'tslab-adaptive', 'bypassed_share'), 0.99)
+    yield at_most('free by another process, 128 B', median('remote', 'tslab-adaptive', 'free_ns'), 30, 'ns')
+    yield at_most('two processes, batch 1024, a pair', median('batch-2', 'tslab-adaptive', 'pair_ns'), 20, 'ns')
+    yield at_most('churn, refills per alloc', median('churn', 'tslab-on', 'refills_per_alloc'), 1 / 128)
+    yield at_most('churn, flushes per free', median('churn', 'tslab-on', 'flushes_per_free'), 1 / 128)
+    yield at_most('churn, refill p99', median('churn', 'tslab-on', 'alloc_refill_p99_ns'), 150, 'ns')
+    yield at_most('steady, growth', median('steady', 'tslab-adaptive', 'growth_percent'), 0, '%')
+
+
+def targets_text(found):
+    rows = [('target', '', 'measured', '', 'bound')]
+    for t in found:
+        rows.append((t['target'], 'met' if t['met'] else 'MISSED', number(t['value']), t['relation'],
+                     f'{number(t["bound"])} {t["unit"]}'))
+    return ['', *columns(rows)] if found else []
