@@ -20,6 +20,7 @@
  *     void bench_free(uint64_t handle)         fails the bench where it is refused
  *     uint64_t bench_resident(void)            bytes of memory it takes
  *     void bench_report(Bench *)               its counters, as metrics
+ *     void bench_report_from_here(void)        forgets what it counted so far
  *     uint64_t bench_n_refills(void)           of this thread so far; a load, to tell slow operations apart
  *
  * and where it has such a thing:

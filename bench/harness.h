@@ -48,7 +48,10 @@ uint64_t bench_n_live(const Bench *bench, uint64_t own);
 uint32_t bench_n_members(Bench *bench, uint32_t own);
 
 void bench_metric(Bench *bench, const char *name, double value);
-/* n, mean, mean of the fastest 99 %, p50 to p99.99 and max in nanoseconds, the timer's own time taken off; names begin `prefix`. */
+/*
+ * n, mean, mean of the fastest 99 %, p50 to p99.99 and max in nanoseconds, the timer's own time taken
+ * off; names begin `prefix`.
+ */
 void bench_latencies(Bench *bench, const char *prefix, const Histogram *h);
 
 double bench_median(double *values, uint32_t n); /* sorts them */

@@ -23,26 +23,41 @@ struct Inside {
         ShmStats begin;
 };
 
+/* Shared by the members, so that each can reset it. */
 Inside *inside_new(struct tslab *pool) {
-        Inside *inside = calloc(1, sizeof(*inside));
+        Inside *inside = bench_reserve(sizeof(*inside));
 
-        if (!inside)
-                bench_fail("out of memory");
         inside->arena = &pool->arena;
-        shm_stats(inside->arena, &inside->begin);
+        inside_reset(inside);
         return inside;
 }
 
-const uint64_t *inside_refills(const Inside *inside) {
-        uint32_t tid = (uint32_t) gettid();
+void inside_reset(Inside *inside) {
+        shm_stats(inside->arena, &inside->begin);
+}
 
-        for (uint32_t i = 1; i < shm_arena_n_records_ever(inside->arena); i++) {
+static uint64_t load_seq(const Inside *inside, uint32_t record) {
+        return shm_load_rlx(&shm_arena_record(inside->arena, record)->seq);
+}
+
+const uint64_t *inside_refills(const Inside *inside, void (*operate)(void)) {
+        uint32_t n = shm_arena_n_records_ever(inside->arena), tid = (uint32_t) gettid();
+        uint64_t *seqs = calloc(n, sizeof(*seqs));
+        const uint64_t *found = NULL;
+
+        if (!seqs)
+                bench_fail("out of memory");
+        for (uint32_t i = 1; i < n; i++)
+                seqs[i] = load_seq(inside, i);
+        operate();
+        for (uint32_t i = 1; i < n; i++) {
                 ShmRecordOwner owner = shm_record_owner(inside->arena, i);
 
-                if (owner.state == SHM_RECORD_USED && owner.tid == tid)
-                        return &shm_arena_record(inside->arena, i)->counters[SHM_COUNT_REFILLS];
+                if (owner.state == SHM_RECORD_USED && owner.tid == tid && load_seq(inside, i) != seqs[i])
+                        found = &shm_arena_record(inside->arena, i)->counters[SHM_COUNT_REFILLS];
         }
-        return NULL;
+        free(seqs);
+        return found;
 }
 
 uint64_t inside_resident(const Inside *inside) {

@@ -13,10 +13,19 @@ typedef struct Inside Inside;
 
 Inside *inside_new(struct tslab *pool);
 
-/* The refills of the calling thread, which has a record; NULL: it shares one. */
-const uint64_t *inside_refills(const Inside *inside);
+/* Counters are reported as of here; any member may say so. */
+void inside_reset(Inside *inside);
+
+/*
+ * The refills of the calling thread, NULL where it shares its record. `operate` does an operation: a
+ * process has more records than threads, and this one's is the one it moves.
+ */
+const uint64_t *inside_refills(const Inside *inside, void (*operate)(void));
 
 uint64_t inside_resident(const Inside *inside);
 
-/* Since inside_new(): rates of hits that met no refill or flush, of refills, flushes and bypasses; what is live and resident now. */
+/*
+ * Since inside_reset(): rates of hits that met no refill or flush, of refills, flushes and bypasses;
+ * what is live and resident now.
+ */
 void inside_report(const Inside *inside, Bench *bench);

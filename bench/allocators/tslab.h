@@ -6,6 +6,7 @@
  * whole arena), so that what is measured is allocating and not the kernel; `steady` and $BENCH_RETAIN
  * say otherwise.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,15 +75,19 @@ static inline void bench_free(uint64_t handle) {
                 bench_fail("free: %s", strerror(-r));
 }
 
-/* The first call of a thread gets its record; of a forked process, it attaches. */
-static void bench_thread_init(void) {
+static void tslab_operate(void) {
         void *object;
         uint64_t handle = bench_alloc(64, &object);
 
         if (handle == 0)
                 bench_fail("no object for a thread that begins");
         bench_free(handle);
-        bench_refills = inside_refills(bench_inside);
+}
+
+/* The first call of a thread gets its record; of a forked process, it attaches. */
+static void bench_thread_init(void) {
+        tslab_operate();
+        bench_refills = inside_refills(bench_inside, tslab_operate);
 }
 
 static void bench_thread_deinit(void) {
@@ -101,21 +106,32 @@ static void bench_report(Bench *bench) {
         inside_report(bench_inside, bench);
 }
 
+static void bench_report_from_here(void) {
+        inside_reset(bench_inside);
+}
+
+/* In a private pool, who frees the last object of a slab of a closed epoch is at control work for a moment. */
 static uint32_t bench_epoch_advance(void) {
         uint32_t old, epoch;
         int r;
 
         r = tslab_epoch_current(bench_pool, &old);
-        if (r == 0)
+        if (r < 0)
+                bench_fail("current epoch: %s", strerror(-r));
+        do
                 r = tslab_epoch_advance(bench_pool, &epoch);
+        while (r == -EBUSY);
         if (r < 0)
                 bench_fail("advance: %s", strerror(-r));
         return old;
 }
 
 static void bench_epoch_close(uint32_t epoch) {
-        int r = tslab_epoch_close(bench_pool, epoch, 0);
+        int r;
 
+        do
+                r = tslab_epoch_close(bench_pool, epoch, 0);
+        while (r == -EBUSY);
         if (r < 0)
                 bench_fail("close: %s", strerror(-r));
 }

@@ -1,9 +1,11 @@
 #pragma once
 /*
- * churn: a random one of 100,000 live objects is freed and another allocated in its place.
+ * churn: of 200,000 places a random one is filled if it is empty, and emptied if it is not, so that about
+ * 100,000 objects live. Allocations and frees come in random order: were each free followed by an
+ * allocation, a cache would never run empty or full.
  *
  * churn_fixed: the published workload. 1,000,000 objects of one size are allocated and as many freed:
- * half of the frees are of one of the 16 youngest objects, the others of any.
+ * half of the frees are of one of the 16 youngest objects, the others of any of 100,000 that live.
  *
  * Every operation is measured by itself. The objects are there, and a tenth of the operations have been
  * made, before the first one counts.
@@ -20,16 +22,20 @@ typedef struct Churn {
         size_t size;
         uint32_t n_live;
         uint64_t n_steps;
-        uint64_t *handles; /* [n_live] */
+        uint64_t *handles; /* [2 * n_live]; 0: none */
         uint32_t youngest[CHURN_RECENT]; /* indexes into it */
 } Churn;
 
 static void churn_steps(Churn *c, uint64_t n) {
         for (uint64_t i = 0; i < n; i++) {
-                uint64_t *handle = &c->handles[random_below(&c->random, c->n_live)];
+                uint64_t *handle = &c->handles[random_below(&c->random, 2 * c->n_live)];
 
-                latencies_free(&c->latencies, *handle);
-                *handle = latencies_alloc(&c->latencies, c->size, i);
+                if (*handle) {
+                        latencies_free(&c->latencies, *handle);
+                        *handle = 0;
+                } else {
+                        *handle = latencies_alloc(&c->latencies, c->size, i);
+                }
         }
 }
 
@@ -56,7 +62,7 @@ static void churn_init(Churn *c, Bench *bench, uint64_t n_steps) {
                 .n_live = (uint32_t) bench_n_live(bench, CHURN_LIVE),
                 .n_steps = bench_n_ops(bench, n_steps, 1000),
         };
-        c->handles = bench_reserve(c->n_live * sizeof(c->handles[0]));
+        c->handles = bench_reserve(2 * c->n_live * sizeof(c->handles[0]));
         random_init(&c->random, 1);
         latencies_init(&c->latencies, &bench->clock);
         for (uint32_t i = 0; i < c->n_live; i++) {
@@ -69,7 +75,7 @@ static void churn(Bench *bench, uint64_t n_steps, void (*steps)(Churn *, uint64_
         Churn c;
 
         (void) bench_n_members(bench, 1);
-        bench_init(bench, bench->options.size, bench_n_live(bench, CHURN_LIVE) + 1);
+        bench_init(bench, bench->options.size, 2 * bench_n_live(bench, CHURN_LIVE));
         if (bench->not_applicable)
                 return;
         group_pin(0);
@@ -84,7 +90,7 @@ static void churn(Bench *bench, uint64_t n_steps, void (*steps)(Churn *, uint64_
 }
 
 static void workload_churn(Bench *bench) {
-        churn(bench, 2000000, churn_steps);
+        churn(bench, 4000000, churn_steps);
 }
 
 static void workload_churn_fixed(Bench *bench) {

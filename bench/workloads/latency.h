@@ -27,6 +27,7 @@ static void latencies_begin(Latencies *l) {
         memset(l->alloc, 0, sizeof(*l->alloc));
         memset(l->alloc_refill, 0, sizeof(*l->alloc_refill));
         memset(l->free, 0, sizeof(*l->free));
+        bench_report_from_here();
         l->n_refills = bench_n_refills();
         l->n_faults = bench_n_faults();
 }
