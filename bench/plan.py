@@ -48,12 +48,13 @@ def cases():
                    ['op_ns', 'mops_per_s', 'alloc_hit_rate', 'free_hit_rate'])
     yield Case('rotation', 'rotation', [], ALL,
                latencies('alloc', 'free') + ['advance_p50_ns', 'close_p50_ns', 'close_max_ns', 'retries'])
-    yield Case('steady', 'steady', [], ALL, ['growth_percent', 'resident_over_live', 'last_bytes', 'freed_bytes'], runs=3)
+    yield Case('steady', 'steady', [], ALL, ['growth_percent', 'resident_over_live', 'last_bytes', 'freed_bytes'],
+               runs=3)
     yield Case('attach', 'attach', [], ['tslab-adaptive'], ['open_p50_ns', 'open_p99_ns', 'forked_p50_ns'])
     yield Case('attach-daemon', 'attach', [], ['tslab-adaptive'], ['open_p50_ns', 'open_p99_ns', 'forked_p50_ns'],
                daemon=True)
-    yield Case('instructions', 'instructions', [], ALL, ['alloc_instructions', 'free_instructions', 'pair_instructions'],
-               runs=1, counted=True)
+    yield Case('instructions', 'instructions', [], ALL,
+               ['alloc_instructions', 'free_instructions', 'pair_instructions'], runs=1, counted=True)
 
 
 def chosen(names):
