@@ -1,0 +1,220 @@
+/*
+ * tslab-demo: the sessions of a web server, in memory that its worker processes share.
+ *
+ *      main ---- starts ---- tslabd             server.c
+ *        |  \--- forks ----- workers            crew.c, worker.c: where the library is used most
+ *        |                     |
+ *        |                   pool "demo":  map "sessions"   session.c
+ *        |                                 map "ledger"     ledger.c
+ *        \------ epochs ------/                             rotation.c
+ *
+ * The requests of an access log (log.c, or made up by traffic.c) are cut into periods (timeline.c). All
+ * workers serve a period together; then the parent opens the next epoch, and expires the sessions
+ * that have been idle for too long.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libclient/examples/demo/crew.h"
+#include "libclient/examples/demo/interrupt.h"
+#include "libclient/examples/demo/ledger.h"
+#include "libclient/examples/demo/options.h"
+#include "libclient/examples/demo/progress.h"
+#include "libclient/examples/demo/report.h"
+#include "libclient/examples/demo/rotation.h"
+#include "libclient/examples/demo/server.h"
+#include "libclient/examples/demo/timeline.h"
+#include "libclient/examples/demo/traffic.h"
+#include "libclient/examples/demo/util.h"
+
+#define EXIT_USAGE 2
+
+typedef struct Demo {
+        Options options;
+        Log log;
+        Timeline timeline;
+        Server server;
+        Crew crew;
+        Rotation rotation;
+        Progress progress;
+        uint32_t period;
+        Report report;
+} Demo;
+
+static int fail(const Demo *demo, const char *what, int error) {
+        progress_end(&demo->progress);
+        if (error != -EINTR)
+                (void) fprintf(stderr, "tslab-demo: %s: %s\n", what, strerror(-error));
+        return error;
+}
+
+static int make_log(Demo *demo) {
+        size_t size;
+        char *text;
+        int r;
+
+        if (demo->options.log)
+                return log_read(&demo->log, demo->options.log);
+        r = traffic_make(demo->options.seed, demo->options.n_requests, &text, &size);
+        return r ?: log_parse(&demo->log, text, size);
+}
+
+static int prepare(Demo *demo) {
+        int r;
+
+        r = make_log(demo);
+        if (r)
+                return fail(demo, demo->options.log ?: "making up traffic", r);
+        r = timeline_init(&demo->timeline, &demo->log);
+        if (r)
+                return fail(demo, "sorting the log", r);
+        if (!demo->options.log)
+                (void) fprintf(stderr, "traffic made up from seed %llu\n",
+                               (unsigned long long) demo->options.seed);
+
+        demo->report.source = demo->options.log;
+        demo->report.seed = demo->options.seed;
+        demo->report.n_lines = demo->log.n_lines;
+        demo->report.n_malformed = demo->log.n_malformed;
+        demo->report.n_cut = demo->log.n_cut;
+        demo->report.n_expected = demo->timeline.n_requests;
+        demo->report.n_periods = demo->timeline.n_periods;
+        demo->report.period_seconds = demo->timeline.period_seconds;
+        demo->report.n_workers = demo->options.n_workers;
+        demo->report.timer_ns = report_measure_timer();
+        return 0;
+}
+
+static int start(Demo *demo) {
+        int r;
+
+        r = server_start(&demo->server, demo->options.keep);
+        if (r)
+                return r;
+        r = crew_start(&demo->crew, &demo->timeline, demo->options.n_workers);
+        if (r)
+                return fail(demo, "starting workers", r);
+        /* Not before the fork: each worker opens the pool by itself, as any other program would. */
+        r = rotation_init(&demo->rotation);
+        if (r)
+                return fail(demo, "opening the pool", r);
+        return 0;
+}
+
+static void on_tick(void *userdata) {
+        Demo *demo = userdata;
+
+        progress_tick(&demo->progress, demo->period, crew_taken(&demo->crew, demo->period));
+}
+
+static int serve_period(Demo *demo) {
+        uint64_t begin;
+        uint32_t epoch;
+        int r;
+
+        r = rotation_begin(&demo->rotation, &epoch);
+        if (r)
+                return fail(demo, "beginning an epoch", r);
+        begin = now_ns();
+        r = crew_serve(&demo->crew, demo->period, epoch, on_tick, demo);
+        if (r)
+                return r == -ECHILD ? fail(demo, "no worker is left", r) : r;
+        demo->report.elapsed_ns += now_ns() - begin;
+
+        r = server_memory(&demo->server, &demo->report.before);
+        if (r)
+                return r;
+        if (demo->report.before.committed_size > demo->report.peak_size)
+                demo->report.peak_size = demo->report.before.committed_size;
+        progress_period(&demo->progress, demo->period, crew_taken(&demo->crew, demo->period),
+                        demo->report.before.committed_size);
+        return 0;
+}
+
+static int serve(Demo *demo) {
+        int r = 0;
+
+        progress_init(&demo->progress, demo->timeline.n_periods, demo->timeline.n_requests);
+        for (demo->period = 0; r == 0 && demo->period < demo->timeline.n_periods; ++demo->period)
+                r = interrupted() ? -EINTR : serve_period(demo);
+        progress_end(&demo->progress);
+        return r;
+}
+
+/* The log is over, but not the pool: what is left expires, and then the pool must be as good as new. */
+static int finish(Demo *demo) {
+        Total total;
+        int r;
+
+        crew_sum(&demo->crew, &demo->report.stats);
+        demo->report.n_died = demo->crew.n - demo->crew.n_alive;
+        r = rotation_finish(&demo->rotation);
+        if (r)
+                return fail(demo, "expiring sessions", r);
+        demo->report.reclaimed_size = demo->rotation.reclaimed_size;
+        r = ledger_sum(demo->rotation.ledger, &total, &demo->report.n_clients);
+        if (r)
+                return fail(demo, "adding up the ledger", r);
+        demo->report.n_booked = total.n_requests;
+        r = server_memory(&demo->server, &demo->report.after);
+        if (r)
+                return r;
+        demo->report.check = server_check(&demo->server);
+        return 0;
+}
+
+static int dump(Demo *demo) {
+        FILE *f;
+        int r;
+
+        if (!demo->options.dump)
+                return 0;
+        f = fopen(demo->options.dump, "we");
+        if (!f)
+                return fail(demo, demo->options.dump, -errno);
+        r = ledger_dump(demo->rotation.ledger, f);
+        if (fclose(f) && r == 0)
+                r = -errno;
+        return r ? fail(demo, demo->options.dump, r) : 0;
+}
+
+static int run(Demo *demo) {
+        int r;
+
+        r = prepare(demo);
+        if (r)
+                return r;
+        interrupt_init();
+        r = start(demo);
+        r = r ?: serve(demo);
+        r = r ?: finish(demo);
+        r = r ?: dump(demo);
+        if (r) {
+                server_explain(&demo->server, r);
+                return r;
+        }
+        (demo->options.json ? report_print_json : report_print_text)(&demo->report, stdout);
+        return report_is_good(&demo->report) ? 0 : -EBADMSG;
+}
+
+static void clean_up(Demo *demo) {
+        rotation_deinit(&demo->rotation);
+        crew_stop(&demo->crew);
+        server_stop(&demo->server);
+        timeline_deinit(&demo->timeline);
+        log_deinit(&demo->log);
+}
+
+int main(int argc, char **argv) {
+        static Demo demo;
+        int r;
+
+        r = options_parse(&demo.options, argc, argv);
+        if (r)
+                return r == OPTIONS_E_DONE ? EXIT_SUCCESS : EXIT_USAGE;
+        r = run(&demo);
+        clean_up(&demo);
+        interrupt_raise();
+        return r || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,35 @@
+#pragma once
+/* What the demo has to say when all is done. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "libclient/examples/demo/server.h"
+#include "libclient/examples/demo/worker.h"
+
+typedef struct Report {
+        const char *source; /* name of the log; NULL: made up, from `seed` */
+        uint64_t seed;
+        uint64_t n_lines, n_malformed, n_cut;
+        uint32_t n_workers, n_died;
+        uint32_t n_periods;
+        int64_t period_seconds;
+        uint64_t elapsed_ns; /* of serving all periods */
+        uint64_t n_expected; /* requests there were */
+        uint64_t n_clients;
+        uint64_t n_booked; /* requests in the ledger, where all sessions end up */
+        uint64_t timer_ns; /* what a latency holds of reading the clock */
+        uint64_t peak_size; /* committed, at the end of a period */
+        ServerMemory before, after; /* the last sessions expired */
+        uint64_t reclaimed_size;
+        int check; /* exit code of tslabctl */
+        WorkerStats stats;
+} Report;
+
+/* Whether nothing is wrong with what is reported. */
+bool report_is_good(const Report *report);
+void report_print_text(const Report *report, FILE *f);
+void report_print_json(const Report *report, FILE *f);
+/* What reading the clock twice in a row says, the median of many. */
+uint64_t report_measure_timer(void);

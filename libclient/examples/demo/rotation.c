@@ -1,0 +1,106 @@
+#include "libclient/examples/demo/rotation.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "libclient/examples/demo/ledger.h"
+
+int rotation_init(Rotation *rotation) {
+        int r;
+
+        *rotation = (Rotation){};
+        r = tslab_open(&rotation->pool, NULL, NULL);
+        if (r == 0)
+                r = tslab_map_open(&rotation->sessions, rotation->pool, SESSIONS_NAME, NULL);
+        if (r == 0)
+                r = tslab_map_open(&rotation->ledger, rotation->pool, LEDGER_NAME, NULL);
+        if (r == 0)
+                r = tslab_epoch_reserve(rotation->pool, LEDGER_NAME, &rotation->ledger_epoch);
+        return r;
+}
+
+void rotation_deinit(Rotation *rotation) {
+        rotation->ledger = tslab_map_close(rotation->ledger);
+        rotation->sessions = tslab_map_close(rotation->sessions);
+        rotation->pool = tslab_close(rotation->pool);
+}
+
+/* Nobody writes sessions now, so every one of that epoch is met once, and is the last of its kind. */
+static int book(Rotation *rotation, uint32_t epoch) {
+        struct tslab_map_iter iter = TSLAB_MAP_ITER_INIT;
+        Session session;
+        int r;
+
+        while ((r = tslab_map_next(rotation->sessions, &iter)) > 0) {
+                if (iter.epoch != epoch)
+                        continue;
+                memcpy(&session, iter.value,
+                       iter.value_size < sizeof(session) ? iter.value_size : sizeof(session));
+                if (!session_is_valid(&session, iter.value_size))
+                        return -EBADMSG;
+                r = ledger_add(rotation->ledger, (Text){ iter.key, iter.key_size }, &session,
+                               rotation->ledger_epoch);
+                if (r)
+                        return r;
+        }
+        return r;
+}
+
+static int expire(Rotation *rotation, uint32_t epoch) {
+        struct tslab_epoch_info info = { .size = sizeof(info) };
+        ssize_t n;
+        int r;
+
+        r = book(rotation, epoch);
+        if (r)
+                return r;
+        n = tslab_map_expire(rotation->sessions, epoch);
+        if (n < 0)
+                return (int) n;
+        r = tslab_epoch_close(rotation->pool, epoch, 0);
+        if (r)
+                return r;
+        r = tslab_epoch_info(rotation->pool, epoch, &info);
+        if (r)
+                return r;
+
+        rotation->n_expired += (uint64_t) n;
+        rotation->reclaimed_size += info.reclaimed_bytes;
+        return 0;
+}
+
+static int expire_below(Rotation *rotation, uint32_t period) {
+        int r;
+
+        for (; rotation->n_closed < period; ++rotation->n_closed) {
+                r = expire(rotation, rotation->epochs[rotation->n_closed]);
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+int rotation_begin(Rotation *rotation, uint32_t *ret_epoch) {
+        uint32_t epoch, n = rotation->n_begun;
+        int r;
+
+        if (n == 0)
+                r = tslab_epoch_current(rotation->pool, &epoch);
+        else
+                r = tslab_epoch_advance(rotation->pool, &epoch);
+        if (r)
+                return r;
+        rotation->epochs[rotation->n_begun++] = epoch;
+        *ret_epoch = epoch;
+        return n > ROTATION_IDLE_MAX ? expire_below(rotation, n - ROTATION_IDLE_MAX) : 0;
+}
+
+int rotation_finish(Rotation *rotation) {
+        int r;
+
+        /* The last epoch is the current one until another is. */
+        r = tslab_epoch_advance(rotation->pool, NULL);
+        if (r)
+                return r;
+        return expire_below(rotation, rotation->n_begun);
+}

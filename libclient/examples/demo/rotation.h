@@ -1,0 +1,40 @@
+#pragma once
+/*
+ * Which epoch is which period's, and what happens when a period is over.
+ *
+ * A session is written into the epoch of the period of its latest request. So, what is still in the
+ * epoch of an old period are the sessions that had no request since: they have expired. They are
+ * booked in the ledger, deleted, and when the epoch is closed their memory is given back.
+ */
+#include <stdint.h>
+
+#include <tslab.h>
+#include <tslab_map.h>
+
+#include "libclient/examples/demo/timeline.h"
+
+#define ROTATION_IDLE_MAX 2 /* periods without a request that a session outlives */
+
+typedef struct Rotation {
+        struct tslab *pool;
+        struct tslab_map *sessions;
+        struct tslab_map *ledger;
+        uint32_t ledger_epoch;
+        uint32_t epochs[TIMELINE_PERIODS_MAX]; /* of the periods begun */
+        uint32_t n_begun;
+        uint32_t n_closed; /* epochs[] below this are closed */
+        uint64_t n_expired; /* sessions */
+        uint64_t reclaimed_size; /* by closing */
+} Rotation;
+
+/* Errors of tslab_open(), tslab_map_open() and tslab_epoch_reserve(). */
+int rotation_init(Rotation *rotation);
+void rotation_deinit(Rotation *rotation);
+
+/*
+ * Begins the next period: its epoch. Expires what has been idle for too long. No worker may be
+ * serving. Negative errno.
+ */
+int rotation_begin(Rotation *rotation, uint32_t *ret_epoch);
+/* Expires all sessions: as if time went on, and no request came. Negative errno. */
+int rotation_finish(Rotation *rotation);

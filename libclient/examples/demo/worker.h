@@ -1,0 +1,39 @@
+#pragma once
+/*
+ * A worker: a process that serves requests. Workers know nothing of each other; what they share is
+ * in the pool, and here: the place of the next request, and what each of them counts.
+ */
+#include <stdint.h>
+
+#include "libclient/examples/demo/histogram.h"
+#include "libclient/examples/demo/timeline.h"
+
+/* Of one worker, which alone writes it; the parent reads it while the worker waits, or is dead. */
+typedef struct WorkerStats {
+        uint64_t n_requests;
+        uint64_t n_sessions; /* that it started */
+        uint64_t n_returning; /* of these: of clients that had one before, which expired */
+        uint64_t n_others; /* requests to sessions that another worker wrote last */
+        uint64_t n_retries; /* somebody else was faster */
+        Histogram latency; /* of a request, in ns */
+} WorkerStats;
+
+/* In memory that parent and workers have in common. */
+typedef struct WorkerShared {
+        _Alignas(64) _Atomic uint64_t next; /* of timeline.requests[]: the first that nobody took */
+        _Alignas(64) WorkerStats workers[];
+} WorkerShared;
+
+/* Between parent and worker, one datagram each: serve this period; it is served. */
+typedef struct WorkerOrder {
+        uint32_t period;
+        uint32_t epoch; /* for the sessions of that period */
+} WorkerOrder;
+
+typedef struct WorkerReply {
+        uint32_t period;
+        int32_t error; /* negative errno; the worker then ends */
+} WorkerReply;
+
+/* Serves until the other end of `fd` is closed: the exit code. */
+int worker_run(uint32_t id, int fd, const Timeline *timeline, WorkerShared *shared);
