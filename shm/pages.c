@@ -101,6 +101,8 @@ static uint32_t find_dropped(ShmActor *actor, uint32_t n, uint32_t *ret_slab) {
         uint32_t ever = shm_arena_n_slabs_ever(arena), slab = 0, length = 0;
 
         while (length == 0 && shm_set_find(arena, SHM_SET_UNCOMMITTED, slab, &slab) && slab < ever) {
+                /* At least this one, also if its bit is gone by now: the intent has to name it. */
+                length = 1;
                 while (length < n && slab + length < ever &&
                        shm_set_has(arena, SHM_SET_UNCOMMITTED, slab + length))
                         length++;
