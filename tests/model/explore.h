@@ -1,0 +1,69 @@
+#pragma once
+/*
+ * Explorer: runs two or three actors under every sequentially consistent interleaving of their
+ * accesses to shared memory and, as one more choice after every access, lets one of them die there.
+ *
+ * A case:
+ *
+ *     static void pre(void) { ...make the memory...; model_memory(base, size); model_private(&mine, sizeof(mine)); }
+ *     static void t0(void) { ... }
+ *     static void t1(void) { ... }
+ *     static void post(unsigned dead) { if (...) model_fail("..."); }
+ *
+ *     static const ModelCase model_cases[] = {
+ *             { .name = "claim-claim", .pre = pre, .actors = { t0, t1 }, .post = post, .deaths = 1 },
+ *     };
+ *
+ * pre() runs once. Actors run as coroutines and change nothing but what they declared: the memory,
+ * by shm/atomic.h; the private part, by plain accesses; and their stacks. post() runs in every state
+ * in which all actors have finished or died; bit i of `dead` says that actor i died. It may call
+ * what it likes: all that it changes in the same places is undone.
+ *
+ * It says nothing of weak memory.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MODEL_ACTORS_MAX 3
+
+typedef enum ModelMode {
+        MODEL_REDUCED, /* states are visited once, steps that commute with all others are not reordered */
+        MODEL_STATES, /* states are visited once */
+        MODEL_LITERAL, /* every interleaving one by one: for small cases, and to check the others */
+        _MODEL_MODE_N,
+} ModelMode;
+
+typedef struct ModelCase {
+        const char *name;
+        void (*pre)(void);
+        void (*actors[MODEL_ACTORS_MAX])(void);
+        void (*post)(unsigned dead);
+        unsigned deaths; /* at most so many in one schedule, 0 to 2 */
+        unsigned preemptions; /* at most so many; 0: no bound, as also with TSLAB_TEST_FULL=1 */
+        const char *planted; /* the violation, in part, that must be found: the case has a fault on purpose */
+} ModelCase;
+
+typedef struct ModelResult {
+        double n_schedules; /* interleavings that were told apart, each a way to an end */
+        uint64_t n_states;
+        uint64_t n_ends; /* different ones */
+        uint64_t n_ends_dead; /* with a death */
+        uint64_t ends; /* a digest of all of them */
+        unsigned bound; /* on preemptions; 0: none */
+        bool violated; /* as planted */
+} ModelResult;
+
+/* For pre(). */
+void model_memory(void *base, size_t size); /* 64-byte aligned, both */
+void model_private(void *base, size_t size);
+/* A line of the memory that is also written by plain stores. */
+void model_watch(void *line);
+/* Names an address in print; returns `text`. */
+void model_names(const char *(*name)(const void *address, char *text, size_t size));
+
+/* For actors and post(): prints the schedule that led here; does not return. */
+__attribute__((format(printf, 1, 2), noreturn)) void model_fail(const char *format, ...);
+
+/* A violation that is not planted ends the process with status 1. */
+ModelResult model_run(const ModelCase *c, ModelMode mode);

@@ -1,0 +1,181 @@
+/* See memory.h. */
+#include "tests/model/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tests/model/explore.h"
+#include "tests/model/table.h"
+
+#define LINE 64
+#define WATCHES_MAX 8
+#define LOG_SIZE (64 << 20)
+#define CHANGED 0x80
+
+static uint8_t *memory, *image, *private, *private_image;
+static size_t memory_size, private_size;
+static uint64_t *line_hashes;
+static uint8_t *cells; /* a bit for each actor that touched it, and CHANGED */
+static uint8_t *watches[WATCHES_MAX];
+static size_t n_watches;
+
+/* Pieces as they were, each followed by where it was and how long. */
+static uint8_t *log_base;
+static size_t log_end;
+
+typedef struct Tail {
+        void *at;
+        size_t size;
+} Tail;
+
+void model_memory(void *base, size_t size) {
+        memory = base;
+        memory_size = size;
+}
+
+void model_private(void *base, size_t size) {
+        private = base;
+        private_size = size;
+}
+
+void model_watch(void *line) {
+        if (n_watches == WATCHES_MAX)
+                abort();
+        watches[n_watches++] = line;
+}
+
+void memory_forget(void) {
+        n_watches = log_end = 0;
+        memory = private = NULL;
+        memory_size = private_size = 0;
+}
+
+void memory_prepare(void) {
+        free(image);
+        free(private_image);
+        free(line_hashes);
+        free(cells);
+        image = memcpy(malloc(memory_size), memory, memory_size);
+        private_image = memcpy(malloc(private_size), private, private_size);
+        line_hashes = calloc(memory_size / LINE, sizeof(uint64_t));
+        cells = calloc((memory_size + private_size) / MEMORY_CELL + 1, 1);
+        if (!log_base)
+                log_base = mmap(NULL, LOG_SIZE, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+void memory_reset(void) {
+        memcpy(memory, image, memory_size);
+        memcpy(private, private_image, private_size);
+        for (size_t i = 0; i < memory_size / LINE; i++)
+                line_hashes[i] = table_hash(i * LINE, memory + i * LINE, LINE);
+        log_end = 0;
+}
+
+bool memory_is_reset(void) {
+        return memcmp(memory, image, memory_size) == 0;
+}
+
+void memory_save(void *at, size_t size) {
+        Tail tail = { at, size };
+
+        if (log_end + size + sizeof(tail) > LOG_SIZE)
+                abort();
+        memcpy(log_base + log_end, at, size);
+        memcpy(log_base + log_end + size, &tail, sizeof(tail));
+        log_end += size + sizeof(tail);
+}
+
+size_t memory_mark(void) {
+        return log_end;
+}
+
+void memory_undo(size_t mark) {
+        Tail tail;
+
+        while (log_end > mark) {
+                memcpy(&tail, log_base + log_end - sizeof(tail), sizeof(tail));
+                log_end -= tail.size + sizeof(tail);
+                memcpy(tail.at, log_base + log_end, tail.size);
+        }
+}
+
+/* SIZE_MAX: not in the memory. */
+static size_t line_of(const void *address) {
+        size_t off = (size_t) ((const uint8_t *) address - memory);
+
+        return address && off < memory_size ? off / LINE : SIZE_MAX;
+}
+
+static void save_line(const void *address) {
+        size_t line = line_of(address);
+
+        if (line == SIZE_MAX)
+                return;
+        memory_save(memory + line * LINE, LINE);
+        memory_save(&line_hashes[line], sizeof(line_hashes[line]));
+}
+
+void memory_save_step(const void *address) {
+        memory_save(private, private_size);
+        save_line(address);
+        for (size_t i = 0; i < n_watches; i++)
+                save_line(watches[i]);
+}
+
+static uint64_t rehash_line(const void *address) {
+        size_t line = line_of(address);
+        uint64_t old;
+
+        if (line == SIZE_MAX)
+                return 0;
+        old = line_hashes[line];
+        line_hashes[line] = table_hash(line * LINE, memory + line * LINE, LINE);
+        return line_hashes[line] - old;
+}
+
+uint64_t memory_rehash_step(const void *address) {
+        uint64_t change = rehash_line(address);
+
+        for (size_t i = 0; i < n_watches; i++)
+                change += rehash_line(watches[i]);
+        return change;
+}
+
+uint64_t memory_private_hash(void) {
+        return table_hash(0, private, private_size);
+}
+
+/* NULL: a fence, or of nobody else's concern. */
+static uint8_t *cell_of(const void *address) {
+        size_t off = (size_t) ((const uint8_t *) address - memory);
+        size_t private_off = (size_t) ((const uint8_t *) address - private);
+
+        if (address && off < memory_size)
+                return &cells[off / MEMORY_CELL];
+        return address && private_off < private_size ? &cells[(memory_size + private_off) / MEMORY_CELL] : NULL;
+}
+
+/* Two actors or more touch it, one of them changes it. */
+static bool is_shared(uint8_t cell) {
+        unsigned actors = cell & (CHANGED - 1);
+
+        return (cell & CHANGED) && (actors & (actors - 1)) != 0;
+}
+
+bool memory_commutes(const void *address) {
+        uint8_t *cell = cell_of(address);
+
+        return !cell || !is_shared(*cell);
+}
+
+bool memory_touch(const void *address, unsigned actor, bool changed) {
+        uint8_t *cell = cell_of(address), old;
+
+        if (!cell)
+                return false;
+        old = *cell;
+        *cell |= (uint8_t) (1U << actor | (changed ? CHANGED : 0));
+        return is_shared(*cell) && !is_shared(old);
+}

@@ -1,0 +1,34 @@
+#pragma once
+/*
+ * What the explorer's actors change: the memory, line by line, and the private part, as a whole; with
+ * a log to put things back from.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MEMORY_CELL 16
+
+/* Before, and after a case has said by model_memory() and model_private() what there is. */
+void memory_forget(void);
+void memory_prepare(void);
+/* All is as the case left it. Which cells were touched stays known. */
+void memory_reset(void);
+/* Whether it is now, by what was put back. */
+bool memory_is_reset(void);
+
+/* Saves a piece; puts back all that was saved since the mark. */
+void memory_save(void *at, size_t size);
+size_t memory_mark(void);
+void memory_undo(size_t mark);
+
+/* Saves all that an access, and what the actor does after it, may change. */
+void memory_save_step(const void *address);
+/* By how much the sum of hashes has changed with it. */
+uint64_t memory_rehash_step(const void *address);
+uint64_t memory_private_hash(void);
+
+/* Whether an access here commutes with those of all others, by what is known. */
+bool memory_commutes(const void *address);
+/* True when that was believed, and is wrong. */
+bool memory_touch(const void *address, unsigned actor, bool changed);

@@ -1,0 +1,14 @@
+#pragma once
+/* Printing a schedule. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct Step {
+        unsigned actor, number;
+        bool died, changed;
+        const void *address, *caller;
+        uint64_t before[2], after[2]; /* the cell */
+} Step;
+
+void report_steps(const Step *steps, size_t n_steps);

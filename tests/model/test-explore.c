@@ -1,0 +1,246 @@
+/* The explorer itself: planted faults are found, counts are exact, reductions lose no end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "shm/atomic.h"
+#include "tests/model/explore.h"
+
+#define N_CELLS 4
+#define OPS_MAX 5
+
+typedef enum OpKind { OP_LOAD, OP_STORE, OP_ADD, OP_CAS, _OP_N } OpKind;
+
+typedef struct Op {
+        OpKind kind;
+        unsigned cell;
+        uint64_t value;
+} Op;
+
+static _Alignas(64) uint64_t memory[16];
+static struct { uint64_t seen[MODEL_ACTORS_MAX]; } mine;
+static Op program[MODEL_ACTORS_MAX][OPS_MAX];
+static unsigned program_size[MODEL_ACTORS_MAX];
+
+static void pre(void) {
+        memset(memory, 0, sizeof(memory));
+        memset(&mine, 0, sizeof(mine));
+        model_memory(memory, sizeof(memory));
+        model_private(&mine, sizeof(mine));
+}
+
+static void post_nothing(unsigned dead) {
+        (void) dead;
+}
+
+static void add_torn(void) {
+        uint64_t n = shm_load_rlx(&memory[0]);
+
+        shm_store_rlx(&memory[0], n + 1);
+}
+
+static void add(void) {
+        shm_add_rlx(&memory[0], 1);
+}
+
+static void add_twice(void) {
+        add();
+        add();
+}
+
+static void spin(void) {
+        while (shm_load_acq(&memory[0]) == 0)
+                ;
+}
+
+/* Not finished while the other goes on for ever, but never in one state twice. */
+static void chase(void) {
+        while (shm_load_acq(&memory[0]) < UINT64_MAX)
+                add();
+}
+
+static void write_plainly(void) {
+        add();
+        memory[8] = 1; /* on another line */
+        add();
+}
+
+static void write_privately(void) {
+        mine.seen[0] = shm_load_acq(&memory[0]);
+        if (mine.seen[0] == 1)
+                model_fail("seen");
+}
+
+static void post_sum(unsigned dead) {
+        uint64_t n = 0;
+
+        if (dead)
+                return;
+        n = shm_load_acq(&memory[0]);
+        if (n != 2)
+                model_fail("lost update: %lu", (unsigned long) n);
+        shm_store_rel(&memory[0], 77); /* is undone */
+}
+
+static void post_dead(unsigned dead) {
+        if (dead == 2 && shm_load_acq(&memory[0]) == 2)
+                model_fail("the second died after its step");
+}
+
+static void test_planted(void **state) {
+        static const ModelCase cases[] = {
+                { .pre = pre, .actors = { add_torn, add_torn }, .post = post_sum, .planted = "lost update: 1" },
+                { .pre = pre, .actors = { spin, add }, .post = post_nothing, .planted = "does not terminate" },
+                { .pre = pre, .actors = { chase }, .post = post_nothing, .planted = "does not terminate within" },
+                { .pre = pre, .actors = { write_plainly, add }, .post = post_nothing, .planted = "plain store" },
+                { .pre = pre, .actors = { write_privately, add_twice }, .post = post_nothing, .planted = "seen" },
+                { .pre = pre, .actors = { add, add_twice }, .post = post_dead, .deaths = 1, .planted = "died after" },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+                for (ModelMode mode = 0; mode < _MODEL_MODE_N; mode++)
+                        assert_true(model_run(&cases[i], mode).violated);
+}
+
+static void test_preemptions(void **state) {
+        ModelCase c = { .pre = pre, .actors = { add_torn, add_torn }, .post = post_nothing };
+
+        (void) state;
+        assert_int_equal(model_run(&c, MODEL_STATES).n_ends, 2);
+        c.preemptions = 1;
+        assert_int_equal(model_run(&c, MODEL_STATES).n_ends, 2);
+        c.actors[0] = c.actors[1] = add_twice;
+        c.preemptions = 0;
+        assert_true(model_run(&c, MODEL_LITERAL).n_schedules == 6);
+        c.preemptions = 1; /* not the two that alternate throughout, but with one of them */
+        assert_true(model_run(&c, MODEL_LITERAL).n_schedules < 6);
+}
+
+/* Interleavings of programs of n[i] steps, with at most `deaths` deaths: by recursion on what each has left. */
+static double count(unsigned n[], unsigned dead, unsigned deaths) {
+        double sum = 0;
+        bool live = false;
+
+        for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++) {
+                if (n[i] == 0 || (dead & 1U << i))
+                        continue;
+                live = true;
+                n[i]--;
+                sum += count(n, dead, deaths);
+                if (n[i] > 0 && deaths > 0)
+                        sum += count(n, dead | 1U << i, deaths - 1);
+                n[i]++;
+        }
+        return live ? sum : 1;
+}
+
+static double count_all(unsigned a, unsigned b, unsigned c, unsigned deaths) {
+        unsigned n[] = { a, b, c };
+        double sum = count(n, 0, deaths);
+
+        for (unsigned i = 0; i < MODEL_ACTORS_MAX && deaths > 0; i++)
+                if (n[i] > 0)
+                        sum += count(n, 1U << i, deaths - 1);
+        return sum;
+}
+
+static void test_counts(void **state) {
+        ModelCase c = { .pre = pre, .actors = { add, add }, .post = post_sum };
+
+        (void) state;
+        assert_true(model_run(&c, MODEL_LITERAL).n_schedules == 2);
+        c = (ModelCase){ .pre = pre, .actors = { add_twice, add_twice, add_twice }, .post = post_nothing };
+        for (ModelMode mode = 0; mode < _MODEL_MODE_N; mode++) {
+                c.deaths = 0;
+                assert_true(model_run(&c, mode).n_schedules == 90); /* 6! / (2! 2! 2!) */
+                c.deaths = 1;
+                assert_true(model_run(&c, mode).n_schedules == count_all(2, 2, 2, 1));
+                c.deaths = 2;
+                assert_true(model_run(&c, mode).n_schedules == count_all(2, 2, 2, 2));
+        }
+}
+
+static void run_program(unsigned actor) {
+        for (unsigned i = 0; i < program_size[actor]; i++) {
+                const Op *op = &program[actor][i];
+                uint64_t *cell = &memory[op->cell * 2], *seen = &mine.seen[actor];
+
+                switch (op->kind) {
+                case OP_LOAD:
+                        *seen = *seen * 3 + shm_load_acq(cell);
+                        break;
+                case OP_STORE:
+                        shm_store_rel(cell, op->value);
+                        break;
+                case OP_ADD:
+                        if (*seen & 1) /* the path depends on what was read */
+                                *seen += shm_add_acqrel(cell, op->value);
+                        break;
+                default:
+                        (void) shm_cas_acqrel(cell, seen, op->value);
+                }
+        }
+}
+
+static void p0(void) {
+        run_program(0);
+}
+
+static void p1(void) {
+        run_program(1);
+}
+
+static void p2(void) {
+        run_program(2);
+}
+
+static void make_programs(unsigned n_actors) {
+        for (unsigned a = 0; a < n_actors; a++) {
+                program_size[a] = 1 + (unsigned) rand() % (n_actors == 3 ? 3 : OPS_MAX);
+                for (unsigned i = 0; i < program_size[a]; i++)
+                        program[a][i] = (Op){ (OpKind) (rand() % _OP_N), (unsigned) rand() % N_CELLS,
+                                              (uint64_t) rand() % 3 };
+        }
+}
+
+/* All three ways of searching end in the same states. */
+static void test_reductions(void **state) {
+        double literal = 0, reduced = 0;
+
+        (void) state;
+        srand(1);
+        for (unsigned i = 0; i < 600; i++) {
+                unsigned n_actors = 2 + i % 2;
+                ModelCase c = { .pre = pre, .actors = { p0, p1, n_actors == 3 ? p2 : NULL }, .post = post_nothing,
+                                .deaths = i / 2 % 3 };
+                ModelResult r[_MODEL_MODE_N];
+
+                make_programs(n_actors);
+                for (ModelMode mode = 0; mode < _MODEL_MODE_N; mode++)
+                        r[mode] = model_run(&c, mode);
+                for (ModelMode mode = 0; mode < _MODEL_MODE_N; mode++) {
+                        assert_int_equal(r[mode].n_ends, r[MODEL_LITERAL].n_ends);
+                        assert_int_equal(r[mode].n_ends_dead, r[MODEL_LITERAL].n_ends_dead);
+                        assert_int_equal(r[mode].ends, r[MODEL_LITERAL].ends);
+                }
+                assert_true(r[MODEL_STATES].n_schedules == r[MODEL_LITERAL].n_schedules);
+                literal += r[MODEL_LITERAL].n_schedules;
+                reduced += r[MODEL_REDUCED].n_schedules;
+        }
+        print_message("%.0f schedules one by one, %.0f reduced\n", literal, reduced);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_planted),
+                cmocka_unit_test(test_preemptions),
+                cmocka_unit_test(test_counts),
+                cmocka_unit_test(test_reductions),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
