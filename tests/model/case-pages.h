@@ -1,0 +1,193 @@
+/* Slabs are made and dropped by their holder alone, and are found afterwards. */
+#include <errno.h>
+
+#include "shm/pages.h"
+#include "tests/model/world.h"
+
+static void pre_free(void) {
+        world_init(1, 1, 0);
+        world_set_control(0);
+}
+
+static void pre_two_free(void) {
+        world_init(2, 2, 0);
+        world_set_control(0);
+}
+
+/* Object 0 alone in slab 0. */
+static void pre_last(void) {
+        world_init(1, 1, 0);
+        world_object(WORLD_SIZE_2, 0);
+        world_tidy();
+        world_set_control(0);
+}
+
+/* Slab 0 was dropped, and may be made again. */
+static void pre_dropped(void) {
+        world_init(1, 1, 64);
+        shm_pages_drop(&world.actors[0], 0, 1);
+}
+
+static void pre_two_dropped(void) {
+        world_init(2, 2, 64);
+        shm_pages_drop(&world.actors[0], 0, 3);
+        world_set_control(0);
+}
+
+/* With pages that a stale pointer has made. */
+static void pre_surplus(void) {
+        pre_two_dropped();
+        world_arena.slabs[0] = 1;
+        world_arena.slabs[SHM_SLAB_SIZE] = 1;
+}
+
+/* Slabs that never were; room for three, or for two. */
+static void pre_three(void) {
+        world_init(3, 0, 1000);
+}
+
+/* The second has a page by a stale pointer of old. */
+static void pre_three_surplus(void) {
+        pre_three();
+        world_set_control(0);
+        world_arena.slabs[SHM_SLAB_SIZE] = 1;
+}
+
+static void pre_two(void) {
+        world_init(2, 0, 1000);
+}
+
+static void pre_two_interrupted(void) {
+        pre_two();
+        world.populate_errno = EINTR;
+        world.n_populate_errors = 1;
+}
+
+static void pre_two_denied(void) {
+        pre_two();
+        world.populate_errno = ENOMEM;
+        world.n_populate_errors = 1;
+}
+
+static void drop(void) {
+        shm_pages_drop(world_actor(0), 0, 3);
+}
+
+static void also_drop(void) {
+        shm_pages_drop(world_actor(1), 0, 3);
+}
+
+static void drop_2(void) {
+        shm_pages_drop(world_actor(2), 0, 3);
+}
+
+static void drop_surplus(void) {
+        shm_pages_drop_surplus(world_actor(0));
+}
+
+static void commit_one(ShmActor *a) {
+        uint32_t n;
+
+        shm_actor_enter(a);
+        (void) shm_pages_commit(a, 1, &n);
+        shm_actor_leave(a);
+}
+
+static void commit(void) {
+        commit_one(world_actor(0));
+}
+
+static void also_commit(void) {
+        commit_one(world_actor(1));
+}
+
+static void commit_three(void) {
+        ShmActor *a = world_actor(1);
+        uint32_t n;
+
+        shm_actor_enter(a);
+        (void) shm_pages_commit(a, 3, &n);
+        shm_actor_leave(a);
+}
+
+static void alloc_0(void) {
+        world_alloc(0, WORLD_SIZE_2, 0);
+}
+
+static void alloc_1(void) {
+        world_alloc(1, WORLD_SIZE_2, 0);
+}
+
+static void alloc_2(void) {
+        world_alloc(2, WORLD_SIZE_2, 0);
+}
+
+static void alloc_and_free(void) {
+        if (world_alloc(1, WORLD_SIZE_2, 0) == 0)
+                world_free(1, world_allocated(1, 0));
+}
+
+static void free_0(void) {
+        world_free(1, 0);
+}
+
+static void free_0_alloc(void) {
+        world_free(1, 0);
+        world_alloc(1, WORLD_SIZE_2, 0);
+}
+
+static void check_allowance(unsigned dead, uint64_t n) {
+        world_check(dead);
+        if (dead == 0 && world_arena.header->commit_allowance.value > n)
+                model_fail("the allowance has grown to %lu",
+                           (unsigned long) world_arena.header->commit_allowance.value);
+}
+
+static void post_1000(unsigned dead) {
+        check_allowance(dead, 1000);
+}
+
+static const ModelCase model_cases[] = {
+        { .name = "reclaim", .pre = pre_free, .actors = { drop, alloc_1 }, .post = world_check, .deaths = 2 },
+        { .name = "reclaim-two", .pre = pre_two_free, .actors = { drop, alloc_1 },
+          .post = world_check, .deaths = 1 },
+        { .name = "reclaim-bounce", .pre = pre_free, .actors = { drop, alloc_and_free },
+          .post = world_check, .deaths = 1 },
+        { .name = "reclaim-last", .pre = pre_last, .actors = { drop, free_0 }, .post = world_check,
+          .deaths = 2 },
+        { .name = "reclaim-last-alloc", .pre = pre_last, .actors = { drop, free_0_alloc },
+          .post = world_check,
+          .deaths = 1 },
+        { .name = "reclaim-reclaim", .pre = pre_two_free, .actors = { drop, also_drop },
+          .post = world_check, .deaths = 2 },
+        { .name = "reclaim-reclaim-alloc", .pre = pre_free, .actors = { drop, also_drop, alloc_2 },
+          .post = world_check,
+          .deaths = 1 },
+        { .name = "commit-commit", .pre = pre_three, .actors = { commit, also_commit },
+          .post = post_1000, .deaths = 2 },
+        { .name = "alloc-alloc", .pre = pre_two, .actors = { alloc_0, alloc_1 }, .post = post_1000,
+          .deaths = 1 },
+        { .name = "alloc-alloc-interrupted", .pre = pre_two_interrupted, .actors = { alloc_0, alloc_1 },
+          .post = post_1000,
+          .deaths = 1 },
+        { .name = "alloc-alloc-denied", .pre = pre_two_denied, .actors = { alloc_0, alloc_1 },
+          .post = post_1000,
+          .deaths = 1 },
+        { .name = "commit-surplus", .pre = pre_three_surplus, .actors = { drop_surplus, commit_three },
+          .post = world_check,
+          .deaths = 1 },
+        { .name = "again", .pre = pre_dropped, .actors = { commit, also_commit }, .post = world_check,
+          .deaths = 2 },
+        { .name = "again-alloc", .pre = pre_dropped, .actors = { alloc_0, alloc_1 },
+          .post = world_check, .deaths = 1 },
+        { .name = "again-reclaim", .pre = pre_two_dropped, .actors = { drop, alloc_1 },
+          .post = world_check, .deaths = 1 },
+        { .name = "again-surplus", .pre = pre_surplus, .actors = { drop_surplus, also_commit },
+          .post = world_check,
+          .deaths = 2 },
+        { .name = "again-surplus-alloc", .pre = pre_surplus, .actors = { drop_surplus, also_commit, alloc_2 },
+          .post = world_check, .deaths = 1 },
+        { .name = "commit-commit-reclaim", .pre = pre_two, .actors = { commit, also_commit, drop_2 },
+          .post = world_check,
+          .deaths = 1 },
+};

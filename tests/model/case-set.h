@@ -1,0 +1,189 @@
+/*
+ * Sets: whatever adders and removers do at once, a slab that should be found has its bits up to the
+ * root. Three levels, so that a leaf word, and a word of the middle, can run empty.
+ */
+#include "tests/model/world.h"
+
+#define N_SLABS (64 * 64 + 64)
+
+/* Two of one leaf word; one whose leaf word is beside theirs; one under another word of the middle. */
+#define SLAB_A 3
+#define SLAB_B 5
+#define SLAB_NEXT 64
+#define SLAB_FAR (64 * 64 + 1)
+
+static const uint32_t slabs[] = { SLAB_A, SLAB_B, SLAB_NEXT, SLAB_FAR };
+
+static void pre_none(void) {
+        world_init(N_SLABS, 0, 0);
+}
+
+/* FREE, with its bits. */
+static void make_free(uint32_t slab) {
+        world_arena.lines[slab].word = (ShmPair){ 0, SLAB_FREE };
+        shm_set_add(&world_arena, SHM_SET_FREE, slab);
+}
+
+static void pre_a(void) {
+        pre_none();
+        make_free(SLAB_A);
+}
+
+static void pre_b(void) {
+        pre_none();
+        make_free(SLAB_B);
+}
+
+static void pre_a_b(void) {
+        pre_a();
+        make_free(SLAB_B);
+}
+
+static void pre_next(void) {
+        pre_none();
+        make_free(SLAB_NEXT);
+}
+
+static void pre_far(void) {
+        pre_none();
+        make_free(SLAB_FAR);
+}
+
+static void pre_next_far(void) {
+        pre_next();
+        make_free(SLAB_FAR);
+}
+
+/* What claiming and giving back a whole slab do to its word and the free set. */
+static bool change(unsigned actor, uint32_t slab, SlabPlace from, SlabPlace to) {
+        ShmActor *a = world_actor(actor);
+        SlabWord old = shm_slab_word(&world_arena, slab), new;
+
+        shm_actor_intend(a, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
+        do {
+                if (slab_word_place(old) != from)
+                        return false;
+                new = (SlabWord){ old.low, ((old.high & ~SLAB_PLACE_MASK) | to) + SLAB_GEN_ONE };
+        } while (!shm_pair_cas_acqrel(&world_arena.lines[slab].word, &old, new));
+        return true;
+}
+
+static void give(unsigned actor, uint32_t slab) {
+        if (change(actor, slab, SLAB_UNCOMMITTED, SLAB_FREE))
+                shm_set_add(&world_arena, SHM_SET_FREE, slab);
+        shm_actor_intend(world_actor(actor), 0);
+}
+
+static void take(unsigned actor, uint32_t slab) {
+        (void) change(actor, slab, SLAB_FREE, SLAB_UNCOMMITTED);
+        shm_set_remove(&world_arena, SHM_SET_FREE, slab); /* also where another took it: its bit may be stale */
+        shm_actor_intend(world_actor(actor), 0);
+}
+
+static void give_a(void) {
+        give(0, SLAB_A);
+}
+
+static void take_a(void) {
+        take(1, SLAB_A);
+}
+
+static void take_a_2(void) {
+        take(2, SLAB_A);
+}
+
+static void give_back_a(void) {
+        take(1, SLAB_A);
+        give(1, SLAB_A);
+}
+
+static void take_a_0(void) {
+        take(0, SLAB_A);
+}
+
+static void take_b(void) {
+        take(1, SLAB_B);
+}
+
+static void take_next(void) {
+        take(1, SLAB_NEXT);
+}
+
+static void take_next_2(void) {
+        take(2, SLAB_NEXT);
+}
+
+static void take_far(void) {
+        take(1, SLAB_FAR);
+}
+
+static void take_far_2(void) {
+        take(2, SLAB_FAR);
+}
+
+static void give_far_2(void) {
+        give(2, SLAB_FAR);
+}
+
+static void give_b_2(void) {
+        give(2, SLAB_B);
+}
+
+/* As give_back_a, but leaves a stale bit: nobody removes. */
+static void give_again_a(void) {
+        (void) change(1, SLAB_A, SLAB_FREE, SLAB_UNCOMMITTED);
+        world.results[1] = change(1, SLAB_A, SLAB_UNCOMMITTED, SLAB_FREE);
+        if (world.results[1])
+                shm_set_add(&world_arena, SHM_SET_FREE, SLAB_A);
+        shm_actor_intend(world_actor(1), 0);
+}
+
+/*
+ * One who has added a slab need not care for others who began to and were stopped: nobody repairs
+ * after those, and nobody waits for them.
+ */
+static void post_stopped(unsigned dead) {
+        if ((dead & 2) || !world.results[1])
+                return;
+        if (!shm_set_has(&world_arena, SHM_SET_FREE, SLAB_A))
+                model_fail("slab %u was added and is not in the set", SLAB_A);
+}
+
+/* Those of words that want it; mended first where a dead one's intent names the slab. */
+static void post(unsigned dead) {
+        for (size_t i = 0; i < sizeof(slabs) / sizeof(slabs[0]); i++)
+                world_mend(dead, slabs[i]);
+        for (size_t i = 0; i < sizeof(slabs) / sizeof(slabs[0]); i++) {
+                bool wanted = shm_set_wants(&world_arena, SHM_SET_FREE, shm_slab_word(&world_arena, slabs[i]));
+                uint32_t slab = 0;
+
+                if (wanted && !shm_set_has(&world_arena, SHM_SET_FREE, slabs[i]))
+                        model_fail("slab %u is free and not in the set", slabs[i]);
+                if (wanted && (!shm_set_find(&world_arena, SHM_SET_FREE, slabs[i], &slab) || slab != slabs[i]))
+                        model_fail("slab %u is in the set and not found", slabs[i]);
+        }
+}
+
+static const ModelCase model_cases[] = {
+        { .name = "add-add-stopped", .pre = pre_none, .actors = { give_a, give_again_a },
+          .post = post_stopped, .deaths = 1 },
+        { .name = "add-remove", .pre = pre_none, .actors = { give_a, take_a }, .post = post, .deaths = 2 },
+        { .name = "remove-remove-add", .pre = pre_a, .actors = { take_a_0, give_back_a },
+          .post = post, .deaths = 2 },
+        { .name = "add-remove-leaf", .pre = pre_b, .actors = { give_a, take_b }, .post = post, .deaths = 2 },
+        { .name = "add-remove-middle", .pre = pre_next, .actors = { give_a, take_next }, .post = post,
+          .deaths = 2 },
+        { .name = "add-remove-root", .pre = pre_far, .actors = { give_a, take_far }, .post = post,
+          .deaths = 2 },
+        { .name = "remove-add-remove", .pre = pre_a_b, .actors = { take_a_0, take_b, give_far_2 },
+          .post = post, .deaths = 2 },
+        { .name = "add-remove-remove", .pre = pre_b, .actors = { give_a, take_b, take_a_2 },
+          .post = post, .deaths = 2 },
+        { .name = "add-remove-remove-middle", .pre = pre_next_far,
+          .actors = { give_a, take_far, take_next_2 },
+          .post = post, .deaths = 2 },
+        { .name = "add-add-remove", .pre = pre_next, .actors = { give_a, take_next, give_b_2 }, .post = post,
+          .deaths = 2 },
+        { .name = "remove-add-remove-leaf", .pre = pre_a_b, .actors = { take_a_0, give_back_a, take_far_2 },
+          .post = post, .deaths = 2 },
+};

@@ -1,0 +1,67 @@
+/*
+ * What the core asks of the kernel: defined here, these are linked instead of libc's. Each call on slabs
+ * is a step; pages of a slab may be made and dropped only while it is BUSY.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/model/world.h"
+
+static void change_pages(uint64_t offset, uint64_t size, bool make) {
+        uint64_t base = (uint64_t) (world_arena.slabs - world_arena.base);
+        uint32_t first, n;
+
+        if (offset < base)
+                return;
+        first = (uint32_t) ((offset - base) / SHM_SLAB_SIZE);
+        n = (uint32_t) (size / SHM_SLAB_SIZE);
+        shm_step(&world.pages);
+        for (uint32_t slab = first; slab < first + n && slab < 64; slab++) {
+                SlabPlace place = slab_word_place(world_arena.lines[slab].word);
+
+                if (place != SLAB_BUSY)
+                        model_fail("pages of slab %u are %s while it is %s", slab, make ? "made" : "dropped",
+                                   slab_place_to_string(place));
+                if (make)
+                        world.pages |= UINT64_C(1) << slab;
+                else
+                        world.pages &= ~(UINT64_C(1) << slab);
+        }
+}
+
+int fallocate(int fd, int flags, off_t offset, off_t size) {
+        bool slabs = offset >= world_arena.slabs - world_arena.base;
+
+        (void) fd;
+        if (slabs)
+                shm_step(&world.n_populate_errors);
+        if (slabs && flags == 0 && world.n_populate_errors > 0) {
+                world.n_populate_errors--;
+                errno = world.populate_errno;
+                return -1;
+        }
+        change_pages((uint64_t) offset, (uint64_t) size, !(flags & FALLOC_FL_PUNCH_HOLE));
+        return 0;
+}
+
+int madvise(void *address, size_t size, int advice) {
+        if (advice == MADV_REMOVE)
+                change_pages((uint64_t) ((uint8_t *) address - world_arena.base), size, false);
+        return 0;
+}
+
+/* Memory barriers are no steps here: all is sequentially consistent. */
+long syscall(long number, ...) {
+        (void) number;
+        return 0;
+}
+
+/* Time stands still: schedules must be the same each time. */
+int clock_gettime(clockid_t clock, struct timespec *ret) {
+        (void) clock;
+        *ret = (struct timespec){ .tv_sec = 1000000 };
+        return 0;
+}

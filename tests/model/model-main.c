@@ -1,0 +1,53 @@
+/* Runs the cases of one header, MODEL_CASE: built once for each. With names as arguments, those only. */
+#include MODEL_CASE
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Leaving out what commutes must not cost an end. */
+static bool compare(const ModelCase *c, const ModelResult *reduced) {
+        ModelResult r = model_run(c, MODEL_STATES);
+
+        if (r.n_ends == reduced->n_ends && r.ends == reduced->ends)
+                return true;
+        printf("%s: %lu ends, and %lu where nothing is left out\n", c->name, (unsigned long) reduced->n_ends,
+               (unsigned long) r.n_ends);
+        return false;
+}
+
+static void print(const ModelCase *c, const ModelResult *r, clock_t ticks) {
+        printf("%s/%s: %.6g schedules, %lu states, %lu ends, %lu of them with a death (at most %u)", MODEL_NAME,
+               c->name, r->n_schedules, (unsigned long) r->n_states, (unsigned long) r->n_ends,
+               (unsigned long) r->n_ends_dead, c->deaths);
+        if (r->bound > 0)
+                printf(", bounded by %u preemptions", r->bound);
+        printf(", %ld ms\n", (long) (ticks / (CLOCKS_PER_SEC / 1000)));
+        fflush(stdout);
+}
+
+static bool is_asked_for(const ModelCase *c, int argc, char **argv) {
+        for (int i = 1; i < argc; i++)
+                if (strcmp(argv[i], c->name) == 0)
+                        return true;
+        return argc == 1;
+}
+
+int main(int argc, char **argv) {
+        bool full = getenv("TSLAB_TEST_FULL") != NULL;
+
+        for (size_t i = 0; i < sizeof(model_cases) / sizeof(model_cases[0]); i++) {
+                const ModelCase *c = &model_cases[i];
+                clock_t began = clock();
+                ModelResult r;
+
+                if (!is_asked_for(c, argc, argv))
+                        continue;
+                r = model_run(c, MODEL_REDUCED);
+                print(c, &r, clock() - began);
+                if (full && !c->actors[2] && !compare(c, &r))
+                        return EXIT_FAILURE;
+        }
+        return EXIT_SUCCESS;
+}

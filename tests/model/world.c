@@ -1,0 +1,357 @@
+/* See world.h. */
+#include "tests/model/world.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shm/pages.h"
+
+#define UNDER_WAY 1
+
+_Alignas(64) World world;
+ShmArena world_arena = { .fd = -1, .wake_fd = -1 };
+static unsigned control_actor;
+
+/*
+ * Names
+ */
+static void name_record(size_t off, char *text, size_t size) {
+        static const char *const names[] = { "seq", "intent", "mask", "attention", "flags", "n_notes", "", "" };
+        unsigned record = (unsigned) (off / world_arena.record_stride);
+
+        off %= world_arena.record_stride;
+        if (off < 64)
+                snprintf(text, size, "record %u %s", record, names[off / 8]);
+        else
+                snprintf(text, size, "record %u +%zu", record, off);
+}
+
+static void name_set(size_t index, char *text, size_t size) {
+        static const char *const names[] = { "free", "uncommitted" };
+        const ShmSetShape *shape = &world_arena.shape;
+        unsigned set = (unsigned) (index / shape->stride), level = shape->n_levels - 1;
+        char name[32];
+
+        index %= shape->stride;
+        while (level > 0 && index < shape->level_off[level])
+                level--;
+        if (set < 2)
+                snprintf(name, sizeof(name), "%s", names[set]);
+        else if (set < 2 + WORLD_N_EPOCHS)
+                snprintf(name, sizeof(name), "of_epoch %u", set - 2);
+        else
+                snprintf(name, sizeof(name), "partial %u:%u", (set - 2 - WORLD_N_EPOCHS) / world_arena.n_classes,
+                         (set - 2 - WORLD_N_EPOCHS) % world_arena.n_classes);
+        snprintf(text, size, "%s level %u word %zu", name, level, index - shape->level_off[level]);
+}
+
+static void name_header(const void *address, char *text, size_t size) {
+        static const char *const names[] = {
+                "n_slabs_ever", "n_free",         "reserve_low",   "commit_allowance", "n_drained",
+                "n_records_ever", "epoch_current", "control_owner", "n_unrecorded",     "totals",
+        };
+        size_t off = (size_t) ((const uint8_t *) address - world_arena.base);
+        size_t line = (off - offsetof(ShmHeader, n_slabs_ever)) / 64;
+
+        if (off >= offsetof(ShmHeader, epochs))
+                snprintf(text, size, "epoch %zu", (off - offsetof(ShmHeader, epochs)) / sizeof(ShmEpoch));
+        else
+                snprintf(text, size, "%s", line < 10 ? names[line] : "header");
+}
+
+static const char *name(const void *address, char *text, size_t size) {
+        const uint8_t *at = address;
+        ShmArena *a = &world_arena;
+
+        if (address == &world.pages)
+                snprintf(text, size, "pages of slabs");
+        else if (at >= (uint8_t *) a->tags)
+                snprintf(text, size, "tag %zu:%zu", (size_t) (at - (uint8_t *) a->tags) / 256,
+                         (size_t) (at - (uint8_t *) a->tags) / 4 % 64);
+        else if (at >= (uint8_t *) a->lines)
+                snprintf(text, size, "slab word %zu", (size_t) (at - (uint8_t *) a->lines) / 64);
+        else if (at >= (uint8_t *) a->sets)
+                name_set((size_t) (at - (uint8_t *) a->sets) / 8, text, size);
+        else if (at >= a->records)
+                name_record((size_t) (at - a->records), text, size);
+        else
+                name_header(address, text, size);
+        return text;
+}
+
+/*
+ * Making it
+ */
+static uint32_t n_sets(void) {
+        return 2 + WORLD_N_EPOCHS + WORLD_N_EPOCHS * world_arena.n_classes;
+}
+
+void world_init(uint32_t n_slabs, uint32_t n_committed, uint32_t n_allowed) {
+        ShmGeometry geometry = {
+                .slabs_size = (uint64_t) n_slabs * SHM_SLAB_SIZE,
+                .n_records = 1 + MODEL_ACTORS_MAX,
+                .n_epochs = WORLD_N_EPOCHS,
+                .n_classes = 3,
+                .class_size = { WORLD_SIZE_4, WORLD_SIZE_2, WORLD_SIZE_1 },
+        };
+        uint32_t n;
+
+        shm_arena_deinit(&world_arena);
+        memset(&world, 0, sizeof(world));
+        control_actor = MODEL_ACTORS_MAX;
+        if (shm_arena_create(&world_arena, &geometry, NULL) != 0)
+                model_fail("cannot make an arena");
+        world_arena.key = 0; /* handles are then easy to read */
+
+        model_memory(world_arena.base, (size_t) (world_arena.slabs - world_arena.base));
+        model_private(&world, sizeof(world));
+        model_names(name);
+        for (uint32_t i = 0; i < WORLD_N_EPOCHS; i++)
+                model_watch(&world_arena.header->epochs[i]);
+
+        shm_actor_init_daemon(&world.actors[0], &world_arena);
+        for (uint32_t i = 1; i <= MODEL_ACTORS_MAX; i++)
+                if (shm_actor_init(&world.actors[i], &world_arena, 1, i) != 0)
+                        model_fail("cannot get a record");
+        while (n_committed > 0) {
+                if (shm_pages_commit(&world.actors[0], n_committed, &n) != 0)
+                        model_fail("cannot commit slabs");
+                n_committed -= n;
+        }
+        world_arena.header->commit_allowance.value = n_allowed;
+}
+
+void world_set_control(unsigned actor) {
+        control_actor = actor;
+}
+
+ShmActor *world_actor(unsigned actor) {
+        return &world.actors[actor == control_actor ? 0 : actor + 1];
+}
+
+unsigned world_object(size_t size, uint32_t epoch) {
+        unsigned i = 0;
+
+        while (world.objects[i].handle != 0)
+                i++;
+        if (i >= WORLD_N_PRE || shm_object_alloc(&world.actors[0], size, epoch, NULL, &world.objects[i].handle, NULL))
+                model_fail("cannot make object %u", i);
+        return i;
+}
+
+unsigned world_objects(unsigned n, size_t size, uint32_t epoch) {
+        unsigned first = world_object(size, epoch);
+
+        while (--n > 0)
+                world_object(size, epoch);
+        return first;
+}
+
+void world_tidy(void) {
+        for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++)
+                for (uint32_t set = 0; set < n_sets(); set++)
+                        shm_set_remove(&world_arena, set, slab);
+}
+
+/*
+ * What actors do
+ */
+int world_alloc(unsigned actor, size_t size, uint32_t epoch) {
+        WorldObject *o = &world.objects[world_allocated(actor, world.n_allocs[actor]++)];
+        uint64_t handle = 0;
+
+        o->error = UNDER_WAY;
+        o->error = shm_object_alloc(world_actor(actor), size, epoch, NULL, &handle, NULL);
+        o->handle = handle;
+        if (handle != 0 && !(world.pages >> slot_id_slab(shm_handle_slot(handle)) & 1))
+                model_fail("object %lx has no page", (unsigned long) handle);
+        return o->error;
+}
+
+int world_free(unsigned actor, unsigned object) {
+        WorldObject *o = &world.objects[object];
+        int r;
+
+        o->n_begun++;
+        r = shm_object_free(world_actor(actor), o->handle);
+        if (r == 0)
+                o->n_won++;
+        else if (r == -ESTALE)
+                o->n_stale++;
+        else
+                model_fail("freeing object %u: error %d", object, r);
+        return r;
+}
+
+/*
+ * What must hold
+ */
+static ShmIntent intent_of(unsigned actor) {
+        return shm_record_intent(&world_arena, world_actor(actor)->id);
+}
+
+bool world_names_slab(unsigned dead, uint32_t slab) {
+        for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++) {
+                ShmIntent intent = intent_of(i);
+                uint32_t first = slot_id_slab(intent.id), n = intent.kind == SHM_INTENT_RUN ? intent.arg : 1;
+
+                if ((dead >> i & 1) && intent.kind != SHM_INTENT_NONE && slab >= first && slab - first < n)
+                        return true;
+        }
+        return false;
+}
+
+static bool is_dead_record(unsigned dead, uint32_t record) {
+        for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
+                if ((dead >> i & 1) && world_actor(i)->id == record)
+                        return true;
+        return false;
+}
+
+/* Whether the intent of one of the dead accounts for a slot that is taken and has this tag. */
+static bool names_slot(unsigned dead, SlotId id, uint32_t tag) {
+        for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++) {
+                ShmIntent intent = intent_of(i);
+                bool same = intent.id.value == id.value;
+
+                if (!(dead >> i & 1))
+                        continue;
+                if ((intent.kind == SHM_INTENT_TAKE && same && (tag | 1) == intent.tag) ||
+                    (intent.kind == SHM_INTENT_FREE && same && tag == intent.tag + 1) ||
+                    (intent.kind == SHM_INTENT_CLAIM && slot_id_slab(intent.id) == slot_id_slab(id) &&
+                     (intent.mask & slot_id_mask(id)) && !(tag & 1)))
+                        return true;
+        }
+        return false;
+}
+
+typedef enum Fate { FATE_LIVE, FATE_GONE, FATE_EITHER } Fate;
+
+static Fate fate(const WorldObject *o) {
+        if (o->n_won > 0)
+                return FATE_GONE;
+        if (o->n_begun > o->n_won + o->n_stale)
+                return o->n_stale > 0 ? FATE_GONE : FATE_EITHER;
+        return FATE_LIVE;
+}
+
+static void check_objects(void) {
+        for (unsigned i = 0; i < WORLD_N_OBJECTS; i++) {
+                const WorldObject *o = &world.objects[i];
+                bool live = o->handle != 0 && shm_object_live(&world_arena, o->handle);
+
+                if (o->n_won > 1)
+                        model_fail("object %u was freed %u times", i, o->n_won);
+                if (o->handle != 0 && fate(o) == FATE_LIVE && !live)
+                        model_fail("object %u is gone, nobody freed it", i);
+                if (fate(o) == FATE_GONE && live)
+                        model_fail("object %u was freed and is there still", i);
+                for (unsigned j = 0; j < i && live; j++)
+                        if (world.objects[j].handle == o->handle)
+                                model_fail("objects %u and %u are one", i, j);
+        }
+}
+
+static bool is_owned(SlotId id, uint32_t tag) {
+        for (unsigned i = 0; i < WORLD_N_OBJECTS; i++)
+                if (world.objects[i].handle == shm_handle_make(world_arena.key, id, tag))
+                        return true;
+        return false;
+}
+
+/* Died after the object was made everyone's, before its handle was returned: one each. */
+static uint32_t n_unreturned(void) {
+        uint32_t n = 0;
+
+        for (unsigned i = 0; i < WORLD_N_OBJECTS; i++)
+                n += world.objects[i].error == UNDER_WAY;
+        return n;
+}
+
+/* Returns how many live ones are known to nobody. */
+static uint32_t check_slots(unsigned dead, uint32_t slab, SlabWord w) {
+        SlabPlace place = slab_word_place(w);
+        bool in_use = place >= SLAB_LISTED && place <= SLAB_DRAINING;
+        uint32_t n = in_use ? world_arena.classes[slab_word_class(w)].n_slots : SHM_SLOTS_MAX;
+        uint32_t n_unknown = 0;
+
+        for (uint32_t slot = 0; slot < n; slot++) {
+                SlotId id = slot_id(slab, slot);
+                uint32_t tag = shm_load_rlx(shm_slot_tag(&world_arena, id));
+                bool taken = w.low & slot_id_mask(id);
+
+                if (!taken && (tag & 1))
+                        model_fail("slot %u:%u is live and free", slab, slot);
+                if (taken && (tag & 1) && !is_owned(id, tag) && !names_slot(dead, id, tag))
+                        n_unknown++;
+                if (taken && !(tag & 1) && !names_slot(dead, id, tag))
+                        model_fail("slot %u:%u is lost", slab, slot);
+        }
+        return n_unknown;
+}
+
+static void check_place(unsigned dead, uint32_t slab, SlabWord w) {
+        SlabPlace place = slab_word_place(w);
+        const ShmClass *class = shm_slab_class(&world_arena, w);
+        bool in_use = place >= SLAB_LISTED && place <= SLAB_DRAINING, right = true;
+
+        if (place >= _SLAB_PLACE_N)
+                model_fail("slab %u: place %u", slab, (unsigned) place);
+        if (place == SLAB_LISTED || place == SLAB_DRAINING)
+                right = w.low != class->beyond && (w.low != UINT64_MAX || place == SLAB_DRAINING);
+        if (place == SLAB_FULL)
+                right = w.low == UINT64_MAX;
+        if (!right || (in_use ? (w.low & class->beyond) != class->beyond : w.low != 0))
+                model_fail("slab %u is %s with bitmap %lx", slab, slab_place_to_string(place), (unsigned long) w.low);
+
+        if ((place == SLAB_HELD || place == SLAB_BUSY) && !is_dead_record(dead, slab_word_holder(w)))
+                model_fail("slab %u is left %s by record %u", slab, slab_place_to_string(place), slab_word_holder(w));
+        if (place == SLAB_BUSY && !world_names_slab(dead, slab))
+                model_fail("slab %u is busy, no intent names it", slab);
+        if ((in_use || place == SLAB_FREE) && slab < 64 && !(world.pages >> slab & 1))
+                model_fail("slab %u is %s without pages", slab, slab_place_to_string(place));
+}
+
+void world_mend(unsigned dead, uint32_t slab) {
+        for (uint32_t set = 0; set < n_sets() && world_names_slab(dead, slab); set++)
+                shm_set_mend(&world_arena, set, slab);
+}
+
+static void check_hints(uint32_t slab) {
+        SlabWord w = shm_slab_word(&world_arena, slab);
+
+        for (uint32_t set = 0; set < n_sets(); set++) {
+                char text[64];
+
+                if (!shm_set_wants(&world_arena, set, w) || shm_set_has(&world_arena, set, slab))
+                        continue;
+                name_set(set * world_arena.shape.stride, text, sizeof(text));
+                model_fail("slab %u is %s and not in the set: %s", slab,
+                           slab_place_to_string(slab_word_place(w)), text);
+        }
+}
+
+void world_check(unsigned dead) {
+        uint32_t n_free = 0, n_unknown = 0;
+
+        check_objects();
+        for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++)
+                world_mend(dead, slab);
+        for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
+                SlabWord w = shm_slab_word(&world_arena, slab);
+
+                check_place(dead, slab, w);
+                n_unknown += check_slots(dead, slab, w);
+                check_hints(slab);
+                n_free += slab_word_place(w) == SLAB_FREE;
+        }
+        if (n_unknown > n_unreturned())
+                model_fail("%u objects are live whose handles nobody has", n_unknown);
+        if (dead == 0 && shm_load_rlx(&world_arena.header->n_free.value) != n_free)
+                model_fail("%u slabs are free, n_free is %lu", n_free,
+                           (unsigned long) world_arena.header->n_free.value);
+        for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
+                if (!(dead >> i & 1) && (world_actor(i)->record->intent_what != 0 || (world_actor(i)->record->seq & 1)))
+                        model_fail("actor %u ended with an intent, or inside an operation", i);
+}

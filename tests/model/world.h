@@ -1,0 +1,82 @@
+#pragma once
+/*
+ * The small arena that cases about the core run in, and what must hold in the end.
+ *
+ * Three classes, of 4, 2 and 1 slots a slab; two epochs; a record for each actor, and record 0 for the
+ * one that does control work, if any. Pages are a bitmap here: fallocate() and madvise() are ours.
+ */
+#include <stdint.h>
+
+#include "shm/object.h"
+#include "shm/record.h"
+#include "shm/set.h"
+#include "shm/slab.h"
+#include "tests/model/explore.h"
+
+#define WORLD_SIZE_4 1024 /* class 0, 4 slots a slab */
+#define WORLD_SIZE_2 2048 /* class 1 */
+#define WORLD_SIZE_1 4096 /* class 2 */
+#define WORLD_N_EPOCHS 2
+#define WORLD_N_PRE 8 /* objects made by pre() */
+#define WORLD_N_ALLOCS 2 /* by each actor */
+#define WORLD_N_OBJECTS (WORLD_N_PRE + MODEL_ACTORS_MAX * WORLD_N_ALLOCS)
+
+typedef struct WorldObject {
+        uint64_t handle; /* 0: none */
+        int32_t error; /* of the allocation, where it failed */
+        uint8_t n_begun, n_won, n_stale; /* frees */
+        uint8_t unused;
+} WorldObject;
+
+/* The private part of every actor. */
+typedef struct World {
+        uint64_t pages; /* of slabs: shared, as the kernel's state is */
+        uint64_t pad;
+        ShmActor actors[1 + MODEL_ACTORS_MAX]; /* by record */
+        WorldObject objects[WORLD_N_OBJECTS];
+        uint8_t n_allocs[MODEL_ACTORS_MAX];
+        int32_t results[MODEL_ACTORS_MAX]; /* for the case */
+        int32_t populate_errno; /* what making pages of slabs fails with, once for each bit of: */
+        uint32_t n_populate_errors;
+        uint64_t notes[2]; /* for the case */
+} World;
+
+extern World world;
+extern ShmArena world_arena;
+
+/* For pre(). n_committed slabs are FREE; clients cannot commit more than n_allowed. */
+void world_init(uint32_t n_slabs, uint32_t n_committed, uint32_t n_allowed);
+/* This actor does control work, with record 0. */
+void world_set_control(unsigned actor);
+/* The next object; returns its index. */
+unsigned world_object(size_t size, uint32_t epoch);
+/* So many at once; returns the index of the first. */
+unsigned world_objects(unsigned n, size_t size, uint32_t epoch);
+
+/* Clears bits that are stale: claims leave those of the set `free` to whoever meets them. */
+void world_tidy(void);
+
+/* For actors. */
+ShmActor *world_actor(unsigned actor);
+int world_alloc(unsigned actor, size_t size, uint32_t epoch);
+int world_free(unsigned actor, unsigned object);
+
+/* The k-th object that an actor allocated. */
+static inline unsigned world_allocated(unsigned actor, unsigned k) {
+        return WORLD_N_PRE + actor * WORLD_N_ALLOCS + k;
+}
+
+static inline uint32_t world_slab_of(unsigned object) {
+        return slot_id_slab(shm_handle_slot(world.objects[object].handle));
+}
+
+/* Whether the intent of one of the dead names the slab. */
+bool world_names_slab(unsigned dead, uint32_t slab);
+/* Sets, as repair does, the hints of a slab that the intent of one of the dead names. */
+void world_mend(unsigned dead, uint32_t slab);
+/*
+ * For post(): every slot is free, or live and its handle somebody's, or named by the intent of one of
+ * the dead; every hint is there, once those slabs are mended that such intents name; no live actor has
+ * anything under way.
+ */
+void world_check(unsigned dead);
