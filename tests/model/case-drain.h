@@ -29,7 +29,7 @@ static void pre_none(void) {
 /* One slab, that was epoch 1's last and is FREE. */
 static void pre_emptied(void) {
         pre_none();
-        shm_object_free(&world.actors[0], world.objects[world_object(WORLD_SIZE_2, 1)].handle);
+        shm_object_free(&world_actors[0], world.objects[world_object(WORLD_SIZE_2, 1)].handle);
         world.objects[0] = (WorldObject){};
 }
 
@@ -166,7 +166,7 @@ static void post(unsigned dead) {
         world_check(dead);
         if (dead)
                 return;
-        walk(&world.actors[0]);
+        walk(&world_actors[0]);
         world_check(dead);
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
                 SlabWord w = shm_slab_word(&world_arena, slab);

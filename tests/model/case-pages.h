@@ -25,12 +25,12 @@ static void pre_last(void) {
 /* Slab 0 was dropped, and may be made again. */
 static void pre_dropped(void) {
         world_init(1, 1, 64);
-        shm_pages_drop(&world.actors[0], 0, 1);
+        shm_pages_drop(&world_actors[0], 0, 1);
 }
 
 static void pre_two_dropped(void) {
         world_init(2, 2, 64);
-        shm_pages_drop(&world.actors[0], 0, 3);
+        shm_pages_drop(&world_actors[0], 0, 3);
         world_set_control(0);
 }
 

@@ -46,7 +46,7 @@ typedef struct Actor {
         void *sp;
         const void *address; /* of the access it waits to make */
         const void *caller;
-        uint64_t hash; /* of its stack */
+        uint64_t hash; /* of its stack and what is its own; 0 when it has ended */
         ActorState state;
         unsigned n_steps;
 } Actor;
@@ -104,7 +104,7 @@ __asm__(".text\n.globl switch_stack\n.hidden switch_stack\n.type switch_stack,@f
 void shm_step(const void *address) {
         if (!running) {
                 if (in_post)
-                        memory_save_step(address);
+                        memory_save_line(address);
                 return;
         }
         running->address = address;
@@ -129,7 +129,7 @@ static void resume(unsigned i) {
                 model_fail("%s", failure);
         a->hash = 0;
         if (a->state == ACTOR_LIVE)
-                a->hash = table_hash(i, a->sp, (size_t) (stacks[i] + STACK_SIZE - (uint8_t *) a->sp));
+                a->hash = table_hash(memory_own_hash(i), a->sp, (size_t) (stacks[i] + STACK_SIZE - (uint8_t *) a->sp));
         now.private_hash = memory_private_hash();
 }
 
@@ -145,7 +145,7 @@ static void step(unsigned i) {
 
         *s = (Step){ .actor = i, .number = a->n_steps++, .address = a->address, .caller = a->caller };
         memory_save(a->sp, (size_t) (stacks[i] + STACK_SIZE - (uint8_t *) a->sp));
-        memory_save_step(s->address);
+        memory_save_step(s->address, i);
         if (cell)
                 memcpy(s->before, cell, MEMORY_CELL);
         resume(i);
@@ -168,7 +168,7 @@ static double end(void) {
 
         for (unsigned i = 0; i < n_actors; i++)
                 dead |= (unsigned) (now.actors[i].state == ACTOR_DEAD) << i;
-        memory_save_step(NULL);
+        memory_save_plain();
         in_post = true;
         model->post(dead);
         in_post = false;

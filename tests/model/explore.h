@@ -56,7 +56,10 @@ typedef struct ModelResult {
 
 /* For pre(). */
 void model_memory(void *base, size_t size); /* 64-byte aligned, both */
+/* Whatever else actors may change, for post() to see. */
 void model_private(void *base, size_t size);
+/* What one actor alone uses, and post() does not look at: up to four pieces. */
+void model_own(unsigned actor, void *base, size_t size);
 /* A line of the memory that is also written by plain stores. */
 void model_watch(void *line);
 /* Names an address in print; returns `text`. */

@@ -9,12 +9,19 @@
 #include "tests/model/table.h"
 
 #define LINE 64
-#define WATCHES_MAX 8
+#define WATCHES_MAX 16
 #define LOG_SIZE (64 << 20)
 #define CHANGED 0x80
+#define OWN_MAX 4
+
+typedef struct Own {
+        uint8_t *base, *image;
+        size_t size;
+} Own;
 
 static uint8_t *memory, *image, *private, *private_image;
 static size_t memory_size, private_size;
+static Own own[MODEL_ACTORS_MAX][OWN_MAX];
 static uint64_t *line_hashes;
 static uint8_t *cells; /* a bit for each actor that touched it, and CHANGED */
 static uint8_t *watches[WATCHES_MAX];
@@ -39,6 +46,16 @@ void model_private(void *base, size_t size) {
         private_size = size;
 }
 
+void model_own(unsigned actor, void *base, size_t size) {
+        Own *o = own[actor];
+
+        while (o->size > 0 && o->base != base)
+                if (++o == own[actor] + OWN_MAX)
+                        abort();
+        o->base = base;
+        o->size = size;
+}
+
 void model_watch(void *line) {
         if (n_watches == WATCHES_MAX)
                 abort();
@@ -49,6 +66,8 @@ void memory_forget(void) {
         n_watches = log_end = 0;
         memory = private = NULL;
         memory_size = private_size = 0;
+        for (Own *o = own[0]; o < own[MODEL_ACTORS_MAX]; o++)
+                o->size = 0;
 }
 
 void memory_prepare(void) {
@@ -58,6 +77,9 @@ void memory_prepare(void) {
         free(cells);
         image = memcpy(malloc(memory_size), memory, memory_size);
         private_image = memcpy(malloc(private_size), private, private_size);
+        for (Own *o = own[0]; o < own[MODEL_ACTORS_MAX]; o++)
+                if (o->size > 0)
+                        o->image = memcpy(realloc(o->image, o->size), o->base, o->size);
         line_hashes = calloc(memory_size / LINE, sizeof(uint64_t));
         cells = calloc((memory_size + private_size) / MEMORY_CELL + 1, 1);
         if (!log_base)
@@ -68,6 +90,9 @@ void memory_prepare(void) {
 void memory_reset(void) {
         memcpy(memory, image, memory_size);
         memcpy(private, private_image, private_size);
+        for (Own *o = own[0]; o < own[MODEL_ACTORS_MAX]; o++)
+                if (o->size > 0)
+                        memcpy(o->base, o->image, o->size);
         for (size_t i = 0; i < memory_size / LINE; i++)
                 line_hashes[i] = table_hash(i * LINE, memory + i * LINE, LINE);
         log_end = 0;
@@ -80,6 +105,8 @@ bool memory_is_reset(void) {
 void memory_save(void *at, size_t size) {
         Tail tail = { at, size };
 
+        if (size == 0)
+                return;
         if (log_end + size + sizeof(tail) > LOG_SIZE)
                 abort();
         memcpy(log_base + log_end, at, size);
@@ -108,7 +135,7 @@ static size_t line_of(const void *address) {
         return address && off < memory_size ? off / LINE : SIZE_MAX;
 }
 
-static void save_line(const void *address) {
+void memory_save_line(const void *address) {
         size_t line = line_of(address);
 
         if (line == SIZE_MAX)
@@ -117,11 +144,23 @@ static void save_line(const void *address) {
         memory_save(&line_hashes[line], sizeof(line_hashes[line]));
 }
 
-void memory_save_step(const void *address) {
+static void save_common(void) {
         memory_save(private, private_size);
-        save_line(address);
         for (size_t i = 0; i < n_watches; i++)
-                save_line(watches[i]);
+                memory_save_line(watches[i]);
+}
+
+void memory_save_step(const void *address, unsigned actor) {
+        save_common();
+        for (Own *o = own[actor]; o < own[actor + 1]; o++)
+                memory_save(o->base, o->size);
+        memory_save_line(address);
+}
+
+void memory_save_plain(void) {
+        save_common();
+        for (Own *o = own[0]; o < own[MODEL_ACTORS_MAX]; o++)
+                memory_save(o->base, o->size);
 }
 
 static uint64_t rehash_line(const void *address) {
@@ -145,6 +184,14 @@ uint64_t memory_rehash_step(const void *address) {
 
 uint64_t memory_private_hash(void) {
         return table_hash(0, private, private_size);
+}
+
+uint64_t memory_own_hash(unsigned actor) {
+        uint64_t h = 0;
+
+        for (Own *o = own[actor]; o < own[actor + 1]; o++)
+                h = table_hash(h, o->base, o->size);
+        return h;
 }
 
 /* NULL: a fence, or of nobody else's concern. */

@@ -23,10 +23,14 @@ size_t memory_mark(void);
 void memory_undo(size_t mark);
 
 /* Saves all that an access, and what the actor does after it, may change. */
-void memory_save_step(const void *address);
+void memory_save_step(const void *address, unsigned actor);
+/* Saves all that is not in the memory, and the lines watched; a line of the memory. */
+void memory_save_plain(void);
+void memory_save_line(const void *address);
 /* By how much the sum of hashes has changed with it. */
 uint64_t memory_rehash_step(const void *address);
 uint64_t memory_private_hash(void);
+uint64_t memory_own_hash(unsigned actor);
 
 /* Whether an access here commutes with those of all others, by what is known. */
 bool memory_commutes(const void *address);

@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shm/cache-walk.h"
 #include "shm/pages.h"
 
 #define UNDER_WAY 1
 
 _Alignas(64) World world;
+ShmActor world_actors[1 + MODEL_ACTORS_MAX];
 ShmArena world_arena = { .fd = -1, .wake_fd = -1 };
 static unsigned control_actor;
 
@@ -110,24 +112,32 @@ void world_init(uint32_t n_slabs, uint32_t n_committed, uint32_t n_allowed) {
         for (uint32_t i = 0; i < WORLD_N_EPOCHS; i++)
                 model_watch(&world_arena.header->epochs[i]);
 
-        shm_actor_init_daemon(&world.actors[0], &world_arena);
+        shm_actor_init_daemon(&world_actors[0], &world_arena);
         for (uint32_t i = 1; i <= MODEL_ACTORS_MAX; i++)
-                if (shm_actor_init(&world.actors[i], &world_arena, 1, i) != 0)
+                if (shm_actor_init(&world_actors[i], &world_arena, 1, i) != 0)
                         model_fail("cannot get a record");
         while (n_committed > 0) {
-                if (shm_pages_commit(&world.actors[0], n_committed, &n) != 0)
+                if (shm_pages_commit(&world_actors[0], n_committed, &n) != 0)
                         model_fail("cannot commit slabs");
                 n_committed -= n;
         }
         world_arena.header->commit_allowance.value = n_allowed;
+        for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
+                model_own(i, world_actor(i), sizeof(ShmActor));
 }
 
 void world_set_control(unsigned actor) {
         control_actor = actor;
+        model_own(actor, world_actor(actor), sizeof(ShmActor));
 }
 
 ShmActor *world_actor(unsigned actor) {
-        return &world.actors[actor == control_actor ? 0 : actor + 1];
+        return &world_actors[actor == control_actor ? 0 : actor + 1];
+}
+
+void world_set_caching(unsigned actor, uint32_t class) {
+        world_actor(actor)->mode = SHM_CACHE_ON;
+        model_watch(shm_arena_cache(&world_arena, world_actor(actor)->id, 0, class));
 }
 
 unsigned world_object(size_t size, uint32_t epoch) {
@@ -135,7 +145,7 @@ unsigned world_object(size_t size, uint32_t epoch) {
 
         while (world.objects[i].handle != 0)
                 i++;
-        if (i >= WORLD_N_PRE || shm_object_alloc(&world.actors[0], size, epoch, NULL, &world.objects[i].handle, NULL))
+        if (i >= WORLD_N_PRE || shm_object_alloc(&world_actors[0], size, epoch, NULL, &world.objects[i].handle, NULL))
                 model_fail("cannot make object %u", i);
         return i;
 }
@@ -191,12 +201,71 @@ static ShmIntent intent_of(unsigned actor) {
         return shm_record_intent(&world_arena, world_actor(actor)->id);
 }
 
+/* The caches of an actor, and how many slots at the top of one are as FLUSH of one of the dead leaves them. */
+static uint32_t n_flushing(unsigned dead, uint32_t record, uint32_t index, uint32_t count) {
+        for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++) {
+                ShmIntent intent = intent_of(i);
+                uint32_t k = intent.arg & 0x1ff;
+
+                if ((dead >> i & 1) && intent.kind == SHM_INTENT_FLUSH && slot_id_slab(intent.id) == record &&
+                    intent.arg >> 9 == index)
+                        return k < count ? k : count;
+        }
+        return 0;
+}
+
+static bool flushes_slab(unsigned dead, uint32_t slab) {
+        for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
+                for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, &world_arena, world_actor(i)->id);) {
+                        uint32_t n = shm_cache_walk_count(&walk);
+                        uint32_t k = n_flushing(dead, world_actor(i)->id, walk.index, n);
+
+                        for (uint32_t at = n - k; at < n; at++)
+                                if (walk.cache->slots[at] >> 6 == slab)
+                                        return true;
+                }
+        return false;
+}
+
+/* In how many caches the slot is; *ret_loose: in a place where it may be anything, or be live already. */
+static uint32_t n_cached(unsigned dead, SlotId id, bool *ret_loose) {
+        uint32_t result = 0;
+
+        *ret_loose = false;
+        for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
+                for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, &world_arena, world_actor(i)->id);) {
+                        uint32_t n = shm_cache_walk_count(&walk);
+                        uint32_t k = n_flushing(dead, world_actor(i)->id, walk.index, n);
+                        bool is_dead = dead >> i & 1;
+
+                        for (uint32_t at = 0; at < n; at++) {
+                                bool loose = at >= n - k || (is_dead && at == n - 1);
+
+                                if (walk.cache->slots[at] != id.value)
+                                        continue;
+                                *ret_loose = *ret_loose || loose;
+                                result += !loose;
+                        }
+                }
+        return result;
+}
+
+static bool is_held(uint32_t record, uint32_t slab) {
+        for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, &world_arena, record);)
+                if (walk.cache->held == slab + 1)
+                        return true;
+        return false;
+}
+
 bool world_names_slab(unsigned dead, uint32_t slab) {
+        if (flushes_slab(dead, slab))
+                return true;
         for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++) {
                 ShmIntent intent = intent_of(i);
                 uint32_t first = slot_id_slab(intent.id), n = intent.kind == SHM_INTENT_RUN ? intent.arg : 1;
 
-                if ((dead >> i & 1) && intent.kind != SHM_INTENT_NONE && slab >= first && slab - first < n)
+                if ((dead >> i & 1) && intent.kind != SHM_INTENT_NONE &&
+                    intent.kind != SHM_INTENT_FLUSH && slab >= first && slab - first < n)
                         return true;
         }
         return false;
@@ -279,13 +348,18 @@ static uint32_t check_slots(unsigned dead, uint32_t slab, SlabWord w) {
         for (uint32_t slot = 0; slot < n; slot++) {
                 SlotId id = slot_id(slab, slot);
                 uint32_t tag = shm_load_rlx(shm_slot_tag(&world_arena, id));
-                bool taken = w.low & slot_id_mask(id);
+                bool taken = w.low & slot_id_mask(id), loose;
+                uint32_t n_in = n_cached(dead, id, &loose);
+                bool named = names_slot(dead, id, tag) || loose;
 
                 if (!taken && (tag & 1))
                         model_fail("slot %u:%u is live and free", slab, slot);
-                if (taken && (tag & 1) && !is_owned(id, tag) && !names_slot(dead, id, tag))
+                if (n_in > 1 || (n_in == 1 && (!in_use || !taken || (tag & 1))))
+                        model_fail("slot %u:%u is in %u caches, and %s", slab, slot, n_in,
+                                   taken ? "taken" : "free in its slab");
+                if (taken && (tag & 1) && !is_owned(id, tag) && !named)
                         n_unknown++;
-                if (taken && !(tag & 1) && !names_slot(dead, id, tag))
+                if (taken && !(tag & 1) && n_in == 0 && !named)
                         model_fail("slot %u:%u is lost", slab, slot);
         }
         return n_unknown;
@@ -305,7 +379,8 @@ static void check_place(unsigned dead, uint32_t slab, SlabWord w) {
         if (!right || (in_use ? (w.low & class->beyond) != class->beyond : w.low != 0))
                 model_fail("slab %u is %s with bitmap %lx", slab, slab_place_to_string(place), (unsigned long) w.low);
 
-        if ((place == SLAB_HELD || place == SLAB_BUSY) && !is_dead_record(dead, slab_word_holder(w)))
+        if ((place == SLAB_HELD || place == SLAB_BUSY) && !is_dead_record(dead, slab_word_holder(w)) &&
+            !is_held(slab_word_holder(w), slab))
                 model_fail("slab %u is left %s by record %u", slab, slab_place_to_string(place), slab_word_holder(w));
         if (place == SLAB_BUSY && !world_names_slab(dead, slab))
                 model_fail("slab %u is busy, no intent names it", slab);

@@ -28,11 +28,10 @@ typedef struct WorldObject {
         uint8_t unused;
 } WorldObject;
 
-/* The private part of every actor. */
+/* The private part. */
 typedef struct World {
         uint64_t pages; /* of slabs: shared, as the kernel's state is */
         uint64_t pad;
-        ShmActor actors[1 + MODEL_ACTORS_MAX]; /* by record */
         WorldObject objects[WORLD_N_OBJECTS];
         uint8_t n_allocs[MODEL_ACTORS_MAX];
         int32_t results[MODEL_ACTORS_MAX]; /* for the case */
@@ -42,10 +41,13 @@ typedef struct World {
 } World;
 
 extern World world;
+extern ShmActor world_actors[1 + MODEL_ACTORS_MAX]; /* by record */
 extern ShmArena world_arena;
 
 /* For pre(). n_committed slabs are FREE; clients cannot commit more than n_allowed. */
 void world_init(uint32_t n_slabs, uint32_t n_committed, uint32_t n_allowed);
+/* This actor caches; so far as cases see, in this class of epoch 0. */
+void world_set_caching(unsigned actor, uint32_t class);
 /* This actor does control work, with record 0. */
 void world_set_control(unsigned actor);
 /* The next object; returns its index. */

@@ -1,0 +1,136 @@
+/* Caches: what a thread holds is in its record, whoever dies, frees the same, or freezes it. */
+#include "shm/cache.h"
+#include "shm/drain.h"
+#include "shm/freeze.h"
+#include "tests/model/world.h"
+
+static ShmFreeze freeze; /* control's own: as much of it as there are records */
+
+/*
+ * Objects 0 to 2, of slots two to a slab; actors 0 and 1 cache. Epochs are given as the fast path takes
+ * them; object 1 is freed, whose slot no empty stack names by chance.
+ */
+static void pre(void) {
+        world_init(3, 3, 0);
+        world_set_caching(0, 1);
+        world_set_caching(1, 1);
+        world_objects(3, WORLD_SIZE_2, 0);
+        world_tidy();
+}
+
+/* Actor 0 holds both slots of slab 2 in its cache already. */
+static void pre_warm(void) {
+        uint64_t handles[2];
+
+        pre();
+        for (unsigned i = 0; i < 2; i++)
+                shm_object_alloc(world_actor(0), WORLD_SIZE_2, 0, NULL, &handles[i], NULL);
+        for (unsigned i = 0; i < 2; i++)
+                shm_object_free(world_actor(0), handles[i]);
+        world_tidy();
+}
+
+/* Actor 0 has a cache of as many slots as it refills at once, and holds the last of the slabs. */
+static void pre_held(void) {
+        uint64_t handle;
+
+        world_init(4, 4, 0);
+        world_set_caching(0, 0);
+        shm_object_alloc(world_actor(0), WORLD_SIZE_4, 0, NULL, &handle, NULL);
+        shm_object_free(world_actor(0), handle);
+        world_tidy();
+}
+
+static void pre_warm_control(void) {
+        pre_warm();
+        freeze = (ShmFreeze){};
+        world_set_control(2);
+        model_own(2, &freeze, offsetof(ShmFreeze, seq) + 4 * sizeof(freeze.seq[0]));
+        model_own(2, freeze.epochs, 4 * sizeof(freeze.epochs[0]));
+}
+
+static void pre_one_control(void) {
+        pre_warm_control();
+        world_actor(1)->mode = SHM_CACHE_OFF;
+}
+
+static void t_alloc(void) {
+        world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
+}
+
+static void t_alloc_1(void) {
+        world_alloc(1, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
+}
+
+static void t_alloc_4(void) {
+        world_alloc(1, WORLD_SIZE_4, SHM_EPOCH_CURRENT);
+}
+
+static void t_free(void) {
+        world_free(0, 1);
+}
+
+static void t_free_1(void) {
+        world_free(1, 1);
+}
+
+static void t_free_alloc(void) {
+        world_free(0, 1);
+        world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
+}
+
+static void t_alloc_free(void) {
+        if (world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT) == 0)
+                world_free(0, world_allocated(0, 0));
+}
+
+static void t_drain(void) {
+        ShmActor *a = world_actor(0);
+
+        shm_actor_enter(a);
+        (void) shm_cache_drain(a);
+        shm_actor_leave(a);
+}
+
+static void t_freeze(void) {
+        if (shm_freeze_begin(world_actor(2), &freeze, 1) != 0)
+                model_fail("cannot freeze");
+        for (unsigned i = 0; i < 2; i++) /* pending ones are nobody's to wait for */
+                (void) shm_freeze_step(world_actor(2), &freeze, 4);
+}
+
+static void t_nothing(void) {
+}
+
+static void t_close(void) {
+        ShmDrain drain = { .epoch = 0 };
+
+        if (shm_epoch_close(&world_arena, 0, true) != 0)
+                model_fail("cannot close");
+        t_freeze();
+        while (!shm_drain_step(world_actor(2), &drain, 64))
+                ;
+}
+
+static const ModelCase model_cases[] = {
+        { .name = "refill-refill", .pre = pre, .actors = { t_alloc, t_alloc_1 }, .post = world_check, .deaths = 1 },
+        { .name = "pop-free", .pre = pre_warm, .actors = { t_alloc, t_free_1 }, .post = world_check, .deaths = 1 },
+        { .name = "free-free", .pre = pre_warm, .actors = { t_free, t_free_1 }, .post = world_check, .deaths = 2 },
+        { .name = "free-pop-free", .pre = pre_warm, .actors = { t_free_alloc, t_free_1 }, .post = world_check,
+          .deaths = 2 },
+        { .name = "drain-refill", .pre = pre_warm, .actors = { t_drain, t_alloc_1 }, .post = world_check, .deaths = 1 },
+        { .name = "drain-held", .pre = pre_held, .actors = { t_drain, t_alloc_4 }, .post = world_check, .deaths = 1 },
+        { .name = "drain-free", .pre = pre_warm, .actors = { t_drain, t_free_1 }, .post = world_check, .deaths = 2 },
+        { .name = "freeze-pop", .pre = pre_one_control, .actors = { t_alloc, t_nothing, t_freeze }, .post = world_check,
+          .deaths = 2 },
+        { .name = "freeze-free", .pre = pre_one_control, .actors = { t_free, t_nothing, t_freeze }, .post = world_check,
+          .deaths = 2 },
+        { .name = "freeze-pop-push", .pre = pre_one_control, .actors = { t_alloc_free, t_nothing, t_freeze },
+          .post = world_check, .deaths = 1 },
+        { .name = "freeze-drain", .pre = pre_one_control, .actors = { t_drain, t_nothing, t_freeze }, .post = world_check,
+          .deaths = 2 },
+        { .name = "freeze-pop-alloc", .pre = pre_one_control, .actors = { t_alloc, t_alloc_1, t_freeze },
+          .post = world_check, .deaths = 1, .preemptions = 4 },
+        { .name = "close-pop-push", .pre = pre_one_control, .actors = { t_alloc_free, t_nothing, t_close },
+          .post = world_check, .deaths = 1 },
+};

@@ -1,0 +1,304 @@
+#!/usr/bin/env python3
+"""Every protection of the lock-free core is taken away once, and a case of the model must go red.
+
+        faults.py ROOT [words of a fault's name]
+
+Each fault is a replacement in a copy of the sources; the file named has the case that sees it. When a replacement no longer
+applies, the code has changed: write it anew.
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+# What, the file with the case, source, then pairs of old and new text.
+FAULTS = [
+    ('set add: "already set" shortcut', 'set', 'shm/set.c',
+     '''        shm_or_sc(word_at(arena, set, leaf, group), mask);
+        add_above(arena, set, leaf, group);''', '''        if ((shm_load_acq(word_at(arena, set, leaf, group)) & mask) == mask)
+                return;
+        shm_or_sc(word_at(arena, set, leaf, group), mask);
+        add_above(arena, set, leaf, group);'''),
+    ('set add: not up to the root where the leaf was not empty', 'set', 'shm/set.c',
+     '''        shm_or_sc(word_at(arena, set, leaf, group), mask);
+        add_above(arena, set, leaf, group);''', '''        if (shm_or_sc(word_at(arena, set, leaf, group), mask) == 0)
+                add_above(arena, set, leaf, group);'''),
+    ('set add above: stops at a bit already set', 'set', 'shm/set.c',
+     '''                shm_or_sc(word_at(arena, set, level - 1, index / 64), UINT64_C(1) << index % 64);
+                index /= 64;''', '''                if (shm_or_sc(word_at(arena, set, level - 1, index / 64), UINT64_C(1) << index % 64) >> index % 64 & 1)
+                        break;
+                index /= 64;'''),
+    ('set remove: slab word not read again', 'set', 'shm/set.c',
+     'uint64_t back = wanted(arena, set, group, mask);', 'uint64_t back = 0;'),
+    ('set remove: slab word read before the clear', 'set', 'shm/set.c',
+     '''        uint64_t old = shm_and_sc(word_at(arena, set, level, index), ~mask);
+        uint64_t back = wanted(arena, set, group, mask);''', '''        uint64_t back = wanted(arena, set, group, mask);
+        uint64_t old = shm_and_sc(word_at(arena, set, level, index), ~mask);'''),
+    ('set remove: child word not read again', 'set', 'shm/set.c',
+     'if (shm_load_acq(word_at(arena, set, level + 1, child)) != 0) {', 'if (0) {'),
+    ('set remove: child set again at one level only', 'set', 'shm/set.c',
+     '''                        add_above(arena, set, level + 1, child);
+                        return;''', '''                        shm_or_sc(word_at(arena, set, level, index), mask);
+                        return;'''),
+    ('set mend: leaf only', 'set', 'shm/set.c',
+     '''                if (shm_load_acq(word_at(arena, set, level, index)) != 0)
+                        add_above(arena, set, level, index);''', ''),
+    ('set words changed by load and store', 'set', 'shm/set.c',
+     '''        shm_or_sc(word_at(arena, set, leaf, group), mask);
+        add_above''', '''        uint64_t word = shm_load_acq(word_at(arena, set, leaf, group));
+        shm_store_rel(word_at(arena, set, leaf, group), word | mask);
+        add_above'''),
+    ('claim: intent not written', 'claim-claim', 'shm/slab.c',
+     '''                if (!intended)
+                        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, slab, 0));
+''', ''),
+    ('claim: mask not rewritten at a retry', 'claim-claim', 'shm/slab.c',
+     '''                shm_actor_intend_mask(actor, mask);
+                if (!intended)''', '''                if (!intended)
+                        shm_actor_intend_mask(actor, mask);
+                if (!intended)'''),
+    ('claim: intent stays after a refusal', 'free', 'shm/slab.c',
+     '''                        if (intended)
+                                shm_actor_intend(actor, 0);
+''', ''),
+    ('claim: intent written after the compare-and-set', 'claim-claim', 'shm/slab.c',
+     '''                if (!intended)
+                        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, slab, 0));
+''', '''                intended = false;
+''', '''        hint(actor, slab, old, new);
+        *ret_mask = mask;''', '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, slab, 0));
+        hint(actor, slab, old, new);
+        *ret_mask = mask;'''),
+    ('claim: word by a plain store', 'claim-claim', 'shm/slab.c',
+     '''                if (shm_pair_cas_acqrel(word, &old, new))
+                        break;''', '''                shm_step(word);
+                *word = new;
+                break;'''),
+    ('claim: place ignored', 'pages', 'shm/slab-word.c',
+     '''        if (place != SLAB_FREE && place != SLAB_LISTED)
+                return SLAB_E_REFUSED;
+
+        r = take(w, target''', '''        (void) place;
+        r = take(w, target'''),
+    ('claim: target ignored', 'claim-claim', 'shm/slab-word.c',
+     '(w.high & SLAB_TARGET_MASK) != target', '0'),
+    ('claim: class and epoch compared, era not', 'drain', 'shm/slab-word.c',
+     '(w.high & SLAB_TARGET_MASK) != target', '((w.high ^ target) & SLAB_TARGET_MASK & 0x3ff0) != 0'),
+    ('free: tag by a plain store', 'free', 'shm/object.c',
+     'if (shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1)) {', 'if (shm_load_acq(shm_slot_tag(actor->arena, id)) == expected && ({ shm_store_rel(shm_slot_tag(actor->arena, id), tag + 1); true; })) {'),
+    ('free: intent not written', 'free', 'shm/object.c',
+     '''        shm_actor_intend(actor, shm_intent_free(tag, id));
+''', ''),
+    ('free: intent cleared before the give-back', 'free', 'shm/object.c',
+     '                r = shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;', '''                shm_actor_intend(actor, 0);
+                r = shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;'''),
+    ('free: slot given back before the tag is even', 'free', 'shm/object.c',
+     '''        if (shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1)) {
+                r = shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;''', '''        if (shm_load_acq(shm_slot_tag(actor->arena, id)) == tag &&
+            shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id)) == 0) {
+                r = shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1) ? 0 : -ESTALE;'''),
+    ('alloc: TAKE not written, CLAIM cleared', 'claim-claim', 'shm/object.c',
+     '        shm_actor_intend(actor, shm_intent_take(value, id));', '        shm_actor_intend(actor, 0);'),
+    ('alloc: TAKE cleared before the tag is odd', 'claim-claim', 'shm/object.c',
+     '''                shm_store_rel(tag, value);
+''', '''                shm_actor_intend(actor, 0), shm_store_rel(tag, value);
+'''),
+    ('hint: LISTED left out', 'free', 'shm/slab.c',
+     'if (to == SLAB_LISTED && from != SLAB_LISTED)', 'if (0)'),
+    ('hint: FREE left out', 'free', 'shm/slab.c',
+     '''                shm_set_add(arena, SHM_SET_FREE, slab);
+''', ''),
+    ('hint: of_epoch left out', 'drain', 'shm/slab.c',
+     '''                shm_set_add(arena, shm_set_of_epoch(arena, epoch), slab);
+''', ''),
+    ('search: stale bit removed without an intent', 'free', 'shm/object.c',
+     '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
+        shm_set_remove''', '        shm_set_remove'),
+    ('settle: an empty slab stays LISTED', 'free', 'shm/slab-word.c',
+     '''        if (empty) {
+                w.low = 0;''', '''        if (empty && place == SLAB_DRAINING) {
+                w.low = 0;'''),
+    ('release: place ignored', 'hold', 'shm/slab-word.c',
+     '''        if (slab_word_place(w) != SLAB_HELD)
+                return SLAB_E_REFUSED;
+
+        *ret = slab''', '        *ret = slab'),
+    ('hold: holder ignored', 'hold', 'shm/slab-word.c',
+     '''!held_by(w, SLAB_HELD, holder))
+                return SLAB_E_REFUSED;
+
+        r = take''', '''place != SLAB_HELD)
+                return SLAB_E_REFUSED;
+
+        r = take'''),
+    ('pages: drop ignores place', 'pages', 'shm/pages.c',
+     'if (slab_word_place(old) != from || slab_word_begin(old, actor->id, &new))', 'if (slab_word_begin(old, actor->id, &new) && ((new = old), (new.high = (old.high & ~SLAB_PLACE_MASK) | SLAB_BUSY), new.low = 0, 0))'),
+    ('pages: drop without an intent', 'pages', 'shm/pages.c',
+     '''        shm_actor_intend(control, shm_intent_other(SHM_INTENT_RUN, group * 64, 64));
+''', ''),
+    ('pages: extend without an intent', 'pages', 'shm/pages.c',
+     '''                shm_actor_intend(actor, shm_intent_other(SHM_INTENT_RUN, slab, n));
+''', ''),
+    ('pages: find_dropped names no slab', 'pages', 'shm/pages.c',
+     '''                length = 1;
+''', ''),
+    ('pages: dropped after the word says so', 'pages', 'shm/pages.c',
+     '''                        punch(arena, group * 64 + first, length);
+                        end_run(control, group * 64 + first, length, SLAB_UNCOMMITTED);
+''', '''                        end_run(control, group * 64 + first, length, SLAB_UNCOMMITTED);
+                        punch(arena, group * 64 + first, length);
+'''),
+    ('pages: n_slabs_ever by a plain store', 'pages', 'shm/pages.c',
+     '!shm_cas_acqrel(&arena->header->n_slabs_ever.value, &ever, (uint64_t) slab + n)', '({ shm_store_rel(&arena->header->n_slabs_ever.value, (uint64_t) slab + n); false; })'),
+    ('pages: extend forgets what others began', 'pages', 'shm/pages.c',
+     '''        add_run(arena, SHM_SET_UNCOMMITTED, slab + *ret_n, n - *ret_n);
+''', ''),
+    ('pages: uncommitted hint left out in drop', 'pages', 'shm/pages.c',
+     '''                shm_set_add_mask(arena, SHM_SET_UNCOMMITTED, group, taken);
+''', ''),
+    ('drain: of_epoch removed without reading again', 'drain', 'shm/drain.c',
+     'shm_set_remove_mask(arena, shm_set_of_epoch(arena, drain->epoch), group, gone);', 'shm_and_sc(arena->sets + shm_set_of_epoch(arena, drain->epoch) * arena->shape.stride + group, ~gone);'),
+    ('drain: of_epoch removed without an intent', 'drain', 'shm/drain.c',
+     '''                shm_actor_intend(control, shm_intent_other(SHM_INTENT_RUN, group * 64, 64));
+''', ''),
+    ('drain: no intent', 'drain', 'shm/drain.c',
+     '''        shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
+''', ''),
+    ('drain: word by a plain store', 'drain', 'shm/slab.c',
+     '        } while (!shm_pair_cas_acqrel(&control->arena->lines[slab].word, &old, new));', '''                shm_step(&control->arena->lines[slab].word);
+                control->arena->lines[slab].word = new;
+        } while (0);'''),
+    ('drain: epoch stays open', 'drain', 'shm/epoch.c',
+     'w.state = SHM_EPOCH_CLOSING;', 'w.state = SHM_EPOCH_OPEN;'),
+    ('cache: FREE not written', 'cache', 'shm/cache.h',
+     '''        shm_actor_intend(actor, shm_intent_free(tag, (SlotId){ id }));
+        r = -ESTALE;''', '        r = -ESTALE;'),
+    ('cache: FREE cleared before the push', 'cache', 'shm/cache.h',
+     '                shm_store_rlx(&cache->slots[n], id); /*', '''                shm_actor_intend(actor, 0);
+                shm_store_rlx(&cache->slots[n], id); /*'''),
+    ('cache: count raised before the slot is there', 'cache', 'shm/cache.h',
+     '''                shm_store_rlx(&cache->slots[n], id); /* ORDER: rlx; ordered by the count below. */
+                shm_store_rel(&cache->count, n + 1);''', '''                shm_store_rel(&cache->count, n + 1);
+                shm_actor_intend(actor, 0);
+                shm_store_rlx(&cache->slots[n], id);'''),
+    ('cache: tag by a plain store', 'cache', 'shm/cache.h',
+     '__builtin_expect(shm_cas_acqrel(&arena->tags->tag[id], &expected, tag + 1), 1)', 'shm_load_acq(&arena->tags->tag[id]) == expected && ({ shm_store_rel(&arena->tags->tag[id], tag + 1); true; })'),
+    ('cache: count lowered before the tag is odd', 'cache', 'shm/cache.h',
+     '''        shm_store_rel(&arena->tags->tag[id & SHM_SLOT_ID_MASK], tag);
+        shm_store_rel(&cache->count, n - 1); /* ORDER: rel; after the tag. */''', '''        shm_store_rel(&cache->count, n - 1); /* ORDER: rel; after the tag. */
+        shm_store_rel(&arena->tags->tag[id & SHM_SLOT_ID_MASK], tag);'''),
+    ('cache: attention not compared', 'cache', 'shm/cache.h',
+     'shm_load_acq(&actor->record->attention) != actor->attention || !cache', '!cache'),
+    ('cache: seq not made odd first', 'cache', 'shm/cache.h',
+     '''        shm_actor_enter(actor);
+        cache = shm_cache_current(actor, epoch);''', '''        uint64_t seen = shm_load_acq(&actor->record->attention);
+
+        shm_actor_enter(actor);
+        cache = shm_cache_current(actor, epoch);''', 'shm_load_acq(&actor->record->attention) != actor->attention || !cache', 'seen != actor->attention || !cache'),
+    ('cache: fill clears CLAIM before the count', 'cache', 'shm/cache.c',
+     '''        shm_cache_set_count(cache, n + n_new);
+        shm_actor_intend(actor, 0);''', '''        shm_actor_intend(actor, 0);
+        shm_cache_set_count(cache, n + n_new);'''),
+    ('cache: held slab forgotten', 'cache', 'shm/cache.c',
+     '        shm_store_rlx(&cache->held, slab + 1); /*', '        /*'),
+    ('cache: flush without FLUSH', 'cache', 'shm/cache-drain.c',
+     '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | k));
+''', ''),
+    ('cache: flush lowers the count first', 'cache', 'shm/cache-drain.c',
+     '''        n_words = give_back(actor, cache->slots + (n - k), k);
+        shm_cache_set_count(cache, n - k);''', '''        shm_cache_set_count(cache, n - k);
+        n_words = give_back(actor, cache->slots + (n - k), k);'''),
+    ('cache: flush clears FLUSH before the count', 'cache', 'shm/cache-drain.c',
+     '''        shm_cache_set_count(cache, n - k);
+        shm_actor_intend(actor, 0);''', '''        shm_actor_intend(actor, 0);
+        shm_cache_set_count(cache, n - k);'''),
+    ('cache: held slab released without an intent', 'cache', 'shm/cache-drain.c',
+     '''                shm_actor_intend(actor, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
+''', ''),
+    ('freeze: seq ignored', 'cache', 'shm/freeze.c',
+     '        return freeze->seq[record] & 1 &&', '        return 0 &&'),
+    ('freeze: seq read before attention is set', 'cache', 'shm/freeze.c',
+     '''        uint64_t version = next_version(arena);
+        uint32_t i = 1;
+        int r;
+''', '''        uint64_t version = next_version(arena);
+        uint32_t i = 1;
+        int r;
+
+        for (i = 1; i < shm_arena_n_records_ever(arena); i++)
+                freeze->seq[i] = shm_load_acq(&shm_arena_record(arena, i)->seq);
+        i = 1;
+''', '''        for (i = 1; i < freeze->n; i++)
+                /* ORDER: acq, pairs with shm_actor_leave(); even: that operation is over and seen. */
+                freeze->seq[i] = shm_load_acq(&shm_arena_record(arena, i)->seq);''', ''),
+    ('freeze: bit cleared before the caches are emptied', 'cache', 'shm/freeze.c',
+     '        shm_cache_drain_record(control, record, left ? UINT64_MAX : freeze->epochs[record]);', '''        store_attention(arena, record, load_attention(arena, record) & ~SHM_ATTENTION_FREEZE);
+        shm_cache_drain_record(control, record, left ? UINT64_MAX : freeze->epochs[record]);'''),
+]
+
+FLAGS = ['-D_GNU_SOURCE', '-std=gnu11', '-O1', '-w', '-fno-strict-aliasing', '-DSHM_STEP', '-I.']
+ENGINE = ['explore', 'kernel', 'memory', 'report', 'table', 'world']
+
+
+def compile_all(tree, sources):
+    jobs = [subprocess.Popen(['gcc', *FLAGS, '-c', name, '-o', tree / 'objects' / (pathlib.Path(name).stem + '.o')],
+                             cwd=tree) for name in sources]
+    return all([job.wait() == 0 for job in jobs])
+
+
+def users(tree, source):
+    """What has to be compiled again."""
+    if source.endswith('.c'):
+        return [source]
+    return [str(p.relative_to(tree)) for p in tree.glob('shm/*.c')]
+
+
+def run(tree, group):
+    program = tree / 'case'
+    subprocess.run(['gcc', *FLAGS, f'-DMODEL_CASE="tests/model/case-{group}.h"', f'-DMODEL_NAME="{group}"',
+                    'tests/model/model-main.c', *sorted((tree / 'objects').glob('*.o')), '-lsodium', '-lm', '-o', program],
+                   cwd=tree, check=True)
+    done = subprocess.run([program], cwd=tree, capture_output=True, text=True, check=False)
+    violations = [line for line in done.stdout.splitlines() if ' schedules, ' not in line]
+    return violations[0] if violations else f'exit status {done.returncode}' if done.returncode else None
+
+
+def try_fault(tree, root, fault):
+    name, group, source, *texts = fault
+    text = (root / source).read_text()
+    for old, new in zip(texts[::2], texts[1::2]):
+        if old not in text:
+            return f'CHANGED {name}: {source} no longer has it'
+        text = text.replace(old, new, 1)
+    (tree / source).write_text(text)
+    if not compile_all(tree, users(tree, source)):
+        return f'CHANGED {name}: does not compile'
+    found = run(tree, group)
+    shutil.copy(root / source, tree / source)
+    compile_all(tree, users(tree, source))
+    return f'red     {name}: {group}/{found}' if found else f'GREEN   {name}: {group}'
+
+
+def main():
+    root, words = pathlib.Path(sys.argv[1]).resolve(), ' '.join(sys.argv[2:])
+    failed = 0
+    with tempfile.TemporaryDirectory() as name:
+        tree = pathlib.Path(name)
+        for folder in ('shm', 'tests/model'):
+            shutil.copytree(root / folder, tree / folder)
+        (tree / 'objects').mkdir()
+        compile_all(tree, [str(p.relative_to(tree)) for p in tree.glob('shm/*.c')] +
+                    [f'tests/model/{part}.c' for part in ENGINE])
+        for fault in FAULTS:
+            if words not in fault[0]:
+                continue
+            result = try_fault(tree, root, fault)
+            failed += not result.startswith('red')
+            print(result, flush=True)
+    return failed > 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
