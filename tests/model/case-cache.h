@@ -127,10 +127,10 @@ static const ModelCase model_cases[] = {
           .deaths = 2 },
         { .name = "freeze-pop-push", .pre = pre_one_control, .actors = { t_alloc_free, t_nothing, t_freeze },
           .post = world_check, .deaths = 1 },
-        { .name = "freeze-drain", .pre = pre_one_control, .actors = { t_drain, t_nothing, t_freeze }, .post = world_check,
-          .deaths = 2 },
+        { .name = "freeze-drain", .pre = pre_one_control, .actors = { t_drain, t_nothing, t_freeze },
+          .post = world_check, .deaths = 2 },
         { .name = "freeze-pop-alloc", .pre = pre_one_control, .actors = { t_alloc, t_alloc_1, t_freeze },
-          .post = world_check, .deaths = 1, .preemptions = 4 },
+          .post = world_check, .deaths = 1, .preemptions = 3 },
         { .name = "close-pop-push", .pre = pre_one_control, .actors = { t_alloc_free, t_nothing, t_close },
           .post = world_check, .deaths = 1 },
 };

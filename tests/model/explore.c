@@ -47,6 +47,7 @@ typedef struct Actor {
         const void *address; /* of the access it waits to make */
         const void *caller;
         uint64_t hash; /* of its stack and what is its own; 0 when it has ended */
+        uint64_t own_hash; /* 0: as at the start */
         ActorState state;
         unsigned n_steps;
 } Actor;
@@ -127,9 +128,11 @@ static void resume(unsigned i) {
         running = NULL;
         if (failure[0])
                 model_fail("%s", failure);
+        if (memory_own_changed(i))
+                a->own_hash = memory_own_hash(i);
         a->hash = 0;
         if (a->state == ACTOR_LIVE)
-                a->hash = table_hash(memory_own_hash(i), a->sp, (size_t) (stacks[i] + STACK_SIZE - (uint8_t *) a->sp));
+                a->hash = table_hash(a->own_hash, a->sp, (size_t) (stacks[i] + STACK_SIZE - (uint8_t *) a->sp));
         now.private_hash = memory_private_hash();
 }
 
@@ -145,7 +148,7 @@ static void step(unsigned i) {
 
         *s = (Step){ .actor = i, .number = a->n_steps++, .address = a->address, .caller = a->caller };
         memory_save(a->sp, (size_t) (stacks[i] + STACK_SIZE - (uint8_t *) a->sp));
-        memory_save_step(s->address, i);
+        memory_save_step(s->address);
         if (cell)
                 memcpy(s->before, cell, MEMORY_CELL);
         resume(i);

@@ -16,6 +16,7 @@
 
 typedef struct Own {
         uint8_t *base, *image;
+        uint8_t *mirror; /* as it was before the step; large as it may be, few steps change it */
         size_t size;
 } Own;
 
@@ -78,8 +79,10 @@ void memory_prepare(void) {
         image = memcpy(malloc(memory_size), memory, memory_size);
         private_image = memcpy(malloc(private_size), private, private_size);
         for (Own *o = own[0]; o < own[MODEL_ACTORS_MAX]; o++)
-                if (o->size > 0)
+                if (o->size > 0) {
                         o->image = memcpy(realloc(o->image, o->size), o->base, o->size);
+                        o->mirror = realloc(o->mirror, o->size);
+                }
         line_hashes = calloc(memory_size / LINE, sizeof(uint64_t));
         cells = calloc((memory_size + private_size) / MEMORY_CELL + 1, 1);
         if (!log_base)
@@ -92,7 +95,7 @@ void memory_reset(void) {
         memcpy(private, private_image, private_size);
         for (Own *o = own[0]; o < own[MODEL_ACTORS_MAX]; o++)
                 if (o->size > 0)
-                        memcpy(o->base, o->image, o->size);
+                        memcpy(o->mirror, memcpy(o->base, o->image, o->size), o->size);
         for (size_t i = 0; i < memory_size / LINE; i++)
                 line_hashes[i] = table_hash(i * LINE, memory + i * LINE, LINE);
         log_end = 0;
@@ -102,16 +105,20 @@ bool memory_is_reset(void) {
         return memcmp(memory, image, memory_size) == 0;
 }
 
-void memory_save(void *at, size_t size) {
+static void push(void *at, const void *bytes, size_t size) {
         Tail tail = { at, size };
 
         if (size == 0)
                 return;
         if (log_end + size + sizeof(tail) > LOG_SIZE)
                 abort();
-        memcpy(log_base + log_end, at, size);
+        memcpy(log_base + log_end, bytes, size);
         memcpy(log_base + log_end + size, &tail, sizeof(tail));
         log_end += size + sizeof(tail);
+}
+
+void memory_save(void *at, size_t size) {
+        push(at, at, size);
 }
 
 size_t memory_mark(void) {
@@ -150,11 +157,23 @@ static void save_common(void) {
                 memory_save_line(watches[i]);
 }
 
-void memory_save_step(const void *address, unsigned actor) {
+void memory_save_step(const void *address) {
         save_common();
-        for (Own *o = own[actor]; o < own[actor + 1]; o++)
-                memory_save(o->base, o->size);
         memory_save_line(address);
+}
+
+bool memory_own_changed(unsigned actor) {
+        bool changed = false;
+
+        for (Own *o = own[actor]; o < own[actor + 1]; o++) {
+                if (o->size == 0 || memcmp(o->base, o->mirror, o->size) == 0)
+                        continue;
+                push(o->base, o->mirror, o->size);
+                push(o->mirror, o->mirror, o->size);
+                memcpy(o->mirror, o->base, o->size);
+                changed = true;
+        }
+        return changed;
 }
 
 void memory_save_plain(void) {

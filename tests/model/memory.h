@@ -23,7 +23,9 @@ size_t memory_mark(void);
 void memory_undo(size_t mark);
 
 /* Saves all that an access, and what the actor does after it, may change. */
-void memory_save_step(const void *address, unsigned actor);
+void memory_save_step(const void *address);
+/* Whether the step changed what is the actor's own, which then is saved as it was before. */
+bool memory_own_changed(unsigned actor);
 /* Saves all that is not in the memory, and the lines watched; a line of the memory. */
 void memory_save_plain(void);
 void memory_save_line(const void *address);
