@@ -1,0 +1,55 @@
+"""A real tslabd in a runtime directory of its own, for tests in Python."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+SECONDS = 10
+
+
+class Daemon:
+    """`with Daemon(tslabd, '--size=16M') as daemon:`; the pool is "default"."""
+
+    def __init__(self, tslabd, *arguments):
+        self.command = [tslabd, '--log-level=warning', *arguments]
+
+    def __enter__(self):
+        self.dir = tempfile.mkdtemp(prefix='tslab-test-')
+        self.socket = os.path.join(self.dir, 'default.sock')
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith('TSLAB_')}
+        self.environment['TSLAB_RUNTIME_DIR'] = self.dir
+        self.process = subprocess.Popen(self.command, env=self.environment)
+        wait_for(self.answers)
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        self.process.terminate()
+        try:
+            status = self.process.wait(SECONDS)
+        finally:
+            self.process.kill()
+            shutil.rmtree(self.dir, ignore_errors=True)
+        if kind is None and status != 0:
+            raise AssertionError(f'tslabd ended with {status}')
+
+    def answers(self):
+        assert self.process.poll() is None, f'tslabd ended with {self.process.returncode}'
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            return s.connect_ex(self.socket) == 0
+
+    def ctl(self, tslabctl, *arguments):
+        """What tslabctl prints as JSON; it must succeed."""
+        done = subprocess.run([tslabctl, '--json', '--socket', self.socket, *arguments], stdout=subprocess.PIPE,
+                              check=True, timeout=SECONDS)
+        return json.loads(done.stdout)
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, 'waited in vain'
+        time.sleep(0.005)
