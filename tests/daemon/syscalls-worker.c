@@ -11,6 +11,7 @@
 #include <tslab.h>
 #include <unistd.h>
 
+#include "shm/atomic.h"
 #include "tests/util/seed.h"
 
 #define N_THREADS 4U
@@ -68,8 +69,8 @@ static void work(struct tslab *pool, uint64_t seed) {
                         if (tslab_free(pool, *h) == 0)
                                 fail("freed twice");
                         *h = 0;
-                } else if (tslab_alloc(pool, 1 + seed_below(&seed, 768), i % 2 ? epoch : TSLAB_EPOCH_CURRENT, h,
-                                       &object) < 0) {
+                } else if (tslab_alloc(pool, 1 + seed_below(&seed, 768), i % 2 ? epoch : TSLAB_EPOCH_CURRENT,
+                                       h, &object) < 0) {
                         fail("alloc");
                 }
                 if (i % 16 == 0) {
@@ -100,7 +101,8 @@ typedef struct Team {
 } Team;
 
 static void spin_until(const uint32_t *word, uint32_t n) {
-        while (__atomic_load_n(word, __ATOMIC_ACQUIRE) < n)
+        /* ORDER: acq, pairs with run_threads(); what was done before is done. */
+        while (shm_load_acq(word) < n)
                 __builtin_ia32_pause();
 }
 
@@ -109,10 +111,10 @@ static void *run_member(void *userdata) {
         uint64_t seed = team->seed + (uint64_t) gettid();
 
         work(team->pool, seed);
-        __atomic_fetch_add(&team->n_ready, 1, __ATOMIC_ACQ_REL);
+        shm_add_acqrel(&team->n_ready, 1); /* ORDER: acqrel, pairs with spin_until(); it has worked. */
         spin_until(&team->go, 1);
         work(team->pool, seed + 1);
-        __atomic_fetch_add(&team->n_done, 1, __ATOMIC_ACQ_REL);
+        shm_add_acqrel(&team->n_done, 1); /* ORDER: acqrel, pairs with spin_until(); it has worked. */
         spin_until(&team->leave, 1);
         return NULL;
 }
@@ -126,10 +128,10 @@ static void run_threads(struct tslab *pool, uint64_t seed) {
                         fail("threads");
         spin_until(&team.n_ready, N_THREADS);
         marker("begin");
-        __atomic_store_n(&team.go, 1, __ATOMIC_RELEASE);
+        shm_store_rel(&team.go, 1); /* ORDER: rel, pairs with spin_until(); the marker comes first. */
         spin_until(&team.n_done, N_THREADS);
         marker("end");
-        __atomic_store_n(&team.leave, 1, __ATOMIC_RELEASE);
+        shm_store_rel(&team.leave, 1); /* ORDER: rel, pairs with spin_until(); the marker comes first. */
         for (size_t i = 0; i < N_THREADS; i++)
                 pthread_join(threads[i], NULL);
 }

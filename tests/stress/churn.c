@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shm/atomic.h"
 #include "tests/util/role.h"
 #include "tests/util/seed.h"
 
@@ -42,15 +43,20 @@ uint64_t churn_now_msec(void) {
         return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
 }
 
-static bool stopped(const Churn *churn) {
-        return __atomic_load_n(&churn->stop, __ATOMIC_ACQUIRE);
+bool churn_stopped(const Churn *churn) {
+        return shm_load_rlx(&churn->stop) != 0; /* ORDER: rlx; says nothing of other memory. */
+}
+
+static void stop(Churn *churn) {
+        shm_store_rlx(&churn->stop, 1); /* ORDER: rlx; says nothing of other memory. */
 }
 
 static void fail(Churn *churn, const char *what, uint64_t handle, int64_t r) {
-        if (__atomic_exchange_n(&churn->failed, 1, __ATOMIC_ACQ_REL) == 0)
+        /* ORDER: acqrel; the first one speaks. */
+        if (shm_xchg_acqrel(&churn->failed, 1) == 0)
                 fprintf(stderr, "churn: %s: handle %016llx, %lld; TSLAB_TEST_SEED=%llu\n", what,
                         (unsigned long long) handle, (long long) r, (unsigned long long) churn->seed);
-        __atomic_store_n(&churn->stop, 1, __ATOMIC_RELEASE);
+        stop(churn);
 }
 
 static void write_object(Part *p, void *object, size_t size) {
@@ -200,7 +206,8 @@ static void batch(Part *p) {
 static void hand_over(Part *p, Held *h) {
         uint64_t *slot = &p->churn->slots[seed_below(&p->state, CHURN_SLOTS)];
 
-        h->handle = __atomic_exchange_n(slot, h->handle, __ATOMIC_ACQ_REL);
+        /* ORDER: acqrel, pairs with hand_over(); the object is written before others see its handle. */
+        h->handle = shm_xchg_acqrel(slot, h->handle);
         p->n_handed += h->handle != 0;
         if (h->handle)
                 check_owned(p, h->handle);
@@ -209,8 +216,8 @@ static void hand_over(Part *p, Held *h) {
 /* Somebody else's object, who may free it meanwhile: whole, or stale. */
 static void peek(Part *p) {
         _Alignas(8) uint8_t buffer[OBJECT_MAX];
-        tslab_handle handle =
-                __atomic_load_n(&p->churn->slots[seed_below(&p->state, CHURN_SLOTS)], __ATOMIC_ACQUIRE);
+        /* ORDER: acq, pairs with hand_over(); the object was written before. */
+        tslab_handle handle = shm_load_acq(&p->churn->slots[seed_below(&p->state, CHURN_SLOTS)]);
         ssize_t n;
 
         if (handle == 0)
@@ -243,7 +250,7 @@ static void round_of(Part *p) {
 }
 
 static void add(uint64_t *sum, uint64_t n) {
-        __atomic_fetch_add(sum, n, __ATOMIC_RELAXED);
+        shm_add_rlx(sum, n); /* ORDER: rlx; a sum. */
 }
 
 void churn_run(Churn *churn, struct tslab *pool, uint64_t owner, uint64_t n_rounds) {
@@ -252,7 +259,7 @@ void churn_run(Churn *churn, struct tslab *pool, uint64_t owner, uint64_t n_roun
         if (!p)
                 abort();
         *p = (Part){ .churn = churn, .pool = pool, .owner = owner, .state = churn->seed ^ owner << 32 };
-        for (uint64_t i = 0; i < n_rounds && !stopped(churn); i++)
+        for (uint64_t i = 0; i < n_rounds && !churn_stopped(churn); i++)
                 round_of(p);
         for (size_t i = 0; i < N_HELD; i++)
                 release(p, &p->held[i]);
@@ -268,7 +275,7 @@ void churn_epochs(Churn *churn, struct tslab *pool, uint64_t deadline_msec) {
         uint32_t past[EPOCHS_BEHIND] = {}, epoch;
         int r;
 
-        for (uint32_t i = 0; churn_now_msec() < deadline_msec && !stopped(churn); i++) {
+        for (uint32_t i = 0; churn_now_msec() < deadline_msec && !churn_stopped(churn); i++) {
                 r = tslab_epoch_advance(pool, &epoch);
                 if (r < 0)
                         fail(churn, "tslab_epoch_advance", 0, r);
@@ -280,7 +287,7 @@ void churn_epochs(Churn *churn, struct tslab *pool, uint64_t deadline_msec) {
                 past[i % EPOCHS_BEHIND] = epoch;
                 usleep(3000); /* the pace of lifetimes */
         }
-        __atomic_store_n(&churn->stop, 1, __ATOMIC_RELEASE);
+        stop(churn);
 }
 
 void churn_clear(Churn *churn, struct tslab *pool) {

@@ -30,5 +30,6 @@ void churn_epochs(Churn *churn, struct tslab *pool, uint64_t deadline_msec);
 /* Frees what is left in the table. */
 void churn_clear(Churn *churn, struct tslab *pool);
 
+bool churn_stopped(const Churn *churn);
 uint64_t churn_now_msec(void);
 void churn_print(const Churn *churn);

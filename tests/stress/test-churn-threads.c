@@ -30,10 +30,6 @@ static void *run_thread(void *userdata) {
         return NULL;
 }
 
-static bool stopped(const Churn *churn) {
-        return __atomic_load_n(&churn->stop, __ATOMIC_ACQUIRE);
-}
-
 static void run_generation(Churn *churn, struct tslab *pool, uint64_t generation) {
         Thread threads[N_THREADS];
         pthread_t ids[N_THREADS];
@@ -59,7 +55,7 @@ static void churn(uint64_t arena_bytes, uint32_t n_threads) {
         churn->seed = seed_get();
         assert_int_equal(tslab_create(&pool, &options), 0);
         assert_int_equal(pthread_create(&epochs, NULL, run_epochs, &(Thread){ churn, pool, 0 }), 0);
-        for (uint64_t generation = 0; !stopped(churn); generation++)
+        for (uint64_t generation = 0; !churn_stopped(churn); generation++)
                 run_generation(churn, pool, generation);
         pthread_join(epochs, NULL);
 

@@ -32,16 +32,12 @@ static void *run_thread(void *userdata) {
         return NULL;
 }
 
-static bool stopped(const Churn *churn) {
-        return __atomic_load_n(&churn->stop, __ATOMIC_ACQUIRE);
-}
-
 /* Threads come and go. */
 static void run_threads(Churn *churn, struct tslab *pool, uint64_t owner) {
         Thread threads[N_THREADS];
         pthread_t ids[N_THREADS];
 
-        for (uint64_t generation = 0; generation == 0 || !stopped(churn); generation++) {
+        for (uint64_t generation = 0; generation == 0 || !churn_stopped(churn); generation++) {
                 for (uint64_t i = 0; i < N_THREADS; i++) {
                         threads[i] = (Thread){ churn, pool, owner << 8 | i | generation << 16 };
                         if (pthread_create(&ids[i], NULL, run_thread, &threads[i]) != 0)
