@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <tslab.h>
@@ -113,7 +112,7 @@ static int siblings(struct tslab *pool, tslab_handle handle) {
         return failed;
 }
 
-/* Its first call comes when there is no parent. */
+/* Its first call comes when there is no parent. When the test dies, stdin ends. */
 static int orphan(struct tslab *pool, tslab_handle handle, const char *dir) {
         int alive[2];
         struct pollfd end = { .events = POLLIN };
@@ -124,7 +123,6 @@ static int orphan(struct tslab *pool, tslab_handle handle, const char *dir) {
         pid = fork();
         if (pid > 0)
                 _exit(0);
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(alive[1]);
         end.fd = alive[0];
         (void) poll(&end, 1, -1);
