@@ -15,6 +15,7 @@
 #define SIZE 500U /* 8 to a slab */
 #define N_OBJECTS 16000U /* of an epoch: 2000 slabs */
 #define N_SLABS (N_OBJECTS / 8)
+#define N_AT_ONCE 8U
 #define METADATA_SLACK (UINT64_C(256) << 10) /* of a call here and there; the slabs are 8 MiB */
 
 /* An epoch with its objects. */
@@ -205,6 +206,35 @@ static void test_frees_after_close(void **state) {
         close_by_command(f, &f->second);
 }
 
+/*
+ * Who empties a slab wakes the daemon. It looks by itself once a second too: that would take as many
+ * seconds as there are slabs.
+ */
+static void test_frees_after_close_at_once(void **state) {
+        uint64_t committed, deadline;
+        Fixture *f = *state;
+
+        begin(f, &f->first);
+        begin(f, &f->second);
+        end(f, &f->second, 0); /* the reserve */
+        assert_int_equal(close_by_command(f, &f->first), 0);
+        committed = ctl_memory_settled(&f->daemon).committed;
+        deadline = proto_deadline(N_AT_ONCE * PROTO_USEC_PER_SEC / 2);
+        for (uint32_t slab = 0; slab < N_AT_ONCE; slab++) {
+                for (uint32_t i = slab * 8; i < slab * 8 + 8; i++) {
+                        assert_int_equal(tslab_free(f->pool, f->first.handles[i]), 0);
+                        f->first.handles[i] = 0;
+                }
+                committed -= SLAB;
+                WAIT_FOR(ctl_stat(&f->daemon, "committed_bytes") == committed);
+        }
+        assert_true(proto_deadline_left(deadline) > 0);
+        for (uint32_t i = 0; i < N_OBJECTS; i++)
+                if (f->first.handles[i])
+                        assert_int_equal(tslab_free(f->pool, f->first.handles[i]), 0);
+        close_by_command(f, &f->second);
+}
+
 /* madvise(MADV_REMOVE) is EINVAL for what the caller has locked, which clients may have. */
 static void test_close_with_a_locked_client(void **state) {
         Fixture *f = *state;
@@ -230,6 +260,7 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(test_close_of_freed_epoch),
                 cmocka_unit_test(test_close_leaves_others_alone),
                 cmocka_unit_test(test_frees_after_close),
+                cmocka_unit_test(test_frees_after_close_at_once),
                 cmocka_unit_test(test_close_with_a_locked_client),
         };
 
