@@ -97,6 +97,13 @@ static int nobody(struct tslab *pool, tslab_handle handle, const char *dir) {
         return r.line ? report(r) : child(pool, handle, DEPTH);
 }
 
+/* Stays, attached, until it is told to go. */
+static int sibling(struct tslab *pool, tslab_handle handle) {
+        int r = report(use(pool, handle));
+
+        return role_read(&(char){ 0 }, 1) ? r : 1;
+}
+
 /* All children at once, each on its own connection. */
 static int siblings(struct tslab *pool, tslab_handle handle) {
         pid_t pids[N_CHILDREN];
@@ -105,7 +112,7 @@ static int siblings(struct tslab *pool, tslab_handle handle) {
         for (size_t i = 0; i < N_CHILDREN; i++) {
                 pids[i] = i % 2 ? fork() : (pid_t) syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
                 if (pids[i] == 0)
-                        _exit(report(use(pool, handle)));
+                        _exit(sibling(pool, handle));
         }
         for (size_t i = 0; i < N_CHILDREN; i++)
                 failed |= wait_for(pids[i]);
@@ -231,7 +238,10 @@ static void test_fork_many_at_once(void **state) {
         Role p;
 
         role_start(&p, "siblings", f->daemon.socket, f->dir);
-        hear_all(f, &p, N_CHILDREN + 1);
+        hear_all(f, &p, N_CHILDREN);
+        WAIT_FOR(ctl_stat(&f->daemon, "clients") == N_CHILDREN + 1); /* without us */
+        role_tell(&p, "gggggggg", N_CHILDREN);
+        hear_all(f, &p, 1);
         assert_int_equal(role_wait(&p), 0);
         WAIT_FOR(ctl_stat(&f->daemon, "clients") == 0);
         assert_int_equal(ctl_stat(&f->daemon, "threads"), 0);
