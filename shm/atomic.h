@@ -36,15 +36,14 @@ void shm_step(const void *address);
  * cas, `expected` points to a local, which holds the value met when it fails.
  */
 /* clang-format off: one line each */
-#define SHM_AT(p, expression)                                                                                \
-        ({                                                                                                   \
-                SHM_STEP_HERE(p);                                                                            \
-                expression;                                                                                  \
-        })
+#define SHM_AT(p, expression) ({ SHM_STEP_HERE(p); expression; })
+/* The value is worked out, by steps of its own, before the store's step. */
+#define SHM_STORE(p, v, order) \
+        ({ __typeof__(*(p)) shm_v_ = (v); SHM_STEP_HERE(p); __atomic_store_n((p), shm_v_, order); })
 #define shm_load_rlx(p) SHM_AT(p, __atomic_load_n((p), __ATOMIC_RELAXED))
 #define shm_load_acq(p) SHM_AT(p, __atomic_load_n((p), __ATOMIC_ACQUIRE))
-#define shm_store_rlx(p, v) SHM_AT(p, __atomic_store_n((p), (v), __ATOMIC_RELAXED))
-#define shm_store_rel(p, v) SHM_AT(p, __atomic_store_n((p), (v), __ATOMIC_RELEASE))
+#define shm_store_rlx(p, v) SHM_STORE(p, v, __ATOMIC_RELAXED)
+#define shm_store_rel(p, v) SHM_STORE(p, v, __ATOMIC_RELEASE)
 #define shm_xchg_acqrel(p, v) SHM_AT(p, __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL))
 #define shm_add_rlx(p, v) SHM_AT(p, __atomic_fetch_add((p), (v), __ATOMIC_RELAXED))
 #define shm_add_acqrel(p, v) SHM_AT(p, __atomic_fetch_add((p), (v), __ATOMIC_ACQ_REL))
