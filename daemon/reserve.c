@@ -55,10 +55,14 @@ static uint32_t high_min(const Reserve *reserve) {
         return n < 1 ? 1 : n < HIGH_MIN ? n : HIGH_MIN;
 }
 
+/* Nor more than an operator lets free slabs keep: what is ahead of demand today is idle tomorrow. */
 static uint32_t high_max(const Reserve *reserve) {
+        uint64_t retain = reserve->manager->options->retain_size / SHM_SLAB_SIZE;
         uint32_t n = reserve->manager->arena.n_slabs / 4;
 
-        return n < high_min(reserve) ? high_min(reserve) : n < HIGH_MAX ? n : HIGH_MAX;
+        n = n < HIGH_MAX ? n : HIGH_MAX;
+        n = n < retain ? n : (uint32_t) retain;
+        return n < high_min(reserve) ? high_min(reserve) : n;
 }
 
 static uint32_t low(const Reserve *reserve) {
