@@ -18,25 +18,38 @@ static int alloc_again(struct tslab *pool, size_t size, uint32_t epoch, const Sh
         if (r)
                 return r;
         r = shm_object_alloc(&thread->actor, size, epoch, pending, ret_handle, ret_object);
-        thread->n_pending += pending && r == 0;
+        if (pending && r == 0)
+                pool_thread_pends(thread);
         pool_leave(pool, thread);
         return r;
 }
 
-_public_ int tslab_alloc(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret_handle,
-                         void **ret_object) {
+/* All that the fast path leaves. */
+__attribute__((noinline)) static int alloc_slow(struct tslab *pool, size_t size, uint32_t epoch,
+                                                tslab_handle *ret_handle, void **ret_object) {
         ThreadState *thread;
         void *object;
         int r;
 
         r = pool_enter(pool, &thread);
-        if (shm_unlikely(r != 0))
+        if (r)
                 return r;
         r = shm_cache_alloc(&thread->actor, size, epoch, ret_handle, ret_object ?: &object);
         pool_leave(pool, thread);
-        if (shm_unlikely(r == -ENOMEM))
+        if (r == -ENOMEM)
                 return alloc_again(pool, size, epoch, NULL, ret_handle, ret_object);
         return r;
+}
+
+_public_ int tslab_alloc(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret_handle,
+                         void **ret_object) {
+        ThreadState *thread = pool_thread(pool);
+
+        if (__builtin_expect(thread && ret_object, 1) &&
+            __builtin_expect(shm_cache_alloc_hit(&thread->actor, size, epoch, ret_handle, ret_object) == 0,
+                             1))
+                return 0;
+        return alloc_slow(pool, size, epoch, ret_handle, ret_object);
 }
 
 /* What is pending in this thread and freed is pending no more. */
@@ -62,21 +75,29 @@ static uint32_t take_emptied(ThreadState *thread) {
         return emptied;
 }
 
-_public_ int tslab_free(struct tslab *pool, tslab_handle handle) {
-        uint32_t emptied = 0;
+__attribute__((noinline)) static int free_slow(struct tslab *pool, tslab_handle handle) {
         ThreadState *thread;
+        uint32_t emptied;
         int r;
 
         r = pool_enter(pool, &thread);
-        if (shm_unlikely(r != 0))
+        if (r)
                 return r;
         r = pool_free(pool, thread, handle);
-        if (shm_unlikely(thread->actor.emptied != 0))
-                emptied = take_emptied(thread);
+        emptied = take_emptied(thread);
         pool_leave(pool, thread);
-        if (shm_unlikely(emptied != 0) && pool->is_private) /* not before pool_leave(): it may take a while */
+        if (emptied != 0 && pool->is_private) /* not before pool_leave(): it may take a while */
                 control_slab_freed(pool, emptied - 1);
         return r;
+}
+
+_public_ int tslab_free(struct tslab *pool, tslab_handle handle) {
+        ThreadState *thread = pool_thread(pool);
+
+        if (__builtin_expect(thread != NULL, 1) &&
+            __builtin_expect(shm_cache_free_hit(&thread->actor, handle) == 0, 1))
+                return 0;
+        return free_slow(pool, handle);
 }
 
 _public_ int tslab_get(struct tslab *pool, tslab_handle handle, void **ret_object, size_t *ret_size) {
@@ -156,7 +177,8 @@ _public_ int tslab_alloc_pending(struct tslab *pool, size_t size, uint32_t epoch
         if (r)
                 return r;
         r = shm_object_alloc(&thread->actor, size, epoch, &pending, ret_handle, ret_object);
-        thread->n_pending += r == 0;
+        if (r == 0)
+                pool_thread_pends(thread);
         pool_leave(pool, thread);
         return r == -ENOMEM ? alloc_again(pool, size, epoch, &pending, ret_handle, ret_object) : r;
 }

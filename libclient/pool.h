@@ -93,15 +93,26 @@ extern __thread ThreadCache thread_cache __attribute__((tls_model("initial-exec"
 int pool_enter_slow(struct tslab *pool, ThreadState **ret);
 void pool_leave_shared(struct tslab *pool);
 
-/* 0; -EROFS: a reader has no record; -ENOTCONN and the other attach errors of <tslab.h>. */
-static inline int pool_enter(struct tslab *pool, ThreadState **ret) {
+/*
+ * This thread's state, where it was the last that it used and is its alone, with nothing pending;
+ * else NULL. For the fast path: no pool_leave() follows.
+ */
+static inline ThreadState *pool_thread(const struct tslab *pool) {
         const ThreadCache *c = &thread_cache;
 
-        if (__builtin_expect(c->serial == pool->serial && c->state->token == c->token, 1)) {
-                *ret = c->state;
-                return 0;
-        }
-        return pool_enter_slow(pool, ret);
+        return __builtin_expect(c->serial == pool->serial && c->state->token == c->token, 1) ? c->state : NULL;
+}
+
+/* One more object is pending: each free has to look whether it is of that kind. */
+static inline void pool_thread_pends(ThreadState *thread) {
+        thread->n_pending++;
+        thread_cache = (ThreadCache){};
+}
+
+/* 0; -EROFS: a reader has no record; -ENOTCONN and the other attach errors of <tslab.h>. */
+static inline int pool_enter(struct tslab *pool, ThreadState **ret) {
+        *ret = pool_thread(pool);
+        return __builtin_expect(*ret != NULL, 1) ? 0 : pool_enter_slow(pool, ret);
 }
 
 static inline void pool_leave(struct tslab *pool, ThreadState *thread) {

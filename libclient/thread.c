@@ -214,7 +214,7 @@ int pool_enter_slow(struct tslab *pool, ThreadState **ret) {
         }
         if (is_shared(pool, entry->state))
                 pthread_mutex_lock(&pool->local->spare_lock);
-        else
+        else if (entry->state->n_pending == 0)
                 thread_cache = *entry;
         *ret = entry->state;
         return 0;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "shm/arena.h"
+#include "shm/slab-word.h"
 
 typedef enum ShmCacheMode {
         SHM_CACHE_ADAPTIVE, /* steps aside where it does not pay */
@@ -16,11 +17,14 @@ typedef enum ShmCacheMode {
 
 /* Where the slots of a class of an open epoch are cached, by these bits of their slab's word. */
 typedef struct ShmPlaceOf {
-        uint32_t target; /* class, epoch and era, or UINT32_MAX: nowhere */
-        uint32_t cache_off; /* from `caches` */
+        uint64_t target; /* class, epoch and era, as in the word; 0: nowhere */
+        ShmCache *cache;
 } ShmPlaceOf;
+static_assert(sizeof(ShmPlaceOf) == 1 << SLAB_CLASS_SHIFT,
+              "a word's class and epoch are the offset of its entry");
 
-#define SHM_TARGET_INDEX_BITS 10 /* class and epoch */
+/* A word's bits that choose its entry: class and epoch. */
+#define SHM_PLACE_MASK (UINT64_C(0x3ff) << SLAB_CLASS_SHIFT)
 
 typedef struct ShmActor {
         /* What the fast path needs, in the order in which it does. */
@@ -44,7 +48,7 @@ typedef struct ShmActor {
         uint64_t searched_msec; /* when it last searched the slab words themselves, in vain */
         uint64_t seen; /* the record's attention when the copies were made */
         uint32_t numbers[SHM_EPOCHS_MAX]; /* API numbers of open epochs, or UINT32_MAX */
-        ShmPlaceOf places[1 << SHM_TARGET_INDEX_BITS]; /* by class | epoch << 4 */
+        ShmPlaceOf places[SHM_EPOCHS_MAX * SHM_CLASSES_MAX]; /* by class | epoch << 4 */
 } ShmActor;
 
 /*

@@ -22,7 +22,7 @@ bool shm_cache_walk_next(ShmCacheWalk *walk, const ShmArena *arena, uint32_t rec
 
 /* The cache's count, as far as it can be one. */
 static inline uint32_t shm_cache_walk_count(const ShmCacheWalk *walk) {
-        /* ORDER: acq, pairs with shm_cache_free(); the ids below it are there. */
+        /* ORDER: acq, pairs with shm_cache_free_hit(); the ids below it are there. */
         uint32_t count = shm_load_acq(&walk->cache->count);
 
         return count < SHM_CACHE_MAX ? count : SHM_CACHE_MAX;

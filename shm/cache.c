@@ -21,6 +21,8 @@
  */
 #include "shm/cache.h"
 
+#include <errno.h>
+
 #include "shm/cache-drain.h"
 #include "shm/epoch.h"
 #include "shm/set.h"
@@ -47,12 +49,10 @@ static void copy_epoch(ShmActor *actor, uint32_t epoch) {
         bool open = shm_epoch_admit(arena, epoch, &id, &era) == 0;
 
         actor->numbers[epoch] = open ? shm_epoch_number(epoch, era) : UINT32_MAX;
-        for (uint32_t class = 0; class < SHM_CLASSES_MAX; class += 1)
+        for (uint32_t class = 0; class < arena->n_classes; class += 1)
                 actor->places[epoch << 4 | class] = (ShmPlaceOf){
-                        .target = open && class < arena->n_classes
-                                          ? (uint32_t) (slab_target(class, epoch, era) >> SLAB_CLASS_SHIFT)
-                                          : UINT32_MAX,
-                        .cache_off = (uint32_t) ((uint8_t *) cache_at(actor, epoch, class) - actor->caches),
+                        .target = open ? slab_target(class, epoch, era) : 0,
+                        .cache = cache_at(actor, epoch, class),
                 };
 }
 
@@ -62,7 +62,7 @@ static void refresh(ShmActor *actor) {
         /* ORDER: acq, pairs with shm_freeze_begin(); before the epochs: if they change, so will it. */
         actor->seen = actor->attention = shm_load_acq(&actor->record->attention);
         actor->n_slots_ever = (uint64_t) shm_arena_n_slabs_ever(actor->arena) * SHM_SLOTS_MAX;
-        for (uint32_t i = 0; i < SHM_EPOCHS_MAX; i++)
+        for (uint32_t i = 0; i < actor->arena->n_epochs; i++)
                 copy_epoch(actor, i);
         actor->current = shm_caches_of(actor, actor->numbers[current % SHM_EPOCHS_MAX]);
         /* Nothing matches, and all goes the slow way. */
@@ -328,8 +328,7 @@ int shm_cache_free_slow(ShmActor *actor, uint64_t handle) {
         w = shm_slab_word(arena, slot_id_slab(id));
         epoch = slab_word_epoch(w);
         if (caching(actor) && slab_word_class(w) < arena->n_classes &&
-            actor->places[epoch << 4 | slab_word_class(w)].target ==
-                    (uint32_t) ((w.high & SLAB_TARGET_MASK) >> SLAB_CLASS_SHIFT))
+            actor->places[epoch << 4 | slab_word_class(w)].target == (w.high & SLAB_TARGET_MASK))
                 cache = cache_at(actor, epoch, slab_word_class(w));
         actor->n_slots_ever = (uint64_t) shm_arena_n_slabs_ever(arena) * SHM_SLOTS_MAX;
 

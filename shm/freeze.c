@@ -55,7 +55,7 @@ static uint64_t load_attention(const ShmArena *arena, uint32_t record) {
 }
 
 static void store_attention(ShmArena *arena, uint32_t record, uint64_t attention) {
-        /* ORDER: rel, pairs with shm_cache_alloc(); epochs changed, caches emptied before. */
+        /* ORDER: rel, pairs with shm_cache_alloc_hit(); epochs changed, caches emptied before. */
         shm_store_rel(&shm_arena_record(arena, record)->attention, attention);
 }
 

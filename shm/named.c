@@ -142,7 +142,7 @@ static void gather_cache(const Gathering *g, const ShmCacheWalk *walk) {
         uint32_t n = shm_cache_walk_count(walk), top = flushed(g, walk);
 
         for (uint32_t i = n; i > 0; i--) {
-                /* ORDER: acq, pairs with shm_cache_free(); downwards, as a thread that allocates goes. */
+                /* ORDER: acq, pairs with shm_cache_free_hit(); downwards, as a thread that allocates goes. */
                 SlotId id = { shm_load_acq(&walk->cache->slots[i - 1]) };
 
                 if (slot_id_slab(id) >= g->named->n_slabs ||

@@ -89,26 +89,28 @@ static void step(Worker *w, ShmActor *actor) {
         w->n_ops++;
 }
 
+/* All may be taken, when control, which finishes those left while frozen, gets no time to. */
+static void take_record(Worker *w, ShmActor *ret) {
+        while (shm_actor_init(ret, &w->world->arena, w->world->client, 1))
+                sched_yield();
+}
+
 /* Threads come and go: each life has its own record. */
 static void *work(void *userdata) {
         Worker *w = userdata;
         ShmActor actor;
 
         while (!shm_load_rlx(&w->world->stop)) {
-                if (shm_actor_init(&actor, &w->world->arena, w->world->client, 1)) {
-                        w->n_bad++;
-                        return NULL;
-                }
+                take_record(w, &actor);
                 actor.mode = next(&w->state) % 2 ? SHM_CACHE_ON : SHM_CACHE_ADAPTIVE;
                 for (int i = 0; i < 20000 && !shm_load_rlx(&w->world->stop); i++)
                         step(w, &actor);
                 shm_cache_leave(&actor);
         }
-        if (shm_actor_init(&actor, &w->world->arena, w->world->client, 1) == 0) {
-                for (int i = 0; i < N_OWN; i++)
-                        destroy(w, &actor, w->own[i]);
-                shm_cache_leave(&actor);
-        }
+        take_record(w, &actor);
+        for (int i = 0; i < N_OWN; i++)
+                destroy(w, &actor, w->own[i]);
+        shm_cache_leave(&actor);
         return NULL;
 }
 
@@ -167,6 +169,7 @@ static void finish(World *world, Worker *workers, ShmActor *control, ShmFreeze *
         ShmActor actor;
         ShmCheck check;
 
+        drain(control, freeze, 0); /* nobody is left frozen: records come free by themselves from here on */
         shm_store_rlx(&world->stop, 1);
         for (int i = 0; i < N_THREADS; i++)
                 pthread_join(workers[i].thread, NULL);
