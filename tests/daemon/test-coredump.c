@@ -118,8 +118,7 @@ static Core dump(const DaemonFixture *daemon, CtlMemory *ret_before, CtlMemory *
         *ret_before = ctl_memory_settled(daemon);
         role_tell(&p, "g", 1);
         assert_int_equal(role_wait(&p), -SIGSEGV);
-        WAIT_FOR(ctl_stat(daemon, "clients") == 0);
-        *ret_after = ctl_memory(daemon);
+        *ret_after = ctl_memory_settled(daemon);
         core = take_core(dir);
         assert_int_equal(rmdir(dir), 0);
         return core;
@@ -143,7 +142,7 @@ static void test_core_leaves_memory_alone(void **state) {
         assert_in_range(core.size, 1, CORE_SMALL);
         assert_false(core.has_objects);
         assert_int_equal(ctl_stat(&daemon, "live_objects"), N_OBJECTS);
-        ctl_check(&daemon);
+        assert_int_equal(ctl_run(&daemon, NULL, "check"), 0); /* what it had in caches may be unsettled */
         daemon_stop(&daemon);
 }
 

@@ -248,7 +248,7 @@ static void test_exchange_after_a_million_reuses(void **state) {
         uint64_t old, new;
 
         assert_int_equal(ask(&f->a, q, &old), 0);
-        /* By A, in whose cache the slot then is the first to be used again. */
+        /* By itself: in another's hands the slot could stay in a cache there. */
         assert_int_equal(ask(&f->a, (Request){ .op = FREE, .handle = old }, NULL), 0);
         q = (Request){ .op = REUSE, .size = 96, .owner = 2, .handle = old };
         assert_int_equal(ask(&f->a, q, &new), 0);

@@ -71,6 +71,12 @@ static int report(Report r) {
         return r.line != 0;
 }
 
+/* Children leave as they should: what one has that dies otherwise is for repair. */
+static void leave(struct tslab *pool, int status) {
+        tslab_close(pool);
+        _exit(status);
+}
+
 static int wait_for(pid_t pid) {
         int status;
 
@@ -84,7 +90,7 @@ static int child(struct tslab *pool, tslab_handle handle, unsigned depth) {
         if (depth > 0) {
                 pid = fork();
                 if (pid == 0)
-                        _exit(child(pool, handle, depth - 1));
+                        leave(pool, child(pool, handle, depth - 1));
                 if (wait_for(pid) != 0)
                         return 1;
         }
@@ -112,7 +118,7 @@ static int siblings(struct tslab *pool, tslab_handle handle) {
         for (size_t i = 0; i < N_CHILDREN; i++) {
                 pids[i] = i % 2 ? fork() : (pid_t) syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
                 if (pids[i] == 0)
-                        _exit(sibling(pool, handle));
+                        leave(pool, sibling(pool, handle));
         }
         for (size_t i = 0; i < N_CHILDREN; i++)
                 failed |= wait_for(pids[i]);
@@ -128,8 +134,10 @@ static int orphan(struct tslab *pool, tslab_handle handle, const char *dir) {
         if (pipe(alive) < 0)
                 return 1;
         pid = fork();
-        if (pid > 0)
-                _exit(0);
+        if (pid > 0) {
+                (void) tslab_drain(pool);
+                _exit(0); /* with the pool open */
+        }
         close(alive[1]);
         end.fd = alive[0];
         (void) poll(&end, 1, -1);
@@ -158,7 +166,7 @@ static int client(const char *what, const char *socket, const char *dir) {
                 pid_t pid = fork();
 
                 if (pid == 0)
-                        _exit(nobody(pool, handle, dir));
+                        leave(pool, nobody(pool, handle, dir));
                 if (wait_for(pid) != 0)
                         return 2;
         } else if (strcmp(what, "siblings") == 0) {
@@ -166,7 +174,7 @@ static int client(const char *what, const char *socket, const char *dir) {
                         return 3;
         } else {
                 /* There is no /proc for what sanitizers do at exit. */
-                _exit(orphan(pool, handle, strcmp(what, "orphan-nobody") == 0 ? dir : NULL));
+                leave(pool, orphan(pool, handle, strcmp(what, "orphan-nobody") == 0 ? dir : NULL));
         }
         if (report(use(pool, handle)))
                 return 4;
