@@ -162,11 +162,18 @@ static bool holds_nothing(const ShmArena *arena, uint32_t record) {
         return true;
 }
 
+/* Its thread ended in order, while frozen, and not in the middle of that: whoever froze it finishes it. */
+static bool was_left(const ShmArena *arena, uint32_t record) {
+        return shm_record_owner(arena, record).state == SHM_RECORD_LEFT &&
+               /* ORDER: acq, pairs with shm_actor_leave(); even: its last operation is over. */
+               !(shm_load_acq(&shm_arena_record(arena, record)->seq) & 1);
+}
+
 /* An odd `seq` says that it died inside an operation: no intent, so before it did anything. */
 static void release(ShmArena *arena, uint32_t record) {
         if (holds_nothing(arena, record))
                 shm_record_set_unused(arena, record);
-        else
+        else if (!was_left(arena, record))
                 shm_record_mark_dead(arena, record);
 }
 

@@ -109,6 +109,23 @@ static void test_release_empty(void **state) {
         assert_int_equal(state_of(t, other.id), SHM_RECORD_USED);
 }
 
+/* The process of a thread that ended while frozen, in order, is no death of that thread. */
+static void test_release_left(void **state) {
+        TestArena *t = *state;
+        ShmActor left;
+
+        assert_int_equal(shm_actor_init(&left, &t->arena, 0, 3), 0);
+        assert_int_equal(shm_actor_note(&left, 77, 0, 0), 0); /* anything that it holds */
+        shm_record_set_left(&t->arena, left.id);
+        assert_int_equal(shm_client_release_records(&t->arena, 0), 1);
+        assert_int_equal(state_of(t, left.id), SHM_RECORD_LEFT);
+
+        /* It died before it had said all. */
+        shm_actor_enter(&left);
+        assert_int_equal(shm_client_release_records(&t->arena, 0), 1);
+        assert_int_equal(state_of(t, left.id), SHM_RECORD_DEAD);
+}
+
 /* It died between entering and doing something; the next owner must not find seq odd. */
 static void test_release_inside(void **state) {
         TestArena *t = *state;
