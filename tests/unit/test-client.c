@@ -193,6 +193,7 @@ int main(void) {
                 ON_ARENA(test_add_full),
                 ON_ARENA(test_scribbled),
                 ON_ARENA(test_release_empty),
+                ON_ARENA(test_release_left),
                 ON_ARENA(test_release_inside),
                 ON_ARENA(test_release_holding),
                 ON_ARENA(test_release_no_pages),
