@@ -154,16 +154,12 @@ static void test_close_of_freed_epoch(void **state) {
 /* The same, with objects in other epochs in between, which stay as they are. */
 static void test_close_leaves_others_alone(void **state) {
         Fixture *f = *state;
-        CtlMemory before, after;
 
         begin(f, &f->first);
         begin(f, &f->second);
         end(f, &f->first, 0);
-        before = ctl_memory_settled(&f->daemon);
+        /* What is committed says little now: the reserve is filled up again. */
         assert_int_equal(close_by_command(f, &f->first), N_SLABS * SLAB);
-        after = ctl_memory_settled(&f->daemon);
-        /* The reserve may be filled up again. */
-        assert_true(after.committed < before.committed - N_SLABS * SLAB / 2);
         assert_int_equal(n_slabs(f, &f->second), N_SLABS);
         assert_intact(f, &f->second);
         end(f, &f->second, 0);
