@@ -34,6 +34,8 @@ static int local_new(struct tslab *pool) {
                 munmap(local, size);
                 return r;
         }
+        /* Copies of what the arena and its records say, for every thread there could be. */
+        (void) madvise(local, size, MADV_DONTDUMP);
         pool->local = local;
         pool->local_size = size;
         return 0;
