@@ -30,7 +30,7 @@
 
 #define WINDOW 256 /* slots by which caching is judged */
 #define BYPASS 8192 /* operations it then stays away */
-#define REFILL_WORDS_MAX 4 /* slabs that one refill goes to */
+#define REFILL_WORDS_MAX 8 /* slabs that one refill goes to */
 
 uint8_t shm_caches_none[SHM_CLASSES_MAX * sizeof(ShmCache)];
 
@@ -139,19 +139,21 @@ static uint32_t fill(ShmActor *actor, ShmCache *cache, uint32_t slab, uint64_t m
         return n_new;
 }
 
-/* Up to n slots from the slab held, or from another one, which is held from then on. */
+/* Up to n slots from the slab held, or from another one, which is held from then on if more is left. */
 static uint32_t refill_once(ShmActor *actor, ShmCache *cache, uint64_t target, uint32_t n) {
         uint32_t held = shm_load_rlx(&cache->held), slab; /* ORDER: rlx; ours alone. */
         uint64_t mask;
+        bool is_held;
 
         if (held != 0) {
                 if (held - 1 < actor->arena->n_slabs && shm_slab_hold(actor, held - 1, target, n, &mask) == 0)
                         return fill(actor, cache, held - 1, mask);
                 shm_cache_release_held(actor, actor->id, cache);
         }
-        if (shm_object_find_slab(actor, target, n, &slab, &mask))
+        if (shm_object_find_slab(actor, target, n, &slab, &mask, &is_held))
                 return 0;
-        shm_store_rlx(&cache->held, slab + 1); /* ORDER: rlx; the word says it, and CLAIM names the slab. */
+        if (is_held)
+                shm_store_rlx(&cache->held, slab + 1); /* ORDER: rlx; the word says it, and CLAIM names the slab. */
         return fill(actor, cache, slab, mask);
 }
 

@@ -54,13 +54,26 @@ typedef struct Want {
 typedef struct Found {
         uint32_t slab;
         uint64_t mask;
+        bool held;
 } Found;
 
+/* Whether something would be left to hold, after n slots were taken. */
+static bool worth_holding(const ShmArena *arena, const Want *want, uint32_t slab) {
+        SlabWord w = shm_slab_word(arena, slab);
+        uint64_t taken = slab_word_place(w) == SLAB_FREE
+                                 ? arena->classes[slab_target_class(want->target)].beyond
+                                 : w.low;
+
+        return (uint32_t) __builtin_popcountll(~taken) > want->n;
+}
+
 static bool take(ShmActor *actor, const Want *want, uint32_t slab, Found *ret) {
-        int r = want->hold ? shm_slab_hold(actor, slab, want->target, want->n, &ret->mask)
-                           : shm_slab_claim(actor, slab, want->target, want->n, &ret->mask);
+        int r;
 
         ret->slab = slab;
+        ret->held = want->hold && worth_holding(actor->arena, want, slab);
+        r = ret->held ? shm_slab_hold(actor, slab, want->target, want->n, &ret->mask)
+                      : shm_slab_claim(actor, slab, want->target, want->n, &ret->mask);
         return r == 0;
 }
 
@@ -129,8 +142,8 @@ static int find(ShmActor *actor, const Want *want, Found *ret) {
         }
 }
 
-int shm_object_find_slab(ShmActor *actor, uint64_t target, uint32_t n, uint32_t *ret_slab,
-                         uint64_t *ret_mask) {
+int shm_object_find_slab(ShmActor *actor, uint64_t target, uint32_t n, uint32_t *ret_slab, uint64_t *ret_mask,
+                         bool *ret_held) {
         Found found;
         int r;
 
@@ -139,6 +152,7 @@ int shm_object_find_slab(ShmActor *actor, uint64_t target, uint32_t n, uint32_t 
                 return r;
         *ret_slab = found.slab;
         *ret_mask = found.mask;
+        *ret_held = found.held;
         return 0;
 }
 
