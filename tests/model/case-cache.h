@@ -30,12 +30,30 @@ static void pre_warm(void) {
         world_tidy();
 }
 
-/* Actor 0 has a cache of as many slots as it refills at once, and holds the last of the slabs. */
+/* A cache so small that a refill leaves slots in the slab, which is then held. */
+static void make_small(unsigned actor, uint32_t class, uint32_t capacity) {
+        ShmActor *a = world_actor(actor);
+        ShmCache *cache = shm_arena_cache(&world_arena, a->id, 0, class);
+
+        a->record->used[class / 64] |= UINT64_C(1) << class % 64;
+        cache->capacity = cache->room = capacity;
+}
+
+/* As pre(), but what is refilled is half a slab. */
+static void pre_small(void) {
+        pre();
+        make_small(0, 1, 2);
+        make_small(1, 1, 2);
+        world_tidy();
+}
+
+/* Actor 0 holds the last of the slabs. */
 static void pre_held(void) {
         uint64_t handle;
 
         world_init(4, 4, 0);
         world_set_caching(0, 0);
+        make_small(0, 0, 4);
         shm_object_alloc(world_actor(0), WORLD_SIZE_4, 0, NULL, &handle, NULL);
         shm_object_free(world_actor(0), handle);
         world_tidy();
@@ -114,6 +132,7 @@ static void t_close(void) {
 
 static const ModelCase model_cases[] = {
         { .name = "refill-refill", .pre = pre, .actors = { t_alloc, t_alloc_1 }, .post = world_check, .deaths = 1 },
+        { .name = "hold-refill", .pre = pre_small, .actors = { t_alloc, t_alloc_1 }, .post = world_check, .deaths = 1 },
         { .name = "pop-free", .pre = pre_warm, .actors = { t_alloc, t_free_1 }, .post = world_check, .deaths = 1 },
         { .name = "free-free", .pre = pre_warm, .actors = { t_free, t_free_1 }, .post = world_check, .deaths = 2 },
         { .name = "free-pop-free", .pre = pre_warm, .actors = { t_free_alloc, t_free_1 }, .post = world_check,

@@ -203,7 +203,7 @@ FAULTS = [
         shm_actor_intend(actor, 0);''', '''        shm_actor_intend(actor, 0);
         shm_cache_set_count(cache, n + n_new);'''),
     ('cache: held slab forgotten', 'cache', 'shm/cache.c',
-     '        shm_store_rlx(&cache->held, slab + 1); /*', '        /*'),
+     'shm_store_rlx(&cache->held, slab + 1); /*', '(void) 0; /*'),
     ('cache: flush without FLUSH', 'cache', 'shm/cache-drain.c',
      '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | k));
 ''', ''),
