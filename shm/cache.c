@@ -140,7 +140,7 @@ static uint32_t fill(ShmActor *actor, ShmCache *cache, uint32_t slab, uint64_t m
 }
 
 /* Up to n slots from the slab held, or from another one, which is held from then on if more is left. */
-static uint32_t refill_once(ShmActor *actor, ShmCache *cache, uint64_t target, uint32_t n) {
+static uint32_t refill_once(ShmActor *actor, ShmCache *cache, uint64_t target, uint32_t n, bool spare) {
         uint32_t held = shm_load_rlx(&cache->held), slab; /* ORDER: rlx; ours alone. */
         uint64_t mask;
         bool is_held;
@@ -150,7 +150,7 @@ static uint32_t refill_once(ShmActor *actor, ShmCache *cache, uint64_t target, u
                         return fill(actor, cache, held - 1, mask);
                 shm_cache_release_held(actor, actor->id, cache);
         }
-        if (shm_object_find_slab(actor, target, n, &slab, &mask, &is_held))
+        if (shm_object_find_slab(actor, target, n, spare, &slab, &mask, &is_held))
                 return 0;
         if (is_held)
                 shm_store_rlx(&cache->held, slab + 1); /* ORDER: rlx; the word says it, and CLAIM names the slab. */
@@ -166,7 +166,7 @@ static int refill(ShmActor *actor, ShmCache *cache, uint64_t target) {
         adapt_capacity(cache, SHM_CACHE_LAST_REFILL);
         want = cache->capacity / 2;
         do {
-                uint32_t more = refill_once(actor, cache, target, want - got);
+                uint32_t more = refill_once(actor, cache, target, want - got, got > 0);
 
                 if (more == 0)
                         break;

@@ -49,6 +49,7 @@ typedef struct Want {
         uint64_t target;
         uint32_t n;
         bool hold;
+        bool spare; /* others will do: no memory is made for it */
 } Want;
 
 typedef struct Found {
@@ -134,6 +135,8 @@ static int find(ShmActor *actor, const Want *want, Found *ret) {
         for (;;) {
                 if (search(actor, partial, want, ret) || search(actor, SHM_SET_FREE, want, ret))
                         return 0;
+                if (want->spare)
+                        return -ENOMEM;
                 if (shm_pages_commit(actor, SHM_COMMIT_RUN_MAX, &n) == 0)
                         continue;
                 if (search(actor, SHM_SET_FREE, want, ret) || search_words(actor, want, ret))
@@ -142,12 +145,12 @@ static int find(ShmActor *actor, const Want *want, Found *ret) {
         }
 }
 
-int shm_object_find_slab(ShmActor *actor, uint64_t target, uint32_t n, uint32_t *ret_slab, uint64_t *ret_mask,
-                         bool *ret_held) {
+int shm_object_find_slab(ShmActor *actor, uint64_t target, uint32_t n, bool spare, uint32_t *ret_slab,
+                         uint64_t *ret_mask, bool *ret_held) {
         Found found;
         int r;
 
-        r = find(actor, &(Want){ .target = target, .n = n, .hold = true }, &found);
+        r = find(actor, &(Want){ .target = target, .n = n, .hold = true, .spare = spare }, &found);
         if (r)
                 return r;
         *ret_slab = found.slab;

@@ -39,10 +39,10 @@ int shm_object_alloc_uncached(ShmActor *actor, uint64_t target, const ShmPending
 int shm_object_free_uncached(ShmActor *actor, uint32_t tag, SlotId id);
 /*
  * Up to n slots of one slab, with CLAIM standing. Where more is left the actor holds the slab from then
- * on. -ENOMEM.
+ * on. `spare`: only where no memory has to be made for it. -ENOMEM.
  */
-int shm_object_find_slab(ShmActor *actor, uint64_t target, uint32_t n, uint32_t *ret_slab, uint64_t *ret_mask,
-                         bool *ret_held);
+int shm_object_find_slab(ShmActor *actor, uint64_t target, uint32_t n, bool spare, uint32_t *ret_slab,
+                         uint64_t *ret_mask, bool *ret_held);
 
 /* The object is everyone's from now on. -ENOENT: not pending in this thread. */
 int shm_object_publish(ShmActor *actor, uint64_t handle);
