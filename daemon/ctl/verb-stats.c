@@ -59,22 +59,36 @@ static void print_classes(FILE *out, const Tslab__StatsReply *stats) {
         table_print(table, out, arg_legend);
 }
 
-static void print_counters(FILE *out, const Tslab__Counters *counters) {
-        static const TableColumn columns[] = { { "COUNTER", TABLE_LEFT }, { "SINCE START", TABLE_RIGHT } };
-        _cleanup_(table_freep) Table *table = table_new(columns, 2);
+static void add_counter(Table *table, const char *name, uint64_t n, uint64_t total, const char *of) {
+        add_number(table, name, n);
+        if (total > 0)
+                table_add(table, "%.4g %% of %s", 100.0 * (double) n / (double) total, of);
+        else
+                table_add(table, "-");
+}
 
-        add_number(table, "allocs", counters->allocs);
-        add_number(table, "frees", counters->frees);
-        add_number(table, "alloc_hits", counters->alloc_hits);
-        add_number(table, "frees_cached", counters->frees_cached);
-        add_number(table, "refills", counters->refills);
-        add_number(table, "flushes", counters->flushes);
-        add_number(table, "alloc_bypassed", counters->alloc_bypassed);
-        add_number(table, "free_bypassed", counters->free_bypassed);
-        add_number(table, "bypass_windows", counters->bypass_windows);
-        add_number(table, "slabs_recycled", counters->slabs_recycled);
-        add_number(table, "slabs_reclaimed", counters->slabs_reclaimed);
-        add_number(table, "failures", counters->failures);
+/* Counters, and which part of what they count they are: how well the caches serve. */
+static void print_counters(FILE *out, const Tslab__Counters *counters) {
+        static const TableColumn columns[] = {
+                { "COUNTER", TABLE_LEFT },
+                { "SINCE START", TABLE_RIGHT },
+                { "RATE", TABLE_LEFT },
+        };
+        _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
+        uint64_t allocs = counters->allocs, frees = counters->frees;
+
+        add_counter(table, "allocs", allocs, 0, NULL);
+        add_counter(table, "frees", frees, 0, NULL);
+        add_counter(table, "alloc_hits", counters->alloc_hits, allocs, "allocs");
+        add_counter(table, "frees_cached", counters->frees_cached, frees, "frees");
+        add_counter(table, "refills", counters->refills, allocs, "allocs");
+        add_counter(table, "flushes", counters->flushes, frees, "frees");
+        add_counter(table, "alloc_bypassed", counters->alloc_bypassed, allocs, "allocs");
+        add_counter(table, "free_bypassed", counters->free_bypassed, frees, "frees");
+        add_counter(table, "bypass_windows", counters->bypass_windows, 0, NULL);
+        add_counter(table, "slabs_recycled", counters->slabs_recycled, 0, NULL);
+        add_counter(table, "slabs_reclaimed", counters->slabs_reclaimed, 0, NULL);
+        add_counter(table, "failures", counters->failures, allocs + counters->failures, "attempts");
         table_print(table, out, arg_legend);
 }
 

@@ -451,7 +451,9 @@ class Verbs(Case):
         self.assertEqual(stats['counters']['allocs'], 10)
         text = self.text('stats')
         self.assertRegex(text, r'\nlive objects +10\n')
-        self.assertRegex(text, r'\nallocs +10\n')
+        self.assertRegex(text, r'\nallocs +10 +-\n')
+        self.assertRegex(text, r'\nalloc_hits +\d+ +\d+ % of allocs\n')
+        self.assertRegex(text, r'\nfrees_cached +0 +-\n')
         self.assertRegex(text, r'\n +128 +32 +1 +10\n')
 
     def test_epochs(self):
