@@ -98,9 +98,9 @@ int shm_freeze_begin(ShmActor *control, ShmFreeze *freeze, uint64_t epochs) {
         return r;
 }
 
-/* Whether the thread is in the operation in which the freeze found it. */
+/* Whether the thread is in the operation in which the freeze found it. Of one that died there, seq stays odd. */
 static bool inside(const ShmArena *arena, const ShmFreeze *freeze, uint32_t record) {
-        return freeze->seq[record] & 1 &&
+        return freeze->seq[record] & 1 && shm_record_owner(arena, record).state == SHM_RECORD_USED &&
                /* ORDER: acq, pairs with shm_actor_leave(); another value: that operation is over and seen. */
                shm_load_acq(&shm_arena_record(arena, record)->seq) == freeze->seq[record];
 }
@@ -132,12 +132,12 @@ uint32_t shm_freeze_step(ShmActor *control, ShmFreeze *freeze, uint32_t n) {
 
                 bool left_behind = shm_record_owner(control->arena, i).state == SHM_RECORD_LEFT;
 
+                /* Of the dead, repair empties the record and clears the bit; it may have done so already. */
+                if (!owner_lives(control->arena, i) ||
+                    (!left_behind && !(load_attention(control->arena, i) & SHM_ATTENTION_FREEZE)))
+                        freeze->epochs[i] = 0;
                 if ((freeze->epochs[i] == 0 && !left_behind) || inside(control->arena, freeze, i))
                         continue;
-                if (!owner_lives(control->arena, i)) {
-                        freeze->epochs[i] = 0; /* repair empties it, and clears the bit */
-                        continue;
-                }
                 finish(control, freeze, i);
                 n--;
         }

@@ -177,14 +177,16 @@ int shm_object_alloc_uncached(ShmActor *actor, uint64_t target, const ShmPending
         /* ORDER: rlx; the claim's compare-and-set made the slot, and its tag, ours. */
         value = shm_load_rlx(tag) | 1;
         handle = shm_handle_make(arena->key, id, value);
-        shm_actor_intend(actor, shm_intent_take(value, id));
+        /* Under CLAIM: given back under TAKE, the slot could be another's object, of the very tag. */
         if (pending)
                 r = shm_actor_note(actor, handle, pending->root, pending->hash);
-        if (r == 0)
+        if (r == 0) {
+                shm_actor_intend(actor, shm_intent_take(value, id));
                 /* ORDER: rel, pairs with shm_object_get(); the intent and the note stand before it is live. */
                 shm_store_rel(tag, value);
-        else
+        } else {
                 (void) shm_slab_give_back(actor, found.slab, found.mask);
+        }
         shm_actor_intend(actor, 0);
         if (r)
                 return r;

@@ -81,18 +81,22 @@ static uint32_t begin_run(ShmActor *actor, uint32_t slab, uint32_t n, SlabPlace 
         return i;
 }
 
-static void end_run(ShmActor *actor, uint32_t slab, uint32_t n, SlabPlace to) {
+static void end_run_of(ShmActor *actor, uint32_t holder, uint32_t slab, uint32_t n, SlabPlace to) {
         for (uint32_t i = 0; i < n; i++) {
                 ShmPair *word = &actor->arena->lines[slab + i].word;
                 SlabWord old = shm_slab_word(actor->arena, slab + i), new;
 
                 do {
-                        if (to == SLAB_FREE ? slab_word_commit(old, actor->id, &new)
-                                            : slab_word_drop(old, actor->id, &new))
+                        if (to == SLAB_FREE ? slab_word_commit(old, holder, &new)
+                                            : slab_word_drop(old, holder, &new))
                                 break; /* only in an arena that somebody scribbled over */
                         /* ORDER: acqrel, pairs with begin_run(); the pages are made, or gone. */
                 } while (!shm_pair_cas_acqrel(word, &old, new));
         }
+}
+
+static void end_run(ShmActor *actor, uint32_t slab, uint32_t n, SlabPlace to) {
+        end_run_of(actor, actor->id, slab, n, to);
 }
 
 /* A run of slabs that were given back once: lowest first. 0: there is none. */
@@ -301,4 +305,27 @@ uint64_t shm_pages_drop_surplus(ShmActor *control) {
                         dropped += drop_if_surplus(control, (uint32_t) ((at - base) / SHM_SLAB_SIZE));
         }
         return dropped;
+}
+
+uint32_t shm_pages_undo(ShmActor *control, uint32_t holder, uint32_t slab, uint32_t n) {
+        uint32_t n_slabs = shm_arena_n_slabs_ever(control->arena), n_undone = 0;
+
+        if (slab >= n_slabs)
+                return 0;
+        n = n < n_slabs - slab ? n : n_slabs - slab;
+        if (holder != 0)
+                shm_actor_intend(control, shm_intent_other(SHM_INTENT_RUN, slab, n));
+        for (uint32_t i = slab; i < slab + n; i++) {
+                SlabWord w = shm_slab_word(control->arena, i);
+
+                if (slab_word_place(w) != SLAB_BUSY || slab_word_holder(w) != holder)
+                        continue;
+                punch(control->arena, i, 1);
+                end_run_of(control, holder, i, 1, SLAB_UNCOMMITTED);
+                shm_set_add(control->arena, SHM_SET_UNCOMMITTED, i);
+                n_undone++;
+        }
+        if (holder != 0)
+                shm_actor_intend(control, 0);
+        return n_undone;
 }

@@ -23,3 +23,9 @@ uint32_t shm_pages_trim(ShmActor *control, uint32_t keep, uint32_t n_max);
 
 /* Drops pages that stale pointers brought into being under UNCOMMITTED slabs: bytes. Control work. */
 uint64_t shm_pages_drop_surplus(ShmActor *control);
+
+/*
+ * After a death: undoes what is BUSY by `holder` among n slabs. Returns how many were. Control work;
+ * with holder 0, control's own intent stands already.
+ */
+uint32_t shm_pages_undo(ShmActor *control, uint32_t holder, uint32_t slab, uint32_t n);

@@ -121,6 +121,15 @@ bool shm_record_mark_dead(ShmArena *arena, uint32_t record) {
         return shm_cas_acqrel(head, &old, head_make(SHM_RECORD_DEAD, owner.client, owner.tid));
 }
 
+void shm_record_set_swept(ShmArena *arena, uint32_t record) {
+        uint64_t *head = &arena->heads[record].word;
+        ShmRecordOwner owner =
+                head_decode(shm_load_rlx(head)); /* ORDER: rlx; control's alone, of the dead. */
+
+        /* ORDER: rel, pairs with shm_record_owner(); its tags are even before it says so. */
+        shm_store_rel(head, head_make(SHM_RECORD_SWEPT, owner.client, owner.tid));
+}
+
 void shm_record_set_left(ShmArena *arena, uint32_t record) {
         uint64_t *head = &arena->heads[record].word;
         ShmRecordOwner owner = head_decode(shm_load_rlx(head)); /* ORDER: rlx; the caller's own. */

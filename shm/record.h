@@ -40,6 +40,8 @@ void shm_actor_deinit(ShmActor *actor);
 
 /* Sets a record of a dead thread DEAD. True when this call did it. */
 bool shm_record_mark_dead(ShmArena *arena, uint32_t record);
+/* Repair has made even what a DEAD record says is to be. */
+void shm_record_set_swept(ShmArena *arena, uint32_t record);
 /* Its owner ends while frozen: the daemon empties it, and gives it back. */
 void shm_record_set_left(ShmArena *arena, uint32_t record);
 /* Gives back a record, whose owner is gone, that holds nothing. */

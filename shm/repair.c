@@ -1,0 +1,371 @@
+/*
+ * Repair
+ *
+ * Purpose: ends for dead threads what they were in the middle of, and gives back what they held.
+ *
+ * Invariants
+ *   1. Tags are made even only while a record is DEAD. Nothing of it was given back then, so sweeping
+ *      can be broken off and begun again. Once it is SWEPT a tag may be somebody's live object.
+ *   2. An odd tag on top of a cache is an object whose handle nobody has: its thread died between the
+ *      tag and the count. Not under FLUSH: there the top may have been given back, and be another's.
+ *   3. What a record names stays in it until it is judged. Judging twice does no harm: a slot that
+ *      went back is found free, or somebody's.
+ *   4. A record is UNUSED last, when it is empty and thawed.
+ *
+ * Who may do what: control work, on records whose owners are dead, and at first on its own.
+ *
+ * Crash: of control in here: the record is DEAD or SWEPT as before, control's intent says which slab's
+ *   hints may be missing, and the next control begins anew.
+ */
+#include "shm/repair.h"
+
+#include "shm/cache-drain.h"
+#include "shm/cache.h"
+#include "shm/judge.h"
+#include "shm/pages.h"
+#include "shm/set.h"
+#include "shm/slab.h"
+#include "shm/trie.h"
+
+static uint64_t note_at(const ShmRecord *record, uint32_t i) {
+        return shm_load_rlx(&record->notes[i].handle); /* ORDER: rlx; the owner is dead. */
+}
+
+static bool tag_is(const ShmArena *arena, SlotId id, uint32_t tag) {
+        if (slot_id_slab(id) >= shm_arena_n_slabs_ever(arena))
+                return false;
+        /* ORDER: acq, pairs with shm_object_free_uncached(); who made it another is done with that. */
+        return shm_load_acq(shm_slot_tag(arena, id)) == tag;
+}
+
+/* Hints */
+
+static void mend(const ShmArena *arena, uint32_t slab) {
+        SlabWord w = shm_slab_word(arena, slab);
+
+        shm_set_mend(arena, SHM_SET_FREE, slab);
+        shm_set_mend(arena, SHM_SET_UNCOMMITTED, slab);
+        if (slab_word_epoch(w) >= arena->n_epochs || slab_word_class(w) >= arena->n_classes)
+                return;
+        shm_set_mend(arena, shm_set_of_epoch(arena, slab_word_epoch(w)), slab);
+        shm_set_mend(arena, shm_set_partial(arena, slab_word_epoch(w), slab_word_class(w)), slab);
+}
+
+/* Who removed a bit died, and its intent names the slab but not the set. */
+static void mend_all(const ShmArena *arena, uint32_t slab) {
+        uint32_t n_sets = shm_set_partial(arena, arena->n_epochs, 0);
+
+        for (uint32_t set = 0; set < n_sets; set++)
+                shm_set_mend(arena, set, slab);
+}
+
+static void mend_intent(const ShmArena *arena, ShmIntent intent) {
+        uint32_t n_slabs = shm_arena_n_slabs_ever(arena), slab = slot_id_slab(intent.id), end;
+
+        if (intent.kind == SHM_INTENT_NONE || intent.kind == SHM_INTENT_FLUSH || slab >= n_slabs)
+                return;
+        if (intent.kind != SHM_INTENT_RUN) {
+                mend(arena, slab);
+                if (intent.kind == SHM_INTENT_SLAB)
+                        mend_all(arena, slab);
+                return;
+        }
+        end = intent.arg < n_slabs - slab ? slab + intent.arg : n_slabs;
+        for (uint32_t i = slab; i < end; i++)
+                mend(arena, i);
+        for (; slab < end; slab = (slab / 64 + 1) * 64)
+                mend_all(arena, slab);
+}
+
+/* Sweeping */
+
+/* Returns whether this made the object free. */
+static bool make_even(const ShmArena *arena, SlotId id, uint32_t tag) {
+        uint32_t expected = tag;
+
+        if (!(tag & 1) || slot_id_slab(id) >= shm_arena_n_slabs_ever(arena))
+                return false;
+        /* ORDER: acqrel, pairs with shm_object_copy(); the object is over before the slot is given back. */
+        return shm_cas_acqrel(shm_slot_tag(arena, id), &expected, tag + 1);
+}
+
+static SlotId cache_slot(const ShmCacheWalk *walk, uint32_t i) {
+        /* ORDER: rlx; the owner is dead, or frozen. */
+        return (SlotId){ shm_load_rlx(&walk->cache->slots[i]) & SHM_SLOT_ID_MASK };
+}
+
+static uint32_t odd_tag(const ShmArena *arena, SlotId id) {
+        uint32_t tag;
+
+        if (slot_id_slab(id) >= shm_arena_n_slabs_ever(arena))
+                return 0;
+        /* ORDER: acq, pairs with shm_object_free_uncached(); as it is now. */
+        tag = shm_load_acq(shm_slot_tag(arena, id));
+        return tag & 1 ? tag : 0;
+}
+
+/* The deepest first: broken off, the top is odd still. */
+static uint64_t sweep_top(const ShmArena *arena, const ShmCacheWalk *walk) {
+        uint32_t n = shm_cache_walk_count(walk), i = n;
+        uint64_t n_made = 0;
+
+        while (i > 0 && odd_tag(arena, cache_slot(walk, i - 1)) != 0)
+                i--;
+        for (; i < n; i++)
+                n_made += make_even(arena, cache_slot(walk, i), odd_tag(arena, cache_slot(walk, i)));
+        return n_made;
+}
+
+static uint64_t sweep_notes(ShmArena *arena, const ShmRecord *r) {
+        uint64_t n = 0;
+
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
+                uint64_t root = shm_load_rlx(&r->notes[i].root); /* ORDER: rlx; the owner is dead. */
+                uint64_t hash = shm_load_rlx(&r->notes[i].hash); /* ORDER: rlx; as above. */
+                uint64_t handle = note_at(r, i);
+
+                if (handle == 0 || !shm_object_live(arena, handle) ||
+                    (root != 0 && shm_trie_contains(arena, root, hash, handle)))
+                        continue;
+                n += make_even(arena, shm_handle_slot(handle), shm_handle_tag(arena->key, handle));
+        }
+        return n;
+}
+
+static bool flushes(ShmIntent intent, uint32_t record, uint32_t index) {
+        return intent.kind == SHM_INTENT_FLUSH && slot_id_slab(intent.id) == record &&
+               intent.arg >> 9 == index;
+}
+
+static void sweep(ShmArena *arena, uint32_t record, ShmRepairCounts *counts) {
+        ShmIntent intent = shm_record_intent(arena, record);
+
+        for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, record);)
+                if (!flushes(intent, record, walk.index))
+                        counts->objects += sweep_top(arena, &walk);
+        if (intent.kind == SHM_INTENT_TAKE)
+                counts->objects += make_even(arena, intent.id, intent.tag);
+        counts->objects += sweep_notes(arena, shm_arena_record(arena, record));
+}
+
+/* Judging */
+
+static void judge(ShmActor *control, ShmJudge *j, ShmRepairCounts *counts) {
+        shm_judge_decide(j);
+        counts->slots += shm_judge_give_back(j, control);
+        for (uint32_t i = 0; i < j->n; i++) {
+                if (j->suspects[i].verdict == SHM_VERDICT_UNSETTLED)
+                        counts->unsettled++;
+                mend(control->arena, slot_id_slab(j->suspects[i].id));
+        }
+}
+
+/* What is unsettled stays, at the bottom. Ids may move: nobody reads what a SWEPT record holds. */
+static void keep_unsettled(const ShmJudge *j, ShmCache *cache) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < j->n; i++)
+                if (j->suspects[i].verdict == SHM_VERDICT_UNSETTLED)
+                        /* ORDER: rlx; ordered by the count. */
+                        shm_store_rlx(&cache->slots[n++], j->suspects[i].id.value);
+        shm_cache_set_count(cache, n);
+}
+
+static uint64_t release(ShmActor *control, uint32_t record, uint32_t slab) {
+        SlabWord w;
+
+        if (slab >= shm_arena_n_slabs_ever(control->arena))
+                return 0;
+        w = shm_slab_word(control->arena, slab);
+        if (slab_word_place(w) != SLAB_HELD || slab_word_holder(w) != record)
+                return 0;
+        shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
+        (void) shm_slab_release(control, slab);
+        shm_actor_intend(control, 0);
+        return 1;
+}
+
+static void repair_cache(ShmActor *control, ShmRepair *repair, const ShmCacheWalk *walk) {
+        uint32_t n = shm_cache_walk_count(walk), held;
+        uint64_t before = repair->counts.unsettled;
+        ShmJudge j;
+
+        if (n > 0) {
+                shm_judge_init(&j, control->arena, false);
+                for (uint32_t i = 0; i < n; i++)
+                        shm_judge_add(&j, cache_slot(walk, i));
+                judge(control, &j, &repair->counts);
+                keep_unsettled(&j, walk->cache);
+        }
+        repair->record_unsettled += repair->counts.unsettled - before;
+        held = shm_load_rlx(&walk->cache->held); /* ORDER: rlx; the owner is dead. */
+        repair->counts.slabs += release(control, repair->position, held - 1);
+        shm_store_rlx(&walk->cache->held, 0); /* ORDER: rlx; before the record is free. */
+        walk->cache->last = SHM_CACHE_LAST_NONE;
+}
+
+/* What the intent and the notes of a dead thread make suspect. */
+static void add_named(const ShmArena *arena, ShmJudge *j, const ShmRecord *r, ShmIntent intent) {
+        if (intent.kind == SHM_INTENT_CLAIM)
+                for (uint64_t rest = intent.mask; rest != 0; rest &= rest - 1)
+                        shm_judge_add(j, slot_id(slot_id_slab(intent.id), (uint32_t) __builtin_ctzll(rest)));
+        if (intent.kind == SHM_INTENT_TAKE ||
+            (intent.kind == SHM_INTENT_FREE && tag_is(arena, intent.id, intent.tag + 1)))
+                shm_judge_add(j, intent.id);
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
+                uint64_t handle = note_at(r, i);
+
+                if (handle != 0 &&
+                    tag_is(arena, shm_handle_slot(handle), shm_handle_tag(arena->key, handle) + 1))
+                        shm_judge_add(j, shm_handle_slot(handle));
+        }
+}
+
+static void repair_named(ShmActor *control, uint32_t record, ShmRepairCounts *counts) {
+        ShmIntent intent = shm_record_intent(control->arena, record);
+        ShmJudge j;
+
+        if (intent.kind == SHM_INTENT_RUN)
+                counts->slabs += shm_pages_undo(control, record, slot_id_slab(intent.id), intent.arg);
+        shm_judge_init(&j, control->arena, false);
+        add_named(control->arena, &j, shm_arena_record(control->arena, record), intent);
+        judge(control, &j, counts);
+        if (intent.kind == SHM_INTENT_CLAIM || intent.kind == SHM_INTENT_SLAB)
+                counts->slabs += release(control, record, slot_id_slab(intent.id));
+        mend_intent(control->arena, intent);
+}
+
+static void forget_notes(ShmRecord *r) {
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++)
+                if (note_at(r, i) != 0)
+                        shm_store_rlx(&r->notes[i].handle, 0); /* ORDER: rlx; before the record is free. */
+        shm_store_rlx(&r->n_notes, 0); /* ORDER: rlx; the same. */
+}
+
+static void free_record(ShmActor *control, ShmRepair *repair) {
+        ShmRecord *r = shm_arena_record(control->arena, repair->position);
+        uint64_t attention = shm_load_rlx(&r->attention); /* ORDER: rlx; control's alone. */
+
+        forget_notes(r);
+        shm_store_rlx(&r->intent_what, 0); /* ORDER: rlx; before the record is free. */
+        shm_store_rlx(&r->attention, attention & ~SHM_ATTENTION_FREEZE); /* ORDER: rlx; the same. */
+        if (shm_record_set_unused(control->arena, repair->position))
+                repair->counts.records++;
+}
+
+/* The pass */
+
+static bool find_record(const ShmArena *arena, uint32_t *position, ShmRecordState state) {
+        for (; *position < shm_arena_n_records_ever(arena); (*position)++)
+                if (*position > 0 && shm_record_owner(arena, *position).state == state)
+                        return true;
+        return false;
+}
+
+static void sweep_next(ShmActor *control, ShmRepair *repair) {
+        if (!find_record(control->arena, &repair->position, SHM_RECORD_DEAD)) {
+                repair->judging = true;
+                repair->position = 0;
+                return;
+        }
+        sweep(control->arena, repair->position, &repair->counts);
+        shm_record_set_swept(control->arena, repair->position++);
+}
+
+/* False: no record is left. */
+static bool judge_next(ShmActor *control, ShmRepair *repair) {
+        uint64_t before;
+
+        if (!repair->begun && !find_record(control->arena, &repair->position, SHM_RECORD_SWEPT))
+                return false;
+        if (!repair->begun) {
+                before = repair->counts.unsettled;
+                repair_named(control, repair->position, &repair->counts);
+                repair->record_unsettled = repair->counts.unsettled - before;
+                repair->walk = (ShmCacheWalk){};
+                repair->begun = true;
+        } else if (shm_cache_walk_next(&repair->walk, control->arena, repair->position)) {
+                repair_cache(control, repair, &repair->walk);
+        } else {
+                if (repair->record_unsettled == 0)
+                        free_record(control, repair);
+                repair->position++;
+                repair->begun = false;
+        }
+        return true;
+}
+
+bool shm_repair_step(ShmActor *control, ShmRepair *repair, uint32_t n) {
+        for (; n > 0; n--) {
+                if (!repair->judging)
+                        sweep_next(control, repair);
+                else if (!judge_next(control, repair))
+                        return true;
+        }
+        return false;
+}
+
+/* Control's own */
+
+/* The owner is frozen, or dead: the cache has stood still since. */
+static void end_flush(ShmActor *control, ShmIntent intent, ShmRepairCounts *counts) {
+        uint32_t record = slot_id_slab(intent.id), index = intent.arg >> 9, k = intent.arg & 0x1ff, n;
+        const ShmArena *arena = control->arena;
+        ShmCacheWalk walk;
+        ShmJudge j;
+
+        if (record >= shm_arena_n_records_ever(arena) || index >= arena->n_epochs * arena->n_classes ||
+            /* ORDER: rlx; control's alone. */
+            !(shm_load_rlx(&shm_arena_record(arena, record)->attention) & SHM_ATTENTION_FREEZE))
+                return;
+        walk = (ShmCacheWalk){ .cache = shm_arena_cache(arena, record, 0, index), .index = index };
+        n = shm_cache_walk_count(&walk);
+        k = k < n ? k : n;
+        shm_judge_init(&j, arena, false);
+        j.flush = intent;
+        for (uint32_t i = n - k; i < n; i++)
+                shm_judge_add(&j, cache_slot(&walk, i));
+        shm_judge_decide(&j);
+        /* Under the intent that stands, which names them all. */
+        for (uint32_t i = 0; i < j.n; i++) {
+                SlotId id = j.suspects[i].id;
+
+                if (j.suspects[i].verdict == SHM_VERDICT_LOST &&
+                    shm_slab_give_back(control, slot_id_slab(id), slot_id_mask(id)) == 0)
+                        counts->slots++;
+                counts->unsettled += j.suspects[i].verdict == SHM_VERDICT_UNSETTLED;
+                mend(arena, slot_id_slab(id));
+        }
+        shm_cache_set_count(walk.cache, n - k);
+}
+
+void shm_repair_control(ShmActor *control, ShmRepairCounts *ret) {
+        ShmIntent intent = shm_record_intent(control->arena, 0);
+        ShmRepairCounts counts = {};
+        ShmJudge j;
+
+        if (intent.kind == SHM_INTENT_FLUSH) {
+                end_flush(control, intent, &counts);
+        } else if (intent.kind == SHM_INTENT_RUN) {
+                /* Its own run: the intent stands as it is while it is undone. */
+                counts.slabs += shm_pages_undo(control, 0, slot_id_slab(intent.id), intent.arg);
+        } else if (intent.kind != SHM_INTENT_NONE) {
+                if (intent.kind == SHM_INTENT_TAKE)
+                        counts.objects += make_even(control->arena, intent.id, intent.tag);
+                shm_judge_init(&j, control->arena, false);
+                add_named(control->arena, &j, control->record, intent);
+                judge(control, &j, &counts);
+                counts.slabs += release(control, 0, slot_id_slab(intent.id));
+        }
+        mend_intent(control->arena, intent);
+        shm_actor_intend(control, 0);
+        *ret = counts;
+}
+
+bool shm_repair_frozen(const ShmArena *arena) {
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
+                /* ORDER: rlx; control's alone. */
+                if (shm_load_rlx(&shm_arena_record(arena, i)->attention) & SHM_ATTENTION_FREEZE)
+                        return true;
+        return false;
+}
