@@ -1,0 +1,206 @@
+/*
+ * Death at every instruction: a traced child goes through one operation an instruction at a time. When
+ * one has changed the arena, what it is now is copied: that is what would be left, had the child died
+ * there. Each copy is repaired and must be clean. Some children are killed in earnest besides, with
+ * TSLAB_TEST_FULL=1 as many as STEPS_MAX allows, up to one at every instruction.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shm/check.h"
+#include "tests/crash/world.h"
+#include "tests/util/test.h"
+
+#define KILLS 2
+#define STEPS_MAX 400000 /* of all kills of one operation, in the full run */
+
+typedef struct Shared {
+        volatile int inside, result;
+} Shared;
+
+typedef struct Run {
+        World *world;
+        const Operation *operation;
+        Shared *shared;
+        uint64_t n_live;
+        pid_t pid;
+        unsigned n_instructions, n_copies, n_kills;
+        uint64_t n_slots, n_objects, n_slabs;
+} Run;
+
+static void wait_for_stop(pid_t pid) {
+        int status;
+
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSTOPPED(status));
+}
+
+static void start(Run *run) {
+        run->shared->inside = 0;
+        run->pid = fork();
+        assert_true(run->pid >= 0);
+        if (run->pid == 0) {
+                alarm(120);
+                if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
+                        _exit(1);
+                raise(SIGSTOP);
+                run->shared->inside = 1;
+                run->shared->result = run->operation->run(run->world);
+                run->shared->inside = 2;
+                for (;;)
+                        pause();
+        }
+        wait_for_stop(run->pid);
+}
+
+static void stop(Run *run) {
+        kill(run->pid, SIGKILL);
+        assert_int_equal(waitpid(run->pid, NULL, 0), run->pid);
+}
+
+/* One instruction; false: the operation is over. */
+static bool step(Run *run) {
+        do {
+                assert_int_equal(ptrace(PTRACE_SINGLESTEP, run->pid, NULL, NULL), 0);
+                wait_for_stop(run->pid);
+        } while (run->shared->inside == 0);
+        return run->shared->inside == 1;
+}
+
+static void print_problems(const Run *run, const ShmCheck *c) {
+        for (size_t i = 0; i < c->n_texts; i++)
+                print_error("%s, instruction %u: %s\n", run->operation->name, run->n_instructions,
+                            c->texts[i]);
+        print_error("%s, instruction %u: %d lost, %d doubled, %d unsettled, %d hints\n", run->operation->name,
+                    run->n_instructions, (int) c->lost_slots, (int) c->doubled_slots,
+                    (int) c->unsettled_slots, (int) c->wrong_hints);
+}
+
+static void check_clean(const Run *run, const ShmArena *arena) {
+        ShmCheck c;
+
+        assert_int_equal(shm_check(arena, &c), 0);
+        if (c.problems == 0 && c.unsettled_slots == 0)
+                return;
+        print_problems(run, &c);
+        fail();
+}
+
+/* In every class, by the one who lives on and by one who takes the dead one's record. */
+static void use(const Run *run, ShmArena *arena) {
+        uint64_t handles[SHM_CLASSES_MAX], n_live = world_count_live(arena);
+        static ShmActor actor;
+        void *object;
+
+        assert_int_equal(shm_actor_init(&actor, arena, WORLD_SURVIVOR, 4), 0);
+        actor.mode = SHM_CACHE_ON;
+        for (uint32_t i = 0; i < arena->n_classes; i++)
+                assert_int_equal(
+                        shm_object_alloc(&actor, arena->classes[i].size, 1, NULL, &handles[i], &object), 0);
+        assert_int_equal(world_count_live(arena), n_live + arena->n_classes);
+        for (uint32_t i = 0; i < arena->n_classes; i++)
+                assert_int_equal(shm_object_free(&actor, handles[i]), 0);
+        assert_int_equal(world_count_live(arena), n_live);
+        check_clean(run, arena);
+}
+
+static void check_death(Run *run, ShmArena *arena) {
+        ShmRepairCounts counts, again;
+        int64_t n_new;
+
+        world_repair(arena, &counts);
+        check_clean(run, arena);
+        n_new = (int64_t) (world_count_live(arena) - run->n_live);
+        if (counts.unsettled != 0 || n_new < run->operation->least || n_new > run->operation->most) {
+                print_error("%s, instruction %u: %d unsettled, %d new objects\n", run->operation->name,
+                            run->n_instructions, (int) counts.unsettled, (int) n_new);
+                fail();
+        }
+        run->n_slots += counts.slots;
+        run->n_objects += counts.objects;
+        run->n_slabs += counts.slabs;
+        world_repair(arena, &again);
+        assert_int_equal(again.records + again.slots + again.objects + again.slabs, 0);
+        use(run, arena);
+}
+
+static void step_through(Run *run) {
+        ShmArena before = {}, copy = {};
+
+        world_copy_init(&before, &run->world->arena);
+        world_copy_init(&copy, &run->world->arena);
+        check_death(run, &copy);
+        start(run);
+        while (step(run)) {
+                run->n_instructions++;
+                if (memcmp(before.base, run->world->arena.base, before.size) == 0)
+                        continue;
+                memcpy(before.base, run->world->arena.base, before.size);
+                memcpy(copy.base, run->world->arena.base, copy.size);
+                run->n_copies++;
+                check_death(run, &copy);
+        }
+        assert_int_equal(run->shared->result, 0);
+        stop(run);
+        world_copy_deinit(&before);
+        world_copy_deinit(&copy);
+}
+
+static void kill_at(Run *run, unsigned instruction) {
+        world_init(run->world, run->operation);
+        start(run);
+        for (run->n_instructions = 0; run->n_instructions < instruction && step(run); run->n_instructions++)
+                ;
+        stop(run);
+        run->n_kills++;
+        check_death(run, &run->world->arena);
+        world_deinit(run->world);
+}
+
+static void test_operation(const Operation *operation, Shared *shared, unsigned *n_all, bool full) {
+        static World world;
+        Run run = { .world = &world, .operation = operation, .shared = shared };
+        unsigned n, stride;
+
+        world_init(&world, operation);
+        run.n_live = world_count_live(&world.arena);
+        step_through(&run);
+        world_deinit(&world);
+        n = run.n_instructions;
+        stride = full ? (unsigned) ((uint64_t) n * n / 2 / STEPS_MAX) + 1 : n / KILLS + 1;
+        for (unsigned i = stride / 2; i < n; i += stride)
+                kill_at(&run, i);
+        printf("%-30s %6u instructions, %4u states, %4u kills; gave back %llu slots, %llu objects, %llu slabs\n",
+               operation->name, n, run.n_copies, run.n_kills, (unsigned long long) run.n_slots,
+               (unsigned long long) run.n_objects, (unsigned long long) run.n_slabs);
+        assert_true(n > 0);
+        *n_all += n;
+}
+
+static void test_every_instruction(void **state) {
+        Shared *shared =
+                mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        const char *full = getenv("TSLAB_TEST_FULL"), *only = getenv("TSLAB_TEST_OPERATION");
+        unsigned n = 0;
+
+        assert_ptr_not_equal(shared, MAP_FAILED);
+        for (unsigned i = 0; i < n_operations; i++)
+                if (!only || !strcmp(only, operations[i].name))
+                        test_operation(&operations[i], shared, &n, full && *full && *full != '0');
+        printf("%u operations, %u instructions\n", n_operations, n);
+        munmap(shared, sizeof(*shared));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_every_instruction),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

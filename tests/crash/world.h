@@ -1,0 +1,40 @@
+#pragma once
+/* An arena, a thread that is to die in it, and one that lives on. */
+#include <stdint.h>
+
+#include "shm/map.h"
+#include "shm/repair.h"
+
+#define WORLD_OBJECTS_MAX 64
+
+typedef struct World {
+        ShmArena arena;
+        ShmActor victim, survivor, control;
+        uint64_t objects[WORLD_OBJECTS_MAX];
+        uint32_t n;
+        ShmTrie trie;
+} World;
+
+enum { WORLD_SURVIVOR, WORLD_VICTIM }; /* clients */
+
+typedef struct Operation {
+        const char *name;
+        void (*prepare)(World *world);
+        int (*run)(World *world);
+        int least, most; /* objects that come to be */
+        bool warm; /* the thread has done something before */
+} Operation;
+
+extern const Operation operations[];
+extern const unsigned n_operations;
+
+void world_init(World *world, const Operation *operation);
+void world_deinit(World *world);
+
+/* The same arena in other memory, of its own descriptor. `copy` is zeros before. */
+void world_copy_init(ShmArena *copy, const ShmArena *arena);
+void world_copy_deinit(ShmArena *copy);
+
+/* The victim's process is dead: its records are repaired. */
+void world_repair(ShmArena *arena, ShmRepairCounts *ret);
+uint64_t world_count_live(const ShmArena *arena);
