@@ -10,6 +10,7 @@
 
 #include "daemon/events.h"
 #include "daemon/log.h"
+#include "daemon/repairer.h"
 #include "shm/client.h"
 
 /* A flood of wakes costs at most this many turns of the loop. */
@@ -49,21 +50,22 @@ static void died(ClientWatch *client) {
         if (n_left == 0) {
                 if (client->dead)
                         manager->n_unrepaired--;
-                gone(client, "death", "ended");
+                gone(client, client->dead ? "leave" : "death", client->dead ? "is repaired" : "ended");
                 return;
         }
         if (client->dead)
-                return;
+                return; /* something of it is unsettled */
         client->dead = true;
         manager->n_unrepaired++;
         client->death = sd_event_source_disable_unref(client->death);
         client->wake = sd_event_source_disable_unref(client->wake);
-        log_fields(LOG_WARNING, (LogFields){ .client = &client->index, .pid = client->pid },
-                   "client %u, process %d, died: %u of its records hold something still", client->index,
+        log_fields(LOG_INFO, (LogFields){ .client = &client->index, .pid = client->pid },
+                   "client %u, process %d, died: %u of its records are to be repaired", client->index,
                    (int) client->pid, n_left);
         events_send(manager, &(EventInfo){ .kind = "death", .client = client->index, .pid = client->pid },
                     "client %u, process %d, died with %u records in use", client->index, (int) client->pid,
                     n_left);
+        repairer_start(manager->repairer);
 }
 
 static int on_death(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
@@ -214,14 +216,24 @@ void client_watch_leave(ClientWatch *client) {
                 gone(client, "leave", "left");
 }
 
-void client_watches_tick(Manager *manager) {
+void client_watches_repaired(Manager *manager) {
         ClientWatch *next;
 
         for (ClientWatch *client = manager->clients; client; client = next) {
                 next = client->next;
                 if (client->dead)
-                        died(client); /* until repair has finished its records */
-                else if (client->hung_up && !client->session)
+                        died(client);
+        }
+}
+
+void client_watches_tick(Manager *manager) {
+        ClientWatch *next;
+
+        if (manager->n_unrepaired > 0)
+                repairer_start(manager->repairer); /* something is unsettled */
+        for (ClientWatch *client = manager->clients; client; client = next) {
+                next = client->next;
+                if (client->hung_up && !client->dead && !client->session)
                         client_watch_leave(client);
         }
 }

@@ -13,7 +13,7 @@ struct ClientWatch {
         uint32_t role;
         Session *session; /* NULL: it hung up, or was dropped */
         bool hung_up; /* by itself: it may have closed the pool */
-        bool dead; /* records of it wait for repair */
+        bool dead; /* records of it are being repaired */
         int pidfd;
         int wake_fd; /* eventfd, the daemon's end */
         sd_event_source *death, *wake;
@@ -29,4 +29,6 @@ ClientWatch *client_watch_free(ClientWatch *client);
 /* Its session ended: the entry goes, now or later, when no record is in use. May free `client`. */
 void client_watch_leave(ClientWatch *client);
 
+/* Records of the dead were repaired: clients that have none left go. */
+void client_watches_repaired(Manager *manager);
 void client_watches_tick(Manager *manager);

@@ -327,7 +327,7 @@ static void wake_epoch(Drainer *drainer, uint32_t epoch) {
                 e->at_usec = now;
 }
 
-static void wake_all(Drainer *drainer) {
+void drainer_look(Drainer *drainer) {
         for (uint32_t i = 0; i < drainer->manager->arena.n_epochs; i++)
                 if (is_draining(drainer, i))
                         wake_epoch(drainer, i);
@@ -358,13 +358,13 @@ void drainer_wake(Drainer *drainer) {
                 drainer_empty_caches(drainer);
         /* ORDER: acq, pairs with shm_slab_give_back(); the slabs that it counts are seen by the walk. */
         if (shm_load_acq(&drainer->manager->arena.header->n_drained.value) != 0)
-                wake_all(drainer);
+                drainer_look(drainer);
 }
 
 void drainer_tick(Drainer *drainer) {
         /* A thread may have left while it was being thawed: its record is for us to finish. */
         (void) shm_freeze_step(&drainer->manager->control, &drainer->freeze, RECORDS_SLICE);
-        wake_all(drainer);
+        drainer_look(drainer);
 }
 
 int drainer_new(Drainer **ret_drainer, Manager *manager) {

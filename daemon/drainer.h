@@ -62,4 +62,6 @@ void drainer_start(Drainer *drainer, uint32_t epoch, DrainJob *job);
 void drainer_empty_caches(Drainer *drainer);
 /* Slabs may have drained, or caches be wanted. */
 void drainer_wake(Drainer *drainer);
+/* Slabs that are to drain may have emptied. */
+void drainer_look(Drainer *drainer);
 void drainer_tick(Drainer *drainer);

@@ -3,7 +3,7 @@
 #include "daemon/session.h"
 
 typedef struct EventInfo {
-        const char *kind; /* a word: attach, leave, death, advance, close, drained, reclaim */
+        const char *kind; /* a word: attach, leave, death, advance, close, drained, reclaim, repair */
         uint32_t client; /* of pid */
         pid_t pid; /* 0: no client is concerned */
         uint32_t epoch;

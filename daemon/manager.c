@@ -13,6 +13,7 @@
 #include "daemon/drainer.h"
 #include "daemon/listener.h"
 #include "daemon/log.h"
+#include "daemon/repairer.h"
 #include "daemon/reserve.h"
 #include "daemon/session.h"
 #include "daemon/trimmer.h"
@@ -148,6 +149,9 @@ static int open_parts(Manager *manager) {
         r = trimmer_new(&manager->trimmer, manager);
         if (r < 0)
                 return r;
+        r = repairer_new(&manager->repairer, manager);
+        if (r < 0)
+                return r;
         return reserve_new(&manager->reserve, manager);
 }
 
@@ -209,6 +213,7 @@ Manager *manager_free(Manager *manager) {
                 (void) client_watch_free(manager->clients);
         manager->reserve = reserve_free(manager->reserve);
         manager->trimmer = trimmer_free(manager->trimmer);
+        manager->repairer = repairer_free(manager->repairer);
         manager->drainer = drainer_free(manager->drainer);
         shm_arena_deinit(&manager->arena);
         (void) sd_event_source_disable_unref(manager->reaper);

@@ -17,6 +17,7 @@ typedef struct ClientWatch ClientWatch;
 typedef struct Drainer Drainer;
 typedef struct Reserve Reserve;
 typedef struct Trimmer Trimmer;
+typedef struct Repairer Repairer;
 
 struct Manager {
         const Options *options;
@@ -32,6 +33,7 @@ struct Manager {
         Drainer *drainer;
         Reserve *reserve;
         Trimmer *trimmer;
+        Repairer *repairer;
 
         Session *sessions;
         unsigned n_sessions;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
+#include "shm/check.h"
 #include "shm/client.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
@@ -21,7 +22,26 @@ static int teardown(void **state) {
         return 0;
 }
 
-typedef enum Way { IDLE, INSIDE, WITH_INTENT, HUNG_UP } Way;
+typedef enum Way { IDLE, INSIDE, WITH_INTENT, WITH_CACHES, HUNG_UP } Way;
+
+/* A full cache, and a pending object, in every class. */
+static void fill_caches(ShmActor *actor) {
+        const ShmPending pending = {};
+        uint64_t handles[200], handle;
+
+        actor->mode = SHM_CACHE_ON;
+        for (uint32_t class = 0; class < actor->arena->n_classes; class ++) {
+                uint32_t size = actor->arena->classes[class].size;
+
+                for (int i = 0; i < 200; i++)
+                        assert_int_equal(
+                                shm_object_alloc(actor, size, SHM_EPOCH_CURRENT, NULL, &handles[i], NULL), 0);
+                for (int i = 0; i < 200; i++)
+                        assert_int_equal(shm_object_free(actor, handles[i]), 0);
+                assert_int_equal(shm_object_alloc(actor, size, SHM_EPOCH_CURRENT, &pending, &handle, NULL),
+                                 0);
+        }
+}
 
 static void attach_and_stay(const DaemonFixture *daemon, Way way, int ready_fd) {
         RawClient client;
@@ -32,6 +52,8 @@ static void attach_and_stay(const DaemonFixture *daemon, Way way, int ready_fd) 
         assert_int_equal(shm_object_alloc(&client.actor, 64, SHM_EPOCH_CURRENT, NULL, &handle, &object), 0);
         if (way == INSIDE)
                 shm_actor_enter(&client.actor);
+        if (way == WITH_CACHES)
+                fill_caches(&client.actor);
         if (way == WITH_INTENT)
                 shm_actor_intend(&client.actor, shm_intent_other(SHM_INTENT_SLAB, 0, 0));
         if (way == HUNG_UP)
@@ -114,19 +136,61 @@ static void test_stopped(void **state) {
         WAIT_FOR(daemon_n_clients(control) == 0);
 }
 
-/* What its record names is for repair to settle: until then entry and record stay. */
 static void test_death_with_intent(void **state) {
+        check_death(*state, WITH_INTENT);
+}
+
+/* What it held in caches, and had pending, is free again. */
+static void test_death_with_caches(void **state) {
+        DaemonFixture *daemon = *state;
+        _cleanup_(proto_call_freep) ProtoCall *control = daemon_connect(daemon, 0);
+        RawClient other;
+        uint64_t handle, live;
+        ShmCheck check;
+        pid_t pid;
+
+        raw_client_open(&other, daemon, 0);
+        {
+                _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(control);
+
+                live = reply->stats->live_objects;
+        }
+        pid = start_client(daemon, WITH_CACHES, &handle);
+        end_client(pid);
+        WAIT_FOR(daemon_n_clients(control) == 1);
+        assert_int_equal(shm_check(&other.arena, &check), 0);
+        assert_int_equal(check.problems + check.unsettled_slots, 0);
+        {
+                _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(control);
+
+                assert_int_equal(reply->stats->live_objects, live + 1); /* that it shared */
+                assert_int_equal(reply->stats->cached_objects, 0);
+        }
+        raw_client_close(&other);
+}
+
+/* A thread that is stopped may yet claim the slot: the dead one's record is kept until that is settled. */
+static void test_death_unsettled(void **state) {
         DaemonFixture *daemon = *state;
         _cleanup_(proto_call_freep) ProtoCall *control = daemon_connect(daemon, 0);
         RawClient other;
         uint64_t handle;
+        SlotId id;
         pid_t pid;
 
         raw_client_open(&other, daemon, 0);
-        pid = start_client(daemon, WITH_INTENT, &handle);
+        WAIT_FOR(daemon_n_clients(control) == 1);
+        pid = start_client(daemon, WITH_CACHES, &handle);
+        id.value = shm_arena_cache(&other.arena, 2, 0, 0)->slots[0];
+        shm_actor_intend_mask(&other.actor, slot_id_mask(id));
+        shm_actor_intend(&other.actor, shm_intent_other(SHM_INTENT_CLAIM, slot_id_slab(id), 0));
         end_client(pid);
-        WAIT_FOR(shm_record_owner(&other.arena, 2).state == SHM_RECORD_DEAD);
+        WAIT_FOR(shm_record_owner(&other.arena, 2).state == SHM_RECORD_SWEPT);
+        usleep(1200000); /* a tick */
+        assert_int_equal(shm_record_owner(&other.arena, 2).state, SHM_RECORD_SWEPT);
         assert_int_equal(daemon_n_clients(control), 2);
+        shm_actor_intend(&other.actor, 0);
+        WAIT_FOR(daemon_n_clients(control) == 1);
         raw_client_close(&other);
 }
 
@@ -136,7 +200,9 @@ int main(void) {
                 cmocka_unit_test(test_death_inside),
                 cmocka_unit_test(test_death_after_hang_up),
                 cmocka_unit_test(test_stopped),
-                cmocka_unit_test(test_death_with_intent), /* last: it leaves an entry */
+                cmocka_unit_test(test_death_with_intent),
+                cmocka_unit_test(test_death_with_caches),
+                cmocka_unit_test(test_death_unsettled),
         };
 
         return cmocka_run_group_tests(tests, setup, teardown);
