@@ -10,8 +10,8 @@
  *
  * Who may do what: see 1. Threads of one process exclude each other by control_lock before that.
  *
- * Crash: control_owner names a dead process, and control work stays undone until repair. Allocating
- *   and freeing go on.
+ * Crash: control_owner names a dead process, and control work stays undone until tslab_reap().
+ *   Allocating and freeing go on.
  */
 #include "libclient/control.h"
 
@@ -23,6 +23,7 @@
 #include "shm/freeze.h"
 #include "shm/object.h"
 #include "shm/pages.h"
+#include "shm/repair.h"
 #include "shm/set.h"
 
 #define CLOSE_WAIT_USEC 200000
@@ -36,21 +37,28 @@ static uint64_t owner_word(const struct tslab *pool) {
         return (uint64_t) pool->local->start_time << 32 | (pool->local->client + 1);
 }
 
-int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control) {
+static int begin(struct tslab *pool, bool wait, uint64_t owner, ShmActor *ret_control) {
         PoolLocal *local = pool->local;
-        uint64_t free = 0;
 
         if (wait)
                 pthread_mutex_lock(&local->control_lock);
         else if (pthread_mutex_trylock(&local->control_lock) != 0)
                 return -EBUSY;
         /* ORDER: acqrel, pairs with unlock(); what the last owner did is done. */
-        if (!shm_cas_acqrel(&pool->arena.header->control_owner.value, &free, owner_word(pool))) {
+        if (!shm_cas_acqrel(&pool->arena.header->control_owner.value, &owner, owner_word(pool))) {
                 pthread_mutex_unlock(&local->control_lock);
                 return -EBUSY;
         }
         shm_actor_init_daemon(ret_control, &pool->arena);
         return 0;
+}
+
+int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control) {
+        return begin(pool, wait, 0, ret_control);
+}
+
+int control_take_over(struct tslab *pool, uint64_t owner, ShmActor *ret_control) {
+        return begin(pool, true, owner, ret_control);
 }
 
 static void unlock(struct tslab *pool) {
@@ -133,6 +141,12 @@ int control_close(ShmActor *control, uint32_t epoch) {
         if (r == 0)
                 walk(control, id);
         return r;
+}
+
+void control_repaired(ShmActor *control) {
+        if (shm_repair_frozen(control->arena))
+                (void) empty_caches(control, UINT64_MAX);
+        walk_all(control);
 }
 
 /* Whether the slab is FREE, of an epoch whose slabs go back as they drain. */

@@ -9,6 +9,10 @@
  * another thread. This process has attached.
  */
 int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control);
+/* The same, from a process that died holding it. -EBUSY: somebody else did so. */
+int control_take_over(struct tslab *pool, uint64_t owner, ShmActor *ret_control);
+/* After repair: threads that a dead one froze go on, and slabs that drained go back. */
+void control_repaired(ShmActor *control);
 /* Ends, and does what came up meanwhile. */
 void control_end(struct tslab *pool);
 

@@ -136,7 +136,7 @@ int tslab_open(struct tslab **ret, const char *pool, const struct tslab_options 
  *
  * Only one process at a time does control work: advancing, reserving and closing epochs, and giving
  * memory back. The calls for it return -EBUSY where another process is at it. When a process dies
- * in the middle of control work they go on doing so.
+ * in the middle of control work they go on doing so until tslab_reap() is called.
  *
  * -EINVAL (options out of range, or of a later version), -EOPNOTSUPP (this processor has no 16-byte
  * compare-and-swap), -ENOMEM, -EMFILE, -ENFILE, -EAGAIN (no thread key left)
@@ -361,6 +361,20 @@ int tslab_epoch_advance(struct tslab *pool, uint32_t *ret_epoch);
  * and the control errors
  */
 int tslab_epoch_reserve(struct tslab *pool, const char *label, uint32_t *ret_epoch);
+
+/*
+ * Gives back what processes left behind that ended without closing a private pool, killed at
+ * whatever moment: what they held in advance, and what they had pending; objects that they shared
+ * stay. Returns how many processes that were; of one whose memory somebody stopped may yet be using,
+ * the rest is for a later call. Call it after a forked child died; it need not have been waited for.
+ * All processes that use the pool must be of one pid namespace. Any thread; a forked child attaches
+ * first; waits up to 200 ms for threads in the middle of a call if control work had been broken off.
+ *
+ * -EOPNOTSUPP  a daemon's pool: the daemon does it
+ * -EBUSY       another process is doing control work
+ * and the attach errors
+ */
+int tslab_reap(struct tslab *pool);
 
 /* tslab_epoch_close() flags */
 #define TSLAB_CLOSE_REVOKE UINT32_C(1) /* make all handles into the epoch stale; not in this version */

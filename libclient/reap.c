@@ -1,0 +1,119 @@
+/*
+ * Reaping: what processes of a private pool left behind that ended without closing it.
+ *
+ * Purpose: a daemon's work after a client's death, by whoever calls tslab_reap().
+ *
+ * Invariants
+ *   1. A process is dead when its pidfd says so, or its number is another's by its start time. Of one
+ *      whose start time is not known it is not asked: the number may have been given anew.
+ *   2. control_owner is taken over, by compare-and-set, only from a process that is dead.
+ *
+ * Who may do what: see libclient/control.c.
+ *
+ * Crash: of who reaps: the next one takes control over from it, and finds its intents in record 0.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "libclient/control.h"
+#include "shm/client.h"
+#include "shm/repair.h"
+
+static bool is_dead(const ShmClientInfo *info) {
+        uint32_t start_time;
+        struct pollfd p;
+        bool dead;
+
+        if (info->start_time == 0)
+                return false;
+        p = (struct pollfd){ .fd = (int) syscall(SYS_pidfd_open, info->pid, 0), .events = POLLIN };
+        if (p.fd < 0)
+                return errno == ESRCH;
+        dead = poll(&p, 1, 0) > 0 && (p.revents & POLLIN);
+        if (!dead && shm_process_start_time(info->pid, &start_time) == 0)
+                dead = start_time != info->start_time;
+        close(p.fd);
+        return dead;
+}
+
+/* The owner's entry stands for as long as it holds the lock. */
+static bool owner_is_dead(const struct tslab *pool, uint64_t owner) {
+        uint32_t client = (uint32_t) owner - 1, start_time = (uint32_t) (owner >> 32);
+        ShmClientInfo info;
+
+        return shm_client_get(&pool->arena, client, &info) == 0 && info.start_time == start_time &&
+               is_dead(&info);
+}
+
+/* Control work that a dead process was at is ended before any other begins. */
+static int take_control(struct tslab *pool, ShmActor *ret_control) {
+        uint64_t owner;
+        ShmRepairCounts counts;
+        int r;
+
+        r = control_begin(pool, true, ret_control);
+        if (r != -EBUSY)
+                return r;
+        /* ORDER: acq, pairs with control_begin(); who it is. */
+        owner = shm_load_acq(&pool->arena.header->control_owner.value);
+        if (owner == 0)
+                return control_begin(pool, true, ret_control);
+        if (!owner_is_dead(pool, owner))
+                return -EBUSY;
+        r = control_take_over(pool, owner, ret_control);
+        if (r)
+                return r;
+        shm_repair_control(ret_control, &counts);
+        return 0;
+}
+
+static uint32_t mark_dead(struct tslab *pool) {
+        uint32_t n_dead = 0;
+        ShmClientInfo info;
+
+        for (uint32_t i = 0; i < pool->arena.n_records; i++) {
+                if (shm_client_get(&pool->arena, i, &info) || i == pool->local->client || !is_dead(&info))
+                        continue;
+                (void) shm_client_release_records(&pool->arena, i);
+                n_dead++;
+        }
+        return n_dead;
+}
+
+static int remove_dead(struct tslab *pool) {
+        ShmClientInfo info;
+        int n = 0;
+
+        for (uint32_t i = 0; i < pool->arena.n_records; i++) {
+                if (shm_client_get(&pool->arena, i, &info) || i == pool->local->client || !is_dead(&info) ||
+                    shm_client_release_records(&pool->arena, i) > 0)
+                        continue;
+                shm_client_remove(&pool->arena, i);
+                n++;
+        }
+        return n;
+}
+
+_public_ int tslab_reap(struct tslab *pool) {
+        ShmRepair repair = {};
+        ShmActor control;
+        int r;
+
+        if (!pool->is_private)
+                return -EOPNOTSUPP;
+        r = pool_attach(pool);
+        if (r == 0)
+                r = take_control(pool, &control);
+        if (r)
+                return r;
+        if (mark_dead(pool) > 0) {
+                while (!shm_repair_step(&control, &repair, UINT32_MAX))
+                        ;
+                r = remove_dead(pool);
+        }
+        control_repaired(&control);
+        control_end(pool);
+        return r;
+}
