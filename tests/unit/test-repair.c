@@ -1,0 +1,491 @@
+/* Each rule of repair, on a state that is planted: what a thread leaves that died there. */
+#include "shm/repair.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "shm/cache.h"
+#include "shm/check.h"
+#include "shm/client.h"
+#include "shm/judge.h"
+#include "shm/pages.h"
+#include "shm/root.h"
+#include "shm/set.h"
+#include "shm/slab.h"
+#include "shm/trie.h"
+#include "tests/util/arena.h"
+#include "tests/util/test.h"
+
+/* t->actor is the one that dies; `other` lives. Both cache. */
+static ShmActor other;
+
+static int setup(void **state) {
+        TestArena *t;
+        uint32_t n;
+
+        if (test_arena_setup(state))
+                return -1;
+        t = *state;
+        assert_int_equal(shm_client_add(&t->arena, &(ShmClientInfo){ .pid = 1, .start_time = 1 }), 0);
+        assert_int_equal(shm_actor_init(&other, &t->arena, 0, 2), 0);
+        assert_int_equal(shm_pages_commit(&t->control, 16, &n), 0);
+        t->actor.mode = other.mode = SHM_CACHE_ON;
+        return 0;
+}
+
+static ShmRepairCounts repair(TestArena *t) {
+        ShmRepair r = {};
+
+        (void) shm_record_mark_dead(&t->arena, t->actor.id);
+        while (!shm_repair_step(&t->control, &r, 1))
+                ;
+        assert_int_equal(t->control.record->intent_what, 0);
+        return r.counts;
+}
+
+static void expect_clean(TestArena *t) {
+        ShmCheck c;
+
+        assert_int_equal(shm_check(&t->arena, &c), 0);
+        for (size_t i = 0; i < c.n_texts; i++)
+                print_error("%s\n", c.texts[i]);
+        assert_int_equal(c.problems + c.unsettled_slots, 0);
+}
+
+/* The record is free, the arena clean, and nothing is left to do. */
+static ShmRepairCounts expect_repaired(TestArena *t) {
+        ShmRepairCounts counts = repair(t), again;
+        ShmRepair r = {};
+
+        assert_int_equal(counts.records, 1);
+        assert_int_equal(counts.unsettled, 0);
+        assert_int_equal(shm_record_owner(&t->arena, t->actor.id).state, SHM_RECORD_UNUSED);
+        expect_clean(t);
+        while (!shm_repair_step(&t->control, &r, 100))
+                ;
+        again = r.counts;
+        assert_int_equal(again.records + again.slots + again.objects + again.slabs + again.unsettled, 0);
+        return counts;
+}
+
+static ShmCache *cache_of(TestArena *t, uint32_t record) {
+        return shm_arena_cache(&t->arena, record, 0, 0);
+}
+
+static SlotId top(TestArena *t, uint32_t record) {
+        ShmCache *cache = cache_of(t, record);
+
+        assert_true(cache->count > 0);
+        return (SlotId){ cache->slots[cache->count - 1] };
+}
+
+/* A cache of 64-byte slots. */
+static void fill(TestArena *t, ShmActor *actor) {
+        uint64_t handle;
+
+        assert_int_equal(shm_object_alloc(actor, 64, 0, NULL, &handle, NULL), 0);
+        assert_int_equal(shm_object_free(actor, handle), 0);
+        assert_true(cache_of(t, actor->id)->count >= 2);
+}
+
+static bool taken(TestArena *t, SlotId id) {
+        return shm_slab_word(&t->arena, slot_id_slab(id)).low & slot_id_mask(id);
+}
+
+static uint32_t tag_of(TestArena *t, SlotId id) {
+        return *shm_slot_tag(&t->arena, id);
+}
+
+static void test_caches(void **state) {
+        TestArena *t = *state;
+        ShmRepairCounts counts;
+        uint32_t n;
+
+        fill(t, &t->actor);
+        n = cache_of(t, t->actor.id)->count;
+        counts = expect_repaired(t);
+        assert_int_equal(counts.slots, n);
+        assert_int_equal(counts.slabs, 1);
+        assert_int_equal(counts.objects, 0);
+}
+
+/* Died between the tag and the count. */
+static void test_odd_top(void **state) {
+        TestArena *t = *state;
+        uint32_t tag;
+        SlotId id;
+
+        fill(t, &t->actor);
+        id = top(t, t->actor.id);
+        tag = ++*shm_slot_tag(&t->arena, id);
+        assert_int_equal(expect_repaired(t).objects, 1);
+        assert_int_equal(tag_of(t, id), tag + 1);
+        assert_false(taken(t, id));
+}
+
+/* Under FLUSH the top may have gone back, and be another's object by now. */
+static void test_odd_top_under_flush(void **state) {
+        TestArena *t = *state;
+        ShmCache *cache;
+        uint64_t handle;
+        SlotId id;
+
+        fill(t, &t->actor);
+        cache = cache_of(t, t->actor.id);
+        id = top(t, t->actor.id);
+        shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, 0 << 9 | 2));
+        assert_int_equal(shm_slab_give_back(&t->actor, slot_id_slab(id), slot_id_mask(id)), 0);
+        assert_int_equal(shm_slab_release(&t->actor, slot_id_slab(id)), 0);
+        other.mode = SHM_CACHE_OFF;
+        do
+                assert_int_equal(shm_object_alloc(&other, 64, 0, NULL, &handle, NULL), 0);
+        while (shm_handle_slot(handle).value != id.value);
+        assert_int_equal(cache->slots[cache->count - 1], id.value);
+        assert_int_equal(expect_repaired(t).objects, 0);
+        assert_true(shm_object_live(&t->arena, handle));
+        assert_true(taken(t, id));
+}
+
+/* The same, and the other has it in its cache. */
+static void test_owned(void **state) {
+        TestArena *t = *state;
+        SlotId id;
+
+        fill(t, &t->actor);
+        fill(t, &other);
+        id = top(t, other.id);
+        cache_of(t, t->actor.id)->slots[0] = id.value;
+        (void) repair(t);
+        assert_true(taken(t, id));
+        assert_int_equal(shm_record_owner(&t->arena, t->actor.id).state, SHM_RECORD_UNUSED);
+}
+
+/* A slot that is claimed, for an intent to name. */
+static SlotId claim(TestArena *t) {
+        uint64_t mask;
+        SlotId id;
+
+        assert_int_equal(shm_slab_claim(&t->actor, 3, slab_target(0, 0, 1), 1, &mask), 0);
+        id = slot_id(3, (uint32_t) __builtin_ctzll(mask));
+        shm_actor_intend(&t->actor, 0);
+        return id;
+}
+
+static void test_claim(void **state) {
+        TestArena *t = *state;
+        uint64_t mask;
+
+        assert_int_equal(shm_slab_hold(&t->actor, 3, slab_target(0, 0, 1), 9, &mask), 0);
+        assert_int_equal(expect_repaired(t).slots, 9);
+        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 3)), SLAB_FREE);
+}
+
+/* Of the mask, what others claimed instead is theirs. */
+static void test_claim_lost(void **state) {
+        TestArena *t = *state;
+        uint64_t handle;
+
+        other.mode = SHM_CACHE_OFF;
+        assert_int_equal(shm_object_alloc(&other, 64, 0, NULL, &handle, NULL), 0);
+        other.mode = SHM_CACHE_ON;
+        fill(t, &other);
+        shm_actor_intend_mask(&t->actor, UINT64_MAX);
+        shm_actor_intend(&t->actor,
+                         shm_intent_other(SHM_INTENT_CLAIM, slot_id_slab(shm_handle_slot(handle)), 0));
+        assert_int_equal(expect_repaired(t).slots, 0);
+        assert_true(shm_object_live(&t->arena, handle));
+}
+
+static void test_take(void **state) {
+        TestArena *t = *state;
+        SlotId id = claim(t);
+        uint32_t tag = tag_of(t, id) | 1;
+
+        shm_actor_intend(&t->actor, shm_intent_take(tag, id));
+        *shm_slot_tag(&t->arena, id) = tag;
+        assert_int_equal(expect_repaired(t).objects, 1);
+        assert_false(taken(t, id));
+}
+
+static void test_take_before_its_tag(void **state) {
+        TestArena *t = *state;
+        SlotId id = claim(t);
+
+        shm_actor_intend(&t->actor, shm_intent_take(tag_of(t, id) | 1, id));
+        assert_int_equal(expect_repaired(t).slots, 1);
+        assert_false(taken(t, id));
+}
+
+static void test_freed(void **state) {
+        TestArena *t = *state;
+        SlotId id = claim(t);
+
+        *shm_slot_tag(&t->arena, id) = 8;
+        shm_actor_intend(&t->actor, shm_intent_free(7, id));
+        assert_int_equal(expect_repaired(t).slots, 1);
+        assert_false(taken(t, id));
+}
+
+/* A free that lost its race, or had not begun: the slot is no business of its. */
+static void test_freed_by_another(void **state) {
+        TestArena *t = *state;
+        uint64_t handle;
+        SlotId id;
+
+        assert_int_equal(shm_object_alloc(&other, 64, 0, NULL, &handle, NULL), 0);
+        id = shm_handle_slot(handle);
+        shm_actor_intend(&t->actor, shm_intent_free(shm_handle_tag(t->arena.key, handle), id));
+        (void) expect_repaired(t);
+        assert_true(shm_object_live(&t->arena, handle));
+}
+
+/* Swept once: the tag that TAKE names may later be another's, who took the slot after it went back. */
+static void test_swept_once(void **state) {
+        TestArena *t = *state;
+        SlotId id = claim(t), unsettled = claim(t);
+        uint64_t handle = shm_handle_make(t->arena.key, id, tag_of(t, id) | 1);
+        ShmRepairCounts counts;
+
+        shm_actor_intend(&t->actor, shm_intent_take(tag_of(t, id) | 1, id));
+        cache_of(t, t->actor.id)->slots[0] = unsettled.value;
+        test_cache(t, t->actor.id, 0, 0)->count = 1;
+        shm_actor_intend(&other, shm_intent_take(tag_of(t, unsettled) | 1, unsettled));
+        counts = repair(t);
+        assert_int_equal(counts.slots, 1);
+        assert_int_equal(counts.unsettled, 1);
+        assert_int_equal(counts.records, 0);
+        assert_int_equal(shm_record_owner(&t->arena, t->actor.id).state, SHM_RECORD_SWEPT);
+        /* Another takes it, and its tag is the very one. */
+        t->arena.lines[3].word.low |= slot_id_mask(id);
+        *shm_slot_tag(&t->arena, id) = shm_handle_tag(t->arena.key, handle);
+        counts = repair(t);
+        assert_int_equal(counts.objects + counts.slots + counts.records, 0);
+        assert_true(shm_object_live(&t->arena, handle));
+        shm_actor_intend(&other, 0);
+        assert_int_equal(repair(t).records, 1);
+        assert_true(shm_object_live(&t->arena, handle));
+        assert_false(taken(t, unsettled));
+}
+
+static void expect_unsettled(TestArena *t, ShmActor *by, uint64_t what) {
+        ShmRepairCounts counts;
+
+        shm_actor_intend(by, what);
+        counts = repair(t);
+        assert_int_equal(counts.unsettled, 1);
+        assert_int_equal(counts.records, 0);
+        assert_int_equal(shm_record_owner(&t->arena, t->actor.id).state, SHM_RECORD_SWEPT);
+        assert_int_equal(cache_of(t, t->actor.id)->count, 1);
+        shm_actor_intend(by, 0);
+        (void) expect_repaired(t);
+}
+
+static void test_unsettled_claim(void **state) {
+        TestArena *t = *state;
+        SlotId id;
+
+        fill(t, &t->actor);
+        id = top(t, t->actor.id);
+        shm_actor_intend_mask(&other, slot_id_mask(id));
+        expect_unsettled(t, &other, shm_intent_other(SHM_INTENT_CLAIM, slot_id_slab(id), 0));
+        assert_false(taken(t, id));
+}
+
+static void test_unsettled_take(void **state) {
+        TestArena *t = *state;
+
+        fill(t, &t->actor);
+        expect_unsettled(t, &other, shm_intent_take(1, top(t, t->actor.id)));
+}
+
+static void test_unsettled_free(void **state) {
+        TestArena *t = *state;
+        SlotId id;
+
+        fill(t, &t->actor);
+        id = top(t, t->actor.id);
+        expect_unsettled(t, &other, shm_intent_free(tag_of(t, id) - 1, id));
+}
+
+/* Ids of a live cache that is being flushed are neither held nor given back yet. */
+static void test_unsettled_flush(void **state) {
+        TestArena *t = *state;
+        ShmCache *cache;
+        SlotId id;
+
+        fill(t, &t->actor);
+        id = top(t, t->actor.id);
+        cache = test_cache(t, other.id, 0, 0);
+        cache->slots[0] = id.value;
+        cache->count = 1;
+        shm_actor_intend(&other, shm_intent_other(SHM_INTENT_FLUSH, other.id, 0 << 9 | 1));
+        assert_int_equal(repair(t).unsettled, 1);
+        assert_true(taken(t, id));
+        cache->count = 0;
+        shm_actor_intend(&other, 0);
+        (void) expect_repaired(t);
+}
+
+static void test_notes(void **state) {
+        TestArena *t = *state;
+        const ShmPending pending = {}, named = { .root = SHM_NOTE_NAMED_ROOT };
+        uint64_t lost, published, kept, unkept;
+
+        assert_int_equal(shm_object_alloc(&t->actor, 64, 0, &pending, &lost, NULL), 0);
+        assert_int_equal(shm_object_alloc(&t->actor, 64, 0, &pending, &published, NULL), 0);
+        assert_int_equal(shm_object_publish(&t->actor, published), 0);
+        assert_int_equal(shm_object_alloc(&t->actor, 64, 0, &named, &kept, NULL), 0);
+        assert_int_equal(shm_object_alloc(&t->actor, 64, 0, &named, &unkept, NULL), 0);
+        assert_int_equal(shm_root_set(&t->arena, "kept", 0, kept), 0);
+        assert_int_equal(expect_repaired(t).objects, 2);
+        assert_false(shm_object_live(&t->arena, lost));
+        assert_true(shm_object_live(&t->arena, published));
+        assert_true(shm_object_live(&t->arena, kept));
+        assert_false(shm_object_live(&t->arena, unkept));
+        for (int i = 0; i < SHM_NOTES_MAX; i++)
+                assert_int_equal(t->actor.record->notes[i].handle, 0);
+}
+
+static void test_run(void **state) {
+        TestArena *t = *state;
+        SlabWord new;
+
+        shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_RUN, 4, 3));
+        for (uint32_t slab = 4; slab < 6; slab++) {
+                assert_int_equal(slab_word_begin(shm_slab_word(&t->arena, slab), t->actor.id, &new), 0);
+                t->arena.lines[slab].word = new;
+        }
+        assert_int_equal(expect_repaired(t).slabs, 2);
+        for (uint32_t slab = 4; slab < 6; slab++) {
+                assert_int_equal(slab_word_place(shm_slab_word(&t->arena, slab)), SLAB_UNCOMMITTED);
+                assert_true(shm_set_has(&t->arena, SHM_SET_UNCOMMITTED, slab));
+        }
+        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 6)), SLAB_FREE);
+}
+
+/* Somebody else's are his. */
+static void test_run_of_another(void **state) {
+        TestArena *t = *state;
+        SlabWord new;
+
+        shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_RUN, 4, UINT32_MAX >> 4));
+        shm_actor_intend(&other, shm_intent_other(SHM_INTENT_RUN, 4, 1));
+        assert_int_equal(slab_word_begin(shm_slab_word(&t->arena, 4), other.id, &new), 0);
+        t->arena.lines[4].word = new;
+        assert_int_equal(repair(t).slabs, 0);
+        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 4)), SLAB_BUSY);
+}
+
+/* A remover died between clear and look, at every level of every set. */
+static void test_hints(void **state) {
+        TestArena *t = *state;
+        uint64_t handle;
+
+        other.mode = SHM_CACHE_OFF;
+        assert_int_equal(shm_object_alloc(&other, 64, 1, NULL, &handle, NULL), 0);
+        for (uint32_t set = 0; set < shm_set_partial(&t->arena, t->arena.n_epochs, 0); set++)
+                for (uint32_t level = 0; level + 1 < t->arena.shape.n_levels; level++)
+                        t->arena.sets[set * t->arena.shape.stride + t->arena.shape.level_off[level]] &= ~1ULL;
+        shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_SLAB, 2, 0));
+        (void) expect_repaired(t);
+}
+
+static void test_frozen(void **state) {
+        TestArena *t = *state;
+
+        fill(t, &t->actor);
+        t->actor.record->attention |= SHM_ATTENTION_FREEZE;
+        (void) expect_repaired(t);
+        assert_false(t->actor.record->attention & SHM_ATTENTION_FREEZE);
+}
+
+/* Control died flushing a frozen owner's cache: half went back, and of that half is another's. */
+static void test_control_flush(void **state) {
+        TestArena *t = *state;
+        ShmRepairCounts counts;
+        uint64_t mask = 0;
+        ShmCache *cache;
+        uint32_t n;
+
+        fill(t, &t->actor);
+        cache = cache_of(t, t->actor.id);
+        n = cache->count;
+        t->actor.record->attention |= SHM_ATTENTION_FREEZE;
+        shm_actor_intend(&t->control, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, 0 << 9 | (n - 1)));
+        for (uint32_t i = 1; i <= n / 2; i++)
+                mask |= slot_id_mask((SlotId){ cache->slots[n - i] });
+        assert_int_equal(shm_slab_give_back(&t->control, slot_id_slab(top(t, t->actor.id)), mask), 0);
+        shm_repair_control(&t->control, &counts);
+        assert_int_equal(counts.slots, n - 1 - n / 2);
+        assert_int_equal(cache->count, 1);
+        assert_true(shm_repair_frozen(&t->arena));
+        expect_clean(t);
+        shm_repair_control(&t->control, &counts);
+        assert_int_equal(counts.slots, 0);
+}
+
+static void test_control_run(void **state) {
+        TestArena *t = *state;
+        ShmRepairCounts counts;
+        SlabWord new;
+
+        shm_actor_intend(&t->control, shm_intent_other(SHM_INTENT_RUN, 0, 64));
+        assert_int_equal(slab_word_begin(shm_slab_word(&t->arena, 4), 0, &new), 0);
+        t->arena.lines[4].word = new;
+        shm_repair_control(&t->control, &counts);
+        assert_int_equal(counts.slabs, 1);
+        expect_clean(t);
+}
+
+/* Everything that is read may be anything: it ends, and touches nothing outside. */
+static void test_hostile(void **state) {
+        TestArena *t = *state;
+        uint64_t random = 1;
+
+        for (int round = 0; round < 200; round++) {
+                uint64_t *words = (uint64_t *) t->actor.record;
+                ShmRepair r = {};
+
+                for (size_t i = 0; i < t->arena.record_stride / 8; i++) {
+                        random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+                        words[i] = round % 2 ? random : random >> 40 & UINT64_C(0x3ff000003ff);
+                }
+                t->arena.heads[t->actor.id].word = (uint64_t) SHM_RECORD_DEAD << 56;
+                while (!shm_repair_step(&t->control, &r, 100))
+                        ;
+                t->control.record->intent_what = words[3];
+                shm_repair_control(&t->control, &r.counts);
+        }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, test_arena_teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                TEST(caches),
+                TEST(odd_top),
+                TEST(odd_top_under_flush),
+                TEST(owned),
+                TEST(claim),
+                TEST(claim_lost),
+                TEST(take),
+                TEST(take_before_its_tag),
+                TEST(freed),
+                TEST(freed_by_another),
+                TEST(swept_once),
+                TEST(unsettled_claim),
+                TEST(unsettled_take),
+                TEST(unsettled_free),
+                TEST(unsettled_flush),
+                TEST(notes),
+                TEST(run),
+                TEST(run_of_another),
+                TEST(hints),
+                TEST(frozen),
+                TEST(control_flush),
+                TEST(control_run),
+                TEST(hostile),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
