@@ -37,6 +37,7 @@ static void answer_check(RequestContext *context, CheckParts *parts) {
         check.doubled_slots = c->doubled_slots;
         check.unsettled_slots = c->unsettled_slots;
         check.wrong_hints = c->wrong_hints;
+        check.repaired = c->repaired;
         check.slabs = c->slabs;
         check.slots = c->slots;
         check.problems = parts->pointers;
@@ -50,13 +51,14 @@ void request_check(RequestContext *context, const ProtoRequest *request) {
         Session *session = context->session;
         _cleanup_(proto_freep) CheckParts *parts = NULL;
 
-        if (request->check->repair) {
-                session_refuse(session, context->id, -EOPNOTSUPP,
-                               "tslabd " TSLAB_VERSION " cannot repair yet");
-                return;
-        }
+        int r = -ENOMEM;
+
         parts = calloc(1, sizeof(*parts));
-        if (!parts || shm_check(&session->manager->arena, &parts->check) < 0) {
+        if (parts && request->check->repair)
+                r = shm_check_repair(&session->manager->control, &parts->check);
+        else if (parts)
+                r = shm_check(&session->manager->arena, &parts->check);
+        if (r < 0) {
                 session_refuse(session, context->id, -ENOMEM, "tslabd is out of memory");
                 return;
         }

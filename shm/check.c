@@ -18,9 +18,9 @@
  *   4. Time is linear in slabs and in what records hold, whatever they hold: BATCH slabs at most are
  *      in question at once, and each batch costs ROUNDS gatherings.
  *
- * Who may do what: it reads, and writes nothing.
+ * Who may do what: it reads, and writes nothing; but for control that is to repair.
  *
- * Crash: nothing is left.
+ * Crash: nothing is left that was not there.
  */
 #include "shm/check.h"
 
@@ -30,8 +30,10 @@
 #include <string.h>
 
 #include "shm/check-tables.h"
+#include "shm/judge.h"
 #include "shm/named.h"
 #include "shm/record.h"
+#include "shm/repair.h"
 #include "shm/set.h"
 #include "shm/slab.h"
 
@@ -59,6 +61,7 @@ typedef struct Suspect {
 
 typedef struct Check {
         const ShmArena *arena;
+        ShmActor *control; /* NULL: nothing is repaired */
         ShmCheck *result;
         ShmNamed named;
         uint32_t n_slabs;
@@ -219,6 +222,11 @@ static void report_word(Check *c, const View *view, const char *what) {
 }
 
 static void report_hint(Check *c, const View *view, const char *set, uint32_t level) {
+        if (c->control) {
+                shm_repair_hints(c->arena, view->slab);
+                c->result->repaired++;
+                return;
+        }
         c->result->wrong_hints++;
         shm_check_problem(c->result,
                           "slab %u (%s, class %u, epoch %u): set '%s' lacks it at level %u from the leaves",
@@ -232,8 +240,7 @@ static void report_doubled(Check *c, const View *view, uint32_t slot) {
         const char *state = !(taken(c->arena, view->word) & bit) ? "free in the bitmap"
                             : view->live & bit                   ? "live"
                                                                  : "taken";
-        uint32_t records[2] = {};
-        uint32_t n = 0;
+        uint32_t records[2] = {}, n = 0;
 
         if (c->result->n_texts < SHM_CHECK_PROBLEMS_MAX)
                 n = shm_named_find(c->arena, slot_id(view->slab, slot), records);
@@ -254,6 +261,10 @@ static void report_doubled(Check *c, const View *view, uint32_t slot) {
 }
 
 static void report_slots(Check *c, const View *view, Verdict v) {
+        uint64_t mended = c->control && v.lost ? shm_judge_slab(c->control, view->slab, v.lost) : 0;
+
+        v.lost &= ~mended;
+        c->result->repaired += (uint64_t) __builtin_popcountll(mended);
         c->result->lost_slots += (uint64_t) __builtin_popcountll(v.lost);
         c->result->doubled_slots += (uint64_t) __builtin_popcountll(v.doubled);
         for (uint64_t rest = v.lost; rest != 0; rest &= rest - 1)
@@ -278,7 +289,9 @@ static void judge_suspect(Check *c, Suspect *s, const View *after, bool last) {
         if (s->word && still) {
                 wrong = judge_word(c->arena, after->word);
                 wrong = wrong ?: judge_holder(c->arena, &c->named, after->slab, after->word);
-                if (wrong)
+                if (wrong && c->control && shm_repair_holder(c->control, after->slab))
+                        c->result->repaired++;
+                else if (wrong)
                         report_word(c, after, wrong);
                 s->word = false;
         }
@@ -341,8 +354,8 @@ static int suspect(Check *c, uint32_t slab, uint64_t slots, bool word, bool hint
 static int check_slab(Check *c, uint32_t slab) {
         View view;
         uint32_t level;
-        Verdict v;
         bool word, hint;
+        Verdict v;
 
         look(c->arena, slab, &view);
         v = judge_slots(c->arena, &view, &c->named.slabs[slab]);
@@ -364,14 +377,23 @@ static int check_slabs(Check *c) {
         return r ?: judge_suspects(c);
 }
 
-int shm_check(const ShmArena *arena, ShmCheck *ret) {
-        Check c = { .arena = arena, .result = ret, .n_slabs = shm_arena_n_slabs_ever(arena) };
+static int check(const ShmArena *arena, ShmActor *control, ShmCheck *ret) {
+        Check c = { .arena = arena, .control = control, .result = ret };
         int r;
 
         *ret = (ShmCheck){};
+        c.n_slabs = shm_arena_n_slabs_ever(arena);
         shm_check_tables(arena, ret);
         r = check_slabs(&c);
         shm_named_deinit(&c.named);
         free(c.suspects);
         return r;
+}
+
+int shm_check(const ShmArena *arena, ShmCheck *ret) {
+        return check(arena, NULL, ret);
+}
+
+int shm_check_repair(ShmActor *control, ShmCheck *ret) {
+        return check(control->arena, control, ret);
 }

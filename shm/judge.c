@@ -176,11 +176,14 @@ void shm_judge_decide(ShmJudge *judge) {
 
 /* Refused: only where somebody scribbled over the word. */
 static uint64_t give_back(ShmActor *control, uint32_t slab, uint64_t mask) {
-        bool done;
+        /* ORDER: rlx; our own. One that stands names the slots: control repairs itself, or revokes. */
+        bool stands = shm_load_rlx(&control->record->intent_what) != 0, done;
 
-        shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
+        if (!stands)
+                shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
         done = shm_slab_give_back(control, slab, mask) == 0;
-        shm_actor_intend(control, 0);
+        if (!stands)
+                shm_actor_intend(control, 0);
         return done ? mask : 0;
 }
 

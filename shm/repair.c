@@ -40,7 +40,7 @@ static bool tag_is(const ShmArena *arena, SlotId id, uint32_t tag) {
 
 /* Hints */
 
-static void mend(const ShmArena *arena, uint32_t slab) {
+void shm_repair_hints(const ShmArena *arena, uint32_t slab) {
         SlabWord w = shm_slab_word(arena, slab);
 
         shm_set_mend(arena, SHM_SET_FREE, slab);
@@ -65,14 +65,14 @@ static void mend_intent(const ShmArena *arena, ShmIntent intent) {
         if (intent.kind == SHM_INTENT_NONE || intent.kind == SHM_INTENT_FLUSH || slab >= n_slabs)
                 return;
         if (intent.kind != SHM_INTENT_RUN) {
-                mend(arena, slab);
+                shm_repair_hints(arena, slab);
                 if (intent.kind == SHM_INTENT_SLAB)
                         mend_all(arena, slab);
                 return;
         }
         end = intent.arg < n_slabs - slab ? slab + intent.arg : n_slabs;
         for (uint32_t i = slab; i < end; i++)
-                mend(arena, i);
+                shm_repair_hints(arena, i);
         for (; slab < end; slab = (slab / 64 + 1) * 64)
                 mend_all(arena, slab);
 }
@@ -156,7 +156,7 @@ static void judge(ShmActor *control, ShmJudge *j, ShmRepairCounts *counts) {
         for (uint32_t i = 0; i < j->n; i++) {
                 if (j->suspects[i].verdict == SHM_VERDICT_UNSETTLED)
                         counts->unsettled++;
-                mend(control->arena, slot_id_slab(j->suspects[i].id));
+                shm_repair_hints(control->arena, slot_id_slab(j->suspects[i].id));
         }
 }
 
@@ -334,7 +334,7 @@ static void end_flush(ShmActor *control, ShmIntent intent, ShmRepairCounts *coun
                     shm_slab_give_back(control, slot_id_slab(id), slot_id_mask(id)) == 0)
                         counts->slots++;
                 counts->unsettled += j.suspects[i].verdict == SHM_VERDICT_UNSETTLED;
-                mend(arena, slot_id_slab(id));
+                shm_repair_hints(arena, slot_id_slab(id));
         }
         shm_cache_set_count(walk.cache, n - k);
 }
@@ -368,4 +368,16 @@ bool shm_repair_frozen(const ShmArena *arena) {
                 if (shm_load_rlx(&shm_arena_record(arena, i)->attention) & SHM_ATTENTION_FREEZE)
                         return true;
         return false;
+}
+
+bool shm_repair_holder(ShmActor *control, uint32_t slab) {
+        SlabWord w = shm_slab_word(control->arena, slab);
+        uint32_t holder = slab_word_holder(w);
+
+        if (holder == 0 || holder >= control->arena->n_records ||
+            shm_record_owner(control->arena, holder).state != SHM_RECORD_UNUSED)
+                return false;
+        if (slab_word_place(w) == SLAB_HELD)
+                return release(control, holder, slab) > 0;
+        return slab_word_place(w) == SLAB_BUSY && shm_pages_undo(control, holder, slab, 1) > 0;
 }

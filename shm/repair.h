@@ -45,5 +45,11 @@ bool shm_repair_step(ShmActor *control, ShmRepair *repair, uint32_t n);
  */
 void shm_repair_control(ShmActor *control, ShmRepairCounts *ret);
 
+/* Sets what hints the slab's word wants. */
+void shm_repair_hints(const ShmArena *arena, uint32_t slab);
+
+/* Of a slab whose holder's record is in no use: gives it up, or undoes it. False: it has a holder. */
+bool shm_repair_holder(ShmActor *control, uint32_t slab);
+
 /* Whether a control that died left records frozen. */
 bool shm_repair_frozen(const ShmArena *arena);

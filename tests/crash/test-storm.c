@@ -27,8 +27,9 @@
 #define FULL_USEC (60 * UINT64_C(1000000))
 
 typedef struct Shared {
-        tslab_handle objects[N_WORKERS][N_OBJECTS]; /* stale where their worker died, or freed, meanwhile */
-        uint64_t n_ops;
+        volatile tslab_handle objects[N_WORKERS]
+                                     [N_OBJECTS]; /* stale where their worker died, or freed, meanwhile */
+        volatile uint64_t n_ops[N_WORKERS];
 } Shared;
 
 static Shared *shared;
@@ -42,19 +43,19 @@ static uint64_t mix(uint64_t x) {
 }
 
 /* Noted before it is published: one that is not noted is not live when its worker died. */
-static void add(struct tslab *pool, tslab_handle *place, uint64_t random) {
+static void add(struct tslab *pool, volatile tslab_handle *place, uint64_t random) {
         tslab_handle handle;
         void *object;
 
         if (tslab_alloc_pending(pool, 1 + random % 768, TSLAB_EPOCH_CURRENT, &handle, &object) < 0)
                 return; /* an epoch that is just closing, or no memory */
         memset(object, 0x5a, 1 + random % 768);
-        __atomic_store_n(place, handle, __ATOMIC_RELEASE);
+        *place = handle;
         (void) tslab_publish(pool, handle);
 }
 
 static void work(const DaemonFixture *daemon, unsigned worker, uint64_t random) {
-        tslab_handle *objects = shared->objects[worker];
+        volatile tslab_handle *objects = shared->objects[worker];
         struct tslab *pool;
 
         setenv("TSLAB_CACHE", worker % 3 == 0 ? "adaptive" : "on", 1);
@@ -68,9 +69,9 @@ static void work(const DaemonFixture *daemon, unsigned worker, uint64_t random) 
                         add(pool, &objects[i], random);
                 } else {
                         (void) tslab_free(pool, objects[i]);
-                        __atomic_store_n(&objects[i], 0, __ATOMIC_RELEASE);
+                        objects[i] = 0;
                 }
-                __atomic_fetch_add(&shared->n_ops, 1, __ATOMIC_RELAXED);
+                shared->n_ops[worker]++;
         }
 }
 
@@ -168,6 +169,7 @@ static void test_storm(void **state) {
         DaemonFixture daemon;
         RawClient reader;
         ProtoCall *control;
+        uint64_t n_ops = 0;
         unsigned n_kills;
 
         shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -176,14 +178,15 @@ static void test_storm(void **state) {
         control = daemon_connect(&daemon, 0);
         raw_client_open(&reader, &daemon, PROTO_ROLE_READER);
         n_kills = storm(&daemon, control, &reader.arena, full ? FULL_USEC : QUICK_USEC);
+        for (unsigned i = 0; i < N_WORKERS; i++)
+                n_ops += shared->n_ops[i];
         WAIT_FOR(daemon_n_clients(control) == 1);
         expect_no_fault(&reader.arena, true);
         {
                 _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(control);
 
                 printf("seed %llu: %u kills, %llu operations, %llu objects live\n", (unsigned long long) seed,
-                       n_kills, (unsigned long long) shared->n_ops,
-                       (unsigned long long) reply->stats->live_objects);
+                       n_kills, (unsigned long long) n_ops, (unsigned long long) reply->stats->live_objects);
                 assert_int_equal(reply->stats->live_objects, count_published(&reader.arena));
                 assert_int_equal(reply->stats->cached_objects, 0);
         }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "shm/cache-drain.h"
 #include "shm/cache.h"
 #include "shm/check.h"
 #include "shm/client.h"
@@ -437,6 +438,46 @@ static void test_control_run(void **state) {
         expect_clean(t);
 }
 
+static void expect_check_repairs(TestArena *t, uint64_t n) {
+        ShmCheck c;
+
+        assert_int_equal(shm_check_repair(&t->control, &c), 0);
+        assert_int_equal(c.repaired, n);
+        assert_int_equal(c.problems + c.lost_slots + c.wrong_hints, 0);
+        expect_clean(t);
+        assert_int_equal(shm_check_repair(&t->control, &c), 0);
+        assert_int_equal(c.repaired, 0);
+}
+
+/* What no record names any more, however that came about. */
+static void test_check_repair(void **state) {
+        TestArena *t = *state;
+        uint64_t handle;
+        SlotId id;
+
+        fill(t, &other);
+        other.mode = SHM_CACHE_OFF;
+        assert_int_equal(shm_object_alloc(&other, 96, 1, NULL, &handle, NULL), 0);
+        id = shm_handle_slot(handle);
+        t->arena.lines[slot_id_slab(id)].word.low |= slot_id_mask(id) << 1 | slot_id_mask(id) << 2;
+        t->arena.sets[SHM_SET_FREE * t->arena.shape.stride] = 0;
+        expect_check_repairs(t, 2 + 1); /* the root's bit is that of all */
+        assert_true(shm_object_live(&t->arena, handle));
+}
+
+static void test_check_repair_holder(void **state) {
+        TestArena *t = *state;
+        uint32_t held;
+
+        fill(t, &t->actor);
+        held = cache_of(t, t->actor.id)->held;
+        cache_of(t, t->actor.id)->held = 0;
+        shm_cache_drain_record(&t->actor, t->actor.id, UINT64_MAX);
+        assert_true(shm_record_set_unused(&t->arena, t->actor.id));
+        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, held - 1)), SLAB_HELD);
+        expect_check_repairs(t, 1);
+}
+
 /* Everything that is read may be anything: it ends, and touches nothing outside. */
 static void test_hostile(void **state) {
         TestArena *t = *state;
@@ -484,6 +525,8 @@ int main(void) {
                 TEST(frozen),
                 TEST(control_flush),
                 TEST(control_run),
+                TEST(check_repair),
+                TEST(check_repair_holder),
                 TEST(hostile),
         };
 
