@@ -14,6 +14,7 @@
 #include "daemon/listener.h"
 #include "daemon/log.h"
 #include "daemon/repairer.h"
+#include "daemon/request.h"
 #include "daemon/reserve.h"
 #include "daemon/session.h"
 #include "daemon/trimmer.h"
@@ -215,6 +216,7 @@ Manager *manager_free(Manager *manager) {
         manager->trimmer = trimmer_free(manager->trimmer);
         manager->repairer = repairer_free(manager->repairer);
         manager->drainer = drainer_free(manager->drainer);
+        epoch_jobs_free(manager);
         shm_arena_deinit(&manager->arena);
         (void) sd_event_source_disable_unref(manager->reaper);
         (void) sd_event_source_disable_unref(manager->tick);

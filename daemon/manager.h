@@ -18,6 +18,7 @@ typedef struct Drainer Drainer;
 typedef struct Reserve Reserve;
 typedef struct Trimmer Trimmer;
 typedef struct Repairer Repairer;
+typedef struct EpochJob EpochJob;
 
 struct Manager {
         const Options *options;
@@ -34,6 +35,7 @@ struct Manager {
         Reserve *reserve;
         Trimmer *trimmer;
         Repairer *repairer;
+        EpochJob *sweeps; /* closings that revoke just now */
 
         Session *sessions;
         unsigned n_sessions;

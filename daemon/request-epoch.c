@@ -10,16 +10,25 @@
 #include "daemon/request.h"
 #include "proto/deadline.h"
 #include "shm/epoch.h"
+#include "shm/revoke.h"
 
 #define WAIT_DEFAULT_MSEC 200U
 #define MSEC UINT64_C(1000)
+#define SWEEP_SLICE 256U /* slabs a turn */
 
-typedef struct EpochJob {
+struct EpochJob {
         DrainJob drain;
         Call call;
         Manager *manager;
         uint32_t number; /* of the epoch that is closed */
-} EpochJob;
+        bool revoking; /* when this walk is over, a sweep follows */
+        bool again; /* threads had slots of it in hand: another one follows that */
+        ShmRevoke sweep;
+        bool wait_drained; /* after the sweep */
+        bool said;
+        sd_event_source *turn; /* of the sweep */
+        EpochJob *next; /* of those that are swept */
+};
 
 static EpochJob *job_new(RequestContext *context, uint32_t number) {
         EpochJob *job = calloc(1, sizeof(*job));
@@ -38,6 +47,7 @@ static EpochJob *job_new(RequestContext *context, uint32_t number) {
 }
 
 static void job_free(EpochJob *job) {
+        (void) sd_event_source_disable_unref(job->turn);
         call_close(&job->call);
         free(job);
 }
@@ -120,8 +130,8 @@ static void answer_close(const EpochJob *job) {
         session_send(job->call.session, job->call.id, &reply);
 }
 
-static void on_closed(DrainJob *drain) {
-        EpochJob *job = drain->userdata;
+static void say_closed(const EpochJob *job) {
+        const DrainJob *drain = &job->drain;
 
         log_fields(LOG_INFO, (LogFields){ .epoch = &job->number },
                    "epoch %u:%u was closed: %llu bytes given back, %llu objects left, %u threads pending",
@@ -131,9 +141,93 @@ static void on_closed(DrainJob *drain) {
                     &(EventInfo){ .kind = "reclaim", .epoch = job->number, .size = drain->reclaimed_size },
                     "closing epoch %u:%u gave %llu bytes back", job->number & 0xff, job->number >> 8,
                     (unsigned long long) drain->reclaimed_size);
+}
+
+static void leave_sweeps(EpochJob *job) {
+        EpochJob **at = &job->manager->sweeps;
+
+        while (*at != job)
+                at = &(*at)->next;
+        *at = job->next;
+}
+
+void epoch_jobs_free(Manager *manager) {
+        while (manager->sweeps) {
+                EpochJob *job = manager->sweeps;
+
+                leave_sweeps(job);
+                job_free(job);
+        }
+}
+
+static bool is_stopping(const Manager *manager) {
+        return sd_event_get_state(manager->event) == SD_EVENT_FINISHED;
+}
+
+/* All was seen that was to be, or the id is open anew: what is left then is of no epoch that was closed. */
+static bool is_revoked(const EpochJob *job) {
+        ShmEpochInfo info;
+
+        return !job->again || is_stopping(job->manager) ||
+               shm_epoch_get(&job->manager->arena, job->drain.epoch, &info) || info.state == SHM_EPOCH_OPEN;
+}
+
+/* Frozen threads were waited for, one way or the other; those that were not keep what they have in hand. */
+static int on_sweep(sd_event_source *source, void *userdata) {
+        EpochJob *job = userdata;
+        uint64_t reclaimed_before = job->drain.reclaimed_before;
+
+        if (!shm_revoke_step(&job->manager->control, &job->sweep, SWEEP_SLICE))
+                return 0;
+        (void) sd_event_source_set_enabled(job->turn, SD_EVENT_OFF);
+        job->again = job->sweep.kept > 0 || job->drain.n_pending > 0;
+        job->revoking = false;
+        leave_sweeps(job);
+        job->drain.wait_drained = job->wait_drained;
+        job->drain.count = !job->said;
+        log_fields(LOG_INFO, (LogFields){ .epoch = &job->number }, "epoch %u:%u: %llu objects revoked",
+                   job->number & 0xff, job->number >> 8, (unsigned long long) job->sweep.objects);
+        drainer_start(job->manager->drainer, job->drain.epoch, &job->drain);
+        job->drain.reclaimed_before = reclaimed_before; /* with what the walk before gave back */
+        return 0;
+}
+
+static void sweep(EpochJob *job) {
+        job->sweep = (ShmRevoke){ .epoch = job->drain.epoch };
+        if (is_stopping(job->manager) || sd_event_source_set_enabled(job->turn, SD_EVENT_ON) < 0) {
+                job_free(job);
+                return;
+        }
+        job->next = job->manager->sweeps;
+        job->manager->sweeps = job;
+}
+
+/* Goes on without anybody waiting: threads that had slots in hand may have moved on. */
+static void revoke_again(EpochJob *job) {
+        job->revoking = true;
+        job->drain.count = job->drain.wait_drained = job->wait_drained = false;
+        job->drain.on_progress = NULL;
+        job->drain.deadline_usec = proto_deadline(PROTO_USEC_PER_SEC);
+        drainer_start(job->manager->drainer, job->drain.epoch, &job->drain);
+}
+
+static void on_closed(DrainJob *drain) {
+        EpochJob *job = drain->userdata;
+
+        if (job->revoking) {
+                sweep(job);
+                return;
+        }
+        if (!job->said)
+                say_closed(job);
+        job->said = true;
         if (job->call.session)
                 answer_close(job);
-        job_free(job);
+        call_close(&job->call);
+        if (is_revoked(job))
+                job_free(job);
+        else
+                revoke_again(job);
 }
 
 static void set_waits(DrainJob *drain, const Tslab__EpochClose *close) {
@@ -145,6 +239,15 @@ static void set_waits(DrainJob *drain, const Tslab__EpochClose *close) {
                 drain->drained_deadline_usec = drain->deadline_usec;
 }
 
+static int revoke_new(EpochJob *job) {
+        int r = sd_event_add_defer(job->manager->event, &job->turn, on_sweep, job);
+
+        if (r < 0)
+                return r;
+        job->revoking = true;
+        return sd_event_source_set_enabled(job->turn, SD_EVENT_OFF);
+}
+
 void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
         Session *session = context->session;
         Manager *manager = session->manager;
@@ -152,15 +255,12 @@ void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
         EpochJob *job;
         int r;
 
-        if (close->revoke) {
-                session_refuse(session, context->id, -EOPNOTSUPP,
-                               "tslabd " TSLAB_VERSION " cannot revoke yet");
-                return;
-        }
         job = job_new(context, close->epoch);
         if (!job)
                 return;
-        r = shm_epoch_close(&manager->arena, close->epoch, true);
+        r = close->revoke ? revoke_new(job) : 0;
+        if (r >= 0)
+                r = shm_epoch_close(&manager->arena, close->epoch, true);
         if (r < 0) {
                 refuse_epoch(session, context->id, r, close->epoch);
                 job_free(job);
@@ -171,6 +271,10 @@ void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
         job->drain.on_progress = on_close_progress;
         job->drain.on_done = on_closed;
         set_waits(&job->drain, close);
+        if (close->revoke) {
+                job->wait_drained = job->drain.wait_drained;
+                job->drain.count = job->drain.wait_drained = false;
+        }
         events_send(manager, &(EventInfo){ .kind = "close", .epoch = job->number }, "epoch %u:%u is closing",
                     job->number & 0xff, job->number >> 8);
         drainer_start(manager->drainer, job->drain.epoch, &job->drain);

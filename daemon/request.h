@@ -18,6 +18,8 @@ void request_attach(RequestContext *context, const ProtoRequest *request);
 void request_fork_attach(RequestContext *context, const ProtoRequest *request);
 void request_epoch_list(RequestContext *context, const ProtoRequest *request);
 void request_epoch_advance(RequestContext *context, const ProtoRequest *request);
+/* Those that are under way when the daemon ends. */
+void epoch_jobs_free(Manager *manager);
 void request_epoch_close(RequestContext *context, const ProtoRequest *request);
 void request_epoch_reserve(RequestContext *context, const ProtoRequest *request);
 void request_epoch_label(RequestContext *context, const ProtoRequest *request);

@@ -24,6 +24,7 @@
 #include "shm/object.h"
 #include "shm/pages.h"
 #include "shm/repair.h"
+#include "shm/revoke.h"
 #include "shm/set.h"
 
 #define CLOSE_WAIT_USEC 200000
@@ -131,13 +132,16 @@ static int empty_caches(ShmActor *control, uint64_t epochs) {
         return 0;
 }
 
-int control_close(ShmActor *control, uint32_t epoch) {
+int control_close(ShmActor *control, uint32_t epoch, bool revoke) {
         uint32_t id = epoch & 0xff;
+        ShmRevoke sweep = { .epoch = id };
         int r;
 
         r = shm_epoch_close(control->arena, epoch, true);
         if (r == 0)
                 r = empty_caches(control, UINT64_C(1) << id);
+        if (r == 0 && revoke)
+                (void) shm_revoke_step(control, &sweep, UINT32_MAX);
         if (r == 0)
                 walk(control, id);
         return r;

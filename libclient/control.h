@@ -18,9 +18,10 @@ void control_end(struct tslab *pool);
 
 /*
  * Closes an epoch so that its slabs drain, waits for threads in the middle of an operation, at most
- * 200 ms, and gives the pages of empty slabs back. -EINVAL, -ESTALE, -ENOMEM.
+ * 200 ms, and gives the pages of empty slabs back. With `revoke` all its objects are freed before,
+ * but for those that such a thread has in hand. -EINVAL, -ESTALE, -ENOMEM.
  */
-int control_close(ShmActor *control, uint32_t epoch);
+int control_close(ShmActor *control, uint32_t epoch, bool revoke);
 
 /* A slab came to be FREE by this thread's doing: its pages, or those of others, may be due. */
 void control_slab_freed(struct tslab *pool, uint32_t slab);

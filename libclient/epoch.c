@@ -89,7 +89,7 @@ static int advance_private(struct tslab *pool, uint32_t *ret_epoch) {
                 return r;
         r = shm_epoch_next(&pool->arena, &next);
         if (r == 0)
-                r = control_close(&control, next);
+                r = control_close(&control, next, false);
         if (r == 0)
                 r = shm_epoch_advance(&pool->arena, ret_epoch);
         control_end(pool);
@@ -130,7 +130,7 @@ static int reserve_private(struct tslab *pool, const char *label, uint32_t *ret_
                 return r;
         r = shm_epoch_spare(&pool->arena, &spare);
         if (r == 0)
-                r = control_close(&control, spare);
+                r = control_close(&control, spare, false);
         if (r == 0)
                 r = shm_epoch_reserve(&pool->arena, spare, label, ret_epoch);
         control_end(pool);
@@ -159,36 +159,37 @@ _public_ int tslab_epoch_reserve(struct tslab *pool, const char *label, uint32_t
                                 : reserve_daemon(pool, label, ret_epoch);
 }
 
-static int close_private(struct tslab *pool, uint32_t epoch) {
+static int close_private(struct tslab *pool, uint32_t epoch, bool revoke) {
         ShmActor control;
         int r;
 
         r = begin(pool, &control);
         if (r)
                 return r;
-        r = control_close(&control, epoch);
+        r = control_close(&control, epoch, revoke);
         control_end(pool);
         return r;
 }
 
-static int close_daemon(struct tslab *pool, uint32_t epoch) {
+static int close_daemon(struct tslab *pool, uint32_t epoch, bool revoke) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         ProtoRequest request = PROTO_REQUEST_INIT;
         Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
 
         body.epoch = epoch;
         body.wait_msec = CLOSE_WAIT_MSEC;
+        body.revoke = revoke;
         request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
         request.epoch_close = &body;
         return ask(pool, &request, &reply);
 }
 
 _public_ int tslab_epoch_close(struct tslab *pool, uint32_t epoch, uint32_t flags) {
-        if (flags & TSLAB_CLOSE_REVOKE)
-                return -EOPNOTSUPP;
-        if (flags != 0)
+        bool revoke = flags & TSLAB_CLOSE_REVOKE;
+
+        if (flags & ~TSLAB_CLOSE_REVOKE)
                 return -EINVAL;
         if (epoch == TSLAB_EPOCH_CURRENT)
                 epoch = shm_epoch_current(&pool->arena);
-        return pool->is_private ? close_private(pool, epoch) : close_daemon(pool, epoch);
+        return pool->is_private ? close_private(pool, epoch, revoke) : close_daemon(pool, epoch, revoke);
 }

@@ -377,7 +377,7 @@ int tslab_epoch_reserve(struct tslab *pool, const char *label, uint32_t *ret_epo
 int tslab_reap(struct tslab *pool);
 
 /* tslab_epoch_close() flags */
-#define TSLAB_CLOSE_REVOKE UINT32_C(1) /* make all handles into the epoch stale; not in this version */
+#define TSLAB_CLOSE_REVOKE UINT32_C(1) /* free all its objects: every handle into it is stale */
 
 /*
  * Closes an epoch: allocation in it fails with -ESHUTDOWN, its objects stay valid until they are
@@ -385,9 +385,13 @@ int tslab_reap(struct tslab *pool);
  * of others follows as they empty. Waits up to 200 ms for threads that are in the middle of a call,
  * and does not wait for objects. An epoch that is closed may be closed again. A control call.
  *
+ * With TSLAB_CLOSE_REVOKE its objects are freed, by whomever they were allocated, before the memory is
+ * given back. Others may still look at them by pointer: those who use the epoch must have stopped. An
+ * object that a thread was just allocating, stopped for longer than the 200 ms, is freed by the daemon
+ * when that thread goes on; in a private pool, by closing again.
+ *
  * -EINVAL      no such epoch; unknown flags
  * -ESTALE      its era is over
- * -EOPNOTSUPP  TSLAB_CLOSE_REVOKE
  * and the control errors
  */
 int tslab_epoch_close(struct tslab *pool, uint32_t epoch, uint32_t flags);

@@ -101,10 +101,28 @@ static void test_reserve(void **state) {
         assert_false(info_of(pool, reserved).reserved);
 }
 
+static void test_close_revoke(void **state) {
+        struct tslab *pool = *state;
+        tslab_handle gone[100], kept;
+        uint32_t epoch;
+        void *object;
+
+        assert_int_equal(tslab_epoch_reserve(pool, NULL, &epoch), 0);
+        for (int i = 0; i < 100; i++)
+                assert_int_equal(tslab_alloc(pool, 100, epoch, &gone[i], NULL), 0);
+        assert_int_equal(tslab_alloc(pool, 100, TSLAB_EPOCH_CURRENT, &kept, NULL), 0);
+        assert_int_equal(tslab_epoch_close(pool, epoch, TSLAB_CLOSE_REVOKE), 0);
+        for (int i = 0; i < 100; i++)
+                assert_int_equal(tslab_free(pool, gone[i]), -ESTALE);
+        assert_int_equal(info_of(pool, epoch).state, TSLAB_EPOCH_DRAINED);
+        assert_int_equal(tslab_get(pool, kept, &object, NULL), 0);
+        assert_int_equal(tslab_free(pool, kept), 0);
+}
+
 static void test_close_bad_input(void **state) {
         struct tslab *pool = *state;
 
-        assert_int_equal(tslab_epoch_close(pool, 0, TSLAB_CLOSE_REVOKE), -EOPNOTSUPP);
+        assert_int_equal(tslab_epoch_close(pool, 9, TSLAB_CLOSE_REVOKE | 2), -EINVAL);
         assert_int_equal(tslab_epoch_close(pool, 0, 2), -EINVAL);
         assert_int_equal(tslab_epoch_close(pool, 16, 0), -EINVAL);
         assert_int_equal(tslab_epoch_close(pool, 99 << 8, 0), -ESTALE);
@@ -214,6 +232,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_advance, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_advance_around, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_reserve, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_close_revoke, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_close_bad_input, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_info, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_close_gives_memory_back, setup, teardown),
