@@ -105,9 +105,21 @@ static void expect_no_fault(const ShmArena *arena, bool at_rest) {
         fail();
 }
 
+static void close_revoke(ProtoCall *control, uint32_t epoch) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
+
+        body.epoch = epoch;
+        body.revoke = true;
+        request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
+        request.epoch_close = &body;
+        reply = daemon_call(control, &request, NULL);
+}
+
 /* What an operator does meanwhile. */
 static void operate(ProtoCall *control, const ShmArena *arena, uint64_t random) {
-        switch (random % 4) {
+        switch (random % 5) {
         case 0:
                 (void) daemon_advance(control);
                 break;
@@ -117,6 +129,9 @@ static void operate(ProtoCall *control, const ShmArena *arena, uint64_t random) 
                 break;
         }
         case 2:
+                close_revoke(control, (shm_epoch_current(arena) + 10) % 16);
+                break;
+        case 3:
                 (void) daemon_trim(control);
                 break;
         default:
