@@ -11,6 +11,7 @@
 #include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/repairer.h"
+#include "daemon/message-id.h"
 #include "shm/client.h"
 
 /* A flood of wakes costs at most this many turns of the loop. */
@@ -32,11 +33,12 @@ static uint32_t count_records(const ShmArena *arena, uint32_t client) {
         return n;
 }
 
-static void gone(ClientWatch *client, const char *kind, const char *text) {
+static void gone(ClientWatch *client, const char *kind, const char *message, const char *text) {
         Manager *manager = client->manager;
 
         shm_client_remove(&manager->arena, client->index);
-        log_fields(LOG_INFO, (LogFields){ .client = &client->index, .pid = client->pid },
+        log_fields(LOG_INFO,
+                   (LogFields){ .message = message, .client = &client->index, .pid = client->pid },
                    "client %u, process %d, %s", client->index, (int) client->pid, text);
         events_send(manager, &(EventInfo){ .kind = kind, .client = client->index, .pid = client->pid },
                     "client %u, process %d, %s", client->index, (int) client->pid, text);
@@ -50,7 +52,8 @@ static void died(ClientWatch *client) {
         if (n_left == 0) {
                 if (client->dead)
                         manager->n_unrepaired--;
-                gone(client, client->dead ? "leave" : "death", client->dead ? "is repaired" : "ended");
+                gone(client, client->dead ? "leave" : "death", MESSAGE_LEAVE,
+                     client->dead ? "is repaired" : "ended");
                 return;
         }
         if (client->dead)
@@ -59,7 +62,8 @@ static void died(ClientWatch *client) {
         manager->n_unrepaired++;
         client->death = sd_event_source_disable_unref(client->death);
         client->wake = sd_event_source_disable_unref(client->wake);
-        log_fields(LOG_INFO, (LogFields){ .client = &client->index, .pid = client->pid },
+        log_fields(LOG_INFO,
+                   (LogFields){ .message = MESSAGE_DEATH, .client = &client->index, .pid = client->pid },
                    "client %u, process %d, died: %u of its records are to be repaired", client->index,
                    (int) client->pid, n_left);
         events_send(manager, &(EventInfo){ .kind = "death", .client = client->index, .pid = client->pid },
@@ -213,7 +217,7 @@ ClientWatch *client_watch_free(ClientWatch *client) {
 void client_watch_leave(ClientWatch *client) {
         client->hung_up = true;
         if (!client->dead && count_records(&client->manager->arena, client->index) == 0)
-                gone(client, "leave", "left");
+                gone(client, "leave", MESSAGE_LEAVE, "left");
 }
 
 void client_watches_repaired(Manager *manager) {

@@ -10,12 +10,13 @@
 #include <systemd/sd-journal.h>
 #include <unistd.h>
 
+#include "daemon/message-id.h"
 #include "proto/deadline.h"
 
 #define PEER_LINES 20U
 #define PEER_WINDOW_USEC (10 * PROTO_USEC_PER_SEC)
 #define TEXT_MAX 512
-#define FIELDS_MAX 8
+#define FIELDS_MAX 12
 
 static int log_level = LOG_INFO;
 static bool log_to_journal;
@@ -85,12 +86,18 @@ static void send_to_journal(int level, const LogFields *fields, const char *text
 
         put(&entry, "MESSAGE=%s", text);
         put(&entry, "PRIORITY=%d", level);
+        if (fields->message)
+                put(&entry, "MESSAGE_ID=%s", fields->message);
         if (log_pool)
                 put(&entry, "TSLAB_POOL=%s", log_pool);
         if (fields->client)
                 put(&entry, "TSLAB_CLIENT=%u", *fields->client);
         if (fields->epoch)
                 put(&entry, "TSLAB_EPOCH=%u", *fields->epoch);
+        if (fields->size)
+                put(&entry, "TSLAB_BYTES=%llu", (unsigned long long) *fields->size);
+        if (fields->name)
+                put(&entry, "TSLAB_DESCRIPTOR=%s", fields->name);
         if (fields->pid != 0)
                 put(&entry, "OBJECT_PID=%d", (int) fields->pid);
         if (fields->error != 0)
@@ -147,7 +154,7 @@ void log_fields(int level, LogFields fields, const char *format, ...) {
 void log_peer(int level, pid_t pid, const char *format, ...) {
         static uint64_t window_usec;
         static unsigned n_lines;
-        LogFields fields = { .pid = pid };
+        LogFields fields = { .message = MESSAGE_REFUSAL, .pid = pid };
         uint64_t now = proto_now_usec();
         va_list ap;
 

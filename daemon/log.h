@@ -3,7 +3,7 @@
  * Log lines: to the journal with fields where stderr is connected to it, else to stderr.
  *
  *      log_line(LOG_INFO, "pool %s is ready", name);
- *      log_fields(LOG_WARNING, (LogFields){ .client = &index, .pid = pid }, "client %u died", index);
+ *      log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_DEATH, .client = &index }, "client %u died", index);
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,6 +13,9 @@
 typedef struct LogFields {
         const uint32_t *client; /* NULL: none */
         const uint32_t *epoch; /* NULL: none */
+        const char *message; /* of daemon/message-id.h; NULL: none */
+        const uint64_t *size; /* bytes; NULL: none */
+        const char *name; /* of a descriptor; NULL: none */
         pid_t pid; /* 0: none */
         int error; /* negative errno; 0: none */
 } LogFields;

@@ -7,6 +7,7 @@
 #include "daemon/client-watch.h"
 #include "daemon/events.h"
 #include "daemon/log.h"
+#include "daemon/message-id.h"
 #include "daemon/request.h"
 #include "proto/text.h"
 
@@ -130,7 +131,8 @@ void request_attach(RequestContext *context, const ProtoRequest *request) {
                 refuse_attach(context, r);
                 return;
         }
-        log_fields(LOG_INFO, (LogFields){ .client = &client->index, .pid = client->pid },
+        log_fields(LOG_INFO,
+                   (LogFields){ .message = MESSAGE_ATTACH, .client = &client->index, .pid = client->pid },
                    "client %u is process %d (%s), a %s", client->index, (int) client->pid, session->comm,
                    proto_role_to_string(client->role));
         events_send(session->manager,

@@ -7,6 +7,7 @@
 #include "daemon/drainer.h"
 #include "daemon/events.h"
 #include "daemon/log.h"
+#include "daemon/message-id.h"
 #include "daemon/request.h"
 #include "proto/deadline.h"
 #include "shm/epoch.h"
@@ -133,7 +134,10 @@ static void answer_close(const EpochJob *job) {
 static void say_closed(const EpochJob *job) {
         const DrainJob *drain = &job->drain;
 
-        log_fields(LOG_INFO, (LogFields){ .epoch = &job->number },
+        log_fields(LOG_INFO,
+                   (LogFields){ .message = MESSAGE_EPOCH_CLOSE,
+                                .epoch = &job->number,
+                                .size = &drain->reclaimed_size },
                    "epoch %u:%u was closed: %llu bytes given back, %llu objects left, %u threads pending",
                    job->number & 0xff, job->number >> 8, (unsigned long long) drain->reclaimed_size,
                    (unsigned long long) drain->live.live_objects, drain->n_pending);

@@ -21,6 +21,7 @@
 
 #include "daemon/cgroup.h"
 #include "daemon/log.h"
+#include "daemon/message-id.h"
 #include "proto/deadline.h"
 #include "shm/pages.h"
 #include "shm/set.h"
@@ -108,8 +109,8 @@ static void fail(Reserve *reserve) {
         reserve->filling = false;
         reserve->failed = true;
         if (!reserve->failure_said)
-                log_line(
-                        LOG_WARNING,
+                log_fields(
+                        LOG_WARNING, (LogFields){ .message = MESSAGE_OUT_OF_MEMORY },
                         "the reserve could not be filled: the pool, the system or a cgroup has no more memory");
         reserve->failure_said = true;
 }

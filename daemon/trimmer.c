@@ -5,6 +5,8 @@
 
 #include "daemon/drainer.h"
 #include "daemon/events.h"
+#include "daemon/log.h"
+#include "daemon/message-id.h"
 #include "daemon/reserve.h"
 #include "shm/pages.h"
 
@@ -39,6 +41,13 @@ static void update_turn(Trimmer *trimmer) {
                                            trimmer->background || trimmer->jobs ? SD_EVENT_ON : SD_EVENT_OFF);
 }
 
+static void say(Manager *manager, uint64_t size, const char *text) {
+        log_fields(LOG_INFO, (LogFields){ .message = MESSAGE_RECLAIM, .size = &size }, "%llu %s",
+                   (unsigned long long) size, text);
+        events_send(manager, &(EventInfo){ .kind = "reclaim", .size = size }, "%llu %s",
+                    (unsigned long long) size, text);
+}
+
 static void trim_background(Trimmer *trimmer) {
         Manager *manager = trimmer->manager;
         uint32_t n = shm_pages_trim(&manager->control, n_kept(trimmer), SLICE);
@@ -48,9 +57,7 @@ static void trim_background(Trimmer *trimmer) {
                 return;
         trimmer->background = false;
         if (trimmer->background_size > 0)
-                events_send(manager, &(EventInfo){ .kind = "reclaim", .size = trimmer->background_size },
-                            "%llu free bytes beyond what is retained were given back",
-                            (unsigned long long) trimmer->background_size);
+                say(manager, trimmer->background_size, "free bytes beyond what is retained were given back");
 }
 
 static void answer(TrimJob *job, uint64_t surplus_size) {
@@ -82,8 +89,7 @@ static void trim_for_job(Trimmer *trimmer) {
         if (n >= SLICE)
                 return;
         answer(job, shm_pages_drop_surplus(control));
-        events_send(trimmer->manager, &(EventInfo){ .kind = "reclaim", .size = job->reclaimed_size },
-                    "a trim gave %llu free bytes back", (unsigned long long) job->reclaimed_size);
+        say(trimmer->manager, job->reclaimed_size, "free bytes were given back by a trim");
         end_job(trimmer);
 }
 

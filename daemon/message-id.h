@@ -1,0 +1,24 @@
+#pragma once
+/*
+ * MESSAGE_ID= of what the journal is told. Each is explained in systemd/tslab.catalog, for journalctl -x, which
+ * a test compares with these.
+ */
+
+#define MESSAGE_START "9c1055116b4258f49e2620652abd0408"
+#define MESSAGE_TAKEN_UP "1dc5e276c4b6534595c8776971319e8a"
+#define MESSAGE_STOP "467e0f8d05e656128f5e8cb09053cc6a"
+#define MESSAGE_RELOAD "5ba6050e8ded53c3897b5db940eecff1"
+#define MESSAGE_ATTACH "4cea0bdcba725a908e7973caa9edfa59"
+#define MESSAGE_LEAVE "e536887727c8504fa760f75ba30e3b3a"
+#define MESSAGE_DEATH "2c506f1628bc59a981650a381fb4db26"
+#define MESSAGE_REPAIR "6c7fc51e99d355adbd4f7a9aea0a2c01"
+#define MESSAGE_EPOCH_CLOSE "0c1d7bed66e75646b57826d1838eac27"
+#define MESSAGE_RECLAIM "d175f2164a3b528e92d0efb0c4caba87"
+#define MESSAGE_PRESSURE "898d05d9a4a651bdb5d5c9fbd1a4088f"
+#define MESSAGE_LIMIT "f03948a85cd75a7daaaa019db9c97d97"
+#define MESSAGE_OUT_OF_MEMORY "2baff01afbd6595586f959411e7521f5"
+#define MESSAGE_REFUSAL "1a93e7be06925592b4b82ee355dca539"
+#define MESSAGE_CORRUPTION "76af6458bf285e868db9c5776921f0d8"
+#define MESSAGE_FORMAT "b9a83fcb5dd750aaaf4243762df6a534"
+#define MESSAGE_DESCRIPTOR "7159a2e4e4b859d2a8f53c81549eccdb"
+#define MESSAGE_GEOMETRY "f5a755e8f56656a0a328cfe4305353fb"
