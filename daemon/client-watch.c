@@ -37,8 +37,7 @@ static void gone(ClientWatch *client, const char *kind, const char *message, con
         Manager *manager = client->manager;
 
         shm_client_remove(&manager->arena, client->index);
-        log_fields(LOG_INFO,
-                   (LogFields){ .message = message, .client = &client->index, .pid = client->pid },
+        log_fields(LOG_INFO, (LogFields){ .message = message, .client = &client->index, .pid = client->pid },
                    "client %u, process %d, %s", client->index, (int) client->pid, text);
         events_send(manager, &(EventInfo){ .kind = kind, .client = client->index, .pid = client->pid },
                     "client %u, process %d, %s", client->index, (int) client->pid, text);
@@ -142,7 +141,7 @@ static int watch_death(ClientWatch *client) {
         return r < 0 ? r : 0;
 }
 
-static int watch_wakes(ClientWatch *client) {
+int client_watch_wakes(ClientWatch *client) {
         int r;
 
         client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -181,7 +180,7 @@ int client_watch_new(ClientWatch **ret_client, Session *session) {
         if (r == 0)
                 r = watch_death(client);
         if (r == 0 && session->role >= PROTO_ROLE_WRITER)
-                r = watch_wakes(client);
+                r = client_watch_wakes(client);
         if (r == 0)
                 r = shm_client_add(&manager->arena, &info);
         if (r < 0) {
@@ -192,6 +191,52 @@ int client_watch_new(ClientWatch **ret_client, Session *session) {
         session->client = client;
         *ret_client = client;
         return 0;
+}
+
+/* The process that has the number now may be another one. */
+static int identify_again(ClientWatch *client, const ShmClientInfo *info) {
+        uint32_t start_time;
+        int r;
+
+        client->pidfd = (int) syscall(SYS_pidfd_open, info->pid, 0);
+        if (client->pidfd < 0)
+                return errno == ESRCH || errno == EINVAL ? -ESRCH : -errno;
+        r = shm_process_start_time(info->pid, &start_time);
+        if (r < 0)
+                return r;
+        return start_time == info->start_time ? 0 : -ESRCH;
+}
+
+int client_watch_resume(Manager *manager, const ShmClientInfo *info) {
+        ClientWatch *client = malloc(sizeof(*client));
+        int r;
+
+        if (!client)
+                return -ENOMEM;
+        *client = (ClientWatch){
+                .manager = manager,
+                .next = manager->clients,
+                .index = info->index,
+                .pid = info->pid,
+                .role = PROTO_ROLE_READER, /* till it connects */
+                .pidfd = -1,
+                .wake_fd = -1,
+        };
+        if (client->next)
+                client->next->previous = client;
+        manager->clients = client;
+
+        r = identify_again(client, info);
+        if (r == 0)
+                r = watch_death(client);
+        if (r == 0)
+                return 1;
+        if (r == -ESRCH) {
+                died(client);
+                return 0;
+        }
+        (void) client_watch_free(client);
+        return r;
 }
 
 ClientWatch *client_watch_free(ClientWatch *client) {

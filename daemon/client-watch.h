@@ -4,6 +4,7 @@
  * nothing, and a process that is stopped or traced is alive.
  */
 #include "daemon/session.h"
+#include "shm/client.h"
 
 struct ClientWatch {
         Manager *manager;
@@ -24,6 +25,13 @@ struct ClientWatch {
  * -EREMOTE: its pid cannot be seen from here; ...
  */
 int client_watch_new(ClientWatch **ret_client, Session *session);
+/*
+ * A process that an earlier daemon let in: 1, or 0 where it is gone, which then is its death. It has
+ * no session till it connects.
+ */
+int client_watch_resume(Manager *manager, const ShmClientInfo *info);
+/* Makes the eventfd by which it wakes the daemon. */
+int client_watch_wakes(ClientWatch *client);
 /* Stops watching; the entry of the table stays. NULL-safe, returns NULL. */
 ClientWatch *client_watch_free(ClientWatch *client);
 /* Its session ended: the entry goes, now or later, when no record is in use. May free `client`. */

@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "daemon/log.h"
@@ -160,14 +159,14 @@ static int on_connection(sd_event_source *source, int listen_fd, uint32_t revent
 }
 
 static int adopt(Listener *listener) {
-        int r;
+        int fd = listener->manager->passed.socket, r;
 
-        r = proto_socket_adopt(SD_LISTEN_FDS_START, true);
+        r = proto_socket_adopt(fd, true);
         if (r < 0) {
                 log_error(LOG_ERR, r, "the socket that systemd passed is no listening SOCK_SEQPACKET socket");
                 return r;
         }
-        listener->fd = SD_LISTEN_FDS_START;
+        listener->fd = proto_steal_fd(&listener->manager->passed.socket);
         return 0;
 }
 
@@ -199,13 +198,8 @@ static int bind_own(Listener *listener) {
 }
 
 int listener_start(Listener *listener) {
-        int n = sd_listen_fds(true), r;
+        int r = listener->manager->passed.socket >= 0 ? adopt(listener) : bind_own(listener);
 
-        if (n > 1) {
-                log_line(LOG_ERR, "systemd passed %d sockets; a pool has one", n);
-                return -EINVAL;
-        }
-        r = n == 1 ? adopt(listener) : bind_own(listener);
         if (r < 0)
                 return r;
         /* A connection may be gone again before it is accepted. */

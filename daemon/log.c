@@ -58,7 +58,7 @@ int log_level_from_string(const char *text, int *ret_level) {
         return -EINVAL;
 }
 
-static const char *level_name(int level) {
+const char *log_level_to_string(int level) {
         for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
                 if (levels[i].level >= level)
                         return levels[i].name;
@@ -109,7 +109,7 @@ static void write_line(int level, const LogFields *fields, const char *text) {
         if (log_to_journal)
                 send_to_journal(level, fields, text);
         else
-                (void) fprintf(stderr, "tslabd: %s: %s\n", level_name(level), text);
+                (void) fprintf(stderr, "tslabd: %s: %s\n", log_level_to_string(level), text);
 }
 
 static void log_va(int level, const LogFields *fields, const char *format, va_list ap) {

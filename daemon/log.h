@@ -25,6 +25,7 @@ void log_open(const char *pool);
 void log_set_level(int level);
 /* "debug", "info", "notice", "warning", "err". -EINVAL. */
 int log_level_from_string(const char *text, int *ret_level);
+const char *log_level_to_string(int level);
 
 void log_line(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same, and what `error`, a negative errno, means. */

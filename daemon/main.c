@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/config.h"
 #include "daemon/log.h"
 #include "daemon/manager.h"
 #include "daemon/options.h"
@@ -11,12 +12,13 @@
 #define EXIT_USAGE 2
 
 enum {
-        OPTION_OPERATORS_ONLY = 512,
-        OPTION_VERSION,
+        OPTION_VERSION = 512,
         OPTION_HELP,
 };
 
 static Options arg_options;
+static int arg_count;
+static char **arg_values;
 
 static const struct option long_options[] = {
         { "pool", required_argument, NULL, OPTION_POOL },
@@ -29,6 +31,10 @@ static const struct option long_options[] = {
         { "group", required_argument, NULL, OPTION_GROUP },
         { "mode", required_argument, NULL, OPTION_MODE },
         { "log-level", required_argument, NULL, OPTION_LOG_LEVEL },
+        { "readers", required_argument, NULL, OPTION_READERS },
+        { "writers", required_argument, NULL, OPTION_WRITERS },
+        { "operators", required_argument, NULL, OPTION_OPERATORS },
+        { "config", required_argument, NULL, OPTION_CONFIG },
         { "operators-only", no_argument, NULL, OPTION_OPERATORS_ONLY },
         { "version", no_argument, NULL, OPTION_VERSION },
         { "help", no_argument, NULL, OPTION_HELP },
@@ -48,13 +54,18 @@ static void print_help(void) {
                     "  --listen=PATH       socket (NAME.sock in the runtime directory)\n"
                     "  --group=GROUP       group of the socket\n"
                     "  --mode=MODE         mode of the socket (0660)\n"
+                    "  --operators=LIST    users and @groups who may do all\n"
+                    "  --writers=LIST      those who may allocate and free (all others)\n"
+                    "  --readers=LIST      those who may only read (all others)\n"
                     "  --operators-only    writers may not advance, close, reserve or label epochs\n"
                     "  --log-level=LEVEL   err, warning, notice, info or debug (info)\n"
+                    "  --config=PATH       file with TSLAB_SIZE=... and so on, read again on SIGHUP\n"
                     "  --version           show the version\n"
                     "  --help              show this text\n"
                     "\n"
-                    "TSLAB_POOL, TSLAB_SIZE, TSLAB_CLASSES, TSLAB_EPOCHS, TSLAB_THREADS, TSLAB_RETAIN and\n"
-                    "TSLAB_LISTEN in the environment stand for the options of these names.");
+                    "TSLAB_POOL, TSLAB_SIZE, TSLAB_CLASSES, TSLAB_EPOCHS, TSLAB_THREADS, TSLAB_RETAIN,\n"
+                    "TSLAB_LISTEN, TSLAB_LOG_LEVEL, TSLAB_OPERATORS, TSLAB_WRITERS, TSLAB_READERS and\n"
+                    "TSLAB_OPERATORS_ONLY in the environment stand for the options of these names.");
 }
 
 static const char *option_name(int id) {
@@ -64,14 +75,8 @@ static const char *option_name(int id) {
         return "?";
 }
 
-static int usage(const char *option, const char *why) {
-        (void) fprintf(stderr, "tslabd: %s%s%s%s\n", option ? "--" : "", option ?: "", option ? ": " : "",
-                       why);
-        return EXIT_USAGE;
-}
-
-/* 0: go on; 1: all is done; -EINVAL after saying what is wrong; -ENOMEM. */
-static int parse_argument(int c) {
+/* 0: go on; 1: all is done; -EINVAL with what is wrong, unless it was said; -ENOMEM. */
+static int parse_argument(Options *options, int c, char *ret_why) {
         char why[OPTIONS_WHY_SIZE] = "";
         int r;
 
@@ -82,35 +87,55 @@ static int parse_argument(int c) {
         case OPTION_VERSION:
                 (void) puts("tslabd " TSLAB_VERSION);
                 return 1;
-        case OPTION_OPERATORS_ONLY:
-                arg_options.operators_only = true;
-                return 0;
         case '?':
                 (void) fputs("tslabd: 'tslabd --help' shows the options there are\n", stderr);
                 return -EINVAL;
         default:
-                r = options_set(&arg_options, (OptionId) c, optarg, why);
+                r = options_set(options, (OptionId) c, optarg, why);
                 if (r == -EINVAL)
-                        (void) usage(option_name(c), why);
+                        (void) snprintf(ret_why, OPTIONS_WHY_SIZE, "--%s: %.220s", option_name(c), why);
                 return r;
         }
 }
 
-static int parse_arguments(int argc, char **argv) {
+static int parse_arguments(Options *options, char *ret_why) {
         int c, r;
 
-        while ((c = getopt_long(argc, argv, "", long_options, NULL)) >= 0) {
-                r = parse_argument(c);
+        optind = 0; /* it may be read again */
+        while ((c = getopt_long(arg_count, arg_values, "", long_options, NULL)) >= 0) {
+                r = parse_argument(options, c, ret_why);
                 if (r)
                         return r;
         }
-        if (optind < argc) {
-                (void) fprintf(stderr,
-                               "tslabd: '%s' is too much: there are options only, see 'tslabd --help'\n",
-                               argv[optind]);
+        if (optind < arg_count) {
+                (void) snprintf(ret_why, OPTIONS_WHY_SIZE,
+                                "'%.100s' is too much: there are options only, see 'tslabd --help'",
+                                arg_values[optind]);
                 return -EINVAL;
         }
         return 0;
+}
+
+/* Environment, then the file, then arguments, which are read first for where the file is. */
+static int load(Options *ret, char *ret_why) {
+        Options arguments;
+        int r;
+
+        options_init(ret);
+        ret->load = load;
+        options_init(&arguments);
+        /* Arguments first: --help must work in a bad environment. */
+        r = parse_arguments(&arguments, ret_why);
+        if (r == 0)
+                r = options_set_environment(ret, ret_why);
+        if (r == 0 && arguments.config)
+                r = config_read(ret, arguments.config, ret_why);
+        if (r == 0)
+                r = parse_arguments(ret, ret_why);
+        if (r == 0)
+                r = options_check(ret, ret_why);
+        options_deinit(&arguments);
+        return r;
 }
 
 static int run(void) {
@@ -130,25 +155,11 @@ int main(int argc, char **argv) {
         char why[OPTIONS_WHY_SIZE] = "";
         int r;
 
-        options_init(&arg_options);
-        /* Arguments first: --help must work in a bad environment. They are read again below. */
-        r = parse_arguments(argc, argv);
-        if (r == 0) {
-                options_deinit(&arg_options);
-                options_init(&arg_options);
-                r = options_set_environment(&arg_options, why);
-                if (r == -EINVAL)
-                        (void) usage(NULL, why);
-        }
-        if (r == 0) {
-                optind = 1;
-                r = parse_arguments(argc, argv);
-        }
-        if (r == 0) {
-                r = options_check(&arg_options, why);
-                if (r)
-                        (void) usage(NULL, why);
-        }
+        arg_count = argc;
+        arg_values = argv;
+        r = load(&arg_options, why);
+        if (r == -EINVAL && *why)
+                (void) fprintf(stderr, "tslabd: %s\n", why);
         if (r == 0)
                 r = run();
         else

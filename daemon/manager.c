@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "daemon/client-watch.h"
 #include "daemon/drainer.h"
@@ -15,8 +16,11 @@
 #include "daemon/log.h"
 #include "daemon/repairer.h"
 #include "daemon/request.h"
+#include "daemon/message-id.h"
+#include "daemon/reload.h"
 #include "daemon/reserve.h"
 #include "daemon/session.h"
+#include "daemon/takeover.h"
 #include "daemon/trimmer.h"
 #include "proto/deadline.h"
 
@@ -34,15 +38,23 @@ void manager_wake(Manager *manager) {
         drainer_wake(manager->drainer);
 }
 
-static void update_status(Manager *manager) {
-        char status[sizeof(manager->status)];
-        unsigned n_clients = 0;
+static unsigned count_clients(const Manager *manager) {
+        unsigned n = 0;
 
         for (const ClientWatch *c = manager->clients; c; c = c->next)
-                n_clients++;
-        (void) snprintf(status, sizeof(status), "pool %s: %u clients, %llu MiB committed",
-                        manager->options->pool, n_clients,
-                        (unsigned long long) shm_arena_resident_size(&manager->arena) >> 20);
+                n++;
+        return n;
+}
+
+static void update_status(Manager *manager) {
+        char status[sizeof(manager->status)];
+        (void) snprintf(status, sizeof(status),
+                        "pool %s: %u clients, %u connections, %llu of %llu MiB in memory, %llu MiB free%s",
+                        manager->options->pool, count_clients(manager), manager->n_sessions,
+                        (unsigned long long) shm_arena_resident_size(&manager->arena) >> 20,
+                        (unsigned long long) manager->arena.n_slabs * SHM_SLAB_SIZE >> 20,
+                        (unsigned long long) reserve_n_free(manager->reserve) * SHM_SLAB_SIZE >> 20,
+                        manager->n_unrepaired > 0 ? ", repairing" : "");
         if (!strcmp(status, manager->status))
                 return;
         memcpy(manager->status, status, sizeof(status));
@@ -58,6 +70,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         reserve_tick(manager->reserve);
         trimmer_tick(manager->trimmer);
         drainer_tick(manager->drainer);
+        drainer_wake(manager->drainer); /* those who could not wake us while there was no daemon */
         update_status(manager);
         return sd_event_source_set_time(source, usec + TICK_USEC);
 }
@@ -65,9 +78,26 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
         Manager *manager = userdata;
 
-        log_line(LOG_INFO, "pool %s stops: %s", manager->options->pool, strsignal((int) info->ssi_signo));
+        log_fields(LOG_NOTICE, (LogFields){ .message = MESSAGE_STOP },
+                   "pool %s stops: %s; %u clients are attached%s", manager->options->pool,
+                   strsignal((int) info->ssi_signo), count_clients(manager),
+                   manager->clients ? ", who keep what they have mapped; unless this is a restart, the next "
+                                      "daemon begins with an empty pool, and they have to open it anew"
+                                    : "");
         (void) sd_notify(false, "STOPPING=1");
         return sd_event_exit(manager->event, 0);
+}
+
+static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
+        reload(userdata);
+        return 0;
+}
+
+/* For the test of the watchdog: a loop that does not turn. */
+static int on_stick(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
+        for (;;)
+                (void) pause();
+        return 0;
 }
 
 static int on_reaper(sd_event_source *source, void *userdata) {
@@ -77,17 +107,27 @@ static int on_reaper(sd_event_source *source, void *userdata) {
 
 /* Blocked, they come through the loop, and never cut a fallocate() short. */
 static int watch_signals(Manager *manager) {
+        bool test_stuck = secure_getenv("TSLAB_TEST_STUCK") != NULL;
         sigset_t signals;
         int r;
 
         (void) sigemptyset(&signals);
         (void) sigaddset(&signals, SIGTERM);
         (void) sigaddset(&signals, SIGINT);
+        (void) sigaddset(&signals, SIGHUP);
+        if (test_stuck)
+                (void) sigaddset(&signals, SIGUSR1);
         if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
                 return -errno;
         (void) signal(SIGPIPE, SIG_IGN);
         r = sd_event_add_signal(manager->event, &manager->sigterm, SIGTERM, on_signal, manager);
-        return r < 0 ? r : sd_event_add_signal(manager->event, &manager->sigint, SIGINT, on_signal, manager);
+        if (r >= 0)
+                r = sd_event_add_signal(manager->event, &manager->sigint, SIGINT, on_signal, manager);
+        if (r >= 0)
+                r = sd_event_add_signal(manager->event, &manager->sighup, SIGHUP, on_reload, manager);
+        if (r >= 0 && test_stuck)
+                r = sd_event_add_signal(manager->event, &manager->sigusr1, SIGUSR1, on_stick, manager);
+        return r;
 }
 
 static int open_loop(Manager *manager) {
@@ -126,7 +166,15 @@ static void raise_descriptors(void) {
         (void) setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static int open_arena(Manager *manager) {
+static int take_arena(Manager *manager) {
+        int fd = proto_steal_fd(&manager->passed.arena);
+
+        if (fd < 0)
+                return 0;
+        return takeover_arena(manager, fd, &manager->taken_up);
+}
+
+static int make_arena(Manager *manager) {
         int r;
 
         r = shm_arena_create(&manager->arena, &manager->options->geometry, manager->options->pool);
@@ -134,8 +182,20 @@ static int open_arena(Manager *manager) {
                 log_line(LOG_ERR, "this processor has no 16-byte compare-and-set (cmpxchg16b)");
         else if (r)
                 log_error(LOG_ERR, r, "could not make the arena of pool %s", manager->options->pool);
+        if (r == 0)
+                passed_store_arena(manager->arena.fd);
+        return r;
+}
+
+static int open_arena(Manager *manager) {
+        int r = take_arena(manager);
+
+        if (r == 0 && !manager->taken_up)
+                r = make_arena(manager);
         if (r)
                 return r;
+        if (manager->taken_up)
+                takeover_compare(&manager->arena, manager->options);
         manager->arena.populate = true;
         shm_actor_init_daemon(&manager->control, &manager->arena);
         return 0;
@@ -156,7 +216,7 @@ static int open_parts(Manager *manager) {
         return reserve_new(&manager->reserve, manager);
 }
 
-int manager_new(Manager **ret_manager, const Options *options) {
+int manager_new(Manager **ret_manager, Options *options) {
         Manager *manager = calloc(1, sizeof(*manager));
         int r;
 
@@ -164,12 +224,15 @@ int manager_new(Manager **ret_manager, const Options *options) {
                 return -ENOMEM;
         manager->options = options;
         manager->arena = (ShmArena){ .fd = -1, .wake_fd = -1 };
+        manager->passed = (Passed){ .socket = -1, .arena = -1 };
         manager->started_usec = proto_now_usec();
 
         raise_descriptors();
         r = open_loop(manager);
         if (r < 0)
                 log_error(LOG_ERR, r, "could not set up the event loop");
+        if (r == 0)
+                r = passed_take(&manager->passed);
         if (r == 0)
                 r = listener_new(&manager->listener, manager);
         if (r == 0)
@@ -178,6 +241,11 @@ int manager_new(Manager **ret_manager, const Options *options) {
                 r = open_parts(manager);
                 if (r < 0)
                         log_error(LOG_ERR, r, "could not set up pool %s", options->pool);
+        }
+        if (r == 0 && manager->taken_up) {
+                r = takeover_resume(manager);
+                if (r < 0)
+                        log_error(LOG_ERR, r, "could not take up the clients of pool %s", options->pool);
         }
         /* Listening comes last: who connects is served. */
         if (r == 0)
@@ -193,9 +261,9 @@ int manager_new(Manager **ret_manager, const Options *options) {
 int manager_run(Manager *manager) {
         int r;
 
-        log_line(LOG_INFO, "pool %s is ready: %llu MiB, at %s", manager->options->pool,
-                 (unsigned long long) manager->options->geometry.slabs_size >> 20,
-                 listener_path(manager->listener));
+        log_fields(LOG_INFO, (LogFields){ .message = MESSAGE_START }, "pool %s is ready: %llu MiB, at %s",
+                   manager->options->pool, (unsigned long long) manager->arena.n_slabs * SHM_SLAB_SIZE >> 20,
+                   listener_path(manager->listener));
         (void) sd_notify(false, "READY=1");
         update_status(manager);
         r = sd_event_loop(manager->event);
@@ -218,8 +286,11 @@ Manager *manager_free(Manager *manager) {
         manager->drainer = drainer_free(manager->drainer);
         epoch_jobs_free(manager);
         shm_arena_deinit(&manager->arena);
+        passed_deinit(&manager->passed);
         (void) sd_event_source_disable_unref(manager->reaper);
         (void) sd_event_source_disable_unref(manager->tick);
+        (void) sd_event_source_disable_unref(manager->sigusr1);
+        (void) sd_event_source_disable_unref(manager->sighup);
         (void) sd_event_source_disable_unref(manager->sigint);
         (void) sd_event_source_disable_unref(manager->sigterm);
         (void) sd_event_unref(manager->event);

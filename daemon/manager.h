@@ -8,6 +8,7 @@
 #include <systemd/sd-event.h>
 
 #include "daemon/options.h"
+#include "daemon/passed.h"
 #include "shm/record.h"
 
 typedef struct Manager Manager;
@@ -21,13 +22,15 @@ typedef struct Repairer Repairer;
 typedef struct EpochJob EpochJob;
 
 struct Manager {
-        const Options *options;
+        Options *options; /* main's; a reload changes them */
         sd_event *event;
-        sd_event_source *sigterm, *sigint;
+        sd_event_source *sigterm, *sigint, *sighup, *sigusr1;
         sd_event_source *tick; /* once a second */
         sd_event_source *reaper; /* frees dropped sessions */
 
+        Passed passed;
         ShmArena arena;
+        bool taken_up; /* from an earlier daemon */
         ShmActor control; /* record 0 */
 
         Listener *listener;
@@ -43,11 +46,11 @@ struct Manager {
         unsigned n_unrepaired; /* dead clients whose records hold something still */
 
         uint64_t started_usec; /* CLOCK_MONOTONIC */
-        char status[128];
+        char status[192];
 };
 
 /* Logs what goes wrong. */
-int manager_new(Manager **ret_manager, const Options *options);
+int manager_new(Manager **ret_manager, Options *options);
 int manager_run(Manager *manager);
 /* NULL-safe, returns NULL. */
 Manager *manager_free(Manager *manager);

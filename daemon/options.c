@@ -31,7 +31,9 @@ void options_init(Options *options) {
 
 void options_deinit(Options *options) {
         free(options->listen);
+        free(options->config);
         options->listen = NULL;
+        options->config = NULL;
 }
 
 static int refuse(char *ret_why, const char *value, const char *allowed) {
@@ -149,18 +151,21 @@ static int set_retain(Options *options, const char *value, char *ret_why) {
         return 0;
 }
 
-static int set_listen(Options *options, const char *value, char *ret_why) {
-        char *copy;
+static int set_text(char **text, const char *value) {
+        char *copy = strdup(value);
 
+        if (!copy)
+                return -ENOMEM;
+        free(*text);
+        *text = copy;
+        return 0;
+}
+
+static int set_listen(Options *options, const char *value, char *ret_why) {
         if (value[0] != '/' || strlen(value) > 107)
                 return refuse(ret_why, value,
                               "a socket is listened at by an absolute path of at most 107 bytes");
-        copy = strdup(value);
-        if (!copy)
-                return -ENOMEM;
-        free(options->listen);
-        options->listen = copy;
-        return 0;
+        return set_text(&options->listen, value);
 }
 
 static int set_group(Options *options, const char *value, char *ret_why) {
@@ -194,6 +199,26 @@ static int set_log_level(Options *options, const char *value, char *ret_why) {
         return 0;
 }
 
+static int set_role(RoleList *list, const char *value, char *ret_why) {
+        int r = role_list_parse(value, list);
+
+        if (r == -EINVAL || r == -E2BIG)
+                return refuse(ret_why, value,
+                              "a role is given to up to 32 users and 32 @groups that there are, by names or "
+                              "numbers with commas between");
+        return r;
+}
+
+static int set_operators_only(Options *options, const char *value, char *ret_why) {
+        if (!strcmp(value, "yes") || !strcmp(value, "1"))
+                options->operators_only = true;
+        else if (!strcmp(value, "no") || !strcmp(value, "0"))
+                options->operators_only = false;
+        else
+                return refuse(ret_why, value, "it is yes or no");
+        return 0;
+}
+
 int options_set(Options *options, OptionId id, const char *value, char *ret_why) {
         switch (id) {
         case OPTION_POOL:
@@ -216,20 +241,49 @@ int options_set(Options *options, OptionId id, const char *value, char *ret_why)
                 return set_mode(options, value, ret_why);
         case OPTION_LOG_LEVEL:
                 return set_log_level(options, value, ret_why);
+        case OPTION_READERS:
+                return set_role(&options->roles.readers, value, ret_why);
+        case OPTION_WRITERS:
+                return set_role(&options->roles.writers, value, ret_why);
+        case OPTION_OPERATORS:
+                return set_role(&options->roles.operators, value, ret_why);
+        case OPTION_OPERATORS_ONLY:
+                return set_operators_only(options, value ?: "yes", ret_why);
+        case OPTION_CONFIG:
+                return set_text(&options->config, value);
         }
         return -EINVAL;
 }
 
+static const struct {
+        const char *name;
+        OptionId id;
+} variables[] = {
+        { "TSLAB_POOL", OPTION_POOL },           { "TSLAB_SIZE", OPTION_SIZE },
+        { "TSLAB_CLASSES", OPTION_CLASSES },     { "TSLAB_EPOCHS", OPTION_EPOCHS },
+        { "TSLAB_THREADS", OPTION_THREADS },     { "TSLAB_RETAIN", OPTION_RETAIN },
+        { "TSLAB_LISTEN", OPTION_LISTEN },       { "TSLAB_LOG_LEVEL", OPTION_LOG_LEVEL },
+        { "TSLAB_READERS", OPTION_READERS },     { "TSLAB_WRITERS", OPTION_WRITERS },
+        { "TSLAB_OPERATORS", OPTION_OPERATORS }, { "TSLAB_OPERATORS_ONLY", OPTION_OPERATORS_ONLY },
+};
+
+/* Read elsewhere: by proto, shm, and for tests. */
+static bool is_of_others(const char *name) {
+        return strncmp(name, "TSLAB_", 6) != 0 || !strcmp(name, "TSLAB_RUNTIME_DIR") ||
+               !strcmp(name, "TSLAB_DUMP") || !strncmp(name, "TSLAB_TEST_", 11);
+}
+
+int options_set_variable(Options *options, const char *name, const char *value, char *ret_why) {
+        for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+                if (!strcmp(variables[i].name, name))
+                        return options_set(options, variables[i].id, value, ret_why);
+        if (is_of_others(name))
+                return 0;
+        (void) snprintf(ret_why, OPTIONS_WHY_SIZE, "there is no setting %.60s: see tslabd(8)", name);
+        return -EINVAL;
+}
+
 int options_set_environment(Options *options, char *ret_why) {
-        static const struct {
-                const char *name;
-                OptionId id;
-        } variables[] = {
-                { "TSLAB_POOL", OPTION_POOL },       { "TSLAB_SIZE", OPTION_SIZE },
-                { "TSLAB_CLASSES", OPTION_CLASSES }, { "TSLAB_EPOCHS", OPTION_EPOCHS },
-                { "TSLAB_THREADS", OPTION_THREADS }, { "TSLAB_RETAIN", OPTION_RETAIN },
-                { "TSLAB_LISTEN", OPTION_LISTEN },
-        };
         char why[OPTIONS_WHY_SIZE] = "";
 
         for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {

@@ -9,6 +9,7 @@
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "daemon/request.h"
+#include "daemon/takeover.h"
 #include "proto/text.h"
 
 static void answer_hello(RequestContext *context) {
@@ -33,7 +34,7 @@ static void answer_hello(RequestContext *context) {
 void request_hello(RequestContext *context, const ProtoRequest *request) {
         Session *session = context->session;
         const Tslab__Hello *hello = request->hello;
-        uint32_t role = session_role_of(&session->peer);
+        uint32_t role = session_role_of(session->manager, &session->peer, session->fd);
 
         if (hello->protocol_version != PROTO_VERSION) {
                 session->closing = true;
@@ -46,6 +47,15 @@ void request_hello(RequestContext *context, const ProtoRequest *request) {
         }
         if (session->role != 0) {
                 session_refuse(session, context->id, -EALREADY, "hello was said before on this connection");
+                return;
+        }
+        if (role == 0) {
+                session->closing = true;
+                log_peer(LOG_NOTICE, session->peer.pid, "process %d of user %u was refused: it has no role",
+                         (int) session->peer.pid, (unsigned) session->peer.uid);
+                session_refuse(session, context->id, -EACCES,
+                               "user %u is neither reader nor writer nor operator of this pool",
+                               (unsigned) session->peer.uid);
                 return;
         }
         session->role = hello->want_role != 0 && hello->want_role < role ? hello->want_role : role;
@@ -124,7 +134,9 @@ void request_attach(RequestContext *context, const ProtoRequest *request) {
                 session_refuse(session, context->id, -EALREADY, "this connection has attached before");
                 return;
         }
-        r = client_watch_new(&client, session);
+        r = takeover_reconnect(&client, session);
+        if (r == 0)
+                r = client_watch_new(&client, session);
         if (r < 0) {
                 log_peer(LOG_NOTICE, session->peer.pid, "process %d could not attach: %s",
                          (int) session->peer.pid, strerror(-r));
@@ -163,7 +175,10 @@ void request_fork_attach(RequestContext *context, const ProtoRequest *request) {
                 return;
         }
         (void) proto_fds_take(context->fds, 0); /* it is the session's */
-        role = session_role_of(context->sender);
+        /* Of the same user: with the groups that its parent had. */
+        role = context->sender->uid == parent->peer.uid
+                       ? parent->role
+                       : session_role_of(parent->manager, context->sender, -1);
         session->role = role < parent->role ? role : parent->role;
         session->inherited = true;
         proto_text_clean(session->comm, sizeof(session->comm), request->fork_attach->comm);

@@ -14,16 +14,14 @@
 
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata);
 
-/* The daemon's own user is its operator, as root is. */
-uint32_t session_role_of(const struct ucred *peer) {
-        if (peer->uid == 0 || peer->uid == geteuid())
-                return PROTO_ROLE_OPERATOR;
-        return PROTO_ROLE_WRITER;
+uint32_t session_role_of(const Manager *manager, const struct ucred *peer, int fd) {
+        return role_of(&manager->options->roles, peer, fd);
 }
 
 static bool has_room(const Manager *manager, const struct ucred *peer) {
-        unsigned max =
-                session_role_of(peer) == PROTO_ROLE_OPERATOR ? SESSIONS_MAX : SESSIONS_MAX - SESSIONS_KEPT;
+        unsigned max = session_role_of(manager, peer, -1) == PROTO_ROLE_OPERATOR
+                               ? SESSIONS_MAX
+                               : SESSIONS_MAX - SESSIONS_KEPT;
 
         return manager->n_sessions < max;
 }

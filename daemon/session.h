@@ -52,8 +52,8 @@ Session *session_free(Session *session);
 /* No more of it: nothing is read, nothing sent; soon freed. */
 void session_drop(Session *session);
 
-/* The highest role these credentials may have. */
-uint32_t session_role_of(const struct ucred *peer);
+/* The highest role these credentials may have; with the groups of who connected `fd`, or -1. 0: none. */
+uint32_t session_role_of(const Manager *manager, const struct ucred *peer, int fd);
 
 /* `id` is set here. A reply that breaks a limit, or cannot be sent, ends in an error or a drop. */
 void session_send(Session *session, uint64_t id, ProtoReply *reply);

@@ -1,0 +1,75 @@
+#include "daemon/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/cleanup.h"
+
+#define LINE_SIZE 1024
+
+static void close_file(FILE **file) {
+        if (*file)
+                (void) fclose(*file);
+}
+
+static char *strip(char *text) {
+        size_t n;
+
+        text += strspn(text, " \t");
+        n = strlen(text);
+        while (n > 0 && strchr(" \t\r\n", text[n - 1]))
+                n--;
+        text[n] = 0;
+        return text;
+}
+
+static char *unquote(char *text) {
+        size_t n = strlen(text);
+
+        if (n >= 2 && (text[0] == '"' || text[0] == '\'') && text[n - 1] == text[0]) {
+                text[n - 1] = 0;
+                return text + 1;
+        }
+        return text;
+}
+
+static int read_line(Options *options, char *line, char *why) {
+        char *name = strip(line), *value;
+
+        if (*name == 0 || *name == '#' || *name == ';')
+                return 0;
+        value = strchr(name, '=');
+        if (!value) {
+                (void) snprintf(why, OPTIONS_WHY_SIZE, "'%.80s' is not NAME=VALUE", name);
+                return -EINVAL;
+        }
+        *value++ = 0;
+        name = strip(name);
+        /* systemd put it there as well: what is deleted from the file later must not come back from here. */
+        if (!strncmp(name, "TSLAB_", 6))
+                (void) unsetenv(name);
+        return options_set_variable(options, name, unquote(strip(value)), why);
+}
+
+int config_read(Options *options, const char *path, char *ret_why) {
+        _cleanup_(close_file) FILE *file = fopen(path, "re");
+        char line[LINE_SIZE], why[OPTIONS_WHY_SIZE] = "";
+        int r;
+
+        if (!file && errno == ENOENT)
+                return 0;
+        if (!file) {
+                (void) snprintf(ret_why, OPTIONS_WHY_SIZE, "%.120s: %s", path, strerror(errno));
+                return -EINVAL;
+        }
+        for (unsigned n = 1; fgets(line, sizeof(line), file); n++) {
+                r = read_line(options, line, why);
+                if (r == -EINVAL)
+                        (void) snprintf(ret_why, OPTIONS_WHY_SIZE, "%.80s:%u: %.150s", path, n, why);
+                if (r)
+                        return r;
+        }
+        return 0;
+}

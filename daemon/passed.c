@@ -1,0 +1,79 @@
+#include "daemon/passed.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <systemd/sd-daemon.h>
+
+#include "daemon/log.h"
+#include "daemon/message-id.h"
+#include "proto/cleanup.h"
+#include "proto/deadline.h"
+
+#define STORE_USEC (5 * PROTO_USEC_PER_SEC)
+
+static void free_names(char ***names) {
+        for (char **name = *names; name && *name; name++)
+                free(*name);
+        free(*names);
+}
+
+static bool is_listening(int fd) {
+        return sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, 1) > 0;
+}
+
+static void refuse(int fd, const char *name, const char *why) {
+        log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_DESCRIPTOR, .name = name },
+                   "descriptor '%s', which systemd passed, %s: it was refused and removed from the store",
+                   name, why);
+        passed_remove(name);
+        (void) proto_close(fd);
+}
+
+static void take(Passed *passed, int fd, const char *name) {
+        if (!strcmp(name, PASSED_ARENA)) {
+                if (passed->arena < 0)
+                        passed->arena = fd;
+                else
+                        refuse(fd, name, "is there twice");
+        } else if (!is_listening(fd)) {
+                refuse(fd, name, "is neither the pool's memory nor a listening SOCK_SEQPACKET socket");
+        } else if (passed->socket < 0) {
+                passed->socket = fd;
+        } else {
+                refuse(fd, name, "is a second socket, and a pool has one");
+        }
+}
+
+int passed_take(Passed *ret) {
+        _cleanup_(free_names) char **names = NULL;
+        Passed passed = { .socket = -1, .arena = -1 };
+        int n = sd_listen_fds_with_names(true, &names);
+
+        if (n < 0) {
+                log_error(LOG_ERR, n, "could not take up what systemd passed");
+                return n;
+        }
+        for (int i = 0; i < n; i++)
+                take(&passed, SD_LISTEN_FDS_START + i, names[i]);
+        *ret = passed;
+        return 0;
+}
+
+void passed_deinit(Passed *passed) {
+        passed->socket = proto_close(passed->socket);
+        passed->arena = proto_close(passed->arena);
+}
+
+void passed_store_arena(int fd) {
+        int r = sd_pid_notify_with_fds(0, false, "FDSTORE=1\nFDNAME=" PASSED_ARENA, &fd, 1);
+
+        if (r > 0)
+                r = sd_notify_barrier(false, STORE_USEC);
+        if (r < 0)
+                log_error(LOG_WARNING, r, "systemd could not be given the memory to keep over a restart");
+}
+
+void passed_remove(const char *name) {
+        (void) sd_notifyf(false, "FDSTOREREMOVE=1\nFDNAME=%s", name);
+}

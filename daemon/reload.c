@@ -1,0 +1,62 @@
+#include "daemon/reload.h"
+
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+#include "daemon/log.h"
+#include "daemon/message-id.h"
+#include "proto/deadline.h"
+
+static void say_kept(const char *what) {
+        log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_RELOAD },
+                   "%s cannot change while the daemon runs, and stay as they are", what);
+}
+
+static bool same_text(const char *a, const char *b) {
+        return a == b || (a && b && !strcmp(a, b));
+}
+
+/* Between what was set and what is: the pool itself may have been made by other settings still. */
+static void say_what_stays(const Options *old, const Options *new) {
+        const ShmGeometry *a = &old->geometry, *b = &new->geometry;
+
+        if (a->slabs_size != b->slabs_size || a->n_records != b->n_records || a->n_epochs != b->n_epochs ||
+            a->n_classes != b->n_classes || memcmp(a->class_size, b->class_size, sizeof(a->class_size)) != 0)
+                say_kept("size, classes, epochs and threads of the pool");
+        if (strcmp(old->pool, new->pool) != 0 || !same_text(old->listen, new->listen) ||
+            old->group != new->group || old->mode != new->mode)
+                say_kept("the pool's name and its socket");
+}
+
+static void apply(Manager *manager, const Options *new) {
+        Options *options = manager->options;
+
+        say_what_stays(options, new);
+        options->retain_size = new->retain_size;
+        options->roles = new->roles;
+        options->operators_only = new->operators_only;
+        options->log_level = new->log_level;
+        log_fields(
+                LOG_NOTICE, (LogFields){ .message = MESSAGE_RELOAD },
+                "settings were read again: %llu KiB retained, epochs are for %s, the log level is %s; roles "
+                "hold for connections from now on",
+                (unsigned long long) options->retain_size >> 10,
+                options->operators_only ? "operators" : "writers", log_level_to_string(options->log_level));
+        log_set_level(options->log_level);
+}
+
+void reload(Manager *manager) {
+        char why[OPTIONS_WHY_SIZE] = "";
+        Options options;
+        int r;
+
+        (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long) proto_now_usec());
+        r = manager->options->load(&options, why);
+        if (r == 0)
+                apply(manager, &options);
+        else
+                log_fields(LOG_ERR, (LogFields){ .message = MESSAGE_RELOAD },
+                           "settings could not be read, and stay as they are: %s", *why ? why : strerror(-r));
+        options_deinit(&options);
+        (void) sd_notify(false, "READY=1");
+}

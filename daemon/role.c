@@ -1,0 +1,138 @@
+#include "daemon/role.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/cleanup.h"
+#include "proto/message.h"
+
+#define GROUPS_MAX 4096U /* of a process; the kernel allows more, which then don't count */
+
+static int parse_id(const char *text, uint32_t *ret) {
+        unsigned long number;
+        char *end;
+
+        if (text[0] < '0' || text[0] > '9')
+                return -EINVAL;
+        errno = 0;
+        number = strtoul(text, &end, 10);
+        if (errno != 0 || *end || number >= UINT32_MAX)
+                return -EINVAL;
+        *ret = (uint32_t) number;
+        return 0;
+}
+
+static int add_user(RoleList *list, const char *name) {
+        const struct passwd *user = getpwnam(name);
+        uint32_t id;
+
+        if (user)
+                id = user->pw_uid;
+        else if (parse_id(name, &id))
+                return -EINVAL;
+        if (list->n_users == ROLE_LIST_MAX)
+                return -E2BIG;
+        list->users[list->n_users++] = id;
+        return 0;
+}
+
+static int add_group(RoleList *list, const char *name) {
+        const struct group *group = getgrnam(name);
+        uint32_t id;
+
+        if (group)
+                id = group->gr_gid;
+        else if (parse_id(name, &id))
+                return -EINVAL;
+        if (list->n_groups == ROLE_LIST_MAX)
+                return -E2BIG;
+        list->groups[list->n_groups++] = id;
+        return 0;
+}
+
+int role_list_parse(const char *text, RoleList *ret) {
+        _cleanup_(proto_freep) char *copy = strdup(text);
+        RoleList list = {};
+        char *rest = NULL;
+        int r;
+
+        if (!copy)
+                return -ENOMEM;
+        for (char *name = strtok_r(copy, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
+                r = name[0] == '@' ? add_group(&list, name + 1) : add_user(&list, name);
+                if (r < 0)
+                        return r;
+        }
+        *ret = list;
+        return 0;
+}
+
+typedef struct Groups {
+        gid_t *ids;
+        uint32_t n;
+} Groups;
+
+static void groups_deinit(Groups *groups) {
+        free(groups->ids);
+}
+
+/* Without them, if they cannot be had, the primary group counts alone. */
+static void groups_of(int fd, Groups *ret) {
+        socklen_t size = GROUPS_MAX * sizeof(gid_t);
+        gid_t *ids;
+
+        if (fd < 0)
+                return;
+        ids = malloc(size);
+        if (!ids)
+                return;
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, ids, &size) < 0) {
+                free(ids);
+                return;
+        }
+        *ret = (Groups){ .ids = ids, .n = size / (uint32_t) sizeof(gid_t) };
+}
+
+static bool has_group(const struct ucred *peer, const Groups *groups, gid_t id) {
+        if (peer->gid == id)
+                return true;
+        for (uint32_t i = 0; i < groups->n; i++)
+                if (groups->ids[i] == id)
+                        return true;
+        return false;
+}
+
+static bool is_listed(const RoleList *list, const struct ucred *peer, const Groups *groups) {
+        for (uint32_t i = 0; i < list->n_users; i++)
+                if (list->users[i] == peer->uid)
+                        return true;
+        for (uint32_t i = 0; i < list->n_groups; i++)
+                if (has_group(peer, groups, list->groups[i]))
+                        return true;
+        return false;
+}
+
+static bool is_empty(const RoleList *list) {
+        return list->n_users == 0 && list->n_groups == 0;
+}
+
+uint32_t role_of(const Roles *roles, const struct ucred *peer, int fd) {
+        _cleanup_(groups_deinit) Groups groups = {};
+
+        if (peer->uid == 0 || peer->uid == geteuid())
+                return PROTO_ROLE_OPERATOR;
+        groups_of(fd, &groups);
+        if (is_listed(&roles->operators, peer, &groups))
+                return PROTO_ROLE_OPERATOR;
+        if (is_listed(&roles->writers, peer, &groups))
+                return PROTO_ROLE_WRITER;
+        if (is_listed(&roles->readers, peer, &groups))
+                return PROTO_ROLE_READER;
+        if (is_empty(&roles->writers))
+                return PROTO_ROLE_WRITER;
+        return is_empty(&roles->readers) ? PROTO_ROLE_READER : 0;
+}

@@ -1,0 +1,189 @@
+#include "daemon/takeover.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon/client-watch.h"
+#include "daemon/drainer.h"
+#include "daemon/log.h"
+#include "daemon/message-id.h"
+#include "daemon/passed.h"
+#include "shm/client.h"
+#include "shm/epoch.h"
+#include "shm/cache.h"
+
+static void say_format(const Manager *manager, int fd) {
+        ShmHeader *header = malloc(sizeof(*header));
+        uint32_t version = 0;
+
+        if (header && pread(fd, header, sizeof(*header), 0) == sizeof(*header) && header->magic == SHM_MAGIC)
+                version = header->format_version;
+        free(header);
+        log_fields(LOG_ERR, (LogFields){ .message = MESSAGE_FORMAT, .name = PASSED_ARENA },
+                   "the memory of pool %s that was kept has format %u, and tslabd " TSLAB_VERSION
+                   " knows its own %u only: a new, empty pool is made. Restart the programs that use it, or "
+                   "have them close and open it; before the next such upgrade stop tslabd@%s.service",
+                   manager->options->pool, version, SHM_FORMAT_VERSION, manager->options->pool);
+}
+
+static void say_damaged(const Manager *manager) {
+        log_fields(LOG_ERR, (LogFields){ .message = MESSAGE_CORRUPTION, .name = PASSED_ARENA },
+                   "the memory of pool %s that was kept contradicts itself: a new, empty pool is made. "
+                   "Restart the programs that use it, and look there for stray writes",
+                   manager->options->pool);
+}
+
+/* Its last daemon may have ended inside an operation. */
+static void even_seq(ShmArena *arena) {
+        uint64_t *seq = &shm_arena_record(arena, 0)->seq;
+        uint64_t value = shm_load_rlx(seq); /* ORDER: rlx; the daemon's alone. */
+
+        shm_store_rlx(seq, value + (value & 1)); /* ORDER: rlx; the daemon's alone. */
+}
+
+int takeover_arena(Manager *manager, int fd, bool *ret_taken) {
+        int r = shm_arena_map(&manager->arena, fd, false);
+
+        *ret_taken = r == 0;
+        if (r == 0) {
+                even_seq(&manager->arena);
+                return 0;
+        }
+        if (r == SHM_ARENA_E_FORMAT)
+                say_format(manager, fd);
+        else if (r == SHM_ARENA_E_DAMAGED)
+                say_damaged(manager);
+        else
+                log_error(LOG_ERR, r, "could not map the memory of pool %s that was kept",
+                          manager->options->pool);
+        (void) proto_close(fd);
+        if (r < 0)
+                return r; /* it may be well: the next daemon tries again */
+        passed_remove(PASSED_ARENA);
+        return 0;
+}
+
+static void list_classes(const uint32_t *sizes, uint32_t n, char *text, size_t size) {
+        size_t at = 0;
+
+        for (uint32_t i = 0; i < n && at < size; i++)
+                at += (size_t) snprintf(text + at, size - at, "%s%u", i > 0 ? "," : "", sizes[i]);
+}
+
+static void say_difference(const char *what, const char *is, const char *set) {
+        log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_GEOMETRY },
+                   "the pool was made with %s %s and stays so, though %s is set: stop the service, which "
+                   "gives the pool up, and start it for a new one",
+                   what, is, set);
+}
+
+static void compare(const char *what, uint64_t is, uint64_t set) {
+        char is_text[24], set_text[24];
+
+        if (is == set)
+                return;
+        (void) snprintf(is_text, sizeof(is_text), "%llu", (unsigned long long) is);
+        (void) snprintf(set_text, sizeof(set_text), "%llu", (unsigned long long) set);
+        say_difference(what, is_text, set_text);
+}
+
+void takeover_compare(const ShmArena *arena, const Options *options) {
+        const ShmGeometry *g = &options->geometry;
+        char is[SHM_CLASSES_MAX * 6], set[SHM_CLASSES_MAX * 6];
+        uint32_t sizes[SHM_CLASSES_MAX];
+
+        compare("size", (uint64_t) arena->n_slabs * SHM_SLAB_SIZE, g->slabs_size);
+        compare("epochs", arena->n_epochs, g->n_epochs);
+        compare("threads", arena->n_records - 1, g->n_records - 1);
+        for (uint32_t i = 0; i < arena->n_classes; i++)
+                sizes[i] = arena->classes[i].size;
+        if (arena->n_classes == g->n_classes && !memcmp(sizes, g->class_size, g->n_classes * sizeof(*sizes)))
+                return;
+        list_classes(sizes, arena->n_classes, is, sizeof(is));
+        list_classes(g->class_size, g->n_classes, set, sizeof(set));
+        say_difference("classes", is, set);
+}
+
+/* What epochs were to be emptied of is not known: all caches are. */
+static bool resume_freezes(Manager *manager) {
+        const ShmArena *arena = &manager->arena;
+
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
+                /* ORDER: rlx; control's alone, whose last one is gone. */
+                if (shm_load_rlx(&shm_arena_record(arena, i)->attention) & SHM_ATTENTION_FREEZE) {
+                        drainer_empty_caches(manager->drainer);
+                        return true;
+                }
+        return false;
+}
+
+/* Its threads may not have been frozen yet. */
+static unsigned resume_epochs(Manager *manager) {
+        ShmEpochInfo info;
+        unsigned n = 0;
+
+        for (uint32_t i = 0; i < manager->arena.n_epochs; i++) {
+                if (shm_epoch_get(&manager->arena, i, &info) || info.state != SHM_EPOCH_CLOSING ||
+                    !(info.flags & SHM_EPOCH_DRAIN))
+                        continue;
+                drainer_start(manager->drainer, i, NULL);
+                n++;
+        }
+        return n;
+}
+
+int takeover_resume(Manager *manager) {
+        unsigned n_clients = 0, n_epochs;
+        bool frozen;
+        ShmClientInfo info;
+        int r;
+
+        for (uint32_t i = 0; i < manager->arena.n_records; i++) {
+                if (shm_client_get(&manager->arena, i, &info))
+                        continue;
+                r = client_watch_resume(manager, &info);
+                if (r < 0)
+                        return r;
+                n_clients += r > 0;
+        }
+        frozen = resume_freezes(manager);
+        n_epochs = resume_epochs(manager);
+        log_fields(LOG_NOTICE, (LogFields){ .message = MESSAGE_TAKEN_UP },
+                   "pool %s was taken up: %u clients live, %u epochs drain%s", manager->options->pool,
+                   n_clients, n_epochs, frozen ? ", threads were frozen" : "");
+        return 0;
+}
+
+/* The descriptor is of the process that it was: while it lives, its number is its own. */
+static bool lives(const ClientWatch *client) {
+        struct pollfd p = { .fd = client->pidfd, .events = POLLIN };
+
+        return poll(&p, 1, 0) == 0;
+}
+
+int takeover_reconnect(ClientWatch **ret, Session *session) {
+        ClientWatch *client = session->manager->clients;
+        int r;
+
+        while (client &&
+               (client->pid != session->peer.pid || client->session || client->dead || !lives(client)))
+                client = client->next;
+        if (!client)
+                return 0;
+        if (client->wake_fd < 0 && session->role >= PROTO_ROLE_WRITER) {
+                r = client_watch_wakes(client);
+                if (r < 0)
+                        return r;
+        }
+        client->role = session->role;
+        client->hung_up = false;
+        client->session = session;
+        session->client = client;
+        *ret = client;
+        return 1;
+}
