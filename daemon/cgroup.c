@@ -54,17 +54,17 @@ static int64_t least(int64_t a, int64_t b) {
 }
 
 /* v1 says no limit by one that no machine reaches. */
-static int64_t headroom_of(const Hierarchy *h, const char *dir) {
-        uint64_t limit, usage;
+static int64_t headroom_of(const Hierarchy *h, const char *dir, bool whole) {
+        uint64_t limit, usage = 0;
 
-        if (read_number(dir, h->limit_file, &limit) || read_number(dir, h->usage_file, &usage) ||
+        if (read_number(dir, h->limit_file, &limit) || (!whole && read_number(dir, h->usage_file, &usage)) ||
             limit >= (uint64_t) INT64_MAX / 2)
                 return INT64_MAX;
         return usage < limit ? (int64_t) (limit - usage) : 0;
 }
 
 /* From the cgroup at `path` up to the mount; what a namespace hides is not there and has no say. */
-static int64_t headroom_above(const char *root, const Hierarchy *h, const char *path) {
+static int64_t headroom_above(const char *root, const Hierarchy *h, const char *path, bool whole) {
         char dir[PATH_MAX];
         int64_t headroom = INT64_MAX;
         size_t base;
@@ -77,7 +77,7 @@ static int64_t headroom_above(const char *root, const Hierarchy *h, const char *
         for (;;) {
                 char *slash;
 
-                headroom = least(headroom, headroom_of(h, dir));
+                headroom = least(headroom, headroom_of(h, dir, whole));
                 slash = strrchr(dir + base, '/');
                 if (!slash)
                         return headroom;
@@ -100,7 +100,7 @@ static bool has_controller(const char *list, size_t size, const char *name) {
 }
 
 /* "HIERARCHY:CONTROLLERS:PATH"; v2 is the hierarchy 0, without controllers. */
-static int64_t headroom_by_line(const char *root, char *line) {
+static int64_t headroom_by_line(const char *root, char *line, bool whole) {
         char *controllers = strchr(line, ':'), *path;
 
         path = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -111,13 +111,15 @@ static int64_t headroom_by_line(const char *root, char *line) {
         if (strstr(path, "/.."))
                 return INT64_MAX; /* outside of our namespace */
         if (!strncmp(line, "0:", 2) && *controllers == 0)
-                return least(headroom_above(root, &v2, path), headroom_above(root, &v2_hybrid, path));
+                return least(headroom_above(root, &v2, path, whole),
+                             headroom_above(root, &v2_hybrid, path, whole));
         if (has_controller(controllers, strlen(controllers), "memory"))
-                return headroom_above(root, &v1, path);
+                return headroom_above(root, &v1, path, whole);
         return INT64_MAX;
 }
 
-int64_t cgroup_headroom(const char *root) {
+/* With `whole` as if nothing were used. */
+static int64_t least_headroom(const char *root, bool whole) {
         char path[PATH_MAX], text[8192], *rest = NULL;
         int64_t headroom = INT64_MAX;
 
@@ -125,8 +127,56 @@ int64_t cgroup_headroom(const char *root) {
             read_text(path, text, sizeof(text)) < 0)
                 return INT64_MAX;
         for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-                headroom = least(headroom, headroom_by_line(root, line));
+                headroom = least(headroom, headroom_by_line(root, line, whole));
+        return headroom;
+}
+
+int64_t cgroup_headroom(const char *root) {
+        int64_t headroom = least_headroom(root, false);
+
         if (headroom == INT64_MAX)
                 return headroom;
         return headroom > CGROUP_MARGIN_SIZE ? headroom - CGROUP_MARGIN_SIZE : 0;
+}
+
+int64_t cgroup_limit(const char *root) {
+        return least_headroom(root, true);
+}
+
+/* The slice of a pool has its clients' stalls too, where these are put there. */
+static void go_to_slice(char *path) {
+        char *slash = strrchr(path, '/'), *name;
+        size_t n;
+
+        if (!slash || slash == path)
+                return;
+        *slash = 0;
+        name = strrchr(path, '/');
+        n = strlen(path);
+        if (!name || strncmp(name, "/tslab-", 7) != 0 || strcmp(path + n - 6, ".slice") != 0)
+                *slash = '/';
+}
+
+int cgroup_pressure_path(const char *root, char *ret, size_t size) {
+        const char *mounts[] = { v2.mount, v2_hybrid.mount };
+        char path[PATH_MAX], text[8192], *line;
+
+        if ((size_t) snprintf(path, sizeof(path), "%s/proc/self/cgroup", root) >= sizeof(path) ||
+            read_text(path, text, sizeof(text)) < 0)
+                return -ENOENT;
+        line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+        if (!line)
+                return -ENOENT;
+        line += *line == '\n' ? 4 : 3;
+        line[strcspn(line, "\n")] = 0;
+        if (strstr(line, "/.."))
+                return -ENOENT; /* outside of our namespace */
+        go_to_slice(line);
+        for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
+                if ((size_t) snprintf(ret, size, "%s%s%s/memory.pressure", root, mounts[i], line) >= size)
+                        return -ENAMETOOLONG;
+                if (access(ret, R_OK) == 0)
+                        return 0;
+        }
+        return -ENOENT;
 }

@@ -5,6 +5,7 @@
  * At the limit of a cgroup the kernel kills inside fallocate() instead of failing, so who commits
  * asks here first. Both hierarchies are looked at, v1 and v2, and in each all ancestors.
  */
+#include <stddef.h>
 #include <stdint.h>
 
 #define CGROUP_MARGIN_SIZE (INT64_C(8) << 20)
@@ -14,3 +15,11 @@
  * that we can see. `root` stands before /proc/self/cgroup and /sys/fs/cgroup; "" but in tests.
  */
 int64_t cgroup_headroom(const char *root);
+/* The least limit alone. */
+int64_t cgroup_limit(const char *root);
+
+/*
+ * Where the memory pressure of this process's cgroup stands, or that of the pool's slice above it.
+ * -ENOENT: nowhere.
+ */
+int cgroup_pressure_path(const char *root, char *ret, size_t size);

@@ -17,6 +17,7 @@
 #include "daemon/repairer.h"
 #include "daemon/request.h"
 #include "daemon/message-id.h"
+#include "daemon/pressure.h"
 #include "daemon/reload.h"
 #include "daemon/reserve.h"
 #include "daemon/session.h"
@@ -213,7 +214,10 @@ static int open_parts(Manager *manager) {
         r = repairer_new(&manager->repairer, manager);
         if (r < 0)
                 return r;
-        return reserve_new(&manager->reserve, manager);
+        r = reserve_new(&manager->reserve, manager);
+        if (r < 0)
+                return r;
+        return pressure_new(&manager->pressure, manager);
 }
 
 int manager_new(Manager **ret_manager, Options *options) {
@@ -264,6 +268,7 @@ int manager_run(Manager *manager) {
         log_fields(LOG_INFO, (LogFields){ .message = MESSAGE_START }, "pool %s is ready: %llu MiB, at %s",
                    manager->options->pool, (unsigned long long) manager->arena.n_slabs * SHM_SLAB_SIZE >> 20,
                    listener_path(manager->listener));
+        pressure_compare_limit(manager);
         (void) sd_notify(false, "READY=1");
         update_status(manager);
         r = sd_event_loop(manager->event);
@@ -280,6 +285,7 @@ Manager *manager_free(Manager *manager) {
                 (void) session_free(manager->sessions);
         while (manager->clients)
                 (void) client_watch_free(manager->clients);
+        manager->pressure = pressure_free(manager->pressure);
         manager->reserve = reserve_free(manager->reserve);
         manager->trimmer = trimmer_free(manager->trimmer);
         manager->repairer = repairer_free(manager->repairer);

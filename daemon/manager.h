@@ -18,6 +18,7 @@ typedef struct ClientWatch ClientWatch;
 typedef struct Drainer Drainer;
 typedef struct Reserve Reserve;
 typedef struct Trimmer Trimmer;
+typedef struct Pressure Pressure;
 typedef struct Repairer Repairer;
 typedef struct EpochJob EpochJob;
 
@@ -37,6 +38,7 @@ struct Manager {
         Drainer *drainer;
         Reserve *reserve;
         Trimmer *trimmer;
+        Pressure *pressure;
         Repairer *repairer;
         EpochJob *sweeps; /* closings that revoke just now */
 

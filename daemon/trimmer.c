@@ -23,6 +23,7 @@ struct Trimmer {
         sd_event_source *turn;
         TrimJob *jobs;
         bool background;
+        bool pressed; /* nothing is retained, this time */
         uint64_t background_size; /* since it began */
 };
 
@@ -31,6 +32,8 @@ static uint32_t n_kept(const Trimmer *trimmer) {
         uint64_t retained = manager->options->retain_size / SHM_SLAB_SIZE;
         uint32_t high = reserve_high(manager->reserve);
 
+        if (trimmer->pressed)
+                return 0;
         if (retained < high)
                 retained = high;
         return retained < manager->arena.n_slabs ? (uint32_t) retained : manager->arena.n_slabs;
@@ -56,8 +59,9 @@ static void trim_background(Trimmer *trimmer) {
         if (n >= SLICE)
                 return;
         trimmer->background = false;
+        trimmer->pressed = false;
         if (trimmer->background_size > 0)
-                say(manager, trimmer->background_size, "free bytes beyond what is retained were given back");
+                say(manager, trimmer->background_size, "free bytes were given back");
 }
 
 static void answer(TrimJob *job, uint64_t surplus_size) {
@@ -116,6 +120,15 @@ int trimmer_start(Trimmer *trimmer, Session *session, uint64_t id) {
         drainer_empty_caches(trimmer->manager->drainer);
         update_turn(trimmer);
         return 0;
+}
+
+void trimmer_press(Trimmer *trimmer) {
+        reserve_sleep(trimmer->manager->reserve);
+        if (!trimmer->background)
+                trimmer->background_size = 0;
+        trimmer->background = true;
+        trimmer->pressed = true;
+        update_turn(trimmer);
 }
 
 /* An eighth more than is kept before it begins, so that a pool at the edge does not go to and fro. */

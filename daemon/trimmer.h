@@ -11,4 +11,6 @@ Trimmer *trimmer_free(Trimmer *trimmer);
 
 /* All that is free now, and surplus pages. -ENOMEM. */
 int trimmer_start(Trimmer *trimmer, Session *session, uint64_t id);
+/* Memory is short: all that is free now, in the background. */
+void trimmer_press(Trimmer *trimmer);
 void trimmer_tick(Trimmer *trimmer);
