@@ -146,7 +146,10 @@ static int on_connection(sd_event_source *source, int listen_fd, uint32_t revent
                         pause_accepting(listener, -errno);
                 return 0; /* otherwise it was the peer that went away */
         }
-        r = proto_peer_credentials(fd, &peer);
+        /* Who connected before we had the socket did not inherit SO_PASSCRED, which a child of it needs. */
+        r = proto_socket_adopt(fd, false);
+        if (r == 0)
+                r = proto_peer_credentials(fd, &peer);
         if (r == 0)
                 r = session_new(NULL, listener->manager, fd, &peer);
         if (r == 0)

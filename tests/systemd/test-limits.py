@@ -1,0 +1,37 @@
+"""Two pools with limits of their own; one that is full says ENOMEM; nobody is killed. A worker in a jail attaches."""
+
+from host import *
+
+setup()
+# By the connection that it inherits, which is the one that started the daemon; the path is not there any more.
+start('jail')
+code, text = sh('systemd-run', '--wait', '--pipe', '--quiet', CLIENT, 'jail', 'jail', check=False)
+expect(code == 0, f'a child that changed root and user attaches: {code} {text}')
+
+settings('small', 'TSLAB_SIZE=256M')
+settings('other', 'TSLAB_SIZE=64M')
+drop_in('tslab-small.slice', '[Slice]\nMemoryMax=48M\n')
+for pool in ('small', 'other'):
+    start(pool)
+    ctl(pool, 'status')
+expect(any('may take 256 MiB for objects' in e['MESSAGE'] for e in journal('TSLAB_POOL=small')), 'a warning')
+expect(not any('may take' in e['MESSAGE'] for e in journal('TSLAB_POOL=other')), 'no warning for the other')
+
+other = Client('hold', 'other', 1000)
+other.wait_for('ready')
+full = Client('fill', 'small', command=['systemd-run', '--scope', '--quiet', '--slice=tslab-small.slice', '--'])
+line = full.wait_for('full')
+print(line)
+expect(line.split()[1] == 'ENOMEM', f'a full slice: {line}')
+expect(int(line.split()[2]) * 768 > 24 << 20, 'most of the limit could be used')
+expect(full.process.poll() is None, 'the client lives')
+other.look()
+expect(sh(CLIENT, 'once', 'other') == '', 'the other pool allocates')
+for pool in ('small', 'other'):
+    expect(show(pool, 'NRestarts') == '0', f'the daemon of {pool} lives')
+    expect(show(pool, 'Result') == 'success', f'the daemon of {pool} is well')
+kills = [p for p in pathlib.Path('/sys/fs/cgroup').rglob('memory.oom_control')
+         if 'tslab' in str(p) and 'oom_kill 0' not in p.read_text()]
+expect(not kills, f'killed for memory: {kills}')
+other.end()
+full.end()

@@ -1,0 +1,35 @@
+"""Units are clean and confined; what is installed is complete; a name that cannot be is refused with the reason."""
+
+import re
+
+from host import *
+
+setup()
+sh('systemd-analyze', 'verify', 'tslabd@sessions.socket', 'tslabd@sessions.service', 'tslab-sessions.slice')
+verify = sh('systemd-analyze', 'verify', 'tslabd@sessions.service')
+expect(not verify.strip(), f'verify says: {verify}')
+exposure = sh('systemd-analyze', 'security', '--offline=yes', '--threshold=10', 'tslabd@sessions.service')
+print(re.search(r'Overall exposure.*', exposure).group())
+
+start('sessions')
+ctl('sessions', 'status')
+expect(show('sessions', 'Slice') == 'tslab-sessions.slice', 'the slice')
+wait_for(lambda: 'pool sessions: 0 clients' in show('sessions', 'StatusText'), 'the status')
+
+start('no-name')
+sh('systemctl', 'start', 'tslabd@no-name.service', check=False)
+said = [e['MESSAGE'] for e in journal('-u', 'tslabd@no-name.service')]
+expect(any("name of a pool is 1 to 32 of a-z, 0-9 and '_'" in m for m in said), f'the reason: {said}')
+expect(show('no-name', 'NRestarts') == '0', 'no restart for a name that cannot be')
+
+# What can change at run time does; what can't is named.
+settings('sessions', 'TSLAB_RETAIN=1M', 'TSLAB_LOG_LEVEL=debug', 'TSLAB_SIZE=512M')
+sh('systemctl', 'reload', 'tslabd@sessions.service')
+wait_for(lambda: any('settings were read again: 1024 KiB' in e['MESSAGE'] for e in journal('TSLAB_POOL=sessions')),
+         'the reload')
+expect(any('size, classes, epochs and threads' in e['MESSAGE'] for e in journal('TSLAB_POOL=sessions')), 'what stays')
+settings('sessions', 'TSLAB_RETIAN=1M')
+sh('systemctl', 'reload', 'tslabd@sessions.service')
+wait_for(lambda: any('there is no setting TSLAB_RETIAN' in e['MESSAGE'] for e in journal('TSLAB_POOL=sessions')),
+         'the misspelt name')
+expect(show('sessions', 'ActiveState') == 'active', 'still there after a bad reload')
