@@ -195,8 +195,10 @@ static int open_arena(Manager *manager) {
                 r = make_arena(manager);
         if (r)
                 return r;
-        if (manager->taken_up)
+        if (manager->taken_up) {
+                passed_store_arena(manager->arena.fd); /* in case that another of its name was removed */
                 takeover_compare(&manager->arena, manager->options);
+        }
         manager->arena.populate = true;
         shm_actor_init_daemon(&manager->control, &manager->arena);
         return 0;

@@ -26,7 +26,7 @@ static void say_format(const Manager *manager, int fd) {
         free(header);
         log_fields(LOG_ERR, (LogFields){ .message = MESSAGE_FORMAT, .name = PASSED_ARENA },
                    "the memory of pool %s that was kept has format %u, and tslabd " TSLAB_VERSION
-                   " knows its own %u only: a new, empty pool is made. Restart the programs that use it, or "
+                   " knows format %u only: a new, empty pool is made. Restart the programs that use it, or "
                    "have them close and open it; before the next such upgrade stop tslabd@%s.service",
                    manager->options->pool, version, SHM_FORMAT_VERSION, manager->options->pool);
 }

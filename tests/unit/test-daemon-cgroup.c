@@ -126,11 +126,51 @@ static void test_cgroup_headroom_nonsense(void **state) {
 
 #define TEST(_test) cmocka_unit_test_setup_teardown(_test, setup, teardown)
 
+/* The limit alone, used or not. */
+static void test_cgroup_limit(void **state) {
+        assert_true(cgroup_limit(root) == INT64_MAX);
+        put("/proc/self/cgroup", "0::/a/b\n");
+        put_v2("/sys/fs/cgroup", "/a/b", "max\n", 5 * MIB);
+        put_v2("/sys/fs/cgroup", "/a", "209715200\n", 150 * MIB);
+        assert_int_equal(cgroup_limit(root), 200 * MIB);
+}
+
+static void assert_pressure(const char *cgroup, const char *expected) {
+        char path[512], line[256], full[512];
+
+        snprintf(line, sizeof(line), "4:memory:/elsewhere\n0::%s\n", cgroup);
+        put("/proc/self/cgroup", line);
+        assert_int_equal(cgroup_pressure_path(root, path, sizeof(path)), 0);
+        snprintf(full, sizeof(full), "%s%s", root, expected);
+        assert_string_equal(path, full);
+}
+
+static void test_cgroup_pressure_path(void **state) {
+        char path[512];
+
+        assert_int_equal(cgroup_pressure_path(root, path, sizeof(path)), -ENOENT);
+        put("/sys/fs/cgroup/unified/a/b/memory.pressure", "");
+        assert_pressure("/a/b", "/sys/fs/cgroup/unified/a/b/memory.pressure");
+        put("/sys/fs/cgroup/a/b/memory.pressure", "");
+        assert_pressure("/a/b", "/sys/fs/cgroup/a/b/memory.pressure");
+        /* Of the slice where it is a pool's. */
+        put("/sys/fs/cgroup/tslab.slice/tslab-x.slice/memory.pressure", "");
+        assert_pressure("/tslab.slice/tslab-x.slice/tslabd@x.service",
+                        "/sys/fs/cgroup/tslab.slice/tslab-x.slice/memory.pressure");
+        put("/proc/self/cgroup", "0::/../outside\n");
+        assert_int_equal(cgroup_pressure_path(root, path, sizeof(path)), -ENOENT);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(test_cgroup_headroom_none),    TEST(test_cgroup_headroom_v2),
-                TEST(test_cgroup_headroom_used_up), TEST(test_cgroup_headroom_v1),
-                TEST(test_cgroup_headroom_hybrid),  TEST(test_cgroup_headroom_nonsense),
+                TEST(test_cgroup_headroom_none),
+                TEST(test_cgroup_headroom_v2),
+                TEST(test_cgroup_headroom_used_up),
+                TEST(test_cgroup_headroom_v1),
+                TEST(test_cgroup_headroom_hybrid),
+                TEST(test_cgroup_headroom_nonsense),
+                TEST(test_cgroup_limit),
+                TEST(test_cgroup_pressure_path),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

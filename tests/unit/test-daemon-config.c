@@ -1,0 +1,106 @@
+/* The settings file of a pool. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "daemon/config.h"
+#include "tests/util/test.h"
+
+static char path[64];
+
+static int setup(void **state) {
+        int fd;
+
+        strcpy(path, "/tmp/tslab-config-XXXXXX");
+        fd = mkstemp(path);
+        return fd < 0 ? -1 : close(fd);
+}
+
+static int teardown(void **state) {
+        return unlink(path);
+}
+
+static int read_text(Options *options, const char *text, char *why) {
+        FILE *file = fopen(path, "w");
+
+        assert_non_null(file);
+        assert_true(fputs(text, file) >= 0);
+        assert_int_equal(fclose(file), 0);
+        options_init(options);
+        strcpy(why, "");
+        return config_read(options, path, why);
+}
+
+static void test_config_read(void **state) {
+        char why[OPTIONS_WHY_SIZE];
+        Options options;
+
+        assert_int_equal(read_text(&options,
+                                   "# a comment\n\n  TSLAB_SIZE = 32M \n; TSLAB_SIZE=1\nTSLAB_RETAIN=\"8K\"\n"
+                                   "TSLAB_LOG_LEVEL='debug'\r\nTSLAB_OPERATORS_ONLY=yes\nPATH=/bin\n"
+                                   "TSLAB_RUNTIME_DIR=/x\nTSLAB_WRITERS=4711,@4712",
+                                   why),
+                         0);
+        assert_int_equal(options.geometry.slabs_size, 32 << 20);
+        assert_int_equal(options.retain_size, 8 << 10);
+        assert_int_equal(options.log_level, LOG_DEBUG);
+        assert_true(options.operators_only);
+        assert_int_equal(options.roles.writers.users[0], 4711);
+        assert_int_equal(options.roles.writers.groups[0], 4712);
+        options_deinit(&options);
+}
+
+static void assert_refused(const char *text, const char *reason) {
+        char why[OPTIONS_WHY_SIZE];
+        Options options;
+
+        assert_int_equal(read_text(&options, text, why), -EINVAL);
+        assert_non_null(strstr(why, reason));
+        options_deinit(&options);
+}
+
+static void test_config_read_refuses(void **state) {
+        assert_refused("TSLAB_SIZE=32M\nTSLAB_RETIAN=1\n", ":2: there is no setting TSLAB_RETIAN");
+        assert_refused("TSLAB_SIZE=much", ":1: 'much' will not do");
+        assert_refused("TSLAB_SIZE\n", ":1: 'TSLAB_SIZE' is not NAME=VALUE");
+        assert_refused("TSLAB_OPERATORS_ONLY=maybe\n", "yes or no");
+        assert_refused("TSLAB_READERS=no-such-user\n", "'no-such-user' will not do");
+}
+
+/* systemd put it into the environment, too: deleted from the file, it must be as if it were not set. */
+static void test_config_read_takes_over(void **state) {
+        char why[OPTIONS_WHY_SIZE] = "";
+        Options options;
+
+        assert_int_equal(setenv("TSLAB_RETAIN", "1M", true), 0);
+        assert_int_equal(read_text(&options, "TSLAB_RETAIN=1M\n", why), 0);
+        options_deinit(&options);
+        assert_int_equal(read_text(&options, "", why), 0);
+        assert_int_equal(options_set_environment(&options, why), 0);
+        assert_int_equal(options.retain_size, SHM_RETAIN_DEFAULT);
+        options_deinit(&options);
+}
+
+static void test_config_read_none(void **state) {
+        char why[OPTIONS_WHY_SIZE] = "";
+        Options options;
+
+        options_init(&options);
+        assert_int_equal(config_read(&options, "/nonexistent/x.conf", why), 0);
+        assert_int_equal(config_read(&options, "/proc/self/fd/9999/x", why), 0);
+        options_deinit(&options);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_config_read, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_config_read_refuses, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_config_read_takes_over, setup, teardown),
+                cmocka_unit_test(test_config_read_none),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
