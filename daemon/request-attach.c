@@ -145,7 +145,7 @@ void request_attach(RequestContext *context, const ProtoRequest *request) {
         }
         log_fields(LOG_INFO,
                    (LogFields){ .message = MESSAGE_ATTACH, .client = &client->index, .pid = client->pid },
-                   "client %u is process %d (%s), a %s", client->index, (int) client->pid, session->comm,
+                   "client %u is process %d (%s), as %s", client->index, (int) client->pid, session->comm,
                    proto_role_to_string(client->role));
         events_send(session->manager,
                     &(EventInfo){ .kind = "attach", .client = client->index, .pid = client->pid },

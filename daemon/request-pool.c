@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "daemon/log.h"
+#include "daemon/message-id.h"
 #include "daemon/request.h"
 #include "daemon/trimmer.h"
 #include "proto/text.h"
@@ -62,6 +63,13 @@ void request_check(RequestContext *context, const ProtoRequest *request) {
                 session_refuse(session, context->id, -ENOMEM, "tslabd is out of memory");
                 return;
         }
+        if (parts->check.problems != 0)
+                log_fields(LOG_ERR, (LogFields){ .message = MESSAGE_CORRUPTION },
+                           "a check found %llu lost and %llu doubled slots, %llu wrong hints; first: %s",
+                           (unsigned long long) parts->check.lost_slots,
+                           (unsigned long long) parts->check.doubled_slots,
+                           (unsigned long long) parts->check.wrong_hints,
+                           parts->check.n_texts > 0 ? parts->check.texts[0] : "-");
         answer_check(context, parts);
 }
 

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#include "daemon/log.h"
+
 /* Writers may have these, unless --operators-only. */
 #define ROLE_CONTROL 4U
 
@@ -56,6 +58,9 @@ void request_handle(Session *session, const ProtoRequest *request, ProtoFds *fds
                 return;
         }
         if (session->role < role_needed(session, type)) {
+                log_peer(LOG_NOTICE, session->peer.pid, "process %d of user %u, a %s, may not %s",
+                         (int) session->peer.pid, (unsigned) session->peer.uid,
+                         proto_role_to_string(session->role), type->name);
                 session_refuse(session, request->id, -EPERM, "only %ss may %s in this pool, and this is a %s",
                                proto_role_to_string(role_needed(session, type)), type->name,
                                proto_role_to_string(session->role));

@@ -1,7 +1,8 @@
 /*
  * A client for tests under systemd, by its first argument:
  *
- *      hold POOL N       holds N objects, allocates and frees others till SIGTERM; SIGUSR1: looks at all that it holds
+ *      hold POOL N       holds N objects, allocates and frees others till SIGTERM; SIGUSR1: looks at all that it holds;
+ *                        SIGUSR2: advances
  *      churn POOL BYTES  allocates as much, frees it, then waits
  *      fill POOL         allocates till it fails, prints how, then waits
  *      once POOL         allocates and frees one object
@@ -27,11 +28,13 @@
 
 #define SIZE 100
 
-static volatile sig_atomic_t n_looks, ended;
+static volatile sig_atomic_t n_looks, n_advances, ended;
 
 static void on_signal(int number) {
         if (number == SIGUSR1)
                 n_looks++;
+        else if (number == SIGUSR2)
+                n_advances++;
         else
                 ended = 1;
 }
@@ -62,6 +65,17 @@ static int look(struct tslab *pool, const tslab_handle *handles, size_t n) {
         return 0;
 }
 
+/* A control call, which looks for a new daemon. */
+static int advance(struct tslab *pool) {
+        uint32_t epoch;
+        int r = tslab_epoch_advance(pool, &epoch);
+
+        if (r < 0)
+                return fail("advance", r);
+        (void) printf("advanced %u\n", epoch);
+        return 0;
+}
+
 static int hold_on(struct tslab *pool, const tslab_handle *handles, size_t n) {
         uint64_t gap = 0, last = now_usec(), now, n_pairs = 0;
         const struct timespec pause = { .tv_nsec = 1000000 };
@@ -84,6 +98,11 @@ static int hold_on(struct tslab *pool, const tslab_handle *handles, size_t n) {
                                 return 1;
                         looked++;
                         (void) printf("looked\n");
+                }
+                if (n_advances > 0) {
+                        n_advances = 0;
+                        if (advance(pool))
+                                return 1;
                 }
                 (void) nanosleep(&pause, NULL);
                 last = now_usec(); /* the pause is ours */
@@ -250,6 +269,7 @@ int main(int argc, char **argv) {
                 return 2;
         (void) setvbuf(stdout, NULL, _IOLBF, 0);
         (void) sigaction(SIGUSR1, &action, NULL);
+        (void) sigaction(SIGUSR2, &action, NULL);
         (void) sigaction(SIGTERM, &action, NULL);
         if (!strcmp(argv[1], "read"))
                 options.flags = TSLAB_READER;

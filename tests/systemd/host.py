@@ -107,6 +107,10 @@ class Client:
         self.process.send_signal(signal.SIGUSR1)
         self.wait_for('looked')
 
+    def advance(self):
+        self.process.send_signal(signal.SIGUSR2)
+        self.wait_for('advanced')
+
     def end(self):
         self.process.send_signal(signal.SIGTERM)
         text = self.process.stdout.read()

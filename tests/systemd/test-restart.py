@@ -19,6 +19,10 @@ def check_all(clients, what):
     expect(listed == N_CLIENTS, f'{listed} clients after {what}')
 
 
+def entries():
+    return {c['pid']: c['client'] for c in ctl_json(POOL, 'clients') if not c['control_only']}
+
+
 setup()
 start(POOL)
 expect(show(POOL, 'ActiveState') == 'inactive', 'the daemon starts on demand')
@@ -48,6 +52,14 @@ wait_for_other_daemon(POOL, pid)
 check_all(clients, 'daemon-reexec and a crash')
 expect(show(POOL, 'NFileDescriptorStore') == '1', 'one descriptor is kept')
 
+
+# They connect anew with a control call, each as the client that it was.
+were = entries()
+expect(len(were) == N_CLIENTS, f'{len(were)} entries')
+for client in clients[:3]:
+    client.advance()
+expect(entries() == were, 'clients are who they were')
+
 gaps = [gap_usec(client.end()) for client in clients]
 print(f'{N_CLIENTS} clients, longest operation {max(gaps)} us')
 expect(max(gaps) < 2_000_000, 'allocation paused')
@@ -62,4 +74,5 @@ code, text = sh(CLIENT, 'once', POOL, check=False)
 expect(code == 0, f'a new pool after the stop: {text}')
 expect(ctl_json(POOL, 'stats')['live_objects'] == 0, 'the new pool is empty')
 client.look()
-client.end()
+client.process.send_signal(signal.SIGUSR2)
+expect(client.line() == 'failed advance EUCLEAN', 'who has the old pool learns it')
