@@ -7,6 +7,7 @@
 #include "daemon/drainer.h"
 #include "daemon/events.h"
 #include "daemon/log.h"
+#include "daemon/message-id.h"
 #include "shm/repair.h"
 
 #define SLICE 8U /* caches a turn */
@@ -25,9 +26,10 @@ static void say(const Repairer *repairer) {
 
         if (c->records + c->slots + c->objects + c->slabs == 0)
                 return;
-        log_line(LOG_INFO, format, (unsigned long long) c->records, (unsigned long long) c->slots,
-                 (unsigned long long) c->objects, (unsigned long long) c->slabs,
-                 (unsigned long long) c->unsettled);
+        log_fields(LOG_INFO, (LogFields){ .message = MESSAGE_REPAIR }, format,
+                   (unsigned long long) c->records, (unsigned long long) c->slots,
+                   (unsigned long long) c->objects, (unsigned long long) c->slabs,
+                   (unsigned long long) c->unsettled);
         events_send(repairer->manager, &(EventInfo){ .kind = "repair" }, format,
                     (unsigned long long) c->records, (unsigned long long) c->slots,
                     (unsigned long long) c->objects, (unsigned long long) c->slabs,

@@ -133,11 +133,10 @@ static void answer_close(const EpochJob *job) {
 
 static void say_closed(const EpochJob *job) {
         const DrainJob *drain = &job->drain;
+        LogFields fields = { .message = MESSAGE_EPOCH_CLOSE, .epoch = &job->number };
 
-        log_fields(LOG_INFO,
-                   (LogFields){ .message = MESSAGE_EPOCH_CLOSE,
-                                .epoch = &job->number,
-                                .size = &drain->reclaimed_size },
+        fields.size = &drain->reclaimed_size;
+        log_fields(LOG_INFO, fields,
                    "epoch %u:%u was closed: %llu bytes given back, %llu objects left, %u threads pending",
                    job->number & 0xff, job->number >> 8, (unsigned long long) drain->reclaimed_size,
                    (unsigned long long) drain->live.live_objects, drain->n_pending);

@@ -15,7 +15,7 @@
 #include "daemon/passed.h"
 #include "shm/client.h"
 #include "shm/epoch.h"
-#include "shm/cache.h"
+#include "shm/repair.h"
 
 static void say_format(const Manager *manager, int fd) {
         ShmHeader *header = malloc(sizeof(*header));
@@ -109,17 +109,29 @@ void takeover_compare(const ShmArena *arena, const Options *options) {
         say_difference("classes", is, set);
 }
 
+/* What the last daemon was in the middle of. */
+static void repair_control(Manager *manager) {
+        ShmRepairCounts counts = {};
+
+        shm_actor_enter(&manager->control);
+        shm_repair_control(&manager->control, &counts);
+        shm_actor_leave(&manager->control);
+        if (counts.slots + counts.objects + counts.slabs + counts.unsettled == 0)
+                return;
+        log_fields(LOG_NOTICE, (LogFields){ .message = MESSAGE_REPAIR },
+                   "the last daemon of pool %s was in the middle of something: %llu slots given back, %llu "
+                   "slabs undone, %llu slots unsettled",
+                   manager->options->pool, (unsigned long long) counts.slots,
+                   (unsigned long long) counts.slabs, (unsigned long long) counts.unsettled);
+}
+
 /* What epochs were to be emptied of is not known: all caches are. */
 static bool resume_freezes(Manager *manager) {
-        const ShmArena *arena = &manager->arena;
+        bool frozen = shm_repair_frozen(&manager->arena);
 
-        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
-                /* ORDER: rlx; control's alone, whose last one is gone. */
-                if (shm_load_rlx(&shm_arena_record(arena, i)->attention) & SHM_ATTENTION_FREEZE) {
-                        drainer_empty_caches(manager->drainer);
-                        return true;
-                }
-        return false;
+        if (frozen)
+                drainer_empty_caches(manager->drainer);
+        return frozen;
 }
 
 /* Its threads may not have been frozen yet. */
@@ -143,6 +155,7 @@ int takeover_resume(Manager *manager) {
         ShmClientInfo info;
         int r;
 
+        repair_control(manager);
         for (uint32_t i = 0; i < manager->arena.n_records; i++) {
                 if (shm_client_get(&manager->arena, i, &info))
                         continue;
