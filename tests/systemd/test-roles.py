@@ -30,6 +30,7 @@ def allowed(user, *command):
 
 
 refused('outsider', CLIENT, 'once', POOL, error='EACCES')
+expect(not any('has no role' in e['MESSAGE'] for e in journal(f'TSLAB_POOL={POOL}')), 'it was the socket that refused')
 allowed('writer', CLIENT, 'once', POOL)
 refused('reader', CLIENT, 'once', POOL, error='EACCES')
 expect('tried ' in allowed('reader', CLIENT, 'read', POOL), 'a reader reads')
