@@ -1,4 +1,4 @@
-/* Closing, advancing, reserving and labelling epochs. */
+/* Closing and advancing epochs: what takes a while. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,26 +51,6 @@ static void job_free(EpochJob *job) {
         (void) sd_event_source_disable_unref(job->turn);
         call_close(&job->call);
         free(job);
-}
-
-static void refuse_epoch(Session *session, uint64_t id, int error, uint32_t number) {
-        uint32_t epoch = number & 0xff, era = number >> 8;
-
-        switch (error) {
-        case -ESTALE:
-                session_refuse(session, id, error, "era %u of epoch %u is over", era, epoch);
-                break;
-        case -EINVAL:
-                session_refuse(session, id, error, "there is no epoch %u: this pool has 0 to %u", epoch,
-                               session->manager->arena.n_epochs - 1);
-                break;
-        case -ENOSPC:
-                session_refuse(session, id, error,
-                               "no epoch can be spared: the others are reserved, or hold objects still");
-                break;
-        default:
-                session_refuse(session, id, error, "epoch %u: %s", epoch, strerror(-error));
-        }
 }
 
 static uint32_t number_now(const ShmArena *arena, uint32_t number) {
@@ -265,7 +245,7 @@ void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
         if (r >= 0)
                 r = shm_epoch_close(&manager->arena, close->epoch, true);
         if (r < 0) {
-                refuse_epoch(session, context->id, r, close->epoch);
+                request_refuse_epoch(session, context->id, r, close->epoch);
                 job_free(job);
                 return;
         }
@@ -300,7 +280,7 @@ static void finish_advance(EpochJob *job) {
         int r = shm_epoch_advance(&job->manager->arena, &number);
 
         if (r < 0) {
-                refuse_epoch(job->call.session, job->call.id, r, job->drain.epoch);
+                request_refuse_epoch(job->call.session, job->call.id, r, job->drain.epoch);
                 return;
         }
         log_fields(LOG_DEBUG, (LogFields){ .epoch = &number }, "epoch %u:%u is current", number & 0xff,
@@ -318,7 +298,7 @@ static bool start_advance(EpochJob *job) {
         if (r == 0)
                 r = shm_epoch_close(arena, job->drain.epoch, true);
         if (r < 0) {
-                refuse_epoch(job->call.session, job->call.id, r, job->drain.epoch);
+                request_refuse_epoch(job->call.session, job->call.id, r, job->drain.epoch);
                 return false;
         }
         job->drain.deadline_usec = proto_deadline(WAIT_DEFAULT_MSEC * MSEC);
@@ -350,50 +330,4 @@ void request_epoch_advance(RequestContext *context, const ProtoRequest *request)
         job->drain.on_done = on_next_drained;
         if (!start_advance(job))
                 job_free(job);
-}
-
-void request_epoch_reserve(RequestContext *context, const ProtoRequest *request) {
-        Session *session = context->session;
-        Manager *manager = session->manager;
-        ProtoReply reply = PROTO_REPLY_INIT;
-        Tslab__EpochReserveReply reserve = TSLAB__EPOCH_RESERVE_REPLY__INIT;
-        uint32_t id;
-        int r;
-
-        r = shm_epoch_spare(&manager->arena, &id);
-        if (r == 0)
-                r = shm_epoch_close(&manager->arena, id, true);
-        if (r == 0) {
-                drainer_freeze(manager->drainer, id);
-                r = shm_epoch_reserve(&manager->arena, id, request->epoch_reserve->label, &reserve.epoch);
-        }
-        if (r < 0) {
-                refuse_epoch(session, context->id, r, 0);
-                return;
-        }
-        events_send(manager, &(EventInfo){ .kind = "reserve", .epoch = reserve.epoch },
-                    "epoch %u:%u is reserved: %s", reserve.epoch & 0xff, reserve.epoch >> 8,
-                    request->epoch_reserve->label);
-        /* A thread may yet add a slab of the era before. */
-        drainer_start(manager->drainer, reserve.epoch & 0xff, NULL);
-        reply.body_case = TSLAB__REPLY__BODY_EPOCH_RESERVE;
-        reply.epoch_reserve = &reserve;
-        session_send(session, context->id, &reply);
-}
-
-void request_epoch_label(RequestContext *context, const ProtoRequest *request) {
-        Session *session = context->session;
-        const Tslab__EpochLabel *label = request->epoch_label;
-        ProtoReply reply = PROTO_REPLY_INIT;
-        Tslab__EpochLabelReply body = TSLAB__EPOCH_LABEL_REPLY__INIT;
-        int r;
-
-        r = shm_epoch_label(&session->manager->arena, label->epoch, label->label);
-        if (r < 0) {
-                refuse_epoch(session, context->id, r, label->epoch);
-                return;
-        }
-        reply.body_case = TSLAB__REPLY__BODY_EPOCH_LABEL;
-        reply.epoch_label = &body;
-        session_send(session, context->id, &reply);
 }

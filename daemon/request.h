@@ -21,6 +21,8 @@ void request_epoch_advance(RequestContext *context, const ProtoRequest *request)
 /* Those that are under way when the daemon ends. */
 void epoch_jobs_free(Manager *manager);
 void request_epoch_close(RequestContext *context, const ProtoRequest *request);
+/* Why what was asked of an epoch was not done. */
+void request_refuse_epoch(Session *session, uint64_t id, int error, uint32_t number);
 void request_epoch_reserve(RequestContext *context, const ProtoRequest *request);
 void request_epoch_label(RequestContext *context, const ProtoRequest *request);
 void request_stats(RequestContext *context, const ProtoRequest *request);
