@@ -1,0 +1,131 @@
+/*
+ * Repair beside threads that go on: the shm layer is built with SHM_STEP, and in front of each access
+ * that judging makes, one at a time, others move the very slots that it is about.
+ */
+#include "shm/repair.h"
+
+#include "shm/cache-drain.h"
+#include "shm/cache.h"
+#include "shm/check.h"
+#include "shm/client.h"
+#include "shm/slab.h"
+#include "tests/util/test.h"
+
+typedef struct World {
+        ShmArena arena;
+        ShmActor control, later, earlier, dead; /* earlier: its record is read before that of `later` */
+} World;
+
+static World world;
+static uint64_t steps_left; /* 0: nothing happens */
+static void (*move)(World *w);
+
+void shm_step(const void *address) {
+        (void) address;
+        if (steps_left > 0 && --steps_left == 0)
+                move(&world);
+}
+
+static void fill(ShmActor *actor) {
+        uint64_t handle;
+
+        assert_int_equal(shm_object_alloc(actor, 64, 0, NULL, &handle, NULL), 0);
+        assert_int_equal(shm_object_free(actor, handle), 0);
+}
+
+/* From the cache that is read last into the one that was read first, by way of the slab. */
+static void move_back(World *w) {
+        shm_actor_enter(&w->later);
+        assert_true(shm_cache_drain(&w->later));
+        shm_actor_leave(&w->later);
+        fill(&w->earlier);
+}
+
+/* To an object, and into the cache of who frees it. */
+static void move_by_object(World *w) {
+        uint64_t handles[SHM_CACHE_MAX];
+        uint32_t n = 0;
+
+        do
+                assert_int_equal(shm_object_alloc(&w->later, 64, 0, NULL, &handles[n++], NULL), 0);
+        while (shm_arena_cache(&w->arena, w->later.id, 0, 0)->count > 0);
+        for (uint32_t i = 0; i < n; i++)
+                assert_int_equal(shm_object_free(&w->earlier, handles[i]), 0);
+}
+
+static void init(void) {
+        ShmGeometry g = { .slabs_size = 16 * SHM_SLAB_SIZE,
+                          .n_records = 4,
+                          .n_epochs = 2,
+                          .n_classes = 1,
+                          .class_size = { 64 } };
+        ShmCache *stale, *held;
+
+        assert_int_equal(shm_arena_create(&world.arena, &g, NULL), 0);
+        assert_int_equal(shm_client_add(&world.arena, &(ShmClientInfo){ .pid = 1, .start_time = 1 }), 0);
+        shm_actor_init_daemon(&world.control, &world.arena);
+        assert_int_equal(shm_actor_init(&world.earlier, &world.arena, 0, 1), 0);
+        assert_int_equal(shm_actor_init(&world.later, &world.arena, 0, 2), 0);
+        assert_int_equal(shm_actor_init(&world.dead, &world.arena, 0, 3), 0);
+        world.earlier.mode = world.later.mode = world.dead.mode = SHM_CACHE_ON;
+        /* What the dead one was flushing has gone back already, and is in the cache of `later`. */
+        fill(&world.dead);
+        shm_cache_drain_record(&world.dead, world.dead.id, UINT64_MAX);
+        fill(&world.later);
+        stale = shm_arena_cache(&world.arena, world.dead.id, 0, 0);
+        held = shm_arena_cache(&world.arena, world.later.id, 0, 0);
+        stale->count = held->count;
+        for (uint32_t i = 0; i < held->count; i++)
+                stale->slots[i] = held->slots[i];
+        shm_actor_intend(&world.dead,
+                         shm_intent_other(SHM_INTENT_FLUSH, world.dead.id, 0 << 9 | held->count));
+        assert_true(shm_record_mark_dead(&world.arena, world.dead.id));
+}
+
+/* True: the n-th step was one of repair's. */
+static bool repair_at(uint64_t n) {
+        ShmRepair repair = {};
+        ShmCheck check;
+        bool moved;
+
+        init();
+        steps_left = n;
+        while (!shm_repair_step(&world.control, &repair, 1))
+                ;
+        moved = steps_left == 0;
+        steps_left = 0;
+        assert_int_equal(repair.counts.slots, 0); /* they are all somebody's */
+        assert_int_equal(repair.counts.records, 1);
+        assert_int_equal(shm_check(&world.arena, &check), 0);
+        for (size_t i = 0; i < check.n_texts; i++)
+                print_error("step %d: %s\n", (int) n, check.texts[i]);
+        assert_int_equal(check.problems + check.unsettled_slots, 0);
+        shm_arena_deinit(&world.arena);
+        return moved;
+}
+
+static void test_moved(void (*how)(World *w)) {
+        uint64_t n = 1;
+
+        move = how;
+        while (repair_at(n))
+                n++;
+        assert_true(n > 100);
+}
+
+static void test_moved_back(void **state) {
+        test_moved(move_back);
+}
+
+static void test_moved_by_object(void **state) {
+        test_moved(move_by_object);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_moved_back),
+                cmocka_unit_test(test_moved_by_object),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
