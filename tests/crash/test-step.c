@@ -18,6 +18,7 @@
 #include "tests/util/test.h"
 
 #define KILLS 2
+#define CROWD_MAX 600
 #define STEPS_MAX 400000 /* of all kills of one operation, in the full run */
 
 typedef struct Shared {
@@ -111,13 +112,15 @@ static void use(const Run *run, ShmArena *arena) {
 }
 
 static void check_death(Run *run, ShmArena *arena) {
+        bool intends = shm_arena_record(arena, run->world->victim.id)->intent_what != 0;
         ShmRepairCounts counts, again;
         int64_t n_new;
 
         world_repair(arena, &counts);
         check_clean(run, arena);
         n_new = (int64_t) (world_count_live(arena) - run->n_live);
-        if (counts.unsettled != 0 || n_new < run->operation->least || n_new > run->operation->most) {
+        if (counts.unsettled != 0 || n_new < run->operation->least || n_new > run->operation->most ||
+            (run->operation->is_alloc && intends && n_new != 0)) {
                 print_error("%s, instruction %u: %d unsettled, %d new objects\n", run->operation->name,
                             run->n_instructions, (int) counts.unsettled, (int) n_new);
                 fail();
@@ -128,6 +131,31 @@ static void check_death(Run *run, ShmArena *arena) {
         world_repair(arena, &again);
         assert_int_equal(again.records + again.slots + again.objects + again.slabs, 0);
         use(run, arena);
+}
+
+/*
+ * Before it is repaired, another takes all slots that are free: what the dead one gave back is somebody
+ * else's by then, and must stay so.
+ */
+static void check_crowded_death(Run *run, ShmArena *arena) {
+        static uint64_t handles[CROWD_MAX];
+        static ShmActor actor;
+        ShmRepairCounts counts;
+        uint32_t n = 0;
+
+        assert_int_equal(shm_actor_init(&actor, arena, WORLD_SURVIVOR, 5), 0);
+        actor.mode = SHM_CACHE_OFF;
+        while (n < CROWD_MAX && shm_object_alloc(&actor, 64, 0, NULL, &handles[n], NULL) == 0)
+                n++;
+        world_repair(arena, &counts);
+        check_clean(run, arena);
+        for (uint32_t i = 0; i < n; i++)
+                if (!shm_object_live(arena, handles[i])) {
+                        print_error("%s, instruction %u: another's object was freed\n", run->operation->name,
+                                    run->n_instructions);
+                        fail();
+                }
+        assert_int_equal(counts.unsettled, 0);
 }
 
 static void step_through(Run *run) {
@@ -145,6 +173,8 @@ static void step_through(Run *run) {
                 memcpy(copy.base, run->world->arena.base, copy.size);
                 run->n_copies++;
                 check_death(run, &copy);
+                memcpy(copy.base, before.base, copy.size);
+                check_crowded_death(run, &copy);
         }
         assert_int_equal(run->shared->result, 0);
         stop(run);

@@ -74,6 +74,16 @@ static void prepare_commit(World *w) {
         shm_pages_trim(&w->control, 0, UINT32_MAX);
 }
 
+/* All slabs there are yet are in use. */
+static void prepare_extend(World *w) {
+        uint64_t handle;
+
+        w->survivor.mode = SHM_CACHE_OFF;
+        for (uint32_t i = 0; i < 16 * SHM_SLAB_SIZE / 256; i++)
+                assert_int_equal(shm_object_alloc(&w->survivor, 256, 1, NULL, &handle, NULL), 0);
+        w->survivor.mode = SHM_CACHE_ON;
+}
+
 static void prepare_off(World *w) {
         w->victim.mode = SHM_CACHE_OFF;
         make_many(w, &w->victim, 64, 3);
@@ -230,33 +240,35 @@ static int run_get(World *w) {
 }
 
 const Operation operations[] = {
-        { "alloc hit", prepare_hit, run_alloc, 0, 1, true },
-        { "free hit", prepare_hit, run_free, -1, 0, true },
-        { "refill from the slab held", prepare_held, run_alloc, 0, 1, true },
-        { "refill from a partial slab", prepare_partial, run_alloc, 0, 1, true },
-        { "refill from a free slab", prepare_nothing, run_alloc, 0, 1, false },
-        { "refill after a commit", prepare_commit, run_alloc, 0, 1, false },
-        { "flush", prepare_flush, run_free, -1, 0, true },
-        { "free that empties a slab", prepare_last, run_free, -1, 0, false },
-        { "free into a closing epoch", prepare_closing, run_free, -1, 0, true },
-        { "uncached alloc", prepare_off, run_alloc, 0, 1, true },
-        { "uncached free", prepare_off, run_free, -1, 0, true },
-        { "alloc that steps aside", prepare_bypass, run_alloc, 0, 1, true },
-        { "free that steps aside", prepare_bypass, run_free, -1, 0, true },
-        { "frozen alloc", prepare_frozen, run_alloc, 0, 1, true },
-        { "frozen free", prepare_frozen, run_free, -1, 0, true },
-        { "pending and publish", prepare_hit, run_pending, 0, 1, true },
-        { "uncached pending and publish", prepare_off, run_pending, 0, 1, true },
-        { "pending without a note", prepare_no_note, run_no_note, -SHM_NOTES_MAX, -SHM_NOTES_MAX, true },
-        { "thread exit", prepare_leave, run_leave, -1, -1, false },
-        { "thread start", prepare_nothing, run_start, 0, 0, false },
-        { "root set", prepare_hit, run_root, 0, 0, true },
-        { "map get", prepare_map, run_get, 0, 0, true },
-        { "map insert", prepare_map, run_insert, 0, 1, true },
-        { "map insert with nodes", prepare_map, run_split, 0, 12, true },
-        { "map replace", prepare_map, run_replace, 0, 0, true },
-        { "map delete", prepare_map, run_delete, -1, 0, true },
-        { "map expire", prepare_map, run_expire, -2, 0, true },
+        { "alloc hit", prepare_hit, run_alloc, 0, 1, true, true },
+        { "free hit", prepare_hit, run_free, -1, 0, true, false },
+        { "refill from the slab held", prepare_held, run_alloc, 0, 1, true, true },
+        { "refill from a partial slab", prepare_partial, run_alloc, 0, 1, true, true },
+        { "refill from a free slab", prepare_nothing, run_alloc, 0, 1, false, true },
+        { "refill after a commit", prepare_commit, run_alloc, 0, 1, false, true },
+        { "refill after an extension", prepare_extend, run_alloc, 0, 1, false, true },
+        { "flush", prepare_flush, run_free, -1, 0, true, false },
+        { "free that empties a slab", prepare_last, run_free, -1, 0, false, false },
+        { "free into a closing epoch", prepare_closing, run_free, -1, 0, true, false },
+        { "uncached alloc", prepare_off, run_alloc, 0, 1, true, true },
+        { "uncached free", prepare_off, run_free, -1, 0, true, false },
+        { "alloc that steps aside", prepare_bypass, run_alloc, 0, 1, true, true },
+        { "free that steps aside", prepare_bypass, run_free, -1, 0, true, false },
+        { "frozen alloc", prepare_frozen, run_alloc, 0, 1, true, true },
+        { "frozen free", prepare_frozen, run_free, -1, 0, true, false },
+        { "pending and publish", prepare_hit, run_pending, 0, 1, true, false },
+        { "uncached pending and publish", prepare_off, run_pending, 0, 1, true, false },
+        { "pending without a note", prepare_no_note, run_no_note, -SHM_NOTES_MAX, -SHM_NOTES_MAX, true,
+          false },
+        { "thread exit", prepare_leave, run_leave, -1, -1, false, false },
+        { "thread start", prepare_nothing, run_start, 0, 0, false, false },
+        { "root set", prepare_hit, run_root, 0, 0, true, false },
+        { "map get", prepare_map, run_get, 0, 0, true, false },
+        { "map insert", prepare_map, run_insert, 0, 1, true, false },
+        { "map insert with nodes", prepare_map, run_split, 0, 12, true, false },
+        { "map replace", prepare_map, run_replace, 0, 0, true, false },
+        { "map delete", prepare_map, run_delete, -1, 0, true, false },
+        { "map expire", prepare_map, run_expire, -2, 0, true, false },
 };
 
 const unsigned n_operations = sizeof(operations) / sizeof(operations[0]);
@@ -272,7 +284,7 @@ static void warm(World *w) {
 void world_init(World *w, const Operation *operation) {
         ShmGeometry g = {
                 .slabs_size = 48 * SHM_SLAB_SIZE,
-                .n_records = 4,
+                .n_records = 5,
                 .n_epochs = 3,
                 .n_classes = 4,
                 .class_size = { 64, 96, 128, 256 },

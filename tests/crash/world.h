@@ -23,6 +23,7 @@ typedef struct Operation {
         int (*run)(World *world);
         int least, most; /* objects that come to be */
         bool warm; /* the thread has done something before */
+        bool is_alloc; /* nothing is allocated while an intent stands */
 } Operation;
 
 extern const Operation operations[];
