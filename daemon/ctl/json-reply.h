@@ -1,7 +1,7 @@
 #pragma once
 
 /*
- * Replies of the daemon as JSON, for programs. The names are promises (DESIGN, 15): more may be
+ * Replies of the daemon as JSON, for programs. The names are promises: more may be
  * added, none taken away. Bytes and microseconds as they are; an epoch is the number that the
  * library uses, with its `id` and `era` beside it. What is returned is the caller's.
  */

@@ -1,4 +1,4 @@
-/* The fixed names of DESIGN 15, and hints. */
+/* The fixed names of what tslabctl says in JSON, and hints. */
 
 #include <setjmp.h>
 #include <stdarg.h>
