@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "proto/deadline.h"
 #include "shm/drain.h"
 #include "shm/freeze.h"
 #include "shm/object.h"
@@ -107,13 +108,6 @@ void pool_tend_slow(struct tslab *pool) {
         unlock(pool);
 }
 
-static uint64_t now_usec(void) {
-        struct timespec ts;
-
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
-}
-
 /*
  * Empties all caches of these epochs, as far as their threads are not inside an operation for too
  * long: who is, stays frozen, and is found by the next control.
@@ -121,12 +115,12 @@ static uint64_t now_usec(void) {
 static int empty_caches(ShmActor *control, uint64_t epochs) {
         const struct timespec slice = { .tv_nsec = CLOSE_SLICE_USEC * 1000 };
         ShmFreeze *freeze = calloc(1, sizeof(*freeze));
-        uint64_t begin = now_usec();
+        uint64_t begin = proto_now_usec();
 
         if (!freeze)
                 return -ENOMEM;
         (void) shm_freeze_begin(control, freeze, epochs); /* membarrier fails only where everybody fences */
-        while (shm_freeze_step(control, freeze, UINT32_MAX) > 0 && now_usec() - begin < CLOSE_WAIT_USEC)
+        while (shm_freeze_step(control, freeze, UINT32_MAX) > 0 && proto_now_usec() - begin < CLOSE_WAIT_USEC)
                 nanosleep(&slice, NULL);
         free(freeze);
         return 0;
@@ -208,10 +202,10 @@ static bool ask_daemon(struct tslab *pool) {
         const struct timespec slice = { .tv_nsec = ASK_SLICE_USEC * 1000 };
         ShmHeader *header = pool->arena.header;
         /* ORDER: acqrel; each asker has a number of its own. */
-        uint64_t wanted = shm_add_acqrel(&header->caches_wanted.value, 1) + 1, begin = now_usec();
+        uint64_t wanted = shm_add_acqrel(&header->caches_wanted.value, 1) + 1, begin = proto_now_usec();
 
         shm_wake(&pool->arena);
-        while (now_usec() - begin < ASK_WAIT_USEC) {
+        while (proto_now_usec() - begin < ASK_WAIT_USEC) {
                 nanosleep(&slice, NULL);
                 /* ORDER: acq, pairs with drainer_empty_caches(); the slots are back in their slabs. */
                 if ((int64_t) (shm_load_acq(&header->caches_given.value) - wanted) >= 0)
@@ -236,7 +230,7 @@ bool control_empty_caches(struct tslab *pool) {
 }
 
 bool control_want_caches(struct tslab *pool) {
-        uint64_t *asked = &pool->local->asked_msec, msec = now_usec() / 1000 + 1;
+        uint64_t *asked = &pool->local->asked_msec, msec = proto_now_usec() / 1000 + 1;
         /* ORDER: rlx; two at once do no harm. */
         uint64_t last = shm_load_rlx(asked);
 

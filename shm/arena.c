@@ -16,9 +16,9 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "shm/clock.h"
 #include "shm/epoch.h"
 #include "shm/set.h"
 
@@ -197,13 +197,6 @@ static int make_memfd(const char *pool, uint64_t size, int *ret) {
         return 0;
 }
 
-static uint64_t now_usec(void) {
-        struct timespec ts;
-
-        clock_gettime(CLOCK_REALTIME, &ts);
-        return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
-}
-
 static void header_init(ShmHeader *h, const ShmGeometry *g, const Offsets *o, const char *pool) {
         h->format_version = SHM_FORMAT_VERSION;
         h->header_size = sizeof(ShmHeader);
@@ -215,7 +208,7 @@ static void header_init(ShmHeader *h, const ShmGeometry *g, const Offsets *o, co
         h->n_epochs = g->n_epochs;
         h->n_classes = g->n_classes;
         memcpy(h->class_size, g->class_size, sizeof(h->class_size));
-        h->created_usec = now_usec();
+        h->created_usec = shm_now_usec();
         if (pool)
                 strncpy((char *) h->pool_name, pool, sizeof(h->pool_name) - 1);
         h->commit_allowance.value = INT64_MAX;

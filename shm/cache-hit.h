@@ -19,7 +19,6 @@
 #include "shm/slab-word.h"
 
 #define SHM_ATTENTION_FREEZE UINT64_C(1)
-#define SHM_CACHE_CAPACITY_MIN 8
 #define SHM_CACHE_CAPACITY_START 32
 
 #define shm_unlikely(x) __builtin_expect(!!(x), 0)

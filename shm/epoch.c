@@ -23,8 +23,8 @@
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
+#include "shm/clock.h"
 #include "shm/freeze.h"
 #include "shm/set.h"
 #include "shm/slab.h"
@@ -97,13 +97,6 @@ static void get_label(const ShmEpoch *e, char *ret) {
                 if (!isprint((unsigned char) *c))
                         *c = '?';
         memcpy(ret, l.text, sizeof(l.text));
-}
-
-static uint64_t now_usec(void) {
-        struct timespec ts;
-
-        clock_gettime(CLOCK_REALTIME, &ts);
-        return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
 }
 
 void shm_epochs_init(ShmHeader *header, uint64_t usec) {
@@ -208,7 +201,7 @@ int shm_epoch_close(ShmArena *arena, uint32_t number, bool drain) {
         if (w.state == SHM_EPOCH_OPEN) {
                 w.state = SHM_EPOCH_CLOSING;
                 w.flags &= ~SHM_EPOCH_RESERVED;
-                put(&arena->header->epochs[id].closed_usec, now_usec());
+                put(&arena->header->epochs[id].closed_usec, shm_now_usec());
         }
         if (drain)
                 w.flags |= SHM_EPOCH_DRAIN;
@@ -236,7 +229,7 @@ static uint32_t open_era(ShmArena *arena, uint32_t id, uint32_t flags, const cha
         while ((w.era & SLAB_ERA_BITS) == 0);
         w.state = SHM_EPOCH_OPEN;
         w.flags = flags;
-        put(&e->opened_usec, now_usec());
+        put(&e->opened_usec, shm_now_usec());
         put(&e->closed_usec, 0);
         put(&e->era_reclaimed_size, 0);
         put_label(e, label);

@@ -63,7 +63,7 @@ typedef struct ShmCache {
         uint32_t count;
         uint32_t room; /* pushes go up to here: the capacity, or 0 to send them the slow way */
         uint32_t held; /* slab index + 1 of the slab this thread holds for it */
-        uint32_t capacity; /* 8 .. SHM_CACHE_MAX, or 0: never used */
+        uint32_t capacity; /* up to SHM_CACHE_MAX; 0: never used */
         uint32_t last; /* a refill or a flush: one after the other says it is too small */
         uint32_t unused[3];
         ShmCacheWindow alloc, free;

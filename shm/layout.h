@@ -111,8 +111,6 @@ static_assert(sizeof(ShmHeader) == 256 + 20 * 64 + 64 * 128 + 64 * 64, "arena fo
 
 typedef enum ShmTotal {
         SHM_TOTAL_RECLAIMED, /* slabs given back to the system */
-        SHM_TOTAL_RECYCLED, /* slabs that emptied and were FREE again */
-        SHM_TOTAL_COMMITTED, /* slabs committed */
 } ShmTotal;
 
 /* A slab's state, apart from the slab. */

@@ -1,0 +1,11 @@
+#pragma once
+/* The time that the arena tells people: microseconds since 1970. */
+#include <stdint.h>
+#include <time.h>
+
+static inline uint64_t shm_now_usec(void) {
+        struct timespec ts;
+
+        clock_gettime(CLOCK_REALTIME, &ts);
+        return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
+}
