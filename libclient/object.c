@@ -41,15 +41,22 @@ __attribute__((noinline)) static int alloc_slow(struct tslab *pool, size_t size,
         return r;
 }
 
+/* It begins anew: what is live across the fast path costs it registers. */
+__attribute__((noinline)) static int alloc_missed(struct tslab *pool, size_t size, uint32_t epoch,
+                                                  tslab_handle *ret_handle, void **ret_object) {
+        shm_actor_leave(&thread_cache.state->actor);
+        return alloc_slow(pool, size, epoch, ret_handle, ret_object);
+}
+
 _public_ int tslab_alloc(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret_handle,
                          void **ret_object) {
         ThreadState *thread = pool_thread(pool);
 
-        if (__builtin_expect(thread && ret_object, 1) &&
-            __builtin_expect(shm_cache_alloc_hit(&thread->actor, size, epoch, ret_handle, ret_object) == 0,
-                             1))
-                return 0;
-        return alloc_slow(pool, size, epoch, ret_handle, ret_object);
+        if (shm_unlikely(!thread || !ret_object))
+                return alloc_slow(pool, size, epoch, ret_handle, ret_object);
+        if (shm_unlikely(shm_cache_alloc_hit(&thread->actor, size, epoch, ret_handle, ret_object)))
+                return alloc_missed(pool, size, epoch, ret_handle, ret_object);
+        return 0;
 }
 
 /* What is pending in this thread and freed is pending no more. */
@@ -91,13 +98,19 @@ __attribute__((noinline)) static int free_slow(struct tslab *pool, tslab_handle 
         return r;
 }
 
+__attribute__((noinline)) static int free_missed(struct tslab *pool, tslab_handle handle) {
+        shm_actor_leave(&thread_cache.state->actor);
+        return free_slow(pool, handle);
+}
+
 _public_ int tslab_free(struct tslab *pool, tslab_handle handle) {
         ThreadState *thread = pool_thread(pool);
 
-        if (__builtin_expect(thread != NULL, 1) &&
-            __builtin_expect(shm_cache_free_hit(&thread->actor, handle) == 0, 1))
-                return 0;
-        return free_slow(pool, handle);
+        if (shm_unlikely(!thread))
+                return free_slow(pool, handle);
+        if (shm_unlikely(shm_cache_free_hit(&thread->actor, handle)))
+                return free_missed(pool, handle);
+        return 0;
 }
 
 _public_ int tslab_get(struct tslab *pool, tslab_handle handle, void **ret_object, size_t *ret_size) {

@@ -15,6 +15,14 @@ typedef enum ShmCacheMode {
         SHM_CACHE_OFF,
 } ShmCacheMode;
 
+/* All that allocating needs to know of a size. */
+typedef struct ShmSizeOf {
+        ShmCache *cache; /* in the current epoch */
+        uint32_t cache_off; /* of its class' cache, from the first one of an epoch */
+        uint32_t size_more; /* of an object of the class, than the smallest's */
+} ShmSizeOf;
+static_assert(sizeof(ShmSizeOf) == SHM_CLASS_GRANULE, "a size is the offset of its entry");
+
 /* Where the slots of a class of an open epoch are cached, by these bits of their slab's word. */
 typedef struct ShmPlaceOf {
         uint64_t target; /* class, epoch and era, as in the word; 0: nowhere */
@@ -30,10 +38,8 @@ typedef struct ShmActor {
         /* What the fast path needs, in the order in which it does. */
         ShmRecord *record;
         uint64_t attention; /* the record's, when the copies below were made; UINT64_MAX: the slow way */
-        uint8_t *current; /* caches of the current epoch */
         uint8_t *caches; /* of the record */
-        const ShmSize *sizes;
-        uint64_t n_granules; /* entries of it that there are */
+        uint64_t size_max; /* of the largest class */
         uint32_t *tags;
         uint8_t *slabs;
         ShmSlabLine *lines;
@@ -48,6 +54,7 @@ typedef struct ShmActor {
         uint64_t searched_msec; /* when it last searched the slab words themselves, in vain */
         uint64_t seen; /* the record's attention when the copies were made */
         uint32_t numbers[SHM_EPOCHS_MAX]; /* API numbers of open epochs, or UINT32_MAX */
+        ShmSizeOf sizes[SHM_GRANULES_MAX]; /* by (size - 1) / SHM_CLASS_GRANULE */
         ShmPlaceOf places[SHM_EPOCHS_MAX * SHM_CLASSES_MAX]; /* by class | epoch << 4 */
 } ShmActor;
 
@@ -55,29 +62,23 @@ typedef struct ShmActor {
  * Operations. Between enter and leave `seq` is odd: whoever closes an epoch, having closed it for
  * all to see and issued a membarrier, waits for the odd ones it then finds.
  */
-static inline uint64_t shm_record_enter(ShmRecord *record) {
-        /* ORDER: rlx; seq is its owner's alone. */
-        uint64_t seq = shm_load_rlx(&record->seq);
-
-        /* ORDER: rlx; the other side's membarrier makes it precede every later load. */
-        shm_store_rlx(&record->seq, seq + 1);
+static inline void shm_record_enter(ShmRecord *record) {
+        /* ORDER: rlx; its owner's alone; the other side's membarrier makes it precede every later load. */
+        shm_store_rlx(&record->seq, shm_load_rlx(&record->seq) + 1);
         shm_compiler_barrier();
-        return seq;
 }
 
-/* With what enter returned. */
-static inline void shm_record_leave(ShmRecord *record, uint64_t seq) {
-        /* ORDER: rel, pairs with shm_freeze_step(); the operation is over before it says so. */
-        shm_store_rel(&record->seq, seq + 2);
+static inline void shm_record_leave(ShmRecord *record) {
+        /* ORDER: rel, pairs with shm_freeze_step(); the operation is over before it says so. ORDER: rlx; ours. */
+        shm_store_rel(&record->seq, shm_load_rlx(&record->seq) + 1);
 }
 
 static inline void shm_actor_enter(ShmActor *actor) {
-        (void) shm_record_enter(actor->record);
+        shm_record_enter(actor->record);
 }
 
 static inline void shm_actor_leave(ShmActor *actor) {
-        /* ORDER: rlx; seq is this thread's alone. */
-        shm_record_leave(actor->record, shm_load_rlx(&actor->record->seq) - 1);
+        shm_record_leave(actor->record);
 }
 
 /* The stores are release: the intent precedes what it speaks of, and what it spoke of its end. */

@@ -129,11 +129,7 @@ static void classes_init(ShmArena *arena, const ShmGeometry *g) {
         for (uint32_t i = 0; i < SHM_GRANULES_MAX; i++) {
                 while (class < g->n_classes - 1 && arena->classes[class].size < (i + 1) * SHM_CLASS_GRANULE)
                         class += 1;
-                arena->sizes[i] = (ShmSize){
-                        .cache_off = class * (uint32_t) sizeof(ShmCache),
-                        .class_size = (uint16_t) arena->classes[class].size,
-                        .class = (uint16_t) class,
-                };
+                arena->class_of[i] = (uint8_t) class;
         }
 }
 

@@ -21,13 +21,6 @@ typedef struct ShmClass {
 
 #define SHM_GRANULES_MAX (SHM_CLASS_SIZE_MAX / SHM_CLASS_GRANULE)
 
-/* All that allocating needs to know of a size. */
-typedef struct ShmSize {
-        uint32_t cache_off; /* of its class' cache, from the first one of an epoch */
-        uint16_t class_size;
-        uint16_t class;
-} ShmSize;
-
 typedef struct ShmGeometry {
         uint64_t slabs_size; /* bytes of slabs, a multiple of SHM_SLAB_SIZE */
         uint32_t n_records; /* with the daemon's */
@@ -67,7 +60,7 @@ typedef struct ShmArena {
         uint32_t key; /* of this pool's handles */
         uint32_t size_max; /* of the largest class */
         ShmClass classes[SHM_CLASSES_MAX];
-        ShmSize sizes[SHM_GRANULES_MAX]; /* by (size - 1) / SHM_CLASS_GRANULE */
+        uint8_t class_of[SHM_GRANULES_MAX]; /* by (size - 1) / SHM_CLASS_GRANULE */
         uint64_t arena_id[2];
         uint8_t pool_key[16];
 
@@ -138,7 +131,7 @@ static inline uint8_t *shm_arena_slab(const ShmArena *arena, uint32_t slab) {
 
 /* The class for `size` bytes, which are at least 1 and at most shm_arena_size_max(). */
 static inline uint32_t shm_arena_class(const ShmArena *arena, size_t size) {
-        return arena->sizes[(size - 1) / SHM_CLASS_GRANULE].class;
+        return arena->class_of[(size - 1) / SHM_CLASS_GRANULE];
 }
 
 static inline size_t shm_arena_size_max(const ShmArena *arena) {

@@ -35,33 +35,31 @@ static inline uint8_t *shm_caches_of(const ShmActor *actor, uint32_t number) {
         return actor->caches + id * actor->arena->n_classes * sizeof(ShmCache);
 }
 
-/* No hit: nothing was done. */
+/* No hit: nothing was done but to enter the operation. */
 #define SHM_CACHE_E_MISS 1
 
 /*
  * As shm_object_alloc(), without pending, where the cache has a slot; SHM_CACHE_E_MISS where it has
- * none, or anything else is unusual.
+ * none, or anything else is unusual: then the operation is still to be left.
  */
 shm_inline int shm_cache_alloc_hit(ShmActor *actor, size_t size, uint32_t epoch, uint64_t *ret_handle,
                                    void **ret_object) {
         ShmRecord *record = actor->record;
-        uint64_t seq = shm_record_enter(record), granule = (size - 1) / SHM_CLASS_GRANULE;
-        uint8_t *caches = actor->current;
-        uint32_t n, id, tag;
+        const ShmSizeOf *s;
+        uint32_t id, tag, n;
         ShmCache *cache;
-        ShmSize s;
 
-        if (shm_unlikely(epoch != SHM_EPOCH_CURRENT))
-                caches = shm_caches_of(actor, epoch);
+        shm_record_enter(record);
         /* ORDER: acq, pairs with shm_freeze_begin(); caches are ours, and the epochs as copied, if it stands. */
-        if (shm_unlikely(shm_load_acq(&record->attention) != actor->attention ||
-                         granule >= actor->n_granules))
-                goto miss;
-        s = actor->sizes[granule];
-        cache = (ShmCache *) (caches + s.cache_off);
+        if (shm_unlikely(shm_load_acq(&record->attention) != actor->attention || size - 1 >= actor->size_max))
+                return SHM_CACHE_E_MISS;
+        s = (const ShmSizeOf *) ((const uint8_t *) actor->sizes + ((size - 1) & -sizeof(*s)));
+        cache = s->cache;
+        if (shm_unlikely(epoch != SHM_EPOCH_CURRENT))
+                cache = (ShmCache *) (shm_caches_of(actor, epoch) + s->cache_off);
         n = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone while not frozen. */
         if (shm_unlikely(n == 0))
-                goto miss;
+                return SHM_CACHE_E_MISS;
 
         id = shm_load_rlx(&cache->slots[n - 1]); /* ORDER: rlx; ours alone while not frozen. */
         tag = shm_load_rlx(&actor->tags[id]) + 1; /* ORDER: rlx; a cached slot's tag is ours. */
@@ -69,53 +67,53 @@ shm_inline int shm_cache_alloc_hit(ShmActor *actor, size_t size, uint32_t epoch,
         shm_store_rel(&actor->tags[id], tag);
         shm_store_rel(&cache->count, n - 1); /* ORDER: rel; after the tag. */
         shm_count_rlx(&record->counters[SHM_COUNT_ALLOC_HITS]); /* ORDER: rlx; a count. */
-        shm_record_leave(record, seq);
+        shm_record_leave(record);
         *ret_handle = ((uint64_t) tag << 32 | id) ^ actor->handle_bits;
-        *ret_object = actor->slabs + (uint64_t) (id & ~63U) * (SHM_SLAB_SIZE / SHM_SLOTS_MAX) +
-                      (id & 63) * s.class_size;
+        *ret_object = actor->slabs + (uint64_t) id * (SHM_SLAB_SIZE / SHM_SLOTS_MAX) +
+                      (uint64_t) (id % SHM_SLOTS_MAX) * s->size_more;
         return 0;
-miss:
-        shm_record_leave(record, seq);
-        return SHM_CACHE_E_MISS;
 }
 
-/* As shm_object_free(), where the cache has room; SHM_CACHE_E_MISS where not, or anything else is unusual. */
+/*
+ * As shm_object_free(), where the cache has room; SHM_CACHE_E_MISS where not, or anything else is
+ * unusual: then the operation is still to be left.
+ */
 shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t handle) {
         ShmRecord *record = actor->record;
         /* Tag and slot id. Of another version than ours, the id is above all there are. */
-        uint64_t bits = handle ^ actor->handle_bits, seq = shm_record_enter(record), state;
+        uint64_t bits = handle ^ actor->handle_bits, state;
         uint32_t id = (uint32_t) bits, tag = (uint32_t) (bits >> 32), n;
         const ShmPlaceOf *place;
         ShmCache *cache;
-        int r = SHM_CACHE_E_MISS;
 
+        shm_record_enter(record);
         /* ORDER: acq, pairs with shm_freeze_begin(); caches are ours, and the epochs as copied, if it stands. */
         if (shm_unlikely(shm_load_acq(&record->attention) != actor->attention || id >= actor->n_slots_ever ||
                          !(tag & 1)))
-                goto leave;
+                return SHM_CACHE_E_MISS;
         /* ORDER: acq, pairs with shm_slab_claim(); while the object lives, it says its class and epoch. */
         state = shm_load_acq(&actor->lines[id / SHM_SLOTS_MAX].word.high);
         place = (const ShmPlaceOf *) ((const uint8_t *) actor->places + (state & SHM_PLACE_MASK));
         if (shm_unlikely((state & SLAB_TARGET_MASK) != place->target))
-                goto leave;
+                return SHM_CACHE_E_MISS;
         cache = place->cache;
         n = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone while not frozen. */
         if (shm_unlikely(n >= shm_load_rlx(&cache->room))) /* ORDER: rlx; as the count. */
-                goto leave;
+                return SHM_CACHE_E_MISS;
 
         /* ORDER: rel, pairs with shm_record_intent(); it stands before the tag changes. */
         shm_store_rel(&record->intent_what, bits | shm_intent_free(0, (SlotId){ 0 }));
         shm_compiler_barrier();
         /* ORDER: acqrel, pairs with shm_object_copy(); the object is over before the slot is ours. */
-        if (__builtin_expect(shm_cas_acqrel(&actor->tags[id], &tag, tag + 1), 1)) {
-                shm_store_rlx(&cache->slots[n], id); /* ORDER: rlx; ordered by the count below. */
-                shm_store_rel(&cache->count, n + 1); /* ORDER: rel; the id is there before it counts. */
-                shm_count_rlx(&record->counters[SHM_COUNT_FREES_CACHED]); /* ORDER: rlx; a count. */
-                r = 0;
+        if (shm_unlikely(!shm_cas_acqrel(&actor->tags[id], &tag, tag + 1))) {
+                shm_actor_intend(actor, 0);
+                return SHM_CACHE_E_MISS;
         }
+        shm_store_rlx(&cache->slots[n], id); /* ORDER: rlx; ordered by the count below. */
+        shm_store_rel(&cache->count, n + 1); /* ORDER: rel; the id is there before it counts. */
+        shm_count_rlx(&record->counters[SHM_COUNT_FREES_CACHED]); /* ORDER: rlx; a count. */
         /* ORDER: rel, pairs with shm_record_intent(); the slot is in the stack before it falls. */
         shm_store_rel(&record->intent_what, 0);
-leave:
-        shm_record_leave(record, seq);
-        return r;
+        shm_record_leave(record);
+        return 0;
 }

@@ -56,15 +56,30 @@ static void copy_epoch(ShmActor *actor, uint32_t epoch) {
                 };
 }
 
-static void refresh(ShmActor *actor) {
-        uint32_t current = shm_epoch_current(actor->arena) & 0xff;
+/* And of the current one. */
+static void copy_sizes(ShmActor *actor) {
+        const ShmArena *arena = actor->arena;
+        uint32_t current = shm_epoch_current(arena) % SHM_EPOCHS_MAX;
+        uint8_t *caches = shm_caches_of(actor, actor->numbers[current]);
 
+        for (uint32_t i = 0; i < arena->size_max / SHM_CLASS_GRANULE; i++) {
+                uint32_t class = arena->class_of[i], off = class * (uint32_t) sizeof(ShmCache);
+
+                actor->sizes[i] = (ShmSizeOf){
+                        .cache = (ShmCache *) (caches + off),
+                        .cache_off = off,
+                        .size_more = arena->classes[class].size - SHM_CLASS_SIZE_MIN,
+                };
+        }
+}
+
+static void refresh(ShmActor *actor) {
         /* ORDER: acq, pairs with shm_freeze_begin(); before the epochs: if they change, so will it. */
         actor->seen = actor->attention = shm_load_acq(&actor->record->attention);
         actor->n_slots_ever = (uint64_t) shm_arena_n_slabs_ever(actor->arena) * SHM_SLOTS_MAX;
         for (uint32_t i = 0; i < actor->arena->n_epochs; i++)
                 copy_epoch(actor, i);
-        actor->current = shm_caches_of(actor, actor->numbers[current % SHM_EPOCHS_MAX]);
+        copy_sizes(actor);
         /* Nothing matches, and all goes the slow way. */
         if (actor->attention & SHM_ATTENTION_FREEZE || actor->fences)
                 actor->attention = UINT64_MAX;
@@ -153,7 +168,7 @@ static uint32_t refill_once(ShmActor *actor, ShmCache *cache, uint64_t target, u
         if (shm_object_find_slab(actor, target, n, spare, &slab, &mask, &is_held))
                 return 0;
         if (is_held)
-                shm_store_rlx(&cache->held, slab + 1); /* ORDER: rlx; the word says it, and CLAIM names the slab. */
+                shm_store_rlx(&cache->held, slab + 1); /* ORDER: rlx; the word says it, CLAIM names it. */
         return fill(actor, cache, slab, mask);
 }
 

@@ -28,7 +28,6 @@ static inline int shm_cache_alloc(ShmActor *actor, size_t size, uint32_t epoch, 
 
         if (__builtin_expect(r == 0, 1))
                 return 0;
-        shm_actor_enter(actor);
         r = shm_cache_alloc_slow(actor, size, epoch, NULL, ret_handle, ret_object);
         shm_actor_leave(actor);
         return r;
@@ -40,7 +39,6 @@ static inline int shm_cache_free(ShmActor *actor, uint64_t handle) {
 
         if (__builtin_expect(r == 0, 1))
                 return 0;
-        shm_actor_enter(actor);
         r = shm_cache_free_slow(actor, handle);
         shm_actor_leave(actor);
         return r;

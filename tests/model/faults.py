@@ -176,28 +176,27 @@ FAULTS = [
      '''        shm_store_rel(&record->intent_what, bits | shm_intent_free(0, (SlotId){ 0 }));
 ''', ''),
     ('cache: FREE cleared before the push', 'cache', 'shm/cache-hit.h',
-     '                shm_store_rlx(&cache->slots[n], id); /*', '''                shm_actor_intend(actor, 0);
-                shm_store_rlx(&cache->slots[n], id); /*'''),
+     '        shm_store_rlx(&cache->slots[n], id); /*', '''        shm_actor_intend(actor, 0);
+        shm_store_rlx(&cache->slots[n], id); /*'''),
     ('cache: count raised before the slot is there', 'cache', 'shm/cache-hit.h',
-     '''                shm_store_rlx(&cache->slots[n], id); /* ORDER: rlx; ordered by the count below. */
-                shm_store_rel(&cache->count, n + 1);''', '''                shm_store_rel(&cache->count, n + 1);
-                shm_actor_intend(actor, 0);
-                shm_store_rlx(&cache->slots[n], id);'''),
+     '''        shm_store_rlx(&cache->slots[n], id); /* ORDER: rlx; ordered by the count below. */
+        shm_store_rel(&cache->count, n + 1);''', '''        shm_store_rel(&cache->count, n + 1);
+        shm_actor_intend(actor, 0);
+        shm_store_rlx(&cache->slots[n], id);'''),
     ('cache: tag by a plain store', 'cache', 'shm/cache-hit.h',
-     '__builtin_expect(shm_cas_acqrel(&actor->tags[id], &tag, tag + 1), 1)', 'shm_load_acq(&actor->tags[id]) == tag && ({ shm_store_rel(&actor->tags[id], tag + 1); true; })'),
+     '!shm_cas_acqrel(&actor->tags[id], &tag, tag + 1)', 'shm_load_acq(&actor->tags[id]) != tag || ({ shm_store_rel(&actor->tags[id], tag + 1); false; })'),
     ('cache: count lowered before the tag is odd', 'cache', 'shm/cache-hit.h',
      '''        shm_store_rel(&actor->tags[id], tag);
         shm_store_rel(&cache->count, n - 1); /* ORDER: rel; after the tag. */''', '''        shm_store_rel(&cache->count, n - 1);
         shm_store_rel(&actor->tags[id], tag);'''),
     ('cache: attention not compared', 'cache', 'shm/cache-hit.h',
-     '''shm_load_acq(&record->attention) != actor->attention ||
-                         granule''', 'granule'),
+     '''shm_load_acq(&record->attention) != actor->attention || size - 1''', 'size - 1'),
     ('cache: seq made odd after attention is read', 'cache', 'shm/cache-hit.h',
-     '''        uint64_t seq = shm_record_enter(record), granule = (size - 1) / SHM_CLASS_GRANULE;
-''', '''        uint64_t seen = shm_load_acq(&record->attention);
-        uint64_t seq = shm_record_enter(record), granule = (size - 1) / SHM_CLASS_GRANULE;
-''', '''shm_load_acq(&record->attention) != actor->attention ||
-                         granule''', 'seen != actor->attention || granule'),
+     '''        shm_record_enter(record);
+        /* ORDER: acq, pairs with shm_freeze_begin(); caches are ours, and the epochs as copied, if it stands. */
+        if (shm_unlikely(shm_load_acq(&record->attention) != actor->attention || size - 1''', '''        uint64_t seen = shm_load_acq(&record->attention);
+        shm_record_enter(record);
+        if (shm_unlikely(seen != actor->attention || size - 1'''),
     ('cache: fill clears CLAIM before the count', 'cache', 'shm/cache.c',
      '''        shm_cache_set_count(cache, n + n_new);
         shm_actor_intend(actor, 0);''', '''        shm_actor_intend(actor, 0);
