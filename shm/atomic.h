@@ -42,6 +42,7 @@ void shm_step(const void *address);
         ({ __typeof__(*(p)) shm_v_ = (v); SHM_STEP_HERE(p); __atomic_store_n((p), shm_v_, order); })
 #define shm_load_rlx(p) SHM_AT(p, __atomic_load_n((p), __ATOMIC_RELAXED))
 #define shm_load_acq(p) SHM_AT(p, __atomic_load_n((p), __ATOMIC_ACQUIRE))
+#define shm_load_sc(p) SHM_AT(p, __atomic_load_n((p), __ATOMIC_SEQ_CST))
 #define shm_store_rlx(p, v) SHM_STORE(p, v, __ATOMIC_RELAXED)
 #define shm_store_rel(p, v) SHM_STORE(p, v, __ATOMIC_RELEASE)
 #define shm_xchg_acqrel(p, v) SHM_AT(p, __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL))

@@ -9,12 +9,13 @@
  *   2. A slab whose word wants it in the set has its bits set up to the root, or is named by the
  *      intent of a record (of a live thread, or of a dead one until it is repaired).
  *
- * Who may do what: anyone adds and removes, always by locked instructions, always up to the root.
- *   Add has no "already set" shortcut: the bit that it sees may be about to be cleared by a remover
- *   that has already re-read the word.
+ * Who may do what: anyone adds and removes, always up to the root: a bit that is set says nothing of
+ *   those above it, since whoever set it may have been stopped there. Words change by locked
+ *   instructions, and only where a bit is missing: with those near the root written each time, all
+ *   cores would wait for them.
  *   Remove clears, then re-reads what the bit stands for, and sets it again if need be. It is that
- *   order that leaves a concurrent add standing: either the remover re-reads after the adder's
- *   change, or the adder's own set comes after the clear.
+ *   order that leaves a concurrent add standing: the adder changes what the bit stands for, then
+ *   looks at the bit. If it still sees it set, the clear comes later, and so the re-read sees the change.
  *
  * Crash: in add, bits above are missing; in remove, a bit is missing that should be set again. Both
  *   are on the path of a slab that the dead thread's intent names: shm_set_mend() sets them.
@@ -58,11 +59,16 @@ bool shm_set_wants(const ShmArena *arena, uint32_t set, SlabWord w) {
                slab_word_class(w) == set % arena->n_classes;
 }
 
+static void set_bits(uint64_t *word, uint64_t mask) {
+        /* ORDER: sc, pairs with shm_set_remove_mask(); what the bits stand for was changed before. */
+        if ((shm_load_sc(word) & mask) != mask)
+                shm_or_sc(word, mask); /* ORDER: sc; the same. */
+}
+
 /* Sets the bit of child `index` at `level`, and those above. */
 static void add_above(const ShmArena *arena, uint32_t set, uint32_t level, uint32_t index) {
         for (; level > 0; level--) {
-                /* ORDER: sc, pairs with shm_set_remove_mask(); the child's bit is set before its parent's. */
-                shm_or_sc(word_at(arena, set, level - 1, index / 64), UINT64_C(1) << index % 64);
+                set_bits(word_at(arena, set, level - 1, index / 64), UINT64_C(1) << index % 64);
                 index /= 64;
         }
 }
@@ -70,8 +76,7 @@ static void add_above(const ShmArena *arena, uint32_t set, uint32_t level, uint3
 void shm_set_add_mask(const ShmArena *arena, uint32_t set, uint32_t group, uint64_t mask) {
         uint32_t leaf = arena->shape.n_levels - 1;
 
-        /* ORDER: sc, pairs with shm_set_remove_mask(); the slab word was changed before. */
-        shm_or_sc(word_at(arena, set, leaf, group), mask);
+        set_bits(word_at(arena, set, leaf, group), mask);
         add_above(arena, set, leaf, group);
 }
 

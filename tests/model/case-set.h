@@ -29,6 +29,12 @@ static void pre_a(void) {
         make_free(SLAB_A);
 }
 
+/* Its bit is set, and for nothing. */
+static void pre_a_stale(void) {
+        pre_a();
+        world_arena.lines[SLAB_A].word = (ShmPair){ 0, SLAB_UNCOMMITTED };
+}
+
 static void pre_b(void) {
         pre_none();
         make_free(SLAB_B);
@@ -168,6 +174,8 @@ static const ModelCase model_cases[] = {
         { .name = "add-add-stopped", .pre = pre_none, .actors = { give_a, give_again_a },
           .post = post_stopped, .deaths = 1 },
         { .name = "add-remove", .pre = pre_none, .actors = { give_a, take_a }, .post = post, .deaths = 2 },
+        { .name = "add-remove-stale", .pre = pre_a_stale, .actors = { give_a, take_a, take_a_2 },
+          .post = post, .deaths = 2 },
         { .name = "remove-remove-add", .pre = pre_a, .actors = { take_a_0, give_back_a },
           .post = post, .deaths = 2 },
         { .name = "add-remove-leaf", .pre = pre_b, .actors = { give_a, take_b }, .post = post, .deaths = 2 },
