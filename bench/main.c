@@ -13,6 +13,7 @@
 #include "bench/workloads/churn.h"
 #include "bench/workloads/instructions.h"
 #include "bench/workloads/pair.h"
+#include "bench/workloads/refill.h"
 #include "bench/workloads/remote.h"
 #include "bench/workloads/rotation.h"
 #include "bench/workloads/scaling.h"
@@ -29,6 +30,7 @@ static const struct {
         { "churn", workload_churn },
         { "churn_fixed", workload_churn_fixed },
         { "adversarial", workload_adversarial },
+        { "refill", workload_refill },
         { "remote", workload_remote },
         { "scaling", workload_scaling },
         { "rotation", workload_rotation },

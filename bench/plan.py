@@ -42,6 +42,7 @@ def cases():
     yield Case('churn_fixed', 'churn_fixed', [], ALL, latencies('alloc', 'free') + ['page_faults'] + CACHE)
     yield Case('adversarial', 'adversarial', [], ALL,
                ['cold_alloc_ns', 'cold_free_ns', 'warm_alloc_ns', 'warm_free_ns', 'bypassed_share'])
+    yield Case('refill', 'refill', [], ALL, ['alloc_refill_p50_ns', 'alloc_refill_p99_ns', 'alloc_refill_p99.9_ns'])
     yield Case('remote', 'remote', [], ALL, ['free_ns', 'pipeline_ns'])
     for threads in 1, 2, 4, 8, 16:
         yield Case(f'scaling-{threads}', 'scaling', ['--members', threads], ALL,
