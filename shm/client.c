@@ -148,7 +148,6 @@ static bool has_notes(const ShmRecord *record) {
         return false;
 }
 
-/* By all there is, not by n_notes: a record that is taken for empty and is not would lose slots. */
 static bool holds_nothing(const ShmArena *arena, uint32_t record) {
         const ShmRecord *r = shm_arena_record(arena, record);
 

@@ -166,9 +166,6 @@ int shm_actor_note(ShmActor *actor, uint64_t handle, uint64_t root, uint64_t has
                         continue;
                 shm_store_rlx(&r->notes[i].root, root); /* ORDER: rlx; ordered by the handle below. */
                 shm_store_rlx(&r->notes[i].hash, hash); /* ORDER: rlx; ordered by the handle below. */
-                /* ORDER: rlx; n_notes is this thread's alone. */
-                if (shm_load_rlx(&r->n_notes) <= i)
-                        shm_store_rel(&r->n_notes, i + 1); /* ORDER: rel; covers the note before it counts. */
                 /* ORDER: rel; root and hash are there before the handle. */
                 shm_store_rel(&r->notes[i].handle, handle);
                 return 0;

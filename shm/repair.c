@@ -239,7 +239,6 @@ static void forget_notes(ShmRecord *r) {
         for (uint32_t i = 0; i < SHM_NOTES_MAX; i++)
                 if (note_at(r, i) != 0)
                         shm_store_rlx(&r->notes[i].handle, 0); /* ORDER: rlx; before the record is free. */
-        shm_store_rlx(&r->n_notes, 0); /* ORDER: rlx; the same. */
 }
 
 static void free_record(ShmActor *control, ShmRepair *repair) {

@@ -19,7 +19,7 @@ static unsigned control_actor;
  * Names
  */
 static void name_record(size_t off, char *text, size_t size) {
-        static const char *const names[] = { "seq", "intent", "mask", "attention", "flags", "n_notes", "", "" };
+        static const char *const names[] = { "seq", "intent", "mask", "attention", "flags", "", "", "" };
         unsigned record = (unsigned) (off / world_arena.record_stride);
 
         off %= world_arena.record_stride;

@@ -520,7 +520,6 @@ static void test_scribbled_record(void **state) {
         expect(t, .other = 1, .text = "no such slab");
         cache->held = 0;
         t->actor.record->intent_what = UINT64_MAX;
-        t->actor.record->n_notes = UINT64_MAX;
         memset(t->actor.record->notes, 0xff, sizeof(t->actor.record->notes));
         expect_clean(t);
 }

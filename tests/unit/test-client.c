@@ -148,7 +148,7 @@ static void test_release_holding(void **state) {
                         r->intent_what = shm_intent_take(1, slot_id(0, 0));
                         break;
                 case 1:
-                        r->notes[SHM_NOTES_MAX - 1].handle = 1; /* n_notes lies */
+                        r->notes[SHM_NOTES_MAX - 1].handle = 1;
                         break;
                 case 2:
                         last->count = 1;
