@@ -1,0 +1,141 @@
+"""tslab._native, by which the package calls libtslab. setup.py builds it with what is installed, or named by CFLAGS and
+LDFLAGS; `build_native.py FILE` writes its C source."""
+
+import sys
+
+from cffi import FFI
+
+builder = FFI()
+
+builder.cdef('''
+typedef uint64_t tslab_handle;
+struct tslab;
+struct tslab_map;
+
+#define TSLAB_EPOCH_CURRENT ...
+#define TSLAB_CACHE_ADAPTIVE ...
+#define TSLAB_CACHE_ON ...
+#define TSLAB_CACHE_OFF ...
+#define TSLAB_READER ...
+#define TSLAB_CLOSE_REVOKE ...
+#define TSLAB_EPOCH_OPEN ...
+#define TSLAB_EPOCH_CLOSING ...
+#define TSLAB_EPOCH_DRAINED ...
+#define TSLAB_MAP_EXISTING ...
+#define TSLAB_MAP_EXCLUSIVE ...
+
+struct tslab_options {
+        size_t size;
+        uint32_t flags;
+        uint32_t cache;
+        uint32_t timeout_ms;
+        const char *comm;
+        uint64_t arena_bytes;
+        uint64_t retain_bytes;
+        uint32_t n_threads;
+        uint32_t n_epochs;
+        uint32_t n_classes;
+        uint32_t classes[...];
+        ...;
+};
+
+struct tslab_epoch_info {
+        size_t size;
+        uint32_t epoch;
+        uint32_t state;
+        bool current;
+        bool reserved;
+        char label[...];
+        uint64_t opened_usec;
+        uint64_t closed_usec;
+        uint64_t reclaimed_bytes;
+        ...;
+};
+
+struct tslab_map_options {
+        size_t size;
+        uint32_t flags;
+        ...;
+};
+
+struct tslab_map_iter {
+        const void *key;
+        const void *value;
+        size_t key_size;
+        size_t value_size;
+        uint32_t epoch;
+        tslab_handle version;
+        ...;
+};
+
+const char *tslab_version(void);
+int tslab_open(struct tslab **ret, const char *pool, const struct tslab_options *options);
+int tslab_create(struct tslab **ret, const struct tslab_options *options);
+struct tslab *tslab_close(struct tslab *pool);
+bool tslab_stale(struct tslab *pool);
+int tslab_free(struct tslab *pool, tslab_handle handle);
+ssize_t tslab_read(struct tslab *pool, tslab_handle handle, void *buffer, size_t size);
+ssize_t tslab_alloc_batch(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret_handles, size_t n);
+ssize_t tslab_free_batch(struct tslab *pool, const tslab_handle *handles, size_t n);
+int tslab_publish(struct tslab *pool, tslab_handle handle);
+int tslab_drain(struct tslab *pool);
+int tslab_reap(struct tslab *pool);
+int tslab_root_get(struct tslab *pool, const char *name, tslab_handle *ret_handle);
+int tslab_root_set(struct tslab *pool, const char *name, tslab_handle expected, tslab_handle handle);
+int tslab_epoch_current(struct tslab *pool, uint32_t *ret_epoch);
+int tslab_epoch_info(struct tslab *pool, uint32_t epoch, struct tslab_epoch_info *info);
+int tslab_epoch_advance(struct tslab *pool, uint32_t *ret_epoch);
+int tslab_epoch_reserve(struct tslab *pool, const char *label, uint32_t *ret_epoch);
+int tslab_epoch_close(struct tslab *pool, uint32_t epoch, uint32_t flags);
+
+int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
+                   const struct tslab_map_options *options);
+struct tslab_map *tslab_map_close(struct tslab_map *map);
+size_t tslab_map_size_max(struct tslab_map *map);
+ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size,
+                      uint32_t *ret_epoch);
+ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
+                              size_t buffer_size, tslab_handle *ret_version);
+int tslab_map_put(struct tslab_map *map, const void *key, size_t key_size, const void *value, size_t value_size,
+                  uint32_t epoch);
+int tslab_map_insert(struct tslab_map *map, const void *key, size_t key_size, const void *value, size_t value_size,
+                     uint32_t epoch);
+int tslab_map_update(struct tslab_map *map, const void *key, size_t key_size, const void *value, size_t value_size,
+                     uint32_t epoch);
+int tslab_map_replace(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
+                      const void *value, size_t value_size, uint32_t epoch);
+int tslab_map_delete(struct tslab_map *map, const void *key, size_t key_size);
+int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version);
+ssize_t tslab_map_expire(struct tslab_map *map, uint32_t epoch);
+int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter);
+ssize_t tslab_map_count(struct tslab_map *map);
+
+struct found { int error; tslab_handle handle; void *object; size_t size; };
+struct found alloc_object(struct tslab *pool, size_t size, uint32_t epoch, bool pending);
+struct found get_object(struct tslab *pool, tslab_handle handle);
+''')
+
+# What has several results comes back as one value: Python would have to make a box for each of them.
+builder.set_source('tslab._native', '''
+#include <tslab.h>
+#include <tslab_map.h>
+
+struct found { int error; tslab_handle handle; void *object; size_t size; };
+
+static struct found alloc_object(struct tslab *pool, size_t size, uint32_t epoch, bool pending) {
+        struct found f = { .size = size };
+
+        f.error = (pending ? tslab_alloc_pending : tslab_alloc)(pool, size, epoch, &f.handle, &f.object);
+        return f;
+}
+
+static struct found get_object(struct tslab *pool, tslab_handle handle) {
+        struct found f = { .handle = handle };
+
+        f.error = tslab_get(pool, handle, &f.object, &f.size);
+        return f;
+}
+''', libraries=['tslab'])
+
+if __name__ == '__main__':
+    builder.emit_c_code(sys.argv[1])

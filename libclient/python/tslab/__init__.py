@@ -1,0 +1,25 @@
+"""tslab: objects in memory that a group of processes shares.
+
+    import tslab
+
+    with tslab.open('web') as pool:
+        handle, view = pool.alloc(100)
+        view[:5] = b'hello'
+        pool.root_set('greeting', handle)
+
+Handles are the same in every process; views are this process's memory, and nothing is copied. See tslab(3).
+"""
+
+from tslab._native import ffi as _ffi
+from tslab._native import lib as _lib
+from tslab.errors import (BusyError, ChangedError, ClosedError, DaemonError, EpochClosedError, Error, FullError,
+                          NotFoundError, ReadOnlyError, ReplacedError, StaleError, TooLargeError)
+from tslab.map import Entry, Map
+from tslab.pool import EPOCH_CURRENT, EpochInfo, Pool, create, open  # noqa: A004
+from tslab.sessions import SessionStore
+
+__version__ = _ffi.string(_lib.tslab_version()).decode()
+
+__all__ = ['EPOCH_CURRENT', 'BusyError', 'ChangedError', 'ClosedError', 'DaemonError', 'Entry', 'EpochClosedError',
+           'EpochInfo', 'Error', 'FullError', 'Map', 'NotFoundError', 'Pool', 'ReadOnlyError', 'ReplacedError',
+           'SessionStore', 'StaleError', 'TooLargeError', 'create', 'open']

@@ -1,0 +1,86 @@
+"""What goes wrong, as exceptions. All are OSErrors: `errno` is what libtslab returned."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Dict, Tuple, Type
+
+
+class Error(OSError):
+    """Any error of tslab; the more telling ones are below."""
+
+
+class StaleError(Error):
+    """The handle names no live object, or the epoch's era is over."""
+
+
+class FullError(Error):
+    """The arena, the system or the pool's memory limit has no memory for more."""
+
+
+class EpochClosedError(Error):
+    """The epoch is closed to allocation."""
+
+
+class TooLargeError(Error, ValueError):
+    """Larger than the pool's largest class allows."""
+
+
+class NotFoundError(Error, LookupError):
+    """There is no such root, pool or map."""
+
+
+class ChangedError(Error):
+    """Somebody else changed it meanwhile."""
+
+
+class ReadOnlyError(Error):
+    """The pool was opened as a reader."""
+
+
+class BusyError(Error):
+    """Another process is doing control work; try again."""
+
+
+class DaemonError(Error, ConnectionError):
+    """There is no daemon now, or it did not answer; what needs none goes on working."""
+
+
+class ReplacedError(Error):
+    """The daemon has another arena by now: close the pool and open it anew."""
+
+
+class ClosedError(Error, ValueError):
+    """The pool or map was closed in this process."""
+
+
+_KINDS: Dict[int, Tuple[Type[Error], str]] = {
+    errno.ESTALE: (StaleError, 'the handle or the era of the epoch is over'),
+    errno.ENOMEM: (FullError, 'no memory is left for it'),
+    errno.ESHUTDOWN: (EpochClosedError, 'the epoch is closed'),
+    errno.E2BIG: (TooLargeError, 'larger than the largest class of the pool'),
+    errno.ENOENT: (NotFoundError, 'there is no such thing'),
+    errno.EAGAIN: (ChangedError, 'it was changed meanwhile'),
+    errno.EROFS: (ReadOnlyError, 'the pool was opened as a reader'),
+    errno.EBUSY: (BusyError, 'another process is doing control work'),
+    errno.ENOTCONN: (DaemonError, 'there is no daemon now'),
+    errno.ECONNREFUSED: (DaemonError, 'there is no daemon'),
+    errno.ECONNRESET: (DaemonError, 'the daemon went away'),
+    errno.ETIMEDOUT: (DaemonError, 'the daemon did not answer in time'),
+    errno.EUCLEAN: (ReplacedError, 'the daemon has another arena by now'),
+    errno.EBADF: (ClosedError, 'it was closed'),
+}
+
+
+def error(number: int, what: str = '') -> Error:
+    """The exception for a positive errno."""
+    kind, text = _KINDS.get(number, (Error, os.strerror(number)))
+    return kind(number, f'{what}: {text}' if what else text)
+
+
+def check(result: int, what: str = '') -> int:
+    """What a call returned, where it is no error."""
+    if result < 0:
+        raise error(-result, what)
+    return result

@@ -1,0 +1,156 @@
+"""Maps of byte strings to byte strings, shared by any number of processes."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import MutableMapping
+from typing import Iterator, NamedTuple, Optional, Union
+
+from tslab._native import ffi, lib
+from tslab.errors import ClosedError, check
+from tslab.pool import EPOCH_CURRENT, Pool
+
+Bytes = Union[bytes, bytearray, memoryview]
+
+
+class Entry(NamedTuple):
+    """What a map has for a key. Versions are never used twice in a pool."""
+
+    value: bytes
+    epoch: int
+    version: int
+
+
+def _raw(data: Bytes):
+    return data if isinstance(data, bytes) else ffi.from_buffer(data)
+
+
+class Map(MutableMapping):
+    """A map of a pool, by name; made where there is none.
+
+    Nobody waits for anybody in here, and a process killed in the middle of a call leaves the old value or the new one.
+    New values go to the epoch that is current, or to the one that put() names. Key and value together are at most
+    `size_max` bytes: TooLargeError otherwise.
+    """
+
+    def __init__(self, pool: Pool, name: str, *, existing: bool = False, exclusive: bool = False) -> None:
+        options = ffi.new('struct tslab_map_options *')
+        options.size = ffi.sizeof('struct tslab_map_options')
+        options.flags = (existing and lib.TSLAB_MAP_EXISTING) | (exclusive and lib.TSLAB_MAP_EXCLUSIVE)
+        native = ffi.new('struct tslab_map **')
+        check(lib.tslab_map_open(native, pool._pool, name.encode(), options), f'map {name!r}')
+        self.pool, self.name = pool, name
+        self._owner = pool._native          # it must not go before the map
+        self._native = ffi.gc(native[0], lib.tslab_map_close)
+        self.size_max: int = lib.tslab_map_size_max(self._native)
+        self._local = threading.local()
+
+    @property
+    def _map(self):
+        if self._native is None or self.pool.closed:
+            raise ClosedError(errno.EBADF, 'the map was closed')
+        return self._native
+
+    def close(self) -> None:
+        """Closes the map in this process; it stays in the pool."""
+        self._native = None
+
+    def _buffer(self):
+        """Room for any value, and for what comes with it."""
+        try:
+            return self._local.buffer
+        except AttributeError:
+            self._local.buffer = (ffi.new('char[]', self.size_max), ffi.new('uint32_t *'),
+                                  ffi.new('tslab_handle *'))
+            return self._local.buffer
+
+    # Reading
+
+    def get(self, key: Bytes, default=None):
+        buffer = self._buffer()[0]
+        n = lib.tslab_map_get(self._map, _raw(key), len(key), buffer, self.size_max, ffi.NULL)
+        if n == -errno.ENOENT:
+            return default
+        return ffi.buffer(buffer, check(n, 'a key'))[:]
+
+    def __getitem__(self, key: Bytes) -> bytes:
+        value = self.get(key)
+        if value is None:
+            raise KeyError(bytes(key))
+        return value
+
+    def __contains__(self, key: object) -> bool:
+        return self.get(key) is not None        # type: ignore[arg-type]
+
+    def get_epoch(self, key: Bytes):
+        """The value and the epoch that it is in, or None."""
+        buffer, epoch, _ = self._buffer()
+        n = lib.tslab_map_get(self._map, _raw(key), len(key), buffer, self.size_max, epoch)
+        if n == -errno.ENOENT:
+            return None
+        return ffi.buffer(buffer, check(n, 'a key'))[:], epoch[0]
+
+    def get_version(self, key: Bytes):
+        """The value and its version, for replace(), or None."""
+        buffer, _, version = self._buffer()
+        n = lib.tslab_map_get_version(self._map, _raw(key), len(key), buffer, self.size_max, version)
+        if n == -errno.ENOENT:
+            return None
+        return ffi.buffer(buffer, check(n, 'a key'))[:], version[0]
+
+    def entries(self) -> Iterator[tuple]:
+        """(key, Entry) of all, in no order that means anything. May run beside writers: what is there all the time is
+        met once."""
+        position = ffi.new('struct tslab_map_iter *')
+        while check(lib.tslab_map_next(self._map, position)) > 0:
+            yield (ffi.buffer(position.key, position.key_size)[:],
+                   Entry(ffi.buffer(position.value, position.value_size)[:], position.epoch, position.version))
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (key for key, _ in self.entries())
+
+    def __len__(self) -> int:
+        """Walks through all of them."""
+        return check(lib.tslab_map_count(self._map))
+
+    # Writing
+
+    def put(self, key: Bytes, value: Bytes, epoch: int = EPOCH_CURRENT) -> None:
+        check(lib.tslab_map_put(self._map, _raw(key), len(key), _raw(value), len(value), epoch), 'putting a key')
+
+    def __setitem__(self, key: Bytes, value: Bytes) -> None:
+        self.put(key, value)
+
+    def insert(self, key: Bytes, value: Bytes, epoch: int = EPOCH_CURRENT) -> bool:
+        """As put(), where the key is absent: whether it was."""
+        r = lib.tslab_map_insert(self._map, _raw(key), len(key), _raw(value), len(value), epoch)
+        return r != -errno.EEXIST and check(r, 'inserting a key') == 0
+
+    def change(self, key: Bytes, value: Bytes, epoch: int = EPOCH_CURRENT) -> bool:
+        """As put(), where the key is present: whether it was."""
+        r = lib.tslab_map_update(self._map, _raw(key), len(key), _raw(value), len(value), epoch)
+        return r != -errno.ENOENT and check(r, 'changing a key') == 0
+
+    def replace(self, key: Bytes, version: int, value: Bytes, epoch: int = EPOCH_CURRENT) -> None:
+        """As put(), where the value is of this version, 0 for absent; ChangedError where it is not."""
+        check(lib.tslab_map_replace(self._map, _raw(key), len(key), version, _raw(value), len(value), epoch),
+              'replacing a key')
+
+    def delete(self, key: Bytes, version: Optional[int] = None) -> bool:
+        """Whether it was there. With a version, ChangedError where it is of another."""
+        if version is None:
+            r = lib.tslab_map_delete(self._map, _raw(key), len(key))
+        else:
+            r = lib.tslab_map_delete_version(self._map, _raw(key), len(key), version)
+        return r != -errno.ENOENT and check(r, 'deleting a key') == 0
+
+    def __delitem__(self, key: Bytes) -> None:
+        if not self.delete(key):
+            raise KeyError(bytes(key))
+
+    def expire(self, epoch: int) -> int:
+        """Deletes all that is in an epoch: how many. Walks through the whole map; close the epoch first."""
+        return check(lib.tslab_map_expire(self._map, epoch), f'expiring epoch {epoch & 0xff}')
+
+

@@ -1,0 +1,157 @@
+"""tslab.SessionStore: what expires, and what workers leave that are killed in the middle of it.
+
+    test-sessions.py TSLABD TSLABCTL [unittest arguments]
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
+import daemon  # noqa: E402
+
+import tslab  # noqa: E402
+
+TSLABD, TSLABCTL = map(os.path.abspath, sys.argv[1:3])
+SEED = int(os.environ.get('TSLAB_TEST_SEED', '1'))
+KILLS = 200 if os.environ.get('TSLAB_TEST_FULL') else 40
+
+
+class Values(unittest.TestCase):
+    def setUp(self):
+        self.pool = tslab.create(size=16 << 20)
+        self.addCleanup(self.pool.close)
+        self.store = tslab.SessionStore(self.pool, lifetime=1000)
+
+    def test_set_get_delete(self):
+        self.assertIsNone(self.store.get('a'))
+        self.store.set('a', b'1')
+        self.store.set(b'a', b'2')
+        self.assertEqual(self.store.get('a'), b'2')
+        self.assertIn('a', self.store)
+        self.assertEqual(len(self.store), 1)
+        self.assertTrue(self.store.delete('a'))
+        self.assertFalse(self.store.delete('a'))
+        self.assertFalse(self.store.touch('a'))
+
+    def test_too_large(self):
+        with self.assertRaises(tslab.TooLargeError) as caught:
+            self.store.set('a', b'x' * 800)
+        self.assertIn('744', str(caught.exception))
+        self.store.set('a', b'x' * (self.store.size_max - 1))
+
+    def test_arguments(self):
+        for bad in {'lifetime': 0}, {'lifetime': -1}, {'steps': 0}:
+            self.assertRaises(ValueError, tslab.SessionStore, self.pool, **bad)
+
+
+class Expiry(unittest.TestCase):
+    """Lifetimes of tenths of a second: what is waited for is always the state, with a limit far beyond them."""
+
+    def test_expires_with_its_memory(self):
+        with daemon.Daemon(TSLABD, '--size=16M', '--retain=0') as d, tslab.open(d.socket) as pool:
+            store = tslab.SessionStore(pool, lifetime=0.2, steps=2)
+            for i in range(2000):
+                store.set(f'old{i}', b'x' * 600)
+            full = d.ctl(TSLABCTL, 'stats')['committed_bytes']
+            daemon.wait_for(lambda: store.set('tick', b'') or len(store) < 10)
+            self.assertIsNone(store.get('old0'))
+            pool.drain()
+            daemon.wait_for(lambda: d.ctl(TSLABCTL, 'stats')['live_bytes'] < 100000)
+            self.assertLess(d.ctl(TSLABCTL, 'stats')['committed_bytes'], full / 2)
+            self.assertTrue(d.ctl(TSLABCTL, 'check')['ok'])
+
+    def test_over_before_it_is_deleted(self):
+        with tslab.create(size=16 << 20) as pool:
+            store = tslab.SessionStore(pool, lifetime=0.05, steps=1)
+            store.set('a', b'1')
+            pool.epoch_advance()
+            self.assertEqual(store.get('a'), b'1')
+            daemon.wait_for(lambda: store.get('a') is None)
+            self.assertEqual(len(store), 1)
+            self.assertEqual(store.expire(), 1)
+            self.assertEqual(len(store), 0)
+            self.assertFalse(store.touch('a'))
+
+    def test_touched_lives(self):
+        with tslab.create(size=16 << 20) as pool:
+            store = tslab.SessionStore(pool, lifetime=1000)
+            store.set('kept', b'1')
+            store.set('left', b'2')
+            first = pool.epoch_current()
+            pool.epoch_advance()
+            self.assertTrue(store.touch('kept'))
+            self.assertEqual(store._map.expire(first), 1)
+            self.assertEqual((store.get('kept'), store.get('left')), (b'1', None))
+
+    def test_one_turns_for_all(self):
+        with tslab.create(size=16 << 20) as pool:
+            stores = [tslab.SessionStore(pool, lifetime=1000) for _ in range(4)]
+            epoch = pool.epoch_current()
+            self.assertEqual([s._is_our_turn(epoch, s.step) for s in stores], [True, False, False, False])
+            self.assertTrue(stores[1]._is_our_turn(epoch, 2 * stores[1].step))     # the first one did not live to do it
+            epoch = pool.epoch_advance()
+            self.assertTrue(stores[2]._is_our_turn(epoch, stores[2].step))
+
+
+def churn(store, seed, write):
+    """A worker: tells of each session that it has set, so that it is to be there."""
+    rng = random.Random(seed)
+    for n in range(10 ** 9):
+        name = f'{seed}.{rng.randrange(50)}'
+        store.set(name, f'{n}'.encode() * 20)
+        os.write(write, f'{name} {n}\n'.encode())
+        store.get(f'{rng.randrange(1000)}.1')
+        store.touch(name)
+        if n % 7 == 0:
+            store.set('common', bytes(str(seed), 'ascii') * 30)
+        if n % 5 == 0:
+            store.delete(f'{seed}.x')
+
+
+class Killed(unittest.TestCase):
+    def test_killed_anywhere(self):
+        rng = random.Random(SEED)
+        with daemon.Daemon(TSLABD, '--size=16M') as d, tslab.open(d.socket) as pool:
+            store = tslab.SessionStore(pool, lifetime=1000)
+            said = {}
+            for i in range(0, KILLS, 4):
+                self.round(store, range(i, i + 4), rng, said)
+            for name, n in said.items():
+                value = store.get(name)
+                self.assertIsNotNone(value, f'{name} is lost')
+                # The last one may have been set and not yet told of.
+                self.assertGreaterEqual(int(value[:len(value) // 20]), n, name)
+            daemon.wait_for(lambda: d.ctl(TSLABCTL, 'stats')['clients'] <= 1)
+            check = d.ctl(TSLABCTL, 'check')
+            self.assertTrue(check['ok'], f'{check}, seed {SEED}')
+
+    def round(self, store, seeds, rng, said):
+        workers = []
+        for seed in seeds:
+            read, write = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    churn(store, seed, write)
+                finally:
+                    os._exit(1)
+            os.close(write)
+            workers.append((pid, os.fdopen(read, 'r')))
+        for pid, pipe in workers:
+            self.assertTrue(pipe.readline())
+            time.sleep(rng.random() * 0.02)     # a random place to be killed at, not a wait for anything
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            for line in pipe.read().splitlines():
+                name, _, n = line.partition(' ')
+                if n:
+                    said[name] = int(n)
+            pipe.close()
+
+
+if __name__ == '__main__':
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
