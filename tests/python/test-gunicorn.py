@@ -1,0 +1,196 @@
+"""The example application under gunicorn, with four workers, real HTTP and real kills.
+
+    test-gunicorn.py TSLABD TSLABCTL EXAMPLES-FOLDER [unittest arguments]
+"""
+
+import contextlib
+import http.client
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
+import daemon  # noqa: E402
+
+TSLABD, TSLABCTL, EXAMPLES = map(os.path.abspath, sys.argv[1:4])
+HOST = '127.0.0.1'
+WORKERS = 4
+SESSIONS = 100
+KILLS = 100 if os.environ.get('TSLAB_TEST_FULL') else 12
+SEED = int(os.environ.get('TSLAB_TEST_SEED', '1'))
+DEADLINE = 60       # of one request, which is not to hang
+REAL_WRK = shutil.which('wrk')
+
+
+class Browser:
+    """Keeps one session's cookie; a new connection for each request, so that any worker may get it."""
+
+    def __init__(self, port):
+        self.port, self.cookie = port, None
+
+    def ask(self, method, path, body=None):
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=DEADLINE)
+        headers = {'Content-Type': 'application/x-www-form-urlencoded'} if body else {}
+        if self.cookie:
+            headers['Cookie'] = self.cookie
+        with contextlib.closing(connection):
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            text = response.read()
+            if response.status != 200:
+                raise AssertionError(f'{path}: {response.status} {text[:200]!r}')
+            if response.getheader('Set-Cookie'):
+                self.cookie = response.getheader('Set-Cookie').split(';')[0]
+            return json.loads(text)
+
+    def persist(self, *arguments):
+        """Asks until a worker answers that is not killed in the middle of it."""
+        end = time.monotonic() + DEADLINE
+        while True:
+            try:
+                return self.ask(*arguments)
+            except (ConnectionError, http.client.HTTPException):
+                if time.monotonic() > end:
+                    raise
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind((HOST, 0))
+        return s.getsockname()[1]
+
+
+@contextlib.contextmanager
+def application(d, lifetime=1000):
+    """gunicorn with the example: its process and its port."""
+    port = free_port()
+    environment = {**d.environment, 'LIFETIME': str(lifetime), 'PYTHONPATH': f'{os.environ["PYTHONPATH"]}:{EXAMPLES}'}
+    process = subprocess.Popen([sys.executable, '-m', 'gunicorn', '--workers', str(WORKERS), '--bind',
+                                f'{HOST}:{port}', '--log-level', 'warning', '--timeout', '120', 'sessions_app:app'],
+                               env=environment, cwd=d.dir)
+    try:
+        daemon.wait_for(lambda: answers(process, port))
+        yield process, port
+    finally:
+        process.terminate()
+        process.wait(DEADLINE)
+
+
+def answers(process, port):
+    assert process.poll() is None, 'gunicorn ended'
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        return 'pid' in Browser(port).ask('GET', '/read')
+    return False
+
+
+def worker_pids(master):
+    with open(f'/proc/{master.pid}/task/{master.pid}/children', encoding='ascii') as children:
+        return [int(pid) for pid in children.read().split()]
+
+
+class Application(unittest.TestCase):
+    def setUp(self):
+        self.daemon = self.enterContext(daemon.Daemon(TSLABD, '--size=64M', '--retain=0'))
+
+    def ctl(self, *arguments):
+        return self.daemon.ctl(TSLABCTL, *arguments)
+
+    def test_one_session_many_workers(self):
+        with application(self.daemon) as (_, port):
+            browser = Browser(port)
+            self.assertEqual(browser.ask('POST', '/login', 'user=ann'), {'user': 'ann'})
+            pids = set()
+
+            def another_worker():
+                answer = browser.ask('GET', '/user')
+                self.assertEqual(answer['user'], 'ann')
+                pids.add(answer['pid'])
+                return len(pids) > 1
+
+            daemon.wait_for(another_worker)
+            self.assertIsNone(Browser(port).ask('GET', '/user')['user'])
+            visits = [browser.ask('GET', '/')['visits'] for _ in range(20)]
+            self.assertEqual(visits, list(range(1, 21)))
+            before = browser.cookie
+            browser.ask('POST', '/logout', 'x=1')
+            browser.cookie = before
+            self.assertIsNone(browser.ask('GET', '/user')['user'])
+
+    def test_forged_ids_are_not_taken_over(self):
+        with application(self.daemon) as (_, port):
+            browser = Browser(port)
+            forged = browser.cookie = 'session=' + 'A' * 43
+            browser.ask('POST', '/login', 'user=eve')
+            self.assertNotEqual(browser.cookie, forged)
+
+    def test_workers_are_killed_under_load(self):
+        rng = random.Random(SEED)
+        with application(self.daemon) as (master, port):
+            browsers = [Browser(port) for _ in range(SESSIONS)]
+            for i, browser in enumerate(browsers):
+                browser.ask('POST', '/login', f'user=user{i}')
+            wrk = subprocess.Popen([REAL_WRK, '-t1', '-c8', '-d600s', f'http://{HOST}:{port}/'],
+                                   stdout=subprocess.PIPE, text=True)
+            try:
+                self.kill_workers(master, browsers, rng)
+            finally:
+                wrk.send_signal(signal.SIGINT)
+                output, _ = wrk.communicate(timeout=DEADLINE)
+            self.assertGreater(float(re.search(r'Requests/sec:\s*([0-9.]+)', output)[1]), 0, output)
+            for i, browser in enumerate(browsers):
+                self.assertEqual(browser.persist('GET', '/user')['user'], f'user{i}', f'seed {SEED}')
+        daemon.wait_for(lambda: self.ctl('stats')['clients'] == 0)
+        check = self.ctl('check')
+        self.assertTrue(check['ok'], f'{check}, seed {SEED}')
+
+    def kill_workers(self, master, browsers, rng):
+        """Meanwhile every session is read and written by somebody who is served."""
+        over = threading.Event()
+        failures = []
+
+        def browse(mine):
+            try:
+                while not over.is_set():
+                    for browser in mine:
+                        browser.persist('GET', '/')
+                        browser.persist('GET', '/user')
+            except Exception as e:  # noqa: BLE001 (shown below)
+                failures.append(e)
+
+        threads = [threading.Thread(target=browse, args=(browsers[i::2],)) for i in range(2)]
+        for thread in threads:
+            thread.start()
+        for _ in range(KILLS):
+            daemon.wait_for(lambda: len(worker_pids(master)) == WORKERS)
+            time.sleep(rng.random() * 0.1)      # a random place to be killed at, not a wait for anything
+            victim = rng.choice(worker_pids(master))
+            os.kill(victim, signal.SIGKILL)
+            daemon.wait_for(lambda: victim not in worker_pids(master))
+        over.set()
+        for thread in threads:
+            thread.join(DEADLINE)
+        self.assertEqual(failures, [], f'seed {SEED}')
+
+    def test_memory_returns(self):
+        with application(self.daemon, lifetime=1) as (_, port):
+            for i in range(300):
+                Browser(port).ask('POST', '/login', f'user={"x" * 500}{i}')
+            browser = Browser(port)
+            full = self.ctl('stats')['live_bytes']
+            reclaimed = self.ctl('stats')['counters']['slabs_reclaimed']
+            daemon.wait_for(lambda: browser.ask('GET', '/') and self.ctl('stats')['live_bytes'] < full / 3)
+            daemon.wait_for(lambda: browser.ask('GET', '/') and
+                            self.ctl('stats')['counters']['slabs_reclaimed'] > reclaimed + 30)
+
+
+if __name__ == '__main__':
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
