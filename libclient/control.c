@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "libclient/enter.h"
 #include "proto/deadline.h"
 #include "shm/drain.h"
 #include "shm/freeze.h"
@@ -102,10 +103,13 @@ static void walk_all(ShmActor *control) {
 void pool_tend_slow(struct tslab *pool) {
         ShmActor control;
 
-        if (pool_attach(pool) < 0 || control_begin(pool, false, &control) < 0)
+        if (pool_begin(pool) < 0)
                 return;
-        walk_all(&control);
-        unlock(pool);
+        if (pool_attach(pool) == 0 && control_begin(pool, false, &control) == 0) {
+                walk_all(&control);
+                unlock(pool);
+        }
+        pool_end(pool);
 }
 
 /*
@@ -183,7 +187,7 @@ static bool is_over_retain(const struct tslab *pool) {
         return n_free > (int64_t) pool->retain + pool->retain / 8;
 }
 
-void control_slab_freed(struct tslab *pool, uint32_t slab) {
+static void slab_freed(struct tslab *pool, uint32_t slab) {
         SlabWord w = shm_slab_word(&pool->arena, slab);
         bool due = is_due(&pool->arena, w);
         ShmActor control;
@@ -195,6 +199,13 @@ void control_slab_freed(struct tslab *pool, uint32_t slab) {
         if (is_over_retain(pool))
                 (void) shm_pages_trim(&control, pool->retain, TRIM_MAX);
         control_end(pool);
+}
+
+void control_slab_freed(struct tslab *pool, uint32_t slab) {
+        if (pool_begin(pool) < 0)
+                return;
+        slab_freed(pool, slab);
+        pool_end(pool);
 }
 
 /* What an eventfd brings about: the daemon freezes, empties, and says so. */
@@ -214,7 +225,7 @@ static bool ask_daemon(struct tslab *pool) {
         return false;
 }
 
-bool control_empty_caches(struct tslab *pool) {
+static bool empty_all_caches(struct tslab *pool) {
         ShmActor control;
         int r;
 
@@ -227,6 +238,16 @@ bool control_empty_caches(struct tslab *pool) {
                 (void) shm_pages_trim(&control, pool->retain, UINT32_MAX);
         control_end(pool);
         return r == 0;
+}
+
+bool control_empty_caches(struct tslab *pool) {
+        bool done;
+
+        if (pool_begin(pool) < 0)
+                return false;
+        done = empty_all_caches(pool);
+        pool_end(pool);
+        return done;
 }
 
 bool control_want_caches(struct tslab *pool) {

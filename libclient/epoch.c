@@ -9,6 +9,7 @@
 
 #include "libclient/connection.h"
 #include "libclient/control.h"
+#include "libclient/enter.h"
 #include "proto/text.h"
 
 #define CLOSE_WAIT_MSEC 200
@@ -114,7 +115,11 @@ _public_ int tslab_epoch_advance(struct tslab *pool, uint32_t *ret_epoch) {
         uint32_t epoch;
         int r;
 
+        r = pool_begin(pool);
+        if (r)
+                return r;
         r = pool->is_private ? advance_private(pool, &epoch) : advance_daemon(pool, &epoch);
+        pool_end(pool);
         if (r == 0 && ret_epoch)
                 *ret_epoch = epoch;
         return r;
@@ -153,10 +158,17 @@ static int reserve_daemon(struct tslab *pool, const char *label, uint32_t *ret_e
 }
 
 _public_ int tslab_epoch_reserve(struct tslab *pool, const char *label, uint32_t *ret_epoch) {
+        int r;
+
         if (!proto_text_is_clean(label, PROTO_LABEL_MAX))
                 return -EINVAL;
-        return pool->is_private ? reserve_private(pool, label, ret_epoch)
-                                : reserve_daemon(pool, label, ret_epoch);
+        r = pool_begin(pool);
+        if (r)
+                return r;
+        r = pool->is_private ? reserve_private(pool, label, ret_epoch)
+                             : reserve_daemon(pool, label, ret_epoch);
+        pool_end(pool);
+        return r;
 }
 
 static int close_private(struct tslab *pool, uint32_t epoch, bool revoke) {
@@ -186,10 +198,16 @@ static int close_daemon(struct tslab *pool, uint32_t epoch, bool revoke) {
 
 _public_ int tslab_epoch_close(struct tslab *pool, uint32_t epoch, uint32_t flags) {
         bool revoke = flags & TSLAB_CLOSE_REVOKE;
+        int r;
 
         if (flags & ~TSLAB_CLOSE_REVOKE)
                 return -EINVAL;
+        r = pool_begin(pool);
+        if (r)
+                return r;
         if (epoch == TSLAB_EPOCH_CURRENT)
                 epoch = shm_epoch_current(&pool->arena);
-        return pool->is_private ? close_private(pool, epoch, revoke) : close_daemon(pool, epoch, revoke);
+        r = pool->is_private ? close_private(pool, epoch, revoke) : close_daemon(pool, epoch, revoke);
+        pool_end(pool);
+        return r;
 }

@@ -25,6 +25,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "libclient/enter.h"
 #include "shm/root.h"
 
 #define MAPS_ROOT "tslab.maps"

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "libclient/enter.h"
 #include "shm/root.h"
 
 /* Leaves looked at before a record that threads share is given to the next. */
@@ -25,13 +26,20 @@ _public_ size_t tslab_map_size_max(struct tslab_map *map) {
         return shm_map_size_max(&map->pool->arena);
 }
 
+/* What a reader did not find, or not all of it: in a pool that was closed meanwhile it says nothing. */
+static ssize_t unless_closed(const struct tslab_map *map, ssize_t result) {
+        return pool_is_closed(map->pool) ? -EIDRM : result;
+}
+
 static ssize_t get(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size,
                    ShmMapView *view) {
         ShmMapKey k;
+        ssize_t n;
 
         if (!key_init(&k, map, key, key_size))
                 return -ENOENT;
-        return shm_map_get(&map->trie, &k, buffer, buffer_size, view);
+        n = shm_map_get(&map->trie, &k, buffer, buffer_size, view);
+        return n == -ENOENT ? unless_closed(map, n) : n;
 }
 
 _public_ ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
@@ -169,7 +177,7 @@ _public_ int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter) 
         iter->position[0] = scan.hash;
         iter->position[1] = (uint64_t) scan.done << 32 | scan.position;
         if (r <= 0)
-                return r;
+                return (int) unless_closed(map, r);
         iter->key = iter->buffer;
         iter->key_size = view.head.key_size;
         iter->value = (const uint8_t *) iter->buffer + view.head.key_size;
@@ -180,5 +188,5 @@ _public_ int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter) 
 }
 
 _public_ ssize_t tslab_map_count(struct tslab_map *map) {
-        return shm_map_count(&map->trie);
+        return unless_closed(map, shm_map_count(&map->trie));
 }

@@ -2,7 +2,7 @@
 #include <sys/types.h>
 
 #include "libclient/control.h"
-#include "libclient/pool.h"
+#include "libclient/enter.h"
 #include "shm/cache.h"
 #include "shm/object.h"
 

@@ -1,5 +1,5 @@
 /*
- * Opening and closing pools, and attaching forked children.
+ * Opening pools, and attaching forked children.
  *
  * Which process uses the pool is an entry of the arena's client table. In a daemon's pool the daemon
  * makes it, in a private one each process its own. It takes one spare record with it, for threads
@@ -51,7 +51,7 @@ static struct tslab *pool_new(void) {
         return pool;
 }
 
-static struct tslab *pool_unref(struct tslab *pool) {
+struct tslab *pool_unref(struct tslab *pool) {
         if (!pool)
                 return NULL;
         if (pool->local)
@@ -225,29 +225,6 @@ _public_ int tslab_create(struct tslab **ret, const struct tslab_options *given)
                 return r;
         pool->local->joined = 1;
         return finish_open(&pool, ret);
-}
-
-/* Gives back all that this process has. In a child that never attached there is nothing. */
-static void detach(struct tslab *pool) {
-        PoolLocal *local = pool->local;
-
-        if (!local->joined)
-                return;
-        for (uint32_t i = 1; i < shm_arena_n_records_ever(&pool->arena); i++)
-                if (local->threads[i].token != 0)
-                        thread_state_deinit(&local->threads[i]);
-        if (pool->is_private) {
-                pool_tend(pool);
-                shm_client_remove(&pool->arena, local->client);
-        }
-}
-
-_public_ struct tslab *tslab_close(struct tslab *pool) {
-        if (!pool)
-                return NULL;
-        registry_remove(pool);
-        detach(pool);
-        return pool_unref(pool);
 }
 
 _public_ bool tslab_stale(struct tslab *pool) {

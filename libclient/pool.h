@@ -5,16 +5,6 @@
  * What must not survive a fork (who we are in the client table, locks, each thread's record) is in
  * PoolLocal, in memory that the kernel zeroes in a forked child (MADV_WIPEONFORK, which also covers
  * _Fork() and a raw clone()): zeros say "not attached", and unlocked.
- *
- *      ThreadState *thread;
- *      r = pool_enter(pool, &thread);
- *      if (r)
- *              return r;
- *      r = shm_object_alloc(&thread->actor, ...);
- *      pool_leave(pool, thread);
- *
- * Between the two the thread may hold a process-private lock: nothing in there waits, or enters
- * again. Whoever freed objects in there calls pool_tend() after pool_leave().
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -39,6 +29,7 @@ typedef struct ThreadState {
         ShmActor actor;
         uint64_t token; /* of states in this process and those it was forked from, never reused; 0: none */
         uint64_t n_pending; /* from tslab_alloc_pending(), not yet published */
+        uint32_t busy; /* between pool_enter() and pool_leave(): tslab_close() waits for it */
 } __attribute__((aligned(64))) ThreadState;
 
 typedef struct PoolLocal {
@@ -51,12 +42,16 @@ typedef struct PoolLocal {
         uint32_t start_time; /* of this process; 0: not known */
         uint32_t spare; /* record for threads that get none */
         uint32_t fences; /* membarrier could not be registered */
+        uint64_t n_calls; /* between pool_begin() and pool_end(): tslab_close() waits for them */
         uint64_t asked_msec; /* when caches were last asked for, in want of memory */
         ThreadState threads[]; /* by record */
 } PoolLocal;
 
+#define POOL_CLOSED UINT64_MAX
+
 struct tslab {
-        uint64_t serial; /* of pools in this process, never reused; not 0 */
+        uint64_t serial; /* its number; POOL_CLOSED once tslab_close() has begun */
+        uint64_t number; /* of pools in this process, never reused; neither 0 nor POOL_CLOSED */
         PoolLocal *local;
         size_t local_size;
         bool is_private;
@@ -73,10 +68,10 @@ struct tslab {
         char comm[16]; /* "": the process's own */
         uint64_t timeout_usec;
 
-        struct tslab *next; /* of this process's pools */
+        struct tslab *next; /* of this process's pools, or of those that it closed */
 };
 
-/* A state of this thread. It is looked at only where the serial fits, and so its pool is open. */
+/* A state of this thread. It is looked at only where the serial fits, and so its pool is there. */
 typedef struct ThreadCache {
         uint64_t serial;
         uint64_t token;
@@ -86,54 +81,14 @@ typedef struct ThreadCache {
 /* The one used last. */
 extern __thread ThreadCache thread_cache __attribute__((tls_model("initial-exec")));
 
-/*
- * Finds or makes this thread's state, attaching a forked child first. With a state that threads
- * share, its lock is held until pool_leave_shared().
- */
-int pool_enter_slow(struct tslab *pool, ThreadState **ret);
-void pool_leave_shared(struct tslab *pool);
-
-/*
- * This thread's state, where it was the last that it used and is its alone, with nothing pending;
- * else NULL. For the fast path: no pool_leave() follows.
- */
-static inline ThreadState *pool_thread(const struct tslab *pool) {
-        const ThreadCache *c = &thread_cache;
-
-        return __builtin_expect(c->serial == pool->serial && c->state->token == c->token, 1) ? c->state : NULL;
-}
-
-/* One more object is pending: each free has to look whether it is of that kind. */
-static inline void pool_thread_pends(ThreadState *thread) {
-        thread->n_pending++;
-        thread_cache = (ThreadCache){};
-}
-
-/* 0; -EROFS: a reader has no record; -ENOTCONN and the other attach errors of <tslab.h>. */
-static inline int pool_enter(struct tslab *pool, ThreadState **ret) {
-        *ret = pool_thread(pool);
-        return __builtin_expect(*ret != NULL, 1) ? 0 : pool_enter_slow(pool, ret);
-}
-
-static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
-        if (__builtin_expect(thread->actor.id == pool->local->spare, 0))
-                pool_leave_shared(pool);
-}
-
 /* Attaches this process where it is not; under no lock. The attach errors. */
 int pool_attach(struct tslab *pool);
+
+/* Frees all, for which nobody may be using it. NULL-safe. */
+struct tslab *pool_unref(struct tslab *pool);
 
 /* A record for a thread of this process, which has attached. -ENOSPC: none is left. */
 int pool_take_record(struct tslab *pool, ShmActor *ret);
 
 /* Frees an object, which may be pending in this thread. As shm_object_free(). */
 int pool_free(struct tslab *pool, ThreadState *thread, uint64_t handle);
-
-/* Private pools: does what a daemon would be woken for, unless another thread is at it. */
-void pool_tend_slow(struct tslab *pool);
-
-static inline void pool_tend(struct tslab *pool) {
-        /* ORDER: rlx; who drained a slab looks after it, and whoever is at it already looks again. */
-        if (pool->is_private && shm_load_rlx(&pool->arena.header->n_drained.value) != 0)
-                pool_tend_slow(pool);
-}

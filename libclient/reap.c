@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "libclient/control.h"
+#include "libclient/enter.h"
 #include "shm/client.h"
 #include "shm/repair.h"
 
@@ -96,13 +97,11 @@ static int remove_dead(struct tslab *pool) {
         return n;
 }
 
-_public_ int tslab_reap(struct tslab *pool) {
+static int reap(struct tslab *pool) {
         ShmRepair repair = {};
         ShmActor control;
         int r;
 
-        if (!pool->is_private)
-                return -EOPNOTSUPP;
         r = pool_attach(pool);
         if (r == 0)
                 r = take_control(pool, &control);
@@ -115,5 +114,18 @@ _public_ int tslab_reap(struct tslab *pool) {
         }
         control_repaired(&control);
         control_end(pool);
+        return r;
+}
+
+_public_ int tslab_reap(struct tslab *pool) {
+        int r;
+
+        if (!pool->is_private)
+                return -EOPNOTSUPP;
+        r = pool_begin(pool);
+        if (r)
+                return r;
+        r = reap(pool);
+        pool_end(pool);
         return r;
 }

@@ -10,6 +10,9 @@ void registry_add(struct tslab *pool);
 /* After this no thread that ends touches the pool. */
 void registry_remove(struct tslab *pool);
 
+/* Keeps what is left of a closed pool within reach, for leak checkers. */
+void registry_keep(struct tslab *pool);
+
 /* A number that no state in this process or those it was forked from has had. */
 uint64_t registry_token(void);
 

@@ -26,6 +26,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "libclient/enter.h"
 #include "shm/object.h"
 
 typedef struct ThreadTable {
@@ -40,7 +41,7 @@ static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
 static int registry_error;
 static pthread_key_t registry_key;
 static pthread_mutex_t *registry_lock;
-static struct tslab *registry_pools;
+static struct tslab *registry_pools, *registry_closed;
 static uint64_t last_serial, last_token;
 
 static void on_thread_exit(void *userdata);
@@ -65,7 +66,7 @@ int registry_init(void) {
 
 void registry_add(struct tslab *pool) {
         pthread_mutex_lock(registry_lock);
-        pool->serial = ++last_serial;
+        pool->serial = pool->number = ++last_serial;
         pool->next = registry_pools;
         shm_compiler_barrier(); /* a fork here finds the old list or the new one */
         registry_pools = pool;
@@ -82,6 +83,14 @@ void registry_remove(struct tslab *pool) {
         pthread_mutex_unlock(registry_lock);
 }
 
+void registry_keep(struct tslab *pool) {
+        pthread_mutex_lock(registry_lock);
+        pool->next = registry_closed;
+        shm_compiler_barrier(); /* a fork here finds the old list or the new one */
+        registry_closed = pool;
+        pthread_mutex_unlock(registry_lock);
+}
+
 uint64_t registry_token(void) {
         uint64_t token;
 
@@ -93,7 +102,7 @@ uint64_t registry_token(void) {
 
 static struct tslab *find_pool(uint64_t serial) {
         for (struct tslab *pool = registry_pools; pool; pool = pool->next)
-                if (pool->serial == serial)
+                if (pool->number == serial)
                         return pool;
         return NULL;
 }
@@ -194,15 +203,13 @@ static void take_record(struct tslab *pool, ThreadCache *entry) {
         entry->token = state->token;
 }
 
-int pool_enter_slow(struct tslab *pool, ThreadState **ret) {
+static int enter(struct tslab *pool, ThreadState **ret) {
         ThreadCache *entry;
         int r;
 
-        if (pool->is_reader)
-                return -EROFS;
-        entry = find_entry(pool->serial);
+        entry = find_entry(pool->number);
         if (!entry) {
-                r = add_entry(pool->serial, &entry);
+                r = add_entry(pool->number, &entry);
                 if (r)
                         return r;
         }
@@ -212,14 +219,50 @@ int pool_enter_slow(struct tslab *pool, ThreadState **ret) {
                         return r;
                 take_record(pool, entry);
         }
-        if (is_shared(pool, entry->state))
-                pthread_mutex_lock(&pool->local->spare_lock);
-        else if (entry->state->n_pending == 0)
-                thread_cache = *entry;
         *ret = entry->state;
-        return 0;
+        if (!is_shared(pool, entry->state)) {
+                if (entry->state->n_pending == 0)
+                        thread_cache = *entry;
+                return pool_set_busy(pool, entry->state);
+        }
+        r = pool_begin(pool); /* until pool_leave_shared() */
+        if (r == 0)
+                pthread_mutex_lock(&pool->local->spare_lock);
+        return r;
+}
+
+int pool_enter_slow(struct tslab *pool, ThreadState **ret) {
+        int r;
+
+        if (pool->is_reader)
+                return -EROFS;
+        r = pool_begin(pool);
+        if (r)
+                return r;
+        r = enter(pool, ret);
+        pool_end(pool);
+        return r;
 }
 
 void pool_leave_shared(struct tslab *pool) {
         pthread_mutex_unlock(&pool->local->spare_lock);
+        pool_end(pool);
+}
+
+int pool_begin(struct tslab *pool) {
+        uint64_t *n_calls = &pool->local->n_calls;
+
+        /* ORDER: acqrel; it is a full barrier on x86, elsewhere the closer's membarrier is. */
+        (void) shm_add_acqrel(n_calls, 1);
+        if (pool->local->fences)
+                shm_fence_sc(); /* ORDER: sc; stands for the membarrier. */
+        if (!pool_is_closed(pool))
+                return 0;
+        pool_end(pool);
+        return -EBADF;
+}
+
+void pool_end(struct tslab *pool) {
+        /* ORDER: acqrel, pairs with quiesce(); all is done. */
+        (void) shm_sub_acqrel(&pool->local->n_calls, 1);
 }

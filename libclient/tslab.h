@@ -24,10 +24,10 @@
  * Results: calls return 0 (or a count), or a negative errno; each lists all it can return. Outputs
  * are untouched on failure. Nothing is printed, and no call exits.
  *
- * Threads: all calls may be made by any thread at any time, but for tslab_close(), which must be the
- * last. A thread gets a record in the pool with its first call that needs one (allocating, freeing,
- * publishing) and gives it back when it ends. When all records are taken, threads of a process share
- * one, and wait for each other while they use it.
+ * Threads: all calls may be made by any thread at any time; of tslab_close() there is one, and what
+ * other threads call after it fails (see there). A thread gets a record in the pool with its first
+ * call that needs one (allocating, freeing, publishing) and gives it back when it ends. When all
+ * records are taken, threads of a process share one, and wait for each other while they use it.
  *
  * Fork: a child goes on using the pool of its parent, whether it was made by fork(), _Fork() or
  * clone() without CLONE_VM. Its first call that needs a record attaches it, which may wait for the
@@ -145,9 +145,17 @@ int tslab_create(struct tslab **ret, const struct tslab_options *options);
 
 /*
  * Closes a pool in this process and returns NULL; NULL-safe. Gives back the records of all threads
- * and frees what they still have pending. No other thread may be inside a call with this pool, or
- * make one later; pointers into it end. In a forked child it concerns the child alone. Does not wait
- * for the daemon.
+ * and frees what they still have pending. In a forked child it concerns the child alone. Does not
+ * enter the daemon.
+ *
+ * Other threads may be inside calls with this pool: it waits until they are over, however long. They
+ * may make more, and may end later: whatever needs a record, changes the pool or is a control call
+ * returns -EBADF from then on (where errors are returned; tslab_malloc() sets errno); lookups find an
+ * empty pool: -ESTALE, -ENOENT, of maps -EIDRM, epoch 0. Pointers to objects end: what they are
+ * written is lost, what is read is zeros. For that, where this process has other threads, the size of
+ * the arena stays reserved as address space until it ends, with a page or two of memory per thread
+ * that used the pool. Where there are no other threads all goes at once, and the pool must not be
+ * used again.
  */
 struct tslab *tslab_close(struct tslab *pool);
 

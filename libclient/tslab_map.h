@@ -39,7 +39,8 @@
  * that epoch and maps cannot grow; revoke it and they are gone (-EIDRM).
  *
  * Threads: all calls may be made by any thread at any time, but for tslab_map_close(), which must be the
- * last with this map. Fork: a child goes on using its parent's maps. Calls that change a map need a
+ * last with this map. While and after tslab_close() closes the pool, what changes a map is -EBADF, and what
+ * reads one -EIDRM. Fork: a child goes on using its parent's maps. Calls that change a map need a
  * record, as allocating does: see "Fork" and "the attach errors" in <tslab.h>. Reading needs none. Calls but
  * tslab_map_open() do not enter the daemon otherwise. Not async-signal-safe.
  *

@@ -333,6 +333,52 @@ void shm_arena_deinit(ShmArena *arena) {
         *arena = (ShmArena){ .fd = -1, .wake_fd = -1 };
 }
 
+int shm_arena_map_again(ShmArena *ret, const ShmArena *arena) {
+        ShmArena again = *arena;
+        uint8_t *base;
+        ptrdiff_t d;
+        int r;
+
+        r = map(arena->fd, arena->size, arena->read_only, &base);
+        if (r)
+                return r;
+        d = base - arena->base;
+        again.base = base;
+        again.header = (ShmHeader *) base;
+        again.clients = (ShmClient *) ((uint8_t *) arena->clients + d);
+        again.heads = (ShmRecordHead *) ((uint8_t *) arena->heads + d);
+        again.records = arena->records + d;
+        again.sets = (uint64_t *) ((uint8_t *) arena->sets + d);
+        again.lines = (ShmSlabLine *) ((uint8_t *) arena->lines + d);
+        again.tags = (ShmTags *) ((uint8_t *) arena->tags + d);
+        again.slabs = arena->slabs + d;
+        *ret = again;
+        return 0;
+}
+
+/*
+ * Made elsewhere and moved: what is at the place is replaced in one step. Unlocked before it is
+ * writable: under MCL_FUTURE it would be populated whole.
+ */
+int shm_arena_blank(ShmArena *arena) {
+        void *blank;
+        int r;
+
+        blank = mmap(NULL, arena->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (blank == MAP_FAILED)
+                return -errno;
+        (void) munlock(blank, arena->size);
+        (void) madvise(blank, arena->size, MADV_DONTDUMP);
+        if (mprotect(blank, arena->size, PROT_READ | PROT_WRITE) < 0 ||
+            mremap(blank, arena->size, arena->size, MREMAP_MAYMOVE | MREMAP_FIXED, arena->base) ==
+                    MAP_FAILED) {
+                r = -errno;
+                munmap(blank, arena->size);
+                return r;
+        }
+        return 0;
+}
+
 uint64_t shm_arena_resident_size(const ShmArena *arena) {
         struct stat st;
 

@@ -66,6 +66,16 @@ static inline void shm_fence_acq(void) {
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
+/*
+ * Loads a word that another thread may store, at most 8 bytes and aligned, in whatever instruction the
+ * compiler finds for it: after a compiler barrier, and without order.
+ */
+#ifdef SHM_TSAN
+#define shm_peek_rlx(p) SHM_AT(p, __atomic_load_n((p), __ATOMIC_RELAXED))
+#else
+#define shm_peek_rlx(p) (*(p))
+#endif
+
 /* Adds one to a word that this thread alone writes: a single instruction, and not a locked one. */
 static inline void shm_count_rlx(uint64_t *p) {
         SHM_STEP_HERE(p);

@@ -50,8 +50,10 @@ shm_inline int shm_cache_alloc_hit(ShmActor *actor, size_t size, uint32_t epoch,
         ShmCache *cache;
 
         shm_record_enter(record);
-        /* ORDER: acq, pairs with shm_freeze_begin(); caches are ours, and the epochs as copied, if it stands. */
-        if (shm_unlikely(shm_load_acq(&record->attention) != actor->attention || size - 1 >= actor->size_max))
+        /* ORDER: acq, pairs with shm_freeze_begin(); caches are ours, and the epochs as copied, if it stands.
+           ORDER: rlx; who closes the pool spoils ours, and looks at seq after that. */
+        if (shm_unlikely(shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention) ||
+                         size - 1 >= actor->size_max))
                 return SHM_CACHE_E_MISS;
         s = (const ShmSizeOf *) ((const uint8_t *) actor->sizes + ((size - 1) & -sizeof(*s)));
         cache = s->cache;
@@ -87,9 +89,10 @@ shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t handle) {
         ShmCache *cache;
 
         shm_record_enter(record);
-        /* ORDER: acq, pairs with shm_freeze_begin(); caches are ours, and the epochs as copied, if it stands. */
-        if (shm_unlikely(shm_load_acq(&record->attention) != actor->attention || id >= actor->n_slots_ever ||
-                         !(tag & 1)))
+        /* ORDER: acq, pairs with shm_freeze_begin(); caches are ours, and the epochs as copied, if it stands.
+           ORDER: rlx; who closes the pool spoils ours, and looks at seq after that. */
+        if (shm_unlikely(shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention) ||
+                         id >= actor->n_slots_ever || !(tag & 1)))
                 return SHM_CACHE_E_MISS;
         /* ORDER: acq, pairs with shm_slab_claim(); while the object lives, it says its class and epoch. */
         state = shm_load_acq(&actor->lines[id / SHM_SLOTS_MAX].word.high);

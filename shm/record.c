@@ -70,12 +70,16 @@ static void raise_records_ever(ShmArena *arena, uint64_t n) {
                 ;
 }
 
-static void begin_ownership(ShmRecord *r) {
-        /* ORDER: rlx; the record is ours, nobody waits for these. */
+static void make_seq_even(ShmRecord *r) {
+        /* ORDER: rlx; the record is ours. */
         uint64_t seq = shm_load_rlx(&r->seq);
 
         if (seq & 1)
-                shm_store_rlx(&r->seq, seq + 1); /* ORDER: rlx; its last owner died inside an operation. */
+                shm_store_rlx(&r->seq, seq + 1); /* ORDER: rlx; whoever left it odd does nothing any more. */
+}
+
+static void begin_ownership(ShmRecord *r) {
+        make_seq_even(r); /* its last owner may have died inside an operation */
         for (uint32_t i = 0; i < SHM_COUNTERS_MAX; i++)
                 /* ORDER: rlx; counters are for statistics. */
                 shm_store_rlx(&r->base_counters[i], shm_load_rlx(&r->counters[i]));
@@ -98,6 +102,11 @@ int shm_actor_init(ShmActor *actor, ShmArena *arena, uint32_t client, uint32_t t
                 return 0;
         }
         return -ENOSPC;
+}
+
+void shm_actor_take_over(ShmActor *actor, ShmArena *arena, uint32_t record) {
+        view_init(actor, arena, record);
+        make_seq_even(actor->record);
 }
 
 void shm_actor_deinit(ShmActor *actor) {

@@ -33,6 +33,12 @@ void shm_actor_init_daemon(ShmActor *actor, ShmArena *arena);
 int shm_actor_init(ShmActor *actor, ShmArena *arena, uint32_t client, uint32_t tid);
 
 /*
+ * A record that a thread of this process has, for one that gives it back in its stead. That thread is
+ * in no operation, and makes no store into the record any more.
+ */
+void shm_actor_take_over(ShmActor *actor, ShmArena *arena, uint32_t record);
+
+/*
  * Gives the record back. Its intent must be none; what is still noted as pending is the caller's
  * to free before. NULL-safe.
  */

@@ -1,0 +1,180 @@
+/*
+ * Closing pools
+ *
+ * Purpose: to take a pool from under threads that may be calling into it, and may go on to.
+ *
+ * What is left where there are other threads is struct tslab, its PoolLocal, and in the arena's place
+ * memory that reads as zeros: whoever looks there finds no slab, no root, no map.
+ *
+ * Invariants
+ *   1. A call that changes the arena is inside pool_enter()..pool_leave(), its state busy; or inside
+ *      pool_begin()..pool_end(), counted; or it is the fast path, its record's seq odd.
+ *   2. Whoever became busy, or counted, sees that the pool is closed, or the closer sees that it did:
+ *      the closer writes the serial, issues a membarrier, then looks. From then on calls only leave.
+ *   3. When none is left nobody writes an actor's `attention`. Spoilt then, it stays so, and after one
+ *      more membarrier an odd seq is that of an operation in progress, or of one that will miss.
+ *   4. A thread between its look at the serial and its store to seq cannot be seen at all. It finds
+ *      its state, whose `attention` fits nothing. Its stores go to the arena until that is replaced,
+ *      to nobody's memory afterwards: so records are given back only then, over another mapping.
+ *
+ * Who may do what: the closer writes `serial`, and `attention` in the actors of others; all else of a
+ *   state is its thread's.
+ *
+ * Crash: records are found by repair through their heads. Where there is no memory for a mapping
+ *   they are left to that too, until this process ends.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/single_threaded.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libclient/enter.h"
+#include "libclient/registry.h"
+#include "shm/client.h"
+#include "shm/freeze.h"
+
+#define YIELDS_MAX 100
+#define SLICE_NSEC 50000
+#define PAGE 4096
+
+/* A thread that is inside may be one that does not run. */
+static void wait_slice(uint32_t *n) {
+        const struct timespec slice = { .tv_nsec = SLICE_NSEC };
+
+        if ((*n)++ < YIELDS_MAX)
+                sched_yield();
+        else
+                nanosleep(&slice, NULL);
+}
+
+/* This process's states, of which the arena's records tell how many there may be; NULL: no more. */
+static ThreadState *next_state(const struct tslab *pool, uint32_t n_records, uint32_t *i) {
+        while (*i < n_records) {
+                ThreadState *state = &pool->local->threads[(*i)++];
+
+                if (state->token != 0)
+                        return state;
+        }
+        return NULL;
+}
+
+static void wait_calls(struct tslab *pool, uint32_t n_records) {
+        ThreadState *state;
+        uint32_t n = 0;
+
+        for (uint32_t i = 1; (state = next_state(pool, n_records, &i));)
+                /* ORDER: acq, pairs with pool_leave(); all that call did is done. */
+                while (shm_load_acq(&state->busy))
+                        wait_slice(&n);
+}
+
+static void wait_operations(struct tslab *pool, uint32_t n_records) {
+        ThreadState *state;
+        uint32_t n = 0;
+
+        for (uint32_t i = 1; (state = next_state(pool, n_records, &i));) {
+                uint64_t *p = &state->actor.record->seq, seq = shm_load_acq(p); /* ORDER: acq; as below. */
+
+                /* ORDER: acq, pairs with shm_record_leave(); that operation is over and seen. */
+                while ((seq & 1) && shm_load_acq(p) == seq)
+                        wait_slice(&n);
+        }
+}
+
+/* Until all calls that began before are over, and none can begin. */
+static void quiesce(struct tslab *pool) {
+        uint32_t n_records, n = 0;
+        ThreadState *state;
+
+        shm_store_rlx(&pool->serial, POOL_CLOSED); /* ORDER: rlx; the membarrier orders it. */
+        (void) shm_membarrier(); /* it fails only where everybody fences */
+        /* ORDER: acq, pairs with pool_end(); all those calls did is done. */
+        while (shm_load_acq(&pool->local->n_calls) != 0)
+                wait_slice(&n);
+        n_records = shm_arena_n_records_ever(&pool->arena); /* no state is made any more */
+        wait_calls(pool, n_records);
+        for (uint32_t i = 1; (state = next_state(pool, n_records, &i));)
+                /* ORDER: rlx; the membarrier orders it. */
+                shm_store_rlx(&state->actor.attention, UINT64_MAX);
+        (void) shm_membarrier();
+        wait_operations(pool, n_records);
+}
+
+/* Gives back all that this process has. In a child that never attached there is nothing. */
+static void detach(struct tslab *pool) {
+        uint32_t n_records = shm_arena_n_records_ever(&pool->arena);
+        ThreadState *state;
+
+        if (!pool->local->joined)
+                return;
+        for (uint32_t i = 1; (state = next_state(pool, n_records, &i));) {
+                ShmActor actor;
+
+                shm_actor_take_over(&actor, &pool->arena, i - 1);
+                actor.fences = pool->local->fences != 0;
+                actor.mode = pool->cache;
+                shm_cache_leave(&actor);
+        }
+        if (pool->is_private) {
+                pool_tend(pool);
+                shm_client_remove(&pool->arena, pool->local->client);
+        }
+}
+
+static void drop(const struct tslab *pool, size_t from, size_t to) {
+        if (from < to)
+                (void) madvise((uint8_t *) pool->local + from, to - from, MADV_DONTNEED);
+}
+
+/* Of the states only what threads may look at yet keeps its memory: the beginning of each. */
+static void drop_states(const struct tslab *pool, uint32_t n_records) {
+        size_t from = PAGE, at;
+        ThreadState *state;
+
+        static_assert(offsetof(PoolLocal, threads) < PAGE, "the locks are in the first page");
+        for (uint32_t i = 1; (state = next_state(pool, n_records, &i));) {
+                at = (size_t) ((uint8_t *) state - (uint8_t *) pool->local);
+                drop(pool, from, at / PAGE * PAGE);
+                from = (at + offsetof(ShmActor, numbers) + PAGE - 1) / PAGE * PAGE;
+        }
+        drop(pool, from, pool->local_size / PAGE * PAGE);
+}
+
+/* What is left to threads that do not know yet. */
+static void leave_blank(struct tslab *pool) {
+        struct tslab again = *pool; /* the same pool, over another mapping */
+        uint32_t n_records = shm_arena_n_records_ever(&pool->arena);
+
+        if (shm_arena_map_again(&again.arena, &pool->arena) == 0) {
+                again.serial = pool->number;
+                if (shm_arena_blank(&pool->arena) == 0)
+                        detach(&again);
+                munmap(again.arena.base, again.arena.size);
+        }
+        drop_states(pool, n_records);
+        if (pool->arena.fd >= 0)
+                close(pool->arena.fd);
+        if (pool->arena.wake_fd >= 0)
+                close(pool->arena.wake_fd);
+        pool->arena.fd = pool->arena.wake_fd = -1;
+        pool->call = proto_call_free(pool->call);
+        free(pool->path);
+        pool->path = NULL;
+        registry_keep(pool);
+}
+
+_public_ struct tslab *tslab_close(struct tslab *pool) {
+        if (!pool)
+                return NULL;
+        registry_remove(pool);
+        if (__libc_single_threaded) {
+                detach(pool);
+                return pool_unref(pool);
+        }
+        quiesce(pool);
+        leave_blank(pool);
+        return NULL;
+}

@@ -1,0 +1,89 @@
+#pragma once
+/*
+ * Entering a pool, and leaving it: what every call does that uses one.
+ *
+ *      ThreadState *thread;
+ *      r = pool_enter(pool, &thread);
+ *      if (r)
+ *              return r;
+ *      r = shm_object_alloc(&thread->actor, ...);
+ *      pool_leave(pool, thread);
+ *
+ * Between the two the thread may hold a process-private lock: nothing in there waits, or enters
+ * again. Whoever freed objects in there calls pool_tend() after pool_leave().
+ *
+ * In between the pool stays open: tslab_close() waits for it.
+ */
+#include <errno.h>
+
+#include "libclient/pool.h"
+
+/*
+ * Finds or makes this thread's state, attaching a forked child first. With a state that threads
+ * share, its lock is held until pool_leave_shared().
+ */
+int pool_enter_slow(struct tslab *pool, ThreadState **ret);
+void pool_leave_shared(struct tslab *pool);
+
+/*
+ * This thread's state, where it was the last that it used and is its alone, with nothing pending;
+ * else NULL. For the fast path: no pool_leave() follows.
+ */
+static inline ThreadState *pool_thread(const struct tslab *pool) {
+        const ThreadCache *c = &thread_cache;
+
+        /* ORDER: rlx; who becomes busy, or makes its seq odd, has it looked at by the closer after that. */
+        return __builtin_expect(c->serial == shm_peek_rlx(&pool->serial) && c->state->token == c->token, 1)
+                       ? c->state
+                       : NULL;
+}
+
+static inline bool pool_is_closed(const struct tslab *pool) {
+        return shm_load_rlx(&pool->serial) == POOL_CLOSED; /* ORDER: rlx; ordered by what stands around it. */
+}
+
+/*
+ * Around what uses the pool without a state of a thread: between the two it stays as it is. They nest.
+ * -EBADF: it was closed.
+ */
+int pool_begin(struct tslab *pool);
+void pool_end(struct tslab *pool);
+
+/* The same for one thread's state, without an atomic read-modify-write. */
+static inline int pool_set_busy(struct tslab *pool, ThreadState *state) {
+        shm_store_rlx(&state->busy, 1); /* ORDER: rlx; the closer's membarrier makes it precede the load. */
+        shm_compiler_barrier();
+        if (__builtin_expect(state->actor.fences, 0))
+                shm_fence_sc(); /* ORDER: sc; stands for the membarrier. */
+        if (__builtin_expect(!pool_is_closed(pool), 1))
+                return 0;
+        shm_store_rel(&state->busy, 0); /* ORDER: rel, pairs with quiesce(); nothing was done. */
+        return -EBADF;
+}
+
+/* One more object is pending: each free has to look whether it is of that kind. */
+static inline void pool_thread_pends(ThreadState *thread) {
+        thread->n_pending++;
+        thread_cache = (ThreadCache){};
+}
+
+/* 0; -EBADF: closed; -EROFS: a reader has no record; -ENOTCONN and the other attach errors of <tslab.h>. */
+static inline int pool_enter(struct tslab *pool, ThreadState **ret) {
+        *ret = pool_thread(pool);
+        return __builtin_expect(*ret != NULL, 1) ? pool_set_busy(pool, *ret) : pool_enter_slow(pool, ret);
+}
+
+static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
+        shm_store_rel(&thread->busy, 0); /* ORDER: rel, pairs with quiesce(); the call is over before. */
+        if (__builtin_expect(thread->actor.id == pool->local->spare, 0))
+                pool_leave_shared(pool);
+}
+
+/* Private pools: does what a daemon would be woken for, unless another thread is at it. */
+void pool_tend_slow(struct tslab *pool);
+
+static inline void pool_tend(struct tslab *pool) {
+        /* ORDER: rlx; who drained a slab looks after it, and whoever is at it already looks again. */
+        if (pool->is_private && shm_load_rlx(&pool->arena.header->n_drained.value) != 0)
+                pool_tend_slow(pool);
+}
