@@ -1,7 +1,7 @@
 /*
- * Runs a fuzz target over files without a fuzzer: `fuzz-NAME PATH...`, where a PATH is a file or a
- * folder of files. Of each file, also all prefixes, and all changes of a single byte for the first
- * kilobyte. Prints how many inputs that were; none at all is a failure.
+ * Runs a fuzz target over files without a fuzzer: `fuzz-NAME [--changes=N] PATH...`, where a PATH is a
+ * file or a folder of files. Of each file, also all prefixes, and all changes of a single byte of the
+ * first N, 1024 where not given. Prints how many inputs that were; none at all is a failure.
  */
 
 #include <errno.h>
@@ -14,12 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MUTATED_MAX 1024U
 #define FOLDERS_OPEN 16
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static unsigned long n_files, n_inputs;
+static unsigned long n_files, n_inputs, n_changed = 1024;
 
 /*
  * In memory of its own and of just that size, so that a sanitizer sees the first byte read beyond
@@ -41,7 +40,7 @@ static void run_variants(uint8_t *data, size_t size) {
         for (size_t i = 0; i <= size; ++i)
                 run_input(data, i);
 
-        for (size_t i = 0; i < size && i < MUTATED_MAX; ++i) {
+        for (size_t i = 0; i < size && i < n_changed; ++i) {
                 uint8_t byte = data[i];
 
                 for (unsigned int change = 1; change < 256; ++change) {
@@ -77,6 +76,10 @@ static int run_file(const char *path, const struct stat *st, int type, struct FT
 
 int main(int argc, char **argv) {
         for (int i = 1; i < argc; ++i) {
+                if (strncmp(argv[i], "--changes=", 10) == 0) {
+                        n_changed = strtoul(argv[i] + 10, NULL, 10);
+                        continue;
+                }
                 if (nftw(argv[i], run_file, FOLDERS_OPEN, FTW_PHYS) != 0) {
                         fprintf(stderr, "fuzz: cannot read %s: %s\n", argv[i], strerror(errno));
                         return EXIT_FAILURE;

@@ -1,0 +1,320 @@
+/* See the header. The code under test is linked with our shm_step(), madvise() and fallocate(). */
+#include "tests/fuzz/arena-image.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shm/cache.h"
+#include "shm/client.h"
+#include "shm/map.h"
+#include "shm/pages.h"
+#include "shm/root.h"
+
+#define GUARD ((size_t) 1 << 20)
+#define N_COMMITTED 60U
+#define N_LATER 8U
+#define ACCESSES_MAX 50000000U
+
+typedef struct Later {
+        uint32_t at; /* accesses still to come before it; 0: none */
+        ImageStep step;
+} Later;
+
+static ShmArena image; /* of those who scribble */
+static uint8_t *saved; /* all up to the end of the slabs that are committed */
+static size_t saved_size;
+static Later later[N_LATER];
+static uint32_t delay, n_later, n_accesses;
+static bool in_operation;
+
+/* The kernel */
+
+static bool is_slabs(uint64_t offset, uint64_t size) {
+        uint64_t from = (uint64_t) (image.slabs - image.base);
+
+        return offset >= from && size <= image.size && offset <= image.size - size;
+}
+
+static const ShmArena *under_test;
+
+int madvise(void *address, size_t size, int advice) {
+        if (under_test && (advice == MADV_REMOVE || advice == MADV_POPULATE_WRITE))
+                require(is_slabs((uint64_t) ((uint8_t *) address - under_test->base), size));
+        return (int) syscall(SYS_madvise, address, size, advice);
+}
+
+/* Of words, tags and slabs. */
+int fallocate(int fd, int mode, off_t offset, off_t size) {
+        uint64_t from = (uint64_t) ((uint8_t *) image.lines - image.base);
+
+        if (under_test && mode == 0)
+                require((uint64_t) offset >= from && (uint64_t) offset + (uint64_t) size <= image.size);
+        else if (under_test)
+                require(is_slabs((uint64_t) offset, (uint64_t) size));
+        return (int) syscall(SYS_fallocate, fd, mode, offset, size);
+}
+
+/* Making the image */
+
+static void fill(ShmActor *actor, unsigned n) {
+        static const size_t sizes[] = { 64, 200, 4096, 512, 1, 900 };
+        uint64_t handles[20];
+
+        for (unsigned i = 0; i < n; i++)
+                require(shm_object_alloc(actor, sizes[i % 6], i % 3, NULL, &handles[i], NULL) == 0);
+        for (unsigned i = 0; i < n; i += 1 + i % 3)
+                require(shm_object_free(actor, handles[i]) == 0);
+}
+
+static void make_map(ShmActor *actor) {
+        uint64_t root;
+        ShmTrie trie;
+
+        require(shm_trie_create(actor, 3, &root) == 0);
+        require(shm_root_set(&image, "map", 0, root) == 0);
+        require(shm_actor_unnote(actor, root) == 0);
+        require(shm_trie_open(&trie, &image, root) == 0);
+        for (uint64_t i = 0; i < 40; i++) {
+                /* A few share a hash, down to the buckets. */
+                ShmMapKey key = { .bytes = &i, .size = sizeof(i), .hash = i < 20 ? 7 : i << 57 | i };
+                ShmMapPut put = { .value = &i, .value_size = sizeof(i), .epoch = 1 };
+
+                require(shm_map_put(actor, &trie, &key, &put, NULL) == 0);
+        }
+}
+
+static void use(void) {
+        const ShmPending pending = { .root = SHM_NOTE_NAMED_ROOT };
+        ShmActor control, actors[IMAGE_N_RECORDS - 1];
+        ShmClientInfo info = { .pid = 1, .comm = "fuzz" };
+        uint64_t handle;
+        uint32_t n;
+
+        shm_actor_init_daemon(&control, &image);
+        for (uint32_t done = 0; done < N_COMMITTED; done += n)
+                require(shm_pages_commit(&control, N_COMMITTED - done, &n) == 0);
+        for (unsigned i = 0; i < IMAGE_N_RECORDS - 1; i++) {
+                if (i % 2 == 0)
+                        require(shm_client_add(&image, &info) == 0);
+                require(shm_actor_init(&actors[i], &image, info.index, i + 1) == 0);
+                actors[i].mode = SHM_CACHE_ON;
+                fill(&actors[i], 20);
+        }
+        make_map(&actors[0]);
+        require(shm_object_alloc(&actors[1], 64, 0, &pending, &handle, NULL) == 0);
+        require(shm_root_set(&image, "object", 0, handle) == 0);
+        require(shm_record_mark_dead(&image, actors[4].id));
+}
+
+static void make(void) {
+        const ShmGeometry geometry = { .slabs_size = IMAGE_N_SLABS * SHM_SLAB_SIZE,
+                                       .n_records = IMAGE_N_RECORDS,
+                                       .n_epochs = IMAGE_N_EPOCHS,
+                                       .n_classes = IMAGE_N_CLASSES,
+                                       .class_size = { 64, 512, 4096 } };
+
+        require(shm_arena_create(&image, &geometry, "fuzz") == 0);
+        use();
+        saved_size = (size_t) (image.slabs - image.base) + N_COMMITTED * SHM_SLAB_SIZE;
+        saved = malloc(saved_size);
+        require(saved);
+        memcpy(saved, image.base, saved_size);
+}
+
+int image_reset(void) {
+        if (!saved)
+                make();
+        n_later = delay = 0;
+        memcpy(image.base, saved, saved_size);
+        require(syscall(SYS_fallocate, image.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                        (off_t) saved_size, (off_t) (image.size - saved_size)) == 0);
+        return image.fd;
+}
+
+void image_mend_header(void) {
+        memcpy(image.base, saved, offsetof(ShmHeader, n_slabs_ever));
+}
+
+/* Writing */
+
+typedef struct Region {
+        void *at;
+        size_t size;
+} Region;
+
+static Region region(uint8_t which) {
+        uint8_t *base = image.base;
+        Region regions[] = {
+                { base, sizeof(ShmHeader) },
+                { base + offsetof(ShmHeader, n_slabs_ever), 20 * 64 },
+                { image.clients, IMAGE_N_RECORDS * sizeof(ShmClient) },
+                { image.records, IMAGE_N_RECORDS * image.record_stride },
+                { image.sets, (size_t) ((uint8_t *) image.lines - (uint8_t *) image.sets) },
+                { image.lines, IMAGE_N_SLABS * sizeof(ShmSlabLine) },
+                { image.tags, IMAGE_N_SLABS * sizeof(ShmTags) },
+                { image.slabs, N_COMMITTED * SHM_SLAB_SIZE },
+        };
+
+        return regions[which % (sizeof(regions) / sizeof(regions[0]))];
+}
+
+static void write_words(const ImageStep *s, unsigned n) {
+        Region r = region(s->a);
+        uint64_t *words = r.at, n_words = r.size / 8;
+
+        for (unsigned i = 0; i < n; i++) {
+                uint64_t *word = &words[(s->b + i) % n_words];
+
+                *word = s->what == IMAGE_FLIP ? *word ^ s->value : s->value;
+        }
+}
+
+static void write_cache(ShmRecord *record, uint32_t id, const ImageStep *s) {
+        uint32_t index = s->b % (IMAGE_N_EPOCHS * IMAGE_N_CLASSES), count = (uint16_t) s->value;
+        ShmCache *cache = shm_arena_cache(&image, id, 0, index);
+
+        record->used[index / 64] |= UINT64_C(1) << index % 64;
+        cache->count = count;
+        cache->held = (uint16_t) (s->value >> 16);
+        for (uint32_t i = 0; i < count && i < SHM_CACHE_MAX; i++)
+                cache->slots[i] = (uint32_t) (s->value >> 32) + i * (s->b >> 8);
+}
+
+static void write_intent(ShmRecord *record, const ImageStep *s) {
+        uint32_t kind = s->b % 8, slab = s->b >> 8;
+
+        record->intent_mask = s->value;
+        if (kind == SHM_INTENT_FREE || kind == SHM_INTENT_TAKE)
+                record->intent_what = (uint64_t) kind << 30 | (s->value & ~UINT64_C(0xc0000000));
+        else
+                record->intent_what =
+                        shm_intent_other((ShmIntentKind) kind, slab, (uint32_t) (s->value >> 4));
+}
+
+static void apply(const ImageStep *s) {
+        uint32_t id = s->a % IMAGE_N_RECORDS, slab = s->a % IMAGE_N_SLABS;
+        ShmRecord *record = shm_arena_record(&image, id);
+        ShmNote *note = &record->notes[s->b % SHM_NOTES_MAX];
+
+        switch (s->what % _IMAGE_WRITE_N) {
+        case IMAGE_STATE:
+                image.lines[slab].word.high = s->value;
+                break;
+        case IMAGE_BITMAP:
+                image.lines[slab].word.low = s->value;
+                break;
+        case IMAGE_TAG:
+                image.tags[slab].tag[s->b % SHM_SLOTS_MAX] = (uint32_t) s->value;
+                break;
+        case IMAGE_CACHE:
+                write_cache(record, id, s);
+                break;
+        case IMAGE_HEAD:
+                image.heads[id].word = (s->b % 8) * (UINT64_C(1) << 56) | (s->value & 0xffffff);
+                break;
+        case IMAGE_INTENT:
+                write_intent(record, s);
+                break;
+        case IMAGE_NOTE:
+                note->handle = s->value ^ (uint64_t) image.key << 32;
+                note->root = s->b & 1 ? image.header->roots[s->b / 2 % SHM_ROOTS_MAX].handle : s->value;
+                break;
+        case IMAGE_EPOCH:
+                image.header->epochs[s->a % IMAGE_N_EPOCHS].word =
+                        (uint64_t) (s->b & 7) << 56 | (s->value & 0xffffffffffffff);
+                break;
+        default:
+                write_words(s, s->what == IMAGE_FILL ? 64 : 1);
+        }
+}
+
+void image_write(const ImageStep *step) {
+        if (step->what == IMAGE_LATER)
+                delay = step->b + 1U;
+        else if (delay == 0 || n_later == N_LATER)
+                apply(step);
+        else
+                later[n_later++] = (Later){ .at = delay, .step = *step };
+}
+
+/* In front of each access. */
+void shm_step(const void *address) {
+        (void) address;
+        if (!in_operation)
+                return;
+        require(++n_accesses < ACCESSES_MAX);
+        for (uint32_t i = 0; i < n_later; i++)
+                if (later[i].at > 0 && --later[i].at == 0)
+                        apply(&later[i].step);
+}
+
+void image_begin_operation(void) {
+        in_operation = true;
+        n_accesses = 0;
+}
+
+void image_end_operation(void) {
+        in_operation = false;
+        n_later = delay = 0;
+}
+
+/* Mapping */
+
+static void *shift(void *at, ptrdiff_t by) {
+        return (uint8_t *) at + by;
+}
+
+/* Room on both sides that nobody else gets meanwhile. */
+static void move_between_guards(ShmArena *a) {
+        static uint8_t *room;
+        ptrdiff_t by;
+
+        if (!room)
+                room = mmap(NULL, a->size + 2 * GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                            -1, 0);
+        require(room != MAP_FAILED);
+        require(mremap(a->base, a->size, a->size, MREMAP_MAYMOVE | MREMAP_FIXED, room + GUARD) ==
+                room + GUARD);
+        by = room + GUARD - a->base;
+        a->base = shift(a->base, by);
+        a->header = shift(a->header, by);
+        a->clients = shift(a->clients, by);
+        a->heads = shift(a->heads, by);
+        a->records = shift(a->records, by);
+        a->sets = shift(a->sets, by);
+        a->lines = shift(a->lines, by);
+        a->tags = shift(a->tags, by);
+        a->slabs = shift(a->slabs, by);
+}
+
+int image_attach(ShmArena *arena) {
+        int fd = dup(image.fd), r;
+
+        require(fd >= 0);
+        r = shm_arena_map(arena, fd, false);
+        if (r) {
+                close(fd);
+                return r;
+        }
+        require(arena->size == image.size);
+        move_between_guards(arena);
+        under_test = arena;
+        return 0;
+}
+
+/* What was mapped there is closed to all again. */
+void image_detach(ShmArena *arena) {
+        uint8_t *base = arena->base;
+        size_t size = arena->size;
+
+        under_test = NULL;
+        arena->base = NULL;
+        shm_arena_deinit(arena);
+        require(mmap(base, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
+                base);
+}
