@@ -72,8 +72,9 @@ static Now now;
 static Step path[DEPTH_MAX];
 static unsigned depth;
 static Table table, ends;
-static jmp_buf again, found;
-static bool in_post;
+static jmp_buf again, found, cut;
+static unsigned cut_in; /* so many accesses until model_cut() is; 0: it is not under way */
+static bool was_whole, in_post;
 static char failure[512];
 
 static uint64_t hash_now(void) {
@@ -104,6 +105,8 @@ __asm__(".text\n.globl switch_stack\n.hidden switch_stack\n.type switch_stack,@f
 
 void shm_step(const void *address) {
         if (!running) {
+                if (cut_in > 0 && --cut_in == 0)
+                        longjmp(cut, 1);
                 if (in_post)
                         memory_save_line(address);
                 return;
@@ -285,11 +288,29 @@ void model_fail(const char *format, ...) {
         if (model->planted && strstr(failure, model->planted))
                 longjmp(found, 1);
         printf("%s: %s\n", model->name, failure);
+        if (model->variants)
+                printf("  variant %u\n", model_variant);
         report_steps(path, depth);
         for (unsigned i = 0; i < n_actors; i++)
                 if (now.actors[i].state == ACTOR_DEAD && now.actors[i].n_steps == 0)
                         printf("  actor %u never began\n", i);
         exit(EXIT_FAILURE);
+}
+
+unsigned model_variant;
+
+void model_cut(void (*operation)(void)) {
+        was_whole = false;
+        cut_in = model_variant + 1;
+        if (setjmp(cut) == 0) {
+                operation();
+                was_whole = true;
+        }
+        cut_in = 0;
+}
+
+bool model_was_last_variant(void) {
+        return was_whole;
 }
 
 static void prepare(const ModelCase *c, ModelMode m) {
@@ -298,7 +319,7 @@ static void prepare(const ModelCase *c, ModelMode m) {
         model = c;
         mode = m;
         result = (ModelResult){};
-        n_preemptions_max = full ? 0 : c->preemptions;
+        n_preemptions_max = full ? c->full_preemptions : c->preemptions;
         failure[0] = 0;
         running = NULL;
         in_post = false;

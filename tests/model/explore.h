@@ -40,7 +40,10 @@ typedef struct ModelCase {
         void (*actors[MODEL_ACTORS_MAX])(void);
         void (*post)(unsigned dead);
         unsigned deaths; /* at most so many in one schedule, 0 to 2 */
-        unsigned preemptions; /* at most so many; 0: no bound, as also with TSLAB_TEST_FULL=1 */
+        unsigned preemptions; /* at most so many; 0: no bound */
+        unsigned full_preemptions; /* the same with TSLAB_TEST_FULL=1 */
+        bool full_only; /* too large for every run */
+        bool variants; /* pre() calls model_cut(): run once for each place where it can */
         const char *planted; /* the violation, in part, that must be found: the case has a fault on purpose */
 } ModelCase;
 
@@ -64,6 +67,15 @@ void model_own(unsigned actor, void *base, size_t size);
 void model_watch(void *line);
 /* Names an address in print; returns `text`. */
 void model_names(const char *(*name)(const void *address, char *text, size_t size));
+
+/*
+ * For pre(): somebody begins `operation` and dies in front of an access, of which each variant of the case
+ * has the next. The last variant's is over: it died right after.
+ */
+void model_cut(void (*operation)(void));
+/* The variant, from 0 on; what sets it is model_run()'s caller. Whether the last run had it whole. */
+extern unsigned model_variant;
+bool model_was_last_variant(void);
 
 /* For actors and post(): prints the schedule that led here; does not return. */
 __attribute__((format(printf, 1, 2), noreturn)) void model_fail(const char *format, ...);

@@ -238,6 +238,45 @@ FAULTS = [
     ('freeze: bit cleared before the caches are emptied', 'cache', 'shm/freeze.c',
      '        shm_cache_drain_record(control, record, left ? UINT64_MAX : freeze->epochs[record]);', '''        store_attention(arena, record, load_attention(arena, record) & ~SHM_ATTENTION_FREEZE);
         shm_cache_drain_record(control, record, left ? UINT64_MAX : freeze->epochs[record]);'''),
+    ('repair: a SWEPT record is swept again', 'repair', 'shm/repair.c',
+     '                repair_named(control, repair->position, &repair->counts);', '''                sweep(control->arena, repair->position, &repair->counts);
+                repair_named(control, repair->position, &repair->counts);'''),
+    ('repair: SWEPT before it is swept', 'repair', 'shm/repair.c',
+     '''        sweep(control->arena, repair->position, &repair->counts);
+        shm_record_set_swept(control->arena, repair->position++);''', '''        shm_record_set_swept(control->arena, repair->position);
+        sweep(control->arena, repair->position++, &repair->counts);'''),
+    ('repair: the slot of TAKE stays live', 'repair', 'shm/repair.c',
+     '''        if (intent.kind == SHM_INTENT_TAKE)
+                counts->objects += make_even(arena, intent.id, intent.tag);
+        counts->objects += sweep_notes''', '        counts->objects += sweep_notes'),
+    ('repair: what is on top stays live', 'repair', 'shm/repair.c',
+     '                        counts->objects += sweep_top(arena, &walk);', '                        (void) sweep_top;'),
+    ('repair: an odd top under FLUSH is undone', 'repair', 'shm/repair.c',
+     '                if (!flushes(intent, record, walk.index))', '                if (flushes(intent, record, walk.index) || 1)'),
+    ('repair: a record with a slot that is unsettled is freed', 'repair', 'shm/repair.c',
+     'if (repair->record_unsettled == 0)', 'if (1)'),
+    ('repair: unsettled slots fall out of the cache', 'repair', 'shm/repair.c',
+     'if (j->suspects[i].verdict == SHM_VERDICT_UNSETTLED)\n                        /* ORDER: rlx; ordered by the count. */', 'if (0)'),
+    ('repair: hints not mended', 'repair', 'shm/repair.c',
+     '        mend_intent(control->arena, intent);\n}', '}'),
+    ('repair: BUSY slabs stay so', 'repair', 'shm/repair.c',
+     '        if (intent.kind == SHM_INTENT_RUN)\n                counts->slabs += shm_pages_undo', '        if (0)\n                counts->slabs += shm_pages_undo'),
+    ('repair: slabs stay HELD', 'repair', 'shm/repair.c',
+     'repair->counts.slabs += release(control, repair->position, held - 1);', ''),
+    ('repair: the intent of FREE is no suspect', 'repair', 'shm/repair.c',
+     '(intent.kind == SHM_INTENT_FREE && tag_is', '(0 && tag_is'),
+    ('repair: pending objects stay', 'repair', 'shm/repair.c',
+     'counts->objects += sweep_notes(arena, shm_arena_record(arena, record));', '(void) sweep_notes;'),
+    ('judge: gen not compared', 'repair', 'shm/judge.c',
+     'const uint64_t claimed = ~(SLAB_PLACE_MASK | SLAB_HOLDER_MASK);', 'const uint64_t claimed = SLAB_TARGET_MASK;'),
+    ('judge: intents not read', 'repair', 'shm/judge.c',
+     '''        scan_intent(judge, intent);
+        for''', '        for', '        scan_intent(judge, shm_record_intent(judge->arena, record));\n', ''),
+    ('judge: caches of the living not read', 'repair', 'shm/judge.c',
+     '                        scan_cache(judge, &walk, record, intent, alive);', '                        (void) scan_cache;'),
+    ('judge: intent not read first', 'repair', 'shm/judge.c',
+     '''        scan_intent(judge, intent);
+        for''', '        for'),
 ]
 
 FLAGS = ['-D_GNU_SOURCE', '-std=gnu11', '-O1', '-w', '-fno-strict-aliasing', '-DSHM_STEP', '-I.']

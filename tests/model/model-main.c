@@ -23,15 +23,41 @@ static void print(const ModelCase *c, const ModelResult *r, clock_t ticks) {
                (unsigned long) r->n_ends_dead, c->deaths);
         if (r->bound > 0)
                 printf(", bounded by %u preemptions", r->bound);
+        if (c->variants)
+                printf(", %u variants", model_variant);
         printf(", %ld ms\n", (long) (ticks / (CLOCKS_PER_SEC / 1000)));
         fflush(stdout);
 }
 
-static bool is_asked_for(const ModelCase *c, int argc, char **argv) {
+static void add(ModelResult *sum, const ModelResult *r) {
+        sum->n_schedules += r->n_schedules;
+        sum->n_states += r->n_states;
+        sum->n_ends += r->n_ends;
+        sum->n_ends_dead += r->n_ends_dead;
+        sum->bound = r->bound;
+}
+
+/* All variants. False: two ways to search them found different ends. */
+static bool run(const ModelCase *c, bool both, ModelResult *ret) {
+        ModelResult r;
+
+        *ret = (ModelResult){};
+        model_variant = 0;
+        do {
+                r = model_run(c, MODEL_REDUCED);
+                add(ret, &r);
+                if (both && !compare(c, &r))
+                        return false;
+                model_variant++;
+        } while (c->variants && !model_was_last_variant());
+        return true;
+}
+
+static bool is_asked_for(const ModelCase *c, bool full, int argc, char **argv) {
         for (int i = 1; i < argc; i++)
                 if (strcmp(argv[i], c->name) == 0)
                         return true;
-        return argc == 1;
+        return argc == 1 && (full || !c->full_only);
 }
 
 int main(int argc, char **argv) {
@@ -42,12 +68,11 @@ int main(int argc, char **argv) {
                 clock_t began = clock();
                 ModelResult r;
 
-                if (!is_asked_for(c, argc, argv))
+                if (!is_asked_for(c, full, argc, argv))
                         continue;
-                r = model_run(c, MODEL_REDUCED);
-                print(c, &r, clock() - began);
-                if (full && !c->actors[2] && !compare(c, &r))
+                if (!run(c, full && !c->actors[2], &r))
                         return EXIT_FAILURE;
+                print(c, &r, clock() - began);
         }
         return EXIT_SUCCESS;
 }
