@@ -18,19 +18,41 @@ uint32_t session_role_of(const Manager *manager, const struct ucred *peer, int f
         return role_of(&manager->options->roles, peer, fd);
 }
 
-static bool has_room(const Manager *manager, const struct ucred *peer) {
-        unsigned max = session_role_of(manager, peer, -1) == PROTO_ROLE_OPERATOR
-                               ? SESSIONS_MAX
-                               : SESSIONS_MAX - SESSIONS_KEPT;
+/* Nobody would miss it: it has not attached, and waits for nothing. */
+static bool is_idle(const Session *session) {
+        return !session->dropped && !session->client && session->watch_id == 0 && session->n_calls == 0 &&
+               !session->queue;
+}
 
-        return manager->n_sessions < max;
+/* The oldest, up to this role: of a flood, whoever comes in the middle of it is served before it is his turn. */
+static Session *find_idle(const Manager *manager, uint32_t role_max) {
+        Session *found = NULL;
+
+        for (Session *session = manager->sessions; session; session = session->next)
+                if (is_idle(session) && session->role <= role_max)
+                        found = session;
+        return found;
+}
+
+/* Where there is none, somebody silent goes. */
+static bool make_room(Manager *manager, const struct ucred *peer) {
+        uint32_t role = session_role_of(manager, peer, -1);
+        Session *idle;
+
+        if (manager->n_sessions < (role == PROTO_ROLE_OPERATOR ? SESSIONS_MAX : SESSIONS_MAX - SESSIONS_KEPT))
+                return true;
+        idle = find_idle(manager, role);
+        if (!idle)
+                return false;
+        session_drop(idle);
+        return true;
 }
 
 int session_new(Session **ret_session, Manager *manager, int fd, const struct ucred *peer) {
         Session *session;
         int r;
 
-        if (!has_room(manager, peer))
+        if (!make_room(manager, peer))
                 return -EUSERS;
         session = malloc(sizeof(*session));
         if (!session)
