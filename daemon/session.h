@@ -1,8 +1,8 @@
 #pragma once
 /*
  * One connection. What a peer can make the daemon hold is bounded: the number of sessions (the oldest
- * that is idle and has not attached makes room for a new one), the bytes that wait to be sent (who does not read is dropped), and the requests under way (who has
- * many is not read from).
+ * that is idle and has not attached makes room for a new one), the bytes that wait to be sent (who does
+ * not read is dropped), and the requests under way (who has many is not read from).
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -16,7 +16,8 @@
  *      no intent named the slab, or one below the same bit. Hints are set after the word; what takes
  *      one away sets it again, and says in its intent where.
  *   4. Time is linear in slabs and in what records hold, whatever they hold: BATCH slabs at most are
- *      in question at once, and each batch costs ROUNDS gatherings.
+ *      in question at once, and each batch costs ROUNDS gatherings. A step is some slabs looked at, or
+ *      one round.
  *
  * Who may do what: it reads, and writes nothing; but for control that is to repair.
  *
@@ -30,6 +31,7 @@
 #include <string.h>
 
 #include "shm/check-tables.h"
+#include "shm/check-word.h"
 #include "shm/judge.h"
 #include "shm/named.h"
 #include "shm/record.h"
@@ -38,7 +40,7 @@
 #include "shm/slab.h"
 
 #define ROUNDS 3
-#define BATCH 65536
+#define BATCH 4096
 
 /* Of slots, one bit each. */
 typedef struct Verdict {
@@ -59,15 +61,17 @@ typedef struct Suspect {
         bool hint;
 } Suspect;
 
-typedef struct Check {
+struct ShmCheckRun {
         const ShmArena *arena;
         ShmActor *control; /* NULL: nothing is repaired */
         ShmCheck *result;
         ShmNamed named;
         uint32_t n_slabs;
+        uint32_t position; /* slab to look at next */
+        int round; /* of judging the suspects; 0: they are being looked for */
         Suspect *suspects;
         size_t n_suspects, n_allocated;
-} Check;
+};
 
 static void look(const ShmArena *arena, uint32_t slab, View *ret) {
         ret->slab = slab;
@@ -97,13 +101,9 @@ static uint64_t unchanged(const View *before, const View *after) {
         return same;
 }
 
-static bool place_in_use(SlabPlace place) {
-        return place >= SLAB_LISTED && place <= SLAB_DRAINING;
-}
-
 /* Slots that are live or in a cache, by the word. */
 static uint64_t taken(const ShmArena *arena, SlabWord w) {
-        return place_in_use(slab_word_place(w)) ? w.low & ~shm_slab_class(arena, w)->beyond : 0;
+        return shm_check_in_use(slab_word_place(w)) ? w.low & ~shm_slab_class(arena, w)->beyond : 0;
 }
 
 static bool word_decodes(const ShmArena *arena, SlabWord w) {
@@ -126,50 +126,6 @@ static Verdict judge_slots(const ShmArena *arena, const View *view, const ShmNam
         return v;
 }
 
-/* What is wrong with the word by itself, or NULL. */
-static const char *judge_word(const ShmArena *arena, SlabWord w) {
-        SlabPlace place = slab_word_place(w);
-        uint64_t beyond = shm_slab_class(arena, w)->beyond;
-
-        if (place >= _SLAB_PLACE_N)
-                return "its place is none";
-        if (slab_word_class(w) >= arena->n_classes)
-                return "its class is none";
-        if (slab_word_epoch(w) >= arena->n_epochs)
-                return "its epoch is none";
-        if (place != SLAB_HELD && place != SLAB_BUSY && slab_word_holder(w) != 0)
-                return "it names a holder";
-        if (!place_in_use(place))
-                return w.low != 0 ? "its bitmap is not empty" : NULL;
-        if ((w.low & beyond) != beyond)
-                return "slots beyond its class's count are free";
-        if (w.low == beyond && (place == SLAB_LISTED || place == SLAB_DRAINING))
-                return "no slot is taken";
-        if (w.low == UINT64_MAX && place == SLAB_LISTED)
-                return "all slots are taken";
-        if (w.low != UINT64_MAX && place == SLAB_FULL)
-                return "slots are free";
-        return NULL;
-}
-
-/* The same for a word's holder. A dead thread's slab is for repair to take. */
-static const char *judge_holder(const ShmArena *arena, const ShmNamed *named, uint32_t slab, SlabWord w) {
-        SlabPlace place = slab_word_place(w);
-        uint32_t holder = slab_word_holder(w);
-        ShmRecordState state;
-
-        if (place != SLAB_HELD && place != SLAB_BUSY)
-                return NULL;
-        if (holder >= shm_arena_n_records_ever(arena))
-                return "its holder is no record";
-        state = shm_record_owner(arena, holder).state;
-        if (holder != 0 && (state == SHM_RECORD_UNUSED || state > SHM_RECORD_LEFT))
-                return "its holder's record is not in use";
-        if (place == SLAB_BUSY && !named->slabs[slab].run)
-                return "nobody is at work on its pages";
-        return NULL;
-}
-
 static bool bit_at(const ShmArena *arena, uint32_t set, uint32_t level, uint32_t slab) {
         uint32_t index = slab >> 6 * (arena->shape.n_levels - 1 - level);
         const uint64_t *words = arena->sets + set * arena->shape.stride + arena->shape.level_off[level];
@@ -179,7 +135,7 @@ static bool bit_at(const ShmArena *arena, uint32_t set, uint32_t level, uint32_t
 }
 
 /* Whether a set lacks a slab, and no intent accounts for it. `ret_level` counts from the leaves. */
-static bool hint_missing(const Check *c, uint32_t set, uint32_t slab, uint32_t *ret_level) {
+static bool hint_missing(const ShmCheckRun *c, uint32_t set, uint32_t slab, uint32_t *ret_level) {
         if (shm_set_has(c->arena, set, slab))
                 return false;
         for (uint32_t i = 0; i < c->arena->shape.n_levels; i++) {
@@ -195,7 +151,7 @@ static bool hint_missing(const Check *c, uint32_t set, uint32_t slab, uint32_t *
 }
 
 /* The name of a set that lacks the slab, or NULL. */
-static const char *judge_hints(const Check *c, uint32_t slab, SlabWord w, uint32_t *ret_level) {
+static const char *judge_hints(const ShmCheckRun *c, uint32_t slab, SlabWord w, uint32_t *ret_level) {
         const ShmArena *arena = c->arena;
         SlabPlace place = slab_word_place(w);
         uint32_t epoch = slab_word_epoch(w);
@@ -209,19 +165,19 @@ static const char *judge_hints(const Check *c, uint32_t slab, SlabWord w, uint32
         if (place == SLAB_LISTED &&
             hint_missing(c, shm_set_partial(arena, epoch, slab_word_class(w)), slab, ret_level))
                 return "partial";
-        if (place_in_use(place) && hint_missing(c, shm_set_of_epoch(arena, epoch), slab, ret_level))
+        if (shm_check_in_use(place) && hint_missing(c, shm_set_of_epoch(arena, epoch), slab, ret_level))
                 return "of_epoch";
         return NULL;
 }
 
-static void report_word(Check *c, const View *view, const char *what) {
+static void report_word(ShmCheckRun *c, const View *view, const char *what) {
         shm_check_problem(c->result, "slab %u: %s (%s, class %u, epoch %u, holder %u, bitmap %016" PRIx64 ")",
                           view->slab, what, slab_place_to_string(slab_word_place(view->word)),
                           slab_word_class(view->word), slab_word_epoch(view->word),
                           slab_word_holder(view->word), view->word.low);
 }
 
-static void report_hint(Check *c, const View *view, const char *set, uint32_t level) {
+static void report_hint(ShmCheckRun *c, const View *view, const char *set, uint32_t level) {
         if (c->control) {
                 shm_repair_hints(c->arena, view->slab);
                 c->result->repaired++;
@@ -234,7 +190,7 @@ static void report_hint(Check *c, const View *view, const char *set, uint32_t le
                           slab_word_class(view->word), slab_word_epoch(view->word), set, level);
 }
 
-static void report_doubled(Check *c, const View *view, uint32_t slot) {
+static void report_doubled(ShmCheckRun *c, const View *view, uint32_t slot) {
         const ShmNamedSlab *named = &c->named.slabs[view->slab];
         uint64_t bit = UINT64_C(1) << slot;
         const char *state = !(taken(c->arena, view->word) & bit) ? "free in the bitmap"
@@ -260,7 +216,7 @@ static void report_doubled(Check *c, const View *view, uint32_t slot) {
                                   view->slab, slot, state, records[0], records[1]);
 }
 
-static void report_slots(Check *c, const View *view, Verdict v) {
+static void report_slots(ShmCheckRun *c, const View *view, Verdict v) {
         uint64_t mended = c->control && v.lost ? shm_judge_slab(c->control, view->slab, v.lost) : 0;
 
         v.lost &= ~mended;
@@ -277,7 +233,7 @@ static void report_slots(Check *c, const View *view, Verdict v) {
 }
 
 /* By what was gathered between the two views. What is decided is reported and closed. */
-static void judge_suspect(Check *c, Suspect *s, const View *after, bool last) {
+static void judge_suspect(ShmCheckRun *c, Suspect *s, const View *after, bool last) {
         bool still = memcmp(&s->view.word, &after->word, sizeof(after->word)) == 0;
         Verdict v = judge_slots(c->arena, after, &c->named.slabs[after->slab]);
         uint64_t same = s->slots & unchanged(&s->view, after);
@@ -287,8 +243,8 @@ static void judge_suspect(Check *c, Suspect *s, const View *after, bool last) {
         report_slots(c, after, (Verdict){ .lost = v.lost & same, .doubled = v.doubled & same });
         s->slots &= ~(same & ~v.unsettled);
         if (s->word && still) {
-                wrong = judge_word(c->arena, after->word);
-                wrong = wrong ?: judge_holder(c->arena, &c->named, after->slab, after->word);
+                wrong = shm_check_word(c->arena, after->word);
+                wrong = wrong ?: shm_check_holder(c->arena, &c->named, after->slab, after->word);
                 if (wrong && c->control && shm_repair_holder(c->control, after->slab))
                         c->result->repaired++;
                 else if (wrong)
@@ -303,12 +259,12 @@ static void judge_suspect(Check *c, Suspect *s, const View *after, bool last) {
         }
 }
 
-static int gather(Check *c) {
+static int gather(ShmCheckRun *c) {
         shm_named_deinit(&c->named);
         return shm_named_init(&c->named, c->arena, c->n_slabs);
 }
 
-static int judge_round(Check *c, bool last) {
+static int judge_round(ShmCheckRun *c, bool last) {
         View after;
         int r;
 
@@ -324,18 +280,20 @@ static int judge_round(Check *c, bool last) {
         return 0;
 }
 
-static int judge_suspects(Check *c) {
-        int r = 0;
+/* One round. */
+static int judge_suspects(ShmCheckRun *c) {
+        int r = judge_round(c, c->round == ROUNDS);
 
-        for (int round = 1; round <= ROUNDS && c->n_suspects > 0 && r == 0; round++)
-                r = judge_round(c, round == ROUNDS);
+        if (r || c->round++ < ROUNDS)
+                return r;
         for (size_t i = 0; i < c->n_suspects; i++)
                 c->result->unsettled_slots += (uint64_t) __builtin_popcountll(c->suspects[i].slots);
         c->n_suspects = 0;
-        return r;
+        c->round = 0;
+        return 0;
 }
 
-static int suspect(Check *c, uint32_t slab, uint64_t slots, bool word, bool hint) {
+static int suspect(ShmCheckRun *c, uint32_t slab, uint64_t slots, bool word, bool hint) {
         size_t n = c->n_allocated > 0 ? 2 * c->n_allocated : 64;
         Suspect *grown;
 
@@ -348,10 +306,10 @@ static int suspect(Check *c, uint32_t slab, uint64_t slots, bool word, bool hint
         }
         c->suspects[c->n_suspects++] =
                 (Suspect){ .view.slab = slab, .slots = slots, .word = word, .hint = hint };
-        return c->n_suspects == BATCH ? judge_suspects(c) : 0;
+        return 0;
 }
 
-static int check_slab(Check *c, uint32_t slab) {
+static int check_slab(ShmCheckRun *c, uint32_t slab) {
         View view;
         uint32_t level;
         bool word, hint;
@@ -359,34 +317,76 @@ static int check_slab(Check *c, uint32_t slab) {
 
         look(c->arena, slab, &view);
         v = judge_slots(c->arena, &view, &c->named.slabs[slab]);
-        word = judge_word(c->arena, view.word) || judge_holder(c->arena, &c->named, slab, view.word);
+        word = shm_check_word(c->arena, view.word) || shm_check_holder(c->arena, &c->named, slab, view.word);
         hint = judge_hints(c, slab, view.word, &level) != NULL;
         c->result->slabs++;
-        if (place_in_use(slab_word_place(view.word)))
+        if (shm_check_in_use(slab_word_place(view.word)))
                 c->result->slots += shm_slab_class(c->arena, view.word)->n_slots;
         if ((v.lost | v.doubled | v.unsettled) == 0 && !word && !hint)
                 return 0;
         return suspect(c, slab, v.lost | v.doubled | v.unsettled, word, hint);
 }
 
-static int check_slabs(Check *c) {
-        int r = gather(c);
+static int look_for_suspects(ShmCheckRun *c, uint32_t n) {
+        int r = 0;
 
-        for (uint32_t slab = 0; slab < c->n_slabs && r == 0; slab++)
-                r = check_slab(c, slab);
-        return r ?: judge_suspects(c);
+        for (; n > 0 && r == 0 && c->position < c->n_slabs && c->n_suspects < BATCH; n--)
+                r = check_slab(c, c->position++);
+        if (c->n_suspects == BATCH || (c->n_suspects > 0 && c->position == c->n_slabs))
+                c->round = 1;
+        return r;
+}
+
+int shm_check_step(ShmCheckRun *c, uint32_t n) {
+        int r = c->round > 0 ? judge_suspects(c) : look_for_suspects(c, n);
+
+        return r ?: c->round > 0 || c->position < c->n_slabs;
+}
+
+void shm_check_progress(const ShmCheckRun *c, uint32_t *ret_done, uint32_t *ret_total) {
+        *ret_done = c->position;
+        *ret_total = c->n_slabs;
+}
+
+int shm_check_new(ShmCheckRun **ret, const ShmArena *arena, ShmActor *control, ShmCheck *result) {
+        ShmCheckRun *c = calloc(1, sizeof(*c));
+
+        *result = (ShmCheck){};
+        if (!c)
+                return -ENOMEM;
+        c->arena = arena;
+        c->control = control;
+        c->result = result;
+        c->n_slabs = shm_arena_n_slabs_ever(arena);
+        shm_check_tables(arena, result);
+        if (gather(c)) {
+                (void) shm_check_free(c);
+                return -ENOMEM;
+        }
+        *ret = c;
+        return 0;
+}
+
+ShmCheckRun *shm_check_free(ShmCheckRun *c) {
+        if (!c)
+                return NULL;
+        shm_named_deinit(&c->named);
+        free(c->suspects);
+        free(c);
+        return NULL;
 }
 
 static int check(const ShmArena *arena, ShmActor *control, ShmCheck *ret) {
-        Check c = { .arena = arena, .control = control, .result = ret };
+        ShmCheckRun *c;
         int r;
 
-        *ret = (ShmCheck){};
-        c.n_slabs = shm_arena_n_slabs_ever(arena);
-        shm_check_tables(arena, ret);
-        r = check_slabs(&c);
-        shm_named_deinit(&c.named);
-        free(c.suspects);
+        r = shm_check_new(&c, arena, control, ret);
+        if (r)
+                return r;
+        do
+                r = shm_check_step(c, UINT32_MAX);
+        while (r > 0);
+        (void) shm_check_free(c);
         return r;
 }
 

@@ -30,3 +30,23 @@ int shm_check(const ShmArena *arena, ShmCheck *ret);
  * given up. Control work.
  */
 int shm_check_repair(ShmActor *control, ShmCheck *ret);
+
+/*
+ * Either in steps, between which the caller does other things: `control` NULL only looks. Sums in
+ * `result`, the caller's, are not final before the last step.
+ *
+ *     r = shm_check_new(&run, arena, control, &result);
+ *     while (r == 0 && (r = shm_check_step(run, n)) > 0)
+ *             ;
+ *     run = shm_check_free(run);
+ */
+typedef struct ShmCheckRun ShmCheckRun;
+
+/* -ENOMEM. */
+int shm_check_new(ShmCheckRun **ret, const ShmArena *arena, ShmActor *control, ShmCheck *result);
+/* Up to n slabs, or what is in question about some thousands: 1, there is more; 0, all is done; -ENOMEM. */
+int shm_check_step(ShmCheckRun *run, uint32_t n);
+/* In slabs. */
+void shm_check_progress(const ShmCheckRun *run, uint32_t *ret_done, uint32_t *ret_total);
+/* NULL-safe, returns NULL. */
+ShmCheckRun *shm_check_free(ShmCheckRun *run);

@@ -291,20 +291,38 @@ static uint64_t drop_if_surplus(ShmActor *control, uint32_t slab) {
         return size;
 }
 
-uint64_t shm_pages_drop_surplus(ShmActor *control) {
-        ShmArena *arena = control->arena;
-        off_t base = arena->slabs - arena->base, end = base, at;
-        off_t last = base + (off_t) shm_arena_n_slabs_ever(arena) * SHM_SLAB_SIZE;
-        uint64_t dropped = 0;
+/* The first page there is at or after it; or as good as the end. Pages are asked for where none should be. */
+static uint32_t next_page(const ShmArena *arena, uint32_t slab) {
+        off_t base = arena->slabs - arena->base, at;
 
-        while ((at = lseek(arena->fd, end, SEEK_DATA)) >= 0 && at < last) {
-                end = lseek(arena->fd, at, SEEK_HOLE);
-                if (end < 0)
-                        break;
-                for (; at < end && at < last; at += SHM_SLAB_SIZE)
-                        dropped += drop_if_surplus(control, (uint32_t) ((at - base) / SHM_SLAB_SIZE));
+        at = lseek(arena->fd, base + (off_t) slab * SHM_SLAB_SIZE, SEEK_DATA);
+        return at < 0 ? UINT32_MAX : (uint32_t) ((at - base) / SHM_SLAB_SIZE);
+}
+
+bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_t n) {
+        const ShmArena *arena = control->arena;
+        uint32_t end = shm_arena_n_slabs_ever(arena), page;
+
+        for (; n > 0 && surplus->position < end; n--, surplus->position++) {
+                if (slab_word_place(shm_slab_word(arena, surplus->position)) != SLAB_UNCOMMITTED)
+                        continue;
+                page = next_page(arena, surplus->position);
+                if (page >= end)
+                        surplus->position = end - 1;
+                else if (page > surplus->position)
+                        surplus->position = page - 1;
+                else
+                        surplus->size += drop_if_surplus(control, page);
         }
-        return dropped;
+        return surplus->position >= end;
+}
+
+uint64_t shm_pages_drop_surplus(ShmActor *control) {
+        ShmSurplus surplus = {};
+
+        while (!shm_pages_drop_surplus_step(control, &surplus, UINT32_MAX))
+                ;
+        return surplus.size;
 }
 
 uint32_t shm_pages_undo(ShmActor *control, uint32_t holder, uint32_t slab, uint32_t n) {

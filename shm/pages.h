@@ -1,5 +1,6 @@
 #pragma once
 /* Pages: committing slabs ahead of use, and giving those of FREE slabs back to the system. */
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shm/record.h"
@@ -23,6 +24,12 @@ uint32_t shm_pages_trim(ShmActor *control, uint32_t keep, uint32_t n_max);
 
 /* Drops pages that stale pointers brought into being under UNCOMMITTED slabs: bytes. Control work. */
 uint64_t shm_pages_drop_surplus(ShmActor *control);
+/* The same in steps, of up to n slabs; zeros begin it. True: that was all. */
+typedef struct ShmSurplus {
+        uint32_t position; /* slab to look at next */
+        uint64_t size; /* bytes dropped */
+} ShmSurplus;
+bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_t n);
 
 /*
  * After a death: undoes what is BUSY by `holder` among n slabs. Returns how many were. Control work;

@@ -23,12 +23,6 @@
 #include "shm/set.h"
 #include "shm/slab.h"
 
-typedef struct Counting {
-        const ShmArena *arena;
-        ShmStats *stats;
-        uint32_t eras[SHM_EPOCHS_MAX]; /* low bits, as slab words have them */
-} Counting;
-
 static void add(ShmCount *count, uint64_t slabs, uint64_t objects, uint64_t size) {
         count->slabs += slabs;
         count->live_objects += objects;
@@ -42,11 +36,11 @@ static void subtract(ShmCount *count, uint64_t objects, uint64_t size) {
 }
 
 /* Of this epoch's last era, or of those before. */
-static ShmCount *epoch_count(const Counting *c, uint32_t epoch, uint32_t era) {
+static ShmCount *epoch_count(const ShmStatsWalk *c, uint32_t epoch, uint32_t era) {
         return (era & SLAB_ERA_BITS) == c->eras[epoch] ? &c->stats->epochs[epoch] : &c->stats->older[epoch];
 }
 
-static void count_objects(const Counting *c, SlabWord w) {
+static void count_objects(const ShmStatsWalk *c, SlabWord w) {
         uint32_t class = slab_word_class(w), epoch = slab_word_epoch(w);
         uint64_t n = (uint64_t) __builtin_popcountll(w.low & ~shm_slab_class(c->arena, w)->beyond);
         uint64_t size = shm_slab_class(c->arena, w)->size;
@@ -58,7 +52,7 @@ static void count_objects(const Counting *c, SlabWord w) {
         add(&c->stats->classes[class], 1, n, size);
 }
 
-static void count_slab(const Counting *c, SlabWord w) {
+static void count_slab(const ShmStatsWalk *c, SlabWord w) {
         SlabPlace place = slab_word_place(w);
 
         if (place == SLAB_UNCOMMITTED || place >= _SLAB_PLACE_N)
@@ -70,18 +64,14 @@ static void count_slab(const Counting *c, SlabWord w) {
                 count_objects(c, w);
 }
 
-static void count_slabs(const Counting *c) {
-        uint32_t n = c->stats->n_slabs_ever;
-
-        for (uint32_t group = 0; group * 64 < n; group++) {
-                if (shm_set_group(c->arena, SHM_SET_UNCOMMITTED, group) == UINT64_MAX)
-                        continue;
-                for (uint32_t slab = group * 64; slab < group * 64 + 64 && slab < n; slab++)
-                        count_slab(c, shm_slab_word(c->arena, slab));
-        }
+static void count_group(const ShmStatsWalk *c, uint32_t group) {
+        if (shm_set_group(c->arena, SHM_SET_UNCOMMITTED, group) == UINT64_MAX)
+                return;
+        for (uint32_t slab = group * 64; slab < group * 64 + 64 && slab < c->stats->n_slabs_ever; slab++)
+                count_slab(c, shm_slab_word(c->arena, slab));
 }
 
-static void count_cache(const Counting *c, const ShmCacheWalk *walk) {
+static void count_cache(const ShmStatsWalk *c, const ShmCacheWalk *walk) {
         uint64_t n = shm_cache_walk_count(walk), size = c->arena->classes[walk->class].size;
 
         c->stats->cached_objects += n;
@@ -96,7 +86,7 @@ static bool holds(uint32_t record, ShmRecordState state) {
                state == SHM_RECORD_LEFT;
 }
 
-static void count_record(const Counting *c, uint32_t record) {
+static void count_record(const ShmStatsWalk *c, uint32_t record) {
         const ShmRecord *r = shm_arena_record(c->arena, record);
         ShmRecordState state = shm_record_owner(c->arena, record).state;
 
@@ -119,7 +109,7 @@ static uint32_t count_clients(const ShmArena *arena) {
         return n;
 }
 
-static void eras_init(Counting *c) {
+static void eras_init(ShmStatsWalk *c) {
         ShmEpochInfo info;
 
         for (uint32_t id = 0; id < c->arena->n_epochs; id++)
@@ -127,7 +117,7 @@ static void eras_init(Counting *c) {
                         c->eras[id] = info.era & SLAB_ERA_BITS;
 }
 
-static void totals(const Counting *c) {
+static void totals(const ShmStatsWalk *c) {
         const ShmArena *arena = c->arena;
         uint64_t resident = shm_arena_resident_size(arena);
         ShmStats *s = c->stats;
@@ -145,13 +135,29 @@ static void totals(const Counting *c) {
         }
 }
 
-void shm_stats(const ShmArena *arena, ShmStats *ret) {
-        Counting c = { .arena = arena, .stats = ret };
+void shm_stats_begin(ShmStatsWalk *walk, const ShmArena *arena, ShmStats *stats) {
+        *stats = (ShmStats){ .n_slabs_ever = shm_arena_n_slabs_ever(arena) };
+        *walk = (ShmStatsWalk){ .arena = arena, .stats = stats };
+        eras_init(walk);
+}
 
-        *ret = (ShmStats){ .n_slabs_ever = shm_arena_n_slabs_ever(arena) };
-        eras_init(&c);
-        count_slabs(&c);
-        for (uint32_t record = 0; record < shm_arena_n_records_ever(arena); record++)
-                count_record(&c, record);
-        totals(&c);
+bool shm_stats_step(ShmStatsWalk *walk, uint32_t n) {
+        uint32_t n_groups = (walk->stats->n_slabs_ever + 63) / 64;
+
+        for (; n > 0 && walk->group < n_groups; n--)
+                count_group(walk, walk->group++);
+        for (; n > 0 && walk->record < shm_arena_n_records_ever(walk->arena); n--)
+                count_record(walk, walk->record++);
+        if (n == 0)
+                return false;
+        totals(walk);
+        return true;
+}
+
+void shm_stats(const ShmArena *arena, ShmStats *ret) {
+        ShmStatsWalk walk;
+
+        shm_stats_begin(&walk, arena, ret);
+        while (!shm_stats_step(&walk, UINT32_MAX))
+                ;
 }

@@ -1,5 +1,6 @@
 #pragma once
 /* Counting what an arena holds. Read-only; sums over a live arena are of no single moment. */
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shm/arena.h"
@@ -25,3 +26,14 @@ typedef struct ShmStats {
 } ShmStats;
 
 void shm_stats(const ShmArena *arena, ShmStats *ret);
+
+/* The same in steps, of up to n groups of slabs or records; true: that was all. */
+typedef struct ShmStatsWalk {
+        const ShmArena *arena;
+        ShmStats *stats; /* the caller's */
+        uint32_t group, record; /* to be counted next */
+        uint32_t eras[SHM_EPOCHS_MAX]; /* when it began; low bits, as slab words have them */
+} ShmStatsWalk;
+
+void shm_stats_begin(ShmStatsWalk *walk, const ShmArena *arena, ShmStats *stats);
+bool shm_stats_step(ShmStatsWalk *walk, uint32_t n);
