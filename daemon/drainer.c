@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
 #include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/reserve.h"
+#include "daemon/turn.h"
 #include "proto/deadline.h"
 #include "shm/drain.h"
 #include "shm/epoch.h"
@@ -142,7 +144,8 @@ static void walked(Drainer *drainer, uint32_t epoch) {
 static void walk_slice(Drainer *drainer, uint32_t epoch) {
         EpochDrain *e = &drainer->epochs[epoch];
         uint64_t before = e->walk.reclaimed_size;
-        bool done = shm_drain_step(&drainer->manager->control, &e->walk, SLICE);
+        bool done =
+                shm_drain_step(&drainer->manager->control, &e->walk, manager_slice(drainer->manager, SLICE));
 
         e->reclaimed_size += e->walk.reclaimed_size - before;
         if (done)
@@ -193,7 +196,8 @@ static bool advance_job(Drainer *drainer, DrainJob **at, uint64_t now) {
                         return true;
                 }
         }
-        if (job->counting && epoch_count_step(&job->live, &drainer->manager->arena, SLICE)) {
+        if (job->counting &&
+            epoch_count_step(&job->live, &drainer->manager->arena, manager_slice(drainer->manager, SLICE))) {
                 finish(drainer, at);
                 return true;
         }
@@ -215,18 +219,14 @@ static void advance_jobs(Drainer *drainer) {
 
 /* Turns */
 
-static uint64_t earliest(uint64_t a, uint64_t b) {
-        return a < b ? a : b;
-}
-
 /* What is over already was looked at; from then on it is the walk that brings news. */
 static uint64_t job_time(const DrainJob *job, uint64_t now) {
         uint64_t at = job->on_progress ? job->progress_usec : UINT64_MAX;
 
         if (job->deadline_usec > now)
-                at = earliest(at, job->deadline_usec);
+                at = MIN(at, job->deadline_usec);
         if (job->wait_drained && job->drained_deadline_usec > now)
-                at = earliest(at, job->drained_deadline_usec);
+                at = MIN(at, job->drained_deadline_usec);
         return at;
 }
 
@@ -240,11 +240,11 @@ static void schedule(Drainer *drainer) {
 
                 busy |= e->phase == WALK;
                 if (e->phase == QUEUED || e->phase == WAIT)
-                        at = earliest(at, e->at_usec);
+                        at = MIN(at, e->at_usec);
         }
         for (const DrainJob *job = drainer->jobs; job; job = job->next) {
                 busy |= job->counting;
-                at = earliest(at, job_time(job, now));
+                at = MIN(at, job_time(job, now));
         }
         (void) sd_event_source_set_enabled(drainer->turn, busy ? SD_EVENT_ON : SD_EVENT_OFF);
         (void) sd_event_source_set_time(drainer->timer, at);
@@ -252,7 +252,7 @@ static void schedule(Drainer *drainer) {
                                            at == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 }
 
-static int on_turn(sd_event_source *source, void *userdata) {
+static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
         Drainer *drainer = userdata;
         uint32_t n_epochs = drainer->manager->arena.n_epochs;
 
@@ -374,7 +374,7 @@ int drainer_new(Drainer **ret_drainer, Manager *manager) {
         if (!drainer)
                 return -ENOMEM;
         drainer->manager = manager;
-        r = sd_event_add_defer(manager->event, &drainer->turn, on_turn, drainer);
+        r = turn_new(&drainer->turn, manager->event, on_turn, drainer);
         if (r >= 0)
                 r = sd_event_add_time(manager->event, &drainer->timer, CLOCK_MONOTONIC, UINT64_MAX, 100,
                                       on_timer, drainer);

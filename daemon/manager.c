@@ -10,7 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/checker.h"
 #include "daemon/client-watch.h"
+#include "daemon/counter.h"
 #include "daemon/drainer.h"
 #include "daemon/listener.h"
 #include "daemon/log.h"
@@ -216,6 +218,12 @@ static int open_parts(Manager *manager) {
         r = repairer_new(&manager->repairer, manager);
         if (r < 0)
                 return r;
+        r = counter_new(&manager->counter, manager);
+        if (r < 0)
+                return r;
+        r = checker_new(&manager->checker, manager);
+        if (r < 0)
+                return r;
         r = reserve_new(&manager->reserve, manager);
         if (r < 0)
                 return r;
@@ -232,6 +240,7 @@ int manager_new(Manager **ret_manager, Options *options) {
         manager->arena = (ShmArena){ .fd = -1, .wake_fd = -1 };
         manager->passed = (Passed){ .socket = -1, .arena = -1 };
         manager->started_usec = proto_now_usec();
+        manager->slice_max = secure_getenv("TSLAB_TEST_SLICES") ? 1 : UINT32_MAX;
 
         raise_descriptors();
         r = open_loop(manager);
@@ -290,6 +299,8 @@ Manager *manager_free(Manager *manager) {
         manager->pressure = pressure_free(manager->pressure);
         manager->reserve = reserve_free(manager->reserve);
         manager->trimmer = trimmer_free(manager->trimmer);
+        manager->checker = checker_free(manager->checker);
+        manager->counter = counter_free(manager->counter);
         manager->repairer = repairer_free(manager->repairer);
         manager->drainer = drainer_free(manager->drainer);
         epoch_jobs_free(manager);

@@ -20,6 +20,8 @@ typedef struct Reserve Reserve;
 typedef struct Trimmer Trimmer;
 typedef struct Pressure Pressure;
 typedef struct Repairer Repairer;
+typedef struct Counter Counter;
+typedef struct Checker Checker;
 typedef struct EpochJob EpochJob;
 
 struct Manager {
@@ -40,6 +42,8 @@ struct Manager {
         Trimmer *trimmer;
         Pressure *pressure;
         Repairer *repairer;
+        Counter *counter;
+        Checker *checker;
         EpochJob *sweeps; /* closings that revoke just now */
 
         Session *sessions;
@@ -47,6 +51,7 @@ struct Manager {
         ClientWatch *clients;
         unsigned n_unrepaired; /* dead clients whose records hold something still */
 
+        uint32_t slice_max; /* for tests of what takes many: of anything, in one turn */
         uint64_t started_usec; /* CLOCK_MONOTONIC */
         char status[192];
 };
@@ -62,3 +67,8 @@ void manager_wake(Manager *manager);
 
 /* Microseconds since 1970: for people. */
 uint64_t manager_realtime_usec(void);
+
+/* How much to do in one turn of the loop, of what takes `n` at a time. */
+static inline uint32_t manager_slice(const Manager *manager, uint32_t n) {
+        return n < manager->slice_max ? n : manager->slice_max;
+}

@@ -8,6 +8,7 @@
 #include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
+#include "daemon/turn.h"
 #include "shm/repair.h"
 
 #define SLICE 8U /* caches a turn */
@@ -50,7 +51,7 @@ static void end_pass(Repairer *repairer) {
                 repairer_start(repairer);
 }
 
-static int on_turn(sd_event_source *source, void *userdata) {
+static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
         Repairer *repairer = userdata;
 
         if (shm_repair_step(&repairer->manager->control, &repairer->repair, SLICE))
@@ -74,9 +75,7 @@ int repairer_new(Repairer **ret_repairer, Manager *manager) {
         if (!repairer)
                 return -ENOMEM;
         repairer->manager = manager;
-        r = sd_event_add_defer(manager->event, &repairer->turn, on_turn, repairer);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(repairer->turn, SD_EVENT_OFF);
+        r = turn_new(&repairer->turn, manager->event, on_turn, repairer);
         if (r < 0) {
                 (void) repairer_free(repairer);
                 return r;

@@ -9,6 +9,7 @@
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "daemon/request.h"
+#include "daemon/turn.h"
 #include "proto/deadline.h"
 #include "shm/epoch.h"
 #include "shm/revoke.h"
@@ -156,7 +157,7 @@ static bool is_revoked(const EpochJob *job) {
 }
 
 /* Frozen threads were waited for, one way or the other; those that were not keep what they have in hand. */
-static int on_sweep(sd_event_source *source, void *userdata) {
+static int on_sweep(sd_event_source *source, uint64_t usec, void *userdata) {
         EpochJob *job = userdata;
         uint64_t reclaimed_before = job->drain.reclaimed_before;
 
@@ -223,12 +224,8 @@ static void set_waits(DrainJob *drain, const Tslab__EpochClose *close) {
 }
 
 static int revoke_new(EpochJob *job) {
-        int r = sd_event_add_defer(job->manager->event, &job->turn, on_sweep, job);
-
-        if (r < 0)
-                return r;
         job->revoking = true;
-        return sd_event_source_set_enabled(job->turn, SD_EVENT_OFF);
+        return turn_new(&job->turn, job->manager->event, on_sweep, job);
 }
 
 void request_epoch_close(RequestContext *context, const ProtoRequest *request) {

@@ -2,52 +2,34 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "daemon/counter.h"
 #include "daemon/epoch-info.h"
 #include "daemon/request.h"
 #include "proto/deadline.h"
 
 typedef struct StatsParts {
-        ShmStats stats;
         EpochInfos epochs;
         Tslab__ClassInfo classes[SHM_CLASSES_MAX];
         Tslab__ClassInfo *class_pointers[SHM_CLASSES_MAX];
         Tslab__Counters counters;
 } StatsParts;
 
-static StatsParts *parts_new(const ShmArena *arena) {
-        StatsParts *parts = calloc(1, sizeof(*parts));
-
-        if (!parts)
-                return NULL;
-        shm_stats(arena, &parts->stats);
-        epoch_infos_init(&parts->epochs, arena, &parts->stats);
-        return parts;
-}
-
-static StatsParts *parts_or_refuse(RequestContext *context) {
-        StatsParts *parts = parts_new(&context->session->manager->arena);
-
-        if (!parts)
-                session_refuse(context->session, context->id, -ENOMEM, "tslabd is out of memory");
-        return parts;
-}
-
-static void fill_classes(StatsParts *parts, const ShmArena *arena) {
+static void fill_classes(StatsParts *parts, const ShmArena *arena, const ShmStats *stats) {
         for (uint32_t i = 0; i < arena->n_classes; i++) {
                 Tslab__ClassInfo *info = &parts->classes[i];
 
                 tslab__class_info__init(info);
                 info->size = arena->classes[i].size;
                 info->slots = arena->classes[i].n_slots;
-                info->slabs = parts->stats.classes[i].slabs;
-                info->live_objects = parts->stats.classes[i].live_objects;
+                info->slabs = stats->classes[i].slabs;
+                info->live_objects = stats->classes[i].live_objects;
                 parts->class_pointers[i] = info;
         }
 }
 
-static void fill_counters(StatsParts *parts) {
+static void fill_counters(StatsParts *parts, const ShmStats *stats) {
         Tslab__Counters *c = &parts->counters;
-        const uint64_t *from = parts->stats.counters;
+        const uint64_t *from = stats->counters;
 
         tslab__counters__init(c);
         c->allocs = from[SHM_COUNT_ALLOC_HITS] + from[SHM_COUNT_ALLOCS_UNCACHED];
@@ -60,7 +42,7 @@ static void fill_counters(StatsParts *parts) {
         c->free_bypassed = from[SHM_COUNT_FREE_BYPASSED];
         c->bypass_windows = from[SHM_COUNT_BYPASS_WINDOWS];
         c->slabs_recycled = from[SHM_COUNT_SLABS_RECYCLED];
-        c->slabs_reclaimed = parts->stats.reclaimed_slabs;
+        c->slabs_reclaimed = stats->reclaimed_slabs;
         c->failures = from[SHM_COUNT_FAILURES];
 }
 
@@ -89,17 +71,27 @@ static void fill_pool(Tslab__StatsReply *reply, const Manager *manager, const Sh
         reply->memfd_blocks_bytes = shm_arena_resident_size(arena);
 }
 
-void request_stats(RequestContext *context, const ProtoRequest *request) {
-        const Manager *manager = context->session->manager;
-        _cleanup_(proto_freep) StatsParts *parts = parts_or_refuse(context);
+static StatsParts *parts_or_refuse(Session *session, uint64_t id, const ShmStats *stats) {
+        StatsParts *parts = calloc(1, sizeof(*parts));
+
+        if (parts)
+                epoch_infos_init(&parts->epochs, &session->manager->arena, stats);
+        else
+                session_refuse(session, id, -ENOMEM, "tslabd is out of memory");
+        return parts;
+}
+
+static void answer_stats(Session *session, uint64_t id, const ShmStats *counted) {
+        const Manager *manager = session->manager;
+        _cleanup_(proto_freep) StatsParts *parts = parts_or_refuse(session, id, counted);
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__StatsReply stats = TSLAB__STATS_REPLY__INIT;
 
         if (!parts)
                 return;
-        fill_pool(&stats, manager, &parts->stats);
-        fill_classes(parts, &manager->arena);
-        fill_counters(parts);
+        fill_pool(&stats, manager, counted);
+        fill_classes(parts, &manager->arena, counted);
+        fill_counters(parts, counted);
         stats.epochs = parts->epochs.pointers;
         stats.n_epochs = parts->epochs.n;
         stats.classes = parts->class_pointers;
@@ -107,11 +99,11 @@ void request_stats(RequestContext *context, const ProtoRequest *request) {
         stats.counters = &parts->counters;
         reply.body_case = TSLAB__REPLY__BODY_STATS;
         reply.stats = &stats;
-        session_send(context->session, context->id, &reply);
+        session_send(session, id, &reply);
 }
 
-void request_epoch_list(RequestContext *context, const ProtoRequest *request) {
-        _cleanup_(proto_freep) StatsParts *parts = parts_or_refuse(context);
+static void answer_epoch_list(Session *session, uint64_t id, const ShmStats *counted) {
+        _cleanup_(proto_freep) StatsParts *parts = parts_or_refuse(session, id, counted);
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__EpochListReply list = TSLAB__EPOCH_LIST_REPLY__INIT;
 
@@ -121,5 +113,20 @@ void request_epoch_list(RequestContext *context, const ProtoRequest *request) {
         list.n_epochs = parts->epochs.n;
         reply.body_case = TSLAB__REPLY__BODY_EPOCH_LIST;
         reply.epoch_list = &list;
-        session_send(context->session, context->id, &reply);
+        session_send(session, id, &reply);
+}
+
+static void count(RequestContext *context, CountAnswer *answer) {
+        Session *session = context->session;
+
+        if (counter_start(session->manager->counter, session, context->id, answer) < 0)
+                session_refuse(session, context->id, -ENOMEM, "tslabd is out of memory");
+}
+
+void request_stats(RequestContext *context, const ProtoRequest *request) {
+        count(context, answer_stats);
+}
+
+void request_epoch_list(RequestContext *context, const ProtoRequest *request) {
+        count(context, answer_epoch_list);
 }

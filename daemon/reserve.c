@@ -22,6 +22,7 @@
 #include "daemon/cgroup.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
+#include "daemon/turn.h"
 #include "proto/deadline.h"
 #include "shm/pages.h"
 #include "shm/set.h"
@@ -177,7 +178,7 @@ static void count(Reserve *reserve) {
         reserve_look(reserve);
 }
 
-static int on_turn(sd_event_source *source, void *userdata) {
+static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
         Reserve *reserve = userdata;
 
         if (reserve->filling)
@@ -239,7 +240,7 @@ int reserve_new(Reserve **ret_reserve, Manager *manager) {
                 return -ENOMEM;
         reserve->manager = manager;
         reserve->high = high_min(reserve);
-        r = sd_event_add_defer(manager->event, &reserve->turn, on_turn, reserve);
+        r = turn_new(&reserve->turn, manager->event, on_turn, reserve);
         if (r < 0) {
                 (void) reserve_free(reserve);
                 return r;

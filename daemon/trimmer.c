@@ -8,14 +8,18 @@
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "daemon/reserve.h"
+#include "daemon/turn.h"
 #include "shm/pages.h"
 
 #define SLICE 1024U /* slabs a turn */
+#define SURPLUS_SLICE 8192U /* slabs looked at in one */
 
 typedef struct TrimJob {
         struct TrimJob *next;
         Call call;
         uint64_t reclaimed_size;
+        bool trimmed; /* surplus pages are next */
+        ShmSurplus surplus;
 } TrimJob;
 
 struct Trimmer {
@@ -87,17 +91,23 @@ static void end_job(Trimmer *trimmer) {
 static void trim_for_job(Trimmer *trimmer) {
         ShmActor *control = &trimmer->manager->control;
         TrimJob *job = trimmer->jobs;
-        uint32_t n = shm_pages_trim(control, 0, SLICE);
+        uint32_t n;
 
-        job->reclaimed_size += (uint64_t) n * SHM_SLAB_SIZE;
-        if (n >= SLICE)
+        if (!job->trimmed) {
+                n = shm_pages_trim(control, 0, SLICE);
+                job->reclaimed_size += (uint64_t) n * SHM_SLAB_SIZE;
+                job->trimmed = n < SLICE;
                 return;
-        answer(job, shm_pages_drop_surplus(control));
+        }
+        if (!shm_pages_drop_surplus_step(control, &job->surplus,
+                                         manager_slice(trimmer->manager, SURPLUS_SLICE)))
+                return;
+        answer(job, job->surplus.size);
         say(trimmer->manager, job->reclaimed_size, "free bytes were given back by a trim");
         end_job(trimmer);
 }
 
-static int on_turn(sd_event_source *source, void *userdata) {
+static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
         Trimmer *trimmer = userdata;
 
         if (trimmer->jobs)
@@ -149,7 +159,7 @@ int trimmer_new(Trimmer **ret_trimmer, Manager *manager) {
         if (!trimmer)
                 return -ENOMEM;
         trimmer->manager = manager;
-        r = sd_event_add_defer(manager->event, &trimmer->turn, on_turn, trimmer);
+        r = turn_new(&trimmer->turn, manager->event, on_turn, trimmer);
         if (r < 0) {
                 (void) trimmer_free(trimmer);
                 return r;
