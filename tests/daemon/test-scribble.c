@@ -2,9 +2,13 @@
  * A client that writes over the arena ruins the pool, and nothing else: the daemon goes on
  * answering, whatever it finds there.
  */
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "proto/deadline.h"
@@ -13,6 +17,7 @@
 #include "tests/util/test.h"
 
 #define N_ROUNDS 12
+#define N_REGIONS 7
 
 static uint64_t random_state;
 
@@ -80,6 +85,8 @@ static void ask_all(ProtoCall *call) {
 
         label.label = (char *) "a";
         close.wait_msec = 1;
+        close.revoke = next_random() % 2;
+        check.repair = next_random() % 2;
         for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
                 ProtoRequest request = PROTO_REQUEST_INIT;
 
@@ -107,12 +114,17 @@ static void find_regions(const ShmArena *arena, Region *ret) {
         ret[6] = (Region){ arena->tags, 1024 * sizeof(ShmTags) };
 }
 
-static void test_scribble(void **state) {
-        const char *seed = getenv("TSLAB_TEST_SEED");
-        Region regions[7];
+static void seed(void) {
+        const char *text = getenv("TSLAB_TEST_SEED");
 
-        random_state = seed ? strtoull(seed, NULL, 0) : UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t) getpid();
+        random_state = text ? strtoull(text, NULL, 0) : UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t) getpid();
         printf("TSLAB_TEST_SEED=0x%llx\n", (unsigned long long) random_state);
+}
+
+static void test_scribble(void **state) {
+        Region regions[N_REGIONS];
+
+        seed();
         for (unsigned round = 0; round < N_ROUNDS; round++) {
                 DaemonFixture fixture;
                 RawClient client;
@@ -127,8 +139,9 @@ static void test_scribble(void **state) {
                                                           NULL, &handle, &object),
                                          0);
                 find_regions(&client.arena, regions);
-                for (unsigned i = 0; i < 14; i++) {
-                        scribble(regions[i % 7].at, regions[i % 7].size, round + i / 7);
+                for (unsigned i = 0; i < 2 * N_REGIONS; i++) {
+                        scribble(regions[i % N_REGIONS].at, regions[i % N_REGIONS].size,
+                                 round + i / N_REGIONS);
                         shm_wake(&client.arena);
                         ask_all(client.call);
                 }
@@ -139,9 +152,97 @@ static void test_scribble(void **state) {
         }
 }
 
+/* For ever: one word at a time, now and then waking the daemon. */
+static void scribble_on(const ShmArena *arena) {
+        Region regions[N_REGIONS];
+
+        find_regions(arena, regions);
+        for (;;) {
+                const Region *r = &regions[next_random() % N_REGIONS];
+
+                scribble((uint8_t *) r->at + next_random() % (r->size / 8) * 8, 8, (unsigned) next_random());
+                if (next_random() % 1024 == 0)
+                        shm_wake(arena);
+        }
+}
+
+/* Uses the pool as far as it goes: it may be refused, or crash. */
+static void use(const DaemonFixture *daemon, int ready) {
+        RawClient client;
+        uint64_t handles[64];
+
+        raw_client_open(&client, daemon, 0);
+        (void) !write(ready, "", 1);
+        for (unsigned i = 0;; i++) {
+                if (i >= 64)
+                        (void) shm_object_free(&client.actor, handles[i % 64]);
+                (void) shm_object_alloc(&client.actor, 64 + i % 700, SHM_EPOCH_CURRENT, NULL,
+                                        &handles[i % 64], NULL);
+        }
+}
+
+static pid_t begin(const ShmArena *arena, const DaemonFixture *daemon, int ready) {
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid != 0)
+                return pid;
+        /* Else cmocka would go on with the next test in the child. What it has to say is no news. */
+        setenv("CMOCKA_TEST_ABORT", "1", 1);
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void) freopen("/dev/null", "w", stderr);
+        if (arena)
+                scribble_on(arena);
+        else
+                use(daemon, ready);
+        _exit(1);
+}
+
+static void end(pid_t pid) {
+        (void) kill(pid, SIGKILL);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* One that is attached, or dead already, is killed: then there is something to repair. */
+static void kill_one(const DaemonFixture *daemon) {
+        int pipes[2];
+        pid_t pid;
+
+        assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+        pid = begin(NULL, daemon, pipes[1]);
+        close(pipes[1]);
+        (void) !read(pipes[0], &(char){ 0 }, 1);
+        close(pipes[0]);
+        end(pid);
+}
+
+/* While the daemon is at work, and clients die of it or otherwise. */
+static void test_scribble_beside(void **state) {
+        DaemonFixture fixture;
+        RawClient client;
+        pid_t scribbler;
+
+        seed();
+        daemon_start(&fixture, (const char *[]){ "--size=8M", "--epochs=4", "--threads=63", "--retain=0",
+                                                 "--log-level=err", NULL });
+        raw_client_open(&client, &fixture, 0);
+        scribbler = begin(&client.arena, NULL, -1);
+        for (unsigned round = 0; round < N_ROUNDS; round++) {
+                kill_one(&fixture);
+                ask_all(client.call);
+                kill_one(&fixture);
+        }
+        end(scribbler);
+        client.call = proto_call_free(client.call);
+        shm_arena_deinit(&client.arena);
+        assert_true(daemon_answers(&fixture));
+        daemon_stop(&fixture);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_scribble),
+                cmocka_unit_test(test_scribble_beside),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
