@@ -23,6 +23,7 @@ struct Listener {
         char *path;
         bool ours; /* the socket file is ours to remove */
         bool paused; /* for want of descriptors */
+        char left[33]; /* id of the arena that the last daemon had, where it did not end in order */
         sd_event_source *source;
 };
 
@@ -33,22 +34,34 @@ static int make_dir(const char *dir) {
         return 0;
 }
 
-static void say_who_has_it(const char *pool, int fd) {
-        char pid[16] = "";
-        ssize_t n = pread(fd, pid, sizeof(pid) - 1, 0);
+/* Two lines: the daemon's process, and what arena it has. */
+static void read_lock(int fd, char ret_pid[12], char ret_arena[33]) {
+        char text[64] = "";
 
-        while (n > 0 && (pid[n - 1] < '0' || pid[n - 1] > '9'))
-                n--;
-        pid[n > 0 ? n : 0] = 0;
+        (void) !pread(fd, text, sizeof(text) - 1, 0);
+        *ret_pid = *ret_arena = 0;
+        (void) sscanf(text, "%11[0-9]\n%32[0-9a-f]", ret_pid, ret_arena);
+}
+
+static void say_who_has_it(const char *pool, int fd) {
+        char pid[12], arena[33];
+
+        read_lock(fd, pid, arena);
         log_line(LOG_ERR, "pool %s is served by another tslabd already%s%s", pool, *pid ? ", process " : "",
                  pid);
+}
+
+void listener_name_arena(Listener *listener, const char *arena_id) {
+        if (dprintf(listener->lock_fd, "%s\n", arena_id) < 0)
+                log_error(LOG_WARNING, -errno, "could not write to the lock of the pool");
 }
 
 /*
  * The file stays when we go: who removed it would part a third daemon from the second one. The
  * lock goes with the description, so no child may inherit it.
  */
-static int lock_pool(const char *dir, const char *pool, int *ret_fd) {
+static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_left[33]) {
+        char pid[12];
         _cleanup_(proto_freep) char *path = NULL;
         _cleanup_(proto_closep) int fd = -1;
 
@@ -67,6 +80,7 @@ static int lock_pool(const char *dir, const char *pool, int *ret_fd) {
                 say_who_has_it(pool, fd);
                 return -EBUSY;
         }
+        read_lock(fd, pid, ret_left);
         if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", (int) getpid()) < 0)
                 log_error(LOG_WARNING, -errno, "could not write to %s", path);
         *ret_fd = proto_steal_fd(&fd);
@@ -108,13 +122,22 @@ int listener_new(Listener **ret_listener, Manager *manager) {
         *listener = (Listener){ .manager = manager, .lock_fd = -1, .fd = -1 };
         r = find_paths(listener, &dir);
         if (r == 0)
-                r = lock_pool(dir, manager->options->pool, &listener->lock_fd);
+                r = lock_pool(dir, manager->options->pool, &listener->lock_fd, listener->left);
         if (r < 0) {
                 (void) listener_free(listener);
                 return r;
         }
         *ret_listener = listener;
         return 0;
+}
+
+/* Who ends in order removes the socket. */
+const char *listener_left_arena(const Listener *listener) {
+        struct stat st;
+
+        if (listener->manager->passed.socket >= 0 || lstat(listener->path, &st) < 0 || !S_ISSOCK(st.st_mode))
+                return NULL;
+        return *listener->left ? listener->left : NULL;
 }
 
 static void pause_accepting(Listener *listener, int error) {

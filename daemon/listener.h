@@ -11,6 +11,10 @@ int listener_start(Listener *listener);
 /* Removes a socket of our own. NULL-safe, returns NULL. */
 Listener *listener_free(Listener *listener);
 
+/* So that the next daemon knows what this one had, should it not end in order. */
+void listener_name_arena(Listener *listener, const char *arena_id);
+/* That of the last daemon, if it did not end in order, and nobody kept what it had; or NULL. */
+const char *listener_left_arena(const Listener *listener);
 const char *listener_path(const Listener *listener);
 /* Accepts again, if it could not for want of descriptors. */
 void listener_tick(Listener *listener);

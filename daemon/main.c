@@ -35,6 +35,7 @@ static const struct option long_options[] = {
         { "writers", required_argument, NULL, OPTION_WRITERS },
         { "operators", required_argument, NULL, OPTION_OPERATORS },
         { "config", required_argument, NULL, OPTION_CONFIG },
+        { "adopt", required_argument, NULL, OPTION_ADOPT },
         { "operators-only", no_argument, NULL, OPTION_OPERATORS_ONLY },
         { "version", no_argument, NULL, OPTION_VERSION },
         { "help", no_argument, NULL, OPTION_HELP },
@@ -59,6 +60,7 @@ static void print_help(void) {
                     "  --readers=LIST      those who may only read (all others)\n"
                     "  --operators-only    writers may not advance, close, reserve or label epochs\n"
                     "  --log-level=LEVEL   err, warning, notice, info or debug (info)\n"
+                    "  --adopt=PID         go on with the memory that this client of a dead daemon has\n"
                     "  --config=PATH       file with TSLAB_SIZE=... and so on, read again on SIGHUP\n"
                     "  --version           show the version\n"
                     "  --help              show this text\n"

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/adopt.h"
 #include "daemon/checker.h"
 #include "daemon/client-watch.h"
 #include "daemon/counter.h"
@@ -172,14 +173,23 @@ static void raise_descriptors(void) {
 static int take_arena(Manager *manager) {
         int fd = proto_steal_fd(&manager->passed.arena);
 
-        if (fd < 0)
-                return 0;
-        return takeover_arena(manager, fd, &manager->taken_up);
+        if (manager->options->adopt != 0) {
+                if (fd >= 0)
+                        log_line(LOG_ERR, "there is nothing to adopt: systemd kept the memory of pool %s",
+                                 manager->options->pool);
+                (void) proto_close(fd);
+                manager->taken_up = true;
+                return fd >= 0 ? -EEXIST : takeover_adopt(manager, manager->options->adopt);
+        }
+        return fd < 0 ? 0 : takeover_arena(manager, fd, &manager->taken_up);
 }
 
 static int make_arena(Manager *manager) {
+        const char *left = listener_left_arena(manager->listener);
         int r;
 
+        if (left)
+                adopt_hint(manager->options->pool, left);
         r = shm_arena_create(&manager->arena, &manager->options->geometry, manager->options->pool);
         if (r == -EOPNOTSUPP)
                 log_line(LOG_ERR, "this processor has no 16-byte compare-and-set (cmpxchg16b)");
@@ -188,6 +198,16 @@ static int make_arena(Manager *manager) {
         if (r == 0)
                 passed_store_arena(manager->arena.fd);
         return r;
+}
+
+/* So that nobody else serves it, and the next daemon knows of it. */
+static void mark_arena(Manager *manager) {
+        char id[ADOPT_ID_SIZE];
+
+        if (manager->arena_lock < 0)
+                manager->arena_lock = adopt_lock(&manager->arena);
+        adopt_id(&manager->arena, id);
+        listener_name_arena(manager->listener, id);
 }
 
 static int open_arena(Manager *manager) {
@@ -201,6 +221,7 @@ static int open_arena(Manager *manager) {
                 passed_store_arena(manager->arena.fd); /* in case that another of its name was removed */
                 takeover_compare(&manager->arena, manager->options);
         }
+        mark_arena(manager);
         manager->arena.populate = true;
         shm_actor_init_daemon(&manager->control, &manager->arena);
         return 0;
@@ -238,6 +259,7 @@ int manager_new(Manager **ret_manager, Options *options) {
                 return -ENOMEM;
         manager->options = options;
         manager->arena = (ShmArena){ .fd = -1, .wake_fd = -1 };
+        manager->arena_lock = -1;
         manager->passed = (Passed){ .socket = -1, .arena = -1 };
         manager->started_usec = proto_now_usec();
         manager->slice_max = secure_getenv("TSLAB_TEST_SLICES") ? 1 : UINT32_MAX;
@@ -304,6 +326,7 @@ Manager *manager_free(Manager *manager) {
         manager->repairer = repairer_free(manager->repairer);
         manager->drainer = drainer_free(manager->drainer);
         epoch_jobs_free(manager);
+        (void) proto_close(manager->arena_lock);
         shm_arena_deinit(&manager->arena);
         passed_deinit(&manager->passed);
         (void) sd_event_source_disable_unref(manager->reaper);

@@ -33,6 +33,7 @@ struct Manager {
 
         Passed passed;
         ShmArena arena;
+        int arena_lock; /* that it is served; -1: not marked */
         bool taken_up; /* from an earlier daemon */
         ShmActor control; /* record 0 */
 

@@ -219,6 +219,15 @@ static int set_operators_only(Options *options, const char *value, char *ret_why
         return 0;
 }
 
+static int set_adopt(Options *options, const char *value, char *ret_why) {
+        uint32_t pid;
+
+        if (parse_count(value, 1, INT32_MAX, &pid))
+                return refuse(ret_why, value, "what is adopted from is the number of a process");
+        options->adopt = (pid_t) pid;
+        return 0;
+}
+
 int options_set(Options *options, OptionId id, const char *value, char *ret_why) {
         switch (id) {
         case OPTION_POOL:
@@ -251,6 +260,8 @@ int options_set(Options *options, OptionId id, const char *value, char *ret_why)
                 return set_operators_only(options, value ?: "yes", ret_why);
         case OPTION_CONFIG:
                 return set_text(&options->config, value);
+        case OPTION_ADOPT:
+                return set_adopt(options, value, ret_why);
         }
         return -EINVAL;
 }

@@ -23,6 +23,7 @@ struct Options {
         bool operators_only; /* writers may not advance, close, reserve and label */
         Roles roles;
         int log_level;
+        pid_t adopt; /* process whose arena is taken up; 0: none */
         char *config; /* file that is read again by a reload; NULL: none */
         /* From all sources anew; -EINVAL with `ret_why`. To be deinited in any case. */
         int (*load)(Options *ret, char *ret_why);
@@ -44,6 +45,7 @@ typedef enum OptionId {
         OPTION_OPERATORS,
         OPTION_OPERATORS_ONLY,
         OPTION_CONFIG,
+        OPTION_ADOPT,
 } OptionId;
 
 #define OPTIONS_WHY_SIZE 256

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "daemon/adopt.h"
 #include "daemon/client-watch.h"
 #include "daemon/drainer.h"
 #include "daemon/log.h"
@@ -65,6 +66,22 @@ int takeover_arena(Manager *manager, int fd, bool *ret_taken) {
         if (r < 0)
                 return r; /* it may be well: the next daemon tries again */
         passed_remove(PASSED_ARENA);
+        return 0;
+}
+
+int takeover_adopt(Manager *manager, pid_t pid) {
+        int r = adopt_arena(&manager->arena, manager->options->pool, pid);
+
+        if (r)
+                return r;
+        manager->arena_lock = adopt_lock(&manager->arena);
+        if (manager->arena_lock < 0) {
+                log_line(LOG_ERR, "cannot adopt pool %s: %s", manager->options->pool,
+                         manager->arena_lock == -EBUSY ? "its memory is served by another tslabd already"
+                                                       : strerror(-manager->arena_lock));
+                return manager->arena_lock;
+        }
+        even_seq(&manager->arena);
         return 0;
 }
 

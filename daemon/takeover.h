@@ -10,6 +10,8 @@
  * false. Logs why. `fd` is taken in any case.
  */
 int takeover_arena(Manager *manager, int fd, bool *ret_taken);
+/* The arena of a process that uses it. Logs why not. */
+int takeover_adopt(Manager *manager, pid_t pid);
 /* Clients, and what was under way. All parts are there, nobody is let in yet. */
 int takeover_resume(Manager *manager);
 

@@ -64,6 +64,7 @@ int daemon_run(const char *dir, const char *const *arguments, const char *variab
         if (pid == 0) {
                 (void) dup2(pipe_fds[1], STDERR_FILENO);
                 (void) dup2(pipe_fds[1], STDOUT_FILENO);
+                alarm(DAEMON_TIMEOUT_USEC / 1000000); /* one that was not to start */
                 become_daemon(dir, arguments, variable);
         }
         close(pipe_fds[1]);
@@ -96,6 +97,10 @@ void daemon_start(DaemonFixture *daemon, const char *const *arguments) {
         assert_non_null(mkdtemp(daemon->dir));
         assert_int_equal(chmod(daemon->dir, 0755), 0);
         snprintf(daemon->socket, sizeof(daemon->socket), "%s/default.sock", daemon->dir);
+        daemon_restart(daemon, arguments);
+}
+
+void daemon_restart(DaemonFixture *daemon, const char *const *arguments) {
         daemon->pid = fork();
         assert_true(daemon->pid >= 0);
         if (daemon->pid == 0)
@@ -114,6 +119,12 @@ void daemon_stop(DaemonFixture *daemon) {
         assert_int_not_equal(lstat(daemon->socket, &st), 0);
         daemon->pid = 0;
         remove_dir(daemon->dir);
+}
+
+void daemon_kill(DaemonFixture *daemon) {
+        assert_int_equal(kill(daemon->pid, SIGKILL), 0);
+        assert_int_equal(waitpid(daemon->pid, NULL, 0), daemon->pid);
+        daemon->pid = 0;
 }
 
 ProtoCall *daemon_connect(const DaemonFixture *daemon, uint32_t want_role) {

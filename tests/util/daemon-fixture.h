@@ -22,6 +22,10 @@ typedef struct DaemonFixture {
 void daemon_start(DaemonFixture *daemon, const char *const *arguments);
 /* SIGTERM; it must end well, and the socket be gone. */
 void daemon_stop(DaemonFixture *daemon);
+/* SIGKILL; what it leaves stays. */
+void daemon_kill(DaemonFixture *daemon);
+/* Another one in the same directory, after daemon_kill(). */
+void daemon_restart(DaemonFixture *daemon, const char *const *arguments);
 /* Whether it answers to a hello. */
 bool daemon_answers(const DaemonFixture *daemon);
 

@@ -1,0 +1,263 @@
+/*
+ * Kernel facts (6.1 to 6.18): /proc/PID/fd/N opens the inode anew, with what its mode lets this user do, so a
+ * reader's descriptor serves as well, and no tracer's rights are needed (Yama lets nobody but a parent use
+ * pidfd_getfd()). A directory /proc/PID that is open stays the one process's: after its end all in there is
+ * ESRCH, whoever gets the number.
+ */
+#include "daemon/adopt.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+#include "daemon/message-id.h"
+#include "proto/cleanup.h"
+#include "shm/client.h"
+#include "shm/text.h"
+
+#define WHY_SIZE 256
+
+typedef struct Search {
+        const char *pool;
+        pid_t pid;
+        int proc_fd; /* of /proc/PID */
+        int fd; /* of the arena */
+        char why[WHY_SIZE]; /* it cannot be taken */
+} Search;
+
+static void search_deinit(Search *search) {
+        (void) proto_close(search->proc_fd);
+        (void) proto_close(search->fd);
+}
+
+static void close_dir(DIR **dir) {
+        if (*dir)
+                (void) closedir(*dir);
+}
+
+__attribute__((format(printf, 3, 4))) static int refuse(Search *search, int error, const char *format, ...) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        (void) vsnprintf(search->why, sizeof(search->why), format, arguments);
+        va_end(arguments);
+        return error;
+}
+
+static int refuse_kernel(Search *search, int error, const char *what) {
+        if (error == -ESRCH)
+                return refuse(search, error, "process %d ended meanwhile", (int) search->pid);
+        return refuse(search, error, "%s of process %d cannot be looked at: %s", what, (int) search->pid,
+                      strerror(-error));
+}
+
+static int open_process(Search *search) {
+        char path[32];
+        struct stat st;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d", (int) search->pid);
+        search->proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (search->proc_fd < 0 && errno == ENOENT)
+                return refuse(search, -ESRCH, "there is no process %d", (int) search->pid);
+        if (search->proc_fd < 0 || fstat(search->proc_fd, &st) < 0)
+                return refuse_kernel(search, -errno, "the entry");
+        if (st.st_uid != geteuid())
+                return refuse(search, -EPERM,
+                              "process %d is user %u's, and tslabd takes memory from processes of its own "
+                              "user alone, which is %u",
+                              (int) search->pid, (unsigned) st.st_uid, (unsigned) geteuid());
+        return 0;
+}
+
+static DIR *open_descriptors(const Search *search) {
+        int fd = openat(search->proc_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+        if (!dir)
+                (void) proto_close(fd);
+        return dir;
+}
+
+/* As shm_arena_create() names them. */
+static bool is_named(const char *pool, int dir_fd, const char *entry) {
+        char name[96], wanted[96];
+        ssize_t n = readlinkat(dir_fd, entry, name, sizeof(name) - 1);
+
+        if (n < 0)
+                return false;
+        name[n] = 0;
+        (void) snprintf(wanted, sizeof(wanted), "/memfd:tslab:%s (deleted)", pool);
+        return strcmp(name, wanted) == 0;
+}
+
+/* The same memory may be open more than once. */
+static int add_arena(Search *search, int dir_fd, const char *entry) {
+        _cleanup_(proto_closep) int fd = -1;
+        struct stat st, found;
+
+        fd = openat(dir_fd, entry, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return refuse_kernel(search, -errno, "the pool's memory in a descriptor");
+        if (search->fd < 0) {
+                search->fd = proto_steal_fd(&fd);
+                return 0;
+        }
+        if (fstat(search->fd, &found) < 0)
+                return refuse_kernel(search, -errno, "the pool's memory in a descriptor");
+        if (st.st_dev == found.st_dev && st.st_ino == found.st_ino)
+                return 0;
+        return refuse(search, -ENOTUNIQ,
+                      "process %d has several arenas named %s open: name one that has the right one alone",
+                      (int) search->pid, search->pool);
+}
+
+static int find_arena(Search *search) {
+        _cleanup_(close_dir) DIR *dir = open_descriptors(search);
+        struct dirent *entry;
+        int r = 0;
+
+        if (!dir)
+                return refuse_kernel(search, -errno, "the list of descriptors");
+        while (r == 0 && (entry = readdir(dir)))
+                if (is_named(search->pool, dirfd(dir), entry->d_name))
+                        r = add_arena(search, dirfd(dir), entry->d_name);
+        if (r == 0 && search->fd < 0)
+                r = refuse(search, -ENOENT, "process %d is no client of pool %s", (int) search->pid,
+                           search->pool);
+        return r;
+}
+
+static bool is_client(const Search *search, const ShmArena *arena) {
+        uint32_t start_time;
+        ShmClientInfo info;
+
+        if (shm_process_start_time(search->pid, &start_time))
+                return false;
+        for (uint32_t i = 0; i < arena->n_records; i++)
+                if (shm_client_get(arena, i, &info) == 0 && info.pid == search->pid &&
+                    info.start_time == start_time)
+                        return true;
+        return false;
+}
+
+static int check_arena(Search *search, const ShmArena *arena) {
+        char pool[SHM_POOL_NAME_SIZE];
+        struct stat st;
+
+        shm_text_copy(pool, arena->header->pool_name, sizeof(pool));
+        if (strcmp(pool, search->pool) != 0)
+                return refuse(search, -EBADMSG, "the memory that process %d has says it is of pool '%s'",
+                              (int) search->pid, pool);
+        if (fstat(arena->fd, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 0777) != 0600)
+                return refuse(search, -EPERM, "the memory that process %d has was made by another user",
+                              (int) search->pid);
+        if (!is_client(search, arena))
+                return refuse(search, -ENOENT,
+                              "process %d has the memory of pool %s, but is none of its clients: it may be "
+                              "a child of one, or have its number",
+                              (int) search->pid, search->pool);
+        /* Still the same one: what was found by its number was its own. */
+        if (faccessat(search->proc_fd, "stat", F_OK, 0) < 0)
+                return refuse_kernel(search, -ESRCH, "the entry");
+        return 0;
+}
+
+static int map_arena(Search *search, ShmArena *ret) {
+        ShmArena arena;
+        int r = shm_arena_map(&arena, search->fd, false);
+
+        if (r == SHM_ARENA_E_FORMAT)
+                return refuse(search, -EBADMSG,
+                              "the memory that process %d has is none that tslabd " TSLAB_VERSION " knows",
+                              (int) search->pid);
+        if (r == SHM_ARENA_E_DAMAGED)
+                return refuse(search, -EBADMSG, "the memory that process %d has contradicts itself",
+                              (int) search->pid);
+        if (r)
+                return refuse_kernel(search, r, "the memory");
+        (void) proto_steal_fd(&search->fd);
+        r = check_arena(search, &arena);
+        if (r)
+                shm_arena_deinit(&arena);
+        else
+                *ret = arena;
+        return r;
+}
+
+static int search_run(Search *search, ShmArena *ret) {
+        int r = open_process(search);
+
+        if (r == 0)
+                r = find_arena(search);
+        return r ?: map_arena(search, ret);
+}
+
+int adopt_arena(ShmArena *ret, const char *pool, pid_t pid) {
+        _cleanup_(search_deinit) Search search = { .pool = pool, .pid = pid, .proc_fd = -1, .fd = -1 };
+        int r = search_run(&search, ret);
+
+        if (r)
+                log_line(LOG_ERR, "cannot adopt pool %s: %s", pool, search.why);
+        return r;
+}
+
+/* Through a description of its own: clients have the one that the pool was made with. */
+int adopt_lock(const ShmArena *arena) {
+        _cleanup_(proto_closep) int fd = -1;
+        char path[32];
+
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", arena->fd);
+        fd = open(path, O_RDWR | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+                return errno == EWOULDBLOCK ? -EBUSY : -errno;
+        return proto_steal_fd(&fd);
+}
+
+void adopt_id(const ShmArena *arena, char ret_text[ADOPT_ID_SIZE]) {
+        (void) snprintf(ret_text, ADOPT_ID_SIZE, "%016llx%016llx", (unsigned long long) arena->arena_id[0],
+                        (unsigned long long) arena->arena_id[1]);
+}
+
+static bool could_adopt(const char *pool, const char *arena_id, pid_t pid) {
+        _cleanup_(search_deinit) Search search = { .pool = pool, .pid = pid, .proc_fd = -1, .fd = -1 };
+        char id[ADOPT_ID_SIZE];
+        ShmArena arena;
+
+        if (search_run(&search, &arena))
+                return false;
+        adopt_id(&arena, id);
+        shm_arena_deinit(&arena);
+        return !strcmp(id, arena_id);
+}
+
+void adopt_hint(const char *pool, const char *arena_id) {
+        _cleanup_(close_dir) DIR *dir = opendir("/proc");
+        struct dirent *entry;
+        unsigned n = 0;
+        pid_t first = 0;
+
+        while (dir && (entry = readdir(dir))) {
+                pid_t pid = atoi(entry->d_name);
+
+                if (pid <= 0 || !could_adopt(pool, arena_id, pid))
+                        continue;
+                if (n++ == 0)
+                        first = pid;
+        }
+        if (n > 0)
+                log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_ABANDONED, .pid = first },
+                           "the last daemon of pool %s was killed, and %u processes, as %d, use its memory "
+                           "still; a new, empty pool is made. To go on with theirs, stop this daemon and "
+                           "start it with --adopt=%d",
+                           pool, n, (int) first, (int) first);
+}
