@@ -12,7 +12,9 @@
 #include "daemon/log.h"
 #include "daemon/repairer.h"
 #include "daemon/message-id.h"
+#include "daemon/request.h"
 #include "shm/client.h"
+#include "shm/epoch.h"
 
 /* A flood of wakes costs at most this many turns of the loop. */
 #define WAKES_MAX 8
@@ -33,8 +35,22 @@ static uint32_t count_records(const ShmArena *arena, uint32_t client) {
         return n;
 }
 
+/* The epochs that it leased are revoked; that they are to be, the arena says before it forgets the client. */
+static void end_leases(const ClientWatch *client) {
+        uint32_t n = shm_epoch_end_leases(&client->manager->arena, client->index);
+
+        if (n == 0)
+                return;
+        log_fields(LOG_INFO, (LogFields){ .client = &client->index, .pid = client->pid },
+                   "%u epochs that client %u, process %d, leased are revoked", n, client->index,
+                   (int) client->pid);
+        epoch_jobs_resume(client->manager);
+}
+
 static void gone(ClientWatch *client, const char *kind, const char *message, const char *text) {
         Manager *manager = client->manager;
+
+        end_leases(client);
 
         shm_client_remove(&manager->arena, client->index);
         log_fields(LOG_INFO, (LogFields){ .message = message, .client = &client->index, .pid = client->pid },
@@ -48,6 +64,7 @@ static void died(ClientWatch *client) {
         Manager *manager = client->manager;
         uint32_t n_left = shm_client_release_records(&manager->arena, client->index);
 
+        end_leases(client);
         if (n_left == 0) {
                 if (client->dead)
                         manager->n_unrepaired--;

@@ -1,6 +1,7 @@
 #include "daemon/epoch-info.h"
 
 #include "proto/text.h"
+#include "shm/client.h"
 
 static Tslab__EpochState state_of(ShmEpochState state) {
         switch (state) {
@@ -11,6 +12,12 @@ static Tslab__EpochState state_of(ShmEpochState state) {
         default:
                 return TSLAB__EPOCH_STATE__EPOCH_STATE_OPEN;
         }
+}
+
+static pid_t owner_pid(const ShmArena *arena, uint32_t owner) {
+        ShmClientInfo client;
+
+        return owner != 0 && shm_client_get(arena, owner - 1, &client) == 0 ? client.pid : 0;
 }
 
 static void fill(EpochInfos *infos, uint32_t i, const ShmEpochInfo *epoch, const ShmStats *stats) {
@@ -47,5 +54,6 @@ void epoch_infos_init(EpochInfos *infos, const ShmArena *arena, const ShmStats *
                 if (shm_epoch_get(arena, (uint32_t) infos->n, &epoch))
                         break;
                 fill(infos, (uint32_t) infos->n, &epoch, stats);
+                infos->infos[infos->n].owner_pid = owner_pid(arena, epoch.owner);
         }
 }

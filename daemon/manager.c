@@ -74,6 +74,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         reserve_tick(manager->reserve);
         trimmer_tick(manager->trimmer);
         drainer_tick(manager->drainer);
+        epoch_jobs_resume(manager);
         drainer_wake(manager->drainer); /* those who could not wake us while there was no daemon */
         update_status(manager);
         return sd_event_source_set_time(source, usec + TICK_USEC);

@@ -46,6 +46,7 @@ struct Manager {
         Counter *counter;
         Checker *checker;
         EpochJob *sweeps; /* closings that revoke just now */
+        uint64_t revoking; /* epochs that somebody is at the revocation of, a bit for each id */
 
         Session *sessions;
         unsigned n_sessions;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/client-watch.h"
 #include "daemon/drainer.h"
 #include "daemon/events.h"
 #include "daemon/request.h"
@@ -27,32 +28,46 @@ void request_refuse_epoch(Session *session, uint64_t id, int error, uint32_t num
         }
 }
 
+/* Leased by whom this connection has attached. */
+static int reserve(RequestContext *context, uint32_t id, const Tslab__EpochReserve *body, uint32_t *ret) {
+        ShmArena *arena = &context->session->manager->arena;
+
+        if (body->lease)
+                return shm_epoch_lease(arena, id, body->label, context->session->client->index, ret);
+        return shm_epoch_reserve(arena, id, body->label, ret);
+}
+
 void request_epoch_reserve(RequestContext *context, const ProtoRequest *request) {
         Session *session = context->session;
         Manager *manager = session->manager;
         ProtoReply reply = PROTO_REPLY_INIT;
-        Tslab__EpochReserveReply reserve = TSLAB__EPOCH_RESERVE_REPLY__INIT;
+        Tslab__EpochReserveReply reply_body = TSLAB__EPOCH_RESERVE_REPLY__INIT;
         uint32_t id;
         int r;
 
+        if (request->epoch_reserve->lease && !session->client) {
+                session_refuse(session, context->id, -EINVAL,
+                               "an epoch is leased by processes that have attached, and this one has not");
+                return;
+        }
         r = shm_epoch_spare(&manager->arena, &id);
         if (r == 0)
                 r = shm_epoch_close(&manager->arena, id, true);
         if (r == 0) {
                 drainer_freeze(manager->drainer, id);
-                r = shm_epoch_reserve(&manager->arena, id, request->epoch_reserve->label, &reserve.epoch);
+                r = reserve(context, id, request->epoch_reserve, &reply_body.epoch);
         }
         if (r < 0) {
                 request_refuse_epoch(session, context->id, r, 0);
                 return;
         }
-        events_send(manager, &(EventInfo){ .kind = "reserve", .epoch = reserve.epoch },
-                    "epoch %u:%u is reserved: %s", reserve.epoch & 0xff, reserve.epoch >> 8,
-                    request->epoch_reserve->label);
+        events_send(manager, &(EventInfo){ .kind = "reserve", .epoch = reply_body.epoch },
+                    "epoch %u:%u is %s: %s", reply_body.epoch & 0xff, reply_body.epoch >> 8,
+                    request->epoch_reserve->lease ? "leased" : "reserved", request->epoch_reserve->label);
         /* A thread may yet add a slab of the era before. */
-        drainer_start(manager->drainer, reserve.epoch & 0xff, NULL);
+        drainer_start(manager->drainer, reply_body.epoch & 0xff, NULL);
         reply.body_case = TSLAB__REPLY__BODY_EPOCH_RESERVE;
-        reply.epoch_reserve = &reserve;
+        reply.epoch_reserve = &reply_body;
         session_send(session, context->id, &reply);
 }
 

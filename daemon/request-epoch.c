@@ -49,6 +49,8 @@ static EpochJob *job_new(RequestContext *context, uint32_t number) {
 }
 
 static void job_free(EpochJob *job) {
+        if (job->turn)
+                job->manager->revoking &= ~(UINT64_C(1) << job->drain.epoch);
         (void) sd_event_source_disable_unref(job->turn);
         call_close(&job->call);
         free(job);
@@ -195,6 +197,23 @@ static void revoke_again(EpochJob *job) {
         drainer_start(job->manager->drainer, job->drain.epoch, &job->drain);
 }
 
+/* What was swept stays so over the death of this daemon; what was not, the next one sweeps. */
+static void end_revoking(EpochJob *job) {
+        if (job->turn && !job->again && !is_stopping(job->manager))
+                shm_epoch_set_revoking(&job->manager->arena, job->number, false);
+        job_free(job);
+}
+
+static int revoke_new(EpochJob *job) {
+        int r = turn_new(&job->turn, job->manager->event, on_sweep, job);
+
+        if (r < 0)
+                return r;
+        job->revoking = true;
+        job->manager->revoking |= UINT64_C(1) << job->drain.epoch;
+        return 0;
+}
+
 static void on_closed(DrainJob *drain) {
         EpochJob *job = drain->userdata;
 
@@ -209,9 +228,35 @@ static void on_closed(DrainJob *drain) {
                 answer_close(job);
         call_close(&job->call);
         if (is_revoked(job))
-                job_free(job);
+                end_revoking(job);
         else
                 revoke_again(job);
+}
+
+/* Nobody asks any more, or nobody did: the owner of a lease died, or the last daemon. */
+static void revoke_alone(Manager *manager, uint32_t number) {
+        EpochJob *job = calloc(1, sizeof(*job));
+
+        if (!job)
+                return; /* the next tick tries again */
+        job->manager = manager;
+        job->number = number;
+        job->drain = (DrainJob){ .epoch = number & 0xff, .userdata = job, .on_done = on_closed };
+        job->drain.deadline_usec = proto_deadline(WAIT_DEFAULT_MSEC * MSEC);
+        if (revoke_new(job) < 0) {
+                job_free(job);
+                return;
+        }
+        drainer_start(manager->drainer, job->drain.epoch, &job->drain);
+}
+
+void epoch_jobs_resume(Manager *manager) {
+        ShmEpochInfo info;
+
+        for (uint32_t id = 0; id < manager->arena.n_epochs; id++)
+                if (!(manager->revoking >> id & 1) && shm_epoch_get(&manager->arena, id, &info) == 0 &&
+                    info.flags & SHM_EPOCH_REVOKE && info.state != SHM_EPOCH_OPEN)
+                        revoke_alone(manager, shm_epoch_number(info.id, info.era));
 }
 
 static void set_waits(DrainJob *drain, const Tslab__EpochClose *close) {
@@ -221,11 +266,6 @@ static void set_waits(DrainJob *drain, const Tslab__EpochClose *close) {
                 close->wait_drained_msec == 0 ? UINT64_MAX : proto_deadline(close->wait_drained_msec * MSEC);
         if (drain->drained_deadline_usec < drain->deadline_usec)
                 drain->drained_deadline_usec = drain->deadline_usec;
-}
-
-static int revoke_new(EpochJob *job) {
-        job->revoking = true;
-        return turn_new(&job->turn, job->manager->event, on_sweep, job);
 }
 
 void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
@@ -247,6 +287,8 @@ void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
                 return;
         }
         job->number = number_now(&manager->arena, close->epoch);
+        if (close->revoke)
+                shm_epoch_set_revoking(&manager->arena, job->number, true);
         job->drain.count = true;
         job->drain.on_progress = on_close_progress;
         job->drain.on_done = on_closed;

@@ -18,6 +18,8 @@ void request_attach(RequestContext *context, const ProtoRequest *request);
 void request_fork_attach(RequestContext *context, const ProtoRequest *request);
 void request_epoch_list(RequestContext *context, const ProtoRequest *request);
 void request_epoch_advance(RequestContext *context, const ProtoRequest *request);
+/* Revokes what is to be revoked (SHM_EPOCH_REVOKE) and nobody is at. */
+void epoch_jobs_resume(Manager *manager);
 /* Those that are under way when the daemon ends. */
 void epoch_jobs_free(Manager *manager);
 void request_epoch_close(RequestContext *context, const ProtoRequest *request);

@@ -14,6 +14,7 @@
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "daemon/passed.h"
+#include "daemon/request.h"
 #include "shm/client.h"
 #include "shm/epoch.h"
 #include "shm/repair.h"
@@ -183,6 +184,7 @@ int takeover_resume(Manager *manager) {
         }
         frozen = resume_freezes(manager);
         n_epochs = resume_epochs(manager);
+        epoch_jobs_resume(manager);
         log_fields(LOG_NOTICE, (LogFields){ .message = MESSAGE_TAKEN_UP },
                    "pool %s was taken up: %u clients live, %u epochs drain%s", manager->options->pool,
                    n_clients, n_epochs, frozen ? ", threads were frozen" : "");

@@ -31,6 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libclient/control.h"
 #include "libclient/enter.h"
 #include "libclient/registry.h"
 #include "shm/client.h"
@@ -120,7 +121,8 @@ static void detach(struct tslab *pool) {
         }
         if (pool->is_private) {
                 pool_tend(pool);
-                shm_client_remove(&pool->arena, pool->local->client);
+                if (control_end_leases(pool))
+                        shm_client_remove(&pool->arena, pool->local->client);
         }
 }
 

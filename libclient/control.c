@@ -114,41 +114,97 @@ void pool_tend_slow(struct tslab *pool) {
 
 /*
  * Empties all caches of these epochs, as far as their threads are not inside an operation for too
- * long: who is, stays frozen, and is found by the next control.
+ * long: who is, stays frozen, and is found by the next control. How many that are.
  */
 static int empty_caches(ShmActor *control, uint64_t epochs) {
         const struct timespec slice = { .tv_nsec = CLOSE_SLICE_USEC * 1000 };
         ShmFreeze *freeze = calloc(1, sizeof(*freeze));
         uint64_t begin = proto_now_usec();
+        uint32_t n;
 
         if (!freeze)
                 return -ENOMEM;
         (void) shm_freeze_begin(control, freeze, epochs); /* membarrier fails only where everybody fences */
-        while (shm_freeze_step(control, freeze, UINT32_MAX) > 0 && proto_now_usec() - begin < CLOSE_WAIT_USEC)
+        while ((n = shm_freeze_step(control, freeze, UINT32_MAX)) > 0 &&
+               proto_now_usec() - begin < CLOSE_WAIT_USEC)
                 nanosleep(&slice, NULL);
         free(freeze);
-        return 0;
+        return (int) n;
 }
 
-int control_close(ShmActor *control, uint32_t epoch, bool revoke) {
-        uint32_t id = epoch & 0xff;
+/* A sweep that missed what threads had in hand is done again by the next control, or by closing again. */
+static void sweep_epoch(ShmActor *control, uint32_t id, bool whole) {
         ShmRevoke sweep = { .epoch = id };
+        ShmEpochInfo info;
+
+        if (shm_epoch_get(control->arena, id, &info))
+                return;
+        (void) shm_revoke_step(control, &sweep, UINT32_MAX);
+        if (whole && sweep.kept == 0)
+                shm_epoch_set_revoking(control->arena, shm_epoch_number(id, info.era), false);
+}
+
+int control_close(ShmActor *control, uint32_t epoch, bool revokes) {
+        uint32_t id = epoch & 0xff;
+        ShmEpochInfo info;
         int r;
 
         r = shm_epoch_close(control->arena, epoch, true);
+        if (r == 0 && revokes && shm_epoch_get(control->arena, id, &info) == 0)
+                shm_epoch_set_revoking(control->arena, shm_epoch_number(id, info.era), true);
         if (r == 0)
                 r = empty_caches(control, UINT64_C(1) << id);
-        if (r == 0 && revoke)
-                (void) shm_revoke_step(control, &sweep, UINT32_MAX);
-        if (r == 0)
+        if (r >= 0 && revokes)
+                sweep_epoch(control, id, r == 0);
+        if (r >= 0)
                 walk(control, id);
-        return r;
+        return r < 0 ? r : 0;
+}
+
+static uint64_t to_revoke(const ShmArena *arena) {
+        ShmEpochInfo info;
+        uint64_t epochs = 0;
+
+        for (uint32_t id = 0; id < arena->n_epochs; id++)
+                if (shm_epoch_get(arena, id, &info) == 0 && info.flags & SHM_EPOCH_REVOKE)
+                        epochs |= UINT64_C(1) << id;
+        return epochs;
 }
 
 void control_repaired(ShmActor *control) {
+        uint64_t epochs = to_revoke(control->arena);
+        int r = 0;
+
         if (shm_repair_frozen(control->arena))
-                (void) empty_caches(control, UINT64_MAX);
+                r = empty_caches(control, UINT64_MAX);
+        else if (epochs != 0)
+                r = empty_caches(control, epochs);
+        for (; r >= 0 && epochs != 0; epochs &= epochs - 1)
+                sweep_epoch(control, (uint32_t) __builtin_ctzll(epochs), r == 0);
         walk_all(control);
+}
+
+bool control_end_leases(struct tslab *pool) {
+        uint64_t deadline = proto_now_usec() + CLOSE_WAIT_USEC;
+        const struct timespec slice = { .tv_nsec = CLOSE_SLICE_USEC * 1000 };
+        ShmActor control;
+        ShmEpochInfo info;
+        uint32_t id = 0;
+
+        while (id < pool->arena.n_epochs &&
+               (shm_epoch_get(&pool->arena, id, &info) || info.owner != pool->local->client + 1))
+                id++;
+        if (id == pool->arena.n_epochs)
+                return true;
+        while (control_begin(pool, true, &control) < 0) {
+                if (proto_now_usec() >= deadline)
+                        return false;
+                nanosleep(&slice, NULL);
+        }
+        (void) shm_epoch_end_leases(&pool->arena, pool->local->client);
+        control_repaired(&control);
+        control_end(pool);
+        return true;
 }
 
 /* Whether the slab is FREE, of an epoch whose slabs go back as they drain. */
@@ -237,7 +293,7 @@ static bool empty_all_caches(struct tslab *pool) {
         if (is_over_retain(pool))
                 (void) shm_pages_trim(&control, pool->retain, UINT32_MAX);
         control_end(pool);
-        return r == 0;
+        return r >= 0;
 }
 
 bool control_empty_caches(struct tslab *pool) {

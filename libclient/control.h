@@ -11,7 +11,7 @@
 int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control);
 /* The same, from a process that died holding it. -EBUSY: somebody else did so. */
 int control_take_over(struct tslab *pool, uint64_t owner, ShmActor *ret_control);
-/* After repair: threads that a dead one froze go on, and slabs that drained go back. */
+/* After repair: threads that a dead one froze go on, what is to be revoked is, slabs that drained go back. */
 void control_repaired(ShmActor *control);
 /* Ends, and does what came up meanwhile. */
 void control_end(struct tslab *pool);
@@ -22,6 +22,9 @@ void control_end(struct tslab *pool);
  * but for those that such a thread has in hand. -EINVAL, -ESTALE, -ENOMEM.
  */
 int control_close(ShmActor *control, uint32_t epoch, bool revoke);
+
+/* Revokes what this process leased. False: others are at control work all the while, and it stands. */
+bool control_end_leases(struct tslab *pool);
 
 /* A slab came to be FREE by this thread's doing: its pages, or those of others, may be due. */
 void control_slab_freed(struct tslab *pool, uint32_t slab);

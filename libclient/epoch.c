@@ -125,7 +125,7 @@ _public_ int tslab_epoch_advance(struct tslab *pool, uint32_t *ret_epoch) {
         return r;
 }
 
-static int reserve_private(struct tslab *pool, const char *label, uint32_t *ret_epoch) {
+static int reserve_private(struct tslab *pool, const char *label, bool lease, uint32_t *ret_epoch) {
         ShmActor control;
         uint32_t spare;
         int r;
@@ -137,18 +137,20 @@ static int reserve_private(struct tslab *pool, const char *label, uint32_t *ret_
         if (r == 0)
                 r = control_close(&control, spare, false);
         if (r == 0)
-                r = shm_epoch_reserve(&pool->arena, spare, label, ret_epoch);
+                r = lease ? shm_epoch_lease(&pool->arena, spare, label, pool->local->client, ret_epoch)
+                          : shm_epoch_reserve(&pool->arena, spare, label, ret_epoch);
         control_end(pool);
         return r;
 }
 
-static int reserve_daemon(struct tslab *pool, const char *label, uint32_t *ret_epoch) {
+static int reserve_daemon(struct tslab *pool, const char *label, bool lease, uint32_t *ret_epoch) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         ProtoRequest request = PROTO_REQUEST_INIT;
         Tslab__EpochReserve body = TSLAB__EPOCH_RESERVE__INIT;
         int r;
 
         body.label = (char *) (label ? label : "");
+        body.lease = lease;
         request.body_case = TSLAB__REQUEST__BODY_EPOCH_RESERVE;
         request.epoch_reserve = &body;
         r = ask(pool, &request, &reply);
@@ -157,7 +159,7 @@ static int reserve_daemon(struct tslab *pool, const char *label, uint32_t *ret_e
         return r;
 }
 
-_public_ int tslab_epoch_reserve(struct tslab *pool, const char *label, uint32_t *ret_epoch) {
+static int reserve(struct tslab *pool, const char *label, bool lease, uint32_t *ret_epoch) {
         int r;
 
         if (!proto_text_is_clean(label, PROTO_LABEL_MAX))
@@ -165,10 +167,18 @@ _public_ int tslab_epoch_reserve(struct tslab *pool, const char *label, uint32_t
         r = pool_begin(pool);
         if (r)
                 return r;
-        r = pool->is_private ? reserve_private(pool, label, ret_epoch)
-                             : reserve_daemon(pool, label, ret_epoch);
+        r = pool->is_private ? reserve_private(pool, label, lease, ret_epoch)
+                             : reserve_daemon(pool, label, lease, ret_epoch);
         pool_end(pool);
         return r;
+}
+
+_public_ int tslab_epoch_reserve(struct tslab *pool, const char *label, uint32_t *ret_epoch) {
+        return reserve(pool, label, false, ret_epoch);
+}
+
+_public_ int tslab_epoch_lease(struct tslab *pool, const char *label, uint32_t *ret_epoch) {
+        return reserve(pool, label, true, ret_epoch);
 }
 
 static int close_private(struct tslab *pool, uint32_t epoch, bool revoke) {

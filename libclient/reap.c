@@ -78,6 +78,7 @@ static uint32_t mark_dead(struct tslab *pool) {
                 if (shm_client_get(&pool->arena, i, &info) || i == pool->local->client || !is_dead(&info))
                         continue;
                 (void) shm_client_release_records(&pool->arena, i);
+                (void) shm_epoch_end_leases(&pool->arena, i);
                 n_dead++;
         }
         return n_dead;

@@ -145,8 +145,9 @@ int tslab_create(struct tslab **ret, const struct tslab_options *options);
 
 /*
  * Closes a pool in this process and returns NULL; NULL-safe. Gives back the records of all threads
- * and frees what they still have pending. In a forked child it concerns the child alone. Does not
- * enter the daemon.
+ * and frees what they still have pending; epochs that this process leased are revoked (in a private
+ * pool where another process does control work all the while, by tslab_reap() when this one has
+ * ended). In a forked child it concerns the child alone. Does not enter the daemon.
  *
  * Other threads may be inside calls with this pool: it waits until they are over, however long. They
  * may make more, and may end later: whatever needs a record, changes the pool or is a control call
@@ -371,12 +372,25 @@ int tslab_epoch_advance(struct tslab *pool, uint32_t *ret_epoch);
 int tslab_epoch_reserve(struct tslab *pool, const char *label, uint32_t *ret_epoch);
 
 /*
+ * Reserves an epoch as tslab_epoch_reserve() does, for this process alone to own: when it dies, or
+ * closes the pool, the epoch is closed and revoked, as by tslab_epoch_close() with TSLAB_CLOSE_REVOKE,
+ * whoever allocated in it. Closing it before does not end the lease: what is left of it is freed then.
+ * A forked child does not inherit the lease; a daemon that dies does not end it. In a daemon's pool the
+ * daemon revokes, soon after; of a private pool it is tslab_close(), or, where the process died,
+ * tslab_reap() in another one. A control call.
+ *
+ * As tslab_epoch_reserve(), and -EOPNOTSUPP: the daemon is of a version that does not know it.
+ */
+int tslab_epoch_lease(struct tslab *pool, const char *label, uint32_t *ret_epoch);
+
+/*
  * Gives back what processes left behind that ended without closing a private pool, killed at
- * whatever moment: what they held in advance, and what they had pending; objects that they shared
- * stay. Returns how many processes that were; of one whose memory somebody stopped may yet be using,
- * the rest is for a later call. Call it after a forked child died; it need not have been waited for.
- * All processes that use the pool must be of one pid namespace. Any thread; a forked child attaches
- * first; waits up to 200 ms for threads in the middle of a call if control work had been broken off.
+ * whatever moment: what they held in advance, and what they had pending; epochs that they leased
+ * are revoked, other objects that they shared stay. Returns how many processes that were; of one
+ * whose memory somebody stopped may yet be using, the rest is for a later call. Call it after a
+ * forked child died; it need not have been waited for. All processes that use the pool must be of
+ * one pid namespace. Any thread; a forked child attaches first; waits up to 200 ms for threads in
+ * the middle of a call if control work had been broken off.
  *
  * -EOPNOTSUPP  a daemon's pool: the daemon does it
  * -EBUSY       another process is doing control work

@@ -16,7 +16,9 @@
  *   until its operation ends: control waits for it (shm_freeze_pending()).
  *
  * Crash: each step leaves a state that the table in epoch.h has. Between opening the next and
- *   closing the old one, two are open: advance is done again.
+ *   closing the old one, two are open: advance is done again. The owner of a lease is set before the
+ *   era opens, and taken off after the word says that its objects are to be freed, which it says till
+ *   they are.
  */
 #include "shm/epoch.h"
 
@@ -167,6 +169,8 @@ int shm_epoch_get(const ShmArena *arena, uint32_t id, ShmEpochInfo *ret) {
                 .era = w.era,
                 .current = shm_epoch_number(id, w.era) == shm_epoch_current(arena),
                 .refs = shm_load_rlx(&e->refs), /* ORDER: rlx; for people. */
+                .owner = shm_load_rlx(
+                        &e->owner_client), /* ORDER: rlx; the word, loaded before, says since when. */
                 .opened_usec = get(&e->opened_usec),
                 .closed_usec = get(&e->closed_usec),
                 .reclaimed_size = get(&e->era_reclaimed_size),
@@ -220,7 +224,7 @@ void shm_epoch_set_drained(ShmArena *arena, uint32_t id, bool drained) {
 }
 
 /* A new era of an id that is closed. The low 12 bits, which slab words hold, are never 0. */
-static uint32_t open_era(ShmArena *arena, uint32_t id, uint32_t flags, const char *label) {
+static uint32_t open_era(ShmArena *arena, uint32_t id, uint32_t flags, const char *label, uint32_t owner) {
         ShmEpoch *e = &arena->header->epochs[id];
         Word w = load(arena, id);
 
@@ -233,6 +237,7 @@ static uint32_t open_era(ShmArena *arena, uint32_t id, uint32_t flags, const cha
         put(&e->closed_usec, 0);
         put(&e->era_reclaimed_size, 0);
         put_label(e, label);
+        shm_store_rlx(&e->owner_client, owner); /* ORDER: rlx; ordered by the word, below. */
         change(arena, id, w);
         return shm_epoch_number(id, w.era);
 }
@@ -247,7 +252,7 @@ int shm_epoch_advance(ShmArena *arena, uint32_t *ret_number) {
         if (load(arena, id).state == SHM_EPOCH_OPEN)
                 shm_epoch_close(arena, id, true);
 
-        number = open_era(arena, id, 0, NULL);
+        number = open_era(arena, id, 0, NULL, 0);
         /* ORDER: rel, pairs with shm_epoch_current(); opened before it is current. */
         shm_store_rel(&arena->header->epoch_current.value, number);
         shm_epoch_close(arena, old, false);
@@ -282,14 +287,50 @@ int shm_epoch_spare(const ShmArena *arena, uint32_t *ret_id) {
         return 0;
 }
 
-int shm_epoch_reserve(ShmArena *arena, uint32_t id, const char *label, uint32_t *ret_number) {
+static int reserve(ShmArena *arena, uint32_t id, const char *label, uint32_t owner, uint32_t *ret_number) {
         if (id >= arena->n_epochs || (label && strlen(label) >= SHM_LABEL_SIZE))
                 return -EINVAL;
         if (load(arena, id).state == SHM_EPOCH_OPEN)
                 shm_epoch_close(arena, id, true);
-        *ret_number = open_era(arena, id, SHM_EPOCH_RESERVED, label);
+        *ret_number = open_era(arena, id, SHM_EPOCH_RESERVED, label, owner);
         shm_freeze_publish(arena);
         return 0;
+}
+
+int shm_epoch_reserve(ShmArena *arena, uint32_t id, const char *label, uint32_t *ret_number) {
+        return reserve(arena, id, label, 0, ret_number);
+}
+
+int shm_epoch_lease(ShmArena *arena, uint32_t id, const char *label, uint32_t client, uint32_t *ret_number) {
+        return reserve(arena, id, label, client + 1, ret_number);
+}
+
+void shm_epoch_set_revoking(ShmArena *arena, uint32_t number, bool revoking) {
+        uint32_t id = number & 0xff;
+        Word w = load(arena, id);
+
+        if (w.state == SHM_EPOCH_OPEN || w.era != number >> 8 || !(w.flags & SHM_EPOCH_REVOKE) != revoking)
+                return;
+        w.flags ^= SHM_EPOCH_REVOKE;
+        change(arena, id, w);
+}
+
+uint32_t shm_epoch_end_leases(ShmArena *arena, uint32_t client) {
+        uint32_t n = 0;
+
+        for (uint32_t id = 0; id < arena->n_epochs; id++) {
+                ShmEpoch *e = &arena->header->epochs[id];
+
+                /* ORDER: rlx; control's alone. */
+                if (shm_load_rlx(&e->owner_client) != client + 1)
+                        continue;
+                (void) shm_epoch_close(arena, id, true);
+                shm_epoch_set_revoking(arena, shm_epoch_number(id, load(arena, id).era), true);
+                /* ORDER: rel; the word says so before the client, and with it the lease, is forgotten. */
+                shm_store_rel(&e->owner_client, 0);
+                n++;
+        }
+        return n;
 }
 
 int shm_epoch_label(ShmArena *arena, uint32_t number, const char *label) {

@@ -26,6 +26,7 @@ typedef enum ShmEpochState {
 
 #define SHM_EPOCH_RESERVED 1 /* taken out of the rotation */
 #define SHM_EPOCH_DRAIN 2 /* close was asked for: its slabs drain and go back */
+#define SHM_EPOCH_REVOKE 4 /* and its objects are to be freed: a sweep is not over yet (shm/revoke.h) */
 
 typedef struct ShmEpochInfo {
         uint32_t id;
@@ -34,6 +35,7 @@ typedef struct ShmEpochInfo {
         uint32_t era;
         bool current;
         uint32_t refs;
+        uint32_t owner; /* client index + 1 of who leased it; 0: nobody. May be any number */
         uint64_t opened_usec, closed_usec;
         uint64_t reclaimed_size;
         char label[SHM_LABEL_SIZE];
@@ -77,5 +79,11 @@ int shm_epoch_advance(ShmArena *arena, uint32_t *ret_number);
 int shm_epoch_spare(const ShmArena *arena, uint32_t *ret_id);
 /* Opens it in a new era, out of the rotation. Like the next one it is closed, and frozen, before. -EINVAL. */
 int shm_epoch_reserve(ShmArena *arena, uint32_t id, const char *label, uint32_t *ret_number);
+/* The same; its objects are to be freed when this client ends. */
+int shm_epoch_lease(ShmArena *arena, uint32_t id, const char *label, uint32_t client, uint32_t *ret_number);
+/* Closes what the client leased, for the caller to revoke: those with SHM_EPOCH_REVOKE. How many. */
+uint32_t shm_epoch_end_leases(ShmArena *arena, uint32_t client);
+/* A sweep is to be, or was finished. Nothing where the epoch is open, or in another era. */
+void shm_epoch_set_revoking(ShmArena *arena, uint32_t number, bool revoking);
 /* -EINVAL (epoch; label of SHM_LABEL_SIZE bytes or more), -ESTALE. NULL or "" removes it. */
 int shm_epoch_label(ShmArena *arena, uint32_t number, const char *label);

@@ -5,10 +5,10 @@
 #include "daemon/ctl/table.h"
 
 static const TableColumn columns[] = {
-        { "EPOCH", TABLE_RIGHT },     { "STATE", TABLE_LEFT },      { "USE", TABLE_LEFT },
-        { "SLABS", TABLE_RIGHT },     { "OBJECTS", TABLE_RIGHT },   { "LIVE", TABLE_RIGHT },
-        { "COMMITTED", TABLE_RIGHT }, { "RECLAIMED", TABLE_RIGHT }, { "OLDER", TABLE_RIGHT },
-        { "OPENED", TABLE_LEFT },     { "LABEL", TABLE_LEFT },
+        { "EPOCH", TABLE_RIGHT }, { "STATE", TABLE_LEFT },      { "USE", TABLE_LEFT },
+        { "OWNER", TABLE_RIGHT }, { "SLABS", TABLE_RIGHT },     { "OBJECTS", TABLE_RIGHT },
+        { "LIVE", TABLE_RIGHT },  { "COMMITTED", TABLE_RIGHT }, { "RECLAIMED", TABLE_RIGHT },
+        { "OLDER", TABLE_RIGHT }, { "OPENED", TABLE_LEFT },     { "LABEL", TABLE_LEFT },
 };
 
 static void add_state(Table *table, const Tslab__EpochInfo *epoch) {
@@ -18,6 +18,10 @@ static void add_state(Table *table, const Tslab__EpochInfo *epoch) {
         if (epoch->current)
                 table_style(table, STYLE_GOOD);
         table_add(table, "%s", epoch->current ? "current" : epoch->reserved ? "reserved" : "");
+        if (epoch->owner_pid != 0)
+                table_add(table, "%d", (int) epoch->owner_pid);
+        else
+                table_add(table, "%s", "");
 }
 
 static void add_epoch(Table *table, const Tslab__EpochInfo *epoch) {

@@ -27,6 +27,7 @@ json_object *json_epoch(const Tslab__EpochInfo *epoch) {
         ADD_STRING(o, epoch, label);
         ADD_BOOL(o, epoch, current);
         ADD_BOOL(o, epoch, reserved);
+        json_add_u64(o, "owner_pid", epoch->owner_pid > 0 ? (uint64_t) epoch->owner_pid : 0);
         ADD_U64(o, epoch, slabs);
         ADD_U64(o, epoch, live_objects);
         ADD_U64(o, epoch, live_bytes);

@@ -466,7 +466,7 @@ class Verbs(Case):
         epochs = self.json('epoch', 'list')
         self.assertEqual([(e['id'], e['era'], e['state']) for e in epochs], [(i, 1, 'open') for i in range(16)])
         for epoch in epochs:
-            self.assert_members(epoch, {**EPOCH, 'current': bool, 'reserved': bool, 'opened_usec': int})
+            self.assert_members(epoch, {**EPOCH, 'current': bool, 'reserved': bool, 'owner_pid': int, 'opened_usec': int})
         self.assertEqual([e['id'] for e in epochs if e['current']], [0])
 
         advanced = self.json('epoch', 'advance')
