@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include "tests/util/process.h"
+#include "tests/util/seed.h"
 #include "tests/util/test.h"
 
 #define N_CHILDREN 40
+#define N_EPOCHS 4
+#define N_BUSY 10
 #define N_OBJECTS_MAX 100000
 
 static tslab_handle objects[N_OBJECTS_MAX];
@@ -103,10 +106,75 @@ static void test_reap_stopped(void **state) {
         tslab_close(pool);
 }
 
+/* Control work all the time, by which what is allocated is freed again. */
+static int work(void *userdata) {
+        struct tslab *pool = userdata;
+        tslab_handle handle;
+        uint32_t epoch;
+
+        for (;;) {
+                CHECK(tslab_epoch_current(pool, &epoch) == 0);
+                for (int i = 0; i < 500; i++)
+                        CHECK(tslab_alloc(pool, 64 + (size_t) i, epoch, &handle, NULL) == 0);
+                CHECK(tslab_epoch_advance(pool, NULL) == 0);
+                CHECK(tslab_epoch_close(pool, epoch, TSLAB_CLOSE_REVOKE) == 0);
+        }
+}
+
+/* All that there is goes. */
+static void revoke_all(struct tslab *pool) {
+        uint32_t current;
+
+        assert_int_equal(tslab_epoch_advance(pool, &current), 0);
+        for (uint32_t id = 0; id < N_EPOCHS; id++)
+                if (id != (current & 0xff))
+                        assert_int_equal(tslab_epoch_close(pool, id, TSLAB_CLOSE_REVOKE), 0);
+}
+
+/* Stopped in the middle of control work, at some moment of many, and killed there. */
+static void test_reap_control(void **state) {
+        struct tslab_options options = {
+                .size = sizeof(options), .arena_bytes = 4 << 20, .n_threads = 8, .n_epochs = N_EPOCHS
+        };
+        uint64_t seed = seed_get();
+        struct tslab *pool;
+        int n_busy = 0, n, status, r;
+
+        assert_int_equal(tslab_create(&pool, &options), 0);
+        n = fill(pool);
+        for (int i = 0; i < 100 && n_busy < N_BUSY; i++) {
+                pid_t child = test_child_start(TEST_FORK, work, pool);
+
+                usleep((useconds_t) (1000 + seed_next(&seed) % 5000));
+                assert_int_equal(kill(child, SIGSTOP), 0);
+                assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+                assert_true(WIFSTOPPED(status));
+                /* Whose work it is, as long as it lives. */
+                r = tslab_reap(pool);
+                assert_true(r == 0 || r == -EBUSY);
+                assert_int_equal(tslab_epoch_advance(pool, NULL), r);
+                assert_int_equal(kill(child, SIGKILL), 0);
+                assert_int_equal(waitpid(child, &status, 0), child);
+                if (r == -EBUSY)
+                        assert_int_equal(tslab_epoch_advance(pool, NULL), -EBUSY);
+                if (r == -EBUSY)
+                        n_busy++;
+                status = tslab_reap(pool);
+                assert_true(status == 1 || (status == 0 && r == 0)); /* it may not have begun */
+                assert_int_equal(tslab_reap(pool), 0);
+                revoke_all(pool);
+                assert_int_equal(fill(pool), n);
+        }
+        print_message("%d processes died in the middle of control work\n", n_busy);
+        assert_int_equal(n_busy, N_BUSY);
+        tslab_close(pool);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_reap),
                 cmocka_unit_test(test_reap_stopped),
+                cmocka_unit_test(test_reap_control),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
