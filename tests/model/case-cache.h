@@ -72,6 +72,12 @@ static void pre_one_control(void) {
         world_actor(1)->mode = SHM_CACHE_OFF;
 }
 
+/* That the owner is inside may be seen late. */
+static void pre_one_late(void) {
+        pre_one_control();
+        model_delay(0, &world_actor(0)->record->seq);
+}
+
 static void t_alloc(void) {
         world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
 }
@@ -142,6 +148,10 @@ static const ModelCase model_cases[] = {
         { .name = "drain-free", .pre = pre_warm, .actors = { t_drain, t_free_1 }, .post = world_check, .deaths = 2 },
         { .name = "freeze-pop", .pre = pre_one_control, .actors = { t_alloc, t_nothing, t_freeze }, .post = world_check,
           .deaths = 2 },
+        { .name = "freeze-pop-late", .pre = pre_one_late, .actors = { t_alloc, t_nothing, t_freeze },
+          .post = world_check, .deaths = 1, .late = true },
+        { .name = "freeze-free-late", .pre = pre_one_late, .actors = { t_free, t_nothing, t_freeze },
+          .post = world_check, .deaths = 1, .late = true },
         { .name = "freeze-free", .pre = pre_one_control, .actors = { t_free, t_nothing, t_freeze }, .post = world_check,
           .deaths = 2 },
         { .name = "freeze-pop-push", .pre = pre_one_control, .actors = { t_alloc_free, t_nothing, t_freeze },

@@ -32,6 +32,7 @@
 #include <sys/mman.h>
 
 #include "shm/atomic.h"
+#include "tests/model/delay.h"
 #include "tests/model/memory.h"
 #include "tests/model/report.h"
 #include "tests/model/table.h"
@@ -58,6 +59,7 @@ typedef struct Now {
         uint64_t memory_hash; /* sum over the lines, less what it was at the start */
         uint64_t private_hash;
         unsigned n_dead, last, n_preemptions;
+        Delays delays;
 } Now;
 
 static const ModelCase *model;
@@ -78,7 +80,7 @@ static bool was_whole, in_post;
 static char failure[512];
 
 static uint64_t hash_now(void) {
-        uint64_t h = table_mix(now.memory_hash, now.private_hash);
+        uint64_t h = table_mix(now.memory_hash, now.private_hash) + delay_hash(&now.delays);
 
         for (unsigned i = 0; i < n_actors; i++)
                 h = table_mix(h + now.actors[i].state, now.actors[i].hash);
@@ -126,9 +128,11 @@ static void begin(void) {
 static void resume(unsigned i) {
         Actor *a = &now.actors[i];
 
+        delay_hide(&now.delays, i);
         running = a;
         switch_stack(&explorer_sp, a->sp);
         running = NULL;
+        delay_show(&now.delays, i);
         if (failure[0])
                 model_fail("%s", failure);
         if (memory_own_changed(i))
@@ -139,9 +143,14 @@ static void resume(unsigned i) {
         now.private_hash = memory_private_hash();
 }
 
+void model_barrier(void) {
+        if (running)
+                delay_end_all(&now.delays, (unsigned) (running - now.actors));
+}
+
 /* Whether all the others' steps commute with the one the actor waits to make. */
 static bool commutes(const Actor *a) {
-        return mode == MODEL_REDUCED && memory_commutes(a->address);
+        return mode == MODEL_REDUCED && !model->late && memory_commutes(a->address);
 }
 
 static void step(unsigned i) {
@@ -158,6 +167,8 @@ static void step(unsigned i) {
         if (cell)
                 memcpy(s->after, cell, MEMORY_CELL);
         s->changed = memcmp(s->before, s->after, MEMORY_CELL) != 0;
+        if (s->changed)
+                now.delays.waits[i] = false;
         now.memory_hash += memory_rehash_step(s->address);
         if (memory_touch(s->address, i, s->changed) && mode == MODEL_REDUCED)
                 longjmp(again, 1);
@@ -190,6 +201,20 @@ static double end(void) {
 
 static double explore(void);
 
+/* What follows a step if what it stored is late. */
+static double explore_late(unsigned i) {
+        Step *s = &path[depth - 1];
+        double n;
+
+        if (!s->changed || now.actors[i].state != ACTOR_LIVE || !delay_may(i, s->address))
+                return 0;
+        s->late = true;
+        delay_begin(&now.delays, i, s->before[(uintptr_t) s->address / 8 % 2]);
+        n = explore();
+        now.delays.waits[i] = s->late = false;
+        return n;
+}
+
 /* One step of an actor, what follows it, and what follows if the actor dies there. */
 static double explore_step(unsigned i) {
         Actor *a = &now.actors[i];
@@ -209,8 +234,10 @@ static double explore_step(unsigned i) {
         step(i);
         depth++;
         n = explore();
+        n += explore_late(i);
         if (a->state == ACTOR_LIVE && now.n_dead < model->deaths) {
                 path[depth - 1].died = true;
+                now.delays.waits[i] = false;
                 a->state = ACTOR_DEAD;
                 a->hash = 0;
                 now.n_dead++;
@@ -328,6 +355,7 @@ static void prepare(const ModelCase *c, ModelMode m) {
                         stacks[n_actors] = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE,
                                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
         memory_forget();
+        delay_forget();
         c->pre();
         memory_prepare();
 }

@@ -19,7 +19,7 @@
  * in which all actors have finished or died; bit i of `dead` says that actor i died. It may call
  * what it likes: all that it changes in the same places is undone.
  *
- * It says nothing of weak memory.
+ * Of weak memory it knows only what model_delay() names.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,6 +44,7 @@ typedef struct ModelCase {
         unsigned full_preemptions; /* the same with TSLAB_TEST_FULL=1 */
         bool full_only; /* too large for every run */
         bool variants; /* pre() calls model_cut(): run once for each place where it can */
+        bool late; /* model_delay() is used: a step that ends a wait commutes with none, so nothing is left out */
         const char *planted; /* the violation, in part, that must be found: the case has a fault on purpose */
 } ModelCase;
 
@@ -65,6 +66,12 @@ void model_private(void *base, size_t size);
 void model_own(unsigned actor, void *base, size_t size);
 /* A line of the memory that is also written by plain stores. */
 void model_watch(void *line);
+/*
+ * For pre() of a case that is `late`: stores of the actor to this word, which nobody else writes, may be
+ * seen late by others, at the latest when somebody calls model_barrier().
+ */
+void model_delay(unsigned actor, uint64_t *word);
+void model_barrier(void);
 /* Names an address in print; returns `text`. */
 void model_names(const char *(*name)(const void *address, char *text, size_t size));
 

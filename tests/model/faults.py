@@ -219,6 +219,8 @@ FAULTS = [
     ('cache: held slab released without an intent', 'cache', 'shm/cache-drain.c',
      '''                shm_actor_intend(actor, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
 ''', ''),
+    ('freeze: no membarrier', 'cache', 'shm/freeze.c',
+     'return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);', 'return 0;'),
     ('freeze: seq ignored', 'cache', 'shm/freeze.c',
      '        return freeze->seq[record] & 1 &&', '        return 0 &&'),
     ('freeze: seq read before attention is set', 'cache', 'shm/freeze.c',
@@ -280,7 +282,7 @@ FAULTS = [
 ]
 
 FLAGS = ['-D_GNU_SOURCE', '-std=gnu11', '-O1', '-w', '-fno-strict-aliasing', '-DSHM_STEP', '-I.']
-ENGINE = ['explore', 'kernel', 'memory', 'report', 'table', 'world']
+ENGINE = ['delay', 'explore', 'kernel', 'memory', 'report', 'table', 'world']
 
 
 def compile_all(tree, sources):

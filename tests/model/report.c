@@ -26,7 +26,7 @@ static void print_step(const Step *s, const char *where) {
         if (s->changed)
                 printf("  %lx:%lx -> %lx:%lx", (unsigned long) s->before[1], (unsigned long) s->before[0],
                        (unsigned long) s->after[1], (unsigned long) s->after[0]);
-        printf("%s\n", s->died ? "  +++ dies here" : "");
+        printf("%s%s\n", s->late ? "  (seen late by others)" : "", s->died ? "  +++ dies here" : "");
 }
 
 /* Two lines a step: function; file and line. NULL, or less, where binutils are not there to tell. */
@@ -45,7 +45,8 @@ static FILE *open_callers(const Step *steps, size_t n_steps) {
         fflush(stdout);
         in = popen(command, "w");
         for (size_t i = 0; in && i < n_steps; i++)
-                fprintf(in, "%lx\n", (unsigned long) ((const char *) steps[i].caller - (char *) self.dli_fbase) - 1);
+                fprintf(in, "%lx\n",
+                        (unsigned long) ((const char *) steps[i].caller - (char *) self.dli_fbase) - 1);
         if (in)
                 pclose(in);
         if (out)

@@ -6,7 +6,7 @@
 
 typedef struct Step {
         unsigned actor, number;
-        bool died, changed;
+        bool died, changed, late;
         const void *address, *caller;
         uint64_t before[2], after[2]; /* the cell */
 } Step;

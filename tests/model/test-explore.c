@@ -106,6 +106,50 @@ static void test_planted(void **state) {
                         assert_true(model_run(&cases[i], mode).violated);
 }
 
+/* Each says that it is inside, then looks for the other. */
+static void pre_late(void) {
+        pre();
+        model_delay(0, &memory[0]);
+}
+
+static void look_0(void) {
+        shm_store_rlx(&memory[0], 1);
+        mine.seen[0] = 1 + shm_load_acq(&memory[8]);
+}
+
+static void look_1(void) {
+        shm_store_rlx(&memory[8], 1);
+        mine.seen[1] = 1 + shm_load_acq(&memory[0]);
+}
+
+static void look_1_barrier(void) {
+        shm_store_rlx(&memory[8], 1);
+        model_barrier();
+        mine.seen[1] = 1 + shm_load_acq(&memory[0]);
+}
+
+static void post_seen(unsigned dead) {
+        (void) dead;
+        if (mine.seen[0] == 1 && mine.seen[1] == 1)
+                model_fail("neither saw the other");
+}
+
+static void test_late(void **state) {
+        ModelCase c = { .pre = pre_late, .actors = { look_0, look_1 }, .post = post_seen };
+
+        (void) state;
+        for (ModelMode mode = 0; mode < _MODEL_MODE_N; mode++) {
+                c.late = true;
+                c.planted = "neither saw the other";
+                assert_true(model_run(&c, mode).violated);
+                c.actors[1] = look_1_barrier;
+                assert_false(model_run(&c, mode).violated);
+                c.actors[1] = look_1;
+        }
+        c.pre = pre; /* nothing is late */
+        assert_false(model_run(&c, MODEL_STATES).violated);
+}
+
 static void test_preemptions(void **state) {
         ModelCase c = { .pre = pre, .actors = { add_torn, add_torn }, .post = post_nothing };
 
@@ -237,6 +281,7 @@ static void test_reductions(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_planted),
+                cmocka_unit_test(test_late),
                 cmocka_unit_test(test_preemptions),
                 cmocka_unit_test(test_counts),
                 cmocka_unit_test(test_reductions),
