@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Every protection of the lock-free core is taken away once, and a case of the model must go red.
+"""Every protection of the lock-free core is taken away once, and a case of the model, or a unit test, must go red.
 
         faults.py ROOT [words of a fault's name]
 
-Each fault is a replacement in a copy of the sources; the file named has the case that sees it. When a replacement no longer
-applies, the code has changed: write it anew.
+Each fault is a replacement in a copy of the sources; the file named has the case that sees it (unit-NAME: the unit test).
+When a replacement no longer applies, the code has changed: write it anew.
 """
 
 import pathlib
@@ -219,6 +219,12 @@ FAULTS = [
     ('cache: held slab released without an intent', 'cache', 'shm/cache-drain.c',
      '''                shm_actor_intend(actor, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
 ''', ''),
+    ('judge: the intent is not read a second time', 'unit-repair-race', 'shm/judge.c',
+     '''        scan_intent(judge, shm_record_intent(judge->arena, record));
+}''', '}'),
+    ('claim: gen stays', 'unit-repair-race', 'shm/slab-word.c',
+     '''        w.low |= mask;
+        w.high += SLAB_GEN_ONE;''', '        w.low |= mask;'),
     ('freeze: no membarrier', 'cache', 'shm/freeze.c',
      'return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);', 'return 0;'),
     ('freeze: seq ignored', 'cache', 'shm/freeze.c',
@@ -298,7 +304,20 @@ def users(tree, source):
     return [str(p.relative_to(tree)) for p in tree.glob('shm/*.c')]
 
 
+def run_unit(tree, group):
+    """What a unit test that is built with SHM_STEP, too, says."""
+    program = tree / 'case'
+    objects = [p for p in sorted((tree / 'objects').glob('*.o')) if p.stem not in ENGINE]
+    subprocess.run(['gcc', *FLAGS, f'tests/unit/test-{group}.c', *objects, '-lcmocka', '-lsodium', '-lm', '-o', program],
+                   cwd=tree, check=True)
+    done = subprocess.run([program], cwd=tree, capture_output=True, text=True, check=False)
+    failed = [line for line in done.stdout.splitlines() + done.stderr.splitlines() if 'FAILED' in line and 'test_' in line]
+    return failed[0] if failed else f'exit status {done.returncode}' if done.returncode else None
+
+
 def run(tree, group):
+    if group.startswith('unit-'):
+        return run_unit(tree, group.removeprefix('unit-'))
     program = tree / 'case'
     subprocess.run(['gcc', *FLAGS, f'-DMODEL_CASE="tests/model/case-{group}.h"', f'-DMODEL_NAME="{group}"',
                     'tests/model/model-main.c', *sorted((tree / 'objects').glob('*.o')), '-lsodium', '-lm', '-o', program],
@@ -329,7 +348,7 @@ def main():
     failed = 0
     with tempfile.TemporaryDirectory() as name:
         tree = pathlib.Path(name)
-        for folder in ('shm', 'tests/model'):
+        for folder in ('shm', 'tests/model', 'tests/unit', 'tests/util'):
             shutil.copytree(root / folder, tree / folder)
         (tree / 'objects').mkdir()
         compile_all(tree, [str(p.relative_to(tree)) for p in tree.glob('shm/*.c')] +
