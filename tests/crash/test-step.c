@@ -4,75 +4,30 @@
  * there. Each copy is repaired and must be clean. Some children are killed in earnest besides, with
  * TSLAB_TEST_FULL=1 as many as STEPS_MAX allows, up to one at every instruction.
  */
-#include <signal.h>
+#include <tslab.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "shm/check.h"
-#include "tests/crash/world.h"
+#include "tests/crash/trace.h"
+#include "tests/crash/world-pool.h"
 #include "tests/util/test.h"
 
 #define KILLS 2
 #define CROWD_MAX 600
 #define STEPS_MAX 400000 /* of all kills of one operation, in the full run */
 
-typedef struct Shared {
-        volatile int inside, result;
-} Shared;
-
 typedef struct Run {
         World *world;
         const Operation *operation;
-        Shared *shared;
+        Trace trace;
         uint64_t n_live;
-        pid_t pid;
         unsigned n_instructions, n_copies, n_kills;
         uint64_t n_slots, n_objects, n_slabs;
 } Run;
-
-static void wait_for_stop(pid_t pid) {
-        int status;
-
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_true(WIFSTOPPED(status));
-}
-
-static void start(Run *run) {
-        run->shared->inside = 0;
-        run->pid = fork();
-        assert_true(run->pid >= 0);
-        if (run->pid == 0) {
-                alarm(120);
-                if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
-                        _exit(1);
-                raise(SIGSTOP);
-                run->shared->inside = 1;
-                run->shared->result = run->operation->run(run->world);
-                run->shared->inside = 2;
-                for (;;)
-                        pause();
-        }
-        wait_for_stop(run->pid);
-}
-
-static void stop(Run *run) {
-        kill(run->pid, SIGKILL);
-        assert_int_equal(waitpid(run->pid, NULL, 0), run->pid);
-}
-
-/* One instruction; false: the operation is over. */
-static bool step(Run *run) {
-        do {
-                assert_int_equal(ptrace(PTRACE_SINGLESTEP, run->pid, NULL, NULL), 0);
-                wait_for_stop(run->pid);
-        } while (run->shared->inside == 0);
-        return run->shared->inside == 1;
-}
 
 static void print_problems(const Run *run, const ShmCheck *c) {
         for (size_t i = 0; i < c->n_texts; i++)
@@ -164,8 +119,8 @@ static void step_through(Run *run) {
         world_copy_init(&before, &run->world->arena);
         world_copy_init(&copy, &run->world->arena);
         check_death(run, &copy);
-        start(run);
-        while (step(run)) {
+        trace_start(&run->trace, run->world, run->operation);
+        while (trace_step(&run->trace)) {
                 run->n_instructions++;
                 if (memcmp(before.base, run->world->arena.base, before.size) == 0)
                         continue;
@@ -176,26 +131,31 @@ static void step_through(Run *run) {
                 memcpy(copy.base, before.base, copy.size);
                 check_crowded_death(run, &copy);
         }
-        assert_int_equal(run->shared->result, 0);
-        stop(run);
+        assert_int_equal(run->trace.shared->result, 0);
+        trace_kill(&run->trace);
         world_copy_deinit(&before);
         world_copy_deinit(&copy);
 }
 
 static void kill_at(Run *run, unsigned instruction) {
         world_init(run->world, run->operation);
-        start(run);
-        for (run->n_instructions = 0; run->n_instructions < instruction && step(run); run->n_instructions++)
+        trace_start(&run->trace, run->world, run->operation);
+        for (run->n_instructions = 0; run->n_instructions < instruction && trace_step(&run->trace);
+             run->n_instructions++)
                 ;
-        stop(run);
+        trace_kill(&run->trace);
         run->n_kills++;
         check_death(run, &run->world->arena);
+        if (run->world->pool) {
+                assert_in_range(tslab_reap(run->world->pool), 0, 1); /* it may have died before it joined */
+                check_clean(run, &run->world->arena);
+        }
         world_deinit(run->world);
 }
 
-static void test_operation(const Operation *operation, Shared *shared, unsigned *n_all, bool full) {
+static unsigned test_operation(const Operation *operation, TraceShared *shared, bool full) {
         static World world;
-        Run run = { .world = &world, .operation = operation, .shared = shared };
+        Run run = { .world = &world, .operation = operation, .trace.shared = shared };
         unsigned n, stride;
 
         world_init(&world, operation);
@@ -210,20 +170,75 @@ static void test_operation(const Operation *operation, Shared *shared, unsigned 
                operation->name, n, run.n_copies, run.n_kills, (unsigned long long) run.n_slots,
                (unsigned long long) run.n_objects, (unsigned long long) run.n_slabs);
         assert_true(n > 0);
-        *n_all += n;
+        return n;
+}
+
+/* What must have been stepped through. */
+static const char *const wanted[] = {
+        "map get",
+        "map insert",
+        "map insert with nodes",
+        "map replace",
+        "map delete",
+        "map expire",
+        "alloc hit",
+        "free hit",
+        "refill from the slab held",
+        "refill from a partial slab",
+        "refill from a free slab",
+        "refill after a commit",
+        "refill after an extension",
+        "flush",
+        "free that empties a slab",
+        "free into a closing epoch",
+        "uncached alloc",
+        "uncached free",
+        "alloc that steps aside",
+        "free that steps aside",
+        "frozen alloc",
+        "frozen free",
+        "batch alloc",
+        "batch free",
+        "pending and publish",
+        "uncached pending and publish",
+        "thread start",
+        "thread exit",
+        "root set",
+        "fork child's first alloc",
+        "fork child's first free",
+};
+#define N_WANTED (sizeof(wanted) / sizeof(wanted[0]))
+
+typedef struct Sum {
+        unsigned n_operations, n_instructions;
+        bool done[N_WANTED];
+} Sum;
+
+static void test_table(const Operation *table, unsigned n, TraceShared *shared, Sum *sum) {
+        const char *full = getenv("TSLAB_TEST_FULL"), *only = getenv("TSLAB_TEST_OPERATION");
+
+        for (unsigned i = 0; i < n; i++) {
+                if (only && strcmp(only, table[i].name) != 0)
+                        continue;
+                sum->n_instructions += test_operation(&table[i], shared, full && *full && *full != '0');
+                sum->n_operations++;
+                for (size_t k = 0; k < N_WANTED; k++)
+                        sum->done[k] = sum->done[k] || strcmp(wanted[k], table[i].name) == 0;
+        }
 }
 
 static void test_every_instruction(void **state) {
-        Shared *shared =
-                mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        const char *full = getenv("TSLAB_TEST_FULL"), *only = getenv("TSLAB_TEST_OPERATION");
-        unsigned n = 0;
+        TraceShared *shared = trace_shared_new();
+        Sum sum = {};
 
-        assert_ptr_not_equal(shared, MAP_FAILED);
-        for (unsigned i = 0; i < n_operations; i++)
-                if (!only || !strcmp(only, operations[i].name))
-                        test_operation(&operations[i], shared, &n, full && *full && *full != '0');
-        printf("%u operations, %u instructions\n", n_operations, n);
+        test_table(operations, n_operations, shared, &sum);
+        test_table(pool_operations, n_pool_operations, shared, &sum);
+        printf("%u operations, %u instructions\n", sum.n_operations, sum.n_instructions);
+        for (size_t i = 0; i < N_WANTED && !getenv("TSLAB_TEST_OPERATION"); i++)
+                if (!sum.done[i]) {
+                        print_error("not stepped through: %s\n", wanted[i]);
+                        fail();
+                }
         munmap(shared, sizeof(*shared));
 }
 

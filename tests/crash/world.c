@@ -239,36 +239,42 @@ static int run_get(World *w) {
         return shm_map_get(&w->trie, &key, buffer, sizeof(buffer), NULL) == 40 ? 0 : -1;
 }
 
+#define OPERATION(_name, _prepare, _run, _least, _most, _warm, _is_alloc)                                    \
+        {                                                                                                    \
+                .name = _name, .prepare = _prepare, .run = _run, .least = _least, .most = _most,             \
+                .warm = _warm, .is_alloc = _is_alloc                                                         \
+        }
+
 const Operation operations[] = {
-        { "alloc hit", prepare_hit, run_alloc, 0, 1, true, true },
-        { "free hit", prepare_hit, run_free, -1, 0, true, false },
-        { "refill from the slab held", prepare_held, run_alloc, 0, 1, true, true },
-        { "refill from a partial slab", prepare_partial, run_alloc, 0, 1, true, true },
-        { "refill from a free slab", prepare_nothing, run_alloc, 0, 1, false, true },
-        { "refill after a commit", prepare_commit, run_alloc, 0, 1, false, true },
-        { "refill after an extension", prepare_extend, run_alloc, 0, 1, false, true },
-        { "flush", prepare_flush, run_free, -1, 0, true, false },
-        { "free that empties a slab", prepare_last, run_free, -1, 0, false, false },
-        { "free into a closing epoch", prepare_closing, run_free, -1, 0, true, false },
-        { "uncached alloc", prepare_off, run_alloc, 0, 1, true, true },
-        { "uncached free", prepare_off, run_free, -1, 0, true, false },
-        { "alloc that steps aside", prepare_bypass, run_alloc, 0, 1, true, true },
-        { "free that steps aside", prepare_bypass, run_free, -1, 0, true, false },
-        { "frozen alloc", prepare_frozen, run_alloc, 0, 1, true, true },
-        { "frozen free", prepare_frozen, run_free, -1, 0, true, false },
-        { "pending and publish", prepare_hit, run_pending, 0, 1, true, false },
-        { "uncached pending and publish", prepare_off, run_pending, 0, 1, true, false },
-        { "pending without a note", prepare_no_note, run_no_note, -SHM_NOTES_MAX, -SHM_NOTES_MAX, true,
-          false },
-        { "thread exit", prepare_leave, run_leave, -1, -1, false, false },
-        { "thread start", prepare_nothing, run_start, 0, 0, false, false },
-        { "root set", prepare_hit, run_root, 0, 0, true, false },
-        { "map get", prepare_map, run_get, 0, 0, true, false },
-        { "map insert", prepare_map, run_insert, 0, 1, true, false },
-        { "map insert with nodes", prepare_map, run_split, 0, 12, true, false },
-        { "map replace", prepare_map, run_replace, 0, 0, true, false },
-        { "map delete", prepare_map, run_delete, -1, 0, true, false },
-        { "map expire", prepare_map, run_expire, -2, 0, true, false },
+        OPERATION("alloc hit", prepare_hit, run_alloc, 0, 1, true, true),
+        OPERATION("free hit", prepare_hit, run_free, -1, 0, true, false),
+        OPERATION("refill from the slab held", prepare_held, run_alloc, 0, 1, true, true),
+        OPERATION("refill from a partial slab", prepare_partial, run_alloc, 0, 1, true, true),
+        OPERATION("refill from a free slab", prepare_nothing, run_alloc, 0, 1, false, true),
+        OPERATION("refill after a commit", prepare_commit, run_alloc, 0, 1, false, true),
+        OPERATION("refill after an extension", prepare_extend, run_alloc, 0, 1, false, true),
+        OPERATION("flush", prepare_flush, run_free, -1, 0, true, false),
+        OPERATION("free that empties a slab", prepare_last, run_free, -1, 0, false, false),
+        OPERATION("free into a closing epoch", prepare_closing, run_free, -1, 0, true, false),
+        OPERATION("uncached alloc", prepare_off, run_alloc, 0, 1, true, true),
+        OPERATION("uncached free", prepare_off, run_free, -1, 0, true, false),
+        OPERATION("alloc that steps aside", prepare_bypass, run_alloc, 0, 1, true, true),
+        OPERATION("free that steps aside", prepare_bypass, run_free, -1, 0, true, false),
+        OPERATION("frozen alloc", prepare_frozen, run_alloc, 0, 1, true, true),
+        OPERATION("frozen free", prepare_frozen, run_free, -1, 0, true, false),
+        OPERATION("pending and publish", prepare_hit, run_pending, 0, 1, true, false),
+        OPERATION("uncached pending and publish", prepare_off, run_pending, 0, 1, true, false),
+        OPERATION("pending without a note", prepare_no_note, run_no_note, -SHM_NOTES_MAX, -SHM_NOTES_MAX,
+                  true, false),
+        OPERATION("thread exit", prepare_leave, run_leave, -1, -1, false, false),
+        OPERATION("thread start", prepare_nothing, run_start, 0, 0, false, false),
+        OPERATION("root set", prepare_hit, run_root, 0, 0, true, false),
+        OPERATION("map get", prepare_map, run_get, 0, 0, true, false),
+        OPERATION("map insert", prepare_map, run_insert, 0, 1, true, false),
+        OPERATION("map insert with nodes", prepare_map, run_split, 0, 12, true, false),
+        OPERATION("map replace", prepare_map, run_replace, 0, 0, true, false),
+        OPERATION("map delete", prepare_map, run_delete, -1, 0, true, false),
+        OPERATION("map expire", prepare_map, run_expire, -2, 0, true, false),
 };
 
 const unsigned n_operations = sizeof(operations) / sizeof(operations[0]);
@@ -292,6 +298,11 @@ void world_init(World *w, const Operation *operation) {
         uint32_t n;
 
         memset(w, 0, sizeof(*w));
+        if (operation->make) {
+                operation->make(w);
+                operation->prepare(w);
+                return;
+        }
         assert_int_equal(shm_arena_create(&w->arena, &g, NULL), 0);
         for (int i = 0; i < 2; i++)
                 assert_int_equal(shm_client_add(&w->arena, &(ShmClientInfo){ .pid = i + 1, .start_time = 1 }),
@@ -307,7 +318,10 @@ void world_init(World *w, const Operation *operation) {
 }
 
 void world_deinit(World *w) {
-        shm_arena_deinit(&w->arena);
+        if (w->deinit)
+                w->deinit(w);
+        else
+                shm_arena_deinit(&w->arena);
 }
 
 #define REBASE(_copy, _arena, _member)                                                                       \

@@ -13,6 +13,8 @@ typedef struct World {
         uint64_t objects[WORLD_OBJECTS_MAX];
         uint32_t n;
         ShmTrie trie;
+        struct tslab *pool; /* of operations by way of the library, whose arena this is */
+        void (*deinit)(struct World *world);
 } World;
 
 enum { WORLD_SURVIVOR, WORLD_VICTIM }; /* clients */
@@ -24,6 +26,8 @@ typedef struct Operation {
         int least, most; /* objects that come to be */
         bool warm; /* the thread has done something before */
         bool is_alloc; /* nothing is allocated while an intent stands */
+        void (*make)(World *world); /* another world than usual */
+        int (*enter)(World *world); /* by the child, before it is traced; leaves no object */
 } Operation;
 
 extern const Operation operations[];
