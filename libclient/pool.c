@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "libclient/connection.h"
-#include "libclient/control.h"
 #include "libclient/options.h"
 #include "libclient/registry.h"
 #include "proto/path.h"
