@@ -74,16 +74,17 @@ static CtlExit add_or_complain(Pools *pools, const char *dir) {
 
 CtlExit pools_find(Pools *pools) {
         _cleanup_(proto_freep) char *own = NULL;
-        const char *replaced = secure_getenv("TSLAB_RUNTIME_DIR");
+        const char *variable = secure_getenv("TSLAB_RUNTIME_DIR");
+        bool replaced = variable && variable[0] == '/';
         CtlExit r = CTL_DONE, r_own = CTL_DONE;
 
         /* -ENXIO: this user has none */
         if (proto_runtime_dir(&own) == -ENOMEM)
                 (void) must(NULL);
 
-        if (!replaced || replaced[0] != '/')
+        if (!replaced)
                 r = add_or_complain(pools, SYSTEM_DIR);
-        if (own && strcmp(own, SYSTEM_DIR))
+        if (own && (replaced || strcmp(own, SYSTEM_DIR)))
                 r_own = add_or_complain(pools, own);
 
         return r ?: r_own;
