@@ -20,6 +20,8 @@ bool arg_revoke;
 bool arg_wait;
 uint32_t arg_wait_msec;
 bool arg_repair;
+bool arg_all;
+bool arg_http;
 
 enum {
         ARG_POOL = 0x100, /* above all characters, which stand for short options */
@@ -31,6 +33,8 @@ enum {
         ARG_REVOKE,
         ARG_WAIT,
         ARG_REPAIR,
+        ARG_ALL,
+        ARG_HTTP,
 };
 
 /* The one list: names for getopt, who takes it, and its line in help texts. */
@@ -57,6 +61,11 @@ static const struct {
           "--wait[=SEC]",
           "until no object remains, at most SEC seconds" },
         { { "repair", no_argument, NULL, ARG_REPAIR }, OPTION_REPAIR, "--repair", "mend what is found" },
+        { { "all", no_argument, NULL, ARG_ALL }, OPTION_METRICS, "--all", "all pools of this machine" },
+        { { "http", no_argument, NULL, ARG_HTTP },
+          OPTION_METRICS,
+          "--http",
+          "answer one HTTP request on standard input" },
         { { "json", no_argument, NULL, ARG_JSON }, 0, "--json", "print JSON" },
         { { "no-legend", no_argument, NULL, ARG_NO_LEGEND },
           0,
@@ -74,7 +83,7 @@ static const struct {
 
 static void set_defaults(void) {
         arg_pool = arg_socket = NULL;
-        arg_json = arg_help = arg_version = arg_revoke = arg_wait = arg_repair = false;
+        arg_json = arg_help = arg_version = arg_revoke = arg_wait = arg_repair = arg_all = arg_http = false;
         arg_legend = arg_pager = true;
         arg_wait_msec = UINT32_MAX;
 }
@@ -141,6 +150,12 @@ static int set_option(int value, const char *argument) {
                 break;
         case ARG_REPAIR:
                 arg_repair = true;
+                break;
+        case ARG_ALL:
+                arg_all = true;
+                break;
+        case ARG_HTTP:
+                arg_http = true;
                 break;
         default:
                 arg_help = true;
@@ -225,6 +240,8 @@ const char *options_name(unsigned set) {
                 return "--revoke";
         if (set & OPTION_WAIT)
                 return "--wait";
+        if (set & OPTION_METRICS)
+                return arg_http ? "--http" : "--all";
 
         return "--repair";
 }

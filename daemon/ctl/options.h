@@ -15,6 +15,7 @@ enum {
         OPTION_REVOKE = 1 << 1,
         OPTION_WAIT = 1 << 2,
         OPTION_REPAIR = 1 << 3,
+        OPTION_METRICS = 1 << 8, /* --all and --http */
 };
 
 extern const char *arg_pool; /* NULL: not given */
@@ -28,6 +29,8 @@ extern bool arg_revoke;
 extern bool arg_wait;
 extern uint32_t arg_wait_msec; /* of --wait=SEC; UINT32_MAX: for ever */
 extern bool arg_repair;
+extern bool arg_all;
+extern bool arg_http;
 
 /*
  * Sets all of the above. *ret_words points to what is not an option, at the end of `argv`, which is

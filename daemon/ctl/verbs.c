@@ -98,6 +98,15 @@ static const Verb verbs[] = {
                 .options = OPTION_POOL | OPTION_REPAIR,
                 .run = verb_check,
         },
+        {
+                .name = "metrics",
+                .operands = "",
+                .summary = "Print all numbers for a monitoring system (OpenMetrics)",
+                .details = "With --http, one request is answered on standard input, for all pools:\n"
+                           "tslab-metrics.socket runs it so.",
+                .options = OPTION_POOL | OPTION_METRICS,
+                .run = verb_metrics,
+        },
 };
 
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))

@@ -3,7 +3,7 @@
 _tslabctl() {
         local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word verb= sub= i skip=
         local options='--pool --socket --json --no-legend --no-pager --help --version'
-        local verbs='list status stats epoch clients roots trim check'
+        local verbs='list status stats epoch clients roots trim check metrics'
         local epoch_verbs='list advance close reserve label'
 
         COMPREPLY=()
@@ -35,6 +35,7 @@ _tslabctl() {
         case $verb:$sub in
         epoch:close) options+=' --revoke --wait' ;;
         check:*) options+=' --repair' ;;
+        metrics:*) options+=' --all --http' ;;
         esac
 
         if [[ $cur == -* ]]; then

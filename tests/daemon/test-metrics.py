@@ -1,0 +1,173 @@
+"""tslabctl metrics: its text by the parsers of others, and HTTP as peers speak it, well and badly.
+
+    test-metrics.py TSLABCTL TSLABD CTL-CLIENT SOURCE-FOLDER [unittest arguments]
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import unittest
+
+TSLABCTL, TSLABD, CTL_CLIENT, SOURCE = map(os.path.abspath, sys.argv[1:5])
+sys.path.insert(0, f'{SOURCE}/tests/util')
+
+from daemon import Daemon, wait_for
+
+from prometheus_client import parser as plain_parser
+from prometheus_client.openmetrics import parser as open_parser
+
+OPEN = b'Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n'
+
+
+def values(families, name, **labels):
+    return {tuple(v for k, v in sorted(s.labels.items()) if k not in labels): s.value
+            for f in families for s in f.samples
+            if s.name == name and all(s.labels.get(k) == v for k, v in labels.items())}
+
+
+class Metrics(unittest.TestCase):
+    def setUp(self):
+        self.daemon = self.enterContext(Daemon(TSLABD, '--size=16M'))
+
+    def run_ctl(self, *arguments, **more):
+        return subprocess.run([TSLABCTL, *arguments], env=self.daemon.environment, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, check=False, timeout=20, **more)
+
+    def text(self, *arguments):
+        done = self.run_ctl('metrics', *arguments)
+        self.assertEqual((done.returncode, done.stderr), (0, b''))
+        return done.stdout.decode()
+
+    def ask(self, request, end=True):
+        """What one connection gets: status, headers, body."""
+        ours, theirs = socket.socketpair()
+        with ours, subprocess.Popen([TSLABCTL, 'metrics', '--http'], stdin=theirs, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, env=self.daemon.environment) as process:
+            theirs.close()
+            sender = threading.Thread(target=self.send, args=(ours, request, end))
+            sender.start()
+            data = b''
+            while part := ours.recv(65536):
+                data += part
+            sender.join()
+            ours.shutdown(socket.SHUT_RDWR)
+            out, err = process.communicate(timeout=20)
+        self.assertEqual((process.returncode, out, err), (0, b'', b''))
+        if not data:
+            return 0, {}, b''
+        head, body = data.split(b'\r\n\r\n', 1)
+        status, *lines = head.decode().split('\r\n')
+        return int(status.split()[1]), dict(line.lower().split(': ', 1) for line in lines), body
+
+    @staticmethod
+    def send(connection, request, end):
+        try:
+            connection.sendall(request)
+            if end:
+                connection.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass                                # answered before all was sent
+
+    def client(self):
+        process = subprocess.Popen([CTL_CLIENT, self.daemon.socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   text=True)
+        self.addCleanup(process.wait, 20)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stdin.close)
+        self.assertEqual(process.stdout.readline(), 'attached\n')
+        print('alloc 100 300', file=process.stdin, flush=True)
+        process.stdout.readline()
+
+    def test_text(self):
+        self.client()
+        text = self.text()
+        families = list(open_parser.text_string_to_metric_families(text))
+        self.assertTrue(text.endswith('\n# EOF\n'))
+        self.assertEqual(values(families, 'tslab_up'), {('default',): 1})
+        self.assertEqual(values(families, 'tslab_size_bytes'), {('default',): 16 << 20})
+        self.assertEqual(values(families, 'tslab_allocs_total'), {('default',): 300})
+        self.assertEqual(values(families, 'tslab_live_objects'), {('default',): 300})
+        self.assertEqual(values(families, 'tslab_class_live_objects', size='128'), {('default',): 300})
+        self.assertEqual(values(families, 'tslab_epoch_live_objects', epoch='0'), {('default',): 300})
+        self.assertEqual(len(values(families, 'tslab_epoch_era')), 16)
+        for family in families:
+            self.assertTrue(family.documentation, family.name)
+
+    def test_json(self):
+        self.assertEqual(self.daemon.ctl(TSLABCTL, 'metrics')['pool'], 'default')
+        done = self.run_ctl('metrics', '--all', '--json')
+        self.assertIn(b'[{"pool":"default","size_bytes":16777216,', done.stdout)
+
+    def test_all(self):
+        """A pool that is gone, and one that is silent, are down; the others are there."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as dead:
+            dead.bind(f'{self.daemon.dir}/web.sock')
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
+            silent.bind(f'{self.daemon.dir}/mute.sock')
+            silent.listen()
+            families = list(open_parser.text_string_to_metric_families(self.text('--all')))
+        self.assertEqual(values(families, 'tslab_up'), {('default',): 1, ('mute',): 0, ('web',): 0})
+        self.assertEqual(values(families, 'tslab_size_bytes'), {('default',): 16 << 20})
+
+    def test_usage(self):
+        for arguments, said in ((('--all', '--pool', 'web'), b'--pool'), (('--http', '--json'), b'--json'),
+                                (('--http', '--socket', '/x'), b'--socket')):
+            done = self.run_ctl('metrics', *arguments)
+            self.assertEqual((done.returncode, done.stdout), (2, b''))
+            self.assertIn(said, done.stderr)
+        self.assertEqual(self.run_ctl('stats', '--all').returncode, 2)
+
+    def test_http(self):
+        status, headers, body = self.ask(b'GET /metrics HTTP/1.1\r\nHost: x\r\n' + OPEN + b'\r\n', end=False)
+        self.assertEqual((status, headers['content-type']),
+                         (200, 'application/openmetrics-text; version=1.0.0; charset=utf-8'))
+        self.assertEqual((headers['connection'], int(headers['content-length'])), ('close', len(body)))
+        families = list(open_parser.text_string_to_metric_families(body.decode()))
+        self.assertEqual(values(families, 'tslab_up'), {('default',): 1})
+
+        status, headers, body = self.ask(b'GET /metrics?x=1 HTTP/1.0\r\n\r\n')
+        self.assertEqual((status, headers['content-type']), (200, 'text/plain; version=0.0.4; charset=utf-8'))
+        self.assertNotIn(b'# EOF', body)
+        families = list(plain_parser.text_string_to_metric_families(body.decode()))
+        self.assertEqual(values(families, 'tslab_up'), {('default',): 1})
+        self.assertEqual({f.type for f in families if f.name == 'tslab_allocs'}, {'counter'})
+
+        status, headers, none = self.ask(b'HEAD /metrics HTTP/1.1\r\n\r\n')
+        self.assertEqual((status, none), (200, b''))
+        self.assertGreater(int(headers['content-length']), len(body) // 2)
+
+    def test_http_refused(self):
+        for request, expected in (
+                (b'GET / HTTP/1.1\r\n\r\n', 404),
+                (b'GET /metricsx HTTP/1.1\r\n\r\n', 404),
+                (b'POST /metrics HTTP/1.1\r\n\r\n', 405),
+                (b'GET /metrics\r\n\r\n', 400),
+                (b'GET  /metrics HTTP/1.1\r\n\r\n', 400),
+                (b'GET /metrics HTTP/2.0\r\n\r\n', 400),
+                (b'GET metrics HTTP/1.1\r\n\r\n', 400),
+                (b'GET /metrics HTTP/1.1\r\nno field\r\n\r\n', 400),
+                (b'GET /metrics HTTP/1.1\r\n: x\r\n\r\n', 400),
+                (b'GET /metrics HTTP/1.1\r\nHost: x\r\n', 400),
+                (b'\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03\r\n\r\n', 400),
+                (b'\r\n\r\n', 400),
+                (b'GET /' + b'x' * 9000 + b' HTTP/1.1\r\n\r\n', 431),
+                (b'x' * 500_000, 431)):
+            status, headers, body = self.ask(request)
+            self.assertEqual(status, expected, request[:40])
+            self.assertTrue(body.startswith(str(expected).encode()))
+            self.assertEqual(headers.get('allow'), 'get, head' if expected == 405 else None)
+        self.assertEqual(self.ask(b'')[0], 0)
+
+    @unittest.skipUnless(shutil.which('promtool'), 'no promtool (Debian: prometheus)')
+    def test_promtool(self):
+        body = self.ask(b'GET /metrics HTTP/1.1\r\n\r\n')[2]
+        done = subprocess.run(['promtool', 'check', 'metrics'], input=body, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, b''))
+
+
+if __name__ == '__main__':
+    unittest.main(argv=sys.argv[:1] + sys.argv[5:])
