@@ -21,6 +21,7 @@
  */
 #include "shm/cache.h"
 
+#include "shm/asked.h"
 #include <errno.h>
 
 #include "shm/cache-drain.h"
@@ -239,6 +240,15 @@ static int alloc_cached(ShmActor *actor, ShmCache *cache, uint64_t target, const
         return r;
 }
 
+/* Past the hits, so that it costs them nothing. */
+static ShmCache *asked_cache(ShmActor *actor, uint32_t id, uint32_t class, size_t size) {
+        ShmCache *cache = cache_at(actor, id, class);
+
+        if (cache->capacity != 0) /* else its page may not be there yet */
+                shm_asked_note(cache, size);
+        return cache;
+}
+
 int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
                          uint64_t *ret_handle, void **ret_object) {
         ShmArena *arena = actor->arena;
@@ -262,7 +272,7 @@ int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const Shm
         target = slab_target(class, id, era);
         /* An epoch that was closed and opened since the attention was read is not one to cache for. */
         if (cached && actor->numbers[id] == shm_epoch_number(id, era))
-                r = alloc_cached(actor, cache_at(actor, id, class), target, pending, &handle);
+                r = alloc_cached(actor, asked_cache(actor, id, class, size), target, pending, &handle);
         else
                 r = shm_object_alloc_uncached(actor, target, pending, &handle);
         /* Before memory is called exhausted: what this thread keeps for other classes and epochs. */

@@ -69,6 +69,22 @@ typedef struct ShmLine64 {
 } ShmLine64;
 static_assert(sizeof(ShmLine64) == 64, "arena format");
 
+/* High-water marks, for people: written by the daemon, which counts now and then. */
+typedef struct ShmPeaks {
+        uint64_t since_usec; /* realtime; 0: none so far */
+        uint64_t n_looks;
+        uint64_t committed_slabs;
+        uint64_t used_slabs; /* committed and not FREE */
+        uint64_t retained_slabs; /* FREE */
+        uint64_t swing_slabs; /* by which used_slabs rose after it had fallen */
+        uint64_t fallen_slabs; /* the least used_slabs since their peak */
+        uint64_t clients;
+        uint64_t threads;
+        uint64_t class_slabs[SHM_CLASSES_MAX];
+        uint64_t class_objects[SHM_CLASSES_MAX]; /* with those in caches */
+} ShmPeaks;
+static_assert(sizeof(ShmPeaks) == 41 * 8, "arena format");
+
 typedef struct ShmHeader {
         /* Written once, before anyone else maps the arena. */
         uint64_t magic;
@@ -102,7 +118,9 @@ typedef struct ShmHeader {
         ShmLine64 caches_wanted; /* raised by who is out of memory: control is to empty all caches */
         ShmLine64 caches_given; /* what caches_wanted was when control last did */
         ShmLine64 n_unrecorded; /* threads that found no record and share their process's spare one */
-        ShmLine64 counters[8]; /* of the daemon and of this arena as a whole, see ShmTotal */
+        ShmLine64 counters[2]; /* of the daemon and of this arena as a whole, see ShmTotal */
+        ShmPeaks peaks;
+        uint8_t unused_peaks[56];
 
         ShmEpoch epochs[SHM_EPOCHS_MAX];
         ShmRoot roots[SHM_ROOTS_MAX];
