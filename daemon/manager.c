@@ -20,6 +20,7 @@
 #include "daemon/repairer.h"
 #include "daemon/request.h"
 #include "daemon/message-id.h"
+#include "daemon/peaks.h"
 #include "daemon/pressure.h"
 #include "daemon/reload.h"
 #include "daemon/reserve.h"
@@ -40,6 +41,7 @@ uint64_t manager_realtime_usec(void) {
 void manager_wake(Manager *manager) {
         reserve_wake(manager->reserve);
         drainer_wake(manager->drainer);
+        peaks_look(manager->peaks);
 }
 
 static unsigned count_clients(const Manager *manager) {
@@ -76,6 +78,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         drainer_tick(manager->drainer);
         epoch_jobs_resume(manager);
         drainer_wake(manager->drainer); /* those who could not wake us while there was no daemon */
+        peaks_look(manager->peaks);
         update_status(manager);
         return sd_event_source_set_time(source, usec + TICK_USEC);
 }
@@ -249,6 +252,9 @@ static int open_parts(Manager *manager) {
         r = reserve_new(&manager->reserve, manager);
         if (r < 0)
                 return r;
+        r = peaks_new(&manager->peaks, manager);
+        if (r < 0)
+                return r;
         return pressure_new(&manager->pressure, manager);
 }
 
@@ -320,6 +326,7 @@ Manager *manager_free(Manager *manager) {
         while (manager->clients)
                 (void) client_watch_free(manager->clients);
         manager->pressure = pressure_free(manager->pressure);
+        manager->peaks = peaks_free(manager->peaks);
         manager->reserve = reserve_free(manager->reserve);
         manager->trimmer = trimmer_free(manager->trimmer);
         manager->checker = checker_free(manager->checker);

@@ -22,6 +22,7 @@ typedef struct Pressure Pressure;
 typedef struct Repairer Repairer;
 typedef struct Counter Counter;
 typedef struct Checker Checker;
+typedef struct Peaks Peaks;
 typedef struct EpochJob EpochJob;
 
 struct Manager {
@@ -45,6 +46,7 @@ struct Manager {
         Repairer *repairer;
         Counter *counter;
         Checker *checker;
+        Peaks *peaks;
         EpochJob *sweeps; /* closings that revoke just now */
         uint64_t revoking; /* epochs that somebody is at the revocation of, a bit for each id */
 

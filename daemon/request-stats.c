@@ -4,6 +4,7 @@
 
 #include "daemon/counter.h"
 #include "daemon/epoch-info.h"
+#include "daemon/peaks-info.h"
 #include "daemon/request.h"
 #include "proto/deadline.h"
 
@@ -12,6 +13,7 @@ typedef struct StatsParts {
         Tslab__ClassInfo classes[SHM_CLASSES_MAX];
         Tslab__ClassInfo *class_pointers[SHM_CLASSES_MAX];
         Tslab__Counters counters;
+        PeaksInfo peaks;
 } StatsParts;
 
 static void fill_classes(StatsParts *parts, const ShmArena *arena, const ShmStats *stats) {
@@ -97,6 +99,9 @@ static void answer_stats(Session *session, uint64_t id, const ShmStats *counted)
         stats.classes = parts->class_pointers;
         stats.n_classes = manager->arena.n_classes;
         stats.counters = &parts->counters;
+        peaks_info_init(&parts->peaks, manager->peaks, &manager->arena);
+        stats.peaks = &parts->peaks.info;
+        stats.retain_bytes = manager->options->retain_size;
         reply.body_case = TSLAB__REPLY__BODY_STATS;
         reply.stats = &stats;
         session_send(session, id, &reply);

@@ -36,9 +36,9 @@ static const FieldRule length_rules[] = {
 
 /* Of repeated fields, how often. */
 static const FieldRule count_rules[] = {
-        { NULL, "classes", 0, PROTO_CLASSES_MAX }, { NULL, "clients", 0, PROTO_CLIENTS_MAX },
-        { NULL, "epochs", 0, PROTO_EPOCHS_MAX },   { NULL, "problems", 0, PROTO_PROBLEMS_MAX },
-        { NULL, "roots", 0, PROTO_ROOTS_MAX },
+        { NULL, "asked", 0, PROTO_ASKED_MAX },       { NULL, "classes", 0, PROTO_CLASSES_MAX },
+        { NULL, "clients", 0, PROTO_CLIENTS_MAX },   { NULL, "epochs", 0, PROTO_EPOCHS_MAX },
+        { NULL, "problems", 0, PROTO_PROBLEMS_MAX }, { NULL, "roots", 0, PROTO_ROOTS_MAX },
 };
 
 /*
@@ -165,9 +165,10 @@ static const uint8_t *field_values(const ProtobufCMessage *message, const Protob
         *ret_n = 1;
         if (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) {
                 *ret_n = *(const uint32_t *) (base + field->quantifier_offset) == field->id;
-        } else if (field->type == PROTOBUF_C_TYPE_MESSAGE && !strcmp(field->name, "progress")) {
+        } else if (field->type == PROTOBUF_C_TYPE_MESSAGE &&
+                   (!strcmp(field->name, "progress") || !strcmp(field->name, "peaks"))) {
                 /*
-                 * of the messages within messages, the only one that may be missing: users may rely
+                 * of the messages within messages, the only ones that may be missing: users may rely
                  * on the others
                  */
                 *ret_n = *(ProtobufCMessage *const *) value ? 1 : 0;
