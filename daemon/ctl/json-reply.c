@@ -91,6 +91,48 @@ static void add_daemon(json_object *o, const Tslab__StatsReply *stats) {
         ADD_U64(o, stats, memfd_blocks_bytes);
 }
 
+static json_object *json_class_peak(const Tslab__ClassPeak *class) {
+        json_object *o = json_new_object();
+
+        ADD_U64(o, class, size);
+        ADD_U64(o, class, slabs);
+        ADD_U64(o, class, objects);
+        return o;
+}
+
+static json_object *json_asked(const Tslab__AskedSize *asked) {
+        json_object *o = json_new_object();
+
+        ADD_U64(o, asked, size);
+        ADD_U64(o, asked, n);
+        return o;
+}
+
+static json_object *json_peaks(const Tslab__Peaks *peaks) {
+        json_object *o, *classes, *asked;
+
+        if (!peaks)
+                return NULL;
+        o = json_new_object();
+        classes = json_new_array();
+        asked = json_new_array();
+        ADD_U64(o, peaks, since_usec);
+        ADD_U64(o, peaks, looks);
+        ADD_U64(o, peaks, committed_bytes);
+        ADD_U64(o, peaks, used_bytes);
+        ADD_U64(o, peaks, retained_bytes);
+        ADD_U64(o, peaks, swing_bytes);
+        ADD_U64(o, peaks, clients);
+        ADD_U64(o, peaks, threads);
+        for (size_t i = 0; i < peaks->n_classes; ++i)
+                json_append(classes, json_class_peak(peaks->classes[i]));
+        for (size_t i = 0; i < peaks->n_asked; ++i)
+                json_append(asked, json_asked(peaks->asked[i]));
+        json_add(o, "classes", classes);
+        json_add(o, "asked", asked);
+        return o;
+}
+
 json_object *json_stats(const Tslab__StatsReply *stats) {
         json_object *o = json_new_object(), *epochs = json_new_array(), *classes = json_new_array();
 
@@ -113,6 +155,8 @@ json_object *json_stats(const Tslab__StatsReply *stats) {
         json_add(o, "classes", classes);
         json_add(o, "counters", json_counters(stats->counters));
         add_daemon(o, stats);
+        ADD_U64(o, stats, retain_bytes);
+        json_add(o, "peaks", json_peaks(stats->peaks));
         return o;
 }
 

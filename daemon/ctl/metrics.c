@@ -62,6 +62,7 @@ POOL_VALUE(threads)
 POOL_VALUE(n_records)
 POOL_VALUE(records_shared)
 POOL_VALUE(n_slabs_ever)
+POOL_VALUE(retain_bytes)
 COUNTER_VALUE(allocs)
 COUNTER_VALUE(frees)
 COUNTER_VALUE(alloc_hits)
@@ -94,6 +95,8 @@ static const Family families[] = {
         { "committed_bytes", "bytes", "Slabs that have memory", OF_POOL, GAUGE, pool_committed_bytes },
         { "retained_bytes", "bytes", "Slabs that have memory and are free", OF_POOL, GAUGE,
           pool_retained_bytes },
+        { "retain_bytes", "bytes", "Free slabs that keep their memory, at most", OF_POOL, GAUGE,
+          pool_retain_bytes },
         { "metadata_bytes", "bytes", "Memory of all but the slabs", OF_POOL, GAUGE, pool_metadata_bytes },
         { "resident_bytes", "bytes", "Memory of the pool as the kernel counts it", OF_POOL, GAUGE,
           pool_memfd_blocks_bytes },
@@ -152,7 +155,8 @@ static void print_label(FILE *out, const char *name, const char *value) {
         (void) fputc('"', out);
 }
 
-static void print_head(FILE *out, const char *name, const char *unit, const char *help, Kind kind, bool open) {
+static void print_head(FILE *out, const char *name, const char *unit, const char *help, Kind kind,
+                       bool open) {
         const char *suffix = kind == COUNTER && !open ? "_total" : "";
 
         (void) fprintf(out, "# TYPE tslab_%s%s %s\n", name, suffix, kind == COUNTER ? "counter" : "gauge");

@@ -107,6 +107,14 @@ static const Verb verbs[] = {
                 .options = OPTION_POOL | OPTION_METRICS,
                 .run = verb_metrics,
         },
+        {
+                .name = "suggest",
+                .operands = "",
+                .summary = "Suggest settings, from how the pool was used so far",
+                .details = "What is printed can go into the pool's settings file, tslab.conf(5).",
+                .options = OPTION_POOL,
+                .run = verb_suggest,
+        },
 };
 
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))

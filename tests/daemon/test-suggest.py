@@ -1,0 +1,107 @@
+"""tslabctl suggest, and the high-water marks it goes by.
+
+    test-suggest.py TSLABCTL TSLABD CTL-CLIENT SOURCE-FOLDER [unittest arguments]
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.abspath(sys.argv[4]), 'tests/util'))
+
+from daemon import Daemon, wait_for
+from verb import TSLABD, VerbTest, main
+
+MIB = 1 << 20
+
+
+class Suggest(VerbTest):
+    ARGUMENTS = ('--size=128M', '--retain=64M')
+
+    def peaks(self):
+        return self.json('stats')['peaks']
+
+    def settings(self):
+        return {s['name']: s for s in self.json('suggest')['settings']}
+
+    def look(self):
+        """Until the daemon has looked at what there is now: the look after the next one has begun since."""
+        looks = self.peaks()['looks']
+        wait_for(lambda: self.peaks()['looks'] >= looks + 2)
+
+    def test_peaks(self):
+        client = self.client(TSLAB_CACHE='off')
+        client.do('session 250 16000')
+        self.look()
+        client.do('free')
+        self.look()
+        peaks, stats = self.peaks(), self.json('stats')
+        self.assertEqual(stats['live_objects'], 0)
+        used = next(c for c in peaks['classes'] if c['size'] == 256)
+        self.assertEqual((used['objects'], used['slabs']), (16000, 1000))
+        self.assertEqual(peaks['used_bytes'], 1000 * 4096)
+        self.assertGreaterEqual(peaks['committed_bytes'], peaks['used_bytes'])
+        self.assertEqual((peaks['clients'], peaks['threads']), (1, 2))  # with the process's spare record
+        self.assertEqual(peaks['swing_bytes'], 0)
+        client.do('session 250 8000')
+        self.look()
+        self.assertEqual(self.peaks()['swing_bytes'], 500 * 4096)
+
+    def test_settings(self):
+        client = self.client(TSLAB_CACHE='on')
+        client.do('session 200 60000')
+        wait_for(lambda: self.settings()['TSLAB_CLASSES']['changed'])
+        settings = self.settings()
+        classes = [int(n) for n in settings['TSLAB_CLASSES']['value'].split(',')]
+        # 200 bytes go into 208; the largest class stays, for what was not seen
+        self.assertEqual(classes, [208, 768])
+        before, after = 60000 / (4096 // 256), 60000 / (4096 // 208)
+        self.assertAlmostEqual(settings['TSLAB_CLASSES']['saved_bytes'], (before - after) * 4096, delta=MIB / 4)
+
+        # 3750 slabs, 14.6M, and a quarter: 18.3M
+        self.assertEqual(settings['TSLAB_SIZE']['value'], '20M')
+        self.assertEqual(settings['TSLAB_SIZE']['current'], '128M')
+        self.assertEqual(settings['TSLAB_SIZE']['unreserved_bytes'], 108 * MIB)
+        self.assertEqual((settings['TSLAB_RETAIN']['value'], settings['TSLAB_RETAIN']['current']), ('1M', '64M'))
+        self.assertEqual((settings['TSLAB_THREADS']['value'], settings['TSLAB_THREADS']['current']), ('16', '1024'))
+
+    def test_text(self):
+        """Its text is a file of settings that the daemon takes."""
+        client = self.client(TSLAB_CACHE='on')
+        client.do('session 200 60000')
+        wait_for(lambda: self.settings()['TSLAB_CLASSES']['changed'])
+        text = self.text('suggest')
+        self.assertIn('\nTSLAB_CLASSES=208,768\n', text)
+        self.assertRegex(text, r'\n# It is 64,96,[0-9,]*; this would have saved 2\.\dM\.\n')
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
+            file.write(text)
+            file.flush()
+            with Daemon(TSLABD, f'--config={file.name}') as daemon:
+                stats = daemon.ctl(sys.argv[1], 'stats')
+        self.assertEqual(stats['size_bytes'], 20 * MIB)
+        self.assertEqual([c['size'] for c in stats['classes']], [208, 768])
+        self.assertEqual((stats['retain_bytes'], stats['n_records']), (MIB, 17))
+
+    def test_nothing_seen(self):
+        self.look()
+        settings = self.settings()
+        self.assertFalse(settings['TSLAB_CLASSES']['changed'])
+        self.assertEqual(settings['TSLAB_CLASSES']['value'], '64,96,128,192,256,384,512,768')
+        self.assertEqual(settings['TSLAB_SIZE']['value'], '1M')
+
+    def test_full(self):
+        """Where memory was short, less of it is no advice."""
+        with Daemon(TSLABD, '--size=1M') as self.daemon:
+            with tempfile.TemporaryFile() as err:
+                client = subprocess.run([os.environ['VERB_CLIENT'], self.daemon.socket], input='session 768 3000\n',
+                                        stdout=subprocess.DEVNULL, stderr=err, text=True, check=False)
+            self.assertEqual(client.returncode, 1)
+            self.look()
+            size = self.settings()['TSLAB_SIZE']
+            self.assertIn('failed', size['why'])
+            self.assertGreaterEqual(int(size['value'].rstrip('M')), 1)
+
+
+if __name__ == '__main__':
+    main()

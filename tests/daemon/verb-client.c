@@ -1,0 +1,127 @@
+/*
+ * A program that uses libtslab, for tests of tslabctl's verbs: does what lines of stdin say, and
+ * answers each. The end of stdin ends it, without freeing.
+ *
+ *      session SIZE N  allocates N objects, each in a function of its own name
+ *      report SIZE N   the same, in another
+ *      free            all of them
+ *      thread SIZE N   as session, in a thread that then ends
+ *      fork SIZE N     as report, in a child that then ends; its objects are nobody's to free
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <tslab.h>
+#include <unistd.h>
+
+#define HANDLES_MAX 200000
+
+typedef struct Order {
+        struct tslab *pool;
+        size_t size, n;
+} Order;
+
+static tslab_handle handles[HANDLES_MAX];
+static size_t n_handles;
+
+/* Named, and not inlined: they are what stacks are told apart by. */
+__attribute__((noinline)) int open_session(struct tslab *pool, size_t size);
+__attribute__((noinline)) int write_report(struct tslab *pool, size_t size);
+
+__attribute__((noinline)) int open_session(struct tslab *pool, size_t size) {
+        void *object;
+        int r = n_handles < HANDLES_MAX ? 0 : -1;
+
+        if (r == 0)
+                r = tslab_alloc(pool, size, TSLAB_EPOCH_CURRENT, &handles[n_handles], &object);
+        n_handles += r == 0;
+        return r;
+}
+
+__attribute__((noinline)) int write_report(struct tslab *pool, size_t size) {
+        int r = n_handles < HANDLES_MAX ? 0 : -1;
+
+        if (r == 0)
+                r = tslab_alloc_pending(pool, size, TSLAB_EPOCH_CURRENT, &handles[n_handles], NULL);
+        if (r == 0)
+                r = tslab_publish(pool, handles[n_handles]);
+        n_handles += r == 0;
+        return r;
+}
+
+static int repeat(const Order *order, int (*make)(struct tslab *pool, size_t size)) {
+        int r = 0;
+
+        for (size_t i = 0; i < order->n && r == 0; i++)
+                r = make(order->pool, order->size);
+        return r;
+}
+
+static void *thread_main(void *userdata) {
+        return (void *) (intptr_t) repeat(userdata, open_session);
+}
+
+static int in_thread(Order *order) {
+        pthread_t thread;
+        void *result;
+
+        if (pthread_create(&thread, NULL, thread_main, order) || pthread_join(thread, &result))
+                return -1;
+        return (int) (intptr_t) result;
+}
+
+static int in_child(const Order *order) {
+        int status;
+        pid_t pid = fork();
+
+        if (pid == 0)
+                _exit(repeat(order, write_report) != 0);
+        return pid < 0 || waitpid(pid, &status, 0) != pid || status != 0 ? -1 : 0;
+}
+
+static int free_all(struct tslab *pool) {
+        int r = 0;
+
+        while (n_handles > 0 && r == 0)
+                r = tslab_free(pool, handles[--n_handles]);
+        return r;
+}
+
+static int do_line(struct tslab *pool, const char *line) {
+        Order order = { .pool = pool };
+        char word[16];
+
+        if (!strcmp(line, "free\n"))
+                return free_all(pool);
+        if (sscanf(line, "%15s %zu %zu", word, &order.size, &order.n) != 3)
+                return -1;
+        if (!strcmp(word, "session"))
+                return repeat(&order, open_session);
+        if (!strcmp(word, "report"))
+                return repeat(&order, write_report);
+        if (!strcmp(word, "thread"))
+                return in_thread(&order);
+        return strcmp(word, "fork") ? -1 : in_child(&order);
+}
+
+int main(int argc, char **argv) {
+        struct tslab *pool;
+        char line[128];
+        int r;
+
+        r = tslab_open(&pool, argc > 1 ? argv[1] : NULL, NULL);
+        if (r == 0)
+                (void) printf("attached\n");
+        while (r == 0 && fflush(stdout) == 0 && fgets(line, sizeof(line), stdin)) {
+                r = do_line(pool, line);
+                if (r == 0)
+                        (void) printf("done\n");
+        }
+        if (r)
+                (void) fprintf(stderr, "verb-client: %d\n", r);
+        else
+                tslab_close(pool);
+        return r != 0;
+}
