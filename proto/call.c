@@ -139,8 +139,8 @@ static int next_reply(ProtoCall *call, const ProtoRequest *request, uint64_t dea
         }
 }
 
-/* As proto_call(), until a fixed time. */
-static int call_until(ProtoCall *call, ProtoRequest *request, uint64_t deadline, ProtoCallMore more,
+/* As proto_call(), until a fixed time; with `fd`, unless that is -1. */
+static int call_until(ProtoCall *call, ProtoRequest *request, int fd, uint64_t deadline, ProtoCallMore more,
                       void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds) {
         int r;
 
@@ -148,7 +148,7 @@ static int call_until(ProtoCall *call, ProtoRequest *request, uint64_t deadline,
                 return PROTO_E_CLOSED;
 
         request->id = ++call->last_id;
-        r = send_request(call->fd, request, NULL, 0, NULL, deadline);
+        r = send_request(call->fd, request, &fd, fd >= 0 ? 1 : 0, NULL, deadline);
         if (r == PROTO_E_CLOSED)
                 return give_up(call, r);
         if (r)
@@ -183,7 +183,13 @@ static int call_until(ProtoCall *call, ProtoRequest *request, uint64_t deadline,
 
 int proto_call(ProtoCall *call, ProtoRequest *request, uint64_t timeout_usec, ProtoCallMore more,
                void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds) {
-        return call_until(call, request, proto_deadline(timeout_usec), more, userdata, ret_reply, ret_fds);
+        return call_until(call, request, -1, proto_deadline(timeout_usec), more, userdata, ret_reply,
+                          ret_fds);
+}
+
+int proto_call_with_fd(ProtoCall *call, ProtoRequest *request, int fd, uint64_t timeout_usec,
+                       ProtoReply **ret_reply) {
+        return call_until(call, request, fd, proto_deadline(timeout_usec), NULL, NULL, ret_reply, NULL);
 }
 
 static int say_hello(ProtoCall *call, const ProtoHello *hello, uint64_t deadline, ProtoReply **ret_reply) {
@@ -196,7 +202,7 @@ static int say_hello(ProtoCall *call, const ProtoHello *hello, uint64_t deadline
         request.body_case = TSLAB__REQUEST__BODY_HELLO;
         request.hello = &versioned;
 
-        r = call_until(call, &request, deadline, NULL, NULL, &reply, NULL);
+        r = call_until(call, &request, -1, deadline, NULL, NULL, &reply, NULL);
         if (r && r != PROTO_E_REFUSED)
                 return r;
         if (r == 0 && reply->hello->protocol_version != PROTO_VERSION)

@@ -77,6 +77,9 @@ int proto_call_fd(const ProtoCall *call);
  */
 int proto_call(ProtoCall *call, ProtoRequest *request, uint64_t timeout_usec, ProtoCallMore more,
                void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds);
+/* The same with a descriptor, which stays the caller's. */
+int proto_call_with_fd(ProtoCall *call, ProtoRequest *request, int fd, uint64_t timeout_usec,
+                       ProtoReply **ret_reply);
 
 static inline void proto_call_freep(ProtoCall **call) {
         (void) proto_call_free(*call);

@@ -47,6 +47,9 @@ static const struct {
 };
 
 static size_t request_n_fds(const ProtoRequest *request) {
+        if (request->body_case == TSLAB__REQUEST__BODY_SAMPLES)
+                return request->samples->every != 0 ? 1 : 0;
+
         for (size_t i = 0; i < sizeof(request_fds) / sizeof(request_fds[0]); ++i)
                 if (request_fds[i].body == request->body_case)
                         return request_fds[i].n_fds;
@@ -57,6 +60,8 @@ static size_t request_n_fds(const ProtoRequest *request) {
 static size_t reply_n_fds(const ProtoReply *reply) {
         if (reply->body_case == TSLAB__REPLY__BODY_ATTACH && reply->attach->role == PROTO_ROLE_READER)
                 return 1;
+        if (reply->body_case == TSLAB__REPLY__BODY_SAMPLES)
+                return reply->samples->attached_fd ? 1 : 0;
 
         for (size_t i = 0; i < sizeof(reply_fds) / sizeof(reply_fds[0]); ++i)
                 if (reply_fds[i].body == reply->body_case)
