@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "libclient/sampler.h"
 #include "proto/text.h"
 
 /* What Attach gave us. */
@@ -210,6 +211,7 @@ int connection_call(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_
                 r = reconnect(pool, &pool->local->client);
                 if (r)
                         return r;
+                sampler_offer(pool);
         }
         r = proto_call(pool->call, request, pool->timeout_usec, NULL, NULL, ret_reply, NULL);
         return translate(r, *ret_reply);

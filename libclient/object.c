@@ -3,6 +3,7 @@
 
 #include "libclient/control.h"
 #include "libclient/enter.h"
+#include "libclient/sampler.h"
 #include "shm/cache.h"
 #include "shm/object.h"
 
@@ -21,6 +22,8 @@ static int alloc_again(struct tslab *pool, size_t size, uint32_t epoch, const Sh
         if (pending && r == 0)
                 pool_thread_pends(thread);
         pool_leave(pool, thread);
+        if (r == 0)
+                sampler_note(pool, *ret_handle, size);
         return r;
 }
 
@@ -38,6 +41,8 @@ __attribute__((noinline)) static int alloc_slow(struct tslab *pool, size_t size,
         pool_leave(pool, thread);
         if (r == -ENOMEM)
                 return alloc_again(pool, size, epoch, NULL, ret_handle, ret_object);
+        if (r == 0)
+                sampler_note(pool, *ret_handle, size);
         return r;
 }
 
@@ -136,6 +141,7 @@ _public_ ssize_t tslab_read(struct tslab *pool, tslab_handle handle, void *buffe
 /* As many of the n as there are, after the *done first ones. */
 static int alloc_more(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *handles, size_t n,
                       size_t *done) {
+        size_t first = *done;
         ThreadState *thread;
         void *object;
         int r;
@@ -148,6 +154,8 @@ static int alloc_more(struct tslab *pool, size_t size, uint32_t epoch, tslab_han
                 *done += r == 0;
         }
         pool_leave(pool, thread);
+        for (size_t i = first; i < *done; i++)
+                sampler_note(pool, handles[i], size);
         return r;
 }
 
@@ -193,6 +201,8 @@ _public_ int tslab_alloc_pending(struct tslab *pool, size_t size, uint32_t epoch
         if (r == 0)
                 pool_thread_pends(thread);
         pool_leave(pool, thread);
+        if (r == 0)
+                sampler_note(pool, *ret_handle, size);
         return r == -ENOMEM ? alloc_again(pool, size, epoch, &pending, ret_handle, ret_object) : r;
 }
 

@@ -17,6 +17,7 @@
 #include "libclient/connection.h"
 #include "libclient/options.h"
 #include "libclient/registry.h"
+#include "libclient/sampler.h"
 #include "proto/path.h"
 #include "shm/client.h"
 #include "shm/drain.h"
@@ -54,8 +55,10 @@ static struct tslab *pool_new(void) {
 struct tslab *pool_unref(struct tslab *pool) {
         if (!pool)
                 return NULL;
-        if (pool->local)
+        if (pool->local) {
+                (void) sampler_free(pool->local->sampler);
                 munmap(pool->local, pool->local_size);
+        }
         shm_arena_deinit(&pool->arena);
         (void) proto_call_free(pool->call);
         free(pool->path);
@@ -118,6 +121,7 @@ static int finish_attach(struct tslab *pool) {
                 r = take_spare(pool);
                 if (r)
                         return r;
+                sampler_begin(pool);
         }
         /* ORDER: rel, pairs with pool_attach(); all else is set before. */
         shm_store_rel(&pool->local->attached, 1);

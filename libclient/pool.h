@@ -32,6 +32,8 @@ typedef struct ThreadState {
         uint32_t busy; /* between pool_enter() and pool_leave(): tslab_close() waits for it */
 } __attribute__((aligned(64))) ThreadState;
 
+typedef struct Sampler Sampler;
+
 typedef struct PoolLocal {
         pthread_mutex_t attach_lock; /* held while this process attaches */
         pthread_mutex_t control_lock; /* one control call at a time; guards `call` once attached */
@@ -43,6 +45,7 @@ typedef struct PoolLocal {
         uint32_t spare; /* record for threads that get none */
         uint32_t fences; /* membarrier could not be registered */
         uint64_t n_calls; /* between pool_begin() and pool_end(): tslab_close() waits for them */
+        Sampler *sampler; /* NULL: nothing is sampled */
         uint64_t asked_msec; /* when caches were last asked for, in want of memory */
         ThreadState threads[]; /* by record */
 } PoolLocal;

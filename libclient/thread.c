@@ -221,7 +221,7 @@ static int enter(struct tslab *pool, ThreadState **ret) {
         }
         *ret = entry->state;
         if (!is_shared(pool, entry->state)) {
-                if (entry->state->n_pending == 0)
+                if (entry->state->n_pending == 0 && !pool->local->sampler)
                         thread_cache = *entry;
                 return pool_set_busy(pool, entry->state);
         }

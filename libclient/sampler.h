@@ -1,0 +1,25 @@
+#pragma once
+/*
+ * Samples of allocations, with where they came from, for `tslabctl leaks`: where TSLAB_SAMPLE=N is
+ * in the environment, each Nth allocation of this process is noted in a memfd that the daemon
+ * keeps. Such a process goes the slow way for all its calls; others pay nothing.
+ */
+#include "libclient/pool.h"
+
+/*
+ * Makes the sampler of this process, which has attached, if one is wanted; under attach_lock.
+ * Without memory, or with a daemon that takes none, there is none.
+ */
+void sampler_begin(struct tslab *pool);
+/* Gives it to a new daemon; under control_lock. */
+void sampler_offer(struct tslab *pool);
+/* NULL-safe, returns NULL. */
+Sampler *sampler_free(Sampler *sampler);
+
+__attribute__((noinline)) void sampler_note_slow(struct tslab *pool, tslab_handle handle, size_t size);
+
+/* `handle` was allocated; under no lock. */
+static inline void sampler_note(struct tslab *pool, tslab_handle handle, size_t size) {
+        if (__builtin_expect(pool->local->sampler != NULL, 0))
+                sampler_note_slow(pool, handle, size);
+}
