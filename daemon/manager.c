@@ -24,6 +24,7 @@
 #include "daemon/pressure.h"
 #include "daemon/reload.h"
 #include "daemon/reserve.h"
+#include "daemon/samples.h"
 #include "daemon/session.h"
 #include "daemon/takeover.h"
 #include "daemon/trimmer.h"
@@ -327,6 +328,7 @@ Manager *manager_free(Manager *manager) {
                 (void) client_watch_free(manager->clients);
         manager->pressure = pressure_free(manager->pressure);
         manager->peaks = peaks_free(manager->peaks);
+        manager->samples = samples_free_all(manager->samples);
         manager->reserve = reserve_free(manager->reserve);
         manager->trimmer = trimmer_free(manager->trimmer);
         manager->checker = checker_free(manager->checker);

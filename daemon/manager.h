@@ -23,6 +23,7 @@ typedef struct Repairer Repairer;
 typedef struct Counter Counter;
 typedef struct Checker Checker;
 typedef struct Peaks Peaks;
+typedef struct Samples Samples;
 typedef struct EpochJob EpochJob;
 
 struct Manager {
@@ -47,6 +48,7 @@ struct Manager {
         Counter *counter;
         Checker *checker;
         Peaks *peaks;
+        Samples *samples; /* those that clients gave us; the newest first */
         EpochJob *sweeps; /* closings that revoke just now */
         uint64_t revoking; /* epochs that somebody is at the revocation of, a bit for each id */
 

@@ -65,8 +65,7 @@ void request_hello(RequestContext *context, const ProtoRequest *request) {
         answer_hello(context);
 }
 
-/* A descriptor that cannot write, and be reopened for writing by nobody but this user. */
-static int reopen_for_reading(int memfd) {
+int request_reopen_for_reading(int memfd) {
         char path[32];
         int fd;
 
@@ -90,7 +89,7 @@ static void answer_attach(RequestContext *context, const ClientWatch *client) {
                 session_send_fds(session, context->id, &reply, (int[]){ arena->fd, client->wake_fd }, 2);
                 return;
         }
-        read_fd = reopen_for_reading(arena->fd);
+        read_fd = request_reopen_for_reading(arena->fd);
         if (read_fd < 0)
                 session_refuse(session, context->id, read_fd,
                                "tslabd could not open the arena for reading: %s", strerror(-read_fd));

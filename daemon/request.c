@@ -26,6 +26,7 @@ static const struct RequestType {
         { TSLAB__REQUEST__BODY_TRIM, PROTO_ROLE_OPERATOR, "trim", request_trim },
         { TSLAB__REQUEST__BODY_CHECK, PROTO_ROLE_OPERATOR, "check", request_check },
         { TSLAB__REQUEST__BODY_ROOTS, PROTO_ROLE_READER, "see roots", request_roots },
+        { TSLAB__REQUEST__BODY_SAMPLES, PROTO_ROLE_WRITER, "see samples", request_samples },
         { TSLAB__REQUEST__BODY_WATCH, PROTO_ROLE_READER, "watch", request_watch },
 };
 

@@ -13,6 +13,9 @@ typedef struct RequestContext {
         const struct ucred *sender;
 } RequestContext;
 
+/* A descriptor that cannot write, and be reopened for writing by nobody but this user; or a negative errno. */
+int request_reopen_for_reading(int memfd);
+
 void request_hello(RequestContext *context, const ProtoRequest *request);
 void request_attach(RequestContext *context, const ProtoRequest *request);
 void request_fork_attach(RequestContext *context, const ProtoRequest *request);
@@ -32,4 +35,5 @@ void request_clients(RequestContext *context, const ProtoRequest *request);
 void request_trim(RequestContext *context, const ProtoRequest *request);
 void request_check(RequestContext *context, const ProtoRequest *request);
 void request_roots(RequestContext *context, const ProtoRequest *request);
+void request_samples(RequestContext *context, const ProtoRequest *request);
 void request_watch(RequestContext *context, const ProtoRequest *request);

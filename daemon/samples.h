@@ -1,0 +1,37 @@
+#pragma once
+/*
+ * Memfds with samples of allocations that clients gave us, one each, and kept when they die: that
+ * is when they are asked for. We look into none of them.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/manager.h"
+
+#define SAMPLES_KEPT 64U
+
+struct Samples {
+        Samples *next;
+        uint32_t client;
+        pid_t pid;
+        uid_t uid;
+        char comm[16];
+        uint32_t every;
+        int fd;
+};
+
+/* Whether `fd` is a memfd, of a size that may be. 0 or a negative errno. */
+int samples_check(int fd);
+
+/*
+ * Keeps `fd`, which it takes when it succeeds, in place of what this client gave before; or of the
+ * oldest one whose client is gone. -ENOBUFS: all that there are belong to clients that live.
+ */
+int samples_add(Manager *manager, const Samples *about, int fd);
+/* From 0, the oldest one; NULL: there are not so many. */
+const Samples *samples_get(const Manager *manager, uint32_t index);
+/* Its client is no more. */
+bool samples_is_gone(const Manager *manager, const Samples *samples);
+/* Returns NULL. */
+Samples *samples_free_all(Samples *samples);
