@@ -188,3 +188,11 @@ CtlExit connection_call(Connection *connection, ProtoRequest *request, uint64_t 
         r = proto_call(connection->call, request, timeout_usec, more, userdata, ret_reply, NULL);
         return r ? complain_call(connection->path, r, *ret_reply) : CTL_DONE;
 }
+
+CtlExit connection_call_fds(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
+                            ProtoReply **ret_reply, ProtoFds *ret_fds) {
+        int r;
+
+        r = proto_call(connection->call, request, timeout_usec, NULL, NULL, ret_reply, ret_fds);
+        return r ? complain_call(connection->path, r, *ret_reply) : CTL_DONE;
+}

@@ -36,6 +36,9 @@ void connection_deinit(Connection *connection);
 /* As proto_call(). */
 CtlExit connection_call(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
                         ProtoCallMore more, void *userdata, ProtoReply **ret_reply);
+/* The same, where the answer is one reply with descriptors. */
+CtlExit connection_call_fds(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
+                            ProtoReply **ret_reply, ProtoFds *ret_fds);
 
 /* Says hello to the socket at `path`, as proto_call_open(), without complaints. */
 int connection_try(const char *path, uint64_t timeout_usec, ProtoCall **ret_call, ProtoReply **ret_hello);

@@ -108,6 +108,16 @@ static const Verb verbs[] = {
                 .run = verb_metrics,
         },
         {
+                .name = "leaks",
+                .operands = "",
+                .summary = "Show what is held longest, and where sampled objects came from",
+                .details =
+                        "Clients sample where they were started with TSLAB_SAMPLE=N in their environment:\n"
+                        "each Nth allocation is noted then, with its stack.",
+                .options = OPTION_POOL,
+                .run = verb_leaks,
+        },
+        {
                 .name = "suggest",
                 .operands = "",
                 .summary = "Suggest settings, from how the pool was used so far",

@@ -49,4 +49,5 @@ CtlExit verb_roots(char **args, size_t n_args);
 CtlExit verb_trim(char **args, size_t n_args);
 CtlExit verb_check(char **args, size_t n_args);
 CtlExit verb_metrics(char **args, size_t n_args);
+CtlExit verb_leaks(char **args, size_t n_args);
 CtlExit verb_suggest(char **args, size_t n_args);

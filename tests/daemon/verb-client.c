@@ -5,6 +5,7 @@
  *      session SIZE N  allocates N objects, each in a function of its own name
  *      report SIZE N   the same, in another
  *      free            all of them
+ *      churn SIZE N    allocates and frees one, N times
  *      thread SIZE N   as session, in a thread that then ends
  *      fork SIZE N     as report, in a child that then ends; its objects are nobody's to free
  */
@@ -49,6 +50,12 @@ __attribute__((noinline)) int write_report(struct tslab *pool, size_t size) {
                 r = tslab_publish(pool, handles[n_handles]);
         n_handles += r == 0;
         return r;
+}
+
+static int open_and_close(struct tslab *pool, size_t size) {
+        int r = open_session(pool, size);
+
+        return r == 0 ? tslab_free(pool, handles[--n_handles]) : r;
 }
 
 static int repeat(const Order *order, int (*make)(struct tslab *pool, size_t size)) {
@@ -101,6 +108,8 @@ static int do_line(struct tslab *pool, const char *line) {
                 return repeat(&order, open_session);
         if (!strcmp(word, "report"))
                 return repeat(&order, write_report);
+        if (!strcmp(word, "churn"))
+                return repeat(&order, open_and_close);
         if (!strcmp(word, "thread"))
                 return in_thread(&order);
         return strcmp(word, "fork") ? -1 : in_child(&order);

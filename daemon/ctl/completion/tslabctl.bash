@@ -3,7 +3,7 @@
 _tslabctl() {
         local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word verb= sub= i skip=
         local options='--pool --socket --json --no-legend --no-pager --help --version'
-        local verbs='list status stats epoch clients roots trim check metrics suggest'
+        local verbs='list status stats epoch clients roots trim check metrics leaks suggest'
         local epoch_verbs='list advance close reserve label'
 
         COMPREPLY=()
