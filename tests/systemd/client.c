@@ -79,7 +79,8 @@ static int advance(struct tslab *pool) {
 static int hold_on(struct tslab *pool, const tslab_handle *handles, size_t n) {
         uint64_t gap = 0, last = now_usec(), now, n_pairs = 0;
         const struct timespec pause = { .tv_nsec = 1000000 };
-        sig_atomic_t looked = n_looks;
+        sig_atomic_t looked =
+                0; /* not n_looks: the first signal may have come since we said that we are ready */
         tslab_handle handle;
         void *object;
         int r;
