@@ -1,0 +1,85 @@
+"""The Debian packages: install, a pool by its socket, an upgrade beside running clients, removal, purge."""
+
+import shutil
+
+from host import *
+
+DEBS = pathlib.Path(sys.argv[1])
+POOL = 'sessions'
+LINK = pathlib.Path(f'/etc/systemd/system/sockets.target.wants/tslabd@{POOL}.socket')
+
+
+def dpkg(*arguments):
+    return sh('dpkg', '--force-unsafe-io', *arguments, env={**os.environ, 'DEBIAN_FRONTEND': 'noninteractive'})
+
+
+def traces():
+    """What of tslab is on the file system; Debian's packages leave users in place."""
+    return sh('find', '/etc', '/usr', '/lib', '/run/tslab', '/var/lib/dpkg/info', '-xdev', '-name', '*tslab*',
+              '-not', '-path', '/usr/bin/tslab-test-client', check=False)[1]
+
+
+def held(client):
+    client.look()
+    return ctl_json(POOL, 'stats')['live_objects']
+
+
+# Images for containers forbid packages to start and restart services.
+pathlib.Path('/usr/sbin/policy-rc.d').unlink(missing_ok=True)
+# Its trigger reads all pages of the machine each time.
+mandb = pathlib.Path('/usr/bin/mandb')
+if mandb.exists():
+    mandb.unlink()
+    mandb.symlink_to('/bin/true')
+shutil.copy(DEBS / 'client', CLIENT)
+before = traces()
+dpkg('--install', *DEBS.glob('*.deb'))
+expect('tslabd' in sh('tslabd', '--version'), 'tslabd runs')
+expect('/run/tslab' in sh('ls', '-d', '/run/tslab'), 'the runtime directory')
+expect('tslab' in sh('id', 'tslab-metrics'), 'the users')
+expect('A pool is ready' in sh('journalctl', '--list-catalog'), 'the catalog')
+expect(not sh('systemctl', 'list-units', '--plain', '--no-legend', '--all', 'tslab*').strip(),
+       'nothing runs because it was installed')
+for page in ('tslabctl.1', 'tslabd.8'):
+    expect(list(pathlib.Path('/usr/share/man').glob(f'man*/{page}.gz')), f'the page {page}')
+
+# The development package: the first program of README, built as a user does.
+sh('sh', '-c', f'cc {DEBS}/first.c $(pkg-config --cflags --libs tslab) -o /run/first')
+
+sh('systemctl', 'enable', '--now', f'tslabd@{POOL}.socket')
+expect(LINK.is_symlink(), 'enabled')
+client = Client('hold', POOL, 1000)
+client.wait_for('ready')
+expect(held(client) >= 1000, 'a pool by its socket')
+expect('hello from process' in sh('/run/first', env={**os.environ, 'TSLAB_POOL': POOL}), 'the first program')
+settings(POOL, '# kept', 'TSLAB_RETAIN=8M')
+
+# An upgrade: another daemon, the same pool, and clients that did not notice.
+arena, pid = ctl_json(POOL, 'stats')['arena_id'], show(POOL, 'MainPID')
+dpkg('--install', *(DEBS / 'newer').glob('*.deb'))
+expect('0.1.1' in sh('dpkg-query', '-W', '-f', '${Version}', 'tslab'), 'upgraded')
+expect(show(POOL, 'MainPID') not in ('0', pid), 'another daemon after the upgrade')
+stats = ctl_json(POOL, 'stats')
+expect((stats['arena_id'], stats['clients']) == (arena, 1), f'the same pool, with its client: {stats}')
+expect(held(client) >= 1000, 'its objects')
+expect(stats['retain_bytes'] == 8 << 20, 'its settings')
+check = ctl_json(POOL, 'check')
+expect(check['ok'], f'check after the upgrade: {check}')
+client.advance()
+print('longest pause of the client:', gap_usec(client.end()), 'us')
+
+# A pool that was stopped is not started by an upgrade.
+sh('systemctl', 'stop', f'tslabd@{POOL}.socket', f'tslabd@{POOL}.service')
+dpkg('--install', *DEBS.glob('*.deb'))
+expect(show(POOL, 'ActiveState') == 'inactive', 'an upgrade starts nothing')
+
+sh('systemctl', 'start', f'tslabd@{POOL}.socket', 'tslab-metrics.socket')
+ctl(POOL, 'status')
+dpkg('--remove', 'libtslab-dev', 'tslab', 'libtslab0')
+units = sh('systemctl', 'list-units', '--plain', '--no-legend', '--state=active', 'tslab*').strip()
+expect(all('.slice' in unit.split()[0] for unit in units.splitlines()), f'nothing runs when it is removed: {units}')
+expect(pathlib.Path(f'/etc/tslab/{POOL}.conf').exists(), 'settings stay until a purge')
+dpkg('--purge', 'libtslab-dev', 'tslab', 'libtslab0')
+expect(not LINK.is_symlink(), 'no link to a unit is left')
+left = set(traces().split()) - set(before.split())
+expect(not left, f'left after the purge: {left}')
