@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bench/memory.h"
@@ -15,8 +16,11 @@
 typedef struct Member {
         GroupFunction function;
         void *arg;
+        double *share; /* of a processor that it had */
         uint32_t index;
 } Member;
+
+__thread uint32_t group_self;
 
 static cpu_set_t cpus; /* as we were started */
 static uint32_t n_cpus;
@@ -63,11 +67,22 @@ void barrier_wait(Barrier *barrier) {
                         spin_once(&turns);
 }
 
+static double now_seconds(clockid_t clock) {
+        struct timespec now;
+
+        clock_gettime(clock, &now);
+        return (double) now.tv_sec + (double) now.tv_nsec / 1e9;
+}
+
 static void *run_thread(void *p) {
         const Member *member = p;
+        double begin = now_seconds(CLOCK_MONOTONIC), used = now_seconds(CLOCK_THREAD_CPUTIME_ID);
 
+        group_self = member->index;
         group_pin(member->index);
         member->function(member->arg, member->index);
+        used = now_seconds(CLOCK_THREAD_CPUTIME_ID) - used;
+        *member->share = used / (now_seconds(CLOCK_MONOTONIC) - begin);
         return NULL;
 }
 
@@ -120,17 +135,21 @@ static void run_processes(uint32_t n, Member *members) {
         wait_for(n, pids);
 }
 
-void group_run(uint32_t n, bool processes, GroupFunction function, void *arg) {
+double group_run(uint32_t n, bool processes, GroupFunction function, void *arg) {
         Member members[GROUP_MEMBERS_MAX];
+        double *shares = bench_reserve(GROUP_MEMBERS_MAX * sizeof(shares[0])), least = 1;
 
         if (n == 0 || n > GROUP_MEMBERS_MAX)
                 bench_fail("%u members, at most %d", n, GROUP_MEMBERS_MAX);
         for (uint32_t i = 0; i < n; i++)
-                members[i] = (Member){ .function = function, .arg = arg, .index = i };
+                members[i] = (Member){ .function = function, .arg = arg, .share = &shares[i], .index = i };
         if (n == 1)
                 run_thread(&members[0]);
         else if (processes)
                 run_processes(n, members);
         else
                 run_threads(n, members);
+        for (uint32_t i = 0; i < n; i++)
+                least = shares[i] < least ? shares[i] : least;
+        return least;
 }

@@ -24,13 +24,17 @@ uint32_t group_n_cpus(void);
 /* Pins the calling thread to the i-th last of them, round and round: the first has the interrupts. */
 void group_pin(uint32_t i);
 
+/* Which member the calling thread is. */
+extern __thread uint32_t group_self;
+
 typedef void (*GroupFunction)(void *arg, uint32_t member);
 
 /*
  * Runs n members and waits for them; fails when one does. With `processes` they see the caller's memory
  * as it was, and share only what bench_reserve() gave. A single member is the calling thread itself.
+ * Returns the least part of its time that a member had a processor: below 1 they did not run side by side.
  */
-void group_run(uint32_t n, bool processes, GroupFunction function, void *arg);
+double group_run(uint32_t n, bool processes, GroupFunction function, void *arg);
 
 void spin_yield(void);
 

@@ -39,6 +39,7 @@ typedef struct Bench {
         json_object *metrics;
         uint32_t n_members;
         bool processes; /* members are processes */
+        bool tight; /* there is to be room for the objects asked for, and for few more */
         bool not_applicable; /* this allocator cannot be asked that */
 } Bench;
 

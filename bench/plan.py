@@ -9,12 +9,23 @@ CONTENDERS = {
     'tslab-on': ('tslab', ['--cache', 'on']),
     'tslab-off': ('tslab', ['--cache', 'off']),
     'glibc': ('glibc', []),
+    'jemalloc': ('jemalloc', []),
+    'mimalloc': ('mimalloc', []),
+    'tcmalloc': ('tcmalloc', []),
+    'boost-rbtree': ('boost-rbtree', []),
+    'boost-pool': ('boost-pool', []),
+    'dpdk': ('dpdk', []),
+    'dpdk-cache': ('dpdk-cache', []),
+    'mutex-list': ('mutex-list', []),
+    'treiber': ('treiber', []),
     'locked-cas': ('locked-cas', []),
     'none': ('none', []),
 }
 
 TSLAB = ['tslab-adaptive', 'tslab-on', 'tslab-off']
-ALL = TSLAB + ['glibc']
+PRIVATE = ['glibc', 'jemalloc', 'mimalloc', 'tcmalloc']     # memory of one process: threads in place of processes
+SHARED = ['boost-rbtree', 'boost-pool', 'dpdk', 'dpdk-cache', 'mutex-list', 'treiber']
+ALL = TSLAB + PRIVATE + SHARED
 YARDSTICKS = ['locked-cas', 'none']
 
 PERCENTILES = ['mean99_ns', 'p50_ns', 'p90_ns', 'p99_ns', 'p99.9_ns', 'p99.99_ns', 'max_ns']
@@ -40,21 +51,21 @@ def cases():
     yield Case('churn', 'churn', [], ALL,
                latencies('alloc', 'free') + ['alloc_refill_p50_ns', 'alloc_refill_p99_ns', 'page_faults'] + CACHE)
     yield Case('churn_fixed', 'churn_fixed', [], ALL, latencies('alloc', 'free') + ['page_faults'] + CACHE)
-    yield Case('adversarial', 'adversarial', [], ALL,
+    yield Case('adversarial', 'adversarial', [], TSLAB + ['glibc'],
                ['cold_alloc_ns', 'cold_free_ns', 'warm_alloc_ns', 'warm_free_ns', 'bypassed_share'])
     yield Case('refill', 'refill', [], ALL, ['alloc_refill_p50_ns', 'alloc_refill_p99_ns', 'alloc_refill_p99.9_ns'])
     yield Case('remote', 'remote', [], ALL, ['free_ns', 'pipeline_ns'])
     for threads in 1, 2, 4, 8, 16:
         yield Case(f'scaling-{threads}', 'scaling', ['--members', threads], ALL,
                    ['op_ns', 'mops_per_s', 'alloc_hit_rate', 'free_hit_rate'])
-    yield Case('rotation', 'rotation', [], ALL,
+    yield Case('rotation', 'rotation', [], TSLAB + ['glibc'],
                latencies('alloc', 'free') + ['advance_p50_ns', 'close_p50_ns', 'close_max_ns', 'retries'])
     yield Case('steady', 'steady', [], ALL, ['growth_percent', 'resident_over_live', 'last_bytes', 'freed_bytes'],
                runs=3)
     yield Case('attach', 'attach', [], ['tslab-adaptive'], ['open_p50_ns', 'open_p99_ns', 'forked_p50_ns'])
     yield Case('attach-daemon', 'attach', [], ['tslab-adaptive'], ['open_p50_ns', 'open_p99_ns', 'forked_p50_ns'],
                daemon=True)
-    yield Case('instructions', 'instructions', [], ALL,
+    yield Case('instructions', 'instructions', [], TSLAB + ['glibc'],
                ['alloc_instructions', 'free_instructions', 'pair_instructions'], runs=1, counted=True)
 
 

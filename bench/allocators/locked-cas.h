@@ -35,3 +35,7 @@ static inline void bench_free(uint64_t handle) {
         if (bench_unlikely(!shm_cas_acqrel(&locked_cas.word, &expected, expected + 1)))
                 bench_fail("somebody wrote to the word");
 }
+
+static inline uint64_t bench_resident(void) {
+        return bench_rss();
+}

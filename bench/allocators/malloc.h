@@ -1,6 +1,8 @@
 #pragma once
 /* Whatever malloc() the program is linked with: glibc's, or that of a library. */
+#include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench/allocators/uncounted.h"
 
@@ -11,7 +13,16 @@
 #define BENCH_ALLOC_SYMBOL "malloc"
 #define BENCH_FREE_SYMBOL "free"
 
+#ifndef BENCH_MALLOC_FILE
+#define BENCH_MALLOC_FILE "libc.so"
+#endif
+
+/* Linking a library does not yet mean that malloc() is its. */
 static inline void bench_init(Bench *bench, size_t size, uint64_t n) {
+        Dl_info info;
+
+        if (!dladdr((void *) malloc, &info) || !strstr(info.dli_fname, BENCH_MALLOC_FILE))
+                bench_fail("malloc() is that of %s", info.dli_fname);
 }
 
 static inline uint64_t bench_alloc(size_t size, void **ret_object) {
@@ -25,4 +36,8 @@ static inline void *bench_get(uint64_t handle) {
 
 static inline void bench_free(uint64_t handle) {
         free((void *) (uintptr_t) handle);
+}
+
+static inline uint64_t bench_resident(void) {
+        return bench_rss();
 }

@@ -25,3 +25,7 @@ static inline void *bench_get(uint64_t handle) {
 
 static inline void bench_free(uint64_t handle) {
 }
+
+static inline uint64_t bench_resident(void) {
+        return bench_rss();
+}

@@ -1,16 +1,17 @@
 #pragma once
-/* For allocators that tell nothing of themselves. */
+/*
+ * For allocators that tell nothing of themselves; with BENCH_OWN_THREAD_INIT they have something to do
+ * where a member begins and ends.
+ */
 #include "bench/harness.h"
 
+#ifndef BENCH_OWN_THREAD_INIT
 static inline void bench_thread_init(void) {
 }
 
 static inline void bench_thread_deinit(void) {
 }
-
-static inline uint64_t bench_resident(void) {
-        return bench_rss();
-}
+#endif
 
 static inline void bench_report(Bench *bench) {
 }

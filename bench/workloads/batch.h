@@ -55,6 +55,7 @@ static void batch_member(void *arg, uint32_t member) {
 static void workload_batch(Bench *bench) {
         uint32_t n_members = bench_n_members(bench, 1);
         BatchShared *shared = bench_reserve(sizeof(*shared));
+        double share;
 
         shared->bench = bench;
         shared->n_batches = bench_n_ops(bench, 5000000, 0) / BATCH / BENCH_ROUNDS + 1;
@@ -62,7 +63,8 @@ static void workload_batch(Bench *bench) {
         bench_init(bench, bench->options.size, n_members * BATCH);
         if (bench->not_applicable)
                 return;
-        group_run(n_members, bench->processes, batch_member, shared);
+        share = group_run(n_members, bench->processes, batch_member, shared);
+        bench_metric(bench, "processor_share", share);
         bench_metric(bench, "pair_ns", members_median(shared->pair_ns, n_members));
         bench_metric(bench, "alloc_ns", members_median(shared->alloc_ns, n_members));
         bench_metric(bench, "free_ns", members_median(shared->free_ns, n_members));

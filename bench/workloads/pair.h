@@ -47,11 +47,13 @@ static double members_median(double rounds[][BENCH_ROUNDS], uint32_t n_members) 
 static void workload_pair(Bench *bench) {
         uint32_t n_members = bench_n_members(bench, 1);
         PairShared *shared = bench_reserve(sizeof(*shared));
+        double share;
 
         shared->bench = bench;
         shared->n = bench_n_ops(bench, 10000000, BENCH_ROUNDS);
         shared->barrier = (Barrier){ .n = n_members, .n_cpus = group_n_cpus() };
-        bench_init(bench, bench->options.size, 1);
-        group_run(n_members, bench->processes, pair_member, shared);
+        bench_init(bench, bench->options.size, n_members);
+        share = group_run(n_members, bench->processes, pair_member, shared);
+        bench_metric(bench, "processor_share", share);
         bench_metric(bench, "pair_ns", members_median(shared->ns, n_members));
 }

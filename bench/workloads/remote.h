@@ -106,7 +106,7 @@ static void workload_remote(Bench *bench) {
         bench_init(bench, bench->options.size, REMOTE_RING + 2 * REMOTE_CHUNK);
         if (bench->not_applicable)
                 return;
-        group_run(2, bench->processes, remote_member, shared);
+        bench_metric(bench, "processor_share", group_run(2, bench->processes, remote_member, shared));
         bench_metric(bench, "free_ns", shared->free_ns / (double) shared->n);
         bench_metric(bench, "pipeline_ns", shared->all_ns / (double) shared->n);
 }
