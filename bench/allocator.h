@@ -27,6 +27,9 @@
  *
  *     BENCH_HAS_EPOCHS         bench_epoch_advance() closes the current epoch, opens the next one and
  *                              returns the closed one; bench_epoch_close(epoch)
+ *     BENCH_HAS_CHECKS         bench_try_free(handle): false where it names no live object;
+ *                              bench_alloc_noted(size, &handle): has it noted there, or not allocated;
+ *                              bench_reap(): looks after the dead
  *     BENCH_HAS_ATTACH         bench_attach(Bench *): opens a pool anew; bench_detach()
  */
 #include BENCH_ALLOCATOR

@@ -12,10 +12,12 @@
 #include "bench/workloads/batch.h"
 #include "bench/workloads/churn.h"
 #include "bench/workloads/instructions.h"
+#include "bench/workloads/misuse.h"
 #include "bench/workloads/pair.h"
 #include "bench/workloads/refill.h"
 #include "bench/workloads/remote.h"
 #include "bench/workloads/rotation.h"
+#include "bench/workloads/safety.h"
 #include "bench/workloads/scaling.h"
 #include "bench/workloads/steady.h"
 
@@ -37,6 +39,9 @@ static const struct {
         { "steady", workload_steady },
         { "attach", workload_attach },
         { "instructions", workload_instructions },
+        { "safety_kill", workload_safety_kill },
+        { "safety_stop", workload_safety_stop },
+        { "misuse", workload_misuse },
 };
 
 enum {
@@ -191,8 +196,7 @@ int main(int argc, char **argv) {
         run(&bench);
         if (bench.not_applicable)
                 return NOT_APPLICABLE;
-        if (strcmp(bench.options.workload, "attach") != 0 &&
-            strcmp(bench.options.workload, "instructions") != 0)
+        if (!is_counted)
                 bench_report(&bench);
         print_result(&bench);
         json_object_put(bench.metrics);

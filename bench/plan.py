@@ -65,6 +65,9 @@ def cases():
     yield Case('attach', 'attach', [], ['tslab-adaptive'], ['open_p50_ns', 'open_p99_ns', 'forked_p50_ns'])
     yield Case('attach-daemon', 'attach', [], ['tslab-adaptive'], ['open_p50_ns', 'open_p99_ns', 'forked_p50_ns'],
                daemon=True)
+    for workload, metrics in ('safety_kill', ['hung', 'broken', 'with_lost', 'lost']), ('safety_stop', ['hung']), \
+            ('misuse', ['double_free', 'stale_free']):
+        yield Case(workload, workload, [], ['tslab-adaptive'] + SHARED, metrics, runs=1)
     yield Case('instructions', 'instructions', [], TSLAB + ['glibc'],
                ['alloc_instructions', 'free_instructions', 'pair_instructions'], runs=1, counted=True)
 

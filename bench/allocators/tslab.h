@@ -21,6 +21,7 @@
 #define BENCH_FREE_SYMBOL "tslab_free"
 #define BENCH_HAS_EPOCHS
 #define BENCH_HAS_ATTACH
+#define BENCH_HAS_CHECKS
 
 #define TSLAB_ARENA_MIN (UINT64_C(256) << 20)
 
@@ -50,7 +51,9 @@ static void bench_init(Bench *bench, size_t size, uint64_t n) {
 
         if (bench->options.cache)
                 (void) setenv("TSLAB_CACHE", bench->options.cache, 1);
-        bench_attach(bench, needed > TSLAB_ARENA_MIN ? needed : TSLAB_ARENA_MIN);
+        bench_attach(bench, bench->tight               ? (n * size + 0xffff) & ~UINT64_C(0xffff)
+                            : needed > TSLAB_ARENA_MIN ? needed
+                                                       : TSLAB_ARENA_MIN);
         bench_inside = inside_new(bench_pool);
 }
 
@@ -103,7 +106,8 @@ static inline uint64_t bench_resident(void) {
 }
 
 static void bench_report(Bench *bench) {
-        inside_report(bench_inside, bench);
+        if (bench_inside)
+                inside_report(bench_inside, bench);
 }
 
 static void bench_report_from_here(void) {
@@ -134,4 +138,29 @@ static void bench_epoch_close(uint32_t epoch) {
         while (r == -EBUSY);
         if (r < 0)
                 bench_fail("close: %s", strerror(-r));
+}
+
+/* Where the process dies before it is noted in *ret_handle, nobody else has it. */
+static inline void bench_alloc_noted(size_t size, uint64_t *ret_handle) {
+        int r = tslab_alloc_pending(bench_pool, size, TSLAB_EPOCH_CURRENT, ret_handle, NULL);
+
+        if (r == 0)
+                r = tslab_publish(bench_pool, *ret_handle);
+        if (r < 0)
+                bench_fail("allocating: %s", strerror(-r));
+}
+
+static inline bool bench_try_free(uint64_t handle) {
+        return tslab_free(bench_pool, handle) == 0;
+}
+
+/* What the daemon does by itself. Control work that the dead one was at may have to be waited for. */
+static inline void bench_reap(void) {
+        int r;
+
+        do
+                r = tslab_reap(bench_pool);
+        while (r == -EBUSY);
+        if (r < 0)
+                bench_fail("reap: %s", strerror(-r));
 }
