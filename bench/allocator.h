@@ -26,7 +26,9 @@
  * and where it has such a thing:
  *
  *     BENCH_HAS_EPOCHS         bench_epoch_advance() closes the current epoch, opens the next one and
- *                              returns the closed one; bench_epoch_close(epoch)
+ *                              returns the closed one; bench_epoch_close(epoch);
+ *                              bench_epoch_reserve(), bench_alloc_in(epoch, size, &object)
+ *     BENCH_HAS_SIZES          objects of any size in one pool; bench_room(handle): of its class
  *     BENCH_HAS_CHECKS         bench_try_free(handle): false where it names no live object;
  *                              bench_alloc_noted(size, &handle): has it noted there, or not allocated;
  *                              bench_reap(): looks after the dead

@@ -28,11 +28,37 @@ void bench_metric(Bench *bench, const char *name, double value) {
         json_object_object_add(bench->metrics, name, json_object_new_double(round(value * 1e4) / 1e4));
 }
 
+void bench_point(Bench *bench, const char *name, double x, double y) {
+        json_object *series, *point = json_object_new_array();
+
+        if (!json_object_object_get_ex(bench->series, name, &series)) {
+                series = json_object_new_array();
+                json_object_object_add(bench->series, name, series);
+        }
+        json_object_array_add(point, json_object_new_double(round(x * 1e3) / 1e3));
+        json_object_array_add(point, json_object_new_double(round(y * 1e7) / 1e7));
+        json_object_array_add(series, point);
+}
+
 static void add_latency(Bench *bench, const char *prefix, const char *name, double ticks) {
         char key[64];
 
         (void) snprintf(key, sizeof(key), "%s_%s_ns", prefix, name);
         bench_metric(bench, key, clock_net_ns(&bench->clock, ticks));
+}
+
+static void add_cdf(Bench *bench, const char *prefix, const Histogram *h) {
+        uint64_t below = 0;
+        char key[64];
+
+        (void) snprintf(key, sizeof(key), "%s_cdf", prefix);
+        for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+                if (h->counts[i] == 0)
+                        continue;
+                below += h->counts[i];
+                bench_point(bench, key, clock_net_ns(&bench->clock, histogram_middle(i)),
+                            (double) below / (double) h->n);
+        }
 }
 
 void bench_latencies(Bench *bench, const char *prefix, const Histogram *h) {
@@ -54,6 +80,7 @@ void bench_latencies(Bench *bench, const char *prefix, const Histogram *h) {
                 add_latency(bench, prefix, percentiles[i].name,
                             histogram_percentile(h, &bench->clock, percentiles[i].fraction));
         add_latency(bench, prefix, "max", (double) h->max);
+        add_cdf(bench, prefix, h);
 }
 
 static int compare(const void *a, const void *b) {

@@ -25,6 +25,7 @@
 typedef struct Options {
         const char *workload;
         const char *pool; /* of a daemon; NULL: a private one */
+        const char *policy; /* of workloads that have several; NULL: their own */
         const char *cache; /* on, off or adaptive; NULL: the library's default */
         uint32_t size; /* of an object */
         uint32_t n_members; /* 0: the workload's own number */
@@ -37,6 +38,7 @@ typedef struct Bench {
         Options options;
         Clock clock;
         json_object *metrics;
+        json_object *series; /* name: [[x, y], ...] */
         uint32_t n_members;
         bool processes; /* members are processes */
         bool tight; /* there is to be room for the objects asked for, and for few more */
@@ -49,9 +51,10 @@ uint64_t bench_n_live(const Bench *bench, uint64_t own);
 uint32_t bench_n_members(Bench *bench, uint32_t own);
 
 void bench_metric(Bench *bench, const char *name, double value);
+void bench_point(Bench *bench, const char *series, double x, double y);
 /*
  * n, mean, mean of the fastest 99 %, p50 to p99.99 and max in nanoseconds, the timer's own time taken
- * off; names begin `prefix`.
+ * off; names begin `prefix`. And all of them, as series PREFIX_cdf: nanoseconds, and the share not above.
  */
 void bench_latencies(Bench *bench, const char *prefix, const Histogram *h);
 

@@ -8,12 +8,12 @@ Histogram *histogram_new(void) {
         return bench_reserve(sizeof(Histogram));
 }
 
-/* How many values a bucket stands for, and the middle of them. */
+/* How many values a bucket stands for. */
 static double width(uint32_t bucket) {
         return bucket < 2 * HISTOGRAM_SUB ? 1 : ldexp(1, (int) (bucket / HISTOGRAM_SUB - 1));
 }
 
-static double middle(uint32_t bucket) {
+double histogram_middle(uint32_t bucket) {
         if (bucket < 2 * HISTOGRAM_SUB)
                 return bucket;
         return (HISTOGRAM_SUB + bucket % HISTOGRAM_SUB + 0.5) * width(bucket) - 0.5;
@@ -29,7 +29,7 @@ double histogram_percentile(const Histogram *h, const Clock *clock, double fract
                         continue;
                 }
                 spread = fmax(width(i), (double) clock->step_ticks);
-                return fmin(middle(i) + spread * ((rank - below) / n - 0.5), (double) h->max);
+                return fmin(histogram_middle(i) + spread * ((rank - below) / n - 0.5), (double) h->max);
         }
         return 0;
 }
@@ -39,7 +39,7 @@ double histogram_mean99(const Histogram *h) {
 
         for (uint32_t i = 0; i < HISTOGRAM_BUCKETS && left > 0; i++) {
                 n = fmin((double) h->counts[i], left);
-                sum += n * middle(i);
+                sum += n * histogram_middle(i);
                 left -= n;
         }
         return h->n ? sum / (0.99 * (double) h->n) : 0;

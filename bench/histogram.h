@@ -40,6 +40,9 @@ static inline void histogram_add(Histogram *h, uint64_t ticks) {
                 h->max = ticks;
 }
 
+/* The middle of the values that a bucket stands for. */
+double histogram_middle(uint32_t bucket);
+
 /*
  * The ticks that `fraction` of all are not above, 0 where there is none. A reading stands for the clock's
  * step around it, its bucket where that is wider, and what fell there is taken as spread evenly.

@@ -13,13 +13,16 @@
 #include "bench/workloads/churn.h"
 #include "bench/workloads/instructions.h"
 #include "bench/workloads/misuse.h"
+#include "bench/workloads/mix.h"
 #include "bench/workloads/pair.h"
 #include "bench/workloads/refill.h"
 #include "bench/workloads/remote.h"
+#include "bench/workloads/requests.h"
 #include "bench/workloads/rotation.h"
 #include "bench/workloads/safety.h"
 #include "bench/workloads/scaling.h"
 #include "bench/workloads/steady.h"
+#include "bench/workloads/timeline.h"
 
 #define NOT_APPLICABLE 77 /* exit code */
 
@@ -39,6 +42,9 @@ static const struct {
         { "steady", workload_steady },
         { "attach", workload_attach },
         { "instructions", workload_instructions },
+        { "mix", workload_mix },
+        { "requests", workload_requests },
+        { "timeline", workload_timeline },
         { "safety_kill", workload_safety_kill },
         { "safety_stop", workload_safety_stop },
         { "misuse", workload_misuse },
@@ -52,6 +58,7 @@ enum {
         OPTION_SCALE,
         OPTION_CACHE,
         OPTION_POOL,
+        OPTION_POLICY,
         OPTION_LIST,
         OPTION_HELP,
 };
@@ -64,6 +71,7 @@ static const struct option option_table[] = {
         { "scale", required_argument, NULL, OPTION_SCALE },
         { "cache", required_argument, NULL, OPTION_CACHE },
         { "pool", required_argument, NULL, OPTION_POOL },
+        { "policy", required_argument, NULL, OPTION_POLICY },
         { "list", no_argument, NULL, OPTION_LIST },
         { "help", no_argument, NULL, OPTION_HELP },
         {},
@@ -80,6 +88,7 @@ static void show_help(void) {
                "  --live N         objects that a churn keeps\n"
                "  --cache MODE     on, off or adaptive; tslab's handle caches\n"
                "  --pool NAME      use a daemon's pool\n"
+               "  --policy POLICY  of requests, timeline: when epochs are closed\n"
                "  --list           name the workloads\n");
 }
 
@@ -122,6 +131,9 @@ static void set_option(Options *options, int c) {
                 break;
         case OPTION_POOL:
                 options->pool = optarg;
+                break;
+        case OPTION_POLICY:
+                options->policy = optarg;
                 break;
         case OPTION_LIST:
                 show_list();
@@ -177,6 +189,8 @@ static void print_result(const Bench *bench) {
         json_object_object_add(result, "alloc_symbol", json_object_new_string(BENCH_ALLOC_SYMBOL));
         json_object_object_add(result, "free_symbol", json_object_new_string(BENCH_FREE_SYMBOL));
         json_object_object_add(result, "metrics", json_object_get(bench->metrics));
+        if (json_object_object_length(bench->series) > 0)
+                json_object_object_add(result, "series", json_object_get(bench->series));
         printf("%s\n", json_object_to_json_string_ext(result, JSON_C_TO_STRING_PLAIN));
         json_object_put(result);
 }
@@ -187,6 +201,7 @@ int main(int argc, char **argv) {
 
         parse_options(argc, argv, &bench.options);
         bench.metrics = json_object_new_object();
+        bench.series = json_object_new_object();
         (void) group_n_cpus();
         is_counted = strcmp(bench.options.workload, "instructions") == 0;
         /* It waits by the clock, so not the same number of instructions each time. */
@@ -200,5 +215,6 @@ int main(int argc, char **argv) {
                 bench_report(&bench);
         print_result(&bench);
         json_object_put(bench.metrics);
+        json_object_put(bench.series);
         return 0;
 }

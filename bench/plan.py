@@ -65,6 +65,18 @@ def cases():
     yield Case('attach', 'attach', [], ['tslab-adaptive'], ['open_p50_ns', 'open_p99_ns', 'forked_p50_ns'])
     yield Case('attach-daemon', 'attach', [], ['tslab-adaptive'], ['open_p50_ns', 'open_p99_ns', 'forked_p50_ns'],
                daemon=True)
+    times = [f'request_{p}_ns' for p in ('mean', 'p50', 'p99', 'p99.9', 'max')]
+    for policy in 'never', 'control', 'batch', 'request':
+        yield Case(f'requests-{policy}', 'requests', ['--policy', policy],
+                   ['tslab-adaptive'] + (PRIVATE if policy in ('never', 'control') else []),
+                   times + ['spikes_over_1ms', 'committed_bytes', 'resident_bytes'])
+    yield Case('requests-16', 'requests', ['--members', 16, '--ops', 1600000], ['tslab-adaptive', 'glibc'],
+               times + ['committed_bytes', 'resident_bytes'], runs=1)
+    yield Case('mix', 'mix', [], ['tslab-adaptive'] + PRIVATE, ['efficiency', 'resident_over_requested'], runs=3)
+    for policy in 'epochs', 'never':
+        yield Case(f'timeline-{policy}', 'timeline', ['--policy', policy],
+                   ['tslab-adaptive'] + (PRIVATE if policy == 'never' else []),
+                   ['valley_bytes', 'valley_over_live', 'freed_bytes', 'waves_ms'], runs=3)
     for workload, metrics in ('safety_kill', ['hung', 'broken', 'with_lost', 'lost']), ('safety_stop', ['hung']), \
             ('misuse', ['double_free', 'stale_free']):
         yield Case(workload, workload, [], ['tslab-adaptive'] + SHARED, metrics, runs=1)

@@ -1,6 +1,7 @@
 #pragma once
 /* Whatever malloc() the program is linked with: glibc's, or that of a library. */
 #include <dlfcn.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #define BENCH_NAME "glibc"
 #endif
 #define BENCH_SHARED 0
+#define BENCH_HAS_SIZES
 #define BENCH_ALLOC_SYMBOL "malloc"
 #define BENCH_FREE_SYMBOL "free"
 
@@ -40,4 +42,8 @@ static inline void bench_free(uint64_t handle) {
 
 static inline uint64_t bench_resident(void) {
         return bench_rss();
+}
+
+static inline size_t bench_room(uint64_t handle) {
+        return malloc_usable_size((void *) (uintptr_t) handle);
 }

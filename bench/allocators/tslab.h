@@ -22,6 +22,7 @@
 #define BENCH_HAS_EPOCHS
 #define BENCH_HAS_ATTACH
 #define BENCH_HAS_CHECKS
+#define BENCH_HAS_SIZES
 
 #define TSLAB_ARENA_MIN (UINT64_C(256) << 20)
 
@@ -163,4 +164,30 @@ static inline void bench_reap(void) {
         while (r == -EBUSY);
         if (r < 0)
                 bench_fail("reap: %s", strerror(-r));
+}
+
+static inline size_t bench_room(uint64_t handle) {
+        void *object;
+        size_t size = 0;
+
+        (void) tslab_get(bench_pool, handle, &object, &size);
+        return size;
+}
+
+static uint32_t bench_epoch_reserve(void) {
+        uint32_t epoch;
+        int r = tslab_epoch_reserve(bench_pool, "bench", &epoch);
+
+        if (r < 0)
+                bench_fail("reserve: %s", strerror(-r));
+        return epoch;
+}
+
+static inline uint64_t bench_alloc_in(uint32_t epoch, size_t size, void **ret_object) {
+        tslab_handle handle;
+        int r = tslab_alloc(bench_pool, size, epoch, &handle, ret_object);
+
+        if (r < 0)
+                bench_fail("allocating in a reserved epoch: %s", strerror(-r));
+        return handle;
 }
