@@ -32,7 +32,8 @@
  *     BENCH_HAS_CHECKS         bench_try_free(handle): false where it names no live object;
  *                              bench_alloc_noted(size, &handle): has it noted there, or not allocated;
  *                              bench_reap(): looks after the dead
- *     BENCH_HAS_ATTACH         bench_attach(Bench *): opens a pool anew; bench_detach()
+ *     BENCH_HAS_ATTACH         bench_attach(Bench *): opens a pool anew; bench_detach(); of a daemon:
+ *                              bench_attach_once(Bench *, Histogram *), bench_ask_stats(Bench *)
  */
 #include BENCH_ALLOCATOR
 

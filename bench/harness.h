@@ -28,6 +28,9 @@ typedef struct Options {
         const char *policy; /* of workloads that have several; NULL: their own */
         const char *cache; /* on, off or adaptive; NULL: the library's default */
         uint32_t size; /* of an object */
+        uint32_t n_clients, n_threads; /* beside those that measure */
+        uint64_t fill; /* bytes of objects beside those that are measured */
+        bool restart; /* of the daemon, while we look on */
         uint32_t n_members; /* 0: the workload's own number */
         uint64_t n_live; /* objects that a churn keeps; 0: the workload's own number */
         uint64_t n_ops; /* 0: the workload's own number */

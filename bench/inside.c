@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "libclient/pool.h"
+#include "proto/call.h"
 #include "shm/record.h"
 #include "shm/stats.h"
 
@@ -62,6 +63,26 @@ const uint64_t *inside_refills(const Inside *inside, void (*operate)(void)) {
 
 uint64_t inside_resident(const Inside *inside) {
         return shm_arena_resident_size(inside->arena);
+}
+
+void inside_ask_stats(const char *socket) {
+        static ProtoCall *call;
+        ProtoHello hello = PROTO_HELLO_INIT;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__Stats stats = TSLAB__STATS__INIT;
+        ProtoReply *reply = NULL;
+
+        hello.software = (char *) "bench";
+        hello.comm = (char *) "bench";
+        if (!call && proto_call_open(&call, socket, &hello, UINT64_MAX, &reply) != 0)
+                bench_fail("no connection to %s", socket);
+        (void) proto_reply_free(reply);
+        reply = NULL;
+        request.body_case = TSLAB__REQUEST__BODY_STATS;
+        request.stats = &stats;
+        if (proto_call(call, &request, UINT64_MAX, NULL, NULL, &reply, NULL) != 0)
+                bench_fail("the daemon does not tell its figures");
+        (void) proto_reply_free(reply);
 }
 
 static double ratio(uint64_t part, uint64_t whole) {

@@ -22,6 +22,9 @@ void inside_reset(Inside *inside);
  */
 const uint64_t *inside_refills(const Inside *inside, void (*operate)(void));
 
+/* Has a daemon tell its figures; the connection is made once. */
+void inside_ask_stats(const char *socket);
+
 uint64_t inside_resident(const Inside *inside);
 
 /*

@@ -11,6 +11,8 @@
 #include "bench/workloads/attach.h"
 #include "bench/workloads/batch.h"
 #include "bench/workloads/churn.h"
+#include "bench/workloads/close.h"
+#include "bench/workloads/control.h"
 #include "bench/workloads/instructions.h"
 #include "bench/workloads/misuse.h"
 #include "bench/workloads/mix.h"
@@ -42,6 +44,8 @@ static const struct {
         { "steady", workload_steady },
         { "attach", workload_attach },
         { "instructions", workload_instructions },
+        { "close", workload_close },
+        { "control", workload_control },
         { "mix", workload_mix },
         { "requests", workload_requests },
         { "timeline", workload_timeline },
@@ -59,6 +63,10 @@ enum {
         OPTION_CACHE,
         OPTION_POOL,
         OPTION_POLICY,
+        OPTION_CLIENTS,
+        OPTION_THREADS,
+        OPTION_FILL,
+        OPTION_RESTART,
         OPTION_LIST,
         OPTION_HELP,
 };
@@ -72,6 +80,10 @@ static const struct option option_table[] = {
         { "cache", required_argument, NULL, OPTION_CACHE },
         { "pool", required_argument, NULL, OPTION_POOL },
         { "policy", required_argument, NULL, OPTION_POLICY },
+        { "clients", required_argument, NULL, OPTION_CLIENTS },
+        { "threads", required_argument, NULL, OPTION_THREADS },
+        { "fill", required_argument, NULL, OPTION_FILL },
+        { "restart", no_argument, NULL, OPTION_RESTART },
         { "list", no_argument, NULL, OPTION_LIST },
         { "help", no_argument, NULL, OPTION_HELP },
         {},
@@ -89,6 +101,10 @@ static void show_help(void) {
                "  --cache MODE     on, off or adaptive; tslab's handle caches\n"
                "  --pool NAME      use a daemon's pool\n"
                "  --policy POLICY  of requests, timeline: when epochs are closed\n"
+               "  --clients N      of control: processes beside this one; 1\n"
+               "  --threads N      of each of them; 1\n"
+               "  --fill BYTES     of live objects; 0\n"
+               "  --restart        time the first call to another daemon\n"
                "  --list           name the workloads\n");
 }
 
@@ -135,6 +151,18 @@ static void set_option(Options *options, int c) {
         case OPTION_POLICY:
                 options->policy = optarg;
                 break;
+        case OPTION_CLIENTS:
+                options->n_clients = (uint32_t) parse_number(optarg, 0, 10000);
+                break;
+        case OPTION_THREADS:
+                options->n_threads = (uint32_t) parse_number(optarg, 1, 4095);
+                break;
+        case OPTION_FILL:
+                options->fill = (uint64_t) parse_number(optarg, 0, 1e12);
+                break;
+        case OPTION_RESTART:
+                options->restart = true;
+                break;
         case OPTION_LIST:
                 show_list();
                 exit(0);
@@ -147,7 +175,7 @@ static void set_option(Options *options, int c) {
 }
 
 static void parse_options(int argc, char **argv, Options *ret) {
-        Options options = { .size = 128, .scale = 1 };
+        Options options = { .size = 128, .scale = 1, .n_clients = 1, .n_threads = 1 };
         int c;
 
         while ((c = getopt_long(argc, argv, "", option_table, NULL)) != -1)

@@ -46,6 +46,26 @@ static void bench_detach(void) {
         bench_pool = tslab_close(bench_pool);
 }
 
+/* One more client, from opening the pool to its first object. */
+static void bench_attach_once(Bench *bench, Histogram *h) {
+        struct tslab *pool;
+        tslab_handle handle;
+        uint64_t begin = clock_now();
+        int r = tslab_open(&pool, bench->options.pool, NULL);
+
+        if (r == 0)
+                r = tslab_alloc(pool, bench->options.size, TSLAB_EPOCH_CURRENT, &handle, NULL);
+        if (r < 0)
+                bench_fail("cannot attach: %s", strerror(-r));
+        histogram_add(h, clock_now() - begin);
+        (void) tslab_free(pool, handle);
+        (void) tslab_close(pool);
+}
+
+static void bench_ask_stats(Bench *bench) {
+        inside_ask_stats(bench->options.pool);
+}
+
 /* Room for n objects and as much again: slabs that are partly used, caches, earlier epochs. */
 static void bench_init(Bench *bench, size_t size, uint64_t n) {
         uint64_t needed = (n * (size + 64) * 2 + 0xfffff) & ~UINT64_C(0xfffff);

@@ -67,7 +67,7 @@ static void requests_one(RequestsShared *shared, uint32_t member, Random *random
                         object = shared->control[member] + bytes;
                 else
                         handles[n++] = requests_alloc(size, &object);
-                for (uint32_t i = 0; i < 1 + shared->is_control; i++) {
+                for (uint32_t i = 0; i < (shared->is_control ? 2 : 1); i++) {
                         memset(object, (int) number, size);
                         __asm__ volatile("" : : "r"(object) : "memory");
                 }
