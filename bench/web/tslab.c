@@ -1,0 +1,82 @@
+/* Sessions in a private pool: by handle, and by key in a map. */
+#include <string.h>
+
+#include <tslab.h>
+#include <tslab_map.h>
+
+#include "bench/web/store.h"
+
+static struct tslab *pool;
+static struct tslab_map *map;
+static tslab_handle *handles;
+
+static void check(const char *what, int64_t r) {
+        if (r < 0)
+                bench_fail("%s: %s", what, strerror((int) -r));
+}
+
+static void open_pool(const char *socket, uint32_t n_keys) {
+        check("create", tslab_create(&pool, NULL));
+        check("map", tslab_map_open(&map, pool, "sessions", NULL));
+        handles = calloc(n_keys, sizeof(*handles));
+        for (uint32_t i = 0; i < n_keys; i++) {
+                void *object;
+
+                check("alloc", tslab_alloc(pool, WEB_VALUE_SIZE, TSLAB_EPOCH_CURRENT, &handles[i], &object));
+                memcpy(object, &i, sizeof(i));
+        }
+}
+
+/* The handle is checked and the object found; of it just as much is looked at as is compared. */
+static void get(uint32_t number, const char *key, char *value) {
+        void *object;
+
+        check("get", tslab_get(pool, handles[number], &object, NULL));
+        memcpy(value, object, sizeof(number));
+}
+
+/* The same of one session that is in the processor's cache: what finding and checking alone take. */
+static void get_hot(uint32_t number, const char *key, char *value) {
+        void *object;
+
+        check("get", tslab_get(pool, handles[0], &object, NULL));
+        __asm__ volatile("" : : "r"(object) : "memory");
+        memcpy(value, &number, sizeof(number));
+}
+
+static void read_copy(uint32_t number, const char *key, char *value) {
+        check("read", tslab_read(pool, handles[number], value, WEB_VALUE_SIZE));
+}
+
+/* Others may be reading: a new object takes the place of the old one. */
+static void update(uint32_t number, const char *key, char *value) {
+        tslab_handle handle;
+        void *object;
+
+        check("alloc", tslab_alloc(pool, WEB_VALUE_SIZE, TSLAB_EPOCH_CURRENT, &handle, &object));
+        memcpy(object, value, WEB_VALUE_SIZE);
+        handle = shm_xchg_acqrel(&handles[number], handle);
+        check("free", tslab_free(pool, handle));
+}
+
+static void map_put(uint32_t number, const char *key, char *value) {
+        check("put", tslab_map_put(map, key, WEB_KEY_SIZE - 1, value, WEB_VALUE_SIZE, TSLAB_EPOCH_CURRENT));
+}
+
+static void map_get(uint32_t number, const char *key, char *value) {
+        check("map get", tslab_map_get(map, key, WEB_KEY_SIZE - 1, value, WEB_VALUE_SIZE, NULL));
+}
+
+const WebStore web_tslab = {
+        .name = "tslab",
+        .n_operations = 1000000,
+        .open = open_pool,
+        .operations = {
+                { "map_put", false, map_put },
+                { "map_get", true, map_get },
+                { "update", false, update },
+                { "read", true, read_copy },
+                { "get", true, get },
+                { "get_hot", true, get_hot },
+        },
+};
