@@ -6,8 +6,9 @@
  *      bench-web redis SOCKET
  *      bench-web memcached SOCKET
  *
- * The loop around an operation is taken off. Redis and memcached are asked over Unix sockets by their usual client libraries, one request at a time as a
- * web worker does. APCu, which only PHP has, is measured by apcu.php.
+ * The loop around an operation is taken off. Redis and memcached are asked over Unix sockets by their usual
+ * client libraries, one request at a time as a web worker does. APCu, which only PHP has, is measured by
+ * apcu.php.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -44,7 +44,7 @@ bool http_head_is_whole(const char *data, size_t n, size_t *ret_size) {
 static bool take_word(const char **line, const char *end, const char **ret_word, size_t *ret_n) {
         const char *begin = *line, *p = begin;
 
-        while (p < end && *p > ' ' && *p < 0x7f)
+        while (p<end && * p> ' ' && *p < 0x7f)
                 p++;
         if (p == begin)
                 return false;
@@ -181,9 +181,10 @@ bool http_answer(int fd, uint64_t timeout_usec, int status, const HttpRequest *r
                 body = text;
                 size = (size_t) snprintf(text, sizeof(text), "%d %s\n", status, reason(status));
         }
-        n = snprintf(head, sizeof(head),
-                     "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n%sConnection: close\r\n\r\n",
-                     status, reason(status), type, size, status == 405 ? "Allow: GET, HEAD\r\n" : "");
+        n = snprintf(
+                head, sizeof(head),
+                "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n%sConnection: close\r\n\r\n",
+                status, reason(status), type, size, status == 405 ? "Allow: GET, HEAD\r\n" : "");
         sent = write_all(fd, deadline, head, (size_t) n) &&
                (request->is_head || write_all(fd, deadline, body, size));
         if (sent)

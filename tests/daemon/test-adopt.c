@@ -148,7 +148,8 @@ static void check_refused(const char *dir, const char *argument, const char *why
         char text[1024];
 
         assert_int_equal(
-                daemon_run(dir, (const char *[]){ "--size=16M", argument, NULL }, NULL, text, sizeof(text)), 1);
+                daemon_run(dir, (const char *[]){ "--size=16M", argument, NULL }, NULL, text, sizeof(text)),
+                1);
         if (!strstr(text, why))
                 print_error("%s\n", text);
         assert_non_null(strstr(text, why));
