@@ -111,6 +111,9 @@ static int maps_make(struct tslab *pool, uint64_t expected) {
                         return r;
         }
         r = maps_set(pool, epoch, expected);
+        /* Who reserved what we found has lost to a third, and closed it. */
+        if (!reserved && (r == -ESHUTDOWN || r == -ESTALE))
+                r = -EAGAIN;
         if (r && reserved && (maps_get(&pool->arena, &winner, &expected) != 0 || winner != epoch))
                 (void) tslab_epoch_close(pool, epoch, 0);
         return r;
