@@ -1,7 +1,9 @@
 /*
- * Workers under load, killed and stopped at random moments, beside a real daemon that closes epochs and
- * checks. Whatever is published is noted in memory of the test: at the end those objects live, and no
- * others. `test-storm [seed]`; TSLAB_TEST_FULL=1: for a minute.
+ * Workers under load, killed and stopped at random moments: beside a real daemon, and in a private pool
+ * that is reaped. Epochs close meanwhile, with and without revoking. Whatever is published is noted in
+ * memory of the test: at the end those objects live, with the bytes that they were given, and no others.
+ *
+ * `test-storm [seed]`. TSLAB_TEST_FULL=1: 100,000 kills and stops and more.
  */
 #include <tslab.h>
 
@@ -15,22 +17,39 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libclient/pool.h"
 #include "proto/deadline.h"
 #include "shm/check.h"
+#include "shm/stats.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
 
 #define N_WORKERS 6
-#define N_KILLS 600
-#define N_OBJECTS 400 /* of a worker */
-#define QUICK_USEC (8 * UINT64_C(1000000))
-#define FULL_USEC (60 * UINT64_C(1000000))
+#define N_OBJECTS 200 /* of a worker */
+#define SIZE_MAX_TESTED 768
+#define CALM 512 /* after so many kills and stops, half of the workers are stopped, and the others go on */
+#define CALM_OPS 1000 /* each of them, and nobody waits for */
+#define CALM_USEC (60 * UINT64_C(1000000))
+#define WATCHDOG_SECONDS 3600
 
 typedef struct Shared {
         volatile tslab_handle objects[N_WORKERS]
                                      [N_OBJECTS]; /* stale where their worker died, or freed, meanwhile */
         volatile uint64_t n_ops[N_WORKERS];
+        volatile uint64_t n_wrong; /* objects with bytes of others */
 } Shared;
+
+/* What is stormed. */
+typedef struct Storm {
+        const char *name;
+        const DaemonFixture *daemon; /* NULL: a private pool */
+        ProtoCall *control;
+        struct tslab *pool; /* private */
+        const ShmArena *arena;
+        pid_t pids[N_WORKERS];
+        uint64_t random;
+        unsigned n_kills, n_stops;
+} Storm;
 
 static Shared *shared;
 static uint64_t seed;
@@ -42,24 +61,43 @@ static uint64_t mix(uint64_t x) {
         return x ^ x >> 31;
 }
 
+/* Every byte of an object tells whose it is. */
+static uint8_t pattern(tslab_handle handle) {
+        return (uint8_t) mix(handle);
+}
+
+static void check_bytes(struct tslab *pool, tslab_handle handle) {
+        uint8_t bytes[SIZE_MAX_TESTED];
+        ssize_t n = tslab_read(pool, handle, bytes, sizeof(bytes));
+
+        for (ssize_t i = 0; i < n; i++)
+                if (bytes[i] != pattern(handle)) {
+                        shared->n_wrong++;
+                        return;
+                }
+}
+
 /* Noted before it is published: one that is not noted is not live when its worker died. */
 static void add(struct tslab *pool, volatile tslab_handle *place, uint64_t random) {
         tslab_handle handle;
+        size_t size;
         void *object;
 
-        if (tslab_alloc_pending(pool, 1 + random % 768, TSLAB_EPOCH_CURRENT, &handle, &object) < 0)
+        if (tslab_alloc_pending(pool, 1 + random % SIZE_MAX_TESTED, TSLAB_EPOCH_CURRENT, &handle, &object) <
+                    0 ||
+            tslab_get(pool, handle, &object, &size) < 0)
                 return; /* an epoch that is just closing, or no memory */
-        memset(object, 0x5a, 1 + random % 768);
+        memset(object, pattern(handle), size);
         *place = handle;
         (void) tslab_publish(pool, handle);
 }
 
-static void work(const DaemonFixture *daemon, unsigned worker, uint64_t random) {
+static void work(const Storm *storm, unsigned worker, uint64_t random) {
         volatile tslab_handle *objects = shared->objects[worker];
-        struct tslab *pool;
+        struct tslab *pool = storm->pool;
 
         setenv("TSLAB_CACHE", worker % 3 == 0 ? "adaptive" : "on", 1);
-        if (tslab_open(&pool, daemon->socket, NULL) < 0)
+        if (!pool && tslab_open(&pool, storm->daemon->socket, NULL) < 0)
                 _exit(0); /* no record, until others are repaired */
         for (;;) {
                 unsigned i = (unsigned) (random >> 20) % N_OBJECTS;
@@ -68,6 +106,7 @@ static void work(const DaemonFixture *daemon, unsigned worker, uint64_t random) 
                 if (objects[i] == 0) {
                         add(pool, &objects[i], random);
                 } else {
+                        check_bytes(pool, objects[i]);
                         (void) tslab_free(pool, objects[i]);
                         objects[i] = 0;
                 }
@@ -75,15 +114,16 @@ static void work(const DaemonFixture *daemon, unsigned worker, uint64_t random) 
         }
 }
 
-static pid_t start(const DaemonFixture *daemon, unsigned worker, uint64_t random) {
+static void start(Storm *storm, unsigned worker) {
         pid_t pid = fork();
 
         assert_true(pid >= 0);
         if (pid == 0) {
-                alarm(120);
-                work(daemon, worker, random);
+                alarm(WATCHDOG_SECONDS);
+                (void) !nice(10); /* who kills is not to wait for a processor */
+                work(storm, worker, storm->random + worker);
         }
-        return pid;
+        storm->pids[worker] = pid;
 }
 
 static void end(pid_t pid) {
@@ -117,8 +157,7 @@ static void close_revoke(ProtoCall *control, uint32_t epoch) {
         reply = daemon_call(control, &request, NULL);
 }
 
-/* What an operator does meanwhile. */
-static void operate(ProtoCall *control, const ShmArena *arena, uint64_t random) {
+static void operate_daemon(ProtoCall *control, const ShmArena *arena, uint64_t random) {
         switch (random % 5) {
         case 0:
                 (void) daemon_advance(control);
@@ -134,39 +173,93 @@ static void operate(ProtoCall *control, const ShmArena *arena, uint64_t random) 
         case 3:
                 (void) daemon_trim(control);
                 break;
-        default:
-                expect_no_fault(arena, false);
         }
 }
 
-static unsigned storm(const DaemonFixture *daemon, ProtoCall *control, const ShmArena *arena, uint64_t usec) {
-        uint64_t random = seed, deadline = proto_deadline(usec);
-        pid_t pids[N_WORKERS];
-        unsigned n = 0;
+/* -EBUSY: a worker is at control work itself, or was when it was stopped. */
+static void operate_private(struct tslab *pool, uint64_t random) {
+        uint32_t epoch;
 
+        if (tslab_epoch_current(pool, &epoch) < 0)
+                return;
+        if (random % 5 < 2)
+                (void) tslab_epoch_advance(pool, &epoch);
+        else
+                (void) tslab_epoch_close(pool, (epoch + 10 + random % 3) % 16,
+                                         random % 5 == 2 ? TSLAB_CLOSE_REVOKE : 0);
+}
+
+/* What an operator does meanwhile. */
+static void operate(Storm *storm) {
+        uint64_t random = storm->random >> 16;
+
+        if (random % 5 == 4)
+                expect_no_fault(storm->arena, false);
+        else if (storm->pool)
+                operate_private(storm->pool, random);
+        else
+                operate_daemon(storm->control, storm->arena, random);
+}
+
+static void go_on(const Storm *storm) {
         for (unsigned i = 0; i < N_WORKERS; i++)
-                pids[i] = start(daemon, i, random + i);
-        while (proto_deadline_left(deadline) > 0) {
-                unsigned worker = (unsigned) (random >> 8) % N_WORKERS;
+                (void) kill(storm->pids[i], SIGCONT);
+}
 
-                random = mix(random);
-                usleep((useconds_t) (random >> 40) % 6000);
-                if (random % 8 == 0)
-                        kill(pids[worker], SIGSTOP);
-                if (random % 8 == 1)
-                        for (unsigned i = 0; i < N_WORKERS; i++)
-                                kill(pids[i], SIGCONT);
-                if (random % 8 > 1) {
-                        end(pids[worker]);
-                        pids[worker] = start(daemon, worker, random);
-                        n++;
+/* Half of them stand still wherever they are; the others do so many operations all the same. */
+static void calm(const Storm *storm) {
+        uint64_t deadline = proto_deadline(CALM_USEC), begin[N_WORKERS];
+
+        go_on(storm);
+        for (unsigned i = 0; i < N_WORKERS / 2; i++)
+                (void) kill(storm->pids[i], SIGSTOP);
+        for (unsigned i = 0; i < N_WORKERS; i++)
+                begin[i] = shared->n_ops[i];
+        for (unsigned i = N_WORKERS / 2; i < N_WORKERS; i++)
+                while (shared->n_ops[i] - begin[i] < CALM_OPS) {
+                        if (proto_deadline_left(deadline) == 0) {
+                                print_error("seed %llu: worker %u hangs\n", (unsigned long long) seed, i);
+                                fail();
+                        }
+                        if (waitpid(storm->pids[i], NULL, WNOHANG | WNOWAIT) != 0)
+                                break; /* it found no record */
+                        usleep(500);
                 }
-                if (n % 25 == 24 && random % 8 > 1)
-                        operate(control, arena, random >> 16);
+        go_on(storm);
+}
+
+static void storm_once(Storm *storm) {
+        unsigned worker = (unsigned) (storm->random >> 8) % N_WORKERS;
+
+        usleep((useconds_t) (storm->random >> 40) % 600);
+        if (storm->random % 4 == 0) {
+                (void) kill(storm->pids[worker], SIGSTOP);
+                storm->n_stops++;
+                return;
+        }
+        if (storm->random % 4 == 1)
+                go_on(storm);
+        end(storm->pids[worker]);
+        storm->n_kills++;
+        if (storm->pool && storm->random % 3 == 0)
+                (void) tslab_reap(storm->pool);
+        start(storm, worker);
+        if (storm->n_kills % 25 == 0)
+                operate(storm);
+}
+
+static void blow(Storm *storm, unsigned n_events) {
+        storm->random = seed;
+        for (unsigned i = 0; i < N_WORKERS; i++)
+                start(storm, i);
+        for (unsigned n = 1; n <= n_events; n++) {
+                storm->random = mix(storm->random);
+                storm_once(storm);
+                if (n % CALM == 0)
+                        calm(storm);
         }
         for (unsigned i = 0; i < N_WORKERS; i++)
-                end(pids[i]);
-        return n;
+                end(storm->pids[i]);
 }
 
 static uint64_t count_published(const ShmArena *arena) {
@@ -179,41 +272,90 @@ static uint64_t count_published(const ShmArena *arena) {
         return n;
 }
 
-static void test_storm(void **state) {
-        const char *full = getenv("TSLAB_TEST_FULL");
-        DaemonFixture daemon;
-        RawClient reader;
-        ProtoCall *control;
-        uint64_t n_ops = 0;
-        unsigned n_kills;
+static void check_all_bytes(struct tslab *pool) {
+        for (unsigned worker = 0; worker < N_WORKERS; worker++)
+                for (unsigned i = 0; i < N_OBJECTS; i++)
+                        if (shared->objects[worker][i] != 0)
+                                check_bytes(pool, shared->objects[worker][i]);
+        assert_int_equal(shared->n_wrong, 0);
+}
 
+static void begin(void) {
         shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         assert_ptr_not_equal(shared, MAP_FAILED);
-        daemon_start(&daemon, (const char *[]){ "--size=32M", "--threads=32", "--log-level=err", NULL });
-        control = daemon_connect(&daemon, 0);
-        raw_client_open(&reader, &daemon, PROTO_ROLE_READER);
-        n_kills = storm(&daemon, control, &reader.arena, full ? FULL_USEC : QUICK_USEC);
+        alarm(WATCHDOG_SECONDS);
+}
+
+static void finish(const Storm *storm, uint64_t n_live) {
+        uint64_t n_ops = 0;
+
         for (unsigned i = 0; i < N_WORKERS; i++)
                 n_ops += shared->n_ops[i];
-        WAIT_FOR(daemon_n_clients(control) == 1);
-        expect_no_fault(&reader.arena, true);
-        {
-                _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(control);
+        printf("%s, seed %llu: %u kills, %u stops, %llu operations, %llu objects live\n", storm->name,
+               (unsigned long long) seed, storm->n_kills, storm->n_stops, (unsigned long long) n_ops,
+               (unsigned long long) n_live);
+        fflush(stdout);
+        assert_int_equal(n_live, count_published(storm->arena));
+        assert_true(n_ops > 0);
+        munmap(shared, sizeof(*shared));
+}
 
-                printf("seed %llu: %u kills, %llu operations, %llu objects live\n", (unsigned long long) seed,
-                       n_kills, (unsigned long long) n_ops, (unsigned long long) reply->stats->live_objects);
-                assert_int_equal(reply->stats->live_objects, count_published(&reader.arena));
-                assert_int_equal(reply->stats->cached_objects, 0);
-        }
-        assert_true(n_kills > 0); /* how many there is time for, the machine decides */
+static unsigned n_events(unsigned quick, unsigned full) {
+        const char *value = getenv("TSLAB_TEST_FULL");
+
+        return value && *value && *value != '0' ? full : quick;
+}
+
+static void test_daemon(void **state) {
+        Storm storm = { .name = "daemon" };
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        DaemonFixture daemon;
+        RawClient reader;
+        struct tslab *pool;
+
+        begin();
+        daemon_start(&daemon, (const char *[]){ "--size=32M", "--threads=64", "--log-level=err", NULL });
+        storm.control = daemon_connect(&daemon, 0);
+        storm.daemon = &daemon;
+        raw_client_open(&reader, &daemon, PROTO_ROLE_READER);
+        storm.arena = &reader.arena;
+        blow(&storm, n_events(2000, 40000));
+        WAIT_FOR(daemon_n_clients(storm.control) == 1);
+        expect_no_fault(&reader.arena, true);
+        reply = daemon_stats(storm.control);
+        assert_int_equal(reply->stats->cached_objects, 0);
+        assert_int_equal(tslab_open(&pool, daemon.socket, NULL), 0);
+        check_all_bytes(pool);
+        assert_null(tslab_close(pool));
+        finish(&storm, reply->stats->live_objects);
         raw_client_close(&reader);
-        proto_call_free(control);
+        proto_call_free(storm.control);
         daemon_stop(&daemon);
+}
+
+static void test_private(void **state) {
+        struct tslab_options options = { .size = sizeof(options), .arena_bytes = 32 << 20, .n_threads = 128 };
+        Storm storm = { .name = "private pool" };
+        ShmStats stats;
+
+        begin();
+        assert_int_equal(tslab_create(&storm.pool, &options), 0);
+        storm.arena = &storm.pool->arena;
+        blow(&storm, n_events(3000, 100000));
+        assert_in_range(tslab_reap(storm.pool), 0, 128);
+        assert_int_equal(tslab_drain(storm.pool), 0);
+        expect_no_fault(storm.arena, true);
+        shm_stats(storm.arena, &stats);
+        assert_int_equal(stats.cached_objects, 0);
+        check_all_bytes(storm.pool);
+        finish(&storm, stats.live_objects);
+        assert_null(tslab_close(storm.pool));
 }
 
 int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_storm),
+                cmocka_unit_test(test_private),
+                cmocka_unit_test(test_daemon),
         };
 
         seed = argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t) time(NULL);
