@@ -48,6 +48,18 @@ static void fill_counters(StatsParts *parts, const ShmStats *stats) {
         c->failures = from[SHM_COUNT_FAILURES];
 }
 
+/* Of dead threads: the next tick looks at them, and again while a live one may still take what they held. */
+static uint32_t count_unsettled(const ShmArena *arena) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++) {
+                ShmRecordState state = shm_record_owner(arena, i).state;
+
+                n += state == SHM_RECORD_DEAD || state == SHM_RECORD_SWEPT;
+        }
+        return n;
+}
+
 static void fill_pool(Tslab__StatsReply *reply, const Manager *manager, const ShmStats *stats) {
         const ShmArena *arena = &manager->arena;
 
@@ -71,6 +83,7 @@ static void fill_pool(Tslab__StatsReply *reply, const Manager *manager, const Sh
         reply->n_slabs = arena->n_slabs;
         reply->n_slabs_ever = stats->n_slabs_ever;
         reply->memfd_blocks_bytes = shm_arena_resident_size(arena);
+        reply->records_unsettled = count_unsettled(arena);
 }
 
 static StatsParts *parts_or_refuse(Session *session, uint64_t id, const ShmStats *stats) {

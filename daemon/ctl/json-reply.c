@@ -86,6 +86,7 @@ static void add_daemon(json_object *o, const Tslab__StatsReply *stats) {
         add_hex(o, "arena_id", &stats->arena_id);
         ADD_U64(o, stats, n_records);
         ADD_U64(o, stats, records_shared);
+        ADD_U64(o, stats, records_unsettled);
         ADD_U64(o, stats, n_slabs);
         ADD_U64(o, stats, n_slabs_ever);
         ADD_U64(o, stats, memfd_blocks_bytes);

@@ -36,6 +36,7 @@ static void print_pool(FILE *out, const Tslab__StatsReply *stats) {
         add_number(table, "clients", stats->clients);
         add_number(table, "threads", stats->threads);
         add_number(table, "threads sharing", stats->records_shared);
+        add_number(table, "dead threads unsettled", stats->records_unsettled);
         add_number(table, "slabs ever used", stats->n_slabs_ever);
         add_number(table, "slabs", stats->n_slabs);
         table_print(table, out, arg_legend);

@@ -1,4 +1,5 @@
 /* Clients that die, and those that only hang up. */
+#include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -169,6 +170,12 @@ static void test_death_with_caches(void **state) {
         raw_client_close(&other);
 }
 
+static uint32_t n_unsettled(ProtoCall *control) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(control);
+
+        return reply->stats->records_unsettled;
+}
+
 /* A thread that is stopped may yet claim the slot: the dead one's record is kept until that is settled. */
 static void test_death_unsettled(void **state) {
         DaemonFixture *daemon = *state;
@@ -189,9 +196,98 @@ static void test_death_unsettled(void **state) {
         usleep(1200000); /* a tick */
         assert_int_equal(shm_record_owner(&other.arena, 2).state, SHM_RECORD_SWEPT);
         assert_int_equal(daemon_n_clients(control), 2);
+        assert_int_equal(n_unsettled(control), 1);
         shm_actor_intend(&other.actor, 0);
         WAIT_FOR(daemon_n_clients(control) == 1);
+        assert_int_equal(n_unsettled(control), 0);
         raw_client_close(&other);
+}
+
+#define N_BYTES 700
+
+/* Two objects that were pending; the second one was published. */
+typedef struct Pair {
+        uint64_t pending, published;
+} Pair;
+
+static uint8_t byte_of(uint64_t handle, size_t i) {
+        return (uint8_t) (handle >> i % 8 * 8 ^ i * 31);
+}
+
+static uint64_t make_pending(ShmActor *actor, size_t size) {
+        const ShmPending pending = {};
+        uint64_t handle;
+        uint8_t *bytes;
+        void *object;
+
+        assert_int_equal(shm_object_alloc(actor, size, SHM_EPOCH_CURRENT, &pending, &handle, &object), 0);
+        bytes = object;
+        for (size_t i = 0; i < size; i++)
+                bytes[i] = byte_of(handle, i);
+        return handle;
+}
+
+static void pend_and_stay(const DaemonFixture *daemon, ShmCacheMode mode, int ready_fd) {
+        Pair pairs[2];
+        RawClient client;
+
+        raw_client_open(&client, daemon, 0);
+        client.actor.mode = mode;
+        for (int i = 0; i < 2; i++) {
+                pairs[i].pending = make_pending(&client.actor, i == 0 ? 64 : N_BYTES);
+                pairs[i].published = make_pending(&client.actor, i == 0 ? 64 : N_BYTES);
+                assert_int_equal(shm_object_publish(&client.actor, pairs[i].published), 0);
+        }
+        assert_int_equal(write(ready_fd, pairs, sizeof(pairs)), sizeof(pairs));
+        for (;;)
+                pause();
+}
+
+static void check_bytes(const ShmArena *arena, uint64_t handle, size_t size) {
+        const uint8_t *bytes;
+        void *object;
+
+        assert_int_equal(shm_object_get(arena, handle, &object, NULL), 0);
+        bytes = object;
+        for (size_t i = 0; i < size; i++)
+                assert_int_equal(bytes[i], byte_of(handle, i));
+}
+
+static void check_pending(const DaemonFixture *daemon, ShmCacheMode mode) {
+        _cleanup_(proto_call_freep) ProtoCall *control = daemon_connect(daemon, 0);
+        RawClient other;
+        Pair pairs[2];
+        int fds[2];
+        pid_t pid;
+
+        raw_client_open(&other, daemon, 0);
+        assert_int_equal(pipe(fds), 0);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                alarm(30);
+                pend_and_stay(daemon, mode, fds[1]);
+        }
+        close(fds[1]);
+        assert_int_equal(read(fds[0], pairs, sizeof(pairs)), sizeof(pairs));
+        close(fds[0]);
+        assert_true(shm_object_live(&other.arena, pairs[0].pending));
+        end_client(pid);
+        WAIT_FOR(daemon_n_clients(control) == 1);
+        for (int i = 0; i < 2; i++) {
+                size_t size = i == 0 ? 64 : N_BYTES;
+
+                assert_int_equal(shm_object_free(&other.actor, pairs[i].pending), -ESTALE);
+                check_bytes(&other.arena, pairs[i].published, size);
+                assert_int_equal(shm_object_free(&other.actor, pairs[i].published), 0);
+        }
+        raw_client_close(&other);
+}
+
+/* What a killed process had pending is free; what it had published is there, byte for byte. */
+static void test_death_pending(void **state) {
+        check_pending(*state, SHM_CACHE_ON);
+        check_pending(*state, SHM_CACHE_OFF);
 }
 
 int main(void) {
@@ -203,6 +299,7 @@ int main(void) {
                 cmocka_unit_test(test_death_with_intent),
                 cmocka_unit_test(test_death_with_caches),
                 cmocka_unit_test(test_death_unsettled),
+                cmocka_unit_test(test_death_pending),
         };
 
         return cmocka_run_group_tests(tests, setup, teardown);
