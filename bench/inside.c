@@ -85,6 +85,13 @@ void inside_ask_stats(const char *socket) {
         (void) proto_reply_free(reply);
 }
 
+uint64_t inside_cached(const Inside *inside) {
+        ShmStats stats;
+
+        shm_stats(inside->arena, &stats);
+        return stats.cached_objects;
+}
+
 static double ratio(uint64_t part, uint64_t whole) {
         return whole ? (double) part / (double) whole : 0;
 }

@@ -26,6 +26,8 @@ const uint64_t *inside_refills(const Inside *inside, void (*operate)(void));
 void inside_ask_stats(const char *socket);
 
 uint64_t inside_resident(const Inside *inside);
+/* Slots in caches now. */
+uint64_t inside_cached(const Inside *inside);
 
 /*
  * Since inside_reset(): rates of hits that met no refill or flush, of refills, flushes and bypasses;

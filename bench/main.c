@@ -19,6 +19,7 @@
 #include "bench/workloads/pair.h"
 #include "bench/workloads/refill.h"
 #include "bench/workloads/remote.h"
+#include "bench/workloads/repair.h"
 #include "bench/workloads/requests.h"
 #include "bench/workloads/rotation.h"
 #include "bench/workloads/safety.h"
@@ -43,6 +44,7 @@ static const struct {
         { "rotation", workload_rotation },
         { "steady", workload_steady },
         { "attach", workload_attach },
+        { "repair", workload_repair },
         { "instructions", workload_instructions },
         { "close", workload_close },
         { "control", workload_control },

@@ -63,6 +63,7 @@ def cases():
     yield Case('steady', 'steady', [], ALL, ['growth_percent', 'resident_over_live', 'last_bytes', 'freed_bytes'],
                runs=3)
     yield Case('attach', 'attach', [], ['tslab-adaptive'], ['open_p50_ns', 'open_p99_ns', 'forked_p50_ns'])
+    yield Case('repair', 'repair', [], ['tslab-adaptive'], ['repair_ns', 'longest_meanwhile_ns', 'longest_before_ns'])
     yield Case('attach-daemon', 'attach', [], ['tslab-adaptive'], ['open_p50_ns', 'open_p99_ns', 'forked_p50_ns'],
                daemon=True)
     times = [f'request_{p}_ns' for p in ('mean', 'p50', 'p99', 'p99.9', 'max')]

@@ -78,6 +78,10 @@ static void bench_init(Bench *bench, size_t size, uint64_t n) {
         bench_inside = inside_new(bench_pool);
 }
 
+static uint64_t bench_cached(void) {
+        return inside_cached(bench_inside);
+}
+
 static inline uint64_t bench_alloc(size_t size, void **ret_object) {
         tslab_handle handle;
 

@@ -1,0 +1,132 @@
+#pragma once
+/*
+ * Repair of a process that was killed with 256 slots cached in each of 8 classes, beside 64 threads whose
+ * caches are as full and which go on: how long it takes, and the longest that an allocation and its free
+ * took meanwhile; `before` is the same without it, over 50 ms: where there are more threads than processors
+ * that is mostly the time that others run. Repair freezes nobody.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/harness.h"
+
+#ifdef BENCH_HAS_ATTACH
+#define REPAIR_CACHED 256
+#define REPAIR_BEFORE_NS 50e6
+
+enum { REPAIR_BEFORE, REPAIR_UNDER_WAY, REPAIR_OVER };
+
+typedef struct RepairShared {
+        Bench *bench;
+        uint32_t ready, phase;
+        Barrier barrier;
+        uint64_t ticks; /* of the repair */
+        uint64_t n_cached; /* when it began, by all */
+        uint64_t longest[GROUP_MEMBERS_MAX][REPAIR_OVER];
+} RepairShared;
+
+static void repair_fill_caches(void) {
+        static const size_t sizes[] = { 64, 96, 128, 192, 256, 384, 512, 768 };
+        uint64_t handles[2 * REPAIR_CACHED];
+        void *object;
+
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+                for (uint32_t round = 0; round < 8; round++) {
+                        for (uint32_t k = 0; k < 2 * REPAIR_CACHED; k++)
+                                handles[k] = bench_alloc_or_fail(sizes[i], &object);
+                        for (uint32_t k = 0; k < 2 * REPAIR_CACHED; k++)
+                                bench_free(handles[k]);
+                }
+}
+
+/* A child that fills its caches, and is killed. */
+static void repair_make_dead(RepairShared *shared) {
+        uint32_t turns = 0;
+        pid_t pid = fork();
+
+        if (pid == 0) {
+                repair_fill_caches();
+                shm_store_rel(&shared->ready, 1);
+                for (;;)
+                        pause();
+        }
+        if (pid < 0)
+                bench_fail("cannot fork");
+        while (!shm_load_acq(&shared->ready))
+                spin_once(&turns);
+        if (kill(pid, SIGKILL) < 0 || waitpid(pid, NULL, 0) != pid)
+                bench_fail("cannot kill a child");
+}
+
+static void repair_operate(RepairShared *shared, uint32_t member) {
+        uint64_t begin = clock_now(), ticks;
+        uint32_t phase = shm_load_acq(&shared->phase);
+        void *object;
+
+        bench_free(bench_alloc_or_fail(64, &object));
+        ticks = clock_now() - begin;
+        if (phase < REPAIR_OVER && ticks > shared->longest[member][phase])
+                shared->longest[member][phase] = ticks;
+}
+
+/* The first member repairs. */
+static void repair_reap(RepairShared *shared) {
+        const Clock *clock = &shared->bench->clock;
+        uint64_t begin = clock_now();
+
+        while (clock_net_ns(clock, (double) (clock_now() - begin)) < REPAIR_BEFORE_NS)
+                repair_operate(shared, 0);
+        shared->n_cached = bench_cached();
+        shm_store_rel(&shared->phase, REPAIR_UNDER_WAY);
+        begin = clock_now();
+        bench_reap();
+        shared->ticks = clock_now() - begin;
+        shm_store_rel(&shared->phase, REPAIR_OVER);
+}
+
+static void repair_member(void *arg, uint32_t member) {
+        RepairShared *shared = arg;
+
+        bench_thread_init();
+        repair_fill_caches();
+        barrier_wait(&shared->barrier);
+        if (member == 0)
+                repair_reap(shared);
+        while (shm_load_acq(&shared->phase) != REPAIR_OVER)
+                repair_operate(shared, member);
+        bench_thread_deinit();
+}
+
+static void workload_repair(Bench *bench) {
+        uint32_t n_members = bench_n_members(bench, GROUP_MEMBERS_MAX);
+        RepairShared *shared = bench_reserve(sizeof(*shared));
+        uint64_t longest[REPAIR_OVER] = {};
+
+        if (bench->options.pool) {
+                bench->not_applicable = true; /* the daemon repairs when it will */
+                return;
+        }
+        shared->bench = bench;
+        shared->barrier = (Barrier){ .n = n_members, .n_cpus = group_n_cpus() };
+        bench->options.cache = "on";
+        bench_init(bench, 768, n_members * 8 * 4 * REPAIR_CACHED);
+        repair_make_dead(shared);
+        bench_metric(bench, "dead_cached", (double) bench_cached());
+        group_run(n_members, false, repair_member, shared);
+        for (uint32_t i = 1; i < n_members; i++)
+                for (uint32_t phase = 0; phase < REPAIR_OVER; phase++)
+                        if (shared->longest[i][phase] > longest[phase])
+                                longest[phase] = shared->longest[i][phase];
+        bench_metric(bench, "all_cached", (double) shared->n_cached);
+        bench_metric(bench, "repair_ns", clock_net_ns(&bench->clock, (double) shared->ticks));
+        bench_metric(bench, "longest_before_ns",
+                     clock_net_ns(&bench->clock, (double) longest[REPAIR_BEFORE]));
+        bench_metric(bench, "longest_meanwhile_ns",
+                     clock_net_ns(&bench->clock, (double) longest[REPAIR_UNDER_WAY]));
+}
+#else
+static void workload_repair(Bench *bench) {
+        bench->not_applicable = true;
+}
+#endif
