@@ -15,10 +15,12 @@
 #include "daemon/request.h"
 #include "shm/client.h"
 #include "shm/epoch.h"
+#include "shm/thread.h"
 
 /* A flood of wakes costs at most this many turns of the loop. */
 #define WAKES_MAX 8
 #define WAKES_USEC 10000
+#define RECORDS_SHORT 8U /* no more than one in so many is free */
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* since Linux 6.5 */
@@ -292,11 +294,40 @@ void client_watches_repaired(Manager *manager) {
         }
 }
 
+/* How many records are free; whether some wait for repair. */
+static uint32_t count_unused(const ShmArena *arena, bool *ret_unrepaired) {
+        uint32_t n = 0;
+
+        *ret_unrepaired = false;
+        for (uint32_t i = 1; i < arena->n_records; i++) {
+                ShmRecordState state = shm_record_owner(arena, i).state;
+
+                n += state == SHM_RECORD_UNUSED;
+                *ret_unrepaired |= state == SHM_RECORD_DEAD || state == SHM_RECORD_SWEPT;
+        }
+        return n;
+}
+
+static void reap_threads(Manager *manager) {
+        ShmArena *arena = &manager->arena;
+        uint32_t n = 0, n_unused;
+        ShmClientInfo info;
+        bool unrepaired;
+
+        n_unused = count_unused(arena, &unrepaired);
+        for (ClientWatch *c = manager->clients; c && n_unused <= arena->n_records / RECORDS_SHORT; c = c->next)
+                if (!c->dead && shm_client_get(arena, c->index, &info) == 0)
+                        n += shm_threads_mark_gone(arena, &info);
+        if (n > 0)
+                log_line(LOG_INFO, "%u threads ended without giving back what they held", n);
+        if (n > 0 || unrepaired)
+                repairer_start(manager->repairer); /* again, where something is unsettled */
+}
+
 void client_watches_tick(Manager *manager) {
         ClientWatch *next;
 
-        if (manager->n_unrepaired > 0)
-                repairer_start(manager->repairer); /* something is unsettled */
+        reap_threads(manager);
         for (ClientWatch *client = manager->clients; client; client = next) {
                 next = client->next;
                 if (client->hung_up && !client->dead && !client->session)

@@ -39,4 +39,5 @@ void client_watch_leave(ClientWatch *client);
 
 /* Records of the dead were repaired: clients that have none left go. */
 void client_watches_repaired(Manager *manager);
+/* Also looks for threads that ended without giving their records back, where these run short. */
 void client_watches_tick(Manager *manager);

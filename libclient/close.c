@@ -72,6 +72,13 @@ static void wait_calls(struct tslab *pool, uint32_t n_records) {
                         wait_slice(&n);
 }
 
+/* Of a thread that is gone, the record may be somebody else's by now. */
+static bool is_ours(const struct tslab *pool, uint32_t record) {
+        ShmRecordOwner owner = shm_record_owner(&pool->arena, record);
+
+        return owner.state == SHM_RECORD_USED && owner.client == pool->local->client;
+}
+
 static void wait_operations(struct tslab *pool, uint32_t n_records) {
         ThreadState *state;
         uint32_t n = 0;
@@ -80,7 +87,7 @@ static void wait_operations(struct tslab *pool, uint32_t n_records) {
                 uint64_t *p = &state->actor.record->seq, seq = shm_load_acq(p); /* ORDER: acq; as below. */
 
                 /* ORDER: acq, pairs with shm_record_leave(); that operation is over and seen. */
-                while ((seq & 1) && shm_load_acq(p) == seq)
+                while ((seq & 1) && shm_load_acq(p) == seq && is_ours(pool, i - 1))
                         wait_slice(&n);
         }
 }
@@ -114,6 +121,9 @@ static void detach(struct tslab *pool) {
         for (uint32_t i = 1; (state = next_state(pool, n_records, &i));) {
                 ShmActor actor;
 
+                /* Of a thread that is gone, the record may have been found by others, and be theirs. */
+                if (!shm_record_inherit(&pool->arena, i - 1, pool->local->client, (uint32_t) gettid()))
+                        continue;
                 shm_actor_take_over(&actor, &pool->arena, i - 1);
                 actor.fences = pool->local->fences != 0;
                 actor.mode = pool->cache;

@@ -28,6 +28,7 @@
 #include "shm/repair.h"
 #include "shm/revoke.h"
 #include "shm/set.h"
+#include "shm/thread.h"
 
 #define CLOSE_WAIT_USEC 200000
 #define CLOSE_SLICE_USEC 200
@@ -182,6 +183,23 @@ void control_repaired(ShmActor *control) {
         for (; r >= 0 && epochs != 0; epochs &= epochs - 1)
                 sweep_epoch(control, (uint32_t) __builtin_ctzll(epochs), r == 0);
         walk_all(control);
+}
+
+bool control_reap_threads(struct tslab *pool) {
+        ShmRepair repair = {};
+        ShmActor control;
+        ShmClientInfo info;
+        uint32_t n = 0;
+
+        if (!pool->is_private || control_begin(pool, false, &control) < 0)
+                return false;
+        for (uint32_t i = 0; i < pool->arena.n_records; i++)
+                if (shm_client_get(&pool->arena, i, &info) == 0)
+                        n += shm_threads_mark_gone(&pool->arena, &info);
+        while (n > 0 && !shm_repair_step(&control, &repair, UINT32_MAX))
+                ;
+        control_end(pool);
+        return n > 0;
 }
 
 bool control_end_leases(struct tslab *pool) {

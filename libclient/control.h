@@ -23,6 +23,11 @@ void control_end(struct tslab *pool);
  */
 int control_close(ShmActor *control, uint32_t epoch, bool revoke);
 
+/*
+ * Private pools, where records have run short: those of threads that ended without giving theirs back,
+ * in any process. Whether there were some.
+ */
+bool control_reap_threads(struct tslab *pool);
 /* Revokes what this process leased. False: others are at control work all the while, and it stands. */
 bool control_end_leases(struct tslab *pool);
 

@@ -88,10 +88,10 @@ static int join_private(struct tslab *pool, uint32_t *ret_client) {
         return 0;
 }
 
-int pool_take_record(struct tslab *pool, ShmActor *ret) {
+static int take_record(struct tslab *pool, uint32_t tid, ShmActor *ret) {
         int r;
 
-        r = shm_actor_init(ret, &pool->arena, pool->local->client, (uint32_t) gettid());
+        r = shm_actor_init(ret, &pool->arena, pool->local->client, tid);
         if (r)
                 return r;
         ret->fences = pool->local->fences != 0;
@@ -101,11 +101,16 @@ int pool_take_record(struct tslab *pool, ShmActor *ret) {
         return 0;
 }
 
+int pool_take_record(struct tslab *pool, ShmActor *ret) {
+        return take_record(pool, (uint32_t) gettid(), ret);
+}
+
+/* The process's, not this thread's, which may end before. */
 static int take_spare(struct tslab *pool) {
         PoolLocal *local = pool->local;
         ShmActor actor;
 
-        if (pool_take_record(pool, &actor) < 0)
+        if (take_record(pool, 0, &actor) < 0)
                 return -EUSERS;
         local->threads[actor.id] = (ThreadState){ .actor = actor, .token = registry_token() };
         local->spare = actor.id;

@@ -19,6 +19,7 @@
  *
  * Crash: records are found by repair through their heads; nothing here is shared.
  */
+#include "libclient/control.h"
 #include "libclient/registry.h"
 
 #include <errno.h>
@@ -191,7 +192,8 @@ static void take_record(struct tslab *pool, ThreadCache *entry) {
         ThreadState *state;
         ShmActor actor;
 
-        if (pool_take_record(pool, &actor) < 0) {
+        if (pool_take_record(pool, &actor) < 0 &&
+            (!control_reap_threads(pool) || pool_take_record(pool, &actor) < 0)) {
                 /* ORDER: rlx; a sum for statistics. */
                 shm_add_rlx(&pool->arena.header->n_unrecorded.value, 1);
                 state = &local->threads[local->spare];

@@ -26,8 +26,9 @@
  *
  * Threads: all calls may be made by any thread at any time; of tslab_close() there is one, and what
  * other threads call after it fails (see there). A thread gets a record in the pool with its first
- * call that needs one (allocating, freeing, publishing) and gives it back when it ends. When all
- * records are taken, threads of a process share one, and wait for each other while they use it.
+ * call that needs one (allocating, freeing, publishing) and gives it back when it ends. Those of
+ * threads that ended by a raw exit, which tells nobody, are found when records run short. When all
+ * are taken, threads of a process share one, and wait for each other while they use it.
  *
  * Fork: a child goes on using the pool of its parent, whether it was made by fork(), _Fork() or
  * clone() without CLONE_VM. Its first call that needs a record attaches it, which may wait for the

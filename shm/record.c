@@ -129,6 +129,26 @@ bool shm_record_mark_dead(ShmArena *arena, uint32_t record) {
         return shm_cas_acqrel(head, &old, head_make(SHM_RECORD_DEAD, owner.client, owner.tid));
 }
 
+bool shm_record_mark_gone(ShmArena *arena, uint32_t record, ShmRecordOwner owner) {
+        uint64_t old = head_make(owner.state, owner.client, owner.tid);
+
+        /* ORDER: acqrel, pairs with shm_record_owner(); repair begins after it. */
+        return shm_cas_acqrel(&arena->heads[record].word, &old,
+                              head_make(SHM_RECORD_DEAD, owner.client, owner.tid));
+}
+
+bool shm_record_inherit(ShmArena *arena, uint32_t record, uint32_t client, uint32_t tid) {
+        uint64_t *head = &arena->heads[record].word;
+        /* ORDER: rlx; the compare-and-set decides. */
+        uint64_t old = shm_load_rlx(head);
+        ShmRecordOwner owner = head_decode(old);
+
+        if (owner.state != SHM_RECORD_USED || owner.client != client)
+                return false;
+        /* ORDER: acqrel, pairs with shm_record_owner(); who looks for its thread finds this one. */
+        return shm_cas_acqrel(head, &old, head_make(SHM_RECORD_USED, client, tid));
+}
+
 void shm_record_set_swept(ShmArena *arena, uint32_t record) {
         uint64_t *head = &arena->heads[record].word;
         ShmRecordOwner owner =

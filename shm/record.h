@@ -46,6 +46,13 @@ void shm_actor_deinit(ShmActor *actor);
 
 /* Sets a record of a dead thread DEAD. True when this call did it. */
 bool shm_record_mark_dead(ShmArena *arena, uint32_t record);
+/* The same, if the record is still this owner's, which is a thread that is no more. */
+bool shm_record_mark_gone(ShmArena *arena, uint32_t record, ShmRecordOwner owner);
+/*
+ * Makes another thread of the same process the owner of a record that is `client`'s and in use, to give
+ * it back. False: it is not, any more; its thread may have been found to be gone.
+ */
+bool shm_record_inherit(ShmArena *arena, uint32_t record, uint32_t client, uint32_t tid);
 /* Repair has made even what a DEAD record says is to be. */
 void shm_record_set_swept(ShmArena *arena, uint32_t record);
 /* Its owner ends while frozen: the daemon empties it, and gives it back. */

@@ -1,0 +1,9 @@
+#pragma once
+/* Threads that ended without a word: by a raw exit, which runs no destructors. Control work. */
+#include "shm/client.h"
+
+/*
+ * Of a process that lives: marks the records of its threads that are no more DEAD, for repair. How many.
+ * None where its threads cannot be seen, or not by the numbers that it knows them by.
+ */
+uint32_t shm_threads_mark_gone(ShmArena *arena, const ShmClientInfo *client);
