@@ -1,50 +1,56 @@
-# bash completion for tslabctl(1)
+# bash completion for tslabctl(1). What there is, it says itself: in its help.
+
+# PROGRAM SECTION [VERB...]: the lines of a section of its help
+_tslabctl_help() {
+        "$1" "${@:3}" --help 2>/dev/null | sed -n "/^$2:/,/^\$/s/^  //p"
+}
+
+# PROGRAM [VERB...]: the names of options
+_tslabctl_options() {
+        _tslabctl_help "$1" Options "${@:2}" | sed -n 's/^\(-[a-z], \)\{0,1\}\(--[a-z-]*\).*/\2/p'
+}
 
 _tslabctl() {
-        local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word verb= sub= i skip=
-        local options='--pool --socket --json --no-legend --no-pager --help --version'
-        local verbs='list status stats epoch clients roots trim check metrics leaks suggest'
-        local epoch_verbs='list advance close reserve label'
+        local program=$1 cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+        local valued word i skip= choices=
+        local -a verbs=()
 
-        COMPREPLY=()
+        # "--socket PATH " and so on
+        valued=$(_tslabctl_help "$program" Options | sed -n 's/^\(--[a-z-]* [A-Z][A-Z]*\) .*/\1 /p')
         for ((i = 1; i < COMP_CWORD; i++)); do
                 word=${COMP_WORDS[i]}
                 if [[ $skip ]]; then
                         skip=
-                elif [[ $word == --pool || $word == --socket ]]; then
-                        skip=1
-                elif [[ $word != -* && -z $verb ]]; then
-                        verb=$word
-                elif [[ $word != -* && -z $sub ]]; then
-                        sub=$word
+                elif [[ $word == -* ]]; then
+                        [[ $'\n'$valued != *$'\n'"$word "* ]] || skip=1
+                else
+                        verbs+=("$word")
                 fi
         done
 
-        case $prev in
-        --pool)
-                mapfile -t COMPREPLY < <(compgen -W "$(tslabctl list --no-legend 2>/dev/null |
-                        while read -r word _; do echo "$word"; done)" -- "$cur")
-                return
-                ;;
-        --socket)
+        COMPREPLY=()
+        case $'\n'$valued in
+        *$'\n'"$prev "PATH*|*$'\n'"$prev "FILE*)
                 mapfile -t COMPREPLY < <(compgen -f -- "$cur")
                 return
                 ;;
-        esac
-
-        case $verb:$sub in
-        epoch:close) options+=' --revoke --wait' ;;
-        check:*) options+=' --repair' ;;
-        metrics:*) options+=' --all --http' ;;
+        *$'\n'"$prev "*)
+                [[ $prev != --pool ]] || choices=$("$program" list --no-legend 2>/dev/null | cut -d ' ' -f 1)
+                [[ $prev != --by ]] || choices='place epoch class'
+                mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$cur")
+                return
+                ;;
         esac
 
         if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
-        elif [[ -z $verb ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur")
-        elif [[ $verb == epoch && -z $sub ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "$epoch_verbs" -- "$cur")
+                choices=$(_tslabctl_options "$program" "${verbs[@]:0:2}")
+                [[ $choices ]] || choices=$(_tslabctl_options "$program" "${verbs[@]:0:1}")
+        elif ((${#verbs[@]} == 0)); then
+                choices=$(_tslabctl_help "$program" Verbs | sed 's/ .*//' | sort -u)
+        elif ((${#verbs[@]} == 1)); then
+                choices=$(_tslabctl_help "$program" Verbs "${verbs[0]}" | sed -n "s/^${verbs[0]} \([a-z]*\).*/\1/p")
         fi
+        mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$cur")
 }
 
 complete -F _tslabctl tslabctl

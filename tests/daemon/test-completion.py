@@ -1,0 +1,80 @@
+"""What the shells complete for tslabctl is what its help tells of; and its manual page tells of all that.
+
+    test-completion.py TSLABCTL TSLABD CTL-CLIENT SOURCE-FOLDER [unittest arguments]
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.abspath(sys.argv[4]), 'tests/util'))
+
+from verb import SOURCE, TSLABCTL, VerbTest, main
+
+COMPLETION = f'{SOURCE}/daemon/ctl/completion'
+BASH = '''
+source "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+_tslabctl "$1"
+printf '%s\\n' "${COMPREPLY[@]}"
+'''
+# zsh's own functions are there only within its line editor.
+ZSH = '''
+function compadd() { print -rl -- "${(@P)argv[2]}" }
+function _files() { print -rl -- "${words[CURRENT]}"*(N) }
+file=$1; shift
+words=("$@"); CURRENT=$#
+source "$file"
+'''
+
+
+class Completion:
+    """For one shell each."""
+
+    def complete(self, *words):
+        done = subprocess.run([*self.SHELL, self.FILE, TSLABCTL, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, env=self.daemon.environment, check=False, timeout=20, cwd=self.daemon.dir)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        # bash is given what begins like the word, zsh all
+        return {line for line in done.stdout.splitlines() if line.startswith(words[-1]) and line}
+
+    def help(self, section, *verb):
+        lines = self.text(*verb, '--help').split(f'{section}:\n')[1].split('\n\n')[0].splitlines()
+        return [line.strip() for line in lines if line.strip()]
+
+    def verbs(self):
+        return {tuple(re.match(r'[a-z]+( [a-z]+)?', line).group().split()) for line in self.help('Verbs')}
+
+    def test_verbs(self):
+        verbs = self.verbs()
+        self.assertEqual(self.complete(''), {verb[0] for verb in verbs})
+        self.assertEqual(self.complete('st'), {'status', 'stats'})
+        self.assertEqual(self.complete('epoch', ''), {verb[1] for verb in verbs if verb[0] == 'epoch'})
+        self.assertEqual(self.complete('--json', '--pool', 'epoch', 'epoch', 'cl'), {'close'})
+        self.assertEqual(self.complete('stats', ''), set())
+
+    def test_options(self):
+        for verb in self.verbs():
+            options = {re.match(r'(-h, )?(--[a-z-]+)', line).group(2) for line in self.help('Options', *verb)}
+            self.assertEqual(self.complete(*verb, '--'), options, verb)
+        self.assertIn('--wait', self.complete('epoch', 'close', '3', '--w'))
+
+    def test_values(self):
+        self.assertEqual(self.complete('--pool', ''), {'default'})
+        self.assertEqual(self.complete('stats', '--socket', 'def'), {'default.sock', 'default.lock'})
+
+
+class Bash(Completion, VerbTest):
+    SHELL, FILE = ['bash', '--norc', '-c', BASH, 'bash'], f'{COMPLETION}/tslabctl.bash'
+
+
+@unittest.skipUnless(shutil.which('zsh'), 'no zsh here')
+class Zsh(Completion, VerbTest):
+    SHELL, FILE = ['zsh', '-f', '-c', ZSH, 'zsh'], f'{COMPLETION}/_tslabctl'
+
+
+if __name__ == '__main__':
+    main()

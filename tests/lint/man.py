@@ -1,0 +1,50 @@
+"""Manual pages render without warnings, and name each other rightly: man.py PAGE... (or --self-test)."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+# What scdoc makes has long lines, and paragraphs with nothing in them.
+ALLOWED = re.compile(r'STYLE: (input text line longer|whitespace at end|lower case character)|skipping paragraph macro|missing date|UNSUPP|referenced manual not found')
+
+
+def problems(pages):
+    """What man and mandoc say, and references to pages of ours that are not there."""
+    names = {os.path.basename(page) for page in pages}
+    found = []
+    for page in pages:
+        done = subprocess.run(['man', '--warnings', '--encoding=UTF-8', '--local-file', page], env={**os.environ, 'MANWIDTH': '80'},
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        found += [f'{page}: {line}' for line in done.stderr.splitlines()]
+        if done.returncode or not done.stdout.strip():
+            found.append(f'{page}: is not rendered')
+        lint = subprocess.run(['mandoc', '-T', 'lint', page], stdout=subprocess.PIPE, text=True, check=False)
+        found += [line for line in lint.stdout.splitlines() if not ALLOWED.search(line)]
+        text = re.sub(r'.\x08', '', done.stdout)
+        for name, section in re.findall(r'\b(tslab[a-z.-]*)\((\d)\)', text):
+            if section != '3' and f'{name}.{section}' not in names:
+                found.append(f'{page}: there is no {name}({section})')
+    return found
+
+
+def self_test():
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text, expected in (
+                ('good.1', '.TH good 1 2026-01-01\n.SH NAME\ngood \\- does good\n', []),
+                ('macro.1', '.TH macro 1 2026-01-01\n.SH NAME\nmacro \\- x\n.NOSUCH y\n', ['NOSUCH']),
+                ('link.1', '.TH link 1 2026-01-01\n.SH NAME\nlink \\- see tslabx(8)\n', ['tslabx(8)'])):
+            page = f'{folder}/{name}'
+            with open(page, 'w', encoding='utf-8') as file:
+                file.write(text)
+            said = problems([page])
+            if bool(said) != bool(expected) or not all(any(e in s for s in said) for e in expected):
+                sys.exit(f'{name}: {said}')
+
+
+if __name__ == '__main__':
+    if sys.argv[1:] == ['--self-test']:
+        self_test()
+    elif wrong := problems(sys.argv[1:]):
+        sys.exit('\n'.join(wrong))
