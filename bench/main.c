@@ -15,6 +15,7 @@
 #include "bench/workloads/control.h"
 #include "bench/workloads/instructions.h"
 #include "bench/workloads/misuse.h"
+#include "bench/workloads/line.h"
 #include "bench/workloads/mix.h"
 #include "bench/workloads/pair.h"
 #include "bench/workloads/refill.h"
@@ -48,6 +49,7 @@ static const struct {
         { "instructions", workload_instructions },
         { "close", workload_close },
         { "control", workload_control },
+        { "line", workload_line },
         { "mix", workload_mix },
         { "requests", workload_requests },
         { "timeline", workload_timeline },

@@ -23,6 +23,7 @@ CONTENDERS = {
 }
 
 TSLAB = ['tslab-adaptive', 'tslab-on', 'tslab-off']
+VARIANTS = ['tslab-on', 'tslab-off']     # not what one would choose
 PRIVATE = ['glibc', 'jemalloc', 'mimalloc', 'tcmalloc']     # memory of one process: threads in place of processes
 SHARED = ['boost-rbtree', 'boost-pool', 'dpdk', 'dpdk-cache', 'mutex-list', 'treiber']
 ALL = TSLAB + PRIVATE + SHARED
@@ -31,10 +32,13 @@ YARDSTICKS = ['locked-cas', 'none']
 PERCENTILES = ['mean99_ns', 'p50_ns', 'p90_ns', 'p99_ns', 'p99.9_ns', 'p99.99_ns', 'max_ns']
 CACHE = ['alloc_hit_rate', 'free_hit_rate', 'refills_per_alloc', 'flushes_per_free', 'bypassed_share']
 
-# metrics: those the table shows, more is in the JSON. runs: at most, where more would tell no more. daemon: needs one.
-# counted: run under callgrind.
-Case = collections.namedtuple('Case', 'name workload options contenders metrics runs daemon counted',
-                              defaults=[None, False, False])
+# metrics: those the table shows, more is in the JSON. runs: at most, where more would tell no more. daemon: its options,
+# where it needs one. counted: run under callgrind. whole: the number of operations is part of it, and is not scaled.
+Case = collections.namedtuple('Case', 'name workload options contenders metrics runs daemon counted whole',
+                              defaults=[None, None, False, False])
+
+
+CLOSE = ['close_ms', 'punch_ms', 'close_over_punch', 'closed_bytes']
 
 
 def latencies(*operations):
@@ -58,6 +62,7 @@ def cases():
     for threads in 1, 2, 4, 8, 16:
         yield Case(f'scaling-{threads}', 'scaling', ['--members', threads], ALL,
                    ['op_ns', 'mops_per_s', 'alloc_hit_rate', 'free_hit_rate'])
+    yield Case('line', 'line', [], ['none'], ['line_ns'])
     yield Case('rotation', 'rotation', [], TSLAB + ['glibc'],
                latencies('alloc', 'free') + ['advance_p50_ns', 'close_p50_ns', 'close_max_ns', 'retries'])
     yield Case('steady', 'steady', [], ALL, ['growth_percent', 'resident_over_live', 'last_bytes', 'freed_bytes'],
@@ -65,22 +70,25 @@ def cases():
     yield Case('attach', 'attach', [], ['tslab-adaptive'], ['open_p50_ns', 'open_p99_ns', 'forked_p50_ns'])
     yield Case('repair', 'repair', [], ['tslab-adaptive'], ['repair_ns', 'longest_meanwhile_ns', 'longest_before_ns'])
     yield Case('attach-daemon', 'attach', [], ['tslab-adaptive'], ['open_p50_ns', 'open_p99_ns', 'forked_p50_ns'],
-               daemon=True)
+               daemon=[])
+    yield Case('close', 'close', [], ['tslab-adaptive'], CLOSE, runs=3, whole=True)
+    yield Case('close-daemon', 'close', [], ['tslab-adaptive'], CLOSE, runs=3, whole=True,
+               daemon=['--size', '4G', '--retain', '4G'])
     times = [f'request_{p}_ns' for p in ('mean', 'p50', 'p99', 'p99.9', 'max')]
     for policy in 'never', 'control', 'batch', 'request':
         yield Case(f'requests-{policy}', 'requests', ['--policy', policy],
                    ['tslab-adaptive'] + (PRIVATE if policy in ('never', 'control') else []),
-                   times + ['spikes_over_1ms', 'committed_bytes', 'resident_bytes'])
-    yield Case('requests-16', 'requests', ['--members', 16, '--ops', 1600000], ['tslab-adaptive', 'glibc'],
-               times + ['committed_bytes', 'resident_bytes'], runs=1)
+                   times + ['spikes_over_1ms', 'committed_bytes', 'resident_bytes'], whole=True)
+    yield Case('requests-16', 'requests', ['--members', 16], ['tslab-adaptive', 'glibc'],
+               times + ['committed_bytes', 'resident_bytes'], runs=1, whole=True)
     yield Case('mix', 'mix', [], ['tslab-adaptive'] + PRIVATE, ['efficiency', 'resident_over_requested'], runs=3)
     for policy in 'epochs', 'never':
         yield Case(f'timeline-{policy}', 'timeline', ['--policy', policy],
                    ['tslab-adaptive'] + (PRIVATE if policy == 'never' else []),
-                   ['valley_bytes', 'valley_over_live', 'freed_bytes', 'waves_ms'], runs=3)
+                   ['valley_bytes', 'valley_over_live', 'freed_bytes', 'waves_ms'], runs=3, whole=True)
     for workload, metrics in ('safety_kill', ['hung', 'broken', 'with_lost', 'lost']), ('safety_stop', ['hung']), \
             ('misuse', ['double_free', 'stale_free']):
-        yield Case(workload, workload, [], ['tslab-adaptive'] + SHARED, metrics, runs=1)
+        yield Case(workload, workload, [], ['tslab-adaptive'] + SHARED, metrics, runs=1, whole=True)
     yield Case('instructions', 'instructions', [], TSLAB + ['glibc'],
                ['alloc_instructions', 'free_instructions', 'pair_instructions'], runs=1, counted=True)
 
@@ -92,3 +100,12 @@ def chosen(names):
     if unknown:
         raise ValueError(f'no such workload: {", ".join(unknown)}; --list names them')
     return [c for c in everything if not names or c.name in names or c.workload in names]
+
+
+LONG = {'safety_kill', 'safety_stop', 'misuse'}    # where a peer hangs is what they find out
+NOT_IN_REPORT = {'adversarial', 'churn_fixed', 'attach'}
+
+
+def for_report():
+    """What the report tells of; ./dev bench alone tells of the others."""
+    return [c for c in cases() if c.workload not in NOT_IN_REPORT]

@@ -163,6 +163,60 @@ def targets(s):
     yield at_most('steady, growth', median('steady', 'tslab-adaptive', 'growth_percent'), 0, '%')
 
 
+def peer_targets(s):
+    """What it is to reach beside others, as ratios within one run."""
+    def median(case, contender, metric):
+        figure = s.get(case, contender, metric)
+        return figure.median if figure else None
+
+    def over(case, other, metric):
+        figure = s.ratio(case, 'tslab-adaptive', other, metric)
+        return figure.median if figure else None
+
+    def ratio(a, b):
+        return a / b if a is not None and b else None
+
+    pair = {c: median('pair-128', c, 'pair_ns') for c in ('glibc', 'locked-cas', 'none')}
+    if None not in pair.values():
+        # Both loops have the touch: it counts once.
+        yield at_most('pair 128 B: glibc + one locked compare-and-set', median('pair-128', 'tslab-adaptive', 'pair_ns'),
+                      pair['glibc'] + pair['locked-cas'] - pair['none'], 'ns')
+    yield at_most("pair 128 B over Boost's cached node pool", over('pair-128', 'boost-pool', 'pair_ns'), 0.75, 'x')
+    yield at_most('batch of 1024 over glibc', over('batch-128', 'glibc', 'pair_ns'), 1, 'x')
+    yield at_most("two processes, batch, over Boost's cached node pool", over('batch-2', 'boost-pool', 'pair_ns'), 0.2, 'x')
+    yield at_most('free by another process over DPDK with cache', over('remote', 'dpdk-cache', 'free_ns'), 2, 'x')
+    yield at_most('free by another process over glibc', over('remote', 'glibc', 'free_ns'), 0.15, 'x')
+    for p in 'p99', 'p99.9':
+        for other in 'glibc', 'mimalloc':
+            yield at_most(f'churn, alloc {p} over {other}', over('churn', other, f'alloc_{p}_ns'), 1, 'x')
+    yield no_own_spike(s, 20000)
+    for case, name in ('close', 'a private pool'), ('close-daemon', 'the daemon'):
+        yield at_most(f'close of 1 GiB over the hole punch, {name}', median(case, 'tslab-adaptive', 'close_over_punch'), 1.3,
+                      'x')
+    for call in 'stats', 'close':
+        small, large = (median('grow-arena', str(n << 20), f'{call}_p50_ns') for n in (64, 16384))
+        yield at_most(f'{call} with 16 GiB of arena over 64 MiB, as much used', ratio(large, small), 2, 'x')
+    yield at_most('requests, never closing: over 1 ms (control: bound)',
+                  median('requests-never', 'tslab-adaptive', 'spikes_over_1ms'),
+                  median('requests-control', 'tslab-adaptive', 'spikes_over_1ms'))
+    yield at_least('size classes, efficiency on mixed sizes', median('mix', 'tslab-adaptive', 'efficiency'), 0.889)
+    yield at_most('get + check of a handle', median('web', 'tslab', 'get_hot_ns'), 5, 'ns')
+    for operation in 'get', 'put':
+        yield at_least(f'Redis {operation.upper()} over map {operation}',
+                       ratio(median('web', 'redis', f'{operation}_ns'), median('web', 'tslab', f'map_{operation}_ns')), 100,
+                       'x')
+
+
+def no_own_spike(s, least):
+    """The longest allocation of churn, where it is a spike: at most that of the peer with the longest, in median."""
+    own = s.get('churn', 'tslab-adaptive', 'alloc_max_ns')
+    others = [figure.median for (case, contender, metric), figure in s.figures.items()
+              if (case, metric) == ('churn', 'alloc_max_ns') and not contender.startswith('tslab')]
+    if not own or not others:
+        return None
+    return at_most('churn, longest alloc (bound: 20 us, or what peers show)', own.median, max(least, *others), 'ns')
+
+
 def targets_text(found):
     rows = [('target', '', 'measured', '', 'bound')]
     for t in found:

@@ -1,0 +1,255 @@
+"""One report in Markdown, with pictures and raw figures beside it."""
+
+import json
+import subprocess
+
+import commands
+import counted
+import growth
+import model
+import plan
+import plots
+import summary as tables
+import web
+
+THREADS = [1, 2, 4, 8, 16]
+MISUSE = {0: 'refused', 1: 'not noticed', 2: 'one object had twice', 3: 'crash', 4: 'hangs'}
+PACKAGES = ['libboost-dev', 'libdpdk-dev', 'libjemalloc2', 'libmimalloc2.0', 'libtcmalloc-minimal4', 'redis-server',
+            'memcached', 'php-apcu', 'libc6', 'gcc']
+GROWTH = {'arena': ('size of the arena, MiB', 1 << 20), 'fill': ('live objects, MiB', 1 << 20), 'epochs': ('epochs', 1),
+          'clients': ('clients', 1), 'threads': ('threads of a client', 1)}
+
+
+def versions():
+    try:
+        done = subprocess.run(['dpkg-query', '-W', '-f=${Package} ${Version}\n', *PACKAGES], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True, check=False)
+        return [line for line in done.stdout.splitlines() if len(line.split()) == 2]
+    except OSError:
+        return []
+
+
+def markdown_table(head, rows):
+    lines = ['| ' + ' | '.join(head) + ' |', '|' + '|'.join(' --- ' if i == 0 else ' ---: ' for i in range(len(head))) + '|']
+    return lines + ['| ' + ' | '.join(row) + ' |' for row in rows] + ['']
+
+
+def cell(figure, scale=1):
+    return tables.number(figure.median / scale) if figure else '–'
+
+
+def count(figure):
+    return f'{figure.median:.0f}' if figure else '–'
+
+
+class Report:
+    def __init__(self, runner, about, folder):
+        self.runner, self.about, self.folder = runner, about, folder
+        self.summary = tables.Summary(runner.results)
+        self.pictures = plots.Pictures(runner, folder)
+        self.contenders = [c for c in runner.arguments.contenders if runner.program(c)]
+        self.lines = []
+
+    def say(self, *lines):
+        self.lines += [*lines, '']
+
+    def picture(self, *names):
+        for name in names:
+            if name in self.pictures.made:
+                self.say(f'![{name}]({name}.svg)')
+
+    def grid(self, columns, contenders=None, title=''):
+        """columns: (label, case, metric, scale)."""
+        rows = []
+        for contender in contenders or self.contenders:
+            figures = [(self.summary.get(case, contender, metric), scale) for _, case, metric, scale in columns]
+            if any(f for f, _ in figures):
+                rows.append([plots.name_of(contender), *(cell(f, scale) for f, scale in figures)])
+        self.lines += markdown_table([title, *(c[0] for c in columns)], rows)
+
+    # ---- parts
+
+    def head(self):
+        a = self.about
+        runs = 1 if self.runner.arguments.quick else self.runner.arguments.runs
+        self.say('# tslab beside others')
+        self.say(f'{a["cpu"]}, {a["n_cpus"]} processors, Linux {a["kernel"]}, {a["libc"]}; load {a["load_before"]:.1f} '
+                 f'before and {a.get("load_after", 0):.1f} after. tslab {a["commit"] or "?"}, {a["date"]}. '
+                 f'{"; ".join(versions())}.')
+        self.say(f'All allocators go through the same loops, touch objects alike, and are pinned to the same processors; their '
+                 f'runs alternate ({runs} of each), figures are medians. Where memory is private to a process, threads '
+                 'stand for processes. Left out where nothing is: see the notes. Raw figures: `results.json`.')
+        if self.runner.arguments.quick:
+            self.say('**A quick run: the figures say that things work, and nothing else.**')
+
+    def notes(self):
+        if self.runner.notes:
+            self.say('## Notes')
+            self.say(*(f'- {note}' for note in self.runner.notes))
+
+    def targets(self, reached):
+        self.say('## What it was to reach')
+        self.lines += markdown_table(
+            ['ratios within one run', '', 'measured', 'bound'],
+            [[t['target'], 'met' if t['met'] else '**missed**', f'{tables.number(t["value"])} {t["unit"]}',
+              f'{t["relation"]} {tables.number(t["bound"])} {t["unit"]}'] for t in reached])
+
+    def throughput(self):
+        columns = [('pair', 'pair-128', 'pair_ns'), ('batch of 1024', 'batch-128', 'pair_ns'),
+                   ('pair, two at once', 'pair-2', 'pair_ns'), ('batch, two at once', 'batch-2', 'pair_ns'),
+                   ('free by another', 'remote', 'free_ns'), ('producer to consumer', 'remote', 'pipeline_ns')]
+        plots.bars(self.pictures, self.summary, 'throughput', 'nanoseconds for an object of 128 bytes', columns,
+                   self.contenders)
+        self.say('## Throughput', 'Nanoseconds for allocating, touching and freeing one object of 128 bytes; "free by '
+                 'another": freeing alone, of what the other processor allocated.')
+        self.picture('throughput')
+        self.grid([(*c, 1) for c in columns])
+        self.say('By size:')
+        self.grid([(f'{w} {size}', f'{w}-{size}', 'pair_ns', 1) for w in ('pair', 'batch') for size in (64, 128, 256)])
+
+    def latency(self):
+        for operation in 'alloc', 'free':
+            plots.distributions(self.pictures, self.runner.results, self.contenders, operation)
+        self.say('## Latency', 'Random churn: of 200,000 places a random one is filled or emptied. Nanoseconds.')
+        self.picture('latency-alloc', 'latency-free')
+        self.grid([(f'{op} {p}', 'churn', f'{op}_{p}_ns', 1) for op in ('alloc', 'free')
+                   for p in ('p50', 'p99', 'p99.9', 'p99.99')])
+        plots.scaling(self.pictures, self.summary, self.contenders, THREADS)
+        self.say('## Threads', 'Million operations a second of all threads together.')
+        self.picture('scaling')
+        self.grid([(f'{n}', f'scaling-{n}', 'mops_per_s', 1) for n in THREADS])
+
+    def memory(self):
+        plots.timeline(self.pictures, self.runner.results, self.contenders)
+        self.say('## Memory', 'Resident over live bytes after churn of 100,000 objects of 128 bytes; MiB that remain when all '
+                 'are freed. Size classes and memory for objects of mixed sizes (lines of an access log). Waves: what is '
+                 'resident after six waves of 64 MiB, over what then lives.')
+        self.picture('memory')
+        mib = 1 << 20
+        self.grid([('resident / live', 'steady', 'resident_over_live', 1), ('freed all, MiB', 'steady', 'freed_bytes', mib),
+                   ('class efficiency', 'mix', 'efficiency', 1), ('resident / requested', 'mix', 'resident_over_requested', 1),
+                   ('waves, nothing closed', 'timeline-never', 'valley_over_live', 1),
+                   ('waves, epochs closed', 'timeline-epochs', 'valley_over_live', 1)])
+
+    def safety(self):
+        def outcome(contender, metric):
+            figure = self.summary.get('misuse', contender, metric)
+            return MISUSE[int(figure.median)] if figure else '–'
+
+        rows = []
+        for c in self.contenders:
+            trials = self.summary.get('safety_kill', c, 'trials')
+            if trials:
+                rows.append([plots.name_of(c), *(count(self.summary.get('safety_kill', c, m))
+                                                 for m in ('trials', 'hung', 'broken', 'with_lost', 'lost')),
+                             count(self.summary.get('safety_stop', c, 'hung')), outcome(c, 'double_free'),
+                             outcome(c, 'stale_free')])
+        self.say('## Safety', 'Two processes churn; one of them is killed, or stopped, at a random moment. Hung: the other one '
+                 'is not served any more. Broken: allocating afterwards crashes, hangs, or gives an object to two. Lost: '
+                 'objects that nobody can have again; where an allocator cannot tell whether the operation that was broken '
+                 'off was done, one is, as nobody may free it. Misuse: an object freed twice, and one freed again after its '
+                 'memory went to somebody else.')
+        self.lines += markdown_table(['', 'killed', 'hung', 'broken', 'kills that lost', 'objects lost', 'stopped: hung',
+                                      'double free', 'free after reuse'], rows)
+
+    def sessions(self):
+        self.say('## What web workers use today', 'Get and put of a 256-byte session by key, nanoseconds; Redis and memcached on '
+                 'a Unix socket by hiredis and libmemcached, APCu inside PHP (its interpreter included).')
+        rows = [[name, cell(self.summary.get('web', c, put)), cell(self.summary.get('web', c, get))] for name, c, put, get in [
+            ('tslab_map', 'tslab', 'map_put_ns', 'map_get_ns'),
+            ('tslab, by handle: replace, copy', 'tslab', 'update_ns', 'read_ns'),
+            ('tslab, by handle: find', 'tslab', '', 'get_ns'), ('the same one each time', 'tslab', '', 'get_hot_ns'),
+            ('APCu', 'apcu', 'put_ns', 'get_ns'), ('Redis', 'redis', 'put_ns', 'get_ns'),
+            ('memcached', 'memcached', 'put_ns', 'get_ns')]]
+        self.lines += markdown_table(['', 'put', 'get'], rows)
+
+    def requests(self):
+        self.say('## Requests', '1200 requests of about 52 KB on 4 threads, and 100,000 on each of 16; microseconds. `control` '
+                 'writes as much, twice, and allocates nothing.')
+        for case, label in [('requests-never', 'never close'), ('requests-batch', 'close every 256'),
+                            ('requests-request', 'close each'), ('requests-control', 'control'),
+                            ('requests-16', '16 threads, never close')]:
+            self.grid([(p, case, f'request_{p}_ns', 1000) for p in ('mean', 'p50', 'p99', 'max')] +
+                      [('over 1 ms', case, 'spikes_over_1ms', 1), ('slabs', case, 'committed_bytes', 4096),
+                       ('resident, MiB', case, 'resident_bytes', 1 << 20)], title=label)
+
+        self.say('The demo: four worker processes and a daemon serve the sessions of a web server; microseconds for a request.')
+        names = [c for case, c, metric in self.summary.figures if (case, metric) == ('sessions', 'requests')]
+        self.lines += markdown_table(['', 'requests', 'a second', 'p50', 'p99', 'p99.9', 'max'], [
+            [name, *(count(self.summary.get('sessions', name, m)) for m in ('requests', 'requests_per_second')),
+             *(cell(self.summary.get('sessions', name, f'{m}_ns'), 1000) for m in ('p50', 'p99', 'p999', 'max'))]
+            for name in names])
+
+    def daemon(self):
+        plots.growth(self.pictures, self.summary, GROWTH, growth.CALLS)
+        self.say('## The daemon', 'Closing an epoch of 1 GiB of empty slabs, and punching a hole of as many bytes of a plain '
+                 'memfd; milliseconds.')
+        rows = [[label, *(cell(self.summary.get(case, 'tslab-adaptive', m))
+                          for m in ('close_ms', 'punch_ms', 'close_over_punch'))]
+                for case, label in [('close', 'private pool'), ('close-daemon', 'by the daemon')]]
+        self.lines += markdown_table(['', 'close', 'hole punch', 'ratio'], rows)
+        self.say('Control calls, medians in microseconds. attach: from opening the pool to the first object; advance; close: of '
+                 'an epoch with 4 MiB; stats.')
+        self.picture(*(f'growth-{axis}' for axis in GROWTH))
+        for axis, (label, unit) in GROWTH.items():
+            values = sorted({int(c) for case, c, _ in self.summary.figures if case == f'grow-{axis}'})
+            self.lines += markdown_table([label, *growth.CALLS], [
+                [f'{v / unit:g}', *(cell(self.summary.get(f'grow-{axis}', str(v), f'{call}_p50_ns'), 1000)
+                                            for call in growth.CALLS)] for v in values])
+        self.say('The daemon is killed and another one takes its memory up, while clients are attached; milliseconds until it is '
+                 'ready, and for the first call to it.')
+        clients = sorted({int(c) for case, c, _ in self.summary.figures if case == 'restart'})
+        self.lines += markdown_table(['clients', 'ready', 'first call'], [
+            [str(n), *(cell(self.summary.get('restart', str(n), m)) for m in ('ready_ms', 'first_call_ms'))] for n in clients])
+
+    def commands(self):
+        self.say('## Whole commands', 'From start to end, milliseconds (hyperfine).')
+        names = list(dict.fromkeys(c for case, c, _ in self.summary.figures if case == 'commands'))
+        self.lines += markdown_table(['', 'mean', 'min', 'max'], [
+            [f'`{n}`', *(cell(self.summary.get('commands', n, m)) for m in ('mean_ms', 'min_ms', 'max_ms'))] for n in names])
+
+    def paper(self):
+        figure = self.summary.get('line', 'none', 'line_ns')
+        self.say('## More processors, on paper', *model.__doc__.strip().split('\n')[2:])
+        if not figure:
+            self.say('Not worked out: it takes two processors to measure how long a line takes from one to the other.')
+            return
+        loops = model.loops(self.summary)
+        plots.model(self.pictures, loops, model.PROCESSORS, figure.median)
+        self.say(f'L is {tables.number(figure.median)} ns here. Million operations a second:')
+        self.picture('model')
+        self.lines += markdown_table(['', 't1, ns', 's', *map(str, model.PROCESSORS)], [
+            [loop.name, tables.number(loop.t1), f'{loop.shared:.4f}',
+             *(tables.number(loop.throughput(p, figure.median)) for p in model.PROCESSORS)] for loop in loops])
+        self.say('Counted in the library, for an operation:')
+        self.grid([(label, 'counted', f'{metric}_per_op', 1) for label, metric in [
+            ('instructions', 'instructions'), ('locked instructions', 'locked'), ('searches in slab sets', 'searches')]],
+                  list(counted.LOOPS))
+        self.say('Checked with two processors: nanoseconds for an operation of one of them.')
+        self.lines += markdown_table(['', 'on paper', 'measured', 'ratio'], [
+            [name, tables.number(expected), tables.number(measured), f'{measured / expected:.2f}']
+            for name, expected, measured in model.check(self.summary, figure.median)])
+
+
+def measure(runner):
+    """What is not one allocator's workload."""
+    for what in web, growth, commands, counted:
+        print(f'bench: {what.__name__}', flush=True)
+        what.run(runner)
+
+
+def make(runner, about, folder):
+    report = Report(runner, about, folder)
+    reached = [t for t in tables.peer_targets(report.summary) if t]
+    report.head()
+    if not runner.arguments.quick:
+        report.targets(reached)
+    for part in (report.throughput, report.latency, report.memory, report.safety, report.sessions, report.requests,
+                 report.daemon, report.commands, report.paper, report.notes):
+        part()
+    (folder / 'report.md').write_text('\n'.join(report.lines), encoding='utf-8')
+    (folder / 'targets.json').write_text(json.dumps(reached, indent=1) + '\n', encoding='utf-8')
+    return folder / 'report.md'
+
+
+assert {c.workload for c in plan.for_report()} >= {'churn', 'remote', 'safety_kill', 'close'}

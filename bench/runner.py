@@ -1,0 +1,185 @@
+"""Runs programs of the bench, and keeps what they say."""
+
+import datetime
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+import sys
+
+import plan
+import service
+
+NOT_APPLICABLE = 77
+TIMEOUT = 600   # seconds for one program
+PEER_TIMEOUT = 30   # for one of a peer's: some wait for threads that do not run
+COUNTED = 4000  # pairs under callgrind
+
+
+class Failed(Exception):
+    pass
+
+
+class TooLong(Failed):
+    pass
+
+
+def machine():
+    def read(path):
+        try:
+            return pathlib.Path(path).read_text(encoding='utf-8', errors='replace')
+        except OSError:
+            return ''
+
+    source = pathlib.Path(__file__).resolve().parent.parent
+    commit = subprocess.run(['git', '-c', 'safe.directory=*', '-C', str(source), 'describe', '--always', '--dirty'],
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout.strip() \
+        if shutil.which('git') else ''
+    cpu = re.search(r'^model name\s*:\s*(.*)$', read('/proc/cpuinfo'), re.MULTILINE)
+    return {
+        'cpu': cpu.group(1) if cpu else platform.machine(),
+        'n_cpus': len(os.sched_getaffinity(0)),
+        'kernel': platform.release(),
+        'libc': ' '.join(platform.libc_ver()),
+        'governor': read('/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor').strip(),
+        'load_before': os.getloadavg()[0],
+        'commit': commit,
+        'date': datetime.datetime.now(datetime.timezone.utc).isoformat(timespec='seconds'),
+    }
+
+
+class Runner:
+    def __init__(self, build, arguments):
+        self.build, self.arguments = build, arguments
+        self.results, self.notes = [], []
+        self.daemon_socket = None
+        self.failed = False
+        self.too_long = set()   # (workload, contender)
+
+    def note(self, text):
+        if text not in self.notes:
+            self.notes.append(text)
+            print(f'bench: {text}', file=sys.stderr)
+
+    def program(self, contender):
+        name, options = plan.CONTENDERS[contender]
+        path = self.build / 'bench' / f'bench-{name}'
+        return [str(path), *options] if path.exists() else None
+
+    def execute(self, command, timeout=TIMEOUT):
+        """What it printed, as JSON; None: the workload does not apply."""
+        try:
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  timeout=timeout, check=False)
+        except subprocess.TimeoutExpired as e:
+            raise TooLong(f'left out: no end after {timeout} s') from e
+        if done.returncode == NOT_APPLICABLE:
+            return None, done.stderr
+        if done.returncode != 0:
+            raise Failed(f'exit code {done.returncode}: {done.stderr.strip()[-300:]}')
+        return json.loads(done.stdout), done.stderr
+
+    def command(self, case, contender):
+        command = self.program(contender) + [str(o) for o in case.options]
+        if self.arguments.quick:
+            command += ['--scale', '0.005', '--live', '5000']
+        elif not case.whole:
+            command += ['--scale', str(self.arguments.scale)]
+        if case.daemon is not None:
+            command += ['--pool', self.daemon_socket]
+        return command + [case.workload]
+
+    def measure(self, case, contender):
+        is_peer = contender in plan.SHARED and case.workload not in plan.LONG
+        result, _ = self.execute(self.command(case, contender), PEER_TIMEOUT if is_peer else TIMEOUT)
+        return result
+
+    def count(self, case, contender):
+        """Instructions of a hit: what N more of them add, in the functions themselves and in all."""
+        valgrind = ['valgrind', '--tool=callgrind', '--callgrind-out-file=/dev/null']
+
+        def collected(n, symbol):
+            options = [f'--toggle-collect={symbol}'] if symbol else []
+            result, said = self.execute(valgrind + options + self.program(contender) + ['--ops', str(n), case.workload])
+            found = re.search(r'Collected *: *(\d+)', said)
+            if not found:
+                raise Failed('callgrind counted nothing')
+            return int(found.group(1)), result
+
+        def difference(symbol):
+            (first, result), (second, _) = collected(COUNTED, symbol), collected(2 * COUNTED, symbol)
+            return (second - first) / COUNTED, result
+
+        pair, result = difference('')
+        result['metrics'] = {'pair_instructions': pair}
+        for operation in 'alloc', 'free':
+            if result[f'{operation}_symbol']:
+                result['metrics'][f'{operation}_instructions'] = difference(result[f'{operation}_symbol'])[0]
+        return result
+
+    def add(self, case, contender, run, metrics, series=None):
+        """A result of something else than a workload."""
+        self.results.append({'case': case, 'contender': contender, 'run': run, 'metrics': metrics,
+                             **({'series': series} if series else {})})
+
+    def run_once(self, case, contender, run):
+        if (case.workload, contender) in self.too_long:
+            return
+        try:
+            result = self.count(case, contender) if case.counted else self.measure(case, contender)
+        except TooLong as e:
+            self.too_long.add((case.workload, contender))
+            self.note(f'{case.name}, {contender}: {e}')
+            self.failed |= contender not in plan.SHARED
+            return
+        except (Failed, ValueError) as e:
+            self.note(f'{case.name}, {contender}: {e}')
+            self.failed = True
+            return
+        if result is not None:
+            self.check_cache(case, contender, result['metrics'])
+            self.results.append({'case': case.name, 'contender': contender, 'run': run, **result})
+
+    def check_cache(self, case, contender, metrics):
+        """A library that does not know the option runs all the same: its figures must not be taken for what they are
+        not."""
+        hits = metrics.get('alloc_hit_rate')
+        if metrics.get('processor_share', 1) < 0.9 and not self.arguments.quick:
+            self.note(f'{case.name}, {contender}: something else ran on our processors')
+        if case.workload == 'pair' and hits is not None:
+            if contender == 'tslab-on' and hits == 0:
+                self.note('this library has no handle caches: on, off and adaptive are the same')
+            if contender == 'tslab-off' and hits > 0:
+                self.note('this library does not turn its handle caches off')
+
+    def run_case(self, case):
+        contenders = [c for c in case.contenders if c in self.arguments.contenders and self.program(c)]
+        if self.arguments.quick and case.counted:
+            contenders = [c for c in contenders if c == 'tslab-adaptive']
+        runs = 1 if self.arguments.quick else min(self.arguments.runs, case.runs or self.arguments.runs)
+        for run in range(runs):
+            # There and back, so that none always comes after the same one.
+            for contender in contenders if run % 2 == 0 else reversed(contenders):
+                self.run_once(case, contender, run)
+
+    def run_all(self):
+        for case in self.arguments.cases:
+            print(f'bench: {case.name}', file=sys.stderr)
+            if case.counted and not shutil.which('valgrind'):
+                self.note('there is no valgrind: instructions are not counted')
+            elif case.daemon is not None:
+                self.run_with_daemon(case)
+            else:
+                self.run_case(case)
+
+    def run_with_daemon(self, case):
+        try:
+            with service.Daemon(self.build, *case.daemon) as daemon:
+                self.daemon_socket = daemon.path
+                self.run_case(case)
+        except service.Failed as e:
+            self.note(f'{case.name}: {e}')
+            self.failed = True

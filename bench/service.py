@@ -1,0 +1,115 @@
+"""Programs that serve while others are measured; a daemon that can be replaced as systemd replaces it."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import tempfile
+import time
+
+START = 10      # seconds for a program to start, or to end
+
+
+class Failed(Exception):
+    pass
+
+
+def end(process):
+    process.terminate()
+    try:
+        process.wait(timeout=START)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def server(command, path):
+    """A program that listens at `path`."""
+    # What it says goes nowhere: into a pipe that nobody reads it would come to a halt.
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + START
+            while not os.path.exists(path) and process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.01)
+            if not os.path.exists(path):
+                raise Failed(f'{command[0]} does not start')
+            yield process
+        finally:
+            end(process)
+
+
+class Daemon:
+    """tslabd on a private socket. We keep its memory, so that another one can take it up."""
+
+    def __init__(self, build, *options):
+        self.program = str(build / 'daemon' / 'tslabd')
+        self.options = options
+        self.arena = None
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix='tslab-bench-')
+        self.path = os.path.join(self.folder.name, 'bench.sock')
+        self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.notify.bind(os.path.join(self.folder.name, 'notify'))
+        self.notify.settimeout(START)
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(self.path)
+        self.listener.listen(512)
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        if getattr(self, 'process', None):
+            end(self.process)
+        self.listener.close()
+        self.notify.close()
+        if self.arena is not None:
+            os.close(self.arena)
+        self.folder.cleanup()
+
+    def start(self):
+        """Returns the seconds until it says that it is ready."""
+        passed = [(self.listener.fileno(), 'socket')]
+        if self.arena is not None:
+            passed.append((self.arena, 'arena'))
+        # Descriptors from 3 on, and the pid of who gets them, as systemd does; bash moves them there, sh need not know numbers over 9.
+        moves = ' '.join(f'{3 + i}<&{fd + 100}' for i, (fd, _) in enumerate(passed))
+        for fd, _ in passed:
+            os.dup2(fd, fd + 100, inheritable=True)
+        environment = dict(os.environ, NOTIFY_SOCKET=os.path.join(self.folder.name, 'notify'),
+                           LISTEN_FDS=str(len(passed)), LISTEN_FDNAMES=':'.join(name for _, name in passed))
+        begin = time.monotonic()
+        self.process = subprocess.Popen(
+            ['bash', '-c', f'LISTEN_PID=$$ exec "$@" {moves}', 'bash', self.program, '--pool', 'bench',
+             '--log-level=warning', *self.options],
+            stdout=subprocess.DEVNULL, env=environment, pass_fds=[fd + 100 for fd, _ in passed])
+        for fd, _ in passed:
+            os.close(fd + 100)
+        self.wait_ready()
+        return time.monotonic() - begin
+
+    def wait_ready(self):
+        ready = False
+        while not ready:
+            try:
+                message, fds, _, _ = socket.recv_fds(self.notify, 4096, 4)
+            except TimeoutError as e:
+                raise Failed('tslabd does not start') from e
+            lines = message.decode().split('\n')
+            if 'FDSTORE=1' in lines and self.arena is None and fds:
+                self.arena = fds.pop()
+            # A barrier is answered by closing it.
+            for fd in fds:
+                os.close(fd)
+            ready = 'READY=1' in lines
+
+    def replace(self):
+        """Kills it and starts the next one on the same memory."""
+        self.process.kill()
+        self.process.wait()
+        return self.start()

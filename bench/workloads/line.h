@@ -1,0 +1,40 @@
+#pragma once
+/*
+ * How long a cache line takes from one processor to another: two threads increment a word in turn. With one
+ * processor there is no such figure.
+ */
+#include "bench/harness.h"
+
+typedef struct LineShared {
+        uint64_t n;
+        uint64_t word __attribute__((aligned(64)));
+} LineShared;
+
+static void line_member(void *arg, uint32_t member) {
+        LineShared *shared = arg;
+
+        for (uint64_t i = member; i < shared->n; i += 2) {
+                while (shm_load_acq(&shared->word) != i)
+                        _mm_pause();
+                shm_store_rel(&shared->word, i + 1);
+        }
+}
+
+static void workload_line(Bench *bench) {
+        LineShared *shared = bench_reserve(sizeof(*shared));
+        double ns[BENCH_ROUNDS];
+        uint64_t begin;
+
+        bench->not_applicable = group_n_cpus() < 2;
+        if (bench->not_applicable)
+                return;
+        bench->options.n_members = 2;
+        shared->n = 2 * bench_n_ops(bench, 2000000 / BENCH_ROUNDS, bench_n_members(bench, 2));
+        for (uint32_t i = 0; i < BENCH_ROUNDS; i++) {
+                shared->word = 0;
+                begin = clock_now();
+                (void) group_run(2, false, line_member, shared);
+                ns[i] = clock_net_ns(&bench->clock, (double) (clock_now() - begin)) / (double) shared->n;
+        }
+        bench_metric(bench, "line_ns", bench_median(ns, BENCH_ROUNDS));
+}
