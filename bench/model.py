@@ -8,7 +8,7 @@ last:
 t1   measured with one thread
 s    locked instructions of an operation on lines that threads share: counted, less those on lines that only one thread
      has while it churns its own objects. Of a pair hit that is its one compare-and-set, on the object's tag.
-L    how long a line takes from one processor to another, measured between the two that are here
+L    how long a line takes from one processor to another, measured between two that are here
 (P - 1) / P   how often another one had it last, where all are alike
 
 The whole is bounded by the one line that all write to: an operation that writes to it w times cannot be done more

@@ -75,7 +75,7 @@ class Report:
         self.say('# tslab beside others')
         self.say(f'{a["cpu"]}, {a["n_cpus"]} processors, Linux {a["kernel"]}, {a["libc"]}; load {a["load_before"]:.1f} '
                  f'before and {a.get("load_after", 0):.1f} after. tslab {a["commit"] or "?"}, {a["date"]}. '
-                 f'{"; ".join(versions())}.')
+                 f'{"; ".join(a["versions"])}.')
         self.say(f'All allocators go through the same loops, touch objects alike, and are pinned to the same processors; their '
                  f'runs alternate ({runs} of each), figures are medians. Where memory is private to a process, threads '
                  'stand for processes. Left out where nothing is: see the notes. Raw figures: `results.json`.')
