@@ -86,7 +86,7 @@ def cases():
         yield Case(f'timeline-{policy}', 'timeline', ['--policy', policy],
                    ['tslab-adaptive'] + (PRIVATE if policy == 'never' else []),
                    ['valley_bytes', 'valley_over_live', 'freed_bytes', 'waves_ms'], runs=3, whole=True)
-    for workload, metrics in ('safety_kill', ['hung', 'broken', 'with_lost', 'lost']), ('safety_stop', ['hung']), \
+    for workload, metrics in ('safety_kill', ['hung', 'broken', 'with_lost', 'lost', 'lost_more']), ('safety_stop', ['hung']), \
             ('misuse', ['double_free', 'stale_free']):
         yield Case(workload, workload, [], ['tslab-adaptive'] + SHARED, metrics, runs=1, whole=True)
     yield Case('instructions', 'instructions', [], TSLAB + ['glibc'],

@@ -141,15 +141,15 @@ class Report:
             trials = self.summary.get('safety_kill', c, 'trials')
             if trials:
                 rows.append([plots.name_of(c), *(count(self.summary.get('safety_kill', c, m))
-                                                 for m in ('trials', 'hung', 'broken', 'with_lost', 'lost')),
+                                                 for m in ('trials', 'hung', 'broken', 'with_lost', 'lost_more')),
                              count(self.summary.get('safety_stop', c, 'hung')), outcome(c, 'double_free'),
                              outcome(c, 'stale_free')])
         self.say('## Safety', 'Two processes churn; one of them is killed, or stopped, at a random moment. Hung: the other one '
                  'is not served any more. Broken: allocating afterwards crashes, hangs, or gives an object to two. Lost: '
-                 'objects that nobody can have again; where an allocator cannot tell whether the operation that was broken '
-                 'off was done, one is, as nobody may free it. Misuse: an object freed twice, and one freed again after its '
+                 'objects that nobody can have again. Where an allocator cannot tell whether the operation that was broken off was '
+                 'done, the object in hand is one, as nobody may free it; what is lost besides is counted apart. Misuse: an object freed twice, and one freed again after its '
                  'memory went to somebody else.')
-        self.lines += markdown_table(['', 'killed', 'hung', 'broken', 'kills that lost', 'objects lost', 'stopped: hung',
+        self.lines += markdown_table(['', 'killed', 'hung', 'broken', 'kills that lost', 'objects lost besides', 'stopped: hung',
                                       'double free', 'free after reuse'], rows)
 
     def sessions(self):

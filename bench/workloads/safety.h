@@ -247,6 +247,8 @@ static void safety(Bench *bench, bool kills) {
         bench_metric(bench, "broken", counts.n_broken);
         bench_metric(bench, "with_lost", counts.n_with_lost);
         bench_metric(bench, "lost", counts.n_lost);
+        /* Without the one that was in hand. */
+        bench_metric(bench, "lost_more", counts.n_lost - counts.n_with_lost);
 }
 
 static void workload_safety_kill(Bench *bench) {
