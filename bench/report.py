@@ -13,6 +13,7 @@ import summary as tables
 import web
 
 THREADS = [1, 2, 4, 8, 16]
+SHORT = ['tslab-adaptive', 'glibc', 'mimalloc', 'boost-pool', 'dpdk-cache', 'mutex-list']
 MISUSE = {0: 'refused', 1: 'not noticed', 2: 'one object had twice', 3: 'crash', 4: 'hangs'}
 PACKAGES = ['libboost-dev', 'libdpdk-dev', 'libjemalloc2', 'libmimalloc2.0', 'libtcmalloc-minimal4', 'redis-server',
             'memcached', 'php-apcu', 'libc6', 'gcc']
@@ -231,6 +232,24 @@ class Report:
             for name, expected, measured in model.check(self.summary, figure.median)])
 
 
+def short(report):
+    """The few figures that a README has room for."""
+    s, lines = report.summary, report.lines
+    report.lines = []
+    report.say(f'{report.about["cpu"]}, {report.about["n_cpus"]} processors, Linux {report.about["kernel"]}; nanoseconds for an '
+               f'object of 128 bytes, medians of {report.runner.arguments.runs} alternating runs:')
+    report.grid([('alloc and free', 'pair-128', 'pair_ns', 1), ('1024 at a time', 'batch-128', 'pair_ns', 1),
+                 ('two processes, 1024 at a time', 'batch-2', 'pair_ns', 1), ('free by another', 'remote', 'free_ns', 1),
+                 ('alloc p99.9 in churn', 'churn', 'alloc_p99.9_ns', 1)],
+                [c for c in report.contenders if c in SHORT])
+    report.say('A 256-byte session by key, nanoseconds:')
+    report.grid([('put', 'web', 'put_ns', 1), ('get', 'web', 'get_ns', 1)], ['apcu', 'redis', 'memcached'])
+    report.say('`tslab_map`: put ' + cell(s.get('web', 'tslab', 'map_put_ns')) + ', get ' +
+               cell(s.get('web', 'tslab', 'map_get_ns')) + '.')
+    text, report.lines = '\n'.join(report.lines), lines
+    return text
+
+
 def measure(runner):
     """What is not one allocator's workload."""
     for what in web, growth, commands, counted:
@@ -247,6 +266,7 @@ def make(runner, about, folder):
     for part in (report.throughput, report.latency, report.memory, report.safety, report.sessions, report.requests,
                  report.daemon, report.commands, report.paper, report.notes):
         part()
+    (folder / 'short.md').write_text(short(report), encoding='utf-8')
     (folder / 'report.md').write_text('\n'.join(report.lines), encoding='utf-8')
     (folder / 'targets.json').write_text(json.dumps(reached, indent=1) + '\n', encoding='utf-8')
     return folder / 'report.md'
