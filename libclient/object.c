@@ -21,9 +21,9 @@ static int alloc_again(struct tslab *pool, size_t size, uint32_t epoch, const Sh
         r = shm_object_alloc(&thread->actor, size, epoch, pending, ret_handle, ret_object);
         if (pending && r == 0)
                 pool_thread_pends(thread);
-        pool_leave(pool, thread);
         if (r == 0)
                 sampler_note(pool, *ret_handle, size);
+        pool_leave(pool, thread);
         return r;
 }
 
@@ -38,11 +38,11 @@ __attribute__((noinline)) static int alloc_slow(struct tslab *pool, size_t size,
         if (r)
                 return r;
         r = shm_cache_alloc(&thread->actor, size, epoch, ret_handle, ret_object ?: &object);
+        if (r == 0)
+                sampler_note(pool, *ret_handle, size);
         pool_leave(pool, thread);
         if (r == -ENOMEM)
                 return alloc_again(pool, size, epoch, NULL, ret_handle, ret_object);
-        if (r == 0)
-                sampler_note(pool, *ret_handle, size);
         return r;
 }
 
@@ -141,7 +141,6 @@ _public_ ssize_t tslab_read(struct tslab *pool, tslab_handle handle, void *buffe
 /* As many of the n as there are, after the *done first ones. */
 static int alloc_more(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *handles, size_t n,
                       size_t *done) {
-        size_t first = *done;
         ThreadState *thread;
         void *object;
         int r;
@@ -151,11 +150,10 @@ static int alloc_more(struct tslab *pool, size_t size, uint32_t epoch, tslab_han
                 return r;
         while (r == 0 && *done < n) {
                 r = shm_cache_alloc(&thread->actor, size, epoch, &handles[*done], &object);
-                *done += r == 0;
+                if (r == 0)
+                        sampler_note(pool, handles[(*done)++], size);
         }
         pool_leave(pool, thread);
-        for (size_t i = first; i < *done; i++)
-                sampler_note(pool, handles[i], size);
         return r;
 }
 
@@ -198,11 +196,11 @@ _public_ int tslab_alloc_pending(struct tslab *pool, size_t size, uint32_t epoch
         if (r)
                 return r;
         r = shm_object_alloc(&thread->actor, size, epoch, &pending, ret_handle, ret_object);
-        if (r == 0)
-                pool_thread_pends(thread);
-        pool_leave(pool, thread);
-        if (r == 0)
+        if (r == 0) {
                 sampler_note(pool, *ret_handle, size);
+                pool_thread_pends(thread);
+        }
+        pool_leave(pool, thread);
         return r == -ENOMEM ? alloc_again(pool, size, epoch, &pending, ret_handle, ret_object) : r;
 }
 

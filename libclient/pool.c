@@ -56,7 +56,10 @@ struct tslab *pool_unref(struct tslab *pool) {
         if (!pool)
                 return NULL;
         if (pool->local) {
-                (void) sampler_free(pool->local->sampler);
+                if (pool->local->sampler)
+                        (void) sampler_free(pool->local->sampler);
+                else
+                        (void) sampler_forget(pool->inherited_sampler);
                 munmap(pool->local, pool->local_size);
         }
         shm_arena_deinit(&pool->arena);

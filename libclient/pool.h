@@ -67,6 +67,7 @@ struct tslab {
 
         /* Of a daemon's pool. In a forked child that has not attached, `call` is the parent's. */
         ProtoCall *call;
+        Sampler *inherited_sampler; /* ours, or, in a forked child that has not attached, its parent's */
         char *path;
         char comm[16]; /* "": the process's own */
         uint64_t timeout_usec;

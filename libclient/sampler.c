@@ -31,6 +31,7 @@
 #include "shm/object.h"
 
 #define PROBES 16U
+#define ABOVE 3 /* frames that may stand above ours: of who replaces backtrace(), as sanitizers do */
 #define DEPTH (SAMPLES_FRAMES_MAX + 8) /* with our own, which are left out */
 #define ADDRESS_MASK ((UINT64_C(1) << SAMPLES_MODULE_SHIFT) - 1)
 
@@ -181,6 +182,10 @@ static void write_entry(Sampler *s, SamplesEntry *entry, const SamplesEntry *new
         s->file->n_taken++;
 }
 
+static bool is_self(const Sampler *s, const void *address) {
+        return (uint64_t) (uintptr_t) address - s->self_begin < s->self_end - s->self_begin;
+}
+
 void sampler_note_slow(struct tslab *pool, tslab_handle handle, size_t size) {
         Sampler *s = pool->local->sampler;
         SamplesEntry entry = { .handle = handle, .size = (uint32_t) size };
@@ -191,7 +196,10 @@ void sampler_note_slow(struct tslab *pool, tslab_handle handle, size_t size) {
         if (shm_add_rlx(&s->n_allocs, 1) % s->every != 0)
                 return;
         n = backtrace(stack, DEPTH);
-        while (i < n && (uint64_t) (uintptr_t) stack[i] - s->self_begin < s->self_end - s->self_begin)
+        while (i < n && i < ABOVE && !is_self(s, stack[i]))
+                i++;
+        i = i < n && is_self(s, stack[i]) ? i : 0;
+        while (i < n && is_self(s, stack[i]))
                 i++;
         entry.usec = shm_now_usec();
         entry.tid = (uint32_t) gettid();
@@ -258,16 +266,25 @@ static int offer(struct tslab *pool, const Sampler *s) {
         return proto_call_with_fd(pool->call, &request, s->fd, pool->timeout_usec, &reply);
 }
 
+Sampler *sampler_forget(Sampler *s) {
+        if (!s)
+                return NULL;
+        (void) close(s->fd);
+        free(s);
+        return NULL;
+}
+
 void sampler_begin(struct tslab *pool) {
         uint64_t every = wanted_every();
         Sampler *s;
 
+        pool->inherited_sampler = sampler_forget(pool->inherited_sampler);
         if (every == 0 || pool->is_private || pool->is_reader)
                 return;
         s = sampler_new(every);
         if (s && offer(pool, s) != 0)
                 s = sampler_free(s);
-        pool->local->sampler = s;
+        pool->local->sampler = pool->inherited_sampler = s;
 }
 
 void sampler_offer(struct tslab *pool) {

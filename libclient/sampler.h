@@ -15,10 +15,12 @@ void sampler_begin(struct tslab *pool);
 void sampler_offer(struct tslab *pool);
 /* NULL-safe, returns NULL. */
 Sampler *sampler_free(Sampler *sampler);
+/* The same in a forked child, of its parent's, whose map was not inherited. */
+Sampler *sampler_forget(Sampler *sampler);
 
 __attribute__((noinline)) void sampler_note_slow(struct tslab *pool, tslab_handle handle, size_t size);
 
-/* `handle` was allocated; under no lock. */
+/* `handle` was allocated; between pool_enter() and pool_leave(). */
 static inline void sampler_note(struct tslab *pool, tslab_handle handle, size_t size) {
         if (__builtin_expect(pool->local->sampler != NULL, 0))
                 sampler_note_slow(pool, handle, size);

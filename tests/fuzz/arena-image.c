@@ -16,7 +16,7 @@
 #include "shm/root.h"
 
 #define GUARD ((size_t) 1 << 20)
-#define N_COMMITTED 60U /* by control; clients do the rest by themselves */
+#define N_COMMITTED 60U
 #define N_LATER 8U
 #define ACCESSES_MAX 50000000U
 
@@ -26,8 +26,8 @@ typedef struct Later {
 } Later;
 
 static ShmArena image; /* of those who scribble */
-static uint8_t *saved; /* all up to the end of the slabs that are in use */
-static size_t saved_size, slabs_size; /* slabs_size: of those */
+static uint8_t *saved; /* all up to the end of the slabs that are committed */
+static size_t saved_size;
 static Later later[N_LATER];
 static uint32_t delay, n_later, n_accesses;
 static bool in_operation;
@@ -119,15 +119,8 @@ static void make(void) {
                                        .class_size = { 64, 512, 4096 } };
 
         require(shm_arena_create(&image, &geometry, "fuzz") == 0);
-        /* Not by chance: an input means the same each time. */
-        memset(image.header->arena_id, 0, sizeof(image.header->arena_id));
-        memset(image.header->pool_key, 0, sizeof(image.header->pool_key));
-        memset(image.pool_key, 0, sizeof(image.pool_key));
-        image.key = 0;
         use();
-        slabs_size = shm_arena_n_slabs_ever(&image) * (size_t) SHM_SLAB_SIZE;
-        require(slabs_size < IMAGE_N_SLABS * SHM_SLAB_SIZE);
-        saved_size = (size_t) (image.slabs - image.base) + slabs_size;
+        saved_size = (size_t) (image.slabs - image.base) + N_COMMITTED * SHM_SLAB_SIZE;
         saved = malloc(saved_size);
         require(saved);
         memcpy(saved, image.base, saved_size);
@@ -164,7 +157,7 @@ static Region region(uint8_t which) {
                 { image.sets, (size_t) ((uint8_t *) image.lines - (uint8_t *) image.sets) },
                 { image.lines, IMAGE_N_SLABS * sizeof(ShmSlabLine) },
                 { image.tags, IMAGE_N_SLABS * sizeof(ShmTags) },
-                { image.slabs, slabs_size },
+                { image.slabs, N_COMMITTED * SHM_SLAB_SIZE },
         };
 
         return regions[which % (sizeof(regions) / sizeof(regions[0]))];
@@ -203,15 +196,6 @@ static void write_intent(ShmRecord *record, const ImageStep *s) {
                         shm_intent_other((ShmIntentKind) kind, slab, (uint32_t) (s->value >> 4));
 }
 
-static void write_link(uint32_t slab, const ImageStep *s) {
-        uint32_t slot = (uint32_t) s->value % SHM_SLOTS_MAX, version = (uint32_t) (s->value >> 6) % 4;
-        uint64_t *words = (uint64_t *) image.slabs;
-
-        words[s->b % (slabs_size / 8)] =
-                shm_handle_make(image.key, slot_id(slab, slot), image.tags[slab].tag[slot]) ^
-                (uint64_t) (version ^ SHM_HANDLE_VERSION) << 30;
-}
-
 static void apply(const ImageStep *s) {
         uint32_t id = s->a % IMAGE_N_RECORDS, slab = s->a % IMAGE_N_SLABS;
         ShmRecord *record = shm_arena_record(&image, id);
@@ -237,15 +221,12 @@ static void apply(const ImageStep *s) {
                 write_intent(record, s);
                 break;
         case IMAGE_NOTE:
-                note->handle = s->value;
+                note->handle = s->value ^ (uint64_t) image.key << 32;
                 note->root = s->b & 1 ? image.header->roots[s->b / 2 % SHM_ROOTS_MAX].handle : s->value;
                 break;
         case IMAGE_EPOCH:
                 image.header->epochs[s->a % IMAGE_N_EPOCHS].word =
                         (uint64_t) (s->b & 7) << 56 | (s->value & 0xffffffffffffff);
-                break;
-        case IMAGE_LINK:
-                write_link(slab, s);
                 break;
         default:
                 write_words(s, s->what == IMAGE_FILL ? 64 : 1);

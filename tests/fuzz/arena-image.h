@@ -42,7 +42,6 @@ enum {
         IMAGE_INTENT, /* of record a */
         IMAGE_NOTE, /* b of record a */
         IMAGE_EPOCH, /* the word of epoch a */
-        IMAGE_LINK, /* a word of the slabs, to an object, or a node of a trie, of slab a that is live */
         _IMAGE_WRITE_N,
 };
 
