@@ -181,6 +181,45 @@ _public_ int tslab_epoch_lease(struct tslab *pool, const char *label, uint32_t *
         return reserve(pool, label, true, ret_epoch);
 }
 
+static int label_private(struct tslab *pool, uint32_t epoch, const char *label) {
+        ShmActor control;
+        int r;
+
+        r = begin(pool, &control);
+        if (r)
+                return r;
+        r = shm_epoch_label(&pool->arena, epoch, label);
+        control_end(pool);
+        return r;
+}
+
+static int label_daemon(struct tslab *pool, uint32_t epoch, const char *label) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__EpochLabel body = TSLAB__EPOCH_LABEL__INIT;
+
+        body.epoch = epoch;
+        body.label = (char *) (label ? label : "");
+        request.body_case = TSLAB__REQUEST__BODY_EPOCH_LABEL;
+        request.epoch_label = &body;
+        return ask(pool, &request, &reply);
+}
+
+_public_ int tslab_epoch_label(struct tslab *pool, uint32_t epoch, const char *label) {
+        int r;
+
+        if (!proto_text_is_clean(label, PROTO_LABEL_MAX))
+                return -EINVAL;
+        r = pool_begin(pool);
+        if (r)
+                return r;
+        if (epoch == TSLAB_EPOCH_CURRENT)
+                epoch = shm_epoch_current(&pool->arena);
+        r = pool->is_private ? label_private(pool, epoch, label) : label_daemon(pool, epoch, label);
+        pool_end(pool);
+        return r;
+}
+
 static int close_private(struct tslab *pool, uint32_t epoch, bool revoke) {
         ShmActor control;
         int r;

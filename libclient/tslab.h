@@ -385,6 +385,17 @@ int tslab_epoch_reserve(struct tslab *pool, const char *label, uint32_t *ret_epo
 int tslab_epoch_lease(struct tslab *pool, const char *label, uint32_t *ret_epoch);
 
 /*
+ * Labels an epoch, open or closed, for people to know it by: tslab_epoch_info() and `tslabctl epoch
+ * list` show it. `epoch` is as in tslab_alloc(); `label` is copied, NULL or "" takes the label off. It
+ * goes when the id is opened in a new era. Any thread. A control call.
+ *
+ * -EINVAL      no such epoch; the label is longer than 31 bytes, or not printable text
+ * -ESTALE      its era is over
+ * and the control errors
+ */
+int tslab_epoch_label(struct tslab *pool, uint32_t epoch, const char *label);
+
+/*
  * Gives back what processes left behind that ended without closing a private pool, killed at
  * whatever moment: what they held in advance, and what they had pending; epochs that they leased
  * are revoked, other objects that they shared stay. Returns how many processes that were; of one

@@ -101,6 +101,35 @@ static void test_reserve(void **state) {
         assert_false(info_of(pool, reserved).reserved);
 }
 
+static void test_label(void **state) {
+        struct tslab *pool = *state;
+        uint32_t first = current(pool), epoch;
+
+        assert_int_equal(tslab_epoch_label(pool, TSLAB_EPOCH_CURRENT, "morning"), 0);
+        assert_string_equal(info_of(pool, first).label, "morning");
+        assert_int_equal(tslab_epoch_advance(pool, &epoch), 0);
+        assert_string_equal(info_of(pool, epoch).label, "");
+        assert_int_equal(tslab_epoch_label(pool, first, "yesterday"), 0); /* closed by now */
+        assert_string_equal(info_of(pool, first).label, "yesterday");
+        assert_int_equal(tslab_epoch_label(pool, first, NULL), 0);
+        assert_string_equal(info_of(pool, first).label, "");
+}
+
+static void test_label_bad_input(void **state) {
+        struct tslab *pool = *state;
+        uint32_t first = current(pool), epoch;
+
+        assert_int_equal(tslab_epoch_label(pool, first, "kept"), 0);
+        assert_int_equal(tslab_epoch_label(pool, first, "a label that is longer than 31 b"), -EINVAL);
+        assert_int_equal(tslab_epoch_label(pool, first, "two\nlines"), -EINVAL);
+        assert_int_equal(tslab_epoch_label(pool, 16, "none"), -EINVAL);
+        assert_string_equal(info_of(pool, first).label, "kept");
+        for (int i = 0; i < 16; i++)
+                assert_int_equal(tslab_epoch_advance(pool, &epoch), 0);
+        assert_int_equal(tslab_epoch_label(pool, first, "late"), -ESTALE);
+        assert_string_equal(info_of(pool, epoch).label, "");
+}
+
 static void test_close_revoke(void **state) {
         struct tslab *pool = *state;
         tslab_handle gone[100], kept;
@@ -232,6 +261,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_advance, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_advance_around, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_reserve, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_label, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_label_bad_input, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_close_revoke, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_close_bad_input, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_info, setup, teardown),
