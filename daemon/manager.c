@@ -337,6 +337,7 @@ Manager *manager_free(Manager *manager) {
         manager->drainer = drainer_free(manager->drainer);
         epoch_jobs_free(manager);
         (void) proto_close(manager->arena_lock);
+        map_jobs_free(manager);
         shm_arena_deinit(&manager->arena);
         passed_deinit(&manager->passed);
         (void) sd_event_source_disable_unref(manager->reaper);

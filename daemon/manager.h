@@ -25,6 +25,7 @@ typedef struct Checker Checker;
 typedef struct Peaks Peaks;
 typedef struct Samples Samples;
 typedef struct EpochJob EpochJob;
+typedef struct MapJob MapJob;
 
 struct Manager {
         Options *options; /* main's; a reload changes them */
@@ -51,6 +52,7 @@ struct Manager {
         Samples *samples; /* those that clients gave us; the newest first */
         EpochJob *sweeps; /* closings that revoke just now */
         uint64_t revoking; /* epochs that somebody is at the revocation of, a bit for each id */
+        MapJob *maps; /* under way */
 
         Session *sessions;
         unsigned n_sessions;

@@ -28,6 +28,7 @@ static const struct RequestType {
         { TSLAB__REQUEST__BODY_ROOTS, PROTO_ROLE_READER, "see roots", request_roots },
         { TSLAB__REQUEST__BODY_SAMPLES, PROTO_ROLE_WRITER, "see samples", request_samples },
         { TSLAB__REQUEST__BODY_WATCH, PROTO_ROLE_READER, "watch", request_watch },
+        { TSLAB__REQUEST__BODY_SLAB_MAP, PROTO_ROLE_READER, "see the map", request_slab_map },
 };
 
 static const struct RequestType *find_type(uint32_t body) {

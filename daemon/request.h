@@ -37,3 +37,6 @@ void request_check(RequestContext *context, const ProtoRequest *request);
 void request_roots(RequestContext *context, const ProtoRequest *request);
 void request_samples(RequestContext *context, const ProtoRequest *request);
 void request_watch(RequestContext *context, const ProtoRequest *request);
+void request_slab_map(RequestContext *context, const ProtoRequest *request);
+/* Those that are under way when the daemon ends. */
+void map_jobs_free(Manager *manager);

@@ -38,7 +38,7 @@ static const FieldRule length_rules[] = {
 static const FieldRule count_rules[] = {
         { NULL, "asked", 0, PROTO_ASKED_MAX },       { NULL, "classes", 0, PROTO_CLASSES_MAX },
         { NULL, "clients", 0, PROTO_CLIENTS_MAX },   { NULL, "epochs", 0, PROTO_EPOCHS_MAX },
-        { NULL, "problems", 0, PROTO_PROBLEMS_MAX }, { NULL, "roots", 0, PROTO_ROOTS_MAX },
+        { NULL, "cells", 0, PROTO_CELLS_MAX },       { NULL, "problems", 0, PROTO_PROBLEMS_MAX }, { NULL, "roots", 0, PROTO_ROOTS_MAX },
 };
 
 /*
@@ -61,6 +61,10 @@ static const FieldRule number_rules[] = {
         { "EpochInfo", "state", 1, 3 },
         { NULL, "size", 0, 4096 },
         { "ClassInfo", "slots", 0, 64 },
+        { "SlabMap", "cells", 0, PROTO_MAP_CELLS_MAX },
+        { "SlabMapReply", "slabs_per_cell", 1, UINT32_MAX },
+        { NULL, "epoch_id", 0, EPOCH_ID_MAX },
+        { NULL, "class_bytes", 0, 4096 },
         { NULL, "wait_msec", 0, PROTO_WAIT_MSEC_MAX },
         { NULL, "wait_drained_msec", 0, PROTO_WAIT_MSEC_MAX },
 };

@@ -26,6 +26,10 @@
 #define PROTO_CLIENTS_MAX 256
 #define PROTO_ROOTS_MAX 64
 #define PROTO_ASKED_MAX 256
+#define PROTO_CELLS_MAX 256
+
+/* In all replies of one map. */
+#define PROTO_MAP_CELLS_MAX 65536U
 
 #define PROTO_WAIT_MSEC_MAX 86400000U
 

@@ -97,12 +97,15 @@ static CtlExit complain_access(const char *path) {
 }
 
 static CtlExit complain_refused(const ProtoReply *reply) {
+        if (reply->error == -EOPNOTSUPP)
+                return complain(
+                        "the daemon does not know how to do that: is it older than this tslabctl, %s? restart it "
+                        "after an upgrade",
+                        TSLAB_VERSION);
         if (reply->message && reply->message[0])
                 return complain("%s", reply->message);
 
         switch (reply->error) {
-        case -EOPNOTSUPP:
-                return complain("the daemon does not know how to do that: is it older than this tslabctl?");
         case -EPERM:
         case -EACCES:
                 return complain(

@@ -22,6 +22,8 @@ uint32_t arg_wait_msec;
 bool arg_repair;
 bool arg_all;
 bool arg_http;
+MapBy arg_by;
+const char *arg_svg;
 
 enum {
         ARG_POOL = 0x100, /* above all characters, which stand for short options */
@@ -35,6 +37,8 @@ enum {
         ARG_REPAIR,
         ARG_ALL,
         ARG_HTTP,
+        ARG_BY,
+        ARG_SVG,
 };
 
 /* The one list: names for getopt, who takes it, and its line in help texts. */
@@ -66,6 +70,11 @@ static const struct {
           OPTION_METRICS,
           "--http",
           "answer one HTTP request on standard input" },
+        { { "by", required_argument, NULL, ARG_BY },
+          OPTION_BY,
+          "--by WHAT",
+          "colour slabs by place (default), epoch or class" },
+        { { "svg", required_argument, NULL, ARG_SVG }, OPTION_SVG, "--svg FILE", "draw into a file" },
         { { "json", no_argument, NULL, ARG_JSON }, 0, "--json", "print JSON" },
         { { "no-legend", no_argument, NULL, ARG_NO_LEGEND },
           0,
@@ -82,7 +91,8 @@ static const struct {
 #define N_OPTIONS (sizeof(options) / sizeof(options[0]))
 
 static void set_defaults(void) {
-        arg_pool = arg_socket = NULL;
+        arg_pool = arg_socket = arg_svg = NULL;
+        arg_by = MAP_BY_PLACE;
         arg_json = arg_help = arg_version = arg_revoke = arg_wait = arg_repair = arg_all = arg_http = false;
         arg_legend = arg_pager = true;
         arg_wait_msec = UINT32_MAX;
@@ -125,6 +135,21 @@ static int set_wait(const char *seconds) {
         return CTL_DONE;
 }
 
+static int set_by(const char *what) {
+        static const char *const names[] = {
+                [MAP_BY_PLACE] = "place",
+                [MAP_BY_EPOCH] = "epoch",
+                [MAP_BY_CLASS] = "class",
+        };
+
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i)
+                if (!strcmp(what, names[i])) {
+                        arg_by = (MapBy) i;
+                        return CTL_DONE;
+                }
+        return complain_usage("'%s' is nothing to draw by; --by takes place, epoch or class", what);
+}
+
 static int set_option(int value, const char *argument) {
         switch (value) {
         case ARG_POOL:
@@ -133,6 +158,13 @@ static int set_option(int value, const char *argument) {
                 return set_socket(argument);
         case ARG_WAIT:
                 return set_wait(argument);
+        case ARG_BY:
+                return set_by(argument);
+        case ARG_SVG:
+                if (!argument[0])
+                        return complain_usage("--svg needs the name of a file; '-' is stdout");
+                arg_svg = argument;
+                break;
         case ARG_JSON:
                 arg_json = true;
                 break;
@@ -242,6 +274,10 @@ const char *options_name(unsigned set) {
                 return "--wait";
         if (set & OPTION_METRICS)
                 return arg_http ? "--http" : "--all";
+        if (set & OPTION_BY)
+                return "--by";
+        if (set & OPTION_SVG)
+                return "--svg";
 
         return "--repair";
 }

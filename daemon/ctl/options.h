@@ -16,7 +16,16 @@ enum {
         OPTION_WAIT = 1 << 2,
         OPTION_REPAIR = 1 << 3,
         OPTION_METRICS = 1 << 8, /* --all and --http */
+        OPTION_BY = 1 << 16,
+        OPTION_SVG = 1 << 17,
 };
+
+/* What the colours of a map tell apart. */
+typedef enum MapBy {
+        MAP_BY_PLACE,
+        MAP_BY_EPOCH,
+        MAP_BY_CLASS,
+} MapBy;
 
 extern const char *arg_pool; /* NULL: not given */
 extern const char *arg_socket; /* NULL: not given */
@@ -31,6 +40,8 @@ extern uint32_t arg_wait_msec; /* of --wait=SEC; UINT32_MAX: for ever */
 extern bool arg_repair;
 extern bool arg_all;
 extern bool arg_http;
+extern MapBy arg_by;
+extern const char *arg_svg; /* NULL: not given; "-": stdout */
 
 /*
  * Sets all of the above. *ret_words points to what is not an option, at the end of `argv`, which is

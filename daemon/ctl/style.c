@@ -14,7 +14,7 @@ bool style_wanted(bool terminal, const char *term, const char *no_color) {
         return terminal && !is_dumb(term) && !(no_color && no_color[0]);
 }
 
-static bool stdout_wanted(void) {
+bool style_coloured(void) {
         static int wanted = -1;
 
         if (wanted < 0)
@@ -29,11 +29,11 @@ const char *style_begin(Style style) {
         };
 
         assert(style < _STYLE_N);
-        return stdout_wanted() ? sequences[style] : "";
+        return style_coloured() ? sequences[style] : "";
 }
 
 const char *style_end(Style style) {
-        return style != STYLE_PLAIN && stdout_wanted() ? "\033[0m" : "";
+        return style != STYLE_PLAIN && style_coloured() ? "\033[0m" : "";
 }
 
 bool style_progress(void) {

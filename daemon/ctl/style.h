@@ -20,5 +20,8 @@ bool style_wanted(bool terminal, const char *term, const char *no_color);
 const char *style_begin(Style style);
 const char *style_end(Style style);
 
+/* Whether stdout gets colour. */
+bool style_coloured(void);
+
 /* Whether stderr can have a line written over and over. */
 bool style_progress(void);

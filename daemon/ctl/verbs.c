@@ -78,6 +78,15 @@ static const Verb verbs[] = {
                 .run = verb_clients,
         },
         {
+                .name = "map",
+                .operands = "",
+                .summary = "Draw the arena: what its slabs are used for",
+                .details = "Each character stands for one slab, or for as many neighbours as it takes to\n"
+                           "fit the terminal. --svg draws a picture to send; '-' is stdout.",
+                .options = OPTION_POOL | OPTION_BY | OPTION_SVG,
+                .run = verb_map,
+        },
+        {
                 .name = "roots",
                 .operands = "",
                 .summary = "Show the named roots",

@@ -67,6 +67,7 @@ static void ask_all(ProtoCall *call) {
         Tslab__EpochLabel label = TSLAB__EPOCH_LABEL__INIT;
         Tslab__Stats stats = TSLAB__STATS__INIT;
         Tslab__Clients clients = TSLAB__CLIENTS__INIT;
+        Tslab__SlabMap slab_map = TSLAB__SLAB_MAP__INIT;
         Tslab__Trim trim = TSLAB__TRIM__INIT;
         Tslab__Check check = TSLAB__CHECK__INIT;
         Tslab__Roots roots = TSLAB__ROOTS__INIT;
@@ -74,6 +75,7 @@ static void ask_all(ProtoCall *call) {
                 { .body_case = TSLAB__REQUEST__BODY_EPOCH_LIST, .epoch_list = &list },
                 { .body_case = TSLAB__REQUEST__BODY_STATS, .stats = &stats },
                 { .body_case = TSLAB__REQUEST__BODY_CLIENTS, .clients = &clients },
+                { .body_case = TSLAB__REQUEST__BODY_SLAB_MAP, .slab_map = &slab_map },
                 { .body_case = TSLAB__REQUEST__BODY_ROOTS, .roots = &roots },
                 { .body_case = TSLAB__REQUEST__BODY_CHECK, .check = &check },
                 { .body_case = TSLAB__REQUEST__BODY_EPOCH_ADVANCE, .epoch_advance = &advance },

@@ -50,8 +50,11 @@ static void make(Object *o) {
 }
 
 static void setup(void) {
-        struct tslab_options options = { .size = sizeof(options), .arena_bytes = 64 * 4096, .n_threads = 2,
-                                         .n_classes = 5, .classes = { 64, 128, 512, 1024, 4096 } };
+        struct tslab_options options = { .size = sizeof(options),
+                                         .arena_bytes = 64 * 4096,
+                                         .n_threads = 2,
+                                         .n_classes = 5,
+                                         .classes = { 64, 128, 512, 1024, 4096 } };
 
         require(tslab_create(&pool, &options) == 0);
         for (size_t i = 0; i < N_OBJECTS; i++)
