@@ -24,6 +24,9 @@ bool arg_all;
 bool arg_http;
 MapBy arg_by;
 const char *arg_svg;
+uint32_t arg_delay_msec;
+uint32_t arg_count;
+bool arg_once;
 
 enum {
         ARG_POOL = 0x100, /* above all characters, which stand for short options */
@@ -39,6 +42,7 @@ enum {
         ARG_HTTP,
         ARG_BY,
         ARG_SVG,
+        ARG_ONCE,
 };
 
 /* The one list: names for getopt, who takes it, and its line in help texts. */
@@ -75,6 +79,12 @@ static const struct {
           "--by WHAT",
           "colour slabs by place (default), epoch or class" },
         { { "svg", required_argument, NULL, ARG_SVG }, OPTION_SVG, "--svg FILE", "draw into a file" },
+        { { "delay", required_argument, NULL, 'd' },
+          OPTION_TOP,
+          "-d, --delay SEC",
+          "between two looks (default: 1)" },
+        { { "count", required_argument, NULL, 'n' }, OPTION_TOP, "-n, --count N", "end after N looks" },
+        { { "once", no_argument, NULL, ARG_ONCE }, OPTION_TOP, "--once", "print one look, as text" },
         { { "json", no_argument, NULL, ARG_JSON }, 0, "--json", "print JSON" },
         { { "no-legend", no_argument, NULL, ARG_NO_LEGEND },
           0,
@@ -93,6 +103,9 @@ static const struct {
 static void set_defaults(void) {
         arg_pool = arg_socket = arg_svg = NULL;
         arg_by = MAP_BY_PLACE;
+        arg_delay_msec = 1000;
+        arg_count = 0;
+        arg_once = false;
         arg_json = arg_help = arg_version = arg_revoke = arg_wait = arg_repair = arg_all = arg_http = false;
         arg_legend = arg_pager = true;
         arg_wait_msec = UINT32_MAX;
@@ -150,6 +163,26 @@ static int set_by(const char *what) {
         return complain_usage("'%s' is nothing to draw by; --by takes place, epoch or class", what);
 }
 
+static int set_delay(const char *seconds) {
+        uint32_t msec;
+
+        if (parse_seconds(seconds, &msec) < 0 || msec < 100 || msec > 3600000)
+                return complain_usage("'%s' is no delay; -d takes 0.1 to 3600 seconds", seconds);
+        arg_delay_msec = msec;
+        return CTL_DONE;
+}
+
+static int set_count(const char *text) {
+        char *end;
+        unsigned long n;
+
+        n = strtoul(text, &end, 10);
+        if (text[0] < '0' || text[0] > '9' || *end || n == 0 || n > UINT32_MAX)
+                return complain_usage("'%s' is no count; -n takes a number from 1 on", text);
+        arg_count = (uint32_t) n;
+        return CTL_DONE;
+}
+
 static int set_option(int value, const char *argument) {
         switch (value) {
         case ARG_POOL:
@@ -158,6 +191,13 @@ static int set_option(int value, const char *argument) {
                 return set_socket(argument);
         case ARG_WAIT:
                 return set_wait(argument);
+        case 'd':
+                return set_delay(argument);
+        case 'n':
+                return set_count(argument);
+        case ARG_ONCE:
+                arg_once = true;
+                break;
         case ARG_BY:
                 return set_by(argument);
         case ARG_SVG:
@@ -244,7 +284,7 @@ CtlExit options_parse(int argc, char **argv, char ***ret_words, size_t *ret_n_wo
         for (;;) {
                 int value, r;
 
-                value = getopt_long(argc, argv, ":h", list, NULL);
+                value = getopt_long(argc, argv, ":hd:n:", list, NULL);
                 if (value < 0)
                         break;
 
@@ -278,6 +318,8 @@ const char *options_name(unsigned set) {
                 return "--by";
         if (set & OPTION_SVG)
                 return "--svg";
+        if (set & OPTION_TOP)
+                return "--delay, --count or --once";
 
         return "--repair";
 }

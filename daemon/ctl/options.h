@@ -18,6 +18,7 @@ enum {
         OPTION_METRICS = 1 << 8, /* --all and --http */
         OPTION_BY = 1 << 16,
         OPTION_SVG = 1 << 17,
+        OPTION_TOP = 1 << 18, /* --delay, --count and --once */
 };
 
 /* What the colours of a map tell apart. */
@@ -41,6 +42,9 @@ extern bool arg_repair;
 extern bool arg_all;
 extern bool arg_http;
 extern MapBy arg_by;
+extern uint32_t arg_delay_msec;
+extern uint32_t arg_count; /* 0: no end */
+extern bool arg_once;
 extern const char *arg_svg; /* NULL: not given; "-": stdout */
 
 /*

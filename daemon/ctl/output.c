@@ -30,6 +30,14 @@ void output_json(json_object *value) {
         (void) json_object_put(value);
 }
 
+void output_json_line(json_object *value) {
+        int flags = JSON_C_TO_STRING_NOSLASHESCAPE | JSON_C_TO_STRING_PLAIN;
+
+        (void) fprintf(output_stream(), "%s\n",
+                       (const char *) must((void *) json_object_to_json_string_ext(value, flags)));
+        (void) json_object_put(value);
+}
+
 bool output_is_long(const char *text, size_t size, unsigned rows) {
         size_t n_lines = 0;
 
@@ -76,7 +84,7 @@ static bool write_to_pager(const char *pager) {
         return !(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NO_COMMAND);
 }
 
-static CtlExit write_to_stdout(void) {
+static CtlExit write_to_stdout(bool *ret_gone) {
         size_t done = 0;
 
         while (done < output_size) {
@@ -84,15 +92,31 @@ static CtlExit write_to_stdout(void) {
 
                 if (n >= 0)
                         done += (size_t) n;
-                else if (errno == EPIPE)
+                else if (errno == EPIPE) {
+                        *ret_gone = true;
                         return CTL_DONE;
-                else if (errno != EINTR)
+                } else if (errno != EINTR)
                         return complain("cannot write the output: %s", strerror(errno));
         }
         return CTL_DONE;
 }
 
+CtlExit output_flush_part(bool *ret_gone) {
+        CtlExit r;
+
+        if (!output_file)
+                return CTL_DONE;
+        if (fclose(output_file) != 0)
+                (void) must(NULL);
+        r = write_to_stdout(ret_gone);
+        free(output_text);
+        output_text = NULL;
+        output_file = NULL;
+        return r;
+}
+
 CtlExit output_flush(void) {
+        bool gone = false;
         const char *pager;
         CtlExit r = CTL_DONE;
 
@@ -103,7 +127,7 @@ CtlExit output_flush(void) {
 
         pager = find_pager();
         if (!pager || !write_to_pager(pager))
-                r = write_to_stdout();
+                r = write_to_stdout(&gone);
 
         free(output_text);
         output_text = NULL;

@@ -78,6 +78,17 @@ static const Verb verbs[] = {
                 .run = verb_clients,
         },
         {
+                .name = "top",
+                .operands = "",
+                .summary = "Show a pool as it changes: epochs, classes, clients",
+                .details =
+                        "Keys: e, l, c for epochs, classes, clients; < and > choose the column to sort by,\n"
+                        "r turns the order around; ? shows all, q ends. Where stdout is no terminal, one\n"
+                        "text (or with --json, one line) after another is printed.",
+                .options = OPTION_POOL | OPTION_TOP,
+                .run = verb_top,
+        },
+        {
                 .name = "map",
                 .operands = "",
                 .summary = "Draw the arena: what its slabs are used for",

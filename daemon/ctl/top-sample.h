@@ -1,0 +1,41 @@
+#pragma once
+
+/* What a pool was at one moment, kept to be compared with the next. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/call.h"
+
+typedef struct TopClient {
+        uint32_t client;
+        int32_t pid;
+        uint32_t uid, role, threads;
+        uint64_t allocs, frees, cached, pending, held, attached_usec;
+        char comm[PROTO_COMM_MAX + 1];
+} TopClient;
+
+typedef struct TopSample {
+        uint64_t usec; /* CLOCK_MONOTONIC; 0: there is none */
+        ProtoReply *reply; /* of stats */
+        TopClient *clients; /* those that have attached */
+        size_t n_clients;
+} TopSample;
+
+/* Asks for both, the clients if wanted. 0 or as proto_call(); *ret is set on 0 alone. */
+int top_sample_take(TopSample *ret, ProtoCall *call, bool with_clients, uint64_t timeout_usec);
+void top_sample_deinit(TopSample *sample);
+
+static inline const Tslab__StatsReply *top_stats(const TopSample *sample) {
+        return sample->reply->stats;
+}
+
+/*
+ * Per second, from `before` to `now`; 0 where there is nothing to compare with: no sample before,
+ * another arena, or a number that went back.
+ */
+bool top_comparable(const TopSample *before, const TopSample *now);
+double top_rate(const TopSample *before, const TopSample *now, uint64_t from, uint64_t to);
+/* The same of what may fall. */
+double top_change(const TopSample *before, const TopSample *now, uint64_t from, uint64_t to);
