@@ -27,6 +27,7 @@ const char *arg_svg;
 uint32_t arg_delay_msec;
 uint32_t arg_count;
 bool arg_once;
+bool arg_follow;
 
 enum {
         ARG_POOL = 0x100, /* above all characters, which stand for short options */
@@ -43,6 +44,7 @@ enum {
         ARG_BY,
         ARG_SVG,
         ARG_ONCE,
+        ARG_FOLLOW,
 };
 
 /* The one list: names for getopt, who takes it, and its line in help texts. */
@@ -85,6 +87,10 @@ static const struct {
           "between two looks (default: 1)" },
         { { "count", required_argument, NULL, 'n' }, OPTION_TOP, "-n, --count N", "end after N looks" },
         { { "once", no_argument, NULL, ARG_ONCE }, OPTION_TOP, "--once", "print one look, as text" },
+        { { "follow", no_argument, NULL, ARG_FOLLOW },
+          OPTION_FOLLOW,
+          "--follow",
+          "when the daemon goes away, wait for the next" },
         { { "json", no_argument, NULL, ARG_JSON }, 0, "--json", "print JSON" },
         { { "no-legend", no_argument, NULL, ARG_NO_LEGEND },
           0,
@@ -105,7 +111,7 @@ static void set_defaults(void) {
         arg_by = MAP_BY_PLACE;
         arg_delay_msec = 1000;
         arg_count = 0;
-        arg_once = false;
+        arg_once = arg_follow = false;
         arg_json = arg_help = arg_version = arg_revoke = arg_wait = arg_repair = arg_all = arg_http = false;
         arg_legend = arg_pager = true;
         arg_wait_msec = UINT32_MAX;
@@ -195,6 +201,9 @@ static int set_option(int value, const char *argument) {
                 return set_delay(argument);
         case 'n':
                 return set_count(argument);
+        case ARG_FOLLOW:
+                arg_follow = true;
+                break;
         case ARG_ONCE:
                 arg_once = true;
                 break;
@@ -318,6 +327,8 @@ const char *options_name(unsigned set) {
                 return "--by";
         if (set & OPTION_SVG)
                 return "--svg";
+        if (set & OPTION_FOLLOW)
+                return "--follow";
         if (set & OPTION_TOP)
                 return "--delay, --count or --once";
 

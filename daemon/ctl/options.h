@@ -18,6 +18,7 @@ enum {
         OPTION_METRICS = 1 << 8, /* --all and --http */
         OPTION_BY = 1 << 16,
         OPTION_SVG = 1 << 17,
+        OPTION_FOLLOW = 1 << 19,
         OPTION_TOP = 1 << 18, /* --delay, --count and --once */
 };
 
@@ -45,6 +46,7 @@ extern MapBy arg_by;
 extern uint32_t arg_delay_msec;
 extern uint32_t arg_count; /* 0: no end */
 extern bool arg_once;
+extern bool arg_follow;
 extern const char *arg_svg; /* NULL: not given; "-": stdout */
 
 /*

@@ -9,18 +9,18 @@
 #include "daemon/ctl/top-rows.h"
 
 static const TopColumn epoch_columns[] = {
-        { "EPOCH", 6, false, true }, { "OBJECTS", 9, false, false }, { "OBJ/S", 8, false, false },
+        { "EPOCH", 6, false, true }, { "OBJECTS", 9, false, false },   { "OBJ/S", 8, false, false },
         { "LIVE", 8, false, false }, { "COMMITTED", 9, false, false }, { "SLABS", 7, false, false },
-        { "STATE", 8, true, true },  { "AGE", 9, false, false },     { "LABEL", 10, true, true },
+        { "STATE", 8, true, true },  { "AGE", 9, false, false },       { "LABEL", 10, true, true },
 };
 static const TopColumn class_columns[] = {
         { "SIZE", 6, false, true },  { "OBJECTS", 9, false, false }, { "OBJ/S", 8, false, false },
         { "LIVE", 8, false, false }, { "SLABS", 8, false, false },   { "FILL", 5, false, false },
 };
 static const TopColumn client_columns[] = {
-        { "PID", 8, false, true },     { "ALLOC/S", 8, false, false }, { "FREE/S", 8, false, false },
-        { "COMMAND", 15, true, true }, { "CACHED", 8, false, false },  { "HELD", 6, false, false },
-        { "PENDING", 7, false, false }, { "THR", 4, false, false },    { "ALLOCS", 8, false, false },
+        { "PID", 8, false, true },      { "ALLOC/S", 8, false, false }, { "FREE/S", 8, false, false },
+        { "COMMAND", 15, true, true },  { "CACHED", 8, false, false },  { "HELD", 6, false, false },
+        { "PENDING", 7, false, false }, { "THR", 4, false, false },     { "ALLOCS", 8, false, false },
 };
 
 #define N(_array) (sizeof(_array) / sizeof((_array)[0]))
@@ -191,7 +191,8 @@ void top_rows_sort(TopRows *rows, TopView view, size_t column, bool reverse) {
                 size_t j = i;
 
                 while (j > 0 && sign * compare(&rows->rows[j - 1].cells[column], &row.cells[column],
-                                               &columns[column]) > 0) {
+                                               &columns[column]) >
+                                        0) {
                         rows->rows[j] = rows->rows[j - 1];
                         j--;
                 }

@@ -102,7 +102,8 @@ static void add_memory(TopLines *lines, unsigned columns, const Tslab__StatsRepl
         add(lines, columns, STYLE_PLAIN, "%s %s of %s, %s free, %s live",
             format_bar(FORMAT_BUFFER, width, used, stats->retained_bytes, stats->size_bytes),
             format_bytes(FORMAT_BUFFER, used), format_bytes(FORMAT_BUFFER, stats->size_bytes),
-            format_bytes(FORMAT_BUFFER, stats->retained_bytes), format_bytes(FORMAT_BUFFER, stats->live_bytes));
+            format_bytes(FORMAT_BUFFER, stats->retained_bytes),
+            format_bytes(FORMAT_BUFFER, stats->live_bytes));
 }
 
 static void add_rates(TopLines *lines, unsigned columns, const TopSample *before, const TopSample *now) {

@@ -89,6 +89,15 @@ static const Verb verbs[] = {
                 .run = verb_top,
         },
         {
+                .name = "monitor",
+                .operands = "",
+                .summary = "Show what happens in a pool, as it happens",
+                .details = "One line an event, until it is interrupted; the exit code is 1 when the daemon\n"
+                           "goes away, unless --follow waits for the next one.",
+                .options = OPTION_POOL | OPTION_FOLLOW,
+                .run = verb_monitor,
+        },
+        {
                 .name = "map",
                 .operands = "",
                 .summary = "Draw the arena: what its slabs are used for",

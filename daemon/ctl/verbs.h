@@ -46,6 +46,7 @@ CtlExit verb_epoch_reserve(char **args, size_t n_args);
 CtlExit verb_epoch_label(char **args, size_t n_args);
 CtlExit verb_clients(char **args, size_t n_args);
 CtlExit verb_top(char **args, size_t n_args);
+CtlExit verb_monitor(char **args, size_t n_args);
 CtlExit verb_map(char **args, size_t n_args);
 CtlExit verb_roots(char **args, size_t n_args);
 CtlExit verb_trim(char **args, size_t n_args);

@@ -1,0 +1,128 @@
+/*
+ * monitor. Each event is written when it comes. Without --follow it ends with the daemon, as
+ * 'journalctl -f' does not but 'busctl monitor' does: a script that relies on seeing all must learn
+ * that it does not.
+ */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/ctl/connect.h"
+#include "daemon/ctl/json.h"
+#include "daemon/ctl/options.h"
+#include "daemon/ctl/output.h"
+#include "daemon/ctl/verbs.h"
+
+#define AGAIN_MSEC 250
+
+/* Why the stream ended, from within; above all PROTO_E_*. */
+enum {
+        MONITOR_GONE = 1000, /* who reads */
+        MONITOR_FAILED,
+};
+
+static bool has_epoch(const Tslab__Event *event) {
+        static const char *const kinds[] = { "advance", "close", "drained", "reserve" };
+
+        for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); ++i)
+                if (!strcmp(event->kind, kinds[i]))
+                        return true;
+        return event->epoch != 0;
+}
+
+static json_object *event_to_json(const Tslab__Event *event) {
+        json_object *o = json_new_object();
+
+        json_add_u64(o, "usec", event->usec);
+        json_add_string(o, "kind", event->kind);
+        json_add_string(o, "text", event->text);
+        json_add_u64_or_null(o, "client", event->pid != 0, event->client);
+        json_add_u64_or_null(o, "pid", event->pid != 0, (uint64_t) event->pid);
+        json_add_u64_or_null(o, "epoch", has_epoch(event), event->epoch);
+        json_add_u64(o, "bytes", event->bytes);
+        return o;
+}
+
+static void print_event(const Tslab__Event *event) {
+        time_t seconds = (time_t) (event->usec / 1000000);
+        char when[64] = "";
+        struct tm local;
+
+        if (localtime_r(&seconds, &local))
+                (void) strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &local);
+        (void) fprintf(output_stream(), "%s.%06u  %-8s  %s\n", when, (unsigned) (event->usec % 1000000),
+                       event->kind, event->text);
+}
+
+static int write_now(void) {
+        bool gone = false;
+        CtlExit r;
+
+        r = output_flush_part(&gone);
+        return r ? MONITOR_FAILED : gone ? MONITOR_GONE : 0;
+}
+
+static int on_event(void *userdata, const ProtoReply *reply) {
+        if (reply->body_case != TSLAB__REPLY__BODY_WATCH)
+                return 0;
+        if (arg_json)
+                output_json_line(event_to_json(reply->watch->event));
+        else
+                print_event(reply->watch->event);
+        return write_now();
+}
+
+/* Until the daemon hangs up, or nobody reads what is written. */
+static int watch(Connection *connection, ProtoReply **ret_reply) {
+        Tslab__Watch watch = TSLAB__WATCH__INIT;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+
+        request.body_case = TSLAB__REQUEST__BODY_WATCH;
+        request.watch = &watch;
+        return proto_call(connection->call, &request, UINT64_MAX, on_event, NULL, ret_reply, NULL);
+}
+
+static void reconnect(Connection *connection) {
+        int r;
+
+        (void) fprintf(stderr, "tslabctl: the daemon hung up; waiting for the next one\n");
+        connection->call = proto_call_free(connection->call);
+        do {
+                (void) poll(NULL, 0, AGAIN_MSEC);
+                connection->hello = proto_reply_free(connection->hello);
+                r = connection_try(connection->path, CONNECTION_USEC, &connection->call, &connection->hello);
+        } while (r);
+        (void) fprintf(stderr, "tslabctl: connected again\n");
+}
+
+CtlExit verb_monitor(char **args, size_t n_args) {
+        _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
+        CtlExit exit_code;
+        int r;
+
+        exit_code = connection_open(&connection);
+        if (exit_code)
+                return exit_code;
+
+        for (;;) {
+                _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+
+                r = watch(&connection, &reply);
+                if (r == MONITOR_GONE)
+                        return CTL_DONE;
+                if (r == MONITOR_FAILED)
+                        return CTL_FAILED;
+                if (r == PROTO_E_REFUSED)
+                        return complain("%s", reply->message && reply->message[0]
+                                                      ? reply->message
+                                                      : strerror(-reply->error));
+                if (!arg_follow)
+                        return complain("the daemon hung up: it ended, or this did not read fast enough; "
+                                        "'tslabctl monitor --follow' waits for the next one");
+                reconnect(&connection);
+        }
+}
