@@ -67,6 +67,12 @@ static void ask(Pool *pool) {
                 pool->stats = proto_steal(&reply);
 }
 
+/* Committed, and not free. */
+static uint64_t used_bytes(const Tslab__StatsReply *stats) {
+        return stats->committed_bytes > stats->retained_bytes ? stats->committed_bytes - stats->retained_bytes
+                                                              : 0;
+}
+
 static void add_row(Table *table, const Pool *pool) {
         const Tslab__StatsReply *stats = pool->stats ? pool->stats->stats : NULL;
 
@@ -74,6 +80,7 @@ static void add_row(Table *table, const Pool *pool) {
         table_add(table, "%s", pool->state);
         table_style(table, state_style(pool->state));
         table_add(table, "%s", stats ? format_bytes(FORMAT_BUFFER, stats->size_bytes) : "");
+        table_add(table, "%s", stats ? format_bytes(FORMAT_BUFFER, used_bytes(stats)) : "");
         table_add(table, "%s", stats ? format_bytes(FORMAT_BUFFER, stats->committed_bytes) : "");
         if (stats)
                 table_add(table, "%u", stats->clients);
@@ -84,8 +91,9 @@ static void add_row(Table *table, const Pool *pool) {
 
 static void print_table(const Pool *pools, size_t n_pools) {
         static const TableColumn columns[] = {
-                { "POOL", TABLE_LEFT },       { "STATE", TABLE_LEFT },    { "SIZE", TABLE_RIGHT },
-                { "COMMITTED", TABLE_RIGHT }, { "CLIENTS", TABLE_RIGHT }, { "SOCKET", TABLE_LEFT },
+                { "POOL", TABLE_LEFT },   { "STATE", TABLE_LEFT },      { "SIZE", TABLE_RIGHT },
+                { "USED", TABLE_RIGHT },  { "COMMITTED", TABLE_RIGHT }, { "CLIENTS", TABLE_RIGHT },
+                { "SOCKET", TABLE_LEFT },
         };
         _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
         FILE *out = output_stream();
@@ -106,6 +114,7 @@ static json_object *pool_to_json(const Pool *pool) {
         json_add_string(o, "socket", pool->path);
         json_add_string(o, "state", pool->state);
         json_add_u64_or_null(o, "size_bytes", stats, stats ? stats->size_bytes : 0);
+        json_add_u64_or_null(o, "used_bytes", stats, stats ? used_bytes(stats) : 0);
         json_add_u64_or_null(o, "committed_bytes", stats, stats ? stats->committed_bytes : 0);
         json_add_u64_or_null(o, "clients", stats, stats ? stats->clients : 0);
         return o;

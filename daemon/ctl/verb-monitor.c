@@ -117,9 +117,8 @@ CtlExit verb_monitor(char **args, size_t n_args) {
                 if (r == MONITOR_FAILED)
                         return CTL_FAILED;
                 if (r == PROTO_E_REFUSED)
-                        return complain("%s", reply->message && reply->message[0]
-                                                      ? reply->message
-                                                      : strerror(-reply->error));
+                        return complain("%s", reply->message && reply->message[0] ? reply->message
+                                                                                  : strerror(-reply->error));
                 if (!arg_follow)
                         return complain("the daemon hung up: it ended, or this did not read fast enough; "
                                         "'tslabctl monitor --follow' waits for the next one");

@@ -39,7 +39,8 @@ CHECK = {'ok': bool, 'lost_slots': int, 'doubled_slots': int, 'unsettled_slots':
 CLOSE = {'epoch': int, 'reclaimed_bytes': int, 'live_objects': int, 'pending_threads': int}
 CLIENT = {'client': int, 'pid': int, 'uid': int, 'gid': int, 'comm': str, 'role': str, 'threads': int,
           'allocs': int, 'frees': int, 'cached_objects': int, 'attached_usec': int, 'control_only': bool}
-POOL = {'pool': str, 'socket': str, 'state': str, 'size_bytes': int, 'committed_bytes': int, 'clients': int}
+POOL = {'pool': str, 'socket': str, 'state': str, 'size_bytes': int, 'used_bytes': int,
+        'committed_bytes': int, 'clients': int}
 
 
 def environment(folder, **more):
@@ -323,8 +324,9 @@ class Reach(Case):
         self.refused(1, ['no daemon', 'nobody listens at', 'web.sock', 'systemctl start tslabd@web.socket'],
                      '--pool', 'web', 'status')
         self.assertEqual(self.json('list'), [{'pool': 'web', 'socket': f'{self.folder}/web.sock', 'state': 'dead',
-                                              'size_bytes': None, 'committed_bytes': None, 'clients': None}])
-        self.assertRegex(self.text('list'), r'\nweb +dead +- +- +- +/')
+                                              'size_bytes': None, 'used_bytes': None, 'committed_bytes': None,
+                                              'clients': None}])
+        self.assertRegex(self.text('list'), r'\nweb +dead +- +- +- +- +/')
 
     @unittest.skipIf(os.getuid(), 'needs root, to be somebody else')
     def test_denied(self):
@@ -406,7 +408,7 @@ class Verbs(Case):
             self.assert_members(pool, POOL)
             self.assertEqual(pool['size_bytes'], 16 << 20)
         text = self.text('list')
-        self.assertRegex(text, r'\APOOL +STATE +SIZE +COMMITTED +CLIENTS +SOCKET\nbatch_1 +running +16\.0M ')
+        self.assertRegex(text, r'\APOOL +STATE +SIZE +USED +COMMITTED +CLIENTS +SOCKET\nbatch_1 +running +16\.0M ')
         self.assertTrue(text.endswith('\n\n2 pools.\n'))
         self.assertEqual(self.text('list', '--no-legend').count('\n'), 2)
 
