@@ -8,7 +8,8 @@ static const TableColumn columns[] = {
         { "EPOCH", TABLE_RIGHT }, { "STATE", TABLE_LEFT },      { "USE", TABLE_LEFT },
         { "OWNER", TABLE_RIGHT }, { "SLABS", TABLE_RIGHT },     { "OBJECTS", TABLE_RIGHT },
         { "LIVE", TABLE_RIGHT },  { "COMMITTED", TABLE_RIGHT }, { "RECLAIMED", TABLE_RIGHT },
-        { "OLDER", TABLE_RIGHT }, { "OPENED", TABLE_LEFT },     { "LABEL", TABLE_LEFT },
+        { "OLDER", TABLE_RIGHT }, { "OPENED", TABLE_LEFT },     { "AGE", TABLE_RIGHT },
+        { "LABEL", TABLE_LEFT },
 };
 
 static void add_state(Table *table, const Tslab__EpochInfo *epoch) {
@@ -25,6 +26,7 @@ static void add_state(Table *table, const Tslab__EpochInfo *epoch) {
 }
 
 static void add_epoch(Table *table, const Tslab__EpochInfo *epoch) {
+        uint64_t now_usec = format_now_usec();
         uint64_t older = epoch->older ? epoch->older->live_objects : 0;
 
         table_add(table, "%s", format_epoch(FORMAT_BUFFER, epoch->id | epoch->era << 8));
@@ -38,6 +40,10 @@ static void add_epoch(Table *table, const Tslab__EpochInfo *epoch) {
         if (older > 0)
                 table_style(table, STYLE_WARN);
         table_add(table, "%s", format_time(FORMAT_BUFFER, epoch->opened_usec));
+        table_add(table, "%s",
+                  epoch->opened_usec && now_usec > epoch->opened_usec
+                          ? format_span(FORMAT_BUFFER, now_usec - epoch->opened_usec)
+                          : "");
         table_add(table, "%s", epoch->label ?: "");
 }
 

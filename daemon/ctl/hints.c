@@ -84,3 +84,11 @@ void hints_find(Hints *hints, const Tslab__StatsReply *stats) {
         for (size_t i = 0; i < stats->n_epochs; ++i)
                 look_at_epoch(hints, stats->epochs[i], now_usec);
 }
+
+void hints_find_epochs(Hints *hints, Tslab__EpochInfo *const *epochs, size_t n_epochs) {
+        uint64_t now_usec = format_now_usec();
+
+        hints->n_hints = 0;
+        for (size_t i = 0; i < n_epochs; ++i)
+                look_at_epoch(hints, epochs[i], now_usec);
+}

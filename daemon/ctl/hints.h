@@ -15,3 +15,5 @@ typedef struct Hints {
 } Hints;
 
 void hints_find(Hints *hints, const Tslab__StatsReply *stats);
+/* Of epochs alone: those that hold memory after they were closed, and for how few objects. */
+void hints_find_epochs(Hints *hints, Tslab__EpochInfo *const *epochs, size_t n_epochs);

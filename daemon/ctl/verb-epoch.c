@@ -6,12 +6,23 @@
 #include "daemon/ctl/epoch-argument.h"
 #include "daemon/ctl/epoch-table.h"
 #include "daemon/ctl/format.h"
+#include "daemon/ctl/hints.h"
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/json-reply.h"
 #include "daemon/ctl/options.h"
 #include "daemon/ctl/output.h"
+#include "daemon/ctl/style.h"
 #include "daemon/ctl/verbs.h"
 #include "proto/text.h"
+
+static void print_hints(const Tslab__EpochListReply *list) {
+        Hints hints;
+
+        hints_find_epochs(&hints, list->epochs, list->n_epochs);
+        for (size_t i = 0; i < hints.n_hints; ++i)
+                (void) fprintf(output_stream(), "%s%sWarning:%s %s.\n", i == 0 ? "\n" : "",
+                               style_begin(STYLE_WARN), style_end(STYLE_WARN), hints.hints[i]);
+}
 
 CtlExit verb_epoch_list(char **args, size_t n_args) {
         _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
@@ -26,6 +37,8 @@ CtlExit verb_epoch_list(char **args, size_t n_args) {
         if (!arg_json) {
                 epoch_table_print(output_stream(), reply->epoch_list->epochs, reply->epoch_list->n_epochs,
                                   arg_legend);
+                if (arg_legend)
+                        print_hints(reply->epoch_list);
                 return CTL_DONE;
         }
 

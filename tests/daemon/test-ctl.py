@@ -522,6 +522,8 @@ class Verbs(Case):
         self.assertEqual(self.json('epoch', 'list')[0]['state'], 'closing')
         self.assertIn('300 objects remain (300 of 64 bytes).', self.text('epoch', 'close', '0', '--wait=0', code=3))
         self.assertIn('still holds 300 objects', self.text('status'))
+        self.assertRegex(self.text('epoch', 'list'), r'\n\nWarning: epoch 0:1 was closed .* still holds 300 objects ')
+        self.assertNotIn('Warning', self.text('epoch', 'list', '--no-legend'))
 
         began = time.monotonic()
         self.assertEqual(self.json('epoch', 'close', '0', '--wait=0.5', code=3)['live_objects'], 300)
