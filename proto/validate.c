@@ -36,9 +36,10 @@ static const FieldRule length_rules[] = {
 
 /* Of repeated fields, how often. */
 static const FieldRule count_rules[] = {
-        { NULL, "asked", 0, PROTO_ASKED_MAX },       { NULL, "classes", 0, PROTO_CLASSES_MAX },
-        { NULL, "clients", 0, PROTO_CLIENTS_MAX },   { NULL, "epochs", 0, PROTO_EPOCHS_MAX },
-        { NULL, "cells", 0, PROTO_CELLS_MAX },       { NULL, "problems", 0, PROTO_PROBLEMS_MAX }, { NULL, "roots", 0, PROTO_ROOTS_MAX },
+        { NULL, "asked", 0, PROTO_ASKED_MAX },     { NULL, "classes", 0, PROTO_CLASSES_MAX },
+        { NULL, "clients", 0, PROTO_CLIENTS_MAX }, { NULL, "epochs", 0, PROTO_EPOCHS_MAX },
+        { NULL, "cells", 0, PROTO_CELLS_MAX },     { NULL, "problems", 0, PROTO_PROBLEMS_MAX },
+        { NULL, "roots", 0, PROTO_ROOTS_MAX },
 };
 
 /*
