@@ -315,13 +315,15 @@ static void reap_threads(Manager *manager) {
         bool unrepaired;
 
         n_unused = count_unused(arena, &unrepaired);
-        for (ClientWatch *c = manager->clients; c && n_unused <= arena->n_records / RECORDS_SHORT; c = c->next)
+        for (ClientWatch *c = manager->clients; c && n_unused <= arena->n_records / RECORDS_SHORT;
+             c = c->next)
                 if (!c->dead && shm_client_get(arena, c->index, &info) == 0)
                         n += shm_threads_mark_gone(arena, &info);
         if (n > 0)
                 log_line(LOG_INFO, "%u threads ended without giving back what they held", n);
-        if (n > 0 || unrepaired)
-                repairer_start(manager->repairer); /* again, where something is unsettled */
+        /* Again, where something is unsettled; a dead client's last record may also have been the drainer's to finish. */
+        if (n > 0 || unrepaired || manager->n_unrepaired > 0)
+                repairer_start(manager->repairer);
 }
 
 void client_watches_tick(Manager *manager) {

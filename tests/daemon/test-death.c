@@ -23,7 +23,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-typedef enum Way { IDLE, INSIDE, WITH_INTENT, WITH_CACHES, HUNG_UP } Way;
+typedef enum Way { IDLE, INSIDE, WITH_INTENT, WITH_CACHES, HUNG_UP, LEAVING } Way;
 
 /* A full cache, and a pending object, in every class. */
 static void fill_caches(ShmActor *actor) {
@@ -44,14 +44,29 @@ static void fill_caches(ShmActor *actor) {
         }
 }
 
+/* When told to: a thread that ends while it is frozen leaves its record to the daemon. */
+static void leave_frozen(RawClient *client) {
+        sigset_t signals;
+        int number;
+
+        sigemptyset(&signals);
+        sigaddset(&signals, SIGUSR1);
+        assert_int_equal(sigwait(&signals, &number), 0);
+        shm_record_set_left(&client->arena, client->actor.id);
+        shm_actor_leave(&client->actor);
+        _exit(0);
+}
+
 static void attach_and_stay(const DaemonFixture *daemon, Way way, int ready_fd) {
         RawClient client;
         uint64_t handle;
         void *object;
 
         raw_client_open(&client, daemon, 0);
+        if (way == LEAVING)
+                client.actor.mode = SHM_CACHE_ON; /* it has slots left over */
         assert_int_equal(shm_object_alloc(&client.actor, 64, SHM_EPOCH_CURRENT, NULL, &handle, &object), 0);
-        if (way == INSIDE)
+        if (way == INSIDE || way == LEAVING)
                 shm_actor_enter(&client.actor);
         if (way == WITH_CACHES)
                 fill_caches(&client.actor);
@@ -60,6 +75,8 @@ static void attach_and_stay(const DaemonFixture *daemon, Way way, int ready_fd) 
         if (way == HUNG_UP)
                 client.call = proto_call_free(client.call);
         assert_int_equal(write(ready_fd, &handle, sizeof(handle)), sizeof(handle));
+        if (way == LEAVING)
+                leave_frozen(&client);
         for (;;)
                 pause();
 }
@@ -290,15 +307,40 @@ static void test_death_pending(void **state) {
         check_pending(*state, SHM_CACHE_OFF);
 }
 
+/*
+ * The process is gone before its record, which it left while it was frozen, is finished: by the drainer, so that
+ * there is nothing to repair.
+ */
+static void test_death_left(void **state) {
+        DaemonFixture *daemon = *state;
+        _cleanup_(proto_call_freep) ProtoCall *control = daemon_connect(daemon, 0);
+        sigset_t signals;
+        uint64_t handle;
+        pid_t pid;
+
+        sigemptyset(&signals);
+        sigaddset(&signals, SIGUSR1);
+        assert_int_equal(sigprocmask(SIG_BLOCK, &signals, NULL), 0); /* also in the child, till it waits */
+        WAIT_FOR(daemon_n_clients(control) == 0);
+        for (uint32_t epoch = 1; epoch <= 3; epoch++) {
+                _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+
+                pid = start_client(daemon, LEAVING, &handle);
+                reply = daemon_close(control, epoch);
+                assert_int_equal(reply->epoch_close->pending_threads, 1);
+                assert_int_equal(kill(pid, SIGUSR1), 0);
+                assert_int_equal(waitpid(pid, NULL, 0), pid);
+                WAIT_FOR(daemon_n_clients(control) == 0);
+        }
+        assert_int_equal(sigprocmask(SIG_UNBLOCK, &signals, NULL), 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_death),
-                cmocka_unit_test(test_death_inside),
-                cmocka_unit_test(test_death_after_hang_up),
-                cmocka_unit_test(test_stopped),
-                cmocka_unit_test(test_death_with_intent),
-                cmocka_unit_test(test_death_with_caches),
-                cmocka_unit_test(test_death_unsettled),
+                cmocka_unit_test(test_death_left),        cmocka_unit_test(test_death),
+                cmocka_unit_test(test_death_inside),      cmocka_unit_test(test_death_after_hang_up),
+                cmocka_unit_test(test_stopped),           cmocka_unit_test(test_death_with_intent),
+                cmocka_unit_test(test_death_with_caches), cmocka_unit_test(test_death_unsettled),
                 cmocka_unit_test(test_death_pending),
         };
 
