@@ -58,7 +58,7 @@ class Completion:
 
     def test_options(self):
         for verb in self.verbs():
-            options = {re.match(r'(-h, )?(--[a-z-]+)', line).group(2) for line in self.help('Options', *verb)}
+            options = {re.match(r'(-[a-z], )?(--[a-z-]+)', line).group(2) for line in self.help('Options', *verb)}
             self.assertEqual(self.complete(*verb, '--'), options, verb)
         self.assertIn('--wait', self.complete('epoch', 'close', '3', '--w'))
 
