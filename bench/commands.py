@@ -32,7 +32,8 @@ def measure(runner, name, command, environment):
         once = 'demo' in name or runner.arguments.quick
         done = subprocess.run(['hyperfine', '--shell=none', '--style=none', '--warmup', '1', '--runs',
                                '3' if once else '30', '--export-json', out.name, ' '.join(command)],
-                              env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+                              env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                              check=False)
         if done.returncode != 0:
             runner.note(f'{name}: {done.stderr.strip()[-200:]}')
             runner.failed = True
@@ -52,8 +53,9 @@ def session_workload(runner):
             runner.note(f'demo, {name}: {e}')
             runner.failed = True
             continue
-        runner.add('sessions', name, 0, {'requests': said['requests'], 'requests_per_second': said['requests_per_second'],
-                                         **{f'{k}_ns': said['latency_ns'][k] for k in ('p50', 'p99', 'p999', 'max')}})
+        runner.add('sessions', name, 0, {
+            **{k: said[k] for k in ('requests', 'requests_per_second')},
+            **{f'{k}_ns': said['latency_ns'][k] for k in ('p50', 'p99', 'p999', 'max')}})
 
 
 def run(runner):

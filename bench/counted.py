@@ -1,5 +1,5 @@
-"""Counts, under callgrind, the locked instructions, the instructions and the searches in slab sets of an operation: what
-the model of more processors is made from. Counting takes no time into account, so it is the same on a busy machine."""
+"""Counts, under callgrind, the locked instructions, the instructions and the searches in slab sets of an operation:
+what the model of more processors is made from. Time does not come into it, so it is the same on a busy machine."""
 
 import re
 import shutil
@@ -28,7 +28,7 @@ def locked_addresses(library):
 
 
 def read_costs(path):
-    """(object file, address) -> how often it was executed, in the file's own addresses; and how many searches were called."""
+    """(object file, address in it) -> how often it was executed; and how many searches were called."""
     costs, obj, called, callee, searches = {}, '', False, '', 0
     with open(path, encoding='utf-8', errors='replace') as file:
         for line in file:
@@ -74,7 +74,8 @@ def run(runner):
             runner.failed = True
             continue
         difference = [(b - a) / N / operations for a, b in zip(first, second)]
-        runner.add('counted', name, 0, dict(zip(('locked_per_op', 'instructions_per_op', 'searches_per_op'), difference)))
+        metrics = ('locked_per_op', 'instructions_per_op', 'searches_per_op')
+        runner.add('counted', name, 0, dict(zip(metrics, difference)))
 
 
 assert all(workload in {c.workload for c in plan.cases()} for workload, _, _ in LOOPS.values())

@@ -12,8 +12,8 @@ L    how long a line takes from one processor to another, measured between two t
 (P - 1) / P   how often another one had it last, where all are alike
 
 The whole is bounded by the one line that all write to: an operation that writes to it w times cannot be done more
-often than once every w * L. For tslab that is the top word of a slab set, written when a word below fills or empties; for a
-list behind one word it is that word, at each operation.
+often than once every w * L. For tslab that is the top word of a slab set, written when a word below fills or empties;
+for a list behind one word it is that word, at each operation.
 
 Both are pessimistic. A line is taken to change hands at every access, but a processor does several operations in a row
 before it loses one; and every locked instruction that is not on an object's tag counts as one on a shared line,

@@ -32,8 +32,8 @@ YARDSTICKS = ['locked-cas', 'none']
 PERCENTILES = ['mean99_ns', 'p50_ns', 'p90_ns', 'p99_ns', 'p99.9_ns', 'p99.99_ns', 'max_ns']
 CACHE = ['alloc_hit_rate', 'free_hit_rate', 'refills_per_alloc', 'flushes_per_free', 'bypassed_share']
 
-# metrics: those the table shows, more is in the JSON. runs: at most, where more would tell no more. daemon: its options,
-# where it needs one. counted: run under callgrind. whole: the number of operations is part of it, and is not scaled.
+# metrics: those the table shows, more is in the JSON. runs: at most, where more would tell no more. daemon: its
+# options, where it needs one. counted: run under callgrind. whole: the number of operations is not scaled.
 Case = collections.namedtuple('Case', 'name workload options contenders metrics runs daemon counted whole',
                               defaults=[None, None, False, False])
 
@@ -86,8 +86,8 @@ def cases():
         yield Case(f'timeline-{policy}', 'timeline', ['--policy', policy],
                    ['tslab-adaptive'] + (PRIVATE if policy == 'never' else []),
                    ['valley_bytes', 'valley_over_live', 'freed_bytes', 'waves_ms'], runs=3, whole=True)
-    for workload, metrics in ('safety_kill', ['hung', 'broken', 'with_lost', 'lost', 'lost_more']), ('safety_stop', ['hung']), \
-            ('misuse', ['double_free', 'stale_free']):
+    for workload, metrics in {'safety_kill': ['hung', 'broken', 'with_lost', 'lost', 'lost_more'],
+                              'safety_stop': ['hung'], 'misuse': ['double_free', 'stale_free']}.items():
         yield Case(workload, workload, [], ['tslab-adaptive'] + SHARED, metrics, runs=1, whole=True)
     yield Case('instructions', 'instructions', [], TSLAB + ['glibc'],
                ['alloc_instructions', 'free_instructions', 'pair_instructions'], runs=1, counted=True)

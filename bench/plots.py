@@ -8,9 +8,9 @@ import textwrap
 SIZE = '960,540'
 # A contender has the same colour in all pictures; ours is the thick one.
 COLOURS = {
-    'tslab-adaptive': '#c0392b', 'glibc': '#2c3e50', 'jemalloc': '#2980b9', 'mimalloc': '#27ae60', 'tcmalloc': '#8e44ad',
-    'boost-rbtree': '#d35400', 'boost-pool': '#e67e22', 'dpdk': '#16a085', 'dpdk-cache': '#1abc9c',
-    'mutex-list': '#7f8c8d', 'treiber': '#b7950b',
+    'tslab-adaptive': '#c0392b', 'glibc': '#2c3e50', 'jemalloc': '#2980b9', 'mimalloc': '#27ae60',
+    'tcmalloc': '#8e44ad', 'boost-rbtree': '#d35400', 'boost-pool': '#e67e22', 'dpdk': '#16a085',
+    'dpdk-cache': '#1abc9c', 'mutex-list': '#7f8c8d', 'treiber': '#b7950b',
 }
 SPARE = ['#2980b9', '#27ae60', '#8e44ad', '#d35400', '#2c3e50', '#16a085']
 
@@ -29,7 +29,7 @@ class Pictures:
         folder.mkdir(exist_ok=True)
 
     def draw(self, name, title, settings, curves):
-        """curves: (title, colour, wide, style, points); a point's first value is x. Those without points are left out."""
+        """curves: (title, colour, wide, style, points), of a point x first. Those without points are left out."""
         curves = [c for c in curves if c[4]]
         if not self.can or not curves:
             return
@@ -38,13 +38,14 @@ class Pictures:
             blocks += [f'$data{i} << END', *(' '.join(f'{v:.9g}' if isinstance(v, float) else str(v) for v in p)
                                             for p in points), 'END']
             parts.append(f'$data{i} {style} lc rgb "{colour}" lw {3.5 if wide else 1.8} title "{label}"')
-        script = ['set encoding utf8', f'set title "{title}" font ",14"', 'set grid lc rgb "#dddddd"', 'set key outside',
-                  *settings, *blocks]
+        script = ['set encoding utf8', f'set title "{title}" font ",14"', 'set grid lc rgb "#dddddd"',
+                  'set key outside', *settings, *blocks]
         for terminal, suffix in ('svg', 'svg'), ('pngcairo', 'png'):
             script += [f'set terminal {terminal} size {SIZE} font "DejaVu Sans,11" background "#ffffff"',
                        f'set output "{name}.{suffix}"', 'plot ' + ', \\\n  '.join(parts), 'unset output']
         (self.folder / f'{name}.gp').write_text('\n'.join(script) + '\n', encoding='utf-8')
-        done = subprocess.run(['gnuplot', f'{name}.gp'], cwd=self.folder, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(['gnuplot', f'{name}.gp'], cwd=self.folder, stderr=subprocess.PIPE, text=True,
+                              check=False)
         if done.returncode != 0:
             self.runner.note(f'picture {name}: {done.stderr.strip()[-300:]}')
             self.runner.failed = True

@@ -10,6 +10,7 @@ import model
 import plan
 import plots
 import summary as tables
+import texts
 import web
 
 THREADS = [1, 2, 4, 8, 16]
@@ -31,7 +32,8 @@ def versions():
 
 
 def markdown_table(head, rows):
-    lines = ['| ' + ' | '.join(head) + ' |', '|' + '|'.join(' --- ' if i == 0 else ' ---: ' for i in range(len(head))) + '|']
+    marks = [' --- ', *[' ---: '] * (len(head) - 1)]
+    lines = ['| ' + ' | '.join(head) + ' |', '|' + '|'.join(marks) + '|']
     return lines + ['| ' + ' | '.join(row) + ' |' for row in rows] + ['']
 
 
@@ -54,6 +56,9 @@ class Report:
     def say(self, *lines):
         self.lines += [*lines, '']
 
+    def tell(self, text):
+        self.say(text.strip())
+
     def picture(self, *names):
         for name in names:
             if name in self.pictures.made:
@@ -75,13 +80,11 @@ class Report:
         runs = 1 if self.runner.arguments.quick else self.runner.arguments.runs
         self.say('# tslab beside others')
         self.say(f'{a["cpu"]}, {a["n_cpus"]} processors, Linux {a["kernel"]}, {a["libc"]}; load {a["load_before"]:.1f} '
-                 f'before and {a.get("load_after", 0):.1f} after. tslab {a["commit"] or "?"}, {a["date"]}. '
-                 f'{"; ".join(a["versions"])}.')
-        self.say(f'All allocators go through the same loops, touch objects alike, and are pinned to the same processors; their '
-                 f'runs alternate ({runs} of each), figures are medians. Where memory is private to a process, threads '
-                 'stand for processes. Left out where nothing is: see the notes. Raw figures: `results.json`.')
+                 f'before and {a.get("load_after", 0):.1f} after. tslab {a["commit"] or "?"}, {a["date"]}; '
+                 f'{runs} run(s) of each. {"; ".join(a["versions"])}.')
+        self.tell(texts.HEAD)
         if self.runner.arguments.quick:
-            self.say('**A quick run: the figures say that things work, and nothing else.**')
+            self.say(texts.QUICK)
 
     def notes(self):
         if self.runner.notes:
@@ -101,8 +104,7 @@ class Report:
                    ('free by another', 'remote', 'free_ns'), ('producer to consumer', 'remote', 'pipeline_ns')]
         plots.bars(self.pictures, self.summary, 'throughput', 'nanoseconds for an object of 128 bytes', columns,
                    self.contenders)
-        self.say('## Throughput', 'Nanoseconds for allocating, touching and freeing one object of 128 bytes; "free by '
-                 'another": freeing alone, of what the other processor allocated.')
+        self.tell(texts.THROUGHPUT)
         self.picture('throughput')
         self.grid([(*c, 1) for c in columns])
         self.say('By size:')
@@ -111,24 +113,24 @@ class Report:
     def latency(self):
         for operation in 'alloc', 'free':
             plots.distributions(self.pictures, self.runner.results, self.contenders, operation)
-        self.say('## Latency', 'Random churn: of 200,000 places a random one is filled or emptied. Nanoseconds.')
+        self.tell(texts.LATENCY)
         self.picture('latency-alloc', 'latency-free')
         self.grid([(f'{op} {p}', 'churn', f'{op}_{p}_ns', 1) for op in ('alloc', 'free')
                    for p in ('p50', 'p99', 'p99.9', 'p99.99')])
         plots.scaling(self.pictures, self.summary, self.contenders, THREADS)
-        self.say('## Threads', 'Million operations a second of all threads together.')
+        self.tell(texts.THREADS)
         self.picture('scaling')
         self.grid([(f'{n}', f'scaling-{n}', 'mops_per_s', 1) for n in THREADS])
 
     def memory(self):
         plots.timeline(self.pictures, self.runner.results, self.contenders)
-        self.say('## Memory', 'Resident over live bytes after churn of 100,000 objects of 128 bytes; MiB that remain when all '
-                 'are freed. Size classes and memory for objects of mixed sizes (lines of an access log). Waves: what is '
-                 'resident after six waves of 64 MiB, over what then lives.')
+        self.tell(texts.MEMORY)
         self.picture('memory')
         mib = 1 << 20
-        self.grid([('resident / live', 'steady', 'resident_over_live', 1), ('freed all, MiB', 'steady', 'freed_bytes', mib),
-                   ('class efficiency', 'mix', 'efficiency', 1), ('resident / requested', 'mix', 'resident_over_requested', 1),
+        self.grid([('resident / live', 'steady', 'resident_over_live', 1),
+                   ('freed all, MiB', 'steady', 'freed_bytes', mib),
+                   ('class efficiency', 'mix', 'efficiency', 1),
+                   ('resident / requested', 'mix', 'resident_over_requested', 1),
                    ('waves, nothing closed', 'timeline-never', 'valley_over_live', 1),
                    ('waves, epochs closed', 'timeline-epochs', 'valley_over_live', 1)])
 
@@ -145,18 +147,13 @@ class Report:
                                                  for m in ('trials', 'hung', 'broken', 'with_lost', 'lost_more')),
                              count(self.summary.get('safety_stop', c, 'hung')), outcome(c, 'double_free'),
                              outcome(c, 'stale_free')])
-        self.say('## Safety', 'Two processes churn; one of them is killed, or stopped, at a random moment. Hung: the other one '
-                 'is not served any more. Broken: allocating afterwards crashes, hangs, or gives an object to two. Lost: '
-                 'objects that nobody can have again. Where an allocator cannot tell whether the operation that was broken off was '
-                 'done, the object in hand is one, as nobody may free it; what is lost besides is counted apart. Misuse: an object freed twice, and one freed again after its '
-                 'memory went to somebody else.')
-        self.lines += markdown_table(['', 'killed', 'hung', 'broken', 'kills that lost', 'objects lost besides', 'stopped: hung',
-                                      'double free', 'free after reuse'], rows)
+        self.tell(texts.SAFETY)
+        self.lines += markdown_table(['', 'killed', 'hung', 'broken', 'kills that lost', 'objects lost besides',
+                                      'stopped: hung', 'double free', 'free after reuse'], rows)
 
     def sessions(self):
-        self.say('## What web workers use today', 'Get and put of a 256-byte session by key, nanoseconds; Redis and memcached on '
-                 'a Unix socket by hiredis and libmemcached, APCu inside PHP (its interpreter included).')
-        rows = [[name, cell(self.summary.get('web', c, put)), cell(self.summary.get('web', c, get))] for name, c, put, get in [
+        self.tell(texts.SESSIONS)
+        rows = [[name, *(cell(self.summary.get('web', c, m)) for m in metrics)] for name, c, *metrics in [
             ('tslab_map', 'tslab', 'map_put_ns', 'map_get_ns'),
             ('tslab, by handle: replace, copy', 'tslab', 'update_ns', 'read_ns'),
             ('tslab, by handle: find', 'tslab', '', 'get_ns'), ('the same one each time', 'tslab', '', 'get_hot_ns'),
@@ -165,8 +162,7 @@ class Report:
         self.lines += markdown_table(['', 'put', 'get'], rows)
 
     def requests(self):
-        self.say('## Requests', '1200 requests of about 52 KB on 4 threads, and 100,000 on each of 16; microseconds. `control` '
-                 'writes as much, twice, and allocates nothing.')
+        self.tell(texts.REQUESTS)
         for case, label in [('requests-never', 'never close'), ('requests-batch', 'close every 256'),
                             ('requests-request', 'close each'), ('requests-control', 'control'),
                             ('requests-16', '16 threads, never close')]:
@@ -174,7 +170,7 @@ class Report:
                       [('over 1 ms', case, 'spikes_over_1ms', 1), ('slabs', case, 'committed_bytes', 4096),
                        ('resident, MiB', case, 'resident_bytes', 1 << 20)], title=label)
 
-        self.say('The demo: four worker processes and a daemon serve the sessions of a web server; microseconds for a request.')
+        self.tell(texts.DEMO)
         names = [c for case, c, metric in self.summary.figures if (case, metric) == ('sessions', 'requests')]
         self.lines += markdown_table(['', 'requests', 'a second', 'p50', 'p99', 'p99.9', 'max'], [
             [name, *(count(self.summary.get('sessions', name, m)) for m in ('requests', 'requests_per_second')),
@@ -183,37 +179,36 @@ class Report:
 
     def daemon(self):
         plots.growth(self.pictures, self.summary, GROWTH, growth.CALLS)
-        self.say('## The daemon', 'Closing an epoch of 1 GiB of empty slabs, and punching a hole of as many bytes of a plain '
-                 'memfd; milliseconds.')
+        self.tell(texts.DAEMON)
         rows = [[label, *(cell(self.summary.get(case, 'tslab-adaptive', m))
                           for m in ('close_ms', 'punch_ms', 'close_over_punch'))]
                 for case, label in [('close', 'private pool'), ('close-daemon', 'by the daemon')]]
         self.lines += markdown_table(['', 'close', 'hole punch', 'ratio'], rows)
-        self.say('Control calls, medians in microseconds. attach: from opening the pool to the first object; advance; close: of '
-                 'an epoch with 4 MiB; stats.')
+        self.tell(texts.GROWTH)
         self.picture(*(f'growth-{axis}' for axis in GROWTH))
         for axis, (label, unit) in GROWTH.items():
             values = sorted({int(c) for case, c, _ in self.summary.figures if case == f'grow-{axis}'})
             self.lines += markdown_table([label, *growth.CALLS], [
                 [f'{v / unit:g}', *(cell(self.summary.get(f'grow-{axis}', str(v), f'{call}_p50_ns'), 1000)
                                             for call in growth.CALLS)] for v in values])
-        self.say('The daemon is killed and another one takes its memory up, while clients are attached; milliseconds until it is '
-                 'ready, and for the first call to it.')
+        self.tell(texts.RESTART)
         clients = sorted({int(c) for case, c, _ in self.summary.figures if case == 'restart'})
         self.lines += markdown_table(['clients', 'ready', 'first call'], [
-            [str(n), *(cell(self.summary.get('restart', str(n), m)) for m in ('ready_ms', 'first_call_ms'))] for n in clients])
+            [str(n), *(cell(self.summary.get('restart', str(n), m)) for m in ('ready_ms', 'first_call_ms'))]
+            for n in clients])
 
     def commands(self):
-        self.say('## Whole commands', 'From start to end, milliseconds (hyperfine).')
+        self.tell(texts.COMMANDS)
         names = list(dict.fromkeys(c for case, c, _ in self.summary.figures if case == 'commands'))
         self.lines += markdown_table(['', 'mean', 'min', 'max'], [
-            [f'`{n}`', *(cell(self.summary.get('commands', n, m)) for m in ('mean_ms', 'min_ms', 'max_ms'))] for n in names])
+            [f'`{n}`', *(cell(self.summary.get('commands', n, m)) for m in ('mean_ms', 'min_ms', 'max_ms'))]
+            for n in names])
 
     def paper(self):
         figure = self.summary.get('line', 'none', 'line_ns')
         self.say('## More processors, on paper', *model.__doc__.strip().split('\n')[2:])
         if not figure:
-            self.say('Not worked out: it takes two processors to measure how long a line takes from one to the other.')
+            self.tell(texts.NO_LINE)
             return
         loops = model.loops(self.summary)
         plots.model(self.pictures, loops, model.PROCESSORS, figure.median)
@@ -224,7 +219,8 @@ class Report:
              *(tables.number(loop.throughput(p, figure.median)) for p in model.PROCESSORS)] for loop in loops])
         self.say('Counted in the library, for an operation:')
         self.grid([(label, 'counted', f'{metric}_per_op', 1) for label, metric in [
-            ('instructions', 'instructions'), ('locked instructions', 'locked'), ('searches in slab sets', 'searches')]],
+            ('instructions', 'instructions'), ('locked instructions', 'locked'),
+            ('searches in slab sets', 'searches')]],
                   list(counted.LOOPS))
         self.say('Checked with two processors: nanoseconds for an operation of one of them.')
         self.lines += markdown_table(['', 'on paper', 'measured', 'ratio'], [
@@ -236,10 +232,12 @@ def short(report):
     """The few figures that a README has room for."""
     s, lines = report.summary, report.lines
     report.lines = []
-    report.say(f'{report.about["cpu"]}, {report.about["n_cpus"]} processors, Linux {report.about["kernel"]}; nanoseconds for an '
-               f'object of 128 bytes, medians of {report.runner.arguments.runs} alternating runs:')
+    about = report.about
+    report.say(f'{about["cpu"]}, {about["n_cpus"]} processors, Linux {about["kernel"]}; nanoseconds for an object of '
+               f'128 bytes, medians of {report.runner.arguments.runs} alternating runs:')
     report.grid([('alloc and free', 'pair-128', 'pair_ns', 1), ('1024 at a time', 'batch-128', 'pair_ns', 1),
-                 ('two processes, 1024 at a time', 'batch-2', 'pair_ns', 1), ('free by another', 'remote', 'free_ns', 1),
+                 ('two processes, 1024 at a time', 'batch-2', 'pair_ns', 1),
+                 ('free by another', 'remote', 'free_ns', 1),
                  ('alloc p99.9 in churn', 'churn', 'alloc_p99.9_ns', 1)],
                 [c for c in report.contenders if c in SHORT])
     report.say('A 256-byte session by key, nanoseconds:')

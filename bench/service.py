@@ -77,7 +77,8 @@ class Daemon:
         passed = [(self.listener.fileno(), 'socket')]
         if self.arena is not None:
             passed.append((self.arena, 'arena'))
-        # Descriptors from 3 on, and the pid of who gets them, as systemd does; bash moves them there, sh need not know numbers over 9.
+        # Descriptors from 3 on, and the pid of who gets them, as systemd does. Bash moves them there: sh need not
+        # know numbers over 9.
         moves = ' '.join(f'{3 + i}<&{fd + 100}' for i, (fd, _) in enumerate(passed))
         for fd, _ in passed:
             os.dup2(fd, fd + 100, inheritable=True)

@@ -183,7 +183,8 @@ def peer_targets(s):
                       pair['glibc'] + pair['locked-cas'] - pair['none'], 'ns')
     yield at_most("pair 128 B over Boost's cached node pool", over('pair-128', 'boost-pool', 'pair_ns'), 0.75, 'x')
     yield at_most('batch of 1024 over glibc', over('batch-128', 'glibc', 'pair_ns'), 1, 'x')
-    yield at_most("two processes, batch, over Boost's cached node pool", over('batch-2', 'boost-pool', 'pair_ns'), 0.2, 'x')
+    yield at_most("two processes, batch, over Boost's cached node pool", over('batch-2', 'boost-pool', 'pair_ns'), 0.2,
+                  'x')
     yield at_most('free by another process over DPDK with cache', over('remote', 'dpdk-cache', 'free_ns'), 2, 'x')
     yield at_most('free by another process over glibc', over('remote', 'glibc', 'free_ns'), 0.15, 'x')
     for p in 'p99', 'p99.9':
@@ -191,8 +192,8 @@ def peer_targets(s):
             yield at_most(f'churn, alloc {p} over {other}', over('churn', other, f'alloc_{p}_ns'), 1, 'x')
     yield no_own_spike(s, 20000)
     for case, name in ('close', 'a private pool'), ('close-daemon', 'the daemon'):
-        yield at_most(f'close of 1 GiB over the hole punch, {name}', median(case, 'tslab-adaptive', 'close_over_punch'), 1.3,
-                      'x')
+        yield at_most(f'close of 1 GiB over the hole punch, {name}',
+                      median(case, 'tslab-adaptive', 'close_over_punch'), 1.3, 'x')
     for call in 'stats', 'close':
         small, large = (median('grow-arena', str(n << 20), f'{call}_p50_ns') for n in (64, 16384))
         yield at_most(f'{call} with 16 GiB of arena over 64 MiB, as much used', ratio(large, small), 2, 'x')
@@ -203,8 +204,8 @@ def peer_targets(s):
     yield at_most('get + check of a handle', median('web', 'tslab', 'get_hot_ns'), 5, 'ns')
     for operation in 'get', 'put':
         yield at_least(f'Redis {operation.upper()} over map {operation}',
-                       ratio(median('web', 'redis', f'{operation}_ns'), median('web', 'tslab', f'map_{operation}_ns')), 100,
-                       'x')
+                       ratio(median('web', 'redis', f'{operation}_ns'), median('web', 'tslab', f'map_{operation}_ns')),
+                       100, 'x')
 
 
 def no_own_spike(s, least):

@@ -31,7 +31,8 @@ def servers(stack, folder):
     """name -> socket, of what is there."""
     found = {}
     for name, command in {
-        'redis': ['redis-server', '--port', '0', '--unixsocket', '{}', '--save', '', '--appendonly', 'no', '--dir', folder],
+        'redis': ['redis-server', '--port', '0', '--unixsocket', '{}', '--save', '', '--appendonly', 'no',
+                  '--dir', folder],
         'memcached': ['memcached', '-u', pwd.getpwuid(os.getuid()).pw_name, '-s', '{}'],
     }.items():
         path = os.path.join(folder, name + '.sock')
