@@ -115,7 +115,8 @@ def wrapped(label):
 
 def bars(pictures, summary, name, title, columns, contenders):
     """columns: (label, case, metric)."""
-    settings = ['set style data histograms', 'set style histogram clustered gap 1', 'set style fill solid 0.9',
+    settings = ['set bmargin 4', 'set style data histograms', 'set style histogram clustered gap 1',
+                'set style fill solid 0.9',
                 'set logscale y', 'set ylabel "nanoseconds"', 'set yrange [1:]']
     curves = []
     for contender in contenders:

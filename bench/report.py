@@ -103,7 +103,7 @@ class Report:
                    ('pair, two at once', 'pair-2', 'pair_ns'), ('batch, two at once', 'batch-2', 'pair_ns'),
                    ('free by another', 'remote', 'free_ns'), ('producer to consumer', 'remote', 'pipeline_ns')]
         plots.bars(self.pictures, self.summary, 'throughput', 'nanoseconds for an object of 128 bytes', columns,
-                   self.contenders)
+                   [c for c in self.contenders if c not in plan.YARDSTICKS])
         self.tell(texts.THROUGHPUT)
         self.picture('throughput')
         self.grid([(*c, 1) for c in columns])
