@@ -57,6 +57,7 @@ class Runner:
         self.results, self.notes = [], []
         self.daemon_socket = None
         self.failed = False
+        self.crowded = []       # cases, once for each program that had to share its processors
         self.too_long = set()   # (workload, contender)
 
     def note(self, text):
@@ -148,7 +149,7 @@ class Runner:
         not."""
         hits = metrics.get('alloc_hit_rate')
         if metrics.get('processor_share', 1) < 0.9 and not self.arguments.quick:
-            self.note(f'{case.name}, {contender}: something else ran on our processors')
+            self.crowded.append(case.name)
         if case.workload == 'pair' and hits is not None:
             if contender == 'tslab-on' and hits == 0:
                 self.note('this library has no handle caches: on, off and adaptive are the same')
@@ -174,6 +175,9 @@ class Runner:
                 self.run_with_daemon(case)
             else:
                 self.run_case(case)
+        if self.crowded:
+            names = ', '.join(dict.fromkeys(self.crowded))
+            self.note(f'something else ran on the processors of {len(self.crowded)} programs, of these cases: {names}')
 
     def run_with_daemon(self, case):
         try:
