@@ -321,7 +321,7 @@ static void reap_threads(Manager *manager) {
                         n += shm_threads_mark_gone(arena, &info);
         if (n > 0)
                 log_line(LOG_INFO, "%u threads ended without giving back what they held", n);
-        /* Again, where something is unsettled; a dead client's last record may also have been the drainer's to finish. */
+        /* Again, where something is unsettled. A dead client may also wait for a record that the drainer finished. */
         if (n > 0 || unrepaired || manager->n_unrepaired > 0)
                 repairer_start(manager->repairer);
 }
