@@ -1,0 +1,184 @@
+// <tslab.hpp>: owners, typed handles, containers in a pool.
+#include <tslab.hpp>
+
+#include <cstdio>
+#include <memory_resource>
+#include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <unordered_map>
+#include <vector>
+
+using tslab_cxx::handle;
+using tslab_cxx::pool;
+
+#define CHECK(condition)                                                                                     \
+        do {                                                                                                 \
+                if (!(condition)) {                                                                          \
+                        std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                         \
+                        std::exit(1);                                                                        \
+                }                                                                                            \
+        } while (0)
+
+namespace {
+
+struct Session {
+        int user;
+        long since;
+};
+
+struct Large {
+        char bytes[800];
+};
+
+struct Middle {
+        char bytes[700];
+};
+
+struct Refused {
+        explicit Refused(int) { throw 7; }
+        long room[4];
+};
+
+tslab_options small() {
+        tslab_options options{};
+
+        options.size = sizeof(options);
+        options.arena_bytes = 1 << 20;
+        return options;
+}
+
+int error_of(void (*call)(pool &), pool &p) {
+        try {
+                call(p);
+        } catch (const std::system_error &e) {
+                return e.code().value();
+        }
+        return 0;
+}
+
+void test_objects() {
+        pool p = pool::create();
+        handle<Session> h = p.make<Session>(7, 70), none;
+
+        CHECK(h && !none && h != none && handle<Session>(h.raw()) == h);
+        CHECK(p.get(h).user == 7 && p.get(h).since == 70);
+        p.get(h).user = 8;
+        CHECK(p.read(h)->user == 8 && p.find(h)->user == 8);
+        CHECK(p.free(h) && !p.free(h));
+        CHECK(!p.find(h) && !p.read(h) && !p.read(none));
+        CHECK(error_of([](pool &q) { (void) q.get(handle<Session>(1)); }, p) == ESTALE);
+        CHECK(error_of([](pool &q) { (void) q.make<Large>(); }, p) == E2BIG);
+
+        /* of another type */
+        handle<Middle> other(p.make<Session>().raw());
+        try {
+                (void) p.get(other);
+                CHECK(false);
+        } catch (const tslab_cxx::error &e) {
+                CHECK(e.code().value() == ESTALE);
+        }
+}
+
+void test_construction_that_throws() {
+        tslab_options options = small();
+        pool p = pool::create(&options);
+
+        for (int i = 0; i < 100000; i++)
+                try {
+                        (void) p.make<Refused>(1);
+                        CHECK(false);
+                } catch (int) {
+                }
+}
+
+void test_full() {
+        tslab_options options = small();
+        pool p = pool::create(&options);
+        std::vector<handle<Session>> all;
+
+        try {
+                for (;;)
+                        all.push_back(p.make<Session>());
+        } catch (const std::bad_alloc &) {
+        }
+        CHECK(all.size() == 256 * 64);
+        for (auto h : all)
+                CHECK(p.free(h));
+}
+
+void test_owners() {
+        pool a = pool::create(), b = std::move(a);
+
+        CHECK(!a.raw() && b.raw());
+        a = std::move(b);
+        CHECK(a.raw() && !b.raw());
+        a.close();
+        CHECK(!a.raw());
+        CHECK(error_of([](pool &) { (void) pool::open("No Name"); }, a) == EINVAL);
+}
+
+void test_roots_and_epochs() {
+        pool p = pool::create();
+        uint32_t kept = p.reserve("kept"), first = p.epoch();
+        handle<Session> h = p.make_in<Session>(kept, 1, 10), other = p.make<Session>(2, 20);
+
+        CHECK(!p.root<Session>("it"));
+        CHECK(p.set_root("it", {}, h) && !p.set_root("it", {}, h));
+        if (fork() == 0)
+                _exit(p.get(p.root<Session>("it")).user != 1);
+        int status;
+        wait(&status);
+        CHECK(status == 0);
+        CHECK(p.advance() != first && p.epoch() != first);
+        CHECK(error_of([](pool &q) { (void) q.make_in<Session>(0); }, p) == ESHUTDOWN);
+        p.close_epoch(first, true);
+        CHECK(!p.find(other) && p.find(h));
+}
+
+void test_memory_resource() {
+        pool p = pool::create();
+        tslab_cxx::memory_resource memory(p), another(p);
+        std::pmr::unordered_map<int, std::pmr::string> map(&memory);
+        std::pmr::vector<char> grows(&memory); /* from the pool, then beyond what it has */
+
+        for (int i = 0; i < 5000; i++) {
+                map.emplace(i, std::to_string(i) + " is a number that is not short");
+                grows.push_back(static_cast<char>(i));
+        }
+        CHECK(map.at(77) == "77 is a number that is not short" && grows[4000] == static_cast<char>(4000));
+        CHECK(memory == memory && !(memory == another));
+
+        for (size_t size : { 0, 1, 16, 752, 753, 4096, 100000 })
+                for (size_t alignment : { 1, 16, 64 }) {
+                        void *block = memory.allocate(size, alignment);
+
+                        CHECK(reinterpret_cast<uintptr_t>(block) % alignment == 0);
+                        memset(block, 1, size);
+                        memory.deallocate(block, size, alignment);
+                }
+
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 4; i++)
+                threads.emplace_back([&memory] {
+                        std::pmr::vector<std::pmr::string> strings(&memory);
+
+                        for (int k = 0; k < 2000; k++)
+                                strings.emplace_back("a string that needs memory of its own, and so a block");
+                });
+        for (auto &thread : threads)
+                thread.join();
+}
+
+} // namespace
+
+int main() {
+        test_objects();
+        test_construction_that_throws();
+        test_full();
+        test_owners();
+        test_roots_and_epochs();
+        test_memory_resource();
+        return 0;
+}
