@@ -430,6 +430,76 @@ int tslab_reap(struct tslab *pool);
  */
 int tslab_epoch_close(struct tslab *pool, uint32_t epoch, uint32_t flags);
 
+/*
+ * Statistics. Each struct's `size` is set by the caller; sums over a pool in use are of no single moment.
+ * Those of the pool, a class and an epoch walk through the slabs in use: some milliseconds for a GiB. Any
+ * thread; work at once in a forked child, and with TSLAB_READER; never enter the daemon.
+ */
+struct tslab_stats {
+        size_t size; /* of this struct, as the program knows it */
+        uint64_t live_objects, live_bytes;
+        uint64_t cached_objects; /* free, held by threads for allocations to come */
+        uint64_t committed_bytes; /* of slabs that have memory */
+        uint64_t retained_bytes; /* of these, free */
+        /* Sums over all threads there have been. */
+        uint64_t allocs, frees;
+        uint64_t alloc_hits, frees_cached; /* of these, by way of a thread's cache */
+        uint64_t refills, flushes; /* of caches */
+        uint64_t slabs_taken, slabs_recycled; /* free ones come into use, emptied */
+        uint64_t slabs_reclaimed; /* whose memory went back to the system */
+        uint64_t failures; /* allocations refused for want of memory */
+        uint32_t threads; /* that have a record now */
+        uint32_t reserved;
+};
+
+/* Of a class, or of an epoch. */
+struct tslab_count {
+        size_t size; /* of this struct, as the program knows it */
+        uint64_t slabs; /* in use */
+        uint64_t live_objects;
+        uint64_t live_bytes;
+};
+
+/*
+ * Counts the whole pool. *stats->size is set by the caller.
+ *
+ * -EINVAL (stats->size is too small), -ENOMEM
+ */
+int tslab_stats(struct tslab *pool, struct tslab_stats *stats);
+
+/*
+ * Counts the class that objects of `size` bytes are in.
+ *
+ * -EINVAL (size is 0; ret->size is too small), -E2BIG (size is larger than the largest class), -ENOMEM
+ */
+int tslab_class_stats(struct tslab *pool, size_t size, struct tslab_count *ret);
+
+/*
+ * Counts an epoch; `epoch` is as in tslab_alloc(), open or closed.
+ *
+ * -EINVAL (no such epoch; ret->size is too small), -ESTALE (its era is over), -ENOMEM
+ */
+int tslab_epoch_stats(struct tslab *pool, uint32_t epoch, struct tslab_count *ret);
+
+/* What the calling thread did, since it came to its record. */
+struct tslab_thread_stats {
+        size_t size; /* of this struct, as the program knows it */
+        uint64_t allocs, frees;
+        uint64_t alloc_hits, frees_cached;
+        uint64_t refills, flushes;
+        uint64_t failures;
+        uint32_t is_shared; /* not 0: the record is shared with other threads of the process, see Threads */
+        uint32_t reserved;
+};
+
+/*
+ * Tells what this thread did so far. Gives it a record if it has none; a forked child attaches first.
+ * Walks through nothing.
+ *
+ * -EINVAL (stats->size is too small), -EROFS (opened with TSLAB_READER) and the attach errors
+ */
+int tslab_thread_stats(struct tslab *pool, struct tslab_thread_stats *stats);
+
 #ifdef __cplusplus
 }
 #endif

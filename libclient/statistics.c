@@ -1,0 +1,127 @@
+/* Statistics: counted from the arena when they are asked for, by whoever asks. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libclient/enter.h"
+#include "proto/cleanup.h"
+#include "shm/epoch.h"
+#include "shm/record.h"
+#include "shm/stats.h"
+
+/* Into the caller's struct, of its version; what a later version added is 0. */
+static int give(void *to, const void *full, size_t full_size) {
+        size_t size;
+
+        memcpy(&size, to, sizeof(size));
+        if (size <= sizeof(size))
+                return -EINVAL;
+        if (size > full_size)
+                memset((uint8_t *) to + full_size, 0, size - full_size);
+        memcpy((uint8_t *) to + sizeof(size), (const uint8_t *) full + sizeof(size),
+               (size < full_size ? size : full_size) - sizeof(size));
+        return 0;
+}
+
+static ShmStats *count(struct tslab *pool) {
+        ShmStats *stats = calloc(1, sizeof(*stats));
+
+        if (stats && !pool_is_closed(pool))
+                shm_stats(&pool->arena, stats);
+        return stats;
+}
+
+_public_ int tslab_stats(struct tslab *pool, struct tslab_stats *stats) {
+        _cleanup_(proto_freep) ShmStats *s = count(pool);
+
+        if (!s)
+                return -ENOMEM;
+        return give(
+                stats,
+                &(struct tslab_stats){
+                        .live_objects = s->live_objects,
+                        .live_bytes = s->live_size,
+                        .cached_objects = s->cached_objects,
+                        .committed_bytes = s->committed_size,
+                        .retained_bytes = s->retained_size,
+                        .allocs = s->counters[SHM_COUNT_ALLOC_HITS] + s->counters[SHM_COUNT_ALLOCS_UNCACHED],
+                        .frees = s->counters[SHM_COUNT_FREES_CACHED] + s->counters[SHM_COUNT_FREES_UNCACHED],
+                        .alloc_hits = s->counters[SHM_COUNT_ALLOC_HITS],
+                        .frees_cached = s->counters[SHM_COUNT_FREES_CACHED],
+                        .refills = s->counters[SHM_COUNT_REFILLS],
+                        .flushes = s->counters[SHM_COUNT_FLUSHES],
+                        .slabs_taken = s->counters[SHM_COUNT_SLABS_TAKEN],
+                        .slabs_recycled = s->counters[SHM_COUNT_SLABS_RECYCLED],
+                        .slabs_reclaimed = s->reclaimed_slabs,
+                        .failures = s->counters[SHM_COUNT_FAILURES],
+                        .threads = s->threads,
+                },
+                sizeof(*stats));
+}
+
+static int give_count(struct tslab_count *to, const ShmCount *c) {
+        return give(to,
+                    &(struct tslab_count){
+                            .slabs = c->slabs,
+                            .live_objects = c->live_objects,
+                            .live_bytes = c->live_size,
+                    },
+                    sizeof(*to));
+}
+
+_public_ int tslab_class_stats(struct tslab *pool, size_t size, struct tslab_count *ret) {
+        _cleanup_(proto_freep) ShmStats *s = NULL;
+
+        if (size == 0)
+                return -EINVAL;
+        if (size > shm_arena_size_max(&pool->arena))
+                return -E2BIG;
+        s = count(pool);
+        return s ? give_count(ret, &s->classes[shm_arena_class(&pool->arena, size)]) : -ENOMEM;
+}
+
+_public_ int tslab_epoch_stats(struct tslab *pool, uint32_t epoch, struct tslab_count *ret) {
+        _cleanup_(proto_freep) ShmStats *s = NULL;
+        ShmEpochInfo info;
+        int r;
+
+        if (epoch == TSLAB_EPOCH_CURRENT)
+                epoch = shm_epoch_current(&pool->arena);
+        r = shm_epoch_get(&pool->arena, epoch & 0xff, &info);
+        if (r)
+                return r;
+        if (epoch >> 8 != 0 && epoch >> 8 != info.era)
+                return -ESTALE;
+        s = count(pool);
+        return s ? give_count(ret, &s->epochs[epoch & 0xff]) : -ENOMEM;
+}
+
+static uint64_t since(const ShmRecord *record, ShmCounter counter) {
+        /* ORDER: rlx; this thread's own, or, of those that share a record, a count for people. */
+        return shm_load_rlx(&record->counters[counter]) -
+               shm_load_rlx(&record->base_counters[counter]); /* ORDER: rlx; the same. */
+}
+
+_public_ int tslab_thread_stats(struct tslab *pool, struct tslab_thread_stats *stats) {
+        struct tslab_thread_stats full;
+        const ShmRecord *record;
+        ThreadState *thread;
+        int r;
+
+        r = pool_enter(pool, &thread);
+        if (r)
+                return r;
+        record = thread->actor.record;
+        full = (struct tslab_thread_stats){
+                .allocs = since(record, SHM_COUNT_ALLOC_HITS) + since(record, SHM_COUNT_ALLOCS_UNCACHED),
+                .frees = since(record, SHM_COUNT_FREES_CACHED) + since(record, SHM_COUNT_FREES_UNCACHED),
+                .alloc_hits = since(record, SHM_COUNT_ALLOC_HITS),
+                .frees_cached = since(record, SHM_COUNT_FREES_CACHED),
+                .refills = since(record, SHM_COUNT_REFILLS),
+                .flushes = since(record, SHM_COUNT_FLUSHES),
+                .failures = since(record, SHM_COUNT_FAILURES),
+                .is_shared = thread->actor.id == pool->local->spare,
+        };
+        pool_leave(pool, thread);
+        return give(stats, &full, sizeof(full));
+}

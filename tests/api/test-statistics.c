@@ -1,0 +1,141 @@
+/* What the library tells of a pool, a class, an epoch and a thread. */
+#include <tslab.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "tests/util/process.h"
+#include "tests/util/test.h"
+
+static struct tslab *create(void) {
+        struct tslab_options options = { .size = sizeof(options), .arena_bytes = 1 << 20 };
+        struct tslab *pool;
+
+        assert_int_equal(tslab_create(&pool, &options), 0);
+        return pool;
+}
+
+static struct tslab_stats stats_of(struct tslab *pool) {
+        struct tslab_stats stats = { .size = sizeof(stats) };
+
+        assert_int_equal(tslab_stats(pool, &stats), 0);
+        return stats;
+}
+
+static void test_stats(void **state) {
+        struct tslab *pool = create();
+        tslab_handle handles[100];
+        struct tslab_stats stats;
+
+        (void) state;
+        assert_int_equal(tslab_alloc_batch(pool, 100, TSLAB_EPOCH_CURRENT, handles, 100), 100);
+        stats = stats_of(pool);
+        assert_int_equal(stats.size, sizeof(stats));
+        assert_int_equal(stats.live_objects, 100);
+        assert_int_equal(stats.live_bytes, 100 * 128);
+        assert_int_equal(stats.allocs, 100);
+        assert_int_equal(stats.frees, 0);
+        assert_true(stats.committed_bytes >= 4 * 4096 && stats.slabs_taken >= 4 && stats.refills > 0);
+        assert_int_equal(tslab_free_batch(pool, handles, 100), 100);
+        assert_int_equal(tslab_drain(pool), 0);
+        stats = stats_of(pool);
+        assert_int_equal(stats.live_objects, 0);
+        assert_int_equal(stats.cached_objects, 0);
+        assert_int_equal(stats.frees, 100);
+        assert_int_equal(stats.retained_bytes, stats.committed_bytes);
+        assert_int_equal(stats.slabs_recycled, stats.slabs_taken);
+        while (tslab_alloc(pool, 768, TSLAB_EPOCH_CURRENT, handles, NULL) == 0)
+                ;
+        assert_true(stats_of(pool).failures > 0);
+        tslab_close(pool);
+}
+
+static void test_counts(void **state) {
+        struct tslab_count count = { .size = sizeof(count) };
+        struct tslab *pool = create();
+        uint32_t first, second;
+        tslab_handle handle;
+
+        (void) state;
+        assert_int_equal(tslab_epoch_current(pool, &first), 0);
+        assert_int_equal(tslab_alloc(pool, 100, first, &handle, NULL), 0);
+        assert_int_equal(tslab_alloc(pool, 700, first, &handle, NULL), 0);
+        assert_int_equal(tslab_class_stats(pool, 700, &count), 0);
+        assert_int_equal(count.live_objects, 1);
+        assert_int_equal(count.live_bytes, 768);
+        assert_int_equal(tslab_class_stats(pool, 64, &count), 0);
+        assert_int_equal(count.live_objects, 0);
+        assert_int_equal(tslab_class_stats(pool, 0, &count), -EINVAL);
+        assert_int_equal(tslab_class_stats(pool, 769, &count), -E2BIG);
+
+        assert_int_equal(tslab_epoch_advance(pool, &second), 0);
+        assert_int_equal(tslab_epoch_stats(pool, first, &count), 0);
+        assert_int_equal(count.live_objects, 2);
+        assert_true(count.slabs >= 2); /* threads hold slots in advance */
+        assert_int_equal(tslab_epoch_stats(pool, TSLAB_EPOCH_CURRENT, &count), 0);
+        assert_int_equal(count.live_objects, 0);
+        assert_int_equal(tslab_epoch_stats(pool, 99, &count), -EINVAL);
+        assert_int_equal(tslab_epoch_stats(pool, first + 256, &count), -ESTALE);
+        tslab_close(pool);
+}
+
+static int count_own(void *userdata) {
+        struct tslab_thread_stats stats = { .size = sizeof(stats) };
+        struct tslab *pool = userdata;
+        tslab_handle handle;
+
+        CHECK(tslab_thread_stats(pool, &stats) == 0 && stats.allocs == 0 && stats.is_shared == 0);
+        for (int i = 0; i < 10; i++)
+                CHECK(tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL) == 0);
+        CHECK(tslab_free(pool, handle) == 0);
+        CHECK(tslab_thread_stats(pool, &stats) == 0);
+        CHECK(stats.allocs == 10 && stats.frees == 1 && stats.failures == 0);
+        CHECK(stats.alloc_hits == 10 && stats.refills == 1);
+        return 0;
+}
+
+/* Of a record that others had before, only what came since. */
+static void test_thread_stats(void **state) {
+        struct tslab *pool = create();
+
+        (void) state;
+        for (int i = 0; i < 3; i++) {
+                assert_int_equal(test_child_run(TEST_FORK, count_own, pool), 0);
+                assert_int_equal(tslab_reap(pool), 1);
+        }
+        assert_int_equal(count_own(pool), 0);
+        tslab_close(pool);
+}
+
+/* Of a program that knows less, or more. */
+static void test_sizes(void **state) {
+        struct {
+                struct tslab_stats known;
+                uint64_t later;
+        } stats = { .known.size = sizeof(stats), .later = 7 };
+        struct tslab *pool = create();
+
+        (void) state;
+        assert_int_equal(tslab_stats(pool, &stats.known), 0);
+        assert_int_equal(stats.known.size, sizeof(stats));
+        assert_int_equal(stats.later, 0);
+        memset(&stats, 0xff, sizeof(stats));
+        stats.known.size = offsetof(struct tslab_stats, cached_objects);
+        assert_int_equal(tslab_stats(pool, &stats.known), 0);
+        assert_int_equal(stats.known.live_objects, 0);
+        assert_int_equal(stats.known.cached_objects, UINT64_MAX);
+        stats.known.size = 8;
+        assert_int_equal(tslab_stats(pool, &stats.known), -EINVAL);
+        tslab_close(pool);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_stats),
+                cmocka_unit_test(test_counts),
+                cmocka_unit_test(test_thread_stats),
+                cmocka_unit_test(test_sizes),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
