@@ -40,7 +40,6 @@ static void fill(EpochInfos *infos, uint32_t i, const ShmEpochInfo *epoch, const
         info->reclaimed_bytes = epoch->reclaimed_size;
         info->opened_usec = epoch->opened_usec;
         info->closed_usec = epoch->closed_usec;
-        info->refs = epoch->refs;
         older->slabs = stats->older[i].slabs;
         older->live_objects = stats->older[i].live_objects;
         info->older = older;
@@ -54,6 +53,7 @@ void epoch_infos_init(EpochInfos *infos, const ShmArena *arena, const ShmStats *
                 if (shm_epoch_get(arena, (uint32_t) infos->n, &epoch))
                         break;
                 fill(infos, (uint32_t) infos->n, &epoch, stats);
+                infos->infos[infos->n].refs = shm_client_count_holders(arena, epoch.id);
                 infos->infos[infos->n].owner_pid = owner_pid(arena, epoch.owner);
         }
 }

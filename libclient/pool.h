@@ -34,10 +34,17 @@ typedef struct ThreadState {
 
 typedef struct Sampler Sampler;
 
+/* References of this process to an epoch. */
+typedef struct EpochRef {
+        uint32_t epoch; /* with its era */
+        uint32_t n;
+} EpochRef;
+
 typedef struct PoolLocal {
         pthread_mutex_t attach_lock; /* held while this process attaches */
         pthread_mutex_t control_lock; /* one control call at a time; guards `call` once attached */
         pthread_mutex_t spare_lock; /* held while a thread uses threads[spare] */
+        pthread_mutex_t refs_lock; /* guards refs[] */
         uint32_t attached;
         uint32_t joined; /* `client` is ours */
         uint32_t client; /* index in the client table */
@@ -47,6 +54,7 @@ typedef struct PoolLocal {
         uint64_t n_calls; /* between pool_begin() and pool_end(): tslab_close() waits for them */
         Sampler *sampler; /* NULL: nothing is sampled */
         uint64_t asked_msec; /* when caches were last asked for, in want of memory */
+        EpochRef refs[SHM_EPOCHS_MAX];
         ThreadState threads[]; /* by record */
 } PoolLocal;
 

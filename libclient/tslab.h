@@ -431,6 +431,77 @@ int tslab_reap(struct tslab *pool);
 int tslab_epoch_close(struct tslab *pool, uint32_t epoch, uint32_t flags);
 
 /*
+ * References: which processes still want an epoch. They keep nothing open and nothing alive; they tell the
+ * last one that it is the last. A process that dies has none any more, a forked child begins with none.
+ * Any thread; a forked child attaches first; never enter the daemon otherwise.
+ */
+
+/*
+ * Takes a reference to an epoch that is open; `epoch` is as in tslab_alloc(). References nest.
+ *
+ * -EINVAL (no such epoch), -ESTALE (its era is over), -ESHUTDOWN (it is closed), -EROFS (opened with
+ * TSLAB_READER), -EBADF (the pool was closed) and the attach errors
+ */
+int tslab_epoch_ref(struct tslab *pool, uint32_t epoch);
+
+/*
+ * Gives a reference back: how many processes still have any. 0: this was the last.
+ *
+ * -ENOENT (this process has none), -EINVAL, -ESTALE, -EROFS, -EBADF and the attach errors
+ */
+int tslab_epoch_unref(struct tslab *pool, uint32_t epoch);
+
+/* How many processes have references to an epoch. -EINVAL, -ESTALE. Works with TSLAB_READER, too. */
+int tslab_epoch_refs(struct tslab *pool, uint32_t epoch);
+
+/*
+ * A domain: a scope that is one epoch's.
+ *
+ *      r = tslab_domain_open(&domain, pool, TSLAB_EPOCH_CURRENT, TSLAB_DOMAIN_AUTO_CLOSE);
+ *      r = tslab_domain_enter(domain);
+ *      r = tslab_alloc(pool, 100, tslab_domain_epoch(domain), &handle, &object);
+ *      r = tslab_domain_leave(domain);        (the last to leave, in all processes, closes the epoch)
+ *      domain = tslab_domain_close(domain);
+ *
+ * Entering takes a reference to the epoch. Any number of threads may be inside, each any number of times; a
+ * thread leaves in the reverse order of entering. A process that is killed inside is inside no more, but
+ * closes nothing: the next to leave does, or whoever closes the epoch.
+ */
+struct tslab_domain;
+
+/* tslab_domain_open() flags */
+#define TSLAB_DOMAIN_AUTO_CLOSE UINT32_C(1) /* the last to leave closes the epoch */
+
+/*
+ * Makes a domain of an epoch; `epoch` is as in tslab_alloc(), and means that era for good. Other processes
+ * make their own of the same epoch. The caller closes *ret with tslab_domain_close(), before the pool.
+ *
+ * -EINVAL (no such epoch; unknown flags), -ESTALE, -ENOMEM
+ */
+int tslab_domain_open(struct tslab_domain **ret, struct tslab *pool, uint32_t epoch, uint32_t flags);
+
+/* Lets go of a domain that no thread is inside of; returns NULL, NULL-safe. Closes no epoch. */
+struct tslab_domain *tslab_domain_close(struct tslab_domain *domain);
+
+/* As tslab_epoch_ref(), and -ENOBUFS: this thread is inside 64 domains. */
+int tslab_domain_enter(struct tslab_domain *domain);
+
+/*
+ * Leaves the domain that this thread entered last. With TSLAB_DOMAIN_AUTO_CLOSE the last to leave closes the
+ * epoch, as tslab_epoch_close() does.
+ *
+ * -EINVAL (it is not the one entered last), what tslab_epoch_unref() returns, but -ESTALE, and the control
+ * errors: it was left, and the epoch not closed
+ */
+int tslab_domain_leave(struct tslab_domain *domain);
+
+/* The epoch, with its era. */
+uint32_t tslab_domain_epoch(const struct tslab_domain *domain);
+
+/* The domain that this thread entered last and did not leave; NULL: none. */
+struct tslab_domain *tslab_domain_current(void);
+
+/*
  * Statistics. Each struct's `size` is set by the caller; sums over a pool in use are of no single moment.
  * Those of the pool, a class and an epoch walk through the slabs in use: some milliseconds for a GiB. Any
  * thread; work at once in a forked child, and with TSLAB_READER; never enter the daemon.

@@ -111,9 +111,35 @@ int shm_client_add(ShmArena *arena, ShmClientInfo *info) {
 }
 
 void shm_client_remove(ShmArena *arena, uint32_t client) {
-        if (client < arena->n_records)
-                /* ORDER: rel, pairs with shm_client_add(); the records are free before the entry is. */
-                shm_store_rel(&arena->clients[client].word, 0);
+        if (client >= arena->n_records)
+                return;
+        shm_store_rlx(&arena->clients[client].holds, 0); /* ORDER: rlx; ordered by the word below. */
+        /* ORDER: rel, pairs with shm_client_add(); the records are free before the entry is. */
+        shm_store_rel(&arena->clients[client].word, 0);
+}
+
+void shm_client_hold(ShmArena *arena, uint32_t client, uint32_t epoch) {
+        /* ORDER: sc, pairs with shm_client_count_holders(); of two that leave at once, one sees no other. */
+        (void) shm_or_sc(&arena->clients[client].holds, UINT64_C(1) << epoch);
+}
+
+void shm_client_release_hold(ShmArena *arena, uint32_t client, uint32_t epoch) {
+        /* ORDER: sc, pairs with shm_client_count_holders(); as above. */
+        (void) shm_and_sc(&arena->clients[client].holds, ~(UINT64_C(1) << epoch));
+}
+
+uint32_t shm_client_count_holders(const ShmArena *arena, uint32_t epoch) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < arena->n_records; i++) {
+                const ShmClient *client = &arena->clients[i];
+
+                /* ORDER: acq, pairs with shm_client_add(); what the entry's last owner had is gone. */
+                if (word_used(shm_load_acq(&client->word)))
+                        /* ORDER: sc, pairs with shm_client_hold(); read after ours was given back. */
+                        n += shm_load_sc(&client->holds) >> epoch & 1;
+        }
+        return n;
 }
 
 int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret) {

@@ -25,6 +25,10 @@ int shm_process_start_time(pid_t pid, uint32_t *ret);
 int shm_client_add(ShmArena *arena, ShmClientInfo *info);
 /* Frees the entry. The client's records must be free. */
 void shm_client_remove(ShmArena *arena, uint32_t client);
+/* The client has references to the epoch; it has none any more. How many clients have. */
+void shm_client_hold(ShmArena *arena, uint32_t client, uint32_t epoch);
+void shm_client_release_hold(ShmArena *arena, uint32_t client, uint32_t epoch);
+uint32_t shm_client_count_holders(const ShmArena *arena, uint32_t epoch);
 /* -ENOENT: the entry is not in use. */
 int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret);
 /*

@@ -168,9 +168,8 @@ int shm_epoch_get(const ShmArena *arena, uint32_t id, ShmEpochInfo *ret) {
                 .flags = w.flags,
                 .era = w.era,
                 .current = shm_epoch_number(id, w.era) == shm_epoch_current(arena),
-                .refs = shm_load_rlx(&e->refs), /* ORDER: rlx; for people. */
-                .owner = shm_load_rlx(
-                        &e->owner_client), /* ORDER: rlx; the word, loaded before, says since when. */
+                /* ORDER: rlx; the word, loaded before, says since when. */
+                .owner = shm_load_rlx(&e->owner_client),
                 .opened_usec = get(&e->opened_usec),
                 .closed_usec = get(&e->closed_usec),
                 .reclaimed_size = get(&e->era_reclaimed_size),

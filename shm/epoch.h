@@ -34,7 +34,6 @@ typedef struct ShmEpochInfo {
         uint32_t flags;
         uint32_t era;
         bool current;
-        uint32_t refs;
         uint32_t owner; /* client index + 1 of who leased it; 0: nobody. May be any number */
         uint64_t opened_usec, closed_usec;
         uint64_t reclaimed_size;

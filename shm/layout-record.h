@@ -18,7 +18,8 @@ typedef struct ShmClient {
         uint32_t gid;
         uint64_t attached_usec;
         uint8_t comm[16];
-        uint8_t unused[24];
+        uint64_t holds; /* epochs that it has references to, a bit for each id */
+        uint8_t unused[16];
 } ShmClient;
 static_assert(sizeof(ShmClient) == 64, "arena format");
 

@@ -47,7 +47,7 @@ typedef struct ShmEpoch {
         uint64_t closed_usec;
         uint64_t reclaimed_size; /* bytes given back, over all eras of this id */
         uint64_t era_reclaimed_size; /* the same of the last era */
-        uint32_t refs;
+        uint32_t padding;
         uint32_t owner_client; /* leased epochs: client index + 1 */
         uint8_t label[SHM_LABEL_SIZE];
         uint8_t unused[48];

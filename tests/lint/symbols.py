@@ -1,4 +1,5 @@
-"""libtslab.so exports exactly what libclient/libtslab.sym names, and public headers document each name.
+"""libtslab.so exports exactly what libclient/libtslab.sym names, public headers document each name, and a test in
+tests/api calls it.
 
 Skipped as long as there is no version script.
 """
@@ -72,6 +73,14 @@ def check_headers(root, named):
     return problems
 
 
+def check_calls(root, named):
+    tests = [tree.read(root, t) for t in tree.c_files(root) if t.startswith('tests/api/')]
+    if not tests:
+        return []
+    called = set(re.findall(r'\b(\w+)\(', '\n'.join(map(tree.blank, tests))))
+    return [f'tests/api: nobody calls {n}' for n in sorted(named - called)]
+
+
 def check(root, library=None):
     if not (root / SCRIPT).exists():
         return None
@@ -85,7 +94,7 @@ def check(root, library=None):
             subprocess.run(['cc', '-shared', '-fPIC', f'-Wl,--version-script={root / SCRIPT}', '-o', library, source],
                            check=True)
         problems += check_exports(set(names), library)
-    return problems + check_headers(root, set(names))
+    return problems + check_headers(root, set(names)) + check_calls(root, set(names))
 
 
 def planted(script='tslab_open; tslab_get;', header='/* Gets. */\nint tslab_get(void);\n', code='', local='local: *;'):
@@ -110,6 +119,9 @@ CASES = [
     ('undeclared', planted(header=''), [], 'no public header'),
     ('undocumented', planted(header='int tslab_get(void);\n'), [], 'without a comment'),
     ('a gap', planted(header='/* Gets. */\n\nint tslab_get(void);\n'), [], 'without a comment'),
+    ('called', {**planted(), 'tests/api/test-a.c': 'int main(void) { return tslab_open(tslab_get()); }\n'}, [], None),
+    ('not called', {**planted(), 'tests/api/test-a.c': '/* tslab_get() */\nint x = tslab_open(1);\n'}, [],
+     'nobody calls tslab_get'),
     ('a comment elsewhere', planted(header='/* X. */\nint x;\nint tslab_get(void);\n'), [], 'without a comment'),
 ]
 

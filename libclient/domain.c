@@ -1,0 +1,75 @@
+/* Domains: scopes that hold an epoch while threads are inside, and may close it when the last one leaves. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libclient/enter.h"
+
+#define DEPTH_MAX 64
+
+struct tslab_domain {
+        struct tslab *pool;
+        uint32_t epoch; /* with its era */
+        uint32_t flags;
+};
+
+static __thread struct tslab_domain *domains[DEPTH_MAX];
+static __thread uint32_t n_domains;
+
+_public_ int tslab_domain_open(struct tslab_domain **ret, struct tslab *pool, uint32_t epoch,
+                               uint32_t flags) {
+        struct tslab_epoch_info info = { .size = sizeof(info) };
+        struct tslab_domain *domain;
+        int r;
+
+        if (flags & ~TSLAB_DOMAIN_AUTO_CLOSE)
+                return -EINVAL;
+        r = tslab_epoch_info(pool, epoch, &info);
+        if (r)
+                return r;
+        domain = malloc(sizeof(*domain));
+        if (!domain)
+                return -ENOMEM;
+        *domain = (struct tslab_domain){ .pool = pool, .epoch = info.epoch, .flags = flags };
+        *ret = domain;
+        return 0;
+}
+
+_public_ struct tslab_domain *tslab_domain_close(struct tslab_domain *domain) {
+        free(domain);
+        return NULL;
+}
+
+_public_ int tslab_domain_enter(struct tslab_domain *domain) {
+        int r;
+
+        if (n_domains == DEPTH_MAX)
+                return -ENOBUFS;
+        r = tslab_epoch_ref(domain->pool, domain->epoch);
+        if (r)
+                return r;
+        domains[n_domains++] = domain;
+        return 0;
+}
+
+_public_ int tslab_domain_leave(struct tslab_domain *domain) {
+        int r;
+
+        if (n_domains == 0 || domains[n_domains - 1] != domain)
+                return -EINVAL;
+        n_domains--;
+        r = tslab_epoch_unref(domain->pool, domain->epoch);
+        if (r < 0)
+                return r == -ESTALE ? 0
+                                    : r; /* it was closed and opened anew meanwhile: nothing is left to do */
+        return r == 0 && domain->flags & TSLAB_DOMAIN_AUTO_CLOSE
+                       ? tslab_epoch_close(domain->pool, domain->epoch, 0)
+                       : 0;
+}
+
+_public_ uint32_t tslab_domain_epoch(const struct tslab_domain *domain) {
+        return domain->epoch;
+}
+
+_public_ struct tslab_domain *tslab_domain_current(void) {
+        return n_domains > 0 ? domains[n_domains - 1] : NULL;
+}

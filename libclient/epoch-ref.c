@@ -1,0 +1,99 @@
+/*
+ * References to epochs
+ *
+ * Purpose: how many processes still want an epoch, so that the last one closes it.
+ *
+ * A process counts its own references, under a lock of its own. Whether it has any is a bit of its entry
+ * in the client table, which vanishes with the process: one that is killed holds nothing.
+ */
+#include <errno.h>
+
+#include "libclient/enter.h"
+#include "shm/client.h"
+#include "shm/epoch.h"
+
+/* The number with its era, of an epoch that may be closed. */
+static int resolve(struct tslab *pool, uint32_t *epoch, ShmEpochInfo *ret) {
+        int r;
+
+        if (*epoch == TSLAB_EPOCH_CURRENT)
+                *epoch = shm_epoch_current(&pool->arena);
+        r = shm_epoch_get(&pool->arena, *epoch & 0xff, ret);
+        if (r)
+                return r;
+        if (*epoch >> 8 != 0 && *epoch >> 8 != ret->era)
+                return -ESTALE;
+        *epoch = shm_epoch_number(ret->id, ret->era);
+        return 0;
+}
+
+static int take(struct tslab *pool, uint32_t epoch) {
+        PoolLocal *local = pool->local;
+        ShmEpochInfo info;
+        EpochRef *ref;
+        int r;
+
+        r = resolve(pool, &epoch, &info);
+        if (r)
+                return r;
+        if (info.state != SHM_EPOCH_OPEN)
+                return -ESHUTDOWN;
+        ref = &local->refs[info.id];
+        pthread_mutex_lock(&local->refs_lock);
+        if (ref->epoch != epoch)
+                *ref = (EpochRef){ .epoch = epoch }; /* those of an era that is over are void */
+        if (ref->n++ == 0)
+                shm_client_hold(&pool->arena, local->client, info.id);
+        pthread_mutex_unlock(&local->refs_lock);
+        return 0;
+}
+
+static int drop(struct tslab *pool, uint32_t epoch) {
+        PoolLocal *local = pool->local;
+        ShmEpochInfo info;
+        EpochRef *ref;
+        int r;
+
+        r = resolve(pool, &epoch, &info);
+        if (r)
+                return r;
+        ref = &local->refs[info.id];
+        pthread_mutex_lock(&local->refs_lock);
+        if (ref->epoch != epoch || ref->n == 0)
+                r = -ENOENT;
+        else if (--ref->n == 0)
+                shm_client_release_hold(&pool->arena, local->client, info.id);
+        pthread_mutex_unlock(&local->refs_lock);
+        return r ? r : (int) shm_client_count_holders(&pool->arena, info.id);
+}
+
+static int with_client(struct tslab *pool, uint32_t epoch, int (*change)(struct tslab *, uint32_t)) {
+        int r;
+
+        if (pool->is_reader)
+                return -EROFS;
+        r = pool_begin(pool);
+        if (r)
+                return r;
+        r = pool_attach(pool);
+        if (r == 0)
+                r = change(pool, epoch);
+        pool_end(pool);
+        return r;
+}
+
+_public_ int tslab_epoch_ref(struct tslab *pool, uint32_t epoch) {
+        return with_client(pool, epoch, take);
+}
+
+_public_ int tslab_epoch_unref(struct tslab *pool, uint32_t epoch) {
+        return with_client(pool, epoch, drop);
+}
+
+_public_ int tslab_epoch_refs(struct tslab *pool, uint32_t epoch) {
+        ShmEpochInfo info;
+        int r;
+
+        r = resolve(pool, &epoch, &info);
+        return r ? r : (int) shm_client_count_holders(&pool->arena, info.id);
+}
