@@ -4,6 +4,7 @@
 #include "libclient/control.h"
 #include "libclient/enter.h"
 #include "libclient/sampler.h"
+#include "libclient/slow.h"
 #include "shm/cache.h"
 #include "shm/object.h"
 
@@ -31,13 +32,16 @@ static int alloc_again(struct tslab *pool, size_t size, uint32_t epoch, const Sh
 __attribute__((noinline)) static int alloc_slow(struct tslab *pool, size_t size, uint32_t epoch,
                                                 tslab_handle *ret_handle, void **ret_object) {
         ThreadState *thread;
+        uint64_t begin;
         void *object;
         int r;
 
         r = pool_enter(pool, &thread);
         if (r)
                 return r;
+        begin = slow_begin(pool, &thread->slow_allocs);
         r = shm_cache_alloc(&thread->actor, size, epoch, ret_handle, ret_object ?: &object);
+        slow_end(&thread->slow_allocs, begin);
         if (r == 0)
                 sampler_note(pool, *ret_handle, size);
         pool_leave(pool, thread);
@@ -90,12 +94,15 @@ static uint32_t take_emptied(ThreadState *thread) {
 __attribute__((noinline)) static int free_slow(struct tslab *pool, tslab_handle handle) {
         ThreadState *thread;
         uint32_t emptied;
+        uint64_t begin;
         int r;
 
         r = pool_enter(pool, &thread);
         if (r)
                 return r;
+        begin = slow_begin(pool, &thread->slow_frees);
         r = pool_free(pool, thread, handle);
+        slow_end(&thread->slow_frees, begin);
         emptied = take_emptied(thread);
         pool_leave(pool, thread);
         if (emptied != 0 && pool->is_private) /* not before pool_leave(): it may take a while */

@@ -194,6 +194,7 @@ _public_ int tslab_open(struct tslab **ret, const char *name, const struct tslab
                 return -ENOMEM;
         pool->is_reader = options.flags & TSLAB_READER;
         pool->cache = options_cache(&options);
+        pool->time_slow = options.time_slow;
         pool->timeout_usec = options_timeout_usec(&options);
         if (options.comm)
                 strncpy(pool->comm, options.comm, sizeof(pool->comm) - 1);
@@ -227,6 +228,7 @@ _public_ int tslab_create(struct tslab **ret, const struct tslab_options *given)
                 return -ENOMEM;
         pool->is_private = true;
         pool->cache = options_cache(&options);
+        pool->time_slow = options.time_slow;
         pool->retain = options_retain(&options);
         r = shm_arena_create(&pool->arena, &geometry, NULL);
         if (r == 0)

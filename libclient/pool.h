@@ -21,6 +21,11 @@
 
 #define _public_ __attribute__((__visibility__("default")))
 
+/* Calls that a thread's cache did not serve, and those of them that were timed. */
+typedef struct SlowCalls {
+        uint64_t n, n_timed, total_ns, max_ns;
+} SlowCalls;
+
 /*
  * One thread's use of one pool, in PoolLocal at the place of its record. The token says whose it is: a
  * child's thread may get the record, and so the place, that the forking thread had in the parent.
@@ -29,6 +34,7 @@ typedef struct ThreadState {
         ShmActor actor;
         uint64_t token; /* of states in this process and those it was forked from, never reused; 0: none */
         uint64_t n_pending; /* from tslab_alloc_pending(), not yet published */
+        SlowCalls slow_allocs, slow_frees;
         uint32_t busy; /* between pool_enter() and pool_leave(): tslab_close() waits for it */
 } __attribute__((aligned(64))) ThreadState;
 
@@ -71,6 +77,7 @@ struct tslab {
 
         uint32_t retain; /* private: FREE slabs that keep their pages */
         ShmCacheMode cache;
+        uint32_t time_slow; /* each how many slow calls are timed; 0: none */
         uint32_t stale;
 
         /* Of a daemon's pool. In a forked child that has not attached, `call` is the parent's. */

@@ -120,6 +120,14 @@ _public_ int tslab_thread_stats(struct tslab *pool, struct tslab_thread_stats *s
                 .refills = since(record, SHM_COUNT_REFILLS),
                 .flushes = since(record, SHM_COUNT_FLUSHES),
                 .failures = since(record, SHM_COUNT_FAILURES),
+                .slow_allocs = thread->slow_allocs.n,
+                .slow_allocs_timed = thread->slow_allocs.n_timed,
+                .slow_allocs_ns = thread->slow_allocs.total_ns,
+                .slow_alloc_max_ns = thread->slow_allocs.max_ns,
+                .slow_frees = thread->slow_frees.n,
+                .slow_frees_timed = thread->slow_frees.n_timed,
+                .slow_frees_ns = thread->slow_frees.total_ns,
+                .slow_free_max_ns = thread->slow_frees.max_ns,
                 .is_shared = thread->actor.id == pool->local->spare,
         };
         pool_leave(pool, thread);

@@ -104,6 +104,8 @@ struct tslab_options {
         uint32_t n_epochs; /* 2 to 64; 0: 16 */
         uint32_t n_classes; /* in classes[]; 0: 64, 96, 128, 192, 256, 384, 512 and 768 bytes */
         uint32_t classes[TSLAB_CLASSES_MAX]; /* object sizes, rising multiples of 16 from 64 to 4096 */
+
+        uint32_t time_slow; /* time each so many calls that no cache serves, for tslab_thread_stats(); 0: none */
 };
 
 /* The version of the library, like "0.1.0". A constant; any thread, also in a forked child. */
@@ -559,6 +561,13 @@ struct tslab_thread_stats {
         uint64_t alloc_hits, frees_cached;
         uint64_t refills, flushes;
         uint64_t failures;
+        /*
+         * Calls of tslab_alloc() and tslab_free() that no cache served: they refilled or flushed it, went
+         * past it, or committed memory. Of those that were timed (tslab_options.time_slow): how many, the
+         * sum, and the longest.
+         */
+        uint64_t slow_allocs, slow_allocs_timed, slow_allocs_ns, slow_alloc_max_ns;
+        uint64_t slow_frees, slow_frees_timed, slow_frees_ns, slow_free_max_ns;
         uint32_t is_shared; /* not 0: the record is shared with other threads of the process, see Threads */
         uint32_t reserved;
 };

@@ -107,6 +107,36 @@ static void test_thread_stats(void **state) {
         tslab_close(pool);
 }
 
+/* The slow way: of 1000 objects some hundred refills and flushes, each second one timed. */
+static void test_slow(void **state) {
+        struct tslab_options options = { .size = sizeof(options), .time_slow = 2 };
+        struct tslab_thread_stats stats = { .size = sizeof(stats) };
+        static tslab_handle handles[1000];
+        struct tslab *pool;
+
+        (void) state;
+        assert_int_equal(tslab_create(&pool, &options), 0);
+        for (int i = 0; i < 1000; i++)
+                assert_int_equal(tslab_alloc(pool, 700, TSLAB_EPOCH_CURRENT, &handles[i], NULL), 0);
+        for (int i = 0; i < 1000; i++)
+                assert_int_equal(tslab_free(pool, handles[i]), 0);
+        assert_int_equal(tslab_thread_stats(pool, &stats), 0);
+        assert_true(stats.slow_allocs >= stats.refills && stats.slow_allocs > 2);
+        assert_int_equal(stats.slow_allocs_timed, stats.slow_allocs / 2);
+        assert_true(stats.slow_alloc_max_ns > 0 && stats.slow_alloc_max_ns <= stats.slow_allocs_ns);
+        assert_true(stats.slow_frees > 2);
+        assert_int_equal(stats.slow_frees_timed, stats.slow_frees / 2);
+        assert_true(stats.slow_free_max_ns > 0 && stats.slow_free_max_ns <= stats.slow_frees_ns);
+        tslab_close(pool);
+        options.time_slow = 0;
+        assert_int_equal(tslab_create(&pool, &options), 0);
+        assert_int_equal(tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &handles[0], NULL), 0);
+        assert_int_equal(tslab_thread_stats(pool, &stats), 0);
+        assert_int_equal(stats.slow_allocs, 1);
+        assert_int_equal(stats.slow_allocs_timed, 0);
+        tslab_close(pool);
+}
+
 /* Of a program that knows less, or more. */
 static void test_sizes(void **state) {
         struct {
@@ -131,9 +161,8 @@ static void test_sizes(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_stats),
-                cmocka_unit_test(test_counts),
-                cmocka_unit_test(test_thread_stats),
+                cmocka_unit_test(test_stats),        cmocka_unit_test(test_counts),
+                cmocka_unit_test(test_thread_stats), cmocka_unit_test(test_slow),
                 cmocka_unit_test(test_sizes),
         };
 
