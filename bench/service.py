@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 START = 10      # seconds for a program to start, or to end
@@ -52,7 +53,10 @@ class Daemon:
         self.path = os.path.join(self.folder.name, 'bench.sock')
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notify.bind(os.path.join(self.folder.name, 'notify'))
-        self.notify.settimeout(START)
+        self.ready = threading.Event()
+        # All the while, as a service manager does: who is not read waits when it has something to say.
+        self.hearing = threading.Thread(target=self.hear, daemon=True)
+        self.hearing.start()
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(self.path)
         self.listener.listen(512)
@@ -67,6 +71,8 @@ class Daemon:
         if getattr(self, 'process', None):
             end(self.process)
         self.listener.close()
+        self.notify.shutdown(socket.SHUT_RD)
+        self.hearing.join()
         self.notify.close()
         if self.arena is not None:
             os.close(self.arena)
@@ -84,6 +90,7 @@ class Daemon:
             os.dup2(fd, fd + 100, inheritable=True)
         environment = dict(os.environ, NOTIFY_SOCKET=os.path.join(self.folder.name, 'notify'),
                            LISTEN_FDS=str(len(passed)), LISTEN_FDNAMES=':'.join(name for _, name in passed))
+        self.ready.clear()
         begin = time.monotonic()
         self.process = subprocess.Popen(
             ['bash', '-c', f'LISTEN_PID=$$ exec "$@" {moves}', 'bash', self.program, '--pool', 'bench',
@@ -91,23 +98,23 @@ class Daemon:
             stdout=subprocess.DEVNULL, env=environment, pass_fds=[fd + 100 for fd, _ in passed])
         for fd, _ in passed:
             os.close(fd + 100)
-        self.wait_ready()
+        if not self.ready.wait(START):
+            raise Failed('tslabd does not start')
         return time.monotonic() - begin
 
-    def wait_ready(self):
-        ready = False
-        while not ready:
-            try:
-                message, fds, _, _ = socket.recv_fds(self.notify, 4096, 4)
-            except TimeoutError as e:
-                raise Failed('tslabd does not start') from e
+    def hear(self):
+        while True:
+            message, fds, _, _ = socket.recv_fds(self.notify, 4096, 4)
+            if not message:
+                return          # shut down
             lines = message.decode().split('\n')
             if 'FDSTORE=1' in lines and self.arena is None and fds:
                 self.arena = fds.pop()
             # A barrier is answered by closing it.
             for fd in fds:
                 os.close(fd)
-            ready = 'READY=1' in lines
+            if 'READY=1' in lines:
+                self.ready.set()
 
     def replace(self):
         """Kills it and starts the next one on the same memory."""
