@@ -1,5 +1,5 @@
-"""libtslab.so exports exactly what libclient/libtslab.sym names, public headers document each name, and a test in
-tests/api calls it.
+"""A library exports exactly what its version script names (libclient/libtslab.sym unless told), public headers document
+each name, and a test in tests/api calls it.
 
 Skipped as long as there is no version script.
 """
@@ -13,7 +13,7 @@ import tree
 SCRIPT = 'libclient/libtslab.sym'
 
 
-def parse_script(text):
+def parse_script(text, script):
     """Names under global:, and what is wrong with the script."""
     names, problems, section = [], [], 'global'
     text = re.sub(r'\}[^;{}]*;', '}', tree.blank(text))  # a later version names its parent there
@@ -22,14 +22,14 @@ def parse_script(text):
             section = token[:-1]
         elif section == 'local':
             if token != '*':
-                problems.append(f'{SCRIPT}: under local: only "*", not "{token}"')
+                problems.append(f'{script}: under local: only "*", not "{token}"')
             section = 'global'
         elif re.fullmatch(r'\w+', token):
             names.append(token)
         else:
-            problems.append(f'{SCRIPT}: "{token}" is not a name')
+            problems.append(f'{script}: "{token}" is not a name')
     if not re.search(r'\blocal:\s*\*\s*;', text):
-        problems.append(f'{SCRIPT}: "local: *;" is missing')
+        problems.append(f'{script}: "local: *;" is missing')
     return names, problems
 
 
@@ -40,12 +40,12 @@ def exported(library):
     return {line.split()[0].split('@')[0] for line in lines if line.split()[1] != 'A'}
 
 
-def check_exports(named, library):
+def check_exports(named, library, script):
     if not library.exists():
         return [f'{library}: not built']
     found = exported(library)
-    return ([f'{library}: {n} is exported and not in {SCRIPT}' for n in sorted(found - named)]
-            + [f'{library}: {n} is in {SCRIPT} and not exported' for n in sorted(named - found)])
+    return ([f'{library}: {n} is exported and not in {script}' for n in sorted(found - named)]
+            + [f'{library}: {n} is in {script} and not exported' for n in sorted(named - found)])
 
 
 def is_documented(text, name):
@@ -81,19 +81,19 @@ def check_calls(root, named):
     return [f'tests/api: nobody calls {n}' for n in sorted(named - called)]
 
 
-def check(root, library=None):
-    if not (root / SCRIPT).exists():
+def check(root, library=None, script=SCRIPT):
+    if not (root / script).exists():
         return None
-    names, problems = parse_script(tree.read(root, SCRIPT))
-    problems += [f'{SCRIPT}: {n} is named twice' for n in sorted({n for n in names if names.count(n) > 1})]
+    names, problems = parse_script(tree.read(root, script), script)
+    problems += [f'{script}: {n} is named twice' for n in sorted({n for n in names if names.count(n) > 1})]
     if library:
         # Relative to the tree only in the self-test.
         library = root / pathlib.Path(library)
         if library.suffix == '.c':
             source, library = library, library.with_suffix('.so')
-            subprocess.run(['cc', '-shared', '-fPIC', f'-Wl,--version-script={root / SCRIPT}', '-o', library, source],
+            subprocess.run(['cc', '-shared', '-fPIC', f'-Wl,--version-script={root / script}', '-o', library, source],
                            check=True)
-        problems += check_exports(set(names), library)
+        problems += check_exports(set(names), library, script)
     return problems + check_headers(root, set(names)) + check_calls(root, set(names))
 
 

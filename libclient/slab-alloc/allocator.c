@@ -1,0 +1,173 @@
+/* Allocators: private pools of one shape. */
+#include "libclient/slab-alloc/allocator.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tslab.h>
+
+#include "libclient/slab-alloc/counters.h"
+#include "shm/epoch.h"
+#include "shm/handle.h"
+
+/* Address space, not memory: but bitmaps of a larger one would be spread over more pages. */
+#define ARENA_BYTES (UINT64_C(2) << 30)
+/* Free slabs that keep their memory: enough that slabs do not bounce, too little to be missed. */
+#define RETAIN_BYTES (UINT64_C(512) << 10)
+/* An epoch's era may end between looking it up and allocating, but hardly again. */
+#define TRIES_MAX 4
+
+static AllocatorState *state_free(AllocatorState *state) {
+        if (state) {
+                state->pool = tslab_close(state->pool);
+                free(state);
+        }
+        return NULL;
+}
+
+static AllocatorState *state_new(void) {
+        const struct tslab_options options = {
+                .size = sizeof(options),
+                .arena_bytes = ARENA_BYTES,
+                .retain_bytes = RETAIN_BYTES,
+                .n_epochs = ALLOCATOR_EPOCHS,
+                .n_classes = ALLOCATOR_N_CLASSES,
+                .classes = ALLOCATOR_CLASSES,
+        };
+        AllocatorState *state = aligned_alloc(_Alignof(AllocatorState), sizeof(*state));
+
+        if (!state)
+                return NULL;
+        memset(state, 0, sizeof(*state));
+        return tslab_create(&state->pool, &options) == 0 ? state : state_free(state);
+}
+
+_public_ void allocator_init(SlabAllocator *alloc) {
+        if (alloc)
+                *alloc = (SlabAllocator){ .state = state_new() };
+}
+
+_public_ void allocator_destroy(SlabAllocator *alloc) {
+        if (alloc)
+                alloc->state = state_free(allocator_state(alloc));
+}
+
+_public_ SlabAllocator *slab_allocator_create(void) {
+        SlabAllocator *alloc = malloc(sizeof(*alloc));
+
+        if (!alloc)
+                return NULL;
+        allocator_init(alloc);
+        if (alloc->state)
+                return alloc;
+        free(alloc);
+        return NULL;
+}
+
+_public_ void slab_allocator_free(SlabAllocator *alloc) {
+        allocator_destroy(alloc);
+        free(alloc);
+}
+
+/* The lifetime of an id that is open now: named in full, an allocation need not look it up again. */
+static int open_number(const AllocatorState *state, EpochId epoch, uint32_t *ret_number) {
+        uint32_t id, era;
+        int r;
+
+        if (epoch >= ALLOCATOR_EPOCHS)
+                return -EINVAL;
+        r = shm_epoch_admit(&state->pool->arena, epoch, &id, &era);
+        if (r == 0)
+                *ret_number = shm_epoch_number(id, era);
+        return r;
+}
+
+static int allocate(AllocatorState *state, uint32_t size, EpochId epoch, tslab_handle *ret_handle,
+                    void **ret_object) {
+        uint32_t number = 0;
+        int r;
+
+        for (int i = 0; i < TRIES_MAX; i++) {
+                r = open_number(state, epoch, &number);
+                if (r == 0)
+                        r = tslab_alloc(state->pool, size, number, ret_handle, ret_object);
+                if (r != -ESTALE)
+                        break;
+        }
+        return r;
+}
+
+_public_ void *alloc_obj_epoch(SlabAllocator *alloc, uint32_t size, EpochId epoch, SlabHandle *out_handle) {
+        AllocatorState *state = allocator_state(alloc);
+        tslab_handle handle;
+        CountersMark mark;
+        void *object;
+
+        if (!state || size == 0 || size > ALLOCATOR_SIZE_MAX)
+                return NULL;
+        mark = counters_mark(state->pool);
+        if (allocate(state, size, epoch, &handle, &object) < 0)
+                return NULL;
+        counters_note_alloc(state, &mark, size);
+        if (out_handle)
+                *out_handle = handle;
+        return object;
+}
+
+_public_ bool free_obj(SlabAllocator *alloc, SlabHandle handle) {
+        AllocatorState *state = allocator_state(alloc);
+        CountersMark mark;
+
+        if (!state)
+                return false;
+        mark = counters_mark_free(state->pool, slot_id_slab(shm_handle_slot(handle)));
+        if (tslab_free(state->pool, handle) < 0)
+                return false;
+        counters_note_free(state, &mark);
+        return true;
+}
+
+static void *allocate_bytes(AllocatorState *state, size_t size, EpochId epoch) {
+        void *object = NULL;
+        uint32_t number = 0;
+
+        for (int i = 0; i < TRIES_MAX && !object; i++) {
+                if (open_number(state, epoch, &number) < 0)
+                        break;
+                object = tslab_malloc(state->pool, size, number);
+                if (!object && errno != ESTALE)
+                        break;
+        }
+        return object;
+}
+
+_public_ void *slab_malloc_epoch(SlabAllocator *alloc, size_t size, EpochId epoch) {
+        AllocatorState *state = allocator_state(alloc);
+        CountersMark mark;
+        void *object;
+
+        if (!state || size == 0 || size > ALLOCATOR_MALLOC_MAX)
+                return NULL;
+        mark = counters_mark(state->pool);
+        object = allocate_bytes(state, size, epoch);
+        if (object)
+                counters_note_alloc(state, &mark, size + ALLOCATOR_HEAD_SIZE);
+        return object;
+}
+
+/* Of a pointer into the arena; of another, any number. */
+static uint32_t slab_of(const AllocatorState *state, const void *ptr) {
+        return (uint32_t) (((uintptr_t) ptr - (uintptr_t) state->pool->arena.slabs) / SHM_SLAB_SIZE);
+}
+
+_public_ void slab_free(SlabAllocator *alloc, void *ptr) {
+        AllocatorState *state = allocator_state(alloc);
+        CountersMark mark;
+
+        if (!state || !ptr)
+                return;
+        mark = counters_mark_free(state->pool, slab_of(state, ptr));
+        tslab_mfree(state->pool, ptr);
+        counters_note_free(state, &mark);
+}

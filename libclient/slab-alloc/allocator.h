@@ -1,0 +1,32 @@
+#pragma once
+/* An allocator in this process: its pool, and what only its users count. */
+#include <slab_alloc.h>
+
+#include "libclient/pool.h"
+
+#define ALLOCATOR_EPOCHS 16
+#define ALLOCATOR_SIZE_MAX 768
+#define ALLOCATOR_MALLOC_MAX 760
+#define ALLOCATOR_HEAD_SIZE 16 /* what tslab_malloc() adds */
+#define ALLOCATOR_CLASSES                                                                                    \
+        { 64, 96, 128, 192, 256, 384, 512, 768, 784 }
+#define ALLOCATOR_N_CLASSES 9
+
+/* Each a sum over this process's threads. */
+typedef struct ClassCounters {
+        uint64_t slow, slabs, slow_new, emptied, emptied_closed;
+} __attribute__((aligned(64))) ClassCounters;
+
+typedef struct AllocatorState {
+        struct tslab *pool;
+        uint64_t refs[ALLOCATOR_EPOCHS]; /* era 24 | users 40; of another era: none */
+        ClassCounters classes[ALLOCATOR_N_CLASSES];
+} AllocatorState;
+
+/* NULL: there is nothing to be had in it. */
+static inline AllocatorState *allocator_state(const SlabAllocator *alloc) {
+        return alloc ? (AllocatorState *) alloc->state : NULL;
+}
+
+/* The lifetime that an id is in, open or closed; the id is below ALLOCATOR_EPOCHS. */
+uint32_t allocator_era(const AllocatorState *state, EpochId epoch);

@@ -1,0 +1,85 @@
+/*
+ * Counters of an allocator
+ *
+ * Purpose: the figures of get_perf_counters(), by class, from what the engine counts by thread.
+ * Invariants: 1. each counter only rises.
+ * Who may do what: any thread adds; nothing is decided by them.
+ * Crash: they are this process's, and end with it.
+ */
+#include "libclient/slab-alloc/counters.h"
+
+#include <string.h>
+
+#include "shm/epoch.h"
+
+static void add(uint64_t *counter, uint64_t n) {
+        (void) shm_add_rlx(counter, n); /* ORDER: rlx; a count. */
+}
+
+static uint64_t get(const uint64_t *counter) {
+        return shm_load_rlx(counter); /* ORDER: rlx; a count. */
+}
+
+const ShmRecord *counters_record_slow(struct tslab *pool) {
+        ThreadState *thread;
+        const ShmRecord *record;
+
+        if (pool_enter(pool, &thread) < 0)
+                return NULL;
+        record = thread->actor.id == pool->local->spare ? NULL : thread->actor.record;
+        pool_leave(pool, thread);
+        return record;
+}
+
+static uint32_t class_of(size_t size) {
+        static const uint32_t sizes[] = ALLOCATOR_CLASSES;
+        uint32_t class = 0;
+
+        while (class < ALLOCATOR_N_CLASSES - 1 && size > sizes[class])
+                class ++;
+        return class;
+}
+
+__attribute__((noinline)) void counters_note_alloc_slow(AllocatorState *state, const CountersMark *mark,
+                                                        size_t size) {
+        uint64_t taken = counters_get(mark->record, SHM_COUNT_SLABS_TAKEN) - mark->taken;
+        ClassCounters *class = &state->classes[class_of(size)];
+
+        add(&class->slow, 1);
+        if (taken != 0) {
+                add(&class->slabs, taken);
+                add(&class->slow_new, 1);
+        }
+}
+
+__attribute__((noinline)) void counters_note_free_slow(AllocatorState *state, const CountersMark *mark) {
+        uint64_t emptied = counters_get(mark->record, SHM_COUNT_SLABS_RECYCLED) - mark->emptied;
+        const ShmArena *arena = &state->pool->arena;
+        uint32_t class = slab_word_class(mark->word);
+
+        /* A cache is of one class and epoch: so are all the slabs that it was flushed to. */
+        if (class >= ALLOCATOR_N_CLASSES)
+                return;
+        if (shm_epoch_over(arena, slab_word_epoch(mark->word), slab_word_era(mark->word)))
+                add(&state->classes[class].emptied_closed, emptied);
+        else
+                add(&state->classes[class].emptied, emptied);
+}
+
+_public_ void get_perf_counters(SlabAllocator *alloc, uint32_t size_class, PerfCounters *out) {
+        AllocatorState *state = allocator_state(alloc);
+        const ClassCounters *class;
+
+        if (!out)
+                return;
+        memset(out, 0, sizeof(*out));
+        if (!state || size_class >= ALLOCATOR_N_CLASSES)
+                return;
+        class = &state->classes[size_class];
+        out->current_partial_null = get(&class->slow_new);
+        out->slow_path_hits = get(&class->slow);
+        out->current_partial_full = out->slow_path_hits - out->current_partial_null;
+        out->new_slab_count = get(&class->slabs);
+        out->empty_slab_recycled = get(&class->emptied);
+        out->empty_slab_overflowed = get(&class->emptied_closed);
+}

@@ -1,0 +1,68 @@
+#pragma once
+/*
+ * What get_perf_counters() tells. The engine counts by thread; an allocation or a free whose thread
+ * counted something unusual meanwhile is counted here, for its class. Others pay two loads.
+ */
+#include "libclient/enter.h"
+#include "libclient/slab-alloc/allocator.h"
+#include "shm/slab.h"
+
+/* What this thread counted before a call; `record` is NULL where threads share one, and nothing is known. */
+typedef struct CountersMark {
+        const ShmRecord *record;
+        uint64_t slow, taken, emptied;
+        SlabWord word; /* of a free: of the slab, which may be gone after it */
+} CountersMark;
+
+static inline uint64_t counters_get(const ShmRecord *record, uint32_t counter) {
+        return shm_load_rlx(&record->counters[counter]); /* ORDER: rlx; written by this thread alone. */
+}
+
+static inline uint64_t counters_slow(const ShmRecord *record) {
+        return counters_get(record, SHM_COUNT_REFILLS) + counters_get(record, SHM_COUNT_ALLOCS_UNCACHED);
+}
+
+/* This thread's record, making it where it has none. */
+const ShmRecord *counters_record_slow(struct tslab *pool);
+
+static inline const ShmRecord *counters_record(struct tslab *pool) {
+        const ThreadState *thread = pool_thread(pool);
+
+        return __builtin_expect(thread != NULL, 1) ? thread->actor.record : counters_record_slow(pool);
+}
+
+/* Before an allocation. */
+static inline CountersMark counters_mark(struct tslab *pool) {
+        CountersMark mark = { .record = counters_record(pool) };
+
+        if (__builtin_expect(mark.record != NULL, 1)) {
+                mark.slow = counters_slow(mark.record);
+                mark.taken = counters_get(mark.record, SHM_COUNT_SLABS_TAKEN);
+                mark.emptied = counters_get(mark.record, SHM_COUNT_SLABS_RECYCLED);
+        }
+        return mark;
+}
+
+/* Before a free in this slab, whatever it is. */
+static inline CountersMark counters_mark_free(struct tslab *pool, uint32_t slab) {
+        CountersMark mark = counters_mark(pool);
+
+        if (mark.record && slab < shm_arena_n_slabs_ever(&pool->arena))
+                mark.word = shm_slab_word(&pool->arena, slab);
+        return mark;
+}
+
+void counters_note_alloc_slow(AllocatorState *state, const CountersMark *mark, size_t size);
+void counters_note_free_slow(AllocatorState *state, const CountersMark *mark);
+
+/* After one, of `size` bytes. */
+static inline void counters_note_alloc(AllocatorState *state, const CountersMark *mark, size_t size) {
+        if (mark->record && counters_slow(mark->record) != mark->slow)
+                counters_note_alloc_slow(state, mark, size);
+}
+
+/* After it. */
+static inline void counters_note_free(AllocatorState *state, const CountersMark *mark) {
+        if (mark->record && counters_get(mark->record, SHM_COUNT_SLABS_RECYCLED) != mark->emptied)
+                counters_note_free_slow(state, mark);
+}

@@ -1,0 +1,147 @@
+/* Domains: each thread's stack of what it entered. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <epoch_domain.h>
+#include <tslab.h>
+
+#include "libclient/slab-alloc/allocator.h"
+#include "shm/epoch.h"
+
+#define DEPTH_MAX 64
+
+static __thread epoch_domain_t *stack[DEPTH_MAX];
+static __thread uint32_t depth; /* what is above DEPTH_MAX is not in the stack */
+
+static uint32_t n_known(void) {
+        return depth < DEPTH_MAX ? depth : DEPTH_MAX;
+}
+
+static void push(epoch_domain_t *domain) {
+        if (depth < DEPTH_MAX)
+                stack[depth] = domain;
+        depth++;
+}
+
+static void pop(const epoch_domain_t *domain) {
+        uint32_t n = n_known(), i = n;
+
+        if (depth == 0)
+                return;
+        /* Of what is above DEPTH_MAX it is not known which it was: those go first. */
+        while (depth <= DEPTH_MAX && i > 0 && stack[i - 1] != domain)
+                i--;
+        if (i == 0)
+                return;
+        if (depth <= DEPTH_MAX)
+                memmove(&stack[i - 1], &stack[i], (n - i) * sizeof(stack[0]));
+        depth--;
+}
+
+static void forget(const epoch_domain_t *domain) {
+        uint32_t n = n_known(), kept = 0;
+
+        for (uint32_t i = 0; i < n; i++)
+                if (stack[i] != domain)
+                        stack[kept++] = stack[i];
+        depth = kept;
+}
+
+static bool is_ours(const epoch_domain_t *domain) {
+        return domain && pthread_equal(domain->owner_tid, pthread_self());
+}
+
+_public_ epoch_domain_t *epoch_domain_create(SlabAllocator *alloc) {
+        return epoch_domain_wrap(alloc, epoch_current(alloc), false);
+}
+
+_public_ epoch_domain_t *epoch_domain_wrap(SlabAllocator *alloc, EpochId epoch_id, bool auto_close) {
+        const AllocatorState *state = allocator_state(alloc);
+        epoch_domain_t *domain;
+
+        if (!state || epoch_id >= ALLOCATOR_EPOCHS)
+                return NULL;
+        domain = malloc(sizeof(*domain));
+        if (!domain)
+                return NULL;
+        *domain = (epoch_domain_t){
+                .alloc = alloc,
+                .epoch_id = epoch_id,
+                .epoch_era = allocator_era(state, epoch_id),
+                .auto_close = auto_close,
+                .owner_tid = pthread_self(),
+        };
+        return domain;
+}
+
+static bool is_over(const epoch_domain_t *domain) {
+        const AllocatorState *state = allocator_state(domain->alloc);
+
+        return !state || allocator_era(state, domain->epoch_id) != domain->epoch_era;
+}
+
+/* Named with its era, so that a later lifetime of the id is left alone. */
+static void close_epoch(const epoch_domain_t *domain) {
+        AllocatorState *state = allocator_state(domain->alloc);
+
+        if (state)
+                (void) tslab_epoch_close(
+                        state->pool, shm_epoch_number(domain->epoch_id, (uint32_t) domain->epoch_era), 0);
+}
+
+static void close_if_last(const epoch_domain_t *domain) {
+        if (domain->auto_close && slab_epoch_get_refcount(domain->alloc, domain->epoch_id) == 0)
+                close_epoch(domain);
+}
+
+static void leave(epoch_domain_t *domain) {
+        /* Users of a later lifetime are not ours to count. */
+        if (!is_over(domain))
+                slab_epoch_dec_refcount(domain->alloc, domain->epoch_id);
+}
+
+_public_ void epoch_domain_enter(epoch_domain_t *domain) {
+        if (!is_ours(domain))
+                return;
+        if (domain->refcount++ == 0 && !is_over(domain))
+                slab_epoch_inc_refcount(domain->alloc, domain->epoch_id);
+        push(domain);
+}
+
+_public_ void epoch_domain_exit(epoch_domain_t *domain) {
+        if (!is_ours(domain) || domain->refcount == 0)
+                return;
+        pop(domain);
+        if (--domain->refcount > 0)
+                return;
+        leave(domain);
+        close_if_last(domain);
+}
+
+_public_ epoch_domain_t *epoch_domain_current(void) {
+        uint32_t n = n_known();
+
+        return n > 0 ? stack[n - 1] : NULL;
+}
+
+_public_ SlabAllocator *epoch_domain_allocator(void) {
+        const epoch_domain_t *domain = epoch_domain_current();
+
+        return domain ? domain->alloc : NULL;
+}
+
+_public_ void epoch_domain_destroy(epoch_domain_t *domain) {
+        if (!domain)
+                return;
+        if (domain->refcount > 0) {
+                forget(domain);
+                leave(domain);
+        }
+        close_if_last(domain);
+        free(domain);
+}
+
+_public_ void epoch_domain_force_close(epoch_domain_t *domain) {
+        if (domain)
+                close_epoch(domain);
+}

@@ -1,0 +1,102 @@
+/*
+ * Epochs of an allocator
+ *
+ * Purpose: its epoch calls, and how many users each epoch has.
+ * Invariants: 1. a word of refs counts users of the era that stands in it; of others there are none.
+ * Who may do what: any thread of this process, by compare-and-set.
+ * Crash: the counts are this process's, and end with it.
+ */
+#include <string.h>
+
+#include <tslab.h>
+
+#include "libclient/slab-alloc/allocator.h"
+#include "shm/epoch.h"
+
+#define USERS_BITS 40
+#define USERS_MASK ((UINT64_C(1) << USERS_BITS) - 1)
+
+static AllocatorState *state_with(const SlabAllocator *alloc, EpochId epoch) {
+        return epoch < ALLOCATOR_EPOCHS ? allocator_state(alloc) : NULL;
+}
+
+uint32_t allocator_era(const AllocatorState *state, EpochId epoch) {
+        ShmEpochInfo info;
+
+        return shm_epoch_get(&state->pool->arena, epoch, &info) == 0 ? info.era : 0;
+}
+
+_public_ EpochId epoch_current(SlabAllocator *alloc) {
+        const AllocatorState *state = allocator_state(alloc);
+
+        return state ? shm_epoch_current(&state->pool->arena) & 0xff : 0;
+}
+
+_public_ void epoch_advance(SlabAllocator *alloc) {
+        AllocatorState *state = allocator_state(alloc);
+
+        if (state)
+                (void) tslab_epoch_advance(state->pool, NULL);
+}
+
+_public_ void epoch_close(SlabAllocator *alloc, EpochId epoch) {
+        AllocatorState *state = state_with(alloc, epoch);
+
+        if (state)
+                (void) tslab_epoch_close(state->pool, epoch, 0);
+}
+
+_public_ void slab_epoch_set_label(SlabAllocator *alloc, EpochId epoch, const char *label) {
+        AllocatorState *state = state_with(alloc, epoch);
+        char text[TSLAB_LABEL_SIZE] = "";
+        size_t n;
+
+        if (!state)
+                return;
+        n = label ? strnlen(label, TSLAB_LABEL_SIZE) : 0;
+        if (n == TSLAB_LABEL_SIZE) /* not in the middle of a character */
+                for (n--; n > 0 && ((unsigned char) label[n] & 0xc0) == 0x80;)
+                        n--;
+        if (n > 0)
+                memcpy(text, label, n);
+        (void) tslab_epoch_label(state->pool, epoch, text);
+}
+
+static uint64_t users_of(uint64_t refs, uint32_t era) {
+        return refs >> USERS_BITS == era ? refs & USERS_MASK : 0;
+}
+
+static void change_users(AllocatorState *state, EpochId epoch, bool more) {
+        uint32_t era = allocator_era(state, epoch);
+        uint64_t *word = &state->refs[epoch];
+        uint64_t old = shm_load_rlx(word), n; /* ORDER: rlx; the compare-and-set looks again. */
+
+        do {
+                n = users_of(old, era);
+                if (!more && n == 0)
+                        return;
+                n = more ? n + 1 : n - 1;
+                /* ORDER: acqrel, pairs with slab_epoch_get_refcount(); what a user did is done when it goes. */
+        } while (!shm_cas_acqrel(word, &old, (uint64_t) era << USERS_BITS | n));
+}
+
+_public_ void slab_epoch_inc_refcount(SlabAllocator *alloc, EpochId epoch) {
+        AllocatorState *state = state_with(alloc, epoch);
+
+        if (state)
+                change_users(state, epoch, true);
+}
+
+_public_ void slab_epoch_dec_refcount(SlabAllocator *alloc, EpochId epoch) {
+        AllocatorState *state = state_with(alloc, epoch);
+
+        if (state)
+                change_users(state, epoch, false);
+}
+
+_public_ uint64_t slab_epoch_get_refcount(SlabAllocator *alloc, EpochId epoch) {
+        AllocatorState *state = state_with(alloc, epoch);
+
+        /* ORDER: acq, pairs with change_users(); who is gone has done what it did. */
+        return state ? users_of(shm_load_acq(&state->refs[epoch]), allocator_era(state, epoch)) : 0;
+}

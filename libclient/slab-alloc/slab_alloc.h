@@ -1,0 +1,148 @@
+#pragma once
+/*
+ * temporal-slab's interface on tslab's engine: programs written for it compile and run unchanged,
+ * with -ltslab-slab-alloc.
+ *
+ *      SlabAllocator *a = slab_allocator_create();
+ *      SlabHandle handle;
+ *      void *object;
+ *
+ *      object = alloc_obj_epoch(a, 128, epoch_current(a), &handle);
+ *      free_obj(a, handle);
+ *      epoch_advance(a);
+ *      slab_allocator_free(a);
+ *
+ * An allocator is a private pool, as of tslab_create() in <tslab.h>, with room for 2 GiB. There may be
+ * several in a process. Epochs are numbers from 0 to 15, all open at first, 0 the current one; sizes are
+ * bytes, up to 768. Objects are aligned to 16 and not zeroed.
+ *
+ * Threads: all calls may be made by any thread at any time, but for those that end an allocator.
+ * Fork: the memory of an allocator is shared with forked children, not copied. While one process
+ * advances or closes epochs the others' calls to do so have no effect. Nothing here is
+ * async-signal-safe or may be called between vfork() and exec.
+ *
+ * Every call takes NULL, and an allocator that could not be made, for one in which nothing is to be had.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SLAB_PAGE_SIZE 4096u
+
+/* 0 to 15. An id is used again, for a new lifetime, when advancing comes to it. */
+typedef uint32_t EpochId;
+
+/* What programs may call an epoch's states. */
+typedef enum EpochLifecycleState {
+        EPOCH_ACTIVE = 0,
+        EPOCH_CLOSING = 1,
+} EpochLifecycleState;
+
+/* Names a live object of its allocator; 0 is never valid. */
+typedef uint64_t SlabHandle;
+
+/* Complete so that it can be a variable; what is in it is not for programs. */
+typedef struct SlabAllocator {
+        void *state;
+        uint64_t reserved[7];
+} SlabAllocator;
+
+/* Of one size class in this process; each only rises. */
+typedef struct PerfCounters {
+        uint64_t slow_path_hits; /* allocations for which the thread had no slot in hand */
+        uint64_t new_slab_count; /* slabs that came to be of this class, fresh or emptied by others */
+        uint64_t list_move_partial_to_full; /* 0: this engine has no lists */
+        uint64_t list_move_full_to_partial; /* 0 */
+        uint64_t current_partial_null; /* of the slow ones: that had to take a new slab */
+        uint64_t current_partial_full; /* of the slow ones: that found slots in slabs of this class */
+        uint64_t empty_slab_recycled; /* slabs that a free emptied, ready for any class and epoch */
+        uint64_t empty_slab_overflowed; /* slabs of closed epochs that a free emptied: back to the system */
+} PerfCounters;
+
+/*
+ * Makes an allocator, which the caller frees with slab_allocator_free(). NULL: no memory, no
+ * descriptor, or no 16-byte compare-and-swap in this processor.
+ */
+SlabAllocator *slab_allocator_create(void);
+
+/* Frees an allocator with all its objects, which no other thread may be using. NULL-safe. */
+void slab_allocator_free(SlabAllocator *alloc);
+
+/*
+ * Makes an allocator in the caller's storage, whatever that holds. Where it cannot, as
+ * slab_allocator_create(), allocations in it give NULL.
+ */
+void allocator_init(SlabAllocator *alloc);
+
+/* Ends what allocator_init() made, with all its objects, which no other thread may be using. NULL-safe. */
+void allocator_destroy(SlabAllocator *alloc);
+
+/*
+ * Allocates an object of 1 to 768 bytes in an epoch; *out_handle (may be NULL) is its handle. NULL,
+ * and *out_handle untouched: another size, no such epoch, the epoch is closed, or no memory.
+ */
+void *alloc_obj_epoch(SlabAllocator *alloc, uint32_t size, EpochId epoch, SlabHandle *out_handle);
+
+/*
+ * Frees an object, whoever allocated it, its epoch open or closed. False: the handle names no live
+ * object of this allocator, whether it was freed before, its slot since then reused, or it never was one.
+ */
+bool free_obj(SlabAllocator *alloc, SlabHandle handle);
+
+/* Allocates 1 to 760 bytes in an epoch, to be freed by slab_free(). NULL as alloc_obj_epoch(). */
+void *slab_malloc_epoch(SlabAllocator *alloc, size_t size, EpochId epoch);
+
+/* Frees what slab_malloc_epoch() returned. NULL-safe; what was freed before is left alone. */
+void slab_free(SlabAllocator *alloc, void *ptr);
+
+/* The current epoch: where allocations are meant to go. 0 without an allocator. */
+EpochId epoch_current(SlabAllocator *alloc);
+
+/*
+ * Closes the current epoch to allocation and makes the next one current, open and with neither label
+ * nor references. The objects of both stay valid until they are freed.
+ */
+void epoch_advance(SlabAllocator *alloc);
+
+/*
+ * Closes an epoch to allocation. When the call returns, the memory of its empty slabs has left the
+ * resident set; that of others follows as they empty. Where it is the current one, allocation in it
+ * gives NULL until epoch_advance(). Waits up to 200 ms for threads that are in the middle of a call.
+ */
+void epoch_close(SlabAllocator *alloc, EpochId epoch);
+
+/* Labels an epoch for people, in at most 31 bytes of it; goes when the id is opened anew. */
+void slab_epoch_set_label(SlabAllocator *alloc, EpochId epoch, const char *label);
+
+/* Counts one more user of an epoch, in this process: see slab_epoch_get_refcount(). */
+void slab_epoch_inc_refcount(SlabAllocator *alloc, EpochId epoch);
+
+/* Counts one less; never below 0. */
+void slab_epoch_dec_refcount(SlabAllocator *alloc, EpochId epoch);
+
+/* How many users were counted since the id was opened last. It keeps nothing open by itself. */
+uint64_t slab_epoch_get_refcount(SlabAllocator *alloc, EpochId epoch);
+
+/*
+ * Copies what was counted for a size class, which are, from 0: 64, 96, 128, 192, 256, 384, 512 and 768
+ * bytes, and 784 for large slab_malloc_epoch(). All 0 for another one. Beside other threads' calls the
+ * figures are of no single moment.
+ */
+void get_perf_counters(SlabAllocator *alloc, uint32_t size_class, PerfCounters *out);
+
+/* How many objects of so many bytes a slab holds; 0: not a size for alloc_obj_epoch(). */
+uint32_t slab_object_count(uint32_t obj_size);
+
+/* The resident set of this process in bytes, that of allocators included; 0: cannot be read. */
+uint64_t read_rss_bytes_linux(void);
+
+/* CLOCK_MONOTONIC in nanoseconds. */
+uint64_t now_ns(void);
+
+#ifdef __cplusplus
+}
+#endif
