@@ -13,7 +13,7 @@
 #define WINDOW 4096
 #define N_SIZES 8
 #define N_THREADS 4
-#define N_RACES 300
+#define N_RACES 100
 #define N_SHORT_THREADS 100
 #define RSS_SLACK (2 << 20)
 
