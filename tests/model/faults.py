@@ -192,13 +192,18 @@ FAULTS = [
         shm_store_rel(&cache->count, n - 1); /* ORDER: rel; after the tag. */''', '''        shm_store_rel(&cache->count, n - 1);
         shm_store_rel(&actor->tags[id], tag);'''),
     ('cache: attention not compared', 'cache', 'shm/cache-hit.h',
-     '''shm_load_acq(&record->attention) != actor->attention || size - 1''', 'size - 1'),
+     '''shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention) ||
+                         size - 1''', 'size - 1'),
     ('cache: seq made odd after attention is read', 'cache', 'shm/cache-hit.h',
-     '''        shm_record_enter(record);
-        /* ORDER: acq, pairs with shm_freeze_begin(); caches are ours, and the epochs as copied, if it stands. */
-        if (shm_unlikely(shm_load_acq(&record->attention) != actor->attention || size - 1''', '''        uint64_t seen = shm_load_acq(&record->attention);
+     '''        ShmCache *cache;
+
         shm_record_enter(record);
-        if (shm_unlikely(seen != actor->attention || size - 1'''),
+''', '''        ShmCache *cache;
+        uint64_t seen = shm_load_acq(&record->attention);
+
+        shm_record_enter(record);
+''', '''shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention) ||
+                         size - 1''', 'seen != actor->attention || size - 1'),
     ('cache: fill clears CLAIM before the count', 'cache', 'shm/cache.c',
      '''        shm_cache_set_count(cache, n + n_new);
         shm_actor_intend(actor, 0);''', '''        shm_actor_intend(actor, 0);
