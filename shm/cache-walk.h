@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shm/arena.h"
+#include "shm/handle.h"
 
 typedef struct ShmCacheWalk {
         ShmCache *cache;
@@ -26,4 +26,10 @@ static inline uint32_t shm_cache_walk_count(const ShmCacheWalk *walk) {
         uint32_t count = shm_load_acq(&walk->cache->count);
 
         return count < SHM_CACHE_MAX ? count : SHM_CACHE_MAX;
+}
+
+/* One of them. */
+static inline SlotId shm_cache_walk_slot(const ShmCacheWalk *walk, uint32_t i) {
+        /* ORDER: rlx; the owner is dead, or frozen. */
+        return (SlotId){ shm_load_rlx(&walk->cache->slots[i]) & SHM_SLOT_ID_MASK };
 }

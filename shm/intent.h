@@ -59,3 +59,10 @@ static inline ShmIntent shm_intent_decode(uint64_t what, uint64_t mask) {
                 i.kind = SHM_INTENT_NONE;
         return i;
 }
+
+/* How many from the top of this cache of this record are being given back. */
+static inline uint32_t shm_intent_flushed(ShmIntent intent, uint32_t record, uint32_t index) {
+        if (intent.kind != SHM_INTENT_FLUSH || slot_id_slab(intent.id) != record || intent.arg >> 9 != index)
+                return 0;
+        return intent.arg & 0x1ff;
+}

@@ -110,16 +110,10 @@ static void scan_intent(ShmJudge *judge, ShmIntent intent) {
         }
 }
 
-static uint32_t flushed(ShmIntent intent, uint32_t record, uint32_t index) {
-        if (intent.kind != SHM_INTENT_FLUSH || slot_id_slab(intent.id) != record || intent.arg >> 9 != index)
-                return 0;
-        return intent.arg & 0x1ff;
-}
-
 static void scan_cache(ShmJudge *judge, const ShmCacheWalk *walk, uint32_t record, ShmIntent intent,
                        bool alive) {
-        uint32_t n = shm_cache_walk_count(walk), top = flushed(intent, record, walk->index);
-        uint32_t dead_top = flushed(judge->flush, record, walk->index);
+        uint32_t n = shm_cache_walk_count(walk), top = shm_intent_flushed(intent, record, walk->index);
+        uint32_t dead_top = shm_intent_flushed(judge->flush, record, walk->index);
 
         for (uint32_t i = n; i > 0; i--) {
                 /* ORDER: acq, pairs with shm_cache_free(); downwards, as a thread that allocates goes. */

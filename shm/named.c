@@ -122,18 +122,10 @@ static void gather_slot(const Gathering *g, const ShmCacheWalk *walk, SlotId id)
                 slab->cached |= bit;
 }
 
-/* FLUSH names the record, the cache in it, and how many from the top. */
-static uint32_t flushed_by(const Gathering *g, ShmIntent intent, const ShmCacheWalk *walk) {
-        if (intent.kind != SHM_INTENT_FLUSH || slot_id_slab(intent.id) != g->record ||
-            intent.arg >> 9 != walk->index)
-                return 0;
-        return intent.arg & 0x1ff;
-}
-
 /* By its owner, or, when that is frozen, by control. */
 static uint32_t flushed(const Gathering *g, const ShmCacheWalk *walk) {
-        uint32_t own = flushed_by(g, g->intent, walk);
-        uint32_t control = flushed_by(g, shm_record_intent(g->arena, 0), walk);
+        uint32_t own = shm_intent_flushed(g->intent, g->record, walk->index);
+        uint32_t control = shm_intent_flushed(shm_record_intent(g->arena, 0), g->record, walk->index);
 
         return own > control ? own : control;
 }

@@ -78,3 +78,8 @@ ShmIntent shm_record_intent(const ShmArena *arena, uint32_t record);
 int shm_actor_note(ShmActor *actor, uint64_t handle, uint64_t root, uint64_t hash);
 /* -ENOENT: this thread has no such note. */
 int shm_actor_unnote(ShmActor *actor, uint64_t handle);
+
+/* A handle that a dead thread noted, or 0. */
+static inline uint64_t shm_record_note(const ShmRecord *record, uint32_t i) {
+        return shm_load_rlx(&record->notes[i].handle); /* ORDER: rlx; the owner is dead. */
+}

@@ -4,13 +4,10 @@
  * Purpose: ends for dead threads what they were in the middle of, and gives back what they held.
  *
  * Invariants
- *   1. Tags are made even only while a record is DEAD. Nothing of it was given back then, so sweeping
- *      can be broken off and begun again. Once it is SWEPT a tag may be somebody's live object.
- *   2. An odd tag on top of a cache is an object whose handle nobody has: its thread died between the
- *      tag and the count. Not under FLUSH: there the top may have been given back, and be another's.
- *   3. What a record names stays in it until it is judged. Judging twice does no harm: a slot that
+ *   1. All DEAD records are swept before any is judged (shm/sweep.h).
+ *   2. What a record names stays in it until it is judged. Judging twice does no harm: a slot that
  *      went back is found free, or somebody's.
- *   4. A record is UNUSED last, when it is empty and thawed.
+ *   3. A record is UNUSED last, when it is empty and thawed.
  *
  * Who may do what: control work, on records whose owners are dead, and at first on its own.
  *
@@ -25,11 +22,7 @@
 #include "shm/pages.h"
 #include "shm/set.h"
 #include "shm/slab.h"
-#include "shm/trie.h"
-
-static uint64_t note_at(const ShmRecord *record, uint32_t i) {
-        return shm_load_rlx(&record->notes[i].handle); /* ORDER: rlx; the owner is dead. */
-}
+#include "shm/sweep.h"
 
 static bool tag_is(const ShmArena *arena, SlotId id, uint32_t tag) {
         if (slot_id_slab(id) >= shm_arena_n_slabs_ever(arena))
@@ -77,77 +70,6 @@ static void mend_intent(const ShmArena *arena, ShmIntent intent) {
                 mend_all(arena, slab);
 }
 
-/* Sweeping */
-
-/* Returns whether this made the object free. */
-static bool make_even(const ShmArena *arena, SlotId id, uint32_t tag) {
-        uint32_t expected = tag;
-
-        if (!(tag & 1) || slot_id_slab(id) >= shm_arena_n_slabs_ever(arena))
-                return false;
-        /* ORDER: acqrel, pairs with shm_object_copy(); the object is over before the slot is given back. */
-        return shm_cas_acqrel(shm_slot_tag(arena, id), &expected, tag + 1);
-}
-
-static SlotId cache_slot(const ShmCacheWalk *walk, uint32_t i) {
-        /* ORDER: rlx; the owner is dead, or frozen. */
-        return (SlotId){ shm_load_rlx(&walk->cache->slots[i]) & SHM_SLOT_ID_MASK };
-}
-
-static uint32_t odd_tag(const ShmArena *arena, SlotId id) {
-        uint32_t tag;
-
-        if (slot_id_slab(id) >= shm_arena_n_slabs_ever(arena))
-                return 0;
-        /* ORDER: acq, pairs with shm_object_free_uncached(); as it is now. */
-        tag = shm_load_acq(shm_slot_tag(arena, id));
-        return tag & 1 ? tag : 0;
-}
-
-/* The deepest first: broken off, the top is odd still. */
-static uint64_t sweep_top(const ShmArena *arena, const ShmCacheWalk *walk) {
-        uint32_t n = shm_cache_walk_count(walk), i = n;
-        uint64_t n_made = 0;
-
-        while (i > 0 && odd_tag(arena, cache_slot(walk, i - 1)) != 0)
-                i--;
-        for (; i < n; i++)
-                n_made += make_even(arena, cache_slot(walk, i), odd_tag(arena, cache_slot(walk, i)));
-        return n_made;
-}
-
-static uint64_t sweep_notes(ShmArena *arena, const ShmRecord *r) {
-        uint64_t n = 0;
-
-        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
-                uint64_t root = shm_load_rlx(&r->notes[i].root); /* ORDER: rlx; the owner is dead. */
-                uint64_t hash = shm_load_rlx(&r->notes[i].hash); /* ORDER: rlx; as above. */
-                uint64_t handle = note_at(r, i);
-
-                if (handle == 0 || !shm_object_live(arena, handle) ||
-                    (root != 0 && shm_trie_contains(arena, root, hash, handle)))
-                        continue;
-                n += make_even(arena, shm_handle_slot(handle), shm_handle_tag(arena->key, handle));
-        }
-        return n;
-}
-
-static bool flushes(ShmIntent intent, uint32_t record, uint32_t index) {
-        return intent.kind == SHM_INTENT_FLUSH && slot_id_slab(intent.id) == record &&
-               intent.arg >> 9 == index;
-}
-
-static void sweep(ShmArena *arena, uint32_t record, ShmRepairCounts *counts) {
-        ShmIntent intent = shm_record_intent(arena, record);
-
-        for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, record);)
-                if (!flushes(intent, record, walk.index))
-                        counts->objects += sweep_top(arena, &walk);
-        if (intent.kind == SHM_INTENT_TAKE)
-                counts->objects += make_even(arena, intent.id, intent.tag);
-        counts->objects += sweep_notes(arena, shm_arena_record(arena, record));
-}
-
 /* Judging */
 
 static void judge(ShmActor *control, ShmJudge *j, ShmRepairCounts *counts) {
@@ -193,7 +115,7 @@ static void repair_cache(ShmActor *control, ShmRepair *repair, const ShmCacheWal
         if (n > 0) {
                 shm_judge_init(&j, control->arena, false);
                 for (uint32_t i = 0; i < n; i++)
-                        shm_judge_add(&j, cache_slot(walk, i));
+                        shm_judge_add(&j, shm_cache_walk_slot(walk, i));
                 judge(control, &j, &repair->counts);
                 keep_unsettled(&j, walk->cache);
         }
@@ -213,7 +135,7 @@ static void add_named(const ShmArena *arena, ShmJudge *j, const ShmRecord *r, Sh
             (intent.kind == SHM_INTENT_FREE && tag_is(arena, intent.id, intent.tag + 1)))
                 shm_judge_add(j, intent.id);
         for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
-                uint64_t handle = note_at(r, i);
+                uint64_t handle = shm_record_note(r, i);
 
                 if (handle != 0 &&
                     tag_is(arena, shm_handle_slot(handle), shm_handle_tag(arena->key, handle) + 1))
@@ -237,7 +159,7 @@ static void repair_named(ShmActor *control, uint32_t record, ShmRepairCounts *co
 
 static void forget_notes(ShmRecord *r) {
         for (uint32_t i = 0; i < SHM_NOTES_MAX; i++)
-                if (note_at(r, i) != 0)
+                if (shm_record_note(r, i) != 0)
                         shm_store_rlx(&r->notes[i].handle, 0); /* ORDER: rlx; before the record is free. */
 }
 
@@ -267,7 +189,7 @@ static void sweep_next(ShmActor *control, ShmRepair *repair) {
                 repair->position = 0;
                 return;
         }
-        sweep(control->arena, repair->position, &repair->counts);
+        repair->counts.objects += shm_sweep_record(control->arena, repair->position);
         shm_record_set_swept(control->arena, repair->position++);
 }
 
@@ -323,7 +245,7 @@ static void end_flush(ShmActor *control, ShmIntent intent, ShmRepairCounts *coun
         shm_judge_init(&j, arena, false);
         j.flush = intent;
         for (uint32_t i = n - k; i < n; i++)
-                shm_judge_add(&j, cache_slot(&walk, i));
+                shm_judge_add(&j, shm_cache_walk_slot(&walk, i));
         shm_judge_decide(&j);
         /* Under the intent that stands, which names them all. */
         for (uint32_t i = 0; i < j.n; i++) {
@@ -350,7 +272,7 @@ void shm_repair_control(ShmActor *control, ShmRepairCounts *ret) {
                 counts.slabs += shm_pages_undo(control, 0, slot_id_slab(intent.id), intent.arg);
         } else if (intent.kind != SHM_INTENT_NONE) {
                 if (intent.kind == SHM_INTENT_TAKE)
-                        counts.objects += make_even(control->arena, intent.id, intent.tag);
+                        counts.objects += shm_sweep_object(control->arena, intent.id, intent.tag);
                 shm_judge_init(&j, control->arena, false);
                 add_named(control->arena, &j, control->record, intent);
                 judge(control, &j, &counts);

@@ -252,20 +252,19 @@ FAULTS = [
      '        shm_cache_drain_record(control, record, left ? UINT64_MAX : freeze->epochs[record]);', '''        store_attention(arena, record, load_attention(arena, record) & ~SHM_ATTENTION_FREEZE);
         shm_cache_drain_record(control, record, left ? UINT64_MAX : freeze->epochs[record]);'''),
     ('repair: a SWEPT record is swept again', 'repair', 'shm/repair.c',
-     '                repair_named(control, repair->position, &repair->counts);', '''                sweep(control->arena, repair->position, &repair->counts);
+     '                repair_named(control, repair->position, &repair->counts);', '''                repair->counts.objects += shm_sweep_record(control->arena, repair->position);
                 repair_named(control, repair->position, &repair->counts);'''),
     ('repair: SWEPT before it is swept', 'repair', 'shm/repair.c',
-     '''        sweep(control->arena, repair->position, &repair->counts);
+     '''        repair->counts.objects += shm_sweep_record(control->arena, repair->position);
         shm_record_set_swept(control->arena, repair->position++);''', '''        shm_record_set_swept(control->arena, repair->position);
-        sweep(control->arena, repair->position++, &repair->counts);'''),
-    ('repair: the slot of TAKE stays live', 'repair', 'shm/repair.c',
+        repair->counts.objects += shm_sweep_record(control->arena, repair->position++);'''),
+    ('sweep: the slot of TAKE stays live', 'repair', 'shm/sweep.c',
      '''        if (intent.kind == SHM_INTENT_TAKE)
-                counts->objects += make_even(arena, intent.id, intent.tag);
-        counts->objects += sweep_notes''', '        counts->objects += sweep_notes'),
-    ('repair: what is on top stays live', 'repair', 'shm/repair.c',
-     '                        counts->objects += sweep_top(arena, &walk);', '                        (void) sweep_top;'),
-    ('repair: an odd top under FLUSH is undone', 'repair', 'shm/repair.c',
-     '                if (!flushes(intent, record, walk.index))', '                if (flushes(intent, record, walk.index) || 1)'),
+                n += shm_sweep_object(arena, intent.id, intent.tag);''', ''),
+    ('sweep: what is on top stays live', 'repair', 'shm/sweep.c',
+     '                        n += sweep_top(arena, &walk);', '                        (void) sweep_top;'),
+    ('sweep: an odd top under FLUSH is undone', 'repair', 'shm/sweep.c',
+     '                if (shm_intent_flushed(intent, record, walk.index) == 0)', '                if (1)'),
     ('repair: a record with a slot that is unsettled is freed', 'repair', 'shm/repair.c',
      'if (repair->record_unsettled == 0)', 'if (1)'),
     ('repair: unsettled slots fall out of the cache', 'repair', 'shm/repair.c',
@@ -278,8 +277,8 @@ FAULTS = [
      'repair->counts.slabs += release(control, repair->position, held - 1);', ''),
     ('repair: the intent of FREE is no suspect', 'repair', 'shm/repair.c',
      '(intent.kind == SHM_INTENT_FREE && tag_is', '(0 && tag_is'),
-    ('repair: pending objects stay', 'repair', 'shm/repair.c',
-     'counts->objects += sweep_notes(arena, shm_arena_record(arena, record));', '(void) sweep_notes;'),
+    ('sweep: pending objects stay', 'repair', 'shm/sweep.c',
+     'return n + sweep_notes(arena, shm_arena_record(arena, record));', 'return sweep_notes ? n : 0;'),
     ('judge: gen not compared', 'repair', 'shm/judge.c',
      'const uint64_t claimed = ~(SLAB_PLACE_MASK | SLAB_HOLDER_MASK);', 'const uint64_t claimed = SLAB_TARGET_MASK;'),
     ('judge: intents not read', 'repair', 'shm/judge.c',
