@@ -15,6 +15,7 @@
 #include "daemon/request.h"
 #include "shm/client.h"
 #include "shm/epoch.h"
+#include "shm/repair.h"
 #include "shm/thread.h"
 
 /* A flood of wakes costs at most this many turns of the loop. */
@@ -322,7 +323,7 @@ static void reap_threads(Manager *manager) {
         if (n > 0)
                 log_line(LOG_INFO, "%u threads ended without giving back what they held", n);
         /* Again, where something is unsettled. A dead client may also wait for a record that the drainer finished. */
-        if (n > 0 || unrepaired || manager->n_unrepaired > 0)
+        if (n > 0 || unrepaired || manager->n_unrepaired > 0 || shm_repair_kept(arena))
                 repairer_start(manager->repairer);
 }
 

@@ -6,7 +6,7 @@ bool shm_cache_walk_next(ShmCacheWalk *walk, const ShmArena *arena, uint32_t rec
         uint32_t n = arena->n_epochs * arena->n_classes;
 
         for (uint64_t bits; walk->next < n; walk->next = (walk->next / 64 + 1) * 64) {
-                /* ORDER: acq, pairs with begin_use(); caches without their bit were never written. */
+                /* ORDER: acq, pairs with shm_record_use_cache(); caches without their bit were never written. */
                 bits = shm_load_acq(&r->used[walk->next / 64]) >> walk->next % 64;
                 if (bits == 0)
                         continue;

@@ -99,11 +99,7 @@ static bool caching(ShmActor *actor) {
 }
 
 static void begin_use(ShmActor *actor, ShmCache *cache) {
-        uint32_t index = cache_index(actor, cache);
-        uint64_t *used = &actor->record->used[index / 64], bits;
-
-        bits = shm_load_rlx(used) | UINT64_C(1) << index % 64; /* ORDER: rlx; ours alone. */
-        shm_store_rel(used, bits); /* ORDER: rel, pairs with shm_cache_walk_next(); before the cache. */
+        shm_record_use_cache(actor->record, cache_index(actor, cache));
         cache->capacity = SHM_CACHE_CAPACITY_START;
         shm_store_rlx(&cache->room, SHM_CACHE_CAPACITY_START); /* ORDER: rlx; ours alone. */
 }

@@ -25,7 +25,12 @@
 #include "shm/cache-walk.h"
 #include "shm/slab.h"
 
-#define ROUNDS 16
+#ifdef SHM_STEP
+#define ROUNDS 1 /* each claim that comes between leads to what a storm of them would */
+#else
+#define ROUNDS 4
+#endif
+#define SEIZED_MAX 8 /* slabs at a time: each costs a scan of all records */
 
 void shm_judge_init(ShmJudge *judge, const ShmArena *arena, bool live) {
         *judge = (ShmJudge){ .arena = arena, .live = live };
@@ -163,9 +168,6 @@ void shm_judge_decide(ShmJudge *judge) {
                         if (judge->suspects[i].verdict == SHM_VERDICT_OPEN)
                                 settle(judge, &judge->suspects[i]);
         }
-        for (uint32_t i = 0; i < judge->n; i++)
-                if (judge->suspects[i].verdict == SHM_VERDICT_OPEN)
-                        judge->suspects[i].verdict = SHM_VERDICT_UNSETTLED; /* claims kept coming */
 }
 
 /* Refused: only where somebody scribbled over the word. */
@@ -198,7 +200,7 @@ static uint64_t lost_of(const ShmJudge *judge, uint32_t first) {
         return mask;
 }
 
-uint32_t shm_judge_give_back(const ShmJudge *judge, ShmActor *control) {
+static uint32_t give_back_lost(const ShmJudge *judge, ShmActor *control) {
         uint32_t n = 0;
         uint64_t mask;
 
@@ -213,6 +215,28 @@ uint32_t shm_judge_give_back(const ShmJudge *judge, ShmActor *control) {
         return n;
 }
 
+/* Judges with the slab in control's hand: nobody claims of it meanwhile. */
+static void decide_seized(ShmJudge *judge, ShmActor *control, uint32_t slab) {
+        shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
+        (void) shm_slab_seize(control, slab); /* refused: then its slots are nobody's, or its era is over */
+        shm_judge_decide(judge);
+        (void) shm_slab_release(control, slab);
+        shm_actor_intend(control, 0);
+}
+
+uint32_t shm_judge_give_back(ShmJudge *judge, ShmActor *control) {
+        /* ORDER: rlx; our own. Under one that stands no other can name a slab. */
+        bool stands = shm_load_rlx(&control->record->intent_what) != 0;
+        uint32_t n_seized = 0;
+
+        for (uint32_t i = 0; i < judge->n && n_seized < SEIZED_MAX && !stands; i++)
+                if (judge->suspects[i].verdict == SHM_VERDICT_OPEN) {
+                        decide_seized(judge, control, slot_id_slab(judge->suspects[i].id));
+                        n_seized++;
+                }
+        return give_back_lost(judge, control);
+}
+
 uint64_t shm_judge_slab(ShmActor *control, uint32_t slab, uint64_t mask) {
         uint64_t lost = 0;
         ShmJudge judge;
@@ -221,8 +245,9 @@ uint64_t shm_judge_slab(ShmActor *control, uint32_t slab, uint64_t mask) {
         for (; mask != 0; mask &= mask - 1)
                 shm_judge_add(&judge, slot_id(slab, (uint32_t) __builtin_ctzll(mask)));
         shm_judge_decide(&judge);
+        (void) shm_judge_give_back(&judge, control);
         for (uint32_t i = 0; i < judge.n; i++)
                 if (judge.suspects[i].verdict == SHM_VERDICT_LOST)
                         lost |= slot_id_mask(judge.suspects[i].id);
-        return lost ? give_back(control, slab, lost) : 0;
+        return lost;
 }

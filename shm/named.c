@@ -181,7 +181,8 @@ int shm_named_init(ShmNamed *named, const ShmArena *arena, uint32_t n_slabs) {
         for (g.record = 0; g.record < n_records; g.record++) {
                 ShmRecordState state = shm_record_owner(arena, g.record).state;
 
-                g.alive = g.record == 0 || state == SHM_RECORD_USED || state == SHM_RECORD_LEFT;
+                /* What record 0 keeps is in question: it has no use for caches. */
+                g.alive = g.record > 0 && (state == SHM_RECORD_USED || state == SHM_RECORD_LEFT);
                 if (in_use(g.record, state))
                         gather_record(&g);
         }

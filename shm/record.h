@@ -83,3 +83,11 @@ int shm_actor_unnote(ShmActor *actor, uint64_t handle);
 static inline uint64_t shm_record_note(const ShmRecord *record, uint32_t i) {
         return shm_load_rlx(&record->notes[i].handle); /* ORDER: rlx; the owner is dead. */
 }
+
+/* A cache that holds something is found by walks from then on. The record's owner's. */
+static inline void shm_record_use_cache(ShmRecord *record, uint32_t index) {
+        uint64_t *used = &record->used[index / 64], bits;
+
+        bits = shm_load_rlx(used) | UINT64_C(1) << index % 64; /* ORDER: rlx; its owner's alone. */
+        shm_store_rel(used, bits); /* ORDER: rel, pairs with shm_cache_walk_next(); before the cache. */
+}

@@ -12,7 +12,7 @@
  * Who may do what: control work, on records whose owners are dead, and at first on its own.
  *
  * Crash: of control in here: the record is DEAD or SWEPT as before, control's intent says which slab's
- *   hints may be missing, and the next control begins anew.
+ *   hints may be missing, or which it has seized, and the next control begins anew.
  */
 #include "shm/repair.h"
 
@@ -76,8 +76,7 @@ static void judge(ShmActor *control, ShmJudge *j, ShmRepairCounts *counts) {
         shm_judge_decide(j);
         counts->slots += shm_judge_give_back(j, control);
         for (uint32_t i = 0; i < j->n; i++) {
-                if (j->suspects[i].verdict == SHM_VERDICT_UNSETTLED)
-                        counts->unsettled++;
+                counts->unsettled += shm_judge_is_unsettled(&j->suspects[i]);
                 shm_repair_hints(control->arena, slot_id_slab(j->suspects[i].id));
         }
 }
@@ -87,7 +86,7 @@ static void keep_unsettled(const ShmJudge *j, ShmCache *cache) {
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < j->n; i++)
-                if (j->suspects[i].verdict == SHM_VERDICT_UNSETTLED)
+                if (shm_judge_is_unsettled(&j->suspects[i]))
                         /* ORDER: rlx; ordered by the count. */
                         shm_store_rlx(&cache->slots[n++], j->suspects[i].id.value);
         shm_cache_set_count(cache, n);
@@ -176,9 +175,16 @@ static void free_record(ShmActor *control, ShmRepair *repair) {
 
 /* The pass */
 
+/* Record 0 is as if SWEPT: it holds what an earlier control died over. */
+static bool is_in(const ShmArena *arena, uint32_t record, ShmRecordState state) {
+        if (record == 0)
+                return state == SHM_RECORD_SWEPT;
+        return shm_record_owner(arena, record).state == state;
+}
+
 static bool find_record(const ShmArena *arena, uint32_t *position, ShmRecordState state) {
         for (; *position < shm_arena_n_records_ever(arena); (*position)++)
-                if (*position > 0 && shm_record_owner(arena, *position).state == state)
+                if (is_in(arena, *position, state))
                         return true;
         return false;
 }
@@ -201,14 +207,15 @@ static bool judge_next(ShmActor *control, ShmRepair *repair) {
                 return false;
         if (!repair->begun) {
                 before = repair->counts.unsettled;
-                repair_named(control, repair->position, &repair->counts);
+                if (repair->position > 0)
+                        repair_named(control, repair->position, &repair->counts);
                 repair->record_unsettled = repair->counts.unsettled - before;
                 repair->walk = (ShmCacheWalk){};
                 repair->begun = true;
         } else if (shm_cache_walk_next(&repair->walk, control->arena, repair->position)) {
                 repair_cache(control, repair, &repair->walk);
         } else {
-                if (repair->record_unsettled == 0)
+                if (repair->position > 0 && repair->record_unsettled == 0)
                         free_record(control, repair);
                 repair->position++;
                 repair->begun = false;
@@ -227,6 +234,38 @@ bool shm_repair_step(ShmActor *control, ShmRepair *repair, uint32_t n) {
 }
 
 /* Control's own */
+
+static bool holds(const ShmCache *cache, uint32_t n, SlotId id) {
+        for (uint32_t i = 0; i < n; i++)
+                /* ORDER: rlx; control's alone. */
+                if (shm_load_rlx(&cache->slots[i]) == id.value)
+                        return true;
+        return false;
+}
+
+/*
+ * What is unsettled control keeps, in a cache of its own record, until a pass has settled it. Twice
+ * after a death in here, which is once. Where there is no room more daemons than a cache has slots
+ * died: the check finds it.
+ */
+static void keep(ShmActor *control, const ShmJudge *j) {
+        for (uint32_t i = 0; i < j->n; i++) {
+                const ShmSuspect *s = &j->suspects[i];
+                uint32_t index, n;
+                ShmCacheWalk walk;
+
+                if (!shm_judge_is_unsettled(s))
+                        continue;
+                index = slab_word_epoch(s->word) * control->arena->n_classes + slab_word_class(s->word);
+                walk = (ShmCacheWalk){ .cache = shm_arena_cache(control->arena, 0, 0, index) };
+                n = shm_cache_walk_count(&walk);
+                if (n == SHM_CACHE_MAX || holds(walk.cache, n, s->id))
+                        continue;
+                shm_record_use_cache(control->record, index);
+                shm_store_rlx(&walk.cache->slots[n], s->id.value); /* ORDER: rlx; ordered by the count. */
+                shm_cache_set_count(walk.cache, n + 1);
+        }
+}
 
 /* The owner is frozen, or dead: the cache has stood still since. */
 static void end_flush(ShmActor *control, ShmIntent intent, ShmRepairCounts *counts) {
@@ -254,9 +293,10 @@ static void end_flush(ShmActor *control, ShmIntent intent, ShmRepairCounts *coun
                 if (j.suspects[i].verdict == SHM_VERDICT_LOST &&
                     shm_slab_give_back(control, slot_id_slab(id), slot_id_mask(id)) == 0)
                         counts->slots++;
-                counts->unsettled += j.suspects[i].verdict == SHM_VERDICT_UNSETTLED;
+                counts->unsettled += shm_judge_is_unsettled(&j.suspects[i]);
                 shm_repair_hints(arena, slot_id_slab(id));
         }
+        keep(control, &j);
         shm_cache_set_count(walk.cache, n - k);
 }
 
@@ -276,11 +316,19 @@ void shm_repair_control(ShmActor *control, ShmRepairCounts *ret) {
                 shm_judge_init(&j, control->arena, false);
                 add_named(control->arena, &j, control->record, intent);
                 judge(control, &j, &counts);
+                keep(control, &j);
                 counts.slabs += release(control, 0, slot_id_slab(intent.id));
         }
         mend_intent(control->arena, intent);
         shm_actor_intend(control, 0);
         *ret = counts;
+}
+
+bool shm_repair_kept(const ShmArena *arena) {
+        for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, 0);)
+                if (shm_cache_walk_count(&walk) > 0)
+                        return true;
+        return false;
 }
 
 bool shm_repair_frozen(const ShmArena *arena) {

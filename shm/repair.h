@@ -9,7 +9,8 @@
  *
  *     record: USED -> DEAD -> SWEPT -> UNUSED
  *
- * A record of which a slot is unsettled stays SWEPT; a later pass looks at it again.
+ * A record of which a slot is unsettled stays SWEPT; a later pass looks at it again. Record 0, control's
+ * own, is looked at in each pass.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,8 +41,8 @@ bool shm_repair_step(ShmActor *control, ShmRepair *repair, uint32_t n);
 
 /*
  * After the death of control itself: what it was in the middle of, by record 0's intent. Slots that
- * are unsettled are counted, and left to shm_check_repair(). Records that it froze stay so until the
- * next freeze is over.
+ * are unsettled are kept in record 0, where each pass looks at them. Records that it froze stay so until
+ * the next freeze is over.
  */
 void shm_repair_control(ShmActor *control, ShmRepairCounts *ret);
 
@@ -50,6 +51,9 @@ void shm_repair_hints(const ShmArena *arena, uint32_t slab);
 
 /* Of a slab whose holder's record is in no use: gives it up, or undoes it. False: it has a holder. */
 bool shm_repair_holder(ShmActor *control, uint32_t slab);
+
+/* Whether record 0 still keeps any. */
+bool shm_repair_kept(const ShmArena *arena);
 
 /* Whether a control that died left records frozen. */
 bool shm_repair_frozen(const ShmArena *arena);

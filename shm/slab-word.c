@@ -15,7 +15,8 @@ const SlabEdge slab_edges[] = {
         { SLAB_FULL, SLAB_OP_GIVE_BACK, SLAB_FREE },     { SLAB_DRAINING, SLAB_OP_GIVE_BACK, SLAB_DRAINING },
         { SLAB_DRAINING, SLAB_OP_GIVE_BACK, SLAB_FREE }, { SLAB_HELD, SLAB_OP_DRAIN, SLAB_DRAINING },
         { SLAB_HELD, SLAB_OP_DRAIN, SLAB_FREE },         { SLAB_LISTED, SLAB_OP_DRAIN, SLAB_DRAINING },
-        { SLAB_FULL, SLAB_OP_DRAIN, SLAB_DRAINING },
+        { SLAB_FULL, SLAB_OP_DRAIN, SLAB_DRAINING },     { SLAB_LISTED, SLAB_OP_SEIZE, SLAB_HELD },
+        { SLAB_FULL, SLAB_OP_SEIZE, SLAB_HELD },         { SLAB_HELD, SLAB_OP_SEIZE, SLAB_HELD },
 };
 /* clang-format on */
 
@@ -185,5 +186,15 @@ int slab_word_drain(SlabWord w, uint64_t beyond, SlabWord *ret) {
                 return SLAB_E_REFUSED;
 
         *ret = slab_word_settle(with_place(w, SLAB_DRAINING, 0), beyond);
+        return 0;
+}
+
+int slab_word_seize(SlabWord w, uint32_t holder, SlabWord *ret) {
+        SlabPlace place = slab_word_place(w);
+
+        if (place != SLAB_LISTED && place != SLAB_FULL && place != SLAB_HELD)
+                return SLAB_E_REFUSED;
+
+        *ret = with_place(w, SLAB_HELD, holder);
         return 0;
 }

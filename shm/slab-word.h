@@ -32,6 +32,7 @@
  *     DRAINING    -> DRAINING | FREE  slab_word_give_back         whoever gives back          acqrel
  *     LISTED | FULL -> DRAINING       slab_word_drain             daemon: its era is over     acqrel
  *     HELD        -> DRAINING | FREE  slab_word_drain             daemon: its era is over     acqrel
+ *     LISTED | FULL | HELD -> HELD    slab_word_seize             daemon: claims are to stop  acqrel
  *
  * All orders are acqrel because the word passes slots, and the objects in them, from one process
  * to another. slab_edges[] says the same to the test that tries every place with every operation.
@@ -64,6 +65,7 @@ typedef enum SlabOp {
         SLAB_OP_RELEASE,
         SLAB_OP_GIVE_BACK,
         SLAB_OP_DRAIN,
+        SLAB_OP_SEIZE,
         _SLAB_OP_N,
 } SlabOp;
 
@@ -75,7 +77,6 @@ typedef struct SlabEdge {
 
 extern const SlabEdge slab_edges[];
 extern const size_t n_slab_edges;
-
 const char *slab_place_to_string(SlabPlace place);
 
 enum {
@@ -134,7 +135,6 @@ static inline uint32_t slab_target_epoch(uint64_t target) {
 }
 
 /* In each: `beyond` are the bits beyond the count of the word's, or the target's, class. */
-
 SlabWord slab_word_settle(SlabWord w, uint64_t beyond);
 int slab_word_begin(SlabWord w, uint32_t holder, SlabWord *ret);
 int slab_word_commit(SlabWord w, uint32_t holder, SlabWord *ret);
@@ -146,3 +146,4 @@ int slab_word_hold(SlabWord w, uint32_t holder, uint64_t target, uint64_t beyond
 int slab_word_release(SlabWord w, uint64_t beyond, SlabWord *ret);
 int slab_word_give_back(SlabWord w, uint64_t mask, uint64_t beyond, SlabWord *ret);
 int slab_word_drain(SlabWord w, uint64_t beyond, SlabWord *ret);
+int slab_word_seize(SlabWord w, uint32_t holder, SlabWord *ret);

@@ -153,3 +153,16 @@ int shm_slab_drain(ShmActor *control, uint32_t slab) {
         hint(control, slab, old, new);
         return 0;
 }
+
+int shm_slab_seize(ShmActor *control, uint32_t slab) {
+        SlabWord old = shm_slab_word(control->arena, slab), new;
+        int r;
+
+        do {
+                r = slab_word_seize(old, control->id, &new);
+                if (r)
+                        return r;
+                /* ORDER: acqrel, pairs with shm_slab_claim(); nobody else's claim succeeds after it. */
+        } while (!shm_pair_cas_acqrel(&control->arena->lines[slab].word, &old, new));
+        return 0;
+}

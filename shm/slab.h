@@ -30,6 +30,8 @@ int shm_slab_hold(ShmActor *actor, uint32_t slab, uint64_t target, uint32_t n, u
 int shm_slab_give_back(ShmActor *actor, uint32_t slab, uint64_t mask);
 int shm_slab_release(ShmActor *actor, uint32_t slab);
 int shm_slab_drain(ShmActor *control, uint32_t slab);
+/* Whoever holds it: only control claims of it, until it is released. */
+int shm_slab_seize(ShmActor *control, uint32_t slab);
 
 /* Wakes the daemon; a pool without one sees to it by itself. */
 void shm_wake(const ShmArena *arena);

@@ -268,7 +268,7 @@ FAULTS = [
     ('repair: a record with a slot that is unsettled is freed', 'repair', 'shm/repair.c',
      'if (repair->record_unsettled == 0)', 'if (1)'),
     ('repair: unsettled slots fall out of the cache', 'repair', 'shm/repair.c',
-     'if (j->suspects[i].verdict == SHM_VERDICT_UNSETTLED)\n                        /* ORDER: rlx; ordered by the count. */', 'if (0)'),
+     'if (shm_judge_is_unsettled(&j->suspects[i]))\n                        /* ORDER: rlx; ordered by the count. */', 'if (0)'),
     ('repair: hints not mended', 'repair', 'shm/repair.c',
      '        mend_intent(control->arena, intent);\n}', '}'),
     ('repair: BUSY slabs stay so', 'repair', 'shm/repair.c',
@@ -289,6 +289,11 @@ FAULTS = [
     ('judge: intent not read first', 'repair', 'shm/judge.c',
      '''        scan_intent(judge, intent);
         for''', '        for'),
+    ('judge: a slab in which claims keep coming is not seized', 'unit-repair-race', 'shm/judge.c',
+     'n_seized < SEIZED_MAX && !stands', '0'),
+    ('judge: seized without an intent', 'repair', 'shm/judge.c',
+     '''        shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
+        (void) shm_slab_seize''', '        (void) shm_slab_seize'),
 ]
 
 FLAGS = ['-D_GNU_SOURCE', '-std=gnu11', '-O1', '-w', '-fno-strict-aliasing', '-DSHM_STEP', '-I.']

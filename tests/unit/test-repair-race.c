@@ -18,10 +18,18 @@ typedef struct World {
 
 static World world;
 static uint64_t steps_left; /* 0: nothing happens */
+static bool storms; /* at every few steps, so that a word can be read in one piece */
 static void (*move)(World *w);
 
 void shm_step(const void *address) {
+        static unsigned n_steps;
+
         (void) address;
+        if (storms && ++n_steps % 5 == 0) {
+                storms = false;
+                move(&world);
+                storms = true;
+        }
         if (steps_left > 0 && --steps_left == 0)
                 move(&world);
 }
@@ -76,13 +84,20 @@ static void end_in_hand(World *w) {
         assert_int_equal(shm_object_free(&w->later, shm_handle_make(w->arena.key, intent.id, intent.tag)), 0);
 }
 
-static void init(void) {
+/* One slot of whichever slab has room, the dead one's if it may. */
+static void claim(World *w) {
+        uint64_t handle;
+
+        assert_int_equal(shm_object_alloc(&w->later, 64, 0, NULL, &handle, NULL), 0);
+        assert_int_equal(shm_object_free(&w->later, handle), 0);
+}
+
+static void init_arena(void) {
         ShmGeometry g = { .slabs_size = 16 * SHM_SLAB_SIZE,
                           .n_records = 4,
                           .n_epochs = 2,
                           .n_classes = 1,
                           .class_size = { 64 } };
-        ShmCache *stale, *held;
 
         assert_int_equal(shm_arena_create(&world.arena, &g, NULL), 0);
         assert_int_equal(shm_client_add(&world.arena, &(ShmClientInfo){ .pid = 1, .start_time = 1 }), 0);
@@ -91,6 +106,12 @@ static void init(void) {
         assert_int_equal(shm_actor_init(&world.later, &world.arena, 0, 2), 0);
         assert_int_equal(shm_actor_init(&world.dead, &world.arena, 0, 3), 0);
         world.earlier.mode = world.later.mode = world.dead.mode = SHM_CACHE_ON;
+}
+
+static void init(void) {
+        ShmCache *stale, *held;
+
+        init_arena();
         /* What the dead one was flushing has gone back already, and is in the cache of `later`. */
         fill(&world.dead);
         shm_cache_drain_record(&world.dead, world.dead.id, UINT64_MAX);
@@ -160,11 +181,38 @@ static void test_moved_to_hand(void **state) {
         test_moved(move_to_hand);
 }
 
+/* Between any few accesses of repair somebody claims in the slab: it is settled by one pass all the same. */
+static void test_claims_kept_coming(void **state) {
+        uint64_t handles[8];
+        ShmRepair repair = {};
+
+        init_arena();
+        world.earlier.mode = world.later.mode = SHM_CACHE_OFF;
+        for (size_t i = 0; i < 8; i++)
+                assert_int_equal(shm_object_alloc(&world.earlier, 64, 0, NULL, &handles[i], NULL), 0);
+        for (size_t i = 0; i < 4; i++)
+                assert_int_equal(shm_object_free(&world.dead, handles[2 * i]), 0);
+        assert_int_equal(shm_arena_cache(&world.arena, world.dead.id, 0, 0)->count, 4);
+        assert_true(shm_record_mark_dead(&world.arena, world.dead.id));
+        move = claim;
+        storms = true;
+        while (!shm_repair_step(&world.control, &repair, 1))
+                ;
+        storms = false;
+        assert_int_equal(repair.counts.unsettled, 0);
+        assert_int_equal(repair.counts.slots, 4);
+        assert_int_equal(repair.counts.records, 1);
+        assert_int_equal(slab_word_place(shm_slab_word(&world.arena, 0)), SLAB_LISTED);
+        assert_int_equal(world.control.record->intent_what, 0);
+        shm_arena_deinit(&world.arena);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_moved_back),
                 cmocka_unit_test(test_moved_by_object),
                 cmocka_unit_test(test_moved_to_hand),
+                cmocka_unit_test(test_claims_kept_coming),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
