@@ -66,7 +66,9 @@ static bool sample(const ShmJudge *judge, SlotId id, SlabWord *ret_word, uint32_
         return place >= SLAB_LISTED && place <= SLAB_DRAINING && slab_word_class(w) < arena->n_classes &&
                slab_word_epoch(w) < arena->n_epochs &&
                slot_id_slot(id) < arena->classes[slab_word_class(w)].n_slots && (w.low & slot_id_mask(id)) &&
-               (*ret_tag & 1) == judge->live;
+               (*ret_tag & 1) == judge->live &&
+               /* An object of another era took the place of one that was freed: it is not revoked. */
+               (!judge->live || (w.high & SLAB_TARGET_MASK) == judge->target);
 }
 
 /* How many are to be judged yet. */

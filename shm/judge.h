@@ -39,6 +39,7 @@ typedef struct ShmSuspect {
 typedef struct ShmJudge {
         const ShmArena *arena;
         bool live; /* suspects are objects, tags odd: of a revoked epoch */
+        uint64_t target; /* of these, as their slab's word said when it was found to be over */
         ShmIntent flush; /* of a control that died: what it was giving back is not the cache's any more */
         uint32_t n;
         ShmSuspect suspects[SHM_JUDGE_MAX];

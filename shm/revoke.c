@@ -8,7 +8,8 @@
  *      a revocation that race, one wins.
  *   2. A slot that a thread has in hand (its tag odd on top of a cache, or under TAKE) is left alone:
  *      the thread would lower its count after the slot had gone. It is swept later.
- *   3. Only slabs of eras that are over: nothing is claimed in these any more.
+ *   3. Only slabs of eras that are over: nothing is claimed in these any more. A slab that empties
+ *      meanwhile may become another epoch's at once, so each slot is judged by era and tag as they were.
  *
  * Who may do what: control work. Everybody else goes on meanwhile.
  *
@@ -49,12 +50,13 @@ static void revoke_slab(ShmActor *control, ShmRevoke *revoke, uint32_t slab, Sla
         ShmJudge judge;
 
         shm_judge_init(&judge, arena, true);
+        judge.target = w.high & SLAB_TARGET_MASK;
         for (uint64_t rest = mask; rest != 0; rest &= rest - 1)
                 shm_judge_add(&judge, slot_id(slab, (uint32_t) __builtin_ctzll(rest)));
         shm_judge_decide(&judge);
         for (uint32_t i = 0; i < judge.n; i++)
                 revoke->kept += judge.suspects[i].verdict == SHM_VERDICT_OWNED ||
-                                judge.suspects[i].verdict == SHM_VERDICT_UNSETTLED;
+                                shm_judge_is_unsettled(&judge.suspects[i]);
         shm_actor_intend_mask(control, mask);
         shm_actor_intend(control, shm_intent_other(SHM_INTENT_CLAIM, slab, 0));
         won = make_even(arena, &judge);

@@ -294,6 +294,8 @@ FAULTS = [
     ('judge: seized without an intent', 'repair', 'shm/judge.c',
      '''        shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
         (void) shm_slab_seize''', '        (void) shm_slab_seize'),
+    ('revoke: objects of another era are judged', 'revoke', 'shm/judge.c',
+     '(!judge->live || (w.high & SLAB_TARGET_MASK) == judge->target);', '1;'),
 ]
 
 FLAGS = ['-D_GNU_SOURCE', '-std=gnu11', '-O1', '-w', '-fno-strict-aliasing', '-DSHM_STEP', '-I.']
