@@ -4,7 +4,9 @@
  * Purpose: to take a pool from under threads that may be calling into it, and may go on to.
  *
  * What is left where there are other threads is struct tslab, its PoolLocal, and in the arena's place
- * memory that reads as zeros: whoever looks there finds no slab, no root, no map.
+ * memory that reads as zeros: whoever looks there finds no slab, no root, no map. When no thread is left
+ * that may be about to write there, and those that were only looking have had a second to look up again,
+ * all closed pools share one such memory, and one PoolLocal.
  *
  * Invariants
  *   1. A call that changes the arena is inside pool_enter()..pool_leave(), its state busy; or inside
@@ -34,6 +36,8 @@
 #include "libclient/control.h"
 #include "libclient/enter.h"
 #include "libclient/registry.h"
+#include "libclient/sampler.h"
+#include "shm/arena-map.h"
 #include "shm/client.h"
 #include "shm/freeze.h"
 
@@ -159,10 +163,12 @@ static void drop_states(const struct tslab *pool, uint32_t n_records) {
 static void leave_blank(struct tslab *pool) {
         struct tslab again = *pool; /* the same pool, over another mapping */
         uint32_t n_records = shm_arena_n_records_ever(&pool->arena);
+        bool is_blank = false;
 
         if (shm_arena_map_again(&again.arena, &pool->arena) == 0) {
                 again.serial = pool->number;
-                if (shm_arena_blank(&pool->arena) == 0)
+                is_blank = shm_arena_blank(&pool->arena) == 0;
+                if (is_blank)
                         detach(&again);
                 munmap(again.arena.base, again.arena.size);
         }
@@ -175,17 +181,49 @@ static void leave_blank(struct tslab *pool) {
         pool->call = proto_call_free(pool->call);
         free(pool->path);
         pool->path = NULL;
-        registry_keep(pool);
+        if (is_blank)
+                registry_keep(pool);
+}
+
+/* One for all, as large as the largest; earlier ones stay where they are. */
+static void *common_blank(size_t size) {
+        static size_t blank_size;
+        static void *blank;
+        void *larger;
+
+        if (size > blank_size) {
+                if (shm_arena_map_blank(size, &larger) < 0)
+                        return NULL;
+                blank = larger;
+                blank_size = size;
+        }
+        return blank;
+}
+
+bool pool_give_up(struct tslab *pool) {
+        static PoolLocal nobody = { .attached = 1 };
+        void *base = pool->arena.base, *local = pool->local, *blank = common_blank(pool->arena.size);
+
+        if (!blank)
+                return false;
+        if (pool->local->sampler)
+                (void) sampler_free(pool->local->sampler);
+        shm_arena_move(&pool->arena, blank);
+        pool->local = &nobody;
+        munmap(base, pool->arena.size);
+        munmap(local, pool->local_size);
+        return true;
 }
 
 _public_ struct tslab *tslab_close(struct tslab *pool) {
         if (!pool)
                 return NULL;
-        registry_remove(pool);
         if (__libc_single_threaded) {
+                registry_remove(pool);
                 detach(pool);
                 return pool_unref(pool);
         }
+        registry_close(pool);
         quiesce(pool);
         leave_blank(pool);
         return NULL;

@@ -178,7 +178,7 @@ static int finish_open(struct tslab **pool, struct tslab **ret) {
         return 0;
 }
 
-_public_ int tslab_open(struct tslab **ret, const char *name, const struct tslab_options *given) {
+static int open_once(struct tslab **ret, const char *name, const struct tslab_options *given) {
         _cleanup_(pool_freep) struct tslab *pool = NULL;
         struct tslab_options options;
         uint32_t client;
@@ -210,7 +210,14 @@ _public_ int tslab_open(struct tslab **ret, const char *name, const struct tslab
         return finish_open(&pool, ret);
 }
 
-_public_ int tslab_create(struct tslab **ret, const struct tslab_options *given) {
+/* Of address space there may be too little because of pools that were closed just now. */
+_public_ int tslab_open(struct tslab **ret, const char *name, const struct tslab_options *given) {
+        int r = open_once(ret, name, given);
+
+        return r == -ENOMEM && registry_give_up() ? open_once(ret, name, given) : r;
+}
+
+static int create_once(struct tslab **ret, const struct tslab_options *given) {
         _cleanup_(pool_freep) struct tslab *pool = NULL;
         struct tslab_options options;
         ShmGeometry geometry;
@@ -239,6 +246,12 @@ _public_ int tslab_create(struct tslab **ret, const struct tslab_options *given)
                 return r;
         pool->local->joined = 1;
         return finish_open(&pool, ret);
+}
+
+_public_ int tslab_create(struct tslab **ret, const struct tslab_options *given) {
+        int r = create_once(ret, given);
+
+        return r == -ENOMEM && registry_give_up() ? create_once(ret, given) : r;
 }
 
 _public_ bool tslab_stale(struct tslab *pool) {

@@ -88,6 +88,8 @@ struct tslab {
         uint64_t timeout_usec;
 
         struct tslab *next; /* of this process's pools, or of those that it closed */
+        uint32_t n_entries; /* threads that may use a state of theirs in it: under the registry's lock */
+        uint64_t closed_msec; /* when what is left of it was; 0: it is not, or cannot be given up */
 };
 
 /* A state of this thread. It is looked at only where the serial fits, and so its pool is there. */

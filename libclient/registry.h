@@ -10,8 +10,18 @@ void registry_add(struct tslab *pool);
 /* After this no thread that ends touches the pool. */
 void registry_remove(struct tslab *pool);
 
-/* Keeps what is left of a closed pool within reach, for leak checkers. */
+/* The same for a pool of which something will be left. */
+void registry_close(struct tslab *pool);
+/*
+ * What is left is ready. It is given up when all threads that had a state in the pool have ended, or
+ * have used enough other pools to forget it, and CLOSED_MSEC have passed for those that had none.
+ */
 void registry_keep(struct tslab *pool);
+/* No address space is left: gives up what can be, within some CLOSED_MSEC. False: there was nothing. */
+bool registry_give_up(void);
+
+/* Gives up the address space that a closed pool has left. False: not now. */
+bool pool_give_up(struct tslab *pool);
 
 /* A number that no state in this process or those it was forked from has had. */
 uint64_t registry_token(void);

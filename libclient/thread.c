@@ -11,7 +11,9 @@
  *      to is mapped, and where its token is the state's, so that the state is this thread's still.
  *   2. Serials and tokens only rise, across forks too: a child continues from its parent's, so none of
  *      its states has a token that some entry it inherited has.
- *   3. The list of pools is changed by one store at a time: a fork between any two finds a list.
+ *   3. The lists of pools are changed by one store at a time: a fork between any two finds a list.
+ *   4. A pool counts the entries that threads have for it. While there is one its thread may be on the
+ *      fast path, and write to what the entry points to.
  *
  * Who may do what: a thread its own table and, but for tslab_close(), its own states; the list, the
  *   serials and tokens, and states of threads that end, under the registry's lock. That lock is in
@@ -25,10 +27,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "libclient/enter.h"
+#include "proto/deadline.h"
 #include "shm/object.h"
+
+#define CLOSED_MSEC 1000 /* no thread is kept from running so long */
 
 typedef struct ThreadTable {
         size_t n, size;
@@ -43,9 +49,41 @@ static int registry_error;
 static pthread_key_t registry_key;
 static pthread_mutex_t *registry_lock;
 static struct tslab *registry_pools, *registry_closed;
+static struct tslab *registry_ended; /* nothing but themselves is left: within reach, for leak checkers */
 static uint64_t last_serial, last_token;
 
 static void on_thread_exit(void *userdata);
+
+static struct tslab *find(struct tslab *pool, uint64_t serial) {
+        while (pool && pool->number != serial)
+                pool = pool->next;
+        return pool;
+}
+
+static struct tslab *find_pool(uint64_t serial) {
+        return find(registry_pools, serial);
+}
+
+/* An entry is no more. Under the lock. */
+static void drop_entry(uint64_t serial) {
+        struct tslab *pool = find_pool(serial) ?: find(registry_closed, serial);
+
+        if (pool && pool->n_entries > 0)
+                pool->n_entries--;
+}
+
+static void forget_closed(ThreadTable *table) {
+        size_t n = 0;
+
+        pthread_mutex_lock(registry_lock);
+        for (size_t i = 0; i < table->n; i++)
+                if (find_pool(table->entries[i].serial))
+                        table->entries[n++] = table->entries[i];
+                else
+                        drop_entry(table->entries[i].serial);
+        pthread_mutex_unlock(registry_lock);
+        table->n = n;
+}
 
 static void init_once(void) {
         void *wiped;
@@ -74,22 +112,83 @@ void registry_add(struct tslab *pool) {
         pthread_mutex_unlock(registry_lock);
 }
 
-void registry_remove(struct tslab *pool) {
-        pthread_mutex_lock(registry_lock);
-        for (struct tslab **link = &registry_pools; *link; link = &(*link)->next)
+static void take_off(struct tslab **list, const struct tslab *pool) {
+        for (struct tslab **link = list; *link; link = &(*link)->next)
                 if (*link == pool) {
                         *link = pool->next;
-                        break;
+                        return;
                 }
+}
+
+static void put_on(struct tslab **list, struct tslab *pool) {
+        pool->next = *list;
+        shm_compiler_barrier(); /* a fork here finds the old list or the new one */
+        *list = pool;
+}
+
+void registry_remove(struct tslab *pool) {
+        pthread_mutex_lock(registry_lock);
+        take_off(&registry_pools, pool);
         pthread_mutex_unlock(registry_lock);
 }
 
-void registry_keep(struct tslab *pool) {
+void registry_close(struct tslab *pool) {
         pthread_mutex_lock(registry_lock);
-        pool->next = registry_closed;
-        shm_compiler_barrier(); /* a fork here finds the old list or the new one */
-        registry_closed = pool;
+        take_off(&registry_pools, pool);
+        put_on(&registry_closed, pool);
         pthread_mutex_unlock(registry_lock);
+}
+
+static uint64_t now_msec(void) {
+        return proto_now_usec() / 1000;
+}
+
+/* Returns how many it gave up; whether there are more that only have to get older. */
+static uint32_t give_up_old(uint64_t now, bool *ret_more) {
+        struct tslab *next;
+        uint32_t n = 0;
+
+        *ret_more = false;
+
+        for (struct tslab *pool = registry_closed; pool; pool = next) {
+                next = pool->next;
+                if (pool->closed_msec == 0 || pool->n_entries > 0)
+                        continue;
+                if (now - pool->closed_msec < CLOSED_MSEC) {
+                        *ret_more = true;
+                } else if (pool_give_up(pool)) {
+                        take_off(&registry_closed, pool);
+                        put_on(&registry_ended, pool);
+                        n++;
+                }
+        }
+        return n;
+}
+
+void registry_keep(struct tslab *pool) {
+        bool more;
+
+        if (thread_table)
+                forget_closed(thread_table);
+        pthread_mutex_lock(registry_lock);
+        (void) give_up_old(now_msec(), &more);
+        pool->closed_msec = now_msec();
+        pthread_mutex_unlock(registry_lock);
+}
+
+bool registry_give_up(void) {
+        const struct timespec while_they_age = { .tv_nsec = CLOSED_MSEC * 1000000L };
+        bool more = true;
+        uint32_t n = 0;
+
+        for (int i = 0; i < 2 && n == 0 && more; i++) {
+                if (i > 0)
+                        nanosleep(&while_they_age, NULL);
+                pthread_mutex_lock(registry_lock);
+                n = give_up_old(now_msec(), &more);
+                pthread_mutex_unlock(registry_lock);
+        }
+        return n > 0;
 }
 
 uint64_t registry_token(void) {
@@ -99,13 +198,6 @@ uint64_t registry_token(void) {
         token = ++last_token;
         pthread_mutex_unlock(registry_lock);
         return token;
-}
-
-static struct tslab *find_pool(uint64_t serial) {
-        for (struct tslab *pool = registry_pools; pool; pool = pool->next)
-                if (pool->number == serial)
-                        return pool;
-        return NULL;
 }
 
 void thread_state_deinit(ThreadState *state) {
@@ -128,6 +220,7 @@ static void on_thread_exit(void *userdata) {
                 if (pool && entry->state && entry->state->token == entry->token &&
                     !is_shared(pool, entry->state))
                         thread_state_deinit(entry->state);
+                drop_entry(entry->serial);
         }
         pthread_mutex_unlock(registry_lock);
         free(table);
@@ -141,17 +234,6 @@ static ThreadCache *find_entry(uint64_t serial) {
                 if (thread_table->entries[i].serial == serial)
                         return &thread_table->entries[i];
         return NULL;
-}
-
-static void forget_closed(ThreadTable *table) {
-        size_t n = 0;
-
-        pthread_mutex_lock(registry_lock);
-        for (size_t i = 0; i < table->n; i++)
-                if (find_pool(table->entries[i].serial))
-                        table->entries[n++] = table->entries[i];
-        pthread_mutex_unlock(registry_lock);
-        table->n = n;
 }
 
 static int grow_table(void) {
@@ -171,7 +253,7 @@ static int grow_table(void) {
 }
 
 /* The entry for a pool that has none in this thread. */
-static int add_entry(uint64_t serial, ThreadCache **ret) {
+static int add_entry(struct tslab *pool, ThreadCache **ret) {
         int r;
 
         if (thread_table && thread_table->n == thread_table->size)
@@ -182,7 +264,10 @@ static int add_entry(uint64_t serial, ThreadCache **ret) {
                         return r;
         }
         *ret = &thread_table->entries[thread_table->n++];
-        **ret = (ThreadCache){ .serial = serial };
+        **ret = (ThreadCache){ .serial = pool->number };
+        pthread_mutex_lock(registry_lock);
+        pool->n_entries++;
+        pthread_mutex_unlock(registry_lock);
         return 0;
 }
 
@@ -211,7 +296,7 @@ static int enter(struct tslab *pool, ThreadState **ret) {
 
         entry = find_entry(pool->number);
         if (!entry) {
-                r = add_entry(pool->number, &entry);
+                r = add_entry(pool, &entry);
                 if (r)
                         return r;
         }

@@ -155,11 +155,12 @@ int tslab_create(struct tslab **ret, const struct tslab_options *options);
  * Other threads may be inside calls with this pool: it waits until they are over, however long. They
  * may make more, and may end later: whatever needs a record, changes the pool or is a control call
  * returns -EBADF from then on (where errors are returned; tslab_malloc() sets errno); lookups find an
- * empty pool: -ESTALE, -ENOENT, of maps -EIDRM, epoch 0. Pointers to objects end: what they are
- * written is lost, what is read is zeros. For that, where this process has other threads, the size of
- * the arena stays reserved as address space until it ends, with a page or two of memory per thread
- * that used the pool. Where there are no other threads all goes at once, and the pool must not be
- * used again.
+ * empty pool: -ESTALE, -ENOENT, of maps -EIDRM, epoch 0. Pointers to objects end: for a second what
+ * they are written is lost, what is read is zeros. So long, and until every thread that allocated or
+ * freed in the pool has ended, or has gone on to other pools, the size of the arena stays reserved as
+ * address space, with a page or two of memory per such thread; it goes with a later tslab_close(), or
+ * when it is wanted. Half a kilobyte stays. Where this process has no other threads all goes at once,
+ * and the pool must not be used again.
  */
 struct tslab *tslab_close(struct tslab *pool);
 

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shm/arena-map.h"
 #include "shm/clock.h"
 #include "shm/epoch.h"
 #include "shm/set.h"
@@ -152,27 +153,6 @@ static void view_init(ShmArena *arena, uint8_t *base, const ShmGeometry *g, cons
         classes_init(arena, g);
 }
 
-static int map(int fd, size_t size, bool read_only, uint8_t **ret) {
-        int protection = read_only ? PROT_READ : PROT_READ | PROT_WRITE;
-        const char *dump = getenv("TSLAB_DUMP");
-        uint8_t *base;
-        int r;
-
-        base = mmap(NULL, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-        if (base == MAP_FAILED)
-                return -errno;
-        /* A core dump would read, and so commit, the whole arena. */
-        if (!dump || strcmp(dump, "1") != 0)
-                madvise(base, size, MADV_DONTDUMP);
-        if (mprotect(base, size, protection) < 0) {
-                r = -errno;
-                munmap(base, size);
-                return r;
-        }
-        *ret = base;
-        return 0;
-}
-
 static int make_memfd(const char *pool, uint64_t size, int *ret) {
         char name[64] = "tslab";
         int fd, r;
@@ -233,7 +213,7 @@ int shm_arena_create(ShmArena *ret, const ShmGeometry *geometry, const char *poo
         r = make_memfd(pool, offsets.total, &arena.fd);
         if (r)
                 return r;
-        r = map(arena.fd, offsets.total, false, &base);
+        r = shm_arena_map_fd(arena.fd, offsets.total, false, &base);
         if (r) {
                 close(arena.fd);
                 return r;
@@ -311,7 +291,7 @@ int shm_arena_map(ShmArena *ret, int fd, bool read_only) {
                 return -ENOMEM;
         r = header_read(fd, header, &geometry, &offsets);
         if (r == 0)
-                r = map(fd, offsets.total, read_only, &base);
+                r = shm_arena_map_fd(fd, offsets.total, read_only, &base);
         if (r == 0) {
                 view_init(&arena, base, &geometry, &offsets);
                 memcpy(arena.arena_id, header->arena_id, sizeof(arena.arena_id));
@@ -331,52 +311,6 @@ void shm_arena_deinit(ShmArena *arena) {
         if (arena->wake_fd >= 0)
                 close(arena->wake_fd);
         *arena = (ShmArena){ .fd = -1, .wake_fd = -1 };
-}
-
-int shm_arena_map_again(ShmArena *ret, const ShmArena *arena) {
-        ShmArena again = *arena;
-        uint8_t *base;
-        ptrdiff_t d;
-        int r;
-
-        r = map(arena->fd, arena->size, arena->read_only, &base);
-        if (r)
-                return r;
-        d = base - arena->base;
-        again.base = base;
-        again.header = (ShmHeader *) base;
-        again.clients = (ShmClient *) ((uint8_t *) arena->clients + d);
-        again.heads = (ShmRecordHead *) ((uint8_t *) arena->heads + d);
-        again.records = arena->records + d;
-        again.sets = (uint64_t *) ((uint8_t *) arena->sets + d);
-        again.lines = (ShmSlabLine *) ((uint8_t *) arena->lines + d);
-        again.tags = (ShmTags *) ((uint8_t *) arena->tags + d);
-        again.slabs = arena->slabs + d;
-        *ret = again;
-        return 0;
-}
-
-/*
- * Made elsewhere and moved: what is at the place is replaced in one step. Unlocked before it is
- * writable: under MCL_FUTURE it would be populated whole.
- */
-int shm_arena_blank(ShmArena *arena) {
-        void *blank;
-        int r;
-
-        blank = mmap(NULL, arena->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (blank == MAP_FAILED)
-                return -errno;
-        (void) munlock(blank, arena->size);
-        (void) madvise(blank, arena->size, MADV_DONTDUMP);
-        if (mprotect(blank, arena->size, PROT_READ | PROT_WRITE) < 0 ||
-            mremap(blank, arena->size, arena->size, MREMAP_MAYMOVE | MREMAP_FIXED, arena->base) ==
-                    MAP_FAILED) {
-                r = -errno;
-                munmap(blank, arena->size);
-                return r;
-        }
-        return 0;
 }
 
 uint64_t shm_arena_resident_size(const ShmArena *arena) {

@@ -96,12 +96,6 @@ int shm_geometry_check(const ShmGeometry *geometry, const char **ret_why);
  */
 int shm_arena_create(ShmArena *arena, const ShmGeometry *geometry, const char *pool);
 
-/* Another mapping of an arena. It has the descriptors of the first: only one of the two may be deinitialised. */
-int shm_arena_map_again(ShmArena *ret, const ShmArena *arena);
-
-/* Puts private memory that reads as zeros in the arena's place in this process: a pool without slabs. */
-int shm_arena_blank(ShmArena *arena);
-
 /*
  * Maps the arena behind fd, which is kept open but not owned before this succeeds. Positive
  * SHM_ARENA_E_* where it is not one of ours. With `read_only` the mapping is PROT_READ.
