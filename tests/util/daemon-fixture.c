@@ -127,6 +127,18 @@ void daemon_kill(DaemonFixture *daemon) {
         daemon->pid = 0;
 }
 
+void daemon_hold(const DaemonFixture *daemon) {
+        int status;
+
+        assert_int_equal(kill(daemon->pid, SIGSTOP), 0);
+        assert_int_equal(waitpid(daemon->pid, &status, WUNTRACED), daemon->pid);
+        assert_true(WIFSTOPPED(status));
+}
+
+void daemon_release(const DaemonFixture *daemon) {
+        assert_int_equal(kill(daemon->pid, SIGCONT), 0);
+}
+
 ProtoCall *daemon_connect(const DaemonFixture *daemon, uint32_t want_role) {
         ProtoCall *call = NULL;
 

@@ -24,6 +24,9 @@ void daemon_start(DaemonFixture *daemon, const char *const *arguments);
 void daemon_stop(DaemonFixture *daemon);
 /* SIGKILL; what it leaves stays. */
 void daemon_kill(DaemonFixture *daemon);
+/* SIGSTOP, from when this returns; SIGCONT. */
+void daemon_hold(const DaemonFixture *daemon);
+void daemon_release(const DaemonFixture *daemon);
 /* Another one in the same directory, after daemon_kill(). */
 void daemon_restart(DaemonFixture *daemon, const char *const *arguments);
 /* Whether it answers to a hello. */
