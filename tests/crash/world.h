@@ -19,6 +19,13 @@ typedef struct World {
 
 enum { WORLD_SURVIVOR, WORLD_VICTIM }; /* clients */
 
+/* Who does it. */
+typedef enum OperationWhere {
+        OPERATION_PROCESS, /* the child */
+        OPERATION_THREAD, /* a new thread of it */
+        OPERATION_THREAD_END, /* the same, in ending; `run` is what it did before */
+} OperationWhere;
+
 typedef struct Operation {
         const char *name;
         void (*prepare)(World *world);
@@ -28,6 +35,8 @@ typedef struct Operation {
         bool is_alloc; /* nothing is allocated while an intent stands */
         void (*make)(World *world); /* another world than usual */
         int (*enter)(World *world); /* by the child, before it is traced; leaves no object */
+        int (*leave)(World *world); /* and where it goes on afterwards; leaves none, too */
+        OperationWhere where;
 } Operation;
 
 extern const Operation operations[];
