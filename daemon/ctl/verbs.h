@@ -3,7 +3,7 @@
 /*
  * The verbs. Each lives in a file of its own, verb-NAME.c, and has one entry in the table. To add
  * one: write the file, name its function here and in the table, the file in meson.build, and the
- * verb in tslabctl.1.scd (test-ctl.py looks that it is there). Shells complete what the help tells.
+ * verb in tslabctl.1.scd (test-verbs.py looks that it is there). Shells complete what the help tells.
  */
 
 #include <stdbool.h>

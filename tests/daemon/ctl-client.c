@@ -1,5 +1,5 @@
 /*
- * A process with objects, for test-ctl.py: attaches to the pool whose socket is its argument, does
+ * A process with objects, for test-verbs.py: attaches to the pool whose socket is its argument, does
  * what lines of stdin say, and answers each with a line. The end of stdin ends it.
  *
  *      alloc SIZE N    in the current epoch; answers with its number

@@ -14,6 +14,8 @@ sys.path.insert(0, os.path.join(os.path.abspath(sys.argv[4]), 'tests/util'))
 
 from daemon import wait_for
 from verb import SOURCE, VERB_CLIENT, Client, VerbTest, main
+import wire
+from wire import field
 
 N_MODULES, MODULE_SIZE, N_ENTRIES, ENTRY_SIZE = 64, 256, 4096, 224
 HEAD_SIZE = 64
@@ -21,38 +23,7 @@ FILE_SIZE = HEAD_SIZE + N_MODULES * MODULE_SIZE + N_ENTRIES * ENTRY_SIZE
 MAGIC = 0x316d617362616c73
 
 
-def varint(n):
-    out = b''
-    while n > 0x7f:
-        out += bytes([n & 0x7f | 0x80])
-        n >>= 7
-    return out + bytes([n])
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-class Raw:
-    """A client that speaks the protocol by hand."""
-
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.connect(path)
-        self.socket.settimeout(20)
-        self.ids = 0
-        self.call(16, field(1, 1) + field(2, b'raw') + field(3, b'raw'))
-
-    def call(self, number, body, fds=()):
-        self.ids += 1
-        socket.send_fds(self.socket, [field(1, self.ids) + field(number, body)], fds)
-        data, got, _, _ = socket.recv_fds(self.socket, 65536, 4)
-        for fd in got:
-            os.close(fd)
-        return data
-
+class Raw(wire.Raw):
     def attach(self):
         self.call(17, b'')
         return self

@@ -1,4 +1,4 @@
-/* The command line: options, verbs, suggestions. Complaints go to stderr, which test-ctl.py reads. */
+/* The command line: options, verbs, suggestions. Complaints go to stderr, which test-verbs.py reads. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,16 +1,17 @@
 """tslabctl map: its characters, its JSON and its picture."""
 
+import errno
 import subprocess
 import xml.etree.ElementTree as ElementTree
 
 import ctl_case
-from ctl_case import Case
+from ctl_case import Case, hello, reply
 
 
 class Map(Case):
     def fill(self, size='16M'):
         """Two epochs, two classes: 640 objects of 64 bytes are 10 slabs, 160 of 256 bytes too."""
-        daemon = self.start(size)
+        daemon = self.start('default', f'--size={size}')
         client = self.client(daemon)
         client.do('alloc 64 640')
         self.text('epoch', 'advance')
@@ -113,7 +114,7 @@ class Map(Case):
         self.refused(2, "--svg does not go with 'stats'", 'stats', '--svg', 'x')
 
     def test_older_daemon(self):
-        self.play(ctl_case.unknown)
+        self.play([hello()], [reply(2, error=errno.EOPNOTSUPP, message='tslabd 0.0.9 does not know this')])
         self.refused(1, 'is it older than this tslabctl', 'map')
 
 
