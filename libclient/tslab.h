@@ -105,7 +105,8 @@ struct tslab_options {
         uint32_t n_classes; /* in classes[]; 0: 64, 96, 128, 192, 256, 384, 512 and 768 bytes */
         uint32_t classes[TSLAB_CLASSES_MAX]; /* object sizes, rising multiples of 16 from 64 to 4096 */
 
-        uint32_t time_slow; /* time each so many calls that no cache serves, for tslab_thread_stats(); 0: none */
+        /* Time each so many calls that no cache serves, for tslab_thread_stats(); 0: none. */
+        uint32_t time_slow;
 };
 
 /* The version of the library, like "0.1.0". A constant; any thread, also in a forked child. */

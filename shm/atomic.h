@@ -35,7 +35,8 @@ void shm_step(const void *address);
  * All read-modify-writes are locked instructions on x86 and so sequentially consistent there. In
  * cas, `expected` points to a local, which holds the value met when it fails.
  */
-/* clang-format off: one line each */
+/* One line each. */
+/* clang-format off */
 #define SHM_AT(p, expression) ({ SHM_STEP_HERE(p); expression; })
 /* The value is worked out, by steps of its own, before the store's step. */
 #define SHM_STORE(p, v, order) \

@@ -1,7 +1,8 @@
 /* See shm/slab-word.h for the table of the transitions. */
 #include "shm/slab-word.h"
 
-/* clang-format off: a table */
+/* A table. */
+/* clang-format off */
 const SlabEdge slab_edges[] = {
         { SLAB_UNCOMMITTED, SLAB_OP_BEGIN, SLAB_BUSY },  { SLAB_FREE, SLAB_OP_BEGIN, SLAB_BUSY },
         { SLAB_BUSY, SLAB_OP_COMMIT, SLAB_FREE },        { SLAB_BUSY, SLAB_OP_DROP, SLAB_UNCOMMITTED },

@@ -130,7 +130,8 @@ static void workload_requests(Bench *bench) {
         uint32_t n_members = bench_n_members(bench, REQUESTS_THREADS);
 
         shared->bench = bench;
-        shared->n = bench_n_ops(bench, n_members > REQUESTS_THREADS ? n_members * REQUESTS_EACH : REQUESTS, n_members);
+        shared->n = bench_n_ops(bench, n_members > REQUESTS_THREADS ? n_members * REQUESTS_EACH : REQUESTS,
+                                n_members);
         shared->barrier = (Barrier){ .n = n_members, .n_cpus = group_n_cpus() };
         pthread_mutex_init(&shared->closing, NULL);
         for (uint32_t i = 0; i < n_members; i++) {

@@ -299,8 +299,8 @@ static void *race(void *userdata) {
         for (uint32_t round = 0; !atomic_load(&r->over); round++) {
                 uint32_t k = 0;
 
-                while (k < 64 && alloc_obj_epoch(r->a, sizes[(round + k) % N_SIZES], epoch_current(r->a),
-                                                 &handles[k]))
+                while (k < 64 &&
+                       alloc_obj_epoch(r->a, sizes[(round + k) % N_SIZES], epoch_current(r->a), &handles[k]))
                         k++;
                 atomic_fetch_add(&r->n_allocated, k);
                 while (k > 0)

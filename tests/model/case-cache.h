@@ -136,6 +136,7 @@ static void t_close(void) {
                 ;
 }
 
+/* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "refill-refill", .pre = pre, .actors = { t_alloc, t_alloc_1 }, .post = world_check, .deaths = 1 },
         { .name = "hold-refill", .pre = pre_small, .actors = { t_alloc, t_alloc_1 }, .post = world_check, .deaths = 1 },
@@ -163,3 +164,4 @@ static const ModelCase model_cases[] = {
         { .name = "close-pop-push", .pre = pre_one_control, .actors = { t_alloc_free, t_nothing, t_close },
           .post = world_check, .deaths = 1 },
 };
+/* clang-format on */

@@ -51,6 +51,7 @@ static void post_two(unsigned dead) {
         post(dead, 2);
 }
 
+/* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "two-free", .pre = pre_two_free, .actors = { t0, t1 }, .post = post_two, .deaths = 1 },
         { .name = "one-free", .pre = pre_one_free, .actors = { t0, t1 }, .post = post_one, .deaths = 1 },
@@ -60,3 +61,4 @@ static const ModelCase model_cases[] = {
         { .name = "three-for-two", .pre = pre_two_free, .actors = { t0, t1, t2 }, .post = post_two,
           .deaths = 1 },
 };
+/* clang-format on */

@@ -57,7 +57,8 @@ static void pre_held(void) {
         shm_slab_hold(a, 0, slab_target(1, 1, 1), 2, &mask);
         shm_slab_give_back(a, 0, mask & -mask);
         world.notes[0] = mask & (mask - 1);
-        shm_actor_intend_mask(a, world.notes[0]); /* CLAIM stands for what is held: a cache would, in its place */
+        /* CLAIM stands for what is held: a cache would, in its place. */
+        shm_actor_intend_mask(a, world.notes[0]);
 }
 
 /* The same, for none. */
@@ -182,6 +183,7 @@ static void post(unsigned dead) {
                 model_fail("the epoch's state is %u, %u slabs are left of it", (unsigned) info.state, n_left);
 }
 
+/* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "drain-free", .pre = pre_one, .actors = { close_and_drain, t_free }, .post = post,
           .deaths = 2 },
@@ -220,3 +222,4 @@ static const ModelCase model_cases[] = {
           .actors = { close_and_drain, t_nothing, give_back_held }, .post = post,
           .deaths = 1 },
 };
+/* clang-format on */

@@ -82,6 +82,7 @@ static void post_allocated(unsigned dead) {
                 model_fail("no memory, though there was");
 }
 
+/* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "free-free", .pre = pre_last, .actors = { free_0, also_free_0 },
           .post = world_check, .deaths = 2 },
@@ -117,3 +118,4 @@ static const ModelCase model_cases[] = {
           .actors = { free_and_alloc, alloc_and_free, thirdly_free_1 },
           .post = world_check, .deaths = 1, .preemptions = 4 },
 };
+/* clang-format on */

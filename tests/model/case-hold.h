@@ -76,6 +76,7 @@ static void pre_listed_control(void) {
         world_set_control(2);
 }
 
+/* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "hold-claim", .pre = pre_listed, .actors = { t_hold, t_alloc }, .post = world_check,
           .deaths = 2 },
@@ -94,3 +95,4 @@ static const ModelCase model_cases[] = {
           .actors = { t_hold, t_free, t_take_away },
           .post = world_check, .deaths = 1 },
 };
+/* clang-format on */

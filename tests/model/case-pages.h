@@ -147,6 +147,7 @@ static void post_1000(unsigned dead) {
         check_allowance(dead, 1000);
 }
 
+/* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "reclaim", .pre = pre_free, .actors = { drop, alloc_1 }, .post = world_check, .deaths = 2 },
         { .name = "reclaim-two", .pre = pre_two_free, .actors = { drop, alloc_1 },
@@ -191,3 +192,4 @@ static const ModelCase model_cases[] = {
           .post = world_check,
           .deaths = 1 },
 };
+/* clang-format on */

@@ -294,6 +294,7 @@ static void post(unsigned dead) {
                 .variants = true, _more                                                                      \
         }
 
+/* clang-format off */
 static const ModelCase model_cases[] = {
         REPAIR("pop", pre_pop, t_alloc, t_nothing, .preemptions = 1),
         REPAIR("refill", pre_refill, t_alloc, t_nothing, .full_preemptions = 2, .full_only = true),
@@ -314,3 +315,4 @@ static const ModelCase model_cases[] = {
         REPAIR("pop-beside-two", pre_pop, t_alloc, t_free_1, .full_preemptions = 1, .full_only = true),
         REPAIR("flush-beside-two", pre_flush, t_alloc, t_alloc_1, .full_preemptions = 1, .full_only = true),
 };
+/* clang-format on */

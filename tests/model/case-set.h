@@ -82,7 +82,8 @@ static void give(unsigned actor, uint32_t slab) {
 
 static void take(unsigned actor, uint32_t slab) {
         (void) change(actor, slab, SLAB_FREE, SLAB_UNCOMMITTED);
-        shm_set_remove(&world_arena, SHM_SET_FREE, slab); /* also where another took it: its bit may be stale */
+        /* Also where another took it: its bit may be stale. */
+        shm_set_remove(&world_arena, SHM_SET_FREE, slab);
         shm_actor_intend(world_actor(actor), 0);
 }
 
@@ -160,16 +161,19 @@ static void post(unsigned dead) {
         for (size_t i = 0; i < sizeof(slabs) / sizeof(slabs[0]); i++)
                 world_mend(dead, slabs[i]);
         for (size_t i = 0; i < sizeof(slabs) / sizeof(slabs[0]); i++) {
-                bool wanted = shm_set_wants(&world_arena, SHM_SET_FREE, shm_slab_word(&world_arena, slabs[i]));
+                bool wanted =
+                        shm_set_wants(&world_arena, SHM_SET_FREE, shm_slab_word(&world_arena, slabs[i]));
                 uint32_t slab = 0;
 
                 if (wanted && !shm_set_has(&world_arena, SHM_SET_FREE, slabs[i]))
                         model_fail("slab %u is free and not in the set", slabs[i]);
-                if (wanted && (!shm_set_find(&world_arena, SHM_SET_FREE, slabs[i], &slab) || slab != slabs[i]))
+                if (wanted &&
+                    (!shm_set_find(&world_arena, SHM_SET_FREE, slabs[i], &slab) || slab != slabs[i]))
                         model_fail("slab %u is in the set and not found", slabs[i]);
         }
 }
 
+/* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "add-add-stopped", .pre = pre_none, .actors = { give_a, give_again_a },
           .post = post_stopped, .deaths = 1 },
@@ -195,3 +199,4 @@ static const ModelCase model_cases[] = {
         { .name = "remove-add-remove-leaf", .pre = pre_a_b, .actors = { take_a_0, give_back_a, take_far_2 },
           .post = post, .deaths = 2 },
 };
+/* clang-format on */

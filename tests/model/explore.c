@@ -139,7 +139,8 @@ static void resume(unsigned i) {
                 a->own_hash = memory_own_hash(i);
         a->hash = 0;
         if (a->state == ACTOR_LIVE)
-                a->hash = table_hash(a->own_hash, a->sp, (size_t) (stacks[i] + STACK_SIZE - (uint8_t *) a->sp));
+                a->hash =
+                        table_hash(a->own_hash, a->sp, (size_t) (stacks[i] + STACK_SIZE - (uint8_t *) a->sp));
         now.private_hash = memory_private_hash();
 }
 
@@ -259,7 +260,7 @@ static double explore(void) {
 
                 if (table.n > STATES_MAX)
                         model_fail("more than %lu states: bound this case", (unsigned long) STATES_MAX);
-                if (!new && isnan(e->n))
+                if (isnan(e->n) && !new)
                         model_fail("does not terminate: this state was met before on the way");
                 if (!new)
                         return e->n;

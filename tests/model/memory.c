@@ -220,7 +220,8 @@ static uint8_t *cell_of(const void *address) {
 
         if (address && off < memory_size)
                 return &cells[off / MEMORY_CELL];
-        return address && private_off < private_size ? &cells[(memory_size + private_off) / MEMORY_CELL] : NULL;
+        return address && private_off < private_size ? &cells[(memory_size + private_off) / MEMORY_CELL]
+                                                     : NULL;
 }
 
 /* Two actors or more touch it, one of them changes it. */

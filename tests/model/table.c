@@ -5,7 +5,8 @@
 #include <string.h>
 
 uint64_t table_mix(uint64_t a, uint64_t b) {
-        __uint128_t product = (__uint128_t) (a ^ UINT64_C(0x9e3779b97f4a7c15)) * (b ^ UINT64_C(0xd6e8feb86659fd93));
+        __uint128_t product =
+                (__uint128_t) (a ^ UINT64_C(0x9e3779b97f4a7c15)) * (b ^ UINT64_C(0xd6e8feb86659fd93));
 
         return (uint64_t) product ^ (uint64_t) (product >> 64);
 }

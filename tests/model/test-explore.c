@@ -91,6 +91,7 @@ static void post_dead(unsigned dead) {
 }
 
 static void test_planted(void **state) {
+        /* clang-format off */
         static const ModelCase cases[] = {
                 { .pre = pre, .actors = { add_torn, add_torn }, .post = post_sum, .planted = "lost update: 1" },
                 { .pre = pre, .actors = { spin, add }, .post = post_nothing, .planted = "does not terminate" },
@@ -99,6 +100,7 @@ static void test_planted(void **state) {
                 { .pre = pre, .actors = { write_privately, add_twice }, .post = post_nothing, .planted = "seen" },
                 { .pre = pre, .actors = { add, add_twice }, .post = post_dead, .deaths = 1, .planted = "died after" },
         };
+        /* clang-format on */
 
         (void) state;
         for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -259,7 +261,9 @@ static void test_reductions(void **state) {
         srand(1);
         for (unsigned i = 0; i < 600; i++) {
                 unsigned n_actors = 2 + i % 2;
-                ModelCase c = { .pre = pre, .actors = { p0, p1, n_actors == 3 ? p2 : NULL }, .post = post_nothing,
+                ModelCase c = { .pre = pre,
+                                .actors = { p0, p1, n_actors == 3 ? p2 : NULL },
+                                .post = post_nothing,
                                 .deaths = i / 2 % 3 };
                 ModelResult r[_MODEL_MODE_N];
 
@@ -279,6 +283,7 @@ static void test_reductions(void **state) {
 }
 
 int main(void) {
+        /* clang-format off */
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_planted),
                 cmocka_unit_test(test_late),
@@ -286,6 +291,7 @@ int main(void) {
                 cmocka_unit_test(test_counts),
                 cmocka_unit_test(test_reductions),
         };
+        /* clang-format on */
 
         unsetenv("TSLAB_TEST_FULL"); /* the bounds that are given here are what is tested */
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,14 +43,15 @@ static void name_set(size_t index, char *text, size_t size) {
         else if (set < 2 + WORLD_N_EPOCHS)
                 snprintf(name, sizeof(name), "of_epoch %u", set - 2);
         else
-                snprintf(name, sizeof(name), "partial %u:%u", (set - 2 - WORLD_N_EPOCHS) / world_arena.n_classes,
+                snprintf(name, sizeof(name), "partial %u:%u",
+                         (set - 2 - WORLD_N_EPOCHS) / world_arena.n_classes,
                          (set - 2 - WORLD_N_EPOCHS) % world_arena.n_classes);
         snprintf(text, size, "%s level %u word %zu", name, level, index - shape->level_off[level]);
 }
 
 static void name_header(const void *address, char *text, size_t size) {
         static const char *const names[] = {
-                "n_slabs_ever", "n_free",         "reserve_low",   "commit_allowance", "n_drained",
+                "n_slabs_ever",   "n_free",        "reserve_low",   "commit_allowance", "n_drained",
                 "n_records_ever", "epoch_current", "control_owner", "n_unrecorded",     "totals",
         };
         size_t off = (size_t) ((const uint8_t *) address - world_arena.base);
@@ -145,7 +146,8 @@ unsigned world_object(size_t size, uint32_t epoch) {
 
         while (world.objects[i].handle != 0)
                 i++;
-        if (i >= WORLD_N_PRE || shm_object_alloc(&world_actors[0], size, epoch, NULL, &world.objects[i].handle, NULL))
+        if (i >= WORLD_N_PRE ||
+            shm_object_alloc(&world_actors[0], size, epoch, NULL, &world.objects[i].handle, NULL))
                 model_fail("cannot make object %u", i);
         return i;
 }
@@ -264,8 +266,8 @@ bool world_names_slab(unsigned dead, uint32_t slab) {
                 ShmIntent intent = intent_of(i);
                 uint32_t first = slot_id_slab(intent.id), n = intent.kind == SHM_INTENT_RUN ? intent.arg : 1;
 
-                if ((dead >> i & 1) && intent.kind != SHM_INTENT_NONE &&
-                    intent.kind != SHM_INTENT_FLUSH && slab >= first && slab - first < n)
+                if ((dead >> i & 1) && intent.kind != SHM_INTENT_NONE && intent.kind != SHM_INTENT_FLUSH &&
+                    slab >= first && slab - first < n)
                         return true;
         }
         return false;
@@ -377,11 +379,13 @@ static void check_place(unsigned dead, uint32_t slab, SlabWord w) {
         if (place == SLAB_FULL)
                 right = w.low == UINT64_MAX;
         if (!right || (in_use ? (w.low & class->beyond) != class->beyond : w.low != 0))
-                model_fail("slab %u is %s with bitmap %lx", slab, slab_place_to_string(place), (unsigned long) w.low);
+                model_fail("slab %u is %s with bitmap %lx", slab, slab_place_to_string(place),
+                           (unsigned long) w.low);
 
         if ((place == SLAB_HELD || place == SLAB_BUSY) && !is_dead_record(dead, slab_word_holder(w)) &&
             !is_held(slab_word_holder(w), slab))
-                model_fail("slab %u is left %s by record %u", slab, slab_place_to_string(place), slab_word_holder(w));
+                model_fail("slab %u is left %s by record %u", slab, slab_place_to_string(place),
+                           slab_word_holder(w));
         if (place == SLAB_BUSY && !world_names_slab(dead, slab))
                 model_fail("slab %u is busy, no intent names it", slab);
         if ((in_use || place == SLAB_FREE) && slab < 64 && !(world.pages >> slab & 1))
@@ -427,6 +431,7 @@ void world_check(unsigned dead) {
                 model_fail("%u slabs are free, n_free is %lu", n_free,
                            (unsigned long) world_arena.header->n_free.value);
         for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
-                if (!(dead >> i & 1) && (world_actor(i)->record->intent_what != 0 || (world_actor(i)->record->seq & 1)))
+                if (!(dead >> i & 1) &&
+                    (world_actor(i)->record->intent_what != 0 || (world_actor(i)->record->seq & 1)))
                         model_fail("actor %u ended with an intent, or inside an operation", i);
 }

@@ -329,7 +329,8 @@ static void test_mode_off(void **state) {
                 assert_int_equal(t->actor.record->used[i], 0);
 }
 
-/* clang-format off: one a line */
+/* One a line. */
+/* clang-format off */
 #define WITH_ARENA(f) cmocka_unit_test_setup_teardown(f, setup, test_arena_teardown)
 
 int main(void) {

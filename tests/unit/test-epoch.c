@@ -178,7 +178,8 @@ static void test_era_wraps(void **state) {
         test_alloc(t, 64, number);
 }
 
-/* clang-format off: one a line */
+/* One a line. */
+/* clang-format off */
 #define WITH_ARENA(f) cmocka_unit_test_setup_teardown(f, test_arena_setup, test_arena_teardown)
 
 int main(void) {

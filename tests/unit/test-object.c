@@ -214,7 +214,8 @@ static void test_copy_range(void **state) {
         assert_int_equal(shm_object_copy(&t->arena, handle, 0, buffer, 1), -ESTALE);
 }
 
-/* clang-format off: one a line */
+/* One a line. */
+/* clang-format off */
 #define WITH_ARENA(f) cmocka_unit_test_setup_teardown(f, test_arena_setup, test_arena_teardown)
 
 int main(void) {

@@ -133,7 +133,8 @@ static void test_allowance(void **state) {
         assert_int_equal(shm_object_alloc(&t->actor, 768, 0, NULL, &handle, NULL), -ENOMEM);
 }
 
-/* clang-format off: one a line */
+/* One a line. */
+/* clang-format off */
 #define WITH_ARENA(f) cmocka_unit_test_setup_teardown(f, setup, test_arena_teardown)
 
 int main(void) {
