@@ -64,6 +64,8 @@ static void gone(ClientWatch *client, const char *kind, const char *message, con
 }
 
 static void died(ClientWatch *client) {
+        const char *format =
+                "client %u, process %d, died; the records of %u of its threads are to be repaired";
         Manager *manager = client->manager;
         uint32_t n_left = shm_client_release_records(&manager->arena, client->index);
 
@@ -72,7 +74,7 @@ static void died(ClientWatch *client) {
                 if (client->dead)
                         manager->n_unrepaired--;
                 gone(client, client->dead ? "leave" : "death", MESSAGE_LEAVE,
-                     client->dead ? "is repaired" : "ended");
+                     client->dead ? "is repaired" : "ended; it left nothing to repair");
                 return;
         }
         if (client->dead)
@@ -83,11 +85,9 @@ static void died(ClientWatch *client) {
         client->wake = sd_event_source_disable_unref(client->wake);
         log_fields(LOG_INFO,
                    (LogFields){ .message = MESSAGE_DEATH, .client = &client->index, .pid = client->pid },
-                   "client %u, process %d, died: %u of its records are to be repaired", client->index,
-                   (int) client->pid, n_left);
+                   format, client->index, (int) client->pid, n_left);
         events_send(manager, &(EventInfo){ .kind = "death", .client = client->index, .pid = client->pid },
-                    "client %u, process %d, died with %u records in use", client->index, (int) client->pid,
-                    n_left);
+                    format, client->index, (int) client->pid, n_left);
         repairer_start(manager->repairer);
 }
 

@@ -3,8 +3,8 @@
 #include "daemon/session.h"
 
 typedef struct EventInfo {
-        const char *
-                kind; /* a word: attach, leave, death, repair, advance, close, drained, reserve, reclaim, pressure */
+        /* A word: attach, leave, death, repair, advance, close, drained, reserve, reclaim, pressure. */
+        const char *kind;
         uint32_t client; /* of pid */
         pid_t pid; /* 0: no client is concerned */
         uint32_t epoch;

@@ -11,13 +11,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/ctl/ask.h"
 #include "daemon/ctl/connect.h"
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/options.h"
 #include "daemon/ctl/output.h"
 #include "daemon/ctl/verbs.h"
+#include "proto/deadline.h"
 
 #define AGAIN_MSEC 250
+#define AGAIN_USEC UINT64_C(5000000)
 
 /* Why the stream ended, from within; above all PROTO_E_*. */
 enum {
@@ -86,22 +89,47 @@ static int watch(Connection *connection, ProtoReply **ret_reply) {
         return proto_call(connection->call, &request, UINT64_MAX, on_event, NULL, ret_reply, NULL);
 }
 
-static void reconnect(Connection *connection) {
-        int r;
-
-        (void) fprintf(stderr, "tslabctl: the daemon hung up; waiting for the next one\n");
+static int connect_again(Connection *connection) {
         connection->call = proto_call_free(connection->call);
-        do {
+        connection->hello = proto_reply_free(connection->hello);
+        return connection_try(connection->path, AGAIN_USEC, &connection->call, &connection->hello);
+}
+
+/*
+ * Connects again, if there is a daemon. Where it is the one of before, it dropped this connection: it
+ * hangs up on who watches for that alone.
+ */
+static bool was_too_slow(Connection *connection, uint64_t since_usec) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+
+        if (connect_again(connection) || ask_stats_quietly(connection->call, AGAIN_USEC, &reply))
+                return false;
+        return reply->stats->uptime_usec > proto_now_usec() - since_usec;
+}
+
+/* A failure, unless it is not the last word. */
+static CtlExit say_end(bool too_slow) {
+        if (too_slow)
+                return complain(
+                        "this did not take events fast enough, and the daemon dropped it: some are lost");
+        if (arg_follow)
+                return complain("the daemon hung up; waiting for the next one");
+        return complain(
+                "the daemon hung up: it ended, or was restarted; 'tslabctl monitor --follow' waits for "
+                "the next one");
+}
+
+static void reconnect(Connection *connection) {
+        do
                 (void) poll(NULL, 0, AGAIN_MSEC);
-                connection->hello = proto_reply_free(connection->hello);
-                r = connection_try(connection->path, CONNECTION_USEC, &connection->call, &connection->hello);
-        } while (r);
+        while (!connection->call && connect_again(connection));
         (void) fprintf(stderr, "tslabctl: connected again\n");
 }
 
 CtlExit verb_monitor(char **args, size_t n_args) {
         _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
         CtlExit exit_code;
+        uint64_t since;
         int r;
 
         exit_code = connection_open(&connection);
@@ -111,6 +139,7 @@ CtlExit verb_monitor(char **args, size_t n_args) {
         for (;;) {
                 _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
 
+                since = proto_now_usec();
                 r = watch(&connection, &reply);
                 if (r == MONITOR_GONE)
                         return CTL_DONE;
@@ -119,9 +148,9 @@ CtlExit verb_monitor(char **args, size_t n_args) {
                 if (r == PROTO_E_REFUSED)
                         return complain("%s", reply->message && reply->message[0] ? reply->message
                                                                                   : strerror(-reply->error));
+                exit_code = say_end(was_too_slow(&connection, since));
                 if (!arg_follow)
-                        return complain("the daemon hung up: it ended, or this did not read fast enough; "
-                                        "'tslabctl monitor --follow' waits for the next one");
+                        return exit_code;
                 reconnect(&connection);
         }
 }

@@ -7,7 +7,16 @@ import subprocess
 import threading
 
 import ctl_case
+import wire
 from ctl_case import Case, wait_for
+
+EPOCH_ADVANCE, WATCH = 25, 37   # requests
+ADVANCES_MAX = 3000             # some 2 MiB of events, where 256 KiB may wait
+
+
+def anonymous_size(pid):
+    with open(f'/proc/{pid}/status', encoding='ascii') as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith('RssAnon:'))
 
 
 class Monitor:
@@ -80,6 +89,57 @@ class Events(Case):
         self.assertLess(kinds.index('attach'), kinds.index('death'))
         self.assertIn('advance', kinds)
 
+    def kinds(self, monitor):
+        return [json.loads(line)['kind'] for line in monitor.lines]
+
+    def test_repair(self):
+        """What a killed client had in its caches is repaired, and it is told in this order."""
+        daemon = self.start()
+        monitor = Monitor(self, '--json')
+        monitor.watches()
+        client = self.client(daemon, ctl_case.VERB_CLIENT)
+        client.do('session 64 300')
+        client.do('free')
+        attached, = [c for c in self.json('clients') if not c['control_only']]
+        self.assertGreater(attached['cached_objects'], 0)
+        client.end(signal.SIGKILL)
+        monitor.sees('"kind":"leave"')
+        events = [json.loads(line) for line in monitor.lines]
+        self.assertEqual([e['kind'] for e in events if e['kind'] not in ('advance', 'drained')],
+                         ['attach', 'death', 'repair', 'leave'])
+        death, repair, leave = [e for e in events if e['kind'] in ('death', 'repair', 'leave')]
+        self.assertEqual((death['pid'], leave['pid'], repair['pid']), (client.process.pid, client.process.pid, None))
+        self.assertIn('the records of 1 of its threads are to be repaired', death['text'])
+        self.assertIn(f' {attached["cached_objects"]} slots given back', repair['text'])
+
+    def test_nothing_to_repair(self):
+        """Who allocates without caches leaves objects and no more: the death says so, and no repair follows."""
+        daemon = self.start()
+        monitor = Monitor(self, '--json')
+        monitor.watches()
+        client = self.client(daemon)
+        client.do('alloc 64 300')
+        client.end(signal.SIGKILL)
+        death, = monitor.sees('"kind":"death"')
+        self.assertIn('it left nothing to repair', death)
+        # the next one's comes after all of this one's
+        self.client(daemon)
+        wait_for(lambda: self.kinds(monitor).count('attach') == 2)
+        self.assertNotIn('repair', self.kinds(monitor))
+
+    def test_pressure(self):
+        """As systemd tells a service of it: here by a FIFO."""
+        fifo = f'{self.folder}/pressure'
+        os.mkfifo(fifo)
+        self.start(MEMORY_PRESSURE_WATCH=fifo)
+        monitor = Monitor(self, '--json')
+        monitor.watches()
+        with open(fifo, 'wb') as file:
+            file.write(b'x')
+        line, = monitor.sees('"kind":"pressure"')
+        event = json.loads(line)
+        self.assertEqual((event['pid'], event['epoch'], event['text']), (None, None, 'memory is short'))
+
     def test_daemon_ends(self):
         daemon = self.start()
         monitor = Monitor(self)
@@ -101,6 +161,59 @@ class Events(Case):
         code, err = monitor.end()
         self.assertEqual(code, -signal.SIGINT)
         self.assertIn('waiting for the next one\ntslabctl: connected again\n', err)
+
+    def advance(self, operator, watcher):
+        """Two events, with that the epoch is drained; somebody who reads gets this one at once."""
+        operator.call(EPOCH_ADVANCE, b'')
+        while b'\x07advance' not in (event := watcher.receive()):
+            self.assertIn(b'\x07drained', event)
+
+    def stopped_and_dropped(self, monitor, daemon):
+        """Events until the monitor, which is stopped, is no more connected."""
+        operator, watcher = wire.Raw(daemon.path), wire.Raw(daemon.path)
+        self.addCleanup(operator.socket.close)
+        self.addCleanup(watcher.socket.close)
+        watcher.send(WATCH, b'')
+        monitor.process.send_signal(signal.SIGSTOP)
+        for _ in range(0, ADVANCES_MAX, 200):
+            if monitor.process.pid not in [c['pid'] for c in self.json('clients')]:
+                return
+            for _ in range(200):
+                self.advance(operator, watcher)
+        self.fail(f'the events of {ADVANCES_MAX} advances wait for a reader that does not read')
+
+    def test_slow_reader(self):
+        """It is dropped, others get all of theirs, and little waits for it in the daemon."""
+        options = os.environ.get('ASAN_OPTIONS', '')    # which else keeps all that was freed
+        daemon = self.start(ASAN_OPTIONS=f'{options}:quarantine_size_mb=0:thread_local_quarantine_size_kb=0')
+        monitor = Monitor(self, '--json')
+        monitor.watches()
+        before = anonymous_size(daemon.process.pid)
+        self.stopped_and_dropped(monitor, daemon)
+        self.assertLess(anonymous_size(daemon.process.pid) - before, 1 << 20)
+        monitor.process.send_signal(signal.SIGCONT)
+        code, err = monitor.end()
+        self.assertEqual(code, 1)
+        self.assertRegex(err, r'\Atslabctl: this did not take events fast enough, [^\n]+ dropped it[^\n]+\n\Z')
+        # what it did get is whole, and without a gap
+        events = [json.loads(line) for line in monitor.lines]
+        epochs = [e['epoch'] for e in events if e['kind'] == 'advance']
+        self.assertGreater(len(epochs), 100)
+        self.assertEqual([(e - f) % 16 for e, f in zip(epochs[1:], epochs)], [1] * (len(epochs) - 1))
+
+    def test_slow_reader_follows(self):
+        daemon = self.start()
+        monitor = Monitor(self, '--follow')
+        monitor.watches()
+        self.stopped_and_dropped(monitor, daemon)
+        monitor.process.send_signal(signal.SIGCONT)
+        wait_for(lambda: monitor.process.pid in [c['pid'] for c in self.json('clients')])
+        self.text('epoch', 'label', '3', 'x')
+        monitor.lines.clear()
+        monitor.watches()
+        monitor.process.send_signal(signal.SIGINT)
+        err = monitor.end()[1]
+        self.assertRegex(err, r'\Atslabctl: this did not take [^\n]+\ntslabctl: connected again\n\Z')
 
     def test_closed_pipe(self):
         self.start()
