@@ -28,6 +28,7 @@ uint32_t arg_delay_msec;
 uint32_t arg_count;
 bool arg_once;
 bool arg_follow;
+ClientSort arg_sort;
 
 enum {
         ARG_POOL = 0x100, /* above all characters, which stand for short options */
@@ -45,6 +46,7 @@ enum {
         ARG_SVG,
         ARG_ONCE,
         ARG_FOLLOW,
+        ARG_SORT,
 };
 
 /* The one list: names for getopt, who takes it, and its line in help texts. */
@@ -91,6 +93,10 @@ static const struct {
           OPTION_FOLLOW,
           "--follow",
           "when the daemon goes away, wait for the next" },
+        { { "sort", required_argument, NULL, ARG_SORT },
+          OPTION_SORT,
+          "--sort FIELD",
+          "by that column (default: cached); -FIELD turns around" },
         { { "json", no_argument, NULL, ARG_JSON }, 0, "--json", "print JSON" },
         { { "no-legend", no_argument, NULL, ARG_NO_LEGEND },
           0,
@@ -109,6 +115,7 @@ static const struct {
 static void set_defaults(void) {
         arg_pool = arg_socket = arg_svg = NULL;
         arg_by = MAP_BY_PLACE;
+        arg_sort = (ClientSort){ .field = CLIENT_FIELD_CACHED };
         arg_delay_msec = 1000;
         arg_count = 0;
         arg_once = arg_follow = false;
@@ -169,6 +176,13 @@ static int set_by(const char *what) {
         return complain_usage("'%s' is nothing to draw by; --by takes place, epoch or class", what);
 }
 
+static int set_sort(const char *field) {
+        if (client_sort_parse(field, &arg_sort))
+                return CTL_DONE;
+        return complain_usage("'%s' is nothing to sort by; --sort takes one of: %s", field,
+                              client_sort_names());
+}
+
 static int set_delay(const char *seconds) {
         uint32_t msec;
 
@@ -201,6 +215,8 @@ static int set_option(int value, const char *argument) {
                 return set_delay(argument);
         case 'n':
                 return set_count(argument);
+        case ARG_SORT:
+                return set_sort(argument);
         case ARG_FOLLOW:
                 arg_follow = true;
                 break;
@@ -327,6 +343,8 @@ const char *options_name(unsigned set) {
                 return "--by";
         if (set & OPTION_SVG)
                 return "--svg";
+        if (set & OPTION_SORT)
+                return "--sort";
         if (set & OPTION_FOLLOW)
                 return "--follow";
         if (set & OPTION_TOP)

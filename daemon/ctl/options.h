@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "daemon/ctl/client-list.h"
 #include "daemon/ctl/complain.h"
 
 /* Options that not every verb takes. */
@@ -20,6 +21,7 @@ enum {
         OPTION_SVG = 1 << 17,
         OPTION_FOLLOW = 1 << 19,
         OPTION_TOP = 1 << 18, /* --delay, --count and --once */
+        OPTION_SORT = 1 << 20,
 };
 
 /* What the colours of a map tell apart. */
@@ -43,6 +45,7 @@ extern bool arg_repair;
 extern bool arg_all;
 extern bool arg_http;
 extern MapBy arg_by;
+extern ClientSort arg_sort;
 extern uint32_t arg_delay_msec;
 extern uint32_t arg_count; /* 0: no end */
 extern bool arg_once;

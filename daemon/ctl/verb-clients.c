@@ -2,6 +2,7 @@
 #include <pwd.h>
 #include <stdio.h>
 
+#include "daemon/ctl/client-list.h"
 #include "daemon/ctl/connect.h"
 #include "daemon/ctl/format.h"
 #include "daemon/ctl/json.h"
@@ -10,12 +11,6 @@
 #include "daemon/ctl/output.h"
 #include "daemon/ctl/table.h"
 #include "daemon/ctl/verbs.h"
-
-/* Where the parts of a long answer are gathered. */
-typedef struct Gathered {
-        Table *table;
-        json_object *array;
-} Gathered;
 
 static void add_user(Table *table, uint32_t uid) {
         const struct passwd *user = getpwuid(uid);
@@ -44,36 +39,21 @@ static void add_row(Table *table, const Tslab__ClientInfo *client) {
         table_add(table, "%s", format_ago(FORMAT_BUFFER, client->attached_usec, format_now_usec()));
 }
 
-static void gather(Gathered *gathered, const Tslab__ClientsReply *reply) {
-        for (size_t i = 0; reply && i < reply->n_clients; ++i) {
-                if (gathered->array)
-                        json_append(gathered->array, json_client(reply->clients[i]));
-                else
-                        add_row(gathered->table, reply->clients[i]);
-        }
-}
-
 static int on_more(void *userdata, const ProtoReply *reply) {
         if (reply->body_case == TSLAB__REPLY__BODY_CLIENTS)
-                gather(userdata, reply->clients);
+                client_list_add(userdata, reply->clients);
         return 0;
 }
 
-static void print(Gathered *gathered) {
-        size_t n = table_n_rows(gathered->table);
+static void print_json(const ClientList *list) {
+        json_object *array = json_new_array();
 
-        if (gathered->array) {
-                output_json(proto_steal(&gathered->array));
-                return;
-        }
-
-        table_print(gathered->table, output_stream(), arg_legend && n > 0);
-        if (arg_legend)
-                (void) fprintf(output_stream(), "%s%s.\n", n ? "\n" : "",
-                               format_count(FORMAT_BUFFER, n, "client", "clients"));
+        for (size_t i = 0; i < list->n_clients; ++i)
+                json_append(array, json_client(&list->clients[i]));
+        output_json(array);
 }
 
-CtlExit verb_clients(char **args, size_t n_args) {
+static void print_table(const ClientList *list) {
         static const TableColumn columns[] = {
                 { "CLIENT", TABLE_RIGHT },  { "PID", TABLE_RIGHT },   { "USER", TABLE_LEFT },
                 { "COMMAND", TABLE_LEFT },  { "ROLE", TABLE_LEFT },   { "THREADS", TABLE_RIGHT },
@@ -81,23 +61,36 @@ CtlExit verb_clients(char **args, size_t n_args) {
                 { "PENDING", TABLE_RIGHT }, { "HELD", TABLE_RIGHT },  { "SINCE", TABLE_LEFT },
         };
         _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
+        size_t n = list->n_clients;
+
+        for (size_t i = 0; i < n; ++i)
+                add_row(table, &list->clients[i]);
+        table_print(table, output_stream(), arg_legend && n > 0);
+        if (arg_legend)
+                (void) fprintf(output_stream(), "%s%s.\n", n ? "\n" : "",
+                               format_count(FORMAT_BUFFER, n, "client", "clients"));
+}
+
+CtlExit verb_clients(char **args, size_t n_args) {
         _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
+        _cleanup_(client_list_deinit) ClientList list = {};
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         Tslab__Clients clients = TSLAB__CLIENTS__INIT;
         ProtoRequest request = PROTO_REQUEST_INIT;
-        Gathered gathered = { .table = table };
         CtlExit r;
 
         request.body_case = TSLAB__REQUEST__BODY_CLIENTS;
         request.clients = &clients;
-        gathered.array = arg_json ? json_new_array() : NULL;
-
         r = connection_open(&connection);
-        r = r ?: connection_call(&connection, &request, CONNECTION_USEC, on_more, &gathered, &reply);
-        if (r == CTL_DONE) {
-                gather(&gathered, reply->clients);
-                print(&gathered);
-        }
-        (void) json_object_put(gathered.array);
-        return r;
+        r = r ?: connection_call(&connection, &request, CONNECTION_USEC, on_more, &list, &reply);
+        if (r)
+                return r;
+
+        client_list_add(&list, reply->clients);
+        client_list_sort(&list, arg_sort);
+        if (arg_json)
+                print_json(&list);
+        else
+                print_table(&list);
+        return CTL_DONE;
 }

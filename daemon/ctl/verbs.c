@@ -74,7 +74,10 @@ static const Verb verbs[] = {
                 .name = "clients",
                 .operands = "",
                 .summary = "Show the processes that are connected",
-                .options = OPTION_POOL,
+                .details =
+                        "Who keeps most free objects in caches comes first. --sort takes the name of a column:\n"
+                        "counts and times from the largest down, the rest from the lowest up.",
+                .options = OPTION_POOL | OPTION_SORT,
                 .run = verb_clients,
         },
         {

@@ -64,6 +64,9 @@ class Completion:
 
     def test_values(self):
         self.assertEqual(self.complete('--pool', ''), {'default'})
+        self.assertEqual(self.complete('map', '--by', ''), {'place', 'epoch', 'class'})
+        fields = self.run_ctl('clients', '--sort', '?').stderr.strip().split('one of: ')[1].split(', ')
+        self.assertEqual(self.complete('clients', '--sort', ''), set(fields))
         self.assertEqual(self.complete('stats', '--socket', 'def'), {'default.sock', 'default.lock'})
 
 

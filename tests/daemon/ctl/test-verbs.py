@@ -20,7 +20,7 @@ import time
 import unittest
 
 import ctl_case
-from ctl_case import DEADLINE, SOURCE, TSLABCTL, Case, Played, environment, field, hello, reply, wait_for
+from ctl_case import DEADLINE, SOURCE, TSLABCTL, VERB_CLIENT, Case, Played, environment, field, hello, reply, wait_for
 
 STATS = {'pool': str, 'size_bytes': int, 'committed_bytes': int, 'metadata_bytes': int, 'retained_bytes': int,
          'live_objects': int, 'live_bytes': int, 'cached_objects': int, 'clients': int, 'threads': int,
@@ -408,6 +408,51 @@ class Verbs(Case):
                          [(client.process.pid, 'ctl-client', 1, 10)])
         self.assertEqual({c['comm'] for c in clients if c['control_only']}, {'tslabctl'})
         self.assertRegex(self.text('clients'), fr'\n +\d+ +{client.process.pid} +\w+ +ctl-client +operator +1 +10 +0 ')
+
+    def play_clients(self, *clients):
+        """Each: index, pid, command, cached, held, attached; in two replies, and one more that has not attached."""
+        def info(index, pid, comm, cached, held, attached):
+            return field(1, field(1, index) + field(2, pid << 1) + field(5, comm) + field(6, 2) + field(7, 1) +
+                         field(10, cached) + field(12, held) + field(13, attached))
+        control = field(1, field(2, 1 << 1) + field(5, 'aa') + field(6, 3) + field(13, 999) + field(14, 1))
+        infos = [control] + [info(*client) for client in clients]
+        self.play([hello()], [reply(2, more=True, body_number=33, body=b''.join(infos[:3])),
+                              reply(2, body_number=33, body=b''.join(infos[3:]))])
+
+    def test_clients_sort(self):
+        # pids are in the order that there is without --sort
+        self.play_clients((0, 14, 'b', 0, 7, 50), (1, 12, 'c', 30, 2, 40), (2, 13, 'a', 30, 2, 30),
+                          (3, 11, 'b', 30, 9, 20), (4, 15, 'd', 0, 0, 10))
+        for sort, pids in (([], [11, 12, 13, 14, 15]),
+                           (['cached'], [11, 12, 13, 14, 15]),
+                           (['-cached'], [14, 15, 11, 12, 13]),
+                           (['held'], [11, 14, 12, 13, 15]),
+                           (['pid'], [11, 12, 13, 14, 15]),
+                           (['-pid'], [15, 14, 13, 12, 11]),
+                           (['client'], [14, 12, 13, 11, 15]),
+                           (['command'], [13, 11, 14, 12, 15]),
+                           (['-command'], [15, 12, 11, 14, 13]),
+                           (['since'], [14, 12, 13, 11, 15]),
+                           (['threads'], [11, 12, 13, 14, 15])):
+            sort = ['--sort', *sort] if sort else []
+            # who has not attached is last, whatever is asked for
+            self.assertEqual([c['pid'] for c in self.json('clients', *sort)], pids + [1], sort)
+            rows = self.text('clients', '--no-legend', *sort).splitlines()
+            self.assertEqual([int(row.split()[1]) for row in rows], pids + [1], sort)
+        self.refused(2, ["'size' is nothing to sort by", 'cached, held, '], 'clients', '--sort', 'size')
+        self.refused(2, "--sort does not go with 'stats'", 'stats', '--sort', 'cached')
+        self.refused(2, '--sort needs a value', 'clients', '--sort')
+
+    def test_clients_who_caches_most(self):
+        daemon = self.start()
+        clients = []
+        for n in (0, 300, 20):
+            clients.append(self.client(daemon, VERB_CLIENT))
+            clients[-1].do(f'session 64 {n}')
+            clients[-1].do('free')
+        found = [c for c in self.json('clients') if not c['control_only']]
+        self.assertEqual([c['pid'] for c in found], [clients[i].process.pid for i in (1, 2, 0)])
+        self.assertGreater(found[0]['cached_objects'], found[1]['cached_objects'])
 
     def test_clients_in_parts(self):
         def part(pid):
