@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "libclient/enter.h"
+#include "libclient/sampler.h"
 #include "shm/root.h"
 
 /* Leaves looked at before a record that threads share is given to the next. */
@@ -66,6 +67,7 @@ _public_ ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, s
 
 static int put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *p, size_t value_size) {
         ThreadState *thread;
+        uint64_t version;
         ShmMapKey k;
         int r;
 
@@ -80,7 +82,9 @@ static int put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPu
         r = pool_enter(map->pool, &thread);
         if (r)
                 return r;
-        r = shm_map_put(&thread->actor, &map->trie, &k, p, NULL);
+        r = shm_map_put(&thread->actor, &map->trie, &k, p, &version);
+        if (r == 0)
+                sampler_note(map->pool, version, sizeof(ShmMapLeaf) + key_size + value_size);
         pool_leave(map->pool, thread);
         pool_tend(map->pool);
         return r;

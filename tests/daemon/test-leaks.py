@@ -99,6 +99,20 @@ class Leaks(VerbTest):
         client.do('session 100 1000')
         self.assertEqual([(s['samples'], s['objects']) for s in self.leaks()['stacks']], [(100, 1000)])
 
+    def test_map_values(self):
+        """What is put is noted, what is replaced or deleted no more; the inside of the map is not."""
+        client = self.client(TSLAB_SAMPLE='1')
+        for _ in range(2):
+            client.do('put 100 300')
+        entry, = self.leaks()['clients']
+        self.assertEqual((entry['samples'], entry['live_samples']), (600, 300))
+        stack, = self.leaks()['stacks']
+        self.assertEqual((stack['frames'][0]['symbol'], stack['samples'], stack['objects']), ('put_value', 300, 300))
+        # 24 bytes, the key's 8 and the value's 100 are of the class of 192
+        self.assertEqual(stack['bytes'], 300 * 192)
+        client.do('delete 0 299')
+        self.assertEqual([s['samples'] for s in self.leaks()['stacks']], [1])
+
     def test_off(self):
         for value in ('0', '-1', 'x', '1x', '', '99999999999999999999'):
             client = self.client(TSLAB_SAMPLE=value)

@@ -8,6 +8,8 @@
  *      churn SIZE N    allocates and frees one, N times
  *      thread SIZE N   as session, in a thread that then ends
  *      fork SIZE N     as report, in a child that then ends; its objects are nobody's to free
+ *      put SIZE N      N values under keys 0 to N - 1 of a map, in a function of its own name
+ *      delete 0 N      deletes them
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -15,6 +17,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <tslab.h>
+#include <tslab_map.h>
 #include <unistd.h>
 
 #define HANDLES_MAX 200000
@@ -30,6 +33,7 @@ static size_t n_handles;
 /* Named, and not inlined: they are what stacks are told apart by. */
 __attribute__((noinline)) int open_session(struct tslab *pool, size_t size);
 __attribute__((noinline)) int write_report(struct tslab *pool, size_t size);
+__attribute__((noinline)) int put_value(struct tslab_map *map, size_t key, const Order *order);
 
 __attribute__((noinline)) int open_session(struct tslab *pool, size_t size) {
         void *object;
@@ -88,6 +92,26 @@ static int in_child(const Order *order) {
         return pid < 0 || waitpid(pid, &status, 0) != pid || status != 0 ? -1 : 0;
 }
 
+__attribute__((noinline)) int put_value(struct tslab_map *map, size_t key, const Order *order) {
+        static const char value[4096];
+
+        return order->size > sizeof(value)
+                       ? -1
+                       : tslab_map_put(map, &key, sizeof(key), value, order->size, TSLAB_EPOCH_CURRENT);
+}
+
+static int each_key(const Order *order, bool put) {
+        struct tslab_map *map;
+        int r;
+
+        r = tslab_map_open(&map, order->pool, "values", NULL);
+        for (size_t key = 0; key < order->n && r == 0; key++)
+                r = put ? put_value(map, key, order) : tslab_map_delete(map, &key, sizeof(key));
+        if (r == 0)
+                tslab_map_close(map);
+        return r;
+}
+
 static int free_all(struct tslab *pool) {
         int r = 0;
 
@@ -110,6 +134,8 @@ static int do_line(struct tslab *pool, const char *line) {
                 return repeat(&order, write_report);
         if (!strcmp(word, "churn"))
                 return repeat(&order, open_and_close);
+        if (!strcmp(word, "put") || !strcmp(word, "delete"))
+                return each_key(&order, !strcmp(word, "put"));
         if (!strcmp(word, "thread"))
                 return in_thread(&order);
         return strcmp(word, "fork") ? -1 : in_child(&order);
