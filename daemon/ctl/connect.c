@@ -117,8 +117,7 @@ static CtlExit complain_refused(const ProtoReply *reply) {
         }
 }
 
-/* `reply` is set where `r` is PROTO_E_REFUSED. */
-static CtlExit complain_call(const char *path, int r, const ProtoReply *reply) {
+CtlExit connection_complain(const char *path, int r, const ProtoReply *reply) {
         switch (r) {
         case PROTO_E_REFUSED:
                 return complain_refused(reply);
@@ -160,7 +159,7 @@ static CtlExit complain_open(const char *path, int r, const ProtoReply *reply) {
         case -EPROTOTYPE:
                 return complain("%s is a socket, but not that of a pool", path);
         default:
-                return complain_call(path, r, reply);
+                return connection_complain(path, r, reply);
         }
 }
 
@@ -189,7 +188,7 @@ CtlExit connection_call(Connection *connection, ProtoRequest *request, uint64_t 
         int r;
 
         r = proto_call(connection->call, request, timeout_usec, more, userdata, ret_reply, NULL);
-        return r ? complain_call(connection->path, r, *ret_reply) : CTL_DONE;
+        return r ? connection_complain(connection->path, r, *ret_reply) : CTL_DONE;
 }
 
 CtlExit connection_call_fds(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
@@ -197,5 +196,5 @@ CtlExit connection_call_fds(Connection *connection, ProtoRequest *request, uint6
         int r;
 
         r = proto_call(connection->call, request, timeout_usec, NULL, NULL, ret_reply, ret_fds);
-        return r ? complain_call(connection->path, r, *ret_reply) : CTL_DONE;
+        return r ? connection_complain(connection->path, r, *ret_reply) : CTL_DONE;
 }

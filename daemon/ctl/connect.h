@@ -40,6 +40,9 @@ CtlExit connection_call(Connection *connection, ProtoRequest *request, uint64_t 
 CtlExit connection_call_fds(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
                             ProtoReply **ret_reply, ProtoFds *ret_fds);
 
+/* What proto_call() returned, other than 0; `reply` is set where that is PROTO_E_REFUSED. */
+CtlExit connection_complain(const char *path, int r, const ProtoReply *reply);
+
 /* Says hello to the socket at `path`, as proto_call_open(), without complaints. */
 int connection_try(const char *path, uint64_t timeout_usec, ProtoCall **ret_call, ProtoReply **ret_hello);
 

@@ -145,9 +145,8 @@ CtlExit verb_monitor(char **args, size_t n_args) {
                         return CTL_DONE;
                 if (r == MONITOR_FAILED)
                         return CTL_FAILED;
-                if (r == PROTO_E_REFUSED)
-                        return complain("%s", reply->message && reply->message[0] ? reply->message
-                                                                                  : strerror(-reply->error));
+                if (r && r != PROTO_E_CLOSED)
+                        return connection_complain(connection.path, r, reply);
                 exit_code = say_end(was_too_slow(&connection, since));
                 if (!arg_follow)
                         return exit_code;

@@ -39,7 +39,7 @@ static const char *classes_text(char *buffer, const AdviceClasses *classes) {
         return buffer;
 }
 
-/* One setting, as all of them are shown. */
+/* One setting, as all of them are shown. A value that is empty: the daemon does not say enough. */
 typedef struct Line {
         const char *name;
         char value[VALUE_SIZE], current[VALUE_SIZE];
@@ -107,7 +107,8 @@ static void print_lines(FILE *out, const Tslab__StatsReply *stats, const Line *l
         (void) fprintf(out, "# attached), for /etc/tslab/%s.conf. All but TSLAB_RETAIN needs a new pool.\n",
                        stats->pool);
         for (size_t i = 0; i < N_LINES; ++i)
-                print_line(out, &lines[i]);
+                if (lines[i].value[0])
+                        print_line(out, &lines[i]);
 }
 
 static json_object *line_to_json(const Line *line) {
@@ -127,7 +128,8 @@ static json_object *lines_to_json(const Tslab__StatsReply *stats, const Line *li
         json_object *o = json_new_object(), *array = json_new_array();
 
         for (size_t i = 0; i < N_LINES; ++i)
-                json_append(array, line_to_json(&lines[i]));
+                if (lines[i].value[0])
+                        json_append(array, line_to_json(&lines[i]));
         json_add_string(o, "pool", stats->pool);
         json_add_u64(o, "since_usec", stats->peaks->since_usec);
         json_add_u64(o, "looks", stats->peaks->looks);
