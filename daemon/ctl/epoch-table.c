@@ -3,13 +3,14 @@
 #include "daemon/ctl/epoch-table.h"
 #include "daemon/ctl/format.h"
 #include "daemon/ctl/table.h"
+#include "daemon/ctl/terminal.h"
 
 static const TableColumn columns[] = {
-        { "EPOCH", TABLE_RIGHT }, { "STATE", TABLE_LEFT },      { "USE", TABLE_LEFT },
-        { "OWNER", TABLE_RIGHT }, { "SLABS", TABLE_RIGHT },     { "OBJECTS", TABLE_RIGHT },
-        { "LIVE", TABLE_RIGHT },  { "COMMITTED", TABLE_RIGHT }, { "RECLAIMED", TABLE_RIGHT },
-        { "OLDER", TABLE_RIGHT }, { "OPENED", TABLE_LEFT },     { "AGE", TABLE_RIGHT },
-        { "LABEL", TABLE_LEFT },
+        { "EPOCH", TABLE_RIGHT, 0 }, { "STATE", TABLE_LEFT, 0 },      { "USE", TABLE_LEFT, 4 },
+        { "OWNER", TABLE_RIGHT, 8 }, { "SLABS", TABLE_RIGHT, 6 },     { "OBJECTS", TABLE_RIGHT, 0 },
+        { "LIVE", TABLE_RIGHT, 1 },  { "COMMITTED", TABLE_RIGHT, 3 }, { "RECLAIMED", TABLE_RIGHT, 7 },
+        { "OLDER", TABLE_RIGHT, 5 }, { "OPENED", TABLE_LEFT, 9 },     { "AGE", TABLE_RIGHT, 2 },
+        { "LABEL", TABLE_LEFT, 0 },
 };
 
 static void add_state(Table *table, const Tslab__EpochInfo *epoch) {
@@ -52,5 +53,5 @@ void epoch_table_print(FILE *out, Tslab__EpochInfo *const *epochs, size_t n_epoc
 
         for (size_t i = 0; i < n_epochs; ++i)
                 add_epoch(table, epochs[i]);
-        table_print(table, out, legend);
+        table_print(table, out, legend, terminal_table_width());
 }

@@ -5,6 +5,7 @@
 #include "daemon/ctl/leaks.h"
 #include "daemon/ctl/options.h"
 #include "daemon/ctl/table.h"
+#include "daemon/ctl/terminal.h"
 #include "proto/cleanup.h"
 
 #define HOLDINGS_SHOWN 16U
@@ -13,8 +14,8 @@
 
 static void print_holdings(FILE *out, const Leaks *leaks) {
         static const TableColumn columns[] = {
-                { "EPOCH", TABLE_LEFT },  { "STATE", TABLE_LEFT },    { "OPENED", TABLE_LEFT },
-                { "CLASS", TABLE_RIGHT }, { "OBJECTS", TABLE_RIGHT }, { "BYTES", TABLE_RIGHT },
+                { "EPOCH", TABLE_LEFT, 0 },  { "STATE", TABLE_LEFT, 1 },    { "OPENED", TABLE_LEFT, 2 },
+                { "CLASS", TABLE_RIGHT, 0 }, { "OBJECTS", TABLE_RIGHT, 0 }, { "BYTES", TABLE_RIGHT, 0 },
         };
         _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
         uint64_t now = format_now_usec();
@@ -29,7 +30,7 @@ static void print_holdings(FILE *out, const Leaks *leaks) {
                 table_add(table, "%" PRIu64, h->n_objects);
                 table_add(table, "%s", format_bytes(FORMAT_BUFFER, h->n_objects * h->size));
         }
-        table_print(table, out, arg_legend && leaks->n_holdings > 0);
+        table_print(table, out, arg_legend && leaks->n_holdings > 0, terminal_table_width());
         if (leaks->n_holdings > HOLDINGS_SHOWN && arg_legend)
                 (void) fprintf(out, "... and %zu more.\n", leaks->n_holdings - HOLDINGS_SHOWN);
         if (leaks->n_holdings == 0 && arg_legend)

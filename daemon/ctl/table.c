@@ -1,10 +1,13 @@
 #include <assert.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/ctl/complain.h"
 #include "daemon/ctl/table.h"
+
+#define GAP 2 /* between columns */
 
 typedef struct TableCell {
         char *text;
@@ -88,33 +91,116 @@ static size_t column_width(const Table *table, size_t column, bool legend) {
         return width;
 }
 
+static bool column_is_empty(const Table *table, size_t column) {
+        for (size_t row = 0; row < table_n_rows(table); ++row)
+                if (table->cells[row * table->n_columns + column].text[0])
+                        return false;
+        return true;
+}
+
+/* Which to leave out next; n_columns: none. A width of 0 is one that is left out. */
+static size_t find_needless(const Table *table, const size_t *widths) {
+        size_t found = table->n_columns;
+        unsigned best = 0;
+
+        for (size_t i = 0; i < table->n_columns; ++i) {
+                unsigned rank = table->columns[i].rank;
+
+                if (rank == 0 || widths[i] == 0)
+                        continue;
+                if (column_is_empty(table, i))
+                        rank += UINT16_MAX;
+                if (rank >= best) {
+                        best = rank;
+                        found = i;
+                }
+        }
+        return found;
+}
+
+static size_t line_width(const Table *table, const size_t *widths) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < table->n_columns; ++i)
+                if (widths[i] > 0)
+                        n += widths[i] + (n > 0 ? GAP : 0);
+        return n;
+}
+
+static void fit(const Table *table, size_t *widths, unsigned width) {
+        size_t i;
+
+        while (width > 0 && line_width(table, widths) > width) {
+                i = find_needless(table, widths);
+                if (i == table->n_columns)
+                        return;
+                widths[i] = 0;
+        }
+}
+
+static void print_left_out(const Table *table, FILE *out, const size_t *widths) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < table->n_columns; ++i)
+                if (widths[i] == 0)
+                        (void) fprintf(out, "%s%s", n++ ? ", " : "No room for ", table->columns[i].title);
+        if (n > 0)
+                (void) fprintf(out, ".\n");
+}
+
 static void print_cell(const Table *table, FILE *out, size_t column, size_t width, const char *text,
                        Style style) {
         size_t text_n = text_width(text);
         int pad = (int) (width > text_n ? width - text_n : 0);
         bool right = table->columns[column].align == TABLE_RIGHT;
-        bool last = column + 1 == table->n_columns;
 
         /* styles go around the text alone: underlined spaces look like a rule */
         (void) fprintf(out, "%*s%s%s%s", right ? pad : 0, "", style_begin(style), text, style_end(style));
-        if (!last)
-                (void) fprintf(out, "%*s", (right ? 0 : pad) + 2, "");
-        else
-                (void) fputc('\n', out);
 }
 
-void table_print(const Table *table, FILE *out, bool legend) {
+/* Nothing comes after the last text: no spaces either. */
+static void print_gap(const Table *table, FILE *out, size_t column, size_t width, const char *text) {
+        size_t text_n = text_width(text);
+        size_t pad = table->columns[column].align == TABLE_LEFT && width > text_n ? width - text_n : 0;
+
+        (void) fprintf(out, "%*s", (int) pad + GAP, "");
+}
+
+static void print_row(const Table *table, FILE *out, const size_t *widths, const TableCell *cells) {
+        size_t previous = table->n_columns;
+
+        for (size_t i = 0; i < table->n_columns; ++i) {
+                if (widths[i] == 0)
+                        continue;
+                if (previous < table->n_columns)
+                        print_gap(table, out, previous, widths[previous], cell_text(&cells[previous]));
+                print_cell(table, out, i, widths[i], cell_text(&cells[i]), cells[i].style);
+                previous = i;
+        }
+        (void) fputc('\n', out);
+}
+
+static void print_titles(const Table *table, FILE *out, const size_t *widths) {
+        TableCell *titles = must(calloc(table->n_columns, sizeof(*titles)));
+
+        for (size_t i = 0; i < table->n_columns; ++i)
+                titles[i] = (TableCell){ .text = (char *) table->columns[i].title, .style = STYLE_HEADER };
+        print_row(table, out, widths, titles);
+        free(titles);
+}
+
+void table_print(const Table *table, FILE *out, bool legend, unsigned width) {
         size_t *widths = must(calloc(table->n_columns, sizeof(*widths)));
 
         for (size_t i = 0; i < table->n_columns; ++i)
                 widths[i] = column_width(table, i, legend);
+        fit(table, widths, width);
 
-        for (size_t i = 0; legend && i < table->n_columns; ++i)
-                print_cell(table, out, i, widths[i], table->columns[i].title, STYLE_HEADER);
-
-        for (size_t i = 0; i < table_n_rows(table) * table->n_columns; ++i)
-                print_cell(table, out, i % table->n_columns, widths[i % table->n_columns],
-                           cell_text(&table->cells[i]), table->cells[i].style);
-
+        if (legend)
+                print_titles(table, out, widths);
+        for (size_t row = 0; row < table_n_rows(table); ++row)
+                print_row(table, out, widths, &table->cells[row * table->n_columns]);
+        if (legend)
+                print_left_out(table, out, widths);
         free(widths);
 }

@@ -3,12 +3,12 @@
 /*
  * Tables of text. Cells are added row by row; the widest one makes the width of its column.
  *
- *      static const TableColumn columns[] = { { "POOL" }, { "SIZE", TABLE_RIGHT } };
+ *      static const TableColumn columns[] = { { "POOL", TABLE_LEFT, 0 }, { "SIZE", TABLE_RIGHT, 1 } };
  *      _cleanup_(table_freep) Table *table = table_new(columns, 2);
  *
  *      table_add(table, "default");
  *      table_add(table, "%u", 12);
- *      table_print(table, out, true);
+ *      table_print(table, out, true, 80);
  */
 
 #include <stdbool.h>
@@ -25,6 +25,7 @@ typedef enum TableAlign {
 typedef struct TableColumn {
         const char *title;
         TableAlign align;
+        unsigned rank; /* where there is no room for all, the highest goes first; 0: none of these */
 } TableColumn;
 
 typedef struct Table Table;
@@ -40,8 +41,12 @@ __attribute__((format(printf, 2, 3))) void table_add(Table *table, const char *f
 void table_style(Table *table, Style style);
 size_t table_n_rows(const Table *table);
 
-/* The rows, whole ones only; above them the titles if `legend`. */
-void table_print(const Table *table, FILE *out, bool legend);
+/*
+ * The rows, whole ones only; above them the titles if `legend`. Of lines wider than `width` (0: any
+ * may be), columns are left out by rank, first those that are empty; with `legend`, a last line
+ * names them.
+ */
+void table_print(const Table *table, FILE *out, bool legend, unsigned width);
 
 static inline void table_freep(Table **table) {
         (void) table_free(*table);

@@ -25,6 +25,10 @@ TerminalSize terminal_size(void) {
         return (TerminalSize){ .columns = from_variable("COLUMNS", 80), .rows = from_variable("LINES", 24) };
 }
 
+unsigned terminal_table_width(void) {
+        return isatty(STDOUT_FILENO) ? terminal_size().columns : 0;
+}
+
 bool terminal_is_utf8(void) {
         return setlocale(LC_CTYPE, "") && !strcmp(nl_langinfo(CODESET), "UTF-8");
 }

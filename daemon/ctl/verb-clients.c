@@ -10,6 +10,7 @@
 #include "daemon/ctl/options.h"
 #include "daemon/ctl/output.h"
 #include "daemon/ctl/table.h"
+#include "daemon/ctl/terminal.h"
 #include "daemon/ctl/verbs.h"
 
 static void add_user(Table *table, uint32_t uid) {
@@ -55,17 +56,17 @@ static void print_json(const ClientList *list) {
 
 static void print_table(const ClientList *list) {
         static const TableColumn columns[] = {
-                { "CLIENT", TABLE_RIGHT },  { "PID", TABLE_RIGHT },   { "USER", TABLE_LEFT },
-                { "COMMAND", TABLE_LEFT },  { "ROLE", TABLE_LEFT },   { "THREADS", TABLE_RIGHT },
-                { "ALLOCS", TABLE_RIGHT },  { "FREES", TABLE_RIGHT }, { "CACHED", TABLE_RIGHT },
-                { "PENDING", TABLE_RIGHT }, { "HELD", TABLE_RIGHT },  { "SINCE", TABLE_LEFT },
+                { "CLIENT", TABLE_RIGHT, 6 },  { "PID", TABLE_RIGHT, 0 },   { "USER", TABLE_LEFT, 7 },
+                { "COMMAND", TABLE_LEFT, 0 },  { "ROLE", TABLE_LEFT, 9 },   { "THREADS", TABLE_RIGHT, 3 },
+                { "ALLOCS", TABLE_RIGHT, 2 },  { "FREES", TABLE_RIGHT, 5 }, { "CACHED", TABLE_RIGHT, 0 },
+                { "PENDING", TABLE_RIGHT, 4 }, { "HELD", TABLE_RIGHT, 1 },  { "SINCE", TABLE_LEFT, 8 },
         };
         _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
         size_t n = list->n_clients;
 
         for (size_t i = 0; i < n; ++i)
                 add_row(table, &list->clients[i]);
-        table_print(table, output_stream(), arg_legend && n > 0);
+        table_print(table, output_stream(), arg_legend && n > 0, terminal_table_width());
         if (arg_legend)
                 (void) fprintf(output_stream(), "%s%s.\n", n ? "\n" : "",
                                format_count(FORMAT_BUFFER, n, "client", "clients"));

@@ -9,6 +9,7 @@
 #include "daemon/ctl/output.h"
 #include "daemon/ctl/pools.h"
 #include "daemon/ctl/table.h"
+#include "daemon/ctl/terminal.h"
 #include "daemon/ctl/verbs.h"
 #include "proto/path.h"
 
@@ -91,16 +92,16 @@ static void add_row(Table *table, const Pool *pool) {
 
 static void print_table(const Pool *pools, size_t n_pools) {
         static const TableColumn columns[] = {
-                { "POOL", TABLE_LEFT },   { "STATE", TABLE_LEFT },      { "SIZE", TABLE_RIGHT },
-                { "USED", TABLE_RIGHT },  { "COMMITTED", TABLE_RIGHT }, { "CLIENTS", TABLE_RIGHT },
-                { "SOCKET", TABLE_LEFT },
+                { "POOL", TABLE_LEFT, 0 },   { "STATE", TABLE_LEFT, 0 },      { "SIZE", TABLE_RIGHT, 1 },
+                { "USED", TABLE_RIGHT, 0 },  { "COMMITTED", TABLE_RIGHT, 3 }, { "CLIENTS", TABLE_RIGHT, 2 },
+                { "SOCKET", TABLE_LEFT, 4 },
         };
         _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
         FILE *out = output_stream();
 
         for (size_t i = 0; i < n_pools; ++i)
                 add_row(table, &pools[i]);
-        table_print(table, out, arg_legend && n_pools > 0);
+        table_print(table, out, arg_legend && n_pools > 0, terminal_table_width());
         if (arg_legend)
                 (void) fprintf(out, "%s%s.\n", n_pools ? "\n" : "",
                                format_count(FORMAT_BUFFER, n_pools, "pool", "pools"));

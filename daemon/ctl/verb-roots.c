@@ -8,14 +8,15 @@
 #include "daemon/ctl/options.h"
 #include "daemon/ctl/output.h"
 #include "daemon/ctl/table.h"
+#include "daemon/ctl/terminal.h"
 #include "daemon/ctl/verbs.h"
 
 static void print_table(FILE *out, const Tslab__RootsReply *reply) {
         static const TableColumn columns[] = {
-                { "NAME", TABLE_LEFT },
-                { "HANDLE", TABLE_LEFT },
-                { "SIZE", TABLE_RIGHT },
-                { "STATE", TABLE_LEFT },
+                { "NAME", TABLE_LEFT, 0 },
+                { "HANDLE", TABLE_LEFT, 0 },
+                { "SIZE", TABLE_RIGHT, 0 },
+                { "STATE", TABLE_LEFT, 0 },
         };
         _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
 
@@ -29,7 +30,7 @@ static void print_table(FILE *out, const Tslab__RootsReply *reply) {
                 table_style(table, root->stale ? STYLE_WARN : STYLE_PLAIN);
         }
 
-        table_print(table, out, arg_legend && reply->n_roots > 0);
+        table_print(table, out, arg_legend && reply->n_roots > 0, terminal_table_width());
         if (arg_legend)
                 (void) fprintf(out, "%s%s.\n", reply->n_roots ? "\n" : "",
                                format_count(FORMAT_BUFFER, reply->n_roots, "root", "roots"));

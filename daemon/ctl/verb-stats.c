@@ -8,6 +8,7 @@
 #include "daemon/ctl/options.h"
 #include "daemon/ctl/output.h"
 #include "daemon/ctl/table.h"
+#include "daemon/ctl/terminal.h"
 #include "daemon/ctl/verbs.h"
 
 static void add_bytes(Table *table, const char *name, uint64_t bytes) {
@@ -22,7 +23,7 @@ static void add_number(Table *table, const char *name, uint64_t n) {
 
 static void print_pool(FILE *out, const Tslab__StatsReply *stats) {
         _cleanup_(table_freep) Table *table = NULL;
-        const TableColumn columns[] = { { "POOL", TABLE_LEFT }, { stats->pool, TABLE_RIGHT } };
+        const TableColumn columns[] = { { "POOL", TABLE_LEFT, 0 }, { stats->pool, TABLE_RIGHT, 0 } };
 
         table = table_new(columns, 2);
         add_bytes(table, "size", stats->size_bytes);
@@ -39,15 +40,15 @@ static void print_pool(FILE *out, const Tslab__StatsReply *stats) {
         add_number(table, "dead threads unsettled", stats->records_unsettled);
         add_number(table, "slabs ever used", stats->n_slabs_ever);
         add_number(table, "slabs", stats->n_slabs);
-        table_print(table, out, arg_legend);
+        table_print(table, out, arg_legend, terminal_table_width());
 }
 
 static void print_classes(FILE *out, const Tslab__StatsReply *stats) {
         static const TableColumn columns[] = {
-                { "CLASS", TABLE_RIGHT },
-                { "SLOTS", TABLE_RIGHT },
-                { "SLABS", TABLE_RIGHT },
-                { "OBJECTS", TABLE_RIGHT },
+                { "CLASS", TABLE_RIGHT, 0 },
+                { "SLOTS", TABLE_RIGHT, 0 },
+                { "SLABS", TABLE_RIGHT, 0 },
+                { "OBJECTS", TABLE_RIGHT, 0 },
         };
         _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
 
@@ -57,7 +58,7 @@ static void print_classes(FILE *out, const Tslab__StatsReply *stats) {
                 table_add(table, "%" PRIu64, stats->classes[i]->slabs);
                 table_add(table, "%" PRIu64, stats->classes[i]->live_objects);
         }
-        table_print(table, out, arg_legend);
+        table_print(table, out, arg_legend, terminal_table_width());
 }
 
 static void add_counter(Table *table, const char *name, uint64_t n, uint64_t total, const char *of) {
@@ -71,9 +72,9 @@ static void add_counter(Table *table, const char *name, uint64_t n, uint64_t tot
 /* Counters, and which part of what they count they are: how well the caches serve. */
 static void print_counters(FILE *out, const Tslab__Counters *counters) {
         static const TableColumn columns[] = {
-                { "COUNTER", TABLE_LEFT },
-                { "SINCE START", TABLE_RIGHT },
-                { "RATE", TABLE_LEFT },
+                { "COUNTER", TABLE_LEFT, 0 },
+                { "SINCE START", TABLE_RIGHT, 0 },
+                { "RATE", TABLE_LEFT, 0 },
         };
         _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
         uint64_t allocs = counters->allocs, frees = counters->frees;
@@ -90,7 +91,7 @@ static void print_counters(FILE *out, const Tslab__Counters *counters) {
         add_counter(table, "slabs_recycled", counters->slabs_recycled, 0, NULL);
         add_counter(table, "slabs_reclaimed", counters->slabs_reclaimed, 0, NULL);
         add_counter(table, "failures", counters->failures, allocs + counters->failures, "attempts");
-        table_print(table, out, arg_legend);
+        table_print(table, out, arg_legend, terminal_table_width());
 }
 
 static void print_stats(FILE *out, const Tslab__StatsReply *stats) {

@@ -15,20 +15,24 @@
 #include "proto/cleanup.h"
 
 static const TableColumn columns[] = {
-        { "NAME", TABLE_LEFT },
-        { "SIZE", TABLE_RIGHT },
-        { "LABEL", TABLE_LEFT },
+        { "NAME", TABLE_LEFT, 0 },
+        { "SIZE", TABLE_RIGHT, 0 },
+        { "LABEL", TABLE_LEFT, 0 },
 };
 
-static void assert_prints(const Table *table, bool legend, const char *expected) {
+static void assert_prints_within(const Table *table, unsigned width, bool legend, const char *expected) {
         _cleanup_(proto_freep) char *text = NULL;
         size_t size;
         FILE *out = open_memstream(&text, &size);
 
         assert_non_null(out);
-        table_print(table, out, legend);
+        table_print(table, out, legend, width);
         assert_int_equal(fclose(out), 0);
         assert_string_equal(text, expected);
+}
+
+static void assert_prints(const Table *table, bool legend, const char *expected) {
+        assert_prints_within(table, 0, legend, expected);
 }
 
 static void test_table_print_aligned(void **state) {
@@ -50,6 +54,40 @@ static void test_table_print_aligned(void **state) {
         assert_prints(table, false,
                       "default       7  x\n"
                       "a        123456  -\n");
+}
+
+/* By rank, those that are empty first; never those of rank 0. */
+static void test_table_print_narrow(void **state) {
+        static const TableColumn ranked[] = {
+                { "NAME", TABLE_LEFT, 0 }, { "SIZE", TABLE_RIGHT, 1 }, { "STATE", TABLE_LEFT, 3 },
+                { "USER", TABLE_LEFT, 2 }, { "LABEL", TABLE_LEFT, 0 },
+        };
+        _cleanup_(table_freep) Table *table = table_new(ranked, 5);
+        const char *const cells[] = { "web", "1", "up", "", "x", "db", "22", "down", "", "yy" };
+
+        for (size_t i = 0; i < 10; ++i)
+                table_add(table, "%s", cells[i]);
+
+        assert_prints_within(table, 31, true,
+                             "NAME  SIZE  STATE  USER  LABEL\n"
+                             "web      1  up     -     x\n"
+                             "db      22  down   -     yy\n");
+        assert_prints_within(table, 29, true,
+                             "NAME  SIZE  STATE  LABEL\n"
+                             "web      1  up     x\n"
+                             "db      22  down   yy\n"
+                             "No room for USER.\n");
+        assert_prints_within(table, 23, true,
+                             "NAME  SIZE  LABEL\n"
+                             "web      1  x\n"
+                             "db      22  yy\n"
+                             "No room for STATE, USER.\n");
+        assert_prints_within(table, 18, false,
+                             "web   1  up    x\n"
+                             "db   22  down  yy\n");
+        assert_prints_within(table, 1, false,
+                             "web  x\n"
+                             "db   yy\n");
 }
 
 static void test_table_print_characters_not_bytes(void **state) {
@@ -136,6 +174,7 @@ static void test_progress_format_total(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_table_print_aligned),
+                cmocka_unit_test(test_table_print_narrow),
                 cmocka_unit_test(test_table_print_characters_not_bytes),
                 cmocka_unit_test(test_table_print_empty),
                 cmocka_unit_test(test_table_print_whole_rows),

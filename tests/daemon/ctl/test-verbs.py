@@ -508,10 +508,10 @@ class Verbs(Case):
 class Output(Case):
     """Terminals, pagers and pipes."""
 
-    def on_terminal(self, *arguments, rows=50, stderr_too=False, **env):
+    def on_terminal(self, *arguments, rows=50, columns=80, stderr_too=False, **env):
         """What arrives at a terminal."""
         master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', rows, 80, 0, 0))
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', rows, columns, 0, 0))
         with subprocess.Popen([TSLABCTL, *arguments], stdin=slave, stdout=slave,
                               stderr=slave if stderr_too else subprocess.PIPE,
                               env=environment(self.folder, **env)) as process:
@@ -532,6 +532,27 @@ class Output(Case):
             self.assertNotIn('\033', self.on_terminal('list', **env))
         self.assertIn('\033', self.on_terminal('list', NO_COLOR=''))
         self.assertNotIn('\033', self.on_terminal('list', '--json'))
+
+    def test_narrow(self):
+        """Tables of what there is room for, and which columns there was none for; all of them where it is no terminal."""
+        daemon = self.start()
+        self.client(daemon).do('alloc 64 300')
+        self.text('epoch', 'label', '0', 'the sessions')
+        for verb, titles, missing in (
+                ('list', ['POOL', 'STATE', 'USED'], 'SOCKET'),
+                ('epoch list', ['EPOCH', 'STATE', 'OBJECTS', 'LABEL'], 'OPENED'),
+                ('clients', ['PID', 'COMMAND', 'CACHED'], 'SINCE')):
+            text = self.on_terminal(*verb.split(), columns=40, NO_COLOR='1')
+            lines = text.split('\nNo room for ')[0].splitlines()
+            self.assertLessEqual(max(map(len, lines)), 40, text)
+            self.assertEqual([title for title in titles if title in lines[0].split()], titles)
+            self.assertNotIn(missing, lines[0])
+            self.assertRegex(text, fr'\nNo room for [A-Z, ]*{missing}[A-Z, ]*\.\n')
+            for text in (self.on_terminal(*verb.split(), columns=200, NO_COLOR='1'), self.text(*verb.split())):
+                self.assertIn(missing, text.splitlines()[0])
+                self.assertNotIn('No room', text)
+            self.assertNotIn('No room', self.on_terminal(*verb.split(), '--no-legend', columns=40))
+        self.assertIn('the sessions', self.on_terminal('epoch', 'list', columns=40))
 
     def test_json_indented(self):
         self.start()
