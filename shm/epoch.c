@@ -22,7 +22,6 @@
  */
 #include "shm/epoch.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -30,6 +29,7 @@
 #include "shm/freeze.h"
 #include "shm/set.h"
 #include "shm/slab.h"
+#include "shm/text.h"
 
 #define ERA_MAX UINT32_C(0xffffff)
 #define STATE_SHIFT 56
@@ -95,9 +95,7 @@ static void get_label(const ShmEpoch *e, char *ret) {
         for (size_t i = 0; i < SHM_LABEL_SIZE / sizeof(uint64_t); i++)
                 l.words[i] = get((const uint64_t *) e->label + i);
         l.text[sizeof(l.text) - 1] = 0;
-        for (char *c = l.text; *c; c++)
-                if (!isprint((unsigned char) *c))
-                        *c = '?';
+        shm_text_clean(l.text);
         memcpy(ret, l.text, sizeof(l.text));
 }
 

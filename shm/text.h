@@ -6,17 +6,65 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copies up to the first 0, at most size - 1 bytes; '?' stands for what is not printable ASCII. Terminates. */
+/*
+ * The length of the clean character at `s`, which ends by 0, or 0 if there is none. Refused: C0,
+ * DEL, C1, overlong forms, surrogates, beyond U+10FFFF, and the line and paragraph separators and
+ * bidirectional controls, with which one field of a table can pass for another.
+ */
+static inline size_t shm_text_character(const char *s) {
+        const uint8_t *p = (const uint8_t *) s;
+        uint32_t point;
+        size_t n;
+
+        if (p[0] < 0x80)
+                return p[0] >= 0x20 && p[0] != 0x7f;
+
+        if (p[0] >= 0xc2 && p[0] <= 0xdf)
+                n = 2;
+        else if (p[0] >= 0xe0 && p[0] <= 0xef)
+                n = 3;
+        else if (p[0] >= 0xf0 && p[0] <= 0xf4)
+                n = 4;
+        else
+                return 0;
+
+        point = p[0] & (0xffU >> (n + 1));
+        for (size_t i = 1; i < n; ++i) {
+                if ((p[i] & 0xc0) != 0x80)
+                        return 0;
+                point = point << 6 | (p[i] & 0x3f);
+        }
+
+        if (point < 0xa0)
+                return 0;
+        if (n == 3 && (point < 0x800 || (point >= 0xd800 && point <= 0xdfff)))
+                return 0;
+        if (n == 4 && (point < 0x10000 || point > 0x10ffff))
+                return 0;
+        if ((point >= 0x2028 && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069))
+                return 0;
+
+        return n;
+}
+
+/* In place: '?' stands for each byte that is of no clean character. */
+static inline void shm_text_clean(char *text) {
+        while (*text) {
+                size_t n = shm_text_character(text);
+
+                if (n == 0)
+                        *text = '?';
+                text += n ? n : 1;
+        }
+}
+
+/* Copies up to the first 0, at most size - 1 bytes, and cleans the copy. Terminates. */
 static inline void shm_text_copy(char *ret, const uint8_t *text, size_t size) {
         size_t i = 0;
 
-        for (; i + 1 < size; i++) {
-                /* Once into a local: it may change between the test and the use. */
-                uint8_t c = *(const volatile uint8_t *) &text[i];
-
-                if (c == 0)
-                        break;
-                ret[i] = c >= 0x20 && c < 0x7f ? (char) c : '?';
-        }
+        /* Once: it may change between a test and the use. */
+        for (; i + 1 < size && (ret[i] = (char) *(const volatile uint8_t *) &text[i]) != 0; i++)
+                ;
         ret[i] = 0;
+        shm_text_clean(ret);
 }

@@ -112,6 +112,11 @@ static void test_label(void **state) {
         assert_int_equal(shm_epoch_label(&t->arena, 1, "0123456789012345678901234567890123"), -EINVAL);
         assert_int_equal(shm_epoch_label(&t->arena, 1, NULL), 0);
         assert_string_equal(info(t, 1).label, "");
+        /* as it was given; what could not have been given is somebody's scribble */
+        assert_int_equal(shm_epoch_label(&t->arena, 1, "f\303\274r sp\303\244ter"), 0);
+        assert_string_equal(info(t, 1).label, "f\303\274r sp\303\244ter");
+        assert_int_equal(shm_epoch_label(&t->arena, 1, "\033[31m\303 \342\200\256\302\205"), 0);
+        assert_string_equal(info(t, 1).label, "?[31m? ?????");
 }
 
 /* Promise 5: all that is empty goes at the close, the rest as it drains. */

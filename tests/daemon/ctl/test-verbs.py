@@ -309,6 +309,8 @@ class Verbs(Case):
         self.assertEqual(self.json('epoch', 'list')[5]['label'], 'long "jobs"')
         self.assertRegex(self.text('epoch', 'list'), r'\n +5:1 +open +- .*  long "jobs"\n')
         self.assertEqual(self.json('epoch', 'label', '5:1', '--', '--json')['label'], '--json')
+        self.text('epoch', 'label', '5', 'für später')
+        self.assertEqual(self.json('epoch', 'list')[5]['label'], 'für später')
         self.text('epoch', 'label', '5', '')
         self.assertEqual(self.json('epoch', 'list')[5]['label'], '')
         self.assertEqual(self.text('epoch', 'list', '--no-legend').count('\n'), 16)
