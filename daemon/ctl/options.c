@@ -295,6 +295,16 @@ static int refuse(int value, const char *word) {
         return complain_usage("unknown option '--%s'; 'tslabctl --help' shows what there is", name);
 }
 
+/* "--wait 5" looks like five seconds, and would close epoch 5. */
+static int refuse_wait(const char *next) {
+        if (!next || next[0] < '0' || next[0] > '9')
+                return CTL_DONE;
+        return complain_usage(
+                "is '%s' after --wait seconds, or an epoch? write --wait=%s, or all epochs before "
+                "--wait",
+                next, next);
+}
+
 CtlExit options_parse(int argc, char **argv, char ***ret_words, size_t *ret_n_words, unsigned *ret_given) {
         struct option list[N_OPTIONS + 1] = {};
         unsigned given = 0;
@@ -315,6 +325,8 @@ CtlExit options_parse(int argc, char **argv, char ***ret_words, size_t *ret_n_wo
 
                 r = value == '?' || value == ':' ? refuse(value, argv[optind - 1])
                                                  : set_option(value, optarg);
+                if (r == CTL_DONE && value == ARG_WAIT && !optarg)
+                        r = refuse_wait(argv[optind]);
                 if (r)
                         return r;
                 given |= options[find_option(value)].bit;

@@ -79,6 +79,8 @@ class Usage(Case):
                 ('epoch close 3:1 4 3:1', "'3:1' is given twice"),
                 ('epoch close 3 --wait=soon', "'soon' is not a number of seconds"),
                 ('epoch close 3 --wait=100000', 'more than a day'),
+                ('epoch close 3 --wait 5', ["is '5' after --wait seconds, or an epoch", '--wait=5']),
+                ('epoch close --wait 3:1', ["is '3:1' after --wait seconds, or an epoch", 'before --wait']),
                 ('epoch label 3', ['argument is missing', 'EPOCH TEXT']),
                 ('epoch label x y', "'x' is not an epoch"),
                 ('epoch label 3 a b', "unexpected argument 'b'"),
@@ -335,7 +337,7 @@ class Verbs(Case):
         self.assertEqual(self.text('epoch', 'close', '4:1'), 'Epoch 4:1 closed: 0B given back, no objects remain.\n')
         # a number as --json shows it
         self.assertEqual(self.json('epoch', 'close', str(5 | 1 << 8))['id'], 5)
-        several = self.json('epoch', 'close', '6', '7', '--wait')
+        several = self.json('epoch', 'close', '6', '--wait', '--', '7')
         self.assertEqual([c['id'] for c in several], [6, 7])
         self.assertEqual([e['id'] for e in self.json('epoch', 'list') if e['state'] == 'drained'], [3, 4, 5, 6, 7])
 
