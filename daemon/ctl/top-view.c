@@ -56,15 +56,34 @@ bool top_state_key(TopState *state, int key) {
         return true;
 }
 
-/* Cut to `columns` characters, which are as wide as one column each. */
+/* The last ", " of a text, or NULL. */
+static char *find_comma(char *text) {
+        char *found = NULL;
+
+        while ((text = strstr(text, ", ")))
+                found = text++;
+        return found;
+}
+
+/*
+ * Cut to `columns` characters, which are as wide as one column each; of a list, to the parts that are
+ * whole: half a number is a wrong one.
+ */
 static void cut(char *text, unsigned columns) {
         unsigned n = 0;
+        char *end = text, *comma;
+        bool between;
 
-        for (; *text; ++text)
-                if (((unsigned char) *text & 0xc0) != 0x80 && n++ == columns) {
-                        *text = '\0';
-                        return;
-                }
+        for (; *end; ++end)
+                if (((unsigned char) *end & 0xc0) != 0x80 && n++ == columns)
+                        break;
+        if (!*end)
+                return;
+        between = *end == ',';
+        *end = '\0';
+        comma = between ? NULL : find_comma(text);
+        if (comma)
+                *comma = '\0';
 }
 
 __attribute__((format(printf, 4, 5))) static void add(TopLines *lines, unsigned columns, Style style,
@@ -209,8 +228,8 @@ static void add_body(TopLines *lines, unsigned columns, unsigned rows, const Top
         /* a low screen has rows for the table alone */
         if (rows == 0 || rows >= 8)
                 add_head(lines, columns, state, before, now);
-        add(lines, columns, STYLE_PLAIN, "%s by %s%s; ? for help", names[state->view], all[sort].title,
-            state->reverse ? ", turned around" : "");
+        add(lines, columns, STYLE_PLAIN, "%s by %s%s%s", names[state->view], all[sort].title,
+            state->reverse ? ", turned around" : "", rows > 0 ? "; ? for help" : "");
 
         top_rows_make(&table, state->view, before, now, now_usec);
         top_rows_sort(&table, state->view, sort, state->reverse);

@@ -10,9 +10,12 @@
 #include "daemon/ctl/options.h"
 #include "daemon/ctl/output.h"
 #include "daemon/ctl/style.h"
+#include "daemon/ctl/terminal.h"
 #include "daemon/ctl/verbs.h"
 
-#define BAR_WIDTH 50
+#define BAR_WIDTH 50 /* at most, and at least */
+#define BAR_WIDTH_MIN 10
+#define BAR_INDENT 12
 
 static const Tslab__EpochInfo *current_epoch(const Tslab__StatsReply *stats) {
         for (size_t i = 0; i < stats->n_epochs; ++i)
@@ -30,6 +33,14 @@ static size_t count_epochs(const Tslab__StatsReply *stats, Tslab__EpochState sta
         return n;
 }
 
+static unsigned bar_width(void) {
+        unsigned columns = terminal_table_width();
+
+        if (columns == 0 || columns >= BAR_INDENT + 2 + BAR_WIDTH)
+                return BAR_WIDTH;
+        return columns > BAR_INDENT + 2 + BAR_WIDTH_MIN ? columns - BAR_INDENT - 2 : BAR_WIDTH_MIN;
+}
+
 static void print_arena(FILE *out, const Tslab__StatsReply *stats) {
         uint64_t used = stats->committed_bytes > stats->retained_bytes
                                 ? stats->committed_bytes - stats->retained_bytes
@@ -40,8 +51,9 @@ static void print_arena(FILE *out, const Tslab__StatsReply *stats) {
                        format_bytes(FORMAT_BUFFER, stats->committed_bytes),
                        format_bytes(FORMAT_BUFFER, stats->retained_bytes),
                        format_bytes(FORMAT_BUFFER, stats->metadata_bytes));
-        (void) fprintf(out, "            %s\n",
-                       format_bar(FORMAT_BUFFER, BAR_WIDTH, used, stats->retained_bytes, stats->size_bytes));
+        (void) fprintf(
+                out, "%*s%s\n", BAR_INDENT, "",
+                format_bar(FORMAT_BUFFER, bar_width(), used, stats->retained_bytes, stats->size_bytes));
         (void) fprintf(out, "   Objects: %" PRIu64 " live (%s), room for %" PRIu64 " in caches\n",
                        stats->live_objects, format_bytes(FORMAT_BUFFER, stats->live_bytes),
                        stats->cached_objects);
@@ -82,7 +94,8 @@ static void print_status(FILE *out, const char *path, const Tslab__StatsReply *s
         print_arena(out, stats);
         (void) fprintf(out, "   Clients: %s, %s; records for %u\n",
                        format_count(FORMAT_BUFFER, stats->clients, "process", "processes"),
-                       format_count(FORMAT_BUFFER, stats->threads, "thread", "threads"), stats->n_records);
+                       format_count(FORMAT_BUFFER, stats->threads, "thread", "threads"),
+                       stats->n_records > 0 ? stats->n_records - 1 : 0); /* one is the daemon's */
         print_epochs(out, stats);
         print_hints(out, hints);
 }

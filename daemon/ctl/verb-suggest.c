@@ -1,3 +1,4 @@
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -84,16 +85,24 @@ static void set_classes(Line *line, const AdviceClasses *classes, const Tslab__P
         (void) classes_text(line->current, &current);
 }
 
-static void print_line(FILE *out, const Line *line) {
-        (void) fprintf(out, "\n# %s.\n", line->why);
-        if (line->changed)
-                (void) fprintf(out, "# It is %s; this would have saved %s", line->current,
+static void print_saved(FILE *out, const Line *line) {
+        if (line->saved_bytes > 0)
+                (void) fprintf(out, "; this would have saved %s",
                                format_bytes(FORMAT_BUFFER, line->saved_bytes));
-        else
-                (void) fprintf(out, "# As it is");
         if (line->unreserved_bytes > 0)
-                (void) fprintf(out, ", and %s of address space",
+                (void) fprintf(out, "%s %s of address space",
+                               line->saved_bytes > 0 ? ", and" : "; this would have saved",
                                format_bytes(FORMAT_BUFFER, line->unreserved_bytes));
+}
+
+static void print_line(FILE *out, const Line *line) {
+        (void) fprintf(out, "\n# %c%s.\n", toupper((unsigned char) line->why[0]), line->why + 1);
+        if (line->changed) {
+                (void) fprintf(out, "# It is %s", line->current);
+                print_saved(out, line);
+        } else {
+                (void) fprintf(out, "# As it is");
+        }
         (void) fprintf(out, ".\n%s=%s\n", line->name, line->value);
 }
 
@@ -104,7 +113,7 @@ static void print_lines(FILE *out, const Tslab__StatsReply *stats, const Line *l
                        stats->pool, format_time(FORMAT_BUFFER, peaks->since_usec),
                        format_count(FORMAT_BUFFER, peaks->looks, "time", "times"),
                        format_count(FORMAT_BUFFER, peaks->clients, "client", "clients"));
-        (void) fprintf(out, "# attached), for /etc/tslab/%s.conf. All but TSLAB_RETAIN needs a new pool.\n",
+        (void) fprintf(out, "# attached), for /etc/tslab/%s.conf. All but TSLAB_RETAIN need a new pool.\n",
                        stats->pool);
         for (size_t i = 0; i < N_LINES; ++i)
                 if (lines[i].value[0])

@@ -76,6 +76,9 @@ class Suggest(VerbTest):
         text = self.text('suggest')
         self.assertIn('\nTSLAB_CLASSES=208,768\n', text)
         self.assertRegex(text, r'\n# It is 64,96,[0-9,]*; this would have saved 2\.\dM\.\n')
+        self.assertRegex(text, r'\n# At most 1\d\.\dM were in use at once\.\n'
+                               r'# It is 128M; this would have saved 108\.0M of address space\.\n')
+        self.assertNotIn(' 0B', text.replace('# 0B came into use', ''))
         with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
             file.write(text)
             file.flush()

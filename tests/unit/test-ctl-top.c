@@ -131,6 +131,30 @@ static void test_view_fits(void **state) {
                 }
 }
 
+/* Of the numbers at the head, those are left out that there is no room for: none is cut in two. */
+static void test_view_cut(void **state) {
+        TopLines all, lines;
+        TopState top;
+        Made a, b;
+
+        make(&a, 1000000, 100, (uint64_t[]){ 1, 2, 3 });
+        make(&b, 2000000, 300, (uint64_t[]){ 1, 2, 3 });
+        top_state_init(&top);
+        top.pool = "web";
+        for (unsigned columns = 60; columns > 30; --columns) {
+                top_view_make(&all, &top, &a.sample, &b.sample, columns < 60 ? 59 : 200, 0, 0);
+                top_view_make(&lines, &top, &a.sample, &b.sample, columns, 0, 0);
+                for (size_t i = 0; i < 3; ++i) {
+                        size_t n = strlen(lines.lines[i]);
+
+                        assert_memory_equal(lines.lines[i], all.lines[i], n);
+                        assert_true(all.lines[i][n] == ',' || all.lines[i][n] == '\0');
+                }
+                top_lines_deinit(&lines);
+                top_lines_deinit(&all);
+        }
+}
+
 static void test_state_key(void **state) {
         TopState top;
 
@@ -155,6 +179,7 @@ int main(void) {
                 cmocka_unit_test(test_rows_client_index_reused),
                 cmocka_unit_test(test_format_number),
                 cmocka_unit_test(test_view_fits),
+                cmocka_unit_test(test_view_cut),
                 cmocka_unit_test(test_state_key),
         };
 

@@ -253,6 +253,7 @@ class Verbs(Case):
                      'Clients: 0 processes, 0 threads', 'Epoch: 0:1'):
             self.assertIn(part, text)
         self.assertRegex(text, r'\n +\[[#+.]{50}\]\n')
+        self.assertIn('0 threads; records for 1024\n', text)
         status = self.json('status')
         self.assert_members(status, {**STATS, 'daemon_pid': int, 'daemon_version': str, 'uptime_usec': int,
                                      'current_epoch': int, 'hints': list, 'socket': str})
@@ -557,6 +558,8 @@ class Output(Case):
                 self.assertNotIn('No room', text)
             self.assertNotIn('No room', self.on_terminal(*verb.split(), '--no-legend', columns=40))
         self.assertIn('the sessions', self.on_terminal('epoch', 'list', columns=40))
+        self.assertNotIn('for help', self.text('top', '--once', '-d', '0.1'))
+        self.assertRegex(self.on_terminal('status', columns=40, NO_COLOR='1'), r'\n {12}\[[#+.]{26}\]\n')
 
     def test_json_indented(self):
         self.start()
