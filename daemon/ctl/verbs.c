@@ -39,6 +39,8 @@ static const Verb verbs[] = {
                 .name = "epoch advance",
                 .operands = "",
                 .summary = "Close the current epoch to allocation and open the next",
+                .details =
+                        "Memory of the old one is given back by 'epoch close', or when it is its id's turn again.",
                 .options = OPTION_POOL,
                 .run = verb_epoch_advance,
         },

@@ -64,6 +64,10 @@ class Completion:
 
     def test_values(self):
         self.assertEqual(self.complete('--pool', ''), {'default'})
+        # a value is no verb
+        for option in ('-d', '--delay', '-n', '--count', '--sort', '--socket'):
+            self.assertEqual(self.complete(option, '2', 'st'), {'status', 'stats'}, option)
+            self.assertEqual(self.complete(option, ''), self.complete('clients', option, ''), option)
         self.assertEqual(self.complete('map', '--by', ''), {'place', 'epoch', 'class'})
         fields = self.run_ctl('clients', '--sort', '?').stderr.strip().split('one of: ')[1].split(', ')
         self.assertEqual(self.complete('clients', '--sort', ''), set(fields))

@@ -15,8 +15,10 @@ _tslabctl() {
         local valued word i skip= choices=
         local -a verbs=()
 
-        # "--socket PATH " and so on
-        valued=$(_tslabctl_help "$program" Options | sed -n 's/^\(--[a-z-]* [A-Z][A-Z]*\) .*/\1 /p')
+        # "--socket PATH " and so on; of "-d, --delay SEC", both
+        valued=$(_tslabctl_help "$program" Options |
+                sed -n 's/^\(-[a-z]\), \(--[a-z-]*\)\( [A-Z][A-Z]*\) .*/\1\3 \n\2\3 /p
+                        s/^\(--[a-z-]* [A-Z][A-Z]*\) .*/\1 /p')
         for ((i = 1; i < COMP_CWORD; i++)); do
                 word=${COMP_WORDS[i]}
                 if [[ $skip ]]; then
