@@ -25,11 +25,21 @@ static uint64_t over(uint64_t a, uint64_t b) {
         return a > b ? a - b : 0;
 }
 
+/* Of a pool that nobody has used, nothing can be told. */
+static void keep(AdviceNumber *ret) {
+        ret->value = ret->current;
+        (void) snprintf(ret->why, sizeof(ret->why), "nothing was in use so far: let a load run first");
+}
+
 /* A quarter more than there was. */
 static void find_size(AdviceNumber *ret, const Tslab__StatsReply *stats) {
         uint64_t used = stats->peaks->used_bytes;
 
         ret->current = stats->size_bytes;
+        if (used == 0) {
+                keep(ret);
+                return;
+        }
         ret->value = round_size(used + used / 4, MIB);
         ret->unreserved_bytes = over(ret->current, ret->value);
         (void) snprintf(ret->why, sizeof(ret->why), "at most %s were in use at once%s",
@@ -50,6 +60,10 @@ static void find_retain(AdviceNumber *ret, const Tslab__StatsReply *stats) {
                 peaks->retained_bytes < stats->retain_bytes ? peaks->retained_bytes : stats->retain_bytes;
 
         ret->current = stats->retain_bytes;
+        if (peaks->used_bytes == 0) {
+                keep(ret);
+                return;
+        }
         ret->value = round_size(peaks->swing_bytes + peaks->swing_bytes / 8, MIB);
         ret->saved_bytes = over(kept, ret->value);
         (void) snprintf(ret->why, sizeof(ret->why), "%s came into use again after they had become free",
@@ -61,6 +75,10 @@ static void find_threads(AdviceNumber *ret, const Tslab__StatsReply *stats) {
 
         record = sizeof(ShmRecord) + stats->n_epochs * stats->n_classes * sizeof(ShmCache);
         ret->current = stats->n_records > 0 ? stats->n_records - 1 : 0;
+        if (peak == 0) {
+                keep(ret);
+                return;
+        }
         ret->value = (peak + peak / 2 + 8 + 7) / 8 * 8;
         if (stats->records_shared > 0 && ret->value < 2 * ret->current)
                 ret->value = 2 * ret->current;

@@ -38,7 +38,7 @@ static void print_holdings(FILE *out, const Leaks *leaks) {
 }
 
 static void print_clients(FILE *out, const Leaks *leaks) {
-        if (leaks->n_clients == 0)
+        if (leaks->n_clients == 0 && arg_legend)
                 (void) fprintf(
                         out, "\nNo client samples. To see where objects come from, start one with "
                              "TSLAB_SAMPLE=100 in its\nenvironment: each 100th allocation is noted then.\n");

@@ -15,6 +15,13 @@ static void on_interrupt(int number) {
         interrupted = 1;
 }
 
+/* A line printer, or a program that is none: there is no way to put anything in its place. */
+static bool can_place(void) {
+        const char *text = tigetstr((char *) "cup");
+
+        return text && text != (const char *) -1;
+}
+
 bool top_screen_begin(void) {
         static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
         const struct sigaction action = { .sa_handler = on_interrupt };
@@ -23,6 +30,10 @@ bool top_screen_begin(void) {
         screen = newterm(NULL, stdout, stdin);
         if (!screen)
                 return false;
+        if (!can_place()) {
+                top_screen_end();
+                return false;
+        }
 
         for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); ++i)
                 (void) sigaction(numbers[i], &action, NULL);

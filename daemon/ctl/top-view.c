@@ -189,7 +189,8 @@ static void add_table(TopLines *lines, unsigned width, unsigned rows, const TopS
         n = n_fitting(columns, n_all, width);
         for (size_t i = 0; i < n; ++i)
                 append_cell(line, sizeof(line), &columns[i], columns[i].title, i + 1 == n);
-        add(lines, width, STYLE_HEADER, "%s", line);
+        if (!state->bare)
+                add(lines, width, STYLE_HEADER, "%s", line);
 
         for (size_t row = 0; row < table->n_rows && (rows == 0 || lines->n_lines < rows); ++row) {
                 line[0] = '\0';
@@ -226,10 +227,11 @@ static void add_body(TopLines *lines, unsigned columns, unsigned rows, const Top
         TopRows table;
 
         /* a low screen has rows for the table alone */
-        if (rows == 0 || rows >= 8)
+        if (!state->bare && (rows == 0 || rows >= 8))
                 add_head(lines, columns, state, before, now);
-        add(lines, columns, STYLE_PLAIN, "%s by %s%s%s", names[state->view], all[sort].title,
-            state->reverse ? ", turned around" : "", rows > 0 ? "; ? for help" : "");
+        if (!state->bare)
+                add(lines, columns, STYLE_PLAIN, "%s by %s%s%s", names[state->view], all[sort].title,
+                    state->reverse ? ", turned around" : "", rows > 0 ? "; ? for help" : "");
 
         top_rows_make(&table, state->view, before, now, now_usec);
         top_rows_sort(&table, state->view, sort, state->reverse);

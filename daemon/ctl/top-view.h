@@ -13,6 +13,7 @@ typedef struct TopState {
         size_t sort[_TOP_VIEW_N];
         bool reverse;
         bool help;
+        bool bare; /* the rows alone */
         const char *pool;
         const char *trouble; /* why the numbers are not new; NULL: they are */
 } TopState;

@@ -102,8 +102,9 @@ static bool serve_keys(Top *top, uint64_t deadline) {
 
 static CtlExit run_screen(Top *top) {
         if (!top_screen_begin())
-                return complain("the terminal '%s' is not known; 'tslabctl top --once' needs none",
-                                getenv("TERM") ?: "");
+                return complain(
+                        "the terminal '%s' is not known, or can't do this; 'tslabctl top --once' needs none",
+                        getenv("TERM") ?: "");
         do
                 look(top);
         while (serve_keys(top, proto_deadline(arg_delay_msec * UINT64_C(1000))) && !is_over(top));
@@ -123,7 +124,8 @@ static void print(const Top *top) {
         top_view_make(&lines, &state, &top->before, &top->now, terminal_size().columns, 0, format_now_usec());
         for (size_t i = 0; i < lines.n_lines; ++i)
                 (void) fprintf(out, "%s\n", lines.lines[i]);
-        (void) fputc('\n', out);
+        if (arg_legend)
+                (void) fputc('\n', out);
         top_lines_deinit(&lines);
 }
 
@@ -158,6 +160,7 @@ CtlExit verb_top(char **args, size_t n_args) {
         CtlExit r;
 
         top_state_init(&top.state);
+        top.state.bare = !screen && !arg_legend;
         r = connection_open(&top.connection);
         if (r)
                 return r;

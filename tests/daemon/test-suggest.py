@@ -93,7 +93,11 @@ class Suggest(VerbTest):
         settings = self.settings()
         self.assertFalse(settings['TSLAB_CLASSES']['changed'])
         self.assertEqual(settings['TSLAB_CLASSES']['value'], '64,96,128,192,256,384,512,768')
-        self.assertEqual(settings['TSLAB_SIZE']['value'], '1M')
+        # no advice that would make the next pool too small for what it is there for
+        self.assertEqual({s['changed'] for s in settings.values()}, {False})
+        self.assertEqual(settings['TSLAB_SIZE']['value'], '128M')
+        self.assertIn('\n# Nothing was in use so far: let a load run first.\n# As it is.\nTSLAB_SIZE=128M\n',
+                      self.text('suggest'))
 
     def test_full(self):
         """Where memory was short, less of it is no advice."""

@@ -92,6 +92,18 @@ class Sweep(Case):
         for name, arguments in self.commands():
             self.assertEqual(self.text(*arguments) == '', name in SILENT, name)
 
+    def test_no_legend(self):
+        """Of what is a table, the rows alone; of the rest, nothing that was not asked for."""
+        daemon = self.start()
+        self.client(daemon).do('alloc 64 10')
+        with_legend, rows = ({name: self.text(*arguments, *more).splitlines() for name, arguments in self.commands()
+                              if name in ('list', 'epoch list', 'clients', 'top', 'leaks', 'roots')}
+                             for more in ([], ['--no-legend']))
+        self.assertEqual({name: len(lines) for name, lines in rows.items()},
+                         {'list': 1, 'epoch list': 16, 'clients': 2, 'top': 16, 'leaks': 1, 'roots': 0})
+        for name, lines in rows.items():
+            self.assertLess(len(lines), len(with_legend[name]), name)
+
     def test_json_is_json(self):
         daemon = self.start()
         self.client(daemon).do('alloc 64 10')

@@ -538,6 +538,12 @@ class Output(Case):
         self.assertIn('\033', self.on_terminal('list', NO_COLOR=''))
         self.assertNotIn('\033', self.on_terminal('list', '--json'))
 
+    def test_top_needs_a_screen(self):
+        self.start()
+        for term in ('dumb', 'nonsense', ''):
+            text = self.on_terminal('top', '-n', '1', '-d', '0.1', stderr_too=True, TERM=term)
+            self.assertRegex(text, fr"\A\r?tslabctl: the terminal '{term}' is not known, or can't do this; [^\n]*--once[^\n]*\n\Z")
+
     def test_narrow(self):
         """Tables of what there is room for, and which columns there was none for; all of them where it is no terminal."""
         daemon = self.start()
