@@ -280,15 +280,14 @@ void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
                 return;
         r = close->revoke ? revoke_new(job) : 0;
         if (r >= 0)
-                r = shm_epoch_close(&manager->arena, close->epoch, true);
+                r = close->revoke ? shm_epoch_revoke(&manager->arena, close->epoch)
+                                  : shm_epoch_close(&manager->arena, close->epoch, true);
         if (r < 0) {
                 request_refuse_epoch(session, context->id, r, close->epoch);
                 job_free(job);
                 return;
         }
         job->number = number_now(&manager->arena, close->epoch);
-        if (close->revoke)
-                shm_epoch_set_revoking(&manager->arena, job->number, true);
         job->drain.count = true;
         job->drain.on_progress = on_close_progress;
         job->drain.on_done = on_closed;

@@ -147,12 +147,9 @@ static void sweep_epoch(ShmActor *control, uint32_t id, bool whole) {
 
 int control_close(ShmActor *control, uint32_t epoch, bool revokes) {
         uint32_t id = epoch & 0xff;
-        ShmEpochInfo info;
         int r;
 
-        r = shm_epoch_close(control->arena, epoch, true);
-        if (r == 0 && revokes && shm_epoch_get(control->arena, id, &info) == 0)
-                shm_epoch_set_revoking(control->arena, shm_epoch_number(id, info.era), true);
+        r = revokes ? shm_epoch_revoke(control->arena, epoch) : shm_epoch_close(control->arena, epoch, true);
         if (r == 0)
                 r = empty_caches(control, UINT64_C(1) << id);
         if (r >= 0 && revokes)

@@ -176,21 +176,26 @@ int shm_epoch_get(const ShmArena *arena, uint32_t id, ShmEpochInfo *ret) {
         return 0;
 }
 
+/* A new era forgets that objects of the last one are yet to be revoked: such an id is the last resort. */
 int shm_epoch_next(const ShmArena *arena, uint32_t *ret_id) {
-        uint32_t current = shm_epoch_current(arena) & 0xff;
+        uint32_t current = shm_epoch_current(arena) & 0xff, found = UINT32_MAX;
 
-        for (uint32_t i = 1; i < arena->n_epochs; i++) {
-                uint32_t id = (current + i) % arena->n_epochs;
+        for (uint32_t i = arena->n_epochs - 1; i > 0; i--) {
+                uint32_t id = (current + i) % arena->n_epochs, flags = load(arena, id).flags;
 
-                if (!(load(arena, id).flags & SHM_EPOCH_RESERVED)) {
-                        *ret_id = id;
-                        return 0;
-                }
+                if (flags & SHM_EPOCH_RESERVED)
+                        continue;
+                if (found == UINT32_MAX || !(flags & SHM_EPOCH_REVOKE) ||
+                    load(arena, found).flags & SHM_EPOCH_REVOKE)
+                        found = id;
         }
-        return -ENOSPC;
+        if (found == UINT32_MAX)
+                return -ENOSPC;
+        *ret_id = found;
+        return 0;
 }
 
-int shm_epoch_close(ShmArena *arena, uint32_t number, bool drain) {
+static int close_with(ShmArena *arena, uint32_t number, uint32_t flags) {
         uint32_t id = number & 0xff, era = number >> 8;
         Word w;
 
@@ -204,10 +209,17 @@ int shm_epoch_close(ShmArena *arena, uint32_t number, bool drain) {
                 w.flags &= ~SHM_EPOCH_RESERVED;
                 put(&arena->header->epochs[id].closed_usec, shm_now_usec());
         }
-        if (drain)
-                w.flags |= SHM_EPOCH_DRAIN;
+        w.flags |= flags;
         change(arena, id, w);
         return 0;
+}
+
+int shm_epoch_close(ShmArena *arena, uint32_t number, bool drain) {
+        return close_with(arena, number, drain ? SHM_EPOCH_DRAIN : 0);
+}
+
+int shm_epoch_revoke(ShmArena *arena, uint32_t number) {
+        return close_with(arena, number, SHM_EPOCH_DRAIN | SHM_EPOCH_REVOKE);
 }
 
 void shm_epoch_set_drained(ShmArena *arena, uint32_t id, bool drained) {
@@ -321,8 +333,7 @@ uint32_t shm_epoch_end_leases(ShmArena *arena, uint32_t client) {
                 /* ORDER: rlx; control's alone. */
                 if (shm_load_rlx(&e->owner_client) != client + 1)
                         continue;
-                (void) shm_epoch_close(arena, id, true);
-                shm_epoch_set_revoking(arena, shm_epoch_number(id, load(arena, id).era), true);
+                (void) shm_epoch_revoke(arena, id);
                 /* ORDER: rel; the word says so before the client, and with it the lease, is forgotten. */
                 shm_store_rel(&e->owner_client, 0);
                 n++;

@@ -62,13 +62,15 @@ bool shm_epoch_over(const ShmArena *arena, uint32_t id, uint32_t slab_era);
 void shm_epochs_init(ShmHeader *header, uint64_t usec);
 /* DRAINED or CLOSING, where it is not open. */
 void shm_epoch_set_drained(ShmArena *arena, uint32_t id, bool drained);
-/* Which id advance would open next. -ENOSPC: all others are reserved. */
+/* Which id advance would open next: one that is to be swept only where all are. -ENOSPC: all others are reserved. */
 int shm_epoch_next(const ShmArena *arena, uint32_t *ret_id);
 /*
  * Stops allocation in an epoch; with `drain` its slabs are to drain too. `number` with era 0 means
  * whichever there is. 0 also where it was closed already; -EINVAL, -ESTALE (era over).
  */
 int shm_epoch_close(ShmArena *arena, uint32_t number, bool drain);
+/* The same, with `drain`; its objects are to be freed. A death leaves it neither way, or closed and to be swept. */
+int shm_epoch_revoke(ShmArena *arena, uint32_t number);
 /*
  * Opens the next id of the ring in a new era, makes it current, closes the old one to allocation.
  * Before that, close it, and freeze: no cache may hold slots of it any more; and walk (shm/drain.h).

@@ -53,6 +53,26 @@ static void test_advance_ring(void **state) {
         }
 }
 
+/* Opening an id anew forgets that objects of its last era are to be freed: those wait for their sweep. */
+static void test_advance_passes_revoked(void **state) {
+        TestArena *t = *state;
+        uint32_t number;
+
+        assert_int_equal(shm_epoch_revoke(&t->arena, 1), 0);
+        assert_int_equal(info(t, 1).flags, SHM_EPOCH_DRAIN | SHM_EPOCH_REVOKE);
+        assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
+        assert_int_equal(number & 0xff, 2);
+        shm_epoch_set_revoking(&t->arena, shm_epoch_number(1, 1), false);
+        for (uint32_t i = 3; i < 6; i++) {
+                assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
+                assert_int_equal(number & 0xff, i % 4);
+        }
+        for (uint32_t id = 0; id < 4; id++)
+                assert_int_equal(shm_epoch_revoke(&t->arena, id), 0);
+        assert_int_equal(shm_epoch_advance(&t->arena, &number), 0); /* nobody waits for a sweep */
+        assert_int_equal(number & 0xff, 2);
+}
+
 /* A slow worker cannot allocate into the wrong lifetime, nor an operator close it. */
 static void test_era_over(void **state) {
         TestArena *t = *state;
@@ -190,6 +210,7 @@ static void test_era_wraps(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 WITH_ARENA(test_all_open_at_start), WITH_ARENA(test_advance_ring),
+                WITH_ARENA(test_all_open_at_start), WITH_ARENA(test_advance_passes_revoked),
                 WITH_ARENA(test_era_over),          WITH_ARENA(test_close_current),
                 WITH_ARENA(test_reserve),           WITH_ARENA(test_label),
                 WITH_ARENA(test_close_drains),      WITH_ARENA(test_earlier_era_drains),
