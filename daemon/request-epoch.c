@@ -179,7 +179,7 @@ static int on_sweep(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 static void sweep(EpochJob *job) {
-        job->sweep = (ShmRevoke){ .epoch = job->drain.epoch };
+        job->sweep = (ShmRevoke){ .epoch = job->drain.epoch, .era = job->number >> 8 };
         if (is_stopping(job->manager) || sd_event_source_set_enabled(job->turn, SD_EVENT_ON) < 0) {
                 job_free(job);
                 return;

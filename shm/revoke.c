@@ -23,6 +23,13 @@
 #include "shm/set.h"
 #include "shm/slab.h"
 
+/* Eras of slabs are 12 bits: half of them back is before, the other half is after. */
+static bool is_later(uint32_t slab_era, uint32_t era) {
+        uint32_t distance = (slab_era - era) & SLAB_ERA_BITS;
+
+        return era != 0 && distance != 0 && distance <= SLAB_ERA_BITS / 2;
+}
+
 static bool is_over(const ShmArena *arena, uint32_t epoch, SlabWord w) {
         return slab_word_place(w) >= SLAB_LISTED && slab_word_place(w) <= SLAB_DRAINING &&
                slab_word_epoch(w) == epoch && shm_epoch_over(arena, epoch, slab_word_era(w));
@@ -75,7 +82,8 @@ bool shm_revoke_step(ShmActor *control, ShmRevoke *revoke, uint32_t n) {
                 if (!shm_set_find(arena, set, revoke->position, &slab) || slab >= end)
                         return true;
                 w = shm_slab_word(arena, slab);
-                if (slab_word_class(w) < arena->n_classes && is_over(arena, revoke->epoch, w))
+                if (slab_word_class(w) < arena->n_classes && is_over(arena, revoke->epoch, w) &&
+                    !is_later(slab_word_era(w), revoke->era))
                         revoke_slab(control, revoke, slab, w);
                 revoke->position = slab + 1;
         }

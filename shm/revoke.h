@@ -11,9 +11,10 @@
 
 #include "shm/record.h"
 
-/* Set `epoch`, an id; the rest zeros. */
+/* Set `epoch`, an id, and `era`; the rest zeros. */
 typedef struct ShmRevoke {
         uint32_t epoch;
+        uint32_t era; /* and those before; what came after stays, though it is over too. 0: all */
         uint32_t position;
         uint64_t objects; /* freed */
         uint64_t kept; /* in the hands of threads that are inside an operation */

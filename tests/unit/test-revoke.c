@@ -81,6 +81,21 @@ static void test_revoke_open(void **state) {
         expect_clean(t);
 }
 
+/* A sweep that was late: the id was opened anew, and closed, and not to be revoked. */
+static void test_revoke_later_era(void **state) {
+        TestArena *t = *state;
+        ShmRevoke r = { .epoch = 1, .era = 1 };
+        uint64_t later;
+
+        assert_int_equal(shm_epoch_advance(&t->arena, &(uint32_t){ 0 }), 0);
+        later = test_alloc(t, 64, 1);
+        assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
+        assert_true(shm_revoke_step(&t->control, &r, 1000));
+        assert_int_equal(r.objects, N);
+        assert_true(shm_object_live(&t->arena, later));
+        assert_int_equal(revoke(t, 100).objects, 1);
+}
+
 /* A thread that was allocating as the epoch closed: its slot stays until it has moved on. */
 static void test_revoke_in_hand(void **state) {
         TestArena *t = *state;
@@ -134,8 +149,8 @@ static void test_revoke_death(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(revoke),        TEST(revoke_open),  TEST(revoke_in_hand),
-                TEST(revoke_popped), TEST(revoke_death),
+                TEST(revoke),         TEST(revoke_open),   TEST(revoke_later_era),
+                TEST(revoke_in_hand), TEST(revoke_popped), TEST(revoke_death),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
