@@ -2,8 +2,10 @@
  * Workers under load, killed and stopped at random moments: beside a real daemon, and in a private pool
  * that is reaped. Epochs close meanwhile, with and without revoking. Whatever is published is noted in
  * memory of the test: at the end those objects live, with the bytes that they were given, and no others.
+ * Most of the time workers are busy with bursts, so that one kill in four or so is in the middle of filling
+ * or flushing a cache; how many of which sort there were is printed.
  *
- * `test-storm [seed]`. TSLAB_TEST_FULL=1: 100,000 kills and stops and more.
+ * `test-storm [seed [n]]`, with n kills and stops. TSLAB_TEST_FULL=1: 100,000 of them and more.
  */
 #include <tslab.h>
 
@@ -13,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +24,9 @@
 #include "proto/deadline.h"
 #include "shm/check.h"
 #include "shm/stats.h"
+#include "tests/crash/burst.h"
+#include "tests/crash/deaths.h"
+#include "tests/crash/operator.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
 
@@ -28,7 +34,7 @@
 #define N_OBJECTS 200 /* of a worker */
 #define SIZE_MAX_TESTED 768
 #define CALM 512 /* after so many kills and stops, half of the workers are stopped, and the others go on */
-#define CALM_OPS 1000 /* each of them, and nobody waits for */
+#define CALM_OPS 20000 /* each of them, and nobody waits for */
 #define CALM_USEC (60 * UINT64_C(1000000))
 #define WATCHDOG_SECONDS 3600
 
@@ -37,6 +43,7 @@ typedef struct Shared {
                                      [N_OBJECTS]; /* stale where their worker died, or freed, meanwhile */
         volatile uint64_t n_ops[N_WORKERS];
         volatile uint64_t n_wrong; /* objects with bytes of others */
+        Burst bursts[N_WORKERS];
 } Shared;
 
 /* What is stormed. */
@@ -46,6 +53,8 @@ typedef struct Storm {
         ProtoCall *control;
         struct tslab *pool; /* private */
         const ShmArena *arena;
+        uint32_t epoch; /* of bursts; reserved */
+        Deaths *deaths;
         pid_t pids[N_WORKERS];
         uint64_t random;
         unsigned n_kills, n_stops;
@@ -53,6 +62,7 @@ typedef struct Storm {
 
 static Shared *shared;
 static uint64_t seed;
+static unsigned n_asked; /* kills and stops, 0: as usual */
 
 static uint64_t mix(uint64_t x) {
         x += UINT64_C(0x9e3779b97f4a7c15);
@@ -92,25 +102,35 @@ static void add(struct tslab *pool, volatile tslab_handle *place, uint64_t rando
         (void) tslab_publish(pool, handle);
 }
 
+static void use_one(struct tslab *pool, volatile tslab_handle *object, uint64_t random) {
+        if (*object == 0) {
+                add(pool, object, random);
+                return;
+        }
+        check_bytes(pool, *object);
+        (void) tslab_free(pool, *object);
+        *object = 0;
+}
+
 static void work(const Storm *storm, unsigned worker, uint64_t random) {
         volatile tslab_handle *objects = shared->objects[worker];
         struct tslab *pool = storm->pool;
 
-        setenv("TSLAB_CACHE", worker % 3 == 0 ? "adaptive" : "on", 1);
+        setenv("TSLAB_CACHE", (const char *[]){ "adaptive", "on", "off" }[worker % 3], 1);
         if (!pool && tslab_open(&pool, storm->daemon->socket, NULL) < 0)
                 _exit(0); /* no record, until others are repaired */
+        burst_inherit(&shared->bursts[worker], pool);
+        if (!storm->pool && worker % 2 == 1)
+                (void) close_range(3, UINT32_MAX, 0); /* hangs up, and lives */
         for (;;) {
-                unsigned i = (unsigned) (random >> 20) % N_OBJECTS;
-
                 random = mix(random);
-                if (objects[i] == 0) {
-                        add(pool, &objects[i], random);
+                if (random >> 60 < 8) {
+                        use_one(pool, &objects[(random >> 20) % N_OBJECTS], random);
+                        shared->n_ops[worker]++;
                 } else {
-                        check_bytes(pool, objects[i]);
-                        (void) tslab_free(pool, objects[i]);
-                        objects[i] = 0;
+                        shared->n_ops[worker] +=
+                                burst_once(&shared->bursts[worker], pool, storm->epoch, random);
                 }
-                shared->n_ops[worker]++;
         }
 }
 
@@ -119,6 +139,7 @@ static void start(Storm *storm, unsigned worker) {
 
         assert_true(pid >= 0);
         if (pid == 0) {
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
                 alarm(WATCHDOG_SECONDS);
                 (void) !nice(10); /* who kills is not to wait for a processor */
                 work(storm, worker, storm->random + worker);
@@ -131,62 +152,19 @@ static void end(pid_t pid) {
         assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void expect_no_fault(const ShmArena *arena, bool at_rest) {
+static void expect_no_fault(const Storm *storm, bool at_rest) {
         ShmCheck check;
 
-        assert_int_equal(shm_check(arena, &check), 0);
+        assert_int_equal(shm_check(storm->arena, &check), 0);
         if (check.lost_slots + check.doubled_slots == 0 &&
             (!at_rest || check.problems + check.unsettled_slots == 0))
                 return;
         for (size_t i = 0; i < check.n_texts; i++)
                 print_error("%s\n", check.texts[i]);
-        print_error("seed %llu: %d lost, %d doubled, %d unsettled\n", (unsigned long long) seed,
-                    (int) check.lost_slots, (int) check.doubled_slots, (int) check.unsettled_slots);
+        print_error("seed %llu, after %u kills: %d lost, %d doubled, %d unsettled\n",
+                    (unsigned long long) seed, storm->n_kills, (int) check.lost_slots,
+                    (int) check.doubled_slots, (int) check.unsettled_slots);
         fail();
-}
-
-static void close_revoke(ProtoCall *control, uint32_t epoch) {
-        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
-        ProtoRequest request = PROTO_REQUEST_INIT;
-        Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
-
-        body.epoch = epoch;
-        body.revoke = true;
-        request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
-        request.epoch_close = &body;
-        reply = daemon_call(control, &request, NULL);
-}
-
-static void operate_daemon(ProtoCall *control, const ShmArena *arena, uint64_t random) {
-        switch (random % 5) {
-        case 0:
-                (void) daemon_advance(control);
-                break;
-        case 1: {
-                _cleanup_(proto_reply_freep) ProtoReply *reply =
-                        daemon_close(control, (shm_epoch_current(arena) + 12) % 16);
-                break;
-        }
-        case 2:
-                close_revoke(control, (shm_epoch_current(arena) + 10) % 16);
-                break;
-        case 3:
-                (void) daemon_trim(control);
-                break;
-        }
-}
-
-/* -EBUSY: a worker is at control work itself, or was when it was stopped. */
-static void operate_private(struct tslab *pool, uint64_t random) {
-        uint32_t epoch;
-
-        if (tslab_epoch_current(pool, &epoch) < 0)
-                return;
-        if (random % 5 < 2)
-                (void) tslab_epoch_advance(pool, &epoch);
-        else
-                (void) tslab_epoch_close(pool, (epoch + 10 + random % 3) % 16,
-                                         random % 5 == 2 ? TSLAB_CLOSE_REVOKE : 0);
 }
 
 /* What an operator does meanwhile. */
@@ -194,11 +172,11 @@ static void operate(Storm *storm) {
         uint64_t random = storm->random >> 16;
 
         if (random % 5 == 4)
-                expect_no_fault(storm->arena, false);
+                expect_no_fault(storm, false);
         else if (storm->pool)
-                operate_private(storm->pool, random);
+                operator_private(storm->pool, storm->epoch, random);
         else
-                operate_daemon(storm->control, storm->arena, random);
+                operator_daemon(storm->control, storm->arena, storm->epoch, random);
 }
 
 static void go_on(const Storm *storm) {
@@ -228,6 +206,22 @@ static void calm(const Storm *storm) {
         go_on(storm);
 }
 
+/* The daemon, mostly, waits till the records were looked at. */
+static void kill_one(Storm *storm, pid_t pid) {
+        pid_t daemon = storm->daemon && storm->n_kills % 4 != 0 ? storm->daemon->pid : 0;
+
+        if (daemon != 0) {
+                assert_int_equal(kill(daemon, SIGSTOP), 0);
+                assert_int_equal(waitpid(daemon, NULL, WUNTRACED), daemon);
+        }
+        end(pid);
+        if (!storm->daemon || daemon != 0)
+                deaths_note(storm->deaths, storm->arena, pid);
+        if (daemon != 0)
+                assert_int_equal(kill(daemon, SIGCONT), 0);
+        storm->n_kills++;
+}
+
 static void storm_once(Storm *storm) {
         unsigned worker = (unsigned) (storm->random >> 8) % N_WORKERS;
 
@@ -239,8 +233,7 @@ static void storm_once(Storm *storm) {
         }
         if (storm->random % 4 == 1)
                 go_on(storm);
-        end(storm->pids[worker]);
-        storm->n_kills++;
+        kill_one(storm, storm->pids[worker]);
         if (storm->pool && storm->random % 3 == 0)
                 (void) tslab_reap(storm->pool);
         start(storm, worker);
@@ -278,6 +271,8 @@ static void check_all_bytes(struct tslab *pool) {
                         if (shared->objects[worker][i] != 0)
                                 check_bytes(pool, shared->objects[worker][i]);
         assert_int_equal(shared->n_wrong, 0);
+        for (unsigned worker = 0; worker < N_WORKERS; worker++)
+                assert_int_equal(shared->bursts[worker].n_stale, 0);
 }
 
 static void begin(void) {
@@ -297,6 +292,7 @@ static void finish(const Storm *storm, uint64_t n_live) {
         fflush(stdout);
         assert_int_equal(n_live, count_published(storm->arena));
         assert_true(n_ops > 0);
+        deaths_print(storm->deaths);
         munmap(shared, sizeof(*shared));
 }
 
@@ -307,10 +303,13 @@ static unsigned n_events(unsigned quick, unsigned full) {
 #ifdef __SANITIZE_ADDRESS__
         full = 2 * quick;
 #endif
+        if (n_asked != 0)
+                return n_asked;
         return value && *value && *value != '0' ? full : quick;
 }
 
 static void test_daemon(void **state) {
+        static Deaths deaths;
         Storm storm = { .name = "daemon" };
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         DaemonFixture daemon;
@@ -318,14 +317,18 @@ static void test_daemon(void **state) {
         struct tslab *pool;
 
         begin();
-        daemon_start(&daemon, (const char *[]){ "--size=32M", "--threads=64", "--log-level=err", NULL });
+        daemon_start(&daemon, (const char *[]){ "--size=8M", "--threads=64", "--log-level=err", NULL });
         storm.control = daemon_connect(&daemon, 0);
         storm.daemon = &daemon;
         raw_client_open(&reader, &daemon, PROTO_ROLE_READER);
         storm.arena = &reader.arena;
-        blow(&storm, n_events(2000, 40000));
+        storm.epoch = operator_reserve(storm.control);
+        storm.deaths = &deaths;
+        blow(&storm, n_events(1600, 40000));
         WAIT_FOR(daemon_n_clients(storm.control) == 1);
-        expect_no_fault(&reader.arena, true);
+        expect_no_fault(&storm, true);
+        assert_int_equal(deaths_left(&deaths, storm.arena), 0);
+        operator_revoke(storm.control, storm.epoch);
         reply = daemon_stats(storm.control);
         assert_int_equal(reply->stats->cached_objects, 0);
         assert_int_equal(tslab_open(&pool, daemon.socket, NULL), 0);
@@ -338,17 +341,22 @@ static void test_daemon(void **state) {
 }
 
 static void test_private(void **state) {
-        struct tslab_options options = { .size = sizeof(options), .arena_bytes = 32 << 20, .n_threads = 128 };
+        static Deaths deaths;
+        struct tslab_options options = { .size = sizeof(options), .arena_bytes = 8 << 20, .n_threads = 128 };
         Storm storm = { .name = "private pool" };
         ShmStats stats;
 
         begin();
         assert_int_equal(tslab_create(&storm.pool, &options), 0);
         storm.arena = &storm.pool->arena;
-        blow(&storm, n_events(3000, 100000));
+        storm.deaths = &deaths;
+        assert_int_equal(tslab_epoch_reserve(storm.pool, "bursts", &storm.epoch), 0);
+        blow(&storm, n_events(2500, 100000));
         assert_in_range(tslab_reap(storm.pool), 0, 128);
         assert_int_equal(tslab_drain(storm.pool), 0);
-        expect_no_fault(storm.arena, true);
+        expect_no_fault(&storm, true);
+        assert_int_equal(deaths_left(&deaths, storm.arena), 0);
+        assert_int_equal(tslab_epoch_close(storm.pool, storm.epoch, TSLAB_CLOSE_REVOKE), 0);
         shm_stats(storm.arena, &stats);
         assert_int_equal(stats.cached_objects, 0);
         check_all_bytes(storm.pool);
@@ -363,5 +371,6 @@ int main(int argc, char **argv) {
         };
 
         seed = argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t) time(NULL);
+        n_asked = argc > 2 ? (unsigned) strtoul(argv[2], NULL, 0) : 0;
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,26 @@
+#pragma once
+/*
+ * What the records of a process that was just killed say, before they are repaired: in the middle of what
+ * it was, and which objects were live though their handles had not been returned. When all is repaired
+ * none of those may be live.
+ */
+#include <sys/types.h>
+
+#include "shm/record.h"
+
+#define DEATHS_KINDS (SHM_INTENT_RUN + 1)
+
+typedef struct Deaths {
+        uint64_t n_intents[DEATHS_KINDS];
+        uint64_t n_odd; /* objects on top of a cache */
+        struct {
+                SlotId id;
+                uint32_t tag;
+        } unreturned[4096];
+        uint32_t n_unreturned;
+} Deaths;
+
+void deaths_note(Deaths *deaths, const ShmArena *arena, pid_t pid);
+/* Of those that were live at a death, and not returned: how many are live. */
+uint32_t deaths_left(const Deaths *deaths, const ShmArena *arena);
+void deaths_print(const Deaths *deaths);

@@ -1,0 +1,16 @@
+#pragma once
+/* What an operator does while workers are busy: epochs are advanced, closed and revoked, and memory is trimmed. */
+#include <stdint.h>
+#include <tslab.h>
+
+#include "proto/call.h"
+#include "shm/arena.h"
+
+#define OPERATOR_EPOCHS 16
+
+/* For bursts: the calls below leave it alone. */
+uint32_t operator_reserve(ProtoCall *control);
+void operator_revoke(ProtoCall *control, uint32_t epoch);
+
+void operator_daemon(ProtoCall *control, const ShmArena *arena, uint32_t reserved, uint64_t random);
+void operator_private(struct tslab *pool, uint32_t reserved, uint64_t random);
