@@ -1,4 +1,4 @@
-/* Closing and advancing epochs: what takes a while. */
+/* Closing epochs: what takes a while. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -299,73 +299,4 @@ void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
         events_send(manager, &(EventInfo){ .kind = "close", .epoch = job->number }, "epoch %u:%u is closing",
                     job->number & 0xff, job->number >> 8);
         drainer_start(manager->drainer, job->drain.epoch, &job->drain);
-}
-
-/* Advance: what is left of earlier eras of the next id drains first */
-
-static void answer_advance(const EpochJob *job, uint32_t number) {
-        ProtoReply reply = PROTO_REPLY_INIT;
-        Tslab__EpochAdvanceReply advance = TSLAB__EPOCH_ADVANCE_REPLY__INIT;
-
-        advance.epoch = number;
-        reply.body_case = TSLAB__REPLY__BODY_EPOCH_ADVANCE;
-        reply.epoch_advance = &advance;
-        session_send(job->call.session, job->call.id, &reply);
-}
-
-static void finish_advance(EpochJob *job) {
-        uint32_t number;
-        int r = shm_epoch_advance(&job->manager->arena, &number);
-
-        if (r < 0) {
-                request_refuse_epoch(job->call.session, job->call.id, r, job->drain.epoch);
-                return;
-        }
-        log_fields(LOG_DEBUG, (LogFields){ .epoch = &number }, "epoch %u:%u is current", number & 0xff,
-                   number >> 8);
-        events_send(job->manager, &(EventInfo){ .kind = "advance", .epoch = number },
-                    "epoch %u:%u is current", number & 0xff, number >> 8);
-        answer_advance(job, number);
-}
-
-/* False: it is not to be done, which was said. */
-static bool start_advance(EpochJob *job) {
-        ShmArena *arena = &job->manager->arena;
-        int r = shm_epoch_next(arena, &job->drain.epoch);
-
-        if (r == 0)
-                r = shm_epoch_close(arena, job->drain.epoch, true);
-        if (r < 0) {
-                request_refuse_epoch(job->call.session, job->call.id, r, job->drain.epoch);
-                return false;
-        }
-        job->drain.deadline_usec = proto_deadline(WAIT_DEFAULT_MSEC * MSEC);
-        drainer_start(job->manager->drainer, job->drain.epoch, &job->drain);
-        return true;
-}
-
-/* Another advance may have been faster: then it is the turn of the id after. */
-static void on_next_drained(DrainJob *drain) {
-        EpochJob *job = drain->userdata;
-        uint32_t next;
-
-        if (job->call.session) {
-                if (shm_epoch_next(&job->manager->arena, &next) == 0 && next != drain->epoch) {
-                        if (start_advance(job))
-                                return;
-                } else {
-                        finish_advance(job);
-                }
-        }
-        job_free(job);
-}
-
-void request_epoch_advance(RequestContext *context, const ProtoRequest *request) {
-        EpochJob *job = job_new(context, 0);
-
-        if (!job)
-                return;
-        job->drain.on_done = on_next_drained;
-        if (!start_advance(job))
-                job_free(job);
 }
