@@ -50,8 +50,9 @@ struct Manager {
         Checker *checker;
         Peaks *peaks;
         Samples *samples; /* those that clients gave us; the newest first */
-        EpochJob *sweeps; /* closings that revoke just now */
+        EpochJob *sweeps; /* closings that revoke just now, or rest before they do so again */
         uint64_t revoking; /* epochs that somebody is at the revocation of, a bit for each id */
+        uint64_t repeating; /* of these, the ones that are swept again till nothing is in anybody's hands */
         MapJob *maps; /* under way */
 
         Session *sessions;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "daemon/drainer.h"
 #include "daemon/events.h"
@@ -17,6 +18,8 @@
 #define WAIT_DEFAULT_MSEC 200U
 #define MSEC UINT64_C(1000)
 #define SWEEP_SLICE 256U /* slabs a turn */
+#define REST_MIN_USEC 1000U
+#define REST_MAX_USEC PROTO_USEC_PER_SEC
 
 struct EpochJob {
         DrainJob drain;
@@ -25,11 +28,15 @@ struct EpochJob {
         uint32_t number; /* of the epoch that is closed */
         bool revoking; /* when this walk is over, a sweep follows */
         bool again; /* threads had slots of it in hand: another one follows that */
+        bool repeats; /* nobody waits: of these, one for each id */
+        bool resting;
+        uint64_t rest_usec; /* before the sweep that follows */
+        uint32_t n_sweeps;
         ShmRevoke sweep;
         bool wait_drained; /* after the sweep */
         bool said;
-        sd_event_source *turn; /* of the sweep */
-        EpochJob *next; /* of those that are swept */
+        sd_event_source *turn; /* of the sweep, or of the end of the rest */
+        EpochJob *next; /* of those that are swept, or rest */
 };
 
 static EpochJob *job_new(RequestContext *context, uint32_t number) {
@@ -49,8 +56,12 @@ static EpochJob *job_new(RequestContext *context, uint32_t number) {
 }
 
 static void job_free(EpochJob *job) {
-        if (job->turn)
-                job->manager->revoking &= ~(UINT64_C(1) << job->drain.epoch);
+        uint64_t bit = UINT64_C(1) << job->drain.epoch;
+
+        if (job->repeats)
+                job->manager->repeating &= ~bit;
+        if (job->turn && !(job->manager->repeating & bit))
+                job->manager->revoking &= ~bit;
         (void) sd_event_source_disable_unref(job->turn);
         call_close(&job->call);
         free(job);
@@ -129,6 +140,11 @@ static void say_closed(const EpochJob *job) {
                     (unsigned long long) drain->reclaimed_size);
 }
 
+static void enter_sweeps(EpochJob *job) {
+        job->next = job->manager->sweeps;
+        job->manager->sweeps = job;
+}
+
 static void leave_sweeps(EpochJob *job) {
         EpochJob **at = &job->manager->sweeps;
 
@@ -158,23 +174,50 @@ static bool is_revoked(const EpochJob *job) {
                shm_epoch_get(&job->manager->arena, job->drain.epoch, &info) || info.state == SHM_EPOCH_OPEN;
 }
 
+static void say_swept(EpochJob *job) {
+        LogFields fields = { .epoch = &job->number };
+
+        if (job->n_sweeps++ > 0)
+                log_fields(LOG_DEBUG, fields, "epoch %u:%u was swept again, for the %uth time",
+                           job->number & 0xff, job->number >> 8, job->n_sweeps);
+        if (job->n_sweeps == 1 || job->sweep.objects > 0)
+                log_fields(LOG_INFO, fields, "epoch %u:%u: %llu objects revoked", job->number & 0xff,
+                           job->number >> 8, (unsigned long long) job->sweep.objects);
+}
+
 /* Frozen threads were waited for, one way or the other; those that were not keep what they have in hand. */
-static int on_sweep(sd_event_source *source, uint64_t usec, void *userdata) {
-        EpochJob *job = userdata;
+static void swept(EpochJob *job) {
         uint64_t reclaimed_before = job->drain.reclaimed_before;
 
-        if (!shm_revoke_step(&job->manager->control, &job->sweep, SWEEP_SLICE))
-                return 0;
         (void) sd_event_source_set_enabled(job->turn, SD_EVENT_OFF);
         job->again = job->sweep.kept > 0 || job->drain.n_pending > 0;
         job->revoking = false;
         leave_sweeps(job);
         job->drain.wait_drained = job->wait_drained;
         job->drain.count = !job->said;
-        log_fields(LOG_INFO, (LogFields){ .epoch = &job->number }, "epoch %u:%u: %llu objects revoked",
-                   job->number & 0xff, job->number >> 8, (unsigned long long) job->sweep.objects);
+        say_swept(job);
         drainer_start(job->manager->drainer, job->drain.epoch, &job->drain);
         job->drain.reclaimed_before = reclaimed_before; /* with what the walk before gave back */
+}
+
+/* Goes on without anybody waiting: threads that had slots in hand may have moved on. */
+static void end_rest(EpochJob *job) {
+        (void) sd_event_source_set_enabled(job->turn, SD_EVENT_OFF);
+        (void) sd_event_source_set_time(job->turn, 1); /* due at once, as turn_new() has it */
+        leave_sweeps(job);
+        job->resting = false;
+        job->revoking = true;
+        job->drain.deadline_usec = proto_deadline(PROTO_USEC_PER_SEC);
+        drainer_start(job->manager->drainer, job->drain.epoch, &job->drain);
+}
+
+static int on_sweep(sd_event_source *source, uint64_t usec, void *userdata) {
+        EpochJob *job = userdata;
+
+        if (job->resting)
+                end_rest(job);
+        else if (shm_revoke_step(&job->manager->control, &job->sweep, SWEEP_SLICE))
+                swept(job);
         return 0;
 }
 
@@ -184,17 +227,32 @@ static void sweep(EpochJob *job) {
                 job_free(job);
                 return;
         }
-        job->next = job->manager->sweeps;
-        job->manager->sweeps = job;
+        enter_sweeps(job);
 }
 
-/* Goes on without anybody waiting: threads that had slots in hand may have moved on. */
+/*
+ * What slots are said to be in hand, clients write, and may write for ever, while each sweep freezes
+ * all threads: so the rests grow, and of the jobs of one id, one alone goes on.
+ */
 static void revoke_again(EpochJob *job) {
-        job->revoking = true;
+        uint64_t bit = UINT64_C(1) << job->drain.epoch;
+
+        if (!job->repeats && job->manager->repeating & bit) {
+                job_free(job); /* its flag stays, which the tick looks at when the other one is done */
+                return;
+        }
+        job->repeats = true;
+        job->manager->repeating |= bit;
         job->drain.count = job->drain.wait_drained = job->wait_drained = false;
         job->drain.on_progress = NULL;
-        job->drain.deadline_usec = proto_deadline(PROTO_USEC_PER_SEC);
-        drainer_start(job->manager->drainer, job->drain.epoch, &job->drain);
+        job->rest_usec = job->rest_usec == 0 ? REST_MIN_USEC : MIN(job->rest_usec * 2, REST_MAX_USEC);
+        if (sd_event_source_set_time(job->turn, proto_deadline(job->rest_usec)) < 0 ||
+            sd_event_source_set_enabled(job->turn, SD_EVENT_ON) < 0) {
+                job_free(job);
+                return;
+        }
+        job->resting = true;
+        enter_sweeps(job);
 }
 
 /* What was swept stays so over the death of this daemon; what was not, the next one sweeps. */

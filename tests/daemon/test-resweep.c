@@ -1,0 +1,200 @@
+/*
+ * A client that says for ever that it has objects of a revoked epoch in hand. The daemon looks again,
+ * and freezes all threads each time: it must not do so as fast as it can, and goes on looking.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/deadline.h"
+#include "shm/cache.h"
+#include "shm/epoch.h"
+#include "shm/handle.h"
+#include "shm/intent.h"
+#include "tests/util/daemon-fixture.h"
+#include "tests/util/test.h"
+
+#define N_OBJECTS 20U
+#define N_TURNS 4000U /* of the daemon's loop, at least */
+#define SWEEPS_MAX 100U /* in these. With rests it is one a second, after some that are sooner */
+#define N_CLOSINGS 500U
+
+typedef struct Liar {
+        RawClient client;
+        uint64_t handles[N_OBJECTS];
+        uint32_t epoch; /* with its era */
+        uint32_t stop; /* the thread */
+        pthread_t thread;
+} Liar;
+
+static int log_fd; /* what the daemon prints */
+
+static int setup(void **state) {
+        static DaemonFixture daemon;
+        int saved = dup(STDERR_FILENO);
+
+        log_fd = open("/tmp", O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
+        assert_true(saved >= 0 && log_fd >= 0);
+        assert_int_equal(dup2(log_fd, STDERR_FILENO), STDERR_FILENO);
+        daemon_start(&daemon, (const char *[]){ "--size=16M", "--epochs=4", "--log-level=debug", NULL });
+        assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
+        close(saved);
+        *state = &daemon;
+        return 0;
+}
+
+static int teardown(void **state) {
+        daemon_stop(*state);
+        close(log_fd);
+        return 0;
+}
+
+static void liar_open(Liar *liar, const DaemonFixture *daemon) {
+        *liar = (Liar){};
+        raw_client_open(&liar->client, daemon, 0);
+        liar->epoch = shm_epoch_current(&liar->client.arena);
+        for (unsigned i = 0; i < N_OBJECTS; i++)
+                assert_int_equal(shm_object_alloc(&liar->client.actor, 64, SHM_EPOCH_CURRENT, NULL,
+                                                  &liar->handles[i], NULL),
+                                 0);
+        (void) daemon_advance(liar->client.call);
+}
+
+static SlotId slot_of(const Liar *liar, unsigned i) {
+        return shm_handle_slot(liar->handles[i]);
+}
+
+/* By what the daemon says of it. */
+static unsigned n_sweeps(void) {
+        unsigned n = 0;
+        char *text;
+        off_t size = lseek(log_fd, 0, SEEK_END);
+
+        text = calloc(1, (size_t) size + 1);
+        assert_non_null(text);
+        assert_int_equal(pread(log_fd, text, (size_t) size, 0), size);
+        for (const char *at = text; (at = strstr(at, " was swept again")); at++)
+                n++;
+        free(text);
+        return n;
+}
+
+/* Answered within ten seconds. */
+static void close_revoking(const Liar *liar) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
+
+        body.epoch = liar->epoch;
+        body.revoke = true;
+        body.wait_msec = 1;
+        request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
+        request.epoch_close = &body;
+        reply = daemon_call(liar->client.call, &request, NULL);
+}
+
+static void expect_few_sweeps(const Liar *liar) {
+        unsigned before = n_sweeps(), n;
+
+        for (unsigned i = 0; i < N_TURNS; i++)
+                (void) daemon_n_clients(liar->client.call);
+        n = n_sweeps() - before;
+        if (n > SWEEPS_MAX)
+                print_error("%u sweeps in %u turns\n", n, N_TURNS);
+        assert_true(n <= SWEEPS_MAX);
+}
+
+static bool all_stale(const Liar *liar) {
+        for (unsigned i = 0; i < N_OBJECTS; i++)
+                if (shm_object_live(&liar->client.arena, liar->handles[i]))
+                        return false;
+        return true;
+}
+
+/* Whoever lies no more is looked at again. */
+static void expect_end(Liar *liar) {
+        ShmEpochInfo info;
+
+        WAIT_FOR(shm_epoch_get(&liar->client.arena, liar->epoch & 0xff, &info) == 0 &&
+                 !(info.flags & SHM_EPOCH_REVOKE));
+        raw_client_close(&liar->client);
+}
+
+static void set_intent(const Liar *liar, uint64_t what) {
+        /* ORDER: rlx; no thread of ours is in an operation. */
+        shm_store_rlx(&liar->client.actor.record->intent_what, what);
+}
+
+/* That of an allocation, of which all is done. */
+static void test_intent(void **state) {
+        Liar liar;
+
+        liar_open(&liar, *state);
+        set_intent(&liar, shm_intent_take(0, slot_of(&liar, 0)));
+        close_revoking(&liar);
+        assert_false(all_stale(&liar));
+        expect_few_sweeps(&liar);
+        assert_false(all_stale(&liar));
+        set_intent(&liar, 0);
+        WAIT_FOR(all_stale(&liar));
+        expect_end(&liar);
+}
+
+/* Not while it is frozen: the daemon would take for free what stands in a cache, and give it back. */
+static void *lie_in_cache(void *userdata) {
+        Liar *liar = userdata;
+        ShmRecord *record = liar->client.actor.record;
+        ShmCache *cache = shm_arena_cache(&liar->client.arena, liar->client.actor.id, liar->epoch & 0xff, 0);
+
+        for (unsigned i = 0; i < N_OBJECTS; i++)
+                shm_store_rlx(&cache->slots[i], slot_of(liar, i).value); /* ORDER: rlx; nonsense. */
+        for (uint32_t i = 0; i < liar->client.arena.n_epochs * liar->client.arena.n_classes; i++)
+                shm_or_sc(&record->used[i / 64], UINT64_C(1) << i % 64); /* ORDER: sc; as good as any. */
+        while (!shm_load_rlx(&liar->stop)) { /* ORDER: rlx; soon enough. */
+                /* ORDER: rlx; nonsense in any order. */
+                bool frozen = shm_load_rlx(&record->attention) & SHM_ATTENTION_FREEZE;
+
+                shm_store_rlx(&cache->count, frozen ? 0 : N_OBJECTS); /* ORDER: rlx; nonsense. */
+        }
+        shm_store_rlx(&cache->count, 0); /* ORDER: rlx; the thread that has the cache is at rest. */
+        return NULL;
+}
+
+static void test_cache(void **state) {
+        Liar liar;
+
+        liar_open(&liar, *state);
+        assert_int_equal(pthread_create(&liar.thread, NULL, lie_in_cache, &liar), 0);
+        close_revoking(&liar);
+        expect_few_sweeps(&liar);
+        shm_store_rlx(&liar.stop, 1); /* ORDER: rlx; the join waits. */
+        assert_int_equal(pthread_join(liar.thread, NULL), 0);
+        expect_end(&liar); /* what the daemon took out of the cache is ruined, and the liar's own */
+}
+
+/* All that ask are answered, and one of them alone goes on. */
+static void test_many_closings(void **state) {
+        Liar liar;
+
+        liar_open(&liar, *state);
+        set_intent(&liar, shm_intent_take(0, slot_of(&liar, 0)));
+        for (unsigned i = 0; i < N_CLOSINGS; i++)
+                close_revoking(&liar);
+        expect_few_sweeps(&liar);
+        set_intent(&liar, 0);
+        WAIT_FOR(all_stale(&liar));
+        expect_end(&liar);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_intent, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_cache, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_many_closings, setup, teardown),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
