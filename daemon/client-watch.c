@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/param.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,6 +23,7 @@
 /* A flood of wakes costs at most this many turns of the loop. */
 #define WAKES_MAX 8
 #define WAKES_USEC 10000
+#define DESCRIPTORS_SPARE 32U /* not for clients that nobody has heard of yet */
 #define RECORDS_SHORT 8U /* no more than one in so many is free */
 
 #ifndef SO_PEERPIDFD
@@ -213,18 +216,49 @@ int client_watch_new(ClientWatch **ret_client, Session *session) {
         return 0;
 }
 
+/* Descriptors are given out from the lowest on. */
+static bool is_spare(int fd) {
+        struct rlimit limit;
+
+        return getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t) fd + DESCRIPTORS_SPARE >= limit.rlim_cur;
+}
+
 /* The process that has the number now may be another one. */
-static int identify_again(ClientWatch *client, const ShmClientInfo *info) {
+static int identify_again(ClientWatch *client, bool spares) {
         uint32_t start_time;
         int r;
 
-        client->pidfd = (int) syscall(SYS_pidfd_open, info->pid, 0);
+        client->pidfd = (int) syscall(SYS_pidfd_open, client->pid, 0);
         if (client->pidfd < 0)
                 return errno == ESRCH || errno == EINVAL ? -ESRCH : -errno;
-        r = shm_process_start_time(info->pid, &start_time);
+        if (spares && is_spare(client->pidfd))
+                return -EMFILE;
+        r = shm_process_start_time(client->pid, &start_time);
         if (r < 0)
                 return r;
-        return start_time == info->start_time ? 0 : -ESRCH;
+        return start_time == client->start_time ? 0 : -ESRCH;
+}
+
+/*
+ * 1; 0: it is gone, and was freed or is being repaired; or why that cannot be told. With `spares`,
+ * descriptors are left for those who connect.
+ */
+static int resume(ClientWatch *client, bool spares) {
+        int r = identify_again(client, spares);
+
+        if (r == 0)
+                r = watch_death(client);
+        if (r < 0)
+                client->pidfd = proto_close(client->pidfd);
+        if (r < 0 && r != -ESRCH)
+                return r;
+        if (client->unwatched)
+                client->manager->n_unwatched--;
+        client->unwatched = false;
+        if (r == 0)
+                return 1;
+        died(client);
+        return 0;
 }
 
 int client_watch_resume(Manager *manager, const ShmClientInfo *info) {
@@ -238,6 +272,7 @@ int client_watch_resume(Manager *manager, const ShmClientInfo *info) {
                 .next = manager->clients,
                 .index = info->index,
                 .pid = info->pid,
+                .start_time = info->start_time,
                 .role = PROTO_ROLE_READER, /* till it connects */
                 .pidfd = -1,
                 .wake_fd = -1,
@@ -246,16 +281,32 @@ int client_watch_resume(Manager *manager, const ShmClientInfo *info) {
                 client->next->previous = client;
         manager->clients = client;
 
-        r = identify_again(client, info);
-        if (r == 0)
-                r = watch_death(client);
-        if (r == 0)
-                return 1;
-        if (r == -ESRCH) {
-                died(client);
+        r = resume(client, true);
+        if (r >= 0)
+                return r;
+        client->unwatched = true;
+        if (manager->n_unwatched++ == 0)
+                log_fields(
+                        LOG_WARNING, (LogFields){ .message = MESSAGE_UNWATCHED, .pid = client->pid },
+                        "process %d, and maybe others, cannot be watched: %s. They are taken for alive, and "
+                        "looked at again each second",
+                        (int) client->pid, strerror(-r));
+        return 1;
+}
+
+int client_watches_look(Manager *manager, pid_t pid) {
+        ClientWatch *next;
+        int r = 0;
+
+        if (manager->n_unwatched == 0)
                 return 0;
+        for (ClientWatch *client = manager->clients; client; client = next) {
+                next = client->next;
+                if (client->unwatched && (pid == 0 || client->pid == pid))
+                        r = MIN(r, resume(client, pid == 0));
         }
-        (void) client_watch_free(client);
+        if (manager->n_unwatched == 0)
+                log_line(LOG_NOTICE, "all clients of pool %s are watched now", manager->options->pool);
         return r;
 }
 
@@ -264,6 +315,8 @@ ClientWatch *client_watch_free(ClientWatch *client) {
                 return NULL;
         if (client->session)
                 client->session->client = NULL;
+        if (client->unwatched)
+                client->manager->n_unwatched--;
         if (client->next)
                 client->next->previous = client->previous;
         if (client->previous)
@@ -330,6 +383,7 @@ static void reap_threads(Manager *manager) {
 void client_watches_tick(Manager *manager) {
         ClientWatch *next;
 
+        (void) client_watches_look(manager, 0);
         reap_threads(manager);
         for (ClientWatch *client = manager->clients; client; client = next) {
                 next = client->next;

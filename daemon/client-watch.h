@@ -11,10 +11,12 @@ struct ClientWatch {
         ClientWatch *previous, *next;
         uint32_t index; /* in the arena's client table */
         pid_t pid;
+        uint32_t start_time; /* of one that an earlier daemon let in */
         uint32_t role;
         Session *session; /* NULL: it hung up, or was dropped */
         bool hung_up; /* by itself: it may have closed the pool */
         bool dead; /* records of it are being repaired */
+        bool unwatched; /* nothing could tell of its death, which is looked for once a second */
         int pidfd;
         int wake_fd; /* eventfd, the daemon's end */
         sd_event_source *death, *wake;
@@ -27,9 +29,12 @@ struct ClientWatch {
 int client_watch_new(ClientWatch **ret_client, Session *session);
 /*
  * A process that an earlier daemon let in: 1, or 0 where it is gone, which then is its death. It has
- * no session till it connects.
+ * no session till it connects. What cannot be told, for want of descriptors, is told later: it counts
+ * as alive, and as one of manager->n_unwatched.
  */
 int client_watch_resume(Manager *manager, const ShmClientInfo *info);
+/* Looks at those of this process, or 0, that are not watched; some may go. 0, or why it cannot be told. */
+int client_watches_look(Manager *manager, pid_t pid);
 /* Makes the eventfd by which it wakes the daemon. */
 int client_watch_wakes(ClientWatch *client);
 /* Stops watching; the entry of the table stays. NULL-safe, returns NULL. */

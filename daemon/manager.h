@@ -58,6 +58,7 @@ struct Manager {
         Session *sessions;
         unsigned n_sessions;
         ClientWatch *clients;
+        unsigned n_unwatched; /* clients */
         unsigned n_unrepaired; /* dead clients whose records hold something still */
 
         uint32_t slice_max; /* for tests of what takes many: of anything, in one turn */

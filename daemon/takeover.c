@@ -186,8 +186,9 @@ int takeover_resume(Manager *manager) {
         n_epochs = resume_epochs(manager);
         epoch_jobs_resume(manager);
         log_fields(LOG_NOTICE, (LogFields){ .message = MESSAGE_TAKEN_UP },
-                   "pool %s was taken up: %u clients live, %u epochs drain%s", manager->options->pool,
-                   n_clients, n_epochs, frozen ? ", threads were frozen" : "");
+                   "pool %s was taken up: %u clients live%s, %u epochs drain%s", manager->options->pool,
+                   n_clients, manager->n_unwatched > 0 ? ", as far as can be told" : "", n_epochs,
+                   frozen ? ", threads were frozen" : "");
         return 0;
 }
 
@@ -199,9 +200,11 @@ static bool lives(const ClientWatch *client) {
 }
 
 int takeover_reconnect(ClientWatch **ret, Session *session) {
+        int r = client_watches_look(session->manager, session->peer.pid);
         ClientWatch *client = session->manager->clients;
-        int r;
 
+        if (r < 0)
+                return r;
         while (client &&
                (client->pid != session->peer.pid || client->session || client->dead || !lives(client)))
                 client = client->next;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +16,8 @@
 #include "shm/cache.h"
 #include "shm/freeze.h"
 #include "tests/util/test.h"
+
+unsigned daemon_descriptors;
 
 static const char *tslabd_path(void) {
         return getenv("TSLABD") ?: TSLABD_PATH;
@@ -45,6 +48,8 @@ static void become_daemon(const char *dir, const char *const *arguments, const c
              *name; name++)
                 unsetenv(*name);
         setenv("TSLAB_RUNTIME_DIR", dir, 1);
+        if (daemon_descriptors > 0)
+                (void) setrlimit(RLIMIT_NOFILE, &(struct rlimit){ daemon_descriptors, daemon_descriptors });
         if (variable)
                 putenv(strdup(variable));
         execv(tslabd_path(), (char *const *) argv);

@@ -15,6 +15,9 @@ typedef struct DaemonFixture {
         pid_t pid; /* 0: stopped */
 } DaemonFixture;
 
+/* How many descriptors those have that are started from now on; 0: as many as we. */
+extern unsigned daemon_descriptors;
+
 /*
  * Starts tslabd with `arguments`, which NULL ends (and which may be NULL), and waits till it
  * answers. The pool is "default".
