@@ -120,6 +120,7 @@ int connection_open(struct tslab *pool, uint32_t *ret_client) {
         if (r)
                 return r;
         pool->call = proto_steal(&call);
+        pool->is_operator = attachment.role == PROTO_ROLE_OPERATOR;
         *ret_client = attachment.client;
         return 0;
 }
@@ -160,6 +161,7 @@ static int reconnect(struct tslab *pool, uint32_t *ret_client) {
                 return r == -ECONNRESET ? -ENOTCONN : r;
         replace_wake_fd(pool, &attachment);
         replace_call(pool, &call);
+        pool->is_operator = attachment.role == PROTO_ROLE_OPERATOR;
         *ret_client = attachment.client;
         return 0;
 }
@@ -182,6 +184,7 @@ static int fork_attach(struct tslab *pool, uint32_t *ret_client) {
                 return r;
         replace_wake_fd(pool, &attachment);
         replace_call(pool, &call);
+        pool->is_operator = attachment.role == PROTO_ROLE_OPERATOR;
         *ret_client = attachment.client;
         return 0;
 }

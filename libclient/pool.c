@@ -94,6 +94,9 @@ static int join_private(struct tslab *pool, uint32_t *ret_client) {
 static int take_record(struct tslab *pool, uint32_t tid, ShmActor *ret) {
         int r;
 
+        if (!pool->is_private && !pool->is_operator &&
+            !shm_client_in_share(&pool->arena, pool->local->client))
+                return -EDQUOT;
         r = shm_actor_init(ret, &pool->arena, pool->local->client, tid);
         if (r)
                 return r;
@@ -112,9 +115,10 @@ int pool_take_record(struct tslab *pool, ShmActor *ret) {
 static int take_spare(struct tslab *pool) {
         PoolLocal *local = pool->local;
         ShmActor actor;
+        int r = take_record(pool, 0, &actor);
 
-        if (take_record(pool, 0, &actor) < 0)
-                return -EUSERS;
+        if (r < 0)
+                return r == -ENOSPC ? -EUSERS : r;
         local->threads[actor.id] = (ThreadState){ .actor = actor, .token = registry_token() };
         local->spare = actor.id;
         return 0;

@@ -72,6 +72,7 @@ struct tslab {
         PoolLocal *local;
         size_t local_size;
         bool is_private;
+        bool is_operator; /* of a daemon's pool: whom no share binds */
         bool is_reader;
         ShmArena arena;
 
@@ -108,7 +109,7 @@ int pool_attach(struct tslab *pool);
 /* Frees all, for which nobody may be using it. NULL-safe. */
 struct tslab *pool_unref(struct tslab *pool);
 
-/* A record for a thread of this process, which has attached. -ENOSPC: none is left. */
+/* A record for a thread of this process, which has attached. -ENOSPC: none is left; -EDQUOT: for others. */
 int pool_take_record(struct tslab *pool, ShmActor *ret);
 
 /* Frees an object, which may be pending in this thread. As shm_object_free(). */

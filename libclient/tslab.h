@@ -37,6 +37,7 @@
  *      -ENOTCONN    there is no daemon now; the next call tries again
  *      -ETIMEDOUT   the daemon did not answer in time
  *      -EUSERS      all records, or all entries for processes, are taken
+ *      -EDQUOT      this user has nearly all of these, or of the connections; the last are for others
  *      -EUCLEAN     the daemon has another arena by now; see tslab_stale()
  *      -EACCES, -EPERM, -EREMOTE   the daemon refuses this process
  *      -EPROTO, -EMFILE, -ENFILE   the answer was none; no descriptor left
@@ -127,6 +128,7 @@ const char *tslab_version(void);
  * -EPROTONOSUPPORT its protocol, or the format of its arena, is of another version
  * -EBADMSG         the arena is damaged: its header contradicts itself
  * -EUSERS          all records, or all entries for processes, are taken
+ * -EDQUOT          this user has nearly all of these, or of the connections; the last are for others
  * -EOPNOTSUPP      this processor has no 16-byte compare-and-swap
  * -ENAMETOOLONG    the path of the socket is longer than 107 bytes
  * -ENOMEM, -EMFILE, -ENFILE, -EAGAIN   the system is short of memory, descriptors, or thread keys
@@ -354,6 +356,7 @@ int tslab_epoch_info(struct tslab *pool, uint32_t epoch, struct tslab_epoch_info
  * -EBUSY       private pools: another process is doing control work
  * -EROFS       opened with TSLAB_READER
  * -EUSERS      a forked child: all records, or all entries for processes, are taken
+ * -EDQUOT      this user has nearly all of these, or of the connections; the last are for others
  * -EPROTO, -ENOMEM, -EMFILE, -ENFILE
  */
 

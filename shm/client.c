@@ -27,6 +27,7 @@
 
 #include "shm/cache-walk.h"
 #include "shm/record.h"
+#include "shm/share.h"
 #include "shm/text.h"
 
 #define STATE_SHIFT 56
@@ -164,6 +165,29 @@ int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret) {
         };
         shm_text_copy(ret->comm, c->comm, sizeof(ret->comm));
         return 0;
+}
+
+static uint32_t load_uid(const ShmArena *arena, uint32_t client) {
+        if (client >= arena->n_records)
+                return UINT32_MAX;
+        return shm_load_rlx(&arena->clients[client].uid); /* ORDER: rlx; a share need not be exact. */
+}
+
+/* Others may take some meanwhile: then it is a few more. */
+bool shm_client_in_share(const ShmArena *arena, uint32_t client) {
+        uint32_t n_ever = shm_arena_n_records_ever(arena), n_kept = shm_share_kept(arena->n_records),
+                 n_left = arena->n_records - n_ever, n_held = 0, uid;
+
+        if (n_left > n_kept)
+                return true;
+        uid = load_uid(arena, client);
+        for (uint32_t i = 1; i < n_ever; i++) {
+                ShmRecordOwner owner = shm_record_owner(arena, i);
+
+                n_left += owner.state == SHM_RECORD_UNUSED;
+                n_held += owner.state != SHM_RECORD_UNUSED && load_uid(arena, owner.client) == uid;
+        }
+        return shm_share_allows(n_held, n_left, n_kept);
 }
 
 static bool has_notes(const ShmRecord *record) {
