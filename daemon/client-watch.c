@@ -190,6 +190,7 @@ int client_watch_new(ClientWatch **ret_client, Session *session) {
                 .manager = manager,
                 .next = manager->clients,
                 .pid = session->peer.pid,
+                .uid = session->peer.uid,
                 .role = session->role,
                 .session = session,
                 .pidfd = -1,
@@ -272,6 +273,7 @@ int client_watch_resume(Manager *manager, const ShmClientInfo *info) {
                 .next = manager->clients,
                 .index = info->index,
                 .pid = info->pid,
+                .uid = info->uid,
                 .start_time = info->start_time,
                 .role = PROTO_ROLE_READER, /* till it connects */
                 .pidfd = -1,

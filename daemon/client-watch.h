@@ -11,6 +11,7 @@ struct ClientWatch {
         ClientWatch *previous, *next;
         uint32_t index; /* in the arena's client table */
         pid_t pid;
+        uid_t uid;
         uint32_t start_time; /* of one that an earlier daemon let in */
         uint32_t role;
         Session *session; /* NULL: it hung up, or was dropped */

@@ -61,6 +61,7 @@ struct Manager {
         unsigned n_unwatched; /* clients */
         unsigned n_unrepaired; /* dead clients whose records hold something still */
 
+        uint64_t share_said_usec; /* that a user has all that one may have; 0: not yet */
         uint32_t slice_max; /* for tests of what takes many: of anything, in one turn */
         uint64_t started_usec; /* CLOCK_MONOTONIC */
         char status[192];

@@ -9,6 +9,7 @@
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "daemon/request.h"
+#include "daemon/share.h"
 #include "daemon/takeover.h"
 #include "proto/text.h"
 
@@ -58,6 +59,14 @@ void request_hello(RequestContext *context, const ProtoRequest *request) {
                                (unsigned) session->peer.uid);
                 return;
         }
+        if (session->over_share) {
+                session->closing = true;
+                share_say(session->manager, &session->peer, "connections");
+                session_refuse(session, context->id, -EDQUOT,
+                               "user %u has as many connections to this pool as one user may have",
+                               (unsigned) session->peer.uid);
+                return;
+        }
         session->role = hello->want_role != 0 && hello->want_role < role ? hello->want_role : role;
         proto_text_clean(session->comm, sizeof(session->comm), hello->comm);
         log_line(LOG_DEBUG, "process %d (%s, %s) connected as %s", (int) session->peer.pid, session->comm,
@@ -104,6 +113,13 @@ static void refuse_attach(RequestContext *context, int error) {
                         context->session, context->id, error,
                         "the pool has as many clients as it has room for threads: see tslabd --threads");
                 break;
+        case -EDQUOT:
+                share_say(context->session->manager, &context->session->peer, "clients");
+                session_refuse(context->session, context->id, error,
+                               "user %u has as many clients of this pool as one user may have: see tslabd "
+                               "--threads",
+                               (unsigned) context->session->peer.uid);
+                break;
         case -EREMOTE:
                 session_refuse(
                         context->session, context->id, error,
@@ -134,6 +150,9 @@ void request_attach(RequestContext *context, const ProtoRequest *request) {
                 return;
         }
         r = takeover_reconnect(&client, session);
+        if (r == 0 && session->role != PROTO_ROLE_OPERATOR &&
+            !share_allows_client(session->manager, session->peer.uid))
+                r = -EDQUOT;
         if (r == 0)
                 r = client_watch_new(&client, session);
         if (r < 0) {
@@ -174,6 +193,10 @@ void request_fork_attach(RequestContext *context, const ProtoRequest *request) {
                 return;
         }
         (void) proto_fds_take(context->fds, 0); /* it is the session's */
+        if (session->over_share) {
+                session_drop(session); /* it connects by the path then, and is told why not */
+                return;
+        }
         /* Of the same user: with the groups that its parent had. */
         role = context->sender->uid == parent->peer.uid
                        ? parent->role

@@ -9,6 +9,7 @@
 #include "daemon/log.h"
 #include "daemon/outgoing.h"
 #include "daemon/request.h"
+#include "daemon/share.h"
 #include "proto/deadline.h"
 #include "proto/socket.h"
 
@@ -25,34 +26,42 @@ static bool is_idle(const Session *session) {
 }
 
 /* The oldest, up to this role: of a flood, whoever comes in the middle of it is served before it is his turn. */
-static Session *find_idle(const Manager *manager, uint32_t role_max) {
+static Session *find_idle(const Manager *manager, uint32_t role_max, const uid_t *uid) {
         Session *found = NULL;
 
         for (Session *session = manager->sessions; session; session = session->next)
-                if (is_idle(session) && session->role <= role_max)
+                if (is_idle(session) && session->role <= role_max && (!uid || session->peer.uid == *uid))
                         found = session;
         return found;
 }
 
-/* Where there is none, somebody silent goes. */
-static bool make_room(Manager *manager, const struct ucred *peer) {
-        uint32_t role = session_role_of(manager, peer, -1);
+/*
+ * Where there is none, somebody silent goes: one of his own, of a user who has his share. If all of
+ * these are in use, he is heard, so that he learns why he is refused.
+ */
+static bool make_room(Manager *manager, const struct ucred *peer, bool *ret_over_share) {
+        uint32_t role = session_role_of(manager, peer, -1), limit = share_sessions_max(manager);
+        bool operates = role == PROTO_ROLE_OPERATOR, in_share;
         Session *idle;
 
-        if (manager->n_sessions < (role == PROTO_ROLE_OPERATOR ? SESSIONS_MAX : SESSIONS_MAX - SESSIONS_KEPT))
+        if (!operates)
+                limit -= SHARE_SESSIONS_OPERATORS;
+        in_share = operates || share_allows_session(manager, peer->uid, limit);
+        if (in_share && manager->n_sessions < limit)
                 return true;
-        idle = find_idle(manager, role);
-        if (!idle)
-                return false;
-        session_drop(idle);
-        return true;
+        idle = find_idle(manager, role, in_share ? NULL : &peer->uid);
+        *ret_over_share = !in_share && (!idle || idle->over_share);
+        if (idle)
+                session_drop(idle);
+        return idle || manager->n_sessions < limit;
 }
 
 int session_new(Session **ret_session, Manager *manager, int fd, const struct ucred *peer) {
+        bool over_share = false;
         Session *session;
         int r;
 
-        if (!make_room(manager, peer))
+        if (!make_room(manager, peer, &over_share))
                 return -EUSERS;
         session = malloc(sizeof(*session));
         if (!session)
@@ -64,6 +73,7 @@ int session_new(Session **ret_session, Manager *manager, int fd, const struct uc
                 .since_usec = proto_now_usec(),
                 .since_realtime_usec = manager_realtime_usec(),
                 .peer = *peer,
+                .over_share = over_share,
         };
         r = sd_event_add_io(manager->event, &session->source, fd, EPOLLIN, on_io, session);
         if (r < 0) {

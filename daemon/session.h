@@ -1,8 +1,9 @@
 #pragma once
 /*
  * One connection. What a peer can make the daemon hold is bounded: the number of sessions (the oldest
- * that is idle and has not attached makes room for a new one), the bytes that wait to be sent (who does
- * not read is dropped), and the requests under way (who has many is not read from).
+ * that is idle and has not attached makes room for a new one; who has many, for his own: see
+ * daemon/share.h), the bytes that wait to be sent (who does not read is dropped), and the requests under
+ * way (who has many is not read from).
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,8 +12,6 @@
 #include "daemon/manager.h"
 #include "proto/message.h"
 
-#define SESSIONS_MAX 1024U
-#define SESSIONS_KEPT 32U /* of these, for operators */
 #define SESSION_CALLS_MAX 8U
 #define SESSION_QUEUE_MAX (256U * 1024U)
 #define SESSION_HELLO_USEC (10 * UINT64_C(1000000))
@@ -31,6 +30,7 @@ struct Session {
         struct ucred peer;
         uint32_t role; /* 0 before hello */
         char comm[16];
+        bool over_share; /* its user has too many: it is heard, and refused */
         bool inherited; /* by ForkAttach: its process is that of the message, not of the socket */
         ClientWatch *client; /* NULL before attach */
 

@@ -18,7 +18,7 @@
 #include "tests/util/test.h"
 
 #define N_CONNECTIONS 2500U
-#define N_KEPT_MAX 1024U /* connections that the daemon keeps at most */
+#define N_KEPT_MAX 1088U /* connections that the daemon keeps at most */
 #define FDS_MAX (N_KEPT_MAX + 64U)
 #define RSS_GROWTH_MAX (96UL << 10) /* KiB */
 #define N_SLOW 100U

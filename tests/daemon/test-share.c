@@ -1,0 +1,292 @@
+/*
+ * A user who takes all of a pool that he can get: another one still attaches, an operator works, and all
+ * comes back when his processes die.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <tslab.h>
+#include <unistd.h>
+
+#include "proto/deadline.h"
+#include "tests/util/ctl.h"
+#include "tests/util/role.h"
+#include "tests/util/test.h"
+
+#define N_THREADS 127U /* records; there is one entry for processes more */
+#define N_KEPT 2U
+#define N_OPENS_MAX 2000U
+#define GREEDY "65534"
+#define OTHER "65533"
+#define THIRD "65532"
+
+typedef struct Answer {
+        int64_t r; /* the last error */
+        uint64_t n; /* how often it went well */
+} Answer;
+
+/* ---- in a worker */
+
+static int use(struct tslab *pool) {
+        tslab_handle handle;
+        void *object;
+        int r = tslab_alloc(pool, 128, TSLAB_EPOCH_CURRENT, &handle, &object);
+
+        return r < 0 ? r : tslab_free(pool, handle);
+}
+
+/* What it opens stays open. */
+static Answer open_pools(const char *socket, uint32_t flags, unsigned n_max) {
+        struct tslab_options options = { .size = sizeof(options), .flags = flags };
+        struct tslab *pool;
+        Answer a = {};
+
+        while (a.r == 0 && a.n < n_max) {
+                a.r = tslab_open(&pool, socket, &options);
+                if (a.r == 0 && n_max == 1)
+                        a.r = use(pool);
+                a.n += a.r == 0;
+        }
+        return a;
+}
+
+static pthread_barrier_t together;
+
+static void *thread(void *userdata) {
+        if (use(userdata) != 0)
+                abort();
+        (void) pthread_barrier_wait(&together);
+        for (;;)
+                pause();
+}
+
+/* More than there are records. */
+static Answer start_threads(const char *socket) {
+        struct tslab *pool;
+        pthread_t id;
+        Answer a = { .r = tslab_open(&pool, socket, NULL) };
+
+        (void) pthread_barrier_init(&together, NULL, 2 * N_THREADS + 1);
+        for (; a.r == 0 && a.n < 2 * N_THREADS; a.n++)
+                a.r = -pthread_create(&id, NULL, thread, pool);
+        if (a.r == 0)
+                (void) pthread_barrier_wait(&together);
+        return a;
+}
+
+/* It is answered when what was sent before it was seen. */
+static int ask(ProtoCall *call) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__EpochList list = TSLAB__EPOCH_LIST__INIT;
+
+        request.body_case = TSLAB__REQUEST__BODY_EPOCH_LIST;
+        request.epoch_list = &list;
+        return proto_call(call, &request, DAEMON_TIMEOUT_USEC, NULL, NULL, &reply, NULL);
+}
+
+/* Is told of events from then on, and so never idle. */
+static int watch(ProtoCall *call) {
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__Watch body = TSLAB__WATCH__INIT;
+        int r;
+
+        request.id = 1; /* as hello was: no call takes an event for its answer */
+        request.body_case = TSLAB__REQUEST__BODY_WATCH;
+        request.watch = &body;
+        r = proto_request_send(proto_call_fd(call), &request, NULL, 0, NULL);
+        return r ?: ask(call);
+}
+
+static Answer connect_all(const char *socket) {
+        ProtoHello hello = PROTO_HELLO_INIT;
+        Answer a = {};
+
+        hello.software = hello.comm = (char *) "greedy";
+        while (a.r == 0 && a.n < N_OPENS_MAX) {
+                _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+                ProtoCall *call = NULL; /* stays */
+                int r = proto_call_open(&call, socket, &hello, DAEMON_TIMEOUT_USEC, &reply);
+
+                if (r == 0)
+                        r = watch(call);
+                a.r = r == PROTO_E_REFUSED && reply ? reply->error : r;
+                a.n += r == 0;
+        }
+        return a;
+}
+
+static int worker(const char *socket, const char *user, const char *what) {
+        uid_t uid = (uid_t) atoi(user);
+        char byte;
+        Answer a;
+
+        if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
+                return 1;
+        if (!strcmp(what, "threads"))
+                a = start_threads(socket);
+        else if (!strcmp(what, "connections"))
+                a = connect_all(socket);
+        else
+                a = open_pools(socket, !strcmp(what, "readers") ? TSLAB_READER : 0,
+                               !strcmp(what, "once") ? 1 : N_OPENS_MAX);
+        role_write(&a, sizeof(a));
+        (void) role_read(&byte, 1);
+        return 0;
+}
+
+/* ---- in the test */
+
+static int log_fd = -1; /* what the daemon prints */
+
+static int setup(void **state) {
+        static DaemonFixture daemon;
+        struct rlimit limit;
+        int saved = dup(STDERR_FILENO);
+
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+        limit.rlim_cur = limit.rlim_max;
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        log_fd = open("/tmp", O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
+        assert_true(saved >= 0 && log_fd >= 0);
+        assert_int_equal(dup2(log_fd, STDERR_FILENO), STDERR_FILENO);
+        daemon_start(&daemon, (const char *[]){ "--size=16M", "--mode=0666", "--threads=127",
+                                                "--log-level=warning", NULL });
+        assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
+        close(saved);
+        *state = &daemon;
+        return 0;
+}
+
+static int teardown(void **state) {
+        daemon_stop(*state);
+        close(log_fd);
+        return 0;
+}
+
+static Answer start(Role *role, const DaemonFixture *daemon, const char *user, const char *what) {
+        Answer a;
+
+        role_start(role, "worker", daemon->socket, user, what);
+        role_hear(role, &a, sizeof(a));
+        return a;
+}
+
+static void end(Role *role) {
+        assert_int_equal(kill(role->pid, SIGKILL), 0);
+        assert_int_equal(role_wait(role), -SIGKILL);
+}
+
+static uint32_t n_clients(const DaemonFixture *daemon) {
+        _cleanup_(proto_call_freep) ProtoCall *call = daemon_connect(daemon, 0);
+
+        return daemon_n_clients(call);
+}
+
+/* Another user, who then has one process, and an operator. */
+static void expect_room(const DaemonFixture *daemon) {
+        _cleanup_(proto_call_freep) ProtoCall *call = daemon_connect(daemon, 0);
+        Role other;
+        Answer a = start(&other, daemon, OTHER, "once");
+
+        assert_int_equal(a.r, 0);
+        (void) daemon_advance(call);
+        ctl_check(daemon);
+        end(&other);
+}
+
+static uint64_t take_all(const DaemonFixture *daemon, const char *what) {
+        Role greedy, again;
+        Answer a = start(&greedy, daemon, GREEDY, what), b;
+
+        assert_int_equal(a.r, -EDQUOT);
+        expect_room(daemon);
+        b = start(&again, daemon, GREEDY, "once"); /* in another process */
+        assert_int_equal(b.r, -EDQUOT);
+        assert_int_equal(role_wait(&again), 0);
+        expect_room(daemon);
+        end(&greedy);
+        WAIT_FOR(n_clients(daemon) == 0);
+        return a.n;
+}
+
+/* Within a minute, and as a loaded machine may take longer, two. */
+static void expect_said_once(void) {
+        char text[8192] = "";
+        unsigned n = 0;
+
+        assert_true(pread(log_fd, text, sizeof(text) - 1, 0) >= 0);
+        for (const char *at = text; (at = strstr(at, "as one user may have")); at++)
+                n++;
+        assert_in_range(n, 1, 2);
+}
+
+static void test_clients(void **state) {
+        uint64_t n = take_all(*state, "pools");
+
+        assert_in_range(n, N_THREADS - N_KEPT - 1, N_THREADS - 1); /* nearly all are anybody's */
+        assert_int_equal(take_all(*state, "pools"), n);
+}
+
+/* Which have no records: entries for processes run short. */
+static void test_readers(void **state) {
+        uint64_t n = take_all(*state, "readers");
+
+        assert_in_range(n, N_THREADS + 1 - N_KEPT - 1, N_THREADS);
+        assert_int_equal(take_all(*state, "readers"), n);
+        expect_said_once();
+}
+
+/* Those that find no record share one. */
+static void test_threads(void **state) {
+        const DaemonFixture *daemon = *state;
+        Role greedy;
+        Answer a = start(&greedy, daemon, GREEDY, "threads");
+
+        assert_int_equal(a.r, 0);
+        assert_true(ctl_stat(daemon, "records_shared") > 0);
+        expect_room(daemon);
+        end(&greedy);
+        WAIT_FOR(n_clients(daemon) == 0);
+}
+
+static void test_connections(void **state) {
+        uint64_t n = take_all(*state, "connections");
+
+        assert_in_range(n, 900, 1023);
+        assert_int_equal(take_all(*state, "connections"), n);
+}
+
+/* Each has less than what is left: some remain, whoever comes. */
+static void test_two_greedy(void **state) {
+        const DaemonFixture *daemon = *state;
+        Role roles[2];
+
+        assert_int_equal(start(&roles[0], daemon, GREEDY, "connections").r, -EDQUOT);
+        assert_int_equal(start(&roles[1], daemon, THIRD, "connections").r, -EDQUOT);
+        expect_room(daemon);
+        end(&roles[0]);
+        end(&roles[1]);
+        WAIT_FOR(n_clients(daemon) == 0);
+}
+
+int main(int argc, char **argv) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_clients, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_readers, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_connections, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_two_greedy, setup, teardown),
+        };
+
+        if (argc == 5)
+                return worker(argv[2], argv[3], argv[4]);
+        if (geteuid() != 0)
+                return 77; /* skipped: users are to be changed */
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
