@@ -216,15 +216,20 @@ bool pool_give_up(struct tslab *pool) {
 }
 
 _public_ struct tslab *tslab_close(struct tslab *pool) {
+        int cancel_state;
+
         if (!pool)
                 return NULL;
+        (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* half closed is neither */
         if (__libc_single_threaded) {
                 registry_remove(pool);
                 detach(pool);
-                return pool_unref(pool);
+                (void) pool_unref(pool);
+        } else {
+                registry_close(pool);
+                quiesce(pool);
+                leave_blank(pool);
         }
-        registry_close(pool);
-        quiesce(pool);
-        leave_blank(pool);
+        (void) pthread_setcancelstate(cancel_state, NULL);
         return NULL;
 }

@@ -44,6 +44,12 @@ typedef struct ThreadTable {
 __thread ThreadCache thread_cache __attribute__((tls_model("initial-exec")));
 static __thread ThreadTable *thread_table __attribute__((tls_model("initial-exec")));
 
+/* While a thread is in calls, which may hold locks and must be counted off, it is not cancelled. */
+static __thread struct {
+        uint32_t n_calls;
+        int cancel_state; /* of before the first */
+} inside __attribute__((tls_model("initial-exec")));
+
 static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
 static int registry_error;
 static pthread_key_t registry_key;
@@ -339,6 +345,8 @@ void pool_leave_shared(struct tslab *pool) {
 int pool_begin(struct tslab *pool) {
         uint64_t *n_calls = &pool->local->n_calls;
 
+        if (inside.n_calls++ == 0)
+                (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &inside.cancel_state);
         /* ORDER: acqrel; it is a full barrier on x86, elsewhere the closer's membarrier is. */
         (void) shm_add_acqrel(n_calls, 1);
         if (pool->local->fences)
@@ -352,4 +360,6 @@ int pool_begin(struct tslab *pool) {
 void pool_end(struct tslab *pool) {
         /* ORDER: acqrel, pairs with quiesce(); all is done. */
         (void) shm_sub_acqrel(&pool->local->n_calls, 1);
+        if (--inside.n_calls == 0)
+                (void) pthread_setcancelstate(inside.cancel_state, NULL);
 }

@@ -23,6 +23,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -47,10 +48,19 @@ static void remove_run(ShmArena *arena, uint32_t set, uint32_t slab, uint32_t n)
                 shm_set_remove_mask(arena, set, slab / 64, group_mask(slab, end - slab));
 }
 
-static int allocate(ShmArena *arena, const void *address, uint64_t size) {
-        off_t offset = (const uint8_t *) address - arena->base;
+/* Not a place for a thread to be cancelled: in the middle of an operation, its intent standing. */
+static int fall(const ShmArena *arena, int mode, const void *address, uint64_t size) {
+        int cancel_state, r;
 
-        return fallocate(arena->fd, 0, offset, (off_t) size) < 0 ? -errno : 0;
+        (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+        r = fallocate(arena->fd, mode, (const uint8_t *) address - arena->base, (off_t) size) < 0 ? -errno
+                                                                                                  : 0;
+        (void) pthread_setcancelstate(cancel_state, NULL);
+        return r;
+}
+
+static int allocate(ShmArena *arena, const void *address, uint64_t size) {
+        return fall(arena, 0, address, size);
 }
 
 static void punch(ShmArena *arena, uint32_t slab, uint32_t n) {
@@ -59,8 +69,7 @@ static void punch(ShmArena *arena, uint32_t slab, uint32_t n) {
         int saved = errno;
 
         if (madvise(address, size, MADV_REMOVE) < 0)
-                (void) fallocate(arena->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, address - arena->base,
-                                 (off_t) size);
+                (void) fall(arena, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, address, size);
         errno = saved;
 }
 

@@ -19,17 +19,21 @@
 #include "shm/slab.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "shm/set.h"
 
 void shm_wake(const ShmArena *arena) {
         uint64_t one = 1;
-        int saved = errno;
+        int saved = errno, cancel_state;
 
+        /* Not a place for a thread to be cancelled: it is in an operation. */
+        (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
         if (arena->wake_fd >= 0 && write(arena->wake_fd, &one, sizeof(one)) < 0) {
                 /* EAGAIN: it is about to wake anyway. */
         }
+        (void) pthread_setcancelstate(cancel_state, NULL);
         errno = saved;
 }
 
