@@ -18,6 +18,9 @@
  *   4. A thread between its look at the serial and its store to seq cannot be seen at all. It finds
  *      its state, whose `attention` fits nothing. Its stores go to the arena until that is replaced,
  *      to nobody's memory afterwards: so records are given back only then, over another mapping.
+ *   5. A thread that ended inside a call, by a raw exit, never leaves it: its record is marked DEAD once
+ *      it is seen to be gone, and repaired. Of one that ended between pool_begin() and pool_end(), as in
+ *      control calls, nobody knows whose call it was: that one is waited for.
  *
  * Who may do what: the closer writes `serial`, and `attention` in the actors of others; all else of a
  *   state is its thread's.
@@ -40,19 +43,24 @@
 #include "shm/arena-map.h"
 #include "shm/client.h"
 #include "shm/freeze.h"
+#include "shm/thread.h"
 
 #define YIELDS_MAX 100
 #define SLICE_NSEC 50000
+#define LOOK_EVERY (2 * YIELDS_MAX) /* slices: for threads that are no more */
 #define PAGE 4096
 
-/* A thread that is inside may be one that does not run. */
-static void wait_slice(uint32_t *n) {
+/* A thread that is inside may be one that does not run; or that ended there, and is left to repair. */
+static void wait_slice(struct tslab *pool, uint32_t *n) {
         const struct timespec slice = { .tv_nsec = SLICE_NSEC };
 
-        if ((*n)++ < YIELDS_MAX)
+        if ((*n)++ < YIELDS_MAX) {
                 sched_yield();
-        else
-                nanosleep(&slice, NULL);
+                return;
+        }
+        if (*n % LOOK_EVERY == 0)
+                (void) shm_threads_mark_own_gone(&pool->arena, pool->local->client);
+        nanosleep(&slice, NULL);
 }
 
 /* This process's states, of which the arena's records tell how many there may be; NULL: no more. */
@@ -66,21 +74,21 @@ static ThreadState *next_state(const struct tslab *pool, uint32_t n_records, uin
         return NULL;
 }
 
+/* Of a thread that is gone, the record may be somebody else's by now. */
+static bool is_ours(const struct tslab *pool, uint32_t record) {
+        ShmRecordOwner owner = shm_record_owner(&pool->arena, record);
+
+        return owner.state == SHM_RECORD_USED && owner.client == pool->local->client;
+}
+
 static void wait_calls(struct tslab *pool, uint32_t n_records) {
         ThreadState *state;
         uint32_t n = 0;
 
         for (uint32_t i = 1; (state = next_state(pool, n_records, &i));)
                 /* ORDER: acq, pairs with pool_leave(); all that call did is done. */
-                while (shm_load_acq(&state->busy))
-                        wait_slice(&n);
-}
-
-/* Of a thread that is gone, the record may be somebody else's by now. */
-static bool is_ours(const struct tslab *pool, uint32_t record) {
-        ShmRecordOwner owner = shm_record_owner(&pool->arena, record);
-
-        return owner.state == SHM_RECORD_USED && owner.client == pool->local->client;
+                while (shm_load_acq(&state->busy) && is_ours(pool, i - 1))
+                        wait_slice(pool, &n);
 }
 
 static void wait_operations(struct tslab *pool, uint32_t n_records) {
@@ -92,7 +100,7 @@ static void wait_operations(struct tslab *pool, uint32_t n_records) {
 
                 /* ORDER: acq, pairs with shm_record_leave(); that operation is over and seen. */
                 while ((seq & 1) && shm_load_acq(p) == seq && is_ours(pool, i - 1))
-                        wait_slice(&n);
+                        wait_slice(pool, &n);
         }
 }
 
@@ -105,7 +113,7 @@ static void quiesce(struct tslab *pool) {
         (void) shm_membarrier(); /* it fails only where everybody fences */
         /* ORDER: acq, pairs with pool_end(); all those calls did is done. */
         while (shm_load_acq(&pool->local->n_calls) != 0)
-                wait_slice(&n);
+                wait_slice(pool, &n);
         n_records = shm_arena_n_records_ever(&pool->arena); /* no state is made any more */
         wait_calls(pool, n_records);
         for (uint32_t i = 1; (state = next_state(pool, n_records, &i));)
@@ -113,6 +121,21 @@ static void quiesce(struct tslab *pool) {
                 shm_store_rlx(&state->actor.attention, UINT64_MAX);
         (void) shm_membarrier();
         wait_operations(pool, n_records);
+}
+
+static bool has_records(const struct tslab *pool) {
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(&pool->arena); i++) {
+                ShmRecordOwner owner = shm_record_owner(&pool->arena, i);
+
+                if (owner.state != SHM_RECORD_UNUSED && owner.client == pool->local->client)
+                        return true;
+        }
+        return false;
+}
+
+/* Of threads that ended inside a call. False: others are at control work, and do it after our end. */
+static bool repair_gone(struct tslab *pool) {
+        return !has_records(pool) || (control_repair(pool) && !has_records(pool));
 }
 
 /* Gives back all that this process has. In a child that never attached there is nothing. */
@@ -135,7 +158,7 @@ static void detach(struct tslab *pool) {
         }
         if (pool->is_private) {
                 pool_tend(pool);
-                if (control_end_leases(pool))
+                if (repair_gone(pool) && control_end_leases(pool))
                         shm_client_remove(&pool->arena, pool->local->client);
         }
 }

@@ -199,6 +199,18 @@ bool control_reap_threads(struct tslab *pool) {
         return n > 0;
 }
 
+bool control_repair(struct tslab *pool) {
+        ShmRepair repair = {};
+        ShmActor control;
+
+        if (control_begin(pool, true, &control) < 0)
+                return false;
+        while (!shm_repair_step(&control, &repair, UINT32_MAX))
+                ;
+        control_end(pool);
+        return true;
+}
+
 bool control_end_leases(struct tslab *pool) {
         uint64_t deadline = proto_now_usec() + CLOSE_WAIT_USEC;
         const struct timespec slice = { .tv_nsec = CLOSE_SLICE_USEC * 1000 };

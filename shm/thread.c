@@ -5,7 +5,8 @@
  *
  * Kernel facts (proc(5)): /proc/PID/task/TID is there for as long as the thread is; the first thread of
  *   a process that ended before the others is a zombie. A directory that is open stays the one process's.
- *   Numbers are those of the pid namespace of /proc; NSpid: says in how many a process is.
+ *   Numbers are those of the pid namespace of /proc; NSpid: says in how many a process is. To tgkill(2)
+ *   they are the caller's own; it finds zombies, too.
  *
  * Invariants
  *   1. A thread that is not there owns no record: its own, if the head still says so, is nobody's. One
@@ -23,6 +24,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "shm/record.h"
@@ -98,5 +100,35 @@ uint32_t shm_threads_mark_gone(ShmArena *arena, const ShmClientInfo *client) {
                         n += shm_record_mark_gone(arena, i, owner);
         }
         close(proc_fd);
+        return n;
+}
+
+/* Of our own process. Only its first thread stays when it has ended, as a zombie. */
+static bool is_own_gone(uint32_t tid) {
+        int fd;
+        bool gone;
+
+        if (syscall(SYS_tgkill, getpid(), tid, 0) < 0)
+                return errno == ESRCH;
+        if (tid != (uint32_t) getpid())
+                return false;
+        fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return false;
+        gone = is_of_our_namespace(fd) && is_gone(fd, tid);
+        close(fd);
+        return gone;
+}
+
+uint32_t shm_threads_mark_own_gone(ShmArena *arena, uint32_t client) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++) {
+                ShmRecordOwner owner = shm_record_owner(arena, i);
+
+                if (owner.state == SHM_RECORD_USED && owner.client == client && owner.tid != 0 &&
+                    is_own_gone(owner.tid))
+                        n += shm_record_mark_gone(arena, i, owner);
+        }
         return n;
 }
