@@ -23,21 +23,44 @@ typedef struct RepairShared {
         Barrier barrier;
         uint64_t ticks; /* of the repair */
         uint64_t n_cached; /* when it began, by all */
+        uint64_t left[8 * 2 * REPAIR_CACHED]; /* objects of who is to die, that its caches had no room for */
+        uint32_t n_left;
         uint64_t longest[GROUP_MEMBERS_MAX][REPAIR_OVER];
 } RepairShared;
 
+static const size_t repair_sizes[] = { 64, 96, 128, 192, 256, 384, 512, 768 };
+
 static void repair_fill_caches(void) {
-        static const size_t sizes[] = { 64, 96, 128, 192, 256, 384, 512, 768 };
         uint64_t handles[2 * REPAIR_CACHED];
         void *object;
 
-        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        for (size_t i = 0; i < sizeof(repair_sizes) / sizeof(repair_sizes[0]); i++)
                 for (uint32_t round = 0; round < 8; round++) {
                         for (uint32_t k = 0; k < 2 * REPAIR_CACHED; k++)
-                                handles[k] = bench_alloc_or_fail(sizes[i], &object);
+                                handles[k] = bench_alloc_or_fail(repair_sizes[i], &object);
                         for (uint32_t k = 0; k < 2 * REPAIR_CACHED; k++)
                                 bench_free(handles[k]);
                 }
+}
+
+/* Frees until a flush has shown that a cache was full, then as many as that gave back. */
+static void repair_fill_to_the_top(RepairShared *shared, size_t size) {
+        uint64_t handles[2 * REPAIR_CACHED], n_cached, n_before;
+        uint32_t n = 2 * REPAIR_CACHED;
+        void *object;
+
+        for (uint32_t k = 0; k < n; k++)
+                handles[k] = bench_alloc_or_fail(size, &object);
+        n_cached = bench_cached();
+        do {
+                n_before = n_cached;
+                bench_free(handles[--n]);
+                n_cached = bench_cached();
+        } while (n > 0 && n_cached > n_before);
+        for (uint64_t k = n_before - n_cached; k > 0 && n > 0; k--)
+                bench_free(handles[--n]);
+        while (n > 0)
+                shared->left[shared->n_left++] = handles[--n];
 }
 
 /* A child that fills its caches, and is killed. */
@@ -47,6 +70,8 @@ static void repair_make_dead(RepairShared *shared) {
 
         if (pid == 0) {
                 repair_fill_caches();
+                for (size_t i = 0; i < sizeof(repair_sizes) / sizeof(repair_sizes[0]); i++)
+                        repair_fill_to_the_top(shared, repair_sizes[i]);
                 shm_store_rel(&shared->ready, 1);
                 for (;;)
                         pause();
@@ -118,6 +143,8 @@ static void workload_repair(Bench *bench) {
                 for (uint32_t phase = 0; phase < REPAIR_OVER; phase++)
                         if (shared->longest[i][phase] > longest[phase])
                                 longest[phase] = shared->longest[i][phase];
+        for (uint32_t i = 0; i < shared->n_left; i++)
+                bench_free(shared->left[i]);
         bench_metric(bench, "all_cached", (double) shared->n_cached);
         bench_metric(bench, "repair_ns", clock_net_ns(&bench->clock, (double) shared->ticks));
         bench_metric(bench, "longest_before_ns",
