@@ -267,7 +267,7 @@ FAULTS = [
     ('sweep: an odd top under FLUSH is undone', 'repair', 'shm/sweep.c',
      '                if (shm_intent_flushed(intent, record, walk.index) == 0)', '                if (1)'),
     ('repair: a record with a slot that is unsettled is freed', 'repair', 'shm/repair.c',
-     'if (repair->record_unsettled == 0)', 'if (1)'),
+     'repair->position > 0 && repair->record_unsettled == 0', 'repair->position > 0'),
     ('repair: unsettled slots fall out of the cache', 'repair', 'shm/repair.c',
      'if (shm_judge_is_unsettled(&j->suspects[i]))\n                        /* ORDER: rlx; ordered by the count. */', 'if (0)'),
     ('repair: hints not mended', 'repair', 'shm/repair.c',
