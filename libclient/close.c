@@ -30,7 +30,9 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/single_threaded.h>
 #include <time.h>
@@ -184,10 +186,11 @@ static void drop_states(const struct tslab *pool, uint32_t n_records) {
 
 /* What is left to threads that do not know yet. */
 static void leave_blank(struct tslab *pool) {
-        struct tslab again = *pool; /* the same pool, over another mapping */
+        struct tslab again = {}; /* the same pool, over another mapping */
         uint32_t n_records = shm_arena_n_records_ever(&pool->arena);
         bool is_blank = false;
 
+        memcpy(&again, pool, offsetof(struct tslab, next)); /* the rest is under the registry's lock */
         if (shm_arena_map_again(&again.arena, &pool->arena) == 0) {
                 again.serial = pool->number;
                 is_blank = shm_arena_blank(&pool->arena) == 0;

@@ -88,8 +88,9 @@ struct tslab {
         char comm[16]; /* "": the process's own */
         uint64_t timeout_usec;
 
+        /* From here on under the registry's lock. */
         struct tslab *next; /* of this process's pools, or of those that it closed */
-        uint32_t n_entries; /* threads that may use a state of theirs in it: under the registry's lock */
+        uint32_t n_entries; /* threads that may use a state of theirs in it */
         uint64_t closed_msec; /* when what is left of it was; 0: it is not, or cannot be given up */
 };
 
