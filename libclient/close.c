@@ -184,18 +184,32 @@ static void drop_states(const struct tslab *pool, uint32_t n_records) {
         drop(pool, from, pool->local_size / PAGE * PAGE);
 }
 
+/* Blank memory in the arena's place, and another mapping of the arena. */
+static int replace_arena(ShmArena *arena, ShmArena *ret) {
+        int r;
+
+        r = shm_arena_map_again(ret, arena);
+        if (r)
+                return r;
+        r = shm_arena_blank(arena);
+        if (r)
+                munmap(ret->base, ret->size);
+        return r;
+}
+
 /* What is left to threads that do not know yet. */
 static void leave_blank(struct tslab *pool) {
         struct tslab again = {}; /* the same pool, over another mapping */
         uint32_t n_records = shm_arena_n_records_ever(&pool->arena);
-        bool is_blank = false;
+        int r;
 
         memcpy(&again, pool, offsetof(struct tslab, next)); /* the rest is under the registry's lock */
-        if (shm_arena_map_again(&again.arena, &pool->arena) == 0) {
-                again.serial = pool->number;
-                is_blank = shm_arena_blank(&pool->arena) == 0;
-                if (is_blank)
-                        detach(&again);
+        again.serial = pool->number;
+        do
+                r = replace_arena(&pool->arena, &again.arena);
+        while (r == -ENOMEM && registry_give_up());
+        if (r == 0) {
+                detach(&again);
                 munmap(again.arena.base, again.arena.size);
         }
         drop_states(pool, n_records);
@@ -207,38 +221,37 @@ static void leave_blank(struct tslab *pool) {
         pool->call = proto_call_free(pool->call);
         free(pool->path);
         pool->path = NULL;
-        if (is_blank)
+        if (r == 0)
                 registry_keep(pool);
 }
 
-/* One for all, as large as the largest; earlier ones stay where they are. */
-static void *common_blank(size_t size) {
+/*
+ * One for all, as large as the largest; earlier ones stay where they are. It is what the largest pool had
+ * left: when address space is given up for want of it, there is none for a new one.
+ */
+static void *common_blank(const ShmArena *arena) {
         static size_t blank_size;
         static void *blank;
-        void *larger;
 
-        if (size > blank_size) {
-                if (shm_arena_map_blank(size, &larger) < 0)
-                        return NULL;
-                blank = larger;
-                blank_size = size;
+        if (arena->size > blank_size) {
+                (void) madvise(arena->base, arena->size, MADV_DONTNEED); /* what was written there since */
+                blank = arena->base;
+                blank_size = arena->size;
         }
         return blank;
 }
 
-bool pool_give_up(struct tslab *pool) {
+void pool_give_up(struct tslab *pool) {
         static PoolLocal nobody = { .attached = 1 };
-        void *base = pool->arena.base, *local = pool->local, *blank = common_blank(pool->arena.size);
+        void *base = pool->arena.base, *local = pool->local, *blank = common_blank(&pool->arena);
 
-        if (!blank)
-                return false;
         if (pool->local->sampler)
                 (void) sampler_free(pool->local->sampler);
         shm_arena_move(&pool->arena, blank);
         pool->local = &nobody;
-        munmap(base, pool->arena.size);
+        if (base != blank)
+                munmap(base, pool->arena.size);
         munmap(local, pool->local_size);
-        return true;
 }
 
 _public_ struct tslab *tslab_close(struct tslab *pool) {

@@ -216,9 +216,12 @@ static int open_once(struct tslab **ret, const char *name, const struct tslab_op
 
 /* Of address space there may be too little because of pools that were closed just now. */
 _public_ int tslab_open(struct tslab **ret, const char *name, const struct tslab_options *given) {
-        int r = open_once(ret, name, given);
+        int r;
 
-        return r == -ENOMEM && registry_give_up() ? open_once(ret, name, given) : r;
+        do
+                r = open_once(ret, name, given);
+        while (r == -ENOMEM && registry_give_up());
+        return r;
 }
 
 static int create_once(struct tslab **ret, const struct tslab_options *given) {
@@ -253,9 +256,12 @@ static int create_once(struct tslab **ret, const struct tslab_options *given) {
 }
 
 _public_ int tslab_create(struct tslab **ret, const struct tslab_options *given) {
-        int r = create_once(ret, given);
+        int r;
 
-        return r == -ENOMEM && registry_give_up() ? create_once(ret, given) : r;
+        do
+                r = create_once(ret, given);
+        while (r == -ENOMEM && registry_give_up());
+        return r;
 }
 
 _public_ bool tslab_stale(struct tslab *pool) {

@@ -17,11 +17,11 @@ void registry_close(struct tslab *pool);
  * have used enough other pools to forget it, and CLOSED_MSEC have passed for those that had none.
  */
 void registry_keep(struct tslab *pool);
-/* No address space is left: gives up what can be, within some CLOSED_MSEC. False: there was nothing. */
+/* No address space is left: gives up what can be, waiting some CLOSED_MSEC at most. False: there was nothing. */
 bool registry_give_up(void);
 
-/* Gives up the address space that a closed pool has left. False: not now. */
-bool pool_give_up(struct tslab *pool);
+/* Gives up the address space that a closed pool has left. */
+void pool_give_up(struct tslab *pool);
 
 /* A number that no state in this process or those it was forked from has had. */
 uint64_t registry_token(void);

@@ -35,6 +35,7 @@
 #include "shm/object.h"
 
 #define CLOSED_MSEC 1000 /* no thread is kept from running so long */
+#define AGE_NSEC 10000000 /* between looks at whether they are old enough */
 
 typedef struct ThreadTable {
         size_t n, size;
@@ -155,14 +156,14 @@ static uint32_t give_up_old(uint64_t now, bool *ret_more) {
         uint32_t n = 0;
 
         *ret_more = false;
-
         for (struct tslab *pool = registry_closed; pool; pool = next) {
                 next = pool->next;
                 if (pool->closed_msec == 0 || pool->n_entries > 0)
                         continue;
                 if (now - pool->closed_msec < CLOSED_MSEC) {
                         *ret_more = true;
-                } else if (pool_give_up(pool)) {
+                } else {
+                        pool_give_up(pool);
                         take_off(&registry_closed, pool);
                         put_on(&registry_ended, pool);
                         n++;
@@ -183,18 +184,18 @@ void registry_keep(struct tslab *pool) {
 }
 
 bool registry_give_up(void) {
-        const struct timespec while_they_age = { .tv_nsec = CLOSED_MSEC * 1000000L };
-        bool more = true;
-        uint32_t n = 0;
+        const struct timespec while_they_age = { .tv_nsec = AGE_NSEC };
+        bool more;
+        uint32_t n;
 
-        for (int i = 0; i < 2 && n == 0 && more; i++) {
-                if (i > 0)
-                        nanosleep(&while_they_age, NULL);
+        for (;;) {
                 pthread_mutex_lock(registry_lock);
                 n = give_up_old(now_msec(), &more);
                 pthread_mutex_unlock(registry_lock);
+                if (n > 0 || !more)
+                        return n > 0;
+                nanosleep(&while_they_age, NULL);
         }
-        return n > 0;
 }
 
 uint64_t registry_token(void) {

@@ -53,8 +53,12 @@ int shm_arena_map_again(ShmArena *ret, const ShmArena *arena) {
         return 0;
 }
 
-/* Unlocked before it is writable: under MCL_FUTURE it would be populated whole. */
-int shm_arena_map_blank(size_t size, void **ret) {
+/*
+ * Made elsewhere and moved: what is at the place is replaced in one step. Unlocked before it is writable:
+ * under MCL_FUTURE it would be populated whole.
+ */
+int shm_arena_blank(ShmArena *arena) {
+        size_t size = arena->size;
         void *blank;
         int r;
 
@@ -63,27 +67,10 @@ int shm_arena_map_blank(size_t size, void **ret) {
                 return -errno;
         (void) munlock(blank, size);
         (void) madvise(blank, size, MADV_DONTDUMP);
-        if (mprotect(blank, size, PROT_READ | PROT_WRITE) < 0) {
+        if (mprotect(blank, size, PROT_READ | PROT_WRITE) < 0 ||
+            mremap(blank, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, arena->base) == MAP_FAILED) {
                 r = -errno;
                 munmap(blank, size);
-                return r;
-        }
-        *ret = blank;
-        return 0;
-}
-
-/* Made elsewhere and moved: what is at the place is replaced in one step. */
-int shm_arena_blank(ShmArena *arena) {
-        void *blank;
-        int r;
-
-        r = shm_arena_map_blank(arena->size, &blank);
-        if (r)
-                return r;
-        if (mremap(blank, arena->size, arena->size, MREMAP_MAYMOVE | MREMAP_FIXED, arena->base) ==
-            MAP_FAILED) {
-                r = -errno;
-                munmap(blank, arena->size);
                 return r;
         }
         return 0;

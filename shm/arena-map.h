@@ -12,10 +12,7 @@ int shm_arena_map_fd(int fd, size_t size, bool read_only, uint8_t **ret);
 /* Another mapping of an arena. It has the descriptors of the first: only one of the two may be deinitialised. */
 int shm_arena_map_again(ShmArena *ret, const ShmArena *arena);
 
-/* Private memory that reads as zeros: an arena without slabs. It takes what is written, and counts for nothing. */
-int shm_arena_map_blank(size_t size, void **ret);
-
-/* Puts such memory in the arena's place. */
+/* Puts private memory that reads as zeros in the arena's place: an arena without slabs, which takes what is written. */
 int shm_arena_blank(ShmArena *arena);
 
 /* From now on the arena is at `base`, where its like is mapped. */

@@ -2,7 +2,11 @@
 #include <tslab.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "tests/util/test.h"
 
@@ -19,6 +23,46 @@ static void *use(void *userdata) {
 
         r = tslab_alloc(userdata, 64, TSLAB_EPOCH_CURRENT, &handle, NULL);
         return r == 0 && tslab_free(userdata, handle) == 0 ? NULL : userdata;
+}
+
+static uint64_t address_space_used(void) {
+        FILE *statm = fopen("/proc/self/statm", "re");
+        uint64_t n_pages;
+
+        assert_non_null(statm);
+        assert_int_equal(fscanf(statm, "%" SCNu64, &n_pages), 1);
+        fclose(statm);
+        return n_pages * (uint64_t) sysconf(_SC_PAGESIZE);
+}
+
+/* There is room for the pool that is being closed, its two other mappings, and little of those before it. */
+static void test_close_with_little_room(void **state) {
+        struct tslab_options options = { .size = sizeof(options),
+                                         .arena_bytes = UINT64_C(256) << 20,
+                                         .n_threads = 8 };
+        pthread_barrier_t barrier;
+        struct rlimit before, little;
+        struct tslab *pool;
+        tslab_handle handle;
+        pthread_t idle;
+
+        (void) state;
+        assert_int_equal(pthread_barrier_init(&barrier, NULL, 2), 0);
+        assert_int_equal(pthread_create(&idle, NULL, wait_for_end, &barrier), 0);
+        assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+        little = before;
+        little.rlim_cur = address_space_used() + 6 * options.arena_bytes;
+        assert_int_equal(setrlimit(RLIMIT_AS, &little), 0);
+        for (int i = 0; i < 8; i++) {
+                assert_int_equal(tslab_create(&pool, &options), 0);
+                assert_int_equal(tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL), 0);
+                tslab_close(pool);
+                assert_int_equal(tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL), -EBADF);
+        }
+        assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+        (void) pthread_barrier_wait(&barrier);
+        assert_int_equal(pthread_join(idle, NULL), 0);
+        pthread_barrier_destroy(&barrier);
 }
 
 static void test_close_many(void **state) {
@@ -59,6 +103,7 @@ static void test_close_many(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_close_with_little_room),
                 cmocka_unit_test(test_close_many),
         };
 
