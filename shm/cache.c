@@ -379,10 +379,11 @@ void shm_cache_leave(ShmActor *actor) {
         shm_object_free_pending(actor);
         shm_actor_enter(actor);
         ours = shm_cache_drain(actor);
-        if (!ours)
-                shm_record_set_left(actor->arena, actor->id);
         shm_actor_leave(actor);
+        /* Either is the last that is done to the record: it may have another owner at once. */
         if (ours)
                 shm_actor_deinit(actor);
+        else
+                shm_record_set_left(actor->arena, actor->id);
         *actor = (ShmActor){};
 }

@@ -111,15 +111,40 @@ static bool owner_lives(const ShmArena *arena, uint32_t record) {
         return state == SHM_RECORD_USED || state == SHM_RECORD_UNUSED || state == SHM_RECORD_LEFT;
 }
 
-static void finish(ShmActor *control, ShmFreeze *freeze, uint32_t record) {
-        ShmArena *arena = control->arena;
-        bool left = shm_record_owner(arena, record).state == SHM_RECORD_LEFT;
-
-        shm_cache_drain_record(control, record, left ? UINT64_MAX : freeze->epochs[record]);
-        freeze->epochs[record] = 0;
-        if (left)
-                shm_record_set_unused(arena, record);
+static void thaw(ShmArena *arena, uint32_t record) {
         store_attention(arena, record, load_attention(arena, record) & ~SHM_ATTENTION_FREEZE);
+}
+
+static bool is_left(const ShmArena *arena, uint32_t record) {
+        return shm_record_owner(arena, record).state == SHM_RECORD_LEFT;
+}
+
+/* Nobody's but ours, frozen or not: its owner did nothing more once it had left it. */
+static void finish_left(ShmActor *control, uint32_t record) {
+        shm_cache_drain_record(control, record, UINT64_MAX);
+        thaw(control->arena, record);
+        shm_record_set_unused(control->arena, record);
+}
+
+uint32_t shm_freeze_finish_left(ShmActor *control) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(control->arena); i++)
+                if (is_left(control->arena, i)) {
+                        finish_left(control, i);
+                        n++;
+                }
+        return n;
+}
+
+static void finish(ShmActor *control, ShmFreeze *freeze, uint32_t record) {
+        if (is_left(control->arena, record)) {
+                finish_left(control, record);
+        } else {
+                shm_cache_drain_record(control, record, freeze->epochs[record]);
+                thaw(control->arena, record);
+        }
+        freeze->epochs[record] = 0;
 }
 
 uint32_t shm_freeze_step(ShmActor *control, ShmFreeze *freeze, uint32_t n) {
@@ -129,8 +154,7 @@ uint32_t shm_freeze_step(ShmActor *control, ShmFreeze *freeze, uint32_t n) {
                 freeze->position = 1;
         for (; freeze->position < freeze->n && n > 0; freeze->position++) {
                 uint32_t i = freeze->position;
-
-                bool left_behind = shm_record_owner(control->arena, i).state == SHM_RECORD_LEFT;
+                bool left_behind = is_left(control->arena, i);
 
                 /* Of the dead, repair empties the record and clears the bit; it may have done so already. */
                 if (!owner_lives(control->arena, i) ||

@@ -34,6 +34,9 @@ int shm_freeze_begin(ShmActor *control, ShmFreeze *freeze, uint64_t epochs);
 /* Goes on with up to n records. Returns how many are yet to be emptied. */
 uint32_t shm_freeze_step(ShmActor *control, ShmFreeze *freeze, uint32_t n);
 
+/* Empties records whose owners ended while frozen, and gives them back. Returns how many. */
+uint32_t shm_freeze_finish_left(ShmActor *control);
+
 /* Of the records yet to be emptied, those whose thread is inside an operation since before. */
 uint32_t shm_freeze_pending(const ShmActor *control, const ShmFreeze *freeze);
 

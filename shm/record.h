@@ -55,7 +55,7 @@ bool shm_record_mark_gone(ShmArena *arena, uint32_t record, ShmRecordOwner owner
 bool shm_record_inherit(ShmArena *arena, uint32_t record, uint32_t client, uint32_t tid);
 /* Repair has made even what a DEAD record says is to be. */
 void shm_record_set_swept(ShmArena *arena, uint32_t record);
-/* Its owner ends while frozen: the daemon empties it, and gives it back. */
+/* Its owner ended while frozen, and does nothing to it after this: control empties it, and gives it back. */
 void shm_record_set_left(ShmArena *arena, uint32_t record);
 /* Gives back a record, whose owner is gone, that holds nothing. */
 bool shm_record_set_unused(ShmArena *arena, uint32_t record);

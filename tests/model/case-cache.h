@@ -5,6 +5,7 @@
 #include "tests/model/world.h"
 
 static ShmFreeze freeze; /* control's own: as much of it as there are records */
+static ShmActor leaver, next_owner; /* of actor 0's record */
 
 /*
  * Objects 0 to 2, of slots two to a slab; actors 0 and 1 cache. Epochs are given as the fast path takes
@@ -78,6 +79,15 @@ static void pre_one_late(void) {
         model_delay(0, &world_actor(0)->record->seq);
 }
 
+/* No other record is free. */
+static void pre_leave(void) {
+        pre_one_control();
+        leaver = *world_actor(0);
+        next_owner = (ShmActor){};
+        model_own(0, &leaver, sizeof(leaver));
+        model_own(1, &next_owner, sizeof(next_owner));
+}
+
 static void t_alloc(void) {
         world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
 }
@@ -126,6 +136,29 @@ static void t_freeze(void) {
 static void t_nothing(void) {
 }
 
+static void t_leave(void) {
+        shm_cache_leave(&leaver);
+}
+
+static void t_next(void) {
+        (void) shm_actor_init(&next_owner, &world_arena, 1, 9);
+}
+
+/* Its seq is even whoever has it; and where nobody died nothing is left in it. */
+static void post_leave(unsigned dead) {
+        uint32_t record = world_actor(0)->id;
+
+        world_check(dead);
+        if (dead != 0)
+                return;
+        (void) shm_freeze_finish_left(world_actor(2));
+        if (shm_record_owner(&world_arena, record).state != (next_owner.record ? SHM_RECORD_USED : SHM_RECORD_UNUSED))
+                model_fail("the record is neither free nor the next owner's");
+        if (shm_arena_cache(&world_arena, record, 0, 1)->count != 0)
+                model_fail("something is left in the record");
+        world_check(dead);
+}
+
 static void t_close(void) {
         ShmDrain drain = { .epoch = 0 };
 
@@ -161,6 +194,8 @@ static const ModelCase model_cases[] = {
           .post = world_check, .deaths = 2 },
         { .name = "freeze-pop-alloc", .pre = pre_one_control, .actors = { t_alloc, t_alloc_1, t_freeze },
           .post = world_check, .deaths = 1, .preemptions = 3 },
+        { .name = "freeze-leave", .pre = pre_leave, .actors = { t_leave, t_next, t_freeze }, .post = post_leave,
+          .deaths = 1, .preemptions = 4 },
         { .name = "close-pop-push", .pre = pre_one_control, .actors = { t_alloc_free, t_nothing, t_close },
           .post = world_check, .deaths = 1 },
 };

@@ -250,8 +250,19 @@ FAULTS = [
                 /* ORDER: acq, pairs with shm_actor_leave(); even: that operation is over and seen. */
                 freeze->seq[i] = shm_load_acq(&shm_arena_record(arena, i)->seq);''', ''),
     ('freeze: bit cleared before the caches are emptied', 'cache', 'shm/freeze.c',
-     '        shm_cache_drain_record(control, record, left ? UINT64_MAX : freeze->epochs[record]);', '''        store_attention(arena, record, load_attention(arena, record) & ~SHM_ATTENTION_FREEZE);
-        shm_cache_drain_record(control, record, left ? UINT64_MAX : freeze->epochs[record]);'''),
+     '''                shm_cache_drain_record(control, record, freeze->epochs[record]);
+                thaw(control->arena, record);''', '''                thaw(control->arena, record);
+                shm_cache_drain_record(control, record, freeze->epochs[record]);'''),
+    ('freeze: a record is left before its last operation is over', 'cache', 'shm/cache.c',
+     '''        shm_actor_leave(actor);
+        /* Either''', '''        if (!ours) {
+                shm_record_set_left(actor->arena, actor->id);
+                shm_actor_leave(actor);
+                *actor = (ShmActor){};
+                return;
+        }
+        shm_actor_leave(actor);
+        /* Either'''),
     ('repair: a SWEPT record is swept again', 'repair', 'shm/repair.c',
      '                repair_named(control, repair->position, &repair->counts);', '''                repair->counts.objects += shm_sweep_record(control->arena, repair->position);
                 repair_named(control, repair->position, &repair->counts);'''),
