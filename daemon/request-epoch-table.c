@@ -21,7 +21,8 @@ void request_refuse_epoch(Session *session, uint64_t id, int error, uint32_t num
                 break;
         case -ENOSPC:
                 session_refuse(session, id, error,
-                               "no epoch can be spared: the others are reserved, or hold objects still");
+                               "no epoch can be spared: the others are reserved, hold objects still, "
+                               "or are being revoked");
                 break;
         default:
                 session_refuse(session, id, error, "epoch %u: %s", epoch, strerror(-error));

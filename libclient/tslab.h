@@ -373,7 +373,7 @@ int tslab_epoch_advance(struct tslab *pool, uint32_t *ret_epoch);
  * outlive the others: *ret_epoch. `label`, for people, may be NULL. Closing it gives the id back. A
  * control call.
  *
- * -ENOSPC      none can be spared
+ * -ENOSPC      none can be spared: the others are reserved, hold objects, or are yet to be revoked
  * -EINVAL      the label is longer than 31 bytes, or not printable text
  * and the control errors
  */

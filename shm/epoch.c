@@ -280,14 +280,20 @@ static bool unused(const ShmArena *arena, uint32_t id) {
         return true;
 }
 
+/*
+ * Never one that is to be revoked, though no slab of it is in use: who was admitted before may yet claim one,
+ * and the new era would forget that its objects are to be freed. It still rotates.
+ */
 int shm_epoch_spare(const ShmArena *arena, uint32_t *ret_id) {
         uint32_t current = shm_epoch_current(arena) & 0xff, n_rotating = 0, found = UINT32_MAX;
 
         for (uint32_t id = 0; id < arena->n_epochs; id++) {
-                if (load(arena, id).flags & SHM_EPOCH_RESERVED)
+                uint32_t flags = load(arena, id).flags;
+
+                if (flags & SHM_EPOCH_RESERVED)
                         continue;
                 n_rotating++;
-                if (id != current && unused(arena, id))
+                if (id != current && !(flags & SHM_EPOCH_REVOKE) && unused(arena, id))
                         found = id;
         }
         if (found == UINT32_MAX || n_rotating <= 2)

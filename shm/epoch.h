@@ -76,7 +76,7 @@ int shm_epoch_revoke(ShmArena *arena, uint32_t number);
  * Before that, close it, and freeze: no cache may hold slots of it any more; and walk (shm/drain.h).
  */
 int shm_epoch_advance(ShmArena *arena, uint32_t *ret_number);
-/* Which id can be taken out of the rotation: none of its slabs is in use. -ENOSPC: none. */
+/* Which id can be taken out of the rotation: no slab of it is in use, nor is it to be swept. -ENOSPC: none. */
 int shm_epoch_spare(const ShmArena *arena, uint32_t *ret_id);
 /* Opens it in a new era, out of the rotation. Like the next one it is closed, and frozen, before. -EINVAL. */
 int shm_epoch_reserve(ShmArena *arena, uint32_t id, const char *label, uint32_t *ret_number);

@@ -73,6 +73,25 @@ static void test_advance_passes_revoked(void **state) {
         assert_int_equal(number & 0xff, 2);
 }
 
+/* Nobody's objects are in them; but a thread that was admitted before may yet claim a slab. */
+static void test_spare_passes_revoked(void **state) {
+        TestArena *t = *state;
+        uint32_t id, number;
+
+        assert_int_equal(shm_epoch_revoke(&t->arena, 3), 0);
+        assert_int_equal(shm_epoch_spare(&t->arena, &id), 0);
+        assert_int_equal(id, 2);
+        assert_int_equal(shm_epoch_revoke(&t->arena, 2), 0);
+        assert_int_equal(shm_epoch_revoke(&t->arena, 1), 0);
+        assert_int_equal(shm_epoch_spare(&t->arena, &id), -ENOSPC);
+        shm_epoch_set_revoking(&t->arena, shm_epoch_number(3, 1), false);
+        assert_int_equal(shm_epoch_spare(&t->arena, &id), 0);
+        assert_int_equal(id, 3);
+        /* The other two still rotate, and wait for their sweep. */
+        assert_int_equal(shm_epoch_lease(&t->arena, id, NULL, 0, &number), 0);
+        assert_int_equal(info(t, 1).flags & info(t, 2).flags, SHM_EPOCH_DRAIN | SHM_EPOCH_REVOKE);
+}
+
 /* A slow worker cannot allocate into the wrong lifetime, nor an operator close it. */
 static void test_era_over(void **state) {
         TestArena *t = *state;
@@ -209,11 +228,11 @@ static void test_era_wraps(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                WITH_ARENA(test_all_open_at_start), WITH_ARENA(test_advance_ring),
-                WITH_ARENA(test_all_open_at_start), WITH_ARENA(test_advance_passes_revoked),
-                WITH_ARENA(test_era_over),          WITH_ARENA(test_close_current),
-                WITH_ARENA(test_reserve),           WITH_ARENA(test_label),
-                WITH_ARENA(test_close_drains),      WITH_ARENA(test_earlier_era_drains),
+                WITH_ARENA(test_all_open_at_start),      WITH_ARENA(test_advance_ring),
+                WITH_ARENA(test_advance_passes_revoked), WITH_ARENA(test_spare_passes_revoked),
+                WITH_ARENA(test_era_over),               WITH_ARENA(test_close_current),
+                WITH_ARENA(test_reserve),                WITH_ARENA(test_label),
+                WITH_ARENA(test_close_drains),           WITH_ARENA(test_earlier_era_drains),
                 WITH_ARENA(test_era_wraps),
         };
 
