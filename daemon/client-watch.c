@@ -350,27 +350,19 @@ void client_watches_repaired(Manager *manager) {
         }
 }
 
-/* How many records are free; whether some wait for repair. */
-static uint32_t count_unused(const ShmArena *arena, bool *ret_unrepaired) {
-        uint32_t n = 0;
+static uint32_t count_unused(const ShmArena *arena) {
+        uint32_t n = arena->n_records - 1;
 
-        *ret_unrepaired = false;
-        for (uint32_t i = 1; i < arena->n_records; i++) {
-                ShmRecordState state = shm_record_owner(arena, i).state;
-
-                n += state == SHM_RECORD_UNUSED;
-                *ret_unrepaired |= state == SHM_RECORD_DEAD || state == SHM_RECORD_SWEPT;
-        }
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
+                n -= shm_record_owner(arena, i).state != SHM_RECORD_UNUSED;
         return n;
 }
 
 static void reap_threads(Manager *manager) {
         ShmArena *arena = &manager->arena;
-        uint32_t n = 0, n_unused;
+        uint32_t n = 0, n_unused = count_unused(arena);
         ShmClientInfo info;
-        bool unrepaired;
 
-        n_unused = count_unused(arena, &unrepaired);
         for (ClientWatch *c = manager->clients; c && n_unused <= arena->n_records / RECORDS_SHORT;
              c = c->next)
                 if (!c->dead && shm_client_get(arena, c->index, &info) == 0)
@@ -378,7 +370,7 @@ static void reap_threads(Manager *manager) {
         if (n > 0)
                 log_line(LOG_INFO, "%u threads ended without giving back what they held", n);
         /* Again, where something is unsettled. A dead client may also wait for a record that the drainer finished. */
-        if (n > 0 || unrepaired || manager->n_unrepaired > 0 || shm_repair_kept(arena))
+        if (manager->n_unrepaired > 0 || shm_repair_wanted(arena))
                 repairer_start(manager->repairer);
 }
 

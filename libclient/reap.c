@@ -101,6 +101,7 @@ static int remove_dead(struct tslab *pool) {
 static int reap(struct tslab *pool) {
         ShmRepair repair = {};
         ShmActor control;
+        uint32_t n_dead;
         int r;
 
         r = pool_attach(pool);
@@ -108,11 +109,13 @@ static int reap(struct tslab *pool) {
                 r = take_control(pool, &control);
         if (r)
                 return r;
-        if (mark_dead(pool) > 0) {
+        n_dead = mark_dead(pool);
+        /* Also where nobody is dead: an earlier pass, or an earlier control, may have left what was unsettled. */
+        if (shm_repair_wanted(&pool->arena))
                 while (!shm_repair_step(&control, &repair, UINT32_MAX))
                         ;
+        if (n_dead > 0)
                 r = remove_dead(pool);
-        }
         control_repaired(&control);
         control_end(pool);
         return r;

@@ -331,6 +331,16 @@ bool shm_repair_kept(const ShmArena *arena) {
         return false;
 }
 
+bool shm_repair_wanted(const ShmArena *arena) {
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++) {
+                ShmRecordState state = shm_record_owner(arena, i).state;
+
+                if (state == SHM_RECORD_DEAD || state == SHM_RECORD_SWEPT)
+                        return true;
+        }
+        return shm_repair_kept(arena);
+}
+
 bool shm_repair_frozen(const ShmArena *arena) {
         for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
                 /* ORDER: rlx; control's alone. */

@@ -55,5 +55,8 @@ bool shm_repair_holder(ShmActor *control, uint32_t slab);
 /* Whether record 0 still keeps any. */
 bool shm_repair_kept(const ShmArena *arena);
 
+/* Whether a pass has anything to look at: a record that is DEAD or SWEPT, or what record 0 keeps. */
+bool shm_repair_wanted(const ShmArena *arena);
+
 /* Whether a control that died left records frozen. */
 bool shm_repair_frozen(const ShmArena *arena);

@@ -4,9 +4,11 @@
 #include <errno.h>
 
 #include "libclient/control.h"
+#include "shm/cache-drain.h"
 #include "shm/check.h"
 #include "shm/client.h"
 #include "shm/object.h"
+#include "shm/repair.h"
 #include "tests/util/process.h"
 #include "tests/util/test.h"
 
@@ -116,12 +118,85 @@ static void test_control_over_fork(void **state) {
         assert_int_equal(tslab_epoch_advance(pool, NULL), 0);
 }
 
+/* Two threads, one with a cache of 64-byte slots, whose topmost is named by the intent of the other. */
+typedef struct Claim {
+        ShmActor owner, other;
+        ShmCache *cache;
+} Claim;
+
+static void claim_begin(Claim *c, struct tslab *pool) {
+        uint64_t handle;
+        SlotId id;
+
+        assert_int_equal(shm_actor_init(&c->owner, &pool->arena, pool->local->client, 0), 0);
+        assert_int_equal(shm_actor_init(&c->other, &pool->arena, pool->local->client, 0), 0);
+        c->owner.mode = SHM_CACHE_ON;
+        assert_int_equal(shm_object_alloc(&c->owner, 64, 0, NULL, &handle, NULL), 0);
+        assert_int_equal(shm_object_free(&c->owner, handle), 0);
+        c->cache = shm_arena_cache(&pool->arena, c->owner.id, 0, 0);
+        assert_true(c->cache->count >= 2);
+        id = (SlotId){ c->cache->slots[c->cache->count - 1] };
+        shm_actor_intend_mask(&c->other, slot_id_mask(id));
+        shm_actor_intend(&c->other, shm_intent_other(SHM_INTENT_CLAIM, slot_id_slab(id), 0));
+}
+
+/* It goes on, and what was unsettled can be told. */
+static void claim_end(Claim *c) {
+        shm_actor_intend(&c->other, 0);
+        shm_actor_deinit(&c->other);
+}
+
+/* Control died flushing the cache, and who took over kept the slot in record 0. No process is dead by now. */
+static void test_reap_kept(void **state) {
+        struct tslab *pool = *state;
+        ShmRepairCounts counts;
+        ShmActor control;
+        ShmCheck check;
+        Claim c;
+
+        claim_begin(&c, pool);
+        assert_int_equal(control_begin(pool, true, &control), 0);
+        c.owner.record->attention |= SHM_ATTENTION_FREEZE;
+        shm_actor_intend(&control, shm_intent_other(SHM_INTENT_FLUSH, c.owner.id, 0 << 9 | c.cache->count));
+        shm_repair_control(&control, &counts);
+        control_end(pool);
+        assert_int_equal(counts.unsettled, 1);
+        assert_int_equal(tslab_reap(pool), 0);
+        assert_true(shm_repair_kept(&pool->arena)); /* still named */
+
+        claim_end(&c);
+        assert_int_equal(tslab_reap(pool), 0);
+        assert_false(shm_repair_kept(&pool->arena));
+        assert_false(shm_repair_wanted(&pool->arena));
+        assert_int_equal(shm_check(&pool->arena, &check), 0);
+        assert_int_equal(check.problems + check.lost_slots + check.unsettled_slots, 0);
+        shm_cache_drain_record(&c.owner, c.owner.id, UINT64_MAX);
+        shm_actor_deinit(&c.owner);
+}
+
+/* The thread ended and its process did not; a pass left its record SWEPT. */
+static void test_reap_swept(void **state) {
+        struct tslab *pool = *state;
+        uint32_t record;
+        Claim c;
+
+        claim_begin(&c, pool);
+        record = c.owner.id;
+        assert_true(shm_record_mark_dead(&pool->arena, record));
+        assert_true(control_repair(pool));
+        assert_int_equal(shm_record_owner(&pool->arena, record).state, SHM_RECORD_SWEPT);
+
+        claim_end(&c);
+        assert_int_equal(tslab_reap(pool), 0);
+        assert_int_equal(shm_record_owner(&pool->arena, record).state, SHM_RECORD_UNUSED);
+        assert_false(shm_repair_wanted(&pool->arena));
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
-                TEST(test_records_come_and_go),
-                TEST(test_control_is_taken),
-                TEST(test_control_over_fork),
+                TEST(test_records_come_and_go), TEST(test_control_is_taken), TEST(test_control_over_fork),
+                TEST(test_reap_kept),           TEST(test_reap_swept),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
