@@ -363,7 +363,7 @@ void drainer_wake(Drainer *drainer) {
 
 void drainer_tick(Drainer *drainer) {
         /* A thread may have left while it was being thawed: its record is for us to finish. */
-        (void) shm_freeze_step(&drainer->manager->control, &drainer->freeze, RECORDS_SLICE);
+        (void) shm_freeze_finish_left(&drainer->manager->control);
         drainer_look(drainer);
 }
 

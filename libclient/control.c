@@ -173,6 +173,7 @@ void control_repaired(ShmActor *control) {
         uint64_t epochs = to_revoke(control->arena);
         int r = 0;
 
+        (void) shm_freeze_finish_left(control);
         if (shm_repair_frozen(control->arena))
                 r = empty_caches(control, UINT64_MAX);
         else if (epochs != 0)
@@ -182,31 +183,37 @@ void control_repaired(ShmActor *control) {
         walk_all(control);
 }
 
-bool control_reap_threads(struct tslab *pool) {
+static void repair_all(ShmActor *control) {
         ShmRepair repair = {};
+
+        while (!shm_repair_step(control, &repair, UINT32_MAX))
+                ;
+}
+
+bool control_reap_threads(struct tslab *pool) {
         ShmActor control;
         ShmClientInfo info;
-        uint32_t n = 0;
+        uint32_t n;
 
         if (!pool->is_private || control_begin(pool, false, &control) < 0)
                 return false;
+        n = shm_freeze_finish_left(&control);
         for (uint32_t i = 0; i < pool->arena.n_records; i++)
                 if (shm_client_get(&pool->arena, i, &info) == 0)
                         n += shm_threads_mark_gone(&pool->arena, &info);
-        while (n > 0 && !shm_repair_step(&control, &repair, UINT32_MAX))
-                ;
+        if (shm_repair_wanted(&pool->arena))
+                repair_all(&control);
         control_end(pool);
         return n > 0;
 }
 
 bool control_repair(struct tslab *pool) {
-        ShmRepair repair = {};
         ShmActor control;
 
         if (control_begin(pool, true, &control) < 0)
                 return false;
-        while (!shm_repair_step(&control, &repair, UINT32_MAX))
-                ;
+        (void) shm_freeze_finish_left(&control);
+        repair_all(&control);
         control_end(pool);
         return true;
 }

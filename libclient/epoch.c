@@ -134,6 +134,10 @@ static int reserve_private(struct tslab *pool, const char *label, bool lease, ui
         if (r)
                 return r;
         r = shm_epoch_spare(&pool->arena, &spare);
+        if (r == -ENOSPC) {
+                control_repaired(&control); /* of those yet to be revoked one may be had then */
+                r = shm_epoch_spare(&pool->arena, &spare);
+        }
         if (r == 0)
                 r = control_close(&control, spare, false);
         if (r == 0)

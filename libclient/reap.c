@@ -92,6 +92,7 @@ static int remove_dead(struct tslab *pool) {
                 if (shm_client_get(&pool->arena, i, &info) || i == pool->local->client || !is_dead(&info) ||
                     shm_client_release_records(&pool->arena, i) > 0)
                         continue;
+                (void) shm_epoch_end_leases(&pool->arena, i); /* it may have died since */
                 shm_client_remove(&pool->arena, i);
                 n++;
         }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
+#include "shm/cache-hit.h"
 #include "shm/set.h"
 #include "shm/slab.h"
 #include "tests/util/daemon-fixture.h"
@@ -190,7 +191,7 @@ static void test_close_cached(void **state) {
         assert_int_equal(stats->stats->cached_objects, 0);
 }
 
-/* A thread that ends while it is frozen, inside an operation, leaves its record to the daemon. */
+/* A thread that ends while it is frozen leaves its record to the daemon, also when that thaws it just then. */
 static void test_close_left(void **state) {
         Pool *pool = *state;
         ShmActor other;
@@ -204,8 +205,10 @@ static void test_close_left(void **state) {
 
                 assert_int_equal(reply->epoch_close->pending_threads, 1);
         }
-        shm_record_set_left(&pool->client.arena, id);
         shm_actor_leave(&other);
+        WAIT_FOR(!(shm_load_rlx(&shm_arena_record(&pool->client.arena, id)->attention) &
+                   SHM_ATTENTION_FREEZE));
+        shm_record_set_left(&pool->client.arena, id);
         WAIT_FOR(shm_record_owner(&pool->client.arena, id).state == SHM_RECORD_UNUSED);
 }
 
