@@ -106,12 +106,11 @@ static void wait_operations(struct tslab *pool, uint32_t n_records) {
         }
 }
 
-/* Until all calls that began before are over, and none can begin. */
+/* Until all calls that began before its serial was that of a closed one are over, and none can begin. */
 static void quiesce(struct tslab *pool) {
         uint32_t n_records, n = 0;
         ThreadState *state;
 
-        shm_store_rlx(&pool->serial, POOL_CLOSED); /* ORDER: rlx; the membarrier orders it. */
         (void) shm_membarrier(); /* it fails only where everybody fences */
         /* ORDER: acq, pairs with pool_end(); all those calls did is done. */
         while (shm_load_acq(&pool->local->n_calls) != 0)
@@ -135,7 +134,7 @@ static bool has_records(const struct tslab *pool) {
         return false;
 }
 
-/* Of threads that ended inside a call. False: others are at control work, and do it after our end. */
+/* Of threads that ended inside a call, or frozen. False: others are at control work, and do it after our end. */
 static bool repair_gone(struct tslab *pool) {
         return !has_records(pool) || (control_repair(pool) && !has_records(pool));
 }
@@ -144,6 +143,7 @@ static bool repair_gone(struct tslab *pool) {
 static void detach(struct tslab *pool) {
         uint32_t n_records = shm_arena_n_records_ever(&pool->arena);
         ThreadState *state;
+        bool repaired;
 
         if (!pool->local->joined)
                 return;
@@ -160,7 +160,8 @@ static void detach(struct tslab *pool) {
         }
         if (pool->is_private) {
                 pool_tend(pool);
-                if (repair_gone(pool) && control_end_leases(pool))
+                repaired = repair_gone(pool);
+                if (control_end_leases(pool) && repaired)
                         shm_client_remove(&pool->arena, pool->local->client);
         }
 }

@@ -135,6 +135,7 @@ static int finish_attach(struct tslab *pool) {
                         return r;
                 sampler_begin(pool);
         }
+        pool->local->number = registry_token();
         /* ORDER: rel, pairs with pool_attach(); all else is set before. */
         shm_store_rel(&pool->local->attached, 1);
         return 0;

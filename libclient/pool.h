@@ -57,6 +57,8 @@ typedef struct PoolLocal {
         uint32_t start_time; /* of this process; 0: not known */
         uint32_t spare; /* record for threads that get none */
         uint32_t fences; /* membarrier could not be registered */
+        uint32_t n_entries; /* threads that may use a state of theirs; under the registry's lock */
+        uint64_t number; /* of attachments in this process and those it was forked from, never reused */
         uint64_t n_calls; /* between pool_begin() and pool_end(): tslab_close() waits for them */
         Sampler *sampler; /* NULL: nothing is sampled */
         uint64_t asked_msec; /* when caches were last asked for, in want of memory */
@@ -90,7 +92,6 @@ struct tslab {
 
         /* From here on under the registry's lock. */
         struct tslab *next; /* of this process's pools, or of those that it closed */
-        uint32_t n_entries; /* threads that may use a state of theirs in it */
         uint64_t closed_msec; /* when what is left of it was; 0: it is not, or cannot be given up */
 };
 
@@ -99,6 +100,7 @@ typedef struct ThreadCache {
         uint64_t serial;
         uint64_t token;
         ThreadState *state;
+        uint64_t counted; /* by the attachment of this number; 0: not */
 } ThreadCache;
 
 /* The one used last. */

@@ -12,8 +12,8 @@
  *   2. Serials and tokens only rise, across forks too: a child continues from its parent's, so none of
  *      its states has a token that some entry it inherited has.
  *   3. The lists of pools are changed by one store at a time: a fork between any two finds a list.
- *   4. A pool counts the entries that threads have for it. While there is one its thread may be on the
- *      fast path, and write to what the entry points to.
+ *   4. A pool counts the entries by which threads of this process have a state. While there is one its
+ *      thread may be on the fast path, and write to what the entry points to.
  *
  * Who may do what: a thread its own table and, but for tslab_close(), its own states; the list, the
  *   serials and tokens, and states of threads that end, under the registry's lock. That lock is in
@@ -34,8 +34,9 @@
 #include "proto/deadline.h"
 #include "shm/object.h"
 
-#define CLOSED_MSEC 1000 /* no thread is kept from running so long */
-#define AGE_NSEC 10000000 /* between looks at whether they are old enough */
+#define CLOSED_MSEC 1000 /* no thread of a process that runs is kept from running so long */
+#define LOOK_MSEC_MAX 100 /* as much of the time between two looks counts */
+#define AGE_NSEC 10000000 /* between looks, where somebody waits for them */
 
 typedef struct ThreadTable {
         size_t n, size;
@@ -71,12 +72,21 @@ static struct tslab *find_pool(uint64_t serial) {
         return find(registry_pools, serial);
 }
 
-/* An entry is no more. Under the lock. */
-static void drop_entry(uint64_t serial) {
-        struct tslab *pool = find_pool(serial) ?: find(registry_closed, serial);
+/* An entry is no more. Under the lock. One that was counted in a parent is not counted here. */
+static void drop_entry(const ThreadCache *entry) {
+        struct tslab *pool = find_pool(entry->serial) ?: find(registry_closed, entry->serial);
 
-        if (pool && pool->n_entries > 0)
-                pool->n_entries--;
+        if (pool && entry->counted != 0 && entry->counted == pool->local->number)
+                pool->local->n_entries--;
+}
+
+/* Of an entry that is about to have a state in this process. */
+static void count_entry(struct tslab *pool, ThreadCache *entry) {
+        pthread_mutex_lock(registry_lock);
+        if (entry->counted != pool->local->number)
+                pool->local->n_entries++;
+        entry->counted = pool->local->number;
+        pthread_mutex_unlock(registry_lock);
 }
 
 static void forget_closed(ThreadTable *table) {
@@ -87,7 +97,7 @@ static void forget_closed(ThreadTable *table) {
                 if (find_pool(table->entries[i].serial))
                         table->entries[n++] = table->entries[i];
                 else
-                        drop_entry(table->entries[i].serial);
+                        drop_entry(&table->entries[i]);
         pthread_mutex_unlock(registry_lock);
         table->n = n;
 }
@@ -141,30 +151,39 @@ void registry_remove(struct tslab *pool) {
 
 void registry_close(struct tslab *pool) {
         pthread_mutex_lock(registry_lock);
+        /* ORDER: rlx; the closer's membarrier orders it. Before threads may forget the pool. */
+        shm_store_rlx(&pool->serial, POOL_CLOSED);
         take_off(&registry_pools, pool);
         put_on(&registry_closed, pool);
         pthread_mutex_unlock(registry_lock);
 }
 
-static uint64_t now_msec(void) {
-        return proto_now_usec() / 1000;
+/* For how long the process ran, as far as is known: it may have been stopped between two looks. */
+static uint64_t lived_msec(void) {
+        static uint64_t looked, lived = 1;
+        uint64_t now = proto_now_usec() / 1000, since = now - looked;
+
+        lived += since < LOOK_MSEC_MAX ? since : LOOK_MSEC_MAX;
+        looked = now;
+        return lived;
 }
 
 /* Returns how many it gave up; whether there are more that only have to get older. */
-static uint32_t give_up_old(uint64_t now, bool *ret_more) {
+static uint32_t give_up_old(bool *ret_more) {
+        uint64_t now = lived_msec();
         struct tslab *next;
         uint32_t n = 0;
 
         *ret_more = false;
         for (struct tslab *pool = registry_closed; pool; pool = next) {
                 next = pool->next;
-                if (pool->closed_msec == 0 || pool->n_entries > 0)
+                if (pool->closed_msec == 0 || pool->local->n_entries > 0)
                         continue;
                 if (now - pool->closed_msec < CLOSED_MSEC) {
                         *ret_more = true;
                 } else {
+                        take_off(&registry_closed, pool); /* first: a fork here does not give it up again */
                         pool_give_up(pool);
-                        take_off(&registry_closed, pool);
                         put_on(&registry_ended, pool);
                         n++;
                 }
@@ -178,8 +197,8 @@ void registry_keep(struct tslab *pool) {
         if (thread_table)
                 forget_closed(thread_table);
         pthread_mutex_lock(registry_lock);
-        (void) give_up_old(now_msec(), &more);
-        pool->closed_msec = now_msec();
+        (void) give_up_old(&more);
+        pool->closed_msec = lived_msec();
         pthread_mutex_unlock(registry_lock);
 }
 
@@ -190,7 +209,7 @@ bool registry_give_up(void) {
 
         for (;;) {
                 pthread_mutex_lock(registry_lock);
-                n = give_up_old(now_msec(), &more);
+                n = give_up_old(&more);
                 pthread_mutex_unlock(registry_lock);
                 if (n > 0 || !more)
                         return n > 0;
@@ -227,7 +246,7 @@ static void on_thread_exit(void *userdata) {
                 if (pool && entry->state && entry->state->token == entry->token &&
                     !is_shared(pool, entry->state))
                         thread_state_deinit(entry->state);
-                drop_entry(entry->serial);
+                drop_entry(entry);
         }
         pthread_mutex_unlock(registry_lock);
         free(table);
@@ -272,9 +291,6 @@ static int add_entry(struct tslab *pool, ThreadCache **ret) {
         }
         *ret = &thread_table->entries[thread_table->n++];
         **ret = (ThreadCache){ .serial = pool->number };
-        pthread_mutex_lock(registry_lock);
-        pool->n_entries++;
-        pthread_mutex_unlock(registry_lock);
         return 0;
 }
 
@@ -311,6 +327,7 @@ static int enter(struct tslab *pool, ThreadState **ret) {
                 r = pool_attach(pool);
                 if (r)
                         return r;
+                count_entry(pool, entry);
                 take_record(pool, entry);
         }
         *ret = entry->state;
@@ -346,6 +363,8 @@ void pool_leave_shared(struct tslab *pool) {
 int pool_begin(struct tslab *pool) {
         uint64_t *n_calls = &pool->local->n_calls;
 
+        if (pool_is_closed(pool)) /* or those that call again and again would be waited for */
+                return -EBADF;
         if (inside.n_calls++ == 0)
                 (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &inside.cancel_state);
         /* ORDER: acqrel; it is a full barrier on x86, elsewhere the closer's membarrier is. */

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "tests/util/process.h"
 #include "tests/util/test.h"
 
 #define N_POOLS 2500 /* of 64 GiB: 156 TiB, where a process has 128 */
@@ -65,6 +66,64 @@ static void test_close_with_little_room(void **state) {
         pthread_barrier_destroy(&barrier);
 }
 
+#define N_INHERITED 3
+
+typedef struct Inherited {
+        struct tslab *pools[N_INHERITED];
+        pthread_barrier_t barrier;
+        int r;
+} Inherited;
+
+/* A thread that has something in all of them. */
+static void *hold(void *userdata) {
+        Inherited *i = userdata;
+        tslab_handle handle;
+
+        for (int at = 0; at < N_INHERITED && i->r == 0; at++)
+                i->r = tslab_alloc(i->pools[at], 64, TSLAB_EPOCH_CURRENT, &handle, NULL);
+        (void) pthread_barrier_wait(&i->barrier);
+        (void) pthread_barrier_wait(&i->barrier);
+        return NULL;
+}
+
+static int close_inherited(void *userdata) {
+        struct tslab_options options = { .size = sizeof(options), .arena_bytes = UINT64_C(256) << 20 };
+        struct tslab **pools = ((Inherited *) userdata)->pools, *pool;
+        tslab_handle handle;
+        struct rlimit little;
+
+        CHECK(tslab_alloc(pools[0], 64, TSLAB_EPOCH_CURRENT, &handle, NULL) == 0);
+        for (int i = 0; i < N_INHERITED; i++)
+                tslab_close(pools[i]);
+        CHECK(getrlimit(RLIMIT_AS, &little) == 0);
+        little.rlim_cur = address_space_used();
+        CHECK(setrlimit(RLIMIT_AS, &little) == 0);
+        CHECK(tslab_create(&pool, &options) == 0);
+        tslab_close(pool);
+        return 0;
+}
+
+/* What threads of the parent had in a pool keeps nothing in a child that closes it. */
+static void test_close_inherited(void **state) {
+        struct tslab_options options = { .size = sizeof(options), .arena_bytes = UINT64_C(256) << 20 };
+        Inherited inherited = {};
+        pthread_t holder;
+
+        (void) state;
+        for (int i = 0; i < N_INHERITED; i++)
+                assert_int_equal(tslab_create(&inherited.pools[i], &options), 0);
+        assert_int_equal(pthread_barrier_init(&inherited.barrier, NULL, 2), 0);
+        assert_int_equal(pthread_create(&holder, NULL, hold, &inherited), 0);
+        (void) pthread_barrier_wait(&inherited.barrier);
+        assert_int_equal(inherited.r, 0);
+        assert_int_equal(test_child_run(TEST_FORK, close_inherited, &inherited), 0);
+        for (int i = 0; i < N_INHERITED; i++)
+                tslab_close(inherited.pools[i]);
+        (void) pthread_barrier_wait(&inherited.barrier);
+        assert_int_equal(pthread_join(holder, NULL), 0);
+        pthread_barrier_destroy(&inherited.barrier);
+}
+
 static void test_close_many(void **state) {
         struct tslab_options options = { .size = sizeof(options),
                                          .arena_bytes = UINT64_C(64) << 30,
@@ -104,6 +163,7 @@ static void test_close_many(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_close_with_little_room),
+                cmocka_unit_test(test_close_inherited),
                 cmocka_unit_test(test_close_many),
         };
 

@@ -152,7 +152,8 @@ static void post_leave(unsigned dead) {
         if (dead != 0)
                 return;
         (void) shm_freeze_finish_left(world_actor(2));
-        if (shm_record_owner(&world_arena, record).state != (next_owner.record ? SHM_RECORD_USED : SHM_RECORD_UNUSED))
+        if (shm_record_owner(&world_arena, record).state !=
+            (next_owner.record ? SHM_RECORD_USED : SHM_RECORD_UNUSED))
                 model_fail("the record is neither free nor the next owner's");
         if (shm_arena_cache(&world_arena, record, 0, 1)->count != 0)
                 model_fail("something is left in the record");

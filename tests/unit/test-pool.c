@@ -2,6 +2,7 @@
 #include "libclient/pool.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 
 #include "libclient/control.h"
 #include "shm/cache-drain.h"
@@ -107,6 +108,19 @@ static int advance(void *userdata) {
         return 0;
 }
 
+static int call_closed(void *userdata) {
+        struct tslab *pool = userdata;
+
+        shm_store_rlx(&pool->serial, POOL_CLOSED);
+        CHECK(mprotect(pool->local, 4096, PROT_READ) == 0);
+        return tslab_epoch_close(pool, 0, 0) == -EBADF ? 0 : __LINE__;
+}
+
+/* A call into a pool that is being closed is not counted: the closer waits until none is. */
+static void test_call_closed(void **state) {
+        assert_int_equal(test_child_run(TEST_FORK, call_closed, *state), 0);
+}
+
 static void test_control_over_fork(void **state) {
         struct tslab *pool = *state;
         ShmActor control;
@@ -192,11 +206,45 @@ static void test_reap_swept(void **state) {
         assert_false(shm_repair_wanted(&pool->arena));
 }
 
+/* As a close of an epoch leaves them that did not wait for a thread any longer. */
+static void freeze_all(struct tslab *pool) {
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(&pool->arena); i++)
+                shm_arena_record(&pool->arena, i)->attention |= SHM_ATTENTION_FREEZE;
+}
+
+static int lease_and_close(void *userdata) {
+        struct tslab *pool = userdata;
+        tslab_handle handle;
+        uint32_t epoch;
+
+        CHECK(tslab_epoch_lease(pool, "lease", &epoch) == 0);
+        CHECK(tslab_alloc(pool, 128, epoch, &handle, NULL) == 0);
+        freeze_all(pool);
+        tslab_close(pool);
+        return 0;
+}
+
+/* What a process leaves frozen is finished when it closes the pool, and its leases end then. */
+static void test_close_frozen(void **state) {
+        struct tslab *pool = *state;
+        uint32_t n_used = records_used(pool), client = pool->local->client;
+        ShmEpochInfo epoch;
+        ShmClientInfo info;
+
+        assert_int_equal(test_child_run(TEST_FORK, lease_and_close, pool), 0);
+        assert_int_equal(records_used(pool), n_used);
+        for (uint32_t i = 0; i < pool->arena.n_records; i++)
+                assert_true(i == client || shm_client_get(&pool->arena, i, &info) < 0);
+        for (uint32_t id = 0; shm_epoch_get(&pool->arena, id, &epoch) == 0; id++)
+                assert_int_equal(epoch.owner, 0);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
                 TEST(test_records_come_and_go), TEST(test_control_is_taken), TEST(test_control_over_fork),
-                TEST(test_reap_kept),           TEST(test_reap_swept),
+                TEST(test_reap_kept),           TEST(test_reap_swept),       TEST(test_call_closed),
+                TEST(test_close_frozen),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
