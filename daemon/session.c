@@ -36,12 +36,13 @@ static Session *find_idle(const Manager *manager, uint32_t role_max, const uid_t
 }
 
 /*
- * Where there is none, somebody silent goes: one of his own, of a user who has his share. If all of
- * these are in use, he is heard, so that he learns why he is refused.
+ * Where there is none, somebody silent goes: one of his own, of a user who has many. Who has few takes
+ * anybody's, or idle connections of one user would keep out all others. If all of these are in use, he
+ * is heard, so that he learns why he is refused.
  */
 static bool make_room(Manager *manager, const struct ucred *peer, bool *ret_over_share) {
         uint32_t role = session_role_of(manager, peer, -1), limit = share_sessions_max(manager);
-        bool operates = role == PROTO_ROLE_OPERATOR, in_share;
+        bool operates = role == PROTO_ROLE_OPERATOR, in_share, has_few;
         Session *idle;
 
         if (!operates)
@@ -49,8 +50,9 @@ static bool make_room(Manager *manager, const struct ucred *peer, bool *ret_over
         in_share = operates || share_allows_session(manager, peer->uid, limit);
         if (in_share && manager->n_sessions < limit)
                 return true;
-        idle = find_idle(manager, role, in_share ? NULL : &peer->uid);
-        *ret_over_share = !in_share && (!idle || idle->over_share);
+        has_few = in_share || share_count_sessions(manager, peer->uid) < SHARE_SESSIONS_KEPT;
+        idle = find_idle(manager, role, has_few ? NULL : &peer->uid);
+        *ret_over_share = !in_share && (!idle || (idle->over_share && idle->peer.uid == peer->uid));
         if (idle)
                 session_drop(idle);
         return idle || manager->n_sessions < limit;

@@ -21,14 +21,19 @@ static uint32_t left(uint32_t limit, uint32_t n) {
         return n < limit ? limit - n : 0;
 }
 
-bool share_allows_session(const Manager *manager, uid_t uid, uint32_t limit) {
-        uint32_t n_left = left(limit, manager->n_sessions), n_held = 0;
+uint32_t share_count_sessions(const Manager *manager, uid_t uid) {
+        uint32_t n = 0;
 
-        if (n_left > SHARE_SESSIONS_KEPT)
-                return true;
         for (const Session *session = manager->sessions; session; session = session->next)
-                n_held += !session->dropped && session->peer.uid == uid;
-        return shm_share_allows(n_held, n_left, SHARE_SESSIONS_KEPT);
+                n += !session->dropped && session->peer.uid == uid;
+        return n;
+}
+
+bool share_allows_session(const Manager *manager, uid_t uid, uint32_t limit) {
+        uint32_t n_left = left(limit, manager->n_sessions);
+
+        return n_left > SHARE_SESSIONS_KEPT ||
+               shm_share_allows(share_count_sessions(manager, uid), n_left, SHARE_SESSIONS_KEPT);
 }
 
 bool share_allows_client(const Manager *manager, uid_t uid) {

@@ -8,6 +8,8 @@
 
 /* Connections at most: one for each client, and more. */
 uint32_t share_sessions_max(const Manager *manager);
+/* Those of a user. */
+uint32_t share_count_sessions(const Manager *manager, uid_t uid);
 /* Whether a user who is no operator may have one more, while `limit` is what there can be. */
 bool share_allows_session(const Manager *manager, uid_t uid, uint32_t limit);
 bool share_allows_client(const Manager *manager, uid_t uid);

@@ -24,6 +24,7 @@
 #define GREEDY "65534"
 #define OTHER "65533"
 #define THIRD "65532"
+#define N_IDLE 1200U
 
 typedef struct Answer {
         int64_t r; /* the last error */
@@ -103,17 +104,17 @@ static int watch(ProtoCall *call) {
         return r ?: ask(call);
 }
 
-static Answer connect_all(const char *socket) {
+static Answer connect_all(const char *socket, bool watches, unsigned n_max) {
         ProtoHello hello = PROTO_HELLO_INIT;
         Answer a = {};
 
         hello.software = hello.comm = (char *) "greedy";
-        while (a.r == 0 && a.n < N_OPENS_MAX) {
+        while (a.r == 0 && a.n < n_max) {
                 _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
                 ProtoCall *call = NULL; /* stays */
                 int r = proto_call_open(&call, socket, &hello, DAEMON_TIMEOUT_USEC, &reply);
 
-                if (r == 0)
+                if (r == 0 && watches)
                         r = watch(call);
                 a.r = r == PROTO_E_REFUSED && reply ? reply->error : r;
                 a.n += r == 0;
@@ -131,7 +132,9 @@ static int worker(const char *socket, const char *user, const char *what) {
         if (!strcmp(what, "threads"))
                 a = start_threads(socket);
         else if (!strcmp(what, "connections"))
-                a = connect_all(socket);
+                a = connect_all(socket, true, N_OPENS_MAX);
+        else if (!strcmp(what, "idle"))
+                a = connect_all(socket, false, N_IDLE);
         else
                 a = open_pools(socket, !strcmp(what, "readers") ? TSLAB_READER : 0,
                                !strcmp(what, "once") ? 1 : N_OPENS_MAX);
@@ -275,6 +278,28 @@ static void test_two_greedy(void **state) {
         WAIT_FOR(n_clients(daemon) == 0);
 }
 
+/* Connections that do nothing: who takes those of others, takes as many as he may have, and no more. */
+static void test_idle_connections(void **state) {
+        static const char *const users[] = { "65531", "65530", "65529", "65528", "65527", "65526" };
+        enum { N = sizeof(users) / sizeof(users[0]) };
+        const DaemonFixture *daemon = *state;
+        Role greedy, roles[N];
+        Answer a = start(&greedy, daemon, GREEDY, "idle");
+
+        assert_int_equal(a.r, 0); /* he replaces his own */
+        assert_int_equal(a.n, N_IDLE);
+        for (int i = 0; i < N; i++) {
+                a = start(&roles[i], daemon, users[i], "connections");
+                assert_int_equal(a.r, -EDQUOT);
+                assert_in_range(a.n, 31, 33);
+        }
+        expect_room(daemon);
+        for (int i = 0; i < N; i++)
+                end(&roles[i]);
+        end(&greedy);
+        WAIT_FOR(n_clients(daemon) == 0);
+}
+
 int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_clients, setup, teardown),
@@ -282,6 +307,7 @@ int main(int argc, char **argv) {
                 cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_connections, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_two_greedy, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_idle_connections, setup, teardown),
         };
 
         if (argc == 5)
