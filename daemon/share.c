@@ -37,13 +37,14 @@ bool share_allows_session(const Manager *manager, uid_t uid, uint32_t limit) {
 }
 
 bool share_allows_client(const Manager *manager, uid_t uid) {
-        uint32_t n_all = manager->arena.n_records, n = 0, n_held = 0;
+        uint32_t n_all = manager->arena.n_records, n_left, n = 0, n_held = 0;
 
         for (const ClientWatch *client = manager->clients; client; client = client->next) {
                 n++;
                 n_held += client->uid == uid;
         }
-        return shm_share_allows(n_held, left(n_all, n), shm_share_kept(n_all));
+        n_left = left(n_all, n);
+        return n_left == 0 || shm_share_allows(n_held, n_left, shm_share_kept(n_all));
 }
 
 void share_say(Manager *manager, const struct ucred *peer, const char *what) {

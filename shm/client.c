@@ -187,7 +187,7 @@ bool shm_client_in_share(const ShmArena *arena, uint32_t client) {
                 n_left += owner.state == SHM_RECORD_UNUSED;
                 n_held += owner.state != SHM_RECORD_UNUSED && load_uid(arena, owner.client) == uid;
         }
-        return shm_share_allows(n_held, n_left, n_kept);
+        return n_left == 0 || shm_share_allows(n_held, n_left, n_kept);
 }
 
 static bool has_notes(const ShmRecord *record) {

@@ -31,7 +31,10 @@ void shm_client_release_hold(ShmArena *arena, uint32_t client, uint32_t epoch);
 uint32_t shm_client_count_holders(const ShmArena *arena, uint32_t epoch);
 /* -ENOENT: the entry is not in use. */
 int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret);
-/* Whether the client's user may have one more record, as others want some too: see shm/share.h. */
+/*
+ * Whether the client's user may have one more record, as others want some too: see shm/share.h. True
+ * also where none is left at all: taking one then fails, which says why.
+ */
 bool shm_client_in_share(const ShmArena *arena, uint32_t client);
 /*
  * Of a client that is gone: frees each of its records that holds nothing, marks the others DEAD.
