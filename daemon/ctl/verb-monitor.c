@@ -97,7 +97,8 @@ static int connect_again(Connection *connection) {
 
 /*
  * Connects again, if there is a daemon. Where it is the one of before, it dropped this connection: it
- * hangs up on who watches for that alone.
+ * hangs up on who watches for that alone. With --follow only: where systemd listens, to connect starts
+ * a daemon that was stopped.
  */
 static bool was_too_slow(Connection *connection, uint64_t since_usec) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
@@ -107,22 +108,17 @@ static bool was_too_slow(Connection *connection, uint64_t since_usec) {
         return reply->stats->uptime_usec > proto_now_usec() - since_usec;
 }
 
-/* A failure, unless it is not the last word. */
-static CtlExit say_end(bool too_slow) {
-        if (too_slow)
-                return complain(
-                        "this did not take events fast enough, and the daemon dropped it: some are lost");
-        if (arg_follow)
-                return complain("the daemon hung up; waiting for the next one");
-        return complain(
-                "the daemon hung up: it ended, or was restarted; 'tslabctl monitor --follow' waits for "
-                "the next one");
+static void say_why(bool too_slow) {
+        (void) complain(
+                too_slow ? "this did not take events fast enough, and the daemon dropped it: some are lost"
+                         : "the daemon hung up; waiting for the next one");
 }
 
 static void reconnect(Connection *connection) {
-        do
+        while (!connection->call) {
                 (void) poll(NULL, 0, AGAIN_MSEC);
-        while (!connection->call && connect_again(connection));
+                (void) connect_again(connection);
+        }
         (void) fprintf(stderr, "tslabctl: connected again\n");
 }
 
@@ -147,9 +143,10 @@ CtlExit verb_monitor(char **args, size_t n_args) {
                         return CTL_FAILED;
                 if (r && r != PROTO_E_CLOSED)
                         return connection_complain(connection.path, r, reply);
-                exit_code = say_end(was_too_slow(&connection, since));
                 if (!arg_follow)
-                        return exit_code;
+                        return complain("the daemon hung up: it ended, or this did not read fast enough; "
+                                        "'tslabctl monitor --follow' waits for the next one");
+                say_why(was_too_slow(&connection, since));
                 reconnect(&connection);
         }
 }

@@ -3,7 +3,9 @@
 import json
 import os
 import signal
+import socket
 import subprocess
+import sys
 import threading
 
 import ctl_case
@@ -12,6 +14,15 @@ from ctl_case import Case, wait_for
 
 EPOCH_ADVANCE, WATCH = 25, 37   # requests
 ADVANCES_MAX = 3000             # some 2 MiB of events, where 256 KiB may wait
+
+
+# Descriptor 3, and the process that it is for: sd_listen_fds(3).
+AS_SYSTEMD = '''
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ['LISTEN_PID'] = str(os.getpid())
+os.execv(sys.argv[2], sys.argv[2:])
+'''
 
 
 def anonymous_size(pid):
@@ -149,6 +160,26 @@ class Events(Case):
         self.assertEqual(code, 1)
         self.assertRegex(err, r'\Atslabctl: the daemon hung up[^\n]+--follow[^\n]+\n\Z')
 
+    def test_stays_stopped(self):
+        """Where systemd listens, whoever connects starts the daemon again: the monitor does not."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(f'{self.folder}/default.sock')
+            listener.listen()
+            command = [sys.executable, '-c', AS_SYSTEMD, str(listener.fileno()), ctl_case.TSLABD, '--size=16M',
+                       '--log-level=err']
+            with subprocess.Popen(command, pass_fds=[listener.fileno()],
+                                  env=ctl_case.environment(self.folder, LISTEN_FDS='1')) as process:
+                self.addCleanup(process.kill)
+                monitor = Monitor(self)
+                monitor.watches()
+                process.terminate()
+                self.assertEqual(process.wait(ctl_case.DEADLINE), 0)
+            code, err = monitor.end()
+            self.assertEqual(code, 1)
+            self.assertIn('the daemon hung up', err)
+            listener.setblocking(False)
+            self.assertRaises(BlockingIOError, listener.accept)
+
     def test_follow(self):
         daemon = self.start()
         monitor = Monitor(self, '--follow')
@@ -194,7 +225,7 @@ class Events(Case):
         monitor.process.send_signal(signal.SIGCONT)
         code, err = monitor.end()
         self.assertEqual(code, 1)
-        self.assertRegex(err, r'\Atslabctl: this did not take events fast enough, [^\n]+ dropped it[^\n]+\n\Z')
+        self.assertRegex(err, r'\Atslabctl: the daemon hung up: [^\n]+ did not read fast enough; [^\n]+\n\Z')
         # what it did get is whole, and without a gap
         events = [json.loads(line) for line in monitor.lines]
         epochs = [e['epoch'] for e in events if e['kind'] == 'advance']
