@@ -174,7 +174,7 @@ static int on_connection(sd_event_source *source, int listen_fd, uint32_t revent
         if (r == 0)
                 r = proto_peer_credentials(fd, &peer);
         if (r == 0)
-                r = session_new(NULL, listener->manager, fd, &peer);
+                r = session_new(NULL, listener->manager, fd, &peer, fd);
         if (r == 0)
                 fd = -1; /* the session's */
         else if (is_want_of_room(-r))

@@ -185,7 +185,7 @@ void request_fork_attach(RequestContext *context, const ProtoRequest *request) {
         if (r == 0 && context->sender->pid <= 0)
                 r = -EREMOTE;
         if (r == 0)
-                r = session_new(&session, parent->manager, fd, context->sender);
+                r = session_new(&session, parent->manager, fd, context->sender, -1);
         if (r < 0) {
                 log_peer(LOG_NOTICE, context->sender->pid,
                          "a child of process %d, process %d, was refused: %s", (int) parent->peer.pid,

@@ -40,8 +40,8 @@ static Session *find_idle(const Manager *manager, uint32_t role_max, const uid_t
  * anybody's, or idle connections of one user would keep out all others. If all of these are in use, he
  * is heard, so that he learns why he is refused.
  */
-static bool make_room(Manager *manager, const struct ucred *peer, bool *ret_over_share) {
-        uint32_t role = session_role_of(manager, peer, -1), limit = share_sessions_max(manager);
+static bool make_room(Manager *manager, const struct ucred *peer, int groups_fd, bool *ret_over_share) {
+        uint32_t role = session_role_of(manager, peer, groups_fd), limit = share_sessions_max(manager);
         bool operates = role == PROTO_ROLE_OPERATOR, in_share, has_few;
         Session *idle;
 
@@ -58,12 +58,12 @@ static bool make_room(Manager *manager, const struct ucred *peer, bool *ret_over
         return idle || manager->n_sessions < limit;
 }
 
-int session_new(Session **ret_session, Manager *manager, int fd, const struct ucred *peer) {
+int session_new(Session **ret_session, Manager *manager, int fd, const struct ucred *peer, int groups_fd) {
         bool over_share = false;
         Session *session;
         int r;
 
-        if (!make_room(manager, peer, &over_share))
+        if (!make_room(manager, peer, groups_fd, &over_share))
                 return -EUSERS;
         session = malloc(sizeof(*session));
         if (!session)

@@ -44,9 +44,10 @@ struct Session {
 };
 
 /*
- * Takes `fd` when it succeeds. ret_session may be NULL. -EUSERS: there are too many; -ENOMEM, ...
+ * Takes `fd` when it succeeds. ret_session may be NULL. `groups_fd`: as for session_role_of(); the peer
+ * need not be who made `fd`. -EUSERS: there are too many; -ENOMEM, ...
  */
-int session_new(Session **ret_session, Manager *manager, int fd, const struct ucred *peer);
+int session_new(Session **ret_session, Manager *manager, int fd, const struct ucred *peer, int groups_fd);
 /* Returns NULL. Not from within a callback of the session: session_drop(). */
 Session *session_free(Session *session);
 /* No more of it: nothing is read, nothing sent; soon freed. */

@@ -24,6 +24,7 @@
 #define GREEDY "65534"
 #define OTHER "65533"
 #define THIRD "65532"
+#define OPERATORS 65525 /* a group */
 #define N_IDLE 1200U
 
 typedef struct Answer {
@@ -124,10 +125,12 @@ static Answer connect_all(const char *socket, bool watches, unsigned n_max) {
 
 static int worker(const char *socket, const char *user, const char *what) {
         uid_t uid = (uid_t) atoi(user);
+        bool operates = !strcmp(what, "operator");
         char byte;
         Answer a;
 
-        if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
+        if (setgroups(operates, &(gid_t){ OPERATORS }) < 0 || setresgid(uid, uid, uid) < 0 ||
+            setresuid(uid, uid, uid) < 0)
                 return 1;
         if (!strcmp(what, "threads"))
                 a = start_threads(socket);
@@ -137,7 +140,7 @@ static int worker(const char *socket, const char *user, const char *what) {
                 a = connect_all(socket, false, N_IDLE);
         else
                 a = open_pools(socket, !strcmp(what, "readers") ? TSLAB_READER : 0,
-                               !strcmp(what, "once") ? 1 : N_OPENS_MAX);
+                               operates || !strcmp(what, "once") ? 1 : N_OPENS_MAX);
         role_write(&a, sizeof(a));
         (void) role_read(&byte, 1);
         return 0;
@@ -158,8 +161,8 @@ static int start_daemon(void **state, const char *threads) {
         log_fd = open("/tmp", O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
         assert_true(saved >= 0 && log_fd >= 0);
         assert_int_equal(dup2(log_fd, STDERR_FILENO), STDERR_FILENO);
-        daemon_start(&daemon,
-                     (const char *[]){ "--size=16M", "--mode=0666", threads, "--log-level=warning", NULL });
+        daemon_start(&daemon, (const char *[]){ "--size=16M", "--mode=0666", threads, "--operators=@65525",
+                                                "--log-level=warning", NULL });
         assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
         close(saved);
         *state = &daemon;
@@ -295,6 +298,19 @@ static void test_connections(void **state) {
         assert_int_equal(take_all(*state, "connections"), n);
 }
 
+/* By a group that is not his first; another process of his takes all else. */
+static void test_operator_by_group(void **state) {
+        const DaemonFixture *daemon = *state;
+        Role greedy, operator;
+
+        assert_int_equal(start(&greedy, daemon, GREEDY, "connections").r, -EDQUOT);
+        assert_int_equal(start(&operator, daemon, GREEDY, "operator").r, 0);
+        expect_room(daemon);
+        end(&operator);
+        end(&greedy);
+        WAIT_FOR(n_clients(daemon) == 0);
+}
+
 /* Each has less than what is left: some remain, whoever comes. */
 static void test_two_greedy(void **state) {
         const DaemonFixture *daemon = *state;
@@ -338,6 +354,7 @@ int main(int argc, char **argv) {
                 cmocka_unit_test_setup_teardown(test_small_readers, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_connections, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_operator_by_group, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_two_greedy, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_idle_connections, setup, teardown),
         };
