@@ -216,6 +216,7 @@ int takeover_reconnect(ClientWatch **ret, Session *session) {
                         return r;
         }
         client->role = session->role;
+        client->uid = session->peer.uid; /* the arena's may be of the entry's last owner, or none */
         client->hung_up = false;
         client->session = session;
         session->client = client;

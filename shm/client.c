@@ -115,6 +115,8 @@ void shm_client_remove(ShmArena *arena, uint32_t client) {
         if (client >= arena->n_records)
                 return;
         shm_store_rlx(&arena->clients[client].holds, 0); /* ORDER: rlx; ordered by the word below. */
+        /* ORDER: rlx; the same. The next process is not taken for this user's before it is described. */
+        shm_store_rlx(&arena->clients[client].uid, 0);
         /* ORDER: rel, pairs with shm_client_add(); the records are free before the entry is. */
         shm_store_rel(&arena->clients[client].word, 0);
 }

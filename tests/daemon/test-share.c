@@ -7,6 +7,7 @@
 #include <grp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -50,7 +51,7 @@ static Answer open_pools(const char *socket, uint32_t flags, unsigned n_max) {
 
         while (a.r == 0 && a.n < n_max) {
                 a.r = tslab_open(&pool, socket, &options);
-                if (a.r == 0 && n_max == 1)
+                if (a.r == 0 && n_max == 1 && !(flags & TSLAB_READER))
                         a.r = use(pool);
                 a.n += a.r == 0;
         }
@@ -139,8 +140,9 @@ static int worker(const char *socket, const char *user, const char *what) {
         else if (!strcmp(what, "idle"))
                 a = connect_all(socket, false, N_IDLE);
         else
-                a = open_pools(socket, !strcmp(what, "readers") ? TSLAB_READER : 0,
-                               operates || !strcmp(what, "once") ? 1 : N_OPENS_MAX);
+                a = open_pools(socket, !strncmp(what, "reader", 6) ? TSLAB_READER : 0,
+                               operates || !strcmp(what, "once") || !strcmp(what, "reader") ? 1
+                                                                                            : N_OPENS_MAX);
         role_write(&a, sizeof(a));
         (void) role_read(&byte, 1);
         return 0;
@@ -278,6 +280,31 @@ static void test_small_readers(void **state) {
         fill_small(*state, "readers", 9);
 }
 
+/* The last daemon died before it wrote whose the entry is: another's, it seems, till its process connects. */
+static void test_user_after_takeover(void **state) {
+        DaemonFixture *daemon = *state;
+        char adopt[32];
+        RawClient client, again;
+        Role greedy, other;
+
+        raw_client_open(&client, daemon, 0);
+        assert_int_equal(start(&greedy, daemon, GREEDY, "readers").r, -EDQUOT);
+        client.arena.clients[client.client].uid = (uint32_t) atoi(OTHER);
+        daemon_kill(daemon);
+        (void) snprintf(adopt, sizeof(adopt), "--adopt=%d", (int) getpid());
+        daemon_restart(daemon, (const char *[]){ "--size=16M", "--mode=0666", "--threads=127", adopt,
+                                                 "--log-level=err", NULL });
+        raw_client_attach(&again, daemon_connect(daemon, 0), PROTO_ROLE_OPERATOR);
+        assert_int_equal(again.client, client.client);
+
+        assert_int_equal(start(&other, daemon, OTHER, "reader").r, 0);
+        end(&other);
+        end(&greedy);
+        raw_client_close(&again);
+        raw_client_close(&client);
+        WAIT_FOR(n_clients(daemon) == 0);
+}
+
 /* Those that find no record share one. */
 static void test_threads(void **state) {
         const DaemonFixture *daemon = *state;
@@ -352,6 +379,7 @@ int main(int argc, char **argv) {
                 cmocka_unit_test_setup_teardown(test_readers, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_small_clients, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_small_readers, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_user_after_takeover, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_connections, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_operator_by_group, setup, teardown),

@@ -59,6 +59,7 @@ static void test_add_get_remove(void **state) {
         assert_memory_equal(&got, &a, sizeof(got));
         shm_client_remove(&t->arena, a.index);
         assert_int_equal(shm_client_get(&t->arena, a.index, &got), -ENOENT);
+        assert_int_equal(t->arena.clients[a.index].uid, 0); /* counts for nobody, until it is described */
         assert_int_equal(shm_client_get(&t->arena, b.index, &got), 0);
         assert_int_equal(got.pid, 2);
         assert_int_equal(shm_client_get(&t->arena, t->arena.n_records, &got), -ENOENT);
