@@ -75,14 +75,24 @@ static uint32_t number_now(const ShmArena *arena, uint32_t number) {
 
 /* Close */
 
+/* For whoever went: a walk yet, with the threads that move on soon. */
+static void stop_waiting(EpochJob *job) {
+        DrainJob *drain = &job->drain;
+
+        drain->wait_drained = job->wait_drained = false;
+        drain->deadline_usec = MIN(drain->deadline_usec, proto_deadline(WAIT_DEFAULT_MSEC * MSEC));
+}
+
 static void on_close_progress(DrainJob *drain) {
         EpochJob *job = drain->userdata;
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__Progress progress = TSLAB__PROGRESS__INIT;
         char text[128];
 
-        if (!job->call.session)
+        if (!job->call.session) {
+                stop_waiting(job);
                 return;
+        }
         (void) snprintf(text, sizeof(text),
                         "closing epoch %u: %u slabs hold objects, %u threads are inside a call", drain->epoch,
                         drain->n_left, drain->n_pending);
