@@ -172,10 +172,13 @@ int client_watch_wakes(ClientWatch *client) {
                 return -errno;
         r = sd_event_add_io(client->manager->event, &client->wake, client->wake_fd, EPOLLIN | EPOLLET,
                             on_wake, client);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_ratelimit(client->wake, WAKES_USEC, WAKES_MAX);
-        return r < 0 ? r : 0;
+        if (r >= 0)
+                r = sd_event_source_set_ratelimit(client->wake, WAKES_USEC, WAKES_MAX);
+        if (r >= 0)
+                return 0;
+        client->wake = sd_event_source_disable_unref(client->wake);
+        client->wake_fd = proto_close(client->wake_fd); /* or the next attach took it for watched */
+        return r;
 }
 
 int client_watch_new(ClientWatch **ret_client, Session *session) {
