@@ -176,12 +176,13 @@ static bool is_stopping(const Manager *manager) {
         return sd_event_get_state(manager->event) == SD_EVENT_FINISHED;
 }
 
-/* All was seen that was to be, or the id is open anew: what is left then is of no epoch that was closed. */
+/* All was seen that was to be, or the id was opened anew: what is left then is of no epoch that was closed. */
 static bool is_revoked(const EpochJob *job) {
         ShmEpochInfo info;
 
         return !job->again || is_stopping(job->manager) ||
-               shm_epoch_get(&job->manager->arena, job->drain.epoch, &info) || info.state == SHM_EPOCH_OPEN;
+               shm_epoch_get(&job->manager->arena, job->drain.epoch, &info) || info.state == SHM_EPOCH_OPEN ||
+               info.era != job->number >> 8; /* and closed since: a job of that era's sees to both */
 }
 
 static void say_swept(EpochJob *job) {

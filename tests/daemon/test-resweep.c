@@ -32,18 +32,27 @@ typedef struct Liar {
 
 static int log_fd; /* what the daemon prints */
 
-static int setup(void **state) {
+static int setup_epochs(void **state, const char *epochs) {
         static DaemonFixture daemon;
         int saved = dup(STDERR_FILENO);
 
         log_fd = open("/tmp", O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
         assert_true(saved >= 0 && log_fd >= 0);
         assert_int_equal(dup2(log_fd, STDERR_FILENO), STDERR_FILENO);
-        daemon_start(&daemon, (const char *[]){ "--size=16M", "--epochs=4", "--log-level=debug", NULL });
+        daemon_start(&daemon, (const char *[]){ "--size=16M", epochs, "--log-level=debug", NULL });
         assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
         close(saved);
         *state = &daemon;
         return 0;
+}
+
+static int setup(void **state) {
+        return setup_epochs(state, "--epochs=4");
+}
+
+/* With no other id to advance to than the one before. */
+static int setup_few(void **state) {
+        return setup_epochs(state, "--epochs=2");
 }
 
 static int teardown(void **state) {
@@ -175,6 +184,48 @@ static void test_cache(void **state) {
         expect_end(&liar); /* what the daemon took out of the cache is ruined, and the liar's own */
 }
 
+static bool is_live(const Liar *liar, uint64_t handle) {
+        return shm_object_live(&liar->client.arena, handle);
+}
+
+/* The rests are a second long by then, and one has just begun. */
+static void wait_for_rest(void) {
+        unsigned n = 0;
+
+        WAIT_FOR(n_sweeps() > 10);
+        n = n_sweeps();
+        WAIT_FOR(n_sweeps() > n);
+}
+
+/* The id is opened and closed again while the job of the old era rests: it is in nobody's way. */
+static void test_next_era(void **state) {
+        ShmActor other;
+        uint64_t handle;
+        uint32_t first;
+        Liar liar;
+
+        liar_open(&liar, *state);
+        set_intent(&liar, shm_intent_take(0, slot_of(&liar, 0)));
+        close_revoking(&liar);
+        wait_for_rest();
+        first = liar.epoch;
+        liar.epoch = daemon_advance(liar.client.call);
+        assert_int_equal(liar.epoch & 0xff, first & 0xff);
+        assert_int_equal(shm_actor_init(&other, &liar.client.arena, liar.client.client, 1), 0);
+        assert_int_equal(shm_object_alloc(&other, 64, liar.epoch, NULL, &handle, NULL), 0);
+        /* ORDER: rlx; no thread of ours is in an operation. */
+        shm_store_rlx(&other.record->intent_what, shm_intent_take(0, shm_handle_slot(handle)));
+        close_revoking(&liar);
+        assert_true(is_live(&liar, handle));
+        shm_store_rlx(&other.record->intent_what, 0); /* ORDER: rlx; nor now. */
+        WAIT_FOR(!is_live(&liar, handle));
+        assert_true(is_live(&liar, liar.handles[0]));
+        set_intent(&liar, 0);
+        WAIT_FOR(all_stale(&liar));
+        shm_actor_deinit(&other);
+        expect_end(&liar);
+}
+
 /* All that ask are answered, and one of them alone goes on. */
 static void test_many_closings(void **state) {
         Liar liar;
@@ -193,6 +244,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_intent, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_cache, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_next_era, setup_few, teardown),
                 cmocka_unit_test_setup_teardown(test_many_closings, setup, teardown),
         };
 
