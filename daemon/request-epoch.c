@@ -33,7 +33,8 @@ struct EpochJob {
         uint64_t rest_usec; /* before the sweep that follows */
         uint32_t n_sweeps;
         ShmRevoke sweep;
-        bool wait_drained; /* after the sweep */
+        uint64_t deadline_usec; /* for threads, after the first sweep; 0: none */
+        bool wait_drained; /* after the last one */
         bool said;
         sd_event_source *turn; /* of the sweep, or of the end of the rest */
         EpochJob *next; /* of those that are swept, or rest */
@@ -81,6 +82,7 @@ static void stop_waiting(EpochJob *job) {
 
         drain->wait_drained = job->wait_drained = false;
         drain->deadline_usec = MIN(drain->deadline_usec, proto_deadline(WAIT_DEFAULT_MSEC * MSEC));
+        job->deadline_usec = MIN(job->deadline_usec, drain->deadline_usec);
 }
 
 static void on_close_progress(DrainJob *drain) {
@@ -191,22 +193,31 @@ static void say_swept(EpochJob *job) {
         if (job->n_sweeps++ > 0)
                 log_fields(LOG_DEBUG, fields, "epoch %u:%u was swept again, for the %uth time",
                            job->number & 0xff, job->number >> 8, job->n_sweeps);
-        if (job->n_sweeps == 1 || job->sweep.objects > 0)
+        if ((job->n_sweeps == 1 && !job->said) || job->sweep.objects > 0)
                 log_fields(LOG_INFO, fields, "epoch %u:%u: %llu objects revoked", job->number & 0xff,
                            job->number >> 8, (unsigned long long) job->sweep.objects);
 }
 
-/* Frozen threads were waited for, one way or the other; those that were not keep what they have in hand. */
+static void revoke_alone(Manager *manager, uint32_t number, bool said);
+
+/*
+ * Frozen threads were waited for, one way or the other; those that were not keep what they have in hand.
+ * Whoever waits for them longer has a sweep more when all have moved on; until then, and after, another
+ * job sees to each that does.
+ */
 static void swept(EpochJob *job) {
         uint64_t reclaimed_before = job->drain.reclaimed_before;
 
         (void) sd_event_source_set_enabled(job->turn, SD_EVENT_OFF);
         job->again = job->sweep.kept > 0 || job->drain.n_pending > 0;
-        job->revoking = false;
         leave_sweeps(job);
-        job->drain.wait_drained = job->wait_drained;
-        job->drain.count = !job->said;
         say_swept(job);
+        job->revoking = job->again && job->n_sweeps == 1 && proto_now_usec() < job->deadline_usec;
+        job->drain.deadline_usec = MAX(job->drain.deadline_usec, job->deadline_usec);
+        job->drain.wait_drained = job->wait_drained && !job->revoking;
+        job->drain.count = !job->said && !job->revoking;
+        if (job->again && (job->wait_drained || job->revoking))
+                revoke_alone(job->manager, job->number, true);
         drainer_start(job->manager->drainer, job->drain.epoch, &job->drain);
         job->drain.reclaimed_before = reclaimed_before; /* with what the walk before gave back */
 }
@@ -302,9 +313,10 @@ static void on_closed(DrainJob *drain) {
                 revoke_again(job);
 }
 
-/* Nobody asks any more, or nobody did: the owner of a lease died, or the last daemon. */
-static void revoke_alone(Manager *manager, uint32_t number) {
-        EpochJob *job = calloc(1, sizeof(*job));
+/* Nobody asks any more, or nobody did: the owner of a lease died, or the last daemon. Or, `said`, others wait. */
+static void revoke_alone(Manager *manager, uint32_t number, bool said) {
+        uint64_t bit = UINT64_C(1) << (number & 0xff);
+        EpochJob *job = manager->repeating & bit ? NULL : calloc(1, sizeof(*job));
 
         if (!job)
                 return; /* the next tick tries again */
@@ -312,6 +324,9 @@ static void revoke_alone(Manager *manager, uint32_t number) {
         job->number = number;
         job->drain = (DrainJob){ .epoch = number & 0xff, .userdata = job, .on_done = on_closed };
         job->drain.deadline_usec = proto_deadline(WAIT_DEFAULT_MSEC * MSEC);
+        job->said = said;
+        job->repeats = true;
+        manager->repeating |= bit;
         if (revoke_new(job) < 0) {
                 job_free(job);
                 return;
@@ -325,16 +340,26 @@ void epoch_jobs_resume(Manager *manager) {
         for (uint32_t id = 0; id < manager->arena.n_epochs; id++)
                 if (!(manager->revoking >> id & 1) && shm_epoch_get(&manager->arena, id, &info) == 0 &&
                     info.flags & SHM_EPOCH_REVOKE && info.state != SHM_EPOCH_OPEN)
-                        revoke_alone(manager, shm_epoch_number(info.id, info.era));
+                        revoke_alone(manager, shm_epoch_number(info.id, info.era), false);
 }
 
-static void set_waits(DrainJob *drain, const Tslab__EpochClose *close) {
+/* A revocation itself waits for no thread for long. */
+static void set_waits(EpochJob *job, const Tslab__EpochClose *close) {
+        DrainJob *drain = &job->drain;
+
         drain->deadline_usec = proto_deadline((close->wait_msec ?: WAIT_DEFAULT_MSEC) * MSEC);
         drain->wait_drained = close->wait_drained;
         drain->drained_deadline_usec =
                 close->wait_drained_msec == 0 ? UINT64_MAX : proto_deadline(close->wait_drained_msec * MSEC);
         if (drain->drained_deadline_usec < drain->deadline_usec)
                 drain->drained_deadline_usec = drain->deadline_usec;
+        drain->count = true;
+        if (!close->revoke)
+                return;
+        job->deadline_usec = drain->deadline_usec;
+        job->wait_drained = drain->wait_drained;
+        drain->deadline_usec = MIN(drain->deadline_usec, proto_deadline(WAIT_DEFAULT_MSEC * MSEC));
+        drain->count = drain->wait_drained = false;
 }
 
 void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
@@ -357,14 +382,9 @@ void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
                 return;
         }
         job->number = number_now(&manager->arena, close->epoch);
-        job->drain.count = true;
         job->drain.on_progress = on_close_progress;
         job->drain.on_done = on_closed;
-        set_waits(&job->drain, close);
-        if (close->revoke) {
-                job->wait_drained = job->drain.wait_drained;
-                job->drain.count = job->drain.wait_drained = false;
-        }
+        set_waits(job, close);
         events_send(manager, &(EventInfo){ .kind = "close", .epoch = job->number }, "epoch %u:%u is closing",
                     job->number & 0xff, job->number >> 8);
         drainer_start(manager->drainer, job->drain.epoch, &job->drain);

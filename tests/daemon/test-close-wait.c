@@ -3,7 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shm/epoch.h"
+#include "proto/deadline.h"
+#include "shm/handle.h"
+#include "shm/intent.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
 
@@ -132,12 +134,102 @@ static void test_gone_thread(void **state) {
         close(watch);
 }
 
+static unsigned n_live(const Pool *pool) {
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < N_OBJECTS; i++)
+                n += shm_object_live(&pool->client.arena, pool->handles[i]);
+        return n;
+}
+
+/* Stands still in the middle of an allocation, and as somebody revokes the epoch. */
+static int revoke_under(Pool *pool, uint32_t wait_msec, bool wait_drained) {
+        const ShmArena *arena = &pool->client.arena;
+        Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
+        int fd = connect_raw(pool);
+
+        shm_actor_enter(&pool->client.actor);
+        shm_actor_intend(&pool->client.actor, shm_intent_take(shm_handle_tag(arena->key, pool->handles[0]),
+                                                              shm_handle_slot(pool->handles[0])));
+        body.epoch = 1;
+        body.revoke = true;
+        body.wait_msec = wait_msec;
+        body.wait_drained = wait_drained;
+        send_close(fd, 1, &body);
+        WAIT_FOR(n_live(pool) <= 1);
+        assert_true(shm_object_live(arena, pool->handles[0]));
+        return fd;
+}
+
+static void go_on(Pool *pool) {
+        shm_actor_intend(&pool->client.actor, 0);
+        shm_actor_leave(&pool->client.actor);
+}
+
+static void expect_answer(int fd) {
+        uint64_t deadline = proto_deadline(DAEMON_TIMEOUT_USEC);
+        bool more = true;
+
+        while (more) {
+                _cleanup_(proto_reply_freep) ProtoReply *reply = receive(fd);
+
+                assert_true(proto_deadline_left(deadline) > 0);
+                more = reply->more;
+                if (more)
+                        continue;
+                assert_int_equal(reply->body_case, TSLAB__REPLY__BODY_EPOCH_CLOSE);
+                assert_int_equal(reply->epoch_close->live_objects, 0);
+                assert_int_equal(reply->epoch_close->pending_threads, 0);
+        }
+        close(fd);
+}
+
+/* All that the thread has not in hand is stale long before it goes on, and what it has is when it does. */
+static void test_revoke(void **state) {
+        int fd = revoke_under(*state, DAY_MSEC, true);
+
+        go_on(*state);
+        expect_answer(fd);
+        assert_int_equal(n_live(*state), 0);
+}
+
+/* The answer is of all objects, though only threads are waited for. */
+static void test_revoke_threads(void **state) {
+        int fd = revoke_under(*state, DAY_MSEC, false);
+
+        go_on(*state);
+        expect_answer(fd);
+        assert_int_equal(n_live(*state), 0);
+}
+
+/* Threads are hardly waited for, objects for ever. */
+static void test_revoke_objects(void **state) {
+        int fd = revoke_under(*state, 1, true);
+
+        go_on(*state);
+        expect_answer(fd);
+        assert_int_equal(n_live(*state), 0);
+}
+
+/* What is left is swept when the thread goes on, whether or not anybody waits. */
+static void test_revoke_gone(void **state) {
+        Pool *pool = *state;
+        int watch = start_watch(pool), fd = revoke_under(pool, DAY_MSEC, true);
+
+        close(fd);
+        expect_reclaims(watch, 1);
+        assert_int_equal(n_live(pool), 1);
+        go_on(pool);
+        WAIT_FOR(n_live(pool) == 0);
+        close(watch);
+}
+
 #define TEST(_test) cmocka_unit_test_setup_teardown(_test, setup, teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(test_gone_objects),
-                TEST(test_gone_thread),
+                TEST(test_gone_objects),   TEST(test_gone_thread),    TEST(test_revoke),
+                TEST(test_revoke_threads), TEST(test_revoke_objects), TEST(test_revoke_gone),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
