@@ -183,7 +183,7 @@ void control_repaired(ShmActor *control) {
         walk_all(control);
 }
 
-static void repair_all(ShmActor *control) {
+void control_repair_all(ShmActor *control) {
         ShmRepair repair = {};
 
         while (!shm_repair_step(control, &repair, UINT32_MAX))
@@ -202,7 +202,7 @@ bool control_reap_threads(struct tslab *pool) {
                 if (shm_client_get(&pool->arena, i, &info) == 0)
                         n += shm_threads_mark_gone(&pool->arena, &info);
         if (shm_repair_wanted(&pool->arena))
-                repair_all(&control);
+                control_repair_all(&control);
         control_end(pool);
         return n > 0;
 }
@@ -213,7 +213,7 @@ bool control_repair(struct tslab *pool) {
         if (control_begin(pool, true, &control) < 0)
                 return false;
         (void) shm_freeze_finish_left(&control);
-        repair_all(&control);
+        control_repair_all(&control);
         control_end(pool);
         return true;
 }

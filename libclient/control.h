@@ -28,6 +28,8 @@ int control_close(ShmActor *control, uint32_t epoch, bool revoke);
  * in any process. Whether there were some.
  */
 bool control_reap_threads(struct tslab *pool);
+/* One whole pass of repair. */
+void control_repair_all(ShmActor *control);
 /* Private pools: repairs what records that are marked DEAD hold. False: others are at control work. */
 bool control_repair(struct tslab *pool);
 /* Revokes what this process leased. False: others are at control work all the while, and it stands. */

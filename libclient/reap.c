@@ -100,7 +100,6 @@ static int remove_dead(struct tslab *pool) {
 }
 
 static int reap(struct tslab *pool) {
-        ShmRepair repair = {};
         ShmActor control;
         uint32_t n_dead;
         int r;
@@ -113,8 +112,7 @@ static int reap(struct tslab *pool) {
         n_dead = mark_dead(pool);
         /* Also where nobody is dead: an earlier pass, or an earlier control, may have left what was unsettled. */
         if (shm_repair_wanted(&pool->arena))
-                while (!shm_repair_step(&control, &repair, UINT32_MAX))
-                        ;
+                control_repair_all(&control);
         if (n_dead > 0)
                 r = remove_dead(pool);
         control_repaired(&control);

@@ -279,7 +279,7 @@ static int grow_table(void) {
 }
 
 /* The entry for a pool that has none in this thread. */
-static int add_entry(struct tslab *pool, ThreadCache **ret) {
+static int add_entry(uint64_t serial, ThreadCache **ret) {
         int r;
 
         if (thread_table && thread_table->n == thread_table->size)
@@ -290,7 +290,7 @@ static int add_entry(struct tslab *pool, ThreadCache **ret) {
                         return r;
         }
         *ret = &thread_table->entries[thread_table->n++];
-        **ret = (ThreadCache){ .serial = pool->number };
+        **ret = (ThreadCache){ .serial = serial };
         return 0;
 }
 
@@ -319,7 +319,7 @@ static int enter(struct tslab *pool, ThreadState **ret) {
 
         entry = find_entry(pool->number);
         if (!entry) {
-                r = add_entry(pool, &entry);
+                r = add_entry(pool->number, &entry);
                 if (r)
                         return r;
         }
