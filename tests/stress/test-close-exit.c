@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/check.h"
-#include "shm/stats.h"
+#include "tests/stress/closed.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/seed.h"
 #include "tests/util/test.h"
@@ -99,20 +98,6 @@ static uint32_t close_beside(struct tslab *pool, uint64_t *seed) {
         return n_live;
 }
 
-static void check_arena(const ShmArena *arena, uint64_t n_live) {
-        ShmStats stats;
-        ShmCheck check;
-
-        assert_int_equal(shm_check(arena, &check), 0);
-        if (check.problems > 0)
-                print_error("%s\n", check.texts[0]);
-        assert_int_equal(check.problems + check.lost_slots + check.unsettled_slots, 0);
-        shm_stats(arena, &stats);
-        assert_int_equal(stats.cached_objects, 0);
-        assert_int_equal(stats.live_objects, n_live);
-        assert_int_equal(stats.threads, 0);
-}
-
 /* A pool of its own for each round, looked at through another mapping; in some, threads share records. */
 static void test_close_private(void **state) {
         uint32_t n_rounds = seed_full() ? 8000 : 400;
@@ -130,7 +115,7 @@ static void test_close_private(void **state) {
                 assert_int_equal(tslab_create(&pool, &options), 0);
                 assert_int_equal(shm_arena_map(&arena, dup(pool->arena.fd), true), 0);
                 n_live = close_beside(pool, &seed);
-                check_arena(&arena, n_live);
+                check_closed(&arena, n_live, n_live);
                 shm_arena_deinit(&arena);
         }
 }
@@ -154,7 +139,7 @@ static void test_close_daemon(void **state) {
                 n_live += close_beside(pool, &seed);
         }
         WAIT_FOR(daemon_n_clients(call) == 0);
-        check_arena(&arena, n_live);
+        check_closed(&arena, n_live, n_live);
         shm_arena_deinit(&arena);
         call = proto_call_free(call);
         daemon_stop(&daemon);

@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/check.h"
-#include "shm/stats.h"
+#include "tests/stress/closed.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/seed.h"
 #include "tests/util/test.h"
@@ -83,20 +82,6 @@ static bool close_after(struct tslab *pool, uint32_t n_objects, long n_steps) {
         return !job.whole;
 }
 
-static void check_arena(const ShmArena *arena, uint64_t n_live_max) {
-        ShmStats stats;
-        ShmCheck check;
-
-        assert_int_equal(shm_check(arena, &check), 0);
-        if (check.problems > 0)
-                print_error("%s\n", check.texts[0]);
-        assert_int_equal(check.problems + check.lost_slots + check.unsettled_slots, 0);
-        shm_stats(arena, &stats);
-        assert_int_equal(stats.cached_objects, 0);
-        assert_in_range(stats.live_objects, 0, n_live_max);
-        assert_int_equal(stats.threads, 0);
-}
-
 static bool close_private(uint32_t n_objects, long n_steps) {
         struct tslab_options options = { .size = sizeof(options), .arena_bytes = 1 << 20, .n_threads = 4 };
         struct tslab *pool;
@@ -106,7 +91,7 @@ static bool close_private(uint32_t n_objects, long n_steps) {
         assert_int_equal(tslab_create(&pool, &options), 0);
         assert_int_equal(shm_arena_map(&arena, dup(pool->arena.fd), true), 0);
         vanished = close_after(pool, n_objects, n_steps);
-        check_arena(&arena, n_objects);
+        check_closed(&arena, 0, n_objects);
         shm_arena_deinit(&arena);
         return vanished;
 }
@@ -145,7 +130,7 @@ static void test_vanish_daemon(void **state) {
         }
         call = daemon_connect(&daemon, 0);
         WAIT_FOR(daemon_n_clients(call) == 0);
-        check_arena(&arena, n_live);
+        check_closed(&arena, 0, n_live);
         shm_arena_deinit(&arena);
         call = proto_call_free(call);
         daemon_stop(&daemon);
