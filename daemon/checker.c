@@ -9,7 +9,7 @@
 #include "daemon/turn.h"
 #include "proto/deadline.h"
 #include "proto/text.h"
-#include "shm/check.h"
+#include "shm/maintain/check.h"
 
 #define SLICE 16384U /* slabs a turn */
 #define PROGRESS_USEC (PROTO_USEC_PER_SEC / 10)

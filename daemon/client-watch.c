@@ -12,12 +12,12 @@
 
 #include "daemon/events.h"
 #include "daemon/log.h"
-#include "daemon/repairer.h"
 #include "daemon/message-id.h"
+#include "daemon/repairer.h"
 #include "daemon/request.h"
 #include "shm/client.h"
 #include "shm/epoch.h"
-#include "shm/repair.h"
+#include "shm/maintain/repair.h"
 #include "shm/thread.h"
 
 /* A flood of wakes costs at most this many turns of the loop. */

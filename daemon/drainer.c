@@ -9,9 +9,9 @@
 #include "daemon/reserve.h"
 #include "daemon/turn.h"
 #include "proto/deadline.h"
-#include "shm/drain.h"
 #include "shm/epoch.h"
-#include "shm/freeze.h"
+#include "shm/maintain/drain.h"
+#include "shm/maintain/freeze.h"
 
 #define SLICE 4096U /* slabs a turn */
 #define RECORDS_SLICE 16U /* records whose caches are emptied in one */

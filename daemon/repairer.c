@@ -9,7 +9,7 @@
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "daemon/turn.h"
-#include "shm/repair.h"
+#include "shm/maintain/repair.h"
 
 #define SLICE 8U /* caches a turn */
 

@@ -13,7 +13,7 @@
 #include "daemon/turn.h"
 #include "proto/deadline.h"
 #include "shm/epoch.h"
-#include "shm/revoke.h"
+#include "shm/maintain/revoke.h"
 
 #define WAIT_DEFAULT_MSEC 200U
 #define MSEC UINT64_C(1000)

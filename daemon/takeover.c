@@ -17,7 +17,7 @@
 #include "daemon/request.h"
 #include "shm/client.h"
 #include "shm/epoch.h"
-#include "shm/repair.h"
+#include "shm/maintain/repair.h"
 
 static void say_format(const Manager *manager, int fd) {
         ShmHeader *header = malloc(sizeof(*header));

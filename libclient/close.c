@@ -44,7 +44,7 @@
 #include "libclient/sampler.h"
 #include "shm/arena-map.h"
 #include "shm/client.h"
-#include "shm/freeze.h"
+#include "shm/maintain/freeze.h"
 #include "shm/thread.h"
 
 #define YIELDS_MAX 100

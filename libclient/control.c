@@ -21,12 +21,12 @@
 
 #include "libclient/enter.h"
 #include "proto/deadline.h"
-#include "shm/drain.h"
-#include "shm/freeze.h"
+#include "shm/maintain/drain.h"
+#include "shm/maintain/freeze.h"
+#include "shm/maintain/repair.h"
+#include "shm/maintain/revoke.h"
 #include "shm/object.h"
 #include "shm/pages.h"
-#include "shm/repair.h"
-#include "shm/revoke.h"
 #include "shm/set.h"
 #include "shm/thread.h"
 

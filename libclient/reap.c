@@ -20,7 +20,7 @@
 #include "libclient/control.h"
 #include "libclient/enter.h"
 #include "shm/client.h"
-#include "shm/repair.h"
+#include "shm/maintain/repair.h"
 
 static bool is_dead(const ShmClientInfo *info) {
         uint32_t start_time;

@@ -10,7 +10,7 @@
  *      after that: who finds the current one closed looks again.
  *   3. An id is opened anew only after a freeze that empties all caches of it has begun; who is
  *      pending then does not use its caches before. A claim compares eras besides.
- *   4. Every change is published to all records (shm/freeze.h) before control answers for it.
+ *   4. Every change is published to all records (shm/maintain/freeze.h) before control answers for it.
  *
  * Who may do what: control writes, everybody reads. A client that read OPEN may go on allocating
  *   until its operation ends: control waits for it (shm_freeze_pending()).
@@ -26,7 +26,7 @@
 #include <string.h>
 
 #include "shm/clock.h"
-#include "shm/freeze.h"
+#include "shm/maintain/freeze.h"
 #include "shm/set.h"
 #include "shm/slab.h"
 #include "shm/text.h"

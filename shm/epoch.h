@@ -26,7 +26,8 @@ typedef enum ShmEpochState {
 
 #define SHM_EPOCH_RESERVED 1 /* taken out of the rotation */
 #define SHM_EPOCH_DRAIN 2 /* close was asked for: its slabs drain and go back */
-#define SHM_EPOCH_REVOKE 4 /* and its objects are to be freed: a sweep is not over yet (shm/revoke.h) */
+#define SHM_EPOCH_REVOKE                                                                                     \
+        4 /* and its objects are to be freed: a sweep is not over yet (shm/maintain/revoke.h) */
 
 typedef struct ShmEpochInfo {
         uint32_t id;
@@ -73,7 +74,7 @@ int shm_epoch_close(ShmArena *arena, uint32_t number, bool drain);
 int shm_epoch_revoke(ShmArena *arena, uint32_t number);
 /*
  * Opens the next id of the ring in a new era, makes it current, closes the old one to allocation.
- * Before that, close it, and freeze: no cache may hold slots of it any more; and walk (shm/drain.h).
+ * Before that, close it, and freeze: no cache may hold slots of it any more; and walk (shm/maintain/drain.h).
  */
 int shm_epoch_advance(ShmArena *arena, uint32_t *ret_number);
 /* Which id can be taken out of the rotation: no slab of it is in use, nor is it to be swept. -ENOSPC: none. */

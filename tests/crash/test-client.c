@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/check.h"
 #include "shm/client.h"
+#include "shm/maintain/check.h"
 #include "shm/slab.h"
 #include "shm/stats.h"
 #include "tests/crash/moment.h"

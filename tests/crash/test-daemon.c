@@ -18,11 +18,11 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/check.h"
 #include "shm/client.h"
-#include "shm/drain.h"
-#include "shm/freeze.h"
-#include "shm/revoke.h"
+#include "shm/maintain/check.h"
+#include "shm/maintain/drain.h"
+#include "shm/maintain/freeze.h"
+#include "shm/maintain/revoke.h"
 #include "shm/slab.h"
 #include "tests/crash/world.h"
 #include "tests/util/daemon-fixture.h"

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/check.h"
+#include "shm/maintain/check.h"
 #include "tests/util/ctl.h"
 #include "tests/util/role.h"
 #include "tests/util/seed.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "shm/check.h"
+#include "shm/maintain/check.h"
 #include "tests/crash/trace.h"
 #include "tests/crash/world-pool.h"
 #include "tests/util/test.h"

@@ -13,9 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shm/check.h"
-#include "shm/drain.h"
-#include "shm/freeze.h"
+#include "shm/maintain/check.h"
+#include "shm/maintain/drain.h"
+#include "shm/maintain/freeze.h"
 #include "shm/pages.h"
 #include "shm/root.h"
 #include "tests/crash/trace.h"

@@ -22,7 +22,7 @@
 
 #include "libclient/pool.h"
 #include "proto/deadline.h"
-#include "shm/check.h"
+#include "shm/maintain/check.h"
 #include "shm/stats.h"
 #include "tests/crash/burst.h"
 #include "tests/crash/deaths.h"

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "shm/cache.h"
-#include "shm/check.h"
 #include "shm/client.h"
-#include "shm/drain.h"
-#include "shm/freeze.h"
+#include "shm/maintain/check.h"
+#include "shm/maintain/drain.h"
+#include "shm/maintain/freeze.h"
 #include "shm/pages.h"
 #include "shm/root.h"
 #include "tests/util/reserve.h"

@@ -2,8 +2,8 @@
 /* An arena, a thread that is to die in it, and one that lives on. */
 #include <stdint.h>
 
+#include "shm/maintain/repair.h"
 #include "shm/map.h"
-#include "shm/repair.h"
 
 #define WORLD_OBJECTS_MAX 64
 

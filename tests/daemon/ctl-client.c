@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "proto/call.h"
-#include "shm/drain.h"
 #include "shm/epoch.h"
+#include "shm/maintain/drain.h"
 #include "shm/object.h"
 #include "shm/root.h"
 

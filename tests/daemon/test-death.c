@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/check.h"
 #include "shm/client.h"
+#include "shm/maintain/check.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
 

@@ -1,7 +1,7 @@
 /* Caches: what a thread holds is in its record, whoever dies, frees the same, or freezes it. */
 #include "shm/cache.h"
-#include "shm/drain.h"
-#include "shm/freeze.h"
+#include "shm/maintain/drain.h"
+#include "shm/maintain/freeze.h"
 #include "tests/model/world.h"
 
 static ShmFreeze freeze; /* control's own: as much of it as there are records */

@@ -1,7 +1,7 @@
 /* Closing an epoch: what is allocated and freed meanwhile is drained by this walk or the next. */
 #include <errno.h>
 
-#include "shm/drain.h"
+#include "shm/maintain/drain.h"
 #include "shm/pages.h"
 #include "tests/model/world.h"
 

@@ -5,8 +5,8 @@
  * Record 3 is the dead thread's, which died in front of each of its accesses in turn; actor 2 repairs.
  */
 #include "shm/cache.h"
+#include "shm/maintain/repair.h"
 #include "shm/pages.h"
-#include "shm/repair.h"
 #include "tests/model/world.h"
 
 #define VICTIM 3

@@ -1,6 +1,6 @@
 /* Revoking an epoch beside threads that free, and take the slabs that become free for another epoch. */
-#include "shm/repair.h"
-#include "shm/revoke.h"
+#include "shm/maintain/repair.h"
+#include "shm/maintain/revoke.h"
 #include "tests/model/world.h"
 
 static ShmRevoke revoke; /* control's own */

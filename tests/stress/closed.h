@@ -1,6 +1,6 @@
 #pragma once
 /* An arena that all have closed, looked at through another mapping. */
-#include "shm/check.h"
+#include "shm/maintain/check.h"
 #include "shm/stats.h"
 #include "tests/util/test.h"
 

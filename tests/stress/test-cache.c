@@ -11,10 +11,10 @@
 #include <time.h>
 
 #include "shm/cache.h"
-#include "shm/check.h"
 #include "shm/client.h"
-#include "shm/drain.h"
-#include "shm/freeze.h"
+#include "shm/maintain/check.h"
+#include "shm/maintain/drain.h"
+#include "shm/maintain/freeze.h"
 #include "shm/pages.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"

@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #include "shm/cache.h"
-#include "shm/check.h"
-#include "shm/drain.h"
-#include "shm/freeze.h"
-#include "tests/util/reserve.h"
+#include "shm/maintain/check.h"
+#include "shm/maintain/drain.h"
+#include "shm/maintain/freeze.h"
 #include "shm/map.h"
+#include "tests/util/reserve.h"
 
 /* ThreadSanitizer does not see how objects pass from hand to hand in another process. */
 #ifdef SHM_TSAN

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "shm/check.h"
 #include "shm/client.h"
-#include "shm/drain.h"
-#include "shm/freeze.h"
+#include "shm/maintain/check.h"
+#include "shm/maintain/drain.h"
+#include "shm/maintain/freeze.h"
 #include "shm/slab.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"

@@ -1,5 +1,5 @@
 /* Faults are planted one at a time, by hand, in an arena that was used in earnest. */
-#include "shm/check.h"
+#include "shm/maintain/check.h"
 
 #include <stdio.h>
 #include <string.h>

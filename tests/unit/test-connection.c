@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shm/check.h"
+#include "shm/maintain/check.h"
 #include "shm/object.h"
 #include "tests/util/process.h"
 #include "tests/util/test.h"

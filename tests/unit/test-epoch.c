@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "shm/drain.h"
+#include "shm/maintain/drain.h"
 #include "shm/pages.h"
 #include "shm/set.h"
 #include "shm/slab.h"

@@ -6,10 +6,10 @@
 
 #include "libclient/control.h"
 #include "shm/cache-drain.h"
-#include "shm/check.h"
 #include "shm/client.h"
+#include "shm/maintain/check.h"
+#include "shm/maintain/repair.h"
 #include "shm/object.h"
-#include "shm/repair.h"
 #include "tests/util/process.h"
 #include "tests/util/test.h"
 

@@ -2,12 +2,12 @@
  * Repair beside threads that go on: the shm layer is built with SHM_STEP, and in front of each access
  * that judging makes, one at a time, others move the very slots that it is about.
  */
-#include "shm/repair.h"
+#include "shm/maintain/repair.h"
 
 #include "shm/cache-drain.h"
 #include "shm/cache.h"
-#include "shm/check.h"
 #include "shm/client.h"
+#include "shm/maintain/check.h"
 #include "shm/slab.h"
 #include "tests/util/test.h"
 

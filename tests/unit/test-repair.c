@@ -1,14 +1,14 @@
 /* Each rule of repair, on a state that is planted: what a thread leaves that died there. */
-#include "shm/repair.h"
+#include "shm/maintain/repair.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "shm/cache-drain.h"
 #include "shm/cache.h"
-#include "shm/check.h"
 #include "shm/client.h"
-#include "shm/judge.h"
+#include "shm/maintain/check.h"
+#include "shm/maintain/judge.h"
 #include "shm/pages.h"
 #include "shm/root.h"
 #include "shm/set.h"

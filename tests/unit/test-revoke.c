@@ -1,14 +1,14 @@
-#include "shm/revoke.h"
+#include "shm/maintain/revoke.h"
 
 #include <errno.h>
 
 #include "shm/cache.h"
-#include "shm/check.h"
 #include "shm/client.h"
-#include "shm/drain.h"
 #include "shm/epoch.h"
-#include "shm/freeze.h"
-#include "shm/repair.h"
+#include "shm/maintain/check.h"
+#include "shm/maintain/drain.h"
+#include "shm/maintain/freeze.h"
+#include "shm/maintain/repair.h"
 #include "shm/slab.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"

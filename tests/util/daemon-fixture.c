@@ -14,7 +14,7 @@
 
 #include "proto/deadline.h"
 #include "shm/cache.h"
-#include "shm/freeze.h"
+#include "shm/maintain/freeze.h"
 #include "tests/util/test.h"
 
 unsigned daemon_descriptors;

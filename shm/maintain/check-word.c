@@ -8,7 +8,7 @@
  *
  * Crash: nothing is left.
  */
-#include "shm/check-word.h"
+#include "shm/maintain/check-word.h"
 
 #include "shm/record.h"
 #include "shm/slab.h"

@@ -14,7 +14,7 @@
  *
  * Crash: between any two steps the walk can be begun anew.
  */
-#include "shm/drain.h"
+#include "shm/maintain/drain.h"
 
 #include "shm/epoch.h"
 #include "shm/pages.h"

@@ -4,7 +4,7 @@
  * Purpose: ends for dead threads what they were in the middle of, and gives back what they held.
  *
  * Invariants
- *   1. All DEAD records are swept before any is judged (shm/sweep.h).
+ *   1. All DEAD records are swept before any is judged (shm/maintain/sweep.h).
  *   2. What a record names stays in it until it is judged. Judging twice does no harm: a slot that
  *      went back is found free, or somebody's.
  *   3. A record is UNUSED last, when it is empty and thawed.
@@ -14,15 +14,15 @@
  * Crash: of control in here: the record is DEAD or SWEPT as before, control's intent says which slab's
  *   hints may be missing, or which it has seized, and the next control begins anew.
  */
-#include "shm/repair.h"
+#include "shm/maintain/repair.h"
 
 #include "shm/cache-drain.h"
 #include "shm/cache.h"
-#include "shm/judge.h"
+#include "shm/maintain/judge.h"
+#include "shm/maintain/sweep.h"
 #include "shm/pages.h"
 #include "shm/set.h"
 #include "shm/slab.h"
-#include "shm/sweep.h"
 
 static bool tag_is(const ShmArena *arena, SlotId id, uint32_t tag) {
         if (slot_id_slab(id) >= shm_arena_n_slabs_ever(arena))

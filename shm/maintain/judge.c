@@ -20,7 +20,7 @@
  * Crash: giving back is one compare-and-set a slab, under SLAB; the record that made the slots suspect
  *   stays until all is done, and judging anew finds them free, or somebody's.
  */
-#include "shm/judge.h"
+#include "shm/maintain/judge.h"
 
 #include "shm/cache-walk.h"
 #include "shm/slab.h"

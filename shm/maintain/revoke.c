@@ -16,10 +16,10 @@
  * Crash: CLAIM names the slots of the slab at work, with the meaning that repair gives it: those whose
  *   tags are even, and which are nobody's, go back.
  */
-#include "shm/revoke.h"
+#include "shm/maintain/revoke.h"
 
 #include "shm/epoch.h"
-#include "shm/judge.h"
+#include "shm/maintain/judge.h"
 #include "shm/set.h"
 #include "shm/slab.h"
 

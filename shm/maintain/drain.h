@@ -4,12 +4,12 @@
  *
  * A walk over the slabs of one id makes those whose era is over DRAINING and gives the pages of
  * empty ones back. It finds none that a thread inside an operation is still to add, nor those whose
- * slots are in caches: the caller freezes (shm/freeze.h), and walks again when no thread is pending.
+ * slots are in caches: the caller freezes (shm/maintain/freeze.h), and walks again when no thread is pending.
  */
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shm/freeze.h"
+#include "shm/maintain/freeze.h"
 #include "shm/record.h"
 
 typedef struct ShmDrain {

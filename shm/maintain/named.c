@@ -18,7 +18,7 @@
  *
  * Crash: nothing is left.
  */
-#include "shm/named.h"
+#include "shm/maintain/named.h"
 
 #include <errno.h>
 #include <stdlib.h>

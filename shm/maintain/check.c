@@ -3,7 +3,7 @@
  *
  * Purpose: repair's rule of judgement, applied to every slot of an arena that may be in full use.
  *
- * One walk over all slabs by one picture of all records (shm/named.h) tells what is in question.
+ * One walk over all slabs by one picture of all records (shm/maintain/named.h) tells what is in question.
  * That is judged again, all of it at once: look at word and tags, gather, look again. What has not
  * changed meanwhile is judged by what was gathered; the rest, and what an intent names, in the next
  * of ROUNDS rounds, and is unsettled after the last.
@@ -11,7 +11,7 @@
  * Invariants
  *   1. Good is good at first sight. Nothing is called lost or doubled at first sight.
  *   2. A slot is judged only if its bit, its tag and gen, class, epoch and era of its slab were the
- *      same before and after the gathering (invariant 1 of shm/named.c).
+ *      same before and after the gathering (invariant 1 of shm/maintain/named.c).
  *   3. A hint is called wrong only if it was missing in every round, while the word stood still and
  *      no intent named the slab, or one below the same bit. Hints are set after the word; what takes
  *      one away sets it again, and says in its intent where.
@@ -23,19 +23,19 @@
  *
  * Crash: nothing is left that was not there.
  */
-#include "shm/check.h"
+#include "shm/maintain/check.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shm/check-tables.h"
-#include "shm/check-word.h"
-#include "shm/judge.h"
-#include "shm/named.h"
+#include "shm/maintain/check-tables.h"
+#include "shm/maintain/check-word.h"
+#include "shm/maintain/judge.h"
+#include "shm/maintain/named.h"
+#include "shm/maintain/repair.h"
 #include "shm/record.h"
-#include "shm/repair.h"
 #include "shm/set.h"
 #include "shm/slab.h"
 

@@ -1,9 +1,9 @@
 #pragma once
-/* What can be wrong with a slab's word: in words, or NULL. Part of shm/check.h. */
+/* What can be wrong with a slab's word: in words, or NULL. Part of shm/maintain/check.h. */
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shm/named.h"
+#include "shm/maintain/named.h"
 #include "shm/slab-word.h"
 
 static inline bool shm_check_in_use(SlabPlace place) {

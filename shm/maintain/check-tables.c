@@ -9,7 +9,7 @@
  *
  * Crash: nothing is left.
  */
-#include "shm/check-tables.h"
+#include "shm/maintain/check-tables.h"
 
 #include <stdarg.h>
 #include <stdio.h>

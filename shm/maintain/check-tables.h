@@ -1,6 +1,6 @@
 #pragma once
 /* The part of the check that is not about slabs: epochs, clients, records, what caches say of themselves. */
-#include "shm/check.h"
+#include "shm/maintain/check.h"
 
 void shm_check_tables(const ShmArena *arena, ShmCheck *check);
 

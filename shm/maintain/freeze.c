@@ -17,7 +17,7 @@
  * Crash: of control: bits stay set, their owners work uncached, and the next control's first freeze
  *   takes them up for all epochs. Of an owner: its record is DEAD, and repair's.
  */
-#include "shm/freeze.h"
+#include "shm/maintain/freeze.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>

@@ -13,7 +13,7 @@
  *
  * Crash: the record is DEAD as before.
  */
-#include "shm/sweep.h"
+#include "shm/maintain/sweep.h"
 
 #include "shm/cache-walk.h"
 #include "shm/intent.h"
