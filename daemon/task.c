@@ -1,0 +1,184 @@
+/*
+ * The queue's list has the tasks that are not idle, in the order in which they were put there. The first
+ * of them that is due runs; it leaves the list before its step and, unless it is idle then, goes to the
+ * end of the list after it: so each task that is due runs once before any runs twice.
+ *
+ * The one timer stands at the earliest time of any task. sd-event's deferred sources will not do: of
+ * sources that are pending the oldest comes first, and a deferred source stays as old as it is while it
+ * is enabled, so it would let no other through. A timer that is over comes of age anew in each turn,
+ * after the sources that wait already.
+ */
+#include "daemon/task.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/log.h"
+#include "proto/deadline.h"
+
+#define LONG_STEP_USEC 10000U
+
+struct TaskQueue {
+        sd_event_source *timer;
+        uint64_t timer_usec; /* when it goes off; TASK_IDLE: it is off */
+        uint64_t slice_usec;
+        uint64_t longest_step_usec, longest_turn_usec;
+        const char *longest_name; /* of the task of the longest step */
+        Task *first, *last;
+        Task *running; /* in its step; NULL: none, or it was deinitialised there */
+        bool turning; /* the timer is set when the turn is over */
+};
+
+static void append(TaskQueue *queue, Task *task) {
+        task->previous = queue->last;
+        task->next = NULL;
+        if (queue->last)
+                queue->last->next = task;
+        else
+                queue->first = task;
+        queue->last = task;
+}
+
+static void take_out(TaskQueue *queue, Task *task) {
+        if (task->at_usec == TASK_IDLE)
+                return;
+        if (task->previous)
+                task->previous->next = task->next;
+        else
+                queue->first = task->next;
+        if (task->next)
+                task->next->previous = task->previous;
+        else
+                queue->last = task->previous;
+        task->at_usec = TASK_IDLE;
+}
+
+static void set_timer(TaskQueue *queue, uint64_t usec) {
+        queue->timer_usec = usec;
+        (void) sd_event_source_set_time(queue->timer, usec);
+        (void) sd_event_source_set_enabled(queue->timer, usec == TASK_IDLE ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+}
+
+void task_wake_at(Task *task, uint64_t usec) {
+        TaskQueue *queue = task->queue;
+
+        if (usec >= task->at_usec)
+                return;
+        if (task->at_usec == TASK_IDLE)
+                append(queue, task);
+        task->at_usec = usec;
+        if (!queue->turning && usec < queue->timer_usec)
+                set_timer(queue, usec);
+}
+
+void task_wake(Task *task) {
+        task_wake_at(task, 0);
+}
+
+static Task *find_due(const TaskQueue *queue, uint64_t now, bool background) {
+        for (Task *task = queue->first; task; task = task->next)
+                if (task->background == background && task->at_usec <= now)
+                        return task;
+        return NULL;
+}
+
+static uint64_t earliest(const TaskQueue *queue) {
+        uint64_t at = TASK_IDLE;
+
+        for (const Task *task = queue->first; task; task = task->next)
+                at = task->at_usec < at ? task->at_usec : at;
+        return at;
+}
+
+/* Returns the time after it. */
+static uint64_t run(TaskQueue *queue, Task *task, uint64_t begin) {
+        const char *name = task->name;
+        uint64_t at, end;
+
+        take_out(queue, task);
+        queue->running = task;
+        at = task->step(task->userdata, begin);
+        if (queue->running)
+                task_wake_at(task, at);
+        queue->running = NULL;
+
+        end = proto_now_usec();
+        if (end - begin > queue->longest_step_usec) {
+                queue->longest_step_usec = end - begin;
+                queue->longest_name = name;
+        }
+        if (end - begin > LONG_STEP_USEC)
+                log_line(LOG_DEBUG, "a step of %s took %llu us", name, (unsigned long long) (end - begin));
+        return end;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        TaskQueue *queue = userdata;
+        uint64_t begin = proto_now_usec(), now = begin;
+        Task *task = find_due(queue, begin, false) ?: find_due(queue, begin, true);
+
+        queue->turning = true;
+        while (task) {
+                bool more = !task->background;
+
+                now = run(queue, task, now);
+                task = more && now - begin < queue->slice_usec ? find_due(queue, now, false) : NULL;
+        }
+        queue->turning = false;
+        if (now - begin > queue->longest_turn_usec)
+                queue->longest_turn_usec = now - begin;
+        set_timer(queue, earliest(queue));
+        return 0;
+}
+
+int task_queue_new(TaskQueue **ret_queue, sd_event *event, uint64_t slice_usec) {
+        TaskQueue *queue = calloc(1, sizeof(*queue));
+        int r;
+
+        if (!queue)
+                return -ENOMEM;
+        queue->slice_usec = slice_usec;
+        r = sd_event_add_time(event, &queue->timer, CLOCK_MONOTONIC, TASK_IDLE, 1, on_timer, queue);
+        if (r < 0) {
+                free(queue);
+                return r;
+        }
+        set_timer(queue, TASK_IDLE);
+        *ret_queue = queue;
+        return 0;
+}
+
+TaskQueue *task_queue_free(TaskQueue *queue) {
+        if (!queue)
+                return NULL;
+        log_line(LOG_DEBUG, "the longest turn took %llu us, the longest step %llu us, one of %s",
+                 (unsigned long long) queue->longest_turn_usec, (unsigned long long) queue->longest_step_usec,
+                 queue->longest_name ?: "none");
+        (void) sd_event_source_disable_unref(queue->timer);
+        free(queue);
+        return NULL;
+}
+
+void task_queue_longest_usec(const TaskQueue *queue, uint64_t *ret_step_usec, uint64_t *ret_turn_usec) {
+        *ret_step_usec = queue->longest_step_usec;
+        *ret_turn_usec = queue->longest_turn_usec;
+}
+
+void task_init(Task *task, TaskQueue *queue, const char *name, TaskStep *step, void *userdata) {
+        *task = (Task){
+                .queue = queue, .name = name, .step = step, .userdata = userdata, .at_usec = TASK_IDLE
+        };
+}
+
+void task_deinit(Task *task) {
+        if (!task->queue)
+                return;
+        take_out(task->queue, task);
+        if (task->queue->running == task)
+                task->queue->running = NULL;
+        *task = (Task){};
+}
+
+void task_set_background(Task *task) {
+        task->background = true;
+}
