@@ -27,6 +27,7 @@
 #include "daemon/samples.h"
 #include "daemon/session.h"
 #include "daemon/takeover.h"
+#include "daemon/task.h"
 #include "daemon/trimmer.h"
 #include "proto/deadline.h"
 
@@ -143,6 +144,9 @@ static int open_loop(Manager *manager) {
         int r;
 
         r = sd_event_new(&manager->event);
+        if (r < 0)
+                return r;
+        r = task_queue_new(&manager->tasks, manager->event, manager->slice_max == 1 ? 0 : TASK_SLICE_USEC);
         if (r < 0)
                 return r;
         r = watch_signals(manager);
@@ -340,6 +344,7 @@ Manager *manager_free(Manager *manager) {
         map_jobs_free(manager);
         shm_arena_deinit(&manager->arena);
         passed_deinit(&manager->passed);
+        manager->tasks = task_queue_free(manager->tasks);
         (void) sd_event_source_disable_unref(manager->reaper);
         (void) sd_event_source_disable_unref(manager->tick);
         (void) sd_event_source_disable_unref(manager->sigusr1);

@@ -26,6 +26,7 @@ typedef struct Peaks Peaks;
 typedef struct Samples Samples;
 typedef struct EpochJob EpochJob;
 typedef struct MapJob MapJob;
+typedef struct TaskQueue TaskQueue;
 
 struct Manager {
         Options *options; /* main's; a reload changes them */
@@ -33,6 +34,7 @@ struct Manager {
         sd_event_source *sigterm, *sigint, *sighup, *sigusr1;
         sd_event_source *tick; /* once a second */
         sd_event_source *reaper; /* frees dropped sessions */
+        TaskQueue *tasks; /* what takes many turns of the loop */
 
         Passed passed;
         ShmArena arena;

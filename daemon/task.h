@@ -16,7 +16,7 @@
 #define TASK_IDLE UINT64_MAX
 
 typedef struct Task Task;
-typedef struct TaskQueue TaskQueue;
+typedef struct TaskQueue TaskQueue; /* one, in the manager */
 
 /*
  * Returns when it is to be called again: 0 at once, TASK_IDLE when somebody wakes the task, else a
