@@ -202,6 +202,13 @@ uint64_t shm_set_group(const ShmArena *arena, uint32_t set, uint32_t group) {
         return shm_load_acq(word_at(arena, set, arena->shape.n_levels - 1, group));
 }
 
+uint64_t shm_set_groups(const ShmArena *arena, uint32_t set, uint32_t index) {
+        uint32_t n_levels = arena->shape.n_levels;
+
+        /* ORDER: acq, pairs with shm_set_add_mask(); bits are set from the leaf up. */
+        return n_levels > 1 ? shm_load_acq(word_at(arena, set, n_levels - 2, index)) : UINT64_MAX;
+}
+
 bool shm_set_has(const ShmArena *arena, uint32_t set, uint32_t slab) {
         uint32_t index = slab;
 

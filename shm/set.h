@@ -45,6 +45,8 @@ bool shm_set_find_last(const ShmArena *arena, uint32_t set, uint32_t end, uint32
 
 /* One leaf word. */
 uint64_t shm_set_group(const ShmArena *arena, uint32_t set, uint32_t group);
+/* A bit for each of 64 groups, from group `index` * 64: of a clear one, no slab is in the set. */
+uint64_t shm_set_groups(const ShmArena *arena, uint32_t set, uint32_t index);
 
 /* Whether the bit of the slab is set at every level. */
 bool shm_set_has(const ShmArena *arena, uint32_t set, uint32_t slab);
