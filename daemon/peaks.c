@@ -3,53 +3,51 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/task.h"
 #include "proto/deadline.h"
 
+#define BUDGET 4096U /* of a step: see shm/slab-walk.h */
 #define REST 20U /* times as long as a look took */
 
 struct Peaks {
         Manager *manager;
-        sd_event_source *turn;
+        Task task;
         bool looking;
         uint64_t spent_usec; /* in steps of this look */
         uint64_t rest_until_usec;
-        ShmCensus census;
+        ShmStatsWalk walk;
+        ShmStats stats;
         ShmPeaks marks;
         uint64_t asked[SHM_GRANULES_MAX];
 };
 
-static void set_looking(Peaks *peaks, bool looking) {
-        peaks->looking = looking;
-        (void) sd_event_source_set_enabled(peaks->turn, looking ? SD_EVENT_ON : SD_EVENT_OFF);
-}
-
 static void finish(Peaks *peaks, uint64_t now) {
-        shm_peaks_raise(&peaks->marks, &peaks->census, manager_realtime_usec());
+        shm_peaks_raise(&peaks->marks, &peaks->stats, manager_realtime_usec());
         shm_peaks_store(&peaks->manager->arena, &peaks->marks);
         for (uint32_t i = 0; i < SHM_GRANULES_MAX; i++)
-                peaks->asked[i] += peaks->census.asked[i];
+                peaks->asked[i] += peaks->stats.asked[i];
         peaks->rest_until_usec = now + REST * peaks->spent_usec;
-        set_looking(peaks, false);
+        peaks->looking = false;
 }
 
-static int on_turn(sd_event_source *source, void *userdata) {
+static uint64_t step(void *userdata, uint64_t begin) {
         Peaks *peaks = userdata;
-        uint64_t begin = proto_now_usec(), now;
-        bool done = shm_census_step(&peaks->census, &peaks->manager->arena);
+        bool done = shm_stats_step(&peaks->walk, BUDGET);
+        uint64_t now = proto_now_usec();
 
-        now = proto_now_usec();
         peaks->spent_usec += now - begin;
         if (done)
                 finish(peaks, now);
-        return 0;
+        return done ? TASK_IDLE : 0;
 }
 
 void peaks_look(Peaks *peaks) {
         if (peaks->looking || proto_now_usec() < peaks->rest_until_usec)
                 return;
-        peaks->census = (ShmCensus){};
+        shm_stats_begin(&peaks->walk, &peaks->manager->arena, &peaks->stats);
         peaks->spent_usec = 0;
-        set_looking(peaks, true);
+        peaks->looking = true;
+        task_wake(&peaks->task);
 }
 
 const ShmPeaks *peaks_get(const Peaks *peaks) {
@@ -62,20 +60,13 @@ const uint64_t *peaks_asked(const Peaks *peaks) {
 
 int peaks_new(Peaks **ret_peaks, Manager *manager) {
         Peaks *peaks = calloc(1, sizeof(*peaks));
-        int r;
 
         if (!peaks)
                 return -ENOMEM;
         peaks->manager = manager;
         shm_peaks_load(&manager->arena, &peaks->marks);
-        r = sd_event_add_defer(manager->event, &peaks->turn, on_turn, peaks);
-        if (r >= 0) /* all that others want comes first */
-                r = sd_event_source_set_priority(peaks->turn, SD_EVENT_PRIORITY_IDLE);
-        if (r < 0) {
-                (void) peaks_free(peaks);
-                return r;
-        }
-        set_looking(peaks, false);
+        task_init(&peaks->task, manager->tasks, "peaks", step, peaks);
+        task_set_background(&peaks->task); /* what somebody waits for comes first */
         *ret_peaks = peaks;
         return 0;
 }
@@ -83,7 +74,7 @@ int peaks_new(Peaks **ret_peaks, Manager *manager) {
 Peaks *peaks_free(Peaks *peaks) {
         if (!peaks)
                 return NULL;
-        (void) sd_event_source_disable_unref(peaks->turn);
+        task_deinit(&peaks->task);
         free(peaks);
         return NULL;
 }

@@ -7,8 +7,8 @@
  * Invariants
  *   1. Live is what is taken in the bitmaps less what is in caches. The two are read at different
  *      times: no figure goes below zero for it, and on an arena at rest all are exact.
- *   2. Groups that are uncommitted whole are skipped by their hint; a group whose hint is stale is
- *      missing from the figures until a thread that looks there removes it.
+ *   2. A step is short: its budget pays for each slab, record and cache.
+ *   3. What is read may be garbage, and is but a figure: no index comes from it unchecked.
  *
  * Who may do what: it reads, and writes nothing.
  *
@@ -16,12 +16,13 @@
  */
 #include "shm/stats.h"
 
-#include "shm/cache-walk.h"
+#include "shm/asked.h"
 #include "shm/client.h"
 #include "shm/epoch.h"
 #include "shm/record.h"
-#include "shm/set.h"
 #include "shm/slab.h"
+
+#define CACHE_COST 8U /* in slabs: a cache lies on a page of its own */
 
 static void add(ShmCount *count, uint64_t slabs, uint64_t objects, uint64_t size) {
         count->slabs += slabs;
@@ -50,6 +51,7 @@ static void count_objects(const ShmStatsWalk *c, SlabWord w) {
         add(epoch_count(c, epoch, slab_word_era(w)), 1, n, size);
         add(&c->stats->epoch_classes[epoch][class], 1, n, size);
         add(&c->stats->classes[class], 1, n, size);
+        c->stats->class_taken[class] += n;
 }
 
 static void count_slab(const ShmStatsWalk *c, SlabWord w) {
@@ -64,20 +66,24 @@ static void count_slab(const ShmStatsWalk *c, SlabWord w) {
                 count_objects(c, w);
 }
 
-static void count_group(const ShmStatsWalk *c, uint32_t group) {
-        if (shm_set_group(c->arena, SHM_SET_UNCOMMITTED, group) == UINT64_MAX)
-                return;
-        for (uint32_t slab = group * 64; slab < group * 64 + 64 && slab < c->stats->n_slabs_ever; slab++)
-                count_slab(c, shm_slab_word(c->arena, slab));
+static void count_asked(const ShmStatsWalk *c, const ShmCache *cache) {
+        for (uint32_t i = 0; i < SHM_ASKED_MAX; i++) {
+                uint32_t size = shm_asked_get(cache, i);
+
+                if (size != 0)
+                        c->stats->asked[(size - 1) / SHM_CLASS_GRANULE]++;
+        }
 }
 
-static void count_cache(const ShmStatsWalk *c, const ShmCacheWalk *walk) {
+static void count_cache(const ShmStatsWalk *c) {
+        const ShmCacheWalk *walk = &c->cache;
         uint64_t n = shm_cache_walk_count(walk), size = c->arena->classes[walk->class].size;
 
         c->stats->cached_objects += n;
         subtract(epoch_count(c, walk->epoch, c->eras[walk->epoch]), n, size);
         subtract(&c->stats->epoch_classes[walk->epoch][walk->class], n, size);
         subtract(&c->stats->classes[walk->class], n, size);
+        count_asked(c, walk->cache);
 }
 
 /* What a SWEPT record still lists is being given back, slot by slot: it is not subtracted. */
@@ -86,7 +92,8 @@ static bool holds(uint32_t record, ShmRecordState state) {
                state == SHM_RECORD_LEFT;
 }
 
-static void count_record(const ShmStatsWalk *c, uint32_t record) {
+/* What it says of itself. Returns whether its caches count. */
+static bool count_record(const ShmStatsWalk *c, uint32_t record) {
         const ShmRecord *r = shm_arena_record(c->arena, record);
         ShmRecordState state = shm_record_owner(c->arena, record).state;
 
@@ -94,10 +101,22 @@ static void count_record(const ShmStatsWalk *c, uint32_t record) {
         for (uint32_t i = 0; i < SHM_COUNTERS_MAX; i++)
                 /* ORDER: rlx; a sum for statistics. */
                 c->stats->counters[i] += shm_load_rlx(&r->counters[i]);
-        if (!holds(record, state))
+        return holds(record, state);
+}
+
+/* The next one, or the next cache of the one that is under way. */
+static void count_thread(ShmStatsWalk *c) {
+        if (!c->in_record && !count_record(c, c->record)) {
+                c->record++;
                 return;
-        for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, c->arena, record);)
-                count_cache(c, &walk);
+        }
+        c->in_record = shm_cache_walk_next(&c->cache, c->arena, c->record);
+        if (c->in_record) {
+                count_cache(c);
+                return;
+        }
+        c->cache = (ShmCacheWalk){};
+        c->record++;
 }
 
 static uint32_t count_clients(const ShmArena *arena) {
@@ -136,19 +155,23 @@ static void totals(const ShmStatsWalk *c) {
 }
 
 void shm_stats_begin(ShmStatsWalk *walk, const ShmArena *arena, ShmStats *stats) {
-        *stats = (ShmStats){ .n_slabs_ever = shm_arena_n_slabs_ever(arena) };
+        *stats = (ShmStats){};
         *walk = (ShmStatsWalk){ .arena = arena, .stats = stats };
+        shm_slab_walk_begin(&walk->slabs, arena, SHM_SLAB_WALK_ALL);
+        stats->n_slabs_ever = walk->slabs.end;
         eras_init(walk);
 }
 
-bool shm_stats_step(ShmStatsWalk *walk, uint32_t n) {
-        uint32_t n_groups = (walk->stats->n_slabs_ever + 63) / 64;
+bool shm_stats_step(ShmStatsWalk *walk, uint32_t budget) {
+        uint32_t slab;
+        SlabWord w;
 
-        for (; n > 0 && walk->group < n_groups; n--)
-                count_group(walk, walk->group++);
-        for (; n > 0 && walk->record < shm_arena_n_records_ever(walk->arena); n--)
-                count_record(walk, walk->record++);
-        if (n == 0)
+        while (shm_slab_walk_next(&walk->slabs, walk->arena, &budget, &slab, &w))
+                count_slab(walk, w);
+        for (; budget > 0 && walk->record < shm_arena_n_records_ever(walk->arena);
+             budget -= budget < CACHE_COST ? budget : CACHE_COST)
+                count_thread(walk);
+        if (budget == 0)
                 return false;
         totals(walk);
         return true;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "shm/asked.h"
 #include "shm/client.h"
 #include "shm/epoch.h"
 #include "shm/pages.h"
@@ -84,6 +85,7 @@ static void test_cached(void **state) {
         assert_int_equal(s.epochs[0].live_objects, 5);
         assert_int_equal(s.epoch_classes[0][0].live_objects, 5);
         assert_int_equal(s.cached_objects, 8);
+        assert_int_equal(s.class_taken[0], 13);
 
         cache->count = UINT32_MAX; /* lies lead to small numbers, not to huge ones */
         shm_stats(&t->arena, &s);
@@ -106,14 +108,38 @@ static void test_dropped(void **state) {
         assert_int_equal(s.reclaimed_slabs, 150);
 }
 
+/* In steps of any size the same comes out; with many caches a record takes many. */
+static void test_steps(void **state) {
+        static const uint32_t budgets[] = { 1, 7, 64, 1000 };
+        TestArena *t = *state;
+        uint32_t record = t->actor.id;
+        ShmStats whole, s;
+        ShmStatsWalk walk;
+
+        for (int i = 0; i < 100; i++)
+                test_alloc(t, (size_t) (64 + i), (uint32_t) i % 2 + 1);
+        for (uint32_t i = 0; i < 32; i++)
+                shm_asked_note(test_cache(t, record, i / 8, i % 8), 100);
+        shm_stats(&t->arena, &whole); /* reads the records' pages into being, which is metadata */
+        shm_stats(&t->arena, &whole);
+        assert_int_equal(whole.asked[(100 - 1) / SHM_CLASS_GRANULE], 32);
+        for (size_t i = 0; i < sizeof(budgets) / sizeof(budgets[0]); i++) {
+                uint32_t n_steps = 1;
+
+                shm_stats_begin(&walk, &t->arena, &s);
+                while (!shm_stats_step(&walk, budgets[i]))
+                        n_steps++;
+                assert_memory_equal(&s, &whole, sizeof(s));
+                assert_true(n_steps > (16 + 32) / budgets[i]);
+        }
+}
+
 #define ON_ARENA(f) cmocka_unit_test_setup_teardown(f, test_arena_setup, test_arena_teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                ON_ARENA(test_empty),
-                ON_ARENA(test_objects),
-                ON_ARENA(test_cached),
-                ON_ARENA(test_dropped),
+                ON_ARENA(test_empty),   ON_ARENA(test_objects), ON_ARENA(test_cached),
+                ON_ARENA(test_dropped), ON_ARENA(test_steps),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
