@@ -6,12 +6,12 @@
 
 #include "daemon/log.h"
 #include "daemon/message-id.h"
-#include "daemon/turn.h"
+#include "daemon/task.h"
 #include "proto/deadline.h"
 #include "proto/text.h"
 #include "shm/maintain/check.h"
 
-#define SLICE 16384U /* slabs a turn */
+#define SLICE 4096U /* slabs a step */
 #define PROGRESS_USEC (PROTO_USEC_PER_SEC / 10)
 
 typedef struct CheckJob {
@@ -23,7 +23,7 @@ typedef struct CheckJob {
 
 struct Checker {
         Manager *manager;
-        sd_event_source *turn;
+        Task task;
         CheckJob *jobs, *jobs_last; /* the first is under way */
         ShmCheckRun *run; /* of the first; NULL: yet to begin */
         ShmCheck result;
@@ -74,8 +74,7 @@ static void end_job(Checker *checker) {
         free(job);
 }
 
-static void report(const Checker *checker, CheckJob *job) {
-        uint64_t now = proto_now_usec();
+static void report(const Checker *checker, CheckJob *job, uint64_t now) {
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__Progress progress = TSLAB__PROGRESS__INIT;
         uint32_t done, total;
@@ -93,7 +92,7 @@ static void report(const Checker *checker, CheckJob *job) {
 }
 
 /* 1: there is more to do. */
-static int step(Checker *checker, const CheckJob *job) {
+static int check(Checker *checker, const CheckJob *job) {
         Manager *manager = checker->manager;
         int r = 0;
 
@@ -108,13 +107,13 @@ static bool is_wanted(const CheckJob *job) {
         return job->call.session != NULL;
 }
 
-static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
+static uint64_t step(void *userdata, uint64_t now) {
         Checker *checker = userdata;
         CheckJob *job = checker->jobs;
-        int r = is_wanted(job) ? step(checker, job) : 0;
+        int r = is_wanted(job) ? check(checker, job) : 0;
 
         if (r > 0) {
-                report(checker, job);
+                report(checker, job, now);
                 return 0;
         }
         if (is_wanted(job) && r < 0)
@@ -124,8 +123,7 @@ static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
                 answer(job->call.session, job->call.id, &checker->result);
         }
         end_job(checker);
-        (void) sd_event_source_set_enabled(checker->turn, checker->jobs ? SD_EVENT_ON : SD_EVENT_OFF);
-        return 0;
+        return checker->jobs ? 0 : TASK_IDLE;
 }
 
 int checker_start(Checker *checker, Session *session, uint64_t id, bool repair) {
@@ -141,22 +139,17 @@ int checker_start(Checker *checker, Session *session, uint64_t id, bool repair) 
         else
                 checker->jobs = job;
         checker->jobs_last = job;
-        (void) sd_event_source_set_enabled(checker->turn, SD_EVENT_ON);
+        task_wake(&checker->task);
         return 0;
 }
 
 int checker_new(Checker **ret_checker, Manager *manager) {
         Checker *checker = calloc(1, sizeof(*checker));
-        int r;
 
         if (!checker)
                 return -ENOMEM;
         checker->manager = manager;
-        r = turn_new(&checker->turn, manager->event, on_turn, checker);
-        if (r < 0) {
-                (void) checker_free(checker);
-                return r;
-        }
+        task_init(&checker->task, manager->tasks, "checker", step, checker);
         *ret_checker = checker;
         return 0;
 }
@@ -166,7 +159,7 @@ Checker *checker_free(Checker *checker) {
                 return NULL;
         while (checker->jobs)
                 end_job(checker);
-        (void) sd_event_source_disable_unref(checker->turn);
+        task_deinit(&checker->task);
         free(checker);
         return NULL;
 }

@@ -1,10 +1,10 @@
 #include "daemon/counter.h"
-#include "daemon/turn.h"
+#include "daemon/task.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define SLICE 512U /* groups of slabs a turn */
+#define BUDGET 4096U /* of a step: see shm/slab-walk.h */
 
 typedef struct CountJob {
         struct CountJob *next;
@@ -14,19 +14,24 @@ typedef struct CountJob {
 
 struct Counter {
         Manager *manager;
-        sd_event_source *turn;
+        Task task;
         CountJob *waiting, *waiting_last; /* for the next walk */
-        CountJob *served; /* by the one that is under way */
+        CountJob *served; /* by the one that is under way, or just over */
+        bool counted; /* it is over: answers are next, one a step */
         ShmStatsWalk walk;
         ShmStats stats;
 };
+
+static void free_job(CountJob *job) {
+        call_close(&job->call);
+        free(job);
+}
 
 static void free_jobs(CountJob *job) {
         while (job) {
                 CountJob *next = job->next;
 
-                call_close(&job->call);
-                free(job);
+                free_job(job);
                 job = next;
         }
 }
@@ -34,29 +39,29 @@ static void free_jobs(CountJob *job) {
 static void begin(Counter *counter) {
         counter->served = counter->waiting;
         counter->waiting = counter->waiting_last = NULL;
+        counter->counted = false;
         shm_stats_begin(&counter->walk, &counter->manager->arena, &counter->stats);
 }
 
-static void answer_all(Counter *counter) {
-        CountJob *served = counter->served;
+static void answer_one(Counter *counter) {
+        CountJob *job = counter->served;
 
-        counter->served = NULL;
-        for (CountJob *job = served; job; job = job->next)
-                if (job->call.session)
-                        job->answer(job->call.session, job->call.id, &counter->stats);
-        free_jobs(served);
+        counter->served = job->next;
+        if (job->call.session)
+                job->answer(job->call.session, job->call.id, &counter->stats);
+        free_job(job);
 }
 
-static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
+static uint64_t step(void *userdata, uint64_t now) {
         Counter *counter = userdata;
 
         if (!counter->served)
                 begin(counter);
-        if (shm_stats_step(&counter->walk, manager_slice(counter->manager, SLICE)))
-                answer_all(counter);
-        (void) sd_event_source_set_enabled(counter->turn,
-                                           counter->served || counter->waiting ? SD_EVENT_ON : SD_EVENT_OFF);
-        return 0;
+        if (!counter->counted)
+                counter->counted = shm_stats_step(&counter->walk, manager_slice(counter->manager, BUDGET));
+        if (counter->counted)
+                answer_one(counter);
+        return counter->served || counter->waiting ? 0 : TASK_IDLE;
 }
 
 int counter_start(Counter *counter, Session *session, uint64_t id, CountAnswer *answer) {
@@ -71,22 +76,17 @@ int counter_start(Counter *counter, Session *session, uint64_t id, CountAnswer *
         else
                 counter->waiting = job;
         counter->waiting_last = job;
-        (void) sd_event_source_set_enabled(counter->turn, SD_EVENT_ON);
+        task_wake(&counter->task);
         return 0;
 }
 
 int counter_new(Counter **ret_counter, Manager *manager) {
         Counter *counter = calloc(1, sizeof(*counter));
-        int r;
 
         if (!counter)
                 return -ENOMEM;
         counter->manager = manager;
-        r = turn_new(&counter->turn, manager->event, on_turn, counter);
-        if (r < 0) {
-                (void) counter_free(counter);
-                return r;
-        }
+        task_init(&counter->task, manager->tasks, "counter", step, counter);
         *ret_counter = counter;
         return 0;
 }
@@ -96,7 +96,7 @@ Counter *counter_free(Counter *counter) {
                 return NULL;
         free_jobs(counter->served);
         free_jobs(counter->waiting);
-        (void) sd_event_source_disable_unref(counter->turn);
+        task_deinit(&counter->task);
         free(counter);
         return NULL;
 }

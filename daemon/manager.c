@@ -146,7 +146,8 @@ static int open_loop(Manager *manager) {
         r = sd_event_new(&manager->event);
         if (r < 0)
                 return r;
-        r = task_queue_new(&manager->tasks, manager->event, manager->slice_max == 1 ? 0 : TASK_SLICE_USEC);
+        r = task_queue_new(&manager->tasks, manager->event,
+                           manager->slice_max == UINT32_MAX ? TASK_SLICE_USEC : 0);
         if (r < 0)
                 return r;
         r = watch_signals(manager);
@@ -274,7 +275,7 @@ int manager_new(Manager **ret_manager, Options *options) {
         manager->arena_lock = -1;
         manager->passed = (Passed){ .socket = -1, .arena = -1 };
         manager->started_usec = proto_now_usec();
-        manager->slice_max = secure_getenv("TSLAB_TEST_SLICES") ? 1 : UINT32_MAX;
+        manager->slice_max = secure_getenv("TSLAB_TEST_SLICES") ? 64 : UINT32_MAX;
 
         raise_descriptors();
         r = open_loop(manager);
