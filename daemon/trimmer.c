@@ -8,27 +8,26 @@
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "daemon/reserve.h"
-#include "daemon/turn.h"
+#include "daemon/task.h"
 #include "shm/pages.h"
 
-#define SLICE 1024U /* slabs a turn */
-#define SURPLUS_SLICE 8192U /* slabs looked at in one */
+#define BUDGET 4096U /* of a step: see shm/pages.h */
 
 typedef struct TrimJob {
         struct TrimJob *next;
         Call call;
-        uint64_t reclaimed_size;
+        ShmTrim trim;
         bool trimmed; /* surplus pages are next */
         ShmSurplus surplus;
 } TrimJob;
 
 struct Trimmer {
         Manager *manager;
-        sd_event_source *turn;
+        Task task;
         TrimJob *jobs;
         bool background;
         bool pressed; /* nothing is retained, this time */
-        uint64_t background_size; /* since it began */
+        ShmTrim trim; /* in the background */
 };
 
 static uint32_t n_kept(const Trimmer *trimmer) {
@@ -43,11 +42,6 @@ static uint32_t n_kept(const Trimmer *trimmer) {
         return retained < manager->arena.n_slabs ? (uint32_t) retained : manager->arena.n_slabs;
 }
 
-static void update_turn(Trimmer *trimmer) {
-        (void) sd_event_source_set_enabled(trimmer->turn,
-                                           trimmer->background || trimmer->jobs ? SD_EVENT_ON : SD_EVENT_OFF);
-}
-
 static void say(Manager *manager, uint64_t size, const char *text) {
         log_fields(LOG_INFO, (LogFields){ .message = MESSAGE_RECLAIM, .size = &size }, "%llu %s",
                    (unsigned long long) size, text);
@@ -55,25 +49,32 @@ static void say(Manager *manager, uint64_t size, const char *text) {
                     (unsigned long long) size, text);
 }
 
+static uint64_t dropped_size(const ShmTrim *trim) {
+        return (uint64_t) trim->n_dropped * SHM_SLAB_SIZE;
+}
+
 static void trim_background(Trimmer *trimmer) {
         Manager *manager = trimmer->manager;
-        uint32_t n = shm_pages_trim(&manager->control, n_kept(trimmer), SLICE);
+        uint32_t kept = n_kept(trimmer);
+        bool done =
+                shm_pages_trim_step(&manager->control, &trimmer->trim, kept, manager_slice(manager, BUDGET));
 
-        trimmer->background_size += (uint64_t) n * SHM_SLAB_SIZE;
-        if (n >= SLICE)
+        /* Clients have taken some of those that were counted. */
+        done |= kept > 0 && reserve_n_free(manager->reserve) <= kept;
+        if (!done)
                 return;
         trimmer->background = false;
         trimmer->pressed = false;
-        if (trimmer->background_size > 0)
-                say(manager, trimmer->background_size, "free bytes were given back");
+        if (trimmer->trim.n_dropped > 0)
+                say(manager, dropped_size(&trimmer->trim), "free bytes were given back");
 }
 
-static void answer(TrimJob *job, uint64_t surplus_size) {
+static void answer(const TrimJob *job) {
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__TrimReply trim = TSLAB__TRIM_REPLY__INIT;
 
-        trim.reclaimed_bytes = job->reclaimed_size + surplus_size;
-        trim.surplus_bytes = surplus_size;
+        trim.reclaimed_bytes = dropped_size(&job->trim) + job->surplus.size;
+        trim.surplus_bytes = job->surplus.size;
         reply.body_case = TSLAB__REPLY__BODY_TRIM;
         reply.trim = &trim;
         if (job->call.session)
@@ -90,32 +91,38 @@ static void end_job(Trimmer *trimmer) {
 
 static void trim_for_job(Trimmer *trimmer) {
         ShmActor *control = &trimmer->manager->control;
+        uint32_t budget = manager_slice(trimmer->manager, BUDGET);
         TrimJob *job = trimmer->jobs;
-        uint32_t n;
 
         if (!job->trimmed) {
-                n = shm_pages_trim(control, 0, SLICE);
-                job->reclaimed_size += (uint64_t) n * SHM_SLAB_SIZE;
-                job->trimmed = n < SLICE;
+                job->trimmed = shm_pages_trim_step(control, &job->trim, 0, budget);
                 return;
         }
-        if (!shm_pages_drop_surplus_step(control, &job->surplus,
-                                         manager_slice(trimmer->manager, SURPLUS_SLICE)))
+        if (!shm_pages_drop_surplus_step(control, &job->surplus, budget))
                 return;
-        answer(job, job->surplus.size);
-        say(trimmer->manager, job->reclaimed_size, "free bytes were given back by a trim");
+        answer(job);
+        say(trimmer->manager, dropped_size(&job->trim), "free bytes were given back by a trim");
         end_job(trimmer);
 }
 
-static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
+static uint64_t step(void *userdata, uint64_t now) {
         Trimmer *trimmer = userdata;
 
         if (trimmer->jobs)
                 trim_for_job(trimmer);
         else if (trimmer->background)
                 trim_background(trimmer);
-        update_turn(trimmer);
-        return 0;
+        return trimmer->jobs || trimmer->background ? 0 : TASK_IDLE;
+}
+
+/* The background's work from the highest slab on; sums go on where it is under way. */
+static void begin_background(Trimmer *trimmer) {
+        uint32_t n_dropped = trimmer->background ? trimmer->trim.n_dropped : 0;
+
+        shm_pages_trim_begin(&trimmer->trim, &trimmer->manager->arena);
+        trimmer->trim.n_dropped = n_dropped;
+        trimmer->background = true;
+        task_wake(&trimmer->task);
 }
 
 int trimmer_start(Trimmer *trimmer, Session *session, uint64_t id) {
@@ -128,17 +135,15 @@ int trimmer_start(Trimmer *trimmer, Session *session, uint64_t id) {
         trimmer->jobs = job;
         reserve_sleep(trimmer->manager->reserve);
         drainer_empty_caches(trimmer->manager->drainer);
-        update_turn(trimmer);
+        shm_pages_trim_begin(&job->trim, &trimmer->manager->arena);
+        task_wake(&trimmer->task);
         return 0;
 }
 
 void trimmer_press(Trimmer *trimmer) {
         reserve_sleep(trimmer->manager->reserve);
-        if (!trimmer->background)
-                trimmer->background_size = 0;
-        trimmer->background = true;
         trimmer->pressed = true;
-        update_turn(trimmer);
+        begin_background(trimmer);
 }
 
 /* An eighth more than is kept before it begins, so that a pool at the edge does not go to and fro. */
@@ -147,24 +152,16 @@ void trimmer_tick(Trimmer *trimmer) {
 
         if (trimmer->background || reserve_n_free(trimmer->manager->reserve) <= kept + kept / 8)
                 return;
-        trimmer->background = true;
-        trimmer->background_size = 0;
-        update_turn(trimmer);
+        begin_background(trimmer);
 }
 
 int trimmer_new(Trimmer **ret_trimmer, Manager *manager) {
         Trimmer *trimmer = calloc(1, sizeof(*trimmer));
-        int r;
 
         if (!trimmer)
                 return -ENOMEM;
         trimmer->manager = manager;
-        r = turn_new(&trimmer->turn, manager->event, on_turn, trimmer);
-        if (r < 0) {
-                (void) trimmer_free(trimmer);
-                return r;
-        }
-        update_turn(trimmer);
+        task_init(&trimmer->task, manager->tasks, "trimmer", step, trimmer);
         *ret_trimmer = trimmer;
         return 0;
 }
@@ -174,7 +171,7 @@ Trimmer *trimmer_free(Trimmer *trimmer) {
                 return NULL;
         while (trimmer->jobs)
                 end_job(trimmer);
-        (void) sd_event_source_disable_unref(trimmer->turn);
+        task_deinit(&trimmer->task);
         free(trimmer);
         return NULL;
 }

@@ -30,6 +30,8 @@
 #include "shm/set.h"
 #include "shm/slab.h"
 
+#define DROP_COST 16U /* of a slab's pages, in slabs that are only looked at */
+
 /* The bits of [slab, slab + n) that are in the group of `slab`. */
 static uint64_t group_mask(uint32_t slab, uint32_t n) {
         uint32_t first = slab % 64;
@@ -266,24 +268,57 @@ uint32_t shm_pages_drop(ShmActor *control, uint32_t group, uint64_t mask) {
         return n;
 }
 
-uint32_t shm_pages_trim(ShmActor *control, uint32_t keep, uint32_t n_max) {
-        ShmArena *arena = control->arena;
-        uint32_t n_free = 0, n_dropped = 0, end = shm_arena_n_slabs_ever(arena), slab;
+void shm_pages_trim_begin(ShmTrim *trim, const ShmArena *arena) {
+        *trim = (ShmTrim){};
+        shm_slab_walk_begin(&trim->count, arena, SHM_SET_FREE);
+        trim->group = (trim->count.end + 63) / 64;
+}
 
-        for (uint32_t group = 0; group * 64 < end; group++)
-                n_free += (uint32_t) __builtin_popcountll(shm_set_group(arena, SHM_SET_FREE, group));
+/* Goes down to the next group that may have FREE slabs. False: there is none among these 64 groups. */
+static bool go_down(ShmTrim *trim, const ShmArena *arena) {
+        uint32_t last = trim->group - 1;
+        uint64_t groups = shm_set_groups(arena, SHM_SET_FREE, last / 64) & UINT64_MAX >> (63 - last % 64);
 
-        while (n_free > keep && n_dropped < n_max && shm_set_find_last(arena, SHM_SET_FREE, end, &slab)) {
-                uint64_t mask = shm_set_group(arena, SHM_SET_FREE, slab / 64);
-                uint32_t n_bits = (uint32_t) __builtin_popcountll(mask);
+        trim->group = last / 64 * 64 + (groups == 0 ? 0 : 63 - (uint32_t) __builtin_clzll(groups));
+        return groups != 0;
+}
 
-                n_free -= n_bits < n_free ? n_bits : n_free;
-                for (; n_free < keep && mask != 0; n_free++)
-                        mask &= mask - 1; /* the lowest stay */
-                n_dropped += shm_pages_drop(control, slab / 64, mask);
-                end = slab / 64 * 64;
+/* Returns how many it had, or might have had. */
+static uint32_t trim_group(ShmActor *control, ShmTrim *trim, uint32_t keep) {
+        uint64_t mask = shm_set_group(control->arena, SHM_SET_FREE, trim->group);
+        uint32_t n = (uint32_t) __builtin_popcountll(mask);
+
+        trim->n_free -= n < trim->n_free ? n : trim->n_free;
+        for (; trim->n_free < keep && mask != 0; trim->n_free++)
+                mask &= mask - 1; /* the lowest stay */
+        if (mask != 0)
+                trim->n_dropped += shm_pages_drop(control, trim->group, mask);
+        return n;
+}
+
+bool shm_pages_trim_step(ShmActor *control, ShmTrim *trim, uint32_t keep, uint32_t budget) {
+        uint64_t mask;
+        uint32_t group;
+
+        while (shm_slab_walk_group(&trim->count, control->arena, &budget, &group, &mask))
+                trim->n_free += (uint32_t) __builtin_popcountll(mask);
+        while (budget > 0 && trim->group > 0 && trim->n_free > keep) {
+                uint32_t cost = 1;
+
+                if (go_down(trim, control->arena))
+                        cost += DROP_COST * trim_group(control, trim, keep);
+                budget -= cost < budget ? cost : budget;
         }
-        return n_dropped;
+        return shm_slab_walk_done(&trim->count) && (trim->group == 0 || trim->n_free <= keep);
+}
+
+uint32_t shm_pages_trim(ShmActor *control, uint32_t keep, uint32_t n_max) {
+        ShmTrim trim;
+
+        shm_pages_trim_begin(&trim, control->arena);
+        while (trim.n_dropped < n_max && !shm_pages_trim_step(control, &trim, keep, 1))
+                ;
+        return trim.n_dropped;
 }
 
 static uint64_t drop_if_surplus(ShmActor *control, uint32_t slab) {
@@ -308,11 +343,11 @@ static uint32_t next_page(const ShmArena *arena, uint32_t slab) {
         return at < 0 ? UINT32_MAX : (uint32_t) ((at - base) / SHM_SLAB_SIZE);
 }
 
-bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_t n) {
+bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_t budget) {
         const ShmArena *arena = control->arena;
         uint32_t end = shm_arena_n_slabs_ever(arena), page;
 
-        for (; n > 0 && surplus->position < end; n--, surplus->position++) {
+        for (; budget > 0 && surplus->position < end; budget--, surplus->position++) {
                 if (slab_word_place(shm_slab_word(arena, surplus->position)) != SLAB_UNCOMMITTED)
                         continue;
                 page = next_page(arena, surplus->position);
@@ -320,8 +355,10 @@ bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_
                         surplus->position = end - 1;
                 else if (page > surplus->position)
                         surplus->position = page - 1;
-                else
+                else {
                         surplus->size += drop_if_surplus(control, page);
+                        budget -= DROP_COST < budget ? DROP_COST : budget - 1;
+                }
         }
         return surplus->position >= end;
 }

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "shm/record.h"
+#include "shm/slab-walk.h"
 
 #define SHM_COMMIT_RUN_MAX 16 /* slabs a client commits at once */
 
@@ -19,17 +20,26 @@ int shm_pages_commit(ShmActor *actor, uint32_t n, uint32_t *ret_n);
  */
 uint32_t shm_pages_drop(ShmActor *control, uint32_t group, uint64_t mask);
 
-/* Drops FREE slabs, highest first, until at most `keep` are left or n_max were dropped. */
+/* Drops FREE slabs, highest first, until at most `keep` are left or n_max were dropped. Control work. */
 uint32_t shm_pages_trim(ShmActor *control, uint32_t keep, uint32_t n_max);
+/* The same in steps: `budget` as for shm_slab_walk_next(). True: no more than `keep` are left. */
+typedef struct ShmTrim {
+        ShmSlabWalk count; /* of FREE slabs; then they are dropped */
+        uint32_t n_free; /* that are left, as far as is known */
+        uint32_t group; /* those below it are to be looked at */
+        uint32_t n_dropped;
+} ShmTrim;
+void shm_pages_trim_begin(ShmTrim *trim, const ShmArena *arena);
+bool shm_pages_trim_step(ShmActor *control, ShmTrim *trim, uint32_t keep, uint32_t budget);
 
 /* Drops pages that stale pointers brought into being under UNCOMMITTED slabs: bytes. Control work. */
 uint64_t shm_pages_drop_surplus(ShmActor *control);
-/* The same in steps, of up to n slabs; zeros begin it. True: that was all. */
+/* The same in steps; zeros begin it. True: that was all. */
 typedef struct ShmSurplus {
         uint32_t position; /* slab to look at next */
         uint64_t size; /* bytes dropped */
 } ShmSurplus;
-bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_t n);
+bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_t budget);
 
 /*
  * After a death: undoes what is BUSY by `holder` among n slabs. Returns how many were. Control work;

@@ -166,37 +166,6 @@ bool shm_set_find(const ShmArena *arena, uint32_t set, uint32_t from, uint32_t *
         return true;
 }
 
-/* Below, `position` is one past the last bit to look at; it only falls. */
-bool shm_set_find_last(const ShmArena *arena, uint32_t set, uint32_t end, uint32_t *ret_slab) {
-        uint32_t leaf = arena->shape.n_levels - 1, level = leaf;
-        uint64_t position = end < arena->n_slabs ? end : arena->n_slabs;
-
-        for (;;) {
-                uint64_t word = 0;
-
-                if (position > 0)
-                        /* ORDER: acq, pairs with shm_set_add_mask(); the slab word is what counts. */
-                        word = shm_load_acq(word_at(arena, set, level, (uint32_t) ((position - 1) / 64))) &
-                               UINT64_MAX >> (63 - (position - 1) % 64);
-                if (word == 0) {
-                        if (level == 0 || position == 0)
-                                return false;
-                        position = (position - 1) / 64;
-                        level--;
-                        continue;
-                }
-                position = (position - 1) / 64 * 64 + 63 - (uint32_t) __builtin_clzll(word);
-                if (level == leaf)
-                        break;
-                position = (position + 1) * 64;
-                if (position > (uint64_t) arena->shape.level_words[level + 1] * 64)
-                        position = (uint64_t) arena->shape.level_words[level + 1] * 64;
-                level++;
-        }
-        *ret_slab = (uint32_t) position;
-        return position < arena->n_slabs;
-}
-
 uint64_t shm_set_group(const ShmArena *arena, uint32_t set, uint32_t group) {
         /* ORDER: acq, pairs with shm_set_add_mask(); the slab words are what counts. */
         return shm_load_acq(word_at(arena, set, arena->shape.n_levels - 1, group));

@@ -40,9 +40,6 @@ void shm_set_mend(const ShmArena *arena, uint32_t set, uint32_t slab);
 /* The first slab of the set at or after `from`. */
 bool shm_set_find(const ShmArena *arena, uint32_t set, uint32_t from, uint32_t *ret_slab);
 
-/* The last slab of the set before `end`. */
-bool shm_set_find_last(const ShmArena *arena, uint32_t set, uint32_t end, uint32_t *ret_slab);
-
 /* One leaf word. */
 uint64_t shm_set_group(const ShmArena *arena, uint32_t set, uint32_t group);
 /* A bit for each of 64 groups, from group `index` * 64: of a clear one, no slab is in the set. */

@@ -89,6 +89,55 @@ static void test_trim_highest(void **state) {
         assert_int_equal(shm_pages_trim(&t->control, 100, UINT32_MAX), 0);
 }
 
+/* A step drops no more than its budget is for, over stretches with nothing to drop, too. */
+static void test_trim_steps(void **state) {
+        ShmGeometry geometry = test_geometry();
+        uint32_t n = 0, budget = 128, before;
+        ShmTrim trim;
+        TestArena t;
+
+        (void) state;
+        geometry.slabs_size = 16384 * SHM_SLAB_SIZE;
+        test_arena_init(&t, &geometry);
+        assert_int_equal(shm_pages_commit(&t.control, 8500, &n), 0);
+        for (uint32_t group = 1; group < 130; group++)
+                if (group != 63 && group != 127)
+                        assert_int_equal(shm_pages_drop(&t.control, group, UINT64_MAX), 64);
+        shm_pages_trim_begin(&trim, &t.arena);
+        do {
+                before = trim.n_dropped;
+                n = shm_pages_trim_step(&t.control, &trim, 10, budget);
+                assert_true(trim.n_dropped - before <= 64);
+        } while (!n);
+        assert_int_equal(trim.n_dropped, 8500 - 127 * 64 - 10);
+        assert_int_equal(t.arena.header->n_free.value, 10);
+        assert_int_equal(slab_word_place(shm_slab_word(&t.arena, 9)), SLAB_FREE);
+        assert_int_equal(slab_word_place(shm_slab_word(&t.arena, 10)), SLAB_UNCOMMITTED);
+        assert_int_equal(slab_word_place(shm_slab_word(&t.arena, 8499)), SLAB_UNCOMMITTED);
+        test_arena_deinit(&t);
+}
+
+/* Pages under slabs of which each is surplus: a step drops some of them. */
+static void test_surplus_steps(void **state) {
+        TestArena *t = *state;
+        ShmSurplus surplus = {};
+        uint64_t before;
+        uint32_t n = 0;
+
+        assert_int_equal(shm_pages_commit(&t->control, 256, &n), 0);
+        for (uint32_t group = 0; group < 4; group++)
+                assert_int_equal(shm_pages_drop(&t->control, group, UINT64_MAX), 64);
+        for (uint32_t slab = 0; slab < 256; slab++)
+                shm_arena_slab(&t->arena, slab)[5] = 1;
+        do {
+                before = surplus.size;
+                n = shm_pages_drop_surplus_step(&t->control, &surplus, 128);
+                assert_true(surplus.size - before <= 8 * SHM_SLAB_SIZE);
+        } while (!n);
+        assert_int_equal(surplus.size, 256 * SHM_SLAB_SIZE);
+        assert_int_equal(slab_bytes(t), 0);
+}
+
 /* A locked mapping refuses MADV_REMOVE; the descriptor does not. */
 static void test_drop_locked(void **state) {
         TestArena *t = *state;
@@ -142,6 +191,7 @@ int main(void) {
                 WITH_ARENA(test_commit_run),      WITH_ARENA(test_commit_to_the_end),
                 WITH_ARENA(test_drop_and_commit), WITH_ARENA(test_drop_in_use),
                 WITH_ARENA(test_trim_highest),    WITH_ARENA(test_drop_locked),
+                WITH_ARENA(test_trim_steps),      WITH_ARENA(test_surplus_steps),
                 WITH_ARENA(test_surplus),         WITH_ARENA(test_allowance),
         };
 
