@@ -218,7 +218,7 @@ _public_ int tslab_publish(struct tslab *pool, tslab_handle handle) {
         r = pool_enter(pool, &thread);
         if (r)
                 return r;
-        r = handle == 0 ? -ENOENT : shm_object_publish(&thread->actor, handle);
+        r = shm_object_publish(&thread->actor, handle);
         thread->n_pending -= r == 0;
         pool_leave(pool, thread);
         return r;

@@ -205,6 +205,8 @@ int shm_actor_note(ShmActor *actor, uint64_t handle, uint64_t root, uint64_t has
 int shm_actor_unnote(ShmActor *actor, uint64_t handle) {
         ShmRecord *r = actor->record;
 
+        if (handle == 0) /* it marks the notes that are not in use */
+                return -ENOENT;
         for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
                 /* ORDER: rlx; notes are this thread's alone. */
                 if (shm_load_rlx(&r->notes[i].handle) != handle)

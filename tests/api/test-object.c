@@ -285,6 +285,29 @@ static void test_pending_publish(void **state) {
         assert_int_equal(tslab_drain(pool), 0);
 }
 
+/* Handle 0 is nothing that is pending: freeing it takes no note of another object away. */
+static void test_free_zero_while_pending(void **state) {
+        struct tslab *pool = *state;
+        const tslab_handle none[3] = {};
+        tslab_handle handles[64];
+
+        for (int round = 0; round < 2; round++) {
+                for (int i = 0; i < 64; i++) {
+                        assert_int_equal(
+                                tslab_alloc_pending(pool, 64, TSLAB_EPOCH_CURRENT, &handles[i], NULL), 0);
+                        if (round == 0)
+                                assert_int_equal(tslab_free(pool, 0), -ESTALE);
+                        else
+                                assert_int_equal(tslab_free_batch(pool, none, 3), 0);
+                }
+                for (int i = 0; i < 64; i++)
+                        assert_int_equal(tslab_free(pool, handles[i]), 0);
+        }
+        assert_int_equal(tslab_alloc_pending(pool, 64, TSLAB_EPOCH_CURRENT, &handles[0], NULL), 0);
+        assert_int_equal(tslab_publish(pool, handles[0]), 0);
+        assert_int_equal(tslab_free(pool, handles[0]), 0);
+}
+
 static void test_malloc_mfree(void **state) {
         struct tslab *pool = *state;
         uint8_t *a, *b, *garbage;
@@ -334,6 +357,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_other_pool, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_read, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_pending_publish, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_free_zero_while_pending, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_malloc_mfree, setup, teardown),
         };
 

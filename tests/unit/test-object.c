@@ -177,6 +177,18 @@ static void test_pending_published(void **state) {
 }
 
 /* Between operations a record says nothing, and the sequence is even. */
+/* No note has handle 0: a note that is not in use is not taken for one. */
+static void test_unnote_zero(void **state) {
+        TestArena *t = *state;
+
+        assert_int_equal(shm_actor_unnote(&t->actor, 0), -ENOENT);
+        assert_int_equal(shm_actor_note(&t->actor, 77, 0, 0), 0);
+        assert_int_equal(shm_actor_unnote(&t->actor, 0), -ENOENT);
+        assert_int_equal(shm_object_publish(&t->actor, 0), -ENOENT);
+        assert_int_equal(shm_actor_unnote(&t->actor, 77), 0);
+        assert_int_equal(shm_actor_unnote(&t->actor, 77), -ENOENT);
+}
+
 static void test_record_at_rest(void **state) {
         TestArena *t = *state;
         uint64_t handle = test_alloc(t, 64, SHM_EPOCH_CURRENT);
@@ -230,6 +242,7 @@ int main(void) {
                 WITH_ARENA(test_fill_every_class),
                 WITH_ARENA(test_alloc_without_hints),
                 WITH_ARENA(test_pending_published),
+                WITH_ARENA(test_unnote_zero),
                 WITH_ARENA(test_record_at_rest),
                 WITH_ARENA(test_free_damaged),
                 WITH_ARENA(test_copy_range),
