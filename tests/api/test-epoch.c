@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/util/process.h"
+#include "tests/util/seed.h"
 #include "tests/util/test.h"
 
 static int setup(void **state) {
@@ -236,6 +237,58 @@ static void test_close_then_free_batch(void **state) {
         free(handles);
 }
 
+typedef enum Order { ASCENDING, DESCENDING, SHUFFLED } Order;
+
+static void shuffle(tslab_handle *handles, uint32_t n) {
+        uint64_t seed = seed_get();
+
+        for (uint32_t i = 0; i < n; i++) {
+                uint32_t other = i + seed_below(&seed, n - i);
+                tslab_handle handle = handles[i];
+
+                handles[i] = handles[other];
+                handles[other] = handle;
+        }
+}
+
+/* Objects of a closed epoch are freed one by one: in any order, a slab goes with its last object. */
+static void free_closed_in_order(struct tslab *pool, Order order) {
+        enum { N = 64 * 200 }; /* 200 slabs */
+        tslab_handle *handles = calloc(N, sizeof(*handles)), other;
+        uint32_t epoch;
+        uint64_t full;
+
+        assert_int_equal(tslab_epoch_reserve(pool, "closed", &epoch), 0);
+        assert_int_equal(tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &other, NULL), 0);
+        assert_int_equal(tslab_alloc_batch(pool, 64, epoch, handles, N), N);
+        full = test_pool_memory();
+        assert_int_equal(tslab_epoch_close(pool, epoch, 0), 0);
+        if (order == SHUFFLED)
+                shuffle(handles, N);
+        for (int i = 0; i < N; i++) {
+                assert_int_equal(tslab_free(pool, handles[order == DESCENDING ? N - 1 - i : i]), 0);
+                if (order != SHUFFLED && i % 1024 == 1023)
+                        assert_true(test_pool_memory() <= full - (uint64_t) i * 64 + 2 * 4096);
+        }
+        assert_true(test_pool_memory() <= full - N * 64 + 2 * 4096);
+        assert_int_equal(info_of(pool, epoch).state, TSLAB_EPOCH_DRAINED);
+        assert_int_equal(info_of(pool, epoch).reclaimed_bytes, N * 64);
+        assert_int_equal(tslab_free(pool, other), 0);
+        free(handles);
+}
+
+static void test_free_closed_oldest_first(void **state) {
+        free_closed_in_order(*state, ASCENDING);
+}
+
+static void test_free_closed_newest_first(void **state) {
+        free_closed_in_order(*state, DESCENDING);
+}
+
+static void test_free_closed_at_random(void **state) {
+        free_closed_in_order(*state, SHUFFLED);
+}
+
 /* Of epochs that are open, no more than `retain` is kept. */
 static void test_retain(void **state) {
         struct tslab_options options = { .size = sizeof(options), .retain_bytes = 64 << 10 };
@@ -268,6 +321,9 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_info, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_close_gives_memory_back, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_close_then_free_batch, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_free_closed_oldest_first, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_free_closed_newest_first, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_free_closed_at_random, setup, teardown),
                 cmocka_unit_test(test_retain),
         };
 
