@@ -28,7 +28,8 @@ typedef struct Server {
         uint32_t n_clients;
         /* What it does wrong. */
         uint32_t role;
-        int attach_error;
+        uint32_t protocol_ahead, format_ahead; /* versions that it is ahead of ours */
+        int hello_error, attach_error;
         int memfd; /* instead of the arena; -1: none */
         bool dies_on_advance;
         struct pollfd peers[N_PEERS];
@@ -36,13 +37,23 @@ typedef struct Server {
         pid_t pid;
 } Server;
 
+static void refuse(int fd, ProtoReply *reply, int error) {
+        reply->error = error;
+        reply->message = (char *) "no";
+        (void) proto_reply_send(fd, reply, NULL, 0);
+}
+
 static void serve_hello(Server *s, int fd, ProtoReply *reply) {
         Tslab__HelloReply hello = TSLAB__HELLO_REPLY__INIT;
 
-        hello.protocol_version = PROTO_VERSION;
+        if (s->hello_error) {
+                refuse(fd, reply, s->hello_error);
+                return;
+        }
+        hello.protocol_version = PROTO_VERSION + s->protocol_ahead;
         hello.software = (char *) "test";
         hello.arena_id = (ProtobufCBinaryData){ .len = 16, .data = (uint8_t *) s->arena.arena_id };
-        hello.format_version = SHM_FORMAT_VERSION;
+        hello.format_version = SHM_FORMAT_VERSION + s->format_ahead;
         hello.pool = (char *) "test";
         hello.role = s->role;
         reply->body_case = TSLAB__REPLY__BODY_HELLO;
@@ -55,9 +66,7 @@ static void serve_attach(Server *s, int fd, ProtoReply *reply) {
         int fds[] = { s->memfd >= 0 ? s->memfd : s->arena.fd, s->wake_fd };
 
         if (s->attach_error) {
-                reply->error = s->attach_error;
-                reply->message = (char *) "no";
-                (void) proto_reply_send(fd, reply, NULL, 0);
+                refuse(fd, reply, s->attach_error);
                 return;
         }
         attach.client = s->n_clients++;
@@ -278,6 +287,28 @@ static void test_open_refused(void **state) {
         assert_int_equal(try_open(s, 0), -EBADMSG); /* no seals */
 }
 
+/* A daemon of another version, or an arena that another build made. Only the last is found after attaching. */
+static void test_open_other_version(void **state) {
+        Server *s = *state;
+
+        s->attach_error = -EIO; /* not reached */
+        s->protocol_ahead = 1;
+        assert_int_equal(try_open(s, 0), -EPROTONOSUPPORT);
+        s->protocol_ahead = 0;
+        s->hello_error = -EPROTONOSUPPORT;
+        assert_int_equal(try_open(s, 0), -EPROTONOSUPPORT);
+        s->hello_error = 0;
+        s->format_ahead = 1;
+        assert_int_equal(try_open(s, 0), -EPROTONOSUPPORT);
+        assert_int_equal(try_open(s, TSLAB_READER), -EPROTONOSUPPORT);
+        s->format_ahead = s->attach_error = 0;
+        s->arena.header->format_hash ^= 1;
+        assert_int_equal(try_open(s, 0), -EPROTONOSUPPORT);
+        assert_int_equal(try_open(s, TSLAB_READER), -EPROTONOSUPPORT);
+        s->arena.header->format_hash ^= 1;
+        assert_int_equal(try_open(s, 0), 0);
+}
+
 /* Its successor has the same arena: the next control call finds it, and the eventfd is the new one. */
 static void test_daemon_restarts(void **state) {
         Server *s = *state;
@@ -387,9 +418,10 @@ static void test_fork_daemon_died(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
-                TEST(test_open_and_use),        TEST(test_open_roles),      TEST(test_open_reader),
-                TEST(test_open_refused),        TEST(test_daemon_restarts), TEST(test_daemon_has_other_arena),
-                TEST(test_daemon_dies_in_call), TEST(test_fork_attaches),   TEST(test_fork_daemon_died),
+                TEST(test_open_and_use),           TEST(test_open_roles),          TEST(test_open_reader),
+                TEST(test_open_refused),           TEST(test_open_other_version),  TEST(test_daemon_restarts),
+                TEST(test_daemon_has_other_arena), TEST(test_daemon_dies_in_call), TEST(test_fork_attaches),
+                TEST(test_fork_daemon_died),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
