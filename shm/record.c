@@ -6,7 +6,7 @@
  * Invariants
  *   1. A record belongs to whoever set its head USED, until that one, or repair, sets it otherwise.
  *   2. n_records_ever is raised before a record at its edge is taken: no taken record is above it.
- *   3. A record that is UNUSED has no intent, no note and empty caches.
+ *   3. A record that is UNUSED has no intent, no note, no guard and empty caches.
  *   4. seq and the counters are never reset: seq only rises, counters are sums over all owners.
  *
  * Who may do what: the owner writes the record; the daemon writes `attention`, and the head of a
