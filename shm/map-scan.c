@@ -7,6 +7,8 @@
  *   1. An entry that is in the map throughout is met exactly once, also when its value is replaced
  *      meanwhile: the place of a scan is that of a key, not of a leaf. A leaf found freed is looked
  *      for again from the place before it, unless its word still holds it: then it is stale.
+ *   2. In a bucket, a key whose leaf was revoked is put into a later word (shm/map.c, invariant 3): one scan may
+ *      meet the revoked entry and the new one.
  *
  * Who may do what: see trie.c. Reading needs no actor.
  *

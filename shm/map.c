@@ -9,7 +9,10 @@
  *   2. What is returned was read while its tag said it was live: an entry that was in the map at a
  *      moment inside the call.
  *   3. A leaf that is linked and stale (its epoch was revoked, somebody freed it) is no entry. It
- *      stays stale: a word that holds one is free for others, but for buckets.
+ *      stays stale: above the buckets, a word that holds one is free for others. In a bucket it may be the
+ *      word of any key. Readers and deletes pass it over; a put first makes it a SHM_TRIE_GONE without
+ *      a name, which no key uses again. So a put that goes on to a later word knows of each earlier
+ *      one that it will never be its key's, and a change that expects the stale leaf there fails.
  *   4. The compare-and-set of a change names the version it was decided on: nothing comes between.
  *
  * Who may do what: see trie.c. Reading needs no actor.
@@ -95,14 +98,27 @@ uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *c, const void
 }
 
 typedef enum Judgement {
-        OTHER, /* not the key's: a live leaf of another, or in a bucket whatever cannot be used */
+        OTHER, /* not the key's: a live leaf of another, or in a bucket what cannot be used */
         MINE,
         VACANT, /* nothing, or above the buckets a stale leaf, or in a bucket where it once was */
         AGAIN, /* the word was changed meanwhile, the cursor moved */
 } Judgement;
 
-/* What is at the cursor, as to the key. A Judgement, or -EIDRM. */
-static int judge(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c, ShmMapView *view) {
+/* A stale leaf is linked at the cursor. `actor`: of a put, else NULL. A Judgement, or an error. */
+static int judge_stale(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
+        int r;
+
+        if (!shm_trie_in_bucket(trie, c))
+                return VACANT;
+        if (!actor)
+                return OTHER;
+        r = shm_trie_exchange(actor, trie, c, SHM_TRIE_GONE);
+        return r == SHM_TRIE_E_CHANGED ? AGAIN : r < 0 ? r : OTHER;
+}
+
+/* What is at the cursor, as to the key. A Judgement, or an error, to readers -EIDRM alone. */
+static int judge(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
+                 ShmMapView *view) {
         uint64_t seen = c->value;
         int r;
 
@@ -124,15 +140,16 @@ static int judge(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c, Sh
                 return r;
         if (c->value != seen)
                 return AGAIN;
-        return shm_trie_in_bucket(trie, c) ? OTHER : VACANT;
+        return judge_stale(actor, trie, c);
 }
 
-int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c, ShmMapView *ret_view) {
+static int find(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
+                ShmMapView *ret_view) {
         int r, judgement;
 
         r = shm_trie_seek(trie, key->hash, c);
         while (r == 0) {
-                judgement = judge(trie, key, c, ret_view);
+                judgement = judge(actor, trie, key, c, ret_view);
                 if (judgement == MINE)
                         return 0;
                 if (judgement == VACANT)
@@ -143,6 +160,10 @@ int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c, Sh
                         r = shm_trie_next(trie, c);
         }
         return r == SHM_TRIE_E_LAST ? SHM_MAP_E_TAKEN : r;
+}
+
+int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c, ShmMapView *ret_view) {
+        return find(NULL, trie, key, c, ret_view);
 }
 
 ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
@@ -227,7 +248,7 @@ static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
         ShmMapView view;
         int found, r;
 
-        found = shm_map_find(trie, key, &c, &view);
+        found = find(actor, trie, key, &c, &view);
         if (found < 0)
                 return found;
         r = admit(put, found == 0 ? c.value : 0);
@@ -251,14 +272,15 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
 
         if (key->size > room || put->value_size > room - key->size)
                 return -E2BIG;
-        do
+        do {
                 r = put_once(actor, trie, key, put, &leaf);
-        while (r == SHM_TRIE_E_CHANGED);
-
-        if (r && leaf) {
-                (void) shm_object_free(actor, leaf);
-                (void) shm_actor_unnote(actor, leaf);
-        }
+                /* A leaf that is stale, since its epoch was revoked, makes the put begin anew with another. */
+                if (r && r != SHM_TRIE_E_CHANGED && leaf) {
+                        (void) shm_object_free(actor, leaf);
+                        (void) shm_actor_unnote(actor, leaf);
+                        leaf = 0;
+                }
+        } while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE);
         if (r == 0 && ret_version)
                 *ret_version = leaf;
         return r;

@@ -8,7 +8,8 @@
  *   1. An inner node is linked once, and never unlinked, moved or freed while its trie lives: the
  *      index keeps its peak size. A word that holds one never changes again.
  *   2. A leaf's object never changes after it is linked; a replaced or deleted leaf is unlinked
- *      first, freed then. A handle that left the trie never comes back: tags do not repeat.
+ *      first, freed then. A handle that left the trie never comes back: tags do not repeat. But a leaf
+ *      that was replaced by one that is stale may come back, before anybody frees it (put_back()).
  *   3. A leaf moves only downward along the path of its hash, and stays linked while it moves: the
  *      word holds it until the compare-and-set by which an inner node that holds it takes its place.
  *   4. From 1 to 3: a handle that one downward walk along its path does not meet was not linked
@@ -18,6 +19,12 @@
  *      deleted leaves SHM_TRIE_GONE behind, with bits by which the caller knows the key again.
  *   6. An object that is not linked yet, or about to be unlinked, is noted with root and hash:
  *      noted before its tag is odd or before the link is cut, linked or freed before the note goes.
+ *   7. Any object may be revoked at any moment: its handle is stale then. Its memory is not reused while
+ *      a note of a live thread names it, so a leaf or node is filled under its note; nor while a
+ *      guard does, so a word is changed under a guard on its node. A word that was read counts
+ *      only if its node is live after that.
+ *   8. What is stale is not linked. A leaf that goes stale between the look at its tag and the
+ *      compare-and-set is unlinked again where it took the place of another leaf.
  *
  * Who may do what: whoever can read the arena walks; writers change words, with their own actor,
  *   outside any operation, with at most three notes at a time.
@@ -25,7 +32,8 @@
  * Crash: before the compare-and-set of an exchange: the new leaf is noted and not linked, repair
  *   frees it; the old one is noted and linked, it stays. After it: the new one is linked and stays;
  *   the old one is noted and not linked, repair frees it, or somebody did. A split: the node is
- *   noted; not linked, it is freed; linked, it stays. Repair asks shm_trie_contains().
+ *   noted; not linked, it is freed; linked, it stays. Repair asks shm_trie_contains(). A guard is
+ *   cleared by repair, which gives back the slot it names if that was revoked.
  */
 #include "shm/trie.h"
 
@@ -133,10 +141,9 @@ int shm_trie_open(ShmTrie *trie, ShmArena *arena, uint64_t handle) {
         return 0;
 }
 
+/* Of a handle that was found plausible: whether its object is there still. */
 static inline bool live(const ShmArena *arena, uint64_t handle) {
-        if (!shm_handle_plausible(arena, handle))
-                return false;
-        /* ORDER: acq, pairs with shm_object_alloc_uncached(); the object is there when its tag is. */
+        /* ORDER: acq, pairs with shm_object_free_uncached(); callers read the object before, or write after. */
         return shm_load_acq(shm_slot_tag(arena, shm_handle_slot(handle))) ==
                shm_handle_tag(arena->key, handle);
 }
@@ -149,15 +156,22 @@ static inline const ShmTrieLevel *level_at(const ShmTrie *trie, uint32_t depth) 
         return &trie->levels[depth < trie->n_levels ? depth : trie->n_levels];
 }
 
-/* NULL: no live object. That its class is the level's is not looked up: it stays inside its slab. */
+/* NULL: no object. That its class is the level's is not looked up: it stays inside its slab. */
 static inline uint64_t *node_at(const ShmTrie *trie, uint64_t value, const ShmTrieLevel *level) {
         uint64_t handle = value ^ FLIP;
         SlotId id = shm_handle_slot(handle);
 
-        if (!live(trie->arena, handle) || slot_id_slot(id) >= level->n_slots)
+        if (!shm_handle_plausible(trie->arena, handle) || slot_id_slot(id) >= level->n_slots)
                 return NULL;
         return (uint64_t *) (shm_arena_slab(trie->arena, slot_id_slab(id)) +
                              slot_id_slot(id) * level->stride);
+}
+
+/* -EIDRM: the node is stale, and what was read may be of another object. */
+static inline int load_word(const ShmTrie *trie, ShmTrieCursor *c) {
+        /* ORDER: acq, pairs with shm_trie_exchange() and shm_trie_split(); what it names is written. */
+        c->value = shm_load_acq(c->word);
+        return live(trie->arena, c->node) ? 0 : -EIDRM;
 }
 
 /* One level down, from a word that holds an inner node. Bounded: a scribbled arena may have circles. */
@@ -169,10 +183,9 @@ static inline int down(const ShmTrie *trie, ShmTrieCursor *c) {
                 return -EIDRM;
         c->index = (uint32_t) (c->hash >> level->shift) & level->mask;
         c->word = node + c->index;
+        c->node = c->value ^ FLIP;
         c->depth++;
-        /* ORDER: acq, pairs with shm_trie_exchange() and shm_trie_split(); what it names is written. */
-        c->value = shm_load_acq(c->word);
-        return 0;
+        return load_word(trie, c);
 }
 
 static inline int descend(const ShmTrie *trie, ShmTrieCursor *c) {
@@ -184,15 +197,13 @@ static inline int descend(const ShmTrie *trie, ShmTrieCursor *c) {
 }
 
 int shm_trie_reload(const ShmTrie *trie, ShmTrieCursor *c) {
-        /* ORDER: acq, pairs with shm_trie_exchange() and shm_trie_split(); what it names is written. */
-        c->value = shm_load_acq(c->word);
-        return descend(trie, c);
+        return load_word(trie, c) ?: descend(trie, c);
 }
 
 int shm_trie_seek(const ShmTrie *trie, uint64_t hash, ShmTrieCursor *ret) {
         if (!live(trie->arena, trie->root))
                 return -EIDRM;
-        *ret = (ShmTrieCursor){ .hash = hash, .word = &root_of(trie)->word };
+        *ret = (ShmTrieCursor){ .hash = hash, .word = &root_of(trie)->word, .node = trie->root };
         return shm_trie_reload(trie, ret);
 }
 
@@ -224,10 +235,41 @@ static int find_room(const ShmTrie *trie, const ShmTrieCursor *c, const ShmTrieL
         return 0;
 }
 
+/*
+ * A leaf that went stale just before its compare-and-set, and took the place of another: that one is linked
+ * again, so that the key keeps its value. False: somebody else has changed the word since.
+ */
+static bool put_back(const ShmTrie *trie, const ShmTrieCursor *c, uint64_t leaf) {
+        uint64_t expected = leaf;
+
+        return shm_trie_is_leaf(leaf) && shm_trie_is_leaf(c->value) && !live(trie->arena, leaf) &&
+               /* ORDER: acqrel, pairs with load_word(); the old leaf is as it was. */
+               shm_cas_acqrel(c->word, &expected, c->value);
+}
+
+/*
+ * Puts `value` in place of what the cursor saw. SHM_TRIE_E_CHANGED; SHM_TRIE_E_STALE: what `value` names
+ * is stale; -EIDRM: the word's node is.
+ */
+static int link_word(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t value) {
+        uint64_t expected = c->value, handle = is_inner(value) ? value ^ FLIP : value;
+        int r = SHM_TRIE_E_CHANGED;
+
+        if (!shm_actor_guard(actor, c->node))
+                return -EIDRM;
+        if (shm_trie_is_leaf(handle) && !live(trie->arena, handle))
+                r = SHM_TRIE_E_STALE;
+        /* ORDER: acqrel, pairs with load_word(); what it names is written, and noted, before it is linked. */
+        else if (shm_cas_acqrel(c->word, &expected, value))
+                r = put_back(trie, c, value) ? SHM_TRIE_E_STALE : 0;
+        shm_actor_unguard(actor);
+        return r;
+}
+
 int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
         const ShmTrieLevel *level = level_at(trie, c->depth);
         const ShmPending pending = { .root = trie->root, .hash = c->hash };
-        uint64_t handle, expected = c->value, *node;
+        uint64_t handle, *node;
         uint32_t index;
         void *object;
         int r;
@@ -244,18 +286,17 @@ int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
         memset(node, 0, level->n_words * sizeof(uint64_t));
         node[index] = c->value;
 
-        /* ORDER: acqrel, pairs with down(); the node is written before it is linked. */
-        if (shm_cas_acqrel(c->word, &expected, handle ^ FLIP)) {
-                (void) shm_actor_unnote(actor, handle);
-                return shm_trie_reload(trie, c);
-        }
-        (void) shm_object_free(actor, handle);
+        r = link_word(actor, trie, c, handle ^ FLIP);
+        if (r)
+                (void) shm_object_free(actor, handle);
         (void) shm_actor_unnote(actor, handle);
-        return shm_trie_reload(trie, c) ?: SHM_TRIE_E_CHANGED;
+        if (r < 0)
+                return r;
+        return shm_trie_reload(trie, c) ?: (r == 0 ? 0 : SHM_TRIE_E_CHANGED);
 }
 
 int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uint64_t value) {
-        uint64_t old = shm_trie_is_leaf(c->value) ? c->value : 0, expected = c->value;
+        uint64_t old = shm_trie_is_leaf(c->value) ? c->value : 0;
         int r;
 
         if (old) {
@@ -263,11 +304,11 @@ int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, ui
                 if (r)
                         return r;
         }
-        /* ORDER: acqrel, pairs with down(); the leaf is written, the old one noted, before it is linked. */
-        if (!shm_cas_acqrel(c->word, &expected, value)) {
+        r = link_word(actor, trie, c, value);
+        if (r) {
                 if (old)
                         (void) shm_actor_unnote(actor, old);
-                return shm_trie_reload(trie, c) ?: SHM_TRIE_E_CHANGED;
+                return r == SHM_TRIE_E_CHANGED ? (shm_trie_reload(trie, c) ?: r) : r;
         }
         c->value = value;
         /* Stale where somebody else freed it, with its epoch or by its handle: then it is free. */
@@ -297,13 +338,14 @@ bool shm_trie_contains(ShmArena *arena, uint64_t root, uint64_t hash, uint64_t h
                 return named(arena, handle);
         if (shm_trie_open(&trie, arena, root) != 0)
                 return false;
-        c = (ShmTrieCursor){ .hash = hash, .word = &root_of(&trie)->word };
+        c = (ShmTrieCursor){ .hash = hash, .word = &root_of(&trie)->word, .node = root };
         for (;;) {
-                /* ORDER: acq, pairs with shm_trie_exchange() and shm_trie_split(); what it names is there. */
-                c.value = shm_load_acq(c.word);
-                while (is_inner(c.value) && c.value != (handle ^ FLIP))
-                        if (down(&trie, &c) != 0)
-                                return false;
+                int r = load_word(&trie, &c);
+
+                while (r == 0 && is_inner(c.value) && c.value != (handle ^ FLIP))
+                        r = down(&trie, &c);
+                if (r)
+                        return false;
                 if (c.value == handle || c.value == (handle ^ FLIP))
                         return true;
                 if (!bucket_goes_on(&trie, &c))

@@ -63,6 +63,7 @@ typedef struct ShmTrie {
 typedef struct ShmTrieCursor {
         uint64_t hash;
         uint64_t *word;
+        uint64_t node; /* handle of the node that the word is in, or of the root: to be guarded by a writer */
         uint64_t value; /* of the word when last looked at: 0, a leaf or SHM_TRIE_GONE */
         uint32_t depth; /* nodes above the word */
         uint32_t index; /* of the word in its node */
@@ -79,6 +80,7 @@ enum {
         _SHM_TRIE_E_SUCCESS,
         SHM_TRIE_E_CHANGED, /* the word was changed meanwhile; the cursor is where its path ends now */
         SHM_TRIE_E_LAST, /* no leaf of that hash further on */
+        SHM_TRIE_E_STALE, /* the leaf that was to be linked is stale: its epoch was revoked */
 };
 
 static inline bool shm_trie_is_leaf(uint64_t value) {
@@ -119,8 +121,8 @@ int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *cursor);
 /*
  * Puts `value` where the cursor is: a leaf, pending under this root and hash, or nothing, which is 0,
  * but in a bucket has SHM_TRIE_GONE set. When done, the leaf is no longer pending, and the one that
- * was there is freed. SHM_TRIE_E_CHANGED, -EIDRM, -ENOBUFS (no note left): nothing was done, the
- * leaf is pending still.
+ * was there is freed. SHM_TRIE_E_CHANGED, SHM_TRIE_E_STALE, -EIDRM, -ENOBUFS (no note left): nothing
+ * was done, the leaf is pending still.
  */
 int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *cursor, uint64_t value);
 
