@@ -9,7 +9,7 @@
 #include "tests/model/table.h"
 
 #define LINE 64
-#define WATCHES_MAX 16
+#define WATCHES_MAX 128
 #define LOG_SIZE (64 << 20)
 #define CHANGED 0x80
 #define OWN_MAX 4
