@@ -11,16 +11,19 @@ uint64_t table_mix(uint64_t a, uint64_t b) {
         return (uint64_t) product ^ (uint64_t) (product >> 64);
 }
 
+/* Two lanes, so that one does not wait for the other's product. */
 uint64_t table_hash(uint64_t seed, const uint8_t *bytes, size_t size) {
-        uint64_t a = seed, b = ~seed, v[2];
+        uint64_t a = seed, b = ~seed + size, v[4] = {};
 
-        for (; size >= 16; bytes += 16, size -= 16) {
-                memcpy(v, bytes, 16);
-                a = table_mix(a ^ v[0], b + v[1]);
-                b = table_mix(b + v[0], a ^ v[1]) + UINT64_C(0x2545f4914f6cdd1d);
+        for (; size >= 32; bytes += 32, size -= 32) {
+                memcpy(v, bytes, 32);
+                a = table_mix(a ^ v[0], v[1]) + v[0];
+                b = table_mix(b ^ v[2], v[3]) + v[2];
         }
-        for (; size > 0; bytes++, size--)
-                a = table_mix(a ^ *bytes, b);
+        memset(v, 0, sizeof(v));
+        memcpy(v, bytes, size);
+        a = table_mix(a ^ v[0], v[1]) + v[0];
+        b = table_mix(b ^ v[2], v[3]) + v[2];
         return table_mix(a, b);
 }
 
