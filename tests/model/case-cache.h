@@ -76,7 +76,7 @@ static void pre_one_control(void) {
 /* That the owner is inside may be seen late. */
 static void pre_one_late(void) {
         pre_one_control();
-        model_delay(0, &world_actor(0)->record->seq);
+        model_delay(0, &world_actor(0)->record->seq, sizeof(uint64_t));
 }
 
 /* No other record is free. */
@@ -84,8 +84,8 @@ static void pre_leave(void) {
         pre_one_control();
         leaver = *world_actor(0);
         next_owner = (ShmActor){};
-        model_own(0, &leaver, sizeof(leaver));
-        model_own(1, &next_owner, sizeof(next_owner));
+        model_own(0, &leaver, WORLD_ACTOR_SIZE);
+        model_own(1, &next_owner, WORLD_ACTOR_SIZE);
 }
 
 static void t_alloc(void) {
@@ -184,9 +184,9 @@ static const ModelCase model_cases[] = {
         { .name = "freeze-pop", .pre = pre_one_control, .actors = { t_alloc, t_nothing, t_freeze }, .post = world_check,
           .deaths = 2 },
         { .name = "freeze-pop-late", .pre = pre_one_late, .actors = { t_alloc, t_nothing, t_freeze },
-          .post = world_check, .deaths = 1, .late = true },
+          .post = world_check, .deaths = 1, .late = 1 },
         { .name = "freeze-free-late", .pre = pre_one_late, .actors = { t_free, t_nothing, t_freeze },
-          .post = world_check, .deaths = 1, .late = true },
+          .post = world_check, .deaths = 1, .late = 1 },
         { .name = "freeze-free", .pre = pre_one_control, .actors = { t_free, t_nothing, t_freeze }, .post = world_check,
           .deaths = 2 },
         { .name = "freeze-pop-push", .pre = pre_one_control, .actors = { t_alloc_free, t_nothing, t_freeze },

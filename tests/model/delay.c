@@ -1,54 +1,83 @@
-/* See delay.h. A word holds what its own actor sees; around a step of another one it is what that one does. */
+/* See delay.h. */
 #include "tests/model/delay.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/model/table.h"
 
-static uint64_t *words[MODEL_ACTORS_MAX];
-static uint64_t stored[MODEL_ACTORS_MAX]; /* while what others see stands in its place */
+#define RANGES_MAX 8
 
-void model_delay(unsigned actor, uint64_t *word) {
-        words[actor] = word;
+typedef struct Range {
+        const uint8_t *base;
+        size_t size;
+} Range;
+
+static Range ranges[MODEL_ACTORS_MAX][RANGES_MAX];
+
+void model_delay(unsigned actor, const void *base, size_t size) {
+        Range *r = ranges[actor];
+
+        while (r->size > 0)
+                if (++r == ranges[actor] + RANGES_MAX)
+                        abort();
+        *r = (Range){ base, size };
 }
 
 void delay_forget(void) {
-        memset(words, 0, sizeof(words));
+        memset(ranges, 0, sizeof(ranges));
 }
 
 bool delay_may(unsigned actor, const void *address) {
-        return address && words[actor] == address;
+        for (unsigned i = 0; i < RANGES_MAX; i++)
+                if (address &&
+                    (size_t) ((const uint8_t *) address - ranges[actor][i].base) < ranges[actor][i].size)
+                        return true;
+        return false;
 }
 
-void delay_begin(Delays *delays, unsigned actor, uint64_t old) {
-        delays->waits[actor] = true;
-        delays->old[actor] = old;
+void delay_add(Delays *delays, unsigned actor, void *address, const void *before, uint32_t size) {
+        Late late = { .at = address, .size = size };
+
+        memcpy(&late.value, address, size);
+        memcpy(&late.under, before, size);
+        delays->stores[actor][delays->n[actor]++] = late;
 }
 
-void delay_hide(const Delays *delays, unsigned actor) {
-        for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
-                if (delays->waits[i] && i != actor) {
-                        stored[i] = *words[i];
-                        *words[i] = delays->old[i];
-                }
+void delay_remove(Delays *delays, unsigned actor) {
+        Late *stores = delays->stores[actor];
+
+        memcpy(stores->at, &stores->value, stores->size);
+        memmove(stores, stores + 1, --delays->n[actor] * sizeof(*stores));
+        stores[delays->n[actor]] = (Late){};
 }
 
-void delay_show(const Delays *delays, unsigned actor) {
-        for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
-                if (delays->waits[i] && i != actor)
-                        *words[i] = stored[i];
+void delay_show(Delays *delays, unsigned actor) {
+        for (unsigned i = 0; i < delays->n[actor]; i++) {
+                Late *late = &delays->stores[actor][i];
+
+                memcpy(&late->under, late->at, late->size);
+                memcpy(late->at, &late->value, late->size);
+        }
 }
 
-void delay_end_all(Delays *delays, unsigned actor) {
-        delay_show(delays, actor);
-        *delays = (Delays){};
+void delay_hide(Delays *delays, unsigned actor) {
+        for (unsigned i = delays->n[actor]; i-- > 0;) {
+                Late *late = &delays->stores[actor][i];
+
+                memcpy(late->at, &late->under, late->size);
+                late->under = 0;
+        }
 }
 
 uint64_t delay_hash(const Delays *delays) {
         uint64_t h = 0;
 
         for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
-                if (delays->waits[i])
-                        h = table_mix(h + i + 1, delays->old[i]);
+                for (unsigned k = 0; k < delays->n[i]; k++) {
+                        const Late *late = &delays->stores[i][k];
+
+                        h = table_mix(table_mix(h + i + 1, (uintptr_t) late->at + late->size), late->value);
+                }
         return h;
 }

@@ -1,30 +1,40 @@
 #pragma once
 /*
- * Stores that wait in their processor's buffer, which is what x86 does to the order of memory: the word
- * is written for its own actor, and not yet for others. A case names the words of which that may be said.
+ * Stores that wait in their processor's buffer, which is what x86 does to the order of memory (x86-TSO): their
+ * own actor sees them, others do not yet. A case says which words' stores may wait, and how many at a time.
  *
- * A store goes out at the latest with the next change that its actor makes, and in front of a
- * membarrier: less than a processor may do, and nothing that it may not.
+ * The memory holds what has gone out. Stores of one actor go out in the order in which they were made, each at
+ * any time; all of them in front of a locked instruction, a fence or a plain store that may not wait; and all
+ * of all actors in front of a membarrier. Of a dead actor they go out too: its processor lives.
  */
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "tests/model/explore.h"
 
-/* What has been stored and is not out: of each actor one word at most. Part of a state. */
+#define DELAY_MAX 4 /* stores of one actor */
+
+typedef struct Late {
+        uint8_t *at;
+        uint64_t value;
+        uint64_t under; /* what others see, while the actor itself runs */
+        uint32_t size;
+} Late;
+
+/* Oldest first. Part of a state. */
 typedef struct Delays {
-        bool waits[MODEL_ACTORS_MAX];
-        uint64_t old[MODEL_ACTORS_MAX]; /* what others see */
+        Late stores[MODEL_ACTORS_MAX][DELAY_MAX];
+        unsigned n[MODEL_ACTORS_MAX];
 } Delays;
 
 void delay_forget(void);
 /* Whether a store of the actor to this address may wait. */
 bool delay_may(unsigned actor, const void *address);
-/* It waits; the word was `old`. */
-void delay_begin(Delays *delays, unsigned actor, uint64_t old);
-/* Around a step of an actor: what others' words are to it. */
-void delay_hide(const Delays *delays, unsigned actor);
-void delay_show(const Delays *delays, unsigned actor);
-/* All that waits goes out, while the actor runs. */
-void delay_end_all(Delays *delays, unsigned actor);
+/* It waits. The actor's own step has made it: where it is, `before` was. */
+void delay_add(Delays *delays, unsigned actor, void *address, const void *before, uint32_t size);
+/* The oldest one goes out. */
+void delay_remove(Delays *delays, unsigned actor);
+/* Around a step of an actor: puts its own stores into the memory, and takes them out again. */
+void delay_show(Delays *delays, unsigned actor);
+void delay_hide(Delays *delays, unsigned actor);
 uint64_t delay_hash(const Delays *delays);

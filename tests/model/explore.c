@@ -20,6 +20,10 @@
  *      such a cell is assumed, and the search begun anew when a step proves it wrong: up to the first
  *      such step the assumption held, so the reduced search meets that step too.
  *   4. Meeting a state again below itself is a loop that makes no progress: a violation.
+ *   5. A store that waits is part of the state. Until it goes out, which is a choice of its own in every
+ *      state, it changes nothing for others. So the step that makes it commutes with all of others' but a
+ *      membarrier. Whether an actor that makes such stores meets another one's membarrier is assumed as
+ *      in 3. A membarrier itself may come first: stores that follow it may still go out at once.
  */
 #include "tests/model/explore.h"
 
@@ -35,6 +39,7 @@
 #include "tests/model/delay.h"
 #include "tests/model/memory.h"
 #include "tests/model/report.h"
+#include "tests/model/seam.h"
 #include "tests/model/table.h"
 
 #define STACK_SIZE (64 << 10)
@@ -47,6 +52,8 @@ typedef struct Actor {
         void *sp;
         const void *address; /* of the access it waits to make */
         const void *caller;
+        ModelKind kind;
+        unsigned size;
         uint64_t hash; /* of its stack and what is its own; 0 when it has ended */
         uint64_t own_hash; /* 0: as at the start */
         ActorState state;
@@ -59,7 +66,6 @@ typedef struct Now {
         uint64_t memory_hash; /* sum over the lines, less what it was at the start */
         uint64_t private_hash;
         unsigned n_dead, last, n_preemptions;
-        Delays delays;
 } Now;
 
 static const ModelCase *model;
@@ -71,6 +77,8 @@ static uint8_t *stacks[MODEL_ACTORS_MAX];
 static Actor *running;
 static void *explorer_sp;
 static Now now;
+static Delays delays; /* saved and put back where the case has any */
+static unsigned late_actors, barrier_actors; /* that made stores that wait; that issued membarriers */
 static Step path[DEPTH_MAX];
 static unsigned depth;
 static Table table, ends;
@@ -80,8 +88,10 @@ static bool was_whole, in_post;
 static char failure[512];
 
 static uint64_t hash_now(void) {
-        uint64_t h = table_mix(now.memory_hash, now.private_hash) + delay_hash(&now.delays);
+        uint64_t h = table_mix(now.memory_hash, now.private_hash);
 
+        if (model->late)
+                h += delay_hash(&delays);
         for (unsigned i = 0; i < n_actors; i++)
                 h = table_mix(h + now.actors[i].state, now.actors[i].hash);
         return h ? h : 1;
@@ -106,6 +116,9 @@ __asm__(".text\n.globl switch_stack\n.hidden switch_stack\n.type switch_stack,@f
         "ret\n.size switch_stack,.-switch_stack\n");
 
 void shm_step(const void *address) {
+        ModelKind kind = model_kind;
+
+        model_kind = MODEL_LOAD;
         if (!running) {
                 if (cut_in > 0 && --cut_in == 0)
                         longjmp(cut, 1);
@@ -114,6 +127,8 @@ void shm_step(const void *address) {
                 return;
         }
         running->address = address;
+        running->kind = kind;
+        running->size = model_size;
         running->caller = __builtin_return_address(0);
         switch_stack(&running->sp, explorer_sp);
 }
@@ -128,11 +143,9 @@ static void begin(void) {
 static void resume(unsigned i) {
         Actor *a = &now.actors[i];
 
-        delay_hide(&now.delays, i);
         running = a;
         switch_stack(&explorer_sp, a->sp);
         running = NULL;
-        delay_show(&now.delays, i);
         if (failure[0])
                 model_fail("%s", failure);
         if (memory_own_changed(i))
@@ -146,32 +159,96 @@ static void resume(unsigned i) {
 
 void model_barrier(void) {
         if (running)
-                delay_end_all(&now.delays, (unsigned) (running - now.actors));
+                model_step(NULL, MODEL_BARRIER, 0);
+}
+
+/*
+ * Stores that wait
+ */
+static bool may_wait(const Actor *a) {
+        return model->late && a->kind == MODEL_STORE && delay_may((unsigned) (a - now.actors), a->address);
+}
+
+/* The oldest of the actor's goes out. */
+static void go_out(unsigned i) {
+        uint8_t *at = delays.stores[i][0].at;
+
+        memory_save_line(at);
+        delay_remove(&delays, i);
+        now.memory_hash += memory_rehash_line(at);
+}
+
+static void all_go_out(unsigned i) {
+        while (delays.n[i] > 0)
+                go_out(i);
+}
+
+/* What has to be out before the actor makes its step. */
+static void go_out_before(unsigned i) {
+        const Actor *a = &now.actors[i];
+
+        if (a->kind == MODEL_BARRIER)
+                for (unsigned k = 0; k < n_actors; k++)
+                        all_go_out(k);
+        else if (may_wait(a) && delays.n[i] == model->late)
+                go_out(i);
+        else if (a->kind != MODEL_LOAD && !may_wait(a))
+                all_go_out(i);
+}
+
+/* Whether one actor makes stores that wait, and another one issues membarriers. */
+static bool barriers_matter(void) {
+        unsigned both = late_actors | barrier_actors;
+
+        return late_actors != 0 && barrier_actors != 0 && (both & (both - 1)) != 0;
+}
+
+/* Notes the step for that. True: so far it was not assumed. */
+static bool note_barriers(const Actor *a) {
+        bool mattered = barriers_matter();
+        unsigned bit = 1U << (a - now.actors);
+
+        late_actors |= may_wait(a) ? bit : 0;
+        barrier_actors |= model->late && a->kind == MODEL_BARRIER ? bit : 0;
+        return barriers_matter() && !mattered;
 }
 
 /* Whether all the others' steps commute with the one the actor waits to make. */
 static bool commutes(const Actor *a) {
-        return mode == MODEL_REDUCED && !model->late && memory_commutes(a->address);
+        unsigned n_late = delays.n[a - now.actors];
+
+        if (mode != MODEL_REDUCED)
+                return false;
+        if (may_wait(a))
+                return n_late < model->late && !barriers_matter();
+        return (n_late == 0 || a->kind == MODEL_LOAD) && memory_commutes(a->address);
 }
 
 static void step(unsigned i) {
         Actor *a = &now.actors[i];
         Step *s = &path[depth];
-        const void *cell = (const void *) ((uintptr_t) a->address & ~(uintptr_t) (MEMORY_CELL - 1));
+        uint8_t *address = (uint8_t *) a->address, *cell = address - (uintptr_t) address % MEMORY_CELL;
+        unsigned size = a->size;
+        bool touched = note_barriers(a);
 
-        *s = (Step){ .actor = i, .number = a->n_steps++, .address = a->address, .caller = a->caller };
+        *s = (Step){ .actor = i, .number = a->n_steps++, .address = address, .caller = a->caller };
+        s->late = may_wait(a);
         memory_save(a->sp, (size_t) (stacks[i] + STACK_SIZE - (uint8_t *) a->sp));
-        memory_save_step(s->address);
+        memory_save_step(address);
+        go_out_before(i);
+        delay_show(&delays, i);
         if (cell)
                 memcpy(s->before, cell, MEMORY_CELL);
         resume(i);
         if (cell)
                 memcpy(s->after, cell, MEMORY_CELL);
         s->changed = memcmp(s->before, s->after, MEMORY_CELL) != 0;
-        if (s->changed)
-                now.delays.waits[i] = false;
-        now.memory_hash += memory_rehash_step(s->address);
-        if (memory_touch(s->address, i, s->changed) && mode == MODEL_REDUCED)
+        if (s->late)
+                delay_add(&delays, i, address, (uint8_t *) s->before + (address - cell), size);
+        delay_hide(&delays, i);
+        now.memory_hash += memory_rehash_step(address);
+        touched |= memory_touch(address, i, s->changed || s->late);
+        if (touched && mode == MODEL_REDUCED)
                 longjmp(again, 1);
 }
 
@@ -202,17 +279,23 @@ static double end(void) {
 
 static double explore(void);
 
-/* What follows a step if what it stored is late. */
-static double explore_late(unsigned i) {
-        Step *s = &path[depth - 1];
+static void save_now(void) {
+        memory_save(&now, sizeof(now));
+        if (model->late)
+                memory_save(&delays, sizeof(delays));
+}
+
+/* What follows if a store that waits goes out. */
+static double explore_out(unsigned i) {
+        size_t mark = memory_mark();
         double n;
 
-        if (!s->changed || now.actors[i].state != ACTOR_LIVE || !delay_may(i, s->address))
-                return 0;
-        s->late = true;
-        delay_begin(&now.delays, i, s->before[(uintptr_t) s->address / 8 % 2]);
+        save_now();
+        path[depth++] = (Step){ .actor = i, .out = true, .address = delays.stores[i][0].at };
+        go_out(i);
         n = explore();
-        now.delays.waits[i] = s->late = false;
+        depth--;
+        memory_undo(mark);
         return n;
 }
 
@@ -223,7 +306,7 @@ static double explore_step(unsigned i) {
         size_t mark = memory_mark();
         double n;
 
-        memory_save(&now, sizeof(now));
+        save_now();
         if (free_choice && now.last != i && now.actors[now.last].state == ACTOR_LIVE)
                 now.n_preemptions++;
         if (free_choice)
@@ -235,10 +318,8 @@ static double explore_step(unsigned i) {
         step(i);
         depth++;
         n = explore();
-        n += explore_late(i);
         if (a->state == ACTOR_LIVE && now.n_dead < model->deaths) {
                 path[depth - 1].died = true;
-                now.delays.waits[i] = false;
                 a->state = ACTOR_DEAD;
                 a->hash = 0;
                 now.n_dead++;
@@ -249,11 +330,36 @@ static double explore_step(unsigned i) {
         return n;
 }
 
+/* One choice alone, where nothing else need be tried first. */
+static double explore_choices(void) {
+        double n = 0;
+
+        for (unsigned i = n_actors; i-- > 0;)
+                if (delays.n[i] > 0 && mode == MODEL_REDUCED && memory_commutes(delays.stores[i][0].at))
+                        return explore_out(i);
+        for (unsigned i = n_actors; i-- > 0;)
+                if (now.actors[i].state == ACTOR_LIVE && commutes(&now.actors[i]))
+                        return explore_step(i);
+        for (unsigned i = 0; i < n_actors; i++) {
+                if (now.actors[i].state == ACTOR_LIVE)
+                        n += explore_step(i);
+                if (delays.n[i] > 0)
+                        n += explore_out(i);
+        }
+        return n;
+}
+
+static bool is_over(void) {
+        for (unsigned i = 0; i < n_actors; i++)
+                if (now.actors[i].state == ACTOR_LIVE || delays.n[i] > 0)
+                        return false;
+        return true;
+}
+
 static double explore(void) {
         uint64_t hash = hash_bounded();
-        double n = 0;
-        bool new, live = false;
-        unsigned only = MODEL_ACTORS_MAX;
+        double n;
+        bool new;
 
         if (mode != MODEL_LITERAL) {
                 Entry *e = table_add(&table, hash, &new);
@@ -269,17 +375,7 @@ static double explore(void) {
         result.n_states++;
         if (depth + 1 == DEPTH_MAX)
                 model_fail("does not terminate within %d steps", DEPTH_MAX);
-
-        for (unsigned i = 0; i < n_actors; i++) {
-                live = live || now.actors[i].state == ACTOR_LIVE;
-                if (now.actors[i].state == ACTOR_LIVE && commutes(&now.actors[i]))
-                        only = i;
-        }
-        if (!live)
-                n = end();
-        for (unsigned i = 0; i < n_actors; i++)
-                if (now.actors[i].state == ACTOR_LIVE && (only == MODEL_ACTORS_MAX || only == i))
-                        n += explore_step(i);
+        n = is_over() ? end() : explore_choices();
         if (mode != MODEL_LITERAL)
                 table_find(&table, hash)->n = n;
         return n;
@@ -357,6 +453,7 @@ static void prepare(const ModelCase *c, ModelMode m) {
                                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
         memory_forget();
         delay_forget();
+        late_actors = barrier_actors = 0;
         c->pre();
         memory_prepare();
 }
@@ -368,6 +465,7 @@ static void start(void) {
         table_reset(&ends);
         result = (ModelResult){ .bound = n_preemptions_max };
         now = (Now){};
+        delays = (Delays){};
         depth = 0;
         for (unsigned i = 0; i < n_actors; i++) {
                 void **top = (void **) (stacks[i] + STACK_SIZE);

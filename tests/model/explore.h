@@ -19,7 +19,7 @@
  * in which all actors have finished or died; bit i of `dead` says that actor i died. It may call
  * what it likes: all that it changes in the same places is undone.
  *
- * Of weak memory it knows only what model_delay() names.
+ * Of weak memory it knows the stores that model_delay() names: x86's, which may go out late.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,7 +44,8 @@ typedef struct ModelCase {
         unsigned full_preemptions; /* the same with TSLAB_TEST_FULL=1 */
         bool full_only; /* too large for every run */
         bool variants; /* pre() calls model_cut(): run once for each place where it can */
-        bool late; /* model_delay() is used: a step that ends a wait commutes with none, so nothing is left out */
+        unsigned
+                late; /* so many stores of each actor, of those that model_delay() names, may wait; at most 4 */
         const char *planted; /* the violation, in part, that must be found: the case has a fault on purpose */
 } ModelCase;
 
@@ -67,10 +68,11 @@ void model_own(unsigned actor, void *base, size_t size);
 /* A line of the memory that is also written by plain stores. */
 void model_watch(void *line);
 /*
- * For pre() of a case that is `late`: stores of the actor to this word, which nobody else writes, may be
- * seen late by others, at the latest when somebody calls model_barrier().
+ * For pre() of a case that is `late`: others may see plain stores of the actor to this piece of the memory late,
+ * in the order in which it made them (see delay.h). Up to eight pieces.
  */
-void model_delay(unsigned actor, uint64_t *word);
+void model_delay(unsigned actor, const void *base, size_t size);
+/* For actors: a membarrier. All that waits, of all actors, goes out. A step. */
 void model_barrier(void);
 /* Names an address in print; returns `text`. */
 void model_names(const char *(*name)(const void *address, char *text, size_t size));

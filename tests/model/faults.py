@@ -312,7 +312,8 @@ FAULTS = [
      'r = shm_trie_exchange(actor, trie, c, SHM_TRIE_GONE);', 'r = 0;'),
 ]
 
-FLAGS = ['-D_GNU_SOURCE', '-std=gnu11', '-O1', '-w', '-fno-strict-aliasing', '-DSHM_STEP', '-I.']
+FLAGS = ['-D_GNU_SOURCE', '-std=gnu11', '-O1', '-w', '-fno-strict-aliasing', '-DSHM_STEP', '-I.',
+         '-include', 'tests/model/seam.h']
 ENGINE = ['delay', 'explore', 'kernel', 'memory', 'report', 'table', 'world']
 
 
@@ -378,7 +379,7 @@ def main():
             shutil.copytree(root / folder, tree / folder)
         (tree / 'objects').mkdir()
         compile_all(tree, [str(p.relative_to(tree)) for p in tree.glob('shm/**/*.c')] +
-                    [f'tests/model/{part}.c' for part in ENGINE])
+                    [f'tests/model/{part}.c' for part in (*ENGINE, 'seam')])
         for fault in FAULTS:
             if words not in fault[0]:
                 continue

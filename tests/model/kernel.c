@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/model/seam.h"
 #include "tests/model/world.h"
 
 static void change_pages(uint64_t offset, uint64_t size, bool make) {
@@ -19,7 +20,7 @@ static void change_pages(uint64_t offset, uint64_t size, bool make) {
                 return;
         first = (uint32_t) ((offset - base) / SHM_SLAB_SIZE);
         n = (uint32_t) (size / SHM_SLAB_SIZE);
-        shm_step(&world.pages);
+        model_step(&world.pages, MODEL_LOCKED, 0);
         for (uint32_t slab = first; slab < first + n && slab < 64; slab++) {
                 SlabPlace place = slab_word_place(world_arena.lines[slab].word);
 
@@ -38,7 +39,7 @@ int fallocate(int fd, int flags, off_t offset, off_t size) {
 
         (void) fd;
         if (slabs)
-                shm_step(&world.n_populate_errors);
+                model_step(&world.n_populate_errors, MODEL_LOCKED, 0);
         if (slabs && flags == 0 && world.n_populate_errors > 0) {
                 world.n_populate_errors--;
                 errno = world.populate_errno;
@@ -54,10 +55,21 @@ int madvise(void *address, size_t size, int advice) {
         return 0;
 }
 
-long syscall(long number, ...) {
-        if (number == SYS_membarrier)
+/* A membarrier that fails is none. It may, where a filter is loaded that refuses it, or memory is short. */
+static int membarrier(void) {
+        if (world.n_membarrier_errors == 0) {
                 model_barrier();
-        return 0;
+                return 0;
+        }
+        model_step(&world.n_membarrier_errors, MODEL_LOAD, 0);
+        if (world.n_membarrier_errors != UINT32_MAX)
+                world.n_membarrier_errors--;
+        errno = EPERM;
+        return -1;
+}
+
+long syscall(long number, ...) {
+        return number == SYS_membarrier ? membarrier() : 0;
 }
 
 /* Time stands still: schedules must be the same each time. */

@@ -182,7 +182,7 @@ void memory_save_plain(void) {
                 memory_save(o->base, o->size);
 }
 
-static uint64_t rehash_line(const void *address) {
+uint64_t memory_rehash_line(const void *address) {
         size_t line = line_of(address);
         uint64_t old;
 
@@ -194,10 +194,10 @@ static uint64_t rehash_line(const void *address) {
 }
 
 uint64_t memory_rehash_step(const void *address) {
-        uint64_t change = rehash_line(address);
+        uint64_t change = memory_rehash_line(address);
 
         for (size_t i = 0; i < n_watches; i++)
-                change += rehash_line(watches[i]);
+                change += memory_rehash_line(watches[i]);
         return change;
 }
 

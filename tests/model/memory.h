@@ -31,6 +31,7 @@ void memory_save_plain(void);
 void memory_save_line(const void *address);
 /* By how much the sum of hashes has changed with it. */
 uint64_t memory_rehash_step(const void *address);
+uint64_t memory_rehash_line(const void *address);
 uint64_t memory_private_hash(void);
 uint64_t memory_own_hash(unsigned actor);
 

@@ -22,11 +22,16 @@ static void print_step(const Step *s, const char *where) {
                 snprintf(text, sizeof(text), "fence");
         else if (name_of)
                 name_of(s->address, text, sizeof(text));
+        if (s->out) {
+                printf("  actor %u           %-26s goes out\n", s->actor, text);
+                return;
+        }
         printf("  actor %u step %2u  %-26s %s", s->actor, s->number, text, where);
         if (s->changed)
                 printf("  %lx:%lx -> %lx:%lx", (unsigned long) s->before[1], (unsigned long) s->before[0],
                        (unsigned long) s->after[1], (unsigned long) s->after[0]);
-        printf("%s%s\n", s->late ? "  (seen late by others)" : "", s->died ? "  +++ dies here" : "");
+        printf("%s%s\n", s->late ? "  (waits: others do not see it yet)" : "",
+               s->died ? "  +++ dies here" : "");
 }
 
 /* Two lines a step: function; file and line. NULL, or less, where binutils are not there to tell. */

@@ -6,7 +6,9 @@
 
 typedef struct Step {
         unsigned actor, number;
-        bool died, changed, late;
+        bool died, changed;
+        bool late; /* a store that waits */
+        bool out; /* no step: an earlier store goes out */
         const void *address, *caller;
         uint64_t before[2], after[2]; /* the cell */
 } Step;

@@ -12,7 +12,7 @@
 #define N_CELLS 4
 #define OPS_MAX 5
 
-typedef enum OpKind { OP_LOAD, OP_STORE, OP_ADD, OP_CAS, _OP_N } OpKind;
+typedef enum OpKind { OP_LOAD, OP_STORE, OP_ADD, OP_CAS, OP_FENCE, OP_BARRIER, _OP_N } OpKind;
 
 typedef struct Op {
         OpKind kind;
@@ -108,48 +108,166 @@ static void test_planted(void **state) {
                         assert_true(model_run(&cases[i], mode).violated);
 }
 
-/* Each says that it is inside, then looks for the other. */
+/*
+ * Litmus tests of x86-TSO. X and Y are cells; each actor's stores may wait, two at a time.
+ */
+#define X (&memory[0])
+#define Y (&memory[8])
+
 static void pre_late(void) {
         pre();
-        model_delay(0, &memory[0]);
+        model_delay(0, memory, sizeof(memory));
+        model_delay(1, memory, sizeof(memory));
 }
 
+/* Each stores to its own, then looks at the other's. */
 static void look_0(void) {
-        shm_store_rlx(&memory[0], 1);
-        mine.seen[0] = 1 + shm_load_acq(&memory[8]);
+        shm_store_rlx(X, 1);
+        mine.seen[0] = 1 + shm_load_acq(Y);
 }
 
 static void look_1(void) {
-        shm_store_rlx(&memory[8], 1);
-        mine.seen[1] = 1 + shm_load_acq(&memory[0]);
+        shm_store_rlx(Y, 1);
+        mine.seen[1] = 1 + shm_load_acq(X);
 }
 
-static void look_1_barrier(void) {
-        shm_store_rlx(&memory[8], 1);
+static void fence_0(void) {
+        shm_store_rlx(X, 1);
+        shm_fence_sc();
+        mine.seen[0] = 1 + shm_load_acq(Y);
+}
+
+static void fence_1(void) {
+        shm_store_rlx(Y, 1);
+        shm_fence_sc();
+        mine.seen[1] = 1 + shm_load_acq(X);
+}
+
+/* Keeps loads in order, which they are. */
+static void fence_acq_1(void) {
+        shm_store_rlx(Y, 1);
+        shm_fence_acq();
+        mine.seen[1] = 1 + shm_load_acq(X);
+}
+
+static void locked_1(void) {
+        (void) shm_xchg_acqrel(Y, 1);
+        mine.seen[1] = 1 + shm_load_acq(X);
+}
+
+/* A compare-and-set that fails is a locked instruction, too; so is the one of 16 bytes. */
+static void failed_1(void) {
+        uint64_t expected = 7;
+
+        shm_store_rlx(Y, 1);
+        (void) shm_cas_acqrel(&memory[4], &expected, 8);
+        mine.seen[1] = 1 + shm_load_acq(X);
+}
+
+static void failed_pair_1(void) {
+        ShmPair expected = { 7, 7 };
+
+        shm_store_rlx(Y, 1);
+        (void) shm_pair_cas_acqrel((ShmPair *) &memory[4], &expected, (ShmPair){ 8, 8 });
+        mine.seen[1] = 1 + shm_load_acq(X);
+}
+
+static void barrier_1(void) {
+        shm_store_rlx(Y, 1);
         model_barrier();
-        mine.seen[1] = 1 + shm_load_acq(&memory[0]);
+        mine.seen[1] = 1 + shm_load_acq(X);
+}
+
+/* As the fast path does it: what is stored last is seen last; and what one stored oneself, at once. */
+static void forward_0(void) {
+        shm_store_rlx(X, 1);
+        if (shm_load_acq(X) != 1)
+                model_fail("its own store is not seen");
+        mine.seen[0] = 1 + shm_load_acq(Y);
 }
 
 static void post_seen(unsigned dead) {
-        (void) dead;
-        if (mine.seen[0] == 1 && mine.seen[1] == 1)
+        if (dead == 0 && mine.seen[0] == 1 && mine.seen[1] == 1)
                 model_fail("neither saw the other");
 }
 
+static void send_0(void) {
+        shm_store_rlx(X, 1);
+        shm_store_rlx(Y, 1);
+}
+
+static void receive_1(void) {
+        mine.seen[0] = 1 + shm_load_acq(Y);
+        mine.seen[1] = 1 + shm_load_acq(X);
+}
+
+static void post_sent(unsigned dead) {
+        (void) dead;
+        if (mine.seen[0] == 2 && mine.seen[1] == 1)
+                model_fail("the second store is seen before the first");
+}
+
+static void write_0(void) {
+        shm_store_rlx(X, 1);
+        shm_store_rlx(Y, 2);
+}
+
+static void write_1(void) {
+        shm_store_rlx(Y, 1);
+        shm_store_rlx(X, 2);
+}
+
+static void post_written(unsigned dead) {
+        if (dead == 0 && shm_load_acq(X) == 1 && shm_load_acq(Y) == 1)
+                model_fail("each store came before the other");
+}
+
+/* It went out although its actor is dead, and was not seen before. */
+static void post_died(unsigned dead) {
+        if (shm_load_acq(X) != 1 && mine.seen[0] != 0)
+                model_fail("a store is lost");
+        if ((dead & 1) && shm_load_acq(X) == 1 && mine.seen[1] == 1)
+                model_fail("the store of a dead actor is late");
+}
+
 static void test_late(void **state) {
-        ModelCase c = { .pre = pre_late, .actors = { look_0, look_1 }, .post = post_seen };
+        static const struct {
+                void (*actors[2])(void);
+                void (*post)(unsigned dead);
+                unsigned late;
+                unsigned deaths;
+                const char *planted;
+        } cases[] = {
+                { { look_0, look_1 }, post_seen, 0, 0, NULL },
+                { { look_0, look_1 }, post_seen, 1, 0, "neither saw the other" },
+                { { look_0, look_1 }, post_seen, 2, 1, "neither saw the other" },
+                { { fence_0, look_1 }, post_seen, 2, 0, "neither saw the other" },
+                { { fence_0, fence_1 }, post_seen, 2, 1, NULL },
+                { { fence_0, fence_acq_1 }, post_seen, 2, 0, "neither saw the other" },
+                { { fence_0, locked_1 }, post_seen, 2, 1, NULL },
+                { { fence_0, failed_1 }, post_seen, 2, 1, NULL },
+                { { fence_0, failed_pair_1 }, post_seen, 2, 1, NULL },
+                { { look_0, barrier_1 }, post_seen, 2, 1, NULL },
+                { { forward_0, look_1 }, post_seen, 2, 0, "neither saw the other" },
+                { { forward_0, barrier_1 }, post_seen, 2, 1, NULL },
+                { { send_0, receive_1 }, post_sent, 2, 1, NULL },
+                { { write_0, write_1 }, post_written, 2, 0, NULL },
+                { { look_0, look_1 }, post_died, 1, 1, "the store of a dead actor is late" },
+        };
 
         (void) state;
-        for (ModelMode mode = 0; mode < _MODEL_MODE_N; mode++) {
-                c.late = true;
-                c.planted = "neither saw the other";
-                assert_true(model_run(&c, mode).violated);
-                c.actors[1] = look_1_barrier;
-                assert_false(model_run(&c, mode).violated);
-                c.actors[1] = look_1;
-        }
-        c.pre = pre; /* nothing is late */
-        assert_false(model_run(&c, MODEL_STATES).violated);
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+                for (ModelMode mode = 0; mode < _MODEL_MODE_N; mode++) {
+                        ModelCase c = { .name = "litmus",
+                                        .pre = pre_late,
+                                        .actors = { cases[i].actors[0], cases[i].actors[1] },
+                                        .post = cases[i].post,
+                                        .late = cases[i].late,
+                                        .deaths = cases[i].deaths,
+                                        .planted = cases[i].planted };
+
+                        assert_int_equal(model_run(&c, mode).violated, c.planted != NULL);
+                }
 }
 
 static void test_preemptions(void **state) {
@@ -226,6 +344,12 @@ static void run_program(unsigned actor) {
                         if (*seen & 1) /* the path depends on what was read */
                                 *seen += shm_add_acqrel(cell, op->value);
                         break;
+                case OP_FENCE:
+                        shm_fence_sc();
+                        break;
+                case OP_BARRIER:
+                        model_barrier();
+                        break;
                 default:
                         (void) shm_cas_acqrel(cell, seen, op->value);
                 }
@@ -244,16 +368,36 @@ static void p2(void) {
         run_program(2);
 }
 
-static void make_programs(unsigned n_actors) {
+static void make_programs(unsigned n_actors, unsigned n_cells) {
+        static const OpKind kinds[] = { OP_STORE, OP_STORE, OP_STORE, OP_LOAD,  OP_LOAD,
+                                        OP_LOAD,  OP_ADD,   OP_CAS,   OP_FENCE, OP_BARRIER };
+
         for (unsigned a = 0; a < n_actors; a++) {
                 program_size[a] = 1 + (unsigned) rand() % (n_actors == 3 ? 3 : OPS_MAX);
                 for (unsigned i = 0; i < program_size[a]; i++)
-                        program[a][i] = (Op){ (OpKind) (rand() % _OP_N), (unsigned) rand() % N_CELLS,
-                                              (uint64_t) rand() % 3 };
+                        program[a][i] = (Op){ kinds[(size_t) rand() % (sizeof(kinds) / sizeof(kinds[0]))],
+                                              (unsigned) rand() % n_cells, 1 + (uint64_t) rand() % 2 };
         }
 }
 
+/* All of two actors, and one cell of the third. */
+static void pre_some_late(void) {
+        pre_late();
+        model_delay(2, &memory[0], sizeof(uint64_t));
+}
+
 /* All three ways of searching end in the same states. */
+static void compare_modes(const ModelCase *c, ModelResult r[static _MODEL_MODE_N]) {
+        for (ModelMode mode = 0; mode < _MODEL_MODE_N; mode++)
+                r[mode] = model_run(c, mode);
+        for (ModelMode mode = 0; mode < _MODEL_MODE_N; mode++) {
+                assert_int_equal(r[mode].n_ends, r[MODEL_LITERAL].n_ends);
+                assert_int_equal(r[mode].n_ends_dead, r[MODEL_LITERAL].n_ends_dead);
+                assert_int_equal(r[mode].ends, r[MODEL_LITERAL].ends);
+        }
+        assert_true(r[MODEL_STATES].n_schedules == r[MODEL_LITERAL].n_schedules);
+}
+
 static void test_reductions(void **state) {
         double literal = 0, reduced = 0;
 
@@ -267,19 +411,39 @@ static void test_reductions(void **state) {
                                 .deaths = i / 2 % 3 };
                 ModelResult r[_MODEL_MODE_N];
 
-                make_programs(n_actors);
-                for (ModelMode mode = 0; mode < _MODEL_MODE_N; mode++)
-                        r[mode] = model_run(&c, mode);
-                for (ModelMode mode = 0; mode < _MODEL_MODE_N; mode++) {
-                        assert_int_equal(r[mode].n_ends, r[MODEL_LITERAL].n_ends);
-                        assert_int_equal(r[mode].n_ends_dead, r[MODEL_LITERAL].n_ends_dead);
-                        assert_int_equal(r[mode].ends, r[MODEL_LITERAL].ends);
-                }
-                assert_true(r[MODEL_STATES].n_schedules == r[MODEL_LITERAL].n_schedules);
+                make_programs(n_actors, N_CELLS);
+                compare_modes(&c, r);
                 literal += r[MODEL_LITERAL].n_schedules;
                 reduced += r[MODEL_REDUCED].n_schedules;
         }
         print_message("%.0f schedules one by one, %.0f reduced\n", literal, reduced);
+}
+
+/* So they do where stores wait; and there are ends that there are not where none does. */
+static void test_reductions_late(void **state) {
+        unsigned n_more = 0;
+
+        (void) state;
+        srand(2);
+        for (unsigned i = 0; i < 400; i++) {
+                unsigned n_actors = 2 + i % 2;
+                ModelCase c = { .pre = pre_some_late,
+                                .actors = { p0, p1, n_actors == 3 ? p2 : NULL },
+                                .post = post_nothing,
+                                .deaths = i / 2 % 2 };
+                ModelResult r[_MODEL_MODE_N];
+                uint64_t n_ends = 0;
+
+                make_programs(n_actors, 2);
+                for (c.late = 0; c.late <= 2; c.late++) {
+                        compare_modes(&c, r);
+                        assert_true(r[0].n_ends >= n_ends);
+                        n_more += c.late > 0 && r[0].n_ends > n_ends;
+                        n_ends = r[0].n_ends;
+                }
+        }
+        assert_true(n_more > 0);
+        print_message("%u times more ends with more stores that wait\n", n_more);
 }
 
 int main(void) {
@@ -290,6 +454,7 @@ int main(void) {
                 cmocka_unit_test(test_preemptions),
                 cmocka_unit_test(test_counts),
                 cmocka_unit_test(test_reductions),
+                cmocka_unit_test(test_reductions_late),
         };
         /* clang-format on */
 

@@ -124,12 +124,12 @@ void world_init(uint32_t n_slabs, uint32_t n_committed, uint32_t n_allowed) {
         }
         world_arena.header->commit_allowance.value = n_allowed;
         for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
-                model_own(i, world_actor(i), sizeof(ShmActor));
+                model_own(i, world_actor(i), WORLD_ACTOR_SIZE);
 }
 
 void world_set_control(unsigned actor) {
         control_actor = actor;
-        model_own(actor, world_actor(actor), sizeof(ShmActor));
+        model_own(actor, world_actor(actor), WORLD_ACTOR_SIZE);
 }
 
 ShmActor *world_actor(unsigned actor) {

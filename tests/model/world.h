@@ -17,6 +17,8 @@
 #define WORLD_SIZE_2 2048 /* class 1 */
 #define WORLD_SIZE_1 4096 /* class 2 */
 #define WORLD_N_EPOCHS 2
+/* As much of a ShmActor as ever changes, of so few epochs. */
+#define WORLD_ACTOR_SIZE (offsetof(ShmActor, places) + (WORLD_N_EPOCHS << 4) * sizeof(ShmPlaceOf))
 #define WORLD_N_PRE 8 /* objects made by pre() */
 #define WORLD_N_ALLOCS 2 /* by each actor */
 #define WORLD_N_OBJECTS (WORLD_N_PRE + MODEL_ACTORS_MAX * WORLD_N_ALLOCS)
@@ -37,6 +39,8 @@ typedef struct World {
         int32_t results[MODEL_ACTORS_MAX]; /* for the case */
         int32_t populate_errno; /* what making pages of slabs fails with, once for each bit of: */
         uint32_t n_populate_errors;
+        uint32_t n_membarrier_errors; /* so many membarriers fail, and are none; UINT32_MAX: all */
+        uint32_t unused;
         uint64_t notes[2]; /* for the case */
 } World;
 

@@ -1,0 +1,5 @@
+/* See seam.h. */
+#include "tests/model/seam.h"
+
+ModelKind model_kind;
+unsigned model_size;
