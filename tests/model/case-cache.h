@@ -21,43 +21,24 @@ static void pre(void) {
 
 /* Actor 0 holds both slots of slab 2 in its cache already. */
 static void pre_warm(void) {
-        uint64_t handles[2];
-
         pre();
-        for (unsigned i = 0; i < 2; i++)
-                shm_object_alloc(world_actor(0), WORLD_SIZE_2, 0, NULL, &handles[i], NULL);
-        for (unsigned i = 0; i < 2; i++)
-                shm_object_free(world_actor(0), handles[i]);
-        world_tidy();
+        world_fill_cache(1, 2, WORLD_SIZE_2);
 }
 
-/* A cache so small that a refill leaves slots in the slab, which is then held. */
-static void make_small(unsigned actor, uint32_t class, uint32_t capacity) {
-        ShmActor *a = world_actor(actor);
-        ShmCache *cache = shm_arena_cache(&world_arena, a->id, 0, class);
-
-        a->record->used[class / 64] |= UINT64_C(1) << class % 64;
-        cache->capacity = cache->room = capacity;
-}
-
-/* As pre(), but what is refilled is half a slab. */
+/* As pre(), but what is refilled is half a slab: the slab is then held. */
 static void pre_small(void) {
         pre();
-        make_small(0, 1, 2);
-        make_small(1, 1, 2);
+        world_set_capacity(1, 1, 2);
+        world_set_capacity(2, 1, 2);
         world_tidy();
 }
 
 /* Actor 0 holds the last of the slabs. */
 static void pre_held(void) {
-        uint64_t handle;
-
         world_init(4, 4, 0);
         world_set_caching(0, 0);
-        make_small(0, 0, 4);
-        shm_object_alloc(world_actor(0), WORLD_SIZE_4, 0, NULL, &handle, NULL);
-        shm_object_free(world_actor(0), handle);
-        world_tidy();
+        world_set_capacity(1, 0, 4);
+        world_fill_cache(1, 1, WORLD_SIZE_4);
 }
 
 static void pre_warm_control(void) {

@@ -52,14 +52,6 @@ static void find_doomed(uint32_t record, Doomed *doomed) {
         }
 }
 
-/* With a capacity, of which a refill is half. */
-static void set_capacity(uint32_t record, uint32_t class, uint32_t capacity) {
-        ShmCache *cache = shm_arena_cache(&world_arena, record, 0, class);
-
-        world_actors[record].record->used[0] |= UINT64_C(1) << class;
-        cache->capacity = cache->room = capacity;
-}
-
 static void make_caching(uint32_t record, uint32_t class) {
         world_actors[record].mode = SHM_CACHE_ON;
         model_watch(shm_arena_cache(&world_arena, record, 0, class));
@@ -139,7 +131,7 @@ static void pre_refill(void) {
 /* So small a cache that the slab is held. */
 static void pre_hold(void) {
         begin(3, 3, 3);
-        set_capacity(VICTIM, 0, 4);
+        world_set_capacity(VICTIM, 0, 4);
         make_caching(VICTIM, 0);
         make_caching(1, 0);
         victim_size = WORLD_SIZE_4;
@@ -206,7 +198,7 @@ static void pre_moved(void) {
         begin(3, 3, 4);
         use_cache(VICTIM);
         v_flush_moved();
-        set_capacity(1, 1, 4);
+        world_set_capacity(1, 1, 4);
         doomed_before = (Doomed){};
         shm_record_mark_dead(&world_arena, VICTIM);
 }

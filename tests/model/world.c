@@ -141,6 +141,29 @@ void world_set_caching(unsigned actor, uint32_t class) {
         model_watch(shm_arena_cache(&world_arena, world_actor(actor)->id, 0, class));
 }
 
+void world_set_late(unsigned actor) {
+        model_delay(actor, world_arena.base, (size_t) (world_arena.slabs - world_arena.base));
+}
+
+void world_set_capacity(uint32_t record, uint32_t class, uint32_t capacity) {
+        ShmCache *cache = shm_arena_cache(&world_arena, record, 0, class);
+
+        shm_arena_record(&world_arena, record)->used[0] |= UINT64_C(1) << class;
+        cache->capacity = cache->room = capacity;
+}
+
+void world_fill_cache(uint32_t record, uint32_t n, size_t size) {
+        ShmActor *a = &world_actors[record];
+        uint64_t handles[WORLD_FILL_MAX];
+
+        for (uint32_t i = 0; i < n; i++)
+                if (shm_object_alloc(a, size, 0, NULL, &handles[i], NULL) != 0)
+                        model_fail("cannot fill the cache of record %u", record);
+        for (uint32_t i = 0; i < n; i++)
+                shm_object_free(a, handles[i]);
+        world_tidy();
+}
+
 unsigned world_object(size_t size, uint32_t epoch) {
         unsigned i = 0;
 

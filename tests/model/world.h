@@ -20,6 +20,7 @@
 /* As much of a ShmActor as ever changes, of so few epochs. */
 #define WORLD_ACTOR_SIZE (offsetof(ShmActor, places) + (WORLD_N_EPOCHS << 4) * sizeof(ShmPlaceOf))
 #define WORLD_N_PRE 8 /* objects made by pre() */
+#define WORLD_FILL_MAX 8 /* slots that are put into a cache */
 #define WORLD_N_ALLOCS 2 /* by each actor */
 #define WORLD_N_OBJECTS (WORLD_N_PRE + MODEL_ACTORS_MAX * WORLD_N_ALLOCS)
 
@@ -52,8 +53,14 @@ extern ShmArena world_arena;
 void world_init(uint32_t n_slabs, uint32_t n_committed, uint32_t n_allowed);
 /* This actor caches; so far as cases see, in this class of epoch 0. */
 void world_set_caching(unsigned actor, uint32_t class);
+/* A cache of epoch 0 that is in use, with so small a capacity: a refill takes half of it. */
+void world_set_capacity(uint32_t record, uint32_t class, uint32_t capacity);
+/* The record's owner allocates n objects of this size and frees them: their slots are in its cache. */
+void world_fill_cache(uint32_t record, uint32_t n, size_t size);
 /* This actor does control work, with record 0. */
 void world_set_control(unsigned actor);
+/* All plain stores of the actor may wait, wherever they go. */
+void world_set_late(unsigned actor);
 /* The next object; returns its index. */
 unsigned world_object(size_t size, uint32_t epoch);
 /* So many at once; returns the index of the first. */
