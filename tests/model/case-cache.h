@@ -60,6 +60,30 @@ static void pre_one_late(void) {
         model_delay(0, &world_actor(0)->record->seq, sizeof(uint64_t));
 }
 
+/* Others may see all stores of the owner late: its intent, its cache, tags. So they may control's. */
+static void pre_one_all_late(void) {
+        pre_one_control();
+        world_set_late(0);
+        world_set_late(2);
+}
+
+/* No membarrier is to be had, and the owner fences for itself. */
+static void pre_one_fences(void) {
+        pre_one_control();
+        world.n_membarrier_errors = UINT32_MAX;
+        world_actor(0)->fences = true;
+        world_actor(0)->attention = UINT64_MAX; /* as when its copies were made */
+        world_actor(0)->record->flags = SHM_RECORD_FENCES;
+        world_set_late(0);
+}
+
+/* Of the two owners. */
+static void pre_two_late(void) {
+        pre_warm();
+        world_set_late(0);
+        world_set_late(1);
+}
+
 /* No other record is free. */
 static void pre_leave(void) {
         pre_one_control();
@@ -111,6 +135,13 @@ static void t_freeze(void) {
         if (shm_freeze_begin(world_actor(2), &freeze, 1) != 0)
                 model_fail("cannot freeze");
         for (unsigned i = 0; i < 2; i++) /* pending ones are nobody's to wait for */
+                (void) shm_freeze_step(world_actor(2), &freeze, 4);
+}
+
+/* Where all records are of threads that fence. */
+static void t_freeze_denied(void) {
+        (void) shm_freeze_begin(world_actor(2), &freeze, 1);
+        for (unsigned i = 0; i < 2; i++)
                 (void) shm_freeze_step(world_actor(2), &freeze, 4);
 }
 
@@ -168,6 +199,26 @@ static const ModelCase model_cases[] = {
           .post = world_check, .deaths = 1, .late = 1 },
         { .name = "freeze-free-late", .pre = pre_one_late, .actors = { t_free, t_nothing, t_freeze },
           .post = world_check, .deaths = 1, .late = 1 },
+        { .name = "freeze-pop-all-late", .pre = pre_one_all_late, .actors = { t_alloc, t_nothing, t_freeze },
+          .post = world_check, .deaths = 1, .late = 2 },
+        { .name = "freeze-free-all-late", .pre = pre_one_all_late, .actors = { t_free, t_nothing, t_freeze },
+          .post = world_check, .deaths = 1, .late = 2 },
+        { .name = "freeze-drain-all-late", .pre = pre_one_all_late, .actors = { t_drain, t_nothing, t_freeze },
+          .post = world_check, .deaths = 1, .late = 2 },
+        { .name = "freeze-pop-fences", .pre = pre_one_fences, .actors = { t_alloc, t_nothing, t_freeze_denied },
+          .post = world_check, .deaths = 1, .late = 2 },
+        { .name = "freeze-free-fences", .pre = pre_one_fences, .actors = { t_free, t_nothing, t_freeze_denied },
+          .post = world_check, .deaths = 1, .late = 2 },
+        { .name = "freeze-drain-fences", .pre = pre_one_fences, .actors = { t_drain, t_nothing, t_freeze_denied },
+          .post = world_check, .deaths = 1, .late = 2 },
+        { .name = "pop-free-late", .pre = pre_two_late, .actors = { t_alloc, t_free_1 }, .post = world_check,
+          .deaths = 1, .late = 3 },
+        { .name = "free-free-late", .pre = pre_two_late, .actors = { t_free, t_free_1 }, .post = world_check,
+          .deaths = 1, .late = 3 },
+        { .name = "free-pop-free-late", .pre = pre_two_late, .actors = { t_free_alloc, t_free_1 },
+          .post = world_check, .deaths = 1, .late = 3 },
+        { .name = "drain-refill-late", .pre = pre_two_late, .actors = { t_drain, t_alloc_1 }, .post = world_check,
+          .deaths = 1, .late = 2 },
         { .name = "freeze-free", .pre = pre_one_control, .actors = { t_free, t_nothing, t_freeze }, .post = world_check,
           .deaths = 2 },
         { .name = "freeze-pop-push", .pre = pre_one_control, .actors = { t_alloc_free, t_nothing, t_freeze },
