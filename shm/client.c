@@ -8,9 +8,11 @@
  *      the entry, and no reader sees one process's pid with another's start time.
  *   2. The rest of an entry is for people. It is written after the word and may lag behind it.
  *   3. An entry is freed only when no record names it.
+ *   4. A process stores LEFT after its last use of the entry, and the daemon stores DEAD before it releases
+ *      the first record: the state alone tells the next daemon what remains to be done.
  *
- * Who may do what: in a daemon's pool the daemon writes; in a private pool each process its own
- *   entry, and the holder of the control lock those of the dead.
+ * Who may do what: in a daemon's pool the daemon writes, but for LEFT and `holds`, which are the process's;
+ *   in a private pool each process writes its own entry, and the holder of the control lock those of the dead.
  *
  * Crash: after the word, the entry stands with its identity, which is enough to see that its
  *   process died. An entry whose state is no state we know counts as free.
@@ -33,7 +35,7 @@
 #define STATE_SHIFT 56
 #define PID_SHIFT 32
 #define PID_MAX_BITS UINT32_C(0xffffff)
-#define STATE_USED 1
+#define WORD_MAX ((UINT64_C(1) << STATE_SHIFT) - 1)
 
 /* proc(5): the 22nd field, the 20th after the name, which may itself have spaces and parentheses. */
 #define FIELDS_AFTER_NAME 20
@@ -75,12 +77,18 @@ int shm_process_start_time(pid_t pid, uint32_t *ret) {
 }
 
 static uint64_t word_make(const ShmClientInfo *info) {
-        return (uint64_t) STATE_USED << STATE_SHIFT |
+        return (uint64_t) SHM_CLIENT_USED << STATE_SHIFT |
                (uint64_t) ((uint32_t) info->pid & PID_MAX_BITS) << PID_SHIFT | info->start_time;
 }
 
+static ShmClientState word_state(uint64_t word) {
+        uint64_t state = word >> STATE_SHIFT;
+
+        return state < _SHM_CLIENT_STATE_N ? (ShmClientState) state : SHM_CLIENT_FREE;
+}
+
 static bool word_used(uint64_t word) {
-        return word >> STATE_SHIFT == STATE_USED;
+        return word_state(word) != SHM_CLIENT_FREE;
 }
 
 static void describe(ShmClient *client, const ShmClientInfo *info) {
@@ -89,6 +97,7 @@ static void describe(ShmClient *client, const ShmClientInfo *info) {
         memcpy(comm, info->comm, sizeof(comm));
         shm_store_rlx(&client->uid, info->uid); /* ORDER: rlx; for people, may lag behind the word. */
         shm_store_rlx(&client->gid, info->gid); /* ORDER: rlx; the same. */
+        shm_store_rlx(&client->role, info->role); /* ORDER: rlx; the same. */
         shm_store_rlx(&client->attached_usec, info->attached_usec); /* ORDER: rlx; the same. */
         for (int i = 0; i < 2; i++)
                 /* ORDER: rlx; the same. */
@@ -106,9 +115,42 @@ int shm_client_add(ShmArena *arena, ShmClientInfo *info) {
                         continue;
                 describe(client, info);
                 info->index = i;
+                info->state = SHM_CLIENT_USED;
                 return 0;
         }
         return -ENOSPC;
+}
+
+/* Edges to LEFT and DEAD lead from these states: a bit for each. */
+static const uint32_t edges_from[_SHM_CLIENT_STATE_N] = {
+        [SHM_CLIENT_LEFT] = 1U << SHM_CLIENT_USED,
+        [SHM_CLIENT_DEAD] = 1U << SHM_CLIENT_USED | 1U << SHM_CLIENT_LEFT,
+};
+
+static void move(ShmArena *arena, uint32_t client, ShmClientState state) {
+        uint64_t *word, old;
+
+        if (client >= arena->n_records)
+                return;
+        word = &arena->clients[client].word;
+        old = shm_load_rlx(word); /* ORDER: rlx; the compare-and-set decides. */
+        while (edges_from[state] & 1U << word_state(old))
+                /* ORDER: acqrel, pairs with shm_client_get(); the process is done with its records before. */
+                if (shm_cas_acqrel(word, &old, (old & WORD_MAX) | (uint64_t) state << STATE_SHIFT))
+                        return;
+}
+
+void shm_client_leave(ShmArena *arena, uint32_t client) {
+        move(arena, client, SHM_CLIENT_LEFT);
+}
+
+void shm_client_end(ShmArena *arena, uint32_t client) {
+        move(arena, client, SHM_CLIENT_DEAD);
+}
+
+void shm_client_set_role(ShmArena *arena, uint32_t client, uint32_t role) {
+        if (client < arena->n_records)
+                shm_store_rlx(&arena->clients[client].role, role); /* ORDER: rlx; for people. */
 }
 
 void shm_client_remove(ShmArena *arena, uint32_t client) {
@@ -117,6 +159,7 @@ void shm_client_remove(ShmArena *arena, uint32_t client) {
         shm_store_rlx(&arena->clients[client].holds, 0); /* ORDER: rlx; ordered by the word below. */
         /* ORDER: rlx; the same. The next process is not taken for this user's before it is described. */
         shm_store_rlx(&arena->clients[client].uid, 0);
+        shm_store_rlx(&arena->clients[client].role, 0); /* ORDER: rlx; the same. */
         /* ORDER: rel, pairs with shm_client_add(); the records are free before the entry is. */
         shm_store_rel(&arena->clients[client].word, 0);
 }
@@ -159,10 +202,12 @@ int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret) {
 
         *ret = (ShmClientInfo){
                 .index = client,
+                .state = word_state(word),
                 .pid = (pid_t) ((word >> PID_SHIFT) & PID_MAX_BITS),
                 .start_time = (uint32_t) word,
                 .uid = shm_load_rlx(&c->uid), /* ORDER: rlx; for people, may lag behind the word. */
                 .gid = shm_load_rlx(&c->gid), /* ORDER: rlx; the same. */
+                .role = shm_load_rlx(&c->role), /* ORDER: rlx; the same. */
                 .attached_usec = shm_load_rlx(&c->attached_usec), /* ORDER: rlx; the same. */
         };
         shm_text_copy(ret->comm, c->comm, sizeof(ret->comm));

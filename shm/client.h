@@ -9,11 +9,35 @@
 
 #include "shm/arena.h"
 
+/*
+ * The states of an entry. A number that is none of these counts as FREE.
+ *
+ *      edge            function                who may take it                         order
+ *      FREE -> USED    shm_client_add()        daemon; in a private pool, the process  acqrel
+ *      USED -> LEFT    shm_client_leave()      the process, as it closes the pool      acqrel
+ *      USED -> DEAD    shm_client_end()        daemon                                  acqrel
+ *      LEFT -> DEAD    shm_client_end()        daemon                                  acqrel
+ *      any  -> FREE    shm_client_remove()     daemon; in a private pool, control      rel
+ *
+ * LEFT: the process has given its records back, and never names the entry again. An entry that is USED
+ * and has no record is no sign of that: its process may be about to take its first one.
+ * DEAD: the records are to be released, whether the process lives or not; the next daemon goes on with it.
+ */
+typedef enum ShmClientState {
+        SHM_CLIENT_FREE,
+        SHM_CLIENT_USED,
+        SHM_CLIENT_LEFT,
+        SHM_CLIENT_DEAD,
+        _SHM_CLIENT_STATE_N,
+} ShmClientState;
+
 typedef struct ShmClientInfo {
         uint32_t index;
+        ShmClientState state;
         pid_t pid;
         uint32_t start_time; /* clock ticks since boot, low 32 bits */
         uint32_t uid, gid;
+        uint32_t role; /* for people: the entry's bytes are no ground to grant anything */
         uint64_t attached_usec;
         char comm[16];
 } ShmClientInfo;
@@ -21,8 +45,12 @@ typedef struct ShmClientInfo {
 /* Start time of a process, from /proc. -ESRCH. */
 int shm_process_start_time(pid_t pid, uint32_t *ret);
 
-/* Takes an entry for info's process; fills in info->index. -ENOSPC: all are taken. */
+/* Takes an entry for info's process; fills in info->index and ->state. -ENOSPC: all are taken. */
 int shm_client_add(ShmArena *arena, ShmClientInfo *info);
+/* Edges to LEFT and DEAD; in other states nothing changes. */
+void shm_client_leave(ShmArena *arena, uint32_t client);
+void shm_client_end(ShmArena *arena, uint32_t client);
+void shm_client_set_role(ShmArena *arena, uint32_t client, uint32_t role);
 /* Frees the entry. The client's records must be free. */
 void shm_client_remove(ShmArena *arena, uint32_t client);
 /* The client has references to the epoch; it has none any more. How many clients have. */

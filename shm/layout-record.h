@@ -10,7 +10,7 @@
 
 /*
  * A process. `word` holds its whole identity, so one compare-and-set takes an entry:
- *     state 8 | pid 24 | start time 32 (clock ticks since boot, its low half)
+ *     state 8 (ShmClientState) | pid 24 | start time 32 (clock ticks since boot, its low half)
  */
 typedef struct ShmClient {
         uint64_t word;
@@ -19,7 +19,8 @@ typedef struct ShmClient {
         uint64_t attached_usec;
         uint8_t comm[16];
         uint64_t holds; /* epochs that it has references to, a bit for each id */
-        uint8_t unused[16];
+        uint32_t role; /* as in the protocol: 1 reader, 2 writer, 3 operator; 0: not known */
+        uint8_t unused[12];
 } ShmClient;
 static_assert(sizeof(ShmClient) == 64, "arena format");
 

@@ -42,6 +42,7 @@ static ShmClientInfo info_of(pid_t pid) {
                 .start_time = 0xfedcba98,
                 .uid = 1000,
                 .gid = 1001,
+                .role = 2,
                 .attached_usec = 123456789,
                 .comm = "worker",
         };
@@ -60,6 +61,7 @@ static void test_add_get_remove(void **state) {
         shm_client_remove(&t->arena, a.index);
         assert_int_equal(shm_client_get(&t->arena, a.index, &got), -ENOENT);
         assert_int_equal(t->arena.clients[a.index].uid, 0); /* counts for nobody, until it is described */
+        assert_int_equal(t->arena.clients[a.index].role, 0);
         assert_int_equal(shm_client_get(&t->arena, b.index, &got), 0);
         assert_int_equal(got.pid, 2);
         assert_int_equal(shm_client_get(&t->arena, t->arena.n_records, &got), -ENOENT);
@@ -76,6 +78,44 @@ static void test_add_full(void **state) {
         shm_client_remove(&t->arena, 2);
         assert_int_equal(shm_client_add(&t->arena, &info), 0);
         assert_int_equal(info.index, 2);
+}
+
+/* Every state, one that is none included, and every operation. */
+static void test_edges(void **state) {
+        static const struct {
+                void (*operation)(ShmArena *arena, uint32_t client);
+                ShmClientState to[5];
+        } table[] = {
+                { shm_client_leave,
+                  { SHM_CLIENT_FREE, SHM_CLIENT_LEFT, SHM_CLIENT_LEFT, SHM_CLIENT_DEAD, SHM_CLIENT_FREE } },
+                { shm_client_end,
+                  { SHM_CLIENT_FREE, SHM_CLIENT_DEAD, SHM_CLIENT_DEAD, SHM_CLIENT_DEAD, SHM_CLIENT_FREE } },
+                { shm_client_remove,
+                  { SHM_CLIENT_FREE, SHM_CLIENT_FREE, SHM_CLIENT_FREE, SHM_CLIENT_FREE, SHM_CLIENT_FREE } },
+        };
+        TestArena *t = *state;
+        ShmClientInfo info = info_of(5), got;
+
+        for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+                for (uint64_t from = 0; from < 5; from++) {
+                        shm_client_remove(&t->arena, 0);
+                        assert_int_equal(shm_client_add(&t->arena, &info), 0);
+                        assert_int_equal(info.index, 0);
+                        assert_int_equal(info.state, SHM_CLIENT_USED);
+                        t->arena.clients[0].word =
+                                (t->arena.clients[0].word & ~(UINT64_C(0xff) << 56)) | from << 56;
+                        table[i].operation(&t->arena, 0);
+                        if (table[i].to[from] == SHM_CLIENT_FREE) {
+                                assert_int_equal(shm_client_get(&t->arena, 0, &got), -ENOENT);
+                                continue;
+                        }
+                        assert_int_equal(shm_client_get(&t->arena, 0, &got), 0);
+                        assert_int_equal(got.state, table[i].to[from]);
+                        assert_int_equal(got.pid, 5);
+                        assert_int_equal(got.start_time, info.start_time);
+                }
+        shm_client_leave(&t->arena, UINT32_MAX);
+        shm_client_end(&t->arena, t->arena.n_records);
 }
 
 /* An entry in no state we know is nobody's: it neither counts nor is it lost. */
@@ -192,6 +232,7 @@ int main(void) {
                 cmocka_unit_test(test_start_time_gone),
                 ON_ARENA(test_add_get_remove),
                 ON_ARENA(test_add_full),
+                ON_ARENA(test_edges),
                 ON_ARENA(test_scribbled),
                 ON_ARENA(test_release_empty),
                 ON_ARENA(test_release_left),
