@@ -163,6 +163,8 @@ static void detach(struct tslab *pool) {
                 repaired = repair_gone(pool);
                 if (control_end_leases(pool) && repaired)
                         shm_client_remove(&pool->arena, pool->local->client);
+        } else if (!pool->is_reader) {
+                shm_client_leave(&pool->arena, pool->local->client); /* there may be no daemon just now */
         }
 }
 

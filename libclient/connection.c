@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "libclient/registry.h"
 #include "libclient/sampler.h"
 #include "proto/text.h"
 
@@ -21,6 +23,10 @@ typedef struct Attachment {
 static void attachment_deinit(Attachment *a) {
         a->memfd = proto_close(a->memfd);
         a->wake_fd = proto_close(a->wake_fd);
+}
+
+static void own_clients_deinit(OwnClients *own) {
+        free(own->clients);
 }
 
 static void connection_comm(const struct tslab *pool, char *ret) {
@@ -57,14 +63,31 @@ static int say_hello(const struct tslab *pool, ProtoCall **ret_call, ProtoReply 
         return translate(r, *ret_reply);
 }
 
+/* The entry that this process has for the pool, plus 1; 0: none yet. */
+static uint32_t entry(const struct tslab *pool) {
+        return pool->local && pool->local->joined ? pool->local->client + 1 : 0;
+}
+
+/*
+ * Between registry_begin_attach() and registry_end_attach(). Our entries are listed when the daemon has
+ * answered hello: those that it finds in the arena, and that are not listed, were there before this program.
+ */
 static int attach(const struct tslab *pool, ProtoCall *call, const uint64_t *arena_id, Attachment *ret) {
         _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        _cleanup_(own_clients_deinit) OwnClients own = {};
         ProtoRequest request = PROTO_REQUEST_INIT;
         Tslab__Attach body = TSLAB__ATTACH__INIT;
         int r;
 
+        r = registry_own_clients(arena_id, &own);
+        if (r)
+                return r;
         body.arena_id = (ProtobufCBinaryData){ .len = PROTO_ARENA_ID_SIZE, .data = (uint8_t *) arena_id };
+        body.entry = entry(pool);
+        body.own = own.clients;
+        body.n_own = own.n;
+        body.own_is_all = own.are_all;
         request.body_case = TSLAB__REQUEST__BODY_ATTACH;
         request.attach = &body;
         r = proto_call(call, &request, pool->timeout_usec, NULL, NULL, &reply, &fds);
@@ -75,6 +98,9 @@ static int attach(const struct tslab *pool, ProtoCall *call, const uint64_t *are
                 return r;
         if (!pool->is_reader && reply->attach->role < PROTO_ROLE_WRITER)
                 return -EACCES;
+        /* Our records name the entry that we have. */
+        if (!pool->is_reader && body.entry != 0 && reply->attach->client != body.entry - 1)
+                return -EPROTO;
         *ret = (Attachment){
                 .client = reply->attach->client,
                 .role = reply->attach->role,
@@ -207,11 +233,24 @@ static bool has_hung_up(const ProtoCall *call) {
                (poll(&poller, 1, 0) > 0 && (poller.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)));
 }
 
+static int resume(struct tslab *pool) {
+        uint32_t client;
+        int r;
+
+        registry_begin_attach();
+        r = reconnect(pool, &client);
+        /* ORDER: rlx; a writer's stays as it is, and a reader's means nothing to other threads. */
+        if (r == 0)
+                shm_store_rlx(&pool->local->client, client);
+        registry_end_attach();
+        return r;
+}
+
 int connection_call(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply) {
         int r;
 
         if (has_hung_up(pool->call)) {
-                r = reconnect(pool, &pool->local->client);
+                r = resume(pool);
                 if (r)
                         return r;
                 sampler_offer(pool);

@@ -61,7 +61,7 @@ static void serve_hello(Server *s, int fd, ProtoReply *reply) {
         (void) proto_reply_send(fd, reply, NULL, 0);
 }
 
-static void serve_attach(Server *s, int fd, ProtoReply *reply) {
+static void serve_attach(Server *s, int fd, const Tslab__Attach *request, ProtoReply *reply) {
         Tslab__AttachReply attach = TSLAB__ATTACH_REPLY__INIT;
         int fds[] = { s->memfd >= 0 ? s->memfd : s->arena.fd, s->wake_fd };
 
@@ -69,7 +69,7 @@ static void serve_attach(Server *s, int fd, ProtoReply *reply) {
                 refuse(fd, reply, s->attach_error);
                 return;
         }
-        attach.client = s->n_clients++;
+        attach.client = request->entry != 0 ? request->entry - 1 : s->n_clients++;
         attach.role = s->role;
         reply->body_case = TSLAB__REPLY__BODY_ATTACH;
         reply->attach = &attach;
@@ -108,7 +108,7 @@ static void serve_peer(Server *s, struct pollfd *peer) {
                 serve_hello(s, peer->fd, &reply);
                 break;
         case TSLAB__REQUEST__BODY_ATTACH:
-                serve_attach(s, peer->fd, &reply);
+                serve_attach(s, peer->fd, request->attach, &reply);
                 break;
         case TSLAB__REQUEST__BODY_FORK_ATTACH:
                 add_peer(s, proto_fds_take(&fds, 0));
