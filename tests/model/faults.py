@@ -3,10 +3,11 @@
 
         faults.py ROOT [words of a fault's name]
 
-Each fault is a replacement in a copy of the sources; the file named has the case that sees it (unit-NAME: the unit test).
-When a replacement no longer applies, the code has changed: write it anew.
+Each fault is a replacement in a copy of one source; the file named has the case that sees it (FILE/CASE: this case alone is
+run; unit-NAME: the unit test). When a replacement no longer applies, the code has changed: write it anew.
 """
 
+import concurrent.futures
 import os
 import pathlib
 import shutil
@@ -161,12 +162,12 @@ FAULTS = [
     ('pages: uncommitted hint left out in drop', 'pages', 'shm/pages.c',
      '''                shm_set_add_mask(arena, SHM_SET_UNCOMMITTED, group, taken);
 ''', ''),
-    ('drain: of_epoch removed without reading again', 'drain', 'shm/maintain/drain.c',
+    ('drain: of_epoch removed without reading again', 'drain', 'shm/drain.c',
      'shm_set_remove_mask(arena, shm_set_of_epoch(arena, drain->epoch), group, gone);', 'shm_and_sc(arena->sets + shm_set_of_epoch(arena, drain->epoch) * arena->shape.stride + group, ~gone);'),
-    ('drain: of_epoch removed without an intent', 'drain', 'shm/maintain/drain.c',
+    ('drain: of_epoch removed without an intent', 'drain', 'shm/drain.c',
      '''                shm_actor_intend(control, shm_intent_other(SHM_INTENT_RUN, group * 64, 64));
 ''', ''),
-    ('drain: no intent', 'drain', 'shm/maintain/drain.c',
+    ('drain: no intent', 'drain', 'shm/drain.c',
      '''        shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
 ''', ''),
     ('drain: word by a plain store', 'drain', 'shm/slab.c',
@@ -225,17 +226,17 @@ FAULTS = [
     ('cache: held slab released without an intent', 'cache', 'shm/cache-drain.c',
      '''                shm_actor_intend(actor, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
 ''', ''),
-    ('judge: the intent is not read a second time', 'unit-repair-race', 'shm/maintain/judge.c',
+    ('judge: the intent is not read a second time', 'unit-repair-race', 'shm/judge.c',
      '''        scan_intent(judge, shm_record_intent(judge->arena, record));
 }''', '}'),
     ('claim: gen stays', 'unit-repair-race', 'shm/slab-word.c',
      '''        w.low |= mask;
         w.high += SLAB_GEN_ONE;''', '        w.low |= mask;'),
-    ('freeze: no membarrier', 'cache', 'shm/maintain/freeze.c',
+    ('freeze: no membarrier', 'cache', 'shm/freeze.c',
      'return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);', 'return 0;'),
-    ('freeze: seq ignored', 'cache', 'shm/maintain/freeze.c',
+    ('freeze: seq ignored', 'cache', 'shm/freeze.c',
      '        return freeze->seq[record] & 1 &&', '        return 0 &&'),
-    ('freeze: seq read before attention is set', 'cache', 'shm/maintain/freeze.c',
+    ('freeze: seq read before attention is set', 'cache', 'shm/freeze.c',
      '''        uint64_t version = next_version(arena);
         uint32_t i = 1;
         int r;
@@ -249,7 +250,7 @@ FAULTS = [
 ''', '''        for (i = 1; i < freeze->n; i++)
                 /* ORDER: acq, pairs with shm_actor_leave(); even: that operation is over and seen. */
                 freeze->seq[i] = shm_load_acq(&shm_arena_record(arena, i)->seq);''', ''),
-    ('freeze: bit cleared before the caches are emptied', 'cache', 'shm/maintain/freeze.c',
+    ('freeze: bit cleared before the caches are emptied', 'cache', 'shm/freeze.c',
      '''                shm_cache_drain_record(control, record, freeze->epochs[record]);
                 thaw(control->arena, record);''', '''                thaw(control->arena, record);
                 shm_cache_drain_record(control, record, freeze->epochs[record]);'''),
@@ -263,129 +264,167 @@ FAULTS = [
         }
         shm_actor_leave(actor);
         /* Either'''),
-    ('repair: a SWEPT record is swept again', 'repair', 'shm/maintain/repair.c',
+    ('repair: a SWEPT record is swept again', 'repair', 'shm/repair.c',
      '                repair_named(control, repair->position, &repair->counts);', '''                repair->counts.objects += shm_sweep_record(control->arena, repair->position);
                 repair_named(control, repair->position, &repair->counts);'''),
-    ('repair: SWEPT before it is swept', 'repair', 'shm/maintain/repair.c',
+    ('repair: SWEPT before it is swept', 'repair', 'shm/repair.c',
      '''        repair->counts.objects += shm_sweep_record(control->arena, repair->position);
         shm_record_set_swept(control->arena, repair->position++);''', '''        shm_record_set_swept(control->arena, repair->position);
         repair->counts.objects += shm_sweep_record(control->arena, repair->position++);'''),
-    ('sweep: the slot of TAKE stays live', 'repair', 'shm/maintain/sweep.c',
+    ('sweep: the slot of TAKE stays live', 'repair', 'shm/sweep.c',
      '''        if (intent.kind == SHM_INTENT_TAKE)
                 n += shm_sweep_object(arena, intent.id, intent.tag);''', ''),
-    ('sweep: what is on top stays live', 'repair', 'shm/maintain/sweep.c',
+    ('sweep: what is on top stays live', 'repair', 'shm/sweep.c',
      '                        n += sweep_top(arena, &walk);', '                        (void) sweep_top;'),
-    ('sweep: an odd top under FLUSH is undone', 'repair', 'shm/maintain/sweep.c',
+    ('sweep: an odd top under FLUSH is undone', 'repair', 'shm/sweep.c',
      '                if (shm_intent_flushed(intent, record, walk.index) == 0)', '                if (1)'),
-    ('repair: a record with a slot that is unsettled is freed', 'repair', 'shm/maintain/repair.c',
+    ('repair: a record with a slot that is unsettled is freed', 'repair', 'shm/repair.c',
      'repair->position > 0 && repair->record_unsettled == 0', 'repair->position > 0'),
-    ('repair: unsettled slots fall out of the cache', 'repair', 'shm/maintain/repair.c',
+    ('repair: unsettled slots fall out of the cache', 'repair', 'shm/repair.c',
      'if (shm_judge_is_unsettled(&j->suspects[i]))\n                        /* ORDER: rlx; ordered by the count. */', 'if (0)'),
-    ('repair: hints not mended', 'repair', 'shm/maintain/repair.c',
+    ('repair: hints not mended', 'repair', 'shm/repair.c',
      '        mend_intent(control->arena, intent);\n}', '}'),
-    ('repair: BUSY slabs stay so', 'repair', 'shm/maintain/repair.c',
+    ('repair: BUSY slabs stay so', 'repair', 'shm/repair.c',
      '        if (intent.kind == SHM_INTENT_RUN)\n                counts->slabs += shm_pages_undo', '        if (0)\n                counts->slabs += shm_pages_undo'),
-    ('repair: slabs stay HELD', 'repair', 'shm/maintain/repair.c',
+    ('repair: slabs stay HELD', 'repair', 'shm/repair.c',
      'repair->counts.slabs += release(control, repair->position, held - 1);', ''),
-    ('repair: the intent of FREE is no suspect', 'repair', 'shm/maintain/repair.c',
+    ('repair: the intent of FREE is no suspect', 'repair', 'shm/repair.c',
      '(intent.kind == SHM_INTENT_FREE && tag_is', '(0 && tag_is'),
-    ('sweep: pending objects stay', 'repair', 'shm/maintain/sweep.c',
+    ('sweep: pending objects stay', 'repair', 'shm/sweep.c',
      'return n + sweep_notes(arena, shm_arena_record(arena, record));', 'return sweep_notes ? n : 0;'),
-    ('judge: gen not compared', 'repair', 'shm/maintain/judge.c',
+    ('judge: gen not compared', 'repair', 'shm/judge.c',
      'const uint64_t claimed = ~(SLAB_PLACE_MASK | SLAB_HOLDER_MASK);', 'const uint64_t claimed = SLAB_TARGET_MASK;'),
-    ('judge: intents not read', 'repair', 'shm/maintain/judge.c',
+    ('judge: intents not read', 'repair', 'shm/judge.c',
      '''        scan_intent(judge, intent);
         for''', '        for', '        scan_intent(judge, shm_record_intent(judge->arena, record));\n', ''),
-    ('judge: caches of the living not read', 'repair', 'shm/maintain/judge.c',
+    ('judge: caches of the living not read', 'repair', 'shm/judge.c',
      '                        scan_cache(judge, &walk, record, intent, alive);', '                        (void) scan_cache;'),
-    ('judge: intent not read first', 'repair', 'shm/maintain/judge.c',
+    ('judge: intent not read first', 'repair', 'shm/judge.c',
      '''        scan_intent(judge, intent);
         for''', '        for'),
-    ('judge: a slab in which claims keep coming is not seized', 'unit-repair-race', 'shm/maintain/judge.c',
+    ('judge: a slab in which claims keep coming is not seized', 'unit-repair-race', 'shm/judge.c',
      'n_seized < SEIZED_MAX && !stands', '0'),
-    ('judge: seized without an intent', 'repair', 'shm/maintain/judge.c',
+    ('judge: seized without an intent', 'repair', 'shm/judge.c',
      '''        shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
         (void) shm_slab_seize''', '        (void) shm_slab_seize'),
-    ('revoke: objects of another era are judged', 'revoke', 'shm/maintain/judge.c',
+    ('revoke: objects of another era are judged', 'revoke', 'shm/judge.c',
      '(!judge->live || (w.high & SLAB_TARGET_MASK) == judge->target);', '1;'),
-    ('map put: goes on past a stale leaf in a bucket', 'map', 'shm/map.c',
-     'r = shm_trie_exchange(actor, trie, c, SHM_TRIE_GONE);', 'r = 0;'),
 ]
 
-FLAGS = ['-D_GNU_SOURCE', '-std=gnu11', '-O1', '-w', '-fno-strict-aliasing', '-DSHM_STEP', '-I.',
-         '-include', 'tests/model/seam.h']
-ENGINE = ['delay', 'explore', 'kernel', 'memory', 'report', 'table', 'world']
+GCC = [*(['ccache'] if shutil.which('ccache') else []), 'gcc']
+FLAGS = ['-D_GNU_SOURCE', '-std=gnu11', '-O1', '-w', '-fno-strict-aliasing', '-DSHM_STEP']
+LIBRARIES = ['-lcmocka', '-lsodium', '-lm']
+ENGINE = ['delay', 'explore', 'kernel', 'memory', 'report', 'table', 'world']  # not for unit tests
+SECONDS = 300
 
 
-def compile_all(tree, sources):
-    jobs = [subprocess.Popen(['gcc', *FLAGS, '-c', name, '-o', tree / 'objects' / (pathlib.Path(name).stem + '.o')],
-                             cwd=tree) for name in sources]
-    return all([job.wait() == 0 for job in jobs])
+class Tree:
+    """Sources with none, or one, of them replaced, and what is compiled of them."""
+
+    def __init__(self, root, folder, base=None):
+        self.root, self.folder, self.base = root, folder, base
+        self.replaced = None
+        if base is None:
+            self.sources = [str(p.relative_to(root)) for p in sorted(root.glob('shm/*.c'))]
+            self.sources += [f'tests/model/{part}.c' for part in (*ENGINE, 'seam')]
+
+    def replace(self, source, text):
+        (self.folder / source).parent.mkdir(parents=True)
+        (self.folder / source).write_text(text)
+        self.replaced = source
+
+    def object_of(self, source, group=''):
+        return self.folder / (source.replace('/', '-') + group + '.o')
+
+    def compile(self, source, group='', *flags):
+        """An object; the files it is made from are beside it."""
+        target = self.object_of(source, group)
+        path = self.folder / source if source == self.replaced else self.root / source
+        folders = [f'-I{self.folder}', f'-I{self.root}'] if self.replaced else [f'-I{self.root}']
+        return subprocess.run([*GCC, *FLAGS, *folders, '-include', 'tests/model/seam.h', *flags, '-MMD', '-c', path, '-o', target],
+                              cwd=self.folder, check=False, stderr=subprocess.DEVNULL).returncode == 0
+
+    def uses(self, source, group=''):
+        """Whether the base's object was made from the file that is replaced."""
+        target = self.base.object_of(source, group)
+        made_from = target.with_suffix('.d').read_text().split()
+        return str(self.root / self.replaced) in [os.path.realpath(target.parent / name) for name in made_from]
+
+    def objects(self):
+        """None: something does not compile."""
+        result = {}
+        for source in self.base.sources:
+            mine = self.uses(source)
+            if mine and not self.compile(source):
+                return None
+            result[source] = (self if mine else self.base).object_of(source)
+        return result
 
 
-def users(tree, source):
-    """What has to be compiled again."""
-    if source.endswith('.c'):
-        return [source]
-    return [str(p.relative_to(tree)) for p in tree.glob('shm/**/*.c')]
+def prepare(base, groups):
+    """Compiles all, as it is."""
+    jobs = [(source,) for source in base.sources]
+    jobs += [main_of(group) for group in groups]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        assert all(pool.map(lambda job: base.compile(*job), jobs))
 
 
-def run_unit(tree, group):
-    """What a unit test that is built with SHM_STEP, too, says."""
-    program = tree / 'case'
-    objects = [p for p in sorted((tree / 'objects').glob('*.o')) if p.stem not in ENGINE]
-    subprocess.run(['gcc', *FLAGS, f'tests/unit/test-{group}.c', *objects, '-lcmocka', '-lsodium', '-lm', '-o', program],
-                   cwd=tree, check=True)
-    done = subprocess.run([program], cwd=tree, capture_output=True, text=True, check=False)
-    failed = [line for line in done.stdout.splitlines() + done.stderr.splitlines() if 'FAILED' in line and 'test_' in line]
-    return failed[0] if failed else f'exit status {done.returncode}' if done.returncode else None
-
-
-def run(tree, group):
+def main_of(group):
     if group.startswith('unit-'):
-        return run_unit(tree, group.removeprefix('unit-'))
-    program = tree / 'case'
-    subprocess.run(['gcc', *FLAGS, f'-DMODEL_CASE="tests/model/case-{group}.h"', f'-DMODEL_NAME="{group}"',
-                    'tests/model/model-main.c', *sorted((tree / 'objects').glob('*.o')), '-lsodium', '-lm', '-o', program],
-                   cwd=tree, check=True)
-    done = subprocess.run([program], cwd=tree, capture_output=True, text=True, check=False)
-    violations = [line for line in done.stdout.splitlines() if ' schedules, ' not in line]
-    return violations[0] if violations else f'exit status {done.returncode}' if done.returncode else None
+        return f'tests/unit/test-{group.removeprefix("unit-")}.c', group
+    return 'tests/model/model-main.c', group, f'-DMODEL_CASE="tests/model/case-{group}.h"', f'-DMODEL_NAME="{group}"'
 
 
-def try_fault(tree, root, fault):
-    name, group, source, *texts = fault
-    text = (root / source).read_text()
+def first_violation(done, is_unit):
+    if is_unit:
+        lines = [line for line in done.stdout.splitlines() + done.stderr.splitlines() if 'FAILED' in line and 'test_' in line]
+    else:
+        lines = [line for line in done.stdout.splitlines() if ' schedules, ' not in line]
+    return lines[0] if lines else f'exit status {done.returncode}' if done.returncode else None
+
+
+def run(tree, objects, group, cases):
+    """What the first case says that goes red."""
+    is_unit, main, program = group.startswith('unit-'), main_of(group), tree.folder / 'case'
+    mine = tree.uses(main[0], group)
+    if mine and not tree.compile(*main):
+        return 'does not compile'
+    linked = [path for source, path in objects.items() if not is_unit or pathlib.Path(source).stem not in ENGINE]
+    subprocess.run(['gcc', (tree if mine else tree.base).object_of(main[0], group), *linked, *LIBRARIES, '-o', program], check=True)
+    done = subprocess.run([program, *cases], capture_output=True, text=True, check=False, timeout=SECONDS)
+    return first_violation(done, is_unit)
+
+
+def try_fault(base, fault):
+    name, place, source, *texts = fault
+    group, *cases = place.split('/')
+    text = (base.root / source).read_text()
     for old, new in zip(texts[::2], texts[1::2]):
         if old not in text:
             return f'CHANGED {name}: {source} no longer has it'
         text = text.replace(old, new, 1)
-    (tree / source).write_text(text)
-    if not compile_all(tree, users(tree, source)):
-        return f'CHANGED {name}: does not compile'
-    found = run(tree, group)
-    shutil.copy(root / source, tree / source)
-    compile_all(tree, users(tree, source))
-    return f'red     {name}: {group}/{found}' if found else f'GREEN   {name}: {group}'
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Tree(base.root, pathlib.Path(folder), base)
+        tree.replace(source, text)
+        objects = tree.objects()
+        if objects is None:
+            return f'CHANGED {name}: does not compile'
+        found = run(tree, objects, group, cases)
+    return f'red     {name}: {group}/{found}' if found else f'GREEN   {name}: {place}'
 
 
 def main():
     root, words = pathlib.Path(sys.argv[1]).resolve(), ' '.join(sys.argv[2:])
+    faults = [fault for fault in FAULTS if words in fault[0]]
     failed = 0
     os.environ.pop('TSLAB_TEST_FULL', None)  # the smaller bounds show each
-    with tempfile.TemporaryDirectory() as name:
-        tree = pathlib.Path(name)
-        for folder in ('shm', 'tests/model', 'tests/unit', 'tests/util'):
-            shutil.copytree(root / folder, tree / folder)
-        (tree / 'objects').mkdir()
-        compile_all(tree, [str(p.relative_to(tree)) for p in tree.glob('shm/**/*.c')] +
-                    [f'tests/model/{part}.c' for part in (*ENGINE, 'seam')])
-        for fault in FAULTS:
-            if words not in fault[0]:
-                continue
-            result = try_fault(tree, root, fault)
-            failed += not result.startswith('red')
-            print(result, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        base = Tree(root, pathlib.Path(folder))
+        prepare(base, {fault[1].split('/')[0] for fault in faults})
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            for result in pool.map(lambda fault: try_fault(base, fault), faults):
+                failed += not result.startswith('red')
+                print(result, flush=True)
     return failed > 0
 
 
