@@ -309,6 +309,80 @@ FAULTS = [
         (void) shm_slab_seize''', '        (void) shm_slab_seize'),
     ('revoke: objects of another era are judged', 'revoke', 'shm/judge.c',
      '(!judge->live || (w.high & SLAB_TARGET_MASK) == judge->target);', '1;'),
+    ('cache: no fence where there is no membarrier', 'cache', 'shm/cache.c',
+     '                shm_fence_sc(); /', '                (void) 0; /'),
+    ('birth: head by a plain store', 'record', 'shm/record.c',
+     'if (!shm_cas_acqrel(head, &old, head_make(SHM_RECORD_USED, client, tid)))\n                        continue;\n                view_init',
+     'shm_store_rel(head, head_make(SHM_RECORD_USED, client, tid));\n                view_init'),
+    ('birth: n_records_ever raised after the head', 'record', 'shm/record.c',
+     '''                raise_records_ever(arena, i + 1);
+''', '', '                view_init(actor, arena, i);\n', '''                raise_records_ever(arena, i + 1);
+                view_init(actor, arena, i);
+'''),
+    ('birth: n_records_ever by a plain store', 'record', 'shm/record.c',
+     'while (old < n && !shm_cas_acqrel(ever, &old, n))\n                ;', 'if (old < n)\n                shm_store_rel(ever, n);'),
+    ('birth: seq stays odd', 'record', 'shm/record.c',
+     '        make_seq_even(r); /* its last', '        /* its last'),
+    ('gone: whoever has the record now', 'record', 'shm/record.c',
+     'uint64_t old = head_make(owner.state, owner.client, owner.tid);', 'uint64_t old = shm_load_rlx(&arena->heads[record].word);'),
+    ('gone: head by a plain store', 'record', 'shm/record.c',
+     'return shm_cas_acqrel(&arena->heads[record].word, &old,\n                              head_make(SHM_RECORD_DEAD, owner.client, owner.tid));',
+     'if (shm_load_acq(&arena->heads[record].word) != old)\n                return false;\n        shm_store_rel(&arena->heads[record].word, head_make(SHM_RECORD_DEAD, owner.client, owner.tid));\n        return true;'),
+    ('inherit: a record that is DEAD', 'record', 'shm/record.c',
+     'if (owner.state != SHM_RECORD_USED || owner.client != client)', 'if (owner.client != client)'),
+    ('inherit: head by a plain store', 'record', 'shm/record.c',
+     'return shm_cas_acqrel(head, &old, head_make(SHM_RECORD_USED, client, tid));',
+     'shm_store_rel(head, head_make(SHM_RECORD_USED, client, tid));\n        return true;'),
+    ('take over: seq stays odd', 'record', 'shm/record.c',
+     '        make_seq_even(actor->record);\n', ''),
+    ('end: a record is given back before its last operation is over', 'record', 'tests/model/case-record.h',
+     '        use(&mine[0], OLD_TID);\n        shm_actor_deinit(&mine[0]);', '        ShmActor mine_ = mine[0];\n\n        shm_actor_deinit(&mine[0]);\n        use(&mine_, OLD_TID);'),
+    ('room: more than a flush names is given back', 'room', 'shm/cache-drain.c',
+     'shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | k)', 'shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | (k - 1))'),
+    ('room: a window that did not pay leaves room', 'room', 'shm/cache.c',
+     'if (cache->free.bypass == 0)\n                        shm_store_rlx(&cache->room, cache->capacity);', 'shm_store_rlx(&cache->room, 2 * cache->capacity);'),
+    ('want: own caches are kept', 'room', 'shm/cache.c',
+     '                shm_cache_drain_record(actor, actor->id, UINT64_MAX);\n                r = shm_object', '                r = shm_object'),
+    ('want: own caches are emptied without FLUSH', 'room/want', 'shm/cache-drain.c',
+     '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | k));
+''', ''),
+    ('pop: noted after the tag is odd', 'notes', 'shm/cache.c',
+     '''                r = shm_actor_note(actor, handle, pending->root, pending->hash);
+                if (r)
+                        return r;
+        }
+''', '''        }
+''', '        shm_cache_set_count(cache, n - 1);\n        *ret_handle', '''        shm_cache_set_count(cache, n - 1);
+        if (pending) {
+                r = shm_actor_note(actor, handle, pending->root, pending->hash);
+                if (r)
+                        return r;
+        }
+        *ret_handle'''),
+    ('pending: noted after TAKE is cleared', 'notes', 'shm/object.c',
+     '''        if (pending)
+                r = shm_actor_note(actor, handle, pending->root, pending->hash);
+''', '', '''        shm_actor_count(actor, SHM_COUNT_ALLOCS_UNCACHED, 1);
+        *ret_handle''', '''        if (pending)
+                r = shm_actor_note(actor, handle, pending->root, pending->hash);
+        *ret_handle'''),
+    ('pending: refused, and not given back', 'notes', 'shm/object.c',
+     '                (void) shm_slab_give_back(actor, found.slab, found.mask);\n', '                (void) 0;\n'),
+    ('pending: refused, and taken from the stack', 'notes', 'shm/cache.c',
+     '                if (r)\n                        return r;\n        }\n        /* ORDER: rel, pairs with shm_object_get(); noted',
+     '                if (r) {\n                        shm_cache_set_count(cache, n - 1);\n                        return r;\n                }\n        }\n        /* ORDER: rel, pairs with shm_object_get(); noted'),
+    ('pending: a note that stands is overwritten', 'notes', 'shm/record.c',
+     'if (shm_load_rlx(&r->notes[i].handle) != 0)\n                        continue;', ''),
+    ('pending: the note falls before the object is freed', 'notes', 'shm/object.c',
+     '''                (void) shm_object_free(actor, handle);
+                (void) shm_actor_unnote(actor, handle);''', '''                (void) shm_actor_unnote(actor, handle);
+                (void) shm_object_free(actor, handle);'''),
+    ('search: the words are not', 'search', 'shm/object.c',
+     ' || search_words(actor, want, ret))', ')'),
+    ('search: words of slabs that are free are passed over', 'search', 'shm/object.c',
+     '(place == SLAB_FREE || place == SLAB_LISTED) &&', 'place == SLAB_LISTED &&'),
+    ('search: words of slabs that are listed are passed over', 'search', 'shm/object.c',
+     '(place == SLAB_FREE || place == SLAB_LISTED) &&', 'place == SLAB_FREE &&'),
 ]
 
 GCC = [*(['ccache'] if shutil.which('ccache') else []), 'gcc']
