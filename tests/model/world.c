@@ -78,6 +78,8 @@ static const char *name(const void *address, char *text, size_t size) {
                 name_set((size_t) (at - (uint8_t *) a->sets) / 8, text, size);
         else if (at >= a->records)
                 name_record((size_t) (at - a->records), text, size);
+        else if (at >= (uint8_t *) a->heads && at < (uint8_t *) (a->heads + a->n_records))
+                snprintf(text, size, "head %zu", (size_t) (at - (uint8_t *) a->heads) / sizeof(*a->heads));
         else
                 name_header(address, text, size);
         return text;
