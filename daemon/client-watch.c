@@ -12,8 +12,8 @@
 
 #include "daemon/events.h"
 #include "daemon/log.h"
+#include "daemon/maintainer.h"
 #include "daemon/message-id.h"
-#include "daemon/repairer.h"
 #include "daemon/request.h"
 #include "shm/client.h"
 #include "shm/epoch.h"
@@ -50,7 +50,7 @@ static void end_leases(const ClientWatch *client) {
         log_fields(LOG_INFO, (LogFields){ .client = &client->index, .pid = client->pid },
                    "%u epochs that client %u, process %d, leased are revoked", n, client->index,
                    (int) client->pid);
-        epoch_jobs_resume(client->manager);
+        maintainer_look(client->manager->maintainer);
 }
 
 static void gone(ClientWatch *client, const char *kind, const char *message, const char *text) {
@@ -91,7 +91,7 @@ static void died(ClientWatch *client) {
                    format, client->index, (int) client->pid, n_left);
         events_send(manager, &(EventInfo){ .kind = "death", .client = client->index, .pid = client->pid },
                     format, client->index, (int) client->pid, n_left);
-        repairer_start(manager->repairer);
+        maintainer_repair(manager->maintainer);
 }
 
 static int on_death(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
@@ -374,7 +374,7 @@ static void reap_threads(Manager *manager) {
                 log_line(LOG_INFO, "%u threads ended without giving back what they held", n);
         /* Again, where something is unsettled. A dead client may also wait for a record that the drainer finished. */
         if (manager->n_unrepaired > 0 || shm_repair_wanted(arena))
-                repairer_start(manager->repairer);
+                maintainer_repair(manager->maintainer);
 }
 
 void client_watches_tick(Manager *manager) {

@@ -14,10 +14,9 @@
 #include "daemon/checker.h"
 #include "daemon/client-watch.h"
 #include "daemon/counter.h"
-#include "daemon/drainer.h"
 #include "daemon/listener.h"
 #include "daemon/log.h"
-#include "daemon/repairer.h"
+#include "daemon/maintainer.h"
 #include "daemon/request.h"
 #include "daemon/message-id.h"
 #include "daemon/peaks.h"
@@ -42,7 +41,7 @@ uint64_t manager_realtime_usec(void) {
 
 void manager_wake(Manager *manager) {
         reserve_wake(manager->reserve);
-        drainer_wake(manager->drainer);
+        maintainer_wake(manager->maintainer);
         peaks_look(manager->peaks);
 }
 
@@ -77,9 +76,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         listener_tick(manager->listener);
         reserve_tick(manager->reserve);
         trimmer_tick(manager->trimmer);
-        drainer_tick(manager->drainer);
-        epoch_jobs_resume(manager);
-        drainer_wake(manager->drainer); /* those who could not wake us while there was no daemon */
+        maintainer_look(manager->maintainer); /* also at clients that could not wake us while there was no daemon */
         peaks_look(manager->peaks);
         update_status(manager);
         return sd_event_source_set_time(source, usec + TICK_USEC);
@@ -240,13 +237,10 @@ static int open_arena(Manager *manager) {
 static int open_parts(Manager *manager) {
         int r;
 
-        r = drainer_new(&manager->drainer, manager);
+        r = maintainer_new(&manager->maintainer, manager);
         if (r < 0)
                 return r;
         r = trimmer_new(&manager->trimmer, manager);
-        if (r < 0)
-                return r;
-        r = repairer_new(&manager->repairer, manager);
         if (r < 0)
                 return r;
         r = counter_new(&manager->counter, manager);
@@ -338,9 +332,7 @@ Manager *manager_free(Manager *manager) {
         manager->trimmer = trimmer_free(manager->trimmer);
         manager->checker = checker_free(manager->checker);
         manager->counter = counter_free(manager->counter);
-        manager->repairer = repairer_free(manager->repairer);
-        manager->drainer = drainer_free(manager->drainer);
-        epoch_jobs_free(manager);
+        manager->maintainer = maintainer_free(manager->maintainer);
         (void) proto_close(manager->arena_lock);
         map_jobs_free(manager);
         shm_arena_deinit(&manager->arena);

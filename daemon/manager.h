@@ -15,16 +15,14 @@ typedef struct Manager Manager;
 typedef struct Listener Listener;
 typedef struct Session Session;
 typedef struct ClientWatch ClientWatch;
-typedef struct Drainer Drainer;
+typedef struct Maintainer Maintainer;
 typedef struct Reserve Reserve;
 typedef struct Trimmer Trimmer;
 typedef struct Pressure Pressure;
-typedef struct Repairer Repairer;
 typedef struct Counter Counter;
 typedef struct Checker Checker;
 typedef struct Peaks Peaks;
 typedef struct Samples Samples;
-typedef struct EpochJob EpochJob;
 typedef struct MapJob MapJob;
 typedef struct TaskQueue TaskQueue;
 
@@ -43,18 +41,14 @@ struct Manager {
         ShmActor control; /* record 0 */
 
         Listener *listener;
-        Drainer *drainer;
+        Maintainer *maintainer;
         Reserve *reserve;
         Trimmer *trimmer;
         Pressure *pressure;
-        Repairer *repairer;
         Counter *counter;
         Checker *checker;
         Peaks *peaks;
         Samples *samples; /* those that clients gave us; the newest first */
-        EpochJob *sweeps; /* closings that revoke just now, or rest before they do so again */
-        uint64_t revoking; /* epochs that somebody is at the revocation of, a bit for each id */
-        uint64_t repeating; /* of these, the ones that are swept again till nothing is in anybody's hands */
         MapJob *maps; /* under way */
 
         Session *sessions;

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "daemon/cgroup.h"
-#include "daemon/drainer.h"
 #include "daemon/events.h"
 #include "daemon/log.h"
+#include "daemon/maintainer.h"
 #include "daemon/message-id.h"
 #include "daemon/trimmer.h"
 #include "proto/cleanup.h"
@@ -44,7 +44,7 @@ static void press(Pressure *pressure) {
                          : "free memory that was retained is given back");
         events_send(pressure->manager, &(EventInfo){ .kind = "pressure" }, "memory is short");
         if (again)
-                drainer_empty_caches(pressure->manager->drainer);
+                (void) maintainer_empty_caches(pressure->manager->maintainer);
         trimmer_press(pressure->manager->trimmer);
 }
 

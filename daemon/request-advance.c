@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/drainer.h"
 #include "daemon/events.h"
 #include "daemon/log.h"
+#include "daemon/maintainer.h"
 #include "daemon/request.h"
 #include "proto/deadline.h"
 #include "shm/epoch.h"
@@ -12,7 +12,7 @@
 #define WAIT_USEC (PROTO_USEC_PER_SEC / 5) /* for threads inside an operation */
 
 typedef struct AdvanceJob {
-        DrainJob drain;
+        CloseWait wait;
         Call call;
         Manager *manager;
 } AdvanceJob;
@@ -37,7 +37,7 @@ static void finish_advance(AdvanceJob *job) {
         int r = shm_epoch_advance(&job->manager->arena, &number);
 
         if (r < 0) {
-                request_refuse_epoch(job->call.session, job->call.id, r, job->drain.epoch);
+                request_refuse_epoch(job->call.session, job->call.id, r, job->wait.epoch);
                 return;
         }
         log_fields(LOG_DEBUG, (LogFields){ .epoch = &number }, "epoch %u:%u is current", number & 0xff,
@@ -50,26 +50,26 @@ static void finish_advance(AdvanceJob *job) {
 /* False: it is not to be done, which was said. */
 static bool start_advance(AdvanceJob *job) {
         ShmArena *arena = &job->manager->arena;
-        int r = shm_epoch_next(arena, &job->drain.epoch);
+        int r = shm_epoch_next(arena, &job->wait.epoch);
 
         if (r == 0)
-                r = shm_epoch_close(arena, job->drain.epoch, true);
+                r = shm_epoch_close(arena, job->wait.epoch, true);
         if (r < 0) {
-                request_refuse_epoch(job->call.session, job->call.id, r, job->drain.epoch);
+                request_refuse_epoch(job->call.session, job->call.id, r, job->wait.epoch);
                 return false;
         }
-        job->drain.deadline_usec = proto_deadline(WAIT_USEC);
-        drainer_start(job->manager->drainer, job->drain.epoch, &job->drain);
+        job->wait.deadline_usec = proto_deadline(WAIT_USEC);
+        maintainer_close(job->manager->maintainer, job->wait.epoch, &job->wait);
         return true;
 }
 
 /* Another advance may have been faster: then it is the turn of the id after. */
-static void on_next_drained(DrainJob *drain) {
-        AdvanceJob *job = drain->userdata;
+static void on_next_drained(CloseWait *wait) {
+        AdvanceJob *job = wait->userdata;
         uint32_t next;
 
         if (job->call.session) {
-                if (shm_epoch_next(&job->manager->arena, &next) == 0 && next != drain->epoch) {
+                if (shm_epoch_next(&job->manager->arena, &next) == 0 && next != wait->epoch) {
                         if (start_advance(job))
                                 return;
                 } else {
@@ -87,8 +87,8 @@ void request_epoch_advance(RequestContext *context, const ProtoRequest *request)
                 return;
         }
         job->manager = context->session->manager;
-        job->drain.userdata = job;
-        job->drain.on_done = on_next_drained;
+        job->wait.userdata = job;
+        job->wait.on_done = on_next_drained;
         call_open(&job->call, context->session, context->id);
         if (!start_advance(job))
                 job_free(job);

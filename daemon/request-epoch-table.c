@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "daemon/client-watch.h"
-#include "daemon/drainer.h"
 #include "daemon/events.h"
+#include "daemon/maintainer.h"
 #include "daemon/request.h"
 #include "shm/epoch.h"
 
@@ -55,7 +55,7 @@ void request_epoch_reserve(RequestContext *context, const ProtoRequest *request)
         if (r == 0)
                 r = shm_epoch_close(&manager->arena, id, true);
         if (r == 0) {
-                drainer_freeze(manager->drainer, id);
+                maintainer_close(manager->maintainer, id, NULL);
                 r = reserve(context, id, request->epoch_reserve, &reply_body.epoch);
         }
         if (r < 0) {
@@ -66,7 +66,7 @@ void request_epoch_reserve(RequestContext *context, const ProtoRequest *request)
                     "epoch %u:%u is %s: %s", reply_body.epoch & 0xff, reply_body.epoch >> 8,
                     request->epoch_reserve->lease ? "leased" : "reserved", request->epoch_reserve->label);
         /* A thread may yet add a slab of the era before. */
-        drainer_start(manager->drainer, reply_body.epoch & 0xff, NULL);
+        maintainer_close(manager->maintainer, id, NULL);
         reply.body_case = TSLAB__REPLY__BODY_EPOCH_RESERVE;
         reply.epoch_reserve = &reply_body;
         session_send(session, context->id, &reply);

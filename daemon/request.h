@@ -21,10 +21,6 @@ void request_attach(RequestContext *context, const ProtoRequest *request);
 void request_fork_attach(RequestContext *context, const ProtoRequest *request);
 void request_epoch_list(RequestContext *context, const ProtoRequest *request);
 void request_epoch_advance(RequestContext *context, const ProtoRequest *request);
-/* Revokes what is to be revoked (SHM_EPOCH_REVOKE) and nobody is at. */
-void epoch_jobs_resume(Manager *manager);
-/* Those that are under way when the daemon ends. */
-void epoch_jobs_free(Manager *manager);
 void request_epoch_close(RequestContext *context, const ProtoRequest *request);
 /* Why what was asked of an epoch was not done. */
 void request_refuse_epoch(Session *session, uint64_t id, int error, uint32_t number);

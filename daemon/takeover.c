@@ -10,14 +10,14 @@
 
 #include "daemon/adopt.h"
 #include "daemon/client-watch.h"
-#include "daemon/drainer.h"
 #include "daemon/log.h"
+#include "daemon/maintainer.h"
 #include "daemon/message-id.h"
 #include "daemon/passed.h"
 #include "daemon/request.h"
 #include "shm/client.h"
 #include "shm/epoch.h"
-#include "shm/maintain/repair.h"
+#include "shm/maintain/freeze.h"
 
 static void say_format(const Manager *manager, int fd) {
         ShmHeader *header = malloc(sizeof(*header));
@@ -127,53 +127,13 @@ void takeover_compare(const ShmArena *arena, const Options *options) {
         say_difference("classes", is, set);
 }
 
-/* What the last daemon was in the middle of. */
-static void repair_control(Manager *manager) {
-        ShmRepairCounts counts = {};
-
-        shm_actor_enter(&manager->control);
-        shm_repair_control(&manager->control, &counts);
-        shm_actor_leave(&manager->control);
-        if (counts.slots + counts.objects + counts.slabs + counts.unsettled == 0)
-                return;
-        log_fields(LOG_NOTICE, (LogFields){ .message = MESSAGE_REPAIR },
-                   "the last daemon of pool %s was in the middle of something: %llu slots given back, %llu "
-                   "slabs undone, %llu slots unsettled",
-                   manager->options->pool, (unsigned long long) counts.slots,
-                   (unsigned long long) counts.slabs, (unsigned long long) counts.unsettled);
-}
-
-/* What epochs were to be emptied of is not known: all caches are. */
-static bool resume_freezes(Manager *manager) {
-        bool frozen = shm_repair_frozen(&manager->arena);
-
-        if (frozen)
-                drainer_empty_caches(manager->drainer);
-        return frozen;
-}
-
-/* Its threads may not have been frozen yet. */
-static unsigned resume_epochs(Manager *manager) {
-        ShmEpochInfo info;
-        unsigned n = 0;
-
-        for (uint32_t i = 0; i < manager->arena.n_epochs; i++) {
-                if (shm_epoch_get(&manager->arena, i, &info) || info.state != SHM_EPOCH_CLOSING ||
-                    !(info.flags & SHM_EPOCH_DRAIN))
-                        continue;
-                drainer_start(manager->drainer, i, NULL);
-                n++;
-        }
-        return n;
-}
-
 int takeover_resume(Manager *manager) {
         unsigned n_clients = 0, n_epochs;
-        bool frozen;
+        bool frozen = !shm_freeze_is_over(&manager->arena);
         ShmClientInfo info;
         int r;
 
-        repair_control(manager);
+        n_epochs = maintainer_take_over(manager->maintainer);
         for (uint32_t i = 0; i < manager->arena.n_records; i++) {
                 if (shm_client_get(&manager->arena, i, &info))
                         continue;
@@ -182,9 +142,7 @@ int takeover_resume(Manager *manager) {
                         return r;
                 n_clients += r > 0;
         }
-        frozen = resume_freezes(manager);
-        n_epochs = resume_epochs(manager);
-        epoch_jobs_resume(manager);
+        maintainer_look(manager->maintainer);
         log_fields(LOG_NOTICE, (LogFields){ .message = MESSAGE_TAKEN_UP },
                    "pool %s was taken up: %u clients live%s, %u epochs drain%s", manager->options->pool,
                    n_clients, manager->n_unwatched > 0 ? ", as far as can be told" : "", n_epochs,

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/drainer.h"
 #include "daemon/events.h"
 #include "daemon/log.h"
+#include "daemon/maintainer.h"
 #include "daemon/message-id.h"
 #include "daemon/reserve.h"
 #include "daemon/task.h"
@@ -13,9 +13,12 @@
 
 #define BUDGET 4096U /* of a step: see shm/pages.h */
 
+#define EMPTYING_USEC 500U /* between two looks */
+
 typedef struct TrimJob {
         struct TrimJob *next;
         Call call;
+        uint64_t emptying; /* request to empty all caches, which comes first */
         ShmTrim trim;
         bool trimmed; /* surplus pages are next */
         ShmSurplus surplus;
@@ -108,6 +111,8 @@ static void trim_for_job(Trimmer *trimmer) {
 static uint64_t step(void *userdata, uint64_t now) {
         Trimmer *trimmer = userdata;
 
+        if (trimmer->jobs && !maintainer_has_emptied(trimmer->manager->maintainer, trimmer->jobs->emptying))
+                return now + EMPTYING_USEC;
         if (trimmer->jobs)
                 trim_for_job(trimmer);
         else if (trimmer->background)
@@ -134,7 +139,7 @@ int trimmer_start(Trimmer *trimmer, Session *session, uint64_t id) {
         job->next = trimmer->jobs;
         trimmer->jobs = job;
         reserve_sleep(trimmer->manager->reserve);
-        drainer_empty_caches(trimmer->manager->drainer);
+        job->emptying = maintainer_empty_caches(trimmer->manager->maintainer);
         shm_pages_trim_begin(&job->trim, &trimmer->manager->arena);
         task_wake(&trimmer->task);
         return 0;

@@ -106,12 +106,29 @@ static void wait_operations(struct tslab *pool, uint32_t n_records) {
         }
 }
 
+/*
+ * A barrier in all threads of this process. Where membarrier fails, as by a system call filter that was loaded since it
+ * was registered, a page that is taken away does: the kernel then interrupts all processors that these threads run on.
+ */
+static void barrier(void) {
+        void *page;
+
+        if (shm_membarrier() == 0)
+                return;
+        page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (page == MAP_FAILED)
+                return; /* nor is there memory for anything else */
+        *(volatile char *) page = 1;
+        (void) mprotect(page, PAGE, PROT_READ);
+        (void) munmap(page, PAGE);
+}
+
 /* Until all calls that began before its serial was that of a closed one are over, and none can begin. */
 static void quiesce(struct tslab *pool) {
         uint32_t n_records, n = 0;
         ThreadState *state;
 
-        (void) shm_membarrier(); /* it fails only where everybody fences */
+        barrier();
         /* ORDER: acq, pairs with pool_end(); all those calls did is done. */
         while (shm_load_acq(&pool->local->n_calls) != 0)
                 wait_slice(pool, &n);
@@ -120,7 +137,7 @@ static void quiesce(struct tslab *pool) {
         for (uint32_t i = 1; (state = next_state(pool, n_records, &i));)
                 /* ORDER: rlx; the membarrier orders it. */
                 shm_store_rlx(&state->actor.attention, UINT64_MAX);
-        (void) shm_membarrier();
+        barrier();
         wait_operations(pool, n_records);
 }
 
@@ -136,7 +153,7 @@ static bool has_records(const struct tslab *pool) {
 
 /* Of threads that ended inside a call, or frozen. False: others are at control work, and do it after our end. */
 static bool repair_gone(struct tslab *pool) {
-        return !has_records(pool) || (control_repair(pool) && !has_records(pool));
+        return !has_records(pool) || (control_run(pool) && !has_records(pool));
 }
 
 /* Gives back all that this process has. In a child that never attached there is nothing. */

@@ -21,10 +21,7 @@
 
 #include "libclient/enter.h"
 #include "proto/deadline.h"
-#include "shm/maintain/drain.h"
-#include "shm/maintain/freeze.h"
-#include "shm/maintain/repair.h"
-#include "shm/maintain/revoke.h"
+#include "shm/maintain/maintain.h"
 #include "shm/object.h"
 #include "shm/pages.h"
 #include "shm/set.h"
@@ -35,6 +32,7 @@
 #define ASK_WAIT_USEC 20000
 #define ASK_SLICE_USEC 100
 #define ASK_EVERY_MSEC 100
+#define THAW_EVERY_MSEC 5 /* where membarrier fails, for one, a freeze stays */
 #define TRIM_MAX 1024 /* slabs dropped at a time, so that a free that trims is not long */
 
 static uint64_t owner_word(const struct tslab *pool) {
@@ -77,8 +75,60 @@ void control_end(struct tslab *pool) {
         pool_tend(pool);
 }
 
+/* Maintenance in this thread's time */
+
+/* 0 or -ENOMEM. */
+static int maintain_new(ShmActor *control, ShmMaintain **ret) {
+        ShmMaintain *m = calloc(1, sizeof(*m));
+
+        if (!m)
+                return -ENOMEM;
+        shm_maintain_init(m, control);
+        *ret = m;
+        return 0;
+}
+
+/*
+ * Until there is nothing to do, or only threads are left that stay inside an operation for longer than the wait: they
+ * stay frozen, and are found by the next maintainer, or end the freeze themselves.
+ */
+static void run(ShmMaintain *m, uint64_t wait_usec) {
+        const struct timespec slice = { .tv_nsec = CLOSE_SLICE_USEC * 1000 };
+        uint64_t now = proto_now_usec(), end = now + wait_usec, next;
+
+        while ((next = shm_maintain_step(m, now)) != SHM_MAINTAIN_IDLE) {
+                if (next > now && now >= end)
+                        break;
+                if (next > now)
+                        nanosleep(&slice, NULL);
+                now = proto_now_usec();
+        }
+}
+
+static int look_and_run(ShmActor *control, uint64_t wait_usec) {
+        ShmMaintain *m;
+        int r;
+
+        r = maintain_new(control, &m);
+        if (r)
+                return r;
+        shm_maintain_look(m, true, proto_now_usec());
+        run(m, wait_usec);
+        free(m);
+        return 0;
+}
+
+int control_run_all(ShmActor *control) {
+        return look_and_run(control, CLOSE_WAIT_USEC);
+}
+
+/* No thread may add a slab to an epoch that was closed before, and no dead one holds any. */
+static bool is_settled(const ShmArena *arena) {
+        return shm_freeze_is_over(arena) && !shm_repair_wanted(arena);
+}
+
 static void walk(ShmActor *control, uint32_t id) {
-        ShmDrain drain = { .epoch = id };
+        ShmDrain drain = { .epoch = id, .final = is_settled(control->arena) };
 
         (void) shm_drain_step(control, &drain, UINT32_MAX - 64);
 }
@@ -113,122 +163,95 @@ void pool_tend_slow(struct tslab *pool) {
         pool_end(pool);
 }
 
-/*
- * Empties all caches of these epochs, as far as their threads are not inside an operation for too
- * long: who is, stays frozen, and is found by the next control. How many that are.
- */
-static int empty_caches(ShmActor *control, uint64_t epochs) {
-        const struct timespec slice = { .tv_nsec = CLOSE_SLICE_USEC * 1000 };
-        ShmFreeze *freeze = calloc(1, sizeof(*freeze));
-        uint64_t begin = proto_now_usec();
-        uint32_t n;
-
-        if (!freeze)
-                return -ENOMEM;
-        (void) shm_freeze_begin(control, freeze, epochs); /* membarrier fails only where everybody fences */
-        while ((n = shm_freeze_step(control, freeze, UINT32_MAX)) > 0 &&
-               proto_now_usec() - begin < CLOSE_WAIT_USEC)
-                nanosleep(&slice, NULL);
-        free(freeze);
-        return (int) n;
-}
-
-/* A sweep that missed what threads had in hand is done again by the next control, or by closing again. */
-static void sweep_epoch(ShmActor *control, uint32_t id, bool whole) {
-        ShmRevoke sweep = { .epoch = id };
-        ShmEpochInfo info;
-
-        if (shm_epoch_get(control->arena, id, &info))
-                return;
-        (void) shm_revoke_step(control, &sweep, UINT32_MAX);
-        if (whole && sweep.kept == 0)
-                shm_epoch_set_revoking(control->arena, shm_epoch_number(id, info.era), false);
-}
-
-int control_close(ShmActor *control, uint32_t epoch, bool revokes) {
-        uint32_t id = epoch & 0xff;
+int control_close(ShmActor *control, uint32_t epoch, uint32_t flags) {
+        ShmMaintain *m;
         int r;
 
-        r = revokes ? shm_epoch_revoke(control->arena, epoch) : shm_epoch_close(control->arena, epoch, true);
-        if (r == 0)
-                r = empty_caches(control, UINT64_C(1) << id);
-        if (r >= 0 && revokes)
-                sweep_epoch(control, id, r == 0);
-        if (r >= 0)
-                walk(control, id);
-        return r < 0 ? r : 0;
+        r = maintain_new(control, &m);
+        if (r)
+                return r;
+        r = flags & TSLAB_CLOSE_REVOKE ? shm_epoch_revoke(control->arena, epoch, flags & TSLAB_CLOSE_OLDER)
+                                       : shm_epoch_close(control->arena, epoch, true);
+        if (r == 0) {
+                (void) shm_maintain_close(m, epoch & 0xff, proto_now_usec());
+                shm_maintain_look(m, true, proto_now_usec());
+                run(m, CLOSE_WAIT_USEC);
+        }
+        free(m);
+        return r;
 }
 
-static uint64_t to_revoke(const ShmArena *arena) {
-        ShmEpochInfo info;
-        uint64_t epochs = 0;
+void control_take_up(ShmActor *control) {
+        ShmRepairCounts counts;
+        ShmMaintain *m;
 
-        for (uint32_t id = 0; id < arena->n_epochs; id++)
-                if (shm_epoch_get(arena, id, &info) == 0 && info.flags & SHM_EPOCH_REVOKE)
-                        epochs |= UINT64_C(1) << id;
-        return epochs;
-}
-
-void control_repaired(ShmActor *control) {
-        uint64_t epochs = to_revoke(control->arena);
-        int r = 0;
-
-        (void) shm_freeze_finish_left(control);
-        if (shm_repair_frozen(control->arena))
-                r = empty_caches(control, UINT64_MAX);
-        else if (epochs != 0)
-                r = empty_caches(control, epochs);
-        for (; r >= 0 && epochs != 0; epochs &= epochs - 1)
-                sweep_epoch(control, (uint32_t) __builtin_ctzll(epochs), r == 0);
-        walk_all(control);
-}
-
-void control_repair_all(ShmActor *control) {
-        ShmRepair repair = {};
-
-        while (!shm_repair_step(control, &repair, UINT32_MAX))
-                ;
+        if (maintain_new(control, &m))
+                return; /* record 0 says so still, and the next one tries */
+        (void) shm_maintain_take_over(m, proto_now_usec(), &counts);
+        run(m, CLOSE_WAIT_USEC);
+        free(m);
 }
 
 bool control_reap_threads(struct tslab *pool) {
         ShmActor control;
         ShmClientInfo info;
-        uint32_t n;
+        uint32_t n = 0;
 
         if (!pool->is_private || control_begin(pool, false, &control) < 0)
                 return false;
-        n = shm_freeze_finish_left(&control);
         for (uint32_t i = 0; i < pool->arena.n_records; i++)
                 if (shm_client_get(&pool->arena, i, &info) == 0)
                         n += shm_threads_mark_gone(&pool->arena, &info);
-        if (shm_repair_wanted(&pool->arena))
-                control_repair_all(&control);
+        n += !shm_freeze_is_over(&pool->arena);
+        (void) look_and_run(&control, 0);
         control_end(pool);
         return n > 0;
 }
 
-bool control_repair(struct tslab *pool) {
+bool control_run(struct tslab *pool) {
         ShmActor control;
 
         if (control_begin(pool, true, &control) < 0)
                 return false;
-        (void) shm_freeze_finish_left(&control);
-        control_repair_all(&control);
+        (void) control_run_all(&control);
         control_end(pool);
         return true;
+}
+
+static void thaw(struct tslab *pool) {
+        uint64_t *last = &pool->local->thawed_msec, msec = proto_now_usec() / 1000 + 1;
+        ShmActor control;
+
+        /* ORDER: rlx; two at once do no harm. */
+        if (msec - shm_load_rlx(last) < THAW_EVERY_MSEC || control_begin(pool, false, &control) < 0)
+                return;
+        shm_store_rlx(last, msec); /* ORDER: rlx; see above. */
+        (void) look_and_run(&control, 0);
+        control_end(pool);
+}
+
+void control_thaw(struct tslab *pool) {
+        if (pool_begin(pool) < 0)
+                return;
+        thaw(pool);
+        pool_end(pool);
+}
+
+static bool has_leases(const struct tslab *pool) {
+        ShmEpochInfo info;
+
+        for (uint32_t id = 0; id < pool->arena.n_epochs; id++)
+                if (shm_epoch_get(&pool->arena, id, &info) == 0 && info.owner == pool->local->client + 1)
+                        return true;
+        return false;
 }
 
 bool control_end_leases(struct tslab *pool) {
         uint64_t deadline = proto_now_usec() + CLOSE_WAIT_USEC;
         const struct timespec slice = { .tv_nsec = CLOSE_SLICE_USEC * 1000 };
         ShmActor control;
-        ShmEpochInfo info;
-        uint32_t id = 0;
 
-        while (id < pool->arena.n_epochs &&
-               (shm_epoch_get(&pool->arena, id, &info) || info.owner != pool->local->client + 1))
-                id++;
-        if (id == pool->arena.n_epochs)
+        if (!has_leases(pool))
                 return true;
         while (control_begin(pool, true, &control) < 0) {
                 if (proto_now_usec() >= deadline)
@@ -236,7 +259,7 @@ bool control_end_leases(struct tslab *pool) {
                 nanosleep(&slice, NULL);
         }
         (void) shm_epoch_end_leases(&pool->arena, pool->local->client);
-        control_repaired(&control);
+        (void) control_run_all(&control);
         control_end(pool);
         return true;
 }
@@ -258,7 +281,7 @@ static void drop_one(ShmActor *control, uint32_t slab) {
         ShmArena *arena = control->arena;
         uint64_t *n_drained = &arena->header->n_drained.value, one = 1;
         uint32_t id = slab_word_epoch(shm_slab_word(arena, slab)), other;
-        ShmDrain drain = { .epoch = id, .position = slab / 64 * 64, .n_left = 1 };
+        ShmDrain drain = { .epoch = id, .position = slab / 64 * 64 };
 
         /* ORDER: acqrel, pairs with shm_slab_give_back(); no other slab drained: this one counts as seen. */
         if (slab < 64 || !shm_cas_acqrel(n_drained, &one, 0)) {
@@ -267,7 +290,7 @@ static void drop_one(ShmActor *control, uint32_t slab) {
         }
         (void) shm_drain_step(control, &drain, 64);
         if (!shm_set_find(arena, shm_set_of_epoch(arena, id), 0, &other))
-                shm_epoch_set_drained(arena, id, true);
+                walk(control, id);
 }
 
 static bool is_over_retain(const struct tslab *pool) {
@@ -308,11 +331,25 @@ static bool ask_daemon(struct tslab *pool) {
         shm_wake(&pool->arena);
         while (proto_now_usec() - begin < ASK_WAIT_USEC) {
                 nanosleep(&slice, NULL);
-                /* ORDER: acq, pairs with drainer_empty_caches(); the slots are back in their slabs. */
+                /* ORDER: acq, pairs with shm_maintain_step(); the slots are back in their slabs. */
                 if ((int64_t) (shm_load_acq(&header->caches_given.value) - wanted) >= 0)
                         return true;
         }
         return false;
+}
+
+/* Of threads that stay inside an operation, later: shm_maintain_look() finds their freeze. */
+static int empty_caches(ShmActor *control) {
+        ShmMaintain *m;
+        int r;
+
+        r = maintain_new(control, &m);
+        if (r)
+                return r;
+        (void) shm_maintain_empty_caches(m, proto_now_usec());
+        run(m, CLOSE_WAIT_USEC);
+        free(m);
+        return 0;
 }
 
 static bool empty_all_caches(struct tslab *pool) {
@@ -323,11 +360,11 @@ static bool empty_all_caches(struct tslab *pool) {
                 return ask_daemon(pool);
         if (control_begin(pool, false, &control) < 0)
                 return false;
-        r = empty_caches(&control, UINT64_MAX);
+        r = empty_caches(&control);
         if (is_over_retain(pool))
                 (void) shm_pages_trim(&control, pool->retain, UINT32_MAX);
         control_end(pool);
-        return r >= 0;
+        return r == 0;
 }
 
 bool control_empty_caches(struct tslab *pool) {

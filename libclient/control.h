@@ -11,27 +11,29 @@
 int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control);
 /* The same, from a process that died holding it. -EBUSY: somebody else did so. */
 int control_take_over(struct tslab *pool, uint64_t owner, ShmActor *ret_control);
-/* After repair: threads that a dead one froze go on, what is to be revoked is, slabs that drained go back. */
-void control_repaired(ShmActor *control);
+/* Goes on from there: ends what it was in the middle of, repairs, revokes, walks. */
+void control_take_up(ShmActor *control);
+/* All that threads and earlier maintainers left to be done: dead records, frozen ones, revocations. -ENOMEM. */
+int control_run_all(ShmActor *control);
 /* Ends, and does what came up meanwhile. */
 void control_end(struct tslab *pool);
 
 /*
  * Closes an epoch so that its slabs drain, waits for threads in the middle of an operation, at most
- * 200 ms, and gives the pages of empty slabs back. With `revoke` all its objects are freed before,
- * but for those that such a thread has in hand. -EINVAL, -ESTALE, -ENOMEM.
+ * 200 ms, and gives the pages of empty slabs back. `flags`: as of tslab_epoch_close(). -EINVAL, -ESTALE, -EBUSY,
+ * -ENOMEM.
  */
-int control_close(ShmActor *control, uint32_t epoch, bool revoke);
+int control_close(ShmActor *control, uint32_t epoch, uint32_t flags);
 
 /*
  * Private pools, where records have run short: those of threads that ended without giving theirs back,
  * in any process. Whether there were some.
  */
 bool control_reap_threads(struct tslab *pool);
-/* One whole pass of repair. */
-void control_repair_all(ShmActor *control);
-/* Private pools: repairs what records that are marked DEAD hold. False: others are at control work. */
-bool control_repair(struct tslab *pool);
+/* Private pools: as control_run_all(). False: others are at control work. */
+bool control_run(struct tslab *pool);
+/* Private pools: this thread met its record frozen. It ends the freeze, unless another thread is at control work. */
+void control_thaw(struct tslab *pool);
 /* Revokes what this process leased. False: others are at control work all the while, and it stands. */
 bool control_end_leases(struct tslab *pool);
 

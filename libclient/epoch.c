@@ -90,7 +90,7 @@ static int advance_private(struct tslab *pool, uint32_t *ret_epoch) {
                 return r;
         r = shm_epoch_next(&pool->arena, &next);
         if (r == 0)
-                r = control_close(&control, next, false);
+                r = control_close(&control, next, 0);
         if (r == 0)
                 r = shm_epoch_advance(&pool->arena, ret_epoch);
         control_end(pool);
@@ -135,11 +135,11 @@ static int reserve_private(struct tslab *pool, const char *label, bool lease, ui
                 return r;
         r = shm_epoch_spare(&pool->arena, &spare);
         if (r == -ENOSPC) {
-                control_repaired(&control); /* of those yet to be revoked one may be had then */
+                (void) control_run_all(&control); /* of those yet to be revoked one may be had then */
                 r = shm_epoch_spare(&pool->arena, &spare);
         }
         if (r == 0)
-                r = control_close(&control, spare, false);
+                r = control_close(&control, spare, 0);
         if (r == 0)
                 r = lease ? shm_epoch_lease(&pool->arena, spare, label, pool->local->client, ret_epoch)
                           : shm_epoch_reserve(&pool->arena, spare, label, ret_epoch);
@@ -224,43 +224,43 @@ _public_ int tslab_epoch_label(struct tslab *pool, uint32_t epoch, const char *l
         return r;
 }
 
-static int close_private(struct tslab *pool, uint32_t epoch, bool revoke) {
+static int close_private(struct tslab *pool, uint32_t epoch, uint32_t flags) {
         ShmActor control;
         int r;
 
         r = begin(pool, &control);
         if (r)
                 return r;
-        r = control_close(&control, epoch, revoke);
+        r = control_close(&control, epoch, flags);
         control_end(pool);
         return r;
 }
 
-static int close_daemon(struct tslab *pool, uint32_t epoch, bool revoke) {
+static int close_daemon(struct tslab *pool, uint32_t epoch, uint32_t flags) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         ProtoRequest request = PROTO_REQUEST_INIT;
         Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
 
         body.epoch = epoch;
         body.wait_msec = CLOSE_WAIT_MSEC;
-        body.revoke = revoke;
+        body.revoke = flags & TSLAB_CLOSE_REVOKE;
+        body.older = flags & TSLAB_CLOSE_OLDER;
         request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
         request.epoch_close = &body;
         return ask(pool, &request, &reply);
 }
 
 _public_ int tslab_epoch_close(struct tslab *pool, uint32_t epoch, uint32_t flags) {
-        bool revoke = flags & TSLAB_CLOSE_REVOKE;
         int r;
 
-        if (flags & ~TSLAB_CLOSE_REVOKE)
+        if ((flags & ~(TSLAB_CLOSE_REVOKE | TSLAB_CLOSE_OLDER)) || flags == TSLAB_CLOSE_OLDER)
                 return -EINVAL;
         r = pool_begin(pool);
         if (r)
                 return r;
         if (epoch == TSLAB_EPOCH_CURRENT)
                 epoch = shm_epoch_current(&pool->arena);
-        r = pool->is_private ? close_private(pool, epoch, revoke) : close_daemon(pool, epoch, revoke);
+        r = pool->is_private ? close_private(pool, epoch, flags) : close_daemon(pool, epoch, flags);
         pool_end(pool);
         return r;
 }

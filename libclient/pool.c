@@ -20,7 +20,7 @@
 #include "libclient/sampler.h"
 #include "proto/path.h"
 #include "shm/client.h"
-#include "shm/maintain/drain.h"
+#include "shm/maintain/freeze.h"
 
 static int local_new(struct tslab *pool) {
         size_t size = sizeof(PoolLocal) + pool->arena.n_records * sizeof(ThreadState);

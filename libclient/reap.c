@@ -20,7 +20,6 @@
 #include "libclient/control.h"
 #include "libclient/enter.h"
 #include "shm/client.h"
-#include "shm/maintain/repair.h"
 
 static bool is_dead(const ShmClientInfo *info) {
         uint32_t start_time;
@@ -51,7 +50,6 @@ static bool owner_is_dead(const struct tslab *pool, uint64_t owner) {
 /* Control work that a dead process was at is ended before any other begins. */
 static int take_control(struct tslab *pool, ShmActor *ret_control) {
         uint64_t owner;
-        ShmRepairCounts counts;
         int r;
 
         r = control_begin(pool, true, ret_control);
@@ -64,10 +62,9 @@ static int take_control(struct tslab *pool, ShmActor *ret_control) {
         if (!owner_is_dead(pool, owner))
                 return -EBUSY;
         r = control_take_over(pool, owner, ret_control);
-        if (r)
-                return r;
-        shm_repair_control(ret_control, &counts);
-        return 0;
+        if (r == 0)
+                control_take_up(ret_control);
+        return r;
 }
 
 static uint32_t mark_dead(struct tslab *pool) {
@@ -110,12 +107,10 @@ static int reap(struct tslab *pool) {
         if (r)
                 return r;
         n_dead = mark_dead(pool);
-        /* Also where nobody is dead: an earlier pass, or an earlier control, may have left what was unsettled. */
-        if (shm_repair_wanted(&pool->arena))
-                control_repair_all(&control);
-        if (n_dead > 0)
+        /* Also where nobody is dead: an earlier pass, or an earlier maintainer, may have left slots in flight. */
+        r = control_run_all(&control);
+        if (r == 0 && n_dead > 0)
                 r = remove_dead(pool);
-        control_repaired(&control);
         control_end(pool);
         return r;
 }

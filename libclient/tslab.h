@@ -373,7 +373,7 @@ int tslab_epoch_advance(struct tslab *pool, uint32_t *ret_epoch);
  * outlive the others: *ret_epoch. `label`, for people, may be NULL. Closing it gives the id back. A
  * control call.
  *
- * -ENOSPC      none can be spared: the others are reserved, hold objects, or are yet to be revoked
+ * -ENOSPC      none can be spared: the others are reserved, leased, hold objects, or are yet to be revoked
  * -EINVAL      the label is longer than 31 bytes, or not printable text
  * and the control errors
  */
@@ -419,6 +419,7 @@ int tslab_reap(struct tslab *pool);
 
 /* tslab_epoch_close() flags */
 #define TSLAB_CLOSE_REVOKE UINT32_C(1) /* free all its objects: every handle into it is stale */
+#define TSLAB_CLOSE_OLDER UINT32_C(2) /* with TSLAB_CLOSE_REVOKE: and those of all earlier eras of the id */
 
 /*
  * Closes an epoch: allocation in it fails with -ESHUTDOWN, its objects stay valid until they are
@@ -428,11 +429,16 @@ int tslab_reap(struct tslab *pool);
  *
  * With TSLAB_CLOSE_REVOKE its objects are freed, by whomever they were allocated, before the memory is
  * given back. Others may still look at them by pointer: those who use the epoch must have stopped. An
- * object that a thread was just allocating, stopped for longer than the 200 ms, is freed by the daemon
- * when that thread goes on; in a private pool, by closing again.
+ * object that a thread has in hand (it was just allocating it when it was stopped, or has it pending) is freed by
+ * the daemon when that thread goes on; in a private pool, by closing again.
  *
- * -EINVAL      no such epoch; unknown flags
- * -ESTALE      its era is over
+ * Only the era is concerned that `epoch` names, or the newest of the id where it names none. Objects of earlier
+ * eras stay, unless TSLAB_CLOSE_OLDER is given, or their era is named: an era that is over can be
+ * revoked, though not closed again.
+ *
+ * -EINVAL      no such epoch; unknown flags, or TSLAB_CLOSE_OLDER alone
+ * -ESTALE      its era is over, or has not begun
+ * -EBUSY       other earlier eras of the id are being revoked: try again
  * and the control errors
  */
 int tslab_epoch_close(struct tslab *pool, uint32_t epoch, uint32_t flags);

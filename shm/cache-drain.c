@@ -11,7 +11,6 @@
  */
 #include "shm/cache-drain.h"
 
-#include "shm/cache-walk.h"
 #include "shm/slab.h"
 
 typedef struct Group {
@@ -81,12 +80,18 @@ void shm_cache_release_held(ShmActor *actor, uint32_t record, ShmCache *cache) {
         shm_store_rel(&cache->held, 0); /* ORDER: rel; the word says who holds it, this is a reminder. */
 }
 
+bool shm_cache_drain_next(ShmActor *actor, uint32_t record, uint64_t epochs, ShmCacheWalk *walk) {
+        do
+                if (!shm_cache_walk_next(walk, actor->arena, record))
+                        return false;
+        while (!(epochs >> walk->epoch & 1));
+        shm_cache_flush(actor, record, walk->cache, walk->index, SHM_CACHE_MAX);
+        shm_cache_release_held(actor, record, walk->cache);
+        walk->cache->last = SHM_CACHE_LAST_NONE;
+        return true;
+}
+
 void shm_cache_drain_record(ShmActor *actor, uint32_t record, uint64_t epochs) {
-        for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, actor->arena, record);) {
-                if (!(epochs >> walk.epoch & 1))
-                        continue;
-                shm_cache_flush(actor, record, walk.cache, walk.index, SHM_CACHE_MAX);
-                shm_cache_release_held(actor, record, walk.cache);
-                walk.cache->last = SHM_CACHE_LAST_NONE;
-        }
+        for (ShmCacheWalk walk = {}; shm_cache_drain_next(actor, record, epochs, &walk);)
+                ;
 }

@@ -4,6 +4,7 @@
  */
 #include <stdint.h>
 
+#include "shm/cache-walk.h"
 #include "shm/record.h"
 
 /* ShmCache.last: what was done last by way of the slab words. */
@@ -17,5 +18,7 @@ static inline void shm_cache_set_count(ShmCache *cache, uint32_t n) {
 uint32_t shm_cache_flush(ShmActor *actor, uint32_t record, ShmCache *cache, uint32_t index, uint32_t k);
 /* Gives up the slab that is held for it. */
 void shm_cache_release_held(ShmActor *actor, uint32_t record, ShmCache *cache);
-/* Empties the caches of these epochs; a bit for each. */
+/* Empties the next cache of these epochs, a bit for each. False: there is none. Zeros begin the walk. */
+bool shm_cache_drain_next(ShmActor *actor, uint32_t record, uint64_t epochs, ShmCacheWalk *walk);
+/* Empties them all. */
 void shm_cache_drain_record(ShmActor *actor, uint32_t record, uint64_t epochs);

@@ -4,21 +4,24 @@
  * Purpose: which lifetimes are open to allocation.
  *
  * Invariants
- *   1. An epoch's word changes only by control work, one compare-and-set or store at a time; its
+ *   1. An epoch's word changes only by the maintainer, one store at a time, along shm_epoch_edges; its
  *      version rises with each.
  *   2. The current epoch is opened before it is made current, and the one before it closed only
- *      after that: who finds the current one closed looks again.
- *   3. An id is opened anew only after a freeze that empties all caches of it has begun; who is
- *      pending then does not use its caches before. A claim compares eras besides.
- *   4. Every change is published to all records (shm/maintain/freeze.h) before control answers for it.
+ *      after that: a thread that finds the current one closed looks again.
+ *   3. An id is opened anew only after a freeze that empties all caches of it has begun; a thread that
+ *      is pending then does not use its caches before. A claim compares eras besides.
+ *   4. Every change is published to all records (shm/maintain/freeze.h) before the maintainer answers for it.
+ *   5. Slab words hold the low 12 bits of an era. No id is opened in an era that shares them with one since
+ *      floor_era, so of any slab the distance to the newest era tells its era.
+ *   6. An id is not opened anew while objects of it are to be freed, or a client holds it in lease.
  *
- * Who may do what: control writes, everybody reads. A client that read OPEN may go on allocating
- *   until its operation ends: control waits for it (shm_freeze_pending()).
+ * Who may do what: the maintainer writes, everybody reads. A client that read OPEN may go on allocating
+ *   until its operation ends: the maintainer waits for it (shm_freeze_pending()).
  *
- * Crash: each step leaves a state that the table in epoch.h has. Between opening the next and
- *   closing the old one, two are open: advance is done again. The owner of a lease is set before the
- *   era opens, and taken off after the word says that its objects are to be freed, which it says till
- *   they are.
+ * Crash: each step leaves a state that the table in shm/epoch-word.h has, and shm_epochs_recover() goes on from there.
+ *   RETIRING tells of an advance under way: where the next epoch is current the old one is closed, else it stays.
+ *   The owner of a lease is set before the era opens, and taken off after the word says that its objects are to be
+ *   freed. Which eras are to be freed is stored before the word says that some are.
  */
 #include "shm/epoch.h"
 
@@ -26,44 +29,25 @@
 #include <string.h>
 
 #include "shm/clock.h"
+#include "shm/epoch-table.h"
 #include "shm/maintain/freeze.h"
 #include "shm/set.h"
 #include "shm/slab.h"
 #include "shm/text.h"
 
-#define ERA_MAX UINT32_C(0xffffff)
-#define STATE_SHIFT 56
-#define FLAGS_SHIFT 48
-#define ERA_SHIFT 24
-
-typedef struct Word {
-        ShmEpochState state;
-        uint32_t flags, era, version;
-} Word;
-
-static Word decode(uint64_t word) {
-        return (Word){
-                .state = (ShmEpochState) (word >> STATE_SHIFT),
-                .flags = (word >> FLAGS_SHIFT) & 0xff,
-                .era = (word >> ERA_SHIFT) & ERA_MAX,
-                .version = word & 0xffffff,
-        };
+ShmEpochWord shm_epoch_load(const ShmArena *arena, uint32_t id) {
+        /* ORDER: acq, pairs with shm_epoch_change(); all that the maintainer did before it opened the era. */
+        return shm_epoch_word_decode(shm_load_acq(&arena->header->epochs[id].word));
 }
 
-static uint64_t encode(Word w) {
-        return (uint64_t) w.state << STATE_SHIFT | (uint64_t) w.flags << FLAGS_SHIFT |
-               (uint64_t) w.era << ERA_SHIFT | (w.version & 0xffffff);
-}
+bool shm_epoch_change(ShmArena *arena, uint32_t id, ShmEpochEvent event, uint32_t flags) {
+        ShmEpochWord w;
 
-static Word load(const ShmArena *arena, uint32_t id) {
-        /* ORDER: acq, pairs with change(); what control did before it opened the era. */
-        return decode(shm_load_acq(&arena->header->epochs[id].word));
-}
-
-static void change(ShmArena *arena, uint32_t id, Word w) {
-        w.version++;
-        /* ORDER: rel, pairs with load(); the ids before it are drained, the label is set. */
-        shm_store_rel(&arena->header->epochs[id].word, encode(w));
+        if (shm_epoch_word_apply(shm_epoch_load(arena, id), event, flags, &w))
+                return false;
+        /* ORDER: rel, pairs with shm_epoch_load(); the ids before it are drained, label and eras are set. */
+        shm_store_rel(&arena->header->epochs[id].word, shm_epoch_word_encode(w));
+        return true;
 }
 
 /* What is for people may lag behind the word, and is read while control writes it. */
@@ -101,7 +85,9 @@ static void get_label(const ShmEpoch *e, char *ret) {
 
 void shm_epochs_init(ShmHeader *header, uint64_t usec) {
         for (uint32_t i = 0; i < header->n_epochs; i++) {
-                header->epochs[i].word = encode((Word){ .state = SHM_EPOCH_OPEN, .era = 1 });
+                header->epochs[i].word =
+                        shm_epoch_word_encode((ShmEpochWord){ .state = SHM_EPOCH_OPEN, .era = 1 });
+                header->epochs[i].floor_era = 1;
                 header->epochs[i].opened_usec = usec;
         }
         header->epoch_current.value = shm_epoch_number(0, 1);
@@ -114,11 +100,11 @@ uint32_t shm_epoch_current(const ShmArena *arena) {
 
 static int admit(const ShmArena *arena, uint32_t number, uint32_t *ret_id, uint32_t *ret_era) {
         uint32_t id = number & 0xff, era = number >> 8;
-        Word w;
+        ShmEpochWord w;
 
         if (id >= arena->n_epochs)
                 return -EINVAL;
-        w = load(arena, id);
+        w = shm_epoch_load(arena, id);
         if (era != 0 && era != w.era)
                 return -ESTALE;
         if (w.state != SHM_EPOCH_OPEN)
@@ -147,25 +133,27 @@ int shm_epoch_admit(const ShmArena *arena, uint32_t number, uint32_t *ret_id, ui
 }
 
 bool shm_epoch_over(const ShmArena *arena, uint32_t id, uint32_t slab_era) {
-        Word w = load(arena, id);
+        ShmEpochWord w = shm_epoch_load(arena, id);
 
         return w.state != SHM_EPOCH_OPEN || (w.era & SLAB_ERA_BITS) != slab_era;
 }
 
 int shm_epoch_get(const ShmArena *arena, uint32_t id, ShmEpochInfo *ret) {
+        ShmRevoking revoking;
         const ShmEpoch *e;
-        Word w;
+        ShmEpochWord w;
 
         if (id >= arena->n_epochs)
                 return -EINVAL;
         e = &arena->header->epochs[id];
-        w = load(arena, id);
+        w = shm_epoch_load(arena, id);
         *ret = (ShmEpochInfo){
                 .id = id,
                 .state = w.state <= SHM_EPOCH_DRAINED ? w.state : SHM_EPOCH_UNUSED,
                 .flags = w.flags,
                 .era = w.era,
                 .current = shm_epoch_number(id, w.era) == shm_epoch_current(arena),
+                .revoking = shm_epoch_revoking(arena, id, &revoking),
                 /* ORDER: rlx; the word, loaded before, says since when. */
                 .owner = shm_load_rlx(&e->owner_client),
                 .opened_usec = get(&e->opened_usec),
@@ -176,98 +164,94 @@ int shm_epoch_get(const ShmArena *arena, uint32_t id, ShmEpochInfo *ret) {
         return 0;
 }
 
-/* A new era forgets that objects of the last one are yet to be revoked: such an id is the last resort. */
+static uint32_t load_owner(const ShmArena *arena, uint32_t id) {
+        return shm_load_rlx(
+                &arena->header->epochs[id].owner_client); /* ORDER: rlx; the maintainer's alone. */
+}
+
+/* Whether the id may be opened in its next era, once it is closed. */
+static bool may_reopen(const ShmArena *arena, uint32_t id) {
+        ShmRevoking revoking;
+        uint32_t floor;
+
+        if (shm_epoch_revoking(arena, id, &revoking) || load_owner(arena, id) != 0)
+                return false;
+        floor = shm_load_rlx(&arena->header->epochs[id].floor_era); /* ORDER: rlx; the maintainer's alone. */
+        /* By one more than the next era, which may skip one. */
+        return ((revoking.newest + 2 - floor) & SHM_ERA_MAX) <= SLAB_ERA_BITS;
+}
+
 int shm_epoch_next(const ShmArena *arena, uint32_t *ret_id) {
-        uint32_t current = shm_epoch_current(arena) & 0xff, found = UINT32_MAX;
+        uint32_t current = shm_epoch_current(arena) & 0xff;
 
-        for (uint32_t i = arena->n_epochs - 1; i > 0; i--) {
-                uint32_t id = (current + i) % arena->n_epochs, flags = load(arena, id).flags;
+        for (uint32_t i = 1; i < arena->n_epochs; i++) {
+                uint32_t id = (current + i) % arena->n_epochs;
 
-                if (flags & SHM_EPOCH_RESERVED)
+                if (shm_epoch_load(arena, id).flags & SHM_EPOCH_RESERVED || !may_reopen(arena, id))
                         continue;
-                if (found == UINT32_MAX || !(flags & SHM_EPOCH_REVOKE) ||
-                    load(arena, found).flags & SHM_EPOCH_REVOKE)
-                        found = id;
+                *ret_id = id;
+                return 0;
         }
-        if (found == UINT32_MAX)
-                return -ENOSPC;
-        *ret_id = found;
-        return 0;
+        return -ENOSPC;
 }
 
-static int close_with(ShmArena *arena, uint32_t number, uint32_t flags) {
-        uint32_t id = number & 0xff, era = number >> 8;
-        Word w;
+/* Opening */
 
-        if (id >= arena->n_epochs)
-                return -EINVAL;
-        w = load(arena, id);
-        if (era != 0 && era != w.era)
-                return -ESTALE;
-        if (w.state == SHM_EPOCH_OPEN) {
-                w.state = SHM_EPOCH_CLOSING;
-                w.flags &= ~SHM_EPOCH_RESERVED;
-                put(&arena->header->epochs[id].closed_usec, shm_now_usec());
-        }
-        w.flags |= flags;
-        change(arena, id, w);
-        return 0;
-}
-
-int shm_epoch_close(ShmArena *arena, uint32_t number, bool drain) {
-        return close_with(arena, number, drain ? SHM_EPOCH_DRAIN : 0);
-}
-
-int shm_epoch_revoke(ShmArena *arena, uint32_t number) {
-        return close_with(arena, number, SHM_EPOCH_DRAIN | SHM_EPOCH_REVOKE);
-}
-
-void shm_epoch_set_drained(ShmArena *arena, uint32_t id, bool drained) {
-        Word w = load(arena, id);
-        ShmEpochState state = drained ? SHM_EPOCH_DRAINED : SHM_EPOCH_CLOSING;
-
-        if (w.state == SHM_EPOCH_OPEN || w.state == state)
-                return;
-        w.state = state;
-        change(arena, id, w);
-}
-
-/* A new era of an id that is closed. The low 12 bits, which slab words hold, are never 0. */
-static uint32_t open_era(ShmArena *arena, uint32_t id, uint32_t flags, const char *label, uint32_t owner) {
+/* A new era of an id that is closed. 0 or -ENOSPC. */
+static int open_era(ShmArena *arena, uint32_t id, uint32_t flags, const char *label, uint32_t owner,
+                    uint32_t *ret_number) {
         ShmEpoch *e = &arena->header->epochs[id];
-        Word w = load(arena, id);
 
-        do
-                w.era = (w.era + 1) & ERA_MAX;
-        while ((w.era & SLAB_ERA_BITS) == 0);
-        w.state = SHM_EPOCH_OPEN;
-        w.flags = flags;
+        if (!may_reopen(arena, id))
+                return -ENOSPC;
         put(&e->opened_usec, shm_now_usec());
         put(&e->closed_usec, 0);
         put(&e->era_reclaimed_size, 0);
         put_label(e, label);
-        shm_store_rlx(&e->owner_client, owner); /* ORDER: rlx; ordered by the word, below. */
-        change(arena, id, w);
-        return shm_epoch_number(id, w.era);
+        shm_store_rlx(&e->owner_client, owner); /* ORDER: rlx; ordered by the word, in change(). */
+        (void) shm_epoch_change(arena, id, SHM_EPOCH_EV_REOPEN, flags);
+        *ret_number = shm_epoch_number(id, shm_epoch_load(arena, id).era);
+        return 0;
 }
 
 int shm_epoch_advance(ShmArena *arena, uint32_t *ret_number) {
-        uint32_t old = shm_epoch_current(arena), id, number;
+        uint32_t old = shm_epoch_current(arena) % SHM_EPOCHS_MAX, id, number;
         int r;
 
         r = shm_epoch_next(arena, &id);
         if (r)
                 return r;
-        if (load(arena, id).state == SHM_EPOCH_OPEN)
-                shm_epoch_close(arena, id, true);
+        if (old >= arena->n_epochs)
+                return -EINVAL; /* somebody scribbled over it */
+        if (shm_epoch_load(arena, id).state == SHM_EPOCH_OPEN)
+                (void) shm_epoch_close(arena, id, true);
 
-        number = open_era(arena, id, 0, NULL, 0);
+        (void) shm_epoch_change(arena, old, SHM_EPOCH_EV_RETIRE, 0);
+        r = open_era(arena, id, 0, NULL, 0, &number);
+        if (r) {
+                (void) shm_epoch_change(arena, old, SHM_EPOCH_EV_KEEP, 0);
+                return r;
+        }
         /* ORDER: rel, pairs with shm_epoch_current(); opened before it is current. */
         shm_store_rel(&arena->header->epoch_current.value, number);
-        shm_epoch_close(arena, old, false);
+        (void) shm_epoch_close(arena, old, false);
         shm_freeze_publish(arena);
         *ret_number = number;
         return 0;
+}
+
+void shm_epochs_recover(ShmArena *arena) {
+        uint32_t current = shm_epoch_current(arena) & 0xff;
+
+        for (uint32_t id = 0; id < arena->n_epochs; id++) {
+                if (!(shm_epoch_load(arena, id).flags & SHM_EPOCH_RETIRING))
+                        continue;
+                if (id == current)
+                        (void) shm_epoch_change(arena, id, SHM_EPOCH_EV_KEEP, 0);
+                else
+                        (void) shm_epoch_close(arena, id, false);
+        }
+        shm_freeze_publish(arena);
 }
 
 /* No slab of it, of whatever era, holds or may get objects. */
@@ -280,20 +264,14 @@ static bool unused(const ShmArena *arena, uint32_t id) {
         return true;
 }
 
-/*
- * Never one that is to be revoked, though no slab of it is in use: who was admitted before may yet claim one,
- * and the new era would forget that its objects are to be freed. It still rotates.
- */
 int shm_epoch_spare(const ShmArena *arena, uint32_t *ret_id) {
         uint32_t current = shm_epoch_current(arena) & 0xff, n_rotating = 0, found = UINT32_MAX;
 
         for (uint32_t id = 0; id < arena->n_epochs; id++) {
-                uint32_t flags = load(arena, id).flags;
-
-                if (flags & SHM_EPOCH_RESERVED)
+                if (shm_epoch_load(arena, id).flags & SHM_EPOCH_RESERVED)
                         continue;
                 n_rotating++;
-                if (id != current && !(flags & SHM_EPOCH_REVOKE) && unused(arena, id))
+                if (id != current && may_reopen(arena, id) && unused(arena, id))
                         found = id;
         }
         if (found == UINT32_MAX || n_rotating <= 2)
@@ -303,13 +281,16 @@ int shm_epoch_spare(const ShmArena *arena, uint32_t *ret_id) {
 }
 
 static int reserve(ShmArena *arena, uint32_t id, const char *label, uint32_t owner, uint32_t *ret_number) {
+        int r;
+
         if (id >= arena->n_epochs || (label && strlen(label) >= SHM_LABEL_SIZE))
                 return -EINVAL;
-        if (load(arena, id).state == SHM_EPOCH_OPEN)
-                shm_epoch_close(arena, id, true);
-        *ret_number = open_era(arena, id, SHM_EPOCH_RESERVED, label, owner);
-        shm_freeze_publish(arena);
-        return 0;
+        if (shm_epoch_load(arena, id).state == SHM_EPOCH_OPEN)
+                (void) shm_epoch_close(arena, id, true);
+        r = open_era(arena, id, SHM_EPOCH_RESERVED, label, owner, ret_number);
+        if (r == 0)
+                shm_freeze_publish(arena);
+        return r;
 }
 
 int shm_epoch_reserve(ShmArena *arena, uint32_t id, const char *label, uint32_t *ret_number) {
@@ -320,28 +301,15 @@ int shm_epoch_lease(ShmArena *arena, uint32_t id, const char *label, uint32_t cl
         return reserve(arena, id, label, client + 1, ret_number);
 }
 
-void shm_epoch_set_revoking(ShmArena *arena, uint32_t number, bool revoking) {
-        uint32_t id = number & 0xff;
-        Word w = load(arena, id);
-
-        if (w.state == SHM_EPOCH_OPEN || w.era != number >> 8 || !(w.flags & SHM_EPOCH_REVOKE) != revoking)
-                return;
-        w.flags ^= SHM_EPOCH_REVOKE;
-        change(arena, id, w);
-}
-
 uint32_t shm_epoch_end_leases(ShmArena *arena, uint32_t client) {
         uint32_t n = 0;
 
         for (uint32_t id = 0; id < arena->n_epochs; id++) {
-                ShmEpoch *e = &arena->header->epochs[id];
-
-                /* ORDER: rlx; control's alone. */
-                if (shm_load_rlx(&e->owner_client) != client + 1)
+                if (load_owner(arena, id) != client + 1)
                         continue;
-                (void) shm_epoch_revoke(arena, id);
+                (void) shm_epoch_revoke(arena, id, false);
                 /* ORDER: rel; the word says so before the client, and with it the lease, is forgotten. */
-                shm_store_rel(&e->owner_client, 0);
+                shm_store_rel(&arena->header->epochs[id].owner_client, 0);
                 n++;
         }
         return n;
@@ -352,7 +320,7 @@ int shm_epoch_label(ShmArena *arena, uint32_t number, const char *label) {
 
         if (id >= arena->n_epochs || (label && strlen(label) >= SHM_LABEL_SIZE))
                 return -EINVAL;
-        if (era != 0 && era != load(arena, id).era)
+        if (era != 0 && era != shm_epoch_load(arena, id).era)
                 return -ESTALE;
         put_label(&arena->header->epochs[id], label);
         return 0;

@@ -105,7 +105,8 @@ typedef struct ShmRecord {
         uint64_t attention; /* freeze bit | version of the epoch table */
         uint64_t flags; /* SHM_RECORD_FENCES: the owner fences for itself */
         uint64_t guard; /* handle of an object that the owner is about to write into; see shm_actor_guard() */
-        uint64_t unused[2];
+        uint64_t n_notes; /* notes at or above it were never used; only rises */
+        uint64_t unused;
         uint64_t counters[SHM_COUNTERS_MAX]; /* over all owners, written by the owner alone */
         uint64_t base_counters[SHM_COUNTERS_MAX]; /* as they were when the owner came */
         uint64_t used[SHM_CACHES_MAX / 64]; /* caches that were ever used: others are not to be read */

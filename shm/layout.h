@@ -17,7 +17,7 @@
 #include "shm/atomic.h"
 
 #define SHM_MAGIC UINT64_C(0x6e726162616c7374) /* "tslabarn" */
-#define SHM_FORMAT_VERSION 1
+#define SHM_FORMAT_VERSION 2
 
 #define SHM_SLAB_SIZE 4096
 #define SHM_SLOTS_MAX 64
@@ -37,9 +37,7 @@
 #define SHM_POOL_NAME_SIZE 40
 
 /*
- * One epoch. `word` is what counts:
- *     state 8 | flags 8 | era 24 | version 24
- * see shm/epoch.h. Label, times and sums are for people and may be torn.
+ * One epoch. `word` is what counts, see shm/epoch-word.h. Label, times and sums are for people and may be torn.
  */
 typedef struct ShmEpoch {
         uint64_t word;
@@ -47,10 +45,12 @@ typedef struct ShmEpoch {
         uint64_t closed_usec;
         uint64_t reclaimed_size; /* bytes given back, over all eras of this id */
         uint64_t era_reclaimed_size; /* the same of the last era */
-        uint32_t padding;
+        uint32_t floor_era; /* no slab is of an era before it, and no thread may add one */
         uint32_t owner_client; /* leased epochs: client index + 1 */
         uint8_t label[SHM_LABEL_SIZE];
-        uint8_t unused[48];
+        uint64_t revoke_older; /* eras before the newest whose objects are to be freed: to 32 | from 32; 0: none */
+        uint32_t revoke_from; /* with SHM_EPOCH_REVOKE in the word: from this era to the newest */
+        uint8_t unused[36];
 } ShmEpoch;
 static_assert(sizeof(ShmEpoch) == 128, "arena format");
 

@@ -207,6 +207,7 @@ int shm_pages_commit(ShmActor *actor, uint32_t n, uint32_t *ret_n) {
         uint32_t slab, length, done;
         int r = 0;
 
+        n = n < SHM_RUN_MAX ? n : SHM_RUN_MAX;
         if (!allowed(actor, n))
                 return -ENOMEM;
         length = find_dropped(actor, n, &slab);
@@ -377,6 +378,7 @@ uint32_t shm_pages_undo(ShmActor *control, uint32_t holder, uint32_t slab, uint3
         if (slab >= n_slabs)
                 return 0;
         n = n < n_slabs - slab ? n : n_slabs - slab;
+        n = n < SHM_RUN_MAX ? n : SHM_RUN_MAX;
         if (holder != 0)
                 shm_actor_intend(control, shm_intent_other(SHM_INTENT_RUN, slab, n));
         for (uint32_t i = slab; i < slab + n; i++) {

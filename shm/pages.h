@@ -7,6 +7,7 @@
 #include "shm/slab-walk.h"
 
 #define SHM_COMMIT_RUN_MAX 16 /* slabs a client commits at once */
+#define SHM_RUN_MAX 256U /* slabs that one intent RUN names */
 
 /*
  * Commits up to n neighbouring slabs, which become FREE. -ENOMEM: the arena is full, or the system

@@ -34,6 +34,42 @@ static ShmRecordOwner head_decode(uint64_t word) {
         };
 }
 
+static const ShmEdge edges[] = {
+        { SHM_RECORD_UNUSED, SHM_RECORD_EV_TAKE, SHM_RECORD_USED },
+        { SHM_RECORD_USED, SHM_RECORD_EV_INHERIT, SHM_RECORD_USED },
+        { SHM_RECORD_USED, SHM_RECORD_EV_FREE, SHM_RECORD_UNUSED },
+        { SHM_RECORD_USED, SHM_RECORD_EV_LEAVE, SHM_RECORD_LEFT },
+        { SHM_RECORD_LEFT, SHM_RECORD_EV_FREE, SHM_RECORD_UNUSED },
+        { SHM_RECORD_USED, SHM_RECORD_EV_DIE, SHM_RECORD_DEAD },
+        { SHM_RECORD_LEFT, SHM_RECORD_EV_DIE, SHM_RECORD_DEAD },
+        { SHM_RECORD_DEAD, SHM_RECORD_EV_SWEEP, SHM_RECORD_SWEPT },
+        { SHM_RECORD_SWEPT, SHM_RECORD_EV_FREE, SHM_RECORD_UNUSED },
+};
+
+const ShmEdges shm_record_edges = { edges, sizeof(edges) / sizeof(edges[0]) };
+
+/* One edge from the head as it was read. False: there is none, or the head changed. */
+static bool change(ShmArena *arena, uint32_t record, uint64_t old, ShmRecordEvent event, uint32_t client,
+                   uint32_t tid) {
+        int to = shm_edge_to(shm_record_edges, head_decode(old).state, event);
+        uint64_t new = to == SHM_RECORD_UNUSED ? 0 : head_make((ShmRecordState) to, client, tid);
+
+        /* ORDER: acqrel, pairs with shm_record_owner(); all that was done to the record before is seen after. */
+        return to >= 0 && shm_cas_acqrel(&arena->heads[record].word, &old, new);
+}
+
+static uint64_t load_head(const ShmArena *arena, uint32_t record) {
+        return shm_load_rlx(&arena->heads[record].word); /* ORDER: rlx; the compare-and-set decides. */
+}
+
+/* The same, by whoever owns it. */
+static bool change_state(ShmArena *arena, uint32_t record, ShmRecordEvent event) {
+        uint64_t old = load_head(arena, record);
+        ShmRecordOwner owner = head_decode(old);
+
+        return change(arena, record, old, event, owner.client, owner.tid);
+}
+
 ShmRecordOwner shm_record_owner(const ShmArena *arena, uint32_t record) {
         /* ORDER: acq, pairs with shm_actor_init(); what the owner wrote before it gave the record up. */
         return head_decode(shm_load_acq(&arena->heads[record].word));
@@ -87,15 +123,12 @@ static void begin_ownership(ShmRecord *r) {
 
 int shm_actor_init(ShmActor *actor, ShmArena *arena, uint32_t client, uint32_t tid) {
         for (uint32_t i = 1; i < arena->n_records; i++) {
-                uint64_t *head = &arena->heads[i].word;
-                /* ORDER: rlx; the compare-and-set decides. */
-                uint64_t old = shm_load_rlx(head);
+                uint64_t old = load_head(arena, i);
 
                 if (head_decode(old).state != SHM_RECORD_UNUSED)
                         continue;
                 raise_records_ever(arena, i + 1);
-                /* ORDER: acqrel, pairs with shm_actor_deinit(); all the last owner did is done. */
-                if (!shm_cas_acqrel(head, &old, head_make(SHM_RECORD_USED, client, tid)))
+                if (!change(arena, i, old, SHM_RECORD_EV_TAKE, client, tid))
                         continue;
                 view_init(actor, arena, i);
                 begin_ownership(actor->record);
@@ -112,69 +145,40 @@ void shm_actor_take_over(ShmActor *actor, ShmArena *arena, uint32_t record) {
 void shm_actor_deinit(ShmActor *actor) {
         if (!actor->record)
                 return;
-        /* ORDER: rel, pairs with shm_actor_init(); the next owner finds the record empty. */
-        shm_store_rel(&actor->arena->heads[actor->id].word, 0);
+        (void) shm_record_set_unused(actor->arena, actor->id);
         *actor = (ShmActor){};
 }
 
 bool shm_record_mark_dead(ShmArena *arena, uint32_t record) {
-        uint64_t *head = &arena->heads[record].word;
-        /* ORDER: rlx; the compare-and-set decides. */
-        uint64_t old = shm_load_rlx(head);
-        ShmRecordOwner owner = head_decode(old);
-
-        if (owner.state != SHM_RECORD_USED && owner.state != SHM_RECORD_LEFT)
-                return false;
-        /* ORDER: acqrel, pairs with shm_record_owner(); repair begins after it. */
-        return shm_cas_acqrel(head, &old, head_make(SHM_RECORD_DEAD, owner.client, owner.tid));
+        return change_state(arena, record, SHM_RECORD_EV_DIE);
 }
 
 bool shm_record_mark_gone(ShmArena *arena, uint32_t record, ShmRecordOwner owner) {
-        uint64_t old = head_make(owner.state, owner.client, owner.tid);
-
-        /* ORDER: acqrel, pairs with shm_record_owner(); repair begins after it. */
-        return shm_cas_acqrel(&arena->heads[record].word, &old,
-                              head_make(SHM_RECORD_DEAD, owner.client, owner.tid));
+        return change(arena, record, head_make(owner.state, owner.client, owner.tid), SHM_RECORD_EV_DIE,
+                      owner.client, owner.tid);
 }
 
 bool shm_record_inherit(ShmArena *arena, uint32_t record, uint32_t client, uint32_t tid) {
-        uint64_t *head = &arena->heads[record].word;
-        /* ORDER: rlx; the compare-and-set decides. */
-        uint64_t old = shm_load_rlx(head);
-        ShmRecordOwner owner = head_decode(old);
+        uint64_t old = load_head(arena, record);
 
-        if (owner.state != SHM_RECORD_USED || owner.client != client)
-                return false;
-        /* ORDER: acqrel, pairs with shm_record_owner(); who looks for its thread finds this one. */
-        return shm_cas_acqrel(head, &old, head_make(SHM_RECORD_USED, client, tid));
+        return head_decode(old).client == client &&
+               change(arena, record, old, SHM_RECORD_EV_INHERIT, client, tid);
 }
 
 void shm_record_set_swept(ShmArena *arena, uint32_t record) {
-        uint64_t *head = &arena->heads[record].word;
-        ShmRecordOwner owner =
-                head_decode(shm_load_rlx(head)); /* ORDER: rlx; control's alone, of the dead. */
-
-        /* ORDER: rel, pairs with shm_record_owner(); its tags are even before it says so. */
-        shm_store_rel(head, head_make(SHM_RECORD_SWEPT, owner.client, owner.tid));
+        (void) change_state(arena, record, SHM_RECORD_EV_SWEEP);
 }
 
 void shm_record_set_left(ShmArena *arena, uint32_t record) {
-        uint64_t *head = &arena->heads[record].word;
-        ShmRecordOwner owner = head_decode(shm_load_rlx(head)); /* ORDER: rlx; the caller's own. */
-
-        /* ORDER: rel, pairs with shm_record_owner(); its last operation did nothing else. */
-        shm_store_rel(head, head_make(SHM_RECORD_LEFT, owner.client, owner.tid));
+        (void) change_state(arena, record, SHM_RECORD_EV_LEAVE);
 }
 
 bool shm_record_set_unused(ShmArena *arena, uint32_t record) {
-        uint64_t *head = &arena->heads[record].word;
-        /* ORDER: rlx; the compare-and-set decides. */
-        uint64_t old = shm_load_rlx(head);
-
-        if (head_decode(old).state == SHM_RECORD_UNUSED)
+        if (shm_record_owner(arena, record).state == SHM_RECORD_UNUSED)
                 return false;
-        /* ORDER: acqrel, pairs with shm_actor_init(); the next owner finds the record empty. */
-        return shm_cas_acqrel(head, &old, 0);
+        /* ORDER: rlx; ordered by the head: the next owner may not fence. */
+        shm_store_rlx(&shm_arena_record(arena, record)->flags, 0);
+        return change_state(arena, record, SHM_RECORD_EV_FREE);
 }
 
 ShmIntent shm_record_intent(const ShmArena *arena, uint32_t record) {
@@ -193,6 +197,8 @@ int shm_actor_note(ShmActor *actor, uint64_t handle, uint64_t root, uint64_t has
                 /* ORDER: rlx; notes are this thread's alone. */
                 if (shm_load_rlx(&r->notes[i].handle) != 0)
                         continue;
+                if (i >= shm_load_rlx(&r->n_notes)) /* ORDER: rlx; this thread's alone. */
+                        shm_store_rlx(&r->n_notes, i + 1); /* ORDER: rlx; ordered by the handle below. */
                 shm_store_rlx(&r->notes[i].root, root); /* ORDER: rlx; ordered by the handle below. */
                 shm_store_rlx(&r->notes[i].hash, hash); /* ORDER: rlx; ordered by the handle below. */
                 /* ORDER: rel; root and hash are there before the handle. */

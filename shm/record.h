@@ -7,15 +7,48 @@
 #include <stdint.h>
 
 #include "shm/actor.h"
+#include "shm/edge.h"
 #include "shm/intent.h"
 
+/*
+ * A record's head. Each edge is one compare-and-set.
+ *
+ *     edge               event      who                                     by
+ *     UNUSED -> USED     TAKE       the new owner                           shm_actor_init()
+ *     USED   -> USED     INHERIT    another thread of the same process      shm_record_inherit()
+ *     USED   -> UNUSED   FREE       the owner; of a dead one that holds     shm_actor_deinit(), shm_record_set_unused()
+ *                                   nothing, the maintainer
+ *     USED   -> LEFT     LEAVE      the owner, which is frozen              shm_record_set_left()
+ *     LEFT   -> UNUSED   FREE       the maintainer, which emptied it        shm_record_set_unused()
+ *     USED   -> DEAD     DIE        the maintainer; of a thread that is     shm_record_mark_dead(), _mark_gone()
+ *                                   gone, its process
+ *     LEFT   -> DEAD     DIE        the maintainer                          shm_record_mark_dead()
+ *     DEAD   -> SWEPT    SWEEP      the maintainer                          shm_record_set_swept()
+ *     SWEPT  -> UNUSED   FREE       the maintainer                          shm_record_set_unused()
+ *
+ * The freeze bit is in another word (ShmRecord.attention): the maintainer sets it in any state, and clears it once it
+ * has emptied the caches that it set it for, or before the record becomes UNUSED.
+ */
 typedef enum ShmRecordState {
         SHM_RECORD_UNUSED,
         SHM_RECORD_USED,
-        SHM_RECORD_DEAD, /* its owner died; to be swept */
-        SHM_RECORD_SWEPT, /* swept; its suspects are being judged */
-        SHM_RECORD_LEFT, /* its owner ended while frozen; the daemon finishes it */
+        SHM_RECORD_DEAD, /* its owner died; objects that nobody else knows are yet to be freed */
+        SHM_RECORD_SWEPT, /* they were; its slots are given back, if nobody refers to them */
+        SHM_RECORD_LEFT, /* its owner ended while frozen; the maintainer empties it */
+        _SHM_RECORD_STATE_N,
 } ShmRecordState;
+
+typedef enum ShmRecordEvent {
+        SHM_RECORD_EV_TAKE,
+        SHM_RECORD_EV_INHERIT,
+        SHM_RECORD_EV_FREE,
+        SHM_RECORD_EV_LEAVE,
+        SHM_RECORD_EV_DIE,
+        SHM_RECORD_EV_SWEEP,
+        _SHM_RECORD_EV_N,
+} ShmRecordEvent;
+
+extern const ShmEdges shm_record_edges;
 
 /* A record's head, taken apart. */
 typedef struct ShmRecordOwner {

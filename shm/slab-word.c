@@ -180,10 +180,12 @@ int slab_word_give_back(SlabWord w, uint64_t mask, uint64_t beyond, SlabWord *re
         return 0;
 }
 
-int slab_word_drain(SlabWord w, uint64_t beyond, SlabWord *ret) {
+int slab_word_drain(SlabWord w, uint64_t target, uint64_t beyond, SlabWord *ret) {
         SlabPlace place = slab_word_place(w);
 
         if (place != SLAB_HELD && place != SLAB_LISTED && place != SLAB_FULL)
+                return SLAB_E_REFUSED;
+        if ((w.high & SLAB_TARGET_MASK) != target)
                 return SLAB_E_REFUSED;
 
         *ret = slab_word_settle(with_place(w, SLAB_DRAINING, 0), beyond);

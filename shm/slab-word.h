@@ -145,5 +145,5 @@ int slab_word_hold(SlabWord w, uint32_t holder, uint64_t target, uint64_t beyond
                    uint64_t *ret_mask);
 int slab_word_release(SlabWord w, uint64_t beyond, SlabWord *ret);
 int slab_word_give_back(SlabWord w, uint64_t mask, uint64_t beyond, SlabWord *ret);
-int slab_word_drain(SlabWord w, uint64_t beyond, SlabWord *ret);
+int slab_word_drain(SlabWord w, uint64_t target, uint64_t beyond, SlabWord *ret);
 int slab_word_seize(SlabWord w, uint32_t holder, SlabWord *ret);

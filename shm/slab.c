@@ -144,12 +144,12 @@ int shm_slab_release(ShmActor *actor, uint32_t slab) {
         return 0;
 }
 
-int shm_slab_drain(ShmActor *control, uint32_t slab) {
+int shm_slab_drain(ShmActor *control, uint32_t slab, uint64_t target) {
         SlabWord old = shm_slab_word(control->arena, slab), new;
         int r;
 
         do {
-                r = slab_word_drain(old, shm_slab_class(control->arena, old)->beyond, &new);
+                r = slab_word_drain(old, target, shm_slab_class(control->arena, old)->beyond, &new);
                 if (r)
                         return r;
                 /* ORDER: acqrel, pairs with shm_slab_claim(); no claim succeeds after it. */

@@ -29,7 +29,8 @@ int shm_slab_hold(ShmActor *actor, uint32_t slab, uint64_t target, uint32_t n, u
 /* These leave the intent as it is: it names the slab already. SLAB_E_REFUSED. */
 int shm_slab_give_back(ShmActor *actor, uint32_t slab, uint64_t mask);
 int shm_slab_release(ShmActor *actor, uint32_t slab);
-int shm_slab_drain(ShmActor *control, uint32_t slab);
+/* While it is of this target, of which the era is over. */
+int shm_slab_drain(ShmActor *control, uint32_t slab, uint64_t target);
 /* Whoever holds it: only control claims of it, until it is released. */
 int shm_slab_seize(ShmActor *control, uint32_t slab);
 

@@ -17,6 +17,7 @@ bool arg_pager;
 bool arg_help;
 bool arg_version;
 bool arg_revoke;
+bool arg_older;
 bool arg_wait;
 uint32_t arg_wait_msec;
 bool arg_repair;
@@ -38,6 +39,7 @@ enum {
         ARG_NO_PAGER,
         ARG_VERSION,
         ARG_REVOKE,
+        ARG_OLDER,
         ARG_WAIT,
         ARG_REPAIR,
         ARG_ALL,
@@ -68,6 +70,10 @@ static const struct {
           OPTION_REVOKE,
           "--revoke",
           "free all objects of the epoch: handles become stale" },
+        { { "older", no_argument, NULL, ARG_OLDER },
+          OPTION_REVOKE,
+          "--older",
+          "with --revoke: those of all earlier eras of the id, too" },
         { { "wait", optional_argument, NULL, ARG_WAIT },
           OPTION_WAIT,
           "--wait[=SEC]",
@@ -119,7 +125,8 @@ static void set_defaults(void) {
         arg_delay_msec = 1000;
         arg_count = 0;
         arg_once = arg_follow = false;
-        arg_json = arg_help = arg_version = arg_revoke = arg_wait = arg_repair = arg_all = arg_http = false;
+        arg_json = arg_help = arg_version = arg_revoke = arg_older = arg_wait = arg_repair = arg_all =
+                arg_http = false;
         arg_legend = arg_pager = true;
         arg_wait_msec = UINT32_MAX;
 }
@@ -245,6 +252,9 @@ static int set_option(int value, const char *argument) {
         case ARG_REVOKE:
                 arg_revoke = true;
                 break;
+        case ARG_OLDER:
+                arg_older = true;
+                break;
         case ARG_REPAIR:
                 arg_repair = true;
                 break;
@@ -334,6 +344,8 @@ CtlExit options_parse(int argc, char **argv, char ***ret_words, size_t *ret_n_wo
 
         if (arg_pool && arg_socket)
                 return complain_usage("--pool and --socket both name a pool: give one of them");
+        if (arg_older && !arg_revoke)
+                return complain_usage("--older goes with --revoke: it says what else is to be revoked");
 
         *ret_words = argv + optind;
         *ret_n_words = (size_t) (argc - optind);

@@ -39,6 +39,7 @@ extern bool arg_pager;
 extern bool arg_help;
 extern bool arg_version;
 extern bool arg_revoke;
+extern bool arg_older; /* with arg_revoke */
 extern bool arg_wait;
 extern uint32_t arg_wait_msec; /* of --wait=SEC; UINT32_MAX: for ever */
 extern bool arg_repair;

@@ -55,8 +55,7 @@ static void set_waits(Tslab__EpochClose *close, bool wait, uint64_t deadline) {
         close->wait_drained_msec = wait && deadline != UINT64_MAX ? msec_left(deadline) : 0;
 }
 
-static CtlExit close_one(Connection *connection, Closing *closing, bool revoke, bool wait,
-                         uint64_t deadline) {
+static CtlExit close_one(Connection *connection, Closing *closing, bool wait, uint64_t deadline) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         Tslab__EpochClose close = TSLAB__EPOCH_CLOSE__INIT;
         ProtoRequest request = PROTO_REQUEST_INIT;
@@ -65,7 +64,8 @@ static CtlExit close_one(Connection *connection, Closing *closing, bool revoke, 
         request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
         request.epoch_close = &close;
         close.epoch = closing->epoch;
-        close.revoke = revoke;
+        close.revoke = arg_revoke;
+        close.older = arg_older;
         set_waits(&close, wait, deadline);
 
         r = connection_call(connection, &request, CONNECTION_LONG, progress_on_reply, NULL, &reply);
@@ -93,7 +93,7 @@ static CtlExit close_all(Connection *connection, Closing *closings, size_t n_clo
         CtlExit worst = CTL_DONE;
 
         for (size_t i = 0; i < n_closings; ++i) {
-                CtlExit r = close_one(connection, &closings[i], arg_revoke, at_once, deadline);
+                CtlExit r = close_one(connection, &closings[i], at_once, deadline);
 
                 worst = worst ?: r;
         }
@@ -102,7 +102,7 @@ static CtlExit close_all(Connection *connection, Closing *closings, size_t n_clo
                 CtlExit r = CTL_DONE;
 
                 if (needs_wait(&closings[i]))
-                        r = close_one(connection, &closings[i], false, true, deadline);
+                        r = close_one(connection, &closings[i], true, deadline);
                 worst = worst ?: r;
         }
         return worst;

@@ -31,7 +31,7 @@ void shm_check_problem(ShmCheck *check, const char *format, ...) {
         va_end(args);
 }
 
-static void check_epochs(const ShmArena *arena, ShmCheck *check) {
+void shm_check_epochs(const ShmArena *arena, ShmCheck *check) {
         uint32_t current = shm_epoch_current(arena) & 0xff;
 
         for (uint32_t id = 0; id < arena->n_epochs; id++) {
@@ -97,7 +97,7 @@ static void check_cache(const ShmArena *arena, ShmCheck *check, uint32_t record,
                                   record, walk->epoch, walk->class, held - 1);
 }
 
-static void check_record(const ShmArena *arena, ShmCheck *check, uint32_t record) {
+void shm_check_record(const ShmArena *arena, ShmCheck *check, uint32_t record) {
         ShmRecordOwner owner = shm_record_owner(arena, record);
 
         if (owner.state > SHM_RECORD_LEFT)
@@ -109,10 +109,4 @@ static void check_record(const ShmArena *arena, ShmCheck *check, uint32_t record
                 return;
         for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, record);)
                 check_cache(arena, check, record, &walk);
-}
-
-void shm_check_tables(const ShmArena *arena, ShmCheck *check) {
-        check_epochs(arena, check);
-        for (uint32_t record = 0; record < shm_arena_n_records_ever(arena); record++)
-                check_record(arena, check, record);
 }

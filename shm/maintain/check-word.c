@@ -40,7 +40,7 @@ const char *shm_check_word(const ShmArena *arena, SlabWord w) {
 }
 
 /* The same for a word's holder. A dead thread's slab is for repair to take. */
-const char *shm_check_holder(const ShmArena *arena, const ShmNamed *named, uint32_t slab, SlabWord w) {
+const char *shm_check_holder(const ShmArena *arena, const ShmRefs *refs, uint32_t slab, SlabWord w) {
         SlabPlace place = slab_word_place(w);
         uint32_t holder = slab_word_holder(w);
         ShmRecordState state;
@@ -52,7 +52,7 @@ const char *shm_check_holder(const ShmArena *arena, const ShmNamed *named, uint3
         state = shm_record_owner(arena, holder).state;
         if (holder != 0 && (state == SHM_RECORD_UNUSED || state > SHM_RECORD_LEFT))
                 return "its holder's record is not in use";
-        if (place == SLAB_BUSY && !named->slabs[slab].run)
+        if (place == SLAB_BUSY && !shm_refs_at(refs, slab).run)
                 return "nobody is at work on its pages";
         return NULL;
 }

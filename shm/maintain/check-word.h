@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shm/maintain/named.h"
+#include "shm/maintain/refs.h"
 #include "shm/slab-word.h"
 
 static inline bool shm_check_in_use(SlabPlace place) {
@@ -13,4 +13,4 @@ static inline bool shm_check_in_use(SlabPlace place) {
 /* By itself. */
 const char *shm_check_word(const ShmArena *arena, SlabWord w);
 /* Its holder. A dead thread's slab is for repair to take. */
-const char *shm_check_holder(const ShmArena *arena, const ShmNamed *named, uint32_t slab, SlabWord w);
+const char *shm_check_holder(const ShmArena *arena, const ShmRefs *refs, uint32_t slab, SlabWord w);

@@ -1,23 +1,23 @@
 /*
  * Checking an arena
  *
- * Purpose: repair's rule of judgement, applied to every slot of an arena that may be in full use.
+ * Purpose: the reachability rule, applied to every slot of an arena that may be in full use.
  *
- * One walk over all slabs by one picture of all records (shm/maintain/named.h) tells what is in question.
- * That is judged again, all of it at once: look at word and tags, gather, look again. What has not
- * changed meanwhile is judged by what was gathered; the rest, and what an intent names, in the next
- * of ROUNDS rounds, and is unsettled after the last.
+ * One walk over all slabs, by one picture of all records (shm/maintain/refs.h), tells which slots are in question.
+ * These are decided on again, all at once: view their slabs, gather, view them again. A slot that has not
+ * changed meanwhile is decided on by what was gathered; others, and those that are in flight, in the next
+ * of ROUNDS rounds, and are unsettled after the last.
  *
  * Invariants
  *   1. Good is good at first sight. Nothing is called lost or doubled at first sight.
- *   2. A slot is judged only if its bit, its tag and gen, class, epoch and era of its slab were the
- *      same before and after the gathering (invariant 1 of shm/maintain/named.c).
+ *   2. A slot is decided on only if its bit, its tag and gen, class, epoch and era of its slab were the
+ *      same before and after the gathering (invariant 1 of shm/maintain/refs.c).
  *   3. A hint is called wrong only if it was missing in every round, while the word stood still and
  *      no intent named the slab, or one below the same bit. Hints are set after the word; what takes
  *      one away sets it again, and says in its intent where.
  *   4. Time is linear in slabs and in what records hold, whatever they hold: BATCH slabs at most are
- *      in question at once, and each batch costs ROUNDS gatherings. A step is some slabs looked at, or
- *      one round.
+ *      in question at once, and each batch costs ROUNDS gatherings. A step is some slabs, or some slots.
+ *   5. Slots of an era that is being revoked are taken, even, and nobody's until they are collected: in flight.
  *
  * Who may do what: it reads, and writes nothing; but for control that is to repair.
  *
@@ -30,10 +30,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shm/epoch.h"
 #include "shm/maintain/check-tables.h"
 #include "shm/maintain/check-word.h"
-#include "shm/maintain/judge.h"
-#include "shm/maintain/named.h"
+#include "shm/maintain/hints.h"
+#include "shm/maintain/reach.h"
 #include "shm/maintain/repair.h"
 #include "shm/record.h"
 #include "shm/set.h"
@@ -47,15 +48,8 @@ typedef struct Verdict {
         uint64_t lost, doubled, unsettled;
 } Verdict;
 
-typedef struct View {
-        uint32_t slab;
-        SlabWord word;
-        uint64_t live; /* tag is odd */
-        uint32_t tags[SHM_SLOTS_MAX];
-} View;
-
 typedef struct Suspect {
-        View view;
+        ShmSlabView view;
         uint64_t slots; /* in question */
         bool word;
         bool hint;
@@ -65,64 +59,40 @@ struct ShmCheckRun {
         const ShmArena *arena;
         ShmActor *control; /* NULL: nothing is repaired */
         ShmCheck *result;
-        ShmNamed named;
+        ShmRefs refs;
         uint32_t n_slabs;
         uint32_t position; /* slab to look at next */
+        uint32_t record; /* to be looked at next */
+        bool gathered; /* for the first time */
         int round; /* of judging the suspects; 0: they are being looked for */
         Suspect *suspects;
         size_t n_suspects, n_allocated;
 };
-
-static void look(const ShmArena *arena, uint32_t slab, View *ret) {
-        ret->slab = slab;
-        ret->word = shm_slab_word(arena, slab);
-        ret->live = 0;
-        /* Never committed: its tags are zeros, and their pages need not come into being. */
-        if (ret->word.high == 0 && ret->word.low == 0) {
-                memset(ret->tags, 0, sizeof(ret->tags));
-                return;
-        }
-        for (uint32_t i = 0; i < SHM_SLOTS_MAX; i++) {
-                /* ORDER: acq, pairs with shm_object_free(); between word and word. */
-                ret->tags[i] = shm_load_acq(&arena->tags[slab].tag[i]);
-                ret->live |= (uint64_t) (ret->tags[i] & 1) << i;
-        }
-}
-
-/* Slots that were the same at both times. */
-static uint64_t unchanged(const View *before, const View *after) {
-        const uint64_t claimed = ~(SLAB_PLACE_MASK | SLAB_HOLDER_MASK);
-        uint64_t same = ~(before->word.low ^ after->word.low);
-
-        if ((before->word.high ^ after->word.high) & claimed)
-                return 0;
-        for (uint32_t i = 0; i < SHM_SLOTS_MAX; i++)
-                same &= ~((uint64_t) (before->tags[i] != after->tags[i]) << i);
-        return same;
-}
-
-/* Slots that are live or in a cache, by the word. */
-static uint64_t taken(const ShmArena *arena, SlabWord w) {
-        return shm_check_in_use(slab_word_place(w)) ? w.low & ~shm_slab_class(arena, w)->beyond : 0;
-}
 
 static bool word_decodes(const ShmArena *arena, SlabWord w) {
         return slab_word_place(w) < _SLAB_PLACE_N && slab_word_class(w) < arena->n_classes &&
                slab_word_epoch(w) < arena->n_epochs;
 }
 
-static Verdict judge_slots(const ShmArena *arena, const View *view, const ShmNamedSlab *named) {
-        uint64_t bits = taken(arena, view->word), live = view->live;
-        uint64_t held = named->cached | named->inside;
+static Verdict judge_slots(const ShmCheckRun *c, const ShmSlabView *view) {
+        const ShmArena *arena = c->arena;
+        ShmRefSlab named = shm_refs_at(&c->refs, view->slab), *ref = &named;
+        uint64_t bits = shm_slab_view_taken(arena, view->word), live = view->live;
+        uint64_t held = ref->cached | ref->inside;
+        ShmRevoking revoking;
         Verdict v = {};
 
         if (!word_decodes(arena, view->word))
                 return v; /* it says nothing of its slots */
-        v.doubled = named->twice | named->misfiled | (~bits & (live | held)) | (bits & live & named->cached);
+        v.doubled = ref->twice | ref->misfiled | (~bits & (live | held)) | (bits & live & ref->cached);
         v.unsettled = bits & ~v.doubled &
-                      ((live & (named->inside | named->unsure)) | (~live & ~held & named->unsure));
-        v.lost = bits & ~live & ~(held | named->unsure);
-        v.lost &= ~v.doubled;
+                      ((live & (ref->inside | ref->in_flight)) | (~live & ~held & ref->in_flight));
+        v.lost = bits & ~live & ~(held | ref->in_flight) & ~v.doubled;
+        if (v.lost != 0 && shm_epoch_revoking(arena, slab_word_epoch(view->word), &revoking) &&
+            shm_revoking_has(&revoking, slab_word_era(view->word))) {
+                v.unsettled |= v.lost;
+                v.lost = 0;
+        }
         return v;
 }
 
@@ -141,8 +111,7 @@ static bool hint_missing(const ShmCheckRun *c, uint32_t set, uint32_t slab, uint
         for (uint32_t i = 0; i < c->arena->shape.n_levels; i++) {
                 uint32_t level = c->arena->shape.n_levels - 1 - i;
 
-                if (!bit_at(c->arena, set, level, slab) &&
-                    !shm_named_touches(&c->named, c->arena, slab, level)) {
+                if (!bit_at(c->arena, set, level, slab) && !shm_refs_touch(&c->refs, slab, level)) {
                         *ret_level = i;
                         return true;
                 }
@@ -170,16 +139,16 @@ static const char *judge_hints(const ShmCheckRun *c, uint32_t slab, SlabWord w, 
         return NULL;
 }
 
-static void report_word(ShmCheckRun *c, const View *view, const char *what) {
+static void report_word(ShmCheckRun *c, const ShmSlabView *view, const char *what) {
         shm_check_problem(c->result, "slab %u: %s (%s, class %u, epoch %u, holder %u, bitmap %016" PRIx64 ")",
                           view->slab, what, slab_place_to_string(slab_word_place(view->word)),
                           slab_word_class(view->word), slab_word_epoch(view->word),
                           slab_word_holder(view->word), view->word.low);
 }
 
-static void report_hint(ShmCheckRun *c, const View *view, const char *set, uint32_t level) {
+static void report_hint(ShmCheckRun *c, const ShmSlabView *view, const char *set, uint32_t level) {
         if (c->control) {
-                shm_repair_hints(c->arena, view->slab);
+                shm_hints_mend(c->arena, view->slab);
                 c->result->repaired++;
                 return;
         }
@@ -190,37 +159,37 @@ static void report_hint(ShmCheckRun *c, const View *view, const char *set, uint3
                           slab_word_class(view->word), slab_word_epoch(view->word), set, level);
 }
 
-static void report_doubled(ShmCheckRun *c, const View *view, uint32_t slot) {
-        const ShmNamedSlab *named = &c->named.slabs[view->slab];
+static void report_doubled(ShmCheckRun *c, const ShmSlabView *view, uint32_t slot) {
+        ShmRefSlab named = shm_refs_at(&c->refs, view->slab), *ref = &named;
         uint64_t bit = UINT64_C(1) << slot;
-        const char *state = !(taken(c->arena, view->word) & bit) ? "free in the bitmap"
-                            : view->live & bit                   ? "live"
-                                                                 : "taken";
+        const char *state = !(shm_slab_view_taken(c->arena, view->word) & bit) ? "free in the bitmap"
+                            : view->live & bit                                 ? "live"
+                                                                               : "taken";
         uint32_t records[2] = {}, n = 0;
 
         if (c->result->n_texts < SHM_CHECK_PROBLEMS_MAX)
-                n = shm_named_find(c->arena, slot_id(view->slab, slot), records);
+                n = shm_refs_find(c->arena, slot_id(view->slab, slot), records);
         if (n == 0)
                 shm_check_problem(c->result, "slab %u slot %u: doubled: %s, but live", view->slab, slot,
                                   state);
-        else if (n == 1 && (named->misfiled & bit))
+        else if (n == 1 && (ref->misfiled & bit))
                 shm_check_problem(c->result,
                                   "slab %u slot %u: %s, in record %u's cache of another class or epoch",
                                   view->slab, slot, state, records[0]);
         else if (n == 1)
                 shm_check_problem(c->result, "slab %u slot %u: doubled: %s, but in a cache of record %u%s",
-                                  view->slab, slot, state, records[0], named->twice & bit ? ", twice" : "");
+                                  view->slab, slot, state, records[0], ref->twice & bit ? ", twice" : "");
         else
                 shm_check_problem(c->result,
                                   "slab %u slot %u: doubled: %s, in caches of record %u and record %u",
                                   view->slab, slot, state, records[0], records[1]);
 }
 
-static void report_slots(ShmCheckRun *c, const View *view, Verdict v) {
-        uint64_t mended = c->control && v.lost ? shm_judge_slab(c->control, view->slab, v.lost) : 0;
-
-        v.lost &= ~mended;
-        c->result->repaired += (uint64_t) __builtin_popcountll(mended);
+static void report_slots(ShmCheckRun *c, const ShmSlabView *view, Verdict v) {
+        if (c->control && v.lost != 0 && shm_reach_free(c->control, view->slab, v.lost)) {
+                c->result->repaired += (uint64_t) __builtin_popcountll(v.lost);
+                v.lost = 0;
+        }
         c->result->lost_slots += (uint64_t) __builtin_popcountll(v.lost);
         c->result->doubled_slots += (uint64_t) __builtin_popcountll(v.doubled);
         for (uint64_t rest = v.lost; rest != 0; rest &= rest - 1)
@@ -233,10 +202,10 @@ static void report_slots(ShmCheckRun *c, const View *view, Verdict v) {
 }
 
 /* By what was gathered between the two views. What is decided is reported and closed. */
-static void judge_suspect(ShmCheckRun *c, Suspect *s, const View *after, bool last) {
+static void judge_suspect(ShmCheckRun *c, Suspect *s, const ShmSlabView *after, bool last) {
         bool still = memcmp(&s->view.word, &after->word, sizeof(after->word)) == 0;
-        Verdict v = judge_slots(c->arena, after, &c->named.slabs[after->slab]);
-        uint64_t same = s->slots & unchanged(&s->view, after);
+        Verdict v = judge_slots(c, after);
+        uint64_t same = s->slots & shm_slab_view_same(&s->view, after);
         uint32_t level = 0;
         const char *wrong;
 
@@ -244,7 +213,7 @@ static void judge_suspect(ShmCheckRun *c, Suspect *s, const View *after, bool la
         s->slots &= ~(same & ~v.unsettled);
         if (s->word && still) {
                 wrong = shm_check_word(c->arena, after->word);
-                wrong = wrong ?: shm_check_holder(c->arena, &c->named, after->slab, after->word);
+                wrong = wrong ?: shm_check_holder(c->arena, &c->refs, after->slab, after->word);
                 if (wrong && c->control && shm_repair_holder(c->control, after->slab))
                         c->result->repaired++;
                 else if (wrong)
@@ -259,38 +228,28 @@ static void judge_suspect(ShmCheckRun *c, Suspect *s, const View *after, bool la
         }
 }
 
-static int gather(ShmCheckRun *c) {
-        shm_named_deinit(&c->named);
-        return shm_named_init(&c->named, c->arena, c->n_slabs);
-}
-
-static int judge_round(ShmCheckRun *c, bool last) {
-        View after;
-        int r;
-
+static void view_suspects(ShmCheckRun *c) {
         for (size_t i = 0; i < c->n_suspects; i++)
-                look(c->arena, c->suspects[i].view.slab, &c->suspects[i].view);
-        r = gather(c);
-        if (r)
-                return r;
-        for (size_t i = 0; i < c->n_suspects; i++) {
-                look(c->arena, c->suspects[i].view.slab, &after);
-                judge_suspect(c, &c->suspects[i], &after, last);
-        }
-        return 0;
+                shm_slab_view(c->arena, c->suspects[i].view.slab, &c->suspects[i].view);
+        shm_refs_begin(&c->refs);
 }
 
-/* One round. */
-static int judge_suspects(ShmCheckRun *c) {
-        int r = judge_round(c, c->round == ROUNDS);
+/* One round is gathered. After the last, slots that are still in question are unsettled. */
+static void judge_suspects(ShmCheckRun *c) {
+        ShmSlabView after;
 
-        if (r || c->round++ < ROUNDS)
-                return r;
+        for (size_t i = 0; i < c->n_suspects; i++) {
+                shm_slab_view(c->arena, c->suspects[i].view.slab, &after);
+                judge_suspect(c, &c->suspects[i], &after, c->round == ROUNDS);
+        }
+        if (c->round++ < ROUNDS) {
+                view_suspects(c);
+                return;
+        }
         for (size_t i = 0; i < c->n_suspects; i++)
                 c->result->unsettled_slots += (uint64_t) __builtin_popcountll(c->suspects[i].slots);
         c->n_suspects = 0;
         c->round = 0;
-        return 0;
 }
 
 static int suspect(ShmCheckRun *c, uint32_t slab, uint64_t slots, bool word, bool hint) {
@@ -310,14 +269,14 @@ static int suspect(ShmCheckRun *c, uint32_t slab, uint64_t slots, bool word, boo
 }
 
 static int check_slab(ShmCheckRun *c, uint32_t slab) {
-        View view;
+        ShmSlabView view;
         uint32_t level;
         bool word, hint;
         Verdict v;
 
-        look(c->arena, slab, &view);
-        v = judge_slots(c->arena, &view, &c->named.slabs[slab]);
-        word = shm_check_word(c->arena, view.word) || shm_check_holder(c->arena, &c->named, slab, view.word);
+        shm_slab_view(c->arena, slab, &view);
+        v = judge_slots(c, &view);
+        word = shm_check_word(c->arena, view.word) || shm_check_holder(c->arena, &c->refs, slab, view.word);
         hint = judge_hints(c, slab, view.word, &level) != NULL;
         c->result->slabs++;
         if (shm_check_in_use(slab_word_place(view.word)))
@@ -332,14 +291,29 @@ static int look_for_suspects(ShmCheckRun *c, uint32_t n) {
 
         for (; n > 0 && r == 0 && c->position < c->n_slabs && c->n_suspects < BATCH; n--)
                 r = check_slab(c, c->position++);
-        if (c->n_suspects == BATCH || (c->n_suspects > 0 && c->position == c->n_slabs))
+        if (r == 0 && (c->n_suspects == BATCH || (c->n_suspects > 0 && c->position == c->n_slabs))) {
                 c->round = 1;
+                view_suspects(c);
+        }
         return r;
 }
 
 int shm_check_step(ShmCheckRun *c, uint32_t n) {
-        int r = c->round > 0 ? judge_suspects(c) : look_for_suspects(c, n);
+        int r = 0;
 
+        if (c->record < shm_arena_n_records_ever(c->arena)) {
+                shm_check_record(c->arena, c->result, c->record++);
+                return 1;
+        }
+        if (!c->gathered || c->round > 0) {
+                if (!shm_refs_step(&c->refs, &n))
+                        return 1;
+                c->gathered = true;
+        }
+        if (c->round > 0)
+                judge_suspects(c);
+        else
+                r = look_for_suspects(c, n);
         return r ?: c->round > 0 || c->position < c->n_slabs;
 }
 
@@ -358,11 +332,12 @@ int shm_check_new(ShmCheckRun **ret, const ShmArena *arena, ShmActor *control, S
         c->control = control;
         c->result = result;
         c->n_slabs = shm_arena_n_slabs_ever(arena);
-        shm_check_tables(arena, result);
-        if (gather(c)) {
+        shm_check_epochs(arena, result);
+        if (shm_refs_init_whole(&c->refs, arena, c->n_slabs)) {
                 (void) shm_check_free(c);
                 return -ENOMEM;
         }
+        shm_refs_begin(&c->refs);
         *ret = c;
         return 0;
 }
@@ -370,7 +345,7 @@ int shm_check_new(ShmCheckRun **ret, const ShmArena *arena, ShmActor *control, S
 ShmCheckRun *shm_check_free(ShmCheckRun *c) {
         if (!c)
                 return NULL;
-        shm_named_deinit(&c->named);
+        shm_refs_deinit(&c->refs);
         free(c->suspects);
         free(c);
         return NULL;

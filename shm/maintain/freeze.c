@@ -1,20 +1,22 @@
 /*
  * Freezing
  *
- * Purpose: the handshake by which control may write the caches of another thread.
+ * Purpose: the handshake by which the maintainer may write the caches of another thread.
  *
  * Invariants
- *   1. `attention` is written by control alone; it rises, but for the freeze bit.
- *   2. A thread reads attention after its seq went odd. Control writes attention, issues a
- *      membarrier, then reads seq: either the thread saw the freeze, or control sees its seq odd.
- *   3. So a record is control's when its seq is even, or another than the odd one first read: every
- *      operation since began frozen. It stays so until control clears the bit.
+ *   1. `attention` is written by the maintainer alone; it rises, but for the freeze bit.
+ *   2. A thread reads attention after its seq went odd. The maintainer writes attention, issues a
+ *      membarrier, then reads seq: either the thread saw the freeze, or the maintainer sees its seq odd.
+ *      Where membarrier fails this holds only of threads that fence for themselves (SHM_RECORD_FENCES).
+ *   3. So a record is the maintainer's when its seq is even, or another than the odd one first read: every
+ *      operation since began frozen. It stays so until the maintainer clears the bit.
  *   4. A record that came into use while the bits were being set is found by n_records_ever, read
  *      again after the membarrier.
+ *   5. A record that is LEFT is the maintainer's, frozen or not: its owner did nothing more once it had left it.
  *
- * Who may do what: control sets, empties, clears; owners look.
+ * Who may do what: the maintainer sets, empties, clears; owners look.
  *
- * Crash: of control: bits stay set, their owners work uncached, and the next control's first freeze
+ * Crash: of the maintainer: bits stay set, their owners work uncached, and the next one's first freeze
  *   takes them up for all epochs. Of an owner: its record is DEAD, and repair's.
  */
 #include "shm/maintain/freeze.h"
@@ -25,7 +27,7 @@
 #include <unistd.h>
 
 #include "shm/cache-drain.h"
-#include "shm/cache.h"
+#include "shm/cache-hit.h"
 
 #define VERSION_ONE UINT64_C(2) /* above the freeze bit */
 
@@ -43,15 +45,16 @@ int shm_membarrier_register(void) {
 
 static uint64_t next_version(ShmArena *arena) {
         uint64_t *version = &arena->header->attention.value;
-        /* ORDER: rlx; control's alone. */
+        /* ORDER: rlx; the maintainer's alone. */
         uint64_t v = (shm_load_rlx(version) & ~SHM_ATTENTION_FREEZE) + VERSION_ONE;
 
-        shm_store_rlx(version, v); /* ORDER: rlx; control's alone. */
+        shm_store_rlx(version, v); /* ORDER: rlx; the maintainer's alone. */
         return v;
 }
 
 static uint64_t load_attention(const ShmArena *arena, uint32_t record) {
-        return shm_load_rlx(&shm_arena_record(arena, record)->attention); /* ORDER: rlx; control's alone. */
+        return shm_load_rlx(
+                &shm_arena_record(arena, record)->attention); /* ORDER: rlx; the maintainer's alone. */
 }
 
 static void store_attention(ShmArena *arena, uint32_t record, uint64_t attention) {
@@ -62,20 +65,49 @@ static void store_attention(ShmArena *arena, uint32_t record, uint64_t attention
 void shm_freeze_publish(ShmArena *arena) {
         uint64_t version = next_version(arena);
 
+        /* ORDER: sc; a record that is taken after n_records_ever was read sees the epochs as they are now. */
+        shm_fence_sc();
         for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
                 store_attention(arena, i, version | (load_attention(arena, i) & SHM_ATTENTION_FREEZE));
 }
 
+static void set_epochs(ShmFreeze *freeze, uint32_t record, uint64_t epochs) {
+        freeze->n_left += freeze->epochs[record] == 0 && epochs != 0;
+        freeze->n_left -= freeze->epochs[record] != 0 && epochs == 0;
+        freeze->epochs[record] = epochs;
+}
+
+static bool is_left(ShmRecordOwner owner) {
+        return owner.state == SHM_RECORD_LEFT;
+}
+
+/* A record that was left, or frozen by a maintainer that did not finish, is to be emptied of all epochs. */
 static void freeze_record(ShmArena *arena, ShmFreeze *freeze, uint32_t record, uint64_t version,
                           uint64_t epochs) {
         bool frozen = load_attention(arena, record) & SHM_ATTENTION_FREEZE;
 
         if (record >= freeze->n)
                 freeze->epochs[record] = 0;
-        if (frozen && freeze->epochs[record] == 0)
-                freeze->epochs[record] = UINT64_MAX; /* by a control that did not finish */
-        freeze->epochs[record] |= epochs;
-        store_attention(arena, record, version | SHM_ATTENTION_FREEZE);
+        if (is_left(shm_record_owner(arena, record)) || (frozen && freeze->epochs[record] == 0))
+                epochs = UINT64_MAX;
+        set_epochs(freeze, record, freeze->epochs[record] | epochs);
+        store_attention(arena, record, version | (freeze->epochs[record] != 0 ? SHM_ATTENTION_FREEZE : 0));
+}
+
+static void read_seqs(const ShmArena *arena, ShmFreeze *freeze) {
+        for (uint32_t i = 1; i < freeze->n; i++)
+                /* ORDER: acq, pairs with shm_actor_leave(); even: that operation is over and seen. */
+                freeze->seq[i] = shm_load_acq(&shm_arena_record(arena, i)->seq);
+}
+
+/* Where it fails the fence is for threads that fence for themselves. */
+static int barrier(ShmFreeze *freeze) {
+        int r = shm_membarrier();
+
+        freeze->unfenced = r < 0;
+        if (r < 0)
+                shm_fence_sc(); /* ORDER: sc, pairs with caching(); attention is written before seq is read. */
+        return r;
 }
 
 int shm_freeze_begin(ShmActor *control, ShmFreeze *freeze, uint64_t epochs) {
@@ -87,101 +119,169 @@ int shm_freeze_begin(ShmActor *control, ShmFreeze *freeze, uint64_t epochs) {
         do {
                 for (; i < shm_arena_n_records_ever(arena); i++)
                         freeze_record(arena, freeze, i, version, epochs);
-                r = shm_membarrier();
-        } while (r == 0 && i < shm_arena_n_records_ever(arena));
+                r = barrier(freeze);
+        } while (i < shm_arena_n_records_ever(arena));
 
         freeze->n = i;
-        freeze->position = 1;
-        for (i = 1; i < freeze->n; i++)
-                /* ORDER: acq, pairs with shm_actor_leave(); even: that operation is over and seen. */
-                freeze->seq[i] = shm_load_acq(&shm_arena_record(arena, i)->seq);
+        read_seqs(arena, freeze);
         return r;
 }
 
-/* Whether the thread is in the operation in which the freeze found it. Of one that died there, seq stays odd. */
-static bool inside(const ShmArena *arena, const ShmFreeze *freeze, uint32_t record) {
-        return freeze->seq[record] & 1 && shm_record_owner(arena, record).state == SHM_RECORD_USED &&
-               /* ORDER: acq, pairs with shm_actor_leave(); another value: that operation is over and seen. */
-               shm_load_acq(&shm_arena_record(arena, record)->seq) == freeze->seq[record];
-}
-
-static bool owner_lives(const ShmArena *arena, uint32_t record) {
+/* Of the dead, repair clears the bit. */
+static bool is_open(const ShmArena *arena, uint32_t record) {
         ShmRecordState state = shm_record_owner(arena, record).state;
 
-        return state == SHM_RECORD_USED || state == SHM_RECORD_UNUSED || state == SHM_RECORD_LEFT;
+        return state == SHM_RECORD_LEFT || ((state == SHM_RECORD_USED || state == SHM_RECORD_UNUSED) &&
+                                            (load_attention(arena, record) & SHM_ATTENTION_FREEZE));
+}
+
+bool shm_freeze_is_over(const ShmArena *arena) {
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
+                if (is_open(arena, i))
+                        return false;
+        return true;
+}
+
+bool shm_freeze_resume(ShmActor *control, ShmFreeze *freeze) {
+        const ShmArena *arena = control->arena;
+
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
+                if (is_open(arena, i) && (i >= freeze->n || freeze->epochs[i] == 0)) {
+                        (void) shm_freeze_begin(control, freeze, 0);
+                        break;
+                }
+        return freeze->n_left > 0;
+}
+
+/* Whether the thread may be in the operation in which the freeze found it. Of one that died there, seq stays odd. */
+static bool is_pending(const ShmArena *arena, const ShmFreeze *freeze, uint32_t record,
+                       ShmRecordOwner owner) {
+        const ShmRecord *r = shm_arena_record(arena, record);
+
+        if (owner.state != SHM_RECORD_USED)
+                return false;
+        /* ORDER: rlx; written before the thread's first operation. */
+        if (freeze->unfenced && !(shm_load_rlx(&r->flags) & SHM_RECORD_FENCES))
+                return true;
+        return freeze->seq[record] & 1 &&
+               /* ORDER: acq, pairs with shm_actor_leave(); another value: that operation is over and seen. */
+               shm_load_acq(&r->seq) == freeze->seq[record];
 }
 
 static void thaw(ShmArena *arena, uint32_t record) {
         store_attention(arena, record, load_attention(arena, record) & ~SHM_ATTENTION_FREEZE);
 }
 
-static bool is_left(const ShmArena *arena, uint32_t record) {
-        return shm_record_owner(arena, record).state == SHM_RECORD_LEFT;
+/*
+ * The head as it is read here decides: an owner that dies, or leaves, after that changes nothing in its record any
+ * more. 0: nothing is to be done to the record now.
+ */
+static uint64_t epochs_to_empty(const ShmArena *arena, ShmFreeze *freeze, uint32_t record) {
+        ShmRecordOwner owner = shm_record_owner(arena, record);
+
+        if (is_left(owner))
+                return UINT64_MAX;
+        /* Of the dead, repair empties the record and clears the bit; it may have done so already. */
+        if (owner.state == SHM_RECORD_DEAD || owner.state >= SHM_RECORD_SWEPT ||
+            !(load_attention(arena, record) & SHM_ATTENTION_FREEZE))
+                set_epochs(freeze, record, 0);
+        return is_pending(arena, freeze, record, owner) ? 0 : freeze->epochs[record];
 }
 
-/* Nobody's but ours, frozen or not: its owner did nothing more once it had left it. */
-static void finish_left(ShmActor *control, uint32_t record) {
-        shm_cache_drain_record(control, record, UINT64_MAX);
-        thaw(control->arena, record);
-        shm_record_set_unused(control->arena, record);
-}
-
-uint32_t shm_freeze_finish_left(ShmActor *control) {
-        uint32_t n = 0;
-
-        for (uint32_t i = 1; i < shm_arena_n_records_ever(control->arena); i++)
-                if (is_left(control->arena, i)) {
-                        finish_left(control, i);
-                        n++;
+static void end_record(ShmArena *arena, ShmFreeze *freeze, uint32_t record) {
+        freeze->n_emptied++;
+        thaw(arena, record);
+        if (is_left(shm_record_owner(arena, record))) {
+                /* It may have left in between, when not all of its caches were to be emptied. */
+                if (freeze->epochs[record] != UINT64_MAX) {
+                        set_epochs(freeze, record, UINT64_MAX);
+                        return;
                 }
-        return n;
+                (void) shm_record_set_unused(arena, record);
+        }
+        set_epochs(freeze, record, 0);
 }
 
-static void finish(ShmActor *control, ShmFreeze *freeze, uint32_t record) {
-        if (is_left(control->arena, record)) {
-                finish_left(control, record);
-        } else {
-                shm_cache_drain_record(control, record, freeze->epochs[record]);
-                thaw(control->arena, record);
+/* Of the record at the position, up to *n caches. False: there are more. */
+static bool empty_record(ShmActor *control, ShmFreeze *freeze, uint32_t *n) {
+        uint32_t record = freeze->position;
+        uint64_t epochs = epochs_to_empty(control->arena, freeze, record);
+
+        if (epochs == 0) {
+                freeze->begun = false;
+                return true;
         }
-        freeze->epochs[record] = 0;
+        if (!freeze->begun || epochs != freeze->walk_epochs)
+                freeze->walk = (ShmCacheWalk){};
+        set_epochs(freeze, record, epochs);
+        freeze->walk_epochs = epochs;
+        freeze->begun = true;
+        for (; *n > 0; --*n, freeze->n_emptied++)
+                if (!shm_cache_drain_next(control, record, epochs, &freeze->walk)) {
+                        freeze->begun = false;
+                        end_record(control->arena, freeze, record);
+                        --*n;
+                        return true;
+                }
+        return false;
+}
+
+/* A membarrier that works after all: from here on threads that stand still can be told. */
+static void fence_again(const ShmArena *arena, ShmFreeze *freeze) {
+        if (barrier(freeze) == 0)
+                read_seqs(arena, freeze);
 }
 
 uint32_t shm_freeze_step(ShmActor *control, ShmFreeze *freeze, uint32_t n) {
-        uint32_t left = 0;
+        uint32_t n_looks = freeze->n;
 
-        if (freeze->position >= freeze->n)
-                freeze->position = 1;
-        for (; freeze->position < freeze->n && n > 0; freeze->position++) {
-                uint32_t i = freeze->position;
-                bool left_behind = is_left(control->arena, i);
-
-                /* Of the dead, repair empties the record and clears the bit; it may have done so already. */
-                if (!owner_lives(control->arena, i) ||
-                    (!left_behind && !(load_attention(control->arena, i) & SHM_ATTENTION_FREEZE)))
-                        freeze->epochs[i] = 0;
-                if ((freeze->epochs[i] == 0 && !left_behind) || inside(control->arena, freeze, i))
-                        continue;
-                finish(control, freeze, i);
-                n--;
+        if (freeze->unfenced && freeze->n_left > 0)
+                fence_again(control->arena, freeze);
+        for (; n > 0 && n_looks > 0; n_looks--) {
+                if (freeze->position == 0 || freeze->position >= freeze->n) {
+                        freeze->position = 1;
+                        freeze->begun = false;
+                }
+                if (freeze->position < freeze->n && !empty_record(control, freeze, &n))
+                        break;
+                freeze->position++;
         }
-        for (uint32_t i = 1; i < freeze->n; i++)
-                left += freeze->epochs[i] != 0;
-        return left;
+        return freeze->n_left;
+}
+
+static bool waits(const ShmArena *arena, const ShmFreeze *freeze, uint32_t record) {
+        return is_pending(arena, freeze, record, shm_record_owner(arena, record));
 }
 
 uint32_t shm_freeze_pending(const ShmActor *control, const ShmFreeze *freeze) {
         uint32_t n = 0;
 
         for (uint32_t i = 1; i < freeze->n; i++)
-                n += freeze->epochs[i] != 0 && inside(control->arena, freeze, i);
+                n += freeze->epochs[i] != 0 && waits(control->arena, freeze, i);
         return n;
 }
 
-uint32_t shm_freeze_left(const ShmFreeze *freeze, uint32_t epoch) {
-        uint32_t n = 0;
+uint32_t shm_freeze_left(const ShmActor *control, const ShmFreeze *freeze, uint32_t epoch,
+                         uint32_t *ret_pending) {
+        uint32_t n = 0, n_pending = 0;
 
         for (uint32_t i = 1; i < freeze->n; i++)
-                n += freeze->epochs[i] >> epoch & 1;
+                if (freeze->epochs[i] >> epoch & 1) {
+                        n++;
+                        n_pending += waits(control->arena, freeze, i);
+                }
+        *ret_pending = n_pending;
         return n;
+}
+
+bool shm_freeze_fence(const ShmArena *arena) {
+        if (shm_membarrier() == 0)
+                return true;
+        shm_fence_sc(); /* ORDER: sc, pairs with shm_actor_guard(); for threads that fence for themselves. */
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
+                if (shm_record_owner(arena, i).state == SHM_RECORD_USED &&
+                    /* ORDER: rlx; written before the thread's first operation. */
+                    !(shm_load_rlx(&shm_arena_record(arena, i)->flags) & SHM_RECORD_FENCES))
+                        return false;
+        return true;
 }

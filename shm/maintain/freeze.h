@@ -1,20 +1,28 @@
 #pragma once
 /*
- * Freezing: how control comes to empty the caches of threads that use no atomics. Control work.
+ * Freezing: how the maintainer comes to empty the caches of threads that use no atomics.
  *
  *     shm_freeze_begin(control, freeze, epochs)      all records, from now on
  *     shm_freeze_step(control, freeze, n)            those that stand still; again until it is 0
  *
  * A frozen thread goes on, uncached. One that was inside an operation when the freeze began keeps
- * its caches until it has left it: it is pending, and nobody waits for it.
+ * its caches until it has left it: it is pending, and nobody waits for it. The freeze is looked at until
+ * no record is left, whoever began it.
  */
 #include <stdint.h>
 
+#include "shm/cache-walk.h"
 #include "shm/record.h"
 
 typedef struct ShmFreeze {
         uint32_t n; /* records below it are concerned */
-        uint32_t position; /* where the next step goes on */
+        uint32_t n_left; /* of them, yet to be emptied */
+        uint64_t n_emptied; /* caches and records, ever: tells whether a step got on */
+        uint32_t position; /* record to be looked at next, or just now */
+        bool begun; /* with emptying it */
+        bool unfenced; /* membarrier failed: only threads that fence for themselves are known to stand still */
+        ShmCacheWalk walk;
+        uint64_t walk_epochs; /* it empties these: all that were asked for when it began */
         uint64_t seq[SHM_RECORDS_MAX]; /* as first read */
         uint64_t epochs[SHM_RECORDS_MAX]; /* whose caches are to be emptied yet, a bit for each; 0: done */
 } ShmFreeze;
@@ -27,21 +35,31 @@ void shm_freeze_publish(ShmArena *arena);
 
 /*
  * The same, and freezes them, to empty their caches of these epochs. A freeze that is not over is
- * joined; one of a control that died is taken up. 0, or what membarrier said.
+ * joined; one of a maintainer that died is taken up. 0, or what membarrier said: it is tried again, and until
+ * it works threads that do not fence for themselves are pending.
  */
 int shm_freeze_begin(ShmActor *control, ShmFreeze *freeze, uint64_t epochs);
+/* Takes up a freeze of a maintainer that died, and records that were left since. True: there are any. */
+bool shm_freeze_resume(ShmActor *control, ShmFreeze *freeze);
 
-/* Goes on with up to n records. Returns how many are yet to be emptied. */
+/*
+ * Goes on with up to n caches; looks at each record once at most. Returns how many records are yet to be emptied.
+ * Records whose owners ended while frozen are given back.
+ */
 uint32_t shm_freeze_step(ShmActor *control, ShmFreeze *freeze, uint32_t n);
 
-/* Empties records whose owners ended while frozen, and gives them back. Returns how many. */
-uint32_t shm_freeze_finish_left(ShmActor *control);
+/* No record is frozen, nor left to be emptied: no thread is pending since any freeze before. */
+bool shm_freeze_is_over(const ShmArena *arena);
 
-/* Of the records yet to be emptied, those whose thread is inside an operation since before. */
+/* Of the records yet to be emptied, those that wait for their thread, or for a membarrier that works. */
 uint32_t shm_freeze_pending(const ShmActor *control, const ShmFreeze *freeze);
 
-/* Records yet to be emptied of this epoch. */
-uint32_t shm_freeze_left(const ShmFreeze *freeze, uint32_t epoch);
+/* Records yet to be emptied of this epoch; *ret_pending of these wait as above. */
+uint32_t shm_freeze_left(const ShmActor *control, const ShmFreeze *freeze, uint32_t epoch,
+                         uint32_t *ret_pending);
+
+/* Orders what the maintainer stored before what it loads after, as all threads see it. False: not of all threads. */
+bool shm_freeze_fence(const ShmArena *arena);
 
 /* One membarrier over all processes that registered for it; 0 or negative errno. */
 int shm_membarrier(void);

@@ -1,25 +1,25 @@
 /*
  * Repair
  *
- * Purpose: ends for dead threads what they were in the middle of, and gives back what they held.
+ * Purpose: ends for dead threads the operations that they were in, and gives back what they held.
  *
  * Invariants
- *   1. All DEAD records are swept before any is judged (shm/maintain/sweep.h).
- *   2. What a record names stays in it until it is judged. Judging twice does no harm: a slot that
+ *   1. All DEAD records are rolled back before the slots of any are checked (shm/maintain/rollback.h).
+ *   2. A slot stays in the record until it was checked. Checking it twice does no harm: a slot that
  *      went back is found free, or somebody's.
  *   3. A record is UNUSED last, when it is empty and thawed.
  *
- * Who may do what: control work, on records whose owners are dead, and at first on its own.
+ * Who may do what: the maintainer, on records whose owners are dead, and at first on its own.
  *
- * Crash: of control in here: the record is DEAD or SWEPT as before, control's intent says which slab's
- *   hints may be missing, or which it has seized, and the next control begins anew.
+ * Crash: of the maintainer in here: the record is DEAD or SWEPT as before, record 0 says which slab's
+ *   hints may be missing, or which it has seized, and the next maintainer begins anew.
  */
 #include "shm/maintain/repair.h"
 
 #include "shm/cache-drain.h"
-#include "shm/cache.h"
-#include "shm/maintain/judge.h"
-#include "shm/maintain/sweep.h"
+#include "shm/cache-hit.h"
+#include "shm/maintain/hints.h"
+#include "shm/maintain/rollback.h"
 #include "shm/pages.h"
 #include "shm/set.h"
 #include "shm/slab.h"
@@ -31,65 +31,64 @@ static bool tag_is(const ShmArena *arena, SlotId id, uint32_t tag) {
         return shm_load_acq(shm_slot_tag(arena, id)) == tag;
 }
 
-/* Hints */
+static const ShmEdge edges[] = {
+        { SHM_REPAIR_ROLLBACK, SHM_REPAIR_EV_NEXT, SHM_REPAIR_ROLLBACK },
+        { SHM_REPAIR_ROLLBACK, SHM_REPAIR_EV_NONE, SHM_REPAIR_COLLECT },
+        { SHM_REPAIR_COLLECT, SHM_REPAIR_EV_NEXT, SHM_REPAIR_CHECK },
+        { SHM_REPAIR_CHECK, SHM_REPAIR_EV_NEXT, SHM_REPAIR_SETTLE },
+        { SHM_REPAIR_SETTLE, SHM_REPAIR_EV_NEXT, SHM_REPAIR_COLLECT },
+        { SHM_REPAIR_COLLECT, SHM_REPAIR_EV_NONE, SHM_REPAIR_DONE },
+};
 
-void shm_repair_hints(const ShmArena *arena, uint32_t slab) {
-        SlabWord w = shm_slab_word(arena, slab);
+const ShmEdges shm_repair_edges = { edges, sizeof(edges) / sizeof(edges[0]) };
 
-        shm_set_mend(arena, SHM_SET_FREE, slab);
-        shm_set_mend(arena, SHM_SET_UNCOMMITTED, slab);
-        if (slab_word_epoch(w) >= arena->n_epochs || slab_word_class(w) >= arena->n_classes)
-                return;
-        shm_set_mend(arena, shm_set_of_epoch(arena, slab_word_epoch(w)), slab);
-        shm_set_mend(arena, shm_set_partial(arena, slab_word_epoch(w), slab_word_class(w)), slab);
-}
+/* Slots in question */
 
-/* Who removed a bit died, and its intent names the slab but not the set. */
-static void mend_all(const ShmArena *arena, uint32_t slab) {
-        uint32_t n_sets = shm_set_partial(arena, arena->n_epochs, 0);
+/* Slots that the intent and the notes of a dead thread put in question. */
+static void add_named(const ShmArena *arena, ShmReach *reach, const ShmRecord *r, ShmIntent intent) {
+        if (intent.kind == SHM_INTENT_CLAIM)
+                (void) shm_reach_add(reach, slot_id_slab(intent.id), intent.mask);
+        if (intent.kind == SHM_INTENT_TAKE ||
+            (intent.kind == SHM_INTENT_FREE && tag_is(arena, intent.id, intent.tag + 1)))
+                (void) shm_reach_add_slot(reach, intent.id);
+        for (uint32_t i = 0; i <= SHM_NOTES_MAX; i++) {
+                /* ORDER: rlx; the owner is dead. */
+                uint64_t handle = i < SHM_NOTES_MAX ? shm_record_note(r, i) : shm_load_rlx(&r->guard);
 
-        for (uint32_t set = 0; set < n_sets; set++)
-                shm_set_mend(arena, set, slab);
-}
-
-static void mend_intent(const ShmArena *arena, ShmIntent intent) {
-        uint32_t n_slabs = shm_arena_n_slabs_ever(arena), slab = slot_id_slab(intent.id), end;
-
-        if (intent.kind == SHM_INTENT_NONE || intent.kind == SHM_INTENT_FLUSH || slab >= n_slabs)
-                return;
-        if (intent.kind != SHM_INTENT_RUN) {
-                shm_repair_hints(arena, slab);
-                if (intent.kind == SHM_INTENT_SLAB)
-                        mend_all(arena, slab);
-                return;
-        }
-        end = intent.arg < n_slabs - slab ? slab + intent.arg : n_slabs;
-        for (uint32_t i = slab; i < end; i++)
-                shm_repair_hints(arena, i);
-        for (; slab < end; slab = (slab / 64 + 1) * 64)
-                mend_all(arena, slab);
-}
-
-/* Judging */
-
-static void judge(ShmActor *control, ShmJudge *j, ShmRepairCounts *counts) {
-        shm_judge_decide(j);
-        counts->slots += shm_judge_give_back(j, control);
-        for (uint32_t i = 0; i < j->n; i++) {
-                counts->unsettled += shm_judge_is_unsettled(&j->suspects[i]);
-                shm_repair_hints(control->arena, slot_id_slab(j->suspects[i].id));
+                if (handle != 0 &&
+                    tag_is(arena, shm_handle_slot(handle), shm_handle_tag(arena->key, handle) + 1))
+                        (void) shm_reach_add_slot(reach, shm_handle_slot(handle));
         }
 }
 
-/* What is unsettled stays, at the bottom. Ids may move: nobody reads what a SWEPT record holds. */
-static void keep_unsettled(const ShmJudge *j, ShmCache *cache) {
-        uint32_t n = 0;
+/* False: there is no room for all of its slots. */
+static bool add_cache(ShmReach *reach, const ShmCacheWalk *walk) {
+        uint32_t n = shm_cache_walk_count(walk);
 
-        for (uint32_t i = 0; i < j->n; i++)
-                if (shm_judge_is_unsettled(&j->suspects[i]))
-                        /* ORDER: rlx; ordered by the count. */
-                        shm_store_rlx(&cache->slots[n++], j->suspects[i].id.value);
-        shm_cache_set_count(cache, n);
+        for (uint32_t i = 0; i < n; i++)
+                if (!shm_reach_add_slot(reach, shm_cache_walk_slot(walk, i)))
+                        return false;
+        return true;
+}
+
+static uint64_t count_unsettled(const ShmReach *reach) {
+        uint64_t n = 0;
+
+        for (uint32_t i = 0; i < reach->refs.n; i++)
+                n += (uint64_t) __builtin_popcountll(shm_reach_unsettled(reach, i));
+        return n;
+}
+
+static void count_checked(const ShmReach *reach, ShmRepairCounts *counts) {
+        for (uint32_t i = 0; i < reach->refs.n; i++)
+                counts->slots += (uint64_t) __builtin_popcountll(reach->slabs[i].lost);
+        counts->unsettled += count_unsettled(reach);
+}
+
+static bool is_unsettled(const ShmReach *reach, SlotId id) {
+        int index = shm_refs_index(&reach->refs, slot_id_slab(id));
+
+        return index >= 0 && (shm_reach_unsettled(reach, (uint32_t) index) & slot_id_mask(id)) != 0;
 }
 
 static uint64_t release(ShmActor *control, uint32_t record, uint32_t slab) {
@@ -106,227 +105,277 @@ static uint64_t release(ShmActor *control, uint32_t record, uint32_t slab) {
         return 1;
 }
 
-static void repair_cache(ShmActor *control, ShmRepair *repair, const ShmCacheWalk *walk) {
-        uint32_t n = shm_cache_walk_count(walk), held;
-        uint64_t before = repair->counts.unsettled;
-        ShmJudge j;
+/* Slots that are in flight stay, at the bottom. Ids may move: nobody reads the caches of a SWEPT record. */
+static void settle_cache(ShmActor *control, ShmRepair *repair, const ShmReach *reach,
+                         const ShmCacheWalk *walk) {
+        uint32_t n = shm_cache_walk_count(walk), n_kept = 0, held;
 
-        if (n > 0) {
-                shm_judge_init(&j, control->arena, false);
-                for (uint32_t i = 0; i < n; i++)
-                        shm_judge_add(&j, shm_cache_walk_slot(walk, i));
-                judge(control, &j, &repair->counts);
-                keep_unsettled(&j, walk->cache);
+        for (uint32_t i = 0; i < n; i++) {
+                SlotId id = shm_cache_walk_slot(walk, i);
+
+                if (is_unsettled(reach, id))
+                        /* ORDER: rlx; ordered by the count. */
+                        shm_store_rlx(&walk->cache->slots[n_kept++], id.value);
+                if (slot_id_slab(id) < shm_arena_n_slabs_ever(control->arena))
+                        shm_hints_mend(control->arena, slot_id_slab(id));
         }
-        repair->record_unsettled += repair->counts.unsettled - before;
+        if (n > 0)
+                shm_cache_set_count(walk->cache, n_kept);
         held = shm_load_rlx(&walk->cache->held); /* ORDER: rlx; the owner is dead. */
-        repair->counts.slabs += release(control, repair->position, held - 1);
+        repair->counts.slabs += release(control, repair->record, held - 1);
         shm_store_rlx(&walk->cache->held, 0); /* ORDER: rlx; before the record is free. */
         walk->cache->last = SHM_CACHE_LAST_NONE;
 }
 
-/* What the intent and the notes of a dead thread make suspect. */
-static void add_named(const ShmArena *arena, ShmJudge *j, const ShmRecord *r, ShmIntent intent) {
-        if (intent.kind == SHM_INTENT_CLAIM)
-                for (uint64_t rest = intent.mask; rest != 0; rest &= rest - 1)
-                        shm_judge_add(j, slot_id(slot_id_slab(intent.id), (uint32_t) __builtin_ctzll(rest)));
-        if (intent.kind == SHM_INTENT_TAKE ||
-            (intent.kind == SHM_INTENT_FREE && tag_is(arena, intent.id, intent.tag + 1)))
-                shm_judge_add(j, intent.id);
-        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
-                uint64_t handle = shm_record_note(r, i);
-
-                if (handle != 0 &&
-                    tag_is(arena, shm_handle_slot(handle), shm_handle_tag(arena->key, handle) + 1))
-                        shm_judge_add(j, shm_handle_slot(handle));
-        }
-}
-
-static void repair_named(ShmActor *control, uint32_t record, ShmRepairCounts *counts) {
+/* Its intent, once its slots were checked. */
+static void settle_intent(ShmActor *control, uint32_t record, ShmRepairCounts *counts) {
         ShmIntent intent = shm_record_intent(control->arena, record);
-        ShmJudge j;
 
         if (intent.kind == SHM_INTENT_RUN)
                 counts->slabs += shm_pages_undo(control, record, slot_id_slab(intent.id), intent.arg);
-        shm_judge_init(&j, control->arena, false);
-        add_named(control->arena, &j, shm_arena_record(control->arena, record), intent);
-        judge(control, &j, counts);
         if (intent.kind == SHM_INTENT_CLAIM || intent.kind == SHM_INTENT_SLAB)
                 counts->slabs += release(control, record, slot_id_slab(intent.id));
-        mend_intent(control->arena, intent);
+        shm_hints_mend_intent(control->arena, intent);
 }
 
 static void forget_notes(ShmRecord *r) {
         for (uint32_t i = 0; i < SHM_NOTES_MAX; i++)
                 if (shm_record_note(r, i) != 0)
                         shm_store_rlx(&r->notes[i].handle, 0); /* ORDER: rlx; before the record is free. */
+        shm_store_rlx(&r->guard, 0); /* ORDER: rlx; before the record is free. */
 }
 
 static void free_record(ShmActor *control, ShmRepair *repair) {
-        ShmRecord *r = shm_arena_record(control->arena, repair->position);
-        uint64_t attention = shm_load_rlx(&r->attention); /* ORDER: rlx; control's alone. */
+        ShmRecord *r = shm_arena_record(control->arena, repair->record);
+        uint64_t attention = shm_load_rlx(&r->attention); /* ORDER: rlx; the maintainer's alone. */
 
         forget_notes(r);
         shm_store_rlx(&r->intent_what, 0); /* ORDER: rlx; before the record is free. */
         shm_store_rlx(&r->attention, attention & ~SHM_ATTENTION_FREEZE); /* ORDER: rlx; the same. */
-        if (shm_record_set_unused(control->arena, repair->position))
+        if (shm_record_set_unused(control->arena, repair->record))
                 repair->counts.records++;
 }
 
 /* The pass */
 
-/* Record 0 is as if SWEPT: it holds what an earlier control died over. */
+/* Record 0 is as if SWEPT: it holds slots that an earlier maintainer died over. */
 static bool is_in(const ShmArena *arena, uint32_t record, ShmRecordState state) {
         if (record == 0)
                 return state == SHM_RECORD_SWEPT;
         return shm_record_owner(arena, record).state == state;
 }
 
-static bool find_record(const ShmArena *arena, uint32_t *position, ShmRecordState state) {
-        for (; *position < shm_arena_n_records_ever(arena); (*position)++)
-                if (is_in(arena, *position, state))
+static bool find_record(const ShmArena *arena, ShmRepair *repair, ShmRecordState state) {
+        for (; repair->record < shm_arena_n_records_ever(arena); repair->record++)
+                if (is_in(arena, repair->record, state))
                         return true;
         return false;
 }
 
-static void sweep_next(ShmActor *control, ShmRepair *repair) {
-        if (!find_record(control->arena, &repair->position, SHM_RECORD_DEAD)) {
-                repair->judging = true;
-                repair->position = 0;
-                return;
-        }
-        repair->counts.objects += shm_sweep_record(control->arena, repair->position);
-        shm_record_set_swept(control->arena, repair->position++);
+static void next_record(ShmRepair *repair) {
+        repair->record++;
+        repair->begun = false;
 }
 
-/* False: no record is left. */
-static bool judge_next(ShmActor *control, ShmRepair *repair) {
-        uint64_t before;
+static ShmRepairEvent roll_back(ShmActor *control, ShmRepair *repair) {
+        ShmArena *arena = control->arena;
 
-        if (!repair->begun && !find_record(control->arena, &repair->position, SHM_RECORD_SWEPT))
-                return false;
         if (!repair->begun) {
-                before = repair->counts.unsettled;
-                if (repair->position > 0)
-                        repair_named(control, repair->position, &repair->counts);
-                repair->record_unsettled = repair->counts.unsettled - before;
-                repair->walk = (ShmCacheWalk){};
+                if (!find_record(arena, repair, SHM_RECORD_DEAD)) {
+                        repair->record = 0;
+                        return SHM_REPAIR_EV_NONE;
+                }
                 repair->begun = true;
-        } else if (shm_cache_walk_next(&repair->walk, control->arena, repair->position)) {
-                repair_cache(control, repair, &repair->walk);
+                repair->to = (ShmCacheWalk){};
+        } else if (shm_cache_walk_next(&repair->to, arena, repair->record)) {
+                repair->counts.objects += shm_rollback_cache(arena, repair->record, &repair->to);
         } else {
-                if (repair->position > 0 && repair->record_unsettled == 0)
-                        free_record(control, repair);
-                repair->position++;
-                repair->begun = false;
+                repair->counts.objects += shm_rollback_named(arena, repair->record);
+                shm_record_set_swept(arena, repair->record);
+                next_record(repair);
         }
-        return true;
+        return SHM_REPAIR_EV_NEXT;
 }
 
-bool shm_repair_step(ShmActor *control, ShmRepair *repair, uint32_t n) {
-        for (; n > 0; n--) {
-                if (!repair->judging)
-                        sweep_next(control, repair);
-                else if (!judge_next(control, repair))
+/* The last cache that there is no room for is begun anew, by the next check. */
+static bool add_caches(const ShmArena *arena, ShmRepair *repair, ShmReach *reach) {
+        ShmCacheWalk before = repair->to;
+        bool any = false;
+
+        while (shm_cache_walk_next(&repair->to, arena, repair->record)) {
+                if (reach->refs.n + shm_cache_walk_count(&repair->to) > SHM_REFS_MAX && any) {
+                        repair->to = before;
                         return true;
+                }
+                (void) add_cache(reach, &repair->to);
+                any = true;
+                before = repair->to;
         }
-        return false;
+        return any;
 }
 
-/* Control's own */
+static ShmRepairEvent collect(ShmActor *control, ShmRepair *repair, ShmReach *reach) {
+        const ShmArena *arena = control->arena;
+        bool first = !repair->begun;
+
+        if (first && !find_record(arena, repair, SHM_RECORD_SWEPT))
+                return SHM_REPAIR_EV_NONE;
+        shm_reach_init(reach, control);
+        if (first) {
+                repair->begun = true;
+                repair->record_unsettled = 0;
+                repair->to = (ShmCacheWalk){};
+                if (repair->record > 0)
+                        add_named(arena, reach, shm_arena_record(arena, repair->record),
+                                  shm_record_intent(arena, repair->record));
+        }
+        repair->from = repair->to;
+        (void) add_caches(arena, repair, reach);
+        return SHM_REPAIR_EV_NEXT;
+}
+
+/* Whether the record has caches that were not checked yet. */
+static bool has_more(const ShmArena *arena, const ShmRepair *repair) {
+        ShmCacheWalk walk = repair->to;
+
+        return shm_cache_walk_next(&walk, arena, repair->record);
+}
+
+static ShmRepairEvent settle(ShmActor *control, ShmRepair *repair, const ShmReach *reach) {
+        const ShmArena *arena = control->arena;
+        ShmCacheWalk walk = repair->from;
+
+        count_checked(reach, &repair->counts);
+        repair->record_unsettled += count_unsettled(reach);
+        while (walk.next < repair->to.next && shm_cache_walk_next(&walk, arena, repair->record))
+                settle_cache(control, repair, reach, &walk);
+        if (has_more(arena, repair))
+                return SHM_REPAIR_EV_NEXT;
+        if (repair->record > 0) {
+                settle_intent(control, repair->record, &repair->counts);
+                if (repair->record_unsettled == 0)
+                        free_record(control, repair);
+        }
+        next_record(repair);
+        return SHM_REPAIR_EV_NEXT;
+}
+
+bool shm_repair_step(ShmActor *control, ShmRepair *repair, ShmReach *reach, uint32_t *budget) {
+        ShmRepairEvent event = SHM_REPAIR_EV_NEXT;
+
+        while (*budget > 0 && repair->state != SHM_REPAIR_DONE) {
+                switch (repair->state) {
+                case SHM_REPAIR_ROLLBACK:
+                        event = roll_back(control, repair);
+                        break;
+                case SHM_REPAIR_COLLECT:
+                        event = collect(control, repair, reach);
+                        break;
+                case SHM_REPAIR_CHECK:
+                        if (!shm_reach_step(reach, budget))
+                                return false;
+                        break;
+                default:
+                        event = settle(control, repair, reach);
+                }
+                repair->state = (ShmRepairState) shm_edge_to(shm_repair_edges, repair->state, event);
+                event = SHM_REPAIR_EV_NEXT;
+                *budget -= SHM_CACHE_MAX < *budget ? SHM_CACHE_MAX : *budget;
+        }
+        return repair->state == SHM_REPAIR_DONE;
+}
+
+/* The maintainer's own */
 
 static bool holds(const ShmCache *cache, uint32_t n, SlotId id) {
         for (uint32_t i = 0; i < n; i++)
-                /* ORDER: rlx; control's alone. */
+                /* ORDER: rlx; the maintainer's alone. */
                 if (shm_load_rlx(&cache->slots[i]) == id.value)
                         return true;
         return false;
 }
 
-/*
- * What is unsettled control keeps, in a cache of its own record, until a pass has settled it. Twice
- * after a death in here, which is once. Where there is no room more daemons than a cache has slots
- * died: the check finds it.
- */
-static void keep(ShmActor *control, const ShmJudge *j) {
-        for (uint32_t i = 0; i < j->n; i++) {
-                const ShmSuspect *s = &j->suspects[i];
-                uint32_t index, n;
-                ShmCacheWalk walk;
+static void keep_slot(ShmActor *control, SlotId id, SlabWord w) {
+        uint32_t index = slab_word_epoch(w) * control->arena->n_classes + slab_word_class(w), n;
+        ShmCacheWalk walk = { .cache = shm_arena_cache(control->arena, 0, 0, index) };
 
-                if (!shm_judge_is_unsettled(s))
-                        continue;
-                index = slab_word_epoch(s->word) * control->arena->n_classes + slab_word_class(s->word);
-                walk = (ShmCacheWalk){ .cache = shm_arena_cache(control->arena, 0, 0, index) };
-                n = shm_cache_walk_count(&walk);
-                if (n == SHM_CACHE_MAX || holds(walk.cache, n, s->id))
-                        continue;
-                shm_record_use_cache(control->record, index);
-                shm_store_rlx(&walk.cache->slots[n], s->id.value); /* ORDER: rlx; ordered by the count. */
-                shm_cache_set_count(walk.cache, n + 1);
+        n = shm_cache_walk_count(&walk);
+        if (n == SHM_CACHE_MAX || holds(walk.cache, n, id))
+                return;
+        shm_record_use_cache(control->record, index);
+        shm_store_rlx(&walk.cache->slots[n], id.value); /* ORDER: rlx; ordered by the count. */
+        shm_cache_set_count(walk.cache, n + 1);
+}
+
+/*
+ * Parks slots that are in flight in record 0. Idempotent, so a death here may repeat it. If the cache is full, since
+ * more maintainers died than it has slots, the slot is left to the check.
+ */
+static void keep_unsettled(ShmActor *control, const ShmReach *reach) {
+        for (uint32_t i = 0; i < reach->refs.n; i++) {
+                uint32_t slab = shm_refs_slab(&reach->refs, i);
+                SlabWord w = shm_slab_word(control->arena, slab);
+                uint64_t rest = shm_reach_unsettled(reach, i) & shm_slab_view_taken(control->arena, w);
+
+                for (; rest != 0; rest &= rest - 1)
+                        keep_slot(control, slot_id(slab, (uint32_t) __builtin_ctzll(rest)), w);
         }
 }
 
-/* The owner is frozen, or dead: the cache has stood still since. */
-static void end_flush(ShmActor *control, ShmIntent intent, ShmRepairCounts *counts) {
+static void check_and_keep(ShmActor *control, ShmReach *reach, ShmRepairCounts *counts) {
+        (void) shm_reach_run(reach);
+        count_checked(reach, counts);
+        keep_unsettled(control, reach);
+        for (uint32_t i = 0; i < reach->refs.n; i++)
+                shm_hints_mend(control->arena, shm_refs_slab(&reach->refs, i));
+}
+
+/* FLUSH stands only while the cache is the maintainer's: its owner is frozen, or has left it, or is dead. */
+static void end_flush(ShmActor *control, ShmReach *reach, ShmIntent intent, ShmRepairCounts *counts) {
         uint32_t record = slot_id_slab(intent.id), index = intent.arg >> 9, k = intent.arg & 0x1ff, n;
         const ShmArena *arena = control->arena;
         ShmCacheWalk walk;
-        ShmJudge j;
 
-        if (record >= shm_arena_n_records_ever(arena) || index >= arena->n_epochs * arena->n_classes ||
-            /* ORDER: rlx; control's alone. */
-            !(shm_load_rlx(&shm_arena_record(arena, record)->attention) & SHM_ATTENTION_FREEZE))
+        if (record >= shm_arena_n_records_ever(arena) || index >= arena->n_epochs * arena->n_classes)
                 return;
         walk = (ShmCacheWalk){ .cache = shm_arena_cache(arena, record, 0, index), .index = index };
         n = shm_cache_walk_count(&walk);
         k = k < n ? k : n;
-        shm_judge_init(&j, arena, false);
-        j.flush = intent;
+        shm_reach_init(reach, control);
+        reach->refs.flush = intent;
         for (uint32_t i = n - k; i < n; i++)
-                shm_judge_add(&j, shm_cache_walk_slot(&walk, i));
-        shm_judge_decide(&j);
+                (void) shm_reach_add_slot(reach, shm_cache_walk_slot(&walk, i));
         /* Under the intent that stands, which names them all. */
-        for (uint32_t i = 0; i < j.n; i++) {
-                SlotId id = j.suspects[i].id;
-
-                if (j.suspects[i].verdict == SHM_VERDICT_LOST &&
-                    shm_slab_give_back(control, slot_id_slab(id), slot_id_mask(id)) == 0)
-                        counts->slots++;
-                counts->unsettled += shm_judge_is_unsettled(&j.suspects[i]);
-                shm_repair_hints(arena, slot_id_slab(id));
-        }
-        keep(control, &j);
+        check_and_keep(control, reach, counts);
         shm_cache_set_count(walk.cache, n - k);
 }
 
-void shm_repair_control(ShmActor *control, ShmRepairCounts *ret) {
+void shm_repair_control(ShmActor *control, ShmReach *reach, ShmRepairCounts *ret) {
         ShmIntent intent = shm_record_intent(control->arena, 0);
         ShmRepairCounts counts = {};
-        ShmJudge j;
 
         if (intent.kind == SHM_INTENT_FLUSH) {
-                end_flush(control, intent, &counts);
+                end_flush(control, reach, intent, &counts);
         } else if (intent.kind == SHM_INTENT_RUN) {
                 /* Its own run: the intent stands as it is while it is undone. */
                 counts.slabs += shm_pages_undo(control, 0, slot_id_slab(intent.id), intent.arg);
         } else if (intent.kind != SHM_INTENT_NONE) {
                 if (intent.kind == SHM_INTENT_TAKE)
-                        counts.objects += shm_sweep_object(control->arena, intent.id, intent.tag);
-                shm_judge_init(&j, control->arena, false);
-                add_named(control->arena, &j, control->record, intent);
-                judge(control, &j, &counts);
-                keep(control, &j);
+                        counts.objects += shm_rollback_object(control->arena, intent.id, intent.tag);
+                shm_reach_init(reach, control);
+                add_named(control->arena, reach, control->record, intent);
+                check_and_keep(control, reach, &counts);
                 counts.slabs += release(control, 0, slot_id_slab(intent.id));
         }
-        mend_intent(control->arena, intent);
+        shm_hints_mend_intent(control->arena, intent);
         shm_actor_intend(control, 0);
         *ret = counts;
 }
 
 bool shm_repair_kept(const ShmArena *arena) {
         for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, 0);)
-                if (shm_cache_walk_count(&walk) > 0)
+                /* ORDER: rlx; the maintainer's alone. */
+                if (shm_cache_walk_count(&walk) > 0 || shm_load_rlx(&walk.cache->held) != 0)
                         return true;
         return false;
 }
@@ -339,14 +388,6 @@ bool shm_repair_wanted(const ShmArena *arena) {
                         return true;
         }
         return shm_repair_kept(arena);
-}
-
-bool shm_repair_frozen(const ShmArena *arena) {
-        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
-                /* ORDER: rlx; control's alone. */
-                if (shm_load_rlx(&shm_arena_record(arena, i)->attention) & SHM_ATTENTION_FREEZE)
-                        return true;
-        return false;
 }
 
 bool shm_repair_holder(ShmActor *control, uint32_t slab) {

@@ -1,22 +1,28 @@
 #pragma once
 /*
- * Repair: what dead threads left in their records goes back to where it belongs. Control work.
+ * Repair: what dead threads left in their records goes back to where it belongs. For the maintainer.
  *
- *     shm_repair_control(control, ...)           once, when control work is taken over
+ *     shm_repair_control(control, ...)           once, when maintenance is taken over
  *     shm_record_mark_dead(), shm_client_release_records()
- *     while (!shm_repair_step(control, repair, n))
- *             ;
+ *     while (!shm_repair_step(control, repair, reach, &budget))
+ *             budget = ...;
  *
- *     record: USED -> DEAD -> SWEPT -> UNUSED
+ * A pass:
+ *     edge                    event      meaning
+ *     ROLLBACK -> ROLLBACK    NEXT       the caches of a DEAD record, one by one; then it is SWEPT
+ *     ROLLBACK -> COLLECT     NONE       no record is DEAD any more
+ *     COLLECT  -> CHECK       NEXT       the slots of a SWEPT record are put in question, as many as there is room for
+ *     CHECK    -> SETTLE      NEXT       the reachability check is over
+ *     SETTLE   -> COLLECT     NEXT       slots that are in flight stay in the record, others leave it
+ *     COLLECT  -> DONE        NONE       no record is SWEPT that this pass did not look at
  *
- * A record of which a slot is unsettled stays SWEPT; a later pass looks at it again. Record 0, control's
- * own, is looked at in each pass.
+ * A record of which a slot is in flight stays SWEPT; a later pass looks at it again. Record 0, the maintainer's
+ * own, is looked at in each pass, as if it were SWEPT.
  */
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shm/cache-walk.h"
-#include "shm/record.h"
+#include "shm/maintain/reach.h"
 
 typedef struct ShmRepairCounts {
         uint64_t records; /* that are free again */
@@ -26,37 +32,48 @@ typedef struct ShmRepairCounts {
         uint64_t unsettled; /* slots of which it is too early to tell */
 } ShmRepairCounts;
 
+typedef enum ShmRepairState {
+        SHM_REPAIR_ROLLBACK,
+        SHM_REPAIR_COLLECT,
+        SHM_REPAIR_CHECK,
+        SHM_REPAIR_SETTLE,
+        SHM_REPAIR_DONE,
+        _SHM_REPAIR_STATE_N,
+} ShmRepairState;
+
+typedef enum ShmRepairEvent {
+        SHM_REPAIR_EV_NEXT,
+        SHM_REPAIR_EV_NONE,
+        _SHM_REPAIR_EV_N,
+} ShmRepairEvent;
+
+extern const ShmEdges shm_repair_edges;
+
 /* Zeros begin a pass. */
 typedef struct ShmRepair {
+        ShmRepairState state;
         ShmRepairCounts counts; /* of the pass */
-        uint32_t position; /* record to look at next */
-        bool judging; /* all DEAD were swept */
-        bool begun; /* with the record at `position` */
+        uint32_t record; /* to be looked at next, or just now */
+        bool begun; /* with that record */
         uint64_t record_unsettled;
-        ShmCacheWalk walk;
+        ShmCacheWalk from, to; /* caches that the check is about */
 } ShmRepair;
 
-/* Goes on with up to n caches' worth of work. True: the pass is over. */
-bool shm_repair_step(ShmActor *control, ShmRepair *repair, uint32_t n);
+/* `reach` is the maintainer's one; no other check uses it while the state is CHECK. True: the pass is over. */
+bool shm_repair_step(ShmActor *control, ShmRepair *repair, ShmReach *reach, uint32_t *budget);
 
 /*
- * After the death of control itself: what it was in the middle of, by record 0's intent. Slots that
- * are unsettled are kept in record 0, where each pass looks at them. Records that it froze stay so until
+ * After the death of a maintainer: ends the operation that it was in the middle of, by record 0's intent. Slots that
+ * are in flight are kept in record 0, where each pass looks at them. Records that it froze stay so until
  * the next freeze is over.
  */
-void shm_repair_control(ShmActor *control, ShmRepairCounts *ret);
-
-/* Sets what hints the slab's word wants. */
-void shm_repair_hints(const ShmArena *arena, uint32_t slab);
+void shm_repair_control(ShmActor *control, ShmReach *reach, ShmRepairCounts *ret);
 
 /* Of a slab whose holder's record is in no use: gives it up, or undoes it. False: it has a holder. */
 bool shm_repair_holder(ShmActor *control, uint32_t slab);
 
-/* Whether record 0 still keeps any. */
+/* Whether record 0 still keeps slots, or a slab. */
 bool shm_repair_kept(const ShmArena *arena);
 
-/* Whether a pass has anything to look at: a record that is DEAD or SWEPT, or what record 0 keeps. */
+/* Whether a pass has anything to look at: a record that is DEAD or SWEPT, or anything that record 0 keeps. */
 bool shm_repair_wanted(const ShmArena *arena);
-
-/* Whether a control that died left records frozen. */
-bool shm_repair_frozen(const ShmArena *arena);

@@ -1,24 +1,27 @@
 #pragma once
 /*
- * Revoking: all objects of an epoch that was closed are freed at once. Control work.
+ * Revoking: all objects of eras that were closed are freed at once, in two passes. For the maintainer, in steps.
  *
- *     close, and empty the caches of it       shm_epoch_close(), shm_freeze_begin() and _step()
- *     sweep                                   shm_revoke_step() until it is true
- *     where threads were pending, or objects kept: again when these have moved on
+ *     MARK       makes the tags of their objects even: all handles are stale from then on
+ *     COLLECT    gives back slots of these eras that are taken, even, and referred to by no record
+ *
+ * Slots that some record refers to are kept: a thread has them in hand. They are collected later.
  */
-#include <stdbool.h>
-#include <stdint.h>
+#include "shm/epoch.h"
+#include "shm/maintain/reach.h"
 
-#include "shm/record.h"
-
-/* Set `epoch`, an id, and `era`; the rest zeros. */
 typedef struct ShmRevoke {
-        uint32_t epoch;
-        uint32_t era; /* and those before; what came after stays, though it is over too. 0: all */
-        uint32_t position;
+        ShmRevoking eras;
+        uint32_t position; /* slab to look at next */
+        bool checking; /* a reachability check is under way */
         uint64_t objects; /* freed */
-        uint64_t kept; /* in the hands of threads that are inside an operation */
+        uint64_t kept; /* slots in the hands of threads */
 } ShmRevoke;
 
-/* Goes on with up to n slabs. True: the sweep is over. */
-bool shm_revoke_step(ShmActor *control, ShmRevoke *revoke, uint32_t n);
+/* Looks at up to n slabs. True: the pass is over, and `position` 0 again. */
+bool shm_revoke_mark(ShmActor *control, ShmRevoke *revoke, uint32_t n);
+/*
+ * After a membarrier: threads see that the tags are even, or the check sees that they have the slot in hand. `reach` is
+ * the maintainer's one; no other check uses it while `checking`. True: the pass is over.
+ */
+bool shm_revoke_collect(ShmActor *control, ShmRevoke *revoke, ShmReach *reach, uint32_t *budget);

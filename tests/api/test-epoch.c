@@ -152,8 +152,8 @@ static void test_close_revoke(void **state) {
 static void test_close_bad_input(void **state) {
         struct tslab *pool = *state;
 
-        assert_int_equal(tslab_epoch_close(pool, 9, TSLAB_CLOSE_REVOKE | 2), -EINVAL);
-        assert_int_equal(tslab_epoch_close(pool, 0, 2), -EINVAL);
+        assert_int_equal(tslab_epoch_close(pool, 9, TSLAB_CLOSE_REVOKE | 4), -EINVAL);
+        assert_int_equal(tslab_epoch_close(pool, 0, TSLAB_CLOSE_OLDER), -EINVAL);
         assert_int_equal(tslab_epoch_close(pool, 16, 0), -EINVAL);
         assert_int_equal(tslab_epoch_close(pool, 99 << 8, 0), -ESTALE);
 }

@@ -1,288 +1,49 @@
 /*
  * Death of the daemon at every instruction: the real tslabd goes through a request, or through what a
  * death or a wake brings about, an instruction at a time. When one has changed the arena, what it is now
- * is copied: that is what the next daemon would find. Each copy is taken over and must be clean.
+ * is copied: that is what the next daemon would find. Each copy is taken over and must be clean; also where
+ * the next daemon dies in taking over, after any store of its own, and the one after it goes on.
  */
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/ptrace.h>
-#include <sys/syscall.h>
-#include <sys/user.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "proto/deadline.h"
 #include "shm/client.h"
 #include "shm/maintain/check.h"
-#include "shm/maintain/drain.h"
 #include "shm/maintain/freeze.h"
-#include "shm/maintain/revoke.h"
 #include "shm/slab.h"
+#include "tests/crash/daemon-work.h"
+#include "tests/crash/stepper.h"
+#include "tests/crash/successor.h"
 #include "tests/crash/world.h"
-#include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
 
-#define N_OBJECTS 200 /* of each class; of the first half every third stays. With TSLAB_TEST_FULL=1 */
-#define N_OBJECTS_SHORT 80
 #define CROWD_MAX 2048
-#define N_PENDING 5
-#define N_LEASED 30
-#define USE_EPOCH 2 /* nothing is ever asked of it */
-#define CALL_USEC (300 * UINT64_C(1000000))
-#define STEPS_MAX 20000000U
+#define DEATHS_MAX 50U /* of the next daemon, on one arena. With TSLAB_TEST_FULL=1; else one */
 
-typedef struct Run Run;
+typedef struct Crowd {
+        uint64_t handles[CROWD_MAX];
+        uint32_t n;
+} Crowd;
 
-typedef struct Work {
-        const char *name;
-        void (*begin)(Run *run); /* the daemon stands still, and will find this when it goes on */
-        bool (*is_over)(Run *run);
-        bool inside; /* a thread is in the middle of an operation */
-        bool frees; /* objects of epoch 0 that are live may go */
-} Work;
-
-struct Run {
-        const Work *work;
-        DaemonFixture daemon;
-        RawClient self, other;
-        ProtoCall *control;
-        pid_t victim, caller;
-        uint32_t victim_client;
-        int answer_fd;
-        uint64_t n_live, n_revocable, n_free;
+typedef struct Run {
+        DaemonPool pool;
         ShmArena before, copy;
-        unsigned n_instructions, n_arenas;
-        ShmRepairCounts counts;
-};
+        Stepper stepper;
+        Successor successor;
+        bool full;
+        unsigned n_arenas, n_deaths;
+        unsigned dies_at; /* of the next daemon, in changes; 0: it did not die */
+} Run;
 
-/* ---- the pool */
+/* ---- what the last one must leave */
 
-static void fill(ShmActor *actor, uint32_t epoch) {
-        const char *full = getenv("TSLAB_TEST_FULL");
-        uint32_t n = full && *full && *full != '0' ? N_OBJECTS : N_OBJECTS_SHORT;
-        static uint64_t handles[N_OBJECTS];
-
-        actor->mode = SHM_CACHE_ON;
-        for (uint32_t class = 0; class < actor->arena->n_classes; class ++) {
-                uint32_t size = actor->arena->classes[class].size;
-
-                for (uint32_t i = 0; i < n; i++)
-                        assert_int_equal(shm_object_alloc(actor, size, epoch, NULL, &handles[i], NULL), 0);
-                for (uint32_t i = 0; i < n; i++)
-                        if (i % 3 != 0 || i > n / 2)
-                                assert_int_equal(shm_object_free(actor, handles[i]), 0);
-        }
-}
-
-/* A client that is to die: full caches, a lease with objects, pending ones. */
-static void become_victim(const DaemonFixture *daemon, int ready_fd) {
-        const ShmPending pending = {};
-        ProtoRequest request = PROTO_REQUEST_INIT;
-        ProtoReply *reply;
-        Tslab__EpochReserve body = TSLAB__EPOCH_RESERVE__INIT;
-        RawClient client;
-        uint64_t handle;
-
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        raw_client_open(&client, daemon, 0);
-        fill(&client.actor, 0);
-        for (int i = 0; i < N_PENDING; i++)
-                assert_int_equal(shm_object_alloc(&client.actor, 128, 0, &pending, &handle, NULL), 0);
-        body.lease = true;
-        request.body_case = TSLAB__REQUEST__BODY_EPOCH_RESERVE;
-        request.epoch_reserve = &body;
-        reply = daemon_call(client.call, &request, NULL);
-        for (int i = 0; i < N_LEASED; i++)
-                assert_int_equal(
-                        shm_object_alloc(&client.actor, 64, reply->epoch_reserve->epoch, NULL, &handle, NULL),
-                        0);
-        (void) !write(ready_fd, &client.client, sizeof(client.client));
-        for (;;)
-                pause();
-}
-
-static void start_victim(Run *run) {
-        int fds[2];
-
-        assert_int_equal(pipe(fds), 0);
-        run->victim = fork();
-        assert_true(run->victim >= 0);
-        if (run->victim == 0)
-                become_victim(&run->daemon, fds[1]);
-        close(fds[1]);
-        assert_int_equal(read(fds[0], &run->victim_client, sizeof(run->victim_client)),
-                         sizeof(run->victim_client));
-        close(fds[0]);
-}
-
-/* ---- what is stepped through */
-
-static void ask(Run *run, ProtoRequest *request) {
-        int fds[2];
-
-        assert_int_equal(pipe(fds), 0);
-        run->caller = fork();
-        assert_true(run->caller >= 0);
-        if (run->caller == 0) {
-                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-                ProtoReply *reply = NULL;
-                int r = proto_call(run->control, request, CALL_USEC, NULL, NULL, &reply, NULL);
-
-                (void) !write(fds[1], &r, sizeof(r));
-                _exit(0);
-        }
-        close(fds[1]);
-        run->answer_fd = fds[0];
-}
-
-static bool is_answered(Run *run) {
-        struct pollfd p = { .fd = run->answer_fd, .events = POLLIN };
-        int r;
-
-        if (poll(&p, 1, 0) == 0)
-                return false;
-        assert_int_equal(read(run->answer_fd, &r, sizeof(r)), sizeof(r));
-        assert_int_equal(r, 0);
-        close(run->answer_fd);
-        assert_int_equal(waitpid(run->caller, NULL, 0), run->caller);
-        return true;
-}
-
-static void begin_close_as(Run *run, bool revoke) {
-        ProtoRequest request = PROTO_REQUEST_INIT;
-        Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
-
-        body.revoke = revoke;
-        body.wait_msec = 1;
-        request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
-        request.epoch_close = &body;
-        ask(run, &request);
-}
-
-static void begin_close(Run *run) {
-        begin_close_as(run, false);
-}
-
-static void begin_revoke(Run *run) {
-        begin_close_as(run, true);
-}
-
-static void begin_advance(Run *run) {
-        ProtoRequest request = PROTO_REQUEST_INIT;
-        Tslab__EpochAdvance body = TSLAB__EPOCH_ADVANCE__INIT;
-
-        request.body_case = TSLAB__REQUEST__BODY_EPOCH_ADVANCE;
-        request.epoch_advance = &body;
-        ask(run, &request);
-}
-
-static void begin_reclaim(Run *run) {
-        ProtoRequest request = PROTO_REQUEST_INIT;
-        Tslab__Trim body = TSLAB__TRIM__INIT;
-
-        request.body_case = TSLAB__REQUEST__BODY_TRIM;
-        request.trim = &body;
-        ask(run, &request);
-}
-
-static uint64_t n_free(const Run *run) {
-        return run->self.arena.header->n_free.value;
-}
-
-/* Takes what is free, so that the reserve is short. */
-static void begin_commit(Run *run) {
-        uint64_t handle;
-
-        run->self.actor.mode = SHM_CACHE_OFF;
-        while ((int64_t) n_free(run) > 2) {
-                assert_int_equal(shm_object_alloc(&run->self.actor, 256, 1, NULL, &handle, NULL), 0);
-                run->n_live++;
-        }
-        run->n_free = n_free(run);
-        shm_wake(&run->self.arena);
-}
-
-static bool is_committed(Run *run) {
-        return n_free(run) > run->n_free;
-}
-
-static void begin_repair(Run *run) {
-        assert_int_equal(kill(run->victim, SIGKILL), 0);
-        assert_int_equal(waitpid(run->victim, NULL, 0), run->victim);
-        run->victim = 0;
-        run->n_live -= N_PENDING + N_LEASED;
-}
-
-static bool is_repaired(Run *run) {
-        ShmClientInfo info;
-
-        return shm_client_get(&run->self.arena, run->victim_client, &info) == -ENOENT;
-}
-
-static const Work works[] = {
-        { "epoch close", begin_close, is_answered, false, false },
-        { "epoch close beside a thread", begin_close, is_answered, true, false },
-        { "epoch close --revoke", begin_revoke, is_answered, false, true },
-        { "epoch advance", begin_advance, is_answered, false, false },
-        { "reclaim", begin_reclaim, is_answered, false, false },
-        { "commit", begin_commit, is_committed, false, false },
-        { "repair", begin_repair, is_repaired, false, false },
-};
-
-#define N_WORKS (sizeof(works) / sizeof(works[0]))
-
-/* ---- the next daemon, on a copy */
-
-static void end_epochs(ShmActor *control) {
-        ShmEpochInfo info;
-
-        for (uint32_t id = 0; id < control->arena->n_epochs; id++) {
-                ShmRevoke sweep = { .epoch = id };
-                ShmDrain drain = { .epoch = id };
-
-                assert_int_equal(shm_epoch_get(control->arena, id, &info), 0);
-                if (info.state != SHM_EPOCH_CLOSING || !(info.flags & SHM_EPOCH_DRAIN))
-                        continue;
-                if (info.flags & SHM_EPOCH_REVOKE)
-                        assert_true(shm_revoke_step(control, &sweep, UINT32_MAX));
-                assert_int_equal(sweep.kept, 0);
-                assert_true(shm_drain_step(control, &drain, UINT32_MAX - 64));
-        }
-}
-
-/* As daemon/takeover.c has it done; of the thread that was inside an operation, that has come to its end. */
-static void take_over(Run *run, ShmArena *arena) {
-        static ShmFreeze freeze;
-        ShmRepairCounts counts;
-        ShmRepair repair = {};
-        ShmActor control;
-
-        shm_actor_init_daemon(&control, arena);
-        control.record->seq += control.record->seq & 1;
-        shm_actor_enter(&control);
-        shm_repair_control(&control, &counts);
-        shm_actor_leave(&control);
-        run->counts.slots += counts.slots;
-        run->counts.slabs += counts.slabs;
-        assert_int_equal(counts.unsettled, 0);
-        if (run->work->begin == begin_repair) {
-                (void) shm_client_release_records(arena, run->victim_client);
-                (void) shm_epoch_end_leases(arena, run->victim_client);
-        }
-        while (!shm_repair_step(&control, &repair, 3))
-                ;
-        assert_int_equal(repair.counts.unsettled, 0);
-        shm_arena_record(arena, run->other.actor.id)->seq += run->work->inside;
-        memset(&freeze, 0, sizeof(freeze));
-        (void) shm_freeze_begin(&control, &freeze, UINT64_MAX);
-        assert_int_equal(shm_freeze_step(&control, &freeze, UINT32_MAX), 0);
-        end_epochs(&control);
+static void print_where(const Run *run) {
+        print_error("%s, instruction %u, then the next one's change %u: ", run->pool.work->name,
+                    run->stepper.n_instructions, run->dies_at);
 }
 
 static void check_clean(const Run *run, const ShmArena *arena) {
@@ -291,125 +52,242 @@ static void check_clean(const Run *run, const ShmArena *arena) {
         assert_int_equal(shm_check(arena, &c), 0);
         if (c.problems == 0 && c.unsettled_slots == 0)
                 return;
-        for (size_t i = 0; i < c.n_texts; i++)
-                print_error("%s, instruction %u: %s\n", run->work->name, run->n_instructions, c.texts[i]);
-        print_error("%s, instruction %u: %d lost, %d doubled, %d unsettled, %d hints\n", run->work->name,
-                    run->n_instructions, (int) c.lost_slots, (int) c.doubled_slots, (int) c.unsettled_slots,
-                    (int) c.wrong_hints);
+        for (size_t i = 0; i < c.n_texts; i++) {
+                print_where(run);
+                print_error("%s\n", c.texts[i]);
+        }
+        print_where(run);
+        print_error("%d lost, %d doubled, %d unsettled, %d hints\n", (int) c.lost_slots,
+                    (int) c.doubled_slots, (int) c.unsettled_slots, (int) c.wrong_hints);
         fail();
+}
+
+static void require(const Run *run, bool condition, const char *text) {
+        if (condition)
+                return;
+        print_where(run);
+        print_error("%s\n", text);
+        fail();
+}
+
+/* Nothing is left to be done, and nobody is kept from its caches. */
+static void check_ended(const Run *run, const ShmArena *arena) {
+        ShmClientInfo info;
+
+        require(run, shm_freeze_is_over(arena), "a thread stays frozen");
+        require(run, !shm_repair_wanted(arena), "a record is left to be repaired");
+        require(run, shm_arena_record(arena, 0)->intent_what == 0, "an intent of the daemon stands");
+        if (run->pool.work->ends)
+                require(run, shm_client_get(arena, run->pool.victim_client, &info) == -ENOENT,
+                        "the client did not end");
+}
+
+static bool is_open(ShmEpochInfo info) {
+        return info.state == SHM_EPOCH_OPEN;
+}
+
+/* All objects are there, or all that were to be revoked are gone: that is when their epoch was closed. */
+static void check_objects(const Run *run, const ShmArena *arena) {
+        uint64_t n = world_count_live(arena);
+        bool gone = n + run->pool.n_revocable == run->pool.n_live;
+        ShmEpochInfo info;
+
+        if (n != run->pool.n_live && !gone) {
+                print_where(run);
+                print_error("%d objects of %d\n", (int) n, (int) run->pool.n_live);
+                fail();
+        }
+        assert_int_equal(shm_epoch_get(arena, 0, &info), 0);
+        require(run, !run->pool.work->closes || run->pool.n_revocable == 0 || gone != is_open(info),
+                "an epoch was closed and not revoked, or the other way round");
+}
+
+static void check_epochs(const Run *run, const ShmArena *arena) {
+        const DaemonWork *work = run->pool.work;
+        uint32_t n_opened = 0;
+        ShmEpochInfo info;
+
+        for (uint32_t id = 0; id < arena->n_epochs; id++) {
+                const ShmEpochInfo *before = &run->pool.epochs[id];
+
+                assert_int_equal(shm_epoch_get(arena, id, &info), 0);
+                require(run, !info.revoking, "an epoch is yet to be revoked");
+                require(run, info.era - before->era <= 1, "an era was left out");
+                n_opened += info.era - before->era;
+                if (!(id == 0 && work->closes) && !work->ends && !work->opens)
+                        require(run, is_open(info) == is_open(*before),
+                                "an epoch that nobody named was closed");
+        }
+        require(run, n_opened <= work->opens, "an epoch was opened");
+}
+
+/* ---- those who use the pool then */
+
+#define REBASE(_pointer)                                                                                     \
+        ((_pointer) = (_pointer) ? (void *) ((uint8_t *) (_pointer) -from->base + to->base) : NULL)
+
+/* The thread itself, with all that it remembers, as it would be in the copy. */
+static ShmActor actor_in_copy(const ShmActor *actor, const ShmArena *from, ShmArena *to) {
+        ShmActor a = *actor;
+
+        a.arena = to;
+        REBASE(a.record);
+        REBASE(a.caches);
+        REBASE(a.tags);
+        REBASE(a.slabs);
+        REBASE(a.lines);
+        for (uint32_t i = 0; i < SHM_GRANULES_MAX; i++)
+                REBASE(a.sizes[i].cache);
+        for (uint32_t i = 0; i < SHM_EPOCHS_MAX * SHM_CLASSES_MAX; i++)
+                REBASE(a.places[i].cache);
+        return a;
+}
+
+/* A thread that lived through all this allocates in no epoch that was closed. */
+static void go_on(const Run *run, ShmArena *arena) {
+        static const uint32_t epochs[] = { 0, SHM_EPOCH_CURRENT };
+        static ShmActor actor;
+        ShmEpochInfo info;
+        uint64_t handle;
+        SlabWord w;
+
+        actor = actor_in_copy(&run->pool.self.actor, &run->pool.self.arena, arena);
+        for (size_t i = 0; i < 2; i++) {
+                if (shm_object_alloc(&actor, 64, epochs[i], NULL, &handle, NULL) != 0)
+                        continue;
+                w = shm_slab_word(arena, slot_id_slab(shm_handle_slot(handle)));
+                assert_int_equal(shm_epoch_get(arena, slab_word_epoch(w), &info), 0);
+                require(run, info.state == SHM_EPOCH_OPEN && slab_word_era(w) == info.era,
+                        "a thread allocated in an epoch that is closed");
+                assert_int_equal(shm_object_free(&actor, handle), 0);
+        }
 }
 
 static void use(const Run *run, ShmArena *arena) {
         uint64_t handles[SHM_CLASSES_MAX], n_live = world_count_live(arena);
         static ShmActor actor;
 
-        assert_int_equal(shm_actor_init(&actor, arena, run->self.client, 4), 0);
+        assert_int_equal(shm_actor_init(&actor, arena, run->pool.self.client, 4), 0);
         actor.mode = SHM_CACHE_ON;
         for (uint32_t i = 0; i < arena->n_classes; i++)
-                assert_int_equal(
-                        shm_object_alloc(&actor, arena->classes[i].size, USE_EPOCH, NULL, &handles[i], NULL),
-                        0);
+                assert_int_equal(shm_object_alloc(&actor, arena->classes[i].size, run->pool.use_epoch, NULL,
+                                                  &handles[i], NULL),
+                                 0);
         assert_int_equal(world_count_live(arena), n_live + arena->n_classes);
         for (uint32_t i = 0; i < arena->n_classes; i++)
                 assert_int_equal(shm_object_free(&actor, handles[i]), 0);
+        go_on(run, arena);
         check_clean(run, arena);
 }
 
-static void check_arena(Run *run, ShmArena *arena) {
-        uint64_t n_live;
-
-        take_over(run, arena);
-        check_clean(run, arena);
-        n_live = world_count_live(arena);
-        if (n_live != run->n_live && !(run->work->frees && n_live + run->n_revocable == run->n_live)) {
-                print_error("%s, instruction %u: %d objects of %d\n", run->work->name, run->n_instructions,
-                            (int) n_live, (int) run->n_live);
-                fail();
-        }
-        use(run, arena);
-}
-
-/* What the dead one gave back is somebody else's before the next comes, and must stay so. */
-static void check_crowded_arena(Run *run, ShmArena *arena) {
-        static uint64_t handles[CROWD_MAX];
+/* Somebody takes what a dead daemon gave back, before the next one comes. */
+static void crowd(const Run *run, ShmArena *arena, Crowd *crowd) {
         static ShmActor actor;
-        uint32_t n = 0;
 
-        assert_int_equal(shm_actor_init(&actor, arena, run->self.client, 5), 0);
+        assert_int_equal(shm_actor_init(&actor, arena, run->pool.self.client, 5), 0);
         actor.mode = SHM_CACHE_OFF;
-        while (n < CROWD_MAX && shm_object_alloc(&actor, 256, USE_EPOCH, NULL, &handles[n], NULL) == 0)
-                n++;
-        take_over(run, arena);
-        check_clean(run, arena);
-        for (uint32_t i = 0; i < n; i++)
-                if (!shm_object_live(arena, handles[i])) {
-                        print_error("%s, instruction %u: another's object was freed\n", run->work->name,
-                                    run->n_instructions);
-                        fail();
-                }
+        crowd->n = 0;
+        while (crowd->n < CROWD_MAX &&
+               shm_object_alloc(&actor, 256, run->pool.use_epoch, NULL, &crowd->handles[crowd->n], NULL) == 0)
+                crowd->n++;
 }
 
-/* ---- stepping */
-
-static void attach(Run *run) {
-        int status;
-
-        assert_int_equal(ptrace(PTRACE_SEIZE, run->daemon.pid, NULL, NULL), 0);
-        assert_int_equal(ptrace(PTRACE_INTERRUPT, run->daemon.pid, NULL, NULL), 0);
-        assert_int_equal(waitpid(run->daemon.pid, &status, 0), run->daemon.pid);
-        assert_true(WIFSTOPPED(status));
+static void check_crowd(const Run *run, const ShmArena *arena, const Crowd *crowd) {
+        for (uint32_t i = 0; i < crowd->n; i++)
+                require(run, shm_object_live(arena, crowd->handles[i]), "another's object was freed");
 }
 
-static void step(Run *run) {
-        int status;
+/* ---- deaths of the next one, on the copy */
 
-        assert_int_equal(ptrace(PTRACE_SINGLESTEP, run->daemon.pid, NULL, NULL), 0);
-        assert_int_equal(waitpid(run->daemon.pid, &status, 0), run->daemon.pid);
-        assert_true(WIFSTOPPED(status));
-        assert_true(++run->n_instructions < STEPS_MAX);
+static void restore(Run *run) {
+        memcpy(run->copy.base, run->before.base, (size_t) (run->copy.slabs - run->copy.base));
 }
 
-/* About to wait for what comes next. */
-static bool is_idle(const Run *run) {
-        struct user_regs_struct regs;
-        long code;
-
-        assert_int_equal(ptrace(PTRACE_GETREGS, run->daemon.pid, NULL, &regs), 0);
-        if (regs.rax != SYS_epoll_wait && regs.rax != SYS_epoll_pwait && regs.rax != SYS_epoll_pwait2)
-                return false;
-        code = ptrace(PTRACE_PEEKTEXT, run->daemon.pid, (void *) regs.rip, NULL);
-        return (code & 0xffff) == 0x050f; /* syscall */
+static void check_all(Run *run) {
+        check_ended(run, &run->copy);
+        check_clean(run, &run->copy);
+        check_epochs(run, &run->copy);
 }
+
+/* Returns in how many changes it takes over. */
+static unsigned check_death(Run *run) {
+        unsigned n;
+
+        run->dies_at = 0;
+        restore(run);
+        n = successor_run(&run->successor, &run->copy, 0);
+        check_all(run);
+        check_objects(run, &run->copy);
+        use(run, &run->copy);
+        return n;
+}
+
+static void check_crowded_death(Run *run) {
+        static Crowd others;
+
+        restore(run);
+        crowd(run, &run->copy, &others);
+        (void) successor_run(&run->successor, &run->copy, 0);
+        check_all(run);
+        check_crowd(run, &run->copy, &others);
+}
+
+/* The next one dies, too, and others take what it gave back or not. */
+static void check_second_death(Run *run, unsigned dies_at, bool crowded) {
+        static Crowd others;
+
+        run->dies_at = dies_at;
+        run->n_deaths++;
+        restore(run);
+        assert_int_equal(successor_run(&run->successor, &run->copy, dies_at), dies_at);
+        others.n = 0;
+        if (crowded)
+                crowd(run, &run->copy, &others);
+        (void) successor_run(&run->successor, &run->copy, 0);
+        check_all(run);
+        check_crowd(run, &run->copy, &others);
+        if (crowded)
+                return;
+        check_objects(run, &run->copy);
+        use(run, &run->copy);
+}
+
+static void check_arena(Run *run) {
+        unsigned n = check_death(run), n_deaths = run->full ? DEATHS_MAX : 1, stride;
+
+        check_crowded_death(run);
+        n_deaths = n_deaths < n ? n_deaths : n;
+        stride = n_deaths > 0 ? n / n_deaths : 0;
+        /* Each arena begins elsewhere, so that all of their changes have their turn. */
+        for (unsigned i = 0; i < n_deaths; i++)
+                check_second_death(run, 1 + (i * stride + run->n_arenas * 7919U) % n,
+                                   (run->n_arenas + i) % 2);
+}
+
+/* ---- deaths of the daemon */
 
 /* Slabs themselves are nobody's concern here, and may be holes. */
-static size_t metadata_size(const ShmArena *arena) {
-        return (size_t) (arena->slabs - arena->base);
-}
-
 static void look(Run *run) {
-        const ShmArena *arena = &run->self.arena;
-        size_t size = metadata_size(arena);
+        const ShmArena *arena = &run->pool.self.arena;
+        size_t size = (size_t) (arena->slabs - arena->base);
 
-        if (memcmp(run->before.base, arena->base, size) == 0)
+        if (!stepper_is_in_program(&run->stepper) || memcmp(run->before.base, arena->base, size) == 0)
                 return;
         memcpy(run->before.base, arena->base, size);
-        memcpy(run->copy.base, arena->base, size);
         run->n_arenas++;
-        check_arena(run, &run->copy);
-        memcpy(run->copy.base, run->before.base, size);
-        check_crowded_arena(run, &run->copy);
+        check_arena(run);
 }
 
 static void step_through(Run *run) {
-        world_copy_init(&run->before, &run->self.arena);
-        world_copy_init(&run->copy, &run->self.arena);
-        check_arena(run, &run->copy);
-        while (!run->work->is_over(run)) {
-                step(run);
+        world_copy_init(&run->before, &run->pool.self.arena);
+        world_copy_init(&run->copy, &run->pool.self.arena);
+        check_arena(run);
+        while (!run->pool.work->is_over(&run->pool)) {
+                stepper_step(&run->stepper);
                 look(run);
         }
-        while (!is_idle(run)) {
-                step(run);
+        while (!stepper_is_idle(&run->stepper)) {
+                stepper_step(&run->stepper);
                 look(run);
         }
         world_copy_deinit(&run->before);
@@ -418,72 +296,46 @@ static void step_through(Run *run) {
 
 /* ---- all of it */
 
-static uint64_t count_epoch(const ShmArena *arena, uint32_t epoch) {
-        uint64_t n = 0;
-
-        for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(arena); slab++)
-                for (uint32_t i = 0;
-                     slab_word_epoch(shm_slab_word(arena, slab)) == epoch && i < SHM_SLOTS_MAX; i++)
-                        n += arena->tags[slab].tag[i] & 1;
-        return n;
-}
-
-static void open_run(Run *run) {
-        daemon_start(&run->daemon, (const char *[]){ "--size=512K", "--threads=6", "--epochs=6",
-                                                     "--classes=64,128,256", "--log-level=err", NULL });
-        raw_client_open(&run->self, &run->daemon, 0);
-        raw_client_open(&run->other, &run->daemon, 0);
-        run->control = daemon_connect(&run->daemon, 0);
-        fill(&run->self.actor, 0);
-        fill(&run->other.actor, 0);
-        start_victim(run);
-        usleep(50000); /* less is left to do beside */
-        attach(run);
-        run->n_live = world_count_live(&run->self.arena);
-        run->n_revocable = count_epoch(&run->self.arena, 0);
-}
-
-static void close_run(Run *run) {
-        assert_int_equal(ptrace(PTRACE_DETACH, run->daemon.pid, NULL, NULL), 0);
-        if (run->victim != 0) {
-                kill(run->victim, SIGKILL);
-                assert_int_equal(waitpid(run->victim, NULL, 0), run->victim);
-        }
-        WAIT_FOR(is_repaired(run));
-        check_clean(run, &run->self.arena);
-        run->control = proto_call_free(run->control);
-        raw_client_close(&run->self);
-        raw_client_close(&run->other);
-        daemon_stop(&run->daemon);
-}
-
-static void test_work(const Work *work, unsigned *n_all) {
+static void test_work(const DaemonWork *work, unsigned *n_all) {
+        const char *full = getenv("TSLAB_TEST_FULL");
         static Run run;
 
-        run = (Run){ .work = work };
-        open_run(&run);
-        if (work->inside)
-                shm_actor_enter(&run.other.actor);
-        work->begin(&run);
+        run = (Run){ .full = full && *full && *full != '0' };
+        daemon_pool_open(&run.pool, work);
+        run.successor = (Successor){ .ended = work->ends ? run.pool.victim_client : SUCCESSOR_NONE,
+                                     .mends = work->mends };
+        usleep(50000); /* less is left to do beside */
+        stepper_attach(&run.stepper, run.pool.daemon.pid, run.full);
+        if (work->inside) {
+                shm_actor_enter(&run.pool.other.actor);
+                run.successor.inside = run.pool.other.actor.id;
+                run.successor.seq = run.pool.other.actor.record->seq + 1;
+        }
+        work->begin(&run.pool);
         step_through(&run);
         if (work->inside)
-                shm_actor_leave(&run.other.actor);
-        close_run(&run);
-        printf("%-30s %7u instructions, %5u arenas; of its own the dead left %llu slots, %llu slabs\n",
-               work->name, run.n_instructions, run.n_arenas, (unsigned long long) run.counts.slots,
-               (unsigned long long) run.counts.slabs);
-        assert_true(run.n_instructions > 1000 && run.n_arenas > 0);
-        *n_all += run.n_instructions;
+                shm_actor_leave(&run.pool.other.actor);
+        stepper_detach(&run.stepper);
+        daemon_pool_quiet(&run.pool);
+        check_clean(&run, &run.pool.self.arena);
+        daemon_pool_close(&run.pool);
+        printf("%-38s %7u instructions, %5u arenas, %6u second deaths; of its own the dead left %llu slots, "
+               "%llu slabs\n",
+               work->name, run.stepper.n_instructions, run.n_arenas, run.n_deaths,
+               (unsigned long long) run.successor.counts.slots,
+               (unsigned long long) run.successor.counts.slabs);
+        assert_true(run.stepper.n_instructions > 1000 && run.n_arenas > 0 && run.n_deaths >= run.n_arenas);
+        *n_all += run.stepper.n_instructions;
 }
 
 static void test_every_instruction(void **state) {
         const char *only = getenv("TSLAB_TEST_OPERATION");
         unsigned n = 0;
 
-        for (size_t i = 0; i < N_WORKS; i++)
-                if (!only || !strcmp(only, works[i].name))
-                        test_work(&works[i], &n);
-        printf("%zu works of the daemon, %u instructions\n", N_WORKS, n);
+        for (size_t i = 0; i < n_daemon_works; i++)
+                if (!only || !strcmp(only, daemon_works[i].name))
+                        test_work(&daemon_works[i], &n);
+        printf("%u works of the daemon, %u instructions\n", n_daemon_works, n);
 }
 
 int main(void) {

@@ -12,6 +12,7 @@
 #include "shm/maintain/freeze.h"
 #include "shm/pages.h"
 #include "shm/root.h"
+#include "tests/util/maintain.h"
 #include "tests/util/reserve.h"
 #include "tests/util/test.h"
 
@@ -361,7 +362,7 @@ void world_repair(ShmArena *arena, ShmRepairCounts *ret) {
         for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
                 if (shm_record_owner(arena, i).client == WORLD_VICTIM)
                         (void) shm_record_mark_dead(arena, i);
-        while (!shm_repair_step(&control, &repair, 3))
+        while (!maintain_repair_step(&control, &repair, 3))
                 ;
         *ret = repair.counts;
 }

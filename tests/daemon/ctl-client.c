@@ -13,7 +13,7 @@
 
 #include "proto/call.h"
 #include "shm/epoch.h"
-#include "shm/maintain/drain.h"
+#include "shm/maintain/freeze.h"
 #include "shm/object.h"
 #include "shm/root.h"
 

@@ -217,8 +217,7 @@ static void test_revoking_is_resumed(void **state) {
 
         ask(f, RESERVE);
         daemon_kill(&f->daemon);
-        assert_int_equal(shm_epoch_close(&f->self.arena, f->a.epoch, true), 0);
-        shm_epoch_set_revoking(&f->self.arena, f->a.epoch, true);
+        assert_int_equal(shm_epoch_revoke(&f->self.arena, f->a.epoch, false), 0);
         adopt(f);
         check_revoked(f);
 }

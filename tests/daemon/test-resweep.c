@@ -1,7 +1,8 @@
 /*
- * A client that says for ever that it has objects of a revoked epoch in hand. The daemon looks again,
- * and freezes all threads each time: it must not do so as fast as it can, and goes on looking.
+ * A client that says for ever that it has slots of a revoked epoch in hand. Their handles are stale at once, and
+ * the daemon keeps the slots. It looks at them again and again, though not as fast as it can.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 #include "shm/epoch.h"
 #include "shm/handle.h"
 #include "shm/intent.h"
+#include "shm/slab.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
 
@@ -85,19 +87,19 @@ static unsigned n_sweeps(void) {
         text = calloc(1, (size_t) size + 1);
         assert_non_null(text);
         assert_int_equal(pread(log_fd, text, (size_t) size, 0), size);
-        for (const char *at = text; (at = strstr(at, " was swept again")); at++)
+        for (const char *at = text; (at = strstr(at, " was revoked again")); at++)
                 n++;
         free(text);
         return n;
 }
 
-/* Answered within ten seconds. */
-static void close_revoking(const Liar *liar) {
+/* Of one era. Answered within ten seconds. */
+static void revoke_era(const Liar *liar, uint32_t epoch) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         ProtoRequest request = PROTO_REQUEST_INIT;
         Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
 
-        body.epoch = liar->epoch;
+        body.epoch = epoch;
         body.revoke = true;
         body.wait_msec = 1;
         request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
@@ -116,19 +118,37 @@ static void expect_few_sweeps(const Liar *liar) {
         assert_true(n <= SWEEPS_MAX);
 }
 
+static bool is_live(const Liar *liar, uint64_t handle) {
+        return shm_object_live(&liar->client.arena, handle);
+}
+
 static bool all_stale(const Liar *liar) {
         for (unsigned i = 0; i < N_OBJECTS; i++)
-                if (shm_object_live(&liar->client.arena, liar->handles[i]))
+                if (is_live(liar, liar->handles[i]))
                         return false;
         return true;
+}
+
+/* Its slot was not given back. */
+static bool is_kept(const Liar *liar, uint64_t handle) {
+        SlotId id = shm_handle_slot(handle);
+
+        return shm_slab_word(&liar->client.arena, slot_id_slab(id)).low & slot_id_mask(id);
+}
+
+static unsigned n_kept(const Liar *liar) {
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < N_OBJECTS; i++)
+                n += is_kept(liar, liar->handles[i]);
+        return n;
 }
 
 /* Whoever lies no more is looked at again. */
 static void expect_end(Liar *liar) {
         ShmEpochInfo info;
 
-        WAIT_FOR(shm_epoch_get(&liar->client.arena, liar->epoch & 0xff, &info) == 0 &&
-                 !(info.flags & SHM_EPOCH_REVOKE));
+        WAIT_FOR(shm_epoch_get(&liar->client.arena, liar->epoch & 0xff, &info) == 0 && !info.revoking);
         raw_client_close(&liar->client);
 }
 
@@ -143,12 +163,13 @@ static void test_intent(void **state) {
 
         liar_open(&liar, *state);
         set_intent(&liar, shm_intent_take(0, slot_of(&liar, 0)));
-        close_revoking(&liar);
-        assert_false(all_stale(&liar));
+        revoke_era(&liar, liar.epoch);
+        assert_true(all_stale(&liar));
+        assert_int_equal(n_kept(&liar), 1);
         expect_few_sweeps(&liar);
-        assert_false(all_stale(&liar));
+        assert_true(is_kept(&liar, liar.handles[0]));
         set_intent(&liar, 0);
-        WAIT_FOR(all_stale(&liar));
+        WAIT_FOR(n_kept(&liar) == 0);
         expect_end(&liar);
 }
 
@@ -177,15 +198,11 @@ static void test_cache(void **state) {
 
         liar_open(&liar, *state);
         assert_int_equal(pthread_create(&liar.thread, NULL, lie_in_cache, &liar), 0);
-        close_revoking(&liar);
+        revoke_era(&liar, liar.epoch);
         expect_few_sweeps(&liar);
         shm_store_rlx(&liar.stop, 1); /* ORDER: rlx; the join waits. */
         assert_int_equal(pthread_join(liar.thread, NULL), 0);
         expect_end(&liar); /* what the daemon took out of the cache is ruined, and the liar's own */
-}
-
-static bool is_live(const Liar *liar, uint64_t handle) {
-        return shm_object_live(&liar->client.arena, handle);
 }
 
 /* The rests are a second long by then, and one has just begun. */
@@ -197,31 +214,62 @@ static void wait_for_rest(void) {
         WAIT_FOR(n_sweeps() > n);
 }
 
-/* The id is opened and closed again while the job of the old era rests: it is in nobody's way. */
-static void test_next_era(void **state) {
-        ShmActor other;
-        uint64_t handle;
-        uint32_t first;
+static int try_advance(const Liar *liar) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__EpochAdvance body = TSLAB__EPOCH_ADVANCE__INIT;
+        int r;
+
+        request.body_case = TSLAB__REQUEST__BODY_EPOCH_ADVANCE;
+        request.epoch_advance = &body;
+        r = proto_call(liar->client.call, &request, DAEMON_TIMEOUT_USEC, NULL, NULL, &reply, NULL);
+        return r == PROTO_E_REFUSED ? reply->error : r;
+}
+
+/* The id is not opened again before all of it is revoked, though there is no other. */
+static void test_no_next_era(void **state) {
         Liar liar;
 
         liar_open(&liar, *state);
         set_intent(&liar, shm_intent_take(0, slot_of(&liar, 0)));
-        close_revoking(&liar);
+        revoke_era(&liar, liar.epoch);
+        assert_int_equal(try_advance(&liar), -ENOSPC);
         wait_for_rest();
-        first = liar.epoch;
-        liar.epoch = daemon_advance(liar.client.call);
-        assert_int_equal(liar.epoch & 0xff, first & 0xff);
+        assert_int_equal(try_advance(&liar), -ENOSPC);
+        set_intent(&liar, 0);
+        WAIT_FOR(try_advance(&liar) == 0);
+        assert_int_equal(shm_epoch_current(&liar.client.arena), shm_epoch_number(liar.epoch & 0xff, 2));
+        expect_end(&liar);
+}
+
+/* Slots of an era that was revoked are in nobody's way when the next one of the id is revoked, too. */
+static void test_earlier_era(void **state) {
+        uint32_t second;
+        ShmActor other;
+        uint64_t handle;
+        Liar liar;
+
+        liar_open(&liar, *state);
+        second = daemon_advance(liar.client.call);
+        assert_int_equal(second, shm_epoch_number(liar.epoch & 0xff, 2));
+        set_intent(&liar, shm_intent_take(0, slot_of(&liar, 0)));
         assert_int_equal(shm_actor_init(&other, &liar.client.arena, liar.client.client, 1), 0);
-        assert_int_equal(shm_object_alloc(&other, 64, liar.epoch, NULL, &handle, NULL), 0);
+        assert_int_equal(shm_object_alloc(&other, 64, second, NULL, &handle, NULL), 0);
+        revoke_era(&liar, liar.epoch);
+        assert_true(all_stale(&liar));
+        assert_int_equal(n_kept(&liar), 1);
+        wait_for_rest();
+        assert_true(is_live(&liar, handle));
         /* ORDER: rlx; no thread of ours is in an operation. */
         shm_store_rlx(&other.record->intent_what, shm_intent_take(0, shm_handle_slot(handle)));
-        close_revoking(&liar);
-        assert_true(is_live(&liar, handle));
+        revoke_era(&liar, second);
+        assert_false(is_live(&liar, handle));
+        assert_true(is_kept(&liar, handle));
         shm_store_rlx(&other.record->intent_what, 0); /* ORDER: rlx; nor now. */
-        WAIT_FOR(!is_live(&liar, handle));
-        assert_true(is_live(&liar, liar.handles[0]));
+        WAIT_FOR(!is_kept(&liar, handle));
+        assert_true(is_kept(&liar, liar.handles[0]));
         set_intent(&liar, 0);
-        WAIT_FOR(all_stale(&liar));
+        WAIT_FOR(n_kept(&liar) == 0);
         shm_actor_deinit(&other);
         expect_end(&liar);
 }
@@ -233,10 +281,11 @@ static void test_many_closings(void **state) {
         liar_open(&liar, *state);
         set_intent(&liar, shm_intent_take(0, slot_of(&liar, 0)));
         for (unsigned i = 0; i < N_CLOSINGS; i++)
-                close_revoking(&liar);
+                revoke_era(&liar, liar.epoch);
         expect_few_sweeps(&liar);
+        assert_int_equal(n_kept(&liar), 1);
         set_intent(&liar, 0);
-        WAIT_FOR(all_stale(&liar));
+        WAIT_FOR(n_kept(&liar) == 0);
         expect_end(&liar);
 }
 
@@ -244,7 +293,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_intent, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_cache, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_next_era, setup_few, teardown),
+                cmocka_unit_test_setup_teardown(test_no_next_era, setup_few, teardown),
+                cmocka_unit_test_setup_teardown(test_earlier_era, setup_few, teardown),
                 cmocka_unit_test_setup_teardown(test_many_closings, setup, teardown),
         };
 

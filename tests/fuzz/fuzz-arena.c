@@ -14,62 +14,92 @@
 #include "shm/client.h"
 #include "shm/epoch.h"
 #include "shm/maintain/check.h"
-#include "shm/maintain/drain.h"
-#include "shm/maintain/freeze.h"
-#include "shm/maintain/repair.h"
-#include "shm/maintain/revoke.h"
+#include "shm/maintain/maintain.h"
 #include "shm/map.h"
 #include "shm/pages.h"
 #include "shm/root.h"
 #include "shm/stats.h"
+#include "shm/text.h"
 #include "tests/fuzz/arena-image.h"
 
 #define STEP 12U
 #define STEPS_MAX 40U
+#define WORK_MAX 100000U /* steps of the engine at one time; a scribbler may keep it from any end */
+#define WAITS_MAX 8U /* for threads that say they are inside an operation */
+#define OLDER UINT64_C(1)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static ShmArena arena;
 static ShmActor control;
-static ShmFreeze freeze;
+static ShmMaintain engine;
+static uint64_t now_usec;
 
 static bool is_text(const char *text, size_t size) {
-        size_t n = strnlen(text, size);
+        size_t n = strnlen(text, size), length;
 
-        for (size_t i = 0; i < n; i++)
-                if (text[i] < ' ' || text[i] > '~')
-                        return false;
-        return n < size;
+        if (n == size)
+                return false;
+        for (; *text && (length = shm_text_character(text)) > 0; text += length)
+                ;
+        return *text == 0;
+}
+
+/* The engine */
+
+/* True: nothing is left to be done now. */
+static bool work(void) {
+        uint64_t next = shm_maintain_step(&engine, now_usec);
+
+        require(next == 0 || next > now_usec);
+        now_usec = next == 0 || next == SHM_MAINTAIN_IDLE ? now_usec + 1 : next;
+        return next != 0;
+}
+
+/* Until it is idle, or waits only. */
+static void settle(void) {
+        uint32_t n = 0;
+
+        for (uint32_t n_waits = 0; n_waits < WAITS_MAX; n_waits += work())
+                require(n++ < WORK_MAX);
+}
+
+static void begin_engine(void) {
+        shm_actor_init_daemon(&control, &arena);
+        memset(&engine, 0, sizeof(engine));
+        shm_maintain_init(&engine, &control);
 }
 
 /* Epochs */
 
-static void drain(uint32_t epoch) {
-        ShmDrain walk = { .epoch = epoch };
+static void empty_caches(void) {
+        uint64_t number = shm_maintain_empty_caches(&engine, now_usec);
 
-        while (!shm_drain_step(&control, &walk, 64))
-                ;
+        settle();
+        require(engine.n_given <= number);
+        require(shm_freeze_pending(&control, &engine.freeze) < IMAGE_N_RECORDS);
 }
 
-static void empty_caches(uint64_t epochs) {
-        (void) shm_freeze_begin(&control, &freeze, epochs);
-        (void) shm_freeze_step(&control, &freeze, UINT32_MAX);
-        require(shm_freeze_pending(&control, &freeze) < IMAGE_N_RECORDS);
+static void close_id(uint32_t id) {
+        uint64_t number = shm_maintain_close(&engine, id, now_usec);
+
+        settle();
+        require(shm_maintain_is_walked(&engine, id, number) || !shm_maintain_is_settled(&engine, id, number));
 }
 
-static void close_epoch(uint32_t number, bool revoke) {
-        ShmRevoke sweep = { .epoch = number & 0xff };
+static void close_epoch(uint32_t number) {
         EpochCount live = { .epoch = number & 0xff };
 
         if (shm_epoch_close(&arena, number, true) != 0)
                 return;
-        empty_caches(UINT64_C(1) << (number & 0xff));
-        while (revoke && !shm_revoke_step(&control, &sweep, 16))
-                ;
-        drain(number & 0xff);
+        close_id(number & 0xff);
         while (!epoch_count_step(&live, &arena, 16))
                 ;
-        (void) shm_freeze_left(&freeze, number & 0xff);
+}
+
+static void revoke_epoch(uint32_t number, bool older) {
+        if (shm_epoch_revoke(&arena, number, older) == 0)
+                close_id(number & 0xff);
 }
 
 static void advance(void) {
@@ -77,19 +107,20 @@ static void advance(void) {
 
         if (shm_epoch_next(&arena, &id) != 0)
                 return;
-        close_epoch(id, false);
+        close_epoch(id);
         if (shm_epoch_advance(&arena, &number) == 0)
-                drain(number & 0xff);
+                require((number & 0xff) < IMAGE_N_EPOCHS);
 }
 
-static void reserve(void) {
+/* Of client b if that is one. */
+static void reserve(uint32_t client) {
         uint32_t id, number;
 
         if (shm_epoch_spare(&arena, &id) != 0 || shm_epoch_close(&arena, id, true) != 0)
                 return;
-        (void) shm_freeze_begin(&control, &freeze, UINT64_C(1) << id);
-        require(shm_epoch_reserve(&arena, id, "label", &number) == 0);
-        drain(number & 0xff);
+        close_id(id);
+        (void) (client < IMAGE_N_RECORDS ? shm_epoch_lease(&arena, id, "label", client, &number)
+                                         : shm_epoch_reserve(&arena, id, "label", &number));
 }
 
 static void list_epochs(void) {
@@ -120,15 +151,15 @@ static void trim(uint32_t keep) {
 /* The dead */
 
 static void repair(void) {
-        ShmRepair pass = {};
-
-        while (!shm_repair_step(&control, &pass, 8))
-                ;
+        shm_maintain_repair(&engine);
+        settle();
 }
 
 static void die(uint32_t client) {
         if (shm_client_release_records(&arena, client) > 0)
                 repair();
+        if (shm_epoch_end_leases(&arena, client) > 0)
+                shm_maintain_look(&engine, true, now_usec);
         if (shm_client_release_records(&arena, client) == 0)
                 shm_client_remove(&arena, client);
 }
@@ -137,12 +168,10 @@ static void die(uint32_t client) {
 static void take_over(void) {
         ShmRepairCounts counts;
         ShmClientInfo info;
-        ShmEpochInfo epoch;
 
-        shm_actor_init_daemon(&control, &arena);
-        freeze = (ShmFreeze){};
+        begin_engine();
         shm_actor_enter(&control);
-        shm_repair_control(&control, &counts);
+        require(shm_maintain_take_over(&engine, now_usec, &counts) <= IMAGE_N_EPOCHS);
         shm_actor_leave(&control);
         for (uint32_t i = 0; i < IMAGE_N_RECORDS; i++)
                 if (shm_client_get(&arena, i, &info) == 0) {
@@ -150,19 +179,23 @@ static void take_over(void) {
                         if (info.pid != 1)
                                 die(i);
                 }
-        if (shm_repair_frozen(&arena))
-                empty_caches(UINT64_MAX);
-        for (uint32_t i = 0; i < IMAGE_N_EPOCHS; i++)
-                if (shm_epoch_get(&arena, i, &epoch) == 0 && epoch.state == SHM_EPOCH_CLOSING)
-                        drain(i);
+        shm_maintain_look(&engine, true, now_usec);
+        settle();
 }
 
 /* Reading */
 
+/* Beside the engine, as in the daemon. */
 static void check(bool mend) {
+        ShmCheckRun *run;
         ShmCheck result;
+        int r;
 
-        require((mend ? shm_check_repair(&control, &result) : shm_check(&arena, &result)) == 0);
+        require(shm_check_new(&run, &arena, mend ? &control : NULL, &result) == 0);
+        while ((r = shm_check_step(run, 16)) > 0)
+                (void) work();
+        require(r == 0);
+        run = shm_check_free(run);
         require(result.n_texts <= SHM_CHECK_PROBLEMS_MAX && (result.n_texts > 0 || result.problems == 0));
         for (size_t i = 0; i < result.n_texts; i++)
                 require(is_text(result.texts[i], sizeof(result.texts[0])));
@@ -228,6 +261,7 @@ enum {
         ROOTS,
         EMPTY,
         TAKE_OVER,
+        LOOK,
         N_OPS
 };
 
@@ -238,11 +272,13 @@ static void operate(unsigned what, const ImageStep *s) {
                 advance();
                 break;
         case CLOSE:
+                close_epoch(s->a | (uint32_t) s->b << 8);
+                break;
         case REVOKE:
-                close_epoch(s->a | (uint32_t) s->b << 8, what == REVOKE);
+                revoke_epoch(s->a | (uint32_t) s->b << 8, s->value & OLDER);
                 break;
         case RESERVE:
-                reserve();
+                reserve(s->b);
                 list_epochs();
                 break;
         case COMMIT:
@@ -269,7 +305,11 @@ static void operate(unsigned what, const ImageStep *s) {
                 list_roots();
                 break;
         case EMPTY:
-                empty_caches(s->value);
+                empty_caches();
+                break;
+        case LOOK:
+                shm_maintain_look(&engine, s->a & 1, now_usec);
+                settle();
                 break;
         default:
                 take_over();
@@ -286,8 +326,7 @@ static void attach(void) {
                 image_mend_header();
                 require(image_attach(&arena) == 0);
         }
-        shm_actor_init_daemon(&control, &arena);
-        freeze = (ShmFreeze){};
+        begin_engine();
 }
 
 static void step(const uint8_t *data) {
@@ -305,7 +344,8 @@ static void step(const uint8_t *data) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        static const uint8_t rest[] = { TAKE_OVER, CHECK, COUNT, ROOTS, ADVANCE, REVOKE, MEND, TRIM, REPAIR };
+        static const uint8_t rest[] = { TAKE_OVER, CHECK, COUNT, ROOTS,  ADVANCE, REVOKE,
+                                        EMPTY,     MEND,  TRIM,  REPAIR, LOOK };
 
         (void) image_reset();
         for (size_t i = 0; i + STEP <= size && i < STEPS_MAX * STEP; i += STEP)

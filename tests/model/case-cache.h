@@ -3,6 +3,7 @@
 #include "shm/maintain/drain.h"
 #include "shm/maintain/freeze.h"
 #include "tests/model/world.h"
+#include "tests/util/maintain.h"
 
 static ShmFreeze freeze; /* control's own: as much of it as there are records */
 static ShmActor leaver, next_owner; /* of actor 0's record */
@@ -163,7 +164,7 @@ static void post_leave(unsigned dead) {
         world_check(dead);
         if (dead != 0)
                 return;
-        (void) shm_freeze_finish_left(world_actor(2));
+        maintain_finish_left(world_actor(2));
         if (shm_record_owner(&world_arena, record).state !=
             (next_owner.record ? SHM_RECORD_USED : SHM_RECORD_UNUSED))
                 model_fail("the record is neither free nor the next owner's");

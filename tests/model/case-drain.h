@@ -33,8 +33,8 @@ static void pre_emptied(void) {
         world.objects[0] = (WorldObject){};
 }
 
-static void walk(ShmActor *control) {
-        ShmDrain drain = { .epoch = 1 };
+static void walk(ShmActor *control, bool final) {
+        ShmDrain drain = { .epoch = 1, .final = final };
 
         while (!shm_drain_step(control, &drain, 64))
                 ;
@@ -43,7 +43,7 @@ static void walk(ShmActor *control) {
 static void close_and_drain(void) {
         if (shm_epoch_close(&world_arena, 1, true) != 0)
                 model_fail("cannot close");
-        walk(world_actor(0));
+        walk(world_actor(0), false);
 }
 
 /* Slab 0 is held, for one slot of it. */
@@ -167,7 +167,7 @@ static void post(unsigned dead) {
         world_check(dead);
         if (dead)
                 return;
-        walk(&world_actors[0]);
+        walk(&world_actors[0], true);
         world_check(dead);
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
                 SlabWord w = shm_slab_word(&world_arena, slab);

@@ -8,10 +8,13 @@
 #include "shm/maintain/repair.h"
 #include "shm/pages.h"
 #include "tests/model/world.h"
+#include "tests/util/maintain.h"
 
 #define VICTIM 3
 
-static ShmRepair repair; /* control's own */
+/* The maintainer's own. */
+static ShmRepair repair;
+static ShmReach reach;
 static size_t victim_size; /* of what the victim allocates */
 static const ShmPending *victim_pending;
 
@@ -61,7 +64,9 @@ static void make_caching(uint32_t record, uint32_t class) {
 static void begin(uint32_t n_slabs, uint32_t n_committed, unsigned n_objects) {
         world_init(n_slabs, n_committed, 0);
         world_set_control(2);
+        reach = (ShmReach){};
         model_own(2, &repair, sizeof(repair));
+        model_own(2, &reach, sizeof(reach));
         repair = (ShmRepair){};
         for (uint32_t record = 1; record <= VICTIM; record++)
                 make_caching(record, 1);
@@ -206,9 +211,12 @@ static void pre_moved(void) {
 /* Actors */
 
 static void t_repair(void) {
+        uint32_t budget;
+
         repair = (ShmRepair){};
-        while (!shm_repair_step(world_actor(2), &repair, 4))
-                ;
+        do
+                budget = 4 * SHM_CACHE_MAX;
+        while (!shm_repair_step(world_actor(2), &repair, &reach, &budget));
 }
 
 static void t_nothing(void) {
@@ -240,13 +248,6 @@ static void t_drain_1(void) {
 
 /* In the end */
 
-static void repair_all(ShmActor *control) {
-        ShmRepair pass = {};
-
-        while (!shm_repair_step(control, &pass, 4))
-                ;
-}
-
 /* The next daemon's repair, of all the dead, with nobody in between. */
 static void post(unsigned dead) {
         Doomed doomed = doomed_before;
@@ -254,14 +255,14 @@ static void post(unsigned dead) {
         ShmActor control;
 
         shm_actor_init_daemon(&control, &world_arena);
-        shm_repair_control(&control, &counts);
+        maintain_repair_control(&control, &counts);
         for (unsigned i = 0; i < 2; i++)
                 if (dead >> i & 1) {
                         find_doomed(world_actor(i)->id, &doomed);
                         (void) shm_record_mark_dead(&world_arena, world_actor(i)->id);
                 }
-        repair_all(&control);
-        repair_all(&control);
+        (void) maintain_repair(&control);
+        (void) maintain_repair(&control);
 
         for (uint32_t i = 1; i <= VICTIM; i++)
                 if ((i == VICTIM || dead >> (i - 1) & 1) &&

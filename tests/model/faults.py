@@ -162,12 +162,12 @@ FAULTS = [
     ('pages: uncommitted hint left out in drop', 'pages', 'shm/pages.c',
      '''                shm_set_add_mask(arena, SHM_SET_UNCOMMITTED, group, taken);
 ''', ''),
-    ('drain: of_epoch removed without reading again', 'drain', 'shm/drain.c',
+    ('drain: of_epoch removed without reading again', 'drain', 'shm/maintain/drain.c',
      'shm_set_remove_mask(arena, shm_set_of_epoch(arena, drain->epoch), group, gone);', 'shm_and_sc(arena->sets + shm_set_of_epoch(arena, drain->epoch) * arena->shape.stride + group, ~gone);'),
-    ('drain: of_epoch removed without an intent', 'drain', 'shm/drain.c',
+    ('drain: of_epoch removed without an intent', 'drain', 'shm/maintain/drain.c',
      '''                shm_actor_intend(control, shm_intent_other(SHM_INTENT_RUN, group * 64, 64));
 ''', ''),
-    ('drain: no intent', 'drain', 'shm/drain.c',
+    ('drain: no intent', 'drain', 'shm/maintain/drain.c',
      '''        shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
 ''', ''),
     ('drain: word by a plain store', 'drain', 'shm/slab.c',
@@ -226,17 +226,17 @@ FAULTS = [
     ('cache: held slab released without an intent', 'cache', 'shm/cache-drain.c',
      '''                shm_actor_intend(actor, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
 ''', ''),
-    ('judge: the intent is not read a second time', 'unit-repair-race', 'shm/judge.c',
+    ('judge: the intent is not read a second time', 'unit-repair-race', 'shm/maintain/judge.c',
      '''        scan_intent(judge, shm_record_intent(judge->arena, record));
 }''', '}'),
     ('claim: gen stays', 'unit-repair-race', 'shm/slab-word.c',
      '''        w.low |= mask;
         w.high += SLAB_GEN_ONE;''', '        w.low |= mask;'),
-    ('freeze: no membarrier', 'cache', 'shm/freeze.c',
+    ('freeze: no membarrier', 'cache', 'shm/maintain/freeze.c',
      'return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);', 'return 0;'),
-    ('freeze: seq ignored', 'cache', 'shm/freeze.c',
+    ('freeze: seq ignored', 'cache', 'shm/maintain/freeze.c',
      '        return freeze->seq[record] & 1 &&', '        return 0 &&'),
-    ('freeze: seq read before attention is set', 'cache', 'shm/freeze.c',
+    ('freeze: seq read before attention is set', 'cache', 'shm/maintain/freeze.c',
      '''        uint64_t version = next_version(arena);
         uint32_t i = 1;
         int r;
@@ -250,7 +250,7 @@ FAULTS = [
 ''', '''        for (i = 1; i < freeze->n; i++)
                 /* ORDER: acq, pairs with shm_actor_leave(); even: that operation is over and seen. */
                 freeze->seq[i] = shm_load_acq(&shm_arena_record(arena, i)->seq);''', ''),
-    ('freeze: bit cleared before the caches are emptied', 'cache', 'shm/freeze.c',
+    ('freeze: bit cleared before the caches are emptied', 'cache', 'shm/maintain/freeze.c',
      '''                shm_cache_drain_record(control, record, freeze->epochs[record]);
                 thaw(control->arena, record);''', '''                thaw(control->arena, record);
                 shm_cache_drain_record(control, record, freeze->epochs[record]);'''),
@@ -264,50 +264,50 @@ FAULTS = [
         }
         shm_actor_leave(actor);
         /* Either'''),
-    ('repair: a SWEPT record is swept again', 'repair', 'shm/repair.c',
+    ('repair: a SWEPT record is swept again', 'repair', 'shm/maintain/repair.c',
      '                repair_named(control, repair->position, &repair->counts);', '''                repair->counts.objects += shm_sweep_record(control->arena, repair->position);
                 repair_named(control, repair->position, &repair->counts);'''),
-    ('repair: SWEPT before it is swept', 'repair', 'shm/repair.c',
+    ('repair: SWEPT before it is swept', 'repair', 'shm/maintain/repair.c',
      '''        repair->counts.objects += shm_sweep_record(control->arena, repair->position);
         shm_record_set_swept(control->arena, repair->position++);''', '''        shm_record_set_swept(control->arena, repair->position);
         repair->counts.objects += shm_sweep_record(control->arena, repair->position++);'''),
-    ('sweep: the slot of TAKE stays live', 'repair', 'shm/sweep.c',
+    ('sweep: the slot of TAKE stays live', 'repair', 'shm/maintain/sweep.c',
      '''        if (intent.kind == SHM_INTENT_TAKE)
                 n += shm_sweep_object(arena, intent.id, intent.tag);''', ''),
-    ('sweep: what is on top stays live', 'repair', 'shm/sweep.c',
+    ('sweep: what is on top stays live', 'repair', 'shm/maintain/sweep.c',
      '                        n += sweep_top(arena, &walk);', '                        (void) sweep_top;'),
-    ('sweep: an odd top under FLUSH is undone', 'repair', 'shm/sweep.c',
+    ('sweep: an odd top under FLUSH is undone', 'repair', 'shm/maintain/sweep.c',
      '                if (shm_intent_flushed(intent, record, walk.index) == 0)', '                if (1)'),
-    ('repair: a record with a slot that is unsettled is freed', 'repair', 'shm/repair.c',
+    ('repair: a record with a slot that is unsettled is freed', 'repair', 'shm/maintain/repair.c',
      'repair->position > 0 && repair->record_unsettled == 0', 'repair->position > 0'),
-    ('repair: unsettled slots fall out of the cache', 'repair', 'shm/repair.c',
+    ('repair: unsettled slots fall out of the cache', 'repair', 'shm/maintain/repair.c',
      'if (shm_judge_is_unsettled(&j->suspects[i]))\n                        /* ORDER: rlx; ordered by the count. */', 'if (0)'),
-    ('repair: hints not mended', 'repair', 'shm/repair.c',
+    ('repair: hints not mended', 'repair', 'shm/maintain/repair.c',
      '        mend_intent(control->arena, intent);\n}', '}'),
-    ('repair: BUSY slabs stay so', 'repair', 'shm/repair.c',
+    ('repair: BUSY slabs stay so', 'repair', 'shm/maintain/repair.c',
      '        if (intent.kind == SHM_INTENT_RUN)\n                counts->slabs += shm_pages_undo', '        if (0)\n                counts->slabs += shm_pages_undo'),
-    ('repair: slabs stay HELD', 'repair', 'shm/repair.c',
+    ('repair: slabs stay HELD', 'repair', 'shm/maintain/repair.c',
      'repair->counts.slabs += release(control, repair->position, held - 1);', ''),
-    ('repair: the intent of FREE is no suspect', 'repair', 'shm/repair.c',
+    ('repair: the intent of FREE is no suspect', 'repair', 'shm/maintain/repair.c',
      '(intent.kind == SHM_INTENT_FREE && tag_is', '(0 && tag_is'),
-    ('sweep: pending objects stay', 'repair', 'shm/sweep.c',
+    ('sweep: pending objects stay', 'repair', 'shm/maintain/sweep.c',
      'return n + sweep_notes(arena, shm_arena_record(arena, record));', 'return sweep_notes ? n : 0;'),
-    ('judge: gen not compared', 'repair', 'shm/judge.c',
+    ('judge: gen not compared', 'repair', 'shm/maintain/judge.c',
      'const uint64_t claimed = ~(SLAB_PLACE_MASK | SLAB_HOLDER_MASK);', 'const uint64_t claimed = SLAB_TARGET_MASK;'),
-    ('judge: intents not read', 'repair', 'shm/judge.c',
+    ('judge: intents not read', 'repair', 'shm/maintain/judge.c',
      '''        scan_intent(judge, intent);
         for''', '        for', '        scan_intent(judge, shm_record_intent(judge->arena, record));\n', ''),
-    ('judge: caches of the living not read', 'repair', 'shm/judge.c',
+    ('judge: caches of the living not read', 'repair', 'shm/maintain/judge.c',
      '                        scan_cache(judge, &walk, record, intent, alive);', '                        (void) scan_cache;'),
-    ('judge: intent not read first', 'repair', 'shm/judge.c',
+    ('judge: intent not read first', 'repair', 'shm/maintain/judge.c',
      '''        scan_intent(judge, intent);
         for''', '        for'),
-    ('judge: a slab in which claims keep coming is not seized', 'unit-repair-race', 'shm/judge.c',
+    ('judge: a slab in which claims keep coming is not seized', 'unit-repair-race', 'shm/maintain/judge.c',
      'n_seized < SEIZED_MAX && !stands', '0'),
-    ('judge: seized without an intent', 'repair', 'shm/judge.c',
+    ('judge: seized without an intent', 'repair', 'shm/maintain/judge.c',
      '''        shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
         (void) shm_slab_seize''', '        (void) shm_slab_seize'),
-    ('revoke: objects of another era are judged', 'revoke', 'shm/judge.c',
+    ('revoke: objects of another era are judged', 'revoke', 'shm/maintain/judge.c',
      '(!judge->live || (w.high & SLAB_TARGET_MASK) == judge->target);', '1;'),
     ('cache: no fence where there is no membarrier', 'cache', 'shm/cache.c',
      '                shm_fence_sc(); /', '                (void) 0; /'),

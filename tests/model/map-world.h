@@ -5,6 +5,7 @@
 #include "shm/maintain/repair.h"
 #include "shm/map.h"
 #include "tests/model/world.h"
+#include "tests/util/maintain.h"
 
 #define MAP_HASH UINT64_C(1)
 #define MAP_HASH_NEAR UINT64_C(2) /* the node at the first level has two leaves in one line */
@@ -102,19 +103,12 @@ static char map_get(unsigned k) {
 
 /* For post(). */
 static void map_repair(unsigned dead) {
-        ShmRepair repair = {};
-
         for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
                 if ((dead >> i & 1) && world_actor(i)->id != 0)
                         (void) shm_record_mark_dead(&world_arena, world_actor(i)->id);
-        while (!shm_repair_step(&world_actors[0], &repair, 64))
-                ;
+        (void) maintain_repair(&world_actors[0]);
         if (shm_repair_wanted(&world_arena))
                 model_fail("repair is not over");
-        /* Until repair does so. */
-        for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
-                if (dead >> i & 1)
-                        shm_store_rlx(&world_actor(i)->record->guard, 0);
 }
 
 /* Each slot is free, or live; nobody has noted or guarded any more. Returns how many are live. */

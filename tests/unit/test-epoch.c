@@ -11,7 +11,7 @@
 #include "tests/util/test.h"
 
 static ShmDrain walk(TestArena *t, uint32_t epoch) {
-        ShmDrain drain = { .epoch = epoch };
+        ShmDrain drain = { .epoch = epoch, .final = true };
 
         while (!shm_drain_step(&t->control, &drain, 64))
                 ;
@@ -53,23 +53,33 @@ static void test_advance_ring(void **state) {
         }
 }
 
-/* Opening an id anew forgets that objects of its last era are to be freed: those wait for their sweep. */
+static void set_revoked(TestArena *t, uint32_t id) {
+        ShmRevoking revoking;
+
+        assert_true(shm_epoch_revoking(&t->arena, id, &revoking));
+        shm_epoch_set_revoked(&t->arena, &revoking);
+        assert_false(shm_epoch_revoking(&t->arena, id, &revoking));
+}
+
+/* Opening an id anew would forget that objects of its last era are to be freed. */
 static void test_advance_passes_revoked(void **state) {
         TestArena *t = *state;
         uint32_t number;
 
-        assert_int_equal(shm_epoch_revoke(&t->arena, 1), 0);
+        assert_int_equal(shm_epoch_revoke(&t->arena, 1, false), 0);
         assert_int_equal(info(t, 1).flags, SHM_EPOCH_DRAIN | SHM_EPOCH_REVOKE);
         assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
         assert_int_equal(number & 0xff, 2);
-        shm_epoch_set_revoking(&t->arena, shm_epoch_number(1, 1), false);
+        set_revoked(t, 1);
         for (uint32_t i = 3; i < 6; i++) {
                 assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
                 assert_int_equal(number & 0xff, i % 4);
         }
         for (uint32_t id = 0; id < 4; id++)
-                assert_int_equal(shm_epoch_revoke(&t->arena, id), 0);
-        assert_int_equal(shm_epoch_advance(&t->arena, &number), 0); /* nobody waits for a sweep */
+                assert_int_equal(shm_epoch_revoke(&t->arena, id, false), 0);
+        assert_int_equal(shm_epoch_advance(&t->arena, &number), -ENOSPC);
+        set_revoked(t, 2);
+        assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
         assert_int_equal(number & 0xff, 2);
 }
 
@@ -78,13 +88,13 @@ static void test_spare_passes_revoked(void **state) {
         TestArena *t = *state;
         uint32_t id, number;
 
-        assert_int_equal(shm_epoch_revoke(&t->arena, 3), 0);
+        assert_int_equal(shm_epoch_revoke(&t->arena, 3, false), 0);
         assert_int_equal(shm_epoch_spare(&t->arena, &id), 0);
         assert_int_equal(id, 2);
-        assert_int_equal(shm_epoch_revoke(&t->arena, 2), 0);
-        assert_int_equal(shm_epoch_revoke(&t->arena, 1), 0);
+        assert_int_equal(shm_epoch_revoke(&t->arena, 2, false), 0);
+        assert_int_equal(shm_epoch_revoke(&t->arena, 1, false), 0);
         assert_int_equal(shm_epoch_spare(&t->arena, &id), -ENOSPC);
-        shm_epoch_set_revoking(&t->arena, shm_epoch_number(3, 1), false);
+        set_revoked(t, 3);
         assert_int_equal(shm_epoch_spare(&t->arena, &id), 0);
         assert_int_equal(id, 3);
         /* The other two still rotate, and wait for their sweep. */
@@ -185,7 +195,6 @@ static void test_close_drains(void **state) {
         assert_int_equal(drain.n_left, 0);
         assert_int_equal(info(t, 1).state, SHM_EPOCH_DRAINED);
         assert_int_equal(info(t, 1).reclaimed_size, 40 * SHM_SLAB_SIZE);
-        assert_int_equal(t->arena.header->n_drained.value, 0);
 }
 
 /* A slab of an earlier era is not claimed for a later one, and drains though the id is open. */
@@ -218,6 +227,7 @@ static void test_era_wraps(void **state) {
         for (int i = 0; i < 4 * 4100; i++) {
                 assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
                 assert_int_not_equal(number >> 8 & SLAB_ERA_BITS, 0);
+                (void) walk(t, (number & 0xff) % 4);
         }
         test_alloc(t, 64, number);
 }
@@ -225,6 +235,203 @@ static void test_era_wraps(void **state) {
 /* One a line. */
 /* clang-format off */
 #define WITH_ARENA(f) cmocka_unit_test_setup_teardown(f, test_arena_setup, test_arena_teardown)
+
+/* All words of an epoch and all events: what happens is exactly the table. */
+static void test_word_edges(void **state) {
+        static const uint32_t all[] = { 0, SHM_EPOCH_RESERVED, SHM_EPOCH_DRAIN, SHM_EPOCH_DRAIN | SHM_EPOCH_REVOKE,
+                                        SHM_EPOCH_RETIRING };
+
+        for (unsigned s = 0; s < _SHM_EPOCH_STATE_N; s++)
+                for (unsigned event = 0; event < _SHM_EPOCH_EV_N; event++)
+                        for (size_t f = 0; f < sizeof(all) / sizeof(all[0]); f++) {
+                                ShmEpochWord w = { .state = s, .flags = all[f], .era = 0xfff, .version = 7 }, new = w;
+                                int to = shm_edge_to(shm_epoch_edges, s, event);
+                                int r = shm_epoch_word_apply(w, event, SHM_EPOCH_DRAIN | SHM_EPOCH_RESERVED, &new);
+
+                                if (to >= 0 && event == SHM_EPOCH_EV_REOPEN && (all[f] & SHM_EPOCH_REVOKE))
+                                        to = -1;
+                                assert_int_equal(r == 0, to >= 0);
+                                if (r != 0) {
+                                        assert_memory_equal(&new, &w, sizeof(w));
+                                        continue;
+                                }
+                                assert_int_equal(new.state, to);
+                                assert_int_equal(new.version, 8);
+                                assert_int_equal(new.era, event == SHM_EPOCH_EV_REOPEN ? 0x1001 : 0xfff);
+                                new.version = 9;
+                                w = shm_epoch_word_decode(shm_epoch_word_encode(new));
+                                assert_memory_equal(&new, &w, sizeof(w));
+                        }
+}
+
+/* Flags: which event sets which, and which clears them. */
+static void test_word_flags(void **state) {
+        const uint32_t both = SHM_EPOCH_DRAIN | SHM_EPOCH_REVOKE;
+        ShmEpochWord w = { .state = SHM_EPOCH_OPEN, .flags = SHM_EPOCH_RESERVED, .era = 1 };
+
+        assert_int_equal(shm_epoch_word_apply(w, SHM_EPOCH_EV_RETIRE, 0, &w), 0);
+        assert_int_equal(w.flags, SHM_EPOCH_RESERVED | SHM_EPOCH_RETIRING);
+        assert_int_equal(shm_epoch_word_apply(w, SHM_EPOCH_EV_KEEP, 0, &w), 0);
+        assert_int_equal(w.flags, SHM_EPOCH_RESERVED);
+        assert_int_equal(shm_epoch_word_apply(w, SHM_EPOCH_EV_CLOSE, SHM_EPOCH_DRAIN, &w), 0);
+        assert_int_equal(w.flags, SHM_EPOCH_DRAIN);
+        assert_int_equal(shm_epoch_word_apply(w, SHM_EPOCH_EV_CLOSE, both, &w), 0);
+        assert_int_equal(w.flags, both);
+        assert_int_equal(shm_epoch_word_apply(w, SHM_EPOCH_EV_EMPTY, 0, &w), 0);
+        assert_int_equal(w.flags, both);
+        assert_int_equal(shm_epoch_word_apply(w, SHM_EPOCH_EV_REVOKED, 0, &w), 0);
+        assert_int_equal(w.flags, SHM_EPOCH_DRAIN);
+        assert_int_equal(shm_epoch_word_apply(w, SHM_EPOCH_EV_REOPEN, SHM_EPOCH_RESERVED | both, &w), 0);
+        assert_int_equal(w.flags, SHM_EPOCH_RESERVED);
+}
+
+/* Only the era that is named, or the newest; earlier ones where they are named, or asked for. */
+static void test_revoke_eras(void **state) {
+        TestArena *t = *state;
+        ShmRevoking revoking;
+        uint32_t number;
+
+        for (int i = 0; i < 12; i++)
+                assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
+        assert_int_equal(number, shm_epoch_number(0, 4));
+        assert_int_equal(shm_epoch_revoke(&t->arena, shm_epoch_number(0, 5), false), -ESTALE);
+        assert_int_equal(shm_epoch_revoke(&t->arena, shm_epoch_number(0, 2), false), 0);
+        assert_int_equal(info(t, 0).state, SHM_EPOCH_OPEN);
+        assert_true(shm_epoch_revoking(&t->arena, 0, &revoking));
+        for (uint32_t era = 1; era <= 4; era++)
+                assert_int_equal(shm_revoking_has(&revoking, era), era == 2);
+        /* One that is next to it joins it; another has to wait. */
+        assert_int_equal(shm_epoch_revoke(&t->arena, shm_epoch_number(0, 3), false), 0);
+        assert_true(shm_epoch_revoking(&t->arena, 0, &revoking));
+        for (uint32_t era = 1; era <= 4; era++)
+                assert_int_equal(shm_revoking_has(&revoking, era), era == 2 || era == 3);
+        assert_int_equal(shm_epoch_revoke(&t->arena, 0, false), 0);
+        assert_int_equal(info(t, 0).state, SHM_EPOCH_CLOSING);
+        assert_true(shm_epoch_revoking(&t->arena, 0, &revoking));
+        for (uint32_t era = 1; era <= 4; era++)
+                assert_int_equal(shm_revoking_has(&revoking, era), era != 1);
+        /* All before it. */
+        assert_int_equal(shm_epoch_revoke(&t->arena, 0, true), 0);
+        assert_true(shm_epoch_revoking(&t->arena, 0, &revoking));
+        for (uint32_t era = 1; era <= 4; era++)
+                assert_true(shm_revoking_has(&revoking, era));
+        set_revoked(t, 0);
+}
+
+static void test_revoke_eras_apart(void **state) {
+        TestArena *t = *state;
+        ShmRevoking before, after;
+        uint32_t number;
+
+        for (int i = 0; i < 20; i++)
+                assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
+        assert_int_equal(shm_epoch_revoke(&t->arena, shm_epoch_number(0, 1), false), 0);
+        assert_int_equal(shm_epoch_revoke(&t->arena, shm_epoch_number(0, 4), false), -EBUSY);
+        assert_true(shm_epoch_revoking(&t->arena, 0, &before));
+        /* What is asked for while some is under way is not forgotten when that is over. */
+        assert_int_equal(shm_epoch_revoke(&t->arena, shm_epoch_number(0, 2), false), 0);
+        shm_epoch_set_revoked(&t->arena, &before);
+        assert_true(shm_epoch_revoking(&t->arena, 0, &after));
+        assert_true(shm_revoking_has(&after, 2));
+        set_revoked(t, 0);
+        assert_int_equal(shm_epoch_revoke(&t->arena, shm_epoch_number(0, 4), false), 0);
+}
+
+/* Eras have 12 bits in slab words: with a slab of the first one left, the id is not opened in an era that looks like it. */
+static void test_eras_wrap(void **state) {
+        TestArena *t = *state;
+        uint64_t handle = test_alloc(t, 64, 1);
+        uint32_t n[4] = {}, number, max = 0;
+
+        for (unsigned i = 0; i < 4 * 5000; i++) {
+                assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
+                n[number & 0xff]++;
+                max = number >> 8 > max ? number >> 8 : max;
+                for (uint32_t id = 0; id < 4; id++)
+                        if (id != 1 && info(t, id).state != SHM_EPOCH_OPEN)
+                                shm_epoch_walked(&t->arena, id, info(t, id).era & SLAB_ERA_BITS, 0);
+        }
+        assert_true(info(t, 1).era <= 4096);
+        assert_true(max > 5000);
+        assert_true(shm_object_live(&t->arena, handle));
+        /* The walk that finds it gone makes the id good again. */
+        shm_epoch_walked(&t->arena, 1, info(t, 1).era & SLAB_ERA_BITS, 0);
+        for (unsigned i = 0; i < 4; i++)
+                assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
+        assert_true(info(t, 1).era > 4096);
+}
+
+/* With all ids in that state, none can be opened: an error, and nothing is lost. */
+static void test_eras_wrap_all(void **state) {
+        TestArena *t = *state;
+        uint32_t number = 0, current;
+        int r;
+
+        do
+                r = shm_epoch_advance(&t->arena, &number);
+        while (r == 0);
+        assert_int_equal(r, -ENOSPC);
+        current = shm_epoch_current(&t->arena);
+        assert_int_equal(current, number);
+        assert_int_equal(info(t, current & 0xff).state, SHM_EPOCH_OPEN);
+        assert_int_equal(info(t, current & 0xff).flags, 0);
+}
+
+/* A lease stands until its epoch is empty: the ring does not open the id before. */
+static void test_lease_closed(void **state) {
+        TestArena *t = *state;
+        uint32_t lease, number;
+
+        assert_int_equal(shm_epoch_lease(&t->arena, 2, NULL, 7, &lease), 0);
+        assert_int_equal(shm_epoch_close(&t->arena, lease, true), 0);
+        for (unsigned i = 0; i < 8; i++) {
+                assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
+                assert_int_not_equal(number & 0xff, 2);
+        }
+        assert_int_equal(info(t, 2).owner, 8);
+        assert_int_equal(shm_epoch_end_leases(&t->arena, 7), 1);
+        assert_true(info(t, 2).revoking);
+        assert_int_equal(info(t, 2).owner, 0);
+}
+
+static void test_lease_empty(void **state) {
+        TestArena *t = *state;
+        uint32_t lease, id;
+
+        assert_int_equal(shm_epoch_lease(&t->arena, 2, NULL, 7, &lease), 0);
+        assert_int_equal(shm_epoch_close(&t->arena, lease, true), 0);
+        shm_epoch_walked(&t->arena, 2, lease >> 8, 1);
+        assert_int_equal(info(t, 2).owner, 8);
+        shm_epoch_walked(&t->arena, 2, lease >> 8, 0);
+        assert_int_equal(info(t, 2).state, SHM_EPOCH_DRAINED);
+        assert_int_equal(info(t, 2).owner, 0);
+        assert_int_equal(shm_epoch_end_leases(&t->arena, 7), 0);
+        assert_int_equal(shm_epoch_spare(&t->arena, &id), 0);
+}
+
+/* A maintainer that died inside advance: on either side of the store that makes the next one current. */
+static void test_recover_advance(void **state) {
+        TestArena *t = *state;
+        uint64_t *word = &t->arena.header->epochs[0].word, before = *word, attention;
+        ShmRecord *record = t->actor.record;
+        uint32_t number;
+        ShmEpochWord w;
+
+        assert_int_equal(shm_epoch_word_apply(shm_epoch_word_decode(before), SHM_EPOCH_EV_RETIRE, 0, &w), 0);
+        *word = shm_epoch_word_encode(w);
+        attention = record->attention;
+        shm_epochs_recover(&t->arena);
+        assert_int_equal(info(t, 0).state, SHM_EPOCH_OPEN);
+        assert_int_equal(info(t, 0).flags, 0);
+        assert_true(record->attention > attention);
+
+        assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
+        *word = shm_epoch_word_encode(w); /* as it was before the close */
+        shm_epochs_recover(&t->arena);
+        assert_int_equal(info(t, 0).state, SHM_EPOCH_CLOSING);
+        assert_int_equal(shm_epoch_current(&t->arena), number);
+        assert_int_equal(info(t, 1).state, SHM_EPOCH_OPEN);
+}
 
 int main(void) {
         const struct CMUnitTest tests[] = {
@@ -234,6 +441,15 @@ int main(void) {
                 WITH_ARENA(test_reserve),                WITH_ARENA(test_label),
                 WITH_ARENA(test_close_drains),           WITH_ARENA(test_earlier_era_drains),
                 WITH_ARENA(test_era_wraps),
+                WITH_ARENA(test_word_edges),
+                WITH_ARENA(test_word_flags),
+                WITH_ARENA(test_revoke_eras),
+                WITH_ARENA(test_revoke_eras_apart),
+                WITH_ARENA(test_eras_wrap),
+                WITH_ARENA(test_eras_wrap_all),
+                WITH_ARENA(test_lease_closed),
+                WITH_ARENA(test_lease_empty),
+                WITH_ARENA(test_recover_advance),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

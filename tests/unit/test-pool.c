@@ -11,6 +11,7 @@
 #include "shm/maintain/repair.h"
 #include "shm/object.h"
 #include "tests/util/process.h"
+#include "tests/util/maintain.h"
 #include "tests/util/test.h"
 
 static int setup(void **state) {
@@ -172,7 +173,7 @@ static void test_reap_kept(void **state) {
         assert_int_equal(control_begin(pool, true, &control), 0);
         c.owner.record->attention |= SHM_ATTENTION_FREEZE;
         shm_actor_intend(&control, shm_intent_other(SHM_INTENT_FLUSH, c.owner.id, 0 << 9 | c.cache->count));
-        shm_repair_control(&control, &counts);
+        maintain_repair_control(&control, &counts);
         control_end(pool);
         assert_int_equal(counts.unsettled, 1);
         assert_int_equal(tslab_reap(pool), 0);
@@ -197,7 +198,7 @@ static void test_reap_swept(void **state) {
         claim_begin(&c, pool);
         record = c.owner.id;
         assert_true(shm_record_mark_dead(&pool->arena, record));
-        assert_true(control_repair(pool));
+        assert_true(control_run(pool));
         assert_int_equal(shm_record_owner(&pool->arena, record).state, SHM_RECORD_SWEPT);
 
         claim_end(&c);

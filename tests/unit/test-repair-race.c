@@ -9,6 +9,7 @@
 #include "shm/client.h"
 #include "shm/maintain/check.h"
 #include "shm/slab.h"
+#include "tests/util/maintain.h"
 #include "tests/util/test.h"
 
 typedef struct World {
@@ -130,7 +131,7 @@ static void init(void) {
 static uint64_t repair_nothing(void) {
         ShmRepair repair = {};
 
-        while (!shm_repair_step(&world.control, &repair, 1))
+        while (!maintain_repair_step(&world.control, &repair, 1))
                 ;
         assert_int_equal(repair.counts.slots, 0);
         return repair.counts.records;
@@ -196,7 +197,7 @@ static void test_claims_kept_coming(void **state) {
         assert_true(shm_record_mark_dead(&world.arena, world.dead.id));
         move = claim;
         storms = true;
-        while (!shm_repair_step(&world.control, &repair, 1))
+        while (!maintain_repair_step(&world.control, &repair, 1))
                 ;
         storms = false;
         assert_int_equal(repair.counts.unsettled, 0);

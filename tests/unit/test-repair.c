@@ -8,13 +8,13 @@
 #include "shm/cache.h"
 #include "shm/client.h"
 #include "shm/maintain/check.h"
-#include "shm/maintain/judge.h"
 #include "shm/pages.h"
 #include "shm/root.h"
 #include "shm/set.h"
 #include "shm/slab.h"
 #include "shm/trie.h"
 #include "tests/util/arena.h"
+#include "tests/util/maintain.h"
 #include "tests/util/test.h"
 
 /* t->actor is the one that dies; `other` lives. Both cache. */
@@ -38,7 +38,7 @@ static ShmRepairCounts repair(TestArena *t) {
         ShmRepair r = {};
 
         (void) shm_record_mark_dead(&t->arena, t->actor.id);
-        while (!shm_repair_step(&t->control, &r, 1))
+        while (!maintain_repair_step(&t->control, &r, 1))
                 ;
         assert_int_equal(t->control.record->intent_what, 0);
         return r.counts;
@@ -62,7 +62,7 @@ static ShmRepairCounts expect_repaired(TestArena *t) {
         assert_int_equal(counts.unsettled, 0);
         assert_int_equal(shm_record_owner(&t->arena, t->actor.id).state, SHM_RECORD_UNUSED);
         expect_clean(t);
-        while (!shm_repair_step(&t->control, &r, 100))
+        while (!maintain_repair_step(&t->control, &r, 100))
                 ;
         again = r.counts;
         assert_int_equal(again.records + again.slots + again.objects + again.slabs + again.unsettled, 0);
@@ -416,19 +416,19 @@ static void test_control_flush(void **state) {
         for (uint32_t i = 1; i <= n / 2; i++)
                 mask |= slot_id_mask((SlotId){ cache->slots[n - i] });
         assert_int_equal(shm_slab_give_back(&t->control, slot_id_slab(top(t, t->actor.id)), mask), 0);
-        shm_repair_control(&t->control, &counts);
+        maintain_repair_control(&t->control, &counts);
         assert_int_equal(counts.slots, n - 1 - n / 2);
         assert_int_equal(cache->count, 1);
-        assert_true(shm_repair_frozen(&t->arena));
+        assert_true(!shm_freeze_is_over(&t->arena));
         expect_clean(t);
-        shm_repair_control(&t->control, &counts);
+        maintain_repair_control(&t->control, &counts);
         assert_int_equal(counts.slots, 0);
 }
 
 static ShmRepairCounts pass(TestArena *t) {
         ShmRepair r = {};
 
-        while (!shm_repair_step(&t->control, &r, 1))
+        while (!maintain_repair_step(&t->control, &r, 1))
                 ;
         return r.counts;
 }
@@ -452,7 +452,7 @@ static void test_control_flush_unsettled(void **state) {
         for (int death = 0; death < 2; death++) {
                 shm_actor_intend(&t->control, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, n));
                 shm_cache_set_count(cache_of(t, t->actor.id), n);
-                shm_repair_control(&t->control, &counts);
+                maintain_repair_control(&t->control, &counts);
                 assert_int_equal(counts.slots, death == 0 ? n - 1 : 0);
                 assert_int_equal(counts.unsettled, 1);
         }
@@ -476,7 +476,7 @@ static void test_control_run(void **state) {
         shm_actor_intend(&t->control, shm_intent_other(SHM_INTENT_RUN, 0, 64));
         assert_int_equal(slab_word_begin(shm_slab_word(&t->arena, 4), 0, &new), 0);
         t->arena.lines[4].word = new;
-        shm_repair_control(&t->control, &counts);
+        maintain_repair_control(&t->control, &counts);
         assert_int_equal(counts.slabs, 1);
         expect_clean(t);
 }
@@ -535,10 +535,10 @@ static void test_hostile(void **state) {
                         words[i] = round % 2 ? random : random >> 40 & UINT64_C(0x3ff000003ff);
                 }
                 t->arena.heads[t->actor.id].word = (uint64_t) SHM_RECORD_DEAD << 56;
-                while (!shm_repair_step(&t->control, &r, 100))
+                while (!maintain_repair_step(&t->control, &r, 100))
                         ;
                 t->control.record->intent_what = words[3];
-                shm_repair_control(&t->control, &r.counts);
+                maintain_repair_control(&t->control, &r.counts);
         }
 }
 

@@ -8,9 +8,9 @@
 #include "shm/maintain/check.h"
 #include "shm/maintain/drain.h"
 #include "shm/maintain/freeze.h"
-#include "shm/maintain/repair.h"
 #include "shm/slab.h"
 #include "tests/util/arena.h"
+#include "tests/util/maintain.h"
 #include "tests/util/test.h"
 
 #define N 200
@@ -37,12 +37,9 @@ static int setup(void **state) {
         return 0;
 }
 
-static ShmRevoke revoke(TestArena *t, uint32_t slice) {
-        ShmRevoke r = { .epoch = 1 };
-
-        while (!shm_revoke_step(&t->control, &r, slice))
-                ;
-        return r;
+static ShmRevoke revoke(TestArena *t) {
+        assert_int_equal(shm_epoch_revoke(&t->arena, 1, false), 0);
+        return maintain_revoke(&t->control, 1);
 }
 
 static void expect_clean(TestArena *t) {
@@ -58,8 +55,8 @@ static void expect_clean(TestArena *t) {
 
 static void test_revoke(void **state) {
         TestArena *t = *state;
-        ShmDrain drain = { .epoch = 1 };
-        ShmRevoke r = revoke(t, 1);
+        ShmDrain drain = { .epoch = 1, .final = true };
+        ShmRevoke r = revoke(t);
 
         assert_int_equal(r.objects, N);
         assert_int_equal(r.kept, 0);
@@ -68,49 +65,91 @@ static void test_revoke(void **state) {
         expect_clean(t);
         assert_true(shm_drain_step(&t->control, &drain, UINT32_MAX - 64));
         assert_int_equal(drain.n_left, 0);
-        assert_int_equal(revoke(t, 100).objects, 0);
+        assert_int_equal(revoke(t).objects, 0);
 }
 
-/* Of an epoch that is open, or was opened anew, nothing is touched. */
+/* Of an epoch that nobody revoked nothing is touched. */
 static void test_revoke_open(void **state) {
         TestArena *t = *state;
-        ShmRevoke r = { .epoch = 2 };
 
-        assert_true(shm_revoke_step(&t->control, &r, 1000));
-        assert_int_equal(r.objects, 0);
+        assert_int_equal(maintain_revoke(&t->control, 2).objects, 0);
+        assert_int_equal(maintain_revoke(&t->control, 1).objects, 0);
         expect_clean(t);
+        for (int i = 0; i < N; i++)
+                assert_true(shm_object_live(&t->arena, handles[i]));
 }
 
-/* A sweep that was late: the id was opened anew, and closed, and not to be revoked. */
-static void test_revoke_later_era(void **state) {
-        TestArena *t = *state;
-        ShmRevoke r = { .epoch = 1, .era = 1 };
+/* Once around the ring, to era 2 of epoch 1, which is current then. */
+static uint64_t alloc_later(TestArena *t) {
         uint64_t later;
 
         assert_int_equal(shm_epoch_advance(&t->arena, &(uint32_t){ 0 }), 0);
         later = test_alloc(t, 64, 1);
         assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
-        assert_true(shm_revoke_step(&t->control, &r, 1000));
-        assert_int_equal(r.objects, N);
-        assert_true(shm_object_live(&t->arena, later));
-        assert_int_equal(revoke(t, 100).objects, 1);
+        return later;
 }
 
-/* A thread that was allocating as the epoch closed: its slot stays until it has moved on. */
+/* Objects of an era that nobody named stay, earlier ones too. */
+static void test_revoke_newest_era(void **state) {
+        TestArena *t = *state;
+        uint64_t later = alloc_later(t);
+
+        assert_int_equal(revoke(t).objects, 1);
+        assert_false(shm_object_live(&t->arena, later));
+        for (int i = 0; i < N; i++)
+                assert_true(shm_object_live(&t->arena, handles[i]));
+}
+
+static void test_revoke_named_era(void **state) {
+        TestArena *t = *state;
+        uint64_t later = alloc_later(t);
+
+        assert_int_equal(shm_epoch_revoke(&t->arena, shm_epoch_number(1, 1), false), 0);
+        assert_int_equal(maintain_revoke(&t->control, 1).objects, N);
+        assert_true(shm_object_live(&t->arena, later));
+}
+
+static void test_revoke_older_eras(void **state) {
+        TestArena *t = *state;
+        uint64_t later = alloc_later(t);
+
+        assert_int_equal(shm_epoch_revoke(&t->arena, 1, true), 0);
+        assert_int_equal(maintain_revoke(&t->control, 1).objects, N + 1);
+        assert_false(shm_object_live(&t->arena, later));
+        expect_clean(t);
+}
+
+static bool is_taken(const TestArena *t, uint64_t handle) {
+        SlotId id = shm_handle_slot(handle);
+        SlabWord w = shm_slab_word(&t->arena, slot_id_slab(id));
+
+        return (shm_slab_view_taken(&t->arena, w) & slot_id_mask(id)) != 0;
+}
+
+/* A thread has the slot of handles[0] in hand: the handle is stale at once, the slot is kept until it has let go. */
+static void expect_kept(TestArena *t) {
+        assert_int_equal(revoke(t).kept, 1);
+        assert_false(shm_object_live(&t->arena, handles[0]));
+        assert_true(is_taken(t, handles[0]));
+}
+
+static void expect_collected(TestArena *t) {
+        assert_int_equal(revoke(t).kept, 0);
+        expect_clean(t);
+        assert_false(is_taken(t, handles[0]));
+}
+
+/* It was allocating as the epoch closed. */
 static void test_revoke_in_hand(void **state) {
         TestArena *t = *state;
-        SlotId id = shm_handle_slot(handles[0]);
-        uint32_t tag = shm_handle_tag(t->arena.key, handles[0]);
 
         shm_actor_enter(&t->actor);
-        shm_actor_intend(&t->actor, shm_intent_take(tag, id));
-        assert_int_equal(revoke(t, 10).kept, 1);
-        assert_true(shm_object_live(&t->arena, handles[0]));
+        shm_actor_intend(&t->actor, shm_intent_take(shm_handle_tag(t->arena.key, handles[0]),
+                                                    shm_handle_slot(handles[0])));
+        expect_kept(t);
         shm_actor_intend(&t->actor, 0);
         shm_actor_leave(&t->actor);
-        assert_int_equal(revoke(t, 10).objects, 1);
-        assert_false(shm_object_live(&t->arena, handles[0]));
-        expect_clean(t);
+        expect_collected(t);
 }
 
 /* The same, on top of its cache. */
@@ -121,36 +160,60 @@ static void test_revoke_popped(void **state) {
         shm_actor_enter(&t->actor);
         cache->slots[0] = shm_handle_slot(handles[0]).value;
         cache->count = 1;
-        assert_int_equal(revoke(t, 10).kept, 1);
-        assert_true(shm_object_live(&t->arena, handles[0]));
+        expect_kept(t);
         cache->count = 0;
         shm_actor_leave(&t->actor);
-        assert_int_equal(revoke(t, 10).objects, 1);
-        expect_clean(t);
+        expect_collected(t);
 }
 
-/* Control dies between the tags and the word. */
+/* It is filling it: the object is pending. */
+static void test_revoke_noted(void **state) {
+        TestArena *t = *state;
+
+        assert_int_equal(shm_actor_note(&t->actor, handles[0], 0, 0), 0);
+        expect_kept(t);
+        assert_int_equal(shm_actor_unnote(&t->actor, handles[0]), 0);
+        expect_collected(t);
+}
+
+/* It is about to write into it. */
+static void test_revoke_guarded(void **state) {
+        TestArena *t = *state;
+
+        assert_true(shm_actor_guard(&t->actor, handles[0]));
+        expect_kept(t);
+        assert_true(!shm_actor_guard(&t->actor, handles[0]));
+        shm_actor_unguard(&t->actor);
+        expect_collected(t);
+}
+
+/* The maintainer dies between the tags and the slots: the epoch says what is to be done, and the next one does it. */
 static void test_revoke_death(void **state) {
         TestArena *t = *state;
-        SlotId id = shm_handle_slot(handles[0]);
-        ShmRepairCounts counts;
+        ShmRevoke r = {};
+        ShmCheck c;
 
-        shm_actor_intend_mask(&t->control, shm_slab_word(&t->arena, slot_id_slab(id)).low);
-        shm_actor_intend(&t->control, shm_intent_other(SHM_INTENT_CLAIM, slot_id_slab(id), 0));
-        ++*shm_slot_tag(&t->arena, id);
-        shm_repair_control(&t->control, &counts);
-        assert_int_equal(counts.slots, 1);
+        assert_int_equal(shm_epoch_revoke(&t->arena, 1, false), 0);
+        assert_true(shm_epoch_revoking(&t->arena, 1, &r.eras));
+        while (!shm_revoke_mark(&t->control, &r, 1))
+                ;
+        assert_int_equal(r.objects, N);
+        assert_int_equal(shm_check(&t->arena, &c), 0);
+        assert_int_equal(c.problems, 0);
+        assert_int_equal(c.unsettled_slots, N);
+        assert_int_equal(maintain_revoke(&t->control, 1).objects, 0);
         expect_clean(t);
-        assert_int_equal(revoke(t, 10).objects, N - 1);
-        expect_clean(t);
+        assert_false(is_taken(t, handles[0]));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, test_arena_teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(revoke),         TEST(revoke_open),   TEST(revoke_later_era),
-                TEST(revoke_in_hand), TEST(revoke_popped), TEST(revoke_death),
+                TEST(revoke),           TEST(revoke_open),       TEST(revoke_newest_era),
+                TEST(revoke_named_era), TEST(revoke_older_eras), TEST(revoke_in_hand),
+                TEST(revoke_popped),    TEST(revoke_noted),      TEST(revoke_guarded),
+                TEST(revoke_death),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static int apply(SlabOp op, SlabWord w, uint64_t mask, SlabWord *ret) {
         case SLAB_OP_GIVE_BACK:
                 return slab_word_give_back(w, mask, BEYOND, ret);
         case SLAB_OP_DRAIN:
-                return slab_word_drain(w, BEYOND, ret);
+                return slab_word_drain(w, target, BEYOND, ret);
         default:
                 return slab_word_seize(w, 0, ret);
         }

@@ -202,9 +202,13 @@ class Pool:
         check(lib.tslab_epoch_reserve(self._pool, label.encode() if label else ffi.NULL, epoch), 'reserving an epoch')
         return epoch[0]
 
-    def epoch_close(self, epoch: int, revoke: bool = False) -> None:
-        """Closes an epoch and gives the memory of its empty slabs back. `revoke` frees all its objects."""
-        check(lib.tslab_epoch_close(self._pool, epoch, lib.TSLAB_CLOSE_REVOKE if revoke else 0),
+    def epoch_close(self, epoch: int, revoke: bool = False, older: bool = False) -> None:
+        """Closes an epoch and gives the memory of its empty slabs back.
+
+        `revoke` frees all objects of the era that `epoch` names, or of the newest; `older` those of earlier eras, too.
+        """
+        flags = (lib.TSLAB_CLOSE_REVOKE if revoke else 0) | (lib.TSLAB_CLOSE_OLDER if older else 0)
+        check(lib.tslab_epoch_close(self._pool, epoch, flags),
               f'closing epoch {epoch & 0xff}')
 
 

@@ -1,10 +1,10 @@
 /*
- * Sweeping
+ * Rolling back
  *
- * Purpose: makes free what a dead thread had taken, or noted, and of which nobody has the handle.
+ * Purpose: frees objects that a dead thread had allocated, or noted, and of which nobody has the handle.
  *
  * Invariants
- *   1. Tags are made even only while the record is DEAD. Nothing of it was given back then, so sweeping
+ *   1. Tags are made even only while the record is DEAD. Nothing of it was given back then, so the rollback
  *      can be broken off and begun again. Once it is SWEPT a tag may be somebody's live object.
  *   2. An odd tag on top of a cache is an object whose handle nobody has: its thread died between the
  *      tag and the count. Not under FLUSH: there the top may have been given back, and be another's.
@@ -13,13 +13,12 @@
  *
  * Crash: the record is DEAD as before.
  */
-#include "shm/maintain/sweep.h"
+#include "shm/maintain/rollback.h"
 
-#include "shm/cache-walk.h"
 #include "shm/intent.h"
 #include "shm/trie.h"
 
-bool shm_sweep_object(const ShmArena *arena, SlotId id, uint32_t tag) {
+bool shm_rollback_object(const ShmArena *arena, SlotId id, uint32_t tag) {
         uint32_t expected = tag;
 
         if (!(tag & 1) || slot_id_slab(id) >= shm_arena_n_slabs_ever(arena))
@@ -39,19 +38,19 @@ static uint32_t odd_tag(const ShmArena *arena, SlotId id) {
 }
 
 /* The deepest first: broken off, the top is odd still. */
-static uint64_t sweep_top(const ShmArena *arena, const ShmCacheWalk *walk) {
+static uint64_t rollback_top(const ShmArena *arena, const ShmCacheWalk *walk) {
         uint32_t n = shm_cache_walk_count(walk), i = n;
         uint64_t n_made = 0;
 
         while (i > 0 && odd_tag(arena, shm_cache_walk_slot(walk, i - 1)) != 0)
                 i--;
         for (; i < n; i++)
-                n_made += shm_sweep_object(arena, shm_cache_walk_slot(walk, i),
-                                           odd_tag(arena, shm_cache_walk_slot(walk, i)));
+                n_made += shm_rollback_object(arena, shm_cache_walk_slot(walk, i),
+                                              odd_tag(arena, shm_cache_walk_slot(walk, i)));
         return n_made;
 }
 
-static uint64_t sweep_notes(ShmArena *arena, const ShmRecord *r) {
+static uint64_t rollback_notes(ShmArena *arena, const ShmRecord *r) {
         uint64_t n = 0;
 
         for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
@@ -62,19 +61,22 @@ static uint64_t sweep_notes(ShmArena *arena, const ShmRecord *r) {
                 if (handle == 0 || !shm_object_live(arena, handle) ||
                     (root != 0 && shm_trie_contains(arena, root, hash, handle)))
                         continue;
-                n += shm_sweep_object(arena, shm_handle_slot(handle), shm_handle_tag(arena->key, handle));
+                n += shm_rollback_object(arena, shm_handle_slot(handle), shm_handle_tag(arena->key, handle));
         }
         return n;
 }
 
-uint64_t shm_sweep_record(ShmArena *arena, uint32_t record) {
+uint64_t shm_rollback_cache(const ShmArena *arena, uint32_t record, const ShmCacheWalk *walk) {
+        if (shm_intent_flushed(shm_record_intent(arena, record), record, walk->index) != 0)
+                return 0;
+        return rollback_top(arena, walk);
+}
+
+uint64_t shm_rollback_named(ShmArena *arena, uint32_t record) {
         ShmIntent intent = shm_record_intent(arena, record);
         uint64_t n = 0;
 
-        for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, record);)
-                if (shm_intent_flushed(intent, record, walk.index) == 0)
-                        n += sweep_top(arena, &walk);
         if (intent.kind == SHM_INTENT_TAKE)
-                n += shm_sweep_object(arena, intent.id, intent.tag);
-        return n + sweep_notes(arena, shm_arena_record(arena, record));
+                n = shm_rollback_object(arena, intent.id, intent.tag);
+        return n + rollback_notes(arena, shm_arena_record(arena, record));
 }

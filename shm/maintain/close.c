@@ -1,0 +1,206 @@
+/*
+ * Closing an epoch
+ *
+ * Purpose: the rounds that follow the closing or the revocation of an epoch, until nothing may come after.
+ *
+ * Invariants
+ *   1. A round that begins when no thread is pending, and no dead one is unrepaired, sees all slots of eras that
+ *      are over: its walk is final. A thread that was not inside an operation when the epoch was closed cannot add to it.
+ *   2. A revocation is over when a round found no thread pending and collected all slots: what was asked for in between
+ *      is another one's (shm_epoch_set_revoked()).
+ *   3. Rounds cost a bounded share of time: one rests for as long as REST times what it took.
+ *
+ * Who may do what: the maintainer.
+ *
+ * Crash: the epoch's word says that it is closed, and what is to be revoked. The next maintainer starts a round.
+ */
+#include "shm/maintain/close.h"
+
+#include "shm/maintain/repair.h"
+
+#define MARK_SLABS 64U /* a step */
+#define WALK_SLABS 1024U
+#define CHECK_BUDGET 8192U
+#define WAIT_MIN_USEC 500U
+#define WAIT_MAX_USEC 100000U /* for threads */
+#define KEPT_MAX_USEC 1000000U /* for slots in hand, and a membarrier */
+#define REST 10U
+#define REST_MIN_USEC 10000U
+
+static const ShmEdge edges[] = {
+        { SHM_CLOSE_IDLE, SHM_CLOSE_EV_START, SHM_CLOSE_EMPTY },
+        { SHM_CLOSE_EMPTY, SHM_CLOSE_EV_EMPTIED, SHM_CLOSE_WALK },
+        { SHM_CLOSE_EMPTY, SHM_CLOSE_EV_REVOKES, SHM_CLOSE_MARK },
+        { SHM_CLOSE_MARK, SHM_CLOSE_EV_MARKED, SHM_CLOSE_COLLECT },
+        { SHM_CLOSE_MARK, SHM_CLOSE_EV_UNFENCED, SHM_CLOSE_WALK },
+        { SHM_CLOSE_COLLECT, SHM_CLOSE_EV_COLLECTED, SHM_CLOSE_WALK },
+        { SHM_CLOSE_WALK, SHM_CLOSE_EV_WALKED, SHM_CLOSE_IDLE },
+        { SHM_CLOSE_WALK, SHM_CLOSE_EV_PENDING, SHM_CLOSE_WAIT },
+        { SHM_CLOSE_WALK, SHM_CLOSE_EV_START, SHM_CLOSE_EMPTY },
+        { SHM_CLOSE_IDLE, SHM_CLOSE_EV_WAKE, SHM_CLOSE_WAIT },
+        { SHM_CLOSE_WAIT, SHM_CLOSE_EV_DUE, SHM_CLOSE_EMPTY },
+        { SHM_CLOSE_WAIT, SHM_CLOSE_EV_START, SHM_CLOSE_EMPTY },
+};
+
+const ShmEdges shm_close_edges = { edges, sizeof(edges) / sizeof(edges[0]) };
+
+/* Events that have no edge from the state change nothing. */
+static void take_edge(ShmClose *close, ShmCloseEvent event) {
+        int to = shm_edge_to(shm_close_edges, close->state, event);
+
+        if (to >= 0)
+                close->state = (ShmCloseState) to;
+}
+
+static uint64_t min(uint64_t a, uint64_t b) {
+        return a < b ? a : b;
+}
+
+static uint64_t max(uint64_t a, uint64_t b) {
+        return a > b ? a : b;
+}
+
+void shm_close_start(ShmClose *close, uint64_t now_usec) {
+        close->n_starts++;
+        close->wait_usec = WAIT_MIN_USEC;
+        if (close->state != SHM_CLOSE_WALK) /* which goes on to EMPTY by itself */
+                take_edge(close, SHM_CLOSE_EV_START);
+        close->round_usec = close->state == SHM_CLOSE_EMPTY ? now_usec : close->round_usec;
+}
+
+void shm_close_wake(ShmClose *close, uint64_t now_usec) {
+        uint64_t at = max(close->walked_usec + close->rest_usec, now_usec);
+
+        close->woken = true;
+        if (close->state == SHM_CLOSE_WAIT)
+                close->due_usec = min(close->due_usec, at);
+        if (close->state == SHM_CLOSE_IDLE)
+                close->due_usec = at;
+        take_edge(close, SHM_CLOSE_EV_WAKE);
+}
+
+bool shm_close_is_ready(const ShmClose *close, bool emptied, uint64_t now_usec) {
+        if (close->state == SHM_CLOSE_EMPTY)
+                return emptied; /* a record that is left then waits for its thread */
+        if (close->state == SHM_CLOSE_WAIT)
+                return now_usec >= close->due_usec;
+        return close->state != SHM_CLOSE_IDLE;
+}
+
+/* Whether a round that starts now would see more than the last one. */
+static bool has_moved_on(const ShmClose *close, ShmActor *control, const ShmFreeze *freeze) {
+        uint32_t n_waiting;
+
+        (void) shm_freeze_left(control, freeze, close->id, &n_waiting);
+        return n_waiting < close->n_pending || close->n_pending == 0 || close->revoke.kept > 0 ||
+               close->unfenced || close->woken;
+}
+
+/* To be looked at again, later each time. */
+static void wait_longer(ShmClose *close, uint64_t now_usec) {
+        uint64_t limit = close->n_pending > 0 ? WAIT_MAX_USEC : KEPT_MAX_USEC;
+
+        close->due_usec = now_usec + close->wait_usec;
+        close->wait_usec = min(close->wait_usec * 2, limit);
+}
+
+static void end_wait(ShmClose *close, ShmActor *control, const ShmFreeze *freeze, uint64_t now_usec) {
+        if (!has_moved_on(close, control, freeze)) {
+                wait_longer(close, now_usec);
+                return;
+        }
+        close->round_usec = now_usec;
+        take_edge(close, SHM_CLOSE_EV_DUE);
+}
+
+static void begin_round(ShmClose *close, ShmActor *control, const ShmFreeze *freeze) {
+        uint32_t n_waiting;
+
+        close->round_starts = close->n_starts;
+        close->woken = close->unfenced = false;
+        close->revoke = (ShmRevoke){};
+        close->n_pending = shm_freeze_left(control, freeze, close->id, &n_waiting);
+        close->walk = (ShmDrain){ .epoch = close->id,
+                                  .final = close->n_pending == 0 && !shm_repair_wanted(control->arena) };
+        take_edge(close, shm_epoch_revoking(control->arena, close->id, &close->revoke.eras)
+                                 ? SHM_CLOSE_EV_REVOKES
+                                 : SHM_CLOSE_EV_EMPTIED);
+}
+
+static void mark(ShmClose *close, ShmActor *control) {
+        uint64_t before = close->revoke.objects;
+        bool done = shm_revoke_mark(control, &close->revoke, MARK_SLABS);
+
+        close->objects += close->revoke.objects - before;
+        if (!done)
+                return;
+        close->unfenced = !shm_freeze_fence(control->arena);
+        take_edge(close, close->unfenced ? SHM_CLOSE_EV_UNFENCED : SHM_CLOSE_EV_MARKED);
+}
+
+static void collect(ShmClose *close, ShmActor *control, ShmReach *reach) {
+        uint32_t budget = CHECK_BUDGET;
+
+        if (!shm_revoke_collect(control, &close->revoke, reach, &budget))
+                return;
+        if (close->n_pending == 0 && close->revoke.kept == 0)
+                shm_epoch_set_revoked(control->arena, &close->revoke.eras);
+        take_edge(close, SHM_CLOSE_EV_COLLECTED);
+}
+
+static void end_round(ShmClose *close, uint64_t now_usec) {
+        bool settled = close->walk.final && close->revoke.kept == 0 && !close->unfenced;
+
+        close->n_left = close->walk.n_left;
+        close->n_rounds++;
+        close->n_walked = close->round_starts;
+        close->walked_usec = now_usec;
+        close->rest_usec = max((now_usec - close->round_usec) * REST, REST_MIN_USEC);
+        if (settled)
+                close->n_settled = close->round_starts;
+        close->round_usec = now_usec;
+        if (close->n_starts > close->round_starts) {
+                take_edge(close, SHM_CLOSE_EV_START);
+        } else if (!settled) {
+                wait_longer(close, now_usec);
+                if (close->n_pending == 0)
+                        close->due_usec = max(close->due_usec, now_usec + close->rest_usec);
+                take_edge(close, SHM_CLOSE_EV_PENDING);
+        } else {
+                take_edge(close, SHM_CLOSE_EV_WALKED);
+                if (close->woken)
+                        shm_close_wake(close, now_usec);
+        }
+}
+
+static void walk(ShmClose *close, ShmActor *control, uint64_t now_usec) {
+        uint64_t before = close->walk.reclaimed_size;
+        bool done = shm_drain_step(control, &close->walk, WALK_SLABS);
+
+        close->reclaimed_size += close->walk.reclaimed_size - before;
+        if (done)
+                end_round(close, now_usec);
+}
+
+void shm_close_step(ShmClose *close, ShmActor *control, const ShmFreeze *freeze, ShmReach *reach,
+                    uint64_t now_usec) {
+        switch (close->state) {
+        case SHM_CLOSE_EMPTY:
+                begin_round(close, control, freeze);
+                break;
+        case SHM_CLOSE_MARK:
+                mark(close, control);
+                break;
+        case SHM_CLOSE_COLLECT:
+                collect(close, control, reach);
+                break;
+        case SHM_CLOSE_WALK:
+                walk(close, control, now_usec);
+                break;
+        case SHM_CLOSE_WAIT:
+                end_wait(close, control, freeze, now_usec);
+                break;
+        default:
+                break;
+        }
+}

@@ -1,0 +1,88 @@
+#pragma once
+/*
+ * Closing an epoch, as one state machine: an epoch that was closed is emptied out of all caches, its eras that are
+ * to be revoked are, and a walk gives its empty slabs back. It goes round until no thread may add to it any more.
+ *
+ *     edge                  event        meaning
+ *     IDLE    -> EMPTY      START        the epoch was closed: a freeze empties caches of it
+ *     EMPTY   -> WALK       EMPTIED      threads that stand still have none of its slots any more
+ *     EMPTY   -> MARK       REVOKES      the same, and eras of it are to be revoked
+ *     MARK    -> COLLECT    MARKED       their objects are stale, and all threads see it
+ *     MARK    -> WALK       UNFENCED     membarrier failed: slots are collected in another round
+ *     COLLECT -> WALK       COLLECTED    slots that no record refers to went back
+ *     WALK    -> IDLE       WALKED       no thread is pending, no slot in hand
+ *     WALK    -> WAIT       PENDING      some are: look again later
+ *     WALK    -> EMPTY      START        it was closed once more meanwhile
+ *     IDLE    -> WAIT       WAKE         slabs of it drained
+ *     WAIT    -> EMPTY      DUE          threads moved on, or slabs drained, and time has passed
+ *     WAIT    -> EMPTY      START        it was closed once more
+ *
+ * Nothing of it outlives the maintainer: the next one starts it by the epoch table.
+ */
+#include "shm/maintain/drain.h"
+#include "shm/maintain/freeze.h"
+#include "shm/maintain/revoke.h"
+
+typedef enum ShmCloseState {
+        SHM_CLOSE_IDLE,
+        SHM_CLOSE_EMPTY,
+        SHM_CLOSE_MARK,
+        SHM_CLOSE_COLLECT,
+        SHM_CLOSE_WALK,
+        SHM_CLOSE_WAIT,
+        _SHM_CLOSE_STATE_N,
+} ShmCloseState;
+
+typedef enum ShmCloseEvent {
+        SHM_CLOSE_EV_START,
+        SHM_CLOSE_EV_EMPTIED,
+        SHM_CLOSE_EV_REVOKES,
+        SHM_CLOSE_EV_MARKED,
+        SHM_CLOSE_EV_UNFENCED,
+        SHM_CLOSE_EV_COLLECTED,
+        SHM_CLOSE_EV_WALKED,
+        SHM_CLOSE_EV_PENDING,
+        SHM_CLOSE_EV_WAKE,
+        SHM_CLOSE_EV_DUE,
+        _SHM_CLOSE_EV_N,
+} ShmCloseEvent;
+
+extern const ShmEdges shm_close_edges;
+
+typedef struct ShmClose {
+        uint32_t id;
+        ShmCloseState state;
+        ShmRevoke revoke;
+        ShmDrain walk;
+        uint64_t n_starts; /* requests so far */
+        uint64_t round_starts; /* of these, seen by the round that is under way */
+        uint64_t n_rounds; /* that are over */
+        uint64_t n_walked; /* requests that were walked after */
+        uint64_t n_settled; /* the same, when no thread was pending and no slot in hand */
+        bool woken; /* slabs drained since the round began */
+        bool unfenced; /* slots wait for a membarrier that works */
+        uint32_t n_pending; /* threads that may add to it, when the round began */
+        uint32_t n_left; /* slabs that hold objects, by the last walk */
+        uint64_t objects; /* revoked, ever */
+        uint64_t reclaimed_size; /* ever, by this maintainer */
+        uint64_t round_usec; /* when the round began */
+        uint64_t walked_usec, rest_usec; /* when the last walk ended, and how long to leave it at that */
+        uint64_t wait_usec; /* between two looks */
+        uint64_t due_usec; /* of WAIT */
+} ShmClose;
+
+/* The epoch was closed, or an era of it revoked; its caches are being frozen. */
+void shm_close_start(ShmClose *close, uint64_t now_usec);
+/* Slabs of it drained. */
+void shm_close_wake(ShmClose *close, uint64_t now_usec);
+
+/* Whether a step would do anything now. EMPTY waits for the freeze: `emptied` says that it is not busy. */
+bool shm_close_is_ready(const ShmClose *close, bool emptied, uint64_t now_usec);
+/* Whether it uses the maintainer's reachability check, or is about to. */
+static inline bool shm_close_checks(const ShmClose *close) {
+        return close->state == SHM_CLOSE_COLLECT;
+}
+
+/* Does a short piece of what is ready. */
+void shm_close_step(ShmClose *close, ShmActor *control, const ShmFreeze *freeze, ShmReach *reach,
+                    uint64_t now_usec);

@@ -1,0 +1,54 @@
+/*
+ * Hints after a death
+ *
+ * Purpose: sets the bits of slab sets that a thread which died may have left unset.
+ *
+ * Invariants: those of shm/set.c. Bits are only set here.
+ *
+ * Who may do what: the maintainer.
+ *
+ * Crash: the intent that names the slabs stands until all is set.
+ */
+#include "shm/maintain/hints.h"
+
+#include "shm/pages.h"
+#include "shm/set.h"
+#include "shm/slab.h"
+
+void shm_hints_mend(const ShmArena *arena, uint32_t slab) {
+        SlabWord w = shm_slab_word(arena, slab);
+
+        shm_set_mend(arena, SHM_SET_FREE, slab);
+        shm_set_mend(arena, SHM_SET_UNCOMMITTED, slab);
+        if (slab_word_epoch(w) >= arena->n_epochs || slab_word_class(w) >= arena->n_classes)
+                return;
+        shm_set_mend(arena, shm_set_of_epoch(arena, slab_word_epoch(w)), slab);
+        shm_set_mend(arena, shm_set_partial(arena, slab_word_epoch(w), slab_word_class(w)), slab);
+}
+
+/* Who removed a bit died, and its intent names the slab but not the set. */
+static void mend_all_sets(const ShmArena *arena, uint32_t slab) {
+        uint32_t n_sets = shm_set_partial(arena, arena->n_epochs, 0);
+
+        for (uint32_t set = 0; set < n_sets; set++)
+                shm_set_mend(arena, set, slab);
+}
+
+void shm_hints_mend_intent(const ShmArena *arena, ShmIntent intent) {
+        uint32_t n_slabs = shm_arena_n_slabs_ever(arena), slab = slot_id_slab(intent.id), end;
+
+        if (intent.kind == SHM_INTENT_NONE || intent.kind == SHM_INTENT_FLUSH || slab >= n_slabs)
+                return;
+        if (intent.kind != SHM_INTENT_RUN) {
+                shm_hints_mend(arena, slab);
+                if (intent.kind == SHM_INTENT_SLAB)
+                        mend_all_sets(arena, slab);
+                return;
+        }
+        intent.arg = intent.arg < SHM_RUN_MAX ? intent.arg : SHM_RUN_MAX;
+        end = intent.arg < n_slabs - slab ? slab + intent.arg : n_slabs;
+        for (uint32_t i = slab; i < end; i++)
+                shm_hints_mend(arena, i);
+        for (; slab < end; slab = (slab / 64 + 1) * 64)
+                mend_all_sets(arena, slab);
+}

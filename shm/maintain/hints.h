@@ -1,0 +1,8 @@
+#pragma once
+/* Hints after a death: bits of slab sets that the slabs' words want, and a dead thread may have left unset. */
+#include "shm/record.h"
+
+/* The hints that the slab's word wants. */
+void shm_hints_mend(const ShmArena *arena, uint32_t slab);
+/* Those of all slabs that the intent of a dead thread names. */
+void shm_hints_mend_intent(const ShmArena *arena, ShmIntent intent);

@@ -1,0 +1,247 @@
+/*
+ * The maintainer
+ *
+ * Purpose: closing, revoking, draining, emptying caches and repair, a piece at a time, each in its turn.
+ *
+ * Invariants
+ *   1. All that has to outlive a maintainer is in the arena: the epoch table, freeze bits, heads of records, record 0.
+ *      What is here can be had again from there, by shm_maintain_take_over().
+ *   2. A freeze is looked at until no record is left to be emptied, whoever began it.
+ *   3. One reachability check is under way at a time.
+ *   4. A step is short, whatever the arena holds: some slabs, some caches, or some slots.
+ *
+ * Who may do what: the maintainer alone.
+ *
+ * Crash: see the parts. Between two steps no intent of record 0 stands.
+ */
+#include "shm/maintain/maintain.h"
+
+#define FREEZE_CACHES 8U /* a step */
+#define REPAIR_BUDGET 8192U
+#define WAIT_MIN_USEC 500U
+#define WAIT_MAX_USEC 20000U
+
+void shm_maintain_init(ShmMaintain *m, ShmActor *control) {
+        m->control = control;
+        for (uint32_t id = 0; id < SHM_EPOCHS_MAX; id++)
+                m->closes[id].id = id;
+}
+
+/* Freezing */
+
+static void freeze(ShmMaintain *m, uint64_t epochs, uint64_t now_usec) {
+        m->membarrier_error = shm_freeze_begin(m->control, &m->freeze, epochs);
+        m->freeze_busy = true;
+        m->freeze_wait_usec = WAIT_MIN_USEC;
+        m->freeze_due_usec = now_usec;
+}
+
+/* A round of a close begins after a look at all records. */
+static bool freeze_is_ready(const ShmMaintain *m, uint64_t now_usec) {
+        bool ready = m->freeze_busy || (m->freeze.n_left > 0 && now_usec >= m->freeze_due_usec);
+
+        for (uint32_t id = 0; id < m->control->arena->n_epochs && !ready; id++)
+                ready = m->freeze.n_left > 0 && m->closes[id].state == SHM_CLOSE_EMPTY;
+        return ready;
+}
+
+/* A look at all records that empties none says that those that are left wait for their threads. */
+static void freeze_step(ShmMaintain *m, uint64_t now_usec) {
+        uint64_t before = m->freeze.n_emptied;
+
+        (void) shm_freeze_step(m->control, &m->freeze, FREEZE_CACHES);
+        m->freeze_busy = m->freeze.n_emptied != before;
+        if (m->freeze_busy) {
+                m->freeze_wait_usec = WAIT_MIN_USEC;
+                return;
+        }
+        m->freeze_due_usec = now_usec + m->freeze_wait_usec;
+        m->freeze_wait_usec =
+                m->freeze_wait_usec * 2 < WAIT_MAX_USEC ? m->freeze_wait_usec * 2 : WAIT_MAX_USEC;
+}
+
+/* Clients that are out of memory wait for this. */
+static void give_caches(ShmMaintain *m) {
+        if (m->freeze_busy || m->n_given == m->n_asked)
+                return;
+        m->n_given = m->n_asked;
+        /* ORDER: rel, pairs with ask_daemon(); the slots are back in their slabs. */
+        shm_store_rel(&m->control->arena->header->caches_given.value, m->wanted);
+}
+
+uint64_t shm_maintain_empty_caches(ShmMaintain *m, uint64_t now_usec) {
+        /* ORDER: acq; a client that asks after this is for the next time. */
+        m->wanted = shm_load_acq(&m->control->arena->header->caches_wanted.value);
+        freeze(m, UINT64_MAX, now_usec);
+        return ++m->n_asked;
+}
+
+/* Requests */
+
+uint64_t shm_maintain_close(ShmMaintain *m, uint32_t id, uint64_t now_usec) {
+        freeze(m, UINT64_C(1) << id, now_usec);
+        shm_close_start(&m->closes[id], now_usec);
+        return m->closes[id].n_starts;
+}
+
+void shm_maintain_repair(ShmMaintain *m) {
+        m->repair_again = m->repairing;
+        if (m->repairing)
+                return;
+        m->repairing = true;
+        m->repair = (ShmRepair){};
+}
+
+/* Slabs of it are to drain: it was closed for that, or they are of earlier eras. */
+static bool drains(const ShmClose *close, const ShmEpochInfo *info) {
+        return close->n_left > 0 || (info->state == SHM_EPOCH_CLOSING && info->flags & SHM_EPOCH_DRAIN);
+}
+
+static void look_at_drained(ShmMaintain *m, uint64_t now_usec) {
+        const ShmArena *arena = m->control->arena;
+        ShmEpochInfo info;
+
+        /* ORDER: acqrel, pairs with shm_slab_give_back(); whoever drains one from here on wakes us again. */
+        if (shm_xchg_acqrel(&arena->header->n_drained.value, 0) == 0)
+                return;
+        for (uint32_t id = 0; id < arena->n_epochs; id++)
+                if (shm_epoch_get(arena, id, &info) == 0 && drains(&m->closes[id], &info))
+                        shm_close_wake(&m->closes[id], now_usec);
+}
+
+static void look_at_revocations(ShmMaintain *m, uint64_t now_usec) {
+        ShmRevoking revoking;
+
+        for (uint32_t id = 0; id < m->control->arena->n_epochs; id++)
+                if (m->closes[id].state == SHM_CLOSE_IDLE &&
+                    shm_epoch_revoking(m->control->arena, id, &revoking))
+                        (void) shm_maintain_close(m, id, now_usec);
+}
+
+void shm_maintain_look(ShmMaintain *m, bool all, uint64_t now_usec) {
+        const ShmHeader *header = m->control->arena->header;
+
+        /* ORDER: acq, pairs with ask_daemon(); its number. */
+        if (shm_load_acq(&header->caches_wanted.value) !=
+                    shm_load_rlx(&header->caches_given.value) && /* ORDER: rlx; this one is ours. */
+            m->n_given == m->n_asked)
+                (void) shm_maintain_empty_caches(m, now_usec);
+        look_at_drained(m, now_usec);
+        if (!all)
+                return;
+        look_at_revocations(m, now_usec);
+        m->freeze_busy |= shm_freeze_resume(m->control, &m->freeze);
+        if (shm_repair_wanted(m->control->arena))
+                shm_maintain_repair(m);
+}
+
+/* Threads may not have been frozen yet; nor is it known of what eras slabs are left. */
+static uint32_t start_closes(ShmMaintain *m, uint64_t now_usec) {
+        const ShmArena *arena = m->control->arena;
+        ShmEpochInfo info;
+        uint32_t n = 0;
+
+        for (uint32_t id = 0; id < arena->n_epochs; id++) {
+                if (shm_epoch_get(arena, id, &info) || (info.state == SHM_EPOCH_OPEN && info.era == 1))
+                        continue;
+                (void) shm_maintain_close(m, id, now_usec);
+                n += info.state == SHM_EPOCH_CLOSING && (info.flags & SHM_EPOCH_DRAIN);
+        }
+        return n;
+}
+
+uint32_t shm_maintain_take_over(ShmMaintain *m, uint64_t now_usec, ShmRepairCounts *ret) {
+        uint32_t n;
+
+        shm_repair_control(m->control, &m->reach, ret);
+        shm_epochs_recover(m->control->arena);
+        n = start_closes(m, now_usec);
+        shm_maintain_look(m, true, now_usec);
+        return n;
+}
+
+/* Steps */
+
+/* The check belongs to whoever uses it until it is over. */
+static bool may_check(const ShmMaintain *m, uint32_t user) {
+        return !m->reach_is_used || m->reach_user == user;
+}
+
+static void use_check(ShmMaintain *m, uint32_t user, bool uses) {
+        if (uses || m->reach_user == user)
+                m->reach_is_used = uses;
+        if (uses)
+                m->reach_user = user;
+}
+
+static void wake_waiting(ShmMaintain *m, uint64_t now_usec) {
+        for (uint32_t id = 0; id < m->control->arena->n_epochs; id++)
+                if (m->closes[id].state == SHM_CLOSE_WAIT || m->closes[id].n_left > 0)
+                        shm_close_wake(&m->closes[id], now_usec);
+}
+
+static bool repair_step(ShmMaintain *m, uint64_t now_usec) {
+        uint32_t n_epochs = m->control->arena->n_epochs, budget = REPAIR_BUDGET;
+
+        if (!m->repairing || !may_check(m, n_epochs))
+                return false;
+        if (!shm_repair_step(m->control, &m->repair, &m->reach, &budget)) {
+                use_check(m, n_epochs,
+                          m->repair.state == SHM_REPAIR_CHECK || m->repair.state == SHM_REPAIR_SETTLE);
+                return true;
+        }
+        use_check(m, n_epochs, false);
+        m->repairing = false;
+        m->n_repairs++;
+        m->repaired = m->repair.counts;
+        /* A slot that went back may be the last of its slab, in an epoch that was closed. */
+        wake_waiting(m, now_usec);
+        if (m->repair_again)
+                shm_maintain_repair(m);
+        return true;
+}
+
+static bool close_step(ShmMaintain *m, uint32_t id, uint64_t now_usec) {
+        ShmClose *close = &m->closes[id];
+
+        if (!shm_close_is_ready(close, !m->freeze_busy, now_usec) ||
+            (shm_close_checks(close) && !may_check(m, id)))
+                return false;
+        shm_close_step(close, m->control, &m->freeze, &m->reach, now_usec);
+        use_check(m, id, shm_close_checks(close) && close->revoke.checking);
+        return true;
+}
+
+/* Whoever is next and has something to do. */
+static bool step_one(ShmMaintain *m, uint64_t now_usec) {
+        uint32_t n = m->control->arena->n_epochs + 1;
+
+        for (uint32_t i = 0; i < n; i++) {
+                uint32_t turn = (m->turn + i) % n;
+
+                if (turn == n - 1 ? repair_step(m, now_usec) : close_step(m, turn, now_usec)) {
+                        m->turn = turn + 1;
+                        return true;
+                }
+        }
+        return false;
+}
+
+static uint64_t next_time(const ShmMaintain *m) {
+        uint64_t at = m->freeze.n_left > 0 ? m->freeze_due_usec : SHM_MAINTAIN_IDLE;
+
+        for (uint32_t id = 0; id < m->control->arena->n_epochs; id++)
+                if (m->closes[id].state == SHM_CLOSE_WAIT && m->closes[id].due_usec < at)
+                        at = m->closes[id].due_usec;
+        return at;
+}
+
+uint64_t shm_maintain_step(ShmMaintain *m, uint64_t now_usec) {
+        bool any = freeze_is_ready(m, now_usec);
+
+        if (any)
+                freeze_step(m, now_usec);
+        give_caches(m);
+        any |= step_one(m, now_usec);
+        return any ? 0 : next_time(m);
+}

@@ -1,0 +1,70 @@
+#pragma once
+/*
+ * The maintainer: all maintenance work of an arena as one engine, in short steps. tslabd drives it from its event
+ * loop, private pools under their control lock. How long somebody waits for it is theirs.
+ *
+ *     shm_maintain_init(m, control)
+ *     shm_maintain_take_over(m, now, &counts)      goes on with the engine from what the arena says
+ *     shm_maintain_close(m, id, now), ...          requests
+ *     next = shm_maintain_step(m, now)             0: at once again; SHM_MAINTAIN_IDLE: when something is asked for
+ *
+ * Between two steps other maintenance work may go on with the same actor: no intent stands.
+ */
+#include "shm/maintain/close.h"
+#include "shm/maintain/repair.h"
+
+#define SHM_MAINTAIN_IDLE UINT64_MAX
+
+typedef struct ShmMaintain {
+        ShmActor *control;
+        ShmFreeze freeze;
+        bool freeze_busy; /* records that stand still may be left to be emptied */
+        uint64_t freeze_due_usec; /* when pending threads are looked at again */
+        uint64_t freeze_wait_usec;
+        int membarrier_error; /* of the last freeze; 0: it worked */
+
+        ShmClose closes[SHM_EPOCHS_MAX];
+        uint32_t turn; /* the close that is looked at first; n_epochs: repair */
+
+        bool repairing, repair_again; /* a pass is under way; another one is wanted */
+        uint64_t n_repairs; /* passes that are over */
+        ShmRepairCounts repaired; /* of the last one */
+        ShmRepair repair;
+
+        uint64_t n_asked, n_given; /* requests to empty all caches; those that are done */
+        uint64_t wanted; /* the arena's count of clients' requests, as of the last one of these */
+
+        ShmReach reach; /* for one check at a time: */
+        bool reach_is_used;
+        uint32_t reach_user; /* a close, or n_epochs: repair */
+} ShmMaintain;
+
+void shm_maintain_init(ShmMaintain *m, ShmActor *control);
+/*
+ * After the death of a maintainer, or where there was none: whatever it was in the middle of goes on. *ret: what
+ * record 0 held. How many epochs are to drain.
+ */
+uint32_t shm_maintain_take_over(ShmMaintain *m, uint64_t now_usec, ShmRepairCounts *ret);
+
+/* An epoch was closed, or eras of it are to be revoked. Its request number: see ShmClose.n_starts. */
+uint64_t shm_maintain_close(ShmMaintain *m, uint32_t id, uint64_t now_usec);
+/* All caches are to be emptied. The request's number: it is done when n_given is not below it. */
+uint64_t shm_maintain_empty_caches(ShmMaintain *m, uint64_t now_usec);
+/* Records were marked DEAD, or slots that were in flight are to be looked at again. */
+void shm_maintain_repair(ShmMaintain *m);
+/*
+ * Looks for work that threads left in the arena: slabs that drained, caches that are wanted, records that were left or
+ * stay frozen, dead records, revocations. `all`: also for the last three, which costs a look at each record.
+ */
+void shm_maintain_look(ShmMaintain *m, bool all, uint64_t now_usec);
+
+/* One short piece of work. Returns when it wants to be called again. */
+uint64_t shm_maintain_step(ShmMaintain *m, uint64_t now_usec);
+
+/* The round that the request asked for is over; and no thread or slot is left to wait for. */
+static inline bool shm_maintain_is_walked(const ShmMaintain *m, uint32_t id, uint64_t number) {
+        return m->closes[id].n_walked >= number;
+}
+static inline bool shm_maintain_is_settled(const ShmMaintain *m, uint32_t id, uint64_t number) {
+        return m->closes[id].n_settled >= number;
+}

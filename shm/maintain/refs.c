@@ -1,0 +1,309 @@
+/*
+ * References
+ *
+ * Purpose: one picture of all caches, intents, notes and guards, linear in what they hold, however full of
+ *   lies: memory goes by the number of slabs in question, not by what records claim to hold.
+ *
+ * Invariants
+ *   1. A slot whose bit, tag and slab's gen are the same before and after the gathering was in one
+ *      place meanwhile, or moved within one record: claims raise gen, allocating and freeing change
+ *      the tag. Within a record the intent names the slot before it leaves its place and until it
+ *      is in the next (shm/intent.h), so intent, caches from the top down, intent again do not miss it.
+ *   2. A slot that is live and in a cache is so lawfully only inside an operation that began before
+ *      its tag was read: `seq` of the owner is odd, or the cache's count has been lowered.
+ *   3. A handle that is noted or guarded was so before its object could be freed by its owner, and whoever
+ *      gives slots back reads notes and guards after the tags were made even, and a membarrier.
+ *   4. Nothing that is read here leads outside: slots of slabs that are not in question are left out, so
+ *      is any that is no slot of its cache's class.
+ *   5. A SWEPT record refers to nothing: repair decides on its slots. The check, which is to see them, counts
+ *      them as in flight; and so with record 0, the maintainer's own.
+ *
+ * Who may do what: it reads, and writes nothing.
+ *
+ * Crash: nothing is left.
+ */
+#include "shm/maintain/refs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shm/slab.h"
+
+/* Slabs in question */
+
+static uint16_t *refs_entry(const ShmRefs *refs, uint32_t slab) {
+        ShmRefsSome *some = refs->some;
+        uint32_t at = (slab * UINT32_C(0x9e3779b1) >> 16) % SHM_REFS_TABLE;
+
+        while (some->table[at] != 0 && some->ids[some->table[at] - 1] != slab)
+                at = (at + 1) % SHM_REFS_TABLE;
+        return &some->table[at];
+}
+
+/* NULL: the slab is not in question. */
+static ShmRefSlab *refs_look_up(const ShmRefs *refs, uint32_t slab) {
+        uint32_t index = refs->some ? *refs_entry(refs, slab) - 1U : slab;
+
+        if (index >= refs->n)
+                return NULL;
+        if (refs->slabs[index].round != refs->round)
+                refs->slabs[index] = (ShmRefSlab){ .round = refs->round };
+        return &refs->slabs[index];
+}
+
+int shm_refs_index(const ShmRefs *refs, uint32_t slab) {
+        return refs->some ? *refs_entry(refs, slab) - 1 : (int) slab;
+}
+
+int shm_refs_add(ShmRefs *refs, uint32_t slab) {
+        SlabWord w = shm_slab_word(refs->arena, slab);
+        uint32_t index = slab_word_epoch(w) * refs->arena->n_classes + slab_word_class(w);
+        uint16_t *at = refs_entry(refs, slab);
+
+        if (*at == 0) {
+                if (refs->n == SHM_REFS_MAX)
+                        return -1;
+                refs->slabs[refs->n].round = 0; /* of no gathering: they begin with 1 */
+                refs->some->ids[refs->n++] = slab;
+                *at = (uint16_t) refs->n;
+        }
+        refs->caches[index / 64 % (SHM_CACHES_MAX / 64)] |= UINT64_C(1) << index % 64;
+        return *at - 1;
+}
+
+static void refs_mark_touched(const ShmRefs *refs, uint32_t slab) {
+        const ShmSetShape *shape = &refs->arena->shape;
+        uint32_t index = slab;
+
+        for (uint32_t level = shape->n_levels; refs->touched && level > 0; level--) {
+                refs->touched[shape->level_off[level - 1] + index / 64] |= UINT64_C(1) << index % 64;
+                index /= 64;
+        }
+}
+
+bool shm_refs_touch(const ShmRefs *refs, uint32_t slab, uint32_t level) {
+        const ShmSetShape *shape = &refs->arena->shape;
+        uint32_t index = slab >> 6 * (shape->n_levels - 1 - level);
+
+        return refs->touched[shape->level_off[level] + index / 64] >> index % 64 & 1;
+}
+
+/* One reference */
+
+static void gather_in_flight(const ShmRefs *refs, SlotId id) {
+        ShmRefSlab *slab = refs_look_up(refs, slot_id_slab(id));
+
+        if (!slab)
+                return;
+        slab->in_flight |= slot_id_mask(id);
+        refs_mark_touched(refs, slot_id_slab(id));
+}
+
+static uint32_t load_tag(const ShmArena *arena, SlotId id) {
+        /* ORDER: acq, pairs with shm_object_free_uncached(); after the intent that says which tag it is to have. */
+        return shm_load_acq(shm_slot_tag(arena, id));
+}
+
+/* Hostile runs could cover everything 4096 times over; lawful ones do not overlap. */
+static void gather_run(ShmRefs *refs, uint32_t slab, uint64_t n) {
+        n = n < refs->n - slab ? n : refs->n - slab;
+        n = n < refs->run_budget ? n : refs->run_budget;
+        refs->run_budget -= n;
+        for (uint64_t i = slab; i < slab + n; i++) {
+                refs_look_up(refs, (uint32_t) i)->run = 1;
+                refs_mark_touched(refs, (uint32_t) i);
+        }
+}
+
+/* A FREE that lost its race, or has not begun, says nothing of the slot. */
+static bool intent_counts(const ShmRefs *refs, ShmIntent intent) {
+        if (intent.kind != SHM_INTENT_FREE)
+                return intent.kind == SHM_INTENT_TAKE;
+        return slot_id_slab(intent.id) < shm_arena_n_slabs_ever(refs->arena) &&
+               load_tag(refs->arena, intent.id) == intent.tag + 1;
+}
+
+static void gather_intent(ShmRefs *refs, ShmIntent intent) {
+        uint32_t slab = slot_id_slab(intent.id);
+        ShmRefSlab *s = intent.kind == SHM_INTENT_NONE ? NULL : refs_look_up(refs, slab);
+
+        if (!s || intent.kind == SHM_INTENT_FLUSH)
+                return;
+        if (intent.kind == SHM_INTENT_RUN) {
+                if (!refs->some)
+                        gather_run(refs, slab, intent.arg);
+                return;
+        }
+        refs_mark_touched(refs, slab);
+        if (intent.kind == SHM_INTENT_CLAIM)
+                s->in_flight |= intent.mask;
+        if (intent_counts(refs, intent))
+                gather_in_flight(refs, intent.id);
+}
+
+/* In hand whether it is not yet live, or freed by now: in between it is its tag that counts. */
+static void gather_handle(const ShmRefs *refs, uint64_t handle) {
+        uint32_t noted = shm_handle_tag(refs->arena->key, handle), tag;
+
+        if (handle == 0 || !shm_handle_plausible(refs->arena, handle))
+                return;
+        tag = load_tag(refs->arena, shm_handle_slot(handle));
+        if (tag + 1 == noted || tag == noted + 1)
+                gather_in_flight(refs, shm_handle_slot(handle));
+}
+
+static void gather_slot(const ShmRefs *refs, ShmRefSlab *slab, SlotId id) {
+        SlabWord w = shm_slab_word(refs->arena, slot_id_slab(id));
+        uint64_t bit = slot_id_mask(id);
+
+        if (slab_word_class(w) != refs->walk.class || slab_word_epoch(w) != refs->walk.epoch)
+                slab->misfiled |= bit;
+        if ((slab->cached | slab->inside) & bit)
+                slab->twice |= bit;
+        if (refs->is_inside)
+                slab->inside |= bit;
+        else
+                slab->cached |= bit;
+}
+
+/* By its owner, or, where that is frozen, by the maintainer. */
+static uint32_t n_flushed(const ShmRefs *refs) {
+        uint32_t own = shm_intent_flushed(refs->intent, refs->record, refs->walk.index);
+        uint32_t other =
+                shm_intent_flushed(shm_record_intent(refs->arena, 0), refs->record, refs->walk.index);
+
+        return own > other ? own : other;
+}
+
+static uint32_t gather_cache(const ShmRefs *refs) {
+        uint32_t n = shm_cache_walk_count(&refs->walk), top = n_flushed(refs);
+        uint32_t gone = shm_intent_flushed(refs->flush, refs->record, refs->walk.index);
+
+        for (uint32_t i = n; i > 0; i--) {
+                /* ORDER: acq, pairs with shm_cache_free_hit(); downwards, as a thread that allocates goes. */
+                SlotId id = { shm_load_acq(&refs->walk.cache->slots[i - 1]) };
+                ShmRefSlab *slab = n - i < gone ? NULL : refs_look_up(refs, slot_id_slab(id));
+
+                if (!slab || slot_id_slot(id) >= refs->arena->classes[refs->walk.class].n_slots)
+                        continue;
+                if (!refs->alive || n - i < top)
+                        gather_in_flight(refs, id);
+                else
+                        gather_slot(refs, slab, id);
+        }
+        return n;
+}
+
+/* Records */
+
+static bool refers(const ShmRefs *refs, uint32_t record, ShmRecordState state) {
+        if (record == 0 || state == SHM_RECORD_SWEPT)
+                return !refs->some;
+        return state == SHM_RECORD_USED || state == SHM_RECORD_LEFT || state == SHM_RECORD_DEAD;
+}
+
+/* All but the caches. False: the record refers to nothing. */
+static bool begin_record(ShmRefs *refs) {
+        const ShmRecord *r = shm_arena_record(refs->arena, refs->record);
+        ShmRecordState state = shm_record_owner(refs->arena, refs->record).state;
+        uint64_t n_notes;
+
+        if (!refers(refs, refs->record, state))
+                return false;
+        refs->alive = refs->record > 0 && (state == SHM_RECORD_USED || state == SHM_RECORD_LEFT);
+        /* ORDER: acq, pairs with shm_actor_leave(); before the caches (invariant 2). */
+        refs->is_inside = shm_load_acq(&r->seq) & 1;
+        refs->intent = shm_record_intent(refs->arena, refs->record);
+        gather_intent(refs, refs->intent);
+        /* ORDER: acq, pairs with shm_actor_guard(); in front of the caches, like the intent. */
+        gather_handle(refs, shm_load_acq(&r->guard));
+        n_notes = shm_load_acq(
+                &r->n_notes); /* ORDER: acq, pairs with shm_actor_note(); raised before the note. */
+        for (uint32_t i = 0; i < SHM_NOTES_MAX && i < n_notes; i++)
+                /* ORDER: acq, pairs with shm_actor_note(); as the guard. */
+                gather_handle(refs, shm_load_acq(&r->notes[i].handle));
+        refs->walk = (ShmCacheWalk){};
+        return true;
+}
+
+/* False: the record was read. */
+static bool next_cache(ShmRefs *refs, uint32_t *budget) {
+        uint32_t n = 0;
+
+        if (!shm_cache_walk_next(&refs->walk, refs->arena, refs->record))
+                return false;
+        if (!refs->some || refs->caches[refs->walk.index / 64] >> refs->walk.index % 64 & 1)
+                n = gather_cache(refs);
+        *budget -= n + 1 < *budget ? n + 1 : *budget;
+        return true;
+}
+
+bool shm_refs_step(ShmRefs *refs, uint32_t *budget) {
+        for (; refs->record < shm_arena_n_records_ever(refs->arena); refs->record++, refs->begun = false) {
+                if (*budget == 0)
+                        return false;
+                *budget -= 1;
+                if (!refs->begun && !begin_record(refs))
+                        continue;
+                refs->begun = true;
+                while (next_cache(refs, budget))
+                        if (*budget == 0)
+                                return false;
+                gather_intent(refs, shm_record_intent(refs->arena, refs->record));
+        }
+        return true;
+}
+
+/* Whole */
+
+void shm_refs_begin(ShmRefs *refs) {
+        refs->record = 0;
+        refs->begun = false;
+        refs->round++;
+        if (refs->touched)
+                memset(refs->touched, 0, refs->arena->shape.stride * sizeof(*refs->touched));
+        refs->run_budget = 2 * (uint64_t) refs->n + 128 * (uint64_t) shm_arena_n_records_ever(refs->arena);
+}
+
+int shm_refs_init_whole(ShmRefs *refs, const ShmArena *arena, uint32_t n_slabs) {
+        *refs = (ShmRefs){ .arena = arena, .n = n_slabs };
+        refs->slabs = calloc(n_slabs > 0 ? n_slabs : 1, sizeof(*refs->slabs));
+        refs->touched = calloc(arena->shape.stride, sizeof(*refs->touched));
+        return refs->slabs && refs->touched ? 0 : -ENOMEM;
+}
+
+void shm_refs_init_some(ShmRefs *refs, const ShmArena *arena, ShmRefsSome *some) {
+        *refs = (ShmRefs){ .arena = arena, .slabs = some->slabs, .some = some };
+        memset(some->table, 0, sizeof(some->table));
+}
+
+void shm_refs_deinit(ShmRefs *refs) {
+        if (!refs->some)
+                free(refs->slabs);
+        free(refs->touched);
+        *refs = (ShmRefs){};
+}
+
+static bool has_slot(const ShmCacheWalk *walk, SlotId id) {
+        for (uint32_t i = 0, n = shm_cache_walk_count(walk); i < n; i++)
+                /* ORDER: rlx; for a text. */
+                if (shm_load_rlx(&walk->cache->slots[i]) == id.value)
+                        return true;
+        return false;
+}
+
+uint32_t shm_refs_find(const ShmArena *arena, SlotId id, uint32_t ret_records[2]) {
+        uint32_t n = 0;
+
+        for (uint32_t record = 0; record < shm_arena_n_records_ever(arena); record++) {
+                ShmRecordState state = shm_record_owner(arena, record).state;
+
+                if (record > 0 && (state == SHM_RECORD_UNUSED || state >= _SHM_RECORD_STATE_N))
+                        continue;
+                for (ShmCacheWalk walk = {}; n < 2 && shm_cache_walk_next(&walk, arena, record);)
+                        if (has_slot(&walk, id))
+                                ret_records[n++] = record;
+        }
+        return n;
+}

@@ -1,0 +1,93 @@
+#pragma once
+/*
+ * References: which slots the records refer to, gathered into private memory. Repair, revoking and the
+ * check decide by it, and by nothing else.
+ *
+ *     shm_refs_init_whole(refs, arena, n_slabs)     or  shm_refs_init_some(refs, arena, storage)
+ *     shm_refs_add(refs, slab)                      of some: each slab that is in question
+ *     shm_refs_begin(refs)                          forgets what was gathered before
+ *     while (!shm_refs_step(refs, &budget))
+ *             budget = ...;
+ *     shm_refs_at(refs, index)
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shm/cache-walk.h"
+#include "shm/record.h"
+
+#ifndef SHM_REFS_MAX
+#ifdef SHM_STEP
+#define SHM_REFS_MAX 8U
+#else
+#define SHM_REFS_MAX 1024U
+#endif
+#endif
+#define SHM_REFS_TABLE (4 * SHM_REFS_MAX)
+
+/* One bit per slot of the slab. */
+typedef struct ShmRefSlab {
+        uint64_t cached; /* in a cache whose owner was between operations */
+        uint64_t inside; /* in a cache whose owner was inside an operation */
+        uint64_t twice; /* in a cache, and again in that one or another */
+        uint64_t misfiled; /* in a cache of another class or epoch */
+        uint64_t in_flight; /* by an intent, a note, a guard, a cache under FLUSH or of a dead thread */
+        uint32_t run; /* not 0: a RUN covers the slab */
+        uint32_t round; /* the gathering that wrote this; zeros stand for any other */
+} ShmRefSlab;
+
+/* Room for some slabs. */
+typedef struct ShmRefsSome {
+        ShmRefSlab slabs[SHM_REFS_MAX];
+        uint32_t ids[SHM_REFS_MAX];
+        uint16_t table[SHM_REFS_TABLE]; /* by slab: index + 1 */
+} ShmRefsSome;
+
+typedef struct ShmRefs {
+        const ShmArena *arena;
+        ShmRefSlab *slabs;
+        uint32_t n; /* slabs; those at or above are left out where `some` is NULL */
+        ShmRefsSome *some; /* NULL: all slabs below n */
+        uint64_t *touched; /* of all: slabs that an intent names, with bits above as in a slab set */
+        uint64_t caches[SHM_CACHES_MAX / 64]; /* of some: where their slots can be; others are not read */
+        ShmIntent flush; /* of a maintainer that died: the cache does not hold these slots any more */
+        uint64_t run_budget;
+        uint32_t round;
+
+        /* Where the gathering is. */
+        uint32_t record; /* to be looked at next, or just now */
+        bool begun; /* with that record */
+        bool alive; /* its owner may be: its caches hold what they list */
+        bool is_inside;
+        ShmIntent intent;
+        ShmCacheWalk walk;
+} ShmRefs;
+
+/* 0 or -ENOMEM; shm_refs_deinit() in any case. */
+int shm_refs_init_whole(ShmRefs *refs, const ShmArena *arena, uint32_t n_slabs);
+/* Needs no shm_refs_deinit(). */
+void shm_refs_init_some(ShmRefs *refs, const ShmArena *arena, ShmRefsSome *some);
+void shm_refs_deinit(ShmRefs *refs);
+
+/* The slab's index, also where it was added before; -1: no room for one more. Of all, the slab is the index. */
+int shm_refs_add(ShmRefs *refs, uint32_t slab);
+/* The index of a slab; -1: it was not added. */
+int shm_refs_index(const ShmRefs *refs, uint32_t slab);
+/* The slab at an index. */
+static inline uint32_t shm_refs_slab(const ShmRefs *refs, uint32_t index) {
+        return refs->some ? refs->some->ids[index] : index;
+}
+
+void shm_refs_begin(ShmRefs *refs);
+/* Reads up to *budget slots, roughly, and takes them off. True: all records were read. */
+bool shm_refs_step(ShmRefs *refs, uint32_t *budget);
+
+static inline ShmRefSlab shm_refs_at(const ShmRefs *refs, uint32_t index) {
+        return refs->slabs[index].round == refs->round ? refs->slabs[index] : (ShmRefSlab){};
+}
+
+/* Of all: whether an intent names the slab or, above the leaves, one of those below the slab's bit at `level`. */
+bool shm_refs_touch(const ShmRefs *refs, uint32_t slab, uint32_t level);
+
+/* The first records that have the slot in a cache, for people: how many of the two were found. */
+uint32_t shm_refs_find(const ShmArena *arena, SlotId id, uint32_t ret_records[2]);

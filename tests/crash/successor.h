@@ -1,0 +1,22 @@
+#pragma once
+/*
+ * The next daemon on an arena, by the engine itself: it takes over, and goes on until nothing is left to be done. It
+ * may die on its way, after any of the stores by which it changes the arena: shm is built with SHM_STEP for that.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shm/maintain/repair.h"
+
+#define SUCCESSOR_NONE UINT32_MAX
+
+typedef struct Successor {
+        uint32_t ended; /* client that is no more; SUCCESSOR_NONE: all live */
+        uint32_t inside; /* record of a thread that stands still inside an operation; 0: none */
+        uint64_t seq; /* of that record, when it goes on at last */
+        bool mends; /* runs a check that repairs, besides */
+        ShmRepairCounts counts; /* of what its predecessors were in the middle of, summed up */
+} Successor;
+
+/* Dies after `n_changes` of them; 0: never. Returns how many it made. */
+unsigned successor_run(Successor *successor, ShmArena *arena, unsigned n_changes);
