@@ -15,7 +15,6 @@
 #include "daemon/epoch-count.h"
 
 #include "shm/epoch.h"
-#include "shm/set.h"
 #include "shm/slab.h"
 
 static uint32_t count_live(const ShmTags *tags, uint32_t n_slots) {
@@ -26,8 +25,7 @@ static uint32_t count_live(const ShmTags *tags, uint32_t n_slots) {
         return n;
 }
 
-static void count_slab(EpochCount *count, const ShmArena *arena, uint32_t slab) {
-        SlabWord w = shm_slab_word(arena, slab);
+static void count_slab(EpochCount *count, const ShmArena *arena, uint32_t slab, SlabWord w) {
         SlabPlace place = slab_word_place(w);
         uint32_t n;
 
@@ -40,14 +38,13 @@ static void count_slab(EpochCount *count, const ShmArena *arena, uint32_t slab) 
         count->classes[slab_word_class(w)] += n;
 }
 
-bool epoch_count_step(EpochCount *count, const ShmArena *arena, uint32_t n_max) {
-        uint32_t set = shm_set_of_epoch(arena, count->epoch), end = shm_arena_n_slabs_ever(arena), slab;
+bool epoch_count_step(EpochCount *count, const ShmArena *arena, uint32_t budget) {
+        uint32_t slab;
+        SlabWord w;
 
-        for (uint32_t n = 0; n < n_max; n++) {
-                if (!shm_set_find(arena, set, count->position, &slab) || slab >= end)
-                        return true;
-                count_slab(count, arena, slab);
-                count->position = slab + 1;
-        }
-        return false;
+        if (count->walk.end == 0)
+                shm_slab_walk_begin(&count->walk, arena, shm_set_of_epoch(arena, count->epoch));
+        while (shm_slab_walk_next(&count->walk, arena, &budget, &slab, &w))
+                count_slab(count, arena, slab, w);
+        return shm_slab_walk_done(&count->walk);
 }

@@ -3,14 +3,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shm/arena.h"
+#include "shm/slab-walk.h"
 
 typedef struct EpochCount {
         uint32_t epoch;
-        uint32_t position; /* slab to look at next */
+        ShmSlabWalk walk;
         uint64_t live_objects;
         uint64_t classes[SHM_CLASSES_MAX];
 } EpochCount;
 
-/* Looks at up to n_max slabs; true: that was all. Start with zeros and the epoch. */
-bool epoch_count_step(EpochCount *count, const ShmArena *arena, uint32_t n_max);
+/* `budget` as for shm_slab_walk_next(). True: that was all. Start with zeros and the epoch. */
+bool epoch_count_step(EpochCount *count, const ShmArena *arena, uint32_t budget);

@@ -4,21 +4,16 @@
  * Purpose: the picture of an arena, which may have millions of slabs, in as many cells as somebody
  *   wants to look at.
  *
- * Invariants
- *   1. Nothing at or above n_slabs_ever is read: reading a hole would make a page.
- *   2. Groups that are uncommitted whole are skipped by their hint, as in shm/stats.c.
- *
  * Who may do what: it reads, and writes nothing.
  *
  * Crash: nothing is left.
  */
 #include "daemon/slab-cells.h"
 
-#include "shm/set.h"
-#include "shm/slab.h"
-
 void slab_cells_init(SlabCells *cells, const ShmArena *arena, uint32_t n_cells) {
-        *cells = (SlabCells){ .n_slabs = shm_arena_n_slabs_ever(arena) };
+        *cells = (SlabCells){};
+        shm_slab_walk_begin(&cells->walk, arena, SHM_SLAB_WALK_ALL);
+        cells->n_slabs = cells->walk.end;
         cells->slabs_per_cell = cells->n_slabs / n_cells + (cells->n_slabs % n_cells != 0);
         if (cells->slabs_per_cell == 0)
                 cells->slabs_per_cell = 1;
@@ -53,43 +48,22 @@ static void count(SlabCells *cells, const ShmArena *arena, SlabWord w) {
 
 /* Of the cell in the making. */
 static uint32_t cell_end(const SlabCells *cells) {
-        uint32_t begin = cells->position - cells->position % cells->slabs_per_cell;
+        uint32_t begin = cells->walk.position - cells->walk.position % cells->slabs_per_cell;
 
         return cells->n_slabs - begin > cells->slabs_per_cell ? begin + cells->slabs_per_cell
                                                               : cells->n_slabs;
 }
 
-/* To the end of the group, or of the cell; returns how many that were. */
-static uint32_t look_at_group(SlabCells *cells, const ShmArena *arena, uint32_t end) {
-        uint32_t group = cells->position / 64, begin = cells->position;
-
-        if (end - begin > 64 - begin % 64)
-                end = begin + 64 - begin % 64;
-        if (shm_set_group(arena, SHM_SET_UNCOMMITTED, group) == UINT64_MAX)
-                cells->cell.places[SLAB_UNCOMMITTED] += end - begin;
-        else
-                for (uint32_t slab = begin; slab < end; slab++)
-                        count(cells, arena, shm_slab_word(arena, slab));
-        cells->position = end;
-        return end - begin;
-}
-
-bool slab_cells_step(SlabCells *cells, const ShmArena *arena, uint32_t *n_left) {
-        uint32_t end;
+bool slab_cells_step(SlabCells *cells, const ShmArena *arena, uint32_t *budget) {
+        uint32_t slab;
+        SlabWord w;
 
         if (slab_cells_done(cells))
                 return false;
-
-        end = cell_end(cells);
-        while (cells->position < end) {
-                uint32_t n;
-
-                if (*n_left == 0)
-                        return false;
-                n = look_at_group(cells, arena, end);
-                *n_left -= n < *n_left ? n : *n_left;
-        }
-        return true;
+        cells->walk.end = cell_end(cells);
+        while (shm_slab_walk_next(&cells->walk, arena, budget, &slab, &w))
+                count(cells, arena, w);
+        return shm_slab_walk_done(&cells->walk);
 }
 
 void slab_cells_next(SlabCells *cells) {
@@ -97,5 +71,5 @@ void slab_cells_next(SlabCells *cells) {
 }
 
 bool slab_cells_done(const SlabCells *cells) {
-        return cells->position >= cells->n_slabs;
+        return cells->walk.position >= cells->n_slabs;
 }

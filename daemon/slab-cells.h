@@ -3,8 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shm/arena.h"
-#include "shm/slab-word.h"
+#include "shm/slab-walk.h"
 
 typedef struct SlabSum {
         uint64_t slabs, slots, taken;
@@ -12,7 +11,7 @@ typedef struct SlabSum {
 
 /* One stretch. */
 typedef struct SlabCell {
-        uint32_t places[_SLAB_PLACE_N]; /* slabs */
+        uint32_t places[_SLAB_PLACE_N]; /* slabs, but for groups that are uncommitted whole */
         uint32_t slots, taken;
         uint32_t epochs[SHM_EPOCHS_MAX]; /* slabs that hold objects, or are kept for them */
         uint32_t classes[SHM_CLASSES_MAX];
@@ -21,7 +20,7 @@ typedef struct SlabCell {
 typedef struct SlabCells {
         uint32_t n_slabs; /* to look at: those that were ever committed when it began */
         uint32_t slabs_per_cell;
-        uint32_t position; /* slab to look at next */
+        ShmSlabWalk walk; /* to the end of the cell in the making */
         SlabCell cell; /* in the making */
         SlabSum epochs[SHM_EPOCHS_MAX], classes[SHM_CLASSES_MAX];
 } SlabCells;
@@ -29,10 +28,7 @@ typedef struct SlabCells {
 /* Stretches as small as they can be for no more than `n_cells` of them, which is not 0. */
 void slab_cells_init(SlabCells *cells, const ShmArena *arena, uint32_t n_cells);
 
-/*
- * Looks at up to *n_left slabs, and takes those it looked at off. True: cells->cell is whole; take
- * it, and call slab_cells_next().
- */
-bool slab_cells_step(SlabCells *cells, const ShmArena *arena, uint32_t *n_left);
+/* For *budget see shm/slab-walk.h. True: cells->cell is whole; take it, and call slab_cells_next(). */
+bool slab_cells_step(SlabCells *cells, const ShmArena *arena, uint32_t *budget);
 void slab_cells_next(SlabCells *cells);
 bool slab_cells_done(const SlabCells *cells);
