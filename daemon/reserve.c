@@ -22,31 +22,30 @@
 #include "daemon/cgroup.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
-#include "daemon/turn.h"
+#include "daemon/task.h"
 #include "proto/deadline.h"
 #include "shm/pages.h"
-#include "shm/set.h"
-#include "shm/slab.h"
+#include "shm/slab-walk.h"
 
 #define HIGH_MIN 256U
 #define HIGH_MAX 4096U
 #define LOW_ASLEEP SHM_COMMIT_RUN_MAX /* the first run that a client commits falls through it */
-#define RUN 128U /* slabs a turn */
+#define RUN 128U /* slabs a step */
 #define SOON_USEC (PROTO_USEC_PER_SEC / 10)
 #define IDLE_USEC (10 * PROTO_USEC_PER_SEC)
-#define COUNT_GROUPS 4096U /* a turn */
+#define COUNT_BUDGET 4096U /* a step: see shm/slab-walk.h */
 #define COST (SHM_SLAB_SIZE + sizeof(ShmSlabLine) + sizeof(ShmTags)) /* of a slab, with its metadata */
 
 struct Reserve {
         Manager *manager;
-        sd_event_source *turn;
+        Task task;
         uint32_t high;
         bool filling;
         bool asleep;
         bool failed; /* no memory; tried again at the next tick */
         bool failure_said;
         bool counting;
-        uint32_t count_group;
+        ShmSlabWalk walk;
         uint64_t counted;
         uint64_t woken_usec;
 };
@@ -101,11 +100,6 @@ static int64_t publish_allowance(const Reserve *reserve) {
         return headroom;
 }
 
-static void update_turn(Reserve *reserve) {
-        (void) sd_event_source_set_enabled(
-                reserve->turn, reserve->filling || reserve->counting ? SD_EVENT_ON : SD_EVENT_OFF);
-}
-
 static void fail(Reserve *reserve) {
         reserve->filling = false;
         reserve->failed = true;
@@ -143,19 +137,6 @@ static void fill(Reserve *reserve) {
                 fail(reserve);
 }
 
-/* Bits may be set for slabs that are not FREE. */
-static uint32_t count_group(const ShmArena *arena, uint32_t group) {
-        uint64_t mask = shm_set_group(arena, SHM_SET_FREE, group);
-        uint32_t n = 0, end = shm_arena_n_slabs_ever(arena);
-
-        for (; mask != 0; mask &= mask - 1) {
-                uint32_t slab = group * 64 + (uint32_t) __builtin_ctzll(mask);
-
-                n += slab < end && slab_word_place(shm_slab_word(arena, slab)) == SLAB_FREE;
-        }
-        return n;
-}
-
 static void correct(const Reserve *reserve) {
         uint64_t *n_free = &reserve->manager->arena.header->n_free.value;
         /* ORDER: rlx; a hint. */
@@ -165,35 +146,46 @@ static void correct(const Reserve *reserve) {
                 shm_add_rlx(n_free, difference); /* ORDER: rlx; a hint. */
 }
 
+/* Bits may be set for slabs that are not FREE. */
 static void count(Reserve *reserve) {
-        const ShmArena *arena = &reserve->manager->arena;
-        uint32_t end = (shm_arena_n_slabs_ever(arena) + 63) / 64;
+        uint32_t budget = manager_slice(reserve->manager, COUNT_BUDGET), slab;
+        SlabWord w;
 
-        for (uint32_t i = 0; i < COUNT_GROUPS && reserve->count_group < end; i++)
-                reserve->counted += count_group(arena, reserve->count_group++);
-        if (reserve->count_group < end)
+        while (shm_slab_walk_next(&reserve->walk, &reserve->manager->arena, &budget, &slab, &w))
+                reserve->counted += slab_word_place(w) == SLAB_FREE;
+        if (!shm_slab_walk_done(&reserve->walk))
                 return;
         reserve->counting = false;
         correct(reserve);
         reserve_look(reserve);
 }
 
-static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
+static uint64_t step(void *userdata, uint64_t now) {
         Reserve *reserve = userdata;
 
         if (reserve->filling)
                 fill(reserve);
         if (reserve->counting)
                 count(reserve);
-        update_turn(reserve);
-        return 0;
+        return reserve->filling || reserve->counting ? 0 : TASK_IDLE;
+}
+
+static void begin_filling(Reserve *reserve) {
+        reserve->filling = true;
+        task_wake(&reserve->task);
+}
+
+static void begin_counting(Reserve *reserve) {
+        shm_slab_walk_begin(&reserve->walk, &reserve->manager->arena, SHM_SET_FREE);
+        reserve->counted = 0;
+        reserve->counting = true;
+        task_wake(&reserve->task);
 }
 
 void reserve_look(Reserve *reserve) {
         if (reserve->asleep || reserve->failed || reserve->filling || reserve_n_free(reserve) >= low(reserve))
                 return;
-        reserve->filling = true;
-        update_turn(reserve);
+        begin_filling(reserve);
 }
 
 void reserve_wake(Reserve *reserve) {
@@ -215,7 +207,6 @@ void reserve_sleep(Reserve *reserve) {
         reserve->filling = false;
         reserve->high = high_min(reserve);
         publish_low(reserve);
-        update_turn(reserve);
 }
 
 void reserve_tick(Reserve *reserve) {
@@ -224,30 +215,20 @@ void reserve_tick(Reserve *reserve) {
         if (proto_now_usec() - reserve->woken_usec > IDLE_USEC && reserve->high / 2 >= high_min(reserve))
                 reserve->high /= 2;
         publish_low(reserve);
-        if (!reserve->counting) {
-                reserve->counting = true;
-                reserve->count_group = 0;
-                reserve->counted = 0;
-        }
-        update_turn(reserve);
+        if (!reserve->counting)
+                begin_counting(reserve);
 }
 
 int reserve_new(Reserve **ret_reserve, Manager *manager) {
         Reserve *reserve = calloc(1, sizeof(*reserve));
-        int r;
 
         if (!reserve)
                 return -ENOMEM;
         reserve->manager = manager;
         reserve->high = high_min(reserve);
-        r = turn_new(&reserve->turn, manager->event, on_turn, reserve);
-        if (r < 0) {
-                (void) reserve_free(reserve);
-                return r;
-        }
+        task_init(&reserve->task, manager->tasks, "reserve", step, reserve);
         publish_low(reserve);
-        reserve->filling = true;
-        update_turn(reserve);
+        begin_filling(reserve);
         *ret_reserve = reserve;
         return 0;
 }
@@ -255,7 +236,7 @@ int reserve_new(Reserve **ret_reserve, Manager *manager) {
 Reserve *reserve_free(Reserve *reserve) {
         if (!reserve)
                 return NULL;
-        (void) sd_event_source_disable_unref(reserve->turn);
+        task_deinit(&reserve->task);
         free(reserve);
         return NULL;
 }
