@@ -1,21 +1,22 @@
 /*
- * The map of the slabs. A large arena takes a while: a slice a turn of the loop, and none while the
- * peer has parts of the answer to read. One at a time for each session bounds what is held.
+ * The map of the slabs. A large arena takes a while: many steps, and none while the peer has parts of
+ * the answer to read. One at a time for each session bounds what is held.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "daemon/request.h"
 #include "daemon/slab-cells.h"
+#include "daemon/task.h"
 
-#define SLICE 8192U /* slabs a turn */
+#define BUDGET 4096U /* of a step: see shm/slab-walk.h */
 #define UNREAD_USEC 2000U /* until it is looked again whether the peer has read */
 
 struct MapJob {
         Manager *manager;
         MapJob *next;
         Call call;
-        sd_event_source *turn;
+        Task task;
         SlabCells cells;
 
         /* The part of the answer in the making. */
@@ -37,7 +38,7 @@ static void job_free(MapJob *job) {
                 at = &(*at)->next;
         *at = job->next;
         call_close(&job->call);
-        (void) sd_event_source_disable_unref(job->turn);
+        task_deinit(&job->task);
         free(job);
 }
 
@@ -117,37 +118,29 @@ static void send_part(MapJob *job, bool more) {
         job->n_parts = 0;
 }
 
-/* One slice. */
 static void look(MapJob *job) {
-        uint32_t n_left = SLICE;
+        uint32_t budget = manager_slice(job->manager, BUDGET);
 
         while (job->n_parts < PROTO_CELLS_MAX &&
-               slab_cells_step(&job->cells, &job->manager->arena, &n_left)) {
+               slab_cells_step(&job->cells, &job->manager->arena, &budget)) {
                 add_part(job);
                 slab_cells_next(&job->cells);
         }
 }
 
-static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
+static uint64_t step(void *userdata, uint64_t now) {
         MapJob *job = userdata;
-        bool unread = job->call.session && job->call.session->queue;
+        bool done;
 
-        if (!job->call.session) {
-                job_free(job);
-                return 0;
-        }
-        if (!unread)
+        if (job->call.session && job->call.session->queue)
+                return now + UNREAD_USEC;
+        if (job->call.session)
                 look(job);
-        if (!unread && slab_cells_done(&job->cells)) {
-                send_part(job, false);
+        done = !job->call.session || slab_cells_done(&job->cells);
+        if (job->call.session && (done || job->n_parts == PROTO_CELLS_MAX))
+                send_part(job, !done);
+        if (done)
                 job_free(job);
-                return 0;
-        }
-        if (!unread && job->n_parts == PROTO_CELLS_MAX)
-                send_part(job, true);
-
-        (void) sd_event_source_set_time_relative(source, unread ? UNREAD_USEC : 0);
-        (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         return 0;
 }
 
@@ -169,12 +162,12 @@ void request_slab_map(RequestContext *context, const ProtoRequest *request) {
                 return;
         }
         job = calloc(1, sizeof(*job));
-        if (!job ||
-            sd_event_add_time_relative(manager->event, &job->turn, CLOCK_MONOTONIC, 0, 1, on_turn, job) < 0) {
-                free(job);
+        if (!job) {
                 session_refuse(session, context->id, -ENOMEM, "tslabd is out of memory");
                 return;
         }
+        task_init(&job->task, manager->tasks, "map", step, job);
+        task_wake(&job->task);
         job->manager = manager;
         job->next = manager->maps;
         manager->maps = job;

@@ -16,7 +16,7 @@
 #define N_SLABS 16384U
 #define N_OBJECTS 2000U /* five to a slab */
 
-enum { STATS = 10, EPOCHS, CHECK, MEND, TRIM, CLOSE, ROOTS };
+enum { STATS = 10, EPOCHS, CHECK, MEND, TRIM, CLOSE, MAP, ROOTS };
 
 static DaemonFixture fixture;
 
@@ -41,6 +41,7 @@ static void send_request(int fd, uint64_t id) {
         Tslab__Check check = TSLAB__CHECK__INIT;
         Tslab__Trim trim = TSLAB__TRIM__INIT;
         Tslab__EpochClose close = TSLAB__EPOCH_CLOSE__INIT;
+        Tslab__SlabMap map = TSLAB__SLAB_MAP__INIT;
         Tslab__Roots roots = TSLAB__ROOTS__INIT;
 
         request.id = id;
@@ -66,6 +67,11 @@ static void send_request(int fd, uint64_t id) {
         case CLOSE:
                 request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
                 request.epoch_close = &close; /* epoch 0, whose objects stay */
+                break;
+        case MAP:
+                request.body_case = TSLAB__REQUEST__BODY_SLAB_MAP;
+                request.slab_map = &map;
+                map.cells = 1;
                 break;
         default:
                 request.body_case = TSLAB__REQUEST__BODY_ROOTS;
@@ -115,7 +121,7 @@ static void try_long(const uint64_t *ids, size_t n) {
 }
 
 static void test_each(void **state) {
-        static const uint64_t ids[] = { STATS, EPOCHS, CHECK, MEND, TRIM, CLOSE };
+        static const uint64_t ids[] = { STATS, EPOCHS, CHECK, MEND, TRIM, CLOSE, MAP };
 
         (void) state;
         for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
@@ -123,7 +129,7 @@ static void test_each(void **state) {
 }
 
 static void test_all(void **state) {
-        static const uint64_t ids[] = { CLOSE, TRIM, MEND, STATS, CHECK, EPOCHS };
+        static const uint64_t ids[] = { CLOSE, MAP, TRIM, MEND, STATS, CHECK, EPOCHS };
 
         (void) state;
         try_long(ids, sizeof(ids) / sizeof(ids[0]));
