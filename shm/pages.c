@@ -30,6 +30,7 @@
 #include "shm/set.h"
 #include "shm/slab.h"
 
+#define TRIES_MAX 256U
 #define DROP_COST 16U /* of a slab's pages, in slabs that are only looked at */
 
 /* The bits of [slab, slab + n) that are in the group of `slab`. */
@@ -59,10 +60,6 @@ static int fall(const ShmArena *arena, int mode, const void *address, uint64_t s
                                                                                                   : 0;
         (void) pthread_setcancelstate(cancel_state, NULL);
         return r;
-}
-
-static int allocate(ShmArena *arena, const void *address, uint64_t size) {
-        return fall(arena, 0, address, size);
 }
 
 static void punch(ShmArena *arena, uint32_t slab, uint32_t n) {
@@ -110,12 +107,17 @@ static void end_run(ShmActor *actor, uint32_t slab, uint32_t n, SlabPlace to) {
         end_run_of(actor, actor->id, slab, n, to);
 }
 
-/* A run of slabs that were given back once: lowest first. 0: there is none. */
+/*
+ * A run of slabs that were given back once: lowest first. 0: there is none, or the daemon, which has
+ * others to serve, has removed as many bits of slabs with pages as it does at a time.
+ */
 static uint32_t find_dropped(ShmActor *actor, uint32_t n, uint32_t *ret_slab) {
         ShmArena *arena = actor->arena;
         uint32_t ever = shm_arena_n_slabs_ever(arena), slab = 0, length = 0;
+        uint32_t n_tries = actor->id == 0 ? TRIES_MAX : UINT32_MAX;
 
-        while (length == 0 && shm_set_find(arena, SHM_SET_UNCOMMITTED, slab, &slab) && slab < ever) {
+        while (length == 0 && n_tries-- > 0 && shm_set_find(arena, SHM_SET_UNCOMMITTED, slab, &slab) &&
+               slab < ever) {
                 /* At least this one, also if its bit is gone by now: the intent has to name it. */
                 length = 1;
                 while (length < n && slab + length < ever &&
@@ -144,9 +146,9 @@ static int extend(ShmActor *actor, uint32_t n, uint32_t *ret_slab, uint32_t *ret
                 if (ever >= arena->n_slabs)
                         return -ENOMEM;
                 n = n < arena->n_slabs - slab ? n : arena->n_slabs - slab;
-                r = allocate(arena, &arena->lines[slab], n * sizeof(ShmSlabLine));
+                r = fall(arena, 0, &arena->lines[slab], n * sizeof(ShmSlabLine));
                 if (r == 0)
-                        r = allocate(arena, &arena->tags[slab], n * sizeof(ShmTags));
+                        r = fall(arena, 0, &arena->tags[slab], n * sizeof(ShmTags));
                 if (r == -EINTR)
                         continue;
                 if (r)
@@ -176,14 +178,10 @@ static uint32_t populate(ShmActor *actor, uint32_t slab, uint32_t n) {
         uint32_t m = n;
         int r;
 
-        for (;;) {
-                r = allocate(arena, shm_arena_slab(arena, slab), (uint64_t) m * SHM_SLAB_SIZE);
-                if (r == 0)
-                        break;
-                if (r != -EINTR)
-                        return 0;
+        while ((r = fall(arena, 0, shm_arena_slab(arena, slab), (uint64_t) m * SHM_SLAB_SIZE)) == -EINTR)
                 m = m > 1 ? m / 2 : 1;
-        }
+        if (r)
+                return 0;
         if (arena->populate)
                 madvise(shm_arena_slab(arena, slab), (size_t) m * SHM_SLAB_SIZE, MADV_POPULATE_WRITE);
         return m;

@@ -21,6 +21,11 @@ static uint64_t slab_bytes(const TestArena *t) {
         return shm_arena_resident_size(&t->arena) - (uint64_t) (t->arena.slabs - t->arena.base);
 }
 
+static void commit(ShmActor *control, uint32_t n) {
+        for (uint32_t done; n > 0; n -= done)
+                assert_int_equal(shm_pages_commit(control, n, &done), 0);
+}
+
 static void test_commit_run(void **state) {
         TestArena *t = *state;
         uint32_t n = 0;
@@ -68,6 +73,29 @@ static void test_drop_and_commit(void **state) {
         assert_int_equal(shm_arena_n_slabs_ever(&t->arena), 128);
 }
 
+/* Bits of slabs that have pages: the daemon removes some of them at a time, a client all. */
+static void test_commit_beside_lies(void **state) {
+        ShmGeometry geometry = test_geometry();
+        uint32_t n = 0;
+        TestArena t;
+
+        (void) state;
+        geometry.slabs_size = 2048 * SHM_SLAB_SIZE;
+        test_arena_init(&t, &geometry);
+        commit(&t.control, 1024);
+        assert_int_equal(shm_pages_drop(&t.control, 15, UINT64_C(1) << 63), 1);
+        for (uint32_t group = 0; group < 16; group++)
+                shm_set_add_mask(&t.arena, SHM_SET_UNCOMMITTED, group, UINT64_MAX);
+        assert_int_equal(shm_pages_commit(&t.control, 1, &n), 0);
+        assert_int_equal(shm_arena_n_slabs_ever(&t.arena), 1024 + 1);
+        assert_false(shm_set_has(&t.arena, SHM_SET_UNCOMMITTED, 255));
+        assert_true(shm_set_has(&t.arena, SHM_SET_UNCOMMITTED, 256));
+        assert_int_equal(shm_pages_commit(&t.actor, 1, &n), 0);
+        assert_int_equal(shm_arena_n_slabs_ever(&t.arena), 1024 + 1);
+        assert_int_equal(slab_word_place(shm_slab_word(&t.arena, 1023)), SLAB_FREE);
+        test_arena_deinit(&t);
+}
+
 /* Only FREE slabs: objects keep their pages. */
 static void test_drop_in_use(void **state) {
         TestArena *t = *state;
@@ -92,24 +120,24 @@ static void test_trim_highest(void **state) {
 /* A step drops no more than its budget is for, over stretches with nothing to drop, too. */
 static void test_trim_steps(void **state) {
         ShmGeometry geometry = test_geometry();
-        uint32_t n = 0, budget = 128, before;
+        uint32_t budget = 128, before;
+        bool done;
         ShmTrim trim;
         TestArena t;
 
         (void) state;
         geometry.slabs_size = 16384 * SHM_SLAB_SIZE;
         test_arena_init(&t, &geometry);
-        for (uint32_t left = 8500; left > 0; left -= n)
-                assert_int_equal(shm_pages_commit(&t.control, left, &n), 0);
+        commit(&t.control, 8500);
         for (uint32_t group = 1; group < 130; group++)
                 if (group != 63 && group != 127)
                         assert_int_equal(shm_pages_drop(&t.control, group, UINT64_MAX), 64);
         shm_pages_trim_begin(&trim, &t.arena);
         do {
                 before = trim.n_dropped;
-                n = shm_pages_trim_step(&t.control, &trim, 10, budget);
+                done = shm_pages_trim_step(&t.control, &trim, 10, budget);
                 assert_true(trim.n_dropped - before <= 64);
-        } while (!n);
+        } while (!done);
         assert_int_equal(trim.n_dropped, 8500 - 127 * 64 - 10);
         assert_int_equal(t.arena.header->n_free.value, 10);
         assert_int_equal(slab_word_place(shm_slab_word(&t.arena, 9)), SLAB_FREE);
@@ -123,18 +151,18 @@ static void test_surplus_steps(void **state) {
         TestArena *t = *state;
         ShmSurplus surplus = {};
         uint64_t before;
-        uint32_t n = 0;
+        bool done;
 
-        assert_int_equal(shm_pages_commit(&t->control, 256, &n), 0);
+        commit(&t->control, 256);
         for (uint32_t group = 0; group < 4; group++)
                 assert_int_equal(shm_pages_drop(&t->control, group, UINT64_MAX), 64);
         for (uint32_t slab = 0; slab < 256; slab++)
                 shm_arena_slab(&t->arena, slab)[5] = 1;
         do {
                 before = surplus.size;
-                n = shm_pages_drop_surplus_step(&t->control, &surplus, 128);
+                done = shm_pages_drop_surplus_step(&t->control, &surplus, 128);
                 assert_true(surplus.size - before <= 8 * SHM_SLAB_SIZE);
-        } while (!n);
+        } while (!done);
         assert_int_equal(surplus.size, 256 * SHM_SLAB_SIZE);
         assert_int_equal(slab_bytes(t), 0);
 }
@@ -192,6 +220,7 @@ int main(void) {
                 WITH_ARENA(test_commit_run),      WITH_ARENA(test_commit_to_the_end),
                 WITH_ARENA(test_drop_and_commit), WITH_ARENA(test_drop_in_use),
                 WITH_ARENA(test_trim_highest),    WITH_ARENA(test_drop_locked),
+                WITH_ARENA(test_commit_beside_lies),
                 WITH_ARENA(test_trim_steps),      WITH_ARENA(test_surplus_steps),
                 WITH_ARENA(test_surplus),         WITH_ARENA(test_allowance),
         };
