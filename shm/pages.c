@@ -31,7 +31,7 @@
 #include "shm/slab.h"
 
 #define TRIES_MAX 256U
-#define DROP_COST 16U /* of a slab's pages, in slabs that are only looked at */
+#define DROP_COST 32U /* of a slab's pages, in slabs that are only looked at */
 
 /* The bits of [slab, slab + n) that are in the group of `slab`. */
 static uint64_t group_mask(uint32_t slab, uint32_t n) {

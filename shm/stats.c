@@ -22,7 +22,7 @@
 #include "shm/record.h"
 #include "shm/slab.h"
 
-#define CACHE_COST 8U /* in slabs: a cache lies on a page of its own */
+#define CACHE_COST 32U /* in slabs: a cache lies on a page of its own */
 
 static void add(ShmCount *count, uint64_t slabs, uint64_t objects, uint64_t size) {
         count->slabs += slabs;
