@@ -1,7 +1,7 @@
 #pragma once
 /*
  * The daemon as a whole: owns the arena, the event loop and all else. Everything runs in one
- * thread; what takes long runs in slices, one a turn of the loop.
+ * thread; what takes long is a task, which runs in slices: see daemon/task.h.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,7 +58,7 @@ struct Manager {
         unsigned n_unrepaired; /* dead clients whose records hold something still */
 
         uint64_t share_said_usec; /* that a user has all that one may have; 0: not yet */
-        uint32_t slice_max; /* for tests of what takes many: of anything, in one turn */
+        uint32_t slice_max; /* for tests of what takes many: of anything, in one step */
         uint64_t started_usec; /* CLOCK_MONOTONIC */
         char status[192];
 };
@@ -75,7 +75,7 @@ void manager_wake(Manager *manager);
 /* Microseconds since 1970: for people. */
 uint64_t manager_realtime_usec(void);
 
-/* How much to do in one turn of the loop, of what takes `n` at a time. */
+/* How much to do in one step, of what takes `n` at a time. */
 static inline uint32_t manager_slice(const Manager *manager, uint32_t n) {
         return n < manager->slice_max ? n : manager->slice_max;
 }
