@@ -23,6 +23,7 @@
 
 void shm_maintain_init(ShmMaintain *m, ShmActor *control) {
         m->control = control;
+        m->freeze_wait_usec = WAIT_MIN_USEC; /* also for a freeze that is taken up */
         for (uint32_t id = 0; id < SHM_EPOCHS_MAX; id++)
                 m->closes[id].id = id;
 }
