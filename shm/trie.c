@@ -23,8 +23,9 @@
  *      a note of a live thread names it, so a leaf or node is filled under its note; nor while a
  *      guard does, so a word is changed under a guard on its node. A word that was read counts
  *      only if its node is live after that.
- *   8. What is stale is not linked. A leaf that goes stale between the look at its tag and the
- *      compare-and-set is unlinked again where it took the place of another leaf.
+ *   8. What is stale is not linked. Where a leaf goes stale between the look at its tag and the
+ *      compare-and-set, its writer finds out by a second look, before it frees the leaf that was
+ *      replaced, and links that one again: the key is absent for a moment only.
  *
  * Who may do what: whoever can read the arena walks; writers change words, with their own actor,
  *   outside any operation, with at most three notes at a time.
@@ -236,8 +237,9 @@ static int find_room(const ShmTrie *trie, const ShmTrieCursor *c, const ShmTrieL
 }
 
 /*
- * A leaf that went stale just before its compare-and-set, and took the place of another: that one is linked
- * again, so that the key keeps its value. False: somebody else has changed the word since.
+ * A leaf that went stale between the look at its tag and its compare-and-set, and took the place of another:
+ * that one is linked again, so that the key keeps its value. False: the leaf is live; it replaced none, which is
+ * as if it had been revoked a moment later; or somebody else has changed the word since.
  */
 static bool put_back(const ShmTrie *trie, const ShmTrieCursor *c, uint64_t leaf) {
         uint64_t expected = leaf;

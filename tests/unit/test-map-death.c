@@ -2,6 +2,8 @@
  * Death at every shared access of every map operation: the shm layer is built with SHM_STEP, and the
  * n-th step does not return. Then what repair does with notes is done, and the map must hold the old
  * or the new, and the arena no object but the map's.
+ *
+ * And a revocation at every shared access of a put, of the epoch that its value goes to.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -15,12 +17,21 @@
 
 #include "tests/util/reserve.h"
 #include "shm/map.h"
+#include "shm/slab.h"
 
 static jmp_buf death;
 static uint64_t steps_left; /* 0: immortal */
+static void (*on_step)(void); /* makes no steps itself */
 
 void shm_step(const void *address) {
+        void (*call)(void) = on_step;
+
         (void) address;
+        if (call) {
+                on_step = NULL;
+                call();
+                on_step = call;
+        }
         if (steps_left > 0 && --steps_left == 0)
                 longjmp(death, 1);
 }
@@ -201,8 +212,121 @@ static void test_map_death_at_every_step(void **state) {
         }
 }
 
+typedef struct Revocation {
+        World world;
+        uint64_t steps_left; /* until it comes */
+        uint32_t epoch;
+        bool seen_absent;
+} Revocation;
+
+static Revocation revocation;
+
+/* Another epoch is current then. Of what was made in this one, all tags become even. */
+static void revoke(World *w, uint32_t epoch) {
+        uint32_t next;
+
+        assert_int_equal(shm_epoch_advance(&w->arena, &next), 0);
+        for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&w->arena); slab++)
+                for (uint32_t slot = 0; slot < SHM_SLOTS_MAX; slot++)
+                        if (slab_word_epoch(shm_slab_word(&w->arena, slab)) == (epoch & 0xff))
+                                w->arena.tags[slab].tag[slot] += w->arena.tags[slab].tag[slot] & 1;
+}
+
+static ssize_t get_k(const World *w, char *buffer) {
+        ShmMapKey key = k_key(&cases[0]);
+        ShmTrie trie = w->trie;
+
+        return shm_map_get(&trie, &key, buffer, 64, NULL);
+}
+
+static void on_put_step(void) {
+        Revocation *r = &revocation;
+        char buffer[64];
+
+        if (r->steps_left > 0 && --r->steps_left == 0)
+                revoke(&r->world, r->epoch);
+        if (r->steps_left == 0)
+                r->seen_absent = r->seen_absent || get_k(&r->world, buffer) == -ENOENT;
+}
+
+/*
+ * A put over a value of another epoch, which is revoked in front of that step of the put. Returns what the put
+ * returned; *ret_value is what was got in the end, as one character.
+ */
+static int put_revoked_at(uint64_t step, bool by_number, ShmCacheMode mode, char *ret_value) {
+        ShmMapPut p = { .value = "old", .value_size = 3 };
+        ShmMapKey key = k_key(&cases[0]);
+        World *w = &revocation.world;
+        char buffer[64] = {};
+        int r;
+
+        revocation = (Revocation){};
+        world_init(w, &cases[0], mode);
+        p.epoch = w->trie.epoch;
+        assert_int_equal(shm_map_put(&w->survivor, &w->trie, &key, &p, NULL), 0);
+        revocation.epoch = shm_epoch_current(&w->arena);
+        revocation.steps_left = step;
+        p = (ShmMapPut){ .value = "new",
+                         .value_size = 3,
+                         .epoch = by_number ? revocation.epoch : SHM_EPOCH_CURRENT };
+        on_step = on_put_step;
+        r = shm_map_put(&w->victim, &w->trie, &key, &p, NULL);
+        on_step = NULL;
+        *ret_value = get_k(w, buffer) == 3 ? buffer[0] : 0;
+        for (unsigned i = 0; i < SHM_NOTES_MAX; i++)
+                assert_int_equal(w->victim.record->notes[i].handle, 0);
+        assert_int_equal(w->victim.record->guard, 0);
+        shm_arena_deinit(&w->arena);
+        return r;
+}
+
+/*
+ * The put begins anew in the epoch that is current now. It links its leaf before that only where the
+ * revocation comes between the look at the leaf's tag and the one after linking it: in front of one of two steps.
+ */
+static void test_map_put_revoked_at_every_step(void **state) {
+        (void) state;
+        for (ShmCacheMode mode = SHM_CACHE_ON; mode <= SHM_CACHE_OFF; mode++) {
+                unsigned n_linked = 0;
+                bool came = true;
+                char value;
+
+                for (uint64_t step = 1; came; step++) {
+                        assert_int_equal(put_revoked_at(step, false, mode, &value), 0);
+                        came = revocation.steps_left == 0;
+                        assert_true(value == 'n' || (came && value == 0));
+                        n_linked += value == 'n' && revocation.seen_absent;
+                }
+                assert_int_equal(n_linked, 2);
+        }
+}
+
+/* Where it may not, it fails, and the old value stays. */
+static void test_map_put_by_number_revoked_at_every_step(void **state) {
+        (void) state;
+        for (ShmCacheMode mode = SHM_CACHE_ON; mode <= SHM_CACHE_OFF; mode++) {
+                unsigned n_failed = 0;
+                bool came = true;
+                char value;
+                int r;
+
+                for (uint64_t step = 1; came; step++) {
+                        r = put_revoked_at(step, true, mode, &value);
+                        came = revocation.steps_left == 0;
+                        assert_true(r == 0 || r == -ESHUTDOWN || r == -ESTALE);
+                        /* A slot that was claimed before, and is live after it, is for another pass. */
+                        assert_true(r ? value == 'o' : value == 'n' || (came && value == 0));
+                        n_failed += r != 0;
+                }
+                print_message("%u puts failed\n", n_failed);
+                assert_true(n_failed > 15);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_map_put_revoked_at_every_step),
+                cmocka_unit_test(test_map_put_by_number_revoked_at_every_step),
                 cmocka_unit_test(test_map_death_at_every_step),
         };
 

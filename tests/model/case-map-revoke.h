@@ -1,0 +1,518 @@
+/*
+ * Changes of a map beside a revocation of epoch 1, which has the values or the index. The last actor is
+ * control: it makes the tags of the epoch even, gives back the slots that nobody refers to, and uses a slab
+ * that became free for an object of its own, the victim, into which nobody else writes.
+ */
+#include "shm/maintain/freeze.h"
+#include "shm/maintain/revoke.h"
+#include "tests/model/map-world.h"
+
+#define REVOKED 1
+
+/* What cases remember in the private part. */
+#define expected_version world.notes[0]
+#define victim world.notes[1]
+#define n_marked world.objects[WORLD_N_PRE].n_begun /* tags that control made even */
+
+static unsigned control; /* its number as an actor; and what is its own: */
+static struct {
+        ShmRevoke revoke;
+        ShmReach reach;
+} own;
+
+static bool is_revoked(uint32_t slab) {
+        SlabWord w = shm_slab_word(&world_arena, slab);
+        SlabPlace place = slab_word_place(w);
+
+        return place >= SLAB_LISTED && place <= SLAB_DRAINING && slab_word_epoch(w) == REVOKED;
+}
+
+/* One round of closing: its walk, and slots that are in hand, are no concern here. */
+static void revoke(ShmActor *actor) {
+        uint32_t budget = UINT32_MAX;
+
+        map_must(shm_epoch_revoke(&world_arena, shm_epoch_number(REVOKED, 1), false));
+        own.revoke = (ShmRevoke){};
+        if (!shm_epoch_revoking(&world_arena, REVOKED, &own.revoke.eras))
+                model_fail("nothing is revoked");
+        while (!shm_revoke_mark(actor, &own.revoke, 1))
+                ;
+        if (!shm_freeze_fence(&world_arena))
+                model_fail("no membarrier");
+        while (!shm_revoke_collect(actor, &own.revoke, &own.reach, &budget))
+                budget = UINT32_MAX;
+}
+
+/* Of a word that is some map's, too, control's store is a step: others' accesses do not commute with it. */
+static void fill(uint32_t slab) {
+        for (uint32_t slot = 0; slot < 4; slot++) {
+                uint64_t *words = (uint64_t *) map_line(slab, slot, 0);
+
+                memset(words, 0, 128);
+                shm_store_rlx(&words[1], 0);
+                shm_store_rlx(&words[2], 0);
+        }
+}
+
+static void t_revoke(void) {
+        uint64_t handle;
+
+        revoke(world_actor(control));
+        n_marked = (uint8_t) own.revoke.objects;
+        if (shm_object_alloc(world_actor(control), WORLD_SIZE_1, 0, NULL, &handle, NULL) == 0) {
+                fill(slot_id_slab(shm_handle_slot(handle)));
+                victim = handle;
+        }
+        world.results[control] = map_get_by(&map_tries[control], 0);
+}
+
+/* For pre(), as its last: `actor` is control. */
+static void ready(uint32_t n_slabs, unsigned actor) {
+        control = actor;
+        world_set_control(actor);
+        model_own(actor, &own, sizeof(own));
+        map_ready(n_slabs);
+}
+
+/*
+ * What must hold
+ */
+static uint64_t n_live(uint32_t class) {
+        uint64_t n = 0;
+
+        for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++)
+                for (uint32_t slot = 0; slot < 4; slot++)
+                        n += slab_word_class(shm_slab_word(&world_arena, slab)) == class &&
+                             (world_arena.tags[slab].tag[slot] & 1);
+        return n;
+}
+
+/* The victim is as it was; nothing of the epoch is left, once all have ended, or were repaired. */
+static void check(unsigned dead) {
+        ShmRepairCounts counts;
+
+        if (victim && !shm_object_live(&world_arena, victim))
+                model_fail("the victim was freed");
+        for (uint32_t i = 0; victim && i < 8 * 64; i++)
+                if (map_line(slot_id_slab(shm_handle_slot(victim)), i / 128, i / 64 % 2)[i % 64] != 0)
+                        model_fail("the victim was written into");
+        if (dead >> control & 1)
+                shm_repair_control(&world_actors[0], &own.reach, &counts);
+        map_repair(dead);
+        revoke(&world_actors[0]);
+        for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++)
+                if (is_revoked(slab))
+                        model_fail("slab %u is not given back", slab);
+        (void) map_check_slots();
+}
+
+/* Of an error that must not be, or a value that does not fit it. */
+static void fail_a(char a) {
+        model_fail("result %d, value %d, control saw %d", world.results[0], a, world.results[control]);
+}
+
+static bool is_one_of(int r, int first, int second, int third) {
+        return r == first || r == second || r == third;
+}
+
+/*
+ * Values are revoked: key a, of one put by actor 0 into epoch 1
+ */
+static void t0_put_1(void) {
+        map_put(0, 0, 'x', SHM_MAP_PUT, 1);
+}
+
+static void t0_insert_1(void) {
+        map_put(0, 0, 'x', SHM_MAP_INSERT, 1);
+}
+
+static void t0_update_1(void) {
+        map_put(0, 0, 'x', SHM_MAP_UPDATE, 1);
+}
+
+static void t0_replace_1(void) {
+        map_put(0, 0, 'x', SHM_MAP_REPLACE, 1);
+}
+
+static void pre_none(void) {
+        map_init(3, 0, MAP_HASH, MAP_HASH_FAR, 0);
+        ready(3, 1);
+}
+
+static void remember_version(void) {
+        ShmMapKey key = map_key(0);
+        char value[8];
+        ShmMapView view;
+
+        if (shm_map_get(&map_tries[MODEL_ACTORS_MAX], &key, value, sizeof(value), &view) != 1)
+                model_fail("no version");
+        expected_version = view.handle;
+}
+
+static void pre_old(void) {
+        map_init(3, 0, MAP_HASH, MAP_HASH_FAR, 0);
+        map_entry(0, 'o', 0);
+        remember_version();
+        ready(3, 1);
+}
+
+static void post_none(unsigned dead) {
+        check(dead);
+        map_check(2, n_live(2));
+        if (map_get(0) != 0 || (!(dead & 1) && !is_one_of(world.results[0], 0, -ESHUTDOWN, -ESTALE)))
+                fail_a(map_get(0));
+}
+
+/*
+ * The old value, of epoch 0, stays where the put failed; and where somebody saw it after the leaf had
+ * been revoked, so that the put came too late.
+ */
+static void post_old(unsigned dead) {
+        bool late = n_marked > 0 && world.results[control] == 'o';
+        char a;
+
+        check(dead);
+        map_check(2, n_live(2));
+        a = map_get(0);
+        if (a != 0 && a != 'o')
+                fail_a(a);
+        if (!(dead & 1) && !is_one_of(world.results[0], 0, -ESHUTDOWN, -ESTALE))
+                fail_a(a);
+        if (!(dead & 1) && a == 0 && (world.results[0] != 0 || late))
+                fail_a(a);
+}
+
+/*
+ * Values are revoked: key a, of epoch 1, is changed
+ */
+static void pre_revoked(void) {
+        map_init(3, 0, MAP_HASH, MAP_HASH_FAR, 0);
+        map_entry(0, 'o', 1);
+        remember_version();
+        ready(3, 1);
+}
+
+static void t0_put_0(void) {
+        map_put(0, 0, 'x', SHM_MAP_PUT, 0);
+}
+
+static void t0_update_0(void) {
+        map_put(0, 0, 'x', SHM_MAP_UPDATE, 0);
+}
+
+static void t0_replace_0(void) {
+        map_put(0, 0, 'x', SHM_MAP_REPLACE, 0);
+}
+
+static void t0_delete(void) {
+        map_delete(0, 0);
+}
+
+/* `error`: what a change says that came too late. */
+static void check_revoked(unsigned dead, int error, char new) {
+        char a;
+
+        check(dead);
+        map_check(2, n_live(2));
+        a = map_get(0);
+        if (a != 0 && a != new)
+                fail_a(a);
+        if (!(dead & 1) && !(world.results[0] == 0 && a == new) && !(world.results[0] == error && a == 0))
+                fail_a(a);
+}
+
+static void post_revoked_put(unsigned dead) {
+        check_revoked(dead, 0, 'x');
+        if (!(dead & 1) && map_get(0) != 'x')
+                fail_a(map_get(0));
+}
+
+static void post_revoked_update(unsigned dead) {
+        check_revoked(dead, -ENOENT, 'x');
+}
+
+static void post_revoked_replace(unsigned dead) {
+        check_revoked(dead, -EAGAIN, 'x');
+}
+
+static void post_revoked_delete(unsigned dead) {
+        check_revoked(dead, -ENOENT, 0);
+}
+
+/* The word of a is split for b: a is revoked, or b, or nobody but the entry that is met there. */
+static void t0_put_b_0(void) {
+        map_put(0, 1, 'x', SHM_MAP_PUT, 0);
+}
+
+static void t0_put_b_1(void) {
+        map_put(0, 1, 'x', SHM_MAP_PUT, 1);
+}
+
+static void post_split_a(unsigned dead) {
+        check(dead);
+        map_check(2, n_live(2));
+        if (map_get(0) != 0 || (!(dead & 1) && (world.results[0] != 0 || map_get(1) != 'x')))
+                fail_a(map_get(1));
+}
+
+static void post_split_b(unsigned dead) {
+        check(dead);
+        map_check(2, n_live(2));
+        if (map_get(0) != 'o' || map_get(1) != 0 ||
+            (!(dead & 1) && !is_one_of(world.results[0], 0, -ESHUTDOWN, -ESTALE)))
+                fail_a(map_get(0));
+}
+
+/* a of epoch 1 and b of epoch 0. */
+static void pre_two(void) {
+        map_init(3, 0, MAP_HASH, MAP_HASH_FAR, 0);
+        map_entry(0, 'o', 1);
+        map_entry(1, 'b', 0);
+        ready(3, 1);
+}
+
+static void t0_expire_1(void) {
+        ShmTrieScan scan = {};
+
+        world.results[0] = (int) shm_map_expire(world_actor(0), &map_tries[0], 1, &scan, 10);
+}
+
+static void post_expire(unsigned dead) {
+        check(dead);
+        map_check(2, n_live(2));
+        if (map_get(0) != 0 || map_get(1) != 'b' || (!(dead & 1) && !is_one_of(world.results[0], 0, 1, 1)))
+                fail_a(map_get(1));
+}
+
+static void t0_get(void) {
+        world.results[0] = map_get_by(&map_tries[0], 0);
+}
+
+/* All that a scan meets: a has the value o, b has b. Where it saw a, 'o', else 0; or the error. */
+static void t0_scan(void) {
+        char buffer[SHM_CLASS_SIZE_MAX];
+        ShmTrieScan scan = {};
+        ShmMapView view;
+        unsigned n[2] = {};
+        int r;
+
+        while ((r = shm_map_next(&map_tries[0], &scan, buffer, &view)) == 1) {
+                unsigned k = (unsigned) buffer[0] - 'a';
+
+                if (k > 1 || buffer[1] != (k == 0 ? 'o' : 'b') || ++n[k] > 1)
+                        model_fail("met %d %d", buffer[0], buffer[1]);
+        }
+        if (r == 0 && n[1] != 1)
+                model_fail("b was met %u times", n[1]);
+        world.results[0] = r < 0 ? r : n[0] ? 'o' : 0;
+}
+
+static void post_read(unsigned dead) {
+        check(dead);
+        map_check(2, n_live(2));
+        if (!(dead & 1) && !is_one_of(world.results[0], 'o', 0, 0))
+                fail_a(map_get(0));
+}
+
+/* A bucket: c of epoch 0, a of epoch 1 behind it. */
+static void pre_bucket(void) {
+        map_init(7, 0, MAP_HASH, MAP_HASH, MAP_HASH);
+        map_entry(2, 'c', 0);
+        map_entry(0, 'o', 1);
+        ready(7, 2);
+}
+
+static void t1_delete(void) {
+        map_delete(1, 0);
+}
+
+static void t1_insert_0(void) {
+        map_put(1, 0, 'y', SHM_MAP_INSERT, 0);
+}
+
+static void post_bucket(unsigned dead) {
+        check(dead);
+        map_check(3, n_live(2));
+        if (map_get(2) != 'c' || (!(dead & 1) && world.results[0] != 0))
+                fail_a(map_get(0));
+}
+
+/*
+ * The index is revoked: it is in epoch 1, values are in epoch 0, where there is an object more
+ */
+static void init_index(uint32_t n_slabs, uint64_t hash_b) {
+        map_init(n_slabs, 1, MAP_HASH, hash_b, MAP_HASH);
+        world_object(WORLD_SIZE_4, 0);
+}
+
+static void pre_index_none(void) {
+        init_index(3, MAP_HASH_FAR);
+        ready(3, 1);
+}
+
+static void pre_index_old(void) {
+        init_index(3, MAP_HASH_FAR);
+        map_entry(0, 'o', 0);
+        remember_version();
+        ready(3, 1);
+}
+
+/* A node below the root. */
+static void pre_index_two(void) {
+        init_index(3, MAP_HASH_FAR);
+        map_entry(0, 'o', 0);
+        map_entry(1, 'b', 0);
+        remember_version();
+        ready(3, 1);
+}
+
+/* A node below the root, and a word of it that is 0 for a. */
+static void pre_index_node(void) {
+        init_index(3, MAP_HASH_FAR);
+        map_hashes[2] = 2 * MAP_HASH_FAR;
+        map_entry(1, 'b', 0);
+        map_entry(2, 'c', 0);
+        ready(3, 1);
+}
+
+static void pre_index_bucket(void) {
+        init_index(7, MAP_HASH);
+        map_entry(2, 'c', 0);
+        map_entry(1, 'b', 0);
+        ready(7, 1);
+}
+
+/* So many values live in the end, besides that one object; with actor 0 dead, from n_min on. */
+static void check_index(unsigned dead, uint64_t n_values, uint64_t n_min, uint64_t n_max) {
+        uint64_t n;
+
+        check(dead);
+        if (map_get_by(&map_tries[MODEL_ACTORS_MAX], 0) != -EIDRM)
+                model_fail("the map is there");
+        n = n_live(0) - 1;
+        if (dead & 1 ? n < n_min || n > n_max : n != n_values)
+                model_fail("result %d, %lu values", world.results[0], (unsigned long) n);
+        if (!(dead >> control & 1) && world.results[control] != -EIDRM)
+                model_fail("control saw %d", world.results[control]);
+        if (!(dead & 1) && !is_one_of(world.results[0], 0, -EIDRM, -ESHUTDOWN))
+                model_fail("result %d", world.results[0]);
+}
+
+static void post_index_add(unsigned dead) {
+        check_index(dead, world.results[0] == 0, 0, 1);
+}
+
+static void post_index_over(unsigned dead) {
+        check_index(dead, 1, 0, 1);
+}
+
+static void post_index_delete(unsigned dead) {
+        check_index(dead, world.results[0] != 0, 0, 1);
+}
+
+static void post_index_add_to_one(unsigned dead) {
+        check_index(dead, 1 + (world.results[0] == 0), 1, 2);
+}
+
+static void post_index_add_to_two(unsigned dead) {
+        check_index(dead, 2 + (world.results[0] == 0), 2, 3);
+}
+
+static void t0_expire_0(void) {
+        ShmTrieScan scan = {};
+        ssize_t n = shm_map_expire(world_actor(0), &map_tries[0], 0, &scan, 10);
+
+        world.results[0] = n < 0 ? (int) n : 0;
+}
+
+static void post_index_expire(unsigned dead) {
+        if (world.results[0] == 0)
+                check_index(dead, 0, 0, 2);
+        else
+                check_index(dead | 1, 0, 0, 2);
+        if (!(dead & 1) && !is_one_of(world.results[0], 0, -EIDRM, -EIDRM))
+                fail_a(0);
+}
+
+static void post_index_read(unsigned dead) {
+        if (world.results[0] == 'o')
+                world.results[0] = 0;
+        else if (!(dead & 1) && world.results[0] != -EIDRM)
+                model_fail("read %d", world.results[0]);
+        check_index(dead, 2, 2, 2);
+}
+
+static void t0_insert_0(void) {
+        map_put(0, 0, 'x', SHM_MAP_INSERT, 0);
+}
+
+/* All plain stores of actor 0 are seen late. */
+static void pre_index_none_late(void) {
+        pre_index_none();
+        world_set_late(0);
+}
+
+static void pre_index_old_late(void) {
+        pre_index_old();
+        world_set_late(0);
+}
+
+static void pre_index_node_late(void) {
+        pre_index_node();
+        world_set_late(0);
+}
+
+static void pre_none_late(void) {
+        pre_none();
+        world_set_late(0);
+}
+
+static void pre_old_late(void) {
+        pre_old();
+        world_set_late(0);
+}
+
+/* Two actors, and a third one before control. */
+#define TWO(pre_, t0, post_, n)                                                                              \
+        .pre = pre_, .actors = { t0, t_revoke }, .post = post_, .preemptions = n, .full_preemptions = n + 1
+#define THREE(pre_, t0, t1, post_, n)                                                                        \
+        .pre = pre_, .actors = { t0, t1, t_revoke }, .post = post_, .preemptions = n,                        \
+        .full_preemptions = n + 1
+
+/* clang-format off */
+static const ModelCase model_cases[] = {
+        { .name = "put", TWO(pre_none, t0_put_1, post_none, 3), .deaths = 1 },
+        { .name = "insert", TWO(pre_none, t0_insert_1, post_none, 2), .deaths = 1 },
+        { .name = "put-over", TWO(pre_old, t0_put_1, post_old, 3), .deaths = 1 },
+        { .name = "update", TWO(pre_old, t0_update_1, post_old, 2), .deaths = 1 },
+        { .name = "replace", TWO(pre_old, t0_replace_1, post_old, 2), .deaths = 1 },
+        { .name = "split", TWO(pre_old, t0_put_b_1, post_split_b, 3), .deaths = 1 },
+        { .name = "old-put", TWO(pre_revoked, t0_put_0, post_revoked_put, 3), .deaths = 1 },
+        { .name = "old-update", TWO(pre_revoked, t0_update_0, post_revoked_update, 2), .deaths = 1 },
+        { .name = "old-replace", TWO(pre_revoked, t0_replace_0, post_revoked_replace, 2), .deaths = 1 },
+        { .name = "old-delete", TWO(pre_revoked, t0_delete, post_revoked_delete, 3), .deaths = 1 },
+        { .name = "old-split", TWO(pre_revoked, t0_put_b_0, post_split_a, 3), .deaths = 1 },
+        { .name = "expire", TWO(pre_two, t0_expire_1, post_expire, 3), .deaths = 1 },
+        { .name = "get", TWO(pre_two, t0_get, post_read, 3), .deaths = 1 },
+        { .name = "scan", TWO(pre_two, t0_scan, post_read, 3), .deaths = 1 },
+        { .name = "bucket-delete", THREE(pre_bucket, t0_put_0, t1_delete, post_bucket, 2) },
+        { .name = "bucket-insert", THREE(pre_bucket, t0_put_0, t1_insert_0, post_bucket, 2) },
+        { .name = "index-put", TWO(pre_index_none, t0_put_0, post_index_add, 3), .deaths = 1 },
+        { .name = "index-insert", TWO(pre_index_none, t0_insert_0, post_index_add, 2), .deaths = 1 },
+        { .name = "index-put-node", TWO(pre_index_node, t0_put_0, post_index_add_to_two, 3), .deaths = 1 },
+        { .name = "index-put-over", TWO(pre_index_old, t0_put_0, post_index_over, 3), .deaths = 1 },
+        { .name = "index-update", TWO(pre_index_old, t0_update_0, post_index_over, 2), .deaths = 1 },
+        { .name = "index-replace", TWO(pre_index_old, t0_replace_0, post_index_over, 2), .deaths = 1 },
+        { .name = "index-delete", TWO(pre_index_old, t0_delete, post_index_delete, 3), .deaths = 1 },
+        { .name = "index-split", TWO(pre_index_old, t0_put_b_0, post_index_add_to_one, 3), .deaths = 1 },
+        { .name = "index-bucket", TWO(pre_index_bucket, t0_put_0, post_index_add_to_two, 2), .deaths = 1 },
+        { .name = "index-expire", TWO(pre_index_two, t0_expire_0, post_index_expire, 3), .deaths = 1 },
+        { .name = "index-get", TWO(pre_index_two, t0_get, post_index_read, 3), .deaths = 1 },
+        { .name = "index-scan", TWO(pre_index_two, t0_scan, post_index_read, 3), .deaths = 1 },
+        { .name = "index-put-late", TWO(pre_index_none_late, t0_put_0, post_index_add, 2), .late = 2 },
+        { .name = "index-split-late", TWO(pre_index_old_late, t0_put_b_0, post_index_add_to_one, 2), .late = 2 },
+        { .name = "index-node-late", TWO(pre_index_node_late, t0_put_0, post_index_add_to_two, 2), .late = 2 },
+        { .name = "put-late", TWO(pre_none_late, t0_put_1, post_none, 2), .late = 2 },
+        { .name = "put-over-late", TWO(pre_old_late, t0_put_1, post_old, 2), .late = 2 },
+};
+/* clang-format on */
