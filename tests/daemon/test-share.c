@@ -205,9 +205,10 @@ static uint32_t n_clients(const DaemonFixture *daemon) {
         return daemon_n_clients(call);
 }
 
-/* Another user, who then has one process, and an operator. */
+/* Another user, who then has one process, and an operator. When it returns, the daemon has cleaned up after them. */
 static void expect_room(const DaemonFixture *daemon) {
         _cleanup_(proto_call_freep) ProtoCall *call = daemon_connect(daemon, 0);
+        uint32_t before = daemon_n_clients(call);
         Role other;
         Answer a = start(&other, daemon, OTHER, "once");
 
@@ -215,6 +216,8 @@ static void expect_room(const DaemonFixture *daemon) {
         (void) daemon_advance(call);
         ctl_check(daemon);
         end(&other);
+        /* The repair of a dead process takes turns with those who connect: the next of this user could come before. */
+        WAIT_FOR(daemon_n_clients(call) == before);
 }
 
 static uint64_t take_all(const DaemonFixture *daemon, const char *what) {
