@@ -63,11 +63,24 @@ static void test_role_of_named(void **state) {
         assert_int_equal(role(&roles, 4713, 1), PROTO_ROLE_WRITER);
 }
 
+/* Each of several counts, not the first alone. */
+static void test_role_of_last_named(void **state) {
+        Roles roles = {};
+
+        assert_int_equal(role_list_parse("4711,4712,4713,@4714,@4715", &roles.operators), 0);
+        assert_int_equal(role_list_parse("4720", &roles.writers), 0);
+        assert_int_equal(role(&roles, 4711, 1), PROTO_ROLE_OPERATOR);
+        assert_int_equal(role(&roles, 4713, 1), PROTO_ROLE_OPERATOR);
+        assert_int_equal(role(&roles, 4799, 4715), PROTO_ROLE_OPERATOR);
+        assert_int_equal(role(&roles, 4799, 4713), PROTO_ROLE_READER);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_role_list_parse),
                 cmocka_unit_test(test_role_of_nobody_named),
                 cmocka_unit_test(test_role_of_named),
+                cmocka_unit_test(test_role_of_last_named),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
