@@ -203,10 +203,10 @@ class Copy:
         return seconds
 
     def tests_of(self, suite, path):
-        """Those that a change to this file reaches: first the ones that killed most, then the quick ones."""
+        """Those that a change to this file reaches: first the ones that killed most in little time."""
         found = [test for test in self.tests
                  if suite in test.suites and path in test.sources and test.name in self.seconds]
-        return sorted(found, key=lambda test: (-self.kills[test.name], self.seconds[test.name]))
+        return sorted(found, key=lambda test: self.seconds[test.name] / (1 + self.kills[test.name]))
 
     # ---- mutants
 
