@@ -2,14 +2,15 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/param.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "daemon/client-exec.h"
+#include "daemon/client-resume.h"
 #include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/maintainer.h"
@@ -23,20 +24,20 @@
 /* A flood of wakes costs at most this many turns of the loop. */
 #define WAKES_MAX 8
 #define WAKES_USEC 10000
-#define DESCRIPTORS_SPARE 32U /* not for clients that nobody has heard of yet */
 #define RECORDS_SHORT 8U /* no more than one in so many is free */
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* since Linux 6.5 */
 #endif
 
-static uint32_t count_records(const ShmArena *arena, uint32_t client) {
+uint32_t client_watch_count_records(const ClientWatch *client) {
+        const ShmArena *arena = &client->manager->arena;
         uint32_t n = 0;
 
         for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++) {
                 ShmRecordOwner owner = shm_record_owner(arena, i);
 
-                n += owner.state != SHM_RECORD_UNUSED && owner.client == client;
+                n += owner.state != SHM_RECORD_UNUSED && owner.client == client->index;
         }
         return n;
 }
@@ -66,36 +67,48 @@ static void gone(ClientWatch *client, const char *kind, const char *message, con
         (void) client_watch_free(client);
 }
 
-static void died(ClientWatch *client) {
-        const char *format =
-                "client %u, process %d, died; the records of %u of its threads are to be repaired";
-        Manager *manager = client->manager;
-        uint32_t n_left = shm_client_release_records(&manager->arena, client->index);
+/* All its records went back, or were repaired. */
+static void end_repaired(ClientWatch *client, const char *how) {
+        char text[64];
 
+        if (client->dead) {
+                client->manager->n_unrepaired--;
+                gone(client, "leave", MESSAGE_LEAVE, "is repaired");
+                return;
+        }
+        (void) snprintf(text, sizeof(text), "%s; it left nothing to repair", how);
+        gone(client, "death", MESSAGE_LEAVE, text);
+}
+
+void client_watch_end(ClientWatch *client, const char *how) {
+        const char *format = "client %u, process %d, %s; the records of %u of its threads are to be repaired";
+        Manager *manager = client->manager;
+        uint32_t n_left;
+
+        shm_client_end(&manager->arena, client->index); /* first: the next daemon goes on from there */
+        n_left = shm_client_release_records(&manager->arena, client->index);
         end_leases(client);
         if (n_left == 0) {
-                if (client->dead)
-                        manager->n_unrepaired--;
-                gone(client, client->dead ? "leave" : "death", MESSAGE_LEAVE,
-                     client->dead ? "is repaired" : "ended; it left nothing to repair");
+                end_repaired(client, how);
                 return;
         }
         if (client->dead)
                 return; /* something of it is unsettled */
+        client_exec_stop(client);
         client->dead = true;
         manager->n_unrepaired++;
         client->death = sd_event_source_disable_unref(client->death);
         client->wake = sd_event_source_disable_unref(client->wake);
         log_fields(LOG_INFO,
                    (LogFields){ .message = MESSAGE_DEATH, .client = &client->index, .pid = client->pid },
-                   format, client->index, (int) client->pid, n_left);
+                   format, client->index, (int) client->pid, how, n_left);
         events_send(manager, &(EventInfo){ .kind = "death", .client = client->index, .pid = client->pid },
-                    format, client->index, (int) client->pid, n_left);
+                    format, client->index, (int) client->pid, how, n_left);
         maintainer_repair(manager->maintainer);
 }
 
 static int on_death(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
-        died(userdata);
+        client_watch_end(userdata, "died");
         return 0;
 }
 
@@ -128,7 +141,7 @@ static int open_pidfd(const Session *session) {
 }
 
 /* After pidfd and start time were taken: while the connection stands, the number was not given anew. */
-static bool is_connected(const Session *session) {
+bool client_watch_is_connected(const Session *session) {
         struct pollfd p = { .fd = session->fd };
 
         return poll(&p, 1, 0) >= 0 && !(p.revents & (POLLHUP | POLLERR));
@@ -140,6 +153,7 @@ static int identify(ClientWatch *client, ShmClientInfo *ret) {
                 .pid = session->peer.pid,
                 .uid = session->peer.uid,
                 .gid = session->peer.gid,
+                .role = session->role,
                 .attached_usec = manager_realtime_usec(),
         };
         int r;
@@ -150,14 +164,20 @@ static int identify(ClientWatch *client, ShmClientInfo *ret) {
         r = shm_process_start_time(session->peer.pid, &info.start_time);
         if (r < 0)
                 return r;
-        if (!is_connected(session))
+        if (!client_watch_is_connected(session))
                 return -ESRCH;
         memcpy(info.comm, session->comm, sizeof(info.comm));
         *ret = info;
         return 0;
 }
 
-static int watch_death(ClientWatch *client) {
+bool client_watch_lives(const ClientWatch *client) {
+        struct pollfd p = { .fd = client->pidfd, .events = POLLIN };
+
+        return poll(&p, 1, 0) == 0;
+}
+
+int client_watch_death(ClientWatch *client) {
         int r = sd_event_add_io(client->manager->event, &client->death, client->pidfd, EPOLLIN, on_death,
                                 client);
 
@@ -205,7 +225,7 @@ int client_watch_new(ClientWatch **ret_client, Session *session) {
 
         r = identify(client, &info);
         if (r == 0)
-                r = watch_death(client);
+                r = client_watch_death(client);
         if (r == 0 && session->role >= PROTO_ROLE_WRITER)
                 r = client_watch_wakes(client);
         if (r == 0)
@@ -220,104 +240,10 @@ int client_watch_new(ClientWatch **ret_client, Session *session) {
         return 0;
 }
 
-/* Descriptors are given out from the lowest on. */
-static bool is_spare(int fd) {
-        struct rlimit limit;
-
-        return getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t) fd + DESCRIPTORS_SPARE >= limit.rlim_cur;
-}
-
-/* The process that has the number now may be another one. */
-static int identify_again(ClientWatch *client, bool spares) {
-        uint32_t start_time;
-        int r;
-
-        client->pidfd = (int) syscall(SYS_pidfd_open, client->pid, 0);
-        if (client->pidfd < 0)
-                return errno == ESRCH || errno == EINVAL ? -ESRCH : -errno;
-        if (spares && is_spare(client->pidfd))
-                return -EMFILE;
-        r = shm_process_start_time(client->pid, &start_time);
-        if (r < 0)
-                return r;
-        return start_time == client->start_time ? 0 : -ESRCH;
-}
-
-/*
- * 1; 0: it is gone, and was freed or is being repaired; or why that cannot be told. With `spares`,
- * descriptors are left for those who connect.
- */
-static int resume(ClientWatch *client, bool spares) {
-        int r = identify_again(client, spares);
-
-        if (r == 0)
-                r = watch_death(client);
-        if (r < 0)
-                client->pidfd = proto_close(client->pidfd);
-        if (r < 0 && r != -ESRCH)
-                return r;
-        if (client->unwatched)
-                client->manager->n_unwatched--;
-        client->unwatched = false;
-        if (r == 0)
-                return 1;
-        died(client);
-        return 0;
-}
-
-int client_watch_resume(Manager *manager, const ShmClientInfo *info) {
-        ClientWatch *client = malloc(sizeof(*client));
-        int r;
-
-        if (!client)
-                return -ENOMEM;
-        *client = (ClientWatch){
-                .manager = manager,
-                .next = manager->clients,
-                .index = info->index,
-                .pid = info->pid,
-                .uid = info->uid,
-                .start_time = info->start_time,
-                .role = PROTO_ROLE_READER, /* till it connects */
-                .pidfd = -1,
-                .wake_fd = -1,
-        };
-        if (client->next)
-                client->next->previous = client;
-        manager->clients = client;
-
-        r = resume(client, true);
-        if (r >= 0)
-                return r;
-        client->unwatched = true;
-        if (manager->n_unwatched++ == 0)
-                log_fields(
-                        LOG_WARNING, (LogFields){ .message = MESSAGE_UNWATCHED, .pid = client->pid },
-                        "process %d, and maybe others, cannot be watched: %s. They are taken for alive, and "
-                        "looked at again each second",
-                        (int) client->pid, strerror(-r));
-        return 1;
-}
-
-int client_watches_look(Manager *manager, pid_t pid) {
-        ClientWatch *next;
-        int r = 0;
-
-        if (manager->n_unwatched == 0)
-                return 0;
-        for (ClientWatch *client = manager->clients; client; client = next) {
-                next = client->next;
-                if (client->unwatched && (pid == 0 || client->pid == pid))
-                        r = MIN(r, resume(client, pid == 0));
-        }
-        if (manager->n_unwatched == 0)
-                log_line(LOG_NOTICE, "all clients of pool %s are watched now", manager->options->pool);
-        return r;
-}
-
 ClientWatch *client_watch_free(ClientWatch *client) {
         if (!client)
                 return NULL;
+        client_exec_stop(client);
         if (client->session)
                 client->session->client = NULL;
         if (client->unwatched)
@@ -339,7 +265,7 @@ ClientWatch *client_watch_free(ClientWatch *client) {
 /* A pool that is open for writing holds at least its spare record. */
 void client_watch_leave(ClientWatch *client) {
         client->hung_up = true;
-        if (!client->dead && count_records(&client->manager->arena, client->index) == 0)
+        if (!client->dead && client_watch_count_records(client) == 0)
                 gone(client, "leave", MESSAGE_LEAVE, "left");
 }
 
@@ -349,7 +275,7 @@ void client_watches_repaired(Manager *manager) {
         for (ClientWatch *client = manager->clients; client; client = next) {
                 next = client->next;
                 if (client->dead)
-                        died(client);
+                        client_watch_end(client, "died");
         }
 }
 
@@ -377,14 +303,23 @@ static void reap_threads(Manager *manager) {
                 maintainer_repair(manager->maintainer);
 }
 
+/* It closed the pool while it had no connection. */
+static bool has_left(const ClientWatch *client) {
+        ShmClientInfo info;
+
+        return shm_client_get(&client->manager->arena, client->index, &info) == 0 &&
+               info.state == SHM_CLIENT_LEFT;
+}
+
 void client_watches_tick(Manager *manager) {
         ClientWatch *next;
 
-        (void) client_watches_look(manager, 0);
+        (void) client_resume_look(manager, 0);
         reap_threads(manager);
+        client_exec_tick(manager);
         for (ClientWatch *client = manager->clients; client; client = next) {
                 next = client->next;
-                if (client->hung_up && !client->dead && !client->session)
+                if (!client->dead && !client->session && (client->hung_up || has_left(client)))
                         client_watch_leave(client);
         }
 }

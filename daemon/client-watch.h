@@ -1,7 +1,8 @@
 #pragma once
 /*
  * A process that uses the arena. Only a readable pidfd is its death: a connection that ends says
- * nothing, and a process that is stopped or traced is alive.
+ * nothing, and a process that is stopped or traced is alive. A process that executed another program
+ * is as good as dead: see daemon/client-exec.h.
  */
 #include "daemon/session.h"
 #include "shm/client.h"
@@ -17,6 +18,10 @@ struct ClientWatch {
         Session *session; /* NULL: it hung up, or was dropped */
         bool hung_up; /* by itself: it may have closed the pool */
         bool dead; /* records of it are being repaired */
+        bool unmapped; /* the last look did not find the arena in its memory */
+        uint64_t look_usec; /* when to look next, CLOCK_MONOTONIC; under way: when that began */
+        pid_t look_pid; /* of the process that looks; 0: none */
+        sd_event_source *look;
         bool unwatched; /* nothing could tell of its death, which is looked for once a second */
         int pidfd;
         int wake_fd; /* eventfd, the daemon's end */
@@ -28,14 +33,15 @@ struct ClientWatch {
  * -EREMOTE: its pid cannot be seen from here; ...
  */
 int client_watch_new(ClientWatch **ret_client, Session *session);
-/*
- * A process that an earlier daemon let in: 1, or 0 where it is gone, which then is its death. It has
- * no session till it connects. What cannot be told, for want of descriptors, is told later: it counts
- * as alive, and as one of manager->n_unwatched.
- */
-int client_watch_resume(Manager *manager, const ShmClientInfo *info);
-/* Looks at those of this process, or 0, that are not watched; some may go. 0, or why it cannot be told. */
-int client_watches_look(Manager *manager, pid_t pid);
+/* Its threads use nothing any more, and `how` says why: its records are released, or repaired. May free it. */
+void client_watch_end(ClientWatch *client, const char *how);
+/* Watches for the end of its process, by its pidfd; whether that lives. */
+int client_watch_death(ClientWatch *client);
+bool client_watch_lives(const ClientWatch *client);
+/* Whether the peer has not hung up, which may not have been noticed yet. */
+bool client_watch_is_connected(const Session *session);
+/* Records that name it. */
+uint32_t client_watch_count_records(const ClientWatch *client);
 /* Makes the eventfd by which it wakes the daemon. */
 int client_watch_wakes(ClientWatch *client);
 /* Stops watching; the entry of the table stays. NULL-safe, returns NULL. */

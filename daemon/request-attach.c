@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/client-watch.h"
+#include "daemon/client-exec.h"
+#include "daemon/client-resume.h"
 #include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "daemon/request.h"
 #include "daemon/share.h"
-#include "daemon/takeover.h"
 #include "proto/text.h"
 
 static void answer_hello(RequestContext *context) {
@@ -120,6 +120,10 @@ static void refuse_attach(RequestContext *context, int error) {
                                "--threads",
                                (unsigned) context->session->peer.uid);
                 break;
+        case -EUCLEAN:
+                session_refuse(context->session, context->id, error,
+                               "tslabd has no such client any more: close the pool, and open it again");
+                break;
         case -EREMOTE:
                 session_refuse(
                         context->session, context->id, error,
@@ -136,7 +140,8 @@ static void refuse_attach(RequestContext *context, int error) {
 void request_attach(RequestContext *context, const ProtoRequest *request) {
         Session *session = context->session;
         ShmArena *arena = &session->manager->arena;
-        const ProtobufCBinaryData *id = &request->attach->arena_id;
+        const Tslab__Attach *attach = request->attach;
+        const ProtobufCBinaryData *id = &attach->arena_id;
         ClientWatch *client;
         int r;
 
@@ -149,7 +154,9 @@ void request_attach(RequestContext *context, const ProtoRequest *request) {
                 session_refuse(session, context->id, -EALREADY, "this connection has attached before");
                 return;
         }
-        r = takeover_reconnect(&client, session);
+        if (attach->own_is_all && context->sender->pid == session->peer.pid && !session->inherited)
+                client_exec_end_others(session->manager, session->peer.pid, attach);
+        r = client_resume_session(&client, session, attach->entry);
         if (r == 0 && session->role != PROTO_ROLE_OPERATOR &&
             !share_allows_client(session->manager, session->peer.uid))
                 r = -EDQUOT;

@@ -1,7 +1,6 @@
 #include "daemon/takeover.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/adopt.h"
-#include "daemon/client-watch.h"
+#include "daemon/client-resume.h"
 #include "daemon/log.h"
 #include "daemon/maintainer.h"
 #include "daemon/message-id.h"
@@ -137,7 +136,7 @@ int takeover_resume(Manager *manager) {
         for (uint32_t i = 0; i < manager->arena.n_records; i++) {
                 if (shm_client_get(&manager->arena, i, &info))
                         continue;
-                r = client_watch_resume(manager, &info);
+                r = client_resume(manager, &info);
                 if (r < 0)
                         return r;
                 n_clients += r > 0;
@@ -148,36 +147,4 @@ int takeover_resume(Manager *manager) {
                    n_clients, manager->n_unwatched > 0 ? ", as far as can be told" : "", n_epochs,
                    frozen ? ", threads were frozen" : "");
         return 0;
-}
-
-/* The descriptor is of the process that it was: while it lives, its number is its own. */
-static bool lives(const ClientWatch *client) {
-        struct pollfd p = { .fd = client->pidfd, .events = POLLIN };
-
-        return poll(&p, 1, 0) == 0;
-}
-
-int takeover_reconnect(ClientWatch **ret, Session *session) {
-        int r = client_watches_look(session->manager, session->peer.pid);
-        ClientWatch *client = session->manager->clients;
-
-        if (r < 0)
-                return r;
-        while (client &&
-               (client->pid != session->peer.pid || client->session || client->dead || !lives(client)))
-                client = client->next;
-        if (!client)
-                return 0;
-        if (client->wake_fd < 0 && session->role >= PROTO_ROLE_WRITER) {
-                r = client_watch_wakes(client);
-                if (r < 0)
-                        return r;
-        }
-        client->role = session->role;
-        client->uid = session->peer.uid; /* the arena's may be of the entry's last owner, or none */
-        client->hung_up = false;
-        client->session = session;
-        session->client = client;
-        *ret = client;
-        return 1;
 }

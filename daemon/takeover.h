@@ -17,9 +17,3 @@ int takeover_resume(Manager *manager);
 
 /* An arena other than the options say is kept: says what differs. */
 void takeover_compare(const ShmArena *arena, const Options *options);
-
-/*
- * The client of this process that has no connection: it connects anew. 0: there is none; 1: *ret
- * has this session from now on.
- */
-int takeover_reconnect(ClientWatch **ret, Session *session);

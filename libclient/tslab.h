@@ -46,6 +46,9 @@
  * close descriptors that it did not open (closefrom()) before it closes the pool or executes another
  * program.
  *
+ * Exec: a pool that is open ends with the program, as if the process had died. The daemon notices when the
+ * new program opens the pool, or by /proc/PID/maps where it may read that: of processes of its own user.
+ *
  * Nothing here is async-signal-safe or may be called between vfork() and exec.
  *
  * Sizes are bytes, times milliseconds or, where named _usec, microseconds since 1970.
@@ -351,7 +354,7 @@ int tslab_epoch_info(struct tslab *pool, uint32_t epoch, struct tslab_epoch_info
  * -ENOTCONN    there is no daemon now
  * -ECONNRESET  it went away during the call, which it may have carried out or not
  * -ETIMEDOUT   it did not answer in time; it may carry the call out yet
- * -EUCLEAN     it has another arena by now: see tslab_stale()
+ * -EUCLEAN     it has another arena by now, or took this process for one that is gone: see tslab_stale()
  * -EPERM, -EACCES   the daemon does not let this process do that
  * -EBUSY       private pools: another process is doing control work
  * -EROFS       opened with TSLAB_READER

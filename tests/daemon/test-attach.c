@@ -154,7 +154,7 @@ static int fork_attach(const DaemonFixture *daemon, uint64_t inherited_fd) {
 
         if (proto_call_fork_attach(&call, (int) inherited_fd, "child", DAEMON_TIMEOUT_USEC))
                 return 1;
-        raw_client_attach(&client, call, PROTO_ROLE_WRITER);
+        raw_client_attach(&client, call, PROTO_ROLE_WRITER, 0);
         if (shm_object_alloc(&client.actor, 64, SHM_EPOCH_CURRENT, NULL, &handle, &object))
                 return 2;
         if (shm_object_free(&client.actor, handle) || daemon_n_clients(call) != 2)

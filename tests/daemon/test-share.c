@@ -297,7 +297,7 @@ static void test_user_after_takeover(void **state) {
         (void) snprintf(adopt, sizeof(adopt), "--adopt=%d", (int) getpid());
         daemon_restart(daemon, (const char *[]){ "--size=16M", "--mode=0666", "--threads=127", adopt,
                                                  "--log-level=err", NULL });
-        raw_client_attach(&again, daemon_connect(daemon, 0), PROTO_ROLE_OPERATOR);
+        raw_client_attach(&again, daemon_connect(daemon, 0), PROTO_ROLE_OPERATOR, client.client + 1);
         assert_int_equal(again.client, client.client);
 
         assert_int_equal(start(&other, daemon, OTHER, "reader").r, 0);

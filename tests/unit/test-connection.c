@@ -3,6 +3,7 @@
  * can be told to misbehave.
  */
 #include "libclient/connection.h"
+#include "libclient/registry.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -384,6 +385,53 @@ static void test_fork_attaches(void **state) {
         tslab_close(pool);
 }
 
+static int owns_nothing(void *userdata) {
+        Server *s = userdata;
+        OwnClients own;
+
+        CHECK(registry_own_clients(s->arena.arena_id, &own) == 0);
+        CHECK(own.n == 0 && own.are_all);
+        free(own.clients);
+        return 0;
+}
+
+static void expect_own(Server *s, size_t n, bool are_all) {
+        OwnClients own;
+
+        assert_int_equal(registry_own_clients(s->arena.arena_id, &own), 0);
+        assert_int_equal(own.n, n);
+        assert_int_equal(own.are_all, are_all);
+        for (size_t i = 0; i < n; i++)
+                assert_in_range(own.clients[i], 0, n - 1);
+        free(own.clients);
+}
+
+/* Of this arena, of this process, and no claim to know all beside a thread that attaches. */
+static void test_own_clients(void **state) {
+        struct tslab_options options = { .size = sizeof(options), .flags = TSLAB_READER };
+        Server *s = *state;
+        struct tslab *first, *second, *private;
+
+        server_start(s);
+        first = open_pool(s);
+        assert_int_equal(tslab_open(&second, s->path, &options), 0);
+        assert_int_equal(tslab_create(&private, NULL), 0);
+        expect_own(s, 2, true);
+        registry_begin_attach(); /* as this thread does */
+        expect_own(s, 2, true);
+        registry_begin_attach(); /* another one */
+        expect_own(s, 2, false);
+        assert_int_equal(test_child_run(TEST_FORK, owns_nothing, s), 0);
+        assert_int_equal(test_child_run(TEST_FORK_BARE, owns_nothing, s), 0);
+        registry_end_attach();
+        registry_end_attach();
+        tslab_close(second);
+        expect_own(s, 1, true);
+        tslab_close(first);
+        expect_own(s, 0, true);
+        tslab_close(private);
+}
+
 static int without_daemon(void *userdata) {
         struct tslab *pool = userdata;
         tslab_handle handle;
@@ -421,7 +469,7 @@ int main(void) {
                 TEST(test_open_and_use),           TEST(test_open_roles),          TEST(test_open_reader),
                 TEST(test_open_refused),           TEST(test_open_other_version),  TEST(test_daemon_restarts),
                 TEST(test_daemon_has_other_arena), TEST(test_daemon_dies_in_call), TEST(test_fork_attaches),
-                TEST(test_fork_daemon_died),
+                TEST(test_fork_daemon_died),       TEST(test_own_clients),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -224,7 +224,7 @@ void daemon_child(int (*child)(const DaemonFixture *daemon, uint64_t argument), 
         assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-void raw_client_attach(RawClient *client, ProtoCall *call, uint32_t role) {
+void raw_client_attach(RawClient *client, ProtoCall *call, uint32_t role, uint32_t entry) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
         ProtoRequest request = PROTO_REQUEST_INIT;
@@ -233,6 +233,7 @@ void raw_client_attach(RawClient *client, ProtoCall *call, uint32_t role) {
         *client = (RawClient){ .call = call };
         request.body_case = TSLAB__REQUEST__BODY_ATTACH;
         request.attach = &attach;
+        attach.entry = entry;
         reply = daemon_call(call, &request, &fds);
         client->client = reply->attach->client;
         assert_int_equal(reply->attach->role, role);
@@ -247,7 +248,7 @@ void raw_client_attach(RawClient *client, ProtoCall *call, uint32_t role) {
 }
 
 void raw_client_open(RawClient *client, const DaemonFixture *daemon, uint32_t want_role) {
-        raw_client_attach(client, daemon_connect(daemon, want_role), want_role ?: PROTO_ROLE_OPERATOR);
+        raw_client_attach(client, daemon_connect(daemon, want_role), want_role ?: PROTO_ROLE_OPERATOR, 0);
 }
 
 void raw_client_close(RawClient *client) {

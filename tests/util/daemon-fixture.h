@@ -67,8 +67,8 @@ typedef struct RawClient {
 void raw_client_open(RawClient *client, const DaemonFixture *daemon, uint32_t want_role);
 /* Gives the record back, then hangs up. */
 void raw_client_close(RawClient *client);
-/* The reply to Attach in `call`. */
-void raw_client_attach(RawClient *client, ProtoCall *call, uint32_t role);
+/* Attaches over `call`; `entry` is as in the message. */
+void raw_client_attach(RawClient *client, ProtoCall *call, uint32_t role, uint32_t entry);
 
 /* Until the condition holds; ten seconds at most. */
 #define WAIT_FOR(_condition)                                                                                 \
