@@ -76,7 +76,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         listener_tick(manager->listener);
         reserve_tick(manager->reserve);
         trimmer_tick(manager->trimmer);
-        maintainer_look(manager->maintainer); /* also at clients that could not wake us while there was no daemon */
+        maintainer_look(
+                manager->maintainer); /* also at clients that could not wake us while there was no daemon */
         peaks_look(manager->peaks);
         update_status(manager);
         return sd_event_source_set_time(source, usec + TICK_USEC);

@@ -34,8 +34,8 @@ static uint64_t range_make(uint32_t from, uint32_t to) {
 }
 
 static uint64_t load_older(const ShmArena *arena, uint32_t id) {
-        return shm_load_rlx(
-                &arena->header->epochs[id].revoke_older); /* ORDER: rlx; the maintainer's alone. */
+        /* ORDER: rlx; the maintainer's alone. */
+        return shm_load_rlx(&arena->header->epochs[id].revoke_older);
 }
 
 bool shm_epoch_revoking(const ShmArena *arena, uint32_t id, ShmRevoking *ret) {
@@ -86,8 +86,8 @@ static int find_era(const ShmArena *arena, uint32_t number, uint32_t *ret_id, ui
 
 static void close_newest(ShmArena *arena, uint32_t id, uint32_t flags) {
         if (shm_epoch_load(arena, id).state == SHM_EPOCH_OPEN)
-                shm_store_rlx(&arena->header->epochs[id].closed_usec,
-                              shm_now_usec()); /* ORDER: rlx; for people. */
+                /* ORDER: rlx; for people. */
+                shm_store_rlx(&arena->header->epochs[id].closed_usec, shm_now_usec());
         (void) shm_epoch_change(arena, id, SHM_EPOCH_EV_CLOSE, flags);
 }
 

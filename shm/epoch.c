@@ -165,8 +165,8 @@ int shm_epoch_get(const ShmArena *arena, uint32_t id, ShmEpochInfo *ret) {
 }
 
 static uint32_t load_owner(const ShmArena *arena, uint32_t id) {
-        return shm_load_rlx(
-                &arena->header->epochs[id].owner_client); /* ORDER: rlx; the maintainer's alone. */
+        /* ORDER: rlx; the maintainer's alone. */
+        return shm_load_rlx(&arena->header->epochs[id].owner_client);
 }
 
 /* Whether the id may be opened in its next era, once it is closed. */

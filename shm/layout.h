@@ -48,7 +48,8 @@ typedef struct ShmEpoch {
         uint32_t floor_era; /* no slab is of an era before it, and no thread may add one */
         uint32_t owner_client; /* leased epochs: client index + 1 */
         uint8_t label[SHM_LABEL_SIZE];
-        uint64_t revoke_older; /* eras before the newest whose objects are to be freed: to 32 | from 32; 0: none */
+        uint64_t
+                revoke_older; /* eras before the newest whose objects are to be freed: to 32 | from 32; 0: none */
         uint32_t revoke_from; /* with SHM_EPOCH_REVOKE in the word: from this era to the newest */
         uint8_t unused[36];
 } ShmEpoch;

@@ -16,12 +16,10 @@
  *     edge               event      who                                     by
  *     UNUSED -> USED     TAKE       the new owner                           shm_actor_init()
  *     USED   -> USED     INHERIT    another thread of the same process      shm_record_inherit()
- *     USED   -> UNUSED   FREE       the owner; of a dead one that holds     shm_actor_deinit(), shm_record_set_unused()
- *                                   nothing, the maintainer
+ *     USED   -> UNUSED   FREE       the owner; of a dead one the maintainer shm_actor_deinit(), shm_record_set_unused()
  *     USED   -> LEFT     LEAVE      the owner, which is frozen              shm_record_set_left()
  *     LEFT   -> UNUSED   FREE       the maintainer, which emptied it        shm_record_set_unused()
- *     USED   -> DEAD     DIE        the maintainer; of a thread that is     shm_record_mark_dead(), _mark_gone()
- *                                   gone, its process
+ *     USED   -> DEAD     DIE        the maintainer; its own process         shm_record_mark_dead(), _mark_gone()
  *     LEFT   -> DEAD     DIE        the maintainer                          shm_record_mark_dead()
  *     DEAD   -> SWEPT    SWEEP      the maintainer                          shm_record_set_swept()
  *     SWEPT  -> UNUSED   FREE       the maintainer                          shm_record_set_unused()

@@ -5,7 +5,7 @@
  *
  * Invariants
  *   1. A round that begins when no thread is pending, and no dead one is unrepaired, sees all slots of eras that
- *      are over: its walk is final. A thread that was not inside an operation when the epoch was closed cannot add to it.
+ *      are over: its walk is final. Only threads that were inside an operation when it was closed can add to it.
  *   2. A revocation is over when a round found no thread pending and collected all slots: what was asked for in between
  *      is another one's (shm_epoch_set_revoked()).
  *   3. Rounds cost a bounded share of time: one rests for as long as REST times what it took.

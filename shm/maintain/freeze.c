@@ -53,8 +53,8 @@ static uint64_t next_version(ShmArena *arena) {
 }
 
 static uint64_t load_attention(const ShmArena *arena, uint32_t record) {
-        return shm_load_rlx(
-                &shm_arena_record(arena, record)->attention); /* ORDER: rlx; the maintainer's alone. */
+        /* ORDER: rlx; the maintainer's alone. */
+        return shm_load_rlx(&shm_arena_record(arena, record)->attention);
 }
 
 static void store_attention(ShmArena *arena, uint32_t record, uint64_t attention) {

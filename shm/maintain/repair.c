@@ -71,18 +71,11 @@ static bool add_cache(ShmReach *reach, const ShmCacheWalk *walk) {
         return true;
 }
 
-static uint64_t count_unsettled(const ShmReach *reach) {
-        uint64_t n = 0;
-
-        for (uint32_t i = 0; i < reach->refs.n; i++)
-                n += (uint64_t) __builtin_popcountll(shm_reach_unsettled(reach, i));
-        return n;
-}
-
 static void count_checked(const ShmReach *reach, ShmRepairCounts *counts) {
-        for (uint32_t i = 0; i < reach->refs.n; i++)
+        for (uint32_t i = 0; i < reach->refs.n; i++) {
                 counts->slots += (uint64_t) __builtin_popcountll(reach->slabs[i].lost);
-        counts->unsettled += count_unsettled(reach);
+                counts->unsettled += (uint64_t) __builtin_popcountll(shm_reach_unsettled(reach, i));
+        }
 }
 
 static bool is_unsettled(const ShmReach *reach, SlotId id) {
@@ -243,10 +236,11 @@ static bool has_more(const ShmArena *arena, const ShmRepair *repair) {
 
 static ShmRepairEvent settle(ShmActor *control, ShmRepair *repair, const ShmReach *reach) {
         const ShmArena *arena = control->arena;
+        uint64_t before = repair->counts.unsettled;
         ShmCacheWalk walk = repair->from;
 
         count_checked(reach, &repair->counts);
-        repair->record_unsettled += count_unsettled(reach);
+        repair->record_unsettled += repair->counts.unsettled - before;
         while (walk.next < repair->to.next && shm_cache_walk_next(&walk, arena, repair->record))
                 settle_cache(control, repair, reach, &walk);
         if (has_more(arena, repair))
@@ -261,9 +255,9 @@ static ShmRepairEvent settle(ShmActor *control, ShmRepair *repair, const ShmReac
 }
 
 bool shm_repair_step(ShmActor *control, ShmRepair *repair, ShmReach *reach, uint32_t *budget) {
-        ShmRepairEvent event = SHM_REPAIR_EV_NEXT;
-
         while (*budget > 0 && repair->state != SHM_REPAIR_DONE) {
+                ShmRepairEvent event = SHM_REPAIR_EV_NEXT;
+
                 switch (repair->state) {
                 case SHM_REPAIR_ROLLBACK:
                         event = roll_back(control, repair);
@@ -279,7 +273,6 @@ bool shm_repair_step(ShmActor *control, ShmRepair *repair, ShmReach *reach, uint
                         event = settle(control, repair, reach);
                 }
                 repair->state = (ShmRepairState) shm_edge_to(shm_repair_edges, repair->state, event);
-                event = SHM_REPAIR_EV_NEXT;
                 *budget -= SHM_CACHE_MAX < *budget ? SHM_CACHE_MAX : *budget;
         }
         return repair->state == SHM_REPAIR_DONE;

@@ -5,9 +5,9 @@
  *
  * Invariants
  *   1. A tag is made even by compare-and-set: of a free and a revocation that race, one wins.
- *   2. Only slabs of eras that are over: nothing is claimed in these any more. A slab that empties
- *      meanwhile may become another epoch's at once: a tag is taken for an object of the era only if the slab's word
- *      was the same before and after it was read.
+ *   2. Only slabs of eras that are over. A slab that empties meanwhile may become another epoch's at once. So the
+ *      slab's word is read after the tags: an object of another epoch, whose tag was read, is gone by the time that
+ *      the slab is of the era, and its tag never comes back.
  *   3. A slot goes back only when no record refers to it. A thread that is to write into an object it does not own
  *      alone, since others may revoke it, has noted or guarded it before it looks at the tag once more; MARK changes
  *      the tag before COLLECT looks for notes and guards. So no thread writes into a slot that was given back.
@@ -57,9 +57,8 @@ static void mark_slab(const ShmArena *arena, ShmRevoke *revoke, uint32_t slab) {
 
         shm_slab_view(arena, slab, &view);
         w = shm_slab_word(arena, slab);
-        if (((w.high ^ view.word.high) & ~(SLAB_PLACE_MASK | SLAB_HOLDER_MASK)) != 0 ||
-            !is_revoked(arena, revoke, w))
-                return; /* it is another's; of an era that is over, gen rises no more */
+        if (!is_revoked(arena, revoke, w))
+                return; /* it is another's by now */
         for (uint64_t rest = view.live & shm_slab_view_taken(arena, w); rest != 0; rest &= rest - 1) {
                 uint32_t i = (uint32_t) __builtin_ctzll(rest), expected = view.tags[i];
 

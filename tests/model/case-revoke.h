@@ -57,7 +57,7 @@ static void t_alloc(void) {
 static void post(unsigned dead) {
         WorldObject *o = &world.objects[0];
 
-        /* Slots that a thread had in hand are collected in a next round; where this one broke off, by the next maintainer. */
+        /* Slots in a thread's hand are collected in a next round; if this one broke off, by the next maintainer. */
         shm_actor_init_daemon(&world_actors[0], &world_arena);
         maintain_repair_control(&world_actors[0], &(ShmRepairCounts){});
         (void) maintain_revoke(&world_actors[0], 1);

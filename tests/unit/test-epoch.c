@@ -337,7 +337,7 @@ static void test_revoke_eras_apart(void **state) {
         assert_int_equal(shm_epoch_revoke(&t->arena, shm_epoch_number(0, 4), false), 0);
 }
 
-/* Eras have 12 bits in slab words: with a slab of the first one left, the id is not opened in an era that looks like it. */
+/* Eras have 12 bits in slab words: with a slab of the first left, the id is not opened in an era that looks like it. */
 static void test_eras_wrap(void **state) {
         TestArena *t = *state;
         uint64_t handle = test_alloc(t, 64, 1);
