@@ -8,7 +8,7 @@
  *      are over: its walk is final. Only threads that were inside an operation when it was closed can add to it.
  *   2. A revocation is over when a round found no thread pending and collected all slots: what was asked for in between
  *      is another one's (shm_epoch_set_revoked()).
- *   3. Rounds cost a bounded share of time: one rests for as long as REST times what it took.
+ *   3. Rounds cost a bounded share of time: one rests for as long as REST times what it took, or for REST_MAX.
  *
  * Who may do what: the maintainer.
  *
@@ -26,6 +26,7 @@
 #define KEPT_MAX_USEC 1000000U /* for slots in hand, and a membarrier */
 #define REST 10U
 #define REST_MIN_USEC 10000U
+#define REST_MAX_USEC 10000000U /* also of a daemon that was stopped in the middle of a round */
 
 static const ShmEdge edges[] = {
         { SHM_CLOSE_IDLE, SHM_CLOSE_EV_START, SHM_CLOSE_EMPTY },
@@ -155,7 +156,7 @@ static void end_round(ShmClose *close, uint64_t now_usec) {
         close->n_rounds++;
         close->n_walked = close->round_starts;
         close->walked_usec = now_usec;
-        close->rest_usec = max((now_usec - close->round_usec) * REST, REST_MIN_USEC);
+        close->rest_usec = min(max((now_usec - close->round_usec) * REST, REST_MIN_USEC), REST_MAX_USEC);
         if (settled)
                 close->n_settled = close->round_starts;
         close->round_usec = now_usec;
