@@ -2,21 +2,19 @@
  * Clients whose process executes another program now
  *
  * A process keeps its number and its start time when it executes a program, and its pidfd stays silent. Its
- * mappings are gone, so nobody uses its records any more, and they have to be released. Its connection is
- * closed at the exec, unless a forked child has it open: a client with a connection is never touched here.
+ * mappings are gone, so nobody uses its records any more, and they have to be released. Two things tell of it:
  *
- * Two things tell of an exec:
+ *   1. A program that attaches sends a number that is another one after each exec (libclient/connection.c).
+ *      Clients of this process with another number are of an earlier program. The message counts only if its
+ *      sender is the process of the connection: a forked child may write to that and execute a program itself.
+ *   2. A program that never attaches is found by /proc/PID/maps, where the daemon may read that. Its connection
+ *      was closed at the exec, so only clients without one are looked at. A client is ended when two looks in
+ *      a row, the second begun after the first one ended, did not find the arena.
  *
- *   1. A program that attaches lists all entries of its process (libclient/registry.c). Clients of this process
- *      without a connection, which are not on a complete list, are of an earlier program. The message counts
- *      only if its sender is the process of the connection: a forked child that writes to it has other entries.
- *   2. A program that never attaches is found by /proc/PID/maps, where the daemon may read that. The client is
- *      ended when two looks in a row, the second begun after the first one ended, did not find the arena.
+ * A process that uses the arena is not taken for one of the second kind:
  *
- * A process that uses the arena is not taken for such a one:
- *
- *   - One that is about to map the arena has no record yet. Only clients that have one are looked at, and
- *     readers, who hold nothing: a reader that is ended too early gets a new entry when it connects.
+ *   - One that is about to map the arena has not entered, so its entry is COMES; see shm/client.h. A reader does
+ *     not enter, but holds nothing, and loses no more than its line among the clients.
  *   - One that closes the pool maps the arena elsewhere before it blanks the old place, and its records are
  *     back, and its entry LEFT, when it unmaps the last. A single look, which goes from low addresses to high
  *     ones, can miss both places; the second look finds the new one.
@@ -30,7 +28,6 @@
  */
 #include "daemon/client-exec.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,19 +49,14 @@
 /* What a look comes to: the exit status of the child. */
 typedef enum Look { LOOK_UNKNOWN, LOOK_MAPPED, LOOK_UNMAPPED } Look;
 
-void client_exec_end_others(Manager *manager, pid_t pid, const Tslab__Attach *attach) {
-        bool is_own[PROTO_CLIENT_MAX] = {};
+void client_exec_end_others(Manager *manager, pid_t pid, uint64_t program) {
         ClientWatch *next;
 
-        for (size_t i = 0; i < attach->n_own; i++)
-                is_own[attach->own[i]] = true;
         for (ClientWatch *client = manager->clients; client; client = next) {
                 next = client->next;
-                if (client->pid != pid || is_own[client->index] || client->dead || client->unwatched ||
-                    !client_watch_lives(client) ||
-                    (client->session && client_watch_is_connected(client->session)))
-                        continue;
-                client_watch_end(client, "executed another program");
+                if (client->pid == pid && client->program != 0 && client->program != program &&
+                    !client->dead && !client->unwatched && client_watch_lives(client))
+                        client_watch_end(client, "executed another program");
         }
 }
 
@@ -112,9 +104,11 @@ static bool is_away(const ClientWatch *client) {
         return !client->session && !client->dead && !client->unwatched;
 }
 
-/* Or it holds nothing. */
 static bool has_mapped(const ClientWatch *client) {
-        return client->role == PROTO_ROLE_READER || client_watch_count_records(client) > 0;
+        ShmClientInfo info;
+
+        return shm_client_get(&client->manager->arena, client->index, &info) == 0 &&
+               info.state == SHM_CLIENT_USED;
 }
 
 static void conclude(ClientWatch *client, Look found) {

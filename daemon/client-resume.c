@@ -63,6 +63,12 @@ static uint32_t known_role(const ShmClientInfo *info) {
         return proto_role_to_string(info->role) ? info->role : PROTO_ROLE_READER;
 }
 
+/* A client that does not enter, for it does without the library, has a record by now. */
+static bool nobody_came(const ClientWatch *client, const ShmClientInfo *info) {
+        return info->state == SHM_CLIENT_COMES && client_watch_count_records(client) == 0 &&
+               shm_client_give_up(&client->manager->arena, client->index);
+}
+
 int client_resume(Manager *manager, const ShmClientInfo *info) {
         ClientWatch *client = malloc(sizeof(*client));
         int r;
@@ -76,6 +82,7 @@ int client_resume(Manager *manager, const ShmClientInfo *info) {
                 .pid = info->pid,
                 .uid = info->uid,
                 .start_time = info->start_time,
+                .program = info->program,
                 .role = known_role(info),
                 .hung_up = info->state == SHM_CLIENT_LEFT,
                 .pidfd = -1,
@@ -85,8 +92,8 @@ int client_resume(Manager *manager, const ShmClientInfo *info) {
                 client->next->previous = client;
         manager->clients = client;
 
-        if (info->state == SHM_CLIENT_DEAD) {
-                client_watch_end(client, "died");
+        if (info->state == SHM_CLIENT_DEAD || nobody_came(client, info)) {
+                client_watch_end(client, info->state == SHM_CLIENT_DEAD ? "had ended" : "did not attach");
                 return 0;
         }
         r = look(client, true);

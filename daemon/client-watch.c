@@ -85,6 +85,9 @@ void client_watch_end(ClientWatch *client, const char *how) {
         Manager *manager = client->manager;
         uint32_t n_left;
 
+        if (client->session)
+                client->session->client = NULL;
+        client->session = NULL;
         shm_client_end(&manager->arena, client->index); /* first: the next daemon goes on from there */
         n_left = shm_client_release_records(&manager->arena, client->index);
         end_leases(client);
@@ -141,7 +144,7 @@ static int open_pidfd(const Session *session) {
 }
 
 /* After pidfd and start time were taken: while the connection stands, the number was not given anew. */
-bool client_watch_is_connected(const Session *session) {
+static bool is_connected(const Session *session) {
         struct pollfd p = { .fd = session->fd };
 
         return poll(&p, 1, 0) >= 0 && !(p.revents & (POLLHUP | POLLERR));
@@ -153,7 +156,9 @@ static int identify(ClientWatch *client, ShmClientInfo *ret) {
                 .pid = session->peer.pid,
                 .uid = session->peer.uid,
                 .gid = session->peer.gid,
+                .state = session->role >= PROTO_ROLE_WRITER ? SHM_CLIENT_COMES : SHM_CLIENT_USED,
                 .role = session->role,
+                .program = client->program,
                 .attached_usec = manager_realtime_usec(),
         };
         int r;
@@ -164,7 +169,7 @@ static int identify(ClientWatch *client, ShmClientInfo *ret) {
         r = shm_process_start_time(session->peer.pid, &info.start_time);
         if (r < 0)
                 return r;
-        if (!client_watch_is_connected(session))
+        if (!is_connected(session))
                 return -ESRCH;
         memcpy(info.comm, session->comm, sizeof(info.comm));
         *ret = info;
@@ -201,7 +206,7 @@ int client_watch_wakes(ClientWatch *client) {
         return r;
 }
 
-int client_watch_new(ClientWatch **ret_client, Session *session) {
+int client_watch_new(ClientWatch **ret_client, Session *session, uint64_t program) {
         Manager *manager = session->manager;
         ClientWatch *client = malloc(sizeof(*client));
         ShmClientInfo info;
@@ -214,6 +219,7 @@ int client_watch_new(ClientWatch **ret_client, Session *session) {
                 .next = manager->clients,
                 .pid = session->peer.pid,
                 .uid = session->peer.uid,
+                .program = program,
                 .role = session->role,
                 .session = session,
                 .pidfd = -1,
@@ -262,10 +268,18 @@ ClientWatch *client_watch_free(ClientWatch *client) {
         return NULL;
 }
 
-/* A pool that is open for writing holds at least its spare record. */
+/* A writer that has entered, and has no record yet, may be about to take one: it says so when it leaves. */
+static bool may_come_back(const ClientWatch *client) {
+        ShmClientInfo info;
+
+        return client->role >= PROTO_ROLE_WRITER &&
+               shm_client_get(&client->manager->arena, client->index, &info) == 0 &&
+               info.state == SHM_CLIENT_USED;
+}
+
 void client_watch_leave(ClientWatch *client) {
         client->hung_up = true;
-        if (!client->dead && client_watch_count_records(client) == 0)
+        if (!client->dead && client_watch_count_records(client) == 0 && !may_come_back(client))
                 gone(client, "leave", MESSAGE_LEAVE, "left");
 }
 

@@ -14,6 +14,7 @@ struct ClientWatch {
         pid_t pid;
         uid_t uid;
         uint32_t start_time; /* of one that an earlier daemon let in */
+        uint64_t program; /* 0: not known */
         uint32_t role;
         Session *session; /* NULL: it hung up, or was dropped */
         bool hung_up; /* by itself: it may have closed the pool */
@@ -32,14 +33,12 @@ struct ClientWatch {
  * The process of the session becomes a client. -ESRCH: it is gone; -ENOSPC: the table is full;
  * -EREMOTE: its pid cannot be seen from here; ...
  */
-int client_watch_new(ClientWatch **ret_client, Session *session);
+int client_watch_new(ClientWatch **ret_client, Session *session, uint64_t program);
 /* Its threads use nothing any more, and `how` says why: its records are released, or repaired. May free it. */
 void client_watch_end(ClientWatch *client, const char *how);
 /* Watches for the end of its process, by its pidfd; whether that lives. */
 int client_watch_death(ClientWatch *client);
 bool client_watch_lives(const ClientWatch *client);
-/* Whether the peer has not hung up, which may not have been noticed yet. */
-bool client_watch_is_connected(const Session *session);
 /* Records that name it. */
 uint32_t client_watch_count_records(const ClientWatch *client);
 /* Makes the eventfd by which it wakes the daemon. */

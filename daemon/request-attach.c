@@ -154,14 +154,14 @@ void request_attach(RequestContext *context, const ProtoRequest *request) {
                 session_refuse(session, context->id, -EALREADY, "this connection has attached before");
                 return;
         }
-        if (attach->own_is_all && context->sender->pid == session->peer.pid && !session->inherited)
-                client_exec_end_others(session->manager, session->peer.pid, attach);
+        if (attach->program != 0 && context->sender->pid == session->peer.pid)
+                client_exec_end_others(session->manager, session->peer.pid, attach->program);
         r = client_resume_session(&client, session, attach->entry);
         if (r == 0 && session->role != PROTO_ROLE_OPERATOR &&
             !share_allows_client(session->manager, session->peer.uid))
                 r = -EDQUOT;
         if (r == 0)
-                r = client_watch_new(&client, session);
+                r = client_watch_new(&client, session, attach->program);
         if (r < 0) {
                 log_peer(LOG_NOTICE, session->peer.pid, "process %d could not attach: %s",
                          (int) session->peer.pid, strerror(-r));

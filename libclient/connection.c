@@ -3,14 +3,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
+#include <sodium/crypto_shorthash.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "libclient/registry.h"
 #include "libclient/sampler.h"
 #include "proto/text.h"
+#include "shm/client.h"
 
 /* What Attach gave us. */
 typedef struct Attachment {
@@ -23,10 +24,6 @@ typedef struct Attachment {
 static void attachment_deinit(Attachment *a) {
         a->memfd = proto_close(a->memfd);
         a->wake_fd = proto_close(a->wake_fd);
-}
-
-static void own_clients_deinit(OwnClients *own) {
-        free(own->clients);
 }
 
 static void connection_comm(const struct tslab *pool, char *ret) {
@@ -63,31 +60,38 @@ static int say_hello(const struct tslab *pool, ProtoCall **ret_call, ProtoReply 
         return translate(r, *ret_reply);
 }
 
-/* The entry that this process has for the pool, plus 1; 0: none yet. */
-static uint32_t entry(const struct tslab *pool) {
-        return pool->local && pool->local->joined ? pool->local->client + 1 : 0;
+/*
+ * A number of the program that this process executes. Bytes that the kernel gives a program at its exec are the
+ * key of a hash, so that they stay secret; every copy of this library in the process finds the same. 0: unknown.
+ */
+static uint64_t program(void) {
+        static const unsigned char message[] = "tslab";
+        const unsigned char *key = (const unsigned char *) (uintptr_t) getauxval(AT_RANDOM); /* 16 bytes */
+        uint64_t hash = 0;
+
+        static_assert(crypto_shorthash_KEYBYTES == 16 && crypto_shorthash_BYTES == sizeof(hash), "siphash");
+        if (key)
+                (void) crypto_shorthash((unsigned char *) &hash, message, sizeof(message), key);
+        return hash;
 }
 
-/*
- * Between registry_begin_attach() and registry_end_attach(). Our entries are listed when the daemon has
- * answered hello: those that it finds in the arena, and that are not listed, were there before this program.
- */
+/* Whether the answer is one for the entry that this process has, and for the arena that it has mapped. */
+static bool fits(const struct tslab *pool, uint32_t entry, uint32_t client) {
+        if (pool->arena.base && client >= pool->arena.n_records)
+                return false;
+        return entry == 0 || pool->is_reader || client == entry - 1;
+}
+
 static int attach(const struct tslab *pool, ProtoCall *call, const uint64_t *arena_id, Attachment *ret) {
         _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
-        _cleanup_(own_clients_deinit) OwnClients own = {};
         ProtoRequest request = PROTO_REQUEST_INIT;
         Tslab__Attach body = TSLAB__ATTACH__INIT;
         int r;
 
-        r = registry_own_clients(arena_id, &own);
-        if (r)
-                return r;
         body.arena_id = (ProtobufCBinaryData){ .len = PROTO_ARENA_ID_SIZE, .data = (uint8_t *) arena_id };
-        body.entry = entry(pool);
-        body.own = own.clients;
-        body.n_own = own.n;
-        body.own_is_all = own.are_all;
+        body.entry = pool->local && pool->local->joined ? pool->local->client + 1 : 0;
+        body.program = program();
         request.body_case = TSLAB__REQUEST__BODY_ATTACH;
         request.attach = &body;
         r = proto_call(call, &request, pool->timeout_usec, NULL, NULL, &reply, &fds);
@@ -98,8 +102,7 @@ static int attach(const struct tslab *pool, ProtoCall *call, const uint64_t *are
                 return r;
         if (!pool->is_reader && reply->attach->role < PROTO_ROLE_WRITER)
                 return -EACCES;
-        /* Our records name the entry that we have. */
-        if (!pool->is_reader && body.entry != 0 && reply->attach->client != body.entry - 1)
+        if (!fits(pool, body.entry, reply->attach->client))
                 return -EPROTO;
         *ret = (Attachment){
                 .client = reply->attach->client,
@@ -108,6 +111,13 @@ static int attach(const struct tslab *pool, ProtoCall *call, const uint64_t *are
                 .wake_fd = proto_fds_take(&fds, 1),
         };
         return 0;
+}
+
+/* A daemon that was killed after its answer has a successor that gave the entry up: the process attaches again. */
+static int enter(struct tslab *pool, uint32_t client) {
+        if (client >= pool->arena.n_records)
+                return -EPROTO;
+        return pool->is_reader || shm_client_enter(&pool->arena, client, program()) ? 0 : -ECONNRESET;
 }
 
 static int map(struct tslab *pool, Attachment *attachment, const uint64_t *arena_id) {
@@ -143,6 +153,8 @@ int connection_open(struct tslab *pool, uint32_t *ret_client) {
         r = attach(pool, call, arena_id, &attachment);
         if (r == 0)
                 r = map(pool, &attachment, arena_id);
+        if (r == 0)
+                r = enter(pool, attachment.client);
         if (r)
                 return r;
         pool->call = proto_steal(&call);
@@ -223,7 +235,9 @@ int connection_attach_child(struct tslab *pool, uint32_t *ret_client) {
                 r = reconnect(pool, ret_client);
         if (r == -EUCLEAN)
                 shm_store_rlx(&pool->stale, 1); /* ORDER: rlx; says nothing of other memory. */
-        return r;
+        if (r == 0)
+                r = enter(pool, *ret_client);
+        return r == -ECONNRESET ? -ENOTCONN : r;
 }
 
 static bool has_hung_up(const ProtoCall *call) {
@@ -233,24 +247,11 @@ static bool has_hung_up(const ProtoCall *call) {
                (poll(&poller, 1, 0) > 0 && (poller.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)));
 }
 
-static int resume(struct tslab *pool) {
-        uint32_t client;
-        int r;
-
-        registry_begin_attach();
-        r = reconnect(pool, &client);
-        /* ORDER: rlx; a writer's stays as it is, and a reader's means nothing to other threads. */
-        if (r == 0)
-                shm_store_rlx(&pool->local->client, client);
-        registry_end_attach();
-        return r;
-}
-
 int connection_call(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply) {
         int r;
 
         if (has_hung_up(pool->call)) {
-                r = resume(pool);
+                r = reconnect(pool, &pool->local->client);
                 if (r)
                         return r;
                 sampler_offer(pool);

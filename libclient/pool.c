@@ -141,35 +141,20 @@ static int finish_attach(struct tslab *pool) {
         return 0;
 }
 
-static void pool_join(struct tslab *pool, uint32_t client) {
-        pool->local->client = client;
-        /* ORDER: rel, pairs with registry_own_clients(); `client` is set before. */
-        shm_store_rel(&pool->local->joined, 1);
-}
-
-/* A forked child. */
-static int join(struct tslab *pool) {
-        uint32_t client;
+static int attach_locked(struct tslab *pool) {
+        PoolLocal *local = pool->local;
         int r;
 
-        if (pool->is_private) {
-                r = join_private(pool, &client);
-                if (r == 0)
-                        pool_join(pool, client);
-                return r;
+        if (!local->joined) {
+                if (pool->is_private)
+                        r = join_private(pool, &local->client);
+                else
+                        r = connection_attach_child(pool, &local->client);
+                if (r)
+                        return r;
+                local->joined = 1;
         }
-        registry_begin_attach();
-        r = connection_attach_child(pool, &client);
-        if (r == 0)
-                pool_join(pool, client);
-        registry_end_attach();
-        return r;
-}
-
-static int attach_locked(struct tslab *pool) {
-        int r = pool->local->joined ? 0 : join(pool);
-
-        return r ?: finish_attach(pool);
+        return finish_attach(pool);
 }
 
 int pool_attach(struct tslab *pool) {
@@ -198,22 +183,10 @@ static int finish_open(struct tslab **pool, struct tslab **ret) {
         return 0;
 }
 
-static int open_connected(struct tslab **pool, struct tslab **ret) {
-        uint32_t client;
-        int r;
-
-        r = connection_open(*pool, &client);
-        if (r == 0)
-                r = local_new(*pool);
-        if (r)
-                return r;
-        pool_join(*pool, client);
-        return finish_open(pool, ret);
-}
-
 static int open_once(struct tslab **ret, const char *name, const struct tslab_options *given) {
         _cleanup_(pool_freep) struct tslab *pool = NULL;
         struct tslab_options options;
+        uint32_t client;
         int r;
 
         r = options_load(given, &options);
@@ -231,11 +204,18 @@ static int open_once(struct tslab **ret, const char *name, const struct tslab_op
         if (options.comm)
                 strncpy(pool->comm, options.comm, sizeof(pool->comm) - 1);
         r = proto_socket_path(name, &pool->path);
+        if (r == 0)
+                r = connection_open(pool, &client);
         if (r)
                 return r;
-        registry_begin_attach();
-        r = open_connected(&pool, ret);
-        registry_end_attach();
+        r = local_new(pool);
+        if (r == 0) {
+                pool->local->client = client;
+                pool->local->joined = 1;
+                r = finish_open(&pool, ret);
+        }
+        if (r && !pool->is_reader)
+                shm_client_leave(&pool->arena, client); /* no record of ours names it */
         return r;
 }
 
@@ -253,7 +233,6 @@ static int create_once(struct tslab **ret, const struct tslab_options *given) {
         _cleanup_(pool_freep) struct tslab *pool = NULL;
         struct tslab_options options;
         ShmGeometry geometry;
-        uint32_t client;
         int r;
 
         r = options_load(given, &options);
@@ -274,10 +253,10 @@ static int create_once(struct tslab **ret, const struct tslab_options *given) {
         if (r == 0)
                 r = local_new(pool);
         if (r == 0)
-                r = join_private(pool, &client);
+                r = join_private(pool, &pool->local->client);
         if (r)
                 return r;
-        pool_join(pool, client);
+        pool->local->joined = 1;
         return finish_open(&pool, ret);
 }
 

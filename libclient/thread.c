@@ -9,11 +9,15 @@
  * Invariants
  *   1. An entry is used only where its serial is that of the pool at hand, so that the state it points
  *      to is mapped, and where its token is the state's, so that the state is this thread's still.
- *   2. A pool counts the entries by which threads of this process have a state. While there is one its
+ *   2. Serials and tokens only rise, across forks too: a child continues from its parent's, so none of
+ *      its states has a token that some entry it inherited has.
+ *   3. The lists of pools are changed by one store at a time: a fork between any two finds a list.
+ *   4. A pool counts the entries by which threads of this process have a state. While there is one its
  *      thread may be on the fast path, and write to what the entry points to.
  *
- * Who may do what: a thread its own table and, but for tslab_close(), its own states; states of threads
- *   that end under the registry's lock.
+ * Who may do what: a thread its own table and, but for tslab_close(), its own states; the list, the
+ *   serials and tokens, and states of threads that end, under the registry's lock. That lock is in
+ *   memory which is zeroed, and so unlocked, in a forked child.
  *
  * Crash: records are found by repair through their heads; nothing here is shared.
  */
@@ -22,10 +26,17 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "libclient/enter.h"
+#include "proto/deadline.h"
 #include "shm/object.h"
+
+#define CLOSED_MSEC 1000 /* no thread of a process that runs is kept from running so long */
+#define LOOK_MSEC_MAX 100 /* as much of the time between two looks counts */
+#define AGE_NSEC 10000000 /* between looks, where somebody waits for them */
 
 typedef struct ThreadTable {
         size_t n, size;
@@ -41,11 +52,29 @@ static __thread struct {
         int cancel_state; /* of before the first */
 } inside __attribute__((tls_model("initial-exec")));
 
-static pthread_key_t thread_key;
+static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
+static int registry_error;
+static pthread_key_t registry_key;
+static pthread_mutex_t *registry_lock;
+static struct tslab *registry_pools, *registry_closed;
+static struct tslab *registry_ended; /* nothing but themselves is left: within reach, for leak checkers */
+static uint64_t last_serial, last_token;
+
+static void on_thread_exit(void *userdata);
+
+static struct tslab *find(struct tslab *pool, uint64_t serial) {
+        while (pool && pool->number != serial)
+                pool = pool->next;
+        return pool;
+}
+
+static struct tslab *find_pool(uint64_t serial) {
+        return find(registry_pools, serial);
+}
 
 /* An entry is no more. Under the lock. One that was counted in a parent is not counted here. */
 static void drop_entry(const ThreadCache *entry) {
-        struct tslab *pool = registry_find(entry->serial) ?: registry_find_closed(entry->serial);
+        struct tslab *pool = find_pool(entry->serial) ?: find(registry_closed, entry->serial);
 
         if (pool && entry->counted != 0 && entry->counted == pool->local->number)
                 pool->local->n_entries--;
@@ -53,27 +82,148 @@ static void drop_entry(const ThreadCache *entry) {
 
 /* Of an entry that is about to have a state in this process. */
 static void count_entry(struct tslab *pool, ThreadCache *entry) {
-        registry_lock();
+        pthread_mutex_lock(registry_lock);
         if (entry->counted != pool->local->number)
                 pool->local->n_entries++;
         entry->counted = pool->local->number;
-        registry_unlock();
+        pthread_mutex_unlock(registry_lock);
 }
 
-void thread_forget_closed(void) {
-        ThreadTable *table = thread_table;
+static void forget_closed(ThreadTable *table) {
         size_t n = 0;
 
-        if (!table)
-                return;
-        registry_lock();
+        pthread_mutex_lock(registry_lock);
         for (size_t i = 0; i < table->n; i++)
-                if (registry_find(table->entries[i].serial))
+                if (find_pool(table->entries[i].serial))
                         table->entries[n++] = table->entries[i];
                 else
                         drop_entry(&table->entries[i]);
-        registry_unlock();
+        pthread_mutex_unlock(registry_lock);
         table->n = n;
+}
+
+static void init_once(void) {
+        void *wiped;
+
+        wiped = mmap(NULL, sizeof(*registry_lock), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                     0);
+        if (wiped == MAP_FAILED || madvise(wiped, sizeof(*registry_lock), MADV_WIPEONFORK) < 0) {
+                registry_error = -ENOMEM;
+                return;
+        }
+        registry_lock = wiped; /* zeros are PTHREAD_MUTEX_INITIALIZER */
+        registry_error = -pthread_key_create(&registry_key, on_thread_exit);
+}
+
+int registry_init(void) {
+        (void) pthread_once(&registry_once, init_once);
+        return registry_error;
+}
+
+void registry_add(struct tslab *pool) {
+        pthread_mutex_lock(registry_lock);
+        pool->serial = pool->number = ++last_serial;
+        pool->next = registry_pools;
+        shm_compiler_barrier(); /* a fork here finds the old list or the new one */
+        registry_pools = pool;
+        pthread_mutex_unlock(registry_lock);
+}
+
+static void take_off(struct tslab **list, const struct tslab *pool) {
+        for (struct tslab **link = list; *link; link = &(*link)->next)
+                if (*link == pool) {
+                        *link = pool->next;
+                        return;
+                }
+}
+
+static void put_on(struct tslab **list, struct tslab *pool) {
+        pool->next = *list;
+        shm_compiler_barrier(); /* a fork here finds the old list or the new one */
+        *list = pool;
+}
+
+void registry_remove(struct tslab *pool) {
+        pthread_mutex_lock(registry_lock);
+        take_off(&registry_pools, pool);
+        pthread_mutex_unlock(registry_lock);
+}
+
+void registry_close(struct tslab *pool) {
+        pthread_mutex_lock(registry_lock);
+        /* ORDER: rlx; the closer's membarrier orders it. Before threads may forget the pool. */
+        shm_store_rlx(&pool->serial, POOL_CLOSED);
+        take_off(&registry_pools, pool);
+        put_on(&registry_closed, pool);
+        pthread_mutex_unlock(registry_lock);
+}
+
+/* For how long the process ran, as far as is known: it may have been stopped between two looks. */
+static uint64_t lived_msec(void) {
+        static uint64_t looked, lived = 1;
+        uint64_t now = proto_now_usec() / 1000, since = now - looked;
+
+        lived += since < LOOK_MSEC_MAX ? since : LOOK_MSEC_MAX;
+        looked = now;
+        return lived;
+}
+
+/* Returns how many it gave up; whether there are more that only have to get older. */
+static uint32_t give_up_old(bool *ret_more) {
+        uint64_t now = lived_msec();
+        struct tslab *next;
+        uint32_t n = 0;
+
+        *ret_more = false;
+        for (struct tslab *pool = registry_closed; pool; pool = next) {
+                next = pool->next;
+                if (pool->closed_msec == 0 || pool->local->n_entries > 0)
+                        continue;
+                if (now - pool->closed_msec < CLOSED_MSEC) {
+                        *ret_more = true;
+                } else {
+                        take_off(&registry_closed, pool); /* first: a fork here does not give it up again */
+                        pool_give_up(pool);
+                        put_on(&registry_ended, pool);
+                        n++;
+                }
+        }
+        return n;
+}
+
+void registry_keep(struct tslab *pool) {
+        bool more;
+
+        if (thread_table)
+                forget_closed(thread_table);
+        pthread_mutex_lock(registry_lock);
+        (void) give_up_old(&more);
+        pool->closed_msec = lived_msec();
+        pthread_mutex_unlock(registry_lock);
+}
+
+bool registry_give_up(void) {
+        const struct timespec while_they_age = { .tv_nsec = AGE_NSEC };
+        bool more;
+        uint32_t n;
+
+        for (;;) {
+                pthread_mutex_lock(registry_lock);
+                n = give_up_old(&more);
+                pthread_mutex_unlock(registry_lock);
+                if (n > 0 || !more)
+                        return n > 0;
+                nanosleep(&while_they_age, NULL);
+        }
+}
+
+uint64_t registry_token(void) {
+        uint64_t token;
+
+        pthread_mutex_lock(registry_lock);
+        token = ++last_token;
+        pthread_mutex_unlock(registry_lock);
+        return token;
 }
 
 void thread_state_deinit(ThreadState *state) {
@@ -88,25 +238,21 @@ static bool is_shared(const struct tslab *pool, const ThreadState *state) {
 static void on_thread_exit(void *userdata) {
         ThreadTable *table = userdata;
 
-        registry_lock();
+        pthread_mutex_lock(registry_lock);
         for (size_t i = 0; i < table->n; i++) {
                 ThreadCache *entry = &table->entries[i];
-                struct tslab *pool = registry_find(entry->serial);
+                struct tslab *pool = find_pool(entry->serial);
 
                 if (pool && entry->state && entry->state->token == entry->token &&
                     !is_shared(pool, entry->state))
                         thread_state_deinit(entry->state);
                 drop_entry(entry);
         }
-        registry_unlock();
+        pthread_mutex_unlock(registry_lock);
         free(table);
         /* Destructors of other keys may call us yet: they begin anew. */
         thread_table = NULL;
         thread_cache = (ThreadCache){};
-}
-
-int thread_init(void) {
-        return -pthread_key_create(&thread_key, on_thread_exit);
 }
 
 static ThreadCache *find_entry(uint64_t serial) {
@@ -128,7 +274,7 @@ static int grow_table(void) {
                 table->n = 0;
         table->size = size;
         thread_table = table;
-        r = pthread_setspecific(thread_key, table);
+        r = pthread_setspecific(registry_key, table);
         return -r;
 }
 
@@ -137,7 +283,7 @@ static int add_entry(uint64_t serial, ThreadCache **ret) {
         int r;
 
         if (thread_table && thread_table->n == thread_table->size)
-                thread_forget_closed();
+                forget_closed(thread_table);
         if (!thread_table || thread_table->n == thread_table->size) {
                 r = grow_table();
                 if (r)

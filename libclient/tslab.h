@@ -46,8 +46,7 @@
  * close descriptors that it did not open (closefrom()) before it closes the pool or executes another
  * program.
  *
- * Exec: a pool that is open ends with the program, as if the process had died. The daemon notices when the
- * new program opens the pool, or by /proc/PID/maps where it may read that: of processes of its own user.
+ * Exec: a pool that is open ends with the program, as if the process had died; see tslab-arena(7).
  *
  * Nothing here is async-signal-safe or may be called between vfork() and exec.
  *
@@ -171,8 +170,9 @@ int tslab_create(struct tslab **ret, const struct tslab_options *options);
 struct tslab *tslab_close(struct tslab *pool);
 
 /*
- * Whether the daemon of this pool was found to have another arena than the one open here. That one
- * goes on working for the processes that have it, but nobody looks after it: close and open anew.
+ * Whether the daemon of this pool was found to have another arena than the one open here, or to have
+ * given this process up. The arena goes on working for the processes that have it, but nobody looks
+ * after it, or after what this process does in it: close and open anew.
  * Any thread, also in a forked child. Set by calls that enter the daemon; does not enter it itself.
  */
 bool tslab_stale(struct tslab *pool);

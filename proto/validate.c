@@ -39,7 +39,7 @@ static const FieldRule count_rules[] = {
         { NULL, "asked", 0, PROTO_ASKED_MAX },     { NULL, "classes", 0, PROTO_CLASSES_MAX },
         { NULL, "clients", 0, PROTO_CLIENTS_MAX }, { NULL, "epochs", 0, PROTO_EPOCHS_MAX },
         { NULL, "cells", 0, PROTO_CELLS_MAX },     { NULL, "problems", 0, PROTO_PROBLEMS_MAX },
-        { NULL, "own", 0, PROTO_CLIENT_MAX },      { NULL, "roots", 0, PROTO_ROOTS_MAX },
+        { NULL, "roots", 0, PROTO_ROOTS_MAX },
 };
 
 /*
@@ -53,9 +53,8 @@ static const FieldRule number_rules[] = {
         { NULL, "protocol_version", 1, UINT32_MAX },
         { NULL, "want_role", 0, 3 },
         { NULL, "role", 1, 3 },
-        { NULL, "client", 0, PROTO_CLIENT_MAX - 1 },
-        { "Attach", "entry", 0, PROTO_CLIENT_MAX },
-        { "Attach", "own", 0, PROTO_CLIENT_MAX - 1 },
+        { NULL, "client", 0, 4095 },
+        { "Attach", "entry", 0, 4096 },
         { NULL, "pid", 0, INT32_MAX },
         { NULL, "daemon_pid", 0, INT32_MAX },
         { NULL, "epoch", 0, EPOCH_ID_MAX | ERA_MAX << 8 },

@@ -19,9 +19,6 @@
 #define PROTO_ERROR_TEXT_MAX 1023
 #define PROTO_ARENA_ID_SIZE 16
 
-/* Clients of one arena. */
-#define PROTO_CLIENT_MAX 4096
-
 /* Entries in one message; what can be more goes into several replies. */
 #define PROTO_EPOCHS_MAX 64
 #define PROTO_CLASSES_MAX 16

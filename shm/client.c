@@ -8,11 +8,14 @@
  *      the entry, and no reader sees one process's pid with another's start time.
  *   2. The rest of an entry is for people. It is written after the word and may lag behind it.
  *   3. An entry is freed only when no record names it.
- *   4. A process stores LEFT after its last use of the entry, and the daemon stores DEAD before it releases
- *      the first record: the state alone tells the next daemon what remains to be done.
+ *   4. A process enters before its first record names the entry, and leaves after its last use of it. The
+ *      daemon stores DEAD before it releases the first record. So the state alone tells the next daemon what
+ *      remains to be done.
+ *   5. A process that enters compares the word that it read before `program`: an entry that was freed and given
+ *      to another one in between has another word.
  *
- * Who may do what: in a daemon's pool the daemon writes, but for LEFT and `holds`, which are the process's;
- *   in a private pool each process writes its own entry, and the holder of the control lock those of the dead.
+ * Who may do what: in a daemon's pool the daemon writes, but for the edges of the process and `holds`; in a
+ *   private pool each process writes its own entry, and the holder of the control lock those of the dead.
  *
  * Crash: after the word, the entry stands with its identity, which is enough to see that its
  *   process died. An entry whose state is no state we know counts as free.
@@ -77,7 +80,7 @@ int shm_process_start_time(pid_t pid, uint32_t *ret) {
 }
 
 static uint64_t word_make(const ShmClientInfo *info) {
-        return (uint64_t) SHM_CLIENT_USED << STATE_SHIFT |
+        return (uint64_t) info->state << STATE_SHIFT |
                (uint64_t) ((uint32_t) info->pid & PID_MAX_BITS) << PID_SHIFT | info->start_time;
 }
 
@@ -86,6 +89,18 @@ static ShmClientState word_state(uint64_t word) {
 
         return state < _SHM_CLIENT_STATE_N ? (ShmClientState) state : SHM_CLIENT_FREE;
 }
+
+/* What a state may become. */
+typedef struct ClientEdge {
+        uint32_t from; /* a bit for each state */
+        ShmClientState to;
+} ClientEdge;
+
+static const ClientEdge edge_enter = { 1U << SHM_CLIENT_COMES, SHM_CLIENT_USED };
+static const ClientEdge edge_leave = { 1U << SHM_CLIENT_USED, SHM_CLIENT_LEFT };
+static const ClientEdge edge_give_up = { 1U << SHM_CLIENT_COMES, SHM_CLIENT_DEAD };
+static const ClientEdge edge_end = { 1U << SHM_CLIENT_COMES | 1U << SHM_CLIENT_USED | 1U << SHM_CLIENT_LEFT,
+                                     SHM_CLIENT_DEAD };
 
 static bool word_used(uint64_t word) {
         return word_state(word) != SHM_CLIENT_FREE;
@@ -98,6 +113,8 @@ static void describe(ShmClient *client, const ShmClientInfo *info) {
         shm_store_rlx(&client->uid, info->uid); /* ORDER: rlx; for people, may lag behind the word. */
         shm_store_rlx(&client->gid, info->gid); /* ORDER: rlx; the same. */
         shm_store_rlx(&client->role, info->role); /* ORDER: rlx; the same. */
+        /* ORDER: rlx; it is there before the daemon answers. */
+        shm_store_rlx(&client->program, info->program);
         shm_store_rlx(&client->attached_usec, info->attached_usec); /* ORDER: rlx; the same. */
         for (int i = 0; i < 2; i++)
                 /* ORDER: rlx; the same. */
@@ -105,6 +122,7 @@ static void describe(ShmClient *client, const ShmClientInfo *info) {
 }
 
 int shm_client_add(ShmArena *arena, ShmClientInfo *info) {
+        info->state = info->state == SHM_CLIENT_COMES ? SHM_CLIENT_COMES : SHM_CLIENT_USED;
         for (uint32_t i = 0; i < arena->n_records; i++) {
                 ShmClient *client = &arena->clients[i];
                 /* ORDER: rlx; the compare-and-set decides. */
@@ -115,37 +133,58 @@ int shm_client_add(ShmArena *arena, ShmClientInfo *info) {
                         continue;
                 describe(client, info);
                 info->index = i;
-                info->state = SHM_CLIENT_USED;
                 return 0;
         }
         return -ENOSPC;
 }
 
-/* Edges to LEFT and DEAD lead from these states: a bit for each. */
-static const uint32_t edges_from[_SHM_CLIENT_STATE_N] = {
-        [SHM_CLIENT_LEFT] = 1U << SHM_CLIENT_USED,
-        [SHM_CLIENT_DEAD] = 1U << SHM_CLIENT_USED | 1U << SHM_CLIENT_LEFT,
-};
+static uint64_t word_move(uint64_t word, const ClientEdge *edge) {
+        return (word & WORD_MAX) | (uint64_t) edge->to << STATE_SHIFT;
+}
 
-static void move(ShmArena *arena, uint32_t client, ShmClientState state) {
+static bool can_move(uint64_t word, const ClientEdge *edge) {
+        return edge->from & 1U << word_state(word);
+}
+
+static bool take_edge(ShmArena *arena, uint32_t client, const ClientEdge *edge) {
         uint64_t *word, old;
 
         if (client >= arena->n_records)
-                return;
+                return false;
         word = &arena->clients[client].word;
         old = shm_load_rlx(word); /* ORDER: rlx; the compare-and-set decides. */
-        while (edges_from[state] & 1U << word_state(old))
-                /* ORDER: acqrel, pairs with shm_client_get(); the process is done with its records before. */
-                if (shm_cas_acqrel(word, &old, (old & WORD_MAX) | (uint64_t) state << STATE_SHIFT))
-                        return;
+        while (can_move(old, edge))
+                /* ORDER: acqrel, pairs with shm_client_get(); a process is done with its records before it leaves. */
+                if (shm_cas_acqrel(word, &old, word_move(old, edge)))
+                        return true;
+        return false;
+}
+
+bool shm_client_enter(ShmArena *arena, uint32_t client, uint64_t program) {
+        ShmClient *c;
+        uint64_t word;
+
+        if (client >= arena->n_records)
+                return false;
+        c = &arena->clients[client];
+        word = shm_load_acq(&c->word); /* ORDER: acq, pairs with shm_client_remove(); before `program`. */
+        if (!can_move(word, &edge_enter) ||
+            shm_load_rlx(&c->program) != program) /* ORDER: rlx; it was written before the daemon answered. */
+                return false;
+        /* ORDER: acqrel, pairs with shm_client_give_up(); one of the two has it. Once: see invariant 5. */
+        return shm_cas_acqrel(&c->word, &word, word_move(word, &edge_enter));
 }
 
 void shm_client_leave(ShmArena *arena, uint32_t client) {
-        move(arena, client, SHM_CLIENT_LEFT);
+        (void) take_edge(arena, client, &edge_leave);
+}
+
+bool shm_client_give_up(ShmArena *arena, uint32_t client) {
+        return take_edge(arena, client, &edge_give_up);
 }
 
 void shm_client_end(ShmArena *arena, uint32_t client) {
-        move(arena, client, SHM_CLIENT_DEAD);
+        (void) take_edge(arena, client, &edge_end);
 }
 
 void shm_client_set_role(ShmArena *arena, uint32_t client, uint32_t role) {
@@ -160,6 +199,7 @@ void shm_client_remove(ShmArena *arena, uint32_t client) {
         /* ORDER: rlx; the same. The next process is not taken for this user's before it is described. */
         shm_store_rlx(&arena->clients[client].uid, 0);
         shm_store_rlx(&arena->clients[client].role, 0); /* ORDER: rlx; the same. */
+        shm_store_rlx(&arena->clients[client].program, 0); /* ORDER: rlx; the same. */
         /* ORDER: rel, pairs with shm_client_add(); the records are free before the entry is. */
         shm_store_rel(&arena->clients[client].word, 0);
 }
@@ -208,6 +248,7 @@ int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret) {
                 .uid = shm_load_rlx(&c->uid), /* ORDER: rlx; for people, may lag behind the word. */
                 .gid = shm_load_rlx(&c->gid), /* ORDER: rlx; the same. */
                 .role = shm_load_rlx(&c->role), /* ORDER: rlx; the same. */
+                .program = shm_load_rlx(&c->program), /* ORDER: rlx; the daemon alone writes it. */
                 .attached_usec = shm_load_rlx(&c->attached_usec), /* ORDER: rlx; the same. */
         };
         shm_text_copy(ret->comm, c->comm, sizeof(ret->comm));

@@ -12,19 +12,27 @@
 /*
  * The states of an entry. A number that is none of these counts as FREE.
  *
- *      edge            function                who may take it                         order
- *      FREE -> USED    shm_client_add()        daemon; in a private pool, the process  acqrel
- *      USED -> LEFT    shm_client_leave()      the process, as it closes the pool      acqrel
- *      USED -> DEAD    shm_client_end()        daemon                                  acqrel
- *      LEFT -> DEAD    shm_client_end()        daemon                                  acqrel
- *      any  -> FREE    shm_client_remove()     daemon; in a private pool, control      rel
+ *      edge             function                who may take it                         order
+ *      FREE  -> COMES   shm_client_add()        daemon, for a writer                    acqrel
+ *      FREE  -> USED    shm_client_add()        daemon, for a reader; in a private      acqrel
+ *                                               pool, the process
+ *      COMES -> USED    shm_client_enter()      the process, once it has mapped the     acqrel
+ *                                               arena, before its first record
+ *      USED  -> LEFT    shm_client_leave()      the process, as it closes the pool      acqrel
+ *      COMES -> DEAD    shm_client_give_up()    the next daemon                         acqrel
+ *      COMES, USED, LEFT -> DEAD
+ *                       shm_client_end()        daemon                                  acqrel
+ *      any   -> FREE    shm_client_remove()     daemon; in a private pool, control      rel
  *
+ * COMES: nobody relies on it yet. The daemon may have been killed before it answered, so the next one gives
+ * the entry up. A process that got the answer finds that out as it enters, and attaches again.
  * LEFT: the process has given its records back, and never names the entry again. An entry that is USED
  * and has no record is no sign of that: its process may be about to take its first one.
  * DEAD: the records are to be released, whether the process lives or not; the next daemon goes on with it.
  */
 typedef enum ShmClientState {
         SHM_CLIENT_FREE,
+        SHM_CLIENT_COMES,
         SHM_CLIENT_USED,
         SHM_CLIENT_LEFT,
         SHM_CLIENT_DEAD,
@@ -38,6 +46,7 @@ typedef struct ShmClientInfo {
         uint32_t start_time; /* clock ticks since boot, low 32 bits */
         uint32_t uid, gid;
         uint32_t role; /* for people: the entry's bytes are no ground to grant anything */
+        uint64_t program;
         uint64_t attached_usec;
         char comm[16];
 } ShmClientInfo;
@@ -45,10 +54,16 @@ typedef struct ShmClientInfo {
 /* Start time of a process, from /proc. -ESRCH. */
 int shm_process_start_time(pid_t pid, uint32_t *ret);
 
-/* Takes an entry for info's process; fills in info->index and ->state. -ENOSPC: all are taken. */
+/*
+ * Takes an entry for info's process, which is to enter if info->state is COMES, and is USED if not; fills
+ * in info->index and info->state. -ENOSPC: all are taken.
+ */
 int shm_client_add(ShmArena *arena, ShmClientInfo *info);
-/* Edges to LEFT and DEAD; in other states nothing changes. */
+/* False: the entry is not, or no longer, what this program was given. */
+bool shm_client_enter(ShmArena *arena, uint32_t client, uint64_t program);
 void shm_client_leave(ShmArena *arena, uint32_t client);
+/* Whether it was COMES. */
+bool shm_client_give_up(ShmArena *arena, uint32_t client);
 void shm_client_end(ShmArena *arena, uint32_t client);
 void shm_client_set_role(ShmArena *arena, uint32_t client, uint32_t role);
 /* Frees the entry. The client's records must be free. */

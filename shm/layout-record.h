@@ -20,7 +20,8 @@ typedef struct ShmClient {
         uint8_t comm[16];
         uint64_t holds; /* epochs that it has references to, a bit for each id */
         uint32_t role; /* as in the protocol: 1 reader, 2 writer, 3 operator; 0: not known */
-        uint8_t unused[12];
+        uint32_t unused;
+        uint64_t program; /* a number of the program that the process executes; 0: not known */
 } ShmClient;
 static_assert(sizeof(ShmClient) == 64, "arena format");
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <tslab.h>
 #include <unistd.h>
 
@@ -114,6 +115,15 @@ static void *answer_from_thread(void *userdata) {
         _exit(0);
 }
 
+/* A child that has the connection of its parent open as long as that lives. */
+static void leave_child(void) {
+        if (fork() != 0)
+                return;
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+                pause();
+}
+
 /* Executes itself as often as it is told, with the pool open each time. */
 static int execute_self(const char *count) {
         int n = atoi(count), r = open_pool(0, 0);
@@ -121,6 +131,8 @@ static int execute_self(const char *count) {
 
         if (r == 0)
                 r = use(pools[0]);
+        if (n < 4)
+                leave_child();
         if (r == 0 && n > 0) {
                 (void) snprintf(next, sizeof(next), "%d", n - 1);
                 (void) execl("/proc/self/exe", "test", "exec", worker_socket, next, NULL);
@@ -313,8 +325,8 @@ static void test_identity_exec_self(void **state) {
         WAIT_FOR(ctl_stat(&daemon, "threads") == 2);
         ASK(&role, USE, 0);
         ASK(&role, CLOSE, 0);
-        end_well(&daemon);
         assert_int_equal(role_wait(&role), 0);
+        end_well(&daemon);
 }
 
 static void start_and_open(Role *role, const DaemonFixture *daemon, Op how) {
@@ -410,18 +422,21 @@ static void test_identity_closed_without_daemon(void **state) {
         start_and_open(&keeper, &daemon, OPEN);
         start_and_open(&writer, &daemon, OPEN);
         start_and_open(&reader, &daemon, OPEN_READER);
+        for (uint32_t i = 1; i < 3; i++)
+                ASK(&writer, OPEN, i);
         daemon_kill(&daemon);
-        ASK(&writer, CLOSE, 0);
+        ASK(&writer, CLOSE, 0); /* it maps the arena yet, twice */
         ASK(&reader, CLOSE, 0);
         adopt(&daemon, keeper.pid);
-        WAIT_FOR(n_clients(&daemon) == 1);
+        WAIT_FOR(n_clients(&daemon) == 3);
         assert_int_equal(count(&daemon, keeper.pid, PROTO_ROLE_OPERATOR, 2), 1);
+        assert_int_equal(count(&daemon, writer.pid, PROTO_ROLE_OPERATOR, 1), 2);
 
         /* After a restart, before it connected again. */
-        start_and_open(&writer, &daemon, OPEN);
-        daemon_kill(&daemon);
-        adopt(&daemon, keeper.pid);
-        ASK(&writer, CLOSE, 0);
+        ASK(&writer, CLOSE, 1);
+        WAIT_FOR(n_clients(&daemon) == 2);
+        ASK(&writer, ADVANCE, 2);
+        ASK(&writer, CLOSE, 2);
         WAIT_FOR(n_clients(&daemon) == 1);
         assert_int_equal(role_wait(&writer), 0);
         assert_int_equal(role_wait(&reader), 0);
@@ -446,6 +461,30 @@ static void test_identity_roles(void **state) {
         raw_client_close(&clients[1]);
         raw_client_close(&clients[2]);
         daemon_stop(&daemon);
+}
+
+/* Its daemon was killed when it had made the entry, or the process then gave up: no entry stays for that. */
+static void test_identity_nobody_came(void **state) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
+        _cleanup_(proto_call_freep) ProtoCall *call = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__Attach attach = TSLAB__ATTACH__INIT;
+        DaemonFixture daemon;
+        Role keeper;
+
+        start(&daemon);
+        start_and_open(&keeper, &daemon, OPEN);
+        call = daemon_connect(&daemon, PROTO_ROLE_WRITER);
+        request.body_case = TSLAB__REQUEST__BODY_ATTACH;
+        request.attach = &attach;
+        reply = daemon_call(call, &request, &fds);
+        assert_int_equal(n_clients(&daemon), 2);
+        daemon_kill(&daemon);
+        adopt(&daemon, keeper.pid);
+        assert_int_equal(n_clients(&daemon), 1);
+        assert_int_equal(role_wait(&keeper), 0);
+        end_well(&daemon);
 }
 
 /* A daemon that is killed in the middle of an attach leaves no entry for good, and takes none from anybody. */
@@ -485,6 +524,7 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(test_identity_users_stay),
                 cmocka_unit_test(test_identity_closed_without_daemon),
                 cmocka_unit_test(test_identity_roles),
+                cmocka_unit_test(test_identity_nobody_came),
                 cmocka_unit_test(test_identity_killed_in_attach),
         };
 

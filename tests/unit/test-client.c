@@ -43,6 +43,8 @@ static ShmClientInfo info_of(pid_t pid) {
                 .uid = 1000,
                 .gid = 1001,
                 .role = 2,
+                .program = 77,
+                .state = SHM_CLIENT_USED,
                 .attached_usec = 123456789,
                 .comm = "worker",
         };
@@ -80,30 +82,42 @@ static void test_add_full(void **state) {
         assert_int_equal(info.index, 2);
 }
 
+static void do_enter(ShmArena *arena, uint32_t client) {
+        (void) shm_client_enter(arena, client, info_of(0).program);
+}
+
+static void do_give_up(ShmArena *arena, uint32_t client) {
+        (void) shm_client_give_up(arena, client);
+}
+
 /* Every state, one that is none included, and every operation. */
 static void test_edges(void **state) {
+#define FREE SHM_CLIENT_FREE
+#define COMES SHM_CLIENT_COMES
+#define USED SHM_CLIENT_USED
+#define LEFT SHM_CLIENT_LEFT
+#define DEAD SHM_CLIENT_DEAD
         static const struct {
                 void (*operation)(ShmArena *arena, uint32_t client);
-                ShmClientState to[5];
+                ShmClientState to[6];
         } table[] = {
-                { shm_client_leave,
-                  { SHM_CLIENT_FREE, SHM_CLIENT_LEFT, SHM_CLIENT_LEFT, SHM_CLIENT_DEAD, SHM_CLIENT_FREE } },
-                { shm_client_end,
-                  { SHM_CLIENT_FREE, SHM_CLIENT_DEAD, SHM_CLIENT_DEAD, SHM_CLIENT_DEAD, SHM_CLIENT_FREE } },
-                { shm_client_remove,
-                  { SHM_CLIENT_FREE, SHM_CLIENT_FREE, SHM_CLIENT_FREE, SHM_CLIENT_FREE, SHM_CLIENT_FREE } },
+                { do_enter, { FREE, USED, USED, LEFT, DEAD, FREE } },
+                { shm_client_leave, { FREE, COMES, LEFT, LEFT, DEAD, FREE } },
+                { do_give_up, { FREE, DEAD, USED, LEFT, DEAD, FREE } },
+                { shm_client_end, { FREE, DEAD, DEAD, DEAD, DEAD, FREE } },
+                { shm_client_remove, { FREE, FREE, FREE, FREE, FREE, FREE } },
         };
         TestArena *t = *state;
         ShmClientInfo info = info_of(5), got;
 
         for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-                for (uint64_t from = 0; from < 5; from++) {
+                for (uint64_t from = 0; from < 6; from++) {
                         shm_client_remove(&t->arena, 0);
+                        info.state = SHM_CLIENT_FREE;
                         assert_int_equal(shm_client_add(&t->arena, &info), 0);
                         assert_int_equal(info.index, 0);
                         assert_int_equal(info.state, SHM_CLIENT_USED);
-                        t->arena.clients[0].word =
-                                (t->arena.clients[0].word & ~(UINT64_C(0xff) << 56)) | from << 56;
+                        t->arena.clients[0].word = t->arena.clients[0].word << 8 >> 8 | from << 56;
                         table[i].operation(&t->arena, 0);
                         if (table[i].to[from] == SHM_CLIENT_FREE) {
                                 assert_int_equal(shm_client_get(&t->arena, 0, &got), -ENOENT);
@@ -116,6 +130,22 @@ static void test_edges(void **state) {
                 }
         shm_client_leave(&t->arena, UINT32_MAX);
         shm_client_end(&t->arena, t->arena.n_records);
+}
+
+/* A process that was kept waiting does not enter what another one has by now. */
+static void test_enter_another(void **state) {
+        TestArena *t = *state;
+        ShmClientInfo info = info_of(5);
+
+        info.state = SHM_CLIENT_COMES;
+        assert_int_equal(shm_client_add(&t->arena, &info), 0);
+        assert_false(shm_client_enter(&t->arena, info.index, info.program + 1));
+        assert_false(shm_client_enter(&t->arena, t->arena.n_records, info.program));
+        assert_true(shm_client_enter(&t->arena, info.index, info.program));
+        assert_false(shm_client_enter(&t->arena, info.index, info.program));
+        assert_false(shm_client_give_up(&t->arena, info.index));
+        shm_client_remove(&t->arena, info.index);
+        assert_int_equal(t->arena.clients[info.index].program, 0);
 }
 
 /* An entry in no state we know is nobody's: it neither counts nor is it lost. */
@@ -235,6 +265,7 @@ int main(void) {
                 ON_ARENA(test_add_get_remove),
                 ON_ARENA(test_add_full),
                 ON_ARENA(test_edges),
+                ON_ARENA(test_enter_another),
                 ON_ARENA(test_scribbled),
                 ON_ARENA(test_release_empty),
                 ON_ARENA(test_release_left),

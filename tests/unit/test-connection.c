@@ -3,7 +3,6 @@
  * can be told to misbehave.
  */
 #include "libclient/connection.h"
-#include "libclient/registry.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "shm/client.h"
 #include "shm/maintain/check.h"
 #include "shm/object.h"
 #include "tests/util/process.h"
@@ -26,13 +26,14 @@ typedef struct Server {
         char dir[32], path[64];
         ShmArena arena;
         int wake_fd;
-        uint32_t n_clients;
         /* What it does wrong. */
         uint32_t role;
         uint32_t protocol_ahead, format_ahead; /* versions that it is ahead of ours */
         int hello_error, attach_error;
         int memfd; /* instead of the arena; -1: none */
         bool dies_on_advance;
+        bool gives_up; /* has a successor that gives the entry up, before the client sees the answer */
+        uint32_t wrong_client; /* the index that it answers; 0: the right one */
         struct pollfd peers[N_PEERS];
         size_t n_peers;
         pid_t pid;
@@ -64,13 +65,20 @@ static void serve_hello(Server *s, int fd, ProtoReply *reply) {
 
 static void serve_attach(Server *s, int fd, const Tslab__Attach *request, ProtoReply *reply) {
         Tslab__AttachReply attach = TSLAB__ATTACH_REPLY__INIT;
+        ShmClientInfo info = { .state = SHM_CLIENT_COMES, .program = request->program };
         int fds[] = { s->memfd >= 0 ? s->memfd : s->arena.fd, s->wake_fd };
 
         if (s->attach_error) {
                 refuse(fd, reply, s->attach_error);
                 return;
         }
-        attach.client = request->entry != 0 ? request->entry - 1 : s->n_clients++;
+        if (request->entry == 0 && shm_client_add(&s->arena, &info) < 0)
+                _exit(1);
+        if (s->gives_up)
+                shm_client_end(&s->arena, info.index);
+        attach.client = s->wrong_client != 0  ? s->wrong_client
+                        : request->entry != 0 ? request->entry - 1
+                                              : info.index;
         attach.role = s->role;
         reply->body_case = TSLAB__REPLY__BODY_ATTACH;
         reply->attach = &attach;
@@ -216,6 +224,13 @@ static int try_open(Server *s, uint32_t flags) {
         return r;
 }
 
+static int without_daemon_or_objects(void *userdata) {
+        tslab_handle handle;
+
+        CHECK(tslab_alloc(userdata, 64, TSLAB_EPOCH_CURRENT, &handle, NULL) == -ENOTCONN);
+        return 0;
+}
+
 static void test_open_and_use(void **state) {
         Server *s = *state;
         struct tslab *pool;
@@ -286,6 +301,45 @@ static void test_open_refused(void **state) {
         assert_int_equal(ftruncate(s->memfd, (off_t) s->arena.size), 0);
         assert_int_equal(pwrite(s->memfd, s->arena.header, sizeof(ShmHeader), 0), sizeof(ShmHeader));
         assert_int_equal(try_open(s, 0), -EBADMSG); /* no seals */
+}
+
+/* The process may have got the answer, but the entry is not its own any more, and no record of its names it. */
+static void test_open_given_up(void **state) {
+        Server *s = *state;
+        struct tslab *pool;
+        tslab_handle handle;
+
+        s->gives_up = true;
+        assert_int_equal(try_open(s, 0), -ECONNRESET);
+        assert_int_equal(shm_arena_n_records_ever(&s->arena), 1);
+        s->gives_up = false;
+        server_start(s);
+        pool = open_pool(s);
+        s->gives_up = true;
+        server_start(s);
+        assert_int_equal(test_child_run(TEST_FORK, without_daemon_or_objects, pool), 0);
+        assert_int_equal(tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL), 0);
+        assert_int_equal(tslab_free(pool, handle), 0);
+        tslab_close(pool);
+}
+
+/* Beside the entry that the process has, or beside the table. */
+static void test_open_wrong_client(void **state) {
+        Server *s = *state;
+        struct tslab *pool;
+
+        server_start(s);
+        pool = open_pool(s);
+        s->wrong_client = 1;
+        server_start(s);
+        assert_int_equal(tslab_epoch_advance(pool, NULL), -EPROTO);
+        s->wrong_client = s->arena.n_records;
+        assert_int_equal(try_open(s, 0), -EPROTO);
+        assert_int_equal(try_open(s, TSLAB_READER), -EPROTO);
+        s->wrong_client = 0;
+        server_start(s);
+        assert_int_equal(tslab_epoch_advance(pool, NULL), 0);
+        tslab_close(pool);
 }
 
 /* A daemon of another version, or an arena that another build made. Only the last is found after attaching. */
@@ -385,53 +439,6 @@ static void test_fork_attaches(void **state) {
         tslab_close(pool);
 }
 
-static int owns_nothing(void *userdata) {
-        Server *s = userdata;
-        OwnClients own;
-
-        CHECK(registry_own_clients(s->arena.arena_id, &own) == 0);
-        CHECK(own.n == 0 && own.are_all);
-        free(own.clients);
-        return 0;
-}
-
-static void expect_own(Server *s, size_t n, bool are_all) {
-        OwnClients own;
-
-        assert_int_equal(registry_own_clients(s->arena.arena_id, &own), 0);
-        assert_int_equal(own.n, n);
-        assert_int_equal(own.are_all, are_all);
-        for (size_t i = 0; i < n; i++)
-                assert_in_range(own.clients[i], 0, n - 1);
-        free(own.clients);
-}
-
-/* Of this arena, of this process, and no claim to know all beside a thread that attaches. */
-static void test_own_clients(void **state) {
-        struct tslab_options options = { .size = sizeof(options), .flags = TSLAB_READER };
-        Server *s = *state;
-        struct tslab *first, *second, *private;
-
-        server_start(s);
-        first = open_pool(s);
-        assert_int_equal(tslab_open(&second, s->path, &options), 0);
-        assert_int_equal(tslab_create(&private, NULL), 0);
-        expect_own(s, 2, true);
-        registry_begin_attach(); /* as this thread does */
-        expect_own(s, 2, true);
-        registry_begin_attach(); /* another one */
-        expect_own(s, 2, false);
-        assert_int_equal(test_child_run(TEST_FORK, owns_nothing, s), 0);
-        assert_int_equal(test_child_run(TEST_FORK_BARE, owns_nothing, s), 0);
-        registry_end_attach();
-        registry_end_attach();
-        tslab_close(second);
-        expect_own(s, 1, true);
-        tslab_close(first);
-        expect_own(s, 0, true);
-        tslab_close(private);
-}
-
 static int without_daemon(void *userdata) {
         struct tslab *pool = userdata;
         tslab_handle handle;
@@ -466,10 +473,18 @@ static void test_fork_daemon_died(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
-                TEST(test_open_and_use),           TEST(test_open_roles),          TEST(test_open_reader),
-                TEST(test_open_refused),           TEST(test_open_other_version),  TEST(test_daemon_restarts),
-                TEST(test_daemon_has_other_arena), TEST(test_daemon_dies_in_call), TEST(test_fork_attaches),
-                TEST(test_fork_daemon_died),       TEST(test_own_clients),
+                TEST(test_open_and_use),
+                TEST(test_open_roles),
+                TEST(test_open_reader),
+                TEST(test_open_refused),
+                TEST(test_open_other_version),
+                TEST(test_daemon_restarts),
+                TEST(test_daemon_has_other_arena),
+                TEST(test_daemon_dies_in_call),
+                TEST(test_fork_attaches),
+                TEST(test_fork_daemon_died),
+                TEST(test_open_given_up),
+                TEST(test_open_wrong_client),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
