@@ -34,9 +34,12 @@
  *
  * An entry is one object: 24 bytes, the key and the value, in the epoch its put names; together they
  * must fit the pool's largest class. When that epoch is closed the entry stays, until it is deleted,
- * replaced or expired; when it is revoked the entry is absent from then on. The index of all maps of a pool
- * is in one reserved epoch, labelled "maps", that the first map reserves; it keeps its largest size. Close
- * that epoch and maps cannot grow; revoke it and they are gone (-EIDRM).
+ * replaced or expired; when it is revoked the entry is absent from then on. A put beside a revocation of its
+ * epoch is done before that, or begins anew in the epoch that is open now, or fails with -ESHUTDOWN or
+ * -ESTALE; then the old value stays, though the key may have been absent for a moment.
+ *
+ * The index of all maps of a pool is in one reserved epoch, labelled "maps", that the first map reserves; it keeps
+ * its largest size. Close that epoch and maps cannot grow; revoke it and they are gone (-EIDRM).
  *
  * Threads: all calls may be made by any thread at any time, but for tslab_map_close(), which must be the
  * last with this map. While and after tslab_close() closes the pool, what changes a map is -EBADF, and what

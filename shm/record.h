@@ -110,15 +110,18 @@ int shm_actor_note(ShmActor *actor, uint64_t handle, uint64_t root, uint64_t has
 /* -ENOENT: this thread has no such note. */
 int shm_actor_unnote(ShmActor *actor, uint64_t handle);
 
+static inline void shm_actor_unguard(ShmActor *actor) {
+        shm_store_rel(&actor->record->guard, 0); /* ORDER: rel; what was written into the object is before. */
+}
+
 /*
- * Guards an object, of a handle that was live once, while the actor writes into it: revoking may make the
- * handle stale meanwhile, but control gives no slot back that a guard names. False: the handle is stale
- * already. One object at a time.
+ * Guards an object, whose handle was live once, while the actor writes into it: its handle may be revoked
+ * meanwhile, but its slot is not given back. False: the handle is stale already. One object at a time.
  */
 static inline bool shm_actor_guard(ShmActor *actor, uint64_t handle) {
         const uint32_t *tag = shm_slot_tag(actor->arena, shm_handle_slot(handle));
 
-        /* ORDER: rlx; control makes the tag even, issues a membarrier, then reads guards. */
+        /* ORDER: rlx; the maintainer makes the tag even, issues a membarrier, then reads guards. */
         shm_store_rlx(&actor->record->guard, handle);
         if (actor->fences)
                 shm_fence_sc(); /* ORDER: sc; stands for that membarrier: the guard before the tag. */
@@ -126,14 +129,8 @@ static inline bool shm_actor_guard(ShmActor *actor, uint64_t handle) {
         /* ORDER: acq, pairs with shm_object_free_uncached(); odd after the guard: the slot is not reused. */
         if (shm_load_acq(tag) == shm_handle_tag(actor->arena->key, handle))
                 return true;
-        /* ORDER: rel; nothing was written. */
-        shm_store_rel(&actor->record->guard, 0);
+        shm_actor_unguard(actor);
         return false;
-}
-
-static inline void shm_actor_unguard(ShmActor *actor) {
-        /* ORDER: rel; all that was written into the object is there before its slot may be reused. */
-        shm_store_rel(&actor->record->guard, 0);
 }
 
 /* A handle that a dead thread noted, or 0. */

@@ -227,6 +227,36 @@ static void test_map_stale_is_absent(void **state) {
         assert_value(f, k, "2");
 }
 
+/* In a bucket: a put takes a stale entry's word out of use, and the key has one word all the same. */
+static void test_map_equal_hashes_stale(void **state) {
+        Fixture *f = *state;
+        ShmMapKey a = { "a", 1, 5 }, b = { "b", 1, 5 }, c = { "c", 1, 5 };
+        ShmTrieCursor before;
+        ShmMapView view;
+
+        assert_int_equal(put_mode(f, a, "1", 0, SHM_MAP_INSERT, 0, NULL), 0);
+        assert_int_equal(put_mode(f, b, "2", 0, SHM_MAP_INSERT, 0, NULL), 0);
+        assert_int_equal(put_mode(f, c, "3", 0, SHM_MAP_INSERT, 0, NULL), 0);
+        assert_int_equal(shm_map_find(&f->trie, &b, &before, &view), 0);
+        assert_int_equal(shm_object_free(&f->actor, before.value), 0);
+        assert_value(f, b, NULL);
+        assert_int_equal(shm_map_delete(&f->actor, &f->trie, &b, 0), -ENOENT);
+        assert_true(*before.word == before.value);
+
+        assert_int_equal(put_mode(f, b, "4", 0, SHM_MAP_PUT, 0, NULL), 0);
+        assert_true(*before.word == SHM_TRIE_GONE);
+        assert_int_equal(shm_trie_exchange(&f->actor, &f->trie, &before, SHM_TRIE_GONE), SHM_TRIE_E_CHANGED);
+        assert_value(f, a, "1");
+        assert_value(f, b, "4");
+        assert_value(f, c, "3");
+        assert_int_equal(shm_map_count(&f->trie), 3);
+        assert_int_equal(shm_map_delete(&f->actor, &f->trie, &b, 0), 0);
+        assert_value(f, b, NULL);
+        assert_value(f, c, "3");
+        assert_int_equal(put_mode(f, b, "5", 0, SHM_MAP_INSERT, 0, NULL), 0);
+        assert_int_equal(shm_map_count(&f->trie), 3);
+}
+
 static ssize_t expire(Fixture *f, uint32_t epoch, uint32_t slice) {
         ShmTrieScan scan = {};
         ssize_t n = 0, k;
@@ -332,6 +362,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_equal_hashes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_equal_hashes_come_and_go, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_stale_is_absent, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_equal_hashes_stale, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_expire, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_next_beside_changes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_index_revoked, setup, teardown),

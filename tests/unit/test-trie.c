@@ -257,6 +257,54 @@ static void test_trie_exchange_changed(void **state) {
         assert_false(shm_object_live(&f->arena, theirs));
 }
 
+/* Its epoch was revoked before it was linked: it is still the caller's, and what was there stays. */
+static void test_trie_exchange_stale(void **state) {
+        Fixture *f = *state;
+        uint64_t old, mine = leaf_new(f, 9, 1);
+        ShmTrieCursor c;
+
+        assert_int_equal(shm_object_free(&f->actor, mine), 0);
+        assert_false(find(f, 9, 1, &c));
+        assert_int_equal(shm_trie_exchange(&f->actor, &f->trie, &c, mine), SHM_TRIE_E_STALE);
+        assert_true(*c.word == 0);
+        assert_int_equal(n_notes(f), 1);
+        assert_int_equal(f->actor.record->guard, 0);
+        shm_object_free_pending(&f->actor);
+
+        old = put(f, 9, 1);
+        mine = leaf_new(f, 9, 1);
+        assert_int_equal(shm_object_free(&f->actor, mine), 0);
+        assert_true(find(f, 9, 1, &c));
+        assert_int_equal(shm_trie_exchange(&f->actor, &f->trie, &c, mine), SHM_TRIE_E_STALE);
+        assert_true(*c.word == old && shm_object_live(&f->arena, old));
+        assert_int_equal(n_notes(f), 1);
+}
+
+/* The node of the cursor is revoked: its memory may be another's, and is not written into. */
+static void test_trie_change_of_stale_node(void **state) {
+        Fixture *f = *state;
+        uint64_t mine, theirs, before;
+        ShmTrieCursor c, at_leaf;
+
+        (void) put(f, 9, 1);
+        (void) put(f, UINT64_MAX, 2);
+        mine = leaf_new(f, UINT64_C(1) << 62, 3);
+        assert_int_equal(shm_trie_seek(&f->trie, UINT64_C(1) << 62, &c), 0);
+        assert_int_equal(shm_trie_seek(&f->trie, 9, &at_leaf), 0);
+        assert_true(c.node == at_leaf.node && c.value == 0 && at_leaf.value != 0);
+        theirs = at_leaf.value;
+        before = *c.word;
+        assert_int_equal(shm_object_free(&f->actor, c.node), 0);
+        assert_int_equal(shm_trie_exchange(&f->actor, &f->trie, &c, mine), -EIDRM);
+        assert_int_equal(shm_trie_split(&f->actor, &f->trie, &at_leaf), -EIDRM);
+        assert_true(*c.word == before && *at_leaf.word == theirs);
+        assert_int_equal(shm_trie_reload(&f->trie, &c), -EIDRM);
+        assert_int_equal(shm_trie_seek(&f->trie, 9, &c), -EIDRM);
+        assert_false(shm_trie_contains(&f->arena, f->root, 9, theirs));
+        assert_int_equal(n_notes(f), 1);
+        assert_int_equal(f->actor.record->guard, 0);
+}
+
 static void test_trie_split_changed(void **state) {
         Fixture *f = *state;
         ShmTrieCursor c, d;
@@ -399,6 +447,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_trie_split_too_many_equal, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_trie_split_changed, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_trie_exchange_changed, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_trie_exchange_stale, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_trie_change_of_stale_node, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_trie_stale_leaf_is_replaced, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_trie_contains_after_each_step, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_trie_scribbled, setup, teardown),
