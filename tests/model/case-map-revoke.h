@@ -13,6 +13,7 @@
 #define expected_version world.notes[0]
 #define victim world.notes[1]
 #define n_marked world.objects[WORLD_N_PRE].n_begun /* tags that control made even */
+#define n_pending world.objects[WORLD_N_PRE].n_won /* threads that were inside an operation when it began */
 
 static unsigned control; /* its number as an actor; and what is its own: */
 static struct {
@@ -27,18 +28,32 @@ static bool is_revoked(uint32_t slab) {
         return place >= SLAB_LISTED && place <= SLAB_DRAINING && slab_word_epoch(w) == REVOKED;
 }
 
-/* One round of closing: its walk, and slots that are in hand, are no concern here. */
+static void fence(void) {
+        if (!shm_freeze_fence(&world_arena))
+                model_fail("no membarrier");
+}
+
+static uint8_t count_inside(void) {
+        uint8_t n = 0;
+
+        for (unsigned i = 0; i < control; i++)
+                n += shm_load_acq(&world_actor(i)->record->seq) & 1;
+        return n;
+}
+
+/* One round of closing: threads that are pending, and slots in hand, are for another one. */
 static void revoke(ShmActor *actor) {
         uint32_t budget = UINT32_MAX;
 
         map_must(shm_epoch_revoke(&world_arena, shm_epoch_number(REVOKED, 1), false));
+        fence();
+        n_pending = count_inside();
         own.revoke = (ShmRevoke){};
         if (!shm_epoch_revoking(&world_arena, REVOKED, &own.revoke.eras))
                 model_fail("nothing is revoked");
         while (!shm_revoke_mark(actor, &own.revoke, 1))
                 ;
-        if (!shm_freeze_fence(&world_arena))
-                model_fail("no membarrier");
+        fence(); /* after tags, before guards */
         while (!shm_revoke_collect(actor, &own.revoke, &own.reach, &budget))
                 budget = UINT32_MAX;
 }
@@ -384,6 +399,7 @@ static void pre_index_bucket(void) {
 
 /* So many values live in the end, besides that one object; with actor 0 dead, from n_min on. */
 static void check_index(unsigned dead, uint64_t n_values, uint64_t n_min, uint64_t n_max) {
+        bool is_over = !(dead >> control & 1) && n_pending == 0;
         uint64_t n;
 
         check(dead);
@@ -392,7 +408,7 @@ static void check_index(unsigned dead, uint64_t n_values, uint64_t n_min, uint64
         n = n_live(0) - 1;
         if (dead & 1 ? n < n_min || n > n_max : n != n_values)
                 model_fail("result %d, %lu values", world.results[0], (unsigned long) n);
-        if (!(dead >> control & 1) && world.results[control] != -EIDRM)
+        if (is_over && world.results[control] != -EIDRM)
                 model_fail("control saw %d", world.results[control]);
         if (!(dead & 1) && !is_one_of(world.results[0], 0, -EIDRM, -ESHUTDOWN))
                 model_fail("result %d", world.results[0]);

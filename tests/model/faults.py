@@ -383,6 +383,49 @@ FAULTS = [
      '(place == SLAB_FREE || place == SLAB_LISTED) &&', 'place == SLAB_LISTED &&'),
     ('search: words of slabs that are listed are passed over', 'search', 'shm/object.c',
      '(place == SLAB_FREE || place == SLAB_LISTED) &&', 'place == SLAB_FREE &&'),
+    ('map put: goes on past a stale leaf in a bucket', 'map/bucket-stale', 'shm/map.c',
+     'r = shm_trie_exchange(actor, trie, c, SHM_TRIE_GONE);', 'r = 0;'),
+    ('guard: not stored', 'map-revoke/index-put', 'shm/record.h',
+     '        shm_store_rlx(&actor->record->guard, handle);', ''),
+    ('guard: tag read before the store', 'map-revoke/index-put', 'shm/record.h',
+     '''        shm_store_rlx(&actor->record->guard, handle);
+        if''', '''        bool was = shm_load_acq(tag) == shm_handle_tag(actor->arena->key, handle);
+        shm_store_rlx(&actor->record->guard, handle);
+        if (was)
+                return true;
+        if'''),
+    ('guard: tag not read', 'map-revoke/index-put', 'shm/record.h',
+     '''        if (shm_load_acq(tag) == shm_handle_tag(actor->arena->key, handle))
+                return true;
+''', '        return true;'),
+    ('guard: over before the compare-and-set', 'map-revoke/index-put', 'shm/trie.c',
+     '''                return -EIDRM;
+        if (shm_trie_is_leaf(handle)''', '''                return -EIDRM;
+        shm_actor_unguard(actor);
+        if (shm_trie_is_leaf(handle)'''),
+    ('trie: a word counts though its node is stale', 'map-revoke/index-delete', 'shm/trie.c',
+     'return live(trie->arena, c->node) ? 0 : -EIDRM;', 'return 0;'),
+    ('trie exchange: a stale leaf is linked', 'unit-map-death', 'shm/trie.c',
+     'if (shm_trie_is_leaf(handle) && !live(trie->arena, handle))', 'if (0)'),
+    ('trie exchange: the old leaf is not put back', 'map-revoke/put-over', 'shm/trie.c',
+     'r = put_back(trie, c, value) ? SHM_TRIE_E_STALE : 0;', 'r = 0;'),
+    ('trie exchange: the leaf is noted until it is to be linked', 'map-revoke/old-put', 'shm/trie.c',
+     '''        r = link_word(actor, trie, c, value);
+''', '''        if (shm_trie_is_leaf(value))
+                (void) shm_actor_unnote(actor, value);
+        r = link_word(actor, trie, c, value);
+'''),
+    ('trie split: the node is not noted', 'map-revoke/index-split-late', 'shm/trie.c',
+     'trie->epoch, &pending, &handle,', 'trie->epoch, NULL, &handle,'),
+    ('map put: the leaf is not noted', 'map-revoke/put-late', 'shm/map.c',
+     'shm_object_alloc(actor, size, *ret_number, pending, ret_handle, ret_object)',
+     'shm_object_alloc(actor, size, *ret_number, NULL, ret_handle, ret_object)'),
+    ('map put: not begun anew', 'map-revoke/put', 'shm/map.c',
+     'while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE);', 'while (r == SHM_TRIE_E_CHANGED);'),
+    ('revoke: no membarrier before guards are read', 'map-revoke/index-put-late', 'tests/model/case-map-revoke.h',
+     '        fence(); /* after tags, before guards */\n', ''),
+    ('refs: guards are not read', 'map-revoke/index-put', 'shm/maintain/refs.c',
+     '        gather_handle(refs, shm_load_acq(&r->guard));\n', ''),
 ]
 
 GCC = [*(['ccache'] if shutil.which('ccache') else []), 'gcc']
@@ -399,7 +442,7 @@ class Tree:
         self.root, self.folder, self.base = root, folder, base
         self.replaced = None
         if base is None:
-            self.sources = [str(p.relative_to(root)) for p in sorted(root.glob('shm/*.c'))]
+            self.sources = [str(p.relative_to(root)) for p in sorted(root.glob('shm/**/*.c'))]
             self.sources += [f'tests/model/{part}.c' for part in (*ENGINE, 'seam')]
 
     def replace(self, source, text):
