@@ -508,7 +508,10 @@ def run(tree, objects, group, cases):
         return 'does not compile'
     linked = [path for source, path in objects.items() if not is_unit or pathlib.Path(source).stem not in ENGINE]
     subprocess.run(['gcc', (tree if mine else tree.base).object_of(main[0], group), *linked, *LIBRARIES, '-o', program], check=True)
-    done = subprocess.run([program, *cases], capture_output=True, text=True, check=False, timeout=SECONDS)
+    try:
+        done = subprocess.run([program, *cases], capture_output=True, text=True, check=False, timeout=SECONDS)
+    except subprocess.TimeoutExpired:  # nothing was seen
+        return None
     return first_violation(done, is_unit)
 
 
