@@ -505,7 +505,7 @@ def run(tree, objects, group, cases):
     is_unit, main, program = group.startswith('unit-'), main_of(group), tree.folder / 'case'
     mine = tree.uses(main[0], group)
     if mine and not tree.compile(*main):
-        return 'does not compile'
+        raise ValueError('does not compile')
     linked = [path for source, path in objects.items() if not is_unit or pathlib.Path(source).stem not in ENGINE]
     subprocess.run(['gcc', (tree if mine else tree.base).object_of(main[0], group), *linked, *LIBRARIES, '-o', program], check=True)
     try:
@@ -529,7 +529,10 @@ def try_fault(base, fault):
         objects = tree.objects()
         if objects is None:
             return f'CHANGED {name}: does not compile'
-        found = run(tree, objects, group, cases)
+        try:
+            found = run(tree, objects, group, cases)
+        except ValueError as error:
+            return f'CHANGED {name}: {error}'
     return f'red     {name}: {group}/{found}' if found else f'GREEN   {name}: {place}'
 
 
