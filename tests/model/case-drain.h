@@ -46,6 +46,13 @@ static void close_and_drain(void) {
         walk(world_actor(0), false);
 }
 
+/* The one slab there is, with object 0 alone. */
+static void pre_last(void) {
+        world_init(1, 1, 0);
+        world_object(WORLD_SIZE_2, 1);
+        world_set_control(0);
+}
+
 /* Slab 0 is held, for one slot of it. */
 static void pre_held(void) {
         ShmActor *a;
@@ -111,6 +118,16 @@ static void t_alloc_and_free(void) {
 
 static void t_free(void) {
         world_free(1, 0);
+}
+
+/* The slab becomes free, and is one of epoch 0, which is open. */
+static void t_free_and_alloc_elsewhere(void) {
+        world_free(1, 0);
+        world_alloc(1, WORLD_SIZE_4, 0);
+}
+
+static void t_alloc_elsewhere_2(void) {
+        world_alloc(2, WORLD_SIZE_4, 0);
 }
 
 static void t_free_1(void) {
@@ -183,8 +200,24 @@ static void post(unsigned dead) {
                 model_fail("the epoch's state is %u, %u slabs are left of it", (unsigned) info.state, n_left);
 }
 
+/* A slab of an epoch that is open does not drain: nothing would be allocated from it until it is empty. */
+static void post_reused(unsigned dead) {
+        world_check(dead);
+        for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
+                SlabWord w = shm_slab_word(&world_arena, slab);
+
+                if (slab_word_place(w) == SLAB_DRAINING &&
+                    !shm_epoch_over(&world_arena, slab_word_epoch(w), slab_word_era(w)))
+                        model_fail("slab %u of epoch %u, which is open, drains", slab, slab_word_epoch(w));
+        }
+}
+
 /* clang-format off */
 static const ModelCase model_cases[] = {
+        { .name = "drain-reused", .pre = pre_last, .actors = { close_and_drain, t_free_and_alloc_elsewhere },
+          .post = post_reused, .deaths = 2 },
+        { .name = "drain-reused-other", .pre = pre_last, .actors = { close_and_drain, t_free, t_alloc_elsewhere_2 },
+          .post = post_reused, .deaths = 1 },
         { .name = "drain-free", .pre = pre_one, .actors = { close_and_drain, t_free }, .post = post,
           .deaths = 2 },
         { .name = "drain-alloc", .pre = pre_one, .actors = { close_and_drain, t_alloc }, .post = post,
