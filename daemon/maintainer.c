@@ -42,8 +42,7 @@ static void tell_membarrier(Maintainer *maintainer) {
         if (r < 0 && !maintainer->membarrier_told)
                 log_error(
                         LOG_WARNING, r,
-                        "membarrier failed: caches of threads that do not fence for themselves stay as they are until it "
-                        "works");
+                        "membarrier failed: caches of threads that do not fence stay as they are until it works");
         if (r == 0 && maintainer->membarrier_told)
                 log_line(LOG_NOTICE, "membarrier works again");
         maintainer->membarrier_told = r < 0;
