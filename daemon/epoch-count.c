@@ -30,8 +30,9 @@ static void count_slab(EpochCount *count, const ShmArena *arena, uint32_t slab, 
         uint32_t n;
 
         if (place == SLAB_UNCOMMITTED || place == SLAB_FREE || place >= SLAB_BUSY ||
-            slab_word_epoch(w) != count->epoch || slab_word_class(w) >= arena->n_classes ||
-            !shm_epoch_over(arena, count->epoch, slab_word_era(w)))
+            slab_word_epoch(w) != count->epoch ||
+            (count->era != 0 && slab_word_era(w) != (count->era & SLAB_ERA_BITS)) ||
+            slab_word_class(w) >= arena->n_classes || !shm_epoch_over(arena, count->epoch, slab_word_era(w)))
                 return;
         n = count_live(&arena->tags[slab], shm_slab_class(arena, w)->n_slots);
         count->live_objects += n;

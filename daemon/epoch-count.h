@@ -1,16 +1,17 @@
 #pragma once
-/* Counts the live objects of what is over of an epoch, in slices. */
+/* Counts the live objects of an era that is over, or of all of an id, in slices. */
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "shm/slab-walk.h"
 
 typedef struct EpochCount {
-        uint32_t epoch;
+        uint32_t epoch; /* id */
+        uint32_t era; /* 0: all that are over */
         ShmSlabWalk walk;
         uint64_t live_objects;
         uint64_t classes[SHM_CLASSES_MAX];
 } EpochCount;
 
-/* `budget` as for shm_slab_walk_next(). True: that was all. Start with zeros and the epoch. */
+/* `budget` as for shm_slab_walk_next(). True: that was all. Start with zeros, the epoch and the era. */
 bool epoch_count_step(EpochCount *count, const ShmArena *arena, uint32_t budget);

@@ -136,7 +136,9 @@ static void report(const Maintainer *maintainer, CloseWait *wait) {
         const ShmClose *close = &maintainer->engine.closes[wait->epoch];
 
         wait->reclaimed_size = close->reclaimed_size - wait->reclaimed_before;
-        wait->n_left = close->n_left;
+        wait->n_left = shm_drain_met(&maintainer->manager->arena, &close->walked, wait->era)
+                               ? close->walked.n_left
+                               : 0;
         wait->n_pending = close->n_pending;
 }
 
@@ -163,7 +165,7 @@ static bool advance_wait(Maintainer *maintainer, CloseWait **at, uint64_t now) {
                         return true;
                 }
                 wait->counting = true;
-                wait->live = (EpochCount){ .epoch = wait->epoch };
+                wait->live = (EpochCount){ .epoch = wait->epoch, .era = wait->era };
         }
         if (wait->counting && epoch_count_step(&wait->live, &maintainer->manager->arena,
                                                manager_slice(maintainer->manager, COUNT_SLICE))) {

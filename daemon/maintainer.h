@@ -17,6 +17,7 @@ typedef struct CloseWait CloseWait;
  */
 struct CloseWait {
         uint32_t epoch; /* id */
+        uint32_t era; /* whose objects are waited for and counted; 0: of all that are over */
         uint64_t deadline_usec; /* for threads inside an operation, and slots in hand; CLOCK_MONOTONIC */
         bool wait_drained; /* until no object remains ... */
         uint64_t drained_deadline_usec; /* ... or then */

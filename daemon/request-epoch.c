@@ -142,7 +142,11 @@ void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
         }
         *job = (CloseJob){ .manager = manager, .number = whole_number(&manager->arena, close->epoch) };
         job->wait = (CloseWait){
-                .epoch = close->epoch & 0xff, .on_progress = on_progress, .on_done = on_done, .userdata = job
+                .epoch = close->epoch & 0xff,
+                .era = close->older ? 0 : job->number >> 8,
+                .on_progress = on_progress,
+                .on_done = on_done,
+                .userdata = job,
         };
         call_open(&job->call, session, context->id);
         set_waits(&job->wait, close);

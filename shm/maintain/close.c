@@ -152,7 +152,7 @@ static void collect(ShmClose *close, ShmActor *control, ShmReach *reach) {
 static void end_round(ShmClose *close, uint64_t now_usec) {
         bool settled = close->walk.final && close->revoke.kept == 0 && !close->unfenced;
 
-        close->n_left = close->walk.n_left;
+        close->walked = close->walk;
         close->n_rounds++;
         close->n_walked = close->round_starts;
         close->walked_usec = now_usec;

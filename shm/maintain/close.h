@@ -62,7 +62,7 @@ typedef struct ShmClose {
         bool woken; /* slabs drained since the round began */
         bool unfenced; /* slots wait for a membarrier that works */
         uint32_t n_pending; /* threads that may add to it, when the round began */
-        uint32_t n_left; /* slabs that hold objects, by the last walk */
+        ShmDrain walked; /* the last walk that came to its end */
         uint64_t objects; /* revoked, ever */
         uint64_t reclaimed_size; /* ever, by this maintainer */
         uint64_t round_usec; /* when the round began */

@@ -39,11 +39,33 @@ static Fate fate_of(const ShmArena *arena, uint32_t epoch, SlabWord w) {
         return place == SLAB_FREE ? FATE_EMPTY : FATE_LEFT;
 }
 
+static uint32_t age_of(uint32_t newest, uint32_t era) {
+        return (newest - era) & SLAB_ERA_BITS;
+}
+
+static void count_left(ShmDrain *drain, uint32_t newest, uint32_t era) {
+        if (drain->n_left++ == 0)
+                drain->oldest = drain->youngest = era;
+        if (age_of(newest, era) > age_of(newest, drain->oldest))
+                drain->oldest = era;
+        if (age_of(newest, era) < age_of(newest, drain->youngest))
+                drain->youngest = era;
+}
+
+bool shm_drain_met(const ShmArena *arena, const ShmDrain *drain, uint32_t era) {
+        ShmEpochInfo info;
+        uint32_t age;
+
+        if (drain->n_left == 0 || era == 0 || shm_epoch_get(arena, drain->epoch, &info))
+                return drain->n_left > 0;
+        age = age_of(info.era, era);
+        return age >= age_of(info.era, drain->youngest) && age <= age_of(info.era, drain->oldest);
+}
+
 static Fate drain_slab(ShmActor *control, ShmDrain *drain, uint32_t slab) {
         SlabWord w = shm_slab_word(control->arena, slab);
         Fate fate = fate_of(control->arena, drain->epoch, w);
         ShmEpochInfo info;
-        uint32_t age;
 
         if (fate == FATE_LEFT) {
                 shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
@@ -53,11 +75,8 @@ static Fate drain_slab(ShmActor *control, ShmDrain *drain, uint32_t slab) {
                 w = shm_slab_word(control->arena, slab);
                 fate = fate_of(control->arena, drain->epoch, w);
         }
-        if (fate == FATE_LEFT && shm_epoch_get(control->arena, drain->epoch, &info) == 0) {
-                age = (info.era - slab_word_era(w)) & SLAB_ERA_BITS;
-                drain->age = age > drain->age ? age : drain->age;
-                drain->n_left++;
-        }
+        if (fate == FATE_LEFT && shm_epoch_get(control->arena, drain->epoch, &info) == 0)
+                count_left(drain, info.era, slab_word_era(w));
         return fate;
 }
 
@@ -99,7 +118,8 @@ static void end_walk(ShmArena *arena, const ShmDrain *drain) {
         ShmEpochInfo info;
 
         if (drain->final && shm_epoch_get(arena, drain->epoch, &info) == 0)
-                shm_epoch_walked(arena, drain->epoch, (info.era - drain->age) & SLAB_ERA_BITS, drain->n_left);
+                shm_epoch_walked(arena, drain->epoch,
+                                 drain->n_left > 0 ? drain->oldest : info.era & SLAB_ERA_BITS, drain->n_left);
         else if (drain->n_left > 0)
                 shm_epoch_set_not_empty(arena, drain->epoch);
 }

@@ -16,7 +16,7 @@ typedef struct ShmDrain {
         bool final; /* no thread was pending when it began: it sees all slabs there are */
         uint32_t position; /* slab to look at next */
         uint32_t n_left; /* slabs met that hold objects still */
-        uint32_t age; /* in eras, of the oldest slab met */
+        uint32_t oldest, youngest; /* of their eras, in 12 bits, where there are any */
         uint64_t reclaimed_size;
 } ShmDrain;
 
@@ -25,3 +25,6 @@ typedef struct ShmDrain {
  * over hold objects; after a final one the epoch is DRAINED if none does. Start with zeros, its id, and `final`.
  */
 bool shm_drain_step(ShmActor *control, ShmDrain *drain, uint32_t n_max);
+
+/* Whether the walk may have met objects of this era, or, with 0, of any. Only the oldest and the youngest are known. */
+bool shm_drain_met(const ShmArena *arena, const ShmDrain *drain, uint32_t era);

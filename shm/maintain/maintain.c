@@ -95,7 +95,8 @@ void shm_maintain_repair(ShmMaintain *m) {
 
 /* Slabs of it are to drain: it was closed for that, or they are of earlier eras. */
 static bool drains(const ShmClose *close, const ShmEpochInfo *info) {
-        return close->n_left > 0 || (info->state == SHM_EPOCH_CLOSING && info->flags & SHM_EPOCH_DRAIN);
+        return close->walked.n_left > 0 ||
+               (info->state == SHM_EPOCH_CLOSING && info->flags & SHM_EPOCH_DRAIN);
 }
 
 static void look_at_drained(ShmMaintain *m, uint64_t now_usec) {
@@ -177,7 +178,7 @@ static void use_check(ShmMaintain *m, uint32_t user, bool uses) {
 
 static void wake_waiting(ShmMaintain *m, uint64_t now_usec) {
         for (uint32_t id = 0; id < m->control->arena->n_epochs; id++)
-                if (m->closes[id].state == SHM_CLOSE_WAIT || m->closes[id].n_left > 0)
+                if (m->closes[id].state == SHM_CLOSE_WAIT || m->closes[id].walked.n_left > 0)
                         shm_close_wake(&m->closes[id], now_usec);
 }
 

@@ -171,6 +171,34 @@ static void test_close_wait_drained_timeout(void **state) {
         assert_int_equal(reply->epoch_close->live_objects, 1);
 }
 
+/* Closing waits for objects of the era that was closed, and counts them: earlier eras are nobody's business. */
+static void test_close_beside_older(void **state) {
+        Pool *pool = *state;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL, *older = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
+        uint64_t earlier, handle;
+
+        assert_int_equal(shm_object_alloc(&pool->client.actor, 64, 0, NULL, &earlier, NULL), 0);
+        for (int i = 0; i < 4; i++)
+                (void) daemon_advance(pool->client.call);
+        assert_int_equal(shm_object_alloc(&pool->client.actor, 64, 0, NULL, &handle, NULL), 0);
+        body.epoch = 0 | 2 << 8;
+        body.wait_drained = true;
+        request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
+        request.epoch_close = &body;
+        assert_int_equal(proto_call(pool->client.call, &request, DAEMON_TIMEOUT_USEC, count_progress,
+                                    (void *[]){ &pool->client, &handle }, &reply, NULL),
+                         0);
+        assert_int_equal(handle, 0);
+        assert_int_equal(reply->epoch_close->live_objects, 0);
+        assert_true(shm_object_live(&pool->client.arena, earlier));
+        body.revoke = body.older = true;
+        older = daemon_call(pool->client.call, &request, NULL);
+        assert_int_equal(older->epoch_close->live_objects, 0);
+        assert_false(shm_object_live(&pool->client.arena, earlier));
+}
+
 /* What a thread has in its cache does not keep a slab: close takes it away. */
 static void test_close_cached(void **state) {
         Pool *pool = *state;
@@ -346,6 +374,7 @@ int main(void) {
                 TEST(test_close_live),
                 TEST(test_close_wait_drained),
                 TEST(test_close_wait_drained_timeout),
+                TEST(test_close_beside_older),
                 TEST(test_close_cached),
                 TEST(test_close_left),
                 TEST(test_close_pending),
