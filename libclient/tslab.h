@@ -367,7 +367,7 @@ int tslab_epoch_info(struct tslab *pool, uint32_t epoch, struct tslab_epoch_info
  * Closes the current epoch to allocation, opens the next id of the ring in a new era, and makes it
  * current: *ret_epoch (may be NULL). A control call.
  *
- * -ENOSPC (all other ids are reserved) and the control errors
+ * -ENOSPC (all other ids are reserved, to be revoked still, or hold objects 4095 eras old) and the control errors
  */
 int tslab_epoch_advance(struct tslab *pool, uint32_t *ret_epoch);
 
