@@ -61,20 +61,27 @@ static void freeze_step(ShmMaintain *m, uint64_t now_usec) {
                 m->freeze_wait_usec * 2 < WAIT_MAX_USEC ? m->freeze_wait_usec * 2 : WAIT_MAX_USEC;
 }
 
-/* Clients that are out of memory wait for this. */
-static void give_caches(ShmMaintain *m) {
-        if (m->freeze_busy || m->n_given == m->n_asked)
-                return;
-        m->n_given = m->n_asked;
-        /* ORDER: rel, pairs with ask_daemon(); the slots are back in their slabs. */
-        shm_store_rel(&m->control->arena->header->caches_given.value, m->wanted);
-}
-
 uint64_t shm_maintain_empty_caches(ShmMaintain *m, uint64_t now_usec) {
         /* ORDER: acq; a client that asks after this is for the next time. */
         m->wanted = shm_load_acq(&m->control->arena->header->caches_wanted.value);
         freeze(m, UINT64_MAX, now_usec);
         return ++m->n_asked;
+}
+
+/* Clients that are out of memory wait for this. True: others asked meanwhile, and it begins anew. */
+static bool give_caches(ShmMaintain *m, uint64_t now_usec) {
+        const ShmHeader *header = m->control->arena->header;
+
+        if (m->freeze_busy || m->n_given == m->n_asked)
+                return false;
+        m->n_given = m->n_asked;
+        /* ORDER: rel, pairs with ask_daemon(); the slots are back in their slabs. */
+        shm_store_rel(&m->control->arena->header->caches_given.value, m->wanted);
+        /* ORDER: acq, pairs with ask_daemon(); its number. */
+        if (shm_load_acq(&header->caches_wanted.value) == m->wanted)
+                return false;
+        (void) shm_maintain_empty_caches(m, now_usec);
+        return true;
 }
 
 /* Requests */
@@ -243,7 +250,7 @@ uint64_t shm_maintain_step(ShmMaintain *m, uint64_t now_usec) {
 
         if (any)
                 freeze_step(m, now_usec);
-        give_caches(m);
         any |= step_one(m, now_usec);
+        any |= give_caches(m, now_usec); /* last: a close gets its turn between two freezes */
         return any ? 0 : next_time(m);
 }
