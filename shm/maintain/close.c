@@ -6,6 +6,7 @@
  * Invariants
  *   1. A round that begins when no thread is pending, and no dead one is unrepaired, sees all slots of eras that
  *      are over: its walk is final. Only threads that were inside an operation when it was closed can add to it.
+ *      Not so of an era that is opened or closed during the round, of which the walk has passed some slabs.
  *   2. A revocation is over when a round found no thread pending and collected all slots: what was asked for in between
  *      is another one's (shm_epoch_set_revoked()).
  *   3. Rounds cost a bounded share of time: one rests for as long as REST times what it took, or for REST_MAX.
@@ -115,8 +116,12 @@ static void end_wait(ShmClose *close, ShmActor *control, const ShmFreeze *freeze
 }
 
 static void begin_round(ShmClose *close, ShmActor *control, const ShmFreeze *freeze) {
+        ShmEpochInfo info = {};
         uint32_t n_waiting;
 
+        (void) shm_epoch_get(control->arena, close->id, &info);
+        close->era = info.era;
+        close->open = info.state == SHM_EPOCH_OPEN;
         close->round_starts = close->n_starts;
         close->woken = close->unfenced = false;
         close->revoke = (ShmRevoke){};
@@ -174,10 +179,20 @@ static void end_round(ShmClose *close, uint64_t now_usec) {
         }
 }
 
+/* Whether the eras that are over are those of when the round began. */
+static bool is_same(const ShmClose *close, const ShmArena *arena) {
+        ShmEpochInfo info;
+
+        return shm_epoch_get(arena, close->id, &info) == 0 && info.era == close->era &&
+               (info.state == SHM_EPOCH_OPEN) == close->open;
+}
+
 static void walk(ShmClose *close, ShmActor *control, uint64_t now_usec) {
         uint64_t before = close->walk.reclaimed_size;
-        bool done = shm_drain_step(control, &close->walk, WALK_SLABS);
+        bool done;
 
+        close->walk.final &= is_same(close, control->arena);
+        done = shm_drain_step(control, &close->walk, WALK_SLABS);
         close->reclaimed_size += close->walk.reclaimed_size - before;
         if (done)
                 end_round(close, now_usec);

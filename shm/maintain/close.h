@@ -59,6 +59,8 @@ typedef struct ShmClose {
         uint64_t n_rounds; /* that are over */
         uint64_t n_walked; /* requests that were walked after */
         uint64_t n_settled; /* the same, when no thread was pending and no slot in hand */
+        uint32_t era; /* newest of the id when the round began */
+        bool open; /* it was, then */
         bool woken; /* slabs drained since the round began */
         bool unfenced; /* slots wait for a membarrier that works */
         uint32_t n_pending; /* threads that may add to it, when the round began */

@@ -45,11 +45,48 @@ static void test_caches_wanted_twice(void **state) {
         free(m);
 }
 
+/* A leased epoch, in use, when the daemon is started anew; and its client closes it while the walk is past its slabs. */
+static void test_close_in_walk(void **state) {
+        ShmGeometry geometry = test_geometry();
+        TestArena *t = *state;
+        ShmRepairCounts counts;
+        ShmEpochInfo info;
+        uint64_t now = 1;
+        uint32_t number;
+        ShmMaintain *m;
+
+        test_arena_deinit(t);
+        geometry.slabs_size = 2048 * SHM_SLAB_SIZE;
+        test_arena_init(t, &geometry);
+        m = maintain_new(t);
+        assert_int_equal(shm_epoch_close(&t->arena, 3, true), 0);
+        (void) shm_maintain_close(m, 3, now);
+        run(m, &now);
+        assert_int_equal(shm_epoch_lease(&t->arena, 3, "leased", 0, &number), 0);
+        for (int i = 0; i < 1000 * 64; i++)
+                (void) test_alloc(t, 64, number);
+
+        *m = (ShmMaintain){};
+        shm_maintain_init(m, &t->control);
+        (void) shm_maintain_take_over(m, now, &counts);
+        while (m->closes[3].state != SHM_CLOSE_WALK || m->closes[3].walk.position == 0)
+                (void) shm_maintain_step(m, ++now);
+        assert_int_equal(shm_epoch_close(&t->arena, number, true), 0);
+        (void) shm_maintain_close(m, 3, now);
+        run(m, &now);
+        assert_int_equal(shm_epoch_get(&t->arena, 3, &info), 0);
+        assert_int_equal(info.state, SHM_EPOCH_CLOSING);
+        assert_int_equal(info.owner, 1);
+        assert_int_equal(shm_epoch_end_leases(&t->arena, 0), 1);
+        free(m);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, test_arena_setup, test_arena_teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(caches_wanted_twice),
+                TEST(close_in_walk),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
