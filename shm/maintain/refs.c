@@ -30,6 +30,8 @@
 
 #include "shm/slab.h"
 
+#define NOTE_COST 8U /* of a step's budget: a tag that may be anywhere */
+
 /* Slabs in question */
 
 static uint16_t *refs_entry(const ShmRefs *refs, uint32_t slab) {
@@ -204,7 +206,7 @@ static bool refers(const ShmRefs *refs, uint32_t record, ShmRecordState state) {
 }
 
 /* All but the caches. False: the record refers to nothing. */
-static bool begin_record(ShmRefs *refs) {
+static bool begin_record(ShmRefs *refs, uint32_t *budget) {
         const ShmRecord *r = shm_arena_record(refs->arena, refs->record);
         ShmRecordState state = shm_record_owner(refs->arena, refs->record).state;
         uint64_t n_notes;
@@ -220,9 +222,14 @@ static bool begin_record(ShmRefs *refs) {
         gather_handle(refs, shm_load_acq(&r->guard));
         n_notes = shm_load_acq(
                 &r->n_notes); /* ORDER: acq, pairs with shm_actor_note(); raised before the note. */
-        for (uint32_t i = 0; i < SHM_NOTES_MAX && i < n_notes; i++)
+        for (uint32_t i = 0; i < SHM_NOTES_MAX && i < n_notes; i++) {
                 /* ORDER: acq, pairs with shm_actor_note(); as the guard. */
-                gather_handle(refs, shm_load_acq(&r->notes[i].handle));
+                uint64_t handle = shm_load_acq(&r->notes[i].handle);
+
+                gather_handle(refs, handle);
+                if (handle != 0)
+                        *budget -= NOTE_COST < *budget ? NOTE_COST : *budget;
+        }
         refs->walk = (ShmCacheWalk){};
         return true;
 }
@@ -244,7 +251,7 @@ bool shm_refs_step(ShmRefs *refs, uint32_t *budget) {
                 if (*budget == 0)
                         return false;
                 *budget -= 1;
-                if (!refs->begun && !begin_record(refs))
+                if (!refs->begun && !begin_record(refs, budget))
                         continue;
                 refs->begun = true;
                 while (next_cache(refs, budget))

@@ -81,11 +81,42 @@ static void test_close_in_walk(void **state) {
         free(m);
 }
 
+/* Notes, of which each record may have 64, are counted when a gathering is cut into short steps. */
+static void test_notes_cost(void **state) {
+        static ShmRefsSome some;
+        ShmGeometry geometry = test_geometry();
+        TestArena *t = *state;
+        uint32_t budget = 512;
+        uint64_t handle;
+        ShmRefs refs;
+
+        test_arena_deinit(t);
+        geometry.n_records = 100;
+        test_arena_init(t, &geometry);
+        handle = test_alloc(t, 64, 0);
+        for (uint32_t i = 2; i < geometry.n_records; i++) {
+                ShmActor actor;
+
+                assert_int_equal(shm_actor_init(&actor, &t->arena, 0, i), 0);
+                for (uint32_t k = 0; k < SHM_NOTES_MAX; k++)
+                        assert_int_equal(shm_actor_note(&actor, handle, 0, 0), 0);
+        }
+        shm_refs_init_some(&refs, &t->arena, &some);
+        assert_int_equal(shm_refs_add(&refs, 0), 0);
+        shm_refs_begin(&refs);
+        assert_false(shm_refs_step(&refs, &budget));
+        assert_true(refs.record < 10);
+        do
+                budget = 512;
+        while (!shm_refs_step(&refs, &budget));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, test_arena_setup, test_arena_teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(caches_wanted_twice),
+                TEST(notes_cost),
                 TEST(close_in_walk),
         };
 
