@@ -163,6 +163,11 @@ void pool_tend_slow(struct tslab *pool) {
         pool_end(pool);
 }
 
+static int close_epoch(ShmArena *arena, uint32_t epoch, uint32_t flags) {
+        return flags & TSLAB_CLOSE_REVOKE ? shm_epoch_revoke(arena, epoch, flags & TSLAB_CLOSE_OLDER)
+                                          : shm_epoch_close(arena, epoch, true);
+}
+
 int control_close(ShmActor *control, uint32_t epoch, uint32_t flags) {
         ShmMaintain *m;
         int r;
@@ -170,8 +175,12 @@ int control_close(ShmActor *control, uint32_t epoch, uint32_t flags) {
         r = maintain_new(control, &m);
         if (r)
                 return r;
-        r = flags & TSLAB_CLOSE_REVOKE ? shm_epoch_revoke(control->arena, epoch, flags & TSLAB_CLOSE_OLDER)
-                                       : shm_epoch_close(control->arena, epoch, true);
+        r = close_epoch(control->arena, epoch, flags);
+        if (r == -EBUSY) { /* what an earlier call left to be revoked comes to its end in nobody else's time */
+                shm_maintain_look(m, true, proto_now_usec());
+                run(m, CLOSE_WAIT_USEC);
+                r = close_epoch(control->arena, epoch, flags);
+        }
         if (r == 0) {
                 (void) shm_maintain_close(m, epoch & 0xff, proto_now_usec());
                 shm_maintain_look(m, true, proto_now_usec());

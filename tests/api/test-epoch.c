@@ -308,6 +308,24 @@ static void test_retain(void **state) {
         tslab_close(pool);
         free(handles);
 }
+/* Earlier eras of which an object was in a thread's hands are revoked to the end by the next call. */
+static void test_revoke_older_again(void **state) {
+        struct tslab *pool = *state;
+        tslab_handle noted, object;
+        uint32_t epoch = 0;
+
+        assert_int_equal(tslab_alloc_pending(pool, 64, 0, &noted, NULL), 0);
+        while (epoch != (0 | 4 << 8)) {
+                assert_int_equal(tslab_epoch_advance(pool, &epoch), 0);
+                if (epoch == (0 | 3 << 8))
+                        assert_int_equal(tslab_alloc(pool, 64, epoch, &object, NULL), 0);
+        }
+        assert_int_equal(tslab_epoch_close(pool, 0 | 1 << 8, TSLAB_CLOSE_REVOKE), 0);
+        assert_int_equal(tslab_epoch_close(pool, 0 | 3 << 8, TSLAB_CLOSE_REVOKE), -EBUSY);
+        assert_int_equal(tslab_publish(pool, noted), 0);
+        assert_int_equal(tslab_epoch_close(pool, 0 | 3 << 8, TSLAB_CLOSE_REVOKE), 0);
+        assert_int_equal(tslab_free(pool, object), -ESTALE);
+}
 
 int main(void) {
         const struct CMUnitTest tests[] = {
@@ -317,6 +335,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_label, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_label_bad_input, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_close_revoke, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_revoke_older_again, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_close_bad_input, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_info, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_close_gives_memory_back, setup, teardown),
