@@ -63,11 +63,15 @@ int control_take_over(struct tslab *pool, uint64_t owner, ShmActor *ret_control)
         return begin(pool, true, owner, ret_control);
 }
 
-static void unlock(struct tslab *pool) {
+void control_put_back(struct tslab *pool, uint64_t owner) {
         /* ORDER: rel, pairs with control_begin(); what we did is done. */
-        shm_store_rel(&pool->arena.header->control_owner.value, 0);
+        shm_store_rel(&pool->arena.header->control_owner.value, owner);
         pthread_mutex_unlock(&pool->local->control_lock);
         shm_fence_sc(); /* ORDER: sc; who drained a slab and met our lock did so before we look again. */
+}
+
+static void unlock(struct tslab *pool) {
+        control_put_back(pool, 0);
 }
 
 void control_end(struct tslab *pool) {
@@ -190,15 +194,18 @@ int control_close(ShmActor *control, uint32_t epoch, uint32_t flags) {
         return r;
 }
 
-void control_take_up(ShmActor *control) {
+int control_take_up(ShmActor *control) {
         ShmRepairCounts counts;
         ShmMaintain *m;
+        int r;
 
-        if (maintain_new(control, &m))
-                return; /* record 0 says so still, and the next one tries */
+        r = maintain_new(control, &m);
+        if (r)
+                return r;
         (void) shm_maintain_take_over(m, proto_now_usec(), &counts);
         run(m, CLOSE_WAIT_USEC);
         free(m);
+        return 0;
 }
 
 bool control_reap_threads(struct tslab *pool) {

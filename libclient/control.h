@@ -11,8 +11,13 @@
 int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control);
 /* The same, from a process that died holding it. -EBUSY: somebody else did so. */
 int control_take_over(struct tslab *pool, uint64_t owner, ShmActor *ret_control);
-/* Goes on from there: ends what it was in the middle of, repairs, revokes, walks. */
-void control_take_up(ShmActor *control);
+/*
+ * Goes on from there: ends what it was in the middle of, repairs, revokes, walks. -ENOMEM: record 0 still says what
+ * that was, and nobody may begin control work otherwise; control_put_back() is to follow.
+ */
+int control_take_up(ShmActor *control);
+/* Control work is the dead owner's again. */
+void control_put_back(struct tslab *pool, uint64_t owner);
 /* All that threads and earlier maintainers left to be done: dead records, frozen ones, revocations. -ENOMEM. */
 int control_run_all(ShmActor *control);
 /* Ends, and does what came up meanwhile. */

@@ -62,8 +62,11 @@ static int take_control(struct tslab *pool, ShmActor *ret_control) {
         if (!owner_is_dead(pool, owner))
                 return -EBUSY;
         r = control_take_over(pool, owner, ret_control);
-        if (r == 0)
-                control_take_up(ret_control);
+        if (r)
+                return r;
+        r = control_take_up(ret_control);
+        if (r)
+                control_put_back(pool, owner);
         return r;
 }
 

@@ -2,7 +2,11 @@
 #include "libclient/pool.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "libclient/control.h"
 #include "shm/cache-drain.h"
@@ -240,12 +244,54 @@ static void test_close_frozen(void **state) {
                 assert_int_equal(epoch.owner, 0);
 }
 
+static int die_in_control(void *userdata) {
+        struct tslab *pool = userdata;
+        ShmActor control;
+
+        CHECK(pool_attach(pool) == 0);
+        CHECK(control_begin(pool, true, &control) == 0);
+        shm_actor_intend(&control, shm_intent_other(SHM_INTENT_SLAB, 0, 0));
+        kill(getpid(), SIGKILL);
+        return 0;
+}
+
+/* With no memory left to allocate. */
+static int reap_without_memory(struct tslab *pool) {
+        struct rlimit old, none;
+        void *all = NULL, *p;
+        int r;
+
+        assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
+        none = (struct rlimit){ .rlim_max = old.rlim_max };
+        assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+        for (; (p = malloc(1 << 14)); all = p)
+                *(void **) p = all;
+        r = tslab_reap(pool);
+        for (; (p = all); free(p))
+                all = *(void **) p;
+        assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
+        return r;
+}
+
+/* Nobody begins control work while record 0 says what a dead process was in the middle of. */
+static void test_reap_without_memory(void **state) {
+        struct tslab *pool = *state;
+        ShmActor control;
+
+        assert_int_equal(test_child_run(TEST_FORK, die_in_control, pool), -SIGKILL);
+        assert_int_equal(reap_without_memory(pool), -ENOMEM);
+        assert_int_equal(control_begin(pool, true, &control), -EBUSY);
+        assert_int_equal(shm_record_intent(&pool->arena, 0).kind, SHM_INTENT_SLAB);
+        assert_int_equal(tslab_reap(pool), 1);
+        assert_int_equal(shm_record_intent(&pool->arena, 0).kind, SHM_INTENT_NONE);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
-                TEST(test_records_come_and_go), TEST(test_control_is_taken), TEST(test_control_over_fork),
-                TEST(test_reap_kept),           TEST(test_reap_swept),       TEST(test_call_closed),
-                TEST(test_close_frozen),
+                TEST(test_records_come_and_go), TEST(test_control_is_taken),    TEST(test_control_over_fork),
+                TEST(test_reap_kept),           TEST(test_reap_swept),          TEST(test_call_closed),
+                TEST(test_close_frozen),        TEST(test_reap_without_memory),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
