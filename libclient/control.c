@@ -246,7 +246,7 @@ static void thaw(struct tslab *pool) {
         control_end(pool);
 }
 
-void control_thaw(struct tslab *pool) {
+void pool_thaw(struct tslab *pool) {
         if (pool_begin(pool) < 0)
                 return;
         thaw(pool);

@@ -37,8 +37,6 @@ int control_close(ShmActor *control, uint32_t epoch, uint32_t flags);
 bool control_reap_threads(struct tslab *pool);
 /* Private pools: as control_run_all(). False: others are at control work. */
 bool control_run(struct tslab *pool);
-/* Private pools: this thread met its record frozen. It ends the freeze, unless another thread is at control work. */
-void control_thaw(struct tslab *pool);
 /* Revokes what this process leased. False: others are at control work all the while, and it stands. */
 bool control_end_leases(struct tslab *pool);
 

@@ -73,10 +73,19 @@ static inline int pool_enter(struct tslab *pool, ThreadState **ret) {
         return __builtin_expect(*ret != NULL, 1) ? pool_set_busy(pool, *ret) : pool_enter_slow(pool, ret);
 }
 
+/* Private pools: ends a freeze that waited for this thread, unless another is at control work. No daemon does. */
+void pool_thaw(struct tslab *pool);
+
 static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
+        /* ORDER: rlx; seen now or at the next call. */
+        bool frozen =
+                pool->is_private && shm_load_rlx(&thread->actor.record->attention) & SHM_ATTENTION_FREEZE;
+
         shm_store_rel(&thread->busy, 0); /* ORDER: rel, pairs with quiesce(); the call is over before. */
         if (__builtin_expect(thread->actor.id == pool->local->spare, 0))
                 pool_leave_shared(pool);
+        if (__builtin_expect(frozen, 0))
+                pool_thaw(pool);
 }
 
 /* Private pools: does what a daemon would be woken for, unless another thread is at it. */

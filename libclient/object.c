@@ -28,23 +28,12 @@ static int alloc_again(struct tslab *pool, size_t size, uint32_t epoch, const Sh
         return r;
 }
 
-/* Private pools: a thread that met its record frozen, in a call that is over, ends the freeze; no daemon does. */
-static void thaw(struct tslab *pool, bool frozen) {
-        if (shm_unlikely(frozen && pool->is_private))
-                control_thaw(pool);
-}
-
-static bool is_frozen(const ThreadState *thread) {
-        return thread->actor.mode != SHM_CACHE_OFF && (thread->actor.seen & SHM_ATTENTION_FREEZE) != 0;
-}
-
 /* All that the fast path leaves. */
 __attribute__((noinline)) static int alloc_slow(struct tslab *pool, size_t size, uint32_t epoch,
                                                 tslab_handle *ret_handle, void **ret_object) {
         ThreadState *thread;
         uint64_t begin;
         void *object;
-        bool frozen;
         int r;
 
         r = pool_enter(pool, &thread);
@@ -55,9 +44,7 @@ __attribute__((noinline)) static int alloc_slow(struct tslab *pool, size_t size,
         slow_end(&thread->slow_allocs, begin);
         if (r == 0)
                 sampler_note(pool, *ret_handle, size);
-        frozen = is_frozen(thread);
         pool_leave(pool, thread);
-        thaw(pool, frozen);
         if (r == -ENOMEM)
                 return alloc_again(pool, size, epoch, NULL, ret_handle, ret_object);
         return r;
@@ -108,7 +95,6 @@ __attribute__((noinline)) static int free_slow(struct tslab *pool, tslab_handle 
         ThreadState *thread;
         uint32_t emptied;
         uint64_t begin;
-        bool frozen;
         int r;
 
         r = pool_enter(pool, &thread);
@@ -118,9 +104,7 @@ __attribute__((noinline)) static int free_slow(struct tslab *pool, tslab_handle 
         r = pool_free(pool, thread, handle);
         slow_end(&thread->slow_frees, begin);
         emptied = take_emptied(thread);
-        frozen = is_frozen(thread);
         pool_leave(pool, thread);
-        thaw(pool, frozen);
         if (emptied != 0 && pool->is_private) /* not before pool_leave(): it may take a while */
                 control_slab_freed(pool, emptied - 1);
         return r;

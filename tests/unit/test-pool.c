@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "libclient/control.h"
+#include "libclient/tslab_map.h"
 #include "shm/cache-drain.h"
 #include "shm/client.h"
 #include "shm/maintain/check.h"
@@ -229,6 +230,65 @@ static int lease_and_close(void *userdata) {
         return 0;
 }
 
+static bool is_frozen(struct tslab *pool) {
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(&pool->arena); i++)
+                if (shm_arena_record(&pool->arena, i)->attention & SHM_ATTENTION_FREEZE)
+                        return true;
+        return false;
+}
+
+static int batch(struct tslab *pool) {
+        tslab_handle handles[8];
+
+        return tslab_alloc_batch(pool, 64, 0, handles, 8) == 8 && tslab_free_batch(pool, handles, 8) == 8
+                       ? 0
+                       : -1;
+}
+
+static int free_batch_of_none(struct tslab *pool) {
+        return (int) tslab_free_batch(pool, NULL, 0);
+}
+
+static int pend(struct tslab *pool) {
+        tslab_handle handle;
+
+        return tslab_alloc_pending(pool, 64, 0, &handle, NULL) ?: tslab_free(pool, handle);
+}
+
+static int put(struct tslab *pool) {
+        struct tslab_map *map;
+        int r;
+
+        r = tslab_map_open(&map, pool, "map", NULL);
+        if (r)
+                return r;
+        r = tslab_map_put(map, "key", 3, "value", 5, 0);
+        tslab_map_close(map);
+        return r;
+}
+
+static int pair(struct tslab *pool) {
+        tslab_handle handle;
+
+        return tslab_alloc(pool, 64, 0, &handle, NULL) ?: tslab_free(pool, handle);
+}
+
+/* Whatever the thread calls next: no daemon looks after a freeze that waited for it. */
+static void test_thaw(void **state) {
+        static int (*const calls[])(struct tslab *) = { batch, free_batch_of_none, pend, put, pair };
+        struct tslab *pool = *state;
+
+        assert_int_equal(pair(pool), 0);
+        for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+                freeze_all(pool);
+                for (int n = 0; n < 1000 && is_frozen(pool); n++) { /* it is tried now and then */
+                        assert_int_equal(calls[i](pool), 0);
+                        usleep(1000);
+                }
+                assert_false(is_frozen(pool));
+        }
+}
+
 /* What a process leaves frozen is finished when it closes the pool, and its leases end then. */
 static void test_close_frozen(void **state) {
         struct tslab *pool = *state;
@@ -278,6 +338,9 @@ static void test_reap_without_memory(void **state) {
         struct tslab *pool = *state;
         ShmActor control;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+        skip(); /* their own malloc() ends the process */
+#endif
         assert_int_equal(test_child_run(TEST_FORK, die_in_control, pool), -SIGKILL);
         assert_int_equal(reap_without_memory(pool), -ENOMEM);
         assert_int_equal(control_begin(pool, true, &control), -EBUSY);
@@ -291,7 +354,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_records_come_and_go), TEST(test_control_is_taken),    TEST(test_control_over_fork),
                 TEST(test_reap_kept),           TEST(test_reap_swept),          TEST(test_call_closed),
-                TEST(test_close_frozen),        TEST(test_reap_without_memory),
+                TEST(test_close_frozen),        TEST(test_reap_without_memory), TEST(test_thaw),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
