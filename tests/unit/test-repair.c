@@ -97,6 +97,63 @@ static uint32_t tag_of(TestArena *t, SlotId id) {
         return *shm_slot_tag(&t->arena, id);
 }
 
+#define ROLLBACK SHM_REPAIR_ROLLBACK
+#define COLLECT SHM_REPAIR_COLLECT
+#define CHECK SHM_REPAIR_CHECK
+#define SETTLE SHM_REPAIR_SETTLE
+#define DONE SHM_REPAIR_DONE
+
+static void test_table(void **state) {
+        static const int to[_SHM_REPAIR_STATE_N][_SHM_REPAIR_EV_N] = {
+                /* NEXT, NONE */
+                [ROLLBACK] = { ROLLBACK, COLLECT }, [COLLECT] = { CHECK, DONE }, [CHECK] = { SETTLE, -1 },
+                [SETTLE] = { COLLECT, -1 },         [DONE] = { -1, -1 },
+        };
+
+        for (unsigned s = 0; s < _SHM_REPAIR_STATE_N; s++)
+                for (unsigned event = 0; event < _SHM_REPAIR_EV_N; event++)
+                        assert_int_equal(shm_edge_to(shm_repair_edges, s, event), to[s][event]);
+}
+
+/* A pass over a dead record, by the smallest steps: the head changes as the rollback ends, and as it is settled. */
+static void test_pass(void **state) {
+        static const struct {
+                ShmRepairState state;
+                uint32_t record;
+                ShmRecordState head;
+        } expected[] = {
+                { ROLLBACK, 1, SHM_RECORD_DEAD }, /* it is found */
+                { ROLLBACK, 1, SHM_RECORD_DEAD }, /* its one cache */
+                { ROLLBACK, 2, SHM_RECORD_SWEPT }, { COLLECT, 0, SHM_RECORD_SWEPT },
+                { CHECK, 0, SHM_RECORD_SWEPT }, /* record 0 */
+                { SETTLE, 0, SHM_RECORD_SWEPT },   { COLLECT, 1, SHM_RECORD_SWEPT },
+                { CHECK, 1, SHM_RECORD_SWEPT },    { SETTLE, 1, SHM_RECORD_SWEPT },
+                { COLLECT, 2, SHM_RECORD_UNUSED }, { DONE, 3, SHM_RECORD_UNUSED },
+        };
+        TestArena *t = *state;
+        ShmRepair r = {};
+
+        fill(t, &t->actor);
+        (void) shm_record_mark_dead(&t->arena, t->actor.id);
+        assert_int_equal(t->actor.id, 1);
+        for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+                ShmRepairState before = r.state;
+                bool over;
+
+                do
+                        over = maintain_repair_step(&t->control, &r, 1);
+                while (before == CHECK && r.state == CHECK); /* as long as the check takes */
+                assert_int_equal(r.state, expected[i].state);
+                assert_int_equal(r.record, expected[i].record);
+                assert_int_equal(shm_record_owner(&t->arena, 1).state, expected[i].head);
+                assert_int_equal(over, r.state == DONE);
+                assert_int_equal(shm_repair_wanted(&t->arena), expected[i].head != SHM_RECORD_UNUSED);
+        }
+        expect_clean(t);
+        assert_true(maintain_repair_step(&t->control, &r, 1));
+        assert_int_equal(r.state, DONE);
+}
+
 static void test_caches(void **state) {
         TestArena *t = *state;
         ShmRepairCounts counts;
@@ -546,6 +603,8 @@ static void test_hostile(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                TEST(table),
+                TEST(pass),
                 TEST(caches),
                 TEST(odd_top),
                 TEST(odd_top_under_flush),
