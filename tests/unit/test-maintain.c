@@ -1,123 +1,545 @@
+/* The maintainer's engine as a whole, on a real arena with a clock of ours: requests, turns, and when it wants to be called. */
 #include "shm/maintain/maintain.h"
 
-#include <stdlib.h>
+#include <errno.h>
+#include <string.h>
 
-#include "shm/cache.h"
-#include "shm/epoch.h"
+#include "shm/cache-hit.h"
+#include "shm/client.h"
+#include "shm/maintain/check.h"
 #include "shm/slab.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 
-#define N_STEPS 100000
+#define BEGIN UINT64_C(1000000)
+#define MSEC UINT64_C(1000)
 
-static ShmMaintain *maintain_new(TestArena *t) {
-        ShmMaintain *m = calloc(1, sizeof(*m));
+static ShmMaintain m;
+static uint64_t now;
 
-        assert_non_null(m);
-        shm_maintain_init(m, &t->control);
-        return m;
+static int setup(void **state) {
+        TestArena *t;
+
+        if (test_arena_setup(state))
+                return -1;
+        t = *state;
+        assert_int_equal(shm_client_add(&t->arena, &(ShmClientInfo){ .pid = 1, .start_time = 1 }), 0);
+        memset(&m, 0, sizeof(m));
+        shm_maintain_init(&m, &t->control);
+        now = BEGIN;
+        t->actor.mode = SHM_CACHE_ON;
+        return 0;
 }
 
-static void run(ShmMaintain *m, uint64_t *now) {
-        for (int i = 0; i < N_STEPS; i++) {
-                uint64_t next = shm_maintain_step(m, *now);
+/* Steps at this time, until it wants a later one. */
+static uint64_t steps(void) {
+        uint64_t next = 0;
 
-                if (next == SHM_MAINTAIN_IDLE)
-                        return;
-                *now = next > *now ? next : *now + 1;
-        }
-        fail();
+        for (int i = 0; i < 1000 && next == 0; i++)
+                next = shm_maintain_step(&m, now);
+        assert_true(next > now);
+        return next;
 }
 
-/* A client that asks for caches while others are being emptied for another one is not left to its timeout. */
-static void test_caches_wanted_twice(void **state) {
-        TestArena *t = *state;
-        ShmMaintain *m = maintain_new(t);
-        ShmHeader *header = t->arena.header;
-        uint64_t now = 1;
+/* Until there is nothing to wait for. */
+static void run(void) {
+        uint64_t next;
 
-        header->caches_wanted.value = 1;
-        shm_maintain_look(m, false, now);
-        header->caches_wanted.value = 2;
-        shm_maintain_look(m, false, now);
-        run(m, &now);
-        assert_int_equal(header->caches_given.value, 2);
-        free(m);
+        for (int i = 0; i < 1000 && (next = steps()) != SHM_MAINTAIN_IDLE; i++)
+                now = next;
+        assert_int_equal(next, SHM_MAINTAIN_IDLE);
 }
 
-/* A leased epoch, in use, when the daemon is started anew; and its client closes it while the walk is past its slabs. */
-static void test_close_in_walk(void **state) {
-        ShmGeometry geometry = test_geometry();
-        TestArena *t = *state;
-        ShmRepairCounts counts;
-        ShmEpochInfo info;
-        uint64_t now = 1;
-        uint32_t number;
-        ShmMaintain *m;
-
-        test_arena_deinit(t);
-        geometry.slabs_size = 2048 * SHM_SLAB_SIZE;
-        test_arena_init(t, &geometry);
-        m = maintain_new(t);
-        assert_int_equal(shm_epoch_close(&t->arena, 3, true), 0);
-        (void) shm_maintain_close(m, 3, now);
-        run(m, &now);
-        assert_int_equal(shm_epoch_lease(&t->arena, 3, "leased", 0, &number), 0);
-        for (int i = 0; i < 1000 * 64; i++)
-                (void) test_alloc(t, 64, number);
-
-        *m = (ShmMaintain){};
-        shm_maintain_init(m, &t->control);
-        (void) shm_maintain_take_over(m, now, &counts);
-        while (m->closes[3].state != SHM_CLOSE_WALK || m->closes[3].walk.position == 0)
-                (void) shm_maintain_step(m, ++now);
-        assert_int_equal(shm_epoch_close(&t->arena, number, true), 0);
-        (void) shm_maintain_close(m, 3, now);
-        run(m, &now);
-        assert_int_equal(shm_epoch_get(&t->arena, 3, &info), 0);
-        assert_int_equal(info.state, SHM_EPOCH_CLOSING);
-        assert_int_equal(info.owner, 1);
-        assert_int_equal(shm_epoch_end_leases(&t->arena, 0), 1);
-        free(m);
-}
-
-/* Notes, of which each record may have 64, are counted when a gathering is cut into short steps. */
-static void test_notes_cost(void **state) {
-        static ShmRefsSome some;
-        ShmGeometry geometry = test_geometry();
-        TestArena *t = *state;
-        uint32_t budget = 512;
+/* A slot of 64 bytes in the actor's cache. */
+static ShmCache *fill(TestArena *t, uint32_t epoch) {
         uint64_t handle;
-        ShmRefs refs;
 
-        test_arena_deinit(t);
-        geometry.n_records = 100;
-        test_arena_init(t, &geometry);
-        handle = test_alloc(t, 64, 0);
-        for (uint32_t i = 2; i < geometry.n_records; i++) {
-                ShmActor actor;
-
-                assert_int_equal(shm_actor_init(&actor, &t->arena, 0, i), 0);
-                for (uint32_t k = 0; k < SHM_NOTES_MAX; k++)
-                        assert_int_equal(shm_actor_note(&actor, handle, 0, 0), 0);
-        }
-        shm_refs_init_some(&refs, &t->arena, &some);
-        assert_int_equal(shm_refs_add(&refs, 0), 0);
-        shm_refs_begin(&refs);
-        assert_false(shm_refs_step(&refs, &budget));
-        assert_true(refs.record < 10);
-        do
-                budget = 512;
-        while (!shm_refs_step(&refs, &budget));
+        assert_int_equal(shm_object_alloc(&t->actor, 64, epoch, NULL, &handle, NULL), 0);
+        assert_int_equal(shm_object_free(&t->actor, handle), 0);
+        assert_true(shm_arena_cache(&t->arena, t->actor.id, epoch, 0)->count > 0);
+        return shm_arena_cache(&t->arena, t->actor.id, epoch, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, test_arena_setup, test_arena_teardown)
+static bool is_frozen(const TestArena *t) {
+        return t->actor.record->attention & SHM_ATTENTION_FREEZE;
+}
+
+static ShmEpochInfo info(const TestArena *t, uint32_t id) {
+        ShmEpochInfo ret;
+
+        assert_int_equal(shm_epoch_get(&t->arena, id, &ret), 0);
+        return ret;
+}
+
+static void expect_clean(const TestArena *t) {
+        ShmCheck c;
+
+        assert_int_equal(shm_check(&t->arena, &c), 0);
+        assert_int_equal(c.problems + c.unsettled_slots, 0);
+}
+
+static void test_idle(void **state) {
+        TestArena *t = *state;
+
+        assert_int_equal(shm_maintain_step(&m, now), SHM_MAINTAIN_IDLE);
+        t->arena.header->n_drained.value = 3;
+        shm_maintain_look(&m, true, now);
+        assert_int_equal(t->arena.header->n_drained.value, 0);
+        assert_int_equal(shm_maintain_step(&m, now), SHM_MAINTAIN_IDLE);
+        assert_int_equal(m.n_asked + m.n_repairs, 0);
+}
+
+/* Only caches of the epoch are emptied, and the thread is thawed. */
+static void test_close(void **state) {
+        TestArena *t = *state;
+        const ShmCache *other = fill(t, 0), *cache = fill(t, 1);
+        uint32_t n = other->count;
+
+        assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
+        assert_int_equal(shm_maintain_close(&m, 1, now), 1);
+        assert_true(is_frozen(t));
+        assert_false(shm_maintain_is_walked(&m, 1, 1));
+        run();
+        assert_false(is_frozen(t));
+        assert_int_equal(cache->count, 0);
+        assert_int_equal(other->count, n);
+        assert_true(shm_maintain_is_walked(&m, 1, 1));
+        assert_true(shm_maintain_is_settled(&m, 1, 1));
+        assert_false(shm_maintain_is_walked(&m, 1, 2));
+        assert_false(shm_maintain_is_settled(&m, 1, 2));
+        assert_int_equal(m.closes[1].n_rounds, 1);
+        assert_int_equal(info(t, 1).state, SHM_EPOCH_DRAINED);
+        assert_int_equal(now, BEGIN);
+        assert_int_equal(m.membarrier_error, 0);
+        expect_clean(t);
+}
+
+/* A thread that is inside a call is looked at again, later each time, until it is thawed. */
+static void test_empty_caches(void **state) {
+        static const uint64_t waits[] = { 500, 1000, 2000, 4000, 8000, 16000, 20000, 20000, 20000 };
+        TestArena *t = *state;
+        const ShmCache *cache = fill(t, 0);
+        uint64_t next;
+
+        shm_actor_enter(&t->actor);
+        assert_int_equal(shm_maintain_empty_caches(&m, now), 1);
+        assert_int_equal(m.n_given, 0);
+        for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+                next = steps();
+                assert_int_equal(next, now + waits[i]);
+                assert_int_equal(shm_maintain_step(&m, next - 1), next);
+                now = next;
+        }
+        /* Nobody waits for it. */
+        assert_int_equal(m.n_given, 1);
+        assert_true(is_frozen(t));
+        assert_true(cache->count > 0);
+        shm_actor_leave(&t->actor);
+        run();
+        assert_false(is_frozen(t));
+        assert_int_equal(cache->count, 0);
+        expect_clean(t);
+        /* The next time it is looked at soon again. */
+        shm_actor_enter(&t->actor);
+        assert_int_equal(shm_maintain_empty_caches(&m, now), 2);
+        assert_int_equal(steps(), now + 500);
+        assert_int_equal(m.n_given, 2);
+        shm_actor_leave(&t->actor);
+}
+
+/* Clients that want memory are told when the caches are empty; those that ask meanwhile, the next time. */
+static void test_caches_wanted(void **state) {
+        TestArena *t = *state;
+        ShmHeader *header = t->arena.header;
+
+        (void) fill(t, 0);
+        header->caches_wanted.value = 5;
+        shm_maintain_look(&m, false, now);
+        assert_int_equal(m.n_asked, 1);
+        header->caches_wanted.value = 6;
+        shm_maintain_look(&m, false, now);
+        assert_int_equal(m.n_asked, 1);
+        assert_int_equal(header->caches_given.value, 0);
+        run();
+        assert_int_equal(header->caches_given.value, 5);
+        assert_int_equal(m.n_given, 1);
+        shm_maintain_look(&m, false, now);
+        assert_int_equal(m.n_asked, 2);
+        run();
+        assert_int_equal(header->caches_given.value, 6);
+        shm_maintain_look(&m, false, now);
+        assert_int_equal(m.n_asked, 2);
+}
+
+/* The answer is not given before the last cache is empty. */
+static void test_caches_given_last(void **state) {
+        TestArena *t = *state;
+        unsigned n = 0;
+
+        for (uint32_t epoch = 0; epoch < 4; epoch++)
+                for (uint32_t size = 64; size <= 512; size *= 2) {
+                        uint64_t handle;
+
+                        assert_int_equal(shm_object_alloc(&t->actor, size, epoch, NULL, &handle, NULL), 0);
+                        assert_int_equal(shm_object_free(&t->actor, handle), 0);
+                }
+        t->arena.header->caches_wanted.value = 1;
+        shm_maintain_look(&m, false, now);
+        for (; m.n_given == 0; n++) {
+                assert_true(is_frozen(t) || m.freeze_busy);
+                (void) shm_maintain_step(&m, now);
+        }
+        assert_true(n > 2);
+        assert_false(is_frozen(t));
+        assert_int_equal(t->arena.header->caches_given.value, 1);
+        for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, &t->arena, t->actor.id);)
+                assert_int_equal(walk.cache->count, 0);
+}
+
+/* A close that waits for a thread looks at it before its round, whenever the freeze is due. */
+static void test_close_pending(void **state) {
+        TestArena *t = *state;
+        uint64_t next;
+
+        (void) fill(t, 1);
+        assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
+        shm_actor_enter(&t->actor);
+        (void) shm_maintain_close(&m, 1, now);
+        next = steps();
+        assert_int_equal(m.closes[1].state, SHM_CLOSE_WAIT);
+        assert_int_equal(next, now + 500);
+        assert_true(shm_maintain_is_walked(&m, 1, 1));
+        assert_false(shm_maintain_is_settled(&m, 1, 1));
+        assert_int_equal(m.closes[1].n_rounds, 1);
+        shm_actor_leave(&t->actor);
+        m.freeze_due_usec = now = next + 77;
+        m.freeze_due_usec++;
+        assert_int_equal(steps(), SHM_MAINTAIN_IDLE);
+        assert_true(shm_maintain_is_settled(&m, 1, 1));
+        assert_int_equal(m.closes[1].n_rounds, 2);
+        assert_false(is_frozen(t));
+        expect_clean(t);
+}
+
+/* It wants to be called at whatever comes first. */
+static void test_next_time(void **state) {
+        TestArena *t = *state;
+
+        shm_actor_enter(&t->actor);
+        for (uint32_t id = 1; id < 3; id++) {
+                assert_int_equal(shm_epoch_close(&t->arena, id, true), 0);
+                (void) shm_maintain_close(&m, id, now);
+        }
+        (void) steps();
+        assert_int_equal(m.closes[1].state, SHM_CLOSE_WAIT);
+        assert_int_equal(m.closes[2].state, SHM_CLOSE_WAIT);
+        m.freeze_due_usec = now + 9;
+        m.closes[1].due_usec = now + 8;
+        m.closes[2].due_usec = now + 7;
+        assert_int_equal(shm_maintain_step(&m, now), now + 7);
+        m.closes[2].due_usec = now + 10;
+        assert_int_equal(shm_maintain_step(&m, now), now + 8);
+        m.closes[1].due_usec = now + 10;
+        assert_int_equal(shm_maintain_step(&m, now), now + 9);
+        shm_actor_leave(&t->actor);
+        run();
+}
+
+/* Two jobs and a repair take turns. */
+static void test_turns(void **state) {
+        TestArena *t = *state;
+        ShmActor dead;
+
+        for (uint32_t id = 1; id < 3; id++) {
+                assert_int_equal(shm_epoch_close(&t->arena, id, true), 0);
+                (void) shm_maintain_close(&m, id, now);
+        }
+        assert_int_equal(shm_actor_init(&dead, &t->arena, 0, 9), 0);
+        assert_true(shm_record_mark_dead(&t->arena, dead.id));
+        do
+                assert_int_equal(shm_maintain_step(&m, now), 0);
+        while (m.freeze_busy);
+        shm_maintain_repair(&m);
+        assert_int_equal(m.closes[1].state, SHM_CLOSE_WALK);
+        assert_int_equal(m.closes[2].state, SHM_CLOSE_EMPTY);
+        assert_int_equal(shm_maintain_step(&m, now), 0);
+        assert_int_equal(m.closes[1].state, SHM_CLOSE_WALK);
+        assert_int_equal(m.closes[2].state, SHM_CLOSE_WALK);
+        assert_int_equal(m.n_repairs, 0);
+        assert_int_equal(shm_maintain_step(&m, now), 0);
+        assert_int_equal(m.n_repairs, 1);
+        assert_int_equal(m.closes[1].n_rounds, 0);
+        assert_int_equal(shm_maintain_step(&m, now), 0);
+        assert_int_equal(m.closes[1].n_rounds, 1);
+        assert_int_equal(m.closes[2].n_rounds, 0);
+        run();
+        assert_int_equal(info(t, 2).state, SHM_EPOCH_DRAINED);
+}
+
+/* While one uses the reachability check the others wait for it, and do something else. */
+static void test_one_check(void **state) {
+        TestArena *t = *state;
+        ShmActor dead;
+
+        (void) test_alloc(t, 64, 1);
+        assert_int_equal(shm_epoch_revoke(&t->arena, 1, false), 0);
+        (void) shm_maintain_close(&m, 1, now);
+        while (m.closes[1].state != SHM_CLOSE_COLLECT)
+                assert_int_equal(shm_maintain_step(&m, now), 0);
+        m.reach_is_used = true;
+        m.reach_user = 2;
+        assert_int_equal(shm_actor_init(&dead, &t->arena, 0, 9), 0);
+        assert_true(shm_record_mark_dead(&t->arena, dead.id));
+        shm_maintain_repair(&m);
+        assert_int_equal(steps(), SHM_MAINTAIN_IDLE);
+        assert_int_equal(m.closes[1].state, SHM_CLOSE_COLLECT);
+        assert_int_equal(m.n_repairs, 0);
+        assert_true(m.reach_is_used);
+        m.reach_user = 1;
+        assert_int_equal(shm_maintain_step(&m, now), 0);
+        assert_int_equal(m.closes[1].state, SHM_CLOSE_WALK);
+        assert_false(m.reach_is_used);
+        run();
+        assert_int_equal(m.n_repairs, 1);
+        assert_int_equal(info(t, 1).state, SHM_EPOCH_DRAINED);
+        m.reach_is_used = true;
+        m.reach_user = t->arena.n_epochs;
+        shm_maintain_repair(&m);
+        run();
+        assert_int_equal(m.n_repairs, 2);
+        assert_false(m.reach_is_used);
+}
+
+/* Dead records, and a request for another pass while one is under way. */
+static void test_repair(void **state) {
+        TestArena *t = *state;
+
+        (void) fill(t, 0);
+        assert_true(shm_record_mark_dead(&t->arena, t->actor.id));
+        shm_maintain_look(&m, false, now);
+        assert_int_equal(steps(), SHM_MAINTAIN_IDLE);
+        assert_int_equal(m.n_repairs, 0);
+        shm_maintain_look(&m, true, now);
+        shm_maintain_repair(&m);
+        run();
+        assert_int_equal(m.n_repairs, 2);
+        assert_int_equal(shm_record_owner(&t->arena, t->actor.id).state, SHM_RECORD_UNUSED);
+        assert_int_equal(m.repaired.records, 0); /* of the second */
+        shm_maintain_look(&m, true, now);
+        run();
+        assert_int_equal(m.n_repairs, 2);
+        assert_int_equal(shm_actor_init(&t->actor, &t->arena, 0, 3), 0);
+        assert_true(shm_record_mark_dead(&t->arena, t->actor.id));
+        shm_maintain_repair(&m);
+        run();
+        assert_int_equal(m.n_repairs, 3);
+        assert_int_equal(m.repaired.records, 1);
+        expect_clean(t);
+}
+
+/* A close that had to wait for a repair goes on with the end of the pass; one that has no slab left is left alone. */
+static void test_repair_wakes(void **state) {
+        TestArena *t = *state;
+
+        t->actor.mode = SHM_CACHE_OFF;
+        (void) test_alloc(t, 64, 1);
+        for (uint32_t id = 1; id < 3; id++) {
+                assert_int_equal(shm_epoch_close(&t->arena, id, true), 0);
+                (void) shm_maintain_close(&m, id, now);
+        }
+        run();
+        assert_int_equal(m.closes[1].walked.n_left, 1);
+        assert_int_equal(m.closes[2].walked.n_left, 0);
+        assert_int_equal(shm_epoch_close(&t->arena, 3, true), 0);
+        assert_true(shm_record_mark_dead(&t->arena, t->actor.id));
+        (void) shm_maintain_close(&m, 3, now);
+        (void) steps();
+        assert_int_equal(m.closes[3].state, SHM_CLOSE_WAIT);
+        m.closes[3].due_usec = now + 1000 * MSEC;
+        now += 10 * MSEC;
+        shm_maintain_repair(&m);
+        run();
+        assert_true(now < BEGIN + 100 * MSEC);
+        assert_int_equal(m.closes[1].n_rounds, 2);
+        assert_int_equal(m.closes[2].n_rounds, 1);
+        assert_int_equal(m.closes[3].n_rounds, 2);
+        assert_int_equal(info(t, 3).state, SHM_EPOCH_DRAINED);
+}
+
+/* Slabs that drained wake what they may be of: closed for draining, or with slabs of earlier eras; nothing else. */
+static void test_look_drained(void **state) {
+        TestArena *t = *state;
+        uint64_t handle, old;
+        uint32_t number;
+
+        t->actor.mode = SHM_CACHE_OFF;
+        handle = test_alloc(t, 64, 1);
+        old = test_alloc(t, 64, 2);
+        assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
+        assert_int_equal(shm_epoch_close(&t->arena, 3, false), 0);
+        for (uint32_t id = 1; id < 4; id++)
+                (void) shm_maintain_close(&m, id, now);
+        for (int i = 0; i < 2; i++)
+                assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
+        assert_int_equal(number, shm_epoch_number(2, 2));
+        (void) shm_maintain_close(&m, 2, now);
+        run();
+        assert_int_equal(m.closes[2].walked.n_left, 1);
+        for (uint32_t id = 0; id < 4; id++)
+                m.closes[id].n_rounds = 0;
+        shm_maintain_look(&m, true, now);
+        assert_int_equal(steps(), SHM_MAINTAIN_IDLE);
+        t->arena.header->n_drained.value = 1;
+        shm_maintain_look(&m, false, now);
+        assert_int_equal(m.closes[0].state, SHM_CLOSE_IDLE);
+        assert_int_equal(m.closes[2].state, SHM_CLOSE_WAIT);
+        assert_int_equal(m.closes[3].state, SHM_CLOSE_IDLE);
+        run();
+        assert_int_equal(shm_object_free(&t->actor, old), 0);
+        shm_maintain_look(&m, false, now);
+        run();
+        assert_int_equal(m.closes[2].walked.n_left, 0);
+        assert_int_equal(info(t, 2).state, SHM_EPOCH_OPEN);
+        shm_maintain_look(&m, false, now);
+        assert_int_equal(steps(), SHM_MAINTAIN_IDLE);
+        assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
+        (void) shm_maintain_close(&m, 1, now);
+        run();
+        assert_int_equal(shm_object_free(&t->actor, handle), info(t, 1).era == 2 ? 0 : -ESTALE);
+        shm_maintain_look(&m, false, now);
+        run();
+        assert_int_equal(info(t, 1).state, SHM_EPOCH_DRAINED);
+}
+
+/* A closed epoch whose last walk found nothing, since a thread was to add a slab yet. */
+static void test_look_drains_later(void **state) {
+        TestArena *t = *state;
+
+        assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
+        t->arena.header->n_drained.value = 1;
+        shm_maintain_look(&m, false, now);
+        assert_int_equal(m.closes[1].state, SHM_CLOSE_WAIT);
+        assert_int_equal(m.closes[0].state, SHM_CLOSE_IDLE);
+        run();
+        assert_int_equal(info(t, 1).state, SHM_EPOCH_DRAINED);
+        t->arena.header->n_drained.value = 1;
+        shm_maintain_look(&m, false, now);
+        assert_int_equal(m.closes[1].state, SHM_CLOSE_IDLE);
+}
+
+static void test_look_revocations(void **state) {
+        TestArena *t = *state;
+        uint64_t handle = test_alloc(t, 64, 1);
+
+        assert_int_equal(shm_epoch_revoke(&t->arena, 1, false), 0);
+        shm_maintain_look(&m, false, now);
+        assert_int_equal(m.closes[1].n_starts, 0);
+        shm_maintain_look(&m, true, now);
+        shm_maintain_look(&m, true, now); /* it is being worked at */
+        assert_int_equal(m.closes[1].n_starts, 1);
+        assert_int_equal(m.closes[0].n_starts + m.closes[2].n_starts, 0);
+        run();
+        assert_false(shm_object_live(&t->arena, handle));
+        assert_false(info(t, 1).revoking);
+        shm_maintain_look(&m, true, now);
+        assert_int_equal(m.closes[1].n_starts, 1);
+        expect_clean(t);
+}
+
+/* Records that were left, and frozen ones that no freeze of ours knows of. */
+static void test_look_freeze(void **state) {
+        TestArena *t = *state;
+        ShmActor left;
+
+        (void) fill(t, 0);
+        assert_int_equal(shm_actor_init(&left, &t->arena, 0, 9), 0);
+        t->actor.record->attention |= SHM_ATTENTION_FREEZE;
+        shm_record_set_left(&t->arena, left.id);
+        shm_maintain_look(&m, false, now);
+        assert_int_equal(steps(), SHM_MAINTAIN_IDLE);
+        assert_true(is_frozen(t));
+        shm_maintain_look(&m, true, now);
+        assert_int_equal(steps(), SHM_MAINTAIN_IDLE);
+        assert_false(is_frozen(t));
+        assert_int_equal(shm_record_owner(&t->arena, left.id).state, SHM_RECORD_UNUSED);
+        assert_true(shm_freeze_is_over(&t->arena));
+}
+
+/* The next maintainer goes on with whatever the arena says. */
+static void test_take_over(void **state) {
+        TestArena *t = *state;
+        uint64_t handle = test_alloc(t, 64, 1), kept = test_alloc(t, 64, 3);
+        const ShmCache *cache = fill(t, 0);
+        ShmRepairCounts counts;
+        ShmActor dead, other;
+        uint32_t number;
+
+        for (int i = 0; i < 4; i++)
+                assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
+        assert_int_equal(number, shm_epoch_number(0, 2));
+        for (uint32_t id = 1; id < 4; id++)
+                assert_int_equal(info(t, id).state, SHM_EPOCH_CLOSING);
+        assert_int_equal(shm_epoch_revoke(&t->arena, 1, true), 0);
+        assert_int_equal(shm_epoch_close(&t->arena, 3, true), 0);
+        t->actor.record->attention |= SHM_ATTENTION_FREEZE;
+        assert_int_equal(shm_actor_init(&dead, &t->arena, 0, 9), 0);
+        assert_true(shm_record_mark_dead(&t->arena, dead.id));
+        assert_int_equal(shm_actor_init(&other, &t->arena, 0, 10), 0);
+        shm_actor_intend(&t->control, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, cache->count));
+        t->arena.header->caches_wanted.value = 3;
+
+        memset(&m, 0, sizeof(m));
+        shm_maintain_init(&m, &t->control);
+        assert_int_equal(shm_maintain_take_over(&m, now, &counts), 2);
+        assert_true(counts.slots > 0);
+        assert_int_equal(cache->count, 0);
+        for (uint32_t id = 0; id < 4; id++)
+                assert_int_equal(m.closes[id].n_starts, 1);
+        run();
+        assert_int_equal(m.n_repairs, 1);
+        assert_false(is_frozen(t));
+        assert_false(shm_object_live(&t->arena, handle));
+        assert_true(shm_object_live(&t->arena, kept));
+        assert_false(info(t, 1).revoking);
+        assert_int_equal(info(t, 2).state, SHM_EPOCH_DRAINED);
+        assert_int_equal(m.closes[3].walked.n_left, 1);
+        assert_int_equal(t->arena.header->caches_given.value, 3);
+        assert_int_equal(shm_record_owner(&t->arena, dead.id).state, SHM_RECORD_UNUSED);
+        expect_clean(t);
+}
+
+/* Of a new arena there is nothing to go on with. */
+static void test_take_over_new(void **state) {
+        ShmRepairCounts counts;
+
+        assert_int_equal(shm_maintain_take_over(&m, now, &counts), 0);
+        for (uint32_t id = 0; id < 4; id++)
+                assert_int_equal(m.closes[id].n_starts, 0);
+        assert_int_equal(shm_maintain_step(&m, now), SHM_MAINTAIN_IDLE);
+        assert_int_equal(counts.slots + counts.records + counts.slabs + counts.objects, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, test_arena_teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(caches_wanted_twice),
-                TEST(notes_cost),
-                TEST(close_in_walk),
+                TEST(idle),
+                TEST(close),
+                TEST(empty_caches),
+                TEST(caches_wanted),
+                TEST(caches_given_last),
+                TEST(close_pending),
+                TEST(next_time),
+                TEST(turns),
+                TEST(one_check),
+                TEST(repair),
+                TEST(repair_wakes),
+                TEST(look_drained),
+                TEST(look_drains_later),
+                TEST(look_revocations),
+                TEST(look_freeze),
+                TEST(take_over),
+                TEST(take_over_new),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <tslab_map.h>
 #include <unistd.h>
 
 #include "libclient/control.h"
-#include "libclient/tslab_map.h"
+
 #include "shm/cache-drain.h"
 #include "shm/client.h"
 #include "shm/maintain/check.h"
