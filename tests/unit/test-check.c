@@ -413,6 +413,42 @@ static void test_stale_hint(void **state) {
         expect_clean(t);
 }
 
+/* A check by the smallest steps; after so many of them the hint is set. How many steps there were. */
+static unsigned check_in_steps(TestArena *t, uint32_t slab, unsigned n_before, ShmCheck *ret) {
+        ShmCheckRun *run;
+        unsigned n = 0;
+        int r;
+
+        *hint_word(t, SHM_SET_FREE, t->arena.shape.n_levels - 1, slab / 64) &= ~(UINT64_C(1) << slab % 64);
+        assert_int_equal(shm_check_new(&run, &t->arena, NULL, ret), 0);
+        do {
+                if (n++ == n_before)
+                        shm_set_add(&t->arena, SHM_SET_FREE, slab);
+                r = shm_check_step(run, 1);
+                assert_true(r >= 0 && n < 100000);
+        } while (r > 0);
+        assert_null(shm_check_free(run));
+        return n;
+}
+
+/* A hint may be on its way: it is wrong only if it is missing for as long as the check looks. */
+static void test_late_hint(void **state) {
+        TestArena *t = *state;
+        uint32_t slab = slab_in(t, SLAB_FREE), n;
+        ShmCheck c;
+
+        settle_hints(t);
+        n = check_in_steps(t, slab, UINT32_MAX, &c);
+        assert_int_equal(c.wrong_hints, 1);
+        assert_int_equal(c.problems, 1);
+        assert_int_equal(c.slabs, shm_arena_n_slabs_ever(&t->arena));
+        for (unsigned i = 0; i < n; i++) {
+                assert_true(check_in_steps(t, slab, i, &c) <= n);
+                assert_int_equal(c.wrong_hints, 0);
+                assert_int_equal(c.problems, 0);
+        }
+}
+
 static void put(TestArena *t, uint32_t slab, SlabPlace place, uint32_t holder) {
         SlabWord *w = word(t, slab);
 
@@ -692,6 +728,7 @@ int main(void) {
                 ON_ARENA(test_unsettled_note),
                 ON_ARENA(test_wrong_hint),
                 ON_ARENA(test_stale_hint),
+                ON_ARENA(test_late_hint),
                 ON_ARENA(test_busy_without_owner),
                 ON_ARENA(test_held),
                 ON_ARENA(test_place_against_bitmap),

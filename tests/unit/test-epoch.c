@@ -83,6 +83,22 @@ static void test_advance_passes_revoked(void **state) {
         assert_int_equal(number & 0xff, 2);
 }
 
+/* It opens another id, or none. */
+static void test_advance_not_itself(void **state) {
+        TestArena *t = *state;
+        uint32_t current, number;
+
+        for (uint32_t id = 1; id < 4; id++)
+                assert_int_equal(shm_epoch_revoke(&t->arena, id, false), 0);
+        current = shm_epoch_current(&t->arena);
+        assert_int_equal(shm_epoch_next(&t->arena, &number), -ENOSPC);
+        assert_int_equal(shm_epoch_advance(&t->arena, &number), -ENOSPC);
+        assert_int_equal(shm_epoch_current(&t->arena), current);
+        assert_int_equal(info(t, 0).state, SHM_EPOCH_OPEN);
+        assert_int_equal(info(t, 0).flags, 0);
+        test_alloc(t, 64, current);
+}
+
 /* Nobody's objects are in them; but a thread that was admitted before may yet claim a slab. */
 static void test_spare_passes_revoked(void **state) {
         TestArena *t = *state;
@@ -173,6 +189,7 @@ static void test_close_drains(void **state) {
         TestArena *t = *state;
         uint64_t handles[200];
         ShmDrain drain;
+        uint32_t slab;
 
         for (int i = 0; i < 200; i++)
                 handles[i] = test_alloc(t, 768, 1); /* 5 to a slab: 40 slabs */
@@ -195,6 +212,8 @@ static void test_close_drains(void **state) {
         assert_int_equal(drain.n_left, 0);
         assert_int_equal(info(t, 1).state, SHM_EPOCH_DRAINED);
         assert_int_equal(info(t, 1).reclaimed_size, 40 * SHM_SLAB_SIZE);
+        /* No walk looks at them again. */
+        assert_false(shm_set_find(&t->arena, shm_set_of_epoch(&t->arena, 1), 0, &slab));
 }
 
 /* A slab of an earlier era is not claimed for a later one, and drains though the id is open. */
@@ -451,6 +470,7 @@ int main(void) {
                 WITH_ARENA(test_reserve),                WITH_ARENA(test_label),
                 WITH_ARENA(test_close_drains),           WITH_ARENA(test_earlier_era_drains),
                 WITH_ARENA(test_era_wraps),
+                WITH_ARENA(test_advance_not_itself),
                 WITH_ARENA(test_word_edges),
                 WITH_ARENA(test_word_flags),
                 WITH_ARENA(test_revoke_eras),

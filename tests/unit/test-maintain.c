@@ -1,4 +1,4 @@
-/* The maintainer's engine as a whole, on a real arena with a clock of ours: requests, turns, and when it wants to be called. */
+/* The maintainer's engine as a whole, on a real arena with a clock of ours: requests, turns, waits, takeover. */
 #include "shm/maintain/maintain.h"
 
 #include <errno.h>

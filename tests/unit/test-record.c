@@ -1,4 +1,4 @@
-/* A record's head: every state with every event; the freeze bit, which is another word's; and what a new owner finds. */
+/* A record's head: every state with every event; the freeze bit beside it; and what a new owner finds. */
 #include "shm/record.h"
 
 #include <errno.h>
