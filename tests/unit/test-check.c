@@ -267,6 +267,29 @@ static void test_doubled_wrong_cache(void **state) {
 
         cache->slots[cache->count++] = id.value;
         expect(t, .doubled = 1, .text = "another class or epoch");
+        id = lose(t);
+        cache->slots[cache->count++] = id.value;
+        expect(t, .doubled = 2);
+}
+
+/* Where nothing is in question the records are gathered once. */
+static void test_clean_steps(void **state) {
+        TestArena *t = *state;
+        ShmCheckRun *run;
+        uint32_t done, total, n = 0;
+        ShmCheck c;
+
+        assert_int_equal(shm_check_new(&run, &t->arena, NULL, &c), 0);
+        shm_check_progress(run, &done, &total);
+        assert_int_equal(done, 0);
+        assert_int_equal(total, shm_arena_n_slabs_ever(&t->arena));
+        while (shm_check_step(run, UINT32_MAX) > 0)
+                n++;
+        assert_int_equal(n, shm_arena_n_records_ever(&t->arena));
+        shm_check_progress(run, &done, &total);
+        assert_int_equal(done, total);
+        assert_null(shm_check_free(run));
+        assert_int_equal(c.problems, 0);
 }
 
 static void test_unsettled_claim(void **state) {
@@ -708,6 +731,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 ON_ARENA(test_clean),
                 ON_ARENA(test_kept),
+                ON_ARENA(test_clean_steps),
                 cmocka_unit_test(test_clean_new),
                 cmocka_unit_test(test_clean_100k_objects),
                 ON_ARENA(test_lost),
