@@ -1,0 +1,252 @@
+/* Requests that wait for an epoch that was closed, answered from a real loop. Deadlines lie an hour ahead, or are over. */
+#include "daemon/maintainer.h"
+
+#include <string.h>
+
+#include "daemon/reserve.h"
+#include "daemon/task.h"
+#include "proto/deadline.h"
+#include "shm/epoch.h"
+#include "tests/util/arena.h"
+#include "tests/util/test.h"
+
+#define ID 1
+#define HOUR_USEC (3600 * PROTO_USEC_PER_SEC)
+
+static Manager manager;
+static Options options;
+static CloseWait asked;
+static unsigned n_done, n_progress;
+
+static int setup(void **state) {
+        TestArena *t;
+
+        if (test_arena_setup(state))
+                return -1;
+        t = *state;
+        memset(&manager, 0, sizeof(manager));
+        memset(&options, 0, sizeof(options));
+        strcpy(options.pool, "test");
+        manager.options = &options;
+        manager.slice_max = UINT32_MAX;
+        manager.arena = t->arena;
+        shm_actor_init_daemon(&manager.control, &manager.arena);
+        assert_true(sd_event_new(&manager.event) >= 0);
+        assert_int_equal(task_queue_new(&manager.tasks, manager.event, TASK_SLICE_USEC), 0);
+        assert_int_equal(reserve_new(&manager.reserve, &manager), 0);
+        assert_int_equal(maintainer_new(&manager.maintainer, &manager), 0);
+        n_done = n_progress = 0;
+        return 0;
+}
+
+static int teardown(void **state) {
+        manager.maintainer = maintainer_free(manager.maintainer);
+        manager.reserve = reserve_free(manager.reserve);
+        manager.tasks = task_queue_free(manager.tasks);
+        manager.event = sd_event_unref(manager.event);
+        return test_arena_teardown(state);
+}
+
+static void on_done(CloseWait *w) {
+        assert_ptr_equal(w, &asked);
+        n_done++;
+}
+
+static void on_progress(CloseWait *w) {
+        assert_ptr_equal(w, &asked);
+        n_progress++;
+}
+
+/* Until the loop would asked. */
+static void run_until_idle(void) {
+        while (sd_event_run(manager.event, 0) > 0)
+                ;
+}
+
+/* As long as it takes. */
+static void run_until_done(unsigned n) {
+        while (n_done < n)
+                assert_true(sd_event_run(manager.event, UINT64_MAX) >= 0);
+        run_until_idle();
+        assert_int_equal(n_done, n);
+}
+
+static void start(CloseWait w) {
+        asked = w;
+        asked.epoch = ID;
+        asked.on_done = on_done;
+        assert_int_equal(shm_epoch_close(&manager.arena, ID, true), 0);
+        maintainer_close(manager.maintainer, ID, &asked);
+}
+
+static void test_done(void **state) {
+        TestArena *t = *state;
+        uint64_t handle = test_alloc(t, 64, ID);
+
+        (void) test_alloc(t, 768, ID);
+        assert_int_equal(shm_object_free(&t->actor, handle), 0);
+        start((CloseWait){ .deadline_usec = UINT64_MAX });
+        run_until_done(1);
+        assert_int_equal(asked.reclaimed_size, SHM_SLAB_SIZE);
+        assert_int_equal(asked.n_left, 1);
+        assert_int_equal(asked.n_pending, 0);
+        /* Of the next request what went back before is not counted. */
+        start((CloseWait){ .deadline_usec = UINT64_MAX });
+        run_until_done(2);
+        assert_int_equal(asked.reclaimed_size, 0);
+        assert_int_equal(asked.live.live_objects, 0);
+        maintainer_close(manager.maintainer, ID, NULL);
+        run_until_idle();
+        assert_int_equal(n_done, 2);
+}
+
+/* A thread inside a call, for as long as the caller gives it. */
+static void test_pending(void **state) {
+        TestArena *t = *state;
+
+        shm_actor_enter(&t->actor);
+        start((CloseWait){ .deadline_usec = proto_now_usec() + HOUR_USEC });
+        run_until_idle();
+        assert_int_equal(n_done, 0);
+        assert_int_equal(asked.n_pending, 1);
+        shm_actor_leave(&t->actor);
+        run_until_done(1);
+        assert_int_equal(asked.n_pending, 0);
+        shm_actor_enter(&t->actor);
+        start((CloseWait){});
+        run_until_done(2);
+        assert_int_equal(asked.n_pending, 1);
+        shm_actor_leave(&t->actor);
+}
+
+/* Until no object remains, or for so long. */
+static void test_drained(void **state) {
+        TestArena *t = *state;
+        uint64_t handle = test_alloc(t, 64, ID), later = proto_now_usec() + HOUR_USEC;
+
+        start((CloseWait){ .deadline_usec = later, .wait_drained = true, .drained_deadline_usec = later });
+        run_until_idle();
+        assert_int_equal(n_done, 0);
+        assert_int_equal(asked.n_left, 1);
+        assert_int_equal(shm_object_free(&t->actor, handle), 0);
+        maintainer_wake(manager.maintainer);
+        run_until_done(1);
+        assert_int_equal(asked.n_left, 0);
+        assert_int_equal(asked.reclaimed_size, SHM_SLAB_SIZE);
+}
+
+static void test_drained_late(void **state) {
+        (void) test_alloc(*state, 64, ID);
+        start((CloseWait){ .deadline_usec = proto_now_usec() + HOUR_USEC, .wait_drained = true });
+        run_until_done(1);
+        assert_int_equal(asked.n_left, 1);
+        assert_int_equal(asked.n_pending, 0);
+        start((CloseWait){ .wait_drained = true, .drained_deadline_usec = proto_now_usec() + 1000 });
+        run_until_done(2);
+        assert_int_equal(asked.n_left, 1);
+}
+
+/* The thread's time is over, that of the objects is not: a thread that is inside may add some. */
+static void test_drained_pending(void **state) {
+        TestArena *t = *state;
+
+        shm_actor_enter(&t->actor);
+        start((CloseWait){ .wait_drained = true, .drained_deadline_usec = proto_now_usec() + HOUR_USEC });
+        run_until_idle();
+        assert_int_equal(asked.n_left, 0);
+        assert_int_equal(n_done, 0);
+        shm_actor_leave(&t->actor);
+        run_until_done(1);
+}
+
+static void test_count(void **state) {
+        TestArena *t = *state;
+
+        for (int i = 0; i < 20; i++)
+                (void) test_alloc(t, 768, ID);
+        manager.slice_max = 1;
+        start((CloseWait){ .deadline_usec = UINT64_MAX, .count = true });
+        run_until_done(1);
+        assert_int_equal(asked.live.live_objects, 20);
+        assert_int_equal(asked.n_left, 4);
+        /* Begun anew, it counts anew. */
+        asked.counting = true;
+        maintainer_close(manager.maintainer, ID, &asked);
+        run_until_done(2);
+        assert_int_equal(asked.live.live_objects, 20);
+}
+
+/* Ten times a second, while it lasts; and the owner hears of the end even so. */
+static void test_progress(void **state) {
+        TestArena *t = *state;
+        uint64_t begin = proto_now_usec();
+
+        shm_actor_enter(&t->actor);
+        start((CloseWait){ .deadline_usec = begin + HOUR_USEC, .on_progress = on_progress });
+        while (n_progress < 3)
+                assert_true(sd_event_run(manager.event, UINT64_MAX) >= 0);
+        assert_true(proto_now_usec() - begin >= 3 * PROTO_USEC_PER_SEC / 10);
+        assert_int_equal(n_done, 0);
+        manager.maintainer = maintainer_free(manager.maintainer);
+        assert_int_equal(n_done, 1);
+        assert_int_equal(asked.n_pending, 1);
+        shm_actor_leave(&t->actor);
+}
+
+static void test_empty_caches(void **state) {
+        TestArena *t = *state;
+        uint64_t handle, number;
+
+        t->actor.mode = SHM_CACHE_ON;
+        assert_int_equal(shm_object_alloc(&t->actor, 64, 0, NULL, &handle, NULL), 0);
+        assert_int_equal(shm_object_free(&t->actor, handle), 0);
+        number = maintainer_empty_caches(manager.maintainer);
+        assert_false(maintainer_has_emptied(manager.maintainer, number));
+        run_until_idle();
+        assert_true(maintainer_has_emptied(manager.maintainer, number));
+        assert_false(maintainer_has_emptied(manager.maintainer, number + 1));
+        assert_int_equal(shm_arena_cache(&t->arena, t->actor.id, 0, 0)->count, 0);
+}
+
+static void test_repair(void **state) {
+        TestArena *t = *state;
+        ShmActor dead;
+
+        for (int i = 0; i < 2; i++) {
+                assert_int_equal(shm_actor_init(&dead, &t->arena, 0, 9), 0);
+                assert_true(shm_record_mark_dead(&t->arena, dead.id));
+                if (i == 0)
+                        maintainer_repair(manager.maintainer);
+                else
+                        maintainer_look(manager.maintainer);
+                run_until_idle();
+                assert_int_equal(shm_record_owner(&t->arena, dead.id).state, SHM_RECORD_UNUSED);
+        }
+}
+
+/* The epochs that are to drain are counted, and are worked at with no request. */
+static void test_take_over(void **state) {
+        TestArena *t = *state;
+        uint64_t handle = test_alloc(t, 64, ID);
+        ShmEpochInfo info;
+
+        assert_int_equal(shm_epoch_revoke(&t->arena, ID, false), 0);
+        assert_int_equal(maintainer_take_over(manager.maintainer), 1);
+        assert_int_equal(manager.control.record->seq % 2, 0);
+        run_until_idle();
+        assert_false(shm_object_live(&t->arena, handle));
+        assert_int_equal(shm_epoch_get(&t->arena, ID, &info), 0);
+        assert_int_equal(info.state, SHM_EPOCH_DRAINED);
+        assert_int_equal(info.flags, SHM_EPOCH_DRAIN);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                TEST(done),  TEST(pending),  TEST(drained),      TEST(drained_late), TEST(drained_pending),
+                TEST(count), TEST(progress), TEST(empty_caches), TEST(repair),       TEST(take_over),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
