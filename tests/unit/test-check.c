@@ -7,6 +7,7 @@
 
 #include "shm/client.h"
 #include "shm/epoch.h"
+#include "shm/maintain/refs.h"
 #include "shm/pages.h"
 #include "shm/root.h"
 #include "shm/set.h"
@@ -272,6 +273,22 @@ static void test_doubled_wrong_cache(void **state) {
         expect(t, .doubled = 2);
 }
 
+/* A record costs a piece of the budget, whatever it holds. */
+static void test_gather_steps(void **state) {
+        TestArena *t = *state;
+        uint32_t n = 0, budget;
+        ShmRefs refs;
+
+        assert_int_equal(shm_refs_init_whole(&refs, &t->arena, shm_arena_n_slabs_ever(&t->arena)), 0);
+        shm_refs_begin(&refs);
+        do {
+                budget = 1;
+                n++;
+        } while (!shm_refs_step(&refs, &budget));
+        assert_true(n >= shm_arena_n_records_ever(&t->arena));
+        shm_refs_deinit(&refs);
+}
+
 /* Where nothing is in question the records are gathered once. */
 static void test_clean_steps(void **state) {
         TestArena *t = *state;
@@ -425,6 +442,24 @@ static void test_wrong_hint(void **state) {
         wrong_hint(t, SLAB_LISTED, shm_set_partial(&t->arena, slab_word_epoch(w), slab_word_class(w)));
         wrong_hint(t, SLAB_LISTED, shm_set_of_epoch(&t->arena, slab_word_epoch(w)));
         wrong_hint(t, SLAB_FULL, shm_set_of_epoch(&t->arena, slab_word_epoch(full)));
+}
+
+/* Beyond the first group. */
+static void test_wrong_hint_far(void **state) {
+        TestArena *t = *state;
+        uint32_t n;
+
+        for (int i = 0; i < 2; i++)
+                assert_int_equal(shm_pages_commit(&t->control, 64, &n), 0);
+        settle_hints(t);
+        for (uint32_t slab = 60; slab < 100; slab++) {
+                uint64_t *w = hint_word(t, SHM_SET_FREE, t->arena.shape.n_levels - 1, slab / 64), old = *w;
+
+                assert_int_equal(slab_word_place(*word(t, slab)), SLAB_FREE);
+                *w &= ~(UINT64_C(1) << slab % 64);
+                expect(t, .hints = 1);
+                *w = old;
+        }
 }
 
 static void test_stale_hint(void **state) {
@@ -731,6 +766,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 ON_ARENA(test_clean),
                 ON_ARENA(test_kept),
+                ON_ARENA(test_gather_steps),
                 ON_ARENA(test_clean_steps),
                 cmocka_unit_test(test_clean_new),
                 cmocka_unit_test(test_clean_100k_objects),
@@ -751,6 +787,7 @@ int main(void) {
                 ON_ARENA(test_unsettled_dead),
                 ON_ARENA(test_unsettled_note),
                 ON_ARENA(test_wrong_hint),
+                ON_ARENA(test_wrong_hint_far),
                 ON_ARENA(test_stale_hint),
                 ON_ARENA(test_late_hint),
                 ON_ARENA(test_busy_without_owner),

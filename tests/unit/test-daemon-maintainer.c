@@ -1,4 +1,4 @@
-/* Requests that wait for an epoch that was closed, answered from a real loop. Deadlines lie an hour ahead, or are over. */
+/* Requests that wait for an epoch that was closed, in a real loop. Deadlines lie an hour ahead, or are over. */
 #include "daemon/maintainer.h"
 
 #include <string.h>

@@ -49,6 +49,9 @@ static void test_advance_ring(void **state) {
                 assert_int_equal(shm_epoch_admit(&t->arena, SHM_EPOCH_CURRENT, &id, &era), 0);
                 assert_int_equal(shm_epoch_number(id, era), number);
                 assert_int_equal(info(t, (i - 1) % 4).state, SHM_EPOCH_CLOSING);
+                assert_int_not_equal(info(t, (i - 1) % 4).closed_usec, 0);
+                assert_int_equal(info(t, i % 4).closed_usec, 0);
+                assert_int_not_equal(info(t, i % 4).opened_usec, 0);
                 assert_int_equal(shm_epoch_admit(&t->arena, (i - 1) % 4, &id, &era), -ESHUTDOWN);
         }
 }

@@ -205,6 +205,29 @@ static void test_freeze_inside(void **state) {
         shm_actor_leave(&t->actor);
 }
 
+/* A membarrier that failed is tried again: threads that stand still after one that works are the maintainer's. */
+static void test_freeze_fenced_again(void **state) {
+        static ShmFreeze freeze;
+        TestArena *t = *state;
+
+        freeze = (ShmFreeze){};
+        shm_actor_enter(&t->actor);
+        assert_int_equal(shm_freeze_begin(&t->control, &freeze, 2), 0);
+        shm_actor_leave(&t->actor);
+        /* This operation may have begun before the thread saw the freeze. */
+        shm_actor_enter(&t->actor);
+        freeze.unfenced = true;
+        assert_int_equal(shm_freeze_pending(&t->control, &freeze), 1);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, 100), 1);
+        assert_false(freeze.unfenced);
+        assert_true(is_frozen(t));
+        shm_actor_leave(&t->actor);
+        freeze.unfenced = true;
+        assert_int_equal(shm_freeze_pending(&t->control, &freeze), 1);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, 100), 0);
+        assert_false(is_frozen(t));
+}
+
 /* The last owner may have died inside an operation; what it counted is not the new one's. */
 static void test_take(void **state) {
         TestArena *t = *state;
@@ -246,7 +269,8 @@ static void test_take(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(table), TEST(edges), TEST(freeze_bit), TEST(freeze_inside), TEST(take),
+                TEST(table), TEST(edges), TEST(freeze_bit), TEST(freeze_inside), TEST(freeze_fenced_again),
+                TEST(take),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -623,6 +623,34 @@ static void test_check_repair_holder(void **state) {
         expect_check_repairs(t, 1);
 }
 
+/* Slots of more slabs than one check has room for. */
+static void test_many_slabs(void **state) {
+        enum { N_CACHES = 6 };
+        static TestArena t;
+        ShmGeometry geometry = test_geometry();
+        uint64_t mask;
+        uint32_t n;
+
+        (void) state;
+        geometry.slabs_size = 2048 * SHM_SLAB_SIZE;
+        test_arena_init(&t, &geometry);
+        for (uint32_t total = 0; total < N_CACHES * SHM_CACHE_MAX; total += n)
+                assert_int_equal(shm_pages_commit(&t.control, 64, &n), 0);
+        for (uint32_t i = 0; i < N_CACHES * SHM_CACHE_MAX; i++) {
+                uint32_t epoch = i / SHM_CACHE_MAX % 4, class = i / SHM_CACHE_MAX / 4;
+                ShmCache *cache = test_cache(&t, t.actor.id, epoch, class);
+
+                assert_int_equal(shm_slab_claim(&t.actor, i, slab_target(class, epoch, 1), 1, &mask), 0);
+                shm_actor_intend(&t.actor, 0);
+                cache->slots[cache->count++] = slot_id(i, (uint32_t) __builtin_ctzll(mask)).value;
+        }
+        (void) shm_record_mark_dead(&t.arena, t.actor.id);
+        assert_int_equal(maintain_repair(&t.control).slots, N_CACHES * SHM_CACHE_MAX);
+        for (uint32_t i = 0; i < N_CACHES * SHM_CACHE_MAX; i++)
+                assert_int_equal(slab_word_place(shm_slab_word(&t.arena, i)), SLAB_FREE);
+        test_arena_deinit(&t);
+}
+
 /* Everything that is read may be anything: it ends, and touches nothing outside. */
 static void test_hostile(void **state) {
         TestArena *t = *state;
@@ -677,6 +705,7 @@ int main(void) {
                 TEST(control_seized),
                 TEST(check_repair),
                 TEST(check_repair_holder),
+                cmocka_unit_test(test_many_slabs),
                 TEST(hostile),
         };
 

@@ -139,6 +139,26 @@ static void expect_collected(TestArena *t) {
         assert_false(is_taken(t, handles[0]));
 }
 
+/* A step looks at so many slabs, also of eras that are not concerned. */
+static void test_revoke_steps(void **state) {
+        TestArena *t = *state;
+        uint32_t number, n_steps = 1;
+        ShmRevoke r = {};
+
+        for (int i = 0; i < 5; i++)
+                assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
+        assert_int_equal(number, shm_epoch_number(1, 3));
+        assert_int_equal(shm_epoch_revoke(&t->arena, 1, false), 0);
+        assert_true(shm_epoch_revoking(&t->arena, 1, &r.eras));
+        for (; !shm_revoke_mark(&t->control, &r, 1); n_steps++)
+                assert_true(r.position > 0);
+        assert_true(n_steps > 10);
+        assert_int_equal(r.objects, 0);
+        assert_int_equal(r.position, 0);
+        for (int i = 0; i < N; i++)
+                assert_true(shm_object_live(&t->arena, handles[i]));
+}
+
 /* It was allocating as the epoch closed. */
 static void test_revoke_in_hand(void **state) {
         TestArena *t = *state;
@@ -213,7 +233,7 @@ int main(void) {
                 TEST(revoke),           TEST(revoke_open),       TEST(revoke_newest_era),
                 TEST(revoke_named_era), TEST(revoke_older_eras), TEST(revoke_in_hand),
                 TEST(revoke_popped),    TEST(revoke_noted),      TEST(revoke_guarded),
-                TEST(revoke_death),
+                TEST(revoke_death),     TEST(revoke_steps),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
