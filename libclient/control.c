@@ -79,8 +79,6 @@ void control_end(struct tslab *pool) {
         pool_tend(pool);
 }
 
-/* Maintenance in this thread's time */
-
 /* 0 or -ENOMEM. */
 static int maintain_new(ShmActor *control, ShmMaintain **ret) {
         ShmMaintain *m = calloc(1, sizeof(*m));
@@ -92,10 +90,7 @@ static int maintain_new(ShmActor *control, ShmMaintain **ret) {
         return 0;
 }
 
-/*
- * Until there is nothing to do, or only threads are left that stay inside an operation for longer than the wait: they
- * stay frozen, and are found by the next maintainer, or end the freeze themselves.
- */
+/* Until there is nothing to do, or only threads are left that stay inside an operation: they end the freeze themselves. */
 static void run(ShmMaintain *m, uint64_t wait_usec) {
         const struct timespec slice = { .tv_nsec = CLOSE_SLICE_USEC * 1000 };
         uint64_t now = proto_now_usec(), end = now + wait_usec, next;
@@ -109,21 +104,25 @@ static void run(ShmMaintain *m, uint64_t wait_usec) {
         }
 }
 
-static int look_and_run(ShmActor *control, uint64_t wait_usec) {
+static void look_and_run(ShmMaintain *m, uint64_t wait_usec) {
+        shm_maintain_look(m, true, proto_now_usec());
+        run(m, wait_usec);
+}
+
+static int run_all(ShmActor *control, uint64_t wait_usec) {
         ShmMaintain *m;
         int r;
 
         r = maintain_new(control, &m);
         if (r)
                 return r;
-        shm_maintain_look(m, true, proto_now_usec());
-        run(m, wait_usec);
+        look_and_run(m, wait_usec);
         free(m);
         return 0;
 }
 
 int control_run_all(ShmActor *control) {
-        return look_and_run(control, CLOSE_WAIT_USEC);
+        return run_all(control, CLOSE_WAIT_USEC);
 }
 
 /* No thread may add a slab to an epoch that was closed before, and no dead one holds any. */
@@ -180,15 +179,13 @@ int control_close(ShmActor *control, uint32_t epoch, uint32_t flags) {
         if (r)
                 return r;
         r = close_epoch(control->arena, epoch, flags);
-        if (r == -EBUSY) { /* what an earlier call left to be revoked comes to its end in nobody else's time */
-                shm_maintain_look(m, true, proto_now_usec());
-                run(m, CLOSE_WAIT_USEC);
+        if (r == -EBUSY) { /* what an earlier call left to be revoked ends in nobody else's time */
+                look_and_run(m, CLOSE_WAIT_USEC);
                 r = close_epoch(control->arena, epoch, flags);
         }
         if (r == 0) {
                 (void) shm_maintain_close(m, epoch & 0xff, proto_now_usec());
-                shm_maintain_look(m, true, proto_now_usec());
-                run(m, CLOSE_WAIT_USEC);
+                look_and_run(m, CLOSE_WAIT_USEC);
         }
         free(m);
         return r;
@@ -219,7 +216,7 @@ bool control_reap_threads(struct tslab *pool) {
                 if (shm_client_get(&pool->arena, i, &info) == 0)
                         n += shm_threads_mark_gone(&pool->arena, &info);
         n += !shm_freeze_is_over(&pool->arena);
-        (void) look_and_run(&control, 0);
+        (void) run_all(&control, 0);
         control_end(pool);
         return n > 0;
 }
@@ -234,22 +231,18 @@ bool control_run(struct tslab *pool) {
         return true;
 }
 
-static void thaw(struct tslab *pool) {
+void pool_thaw(struct tslab *pool) {
         uint64_t *last = &pool->local->thawed_msec, msec = proto_now_usec() / 1000 + 1;
         ShmActor control;
 
-        /* ORDER: rlx; two at once do no harm. */
-        if (msec - shm_load_rlx(last) < THAW_EVERY_MSEC || control_begin(pool, false, &control) < 0)
-                return;
-        shm_store_rlx(last, msec); /* ORDER: rlx; see above. */
-        (void) look_and_run(&control, 0);
-        control_end(pool);
-}
-
-void pool_thaw(struct tslab *pool) {
         if (pool_begin(pool) < 0)
                 return;
-        thaw(pool);
+        /* ORDER: rlx; two at once do no harm. */
+        if (msec - shm_load_rlx(last) >= THAW_EVERY_MSEC && control_begin(pool, false, &control) == 0) {
+                shm_store_rlx(last, msec); /* ORDER: rlx; see above. */
+                (void) run_all(&control, 0);
+                control_end(pool);
+        }
         pool_end(pool);
 }
 

@@ -80,6 +80,17 @@ static int begin(struct tslab *pool, ShmActor *ret_control) {
 }
 
 /* Slabs of earlier eras of the id that comes next go first: see shm_epoch_advance(). */
+/* Where there is none, one of those that are yet to be revoked, or emptied, may be had after that. */
+static int find_id(ShmActor *control, int (*find)(const ShmArena *arena, uint32_t *ret), uint32_t *ret) {
+        int r;
+
+        r = find(control->arena, ret);
+        if (r != -ENOSPC)
+                return r;
+        (void) control_run_all(control);
+        return find(control->arena, ret);
+}
+
 static int advance_private(struct tslab *pool, uint32_t *ret_epoch) {
         ShmActor control;
         uint32_t next;
@@ -88,7 +99,7 @@ static int advance_private(struct tslab *pool, uint32_t *ret_epoch) {
         r = begin(pool, &control);
         if (r)
                 return r;
-        r = shm_epoch_next(&pool->arena, &next);
+        r = find_id(&control, shm_epoch_next, &next);
         if (r == 0)
                 r = control_close(&control, next, 0);
         if (r == 0)
@@ -133,11 +144,7 @@ static int reserve_private(struct tslab *pool, const char *label, bool lease, ui
         r = begin(pool, &control);
         if (r)
                 return r;
-        r = shm_epoch_spare(&pool->arena, &spare);
-        if (r == -ENOSPC) {
-                (void) control_run_all(&control); /* of those yet to be revoked one may be had then */
-                r = shm_epoch_spare(&pool->arena, &spare);
-        }
+        r = find_id(&control, shm_epoch_spare, &spare);
         if (r == 0)
                 r = control_close(&control, spare, 0);
         if (r == 0)

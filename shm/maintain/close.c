@@ -89,13 +89,17 @@ bool shm_close_is_ready(const ShmClose *close, bool emptied, uint64_t now_usec) 
         return close->state != SHM_CLOSE_IDLE;
 }
 
-/* Whether a round that starts now would see more than the last one. */
+/* Whether threads that the last round waited for have left their operation. */
 static bool has_moved_on(const ShmClose *close, ShmActor *control, const ShmFreeze *freeze) {
         uint32_t n_waiting;
 
         (void) shm_freeze_left(control, freeze, close->id, &n_waiting);
-        return n_waiting < close->n_pending || close->n_pending == 0 || close->revoke.kept > 0 ||
-               close->unfenced || close->woken;
+        return n_waiting < close->n_pending;
+}
+
+/* Whether a round that starts now may see more than the last one for another reason, which can come again and again. */
+static bool may_see_more(const ShmClose *close) {
+        return close->n_pending == 0 || close->revoke.kept > 0 || close->unfenced || close->woken;
 }
 
 /* To be looked at again, later each time. */
@@ -109,7 +113,8 @@ static void wait_longer(ShmClose *close, uint64_t now_usec) {
 static void end_wait(ShmClose *close, ShmActor *control, const ShmFreeze *freeze, uint64_t now_usec) {
         if (!has_moved_on(close, control, freeze)) {
                 wait_longer(close, now_usec);
-                return;
+                if (!may_see_more(close) || now_usec < close->walked_usec + close->rest_usec)
+                        return;
         }
         close->round_usec = now_usec;
         take_edge(close, SHM_CLOSE_EV_DUE);

@@ -245,6 +245,7 @@ uint32_t shm_freeze_step(ShmActor *control, ShmFreeze *freeze, uint32_t n) {
                 if (freeze->position < freeze->n && !empty_record(control, freeze, &n))
                         break;
                 freeze->position++;
+                freeze->n_looks++;
         }
         return freeze->n_left;
 }

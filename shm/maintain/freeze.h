@@ -18,6 +18,7 @@ typedef struct ShmFreeze {
         uint32_t n; /* records below it are concerned */
         uint32_t n_left; /* of them, yet to be emptied */
         uint64_t n_emptied; /* caches and records, ever: tells whether a step got on */
+        uint64_t n_looks; /* at records, ever */
         uint32_t position; /* record to be looked at next, or just now */
         bool begun; /* with emptying it */
         bool unfenced; /* membarrier failed: only threads that fence for themselves are known to stand still */
@@ -47,6 +48,15 @@ bool shm_freeze_resume(ShmActor *control, ShmFreeze *freeze);
  * Records whose owners ended while frozen are given back.
  */
 uint32_t shm_freeze_step(ShmActor *control, ShmFreeze *freeze, uint32_t n);
+
+/* What n_looks is when each record has been looked at from now on, and whether it is. */
+static inline uint64_t shm_freeze_looks_due(const ShmFreeze *freeze) {
+        return freeze->n_looks + freeze->n;
+}
+
+static inline bool shm_freeze_has_looked(const ShmFreeze *freeze, uint64_t due) {
+        return freeze->n_left == 0 || freeze->n_looks >= due;
+}
 
 /* No record is frozen, nor left to be emptied: no thread is pending since any freeze before. */
 bool shm_freeze_is_over(const ShmArena *arena);

@@ -37,6 +37,11 @@ static void freeze(ShmMaintain *m, uint64_t epochs, uint64_t now_usec) {
         m->freeze_due_usec = now_usec;
 }
 
+/* Not until none is left to empty: a writer can see to it that there always is one. */
+static bool has_looked(const ShmMaintain *m, uint64_t looks_due) {
+        return shm_freeze_has_looked(&m->freeze, looks_due);
+}
+
 /* A round of a close begins after a look at all records. */
 static bool freeze_is_ready(const ShmMaintain *m, uint64_t now_usec) {
         bool ready = m->freeze_busy || (m->freeze.n_left > 0 && now_usec >= m->freeze_due_usec);
@@ -65,6 +70,7 @@ uint64_t shm_maintain_empty_caches(ShmMaintain *m, uint64_t now_usec) {
         /* ORDER: acq; a client that asks after this is for the next time. */
         m->wanted = shm_load_acq(&m->control->arena->header->caches_wanted.value);
         freeze(m, UINT64_MAX, now_usec);
+        m->asked_looks = shm_freeze_looks_due(&m->freeze);
         return ++m->n_asked;
 }
 
@@ -72,7 +78,7 @@ uint64_t shm_maintain_empty_caches(ShmMaintain *m, uint64_t now_usec) {
 static bool give_caches(ShmMaintain *m, uint64_t now_usec) {
         const ShmHeader *header = m->control->arena->header;
 
-        if (m->freeze_busy || m->n_given == m->n_asked)
+        if (m->n_given == m->n_asked || !has_looked(m, m->asked_looks))
                 return false;
         m->n_given = m->n_asked;
         /* ORDER: rel, pairs with ask_daemon(); the slots are back in their slabs. */
@@ -89,6 +95,7 @@ static bool give_caches(ShmMaintain *m, uint64_t now_usec) {
 uint64_t shm_maintain_close(ShmMaintain *m, uint32_t id, uint64_t now_usec) {
         freeze(m, UINT64_C(1) << id, now_usec);
         shm_close_start(&m->closes[id], now_usec);
+        m->close_looks[id] = shm_freeze_looks_due(&m->freeze);
         return m->closes[id].n_starts;
 }
 
@@ -213,10 +220,12 @@ static bool repair_step(ShmMaintain *m, uint64_t now_usec) {
 static bool close_step(ShmMaintain *m, uint32_t id, uint64_t now_usec) {
         ShmClose *close = &m->closes[id];
 
-        if (!shm_close_is_ready(close, !m->freeze_busy, now_usec) ||
+        if (!shm_close_is_ready(close, has_looked(m, m->close_looks[id]), now_usec) ||
             (shm_close_checks(close) && !may_check(m, id)))
                 return false;
         shm_close_step(close, m->control, &m->freeze, &m->reach, now_usec);
+        if (close->state == SHM_CLOSE_EMPTY)
+                m->close_looks[id] = shm_freeze_looks_due(&m->freeze);
         use_check(m, id, shm_close_checks(close) && close->revoke.checking);
         return true;
 }

@@ -24,6 +24,7 @@ typedef struct ShmMaintain {
         int membarrier_error; /* of the last freeze; 0: it worked */
 
         ShmClose closes[SHM_EPOCHS_MAX];
+        uint64_t close_looks[SHM_EPOCHS_MAX]; /* of the freeze, when its round may begin */
         uint32_t turn; /* the close that is looked at first; n_epochs: repair */
 
         bool repairing, repair_again; /* a pass is under way; another one is wanted */
@@ -32,6 +33,7 @@ typedef struct ShmMaintain {
         ShmRepair repair;
 
         uint64_t n_asked, n_given; /* requests to empty all caches; those that are done */
+        uint64_t asked_looks; /* of the freeze, when the last of these is done */
         uint64_t wanted; /* the arena's count of clients' requests, as of the last one of these */
 
         ShmReach reach; /* for one check at a time: */

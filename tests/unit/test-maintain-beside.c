@@ -10,6 +10,7 @@
 #include "tests/util/test.h"
 
 #define N_STEPS 100000
+#define SEC UINT64_C(1000000)
 
 static ShmMaintain *maintain_new(TestArena *t) {
         ShmMaintain *m = calloc(1, sizeof(*m));
@@ -46,7 +47,7 @@ static void test_caches_wanted_twice(void **state) {
         free(m);
 }
 
-/* A leased epoch, in use, when the daemon is started anew; and its client closes it while the walk is past its slabs. */
+/* A leased epoch, in use, when the daemon is started anew; its client closes it while the walk is past its slabs. */
 static void test_close_in_walk(void **state) {
         ShmGeometry geometry = test_geometry();
         TestArena *t = *state;
@@ -79,6 +80,55 @@ static void test_close_in_walk(void **state) {
         assert_int_equal(info.state, SHM_EPOCH_CLOSING);
         assert_int_equal(info.owner, 1);
         assert_int_equal(shm_epoch_end_leases(&t->arena, 0), 1);
+        free(m);
+}
+
+/* A writer that leaves its record over and over holds up no round of a close, and no request for caches. */
+static void test_left_over_and_over(void **state) {
+        TestArena *t = *state;
+        ShmMaintain *m = maintain_new(t);
+        uint64_t now = 1;
+        ShmActor other;
+
+        assert_int_equal(shm_actor_init(&other, &t->arena, 0, 5), 0);
+        t->arena.header->caches_wanted.value = 1;
+        shm_maintain_look(m, false, now);
+        assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
+        (void) shm_maintain_close(m, 1, now);
+        for (int i = 0; i < N_STEPS && m->closes[1].n_walked == 0; i++) {
+                t->arena.heads[other.id].word = (uint64_t) SHM_RECORD_LEFT << 56;
+                (void) shm_maintain_step(m, now);
+        }
+        assert_int_equal(m->closes[1].n_walked, 1);
+        assert_int_equal(t->arena.header->caches_given.value, 1);
+        free(m);
+}
+
+/* A thread stays in a call for ever, and others free: what a walk takes is a small share of the time all the same. */
+static void test_pending_and_freed(void **state) {
+        TestArena *t = *state;
+        ShmMaintain *m = maintain_new(t);
+        uint64_t now = 1, n_rounds;
+
+        (void) test_alloc(t, 64, 1);
+        shm_actor_enter(&t->actor);
+        assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
+        (void) shm_maintain_close(m, 1, now);
+        while (m->closes[1].n_rounds == 0)
+                (void) shm_maintain_step(m, ++now);
+        n_rounds = m->closes[1].n_rounds;
+        for (uint64_t end = now + 100 * SEC; now < end;) {
+                uint64_t next;
+
+                now += m->closes[1].state == SHM_CLOSE_WALK ? SEC : 0;
+                next = shm_maintain_step(m, now);
+                now = next > now ? next : now + 1;
+                if (m->closes[1].state == SHM_CLOSE_WAIT && !m->closes[1].woken)
+                        shm_close_wake(&m->closes[1], now);
+        }
+        assert_true(m->closes[1].n_pending == 1);
+        assert_in_range(m->closes[1].n_rounds - n_rounds, 5, 15);
+        shm_actor_leave(&t->actor);
         free(m);
 }
 
@@ -116,9 +166,8 @@ static void test_notes_cost(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(caches_wanted_twice),
-                TEST(notes_cost),
-                TEST(close_in_walk),
+                TEST(caches_wanted_twice), TEST(notes_cost),    TEST(left_over_and_over),
+                TEST(pending_and_freed),   TEST(close_in_walk),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

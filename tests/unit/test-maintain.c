@@ -161,12 +161,9 @@ static void test_caches_wanted(void **state) {
         assert_int_equal(m.n_asked, 1);
         assert_int_equal(header->caches_given.value, 0);
         run();
-        assert_int_equal(header->caches_given.value, 5);
-        assert_int_equal(m.n_given, 1);
-        shm_maintain_look(&m, false, now);
-        assert_int_equal(m.n_asked, 2);
-        run();
         assert_int_equal(header->caches_given.value, 6);
+        assert_int_equal(m.n_asked, 2);
+        assert_int_equal(m.n_given, 2);
         shm_maintain_look(&m, false, now);
         assert_int_equal(m.n_asked, 2);
 }
@@ -258,7 +255,7 @@ static void test_turns(void **state) {
         assert_true(shm_record_mark_dead(&t->arena, dead.id));
         do
                 assert_int_equal(shm_maintain_step(&m, now), 0);
-        while (m.freeze_busy);
+        while (m.closes[1].state == SHM_CLOSE_EMPTY);
         shm_maintain_repair(&m);
         assert_int_equal(m.closes[1].state, SHM_CLOSE_WALK);
         assert_int_equal(m.closes[2].state, SHM_CLOSE_EMPTY);
