@@ -90,7 +90,7 @@ static int maintain_new(ShmActor *control, ShmMaintain **ret) {
         return 0;
 }
 
-/* Until there is nothing to do, or only threads are left that stay inside an operation: they end the freeze themselves. */
+/* Until there is nothing to do, or only threads are left that stay inside a call: they end the freeze themselves. */
 static void run(ShmMaintain *m, uint64_t wait_usec) {
         const struct timespec slice = { .tv_nsec = CLOSE_SLICE_USEC * 1000 };
         uint64_t now = proto_now_usec(), end = now + wait_usec, next;
