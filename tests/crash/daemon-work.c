@@ -14,7 +14,6 @@
 #include "shm/cache.h"
 #include "shm/client.h"
 #include "shm/maintain/freeze.h"
-#include "shm/set.h"
 #include "shm/slab.h"
 #include "tests/crash/world.h"
 #include "tests/util/test.h"
@@ -23,7 +22,7 @@
 #define N_OBJECTS_SHORT 80
 #define N_PENDING 5
 #define N_LEASED 30
-#define N_LOST 5
+#define N_LOST 35 /* of full slabs, half of which they are */
 #define QUIET_USEC (30 * UINT64_C(1000000))
 #define CALL_USEC (300 * UINT64_C(1000000))
 
@@ -122,6 +121,8 @@ void daemon_pool_open(DaemonPool *pool, const DaemonWork *work) {
         fill(&pool->self.actor, 0);
         fill(&pool->other.actor, 0);
         start_victim(pool);
+        if (work->inside)
+                shm_actor_enter(&pool->other.actor);
         if (work->prepare)
                 work->prepare(pool);
         pool->n_live = world_count_live(&pool->self.arena);
@@ -140,40 +141,6 @@ static void kill_victim(DaemonPool *pool) {
         assert_int_equal(waitpid(pool->victim, NULL, 0), pool->victim);
         close(pool->victim_fd);
         pool->victim = 0;
-}
-
-static bool is_quiet(const ShmArena *arena) {
-        ShmEpochInfo info;
-
-        for (uint32_t id = 0; id < arena->n_epochs; id++)
-                if (shm_epoch_get(arena, id, &info) != 0 || info.revoking)
-                        return false;
-        return shm_freeze_is_over(arena) && !shm_repair_wanted(arena);
-}
-
-/* Also what it leased is revoked. */
-static bool is_ended_and_quiet(DaemonPool *pool) {
-        return is_ended(pool) && is_quiet(&pool->self.arena);
-}
-
-/* A round took as long as it was stepped through, and the daemon rests after it. */
-void daemon_pool_quiet(DaemonPool *pool) {
-        uint64_t deadline = proto_deadline(QUIET_USEC);
-
-        if (pool->victim != 0)
-                kill_victim(pool);
-        WAIT_FOR(is_ended(pool));
-        while (!is_quiet(&pool->self.arena)) {
-                assert_true(proto_deadline_left(deadline) > 0);
-                usleep(2000);
-        }
-}
-
-void daemon_pool_close(DaemonPool *pool) {
-        pool->control = proto_call_free(pool->control);
-        raw_client_close(&pool->self);
-        raw_client_close(&pool->other);
-        daemon_stop(&pool->daemon);
 }
 
 /* ---- requests */
@@ -286,20 +253,19 @@ static void begin_trim(DaemonPool *pool) {
         ask(pool, &request);
 }
 
-/* Slots that are nobody's, and a hint that is missing. */
+/* Slots that are nobody's. */
 static void lose(DaemonPool *pool) {
         ShmArena *arena = &pool->self.arena;
-        uint64_t handle;
-        SlotId id = {};
+        uint64_t handles[2];
 
         pool->self.actor.mode = SHM_CACHE_OFF;
         for (int i = 0; i < N_LOST; i++) {
-                assert_int_equal(shm_object_alloc(&pool->self.actor, 128, 0, NULL, &handle, NULL), 0);
-                id = shm_handle_slot(handle);
-                ++*shm_slot_tag(arena, id);
+                for (int k = 0; k < 2; k++)
+                        assert_int_equal(shm_object_alloc(&pool->self.actor, 128, 0, NULL, &handles[k], NULL),
+                                         0);
+                ++*shm_slot_tag(arena, shm_handle_slot(handles[0]));
+                pool->n_live++;
         }
-        shm_set_remove_mask(arena, shm_set_of_epoch(arena, 0), slot_id_slab(id) / 64,
-                            UINT64_C(1) << slot_id_slab(id) % 64);
 }
 
 static void begin_check(DaemonPool *pool) {
@@ -351,6 +317,20 @@ static bool are_emptied(DaemonPool *pool) {
 
 /* ---- ends */
 
+static bool is_quiet(const ShmArena *arena) {
+        ShmEpochInfo info;
+
+        for (uint32_t id = 0; id < arena->n_epochs; id++)
+                if (shm_epoch_get(arena, id, &info) != 0 || info.revoking)
+                        return false;
+        return shm_freeze_is_over(arena) && !shm_repair_wanted(arena);
+}
+
+/* Also what it leased is revoked. */
+static bool is_ended_and_quiet(DaemonPool *pool) {
+        return is_ended(pool) && is_quiet(&pool->self.arena);
+}
+
 static void begin_repair(DaemonPool *pool) {
         kill_victim(pool);
         pool->n_live -= N_PENDING + N_LEASED;
@@ -371,7 +351,23 @@ static void prepare_left(DaemonPool *pool) {
         fill(&pool->leaver, 0);
 }
 
-/* A thread that ended with full caches, while the daemon had other caches of it to empty, or was just done. */
+/* The freeze that concerns both is over for the one, and waits for the other. */
+static bool is_thawed_beside(const DaemonPool *pool, uint32_t record, uint32_t other) {
+        uint64_t attention = shm_arena_record(&pool->self.arena, other)->attention;
+
+        return attention & SHM_ATTENTION_FREEZE &&
+               shm_arena_record(&pool->self.arena, record)->attention == (attention & ~SHM_ATTENTION_FREEZE);
+}
+
+/* A freeze waits for the thread that is inside. This one's record was emptied and thawed; then it filled up again. */
+static void prepare_left_thawed(DaemonPool *pool) {
+        prepare_left(pool);
+        begin_trim(pool);
+        WAIT_FOR(is_thawed_beside(pool, pool->leaver_id, pool->other.actor.id));
+        fill(&pool->leaver, 0);
+}
+
+/* A thread that ended with full caches; its record is not frozen. */
 static void begin_left(DaemonPool *pool) {
         shm_record_set_left(&pool->self.arena, pool->leaver_id);
         shm_wake(&pool->self.arena);
@@ -379,6 +375,31 @@ static void begin_left(DaemonPool *pool) {
 
 static bool is_finished(DaemonPool *pool) {
         return shm_record_owner(&pool->self.arena, pool->leaver_id).state == SHM_RECORD_UNUSED;
+}
+
+/* ---- all */
+
+/* A round took as long as it was stepped through, and the daemon rests after it. */
+void daemon_pool_quiet(DaemonPool *pool) {
+        uint64_t deadline = proto_deadline(QUIET_USEC);
+
+        if (pool->work->inside)
+                shm_actor_leave(&pool->other.actor);
+        WAIT_FOR(is_answered(pool));
+        if (pool->victim != 0)
+                kill_victim(pool);
+        WAIT_FOR(is_ended(pool));
+        while (!is_quiet(&pool->self.arena)) {
+                assert_true(proto_deadline_left(deadline) > 0);
+                usleep(2000);
+        }
+}
+
+void daemon_pool_close(DaemonPool *pool) {
+        pool->control = proto_call_free(pool->control);
+        raw_client_close(&pool->self);
+        raw_client_close(&pool->other);
+        daemon_stop(&pool->daemon);
 }
 
 #define WORK(_name, _prepare, _begin, _is_over, ...)                                                         \
@@ -403,6 +424,8 @@ const DaemonWork daemon_works[] = {
         WORK("end of a lease", NULL, begin_leave, is_ended_and_quiet, .ends = true),
         WORK("repair of a dead client", NULL, begin_repair, is_ended_and_quiet, .ends = true),
         WORK("record that was left", prepare_left, begin_left, is_finished),
+        WORK("record that was left in a freeze", prepare_left_thawed, begin_left, is_finished,
+             .inside = true),
 };
 
 const unsigned n_daemon_works = sizeof(daemon_works) / sizeof(daemon_works[0]);

@@ -99,6 +99,7 @@ static void leave_library(Stepper *stepper) {
         poke_return(stepper, stepper->return_code);
         regs.rip = stepper->return_at;
         assert_int_equal(ptrace(PTRACE_SETREGS, stepper->pid, NULL, &regs), 0);
+        stepper->at = stepper->return_at;
         stepper->return_at = 0;
 }
 
@@ -127,8 +128,6 @@ static void run_library(Stepper *stepper) {
 /* ---- steps */
 
 void stepper_step(Stepper *stepper) {
-        uintptr_t at;
-
         if (stepper->return_at != 0) {
                 run_library(stepper);
                 return;
@@ -137,15 +136,15 @@ void stepper_step(Stepper *stepper) {
         assert_true(++stepper->n_instructions < INSTRUCTIONS_MAX);
         if (stepper->whole)
                 return;
-        at = instruction(stepper);
-        if (!has(stepper->program, at) && !has(stepper->loop, at)) {
+        stepper->at = instruction(stepper);
+        if (!has(stepper->program, stepper->at) && !has(stepper->loop, stepper->at)) {
                 enter_library(stepper);
                 run_library(stepper);
         }
 }
 
 bool stepper_is_in_program(const Stepper *stepper) {
-        return stepper->whole || (stepper->return_at == 0 && has(stepper->program, instruction(stepper)));
+        return stepper->whole || (stepper->return_at == 0 && has(stepper->program, stepper->at));
 }
 
 bool stepper_is_idle(const Stepper *stepper) {

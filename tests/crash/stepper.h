@@ -16,6 +16,7 @@ typedef struct Stepper {
         pid_t pid;
         bool whole; /* other libraries too */
         StepperText program, loop; /* that of libsystemd */
+        uintptr_t at; /* the next instruction */
         uintptr_t return_at; /* where another library returns to; 0: none is running */
         long return_code; /* that is there */
         bool in_call; /* of the system, between two stops; of another library */

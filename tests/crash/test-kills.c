@@ -307,12 +307,20 @@ static void kill_and_adopt(Fixture *f) {
         check_busy(f);
 }
 
+/* Of all eras. */
 static void revoke_all(const Fixture *f) {
-        char id[8];
+        _cleanup_(proto_call_freep) ProtoCall *call = daemon_connect(&f->daemon, 0);
 
         for (unsigned i = 0; i < N_EPOCHS; i++) {
-                snprintf(id, sizeof(id), "%u", i);
-                assert_int_equal(ctl_run(&f->daemon, NULL, "epoch", "close", "--revoke", id), 0);
+                _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+                ProtoRequest request = PROTO_REQUEST_INIT;
+                Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
+
+                body.epoch = i;
+                body.revoke = body.older = true;
+                request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
+                request.epoch_close = &body;
+                reply = daemon_call(call, &request, NULL);
         }
 }
 

@@ -302,7 +302,7 @@ static bool is_taken(const ShmArena *arena, uint64_t handle) {
         return shm_slab_word(arena, slot_id_slab(id)).low & slot_id_mask(id);
 }
 
-/* A thread that allocates as the epoch is revoked: its object is stale at once, the slot goes back when it goes on. */
+/* A thread that is allocating as the epoch is revoked: its object is stale at once, its slot goes back later. */
 static void test_close_revoke(void **state) {
         Pool *pool = *state;
         ShmActor *actor = &pool->client.actor;
