@@ -229,6 +229,27 @@ static void test_doubled_two_caches(void **state) {
         expect(t, .doubled = 1);
 }
 
+/* The first two records whose caches name it, for a text. */
+static void test_find(void **state) {
+        TestArena *t = *state;
+        ShmActor other = other_actor(t);
+        uint32_t records[2] = {};
+        SlotId id = lose(t);
+
+        assert_int_equal(shm_refs_find(&t->arena, id, records), 0);
+        push(t, other.id, id);
+        assert_int_equal(shm_refs_find(&t->arena, id, records), 1);
+        assert_int_equal(records[0], other.id);
+        push(t, t->actor.id, id);
+        push(t, 0, id);
+        assert_int_equal(shm_refs_find(&t->arena, id, records), 2);
+        assert_int_equal(records[0], 0);
+        assert_int_equal(records[1], t->actor.id);
+        set_state(t, t->actor.id, SHM_RECORD_UNUSED);
+        assert_int_equal(shm_refs_find(&t->arena, id, records), 2);
+        assert_int_equal(records[1], other.id);
+}
+
 static void test_doubled_one_cache_twice(void **state) {
         TestArena *t = *state;
         SlotId id = lose(t);
@@ -775,6 +796,7 @@ int main(void) {
                 ON_ARENA(test_doubled_live_and_free),
                 ON_ARENA(test_doubled_live_beyond),
                 ON_ARENA(test_doubled_two_caches),
+                ON_ARENA(test_find),
                 ON_ARENA(test_doubled_one_cache_twice),
                 ON_ARENA(test_doubled_free_in_cache),
                 ON_ARENA(test_doubled_live_in_cache),

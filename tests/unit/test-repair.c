@@ -161,7 +161,10 @@ static void test_caches(void **state) {
 
         fill(t, &t->actor);
         n = cache_of(t, t->actor.id)->count;
+        cache_of(t, t->actor.id)->last = SHM_CACHE_LAST_FLUSH;
         counts = expect_repaired(t);
+        assert_int_equal(cache_of(t, t->actor.id)->last,
+                         SHM_CACHE_LAST_NONE); /* its next owner begins anew */
         assert_int_equal(counts.slots, n);
         assert_int_equal(counts.slabs, 1);
         assert_int_equal(counts.objects, 0);
