@@ -21,7 +21,7 @@
 typedef struct Told {
         uint64_t n_walked, objects, n_rounds;
         uint32_t revoking; /* its number, with its era; 0: nothing of it is, or it was told to be over */
-        bool drained;
+        uint32_t drained; /* the same, of what was told to be empty */
 } Told;
 
 struct Maintainer {
@@ -65,9 +65,13 @@ static void tell_repair(Maintainer *maintainer) {
                     (unsigned long long) c->unsettled);
 }
 
-static void tell_drained(Maintainer *maintainer, const ShmEpochInfo *info) {
-        uint32_t number = shm_epoch_number(info->id, info->era);
+/* Each era once, also where the id was empty before, and no round came in between. */
+static void tell_drained(Maintainer *maintainer, Told *told, const ShmEpochInfo *info) {
+        uint32_t number = shm_epoch_number(info->id, info->era), before = told->drained;
 
+        told->drained = info->state == SHM_EPOCH_DRAINED ? number : 0;
+        if (told->drained == before || told->drained == 0)
+                return;
         log_fields(LOG_DEBUG, (LogFields){ .epoch = &number }, "epoch %u:%u drained", info->id, info->era);
         events_send(maintainer->manager,
                     &(EventInfo){ .kind = "drained", .epoch = number, .size = info->reclaimed_size },
@@ -101,9 +105,7 @@ static void tell_round(Maintainer *maintainer, uint32_t id) {
         if (shm_epoch_get(&maintainer->manager->arena, id, &info))
                 return;
         tell_revoked(told, close, &info);
-        if (info.state == SHM_EPOCH_DRAINED && !told->drained)
-                tell_drained(maintainer, &info);
-        told->drained = info.state == SHM_EPOCH_DRAINED;
+        tell_drained(maintainer, told, &info);
         reserve_look(maintainer->manager->reserve);
 }
 

@@ -1,11 +1,16 @@
 /* Requests that wait for an epoch that was closed, in a real loop. Deadlines lie an hour ahead, or are over. */
 #include "daemon/maintainer.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "daemon/log.h"
 #include "daemon/reserve.h"
 #include "daemon/task.h"
 #include "proto/deadline.h"
+#include "shm/cache-hit.h"
 #include "shm/epoch.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
@@ -69,6 +74,38 @@ static void run_until_done(unsigned n) {
                 assert_true(sd_event_run(manager.event, UINT64_MAX) >= 0);
         run_until_idle();
         assert_int_equal(n_done, n);
+}
+
+/* What is logged from here on, until log_end(). */
+static int log_fd, log_before;
+
+static void log_begin(void) {
+        log_set_level(LOG_DEBUG);
+        log_fd = memfd_create("log", MFD_CLOEXEC);
+        log_before = dup(2);
+        assert_true(log_fd >= 0 && log_before >= 0 && dup2(log_fd, 2) == 2);
+}
+
+/* How often the text was logged. */
+static unsigned log_count(const char *text) {
+        static char buffer[65536];
+        ssize_t size = pread(log_fd, buffer, sizeof(buffer) - 1, 0);
+        unsigned n = 0;
+
+        buffer[size > 0 ? size : 0] = 0;
+        for (const char *at = buffer; (at = strstr(at, text)); at++)
+                n++;
+        return n;
+}
+
+static void log_end(void) {
+        (void) dup2(log_before, 2);
+        close(log_before);
+}
+
+static void run_until_logged(const char *text) {
+        while (log_count(text) == 0)
+                (void) sd_event_run(manager.event, UINT64_MAX);
 }
 
 static void start(CloseWait w) {
@@ -210,42 +247,121 @@ static void test_empty_caches(void **state) {
 
 static void test_repair(void **state) {
         TestArena *t = *state;
+        ShmRecordState after;
         ShmActor dead;
 
+        log_begin();
         for (int i = 0; i < 2; i++) {
-                assert_int_equal(shm_actor_init(&dead, &t->arena, 0, 9), 0);
-                assert_true(shm_record_mark_dead(&t->arena, dead.id));
+                (void) shm_actor_init(&dead, &t->arena, 0, 9);
+                (void) shm_record_mark_dead(&t->arena, dead.id);
+                maintainer_wake(manager.maintainer); /* does not look at records */
+                run_until_idle();
+                after = shm_record_owner(&t->arena, dead.id).state;
                 if (i == 0)
                         maintainer_repair(manager.maintainer);
                 else
                         maintainer_look(manager.maintainer);
                 run_until_idle();
-                assert_int_equal(shm_record_owner(&t->arena, dead.id).state, SHM_RECORD_UNUSED);
         }
+        maintainer_repair(manager.maintainer);
+        run_until_idle();
+        log_end();
+        assert_int_equal(after, SHM_RECORD_DEAD);
+        assert_int_equal(shm_record_owner(&t->arena, dead.id).state, SHM_RECORD_UNUSED);
+        assert_int_equal(log_count("1 records of dead threads repaired"), 2);
+        assert_int_equal(log_count("records of dead threads"), 2);
+        close(log_fd);
+}
+
+/* Each revocation is told with its own objects, that an epoch is empty once. */
+static void test_told(void **state) {
+        TestArena *t = *state;
+        uint32_t number = 0;
+
+        for (int i = 0; i < 3; i++)
+                (void) test_alloc(t, 64, ID);
+        log_begin();
+        (void) shm_epoch_revoke(&t->arena, ID, false);
+        for (int i = 0; i < 2; i++) {
+                maintainer_close(manager.maintainer, ID, NULL);
+                run_until_idle();
+        }
+        for (int i = 0; i < 5 && number != shm_epoch_number(ID, 2); i++)
+                (void) shm_epoch_advance(&t->arena, &number);
+        (void) test_alloc(t, 64, number);
+        (void) shm_epoch_revoke(&t->arena, ID, false);
+        maintainer_close(manager.maintainer, ID, NULL);
+        run_until_idle();
+        log_end();
+        assert_int_equal(log_count("epoch 1:1: 3 objects revoked"), 1);
+        assert_int_equal(log_count("epoch 1:2: 1 objects revoked"), 1);
+        assert_int_equal(log_count("objects revoked"), 2);
+        assert_int_equal(log_count("revoked again"), 0);
+        assert_int_equal(log_count("epoch 1:1 drained"), 1);
+        assert_int_equal(log_count("epoch 1:2 drained"), 1);
+        close(log_fd);
+}
+
+/* A slot in a thread's hand: the objects are told once, however many rounds it takes. */
+static void test_told_again(void **state) {
+        TestArena *t = *state;
+        uint64_t handle = test_alloc(t, 64, ID);
+
+        (void) test_alloc(t, 64, ID);
+        assert_int_equal(shm_actor_note(&t->actor, handle, 0, 0), 0);
+        assert_int_equal(shm_epoch_revoke(&t->arena, ID, false), 0);
+        log_begin();
+        maintainer_close(manager.maintainer, ID, NULL);
+        run_until_logged("revoked again: 1 slots are in threads' hands");
+        (void) shm_actor_unnote(&t->actor, handle);
+        run_until_logged("epoch 1:1 drained");
+        log_end();
+        assert_int_equal(log_count("epoch 1:1: 2 objects revoked"), 1);
+        assert_int_equal(log_count("objects revoked"), 1);
+        close(log_fd);
 }
 
 /* The epochs that are to drain are counted, and are worked at with no request. */
 static void test_take_over(void **state) {
         TestArena *t = *state;
-        uint64_t handle = test_alloc(t, 64, ID);
+        uint64_t handle = test_alloc(t, 64, ID), other;
         ShmEpochInfo info;
+        uint32_t n;
 
+        t->actor.mode = SHM_CACHE_ON;
+        assert_int_equal(shm_object_alloc(&t->actor, 64, 0, NULL, &other, NULL), 0);
+        assert_int_equal(shm_object_free(&t->actor, other), 0);
         assert_int_equal(shm_epoch_revoke(&t->arena, ID, false), 0);
-        assert_int_equal(maintainer_take_over(manager.maintainer), 1);
+        t->actor.record->attention |= SHM_ATTENTION_FREEZE;
+        shm_actor_intend(&manager.control, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, 2));
+        log_begin();
+        n = maintainer_take_over(manager.maintainer);
+        log_end();
+        assert_int_equal(n, 1);
+        assert_int_equal(log_count("the last daemon of pool test was in the middle of something: 2 slots"),
+                         1);
+        close(log_fd);
         assert_int_equal(manager.control.record->seq % 2, 0);
         run_until_idle();
         assert_false(shm_object_live(&t->arena, handle));
         assert_int_equal(shm_epoch_get(&t->arena, ID, &info), 0);
         assert_int_equal(info.state, SHM_EPOCH_DRAINED);
         assert_int_equal(info.flags, SHM_EPOCH_DRAIN);
+        log_begin();
+        (void) maintainer_take_over(manager.maintainer);
+        log_end();
+        assert_int_equal(log_count("in the middle"), 0);
+        close(log_fd);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(done),  TEST(pending),  TEST(drained),      TEST(drained_late), TEST(drained_pending),
-                TEST(count), TEST(progress), TEST(empty_caches), TEST(repair),       TEST(take_over),
+                TEST(done),         TEST(pending),         TEST(drained),
+                TEST(drained_late), TEST(drained_pending), TEST(count),
+                TEST(progress),     TEST(empty_caches),    TEST(repair),
+                TEST(told),         TEST(told_again),      TEST(take_over),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
