@@ -179,9 +179,8 @@ static void test_freeze_bit(void **state) {
 }
 
 /* A thread that is inside an operation keeps its caches, and the bit, until it has left it. */
-static void test_freeze_inside(void **state) {
+static void freeze_inside(TestArena *t) {
         static ShmFreeze freeze;
-        TestArena *t = *state;
         uint32_t n_pending;
 
         freeze = (ShmFreeze){};
@@ -203,6 +202,16 @@ static void test_freeze_inside(void **state) {
         assert_int_equal(shm_freeze_step(&t->control, &freeze, 100), 0);
         assert_false(is_frozen(t));
         shm_actor_leave(&t->actor);
+}
+
+/* Whichever of the records is its. */
+static void test_freeze_inside(void **state) {
+        TestArena *t = *state;
+
+        freeze_inside(t);
+        while (shm_actor_init(&t->actor, &t->arena, CLIENT, TID) == 0)
+                freeze_inside(t);
+        assert_int_equal(t->actor.id, t->arena.n_records - 1);
 }
 
 /* A membarrier that failed is tried again: threads that stand still after one that works are the maintainer's. */

@@ -458,6 +458,48 @@ static void test_hints_run(void **state) {
         repair_hints(*state, SHM_INTENT_RUN);
 }
 
+/* Its leaves, too, of each slab of the run. */
+static void test_hints_run_leaves(void **state) {
+        TestArena *t = *state;
+        uint64_t *leaf = t->arena.sets + SHM_SET_FREE * t->arena.shape.stride +
+                         t->arena.shape.level_off[t->arena.shape.n_levels - 1];
+
+        for (uint32_t slab = 4; slab < 7; slab++)
+                assert_int_equal(slab_word_place(shm_slab_word(&t->arena, slab)), SLAB_FREE);
+        *leaf &= ~(UINT64_C(7) << 4);
+        shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_RUN, 4, 3));
+        (void) expect_repaired(t);
+        assert_int_equal(*leaf >> 4 & 7, 7);
+}
+
+/* A slab that its cache says to hold, but another holds by now, or nobody. */
+static void test_held_of_another(void **state) {
+        TestArena *t = *state;
+        uint32_t held;
+
+        fill(t, &other);
+        held = cache_of(t, other.id)->held;
+        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, held - 1)), SLAB_HELD);
+        test_cache(t, t->actor.id, 0, 0)->held = held;
+        test_cache(t, t->actor.id, 0, 1)->held = 5;
+        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 4)), SLAB_FREE);
+        assert_int_equal(expect_repaired(t).slabs, 0);
+        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, held - 1)), SLAB_HELD);
+        assert_int_equal(slab_word_holder(shm_slab_word(&t->arena, held - 1)), other.id);
+}
+
+/* Of a word that is none no slot is taken. */
+static void test_taken_garbage(void **state) {
+        TestArena *t = *state;
+        SlabWord good = { .low = 1, .high = SLAB_LISTED | slab_target(0, 0, 1) }, class = good, epoch = good;
+
+        class.high = SLAB_LISTED | slab_target(t->arena.n_classes, 0, 1);
+        epoch.high = SLAB_LISTED | slab_target(0, t->arena.n_epochs, 1);
+        assert_int_equal(shm_slab_view_taken(&t->arena, good), 1);
+        assert_int_equal(shm_slab_view_taken(&t->arena, class), 0);
+        assert_int_equal(shm_slab_view_taken(&t->arena, epoch), 0);
+}
+
 static void test_frozen(void **state) {
         TestArena *t = *state;
 
@@ -532,6 +574,29 @@ static void test_control_flush_unsettled(void **state) {
         assert_int_equal(counts.unsettled, 0);
         assert_false(taken(t, id));
         assert_false(shm_repair_kept(&t->arena));
+        expect_clean(t);
+}
+
+/* The same with all of them. */
+static void test_control_flush_unsettled_all(void **state) {
+        TestArena *t = *state;
+        ShmRepairCounts counts;
+        uint32_t n, i;
+
+        fill(t, &t->actor);
+        n = cache_of(t, t->actor.id)->count;
+        t->actor.record->attention |= SHM_ATTENTION_FREEZE;
+        shm_actor_intend_mask(&other, UINT64_MAX);
+        shm_actor_intend(&other, shm_intent_other(SHM_INTENT_CLAIM, slot_id_slab(top(t, t->actor.id)), 0));
+        shm_actor_intend(&t->control, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, n - 1));
+        maintain_repair_control(&t->control, &counts);
+        assert_int_equal(counts.unsettled, n - 1);
+        assert_int_equal(cache_of(t, t->actor.id)->count, 1);
+        assert_int_equal(cache_of(t, 0)->count, n - 1);
+        for (i = 0; i < n - 1; i++)
+                assert_int_not_equal(cache_of(t, 0)->slots[i], cache_of(t, t->actor.id)->slots[0]);
+        shm_actor_intend(&other, 0);
+        assert_int_equal(pass(t).slots, n - 1);
         expect_clean(t);
 }
 
@@ -701,9 +766,13 @@ int main(void) {
                 TEST(run_of_another),
                 TEST(hints),
                 TEST(hints_run),
+                TEST(hints_run_leaves),
+                TEST(held_of_another),
+                TEST(taken_garbage),
                 TEST(frozen),
                 TEST(control_flush),
                 TEST(control_flush_unsettled),
+                TEST(control_flush_unsettled_all),
                 TEST(control_run),
                 TEST(control_seized),
                 TEST(check_repair),
