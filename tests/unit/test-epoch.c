@@ -241,6 +241,39 @@ static void test_earlier_era_drains(void **state) {
                          SLAB_LISTED);
 }
 
+/* A walk tells the oldest and the youngest era that it met, in whatever order their slabs stand. */
+static void test_drain_eras(void **state) {
+        TestArena *t = *state;
+        uint64_t other = test_alloc(t, 64, 2), handles[4];
+        uint32_t number = shm_epoch_number(1, 1);
+        ShmDrain drain;
+
+        for (uint32_t era = 1; era < 4; era++) {
+                handles[era] = test_alloc(t, 64, number);
+                if (era == 1)
+                        assert_int_equal(shm_object_free(&t->actor, other), 0); /* its slab is before */
+                do
+                        assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
+                while ((number & 0xff) != 1);
+        }
+        assert_int_equal(shm_epoch_close(&t->arena, number, true), 0);
+        assert_true(shm_handle_slot(handles[2]).value < shm_handle_slot(handles[1]).value);
+        assert_true(shm_handle_slot(handles[1]).value < shm_handle_slot(handles[3]).value);
+        drain = walk(t, 1);
+        assert_int_equal(drain.n_left, 3);
+        for (uint32_t era = 0; era < 6; era++)
+                assert_int_equal(shm_drain_met(&t->arena, &drain, era), era < 4);
+        assert_int_equal(shm_object_free(&t->actor, handles[1]), 0);
+        drain = walk(t, 1);
+        for (uint32_t era = 1; era < 5; era++)
+                assert_int_equal(shm_drain_met(&t->arena, &drain, era), era == 2 || era == 3);
+        for (uint32_t era = 2; era < 4; era++)
+                assert_int_equal(shm_object_free(&t->actor, handles[era]), 0);
+        drain = walk(t, 1);
+        for (uint32_t era = 0; era < 4; era++)
+                assert_false(shm_drain_met(&t->arena, &drain, era));
+}
+
 /* Era numbers of 12 bits in the word: never 0, and wrapping finds nothing of 4096 eras ago to claim. */
 static void test_era_wraps(void **state) {
         TestArena *t = *state;
@@ -473,6 +506,7 @@ int main(void) {
                 WITH_ARENA(test_reserve),                WITH_ARENA(test_label),
                 WITH_ARENA(test_close_drains),           WITH_ARENA(test_earlier_era_drains),
                 WITH_ARENA(test_era_wraps),
+                WITH_ARENA(test_drain_eras),
                 WITH_ARENA(test_advance_not_itself),
                 WITH_ARENA(test_word_edges),
                 WITH_ARENA(test_word_flags),
