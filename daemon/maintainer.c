@@ -14,7 +14,11 @@
 #include "proto/deadline.h"
 #include "shm/maintain/maintain.h"
 
-#define COUNT_SLICE 1024U /* slabs a step */
+/* In one step: */
+#define COUNT_SLICE 1024U /* slabs */
+#define LOOKS 64U /* at waits */
+#define ENDS 16U /* of waits */
+
 #define PROGRESS_USEC (PROTO_USEC_PER_SEC / 10)
 
 /* What was told of an epoch. */
@@ -24,10 +28,22 @@ typedef struct Told {
         uint32_t drained; /* the same, of what was told to be empty */
 } Told;
 
+typedef struct WaitList {
+        CloseWait *first, *last;
+} WaitList;
+
+/*
+ * A wait goes from `waits` to `over` when what it waits for has come, or its time is over; if live objects are to be
+ * counted for it, by way of `ripe` and `counted`. One count serves all waits for an era that were ripe when it began.
+ */
 struct Maintainer {
         Manager *manager;
         Task task;
-        CloseWait *waits;
+        WaitList waits, ripe, counted, over;
+        uint32_t n_waits; /* in the first of them */
+        uint32_t n_looks; /* of these, left to be looked at in the pass that is under way */
+        uint64_t look_usec; /* when to begin the next pass */
+        EpochCount count; /* for `counted`, or for `over` */
         bool membarrier_told;
         uint64_t n_repairs_told;
         Told told[SHM_EPOCHS_MAX];
@@ -114,6 +130,7 @@ static void tell(Maintainer *maintainer) {
         for (uint32_t id = 0; id < maintainer->manager->arena.n_epochs; id++)
                 if (maintainer->told[id].n_rounds != maintainer->engine.closes[id].n_rounds) {
                         maintainer->told[id].n_rounds = maintainer->engine.closes[id].n_rounds;
+                        maintainer->look_usec = 0;
                         tell_round(maintainer, id);
                 }
         if (maintainer->n_repairs_told == maintainer->engine.n_repairs)
@@ -125,13 +142,28 @@ static void tell(Maintainer *maintainer) {
 
 /* Waits */
 
-static void finish(Maintainer *maintainer, CloseWait **at) {
-        CloseWait *wait = *at;
+static void list_append(WaitList *list, CloseWait *wait) {
+        wait->next = NULL;
+        if (list->first)
+                list->last->next = wait;
+        else
+                list->first = wait;
+        list->last = wait;
+}
 
-        *at = wait->next;
-        if (shm_maintain_is_settled(&maintainer->engine, wait->epoch, wait->number))
-                wait->n_pending = 0;
-        wait->on_done(wait);
+static CloseWait *list_take(WaitList *list) {
+        CloseWait *wait = list->first;
+
+        if (wait)
+                list->first = wait->next;
+        return wait;
+}
+
+static void list_move_all(WaitList *to, WaitList *from) {
+        CloseWait *wait;
+
+        while ((wait = list_take(from)))
+                list_append(to, wait);
 }
 
 static void report(const Maintainer *maintainer, CloseWait *wait) {
@@ -156,34 +188,9 @@ static bool is_ripe(const Maintainer *maintainer, const CloseWait *wait, uint64_
         return !wait->wait_drained || (wait->n_left == 0 && settled) || now >= wait->drained_deadline_usec;
 }
 
-/* True: the request is answered and gone. */
-static bool advance_wait(Maintainer *maintainer, CloseWait **at, uint64_t now) {
-        CloseWait *wait = *at;
-
-        report(maintainer, wait);
-        if (!wait->counting && is_ripe(maintainer, wait, now)) {
-                if (!wait->count) {
-                        finish(maintainer, at);
-                        return true;
-                }
-                wait->counting = true;
-                wait->live = (EpochCount){ .epoch = wait->epoch, .era = wait->era };
-        }
-        if (wait->counting && epoch_count_step(&wait->live, &maintainer->manager->arena,
-                                               manager_slice(maintainer->manager, COUNT_SLICE))) {
-                finish(maintainer, at);
-                return true;
-        }
-        if (wait->on_progress && now >= wait->progress_usec) {
-                wait->progress_usec = now + PROGRESS_USEC;
-                wait->on_progress(wait);
-        }
-        return false;
-}
-
 /* A deadline that is over already was looked at; from then on it is the engine that brings news. */
 static uint64_t next_time(const CloseWait *wait, uint64_t now) {
-        uint64_t at = wait->counting ? 0 : wait->on_progress ? wait->progress_usec : TASK_IDLE;
+        uint64_t at = wait->on_progress ? wait->progress_usec : TASK_IDLE;
 
         if (wait->deadline_usec > now)
                 at = MIN(at, wait->deadline_usec);
@@ -192,16 +199,83 @@ static uint64_t next_time(const CloseWait *wait, uint64_t now) {
         return at;
 }
 
-/* Returns when to look at them again. */
-static uint64_t advance_waits(Maintainer *maintainer, uint64_t now) {
-        uint64_t at = TASK_IDLE;
+static void look_at_wait(Maintainer *maintainer, CloseWait *wait, uint64_t now) {
+        report(maintainer, wait);
+        if (wait->on_progress && now >= wait->progress_usec) {
+                wait->progress_usec = now + PROGRESS_USEC;
+                wait->on_progress(wait);
+        }
+        if (is_ripe(maintainer, wait, now)) {
+                maintainer->n_waits--;
+                list_append(wait->count ? &maintainer->ripe : &maintainer->over, wait);
+                return;
+        }
+        list_append(&maintainer->waits, wait);
+        maintainer->look_usec = MIN(maintainer->look_usec, next_time(wait, now));
+}
 
-        for (CloseWait **link = &maintainer->waits; *link;)
-                if (!advance_wait(maintainer, link, now)) {
-                        at = MIN(at, next_time(*link, now));
-                        link = &(*link)->next;
-                }
-        return at;
+/* Each is looked at once after an engine's round, and when its time comes. */
+static void look_at_waits(Maintainer *maintainer, uint64_t now) {
+        uint32_t n = manager_slice(maintainer->manager, LOOKS);
+
+        if (maintainer->n_looks == 0 && now >= maintainer->look_usec) {
+                maintainer->n_looks = maintainer->n_waits;
+                maintainer->look_usec = TASK_IDLE;
+        }
+        for (; n > 0 && maintainer->n_looks > 0; n--, maintainer->n_looks--)
+                look_at_wait(maintainer, list_take(&maintainer->waits), now);
+}
+
+static void begin_count(Maintainer *maintainer) {
+        WaitList ripe = maintainer->ripe;
+        unsigned n_same = 0;
+        CloseWait *wait;
+
+        maintainer->count = (EpochCount){ .epoch = ripe.first->epoch, .era = ripe.first->era };
+        maintainer->ripe = (WaitList){};
+        while ((wait = list_take(&ripe))) {
+                bool same = wait->epoch == maintainer->count.epoch && wait->era == maintainer->count.era;
+
+                if (same)
+                        wait->live = &maintainer->count;
+                n_same += same;
+                list_append(same ? &maintainer->counted : &maintainer->ripe, wait);
+        }
+        log_line(LOG_DEBUG, "objects of epoch %u:%u are counted for %u requests", maintainer->count.epoch,
+                 maintainer->count.era, n_same);
+}
+
+/* The last result stays until all waits that it was for are answered. */
+static void count_for_waits(Maintainer *maintainer) {
+        Manager *manager = maintainer->manager;
+
+        if (!maintainer->counted.first && maintainer->ripe.first && !maintainer->over.first)
+                begin_count(maintainer);
+        if (maintainer->counted.first &&
+            epoch_count_step(&maintainer->count, &manager->arena, manager_slice(manager, COUNT_SLICE)))
+                list_move_all(&maintainer->over, &maintainer->counted);
+}
+
+static void end_waits(Maintainer *maintainer) {
+        CloseWait *wait;
+
+        for (uint32_t i = 0; i < ENDS && (wait = list_take(&maintainer->over)); i++) {
+                report(maintainer, wait);
+                if (shm_maintain_is_settled(&maintainer->engine, wait->epoch, wait->number))
+                        wait->n_pending = 0;
+                wait->on_done(wait);
+        }
+}
+
+/* Returns when to go on with them. */
+static uint64_t advance_waits(Maintainer *maintainer, uint64_t now) {
+        look_at_waits(maintainer, now);
+        count_for_waits(maintainer);
+        end_waits(maintainer);
+        return maintainer->n_looks > 0 || maintainer->ripe.first || maintainer->counted.first ||
+                               maintainer->over.first
+                       ? 0
+                       : maintainer->look_usec;
 }
 
 static uint64_t step(void *userdata, uint64_t now) {
@@ -217,15 +291,17 @@ static uint64_t step(void *userdata, uint64_t now) {
 /* Requests */
 
 void maintainer_close(Maintainer *maintainer, uint32_t epoch, CloseWait *wait) {
+        static const EpochCount nothing;
         uint64_t now = proto_now_usec(), number = shm_maintain_close(&maintainer->engine, epoch, now);
 
         if (wait) {
                 wait->number = number;
                 wait->reclaimed_before = maintainer->engine.closes[epoch].reclaimed_size;
                 wait->progress_usec = now + PROGRESS_USEC;
-                wait->counting = false;
-                wait->next = maintainer->waits;
-                maintainer->waits = wait;
+                wait->live = &nothing;
+                list_append(&maintainer->waits, wait);
+                maintainer->n_waits++;
+                maintainer->look_usec = 0;
         }
         task_wake(&maintainer->task);
 }
@@ -288,8 +364,12 @@ int maintainer_new(Maintainer **ret_maintainer, Manager *manager) {
 Maintainer *maintainer_free(Maintainer *maintainer) {
         if (!maintainer)
                 return NULL;
-        while (maintainer->waits)
-                finish(maintainer, &maintainer->waits);
+        do {
+                list_move_all(&maintainer->over, &maintainer->waits);
+                list_move_all(&maintainer->over, &maintainer->ripe);
+                list_move_all(&maintainer->over, &maintainer->counted);
+                end_waits(maintainer);
+        } while (maintainer->over.first || maintainer->waits.first);
         task_deinit(&maintainer->task);
         free(maintainer);
         return NULL;

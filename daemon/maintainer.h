@@ -30,8 +30,7 @@ struct CloseWait {
         uint64_t number; /* of the request to the engine */
         uint64_t reclaimed_before;
         uint64_t progress_usec;
-        bool counting;
-        EpochCount live;
+        const EpochCount *live; /* what was counted; nothing without `count` */
         uint64_t reclaimed_size;
         uint32_t n_pending; /* threads */
         uint32_t n_left; /* slabs */

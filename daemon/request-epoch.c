@@ -27,9 +27,10 @@ static void job_free(CloseJob *job) {
         free(job);
 }
 
-/* The request's session went: the epoch is closed all the same, but nobody waits for objects. */
+/* The request's session went: the epoch is closed all the same, but nobody waits for objects, or their count. */
 static void stop_waiting(CloseJob *job) {
         job->wait.wait_drained = false;
+        job->wait.count = false;
         job->wait.deadline_usec = MIN(job->wait.deadline_usec, proto_deadline(WAIT_DEFAULT_MSEC * MSEC));
 }
 
@@ -76,10 +77,10 @@ static void answer(const CloseJob *job) {
 
         close.epoch = job->number;
         close.reclaimed_bytes = job->wait.reclaimed_size;
-        close.live_objects = job->wait.live.live_objects;
+        close.live_objects = job->wait.live->live_objects;
         close.pending_threads = job->wait.n_pending;
         close.classes = pointers;
-        close.n_classes = fill_classes(&job->manager->arena, &job->wait.live, counts, pointers);
+        close.n_classes = fill_classes(&job->manager->arena, job->wait.live, counts, pointers);
         reply.body_case = TSLAB__REPLY__BODY_EPOCH_CLOSE;
         reply.epoch_close = &close;
         session_send(job->call.session, job->call.id, &reply);
@@ -94,7 +95,7 @@ static void on_done(CloseWait *wait) {
         log_fields(LOG_INFO, fields,
                    "epoch %u:%u was closed: %llu bytes given back, %llu objects left, %u threads pending",
                    job->number & 0xff, job->number >> 8, (unsigned long long) wait->reclaimed_size,
-                   (unsigned long long) wait->live.live_objects, wait->n_pending);
+                   (unsigned long long) wait->live->live_objects, wait->n_pending);
         events_send(job->manager,
                     &(EventInfo){ .kind = "reclaim", .epoch = job->number, .size = wait->reclaimed_size },
                     "closing epoch %u:%u gave %llu bytes back", job->number & 0xff, job->number >> 8,
