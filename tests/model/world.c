@@ -194,6 +194,14 @@ void world_tidy(void) {
 /*
  * What actors do
  */
+/* One that lives: it may have been revoked by now. */
+static bool lacks_page(uint64_t handle) {
+        SlotId id = shm_handle_slot(handle);
+
+        return *shm_slot_tag(&world_arena, id) == shm_handle_tag(world_arena.key, handle) &&
+               !(world.pages >> slot_id_slab(id) & 1);
+}
+
 int world_alloc(unsigned actor, size_t size, uint32_t epoch) {
         WorldObject *o = &world.objects[world_allocated(actor, world.n_allocs[actor]++)];
         uint64_t handle = 0;
@@ -201,7 +209,7 @@ int world_alloc(unsigned actor, size_t size, uint32_t epoch) {
         o->error = UNDER_WAY;
         o->error = shm_object_alloc(world_actor(actor), size, epoch, NULL, &handle, NULL);
         o->handle = handle;
-        if (handle != 0 && !(world.pages >> slot_id_slab(shm_handle_slot(handle)) & 1))
+        if (handle != 0 && lacks_page(handle))
                 model_fail("object %lx has no page", (unsigned long) handle);
         return o->error;
 }

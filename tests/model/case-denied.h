@@ -1,0 +1,72 @@
+/*
+ * A membarrier that fails in the process that does control work alone, all the time or the first time: a thread
+ * that does not fence is pending then, and control fences for its own part.
+ */
+#include "shm/cache.h"
+#include "tests/model/control.h"
+
+/* Actor 0 holds both slots of slab 2 in its cache. All its stores may be late, and control's, too. */
+static void pre(void) {
+        world_init(3, 3, 0);
+        world_set_caching(0, 1);
+        world_objects(3, WORLD_SIZE_2, 0);
+        world_tidy();
+        world_fill_cache(1, 2, WORLD_SIZE_2);
+        control_init();
+        world_set_late(0);
+        world_set_late(2);
+        world.n_membarrier_errors = UINT32_MAX;
+}
+
+static void pre_first(void) {
+        pre();
+        world.n_membarrier_errors = 1;
+}
+
+static void pre_fences(void) {
+        pre();
+        world_actor(0)->fences = true;
+        world_actor(0)->attention = UINT64_MAX; /* as when its copies were made */
+        world_actor(0)->record->flags = SHM_RECORD_FENCES;
+}
+
+static void t_nothing(void) {
+}
+
+static void t_alloc(void) {
+        world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
+}
+
+static void t_free(void) {
+        world_free(0, 1);
+}
+
+static void t_drain(void) {
+        ShmActor *a = world_actor(0);
+
+        shm_actor_enter(a);
+        (void) shm_cache_drain(a);
+        shm_actor_leave(a);
+}
+
+/* It goes on, whether it was told that the membarrier failed or not. */
+static void t_freeze(void) {
+        control_freeze(1);
+        control_freeze(1);
+}
+
+#define DENIED(_name, _pre, _t0)                                                                             \
+        {                                                                                                    \
+                .name = _name, .pre = _pre, .actors = { _t0, t_nothing, t_freeze }, .post = world_check,     \
+                .deaths = 1, .late = 4                                                                       \
+        }
+
+static const ModelCase model_cases[] = {
+        DENIED("pop", pre, t_alloc),
+        DENIED("free", pre, t_free),
+        DENIED("drain", pre, t_drain),
+        DENIED("first-pop", pre_first, t_alloc),
+        DENIED("fences-pop", pre_fences, t_alloc),
+        DENIED("fences-free", pre_fences, t_free),
+        DENIED("fences-drain", pre_fences, t_drain),
+};

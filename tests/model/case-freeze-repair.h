@@ -1,0 +1,143 @@
+/* Freezing, with deaths, and then all that is left to repair: what the world's check excuses by intents goes back. */
+#include "shm/cache.h"
+#include "tests/model/control.h"
+
+static ShmActor leaver; /* of record 1: actor 0's own */
+
+/* Actor 0 holds both slots of slab 2 in its cache; actor 1 caches. */
+static void pre_two(void) {
+        world_init(3, 3, 0);
+        world_set_caching(0, 1);
+        world_set_caching(1, 1);
+        world_objects(3, WORLD_SIZE_2, 0);
+        world_tidy();
+        world_fill_cache(1, 2, WORLD_SIZE_2);
+        control_init();
+        leaver = *world_actor(0);
+        model_own(0, &leaver, WORLD_ACTOR_SIZE);
+}
+
+static void pre(void) {
+        pre_two();
+        world_actor(1)->mode = SHM_CACHE_OFF;
+}
+
+static void pre_late(void) {
+        pre();
+        world_set_late(0);
+        world_set_late(2);
+}
+
+/* Of two slots, which are there: a free makes room first. */
+static void pre_full(void) {
+        ShmCache *cache;
+
+        pre_two();
+        cache = shm_arena_cache(&world_arena, 1, 0, 1);
+        cache->capacity = cache->room = cache->count;
+        cache->last = 0;
+}
+
+static void v_drain(void) {
+        ShmActor *a = &world_actors[1];
+
+        shm_actor_enter(a);
+        (void) shm_cache_drain(a);
+        shm_actor_leave(a);
+}
+
+/* Actor 0 died while it emptied its cache, in front of each access in turn. */
+static void pre_died(void) {
+        pre();
+        model_cut(v_drain);
+}
+
+/* The process that closes the pool says that the thread is gone. */
+static void t_mark_dead(void) {
+        (void) shm_record_mark_dead(&world_arena, 1);
+}
+
+static void t_nothing(void) {
+}
+
+static void t_alloc(void) {
+        world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
+}
+
+static void t_alloc_1(void) {
+        world_alloc(1, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
+}
+
+static void t_alloc_free(void) {
+        if (world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT) == 0)
+                world_free(0, world_allocated(0, 0));
+}
+
+/* For which no slab is left, but for what is cached. */
+static void t_want(void) {
+        world_alloc(0, WORLD_SIZE_1, SHM_EPOCH_CURRENT);
+}
+
+static void t_free(void) {
+        world_free(0, 1);
+}
+
+static void t_free_1(void) {
+        world_free(1, 1);
+}
+
+static void t_pending(void) {
+        static const ShmPending pending = {};
+        WorldObject *o = &world.objects[world_allocated(0, 0)];
+        uint64_t handle;
+
+        o->error = 1;
+        if (shm_object_alloc(world_actor(0), WORLD_SIZE_2, SHM_EPOCH_CURRENT, &pending, &handle, NULL) == 0) {
+                (void) shm_object_publish(world_actor(0), handle);
+                o->handle = handle;
+        }
+        o->error = 0;
+}
+
+static void t_drain(void) {
+        ShmActor *a = world_actor(0);
+
+        shm_actor_enter(a);
+        (void) shm_cache_drain(a);
+        shm_actor_leave(a);
+}
+
+static void t_leave(void) {
+        shm_cache_leave(&leaver);
+}
+
+/* The owner of record 1 was dead from the start. */
+static void post_died(unsigned dead) {
+        recover(dead | 1);
+}
+
+static void t_freeze(void) {
+        control_freeze(1);
+}
+
+#define FREEZE(_name, _pre, _t0, _t1, _more...)                                                              \
+        { .name = _name, .pre = _pre, .actors = { _t0, _t1, t_freeze }, .post = recover, .deaths = 2, _more }
+
+/* clang-format off */
+static const ModelCase model_cases[] = {
+        FREEZE("pop", pre, t_alloc, t_nothing),
+        FREEZE("free", pre, t_free, t_nothing),
+        FREEZE("pop-late", pre_late, t_alloc, t_nothing, .late = 2),
+        FREEZE("free-late", pre_late, t_free, t_nothing, .late = 2),
+        FREEZE("pop-push", pre, t_alloc_free, t_nothing, .preemptions = 3),
+        FREEZE("drain", pre, t_drain, t_nothing, .preemptions = 4),
+        FREEZE("pending", pre, t_pending, t_nothing, .preemptions = 3),
+        FREEZE("leave", pre, t_leave, t_nothing, .preemptions = 3),
+        FREEZE("room", pre_full, t_free, t_nothing, .preemptions = 3),
+        FREEZE("want", pre_full, t_want, t_nothing, .preemptions = 3),
+        FREEZE("two", pre_two, t_alloc, t_free_1, .preemptions = 1, .full_preemptions = 2),
+        FREEZE("leave-alloc", pre_two, t_leave, t_alloc_1, .preemptions = 1, .full_preemptions = 2),
+        { .name = "marked-dead", .pre = pre_died, .actors = { t_nothing, t_mark_dead, t_freeze }, .post = post_died,
+          .deaths = 1, .variants = true },
+};
+/* clang-format on */

@@ -1,0 +1,65 @@
+/*
+ * A thread ends while it is frozen for another epoch, so that its caches are full; control finishes the record,
+ * or dies in it, and the next one does.
+ */
+#include "shm/cache.h"
+#include "tests/model/control.h"
+
+static ShmActor leaver; /* of record 1: actor 0's own */
+
+static void begin(void) {
+        world_init(3, 3, 0);
+        world_set_caching(0, 1);
+        world_objects(3, WORLD_SIZE_2, 0);
+        world_tidy();
+        world_fill_cache(1, 2, WORLD_SIZE_2);
+        control_init();
+}
+
+static void pre(void) {
+        begin();
+        leaver = *world_actor(0);
+        model_own(0, &leaver, WORLD_ACTOR_SIZE);
+}
+
+static void v_finish_left(void) {
+        if (shm_freeze_resume(&world_actors[0], &freeze))
+                (void) shm_freeze_step(&world_actors[0], &freeze, 4);
+}
+
+/* Control died while it finished the record; actor 1 caches, too. */
+static void pre_died(void) {
+        begin();
+        world_set_caching(1, 1);
+        shm_record_set_left(&world_arena, 1);
+        model_cut(v_finish_left);
+        control_forget();
+}
+
+static void t_leave(void) {
+        shm_cache_leave(&leaver);
+}
+
+static void t_alloc_1(void) {
+        world_alloc(1, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
+}
+
+static void t_nothing(void) {
+}
+
+/* Caches of epoch 1 are emptied; then comes the daemon's next look at records that were left. */
+static void t_freeze(void) {
+        control_freeze(2);
+        control_resume();
+}
+
+/* clang-format off */
+static const ModelCase model_cases[] = {
+        { .name = "alone", .pre = pre, .actors = { t_leave, t_nothing, t_freeze }, .post = recover, .deaths = 2,
+          .preemptions = 4 },
+        { .name = "alloc", .pre = pre, .actors = { t_leave, t_alloc_1, t_freeze }, .post = recover, .deaths = 1,
+          .preemptions = 2, .full_preemptions = 3 },
+        { .name = "again", .pre = pre_died, .actors = { t_nothing, t_alloc_1, control_take_over }, .post = recover,
+          .deaths = 1, .variants = true, .preemptions = 1, .full_preemptions = 3 },
+};
+/* clang-format on */

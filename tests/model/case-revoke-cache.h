@@ -1,0 +1,100 @@
+/*
+ * Revoking an epoch beside a thread that allocates and frees in it: from its cache, or under TAKE; whoever dies,
+ * control, too, after which the next one revokes.
+ */
+#include "shm/cache.h"
+#include "tests/model/control.h"
+
+static void pre_uncached(void) {
+        world_init(3, 3, 0);
+        world_objects(3, WORLD_SIZE_2, 0);
+        world_tidy();
+        control_init();
+}
+
+static void pre(void) {
+        pre_uncached();
+        world_set_caching(0, 0); /* of which class a slab seems to be that was dropped */
+        world_set_caching(0, 1);
+        world_fill_cache(1, 2, WORLD_SIZE_2);
+}
+
+static void pre_late(void) {
+        pre();
+        world_set_late(0);
+        world_set_late(2);
+}
+
+static void t_nothing(void) {
+}
+
+static void t_alloc(void) {
+        world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
+}
+
+static void t_free(void) {
+        world_free(0, 1);
+}
+
+static void t_free_1(void) {
+        world_free(1, 1);
+}
+
+static void t_alloc_free(void) {
+        if (world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT) == 0)
+                world_free(0, world_allocated(0, 0));
+}
+
+static void t_close_revoke(void) {
+        if (shm_epoch_revoke(&world_arena, 0, false) != 0)
+                model_fail("cannot revoke");
+        control_close(0);
+}
+
+/* Of an epoch that is revoked, an object that nobody freed may be gone. */
+static void excuse_revoked(void) {
+        for (unsigned i = 0; i < WORLD_N_OBJECTS; i++) {
+                WorldObject *o = &world.objects[i];
+
+                if (o->handle == 0 || o->n_won > 0 || shm_object_live(&world_arena, o->handle))
+                        continue;
+                o->n_begun += o->n_begun == 0;
+                o->n_won = 1;
+        }
+}
+
+/* In the end, when the next control has revoked once more, nothing of the epoch is left. */
+static void post(unsigned dead) {
+        ShmEpochInfo info;
+        ShmActor control;
+
+        recover_records(&control, dead);
+        excuse_revoked();
+        recover_check(dead);
+        if (shm_epoch_get(&world_arena, 0, &info) != 0 || info.state == SHM_EPOCH_OPEN)
+                return;
+        for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
+                SlabPlace place = slab_word_place(shm_slab_word(&world_arena, slab));
+
+                if (place != SLAB_FREE && place != SLAB_UNCOMMITTED)
+                        model_fail("slab %u of a revoked epoch is %s", slab, slab_place_to_string(place));
+        }
+}
+
+#define REVOKE(_name, _pre, _t0, _t1, _more...)                                                              \
+        {                                                                                                    \
+                .name = _name, .pre = _pre, .actors = { _t0, _t1, t_close_revoke }, .post = post,            \
+                .deaths = 1, _more                                                                           \
+        }
+
+/* clang-format off */
+static const ModelCase model_cases[] = {
+        REVOKE("pop", pre, t_alloc, t_nothing, .preemptions = 4),
+        REVOKE("pop-late", pre_late, t_alloc, t_nothing, .preemptions = 3, .late = 2),
+        REVOKE("free", pre, t_free, t_nothing, .preemptions = 4),
+        REVOKE("pop-free", pre, t_alloc_free, t_nothing, .preemptions = 3),
+        REVOKE("pop-free-other", pre, t_alloc, t_free_1, .preemptions = 2, .full_preemptions = 3),
+        REVOKE("take", pre_uncached, t_alloc, t_nothing, .preemptions = 4),
+        REVOKE("take-free", pre_uncached, t_alloc_free, t_free_1, .preemptions = 2, .full_preemptions = 3),
+};
+/* clang-format on */
