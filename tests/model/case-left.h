@@ -2,7 +2,6 @@
  * A thread ends while it is frozen for another epoch, so that its caches are full; control finishes the record,
  * or dies in it, and the next one does.
  */
-#include "shm/cache.h"
 #include "tests/model/control.h"
 
 static ShmActor leaver; /* of record 1: actor 0's own */

@@ -2,7 +2,6 @@
  * Records that threads come to while control freezes: one that was never used, and one whose last owner died in
  * an operation, in front of each access in turn, and which control repairs in the midst of a freeze.
  */
-#include "shm/cache.h"
 #include "tests/model/control.h"
 
 static ShmActor born; /* actor 0's own */

@@ -2,7 +2,6 @@
  * Revoking an epoch beside a thread that allocates and frees in it: from its cache, or under TAKE; whoever dies,
  * control, too, after which the next one revokes.
  */
-#include "shm/cache.h"
 #include "tests/model/control.h"
 
 static void pre_uncached(void) {
@@ -81,6 +80,45 @@ static void post(unsigned dead) {
         }
 }
 
+/* Actor 0 died in an operation, in front of each access in turn; its process says so meanwhile. */
+static void pre_died_pop(void) {
+        pre();
+        model_cut(t_alloc);
+}
+
+static void pre_died_free(void) {
+        pre();
+        model_cut(t_free);
+}
+
+static void pre_died_take(void) {
+        pre_uncached();
+        model_cut(t_alloc);
+}
+
+static void t_mark_dead(void) {
+        (void) shm_record_mark_dead(&world_arena, 1);
+}
+
+static void post_died(unsigned dead) {
+        post(dead | 1);
+}
+
+/* Control died in the same way. */
+static void pre_again(void) {
+        pre();
+        model_cut(t_close_revoke);
+        control_forget();
+}
+
+static void t_next_control(void) {
+        ShmRevoking revoking;
+
+        control_take_over();
+        if (shm_epoch_revoking(&world_arena, 0, &revoking))
+                control_close(0);
+}
+
 #define REVOKE(_name, _pre, _t0, _t1, _more...)                                                              \
         {                                                                                                    \
                 .name = _name, .pre = _pre, .actors = { _t0, _t1, t_close_revoke }, .post = post,            \
@@ -95,6 +133,16 @@ static const ModelCase model_cases[] = {
         REVOKE("pop-free", pre, t_alloc_free, t_nothing, .preemptions = 3),
         REVOKE("pop-free-other", pre, t_alloc, t_free_1, .preemptions = 2, .full_preemptions = 3),
         REVOKE("take", pre_uncached, t_alloc, t_nothing, .preemptions = 4),
+        { .name = "dead-pop", .pre = pre_died_pop, .actors = { t_nothing, t_mark_dead, t_close_revoke },
+          .post = post_died, .deaths = 1, .variants = true, .preemptions = 2 },
+        { .name = "dead-free", .pre = pre_died_free, .actors = { t_nothing, t_mark_dead, t_close_revoke },
+          .post = post_died, .deaths = 1, .variants = true, .preemptions = 2 },
+        { .name = "dead-take", .pre = pre_died_take, .actors = { t_nothing, t_mark_dead, t_close_revoke },
+          .post = post_died, .deaths = 1, .variants = true, .preemptions = 2 },
+        { .name = "again-pop", .pre = pre_again, .actors = { t_alloc, t_nothing, t_next_control }, .post = post,
+          .deaths = 1, .variants = true, .preemptions = 1, .full_preemptions = 2 },
+        { .name = "again-free", .pre = pre_again, .actors = { t_free, t_nothing, t_next_control }, .post = post,
+          .deaths = 1, .variants = true, .preemptions = 1, .full_preemptions = 2 },
         REVOKE("take-free", pre_uncached, t_alloc_free, t_free_1, .preemptions = 2, .full_preemptions = 3),
 };
 /* clang-format on */

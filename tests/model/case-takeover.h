@@ -2,7 +2,6 @@
  * Control died while it emptied a frozen cache, in front of each access in turn. The next one ends that beside
  * threads that go on, dies in it, too, or not, and a third takes over.
  */
-#include "shm/cache.h"
 #include "tests/model/control.h"
 
 static void v_freeze(void) {

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "shm/cache.h"
 #include "shm/maintain/maintain.h"
 #include "tests/model/world.h"
 
@@ -60,6 +61,7 @@ static inline void control_repair(void) {
 /* What a daemon does first. */
 static inline void control_take_over(void) {
         shm_repair_control(world_actor(2), &work.reach, &work.counts);
+        shm_epochs_recover(&world_arena);
         control_resume();
 }
 
