@@ -206,7 +206,7 @@ static const ModelCase model_cases[] = {
         { .name = "eras-free", .pre = pre_next, .actors = { t_alloc_free_eras, t_nothing, t_drain_advance },
           .post = post_eras, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "again", .pre = pre_current_died, .actors = { t_alloc, t_nothing, control_take_over },
-          .post = post, .deaths = 1, .variants = true, .preemptions = 1, .full_preemptions = 2 },
+          .post = post_told, .deaths = 1, .variants = true, .preemptions = 1, .full_preemptions = 2 },
         { .name = "again-eras", .pre = pre_next_died, .actors = { t_alloc_eras, t_nothing, control_take_over },
           .post = post_eras, .deaths = 1, .variants = true, .preemptions = 1, .full_preemptions = 2 },
 };

@@ -50,25 +50,13 @@ static void t_close_revoke(void) {
         control_close(0);
 }
 
-/* Of an epoch that is revoked, an object that nobody freed may be gone. */
-static void excuse_revoked(void) {
-        for (unsigned i = 0; i < WORLD_N_OBJECTS; i++) {
-                WorldObject *o = &world.objects[i];
-
-                if (o->handle == 0 || o->n_won > 0 || shm_object_live(&world_arena, o->handle))
-                        continue;
-                o->n_begun += o->n_begun == 0;
-                o->n_won = 1;
-        }
-}
-
 /* In the end, when the next control has revoked once more, nothing of the epoch is left. */
 static void post(unsigned dead) {
         ShmEpochInfo info;
         ShmActor control;
 
         recover_records(&control, dead);
-        excuse_revoked();
+        control_excuse_revoked();
         recover_check(dead);
         if (shm_epoch_get(&world_arena, 0, &info) != 0 || info.state == SHM_EPOCH_OPEN)
                 return;

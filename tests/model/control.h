@@ -76,6 +76,18 @@ static inline void control_close(uint32_t id) {
 
 /* In the end */
 
+/* Of an epoch that is revoked, an object that nobody freed may be gone. */
+static inline void control_excuse_revoked(void) {
+        for (unsigned i = 0; i < WORLD_N_OBJECTS; i++) {
+                WorldObject *o = &world.objects[i];
+
+                if (o->handle == 0 || o->n_won > 0 || shm_object_live(&world_arena, o->handle))
+                        continue;
+                o->n_begun += o->n_begun == 0;
+                o->n_won = 1;
+        }
+}
+
 static inline void recover_run(ShmMaintain *m, uint64_t *now_usec) {
         for (unsigned n = 0; n < 10000; n++) {
                 uint64_t next = shm_maintain_step(m, *now_usec);
