@@ -55,19 +55,31 @@ static void v_advance(void) {
         advance(&world_actors[0]);
 }
 
-static void cut(void) {
-        model_cut(v_advance);
-        control_forget();
+static void v_open(void) {
+        uint32_t number;
+
+        (void) shm_epoch_advance(&world_arena, &number);
 }
 
+/* After the freeze, of which actor 0 knows. */
 static void pre_current_died(void) {
+        uint64_t handle;
+
         begin(0);
-        cut();
+        (void) shm_epoch_close(&world_arena, 1, true);
+        (void) shm_freeze_begin(&world_actors[0], &freeze, 2);
+        (void) shm_freeze_step(&world_actors[0], &freeze, 4);
+        if (shm_object_alloc(&world_actors[1], WORLD_SIZE_2, 0, NULL, &handle, NULL) != 0)
+                model_fail("cannot allocate");
+        (void) shm_object_free(&world_actors[1], handle);
+        model_cut(v_open);
+        control_forget();
 }
 
 static void pre_next_died(void) {
         begin(1);
-        cut();
+        model_cut(v_advance);
+        control_forget();
 }
 
 static void t_nothing(void) {
@@ -179,6 +191,18 @@ static void post_told(unsigned dead) {
         post(dead);
 }
 
+/* A takeover drains slabs of earlier eras, too. */
+static void check_drained(void) {
+        for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
+                SlabWord w = shm_slab_word(&world_arena, slab);
+                SlabPlace place = slab_word_place(w);
+
+                if (slab_word_epoch(w) == 1 && place >= SLAB_LISTED && place <= SLAB_FULL &&
+                    shm_epoch_over(&world_arena, 1, slab_word_era(w)))
+                        model_fail("slab %u of an era that is over is %s", slab, slab_place_to_string(place));
+        }
+}
+
 /* Objects were asked for by number. */
 static void post_eras(unsigned dead) {
         for (unsigned k = 0; k < WORLD_N_ALLOCS; k++) {
@@ -189,6 +213,7 @@ static void post_eras(unsigned dead) {
                         model_fail("an object of era %u is in %x", k + 1, number_of(handle));
         }
         recover(dead);
+        check_drained();
         check_table();
         probe_all(dead);
 }

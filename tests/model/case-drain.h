@@ -182,6 +182,8 @@ static void post(unsigned dead) {
         uint32_t n_left = 0;
 
         world_check(dead);
+        if (shm_epoch_get(&world_arena, 1, &info) == 0 && info.state == SHM_EPOCH_DRAINED)
+                model_fail("the epoch is drained by a walk that was not the last");
         if (dead)
                 return;
         walk(&world_actors[0], true);

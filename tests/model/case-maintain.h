@@ -6,8 +6,8 @@
 
 static ShmMaintain engine; /* control's own */
 
-/* Actor 0 holds both slots of slab 2 in its cache; actor 1 caches, too. */
-static void pre(void) {
+/* Actors 0 and 1 cache. */
+static void pre_cold(void) {
         world_init(3, 3, 0);
         world_set_caching(0, 0); /* of which class a slab seems to be that was dropped */
         world_set_caching(0, 1);
@@ -15,11 +15,16 @@ static void pre(void) {
         world_set_caching(1, 1);
         world_objects(3, WORLD_SIZE_2, 0);
         world_tidy();
-        world_fill_cache(1, 2, WORLD_SIZE_2);
         world_set_control(2);
         memset(&engine, 0, sizeof(engine));
         shm_maintain_init(&engine, world_actor(2));
         model_own(2, &engine, sizeof(engine));
+}
+
+/* Actor 0 holds both slots of slab 2 in its cache. */
+static void pre(void) {
+        pre_cold();
+        world_fill_cache(1, 2, WORLD_SIZE_2);
 }
 
 static void t_nothing(void) {
@@ -162,6 +167,8 @@ static const ModelCase model_cases[] = {
         MAINTAIN("empty-drain", t_drain, t_nothing, t_empty, post_empty, .preemptions = 4),
         MAINTAIN("empty-two", t_alloc, t_free_1, t_empty, post_empty, .preemptions = 1, .full_preemptions = 2),
         MAINTAIN("close-pop", t_alloc, t_nothing, t_close, post_close, .preemptions = 3),
+        { .name = "close-refill", .pre = pre_cold, .actors = { t_alloc, t_nothing, t_close }, .post = post_close,
+          .deaths = 1, .preemptions = 3 },
         MAINTAIN("close-pop-free", t_alloc_free, t_nothing, t_close, post_close, .preemptions = 3),
         MAINTAIN("close-free-two", t_free, t_free_1, t_close, post_close, .preemptions = 1, .full_preemptions = 2),
         MAINTAIN("revoke-pop", t_alloc, t_nothing, t_revoke, post_revoke, .preemptions = 3),

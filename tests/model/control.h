@@ -142,9 +142,19 @@ static inline void recover_check(unsigned dead) {
         world_check(dead | 1U << MODEL_ACTORS_MAX); /* control may be dead, whoever else is */
 }
 
+/* At any time. */
+static inline void check_unused(void) {
+        for (uint32_t i = 1; i <= MODEL_ACTORS_MAX; i++)
+                for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, &world_arena, i);)
+                        if (shm_record_owner(&world_arena, i).state == SHM_RECORD_UNUSED &&
+                            shm_cache_walk_count(&walk) != 0)
+                                model_fail("record %u is free, and something is in its cache", i);
+}
+
 static inline void recover(unsigned dead) {
         ShmActor control;
 
+        check_unused();
         recover_records(&control, dead);
         recover_check(dead);
 }

@@ -163,7 +163,9 @@ FAULTS = [
      '''                shm_set_add_mask(arena, SHM_SET_UNCOMMITTED, group, taken);
 ''', ''),
     ('drain: of_epoch removed without reading again', 'drain', 'shm/maintain/drain.c',
-     'shm_set_remove_mask(arena, shm_set_of_epoch(arena, drain->epoch), group, gone);', 'shm_and_sc(arena->sets + shm_set_of_epoch(arena, drain->epoch) * arena->shape.stride + group, ~gone);'),
+     '''shm_set_remove_mask(control->arena, shm_set_of_epoch(control->arena, drain->epoch), group,
+                                    gone);''',
+     'shm_and_sc(control->arena->sets + shm_set_of_epoch(control->arena, drain->epoch) * control->arena->shape.stride + group, ~gone);'),
     ('drain: of_epoch removed without an intent', 'drain', 'shm/maintain/drain.c',
      '''                shm_actor_intend(control, shm_intent_other(SHM_INTENT_RUN, group * 64, 64));
 ''', ''),
@@ -174,8 +176,15 @@ FAULTS = [
      '        } while (!shm_pair_cas_acqrel(&control->arena->lines[slab].word, &old, new));', '''                shm_step(&control->arena->lines[slab].word);
                 control->arena->lines[slab].word = new;
         } while (0);'''),
-    ('drain: epoch stays open', 'drain', 'shm/epoch.c',
-     'w.state = SHM_EPOCH_CLOSING;', 'w.state = SHM_EPOCH_OPEN;'),
+    ('drain: epoch stays open', 'drain', 'shm/epoch-word.c',
+     'w.state = (ShmEpochState) to;', 'w.state = event == SHM_EPOCH_EV_CLOSE ? w.state : (ShmEpochState) to;'),
+    ('drain: slab drains that is another epoch\'s by now', 'drain/drain-reused', 'shm/slab-word.c',
+     '''        if ((w.high & SLAB_TARGET_MASK) != target)
+                return SLAB_E_REFUSED;
+
+        *ret = slab_word_settle(with_place(w, SLAB_DRAINING''', '        *ret = slab_word_settle(with_place(w, SLAB_DRAINING'),
+    ('drain: a walk that is not the last stores DRAINED', 'drain', 'shm/maintain/drain.c',
+     'if (drain->final && shm_epoch_get', 'if (shm_epoch_get'),
     ('cache: FREE not written', 'cache', 'shm/cache-hit.h',
      '''        shm_store_rel(&record->intent_what, bits | shm_intent_free(0, (SlotId){ 0 }));
 ''', ''),
@@ -226,9 +235,8 @@ FAULTS = [
     ('cache: held slab released without an intent', 'cache', 'shm/cache-drain.c',
      '''                shm_actor_intend(actor, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
 ''', ''),
-    ('judge: the intent is not read a second time', 'unit-repair-race', 'shm/maintain/judge.c',
-     '''        scan_intent(judge, shm_record_intent(judge->arena, record));
-}''', '}'),
+    ('refs: the intent is not read a second time', 'unit-repair-race', 'shm/maintain/refs.c',
+     '                gather_intent(refs, shm_record_intent(refs->arena, refs->record));\n', ''),
     ('claim: gen stays', 'unit-repair-race', 'shm/slab-word.c',
      '''        w.low |= mask;
         w.high += SLAB_GEN_ONE;''', '        w.low |= mask;'),
@@ -237,23 +245,77 @@ FAULTS = [
     ('freeze: seq ignored', 'cache', 'shm/maintain/freeze.c',
      '        return freeze->seq[record] & 1 &&', '        return 0 &&'),
     ('freeze: seq read before attention is set', 'cache', 'shm/maintain/freeze.c',
-     '''        uint64_t version = next_version(arena);
-        uint32_t i = 1;
-        int r;
-''', '''        uint64_t version = next_version(arena);
-        uint32_t i = 1;
-        int r;
-
-        for (i = 1; i < shm_arena_n_records_ever(arena); i++)
-                freeze->seq[i] = shm_load_acq(&shm_arena_record(arena, i)->seq);
-        i = 1;
-''', '''        for (i = 1; i < freeze->n; i++)
-                /* ORDER: acq, pairs with shm_actor_leave(); even: that operation is over and seen. */
-                freeze->seq[i] = shm_load_acq(&shm_arena_record(arena, i)->seq);''', ''),
+     '''        do {
+                for (; i < shm_arena_n_records_ever(arena); i++)''', '''        for (uint32_t k = 1; k < shm_arena_n_records_ever(arena); k++)
+                freeze->seq[k] = shm_load_acq(&shm_arena_record(arena, k)->seq);
+        do {
+                for (; i < shm_arena_n_records_ever(arena); i++)''', '''        freeze->n = i;
+        read_seqs(arena, freeze);''', '        freeze->n = i;'),
     ('freeze: bit cleared before the caches are emptied', 'cache', 'shm/maintain/freeze.c',
-     '''                shm_cache_drain_record(control, record, freeze->epochs[record]);
-                thaw(control->arena, record);''', '''                thaw(control->arena, record);
-                shm_cache_drain_record(control, record, freeze->epochs[record]);'''),
+     '''        freeze->walk_epochs = epochs;
+''', '''        freeze->walk_epochs = epochs;
+        thaw(control->arena, record);
+'''),
+    ('freeze: the head is read twice', 'freeze-repair/marked-dead', 'shm/maintain/freeze.c',
+     'return is_pending(arena, freeze, record, owner) ?', 'return is_pending(arena, freeze, record, shm_record_owner(arena, record)) ?'),
+    ('freeze: a second one forgets the epochs of the first', 'freeze-repair/abandoned', 'shm/maintain/freeze.c',
+     'set_epochs(freeze, record, freeze->epochs[record] | epochs);', 'set_epochs(freeze, record, epochs);'),
+    ('freeze: a record that is left meanwhile is emptied in part', 'left', 'shm/maintain/freeze.c',
+     'if (freeze->epochs[record] != UINT64_MAX) {', 'if (0) {'),
+    ('freeze: no membarrier, and threads that do not fence are not pending', 'denied', 'shm/maintain/freeze.c',
+     'if (freeze->unfenced && !(shm_load_rlx(&r->flags) & SHM_RECORD_FENCES))', 'if (0)'),
+    ('freeze: no membarrier, and no fence instead', 'denied', 'shm/maintain/freeze.c',
+     '''        if (r < 0)
+                shm_fence_sc(); /*''', '''        if (0)
+                shm_fence_sc(); /*'''),
+    ('freeze: pending threads are not looked at again', 'maintain/empty-pop', 'shm/maintain/maintain.c',
+     'bool ready = m->freeze_busy || (m->freeze.n_left > 0 && now_usec >= m->freeze_due_usec);', 'bool ready = m->freeze_busy;',
+     'uint64_t at = m->freeze.n_left > 0 ? m->freeze_due_usec : SHM_MAINTAIN_IDLE;', 'uint64_t at = SHM_MAINTAIN_IDLE;'),
+    ('flush of control: not ended where the record was left', 'left/again', 'shm/maintain/repair.c',
+     '''index >= arena->n_epochs * arena->n_classes)
+                return;
+''', '''index >= arena->n_epochs * arena->n_classes)
+                return;
+        if (shm_record_owner(arena, record).state == SHM_RECORD_LEFT)
+                return;
+'''),
+    ('flush of control: not ended', 'takeover', 'shm/maintain/repair.c',
+     '                end_flush(control, reach, intent, &counts);', '                (void) end_flush;'),
+    ('close: final though a thread is pending', 'maintain/close-refill', 'shm/maintain/close.c',
+     '.final = close->n_pending == 0 && !shm_repair_wanted(control->arena)', '.final = true'),
+    ('close: revoked though slots are in hand', 'maintain/revoke-pop', 'shm/maintain/close.c',
+     'if (close->n_pending == 0 && close->revoke.kept == 0)', 'if (1)'),
+    ('advance: RETIRING is not set', 'advance', 'shm/epoch.c',
+     '        (void) shm_epoch_change(arena, old, SHM_EPOCH_EV_RETIRE, 0);\n', ''),
+    ('advance: not ended after a death', 'advance/again', 'shm/epoch.c',
+     '''                else
+                        (void) shm_epoch_close(arena, id, false);
+''', ''),
+    ('advance: not published', 'advance/current', 'shm/epoch.c',
+     '''        (void) shm_epoch_close(arena, old, false);
+        shm_freeze_publish(arena);
+''', '        (void) shm_epoch_close(arena, old, false);\n'),
+    ('advance: not published after a death', 'advance/again', 'shm/epoch.c',
+     '''                        (void) shm_epoch_close(arena, id, false);
+        }
+        shm_freeze_publish(arena);
+''', '''                        (void) shm_epoch_close(arena, id, false);
+        }
+'''),
+    ('advance: closed before the next one is current', 'advance/current', 'shm/epoch.c',
+     '''        (void) shm_epoch_change(arena, old, SHM_EPOCH_EV_RETIRE, 0);
+''', '''        (void) shm_epoch_close(arena, old, false);
+'''),
+    ('advance: reopens an id that is being revoked', 'unit-epoch', 'shm/epoch.c',
+     'if (shm_epoch_revoking(arena, id, &revoking) || load_owner(arena, id) != 0)', '(void) shm_epoch_revoking(arena, id, &revoking);\n        if (load_owner(arena, id) != 0)'),
+    ('advance: reopens an id whose era wraps', 'unit-epoch', 'shm/epoch.c',
+     '<= SLAB_ERA_BITS;', '<= SLAB_ERA_BITS + 1;'),
+    ('takeover: older eras are forgotten', 'advance', 'shm/maintain/maintain.c',
+     '(info.state == SHM_EPOCH_OPEN && info.era == 1)', 'info.state == SHM_EPOCH_OPEN'),
+    ('revoke: older eras, too', 'unit-revoke', 'shm/epoch-close.c',
+     'from = older ? shm_load_rlx', 'from = 1 ? shm_load_rlx'),
+    ('unnote: an empty note is taken for 0', 'unit-object', 'shm/record.c',
+     'if (handle == 0) /*', 'if (0) /*'),
     ('freeze: a record is left before its last operation is over', 'cache', 'shm/cache.c',
      '''        shm_actor_leave(actor);
         /* Either''', '''        if (!ours) {
@@ -264,56 +326,79 @@ FAULTS = [
         }
         shm_actor_leave(actor);
         /* Either'''),
-    ('repair: a SWEPT record is swept again', 'repair', 'shm/maintain/repair.c',
-     '                repair_named(control, repair->position, &repair->counts);', '''                repair->counts.objects += shm_sweep_record(control->arena, repair->position);
-                repair_named(control, repair->position, &repair->counts);'''),
-    ('repair: SWEPT before it is swept', 'repair', 'shm/maintain/repair.c',
-     '''        repair->counts.objects += shm_sweep_record(control->arena, repair->position);
-        shm_record_set_swept(control->arena, repair->position++);''', '''        shm_record_set_swept(control->arena, repair->position);
-        repair->counts.objects += shm_sweep_record(control->arena, repair->position++);'''),
-    ('sweep: the slot of TAKE stays live', 'repair', 'shm/maintain/sweep.c',
+    ('repair: a SWEPT record is rolled back again', 'repair', 'shm/maintain/repair.c',
+     '''        shm_reach_init(reach, control);
+        if (first) {
+                repair->begun = true;''', '''        shm_reach_init(reach, control);
+        if (first) {
+                if (repair->record > 0) {
+                        (void) shm_rollback_named(control->arena, repair->record);
+                        for (ShmCacheWalk w = {}; shm_cache_walk_next(&w, arena, repair->record);)
+                                (void) shm_rollback_cache(arena, repair->record, &w);
+                }
+                repair->begun = true;'''),
+    ('repair: SWEPT before it is rolled back', 'repair', 'shm/maintain/repair.c',
+     '''                repair->begun = true;
+                repair->to = (ShmCacheWalk){};
+        } else if''', '''                repair->begun = true;
+                repair->to = (ShmCacheWalk){};
+                shm_record_set_swept(arena, repair->record);
+        } else if'''),
+    ('rollback: the slot of TAKE stays live', 'repair', 'shm/maintain/rollback.c',
      '''        if (intent.kind == SHM_INTENT_TAKE)
-                n += shm_sweep_object(arena, intent.id, intent.tag);''', ''),
-    ('sweep: what is on top stays live', 'repair', 'shm/maintain/sweep.c',
-     '                        n += sweep_top(arena, &walk);', '                        (void) sweep_top;'),
-    ('sweep: an odd top under FLUSH is undone', 'repair', 'shm/maintain/sweep.c',
-     '                if (shm_intent_flushed(intent, record, walk.index) == 0)', '                if (1)'),
+                n = shm_rollback_object(arena, intent.id, intent.tag);
+''', ''),
+    ('rollback: what is on top stays live', 'repair', 'shm/maintain/rollback.c',
+     '        return rollback_top(arena, walk);', '        return rollback_top ? 0 : 1;'),
+    ('rollback: an odd top under FLUSH is undone', 'repair', 'shm/maintain/rollback.c',
+     'if (shm_intent_flushed(shm_record_intent(arena, record), record, walk->index) != 0)', 'if (0)'),
     ('repair: a record with a slot that is unsettled is freed', 'repair', 'shm/maintain/repair.c',
-     'repair->position > 0 && repair->record_unsettled == 0', 'repair->position > 0'),
+     'if (repair->record_unsettled == 0)', 'if (1)'),
     ('repair: unsettled slots fall out of the cache', 'repair', 'shm/maintain/repair.c',
-     'if (shm_judge_is_unsettled(&j->suspects[i]))\n                        /* ORDER: rlx; ordered by the count. */', 'if (0)'),
+     'if (is_unsettled(reach, id))', 'if (0)'),
     ('repair: hints not mended', 'repair', 'shm/maintain/repair.c',
-     '        mend_intent(control->arena, intent);\n}', '}'),
+     '        shm_hints_mend_intent(control->arena, intent);\n}\n\nstatic void forget_notes', '}\n\nstatic void forget_notes'),
     ('repair: BUSY slabs stay so', 'repair', 'shm/maintain/repair.c',
      '        if (intent.kind == SHM_INTENT_RUN)\n                counts->slabs += shm_pages_undo', '        if (0)\n                counts->slabs += shm_pages_undo'),
     ('repair: slabs stay HELD', 'repair', 'shm/maintain/repair.c',
-     'repair->counts.slabs += release(control, repair->position, held - 1);', ''),
+     'repair->counts.slabs += release(control, repair->record, held - 1);', ''),
     ('repair: the intent of FREE is no suspect', 'repair', 'shm/maintain/repair.c',
      '(intent.kind == SHM_INTENT_FREE && tag_is', '(0 && tag_is'),
-    ('sweep: pending objects stay', 'repair', 'shm/maintain/sweep.c',
-     'return n + sweep_notes(arena, shm_arena_record(arena, record));', 'return sweep_notes ? n : 0;'),
-    ('judge: gen not compared', 'repair', 'shm/maintain/judge.c',
+    ('rollback: pending objects stay', 'repair', 'shm/maintain/rollback.c',
+     'return n + rollback_notes(arena, shm_arena_record(arena, record));', 'return rollback_notes ? n : 0;'),
+    ('reach: gen not compared', 'repair', 'shm/maintain/reach.c',
      'const uint64_t claimed = ~(SLAB_PLACE_MASK | SLAB_HOLDER_MASK);', 'const uint64_t claimed = SLAB_TARGET_MASK;'),
-    ('judge: intents not read', 'repair', 'shm/maintain/judge.c',
-     '''        scan_intent(judge, intent);
-        for''', '        for', '        scan_intent(judge, shm_record_intent(judge->arena, record));\n', ''),
-    ('judge: caches of the living not read', 'repair', 'shm/maintain/judge.c',
-     '                        scan_cache(judge, &walk, record, intent, alive);', '                        (void) scan_cache;'),
-    ('judge: intent not read first', 'repair', 'shm/maintain/judge.c',
-     '''        scan_intent(judge, intent);
-        for''', '        for'),
-    ('judge: a slab in which claims keep coming is not seized', 'unit-repair-race', 'shm/maintain/judge.c',
-     'n_seized < SEIZED_MAX && !stands', '0'),
-    ('judge: seized without an intent', 'repair', 'shm/maintain/judge.c',
+    ('refs: intents not read', 'repair', 'shm/maintain/refs.c',
+     '        gather_intent(refs, refs->intent);\n', '',
+     '                gather_intent(refs, shm_record_intent(refs->arena, refs->record));\n', ''),
+    ('refs: caches of the living not read', 'repair', 'shm/maintain/refs.c',
+     '                n = gather_cache(refs);', '                (void) gather_cache;'),
+    ('refs: intent not read first', 'repair', 'shm/maintain/refs.c',
+     '        gather_intent(refs, refs->intent);\n', ''),
+    ('reach: a slab in which claims keep coming is not seized', 'unit-repair-race', 'shm/maintain/reach.c',
+     'if (stands || reach->n_seized == SEIZED_MAX)', 'if (1)'),
+    ('reach: seized without an intent', 'repair', 'shm/maintain/reach.c',
      '''        shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
-        (void) shm_slab_seize''', '        (void) shm_slab_seize'),
-    ('revoke: objects of another era are judged', 'revoke', 'shm/maintain/judge.c',
-     '(!judge->live || (w.high & SLAB_TARGET_MASK) == judge->target);', '1;'),
+        if (shm_slab_seize''', '        if (shm_slab_seize'),
+    ('revoke: objects of another epoch are marked', 'revoke', 'shm/maintain/revoke.c',
+     '''        if (!is_revoked(arena, revoke, w))
+                return; /*''', '''        if (0)
+                return; /*'''),
+    ('revoke: the slab\'s word is read before its tags', 'revoke', 'shm/maintain/revoke.c',
+     '''        shm_slab_view(arena, slab, &view);
+        w = shm_slab_word(arena, slab);''', '''        w = shm_slab_word(arena, slab);
+        shm_slab_view(arena, slab, &view);'''),
+    ('revoke: tag by a plain store', 'revoke', 'shm/maintain/revoke.c',
+     'shm_cas_acqrel(&arena->tags[slab].tag[i], &expected, view.tags[i] + 1)',
+     '({ shm_store_rel(&arena->tags[slab].tag[i], view.tags[i] + 1); true; })'),
+    ('revoke: slots in hand are collected', 'revoke-cache', 'shm/maintain/refs.c',
+     '        gather_intent(refs, refs->intent);\n', '',
+     '                gather_intent(refs, shm_record_intent(refs->arena, refs->record));\n', ''),
     ('cache: no fence where there is no membarrier', 'cache', 'shm/cache.c',
      '                shm_fence_sc(); /', '                (void) 0; /'),
     ('birth: head by a plain store', 'record', 'shm/record.c',
-     'if (!shm_cas_acqrel(head, &old, head_make(SHM_RECORD_USED, client, tid)))\n                        continue;\n                view_init',
-     'shm_store_rel(head, head_make(SHM_RECORD_USED, client, tid));\n                view_init'),
+     'if (!change(arena, i, old, SHM_RECORD_EV_TAKE, client, tid))\n                        continue;\n',
+     'shm_store_rel(&arena->heads[i].word, head_make(SHM_RECORD_USED, client, tid));\n'),
     ('birth: n_records_ever raised after the head', 'record', 'shm/record.c',
      '''                raise_records_ever(arena, i + 1);
 ''', '', '                view_init(actor, arena, i);\n', '''                raise_records_ever(arena, i + 1);
@@ -324,15 +409,24 @@ FAULTS = [
     ('birth: seq stays odd', 'record', 'shm/record.c',
      '        make_seq_even(r); /* its last', '        /* its last'),
     ('gone: whoever has the record now', 'record', 'shm/record.c',
-     'uint64_t old = head_make(owner.state, owner.client, owner.tid);', 'uint64_t old = shm_load_rlx(&arena->heads[record].word);'),
+     'return change(arena, record, head_make(owner.state, owner.client, owner.tid), SHM_RECORD_EV_DIE,', 'return change(arena, record, load_head(arena, record), SHM_RECORD_EV_DIE,'),
     ('gone: head by a plain store', 'record', 'shm/record.c',
-     'return shm_cas_acqrel(&arena->heads[record].word, &old,\n                              head_make(SHM_RECORD_DEAD, owner.client, owner.tid));',
-     'if (shm_load_acq(&arena->heads[record].word) != old)\n                return false;\n        shm_store_rel(&arena->heads[record].word, head_make(SHM_RECORD_DEAD, owner.client, owner.tid));\n        return true;'),
+     '''        return change(arena, record, head_make(owner.state, owner.client, owner.tid), SHM_RECORD_EV_DIE,
+                      owner.client, owner.tid);''', '''        if (shm_load_acq(&arena->heads[record].word) != head_make(owner.state, owner.client, owner.tid))
+                return false;
+        shm_store_rel(&arena->heads[record].word, head_make(SHM_RECORD_DEAD, owner.client, owner.tid));
+        return true;'''),
     ('inherit: a record that is DEAD', 'record', 'shm/record.c',
-     'if (owner.state != SHM_RECORD_USED || owner.client != client)', 'if (owner.client != client)'),
+     '        { SHM_RECORD_USED, SHM_RECORD_EV_INHERIT, SHM_RECORD_USED },\n',
+     '''        { SHM_RECORD_USED, SHM_RECORD_EV_INHERIT, SHM_RECORD_USED },
+        { SHM_RECORD_DEAD, SHM_RECORD_EV_INHERIT, SHM_RECORD_USED },
+'''),
     ('inherit: head by a plain store', 'record', 'shm/record.c',
-     'return shm_cas_acqrel(head, &old, head_make(SHM_RECORD_USED, client, tid));',
-     'shm_store_rel(head, head_make(SHM_RECORD_USED, client, tid));\n        return true;'),
+     '''        return head_decode(old).client == client &&
+               change(arena, record, old, SHM_RECORD_EV_INHERIT, client, tid);''', '''        if (head_decode(old).client != client || head_decode(old).state != SHM_RECORD_USED)
+                return false;
+        shm_store_rel(&arena->heads[record].word, head_make(SHM_RECORD_USED, client, tid));
+        return true;'''),
     ('take over: seq stays odd', 'record', 'shm/record.c',
      '        make_seq_even(actor->record);\n', ''),
     ('end: a record is given back before its last operation is over', 'record', 'tests/model/case-record.h',
@@ -432,6 +526,7 @@ GCC = [*(['ccache'] if shutil.which('ccache') else []), 'gcc']
 FLAGS = ['-D_GNU_SOURCE', '-std=gnu11', '-O1', '-w', '-fno-strict-aliasing', '-DSHM_STEP']
 LIBRARIES = ['-lcmocka', '-lsodium', '-lm']
 ENGINE = ['delay', 'explore', 'kernel', 'memory', 'report', 'table', 'world']  # not for unit tests
+FIXTURE = 'tests/util/arena.c'  # for these alone
 SECONDS = 300
 
 
@@ -443,7 +538,7 @@ class Tree:
         self.replaced = None
         if base is None:
             self.sources = [str(p.relative_to(root)) for p in sorted(root.glob('shm/**/*.c'))]
-            self.sources += [f'tests/model/{part}.c' for part in (*ENGINE, 'seam')]
+            self.sources += [FIXTURE, *(f'tests/model/{part}.c' for part in (*ENGINE, 'seam'))]
 
     def replace(self, source, text):
         (self.folder / source).parent.mkdir(parents=True)
@@ -506,7 +601,8 @@ def run(tree, objects, group, cases):
     mine = tree.uses(main[0], group)
     if mine and not tree.compile(*main):
         raise ValueError('does not compile')
-    linked = [path for source, path in objects.items() if not is_unit or pathlib.Path(source).stem not in ENGINE]
+    left_out = [f'tests/model/{part}.c' for part in ENGINE] if is_unit else [FIXTURE]
+    linked = [path for source, path in objects.items() if source not in left_out]
     subprocess.run(['gcc', (tree if mine else tree.base).object_of(main[0], group), *linked, *LIBRARIES, '-o', program], check=True)
     try:
         done = subprocess.run([program, *cases], capture_output=True, text=True, check=False, timeout=SECONDS)

@@ -3,3 +3,7 @@
 
 ModelKind model_kind;
 unsigned model_size;
+
+/* Of programs without an explorer. */
+__attribute__((weak)) void shm_step(const void *address) {
+}
