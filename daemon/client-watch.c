@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "daemon/client-exec.h"
-#include "daemon/client-resume.h"
 #include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/maintainer.h"
@@ -18,13 +17,10 @@
 #include "daemon/request.h"
 #include "shm/client.h"
 #include "shm/epoch.h"
-#include "shm/maintain/repair.h"
-#include "shm/thread.h"
 
 /* A flood of wakes costs at most this many turns of the loop. */
 #define WAKES_MAX 8
 #define WAKES_USEC 10000
-#define RECORDS_SHORT 8U /* no more than one in so many is free */
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* since Linux 6.5 */
@@ -283,40 +279,6 @@ void client_watch_leave(ClientWatch *client) {
                 gone(client, "leave", MESSAGE_LEAVE, "left");
 }
 
-void client_watches_repaired(Manager *manager) {
-        ClientWatch *next;
-
-        for (ClientWatch *client = manager->clients; client; client = next) {
-                next = client->next;
-                if (client->dead)
-                        client_watch_end(client, "died");
-        }
-}
-
-static uint32_t count_unused(const ShmArena *arena) {
-        uint32_t n = arena->n_records - 1;
-
-        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
-                n -= shm_record_owner(arena, i).state != SHM_RECORD_UNUSED;
-        return n;
-}
-
-static void reap_threads(Manager *manager) {
-        ShmArena *arena = &manager->arena;
-        uint32_t n = 0, n_unused = count_unused(arena);
-        ShmClientInfo info;
-
-        for (ClientWatch *c = manager->clients; c && n_unused <= arena->n_records / RECORDS_SHORT;
-             c = c->next)
-                if (!c->dead && shm_client_get(arena, c->index, &info) == 0)
-                        n += shm_threads_mark_gone(arena, &info);
-        if (n > 0)
-                log_line(LOG_INFO, "%u threads ended without giving back what they held", n);
-        /* Again, where something is unsettled. A dead client may also wait for a record that the drainer finished. */
-        if (manager->n_unrepaired > 0 || shm_repair_wanted(arena))
-                maintainer_repair(manager->maintainer);
-}
-
 /* It closed the pool while it had no connection. */
 static bool has_left(const ClientWatch *client) {
         ShmClientInfo info;
@@ -325,15 +287,15 @@ static bool has_left(const ClientWatch *client) {
                info.state == SHM_CLIENT_LEFT;
 }
 
-void client_watches_tick(Manager *manager) {
-        ClientWatch *next;
-
-        (void) client_resume_look(manager, 0);
-        reap_threads(manager);
-        client_exec_tick(manager);
-        for (ClientWatch *client = manager->clients; client; client = next) {
-                next = client->next;
-                if (!client->dead && !client->session && (client->hung_up || has_left(client)))
-                        client_watch_leave(client);
+bool client_watch_go(ClientWatch *client, uint32_t n_records) {
+        if (n_records > 0)
+                return false;
+        if (client->dead) {
+                end_repaired(client, "died");
+                return true;
         }
+        if (client->session || (!client->hung_up && !has_left(client)) || may_come_back(client))
+                return false;
+        gone(client, "leave", MESSAGE_LEAVE, "left");
+        return true;
 }

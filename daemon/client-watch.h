@@ -48,7 +48,5 @@ ClientWatch *client_watch_free(ClientWatch *client);
 /* Its session ended: the entry goes, now or later, when no record is in use. May free `client`. */
 void client_watch_leave(ClientWatch *client);
 
-/* Records of the dead were repaired: clients that have none left go. */
-void client_watches_repaired(Manager *manager);
-/* Also looks for threads that ended without giving their records back, where these run short. */
-void client_watches_tick(Manager *manager);
+/* It goes if it is dead, or has left, and has no record. True: it went, and was freed. */
+bool client_watch_go(ClientWatch *client, uint32_t n_records);

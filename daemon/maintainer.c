@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/param.h>
 
-#include "daemon/client-watch.h"
+#include "daemon/client-reaper.h"
 #include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
@@ -137,7 +137,7 @@ static void tell(Maintainer *maintainer) {
                 return;
         maintainer->n_repairs_told = maintainer->engine.n_repairs;
         tell_repair(maintainer);
-        client_watches_repaired(maintainer->manager);
+        client_reaper_repaired(maintainer->manager->client_reaper);
 }
 
 /* Waits */

@@ -12,6 +12,9 @@
 
 #include "daemon/adopt.h"
 #include "daemon/checker.h"
+#include "daemon/client-exec.h"
+#include "daemon/client-reaper.h"
+#include "daemon/client-resume.h"
 #include "daemon/client-watch.h"
 #include "daemon/counter.h"
 #include "daemon/listener.h"
@@ -72,7 +75,9 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *manager = userdata;
 
         sessions_tick(manager);
-        client_watches_tick(manager);
+        (void) client_resume_look(manager, 0);
+        client_reaper_tick(manager->client_reaper);
+        client_exec_tick(manager);
         listener_tick(manager->listener);
         reserve_tick(manager->reserve);
         trimmer_tick(manager->trimmer);
@@ -241,6 +246,9 @@ static int open_parts(Manager *manager) {
         r = maintainer_new(&manager->maintainer, manager);
         if (r < 0)
                 return r;
+        r = client_reaper_new(&manager->client_reaper, manager);
+        if (r < 0)
+                return r;
         r = trimmer_new(&manager->trimmer, manager);
         if (r < 0)
                 return r;
@@ -333,6 +341,7 @@ Manager *manager_free(Manager *manager) {
         manager->trimmer = trimmer_free(manager->trimmer);
         manager->checker = checker_free(manager->checker);
         manager->counter = counter_free(manager->counter);
+        manager->client_reaper = client_reaper_free(manager->client_reaper);
         manager->maintainer = maintainer_free(manager->maintainer);
         (void) proto_close(manager->arena_lock);
         map_jobs_free(manager);

@@ -15,6 +15,7 @@ typedef struct Manager Manager;
 typedef struct Listener Listener;
 typedef struct Session Session;
 typedef struct ClientWatch ClientWatch;
+typedef struct ClientReaper ClientReaper;
 typedef struct Maintainer Maintainer;
 typedef struct Reserve Reserve;
 typedef struct Trimmer Trimmer;
@@ -54,6 +55,7 @@ struct Manager {
         Session *sessions;
         unsigned n_sessions;
         ClientWatch *clients;
+        ClientReaper *client_reaper;
         unsigned n_unwatched; /* clients */
         unsigned n_unrepaired; /* dead clients whose records hold something still */
 

@@ -207,14 +207,11 @@ int control_take_up(ShmActor *control) {
 
 bool control_reap_threads(struct tslab *pool) {
         ShmActor control;
-        ShmClientInfo info;
-        uint32_t n = 0;
+        uint32_t n, position = 1;
 
         if (!pool->is_private || control_begin(pool, false, &control) < 0)
                 return false;
-        for (uint32_t i = 0; i < pool->arena.n_records; i++)
-                if (shm_client_get(&pool->arena, i, &info) == 0)
-                        n += shm_threads_mark_gone(&pool->arena, &info);
+        n = shm_threads_mark_gone(&pool->arena, &position, UINT32_MAX);
         n += !shm_freeze_is_over(&pool->arena);
         (void) run_all(&control, 0);
         control_end(pool);

@@ -314,20 +314,36 @@ static void release(ShmArena *arena, uint32_t record) {
                 shm_record_mark_dead(arena, record);
 }
 
+/* Whether it remains the client's, which is gone. */
+static bool release_of(ShmArena *arena, uint32_t record, uint32_t client) {
+        ShmRecordOwner owner = shm_record_owner(arena, record);
+
+        if (owner.client == client && (owner.state == SHM_RECORD_USED || owner.state == SHM_RECORD_LEFT))
+                release(arena, record);
+        owner = shm_record_owner(arena, record);
+        return owner.client == client && owner.state > SHM_RECORD_UNUSED && owner.state <= SHM_RECORD_LEFT;
+}
+
 uint32_t shm_client_release_records(ShmArena *arena, uint32_t client) {
         uint32_t n_ever = shm_arena_n_records_ever(arena), n_left = 0;
+
+        for (uint32_t i = 1; i < n_ever; i++)
+                if (shm_record_owner(arena, i).client == client)
+                        n_left += release_of(arena, i, client);
+        return n_left;
+}
+
+void shm_clients_release_records(ShmArena *arena, uint32_t *n_left) {
+        uint32_t n_ever = shm_arena_n_records_ever(arena);
 
         for (uint32_t i = 1; i < n_ever; i++) {
                 ShmRecordOwner owner = shm_record_owner(arena, i);
 
-                if (owner.client != client)
+                if (owner.state == SHM_RECORD_UNUSED || owner.client >= arena->n_records)
                         continue;
-                if (owner.state == SHM_RECORD_USED || owner.state == SHM_RECORD_LEFT)
-                        release(arena, i);
-                owner = shm_record_owner(arena, i);
-                if (owner.client == client && owner.state > SHM_RECORD_UNUSED &&
-                    owner.state <= SHM_RECORD_LEFT)
-                        n_left++;
+                if (n_left[owner.client] & SHM_CLIENT_STAYS)
+                        n_left[owner.client]++;
+                else
+                        n_left[owner.client] += release_of(arena, i, owner.client);
         }
-        return n_left;
 }

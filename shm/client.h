@@ -84,3 +84,9 @@ bool shm_client_in_share(const ShmArena *arena, uint32_t client);
  * Returns how many remain; the entry may be removed when there is none.
  */
 uint32_t shm_client_release_records(ShmArena *arena, uint32_t client);
+/*
+ * The same for many clients at once: those for which n_left has 0, which becomes how many remain. n_left has an entry
+ * for each of the table; SHM_CLIENT_STAYS: its records are counted only, in the lower bits.
+ */
+#define SHM_CLIENT_STAYS (UINT32_C(1) << 31)
+void shm_clients_release_records(ShmArena *arena, uint32_t *n_left);

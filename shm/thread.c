@@ -86,20 +86,44 @@ static int open_process(const ShmClientInfo *client) {
         return -ESRCH;
 }
 
-uint32_t shm_threads_mark_gone(ShmArena *arena, const ShmClientInfo *client) {
-        int proc_fd = open_process(client);
-        uint32_t n = 0;
+/* The process whose /proc is open. Its records often stand side by side. */
+typedef struct OpenProcess {
+        pid_t pid; /* 0: none */
+        uint32_t start_time;
+        int fd; /* negative: it cannot be seen */
+} OpenProcess;
 
-        if (proc_fd < 0)
-                return 0;
-        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++) {
+static void close_process(OpenProcess *process) {
+        if (process->pid != 0 && process->fd >= 0)
+                close(process->fd);
+        *process = (OpenProcess){};
+}
+
+static void change_process(OpenProcess *process, const ShmClientInfo *client) {
+        if (process->pid == client->pid && process->start_time == client->start_time)
+                return;
+        close_process(process);
+        *process = (OpenProcess){ client->pid, client->start_time, open_process(client) };
+}
+
+uint32_t shm_threads_mark_gone(ShmArena *arena, uint32_t *position, uint32_t budget) {
+        uint32_t n = 0, n_ever = shm_arena_n_records_ever(arena), i = *position;
+        OpenProcess process = {};
+        ShmClientInfo client;
+
+        for (; i < n_ever && budget > 0; i++) {
                 ShmRecordOwner owner = shm_record_owner(arena, i);
 
-                if (owner.state == SHM_RECORD_USED && owner.client == client->index && owner.tid != 0 &&
-                    is_gone(proc_fd, owner.tid))
+                if (owner.state != SHM_RECORD_USED || owner.tid == 0 ||
+                    shm_client_get(arena, owner.client, &client) || client.state == SHM_CLIENT_DEAD)
+                        continue;
+                budget--;
+                change_process(&process, &client);
+                if (process.fd >= 0 && is_gone(process.fd, owner.tid))
                         n += shm_record_mark_gone(arena, i, owner);
         }
-        close(proc_fd);
+        close_process(&process);
+        *position = i < n_ever ? i : arena->n_records;
         return n;
 }
 

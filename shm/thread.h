@@ -3,10 +3,11 @@
 #include "shm/client.h"
 
 /*
- * Of a process that lives: marks the records of its threads that are no more DEAD, for repair. How many.
- * None where its threads cannot be seen, or not by the numbers that it knows them by.
+ * Of processes that live: marks records of their threads that are no more DEAD, for repair. How many. It begins at
+ * record *position, not 0, looks at no more than `budget` threads, and leaves in *position where to go on: n_records
+ * when that was all. None where threads cannot be seen, or not by the numbers that their process knows them by.
  */
-uint32_t shm_threads_mark_gone(ShmArena *arena, const ShmClientInfo *client);
+uint32_t shm_threads_mark_gone(ShmArena *arena, uint32_t *position, uint32_t budget);
 
 /*
  * The same by the process itself, of its own threads, for which it needs no /proc. Of one whose number

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shm/thread.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 
@@ -197,6 +198,47 @@ static void test_release_left(void **state) {
         assert_int_equal(state_of(t, left.id), SHM_RECORD_DEAD);
 }
 
+/* One pass for many: those that stay keep their records, and have them counted. */
+static void test_release_many(void **state) {
+        uint32_t n_left[4] = { 0, SHM_CLIENT_STAYS, 0, 0 };
+        TestArena *t = *state;
+        ShmActor stays, holds;
+
+        assert_int_equal(shm_actor_init(&stays, &t->arena, 1, 2), 0);
+        assert_int_equal(shm_actor_init(&holds, &t->arena, 2, 3), 0);
+        assert_int_equal(shm_actor_note(&holds, 77, 0, 0), 0);
+        shm_clients_release_records(&t->arena, n_left);
+        assert_int_equal(n_left[0], 0);
+        assert_int_equal(state_of(t, t->actor.id), SHM_RECORD_UNUSED);
+        assert_int_equal(n_left[1], SHM_CLIENT_STAYS + 1);
+        assert_int_equal(state_of(t, stays.id), SHM_RECORD_USED);
+        assert_int_equal(n_left[2], 1);
+        assert_int_equal(state_of(t, holds.id), SHM_RECORD_DEAD);
+        assert_int_equal(n_left[3], 0);
+}
+
+/* A step looks at no more threads than it may, and the next one goes on from there. */
+static void test_threads_in_steps(void **state) {
+        TestArena *t = *state;
+        ShmClientInfo info = info_of(getpid());
+        uint32_t position = 1;
+        ShmActor gone, lives;
+
+        assert_int_equal(shm_process_start_time(getpid(), &info.start_time), 0);
+        assert_int_equal(shm_client_add(&t->arena, &info), 0);
+        assert_int_equal(info.index, 0);
+        assert_int_equal(shm_actor_init(&gone, &t->arena, 0, 0x3ffffe), 0); /* as t->actor, of thread 1 */
+        assert_int_equal(shm_actor_init(&lives, &t->arena, 0, (uint32_t) getpid()), 0);
+        for (uint32_t n = 1; n <= 2; n++) {
+                assert_int_equal(shm_threads_mark_gone(&t->arena, &position, 1), 1);
+                assert_int_equal(position, n + 1);
+                assert_int_equal(state_of(t, n), SHM_RECORD_DEAD);
+        }
+        assert_int_equal(shm_threads_mark_gone(&t->arena, &position, 1), 0);
+        assert_int_equal(position, t->arena.n_records);
+        assert_int_equal(state_of(t, lives.id), SHM_RECORD_USED);
+}
+
 /* It died between entering and doing something; the next owner must not find seq odd. */
 static void test_release_inside(void **state) {
         TestArena *t = *state;
@@ -269,6 +311,8 @@ int main(void) {
                 ON_ARENA(test_scribbled),
                 ON_ARENA(test_release_empty),
                 ON_ARENA(test_release_left),
+                ON_ARENA(test_release_many),
+                ON_ARENA(test_threads_in_steps),
                 ON_ARENA(test_release_inside),
                 ON_ARENA(test_release_holding),
                 ON_ARENA(test_release_no_pages),
