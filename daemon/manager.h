@@ -25,6 +25,7 @@ typedef struct Checker Checker;
 typedef struct Peaks Peaks;
 typedef struct Samples Samples;
 typedef struct MapJob MapJob;
+typedef struct AdvanceJob AdvanceJob;
 typedef struct TaskQueue TaskQueue;
 
 struct Manager {
@@ -51,6 +52,7 @@ struct Manager {
         Peaks *peaks;
         Samples *samples; /* those that clients gave us; the newest first */
         MapJob *maps; /* under way */
+        AdvanceJob *advances, *advances_last; /* the first is under way */
 
         Session *sessions;
         unsigned n_sessions;

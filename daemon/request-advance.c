@@ -1,4 +1,7 @@
-/* Advancing to the next epoch: what is left of earlier eras of its id drains first. */
+/*
+ * Advancing to the next epoch: what is left of earlier eras of its id drains first. One advance is under way at a
+ * time, for each that is done changes which epoch is next; the others wait their turn.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,16 +14,12 @@
 
 #define WAIT_USEC (PROTO_USEC_PER_SEC / 5) /* for threads inside an operation */
 
-typedef struct AdvanceJob {
+struct AdvanceJob {
+        AdvanceJob *next;
         CloseWait wait;
         Call call;
         Manager *manager;
-} AdvanceJob;
-
-static void job_free(AdvanceJob *job) {
-        call_close(&job->call);
-        free(job);
-}
+};
 
 static void answer_advance(const AdvanceJob *job, uint32_t number) {
         ProtoReply reply = PROTO_REPLY_INIT;
@@ -58,38 +57,57 @@ static bool start_advance(AdvanceJob *job) {
                 request_refuse_epoch(job->call.session, job->call.id, r, job->wait.epoch);
                 return false;
         }
+        log_line(LOG_DEBUG, "epoch %u is drained for an advance", job->wait.epoch);
         job->wait.deadline_usec = proto_deadline(WAIT_USEC);
         maintainer_close(job->manager->maintainer, job->wait.epoch, &job->wait);
         return true;
 }
 
-/* Another advance may have been faster: then it is the turn of the id after. */
+static void end_first(Manager *manager) {
+        AdvanceJob *job = manager->advances;
+
+        manager->advances = job->next;
+        call_close(&job->call);
+        free(job);
+}
+
+/* Nobody waits any more for one whose session is gone. */
+static void start_first(Manager *manager) {
+        while (manager->advances && (!manager->advances->call.session || !start_advance(manager->advances)))
+                end_first(manager);
+}
+
+/* The next epoch may have been reserved meanwhile: then it is the turn of the id after. */
 static void on_next_drained(CloseWait *wait) {
         AdvanceJob *job = wait->userdata;
+        Manager *manager = job->manager;
         uint32_t next;
 
-        if (job->call.session) {
-                if (shm_epoch_next(&job->manager->arena, &next) == 0 && next != wait->epoch) {
-                        if (start_advance(job))
-                                return;
-                } else {
+        if (!job->call.session || shm_epoch_next(&manager->arena, &next) || next == wait->epoch) {
+                if (job->call.session)
                         finish_advance(job);
-                }
+                end_first(manager);
         }
-        job_free(job);
+        start_first(manager);
 }
 
 void request_epoch_advance(RequestContext *context, const ProtoRequest *request) {
+        Manager *manager = context->session->manager;
         AdvanceJob *job = calloc(1, sizeof(*job));
 
         if (!job) {
                 session_refuse(context->session, context->id, -ENOMEM, "tslabd is out of memory");
                 return;
         }
-        job->manager = context->session->manager;
+        job->manager = manager;
         job->wait.userdata = job;
         job->wait.on_done = on_next_drained;
         call_open(&job->call, context->session, context->id);
-        if (!start_advance(job))
-                job_free(job);
+        if (manager->advances) {
+                manager->advances_last->next = job;
+                manager->advances_last = job;
+                return;
+        }
+        manager->advances = manager->advances_last = job;
+        start_first(manager);
 }

@@ -47,5 +47,9 @@ class Crowd(unittest.TestCase):
         self.ask(CLOSE, field(1, 0) + field(3, 60000))
         self.assertIn(self.count(b'are counted for'), range(1, N_CONNECTIONS))
 
+    def test_advances_take_turns(self):
+        self.ask(ADVANCE, b'')
+        self.assertEqual(self.count(b'is drained for an advance'), N_CONNECTIONS * N_CALLS)
+
 
 unittest.main(argv=sys.argv[:1], verbosity=2)
