@@ -19,15 +19,20 @@ typedef struct TrimJob {
         struct TrimJob *next;
         Call call;
         uint64_t emptying; /* request to empty all caches, which comes first */
-        ShmTrim trim;
-        bool trimmed; /* surplus pages are next */
-        ShmSurplus surplus;
 } TrimJob;
+
+typedef struct TrimJobs {
+        TrimJob *first, *last;
+} TrimJobs;
 
 struct Trimmer {
         Manager *manager;
         Task task;
-        TrimJob *jobs;
+        TrimJobs waiting; /* for the next pass */
+        TrimJobs served; /* by the one that is under way, or just over */
+        ShmTrim asked; /* for `served` */
+        ShmSurplus surplus; /* comes after it */
+        enum { TRIM_SLABS, TRIM_SURPLUS, TRIM_ANSWERS } stage;
         bool background;
         bool pressed; /* nothing is retained, this time */
         ShmTrim trim; /* in the background */
@@ -72,52 +77,95 @@ static void trim_background(Trimmer *trimmer) {
                 say(manager, dropped_size(&trimmer->trim), "free bytes were given back");
 }
 
-static void answer(const TrimJob *job) {
-        ProtoReply reply = PROTO_REPLY_INIT;
-        Tslab__TrimReply trim = TSLAB__TRIM_REPLY__INIT;
-
-        trim.reclaimed_bytes = dropped_size(&job->trim) + job->surplus.size;
-        trim.surplus_bytes = job->surplus.size;
-        reply.body_case = TSLAB__REPLY__BODY_TRIM;
-        reply.trim = &trim;
-        if (job->call.session)
-                session_send(job->call.session, job->call.id, &reply);
+static void jobs_append(TrimJobs *jobs, TrimJob *job) {
+        job->next = NULL;
+        if (jobs->first)
+                jobs->last->next = job;
+        else
+                jobs->first = job;
+        jobs->last = job;
 }
 
-static void end_job(Trimmer *trimmer) {
-        TrimJob *job = trimmer->jobs;
+static TrimJob *jobs_take(TrimJobs *jobs) {
+        TrimJob *job = jobs->first;
 
-        trimmer->jobs = job->next;
+        if (job)
+                jobs->first = job->next;
+        return job;
+}
+
+static void end_job(TrimJob *job) {
         call_close(&job->call);
         free(job);
 }
 
-static void trim_for_job(Trimmer *trimmer) {
+static void answer_one(Trimmer *trimmer) {
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__TrimReply trim = TSLAB__TRIM_REPLY__INIT;
+        TrimJob *job = jobs_take(&trimmer->served);
+
+        trim.reclaimed_bytes = dropped_size(&trimmer->asked) + trimmer->surplus.size;
+        trim.surplus_bytes = trimmer->surplus.size;
+        reply.body_case = TSLAB__REPLY__BODY_TRIM;
+        reply.trim = &trim;
+        if (job->call.session)
+                session_send(job->call.session, job->call.id, &reply);
+        end_job(job);
+}
+
+static bool is_emptied(const Trimmer *trimmer, const TrimJob *job) {
+        return maintainer_has_emptied(trimmer->manager->maintainer, job->emptying);
+}
+
+/* One pass for all jobs for which caches are empty, but those whose sessions are gone. */
+static void begin_pass(Trimmer *trimmer) {
+        TrimJob *job;
+
+        while ((job = trimmer->waiting.first) && (!job->call.session || is_emptied(trimmer, job))) {
+                (void) jobs_take(&trimmer->waiting);
+                if (job->call.session)
+                        jobs_append(&trimmer->served, job);
+                else
+                        end_job(job);
+        }
+        trimmer->stage = TRIM_SLABS;
+        trimmer->surplus = (ShmSurplus){};
+        shm_pages_trim_begin(&trimmer->asked, &trimmer->manager->arena);
+}
+
+static void trim_for_jobs(Trimmer *trimmer) {
         ShmActor *control = &trimmer->manager->control;
         uint32_t budget = manager_slice(trimmer->manager, BUDGET);
-        TrimJob *job = trimmer->jobs;
 
-        if (!job->trimmed) {
-                job->trimmed = shm_pages_trim_step(control, &job->trim, 0, budget);
-                return;
+        switch (trimmer->stage) {
+        case TRIM_SLABS:
+                if (shm_pages_trim_step(control, &trimmer->asked, 0, budget))
+                        trimmer->stage = TRIM_SURPLUS;
+                break;
+        case TRIM_SURPLUS:
+                if (!shm_pages_drop_surplus_step(control, &trimmer->surplus, budget))
+                        break;
+                say(trimmer->manager, dropped_size(&trimmer->asked), "free bytes were given back by a trim");
+                trimmer->stage = TRIM_ANSWERS;
+                break;
+        case TRIM_ANSWERS:
+                answer_one(trimmer);
         }
-        if (!shm_pages_drop_surplus_step(control, &job->surplus, budget))
-                return;
-        answer(job);
-        say(trimmer->manager, dropped_size(&job->trim), "free bytes were given back by a trim");
-        end_job(trimmer);
 }
 
 static uint64_t step(void *userdata, uint64_t now) {
         Trimmer *trimmer = userdata;
 
-        if (trimmer->jobs && !maintainer_has_emptied(trimmer->manager->maintainer, trimmer->jobs->emptying))
-                return now + EMPTYING_USEC;
-        if (trimmer->jobs)
-                trim_for_job(trimmer);
+        if (!trimmer->served.first && trimmer->waiting.first) {
+                begin_pass(trimmer);
+                if (!trimmer->served.first && trimmer->waiting.first)
+                        return now + EMPTYING_USEC;
+        }
+        if (trimmer->served.first)
+                trim_for_jobs(trimmer);
         else if (trimmer->background)
                 trim_background(trimmer);
-        return trimmer->jobs || trimmer->background ? 0 : TASK_IDLE;
+        return trimmer->served.first || trimmer->waiting.first || trimmer->background ? 0 : TASK_IDLE;
 }
 
 /* The background's work from the highest slab on; sums go on where it is under way. */
@@ -136,11 +184,9 @@ int trimmer_start(Trimmer *trimmer, Session *session, uint64_t id) {
         if (!job)
                 return -ENOMEM;
         call_open(&job->call, session, id);
-        job->next = trimmer->jobs;
-        trimmer->jobs = job;
+        jobs_append(&trimmer->waiting, job);
         reserve_sleep(trimmer->manager->reserve);
         job->emptying = maintainer_empty_caches(trimmer->manager->maintainer);
-        shm_pages_trim_begin(&job->trim, &trimmer->manager->arena);
         task_wake(&trimmer->task);
         return 0;
 }
@@ -172,10 +218,12 @@ int trimmer_new(Trimmer **ret_trimmer, Manager *manager) {
 }
 
 Trimmer *trimmer_free(Trimmer *trimmer) {
+        TrimJob *job;
+
         if (!trimmer)
                 return NULL;
-        while (trimmer->jobs)
-                end_job(trimmer);
+        while ((job = jobs_take(&trimmer->served)) || (job = jobs_take(&trimmer->waiting)))
+                end_job(job);
         task_deinit(&trimmer->task);
         free(trimmer);
         return NULL;

@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.join(sys.argv[2], 'tests/util'))
 from daemon import Daemon
 from wire import Raw, field
 
-ADVANCE, CLOSE = 25, 26
+ADVANCE, CLOSE, TRIM = 25, 26, 34
 N_CONNECTIONS = 50
 N_CALLS = 8  # as many as a connection may have under way
 
@@ -50,6 +50,10 @@ class Crowd(unittest.TestCase):
     def test_advances_take_turns(self):
         self.ask(ADVANCE, b'')
         self.assertEqual(self.count(b'is drained for an advance'), N_CONNECTIONS * N_CALLS)
+
+    def test_trims_share_a_pass(self):
+        self.ask(TRIM, b'')
+        self.assertIn(self.count(b'given back by a trim'), range(1, N_CONNECTIONS))
 
 
 unittest.main(argv=sys.argv[:1], verbosity=2)
