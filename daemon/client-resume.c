@@ -127,9 +127,10 @@ int client_resume_look(Manager *manager, pid_t pid) {
 
 /*
  * While the process of the entry lives, its number is its own: a connection of that number is of the process
- * itself. It may have given up an earlier connection that a forked child still has open.
+ * itself. It may have given up an earlier connection that a forked child still has open, and that child may write to this
+ * one as well: only a message of the process itself is believed.
  */
-int client_resume_session(ClientWatch **ret, Session *session, uint32_t entry) {
+int client_resume_session(ClientWatch **ret, Session *session, uint32_t entry, pid_t sender) {
         Manager *manager = session->manager;
         ClientWatch *client;
         int r;
@@ -142,7 +143,8 @@ int client_resume_session(ClientWatch **ret, Session *session, uint32_t entry) {
         client = manager->clients;
         while (client && client->index != entry - 1)
                 client = client->next;
-        if (!client || client->pid != session->peer.pid || client->dead || !client_watch_lives(client))
+        if (!client || client->pid != session->peer.pid || client->pid != sender || client->dead ||
+            !client_watch_lives(client))
                 return session->role >= PROTO_ROLE_WRITER ? -EUCLEAN : 0;
         if (client->wake_fd < 0 && session->role >= PROTO_ROLE_WRITER) {
                 r = client_watch_wakes(client);

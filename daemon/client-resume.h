@@ -12,6 +12,7 @@ int client_resume(Manager *manager, const ShmClientInfo *info);
 int client_resume_look(Manager *manager, pid_t pid);
 /*
  * The client with index `entry` - 1 has this session from now on, and 1 is returned. 0: the connection is
- * for a new client; -EUCLEAN: a writer names an entry that is not, or no longer, its own.
+ * for a new client; -EUCLEAN: a writer names an entry that is not, or no longer, its own,
+ * or `sender`, of the message, is not the process of the connection.
  */
-int client_resume_session(ClientWatch **ret, Session *session, uint32_t entry);
+int client_resume_session(ClientWatch **ret, Session *session, uint32_t entry, pid_t sender);

@@ -156,7 +156,7 @@ void request_attach(RequestContext *context, const ProtoRequest *request) {
         }
         if (attach->program != 0 && context->sender->pid == session->peer.pid)
                 client_exec_end_others(session->manager, session->peer.pid, attach->program);
-        r = client_resume_session(&client, session, attach->entry);
+        r = client_resume_session(&client, session, attach->entry, context->sender->pid);
         if (r == 0 && session->role != PROTO_ROLE_OPERATOR &&
             !share_allows_client(session->manager, session->peer.uid))
                 r = -EDQUOT;
