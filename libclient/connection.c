@@ -61,18 +61,21 @@ static int say_hello(const struct tslab *pool, ProtoCall **ret_call, ProtoReply 
 }
 
 /*
- * A number of the program that this process executes. Bytes that the kernel gives a program at its exec are the
- * key of a hash, so that they stay secret; every copy of this library in the process finds the same. 0: unknown.
+ * A number of the program that this process executes; 0: unknown. Bytes that the kernel gives a program at its exec are
+ * the key of a hash, so that they stay secret; every copy of this library in the process finds the same. It is made
+ * before main() runs, or dlopen() returns: later the program may have written over the bytes, and the daemon would take
+ * the process for another program.
  */
-static uint64_t program(void) {
+static uint64_t program;
+
+__attribute__((constructor)) static void init_program(void) {
         static const unsigned char message[] = "tslab";
         const unsigned char *key = (const unsigned char *) (uintptr_t) getauxval(AT_RANDOM); /* 16 bytes */
-        uint64_t hash = 0;
 
-        static_assert(crypto_shorthash_KEYBYTES == 16 && crypto_shorthash_BYTES == sizeof(hash), "siphash");
+        static_assert(crypto_shorthash_KEYBYTES == 16 && crypto_shorthash_BYTES == sizeof(program),
+                      "siphash");
         if (key)
-                (void) crypto_shorthash((unsigned char *) &hash, message, sizeof(message), key);
-        return hash;
+                (void) crypto_shorthash((unsigned char *) &program, message, sizeof(message), key);
 }
 
 /* Whether the answer is one for the entry that this process has, and for the arena that it has mapped. */
@@ -91,7 +94,7 @@ static int attach(const struct tslab *pool, ProtoCall *call, const uint64_t *are
 
         body.arena_id = (ProtobufCBinaryData){ .len = PROTO_ARENA_ID_SIZE, .data = (uint8_t *) arena_id };
         body.entry = pool->local && pool->local->joined ? pool->local->client + 1 : 0;
-        body.program = program();
+        body.program = program;
         request.body_case = TSLAB__REQUEST__BODY_ATTACH;
         request.attach = &body;
         r = proto_call(call, &request, pool->timeout_usec, NULL, NULL, &reply, &fds);
@@ -117,7 +120,7 @@ static int attach(const struct tslab *pool, ProtoCall *call, const uint64_t *are
 static int enter(struct tslab *pool, uint32_t client) {
         if (client >= pool->arena.n_records)
                 return -EPROTO;
-        return pool->is_reader || shm_client_enter(&pool->arena, client, program()) ? 0 : -ECONNRESET;
+        return pool->is_reader || shm_client_enter(&pool->arena, client, program) ? 0 : -ECONNRESET;
 }
 
 static int map(struct tslab *pool, Attachment *attachment, const uint64_t *arena_id) {

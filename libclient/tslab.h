@@ -46,7 +46,8 @@
  * close descriptors that it did not open (closefrom()) before it closes the pool or executes another
  * program.
  *
- * Exec: a pool that is open ends with the program, as if the process had died; see tslab-arena(7).
+ * Exec: a pool that is open ends with the program, as if the process had died; see tslab-arena(7). The library
+ * knows the program by a number that it makes as it is loaded, of getauxval(AT_RANDOM); a forked child has the same.
  *
  * Nothing here is async-signal-safe or may be called between vfork() and exec.
  *

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -262,6 +263,23 @@ static void test_open_roles(void **state) {
         assert_int_equal(try_open(s, TSLAB_READER), 0);
 }
 
+/* A program that writes over the kernel's bytes stays the same program. */
+static void test_open_program(void **state) {
+        unsigned char *bytes = (unsigned char *) (uintptr_t) getauxval(AT_RANDOM);
+        struct tslab *first, *second;
+        Server *s = *state;
+
+        server_start(s);
+        first = open_pool(s);
+        bytes[0] ^= 1;
+        second = open_pool(s);
+        bytes[0] ^= 1;
+        assert_int_not_equal(s->arena.clients[0].program, 0);
+        assert_int_equal(s->arena.clients[0].program, s->arena.clients[1].program);
+        tslab_close(second);
+        tslab_close(first);
+}
+
 static void test_open_reader(void **state) {
         struct tslab_options options = { .size = sizeof(options), .flags = TSLAB_READER };
         Server *s = *state;
@@ -473,17 +491,12 @@ static void test_fork_daemon_died(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
-                TEST(test_open_and_use),
-                TEST(test_open_roles),
-                TEST(test_open_reader),
-                TEST(test_open_refused),
-                TEST(test_open_other_version),
-                TEST(test_daemon_restarts),
-                TEST(test_daemon_has_other_arena),
-                TEST(test_daemon_dies_in_call),
-                TEST(test_fork_attaches),
-                TEST(test_fork_daemon_died),
-                TEST(test_open_given_up),
+                TEST(test_open_and_use),        TEST(test_open_roles),
+                TEST(test_open_program),        TEST(test_open_reader),
+                TEST(test_open_refused),        TEST(test_open_other_version),
+                TEST(test_daemon_restarts),     TEST(test_daemon_has_other_arena),
+                TEST(test_daemon_dies_in_call), TEST(test_fork_attaches),
+                TEST(test_fork_daemon_died),    TEST(test_open_given_up),
                 TEST(test_open_wrong_client),
         };
 
