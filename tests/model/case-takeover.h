@@ -62,7 +62,7 @@ static void t_free_alloc_1(void) {
 static const ModelCase model_cases[] = {
         TAKEOVER("owner", pre, t_alloc, t_nothing),
         TAKEOVER("other", pre, t_nothing, t_alloc_1),
-        TAKEOVER("other-caches", pre_both, t_nothing, t_alloc_1),
+        TAKEOVER("other-caches", pre_both, t_nothing, t_alloc_1, .full_only = true), /* part of the next */
         TAKEOVER("other-alloc-free", pre_both, t_nothing, t_alloc_free_1),
         TAKEOVER("other-free-alloc", pre_both, t_nothing, t_free_alloc_1),
         TAKEOVER("owner-other", pre_both, t_alloc, t_alloc_1, .full_only = true),
