@@ -127,8 +127,8 @@ int client_resume_look(Manager *manager, pid_t pid) {
 
 /*
  * While the process of the entry lives, its number is its own: a connection of that number is of the process
- * itself. It may have given up an earlier connection that a forked child still has open, and that child may write to this
- * one as well: only a message of the process itself is believed.
+ * itself. It may have given up an earlier connection that a forked child still has open, and that child may write
+ * to this one as well: only a message of the process itself is believed.
  */
 int client_resume_session(ClientWatch **ret, Session *session, uint32_t entry, pid_t sender) {
         Manager *manager = session->manager;

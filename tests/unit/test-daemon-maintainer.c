@@ -1,4 +1,5 @@
 /* Requests that wait for an epoch that was closed, in a real loop. Deadlines lie an hour ahead, or are over. */
+#include "daemon/client-reaper.h"
 #include "daemon/maintainer.h"
 
 #include <stdio.h>
@@ -40,12 +41,14 @@ static int setup(void **state) {
         assert_int_equal(task_queue_new(&manager.tasks, manager.event, TASK_SLICE_USEC), 0);
         assert_int_equal(reserve_new(&manager.reserve, &manager), 0);
         assert_int_equal(maintainer_new(&manager.maintainer, &manager), 0);
+        assert_int_equal(client_reaper_new(&manager.client_reaper, &manager), 0);
         n_done = n_progress = 0;
         return 0;
 }
 
 static int teardown(void **state) {
         manager.maintainer = maintainer_free(manager.maintainer);
+        manager.client_reaper = client_reaper_free(manager.client_reaper);
         manager.reserve = reserve_free(manager.reserve);
         manager.tasks = task_queue_free(manager.tasks);
         manager.event = sd_event_unref(manager.event);
