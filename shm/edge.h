@@ -15,7 +15,9 @@ typedef struct ShmEdges {
         size_t n;
 } ShmEdges;
 
-#define SHM_EDGES(_table) ((ShmEdges){ (_table), sizeof(_table) / sizeof((_table)[0]) })
+/* Of a table, which is an array: an initializer. */
+#define SHM_EDGES(_table)                                                                                    \
+        { (_table), sizeof(_table) / sizeof((_table)[0]) }
 
 /* The state after the event, or -1: there is no such edge. */
 static inline int shm_edge_to(ShmEdges edges, unsigned from, unsigned event) {

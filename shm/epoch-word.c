@@ -22,7 +22,7 @@ static const ShmEdge edges[] = {
         { SHM_EPOCH_DRAINED, SHM_EPOCH_EV_REOPEN, SHM_EPOCH_OPEN },
 };
 
-const ShmEdges shm_epoch_edges = { edges, sizeof(edges) / sizeof(edges[0]) };
+const ShmEdges shm_epoch_edges = SHM_EDGES(edges);
 
 ShmEpochWord shm_epoch_word_decode(uint64_t word) {
         return (ShmEpochWord){

@@ -46,7 +46,7 @@ static const ShmEdge edges[] = {
         { SHM_RECORD_SWEPT, SHM_RECORD_EV_FREE, SHM_RECORD_UNUSED },
 };
 
-const ShmEdges shm_record_edges = { edges, sizeof(edges) / sizeof(edges[0]) };
+const ShmEdges shm_record_edges = SHM_EDGES(edges);
 
 /* One edge from the head as it was read. False: there is none, or the head changed. */
 static bool change(ShmArena *arena, uint32_t record, uint64_t old, ShmRecordEvent event, uint32_t client,

@@ -44,7 +44,7 @@ static const ShmEdge edges[] = {
         { SHM_CLOSE_WAIT, SHM_CLOSE_EV_START, SHM_CLOSE_EMPTY },
 };
 
-const ShmEdges shm_close_edges = { edges, sizeof(edges) / sizeof(edges[0]) };
+const ShmEdges shm_close_edges = SHM_EDGES(edges);
 
 /* Events that have no edge from the state change nothing. */
 static void take_edge(ShmClose *close, ShmCloseEvent event) {

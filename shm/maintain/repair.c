@@ -40,7 +40,7 @@ static const ShmEdge edges[] = {
         { SHM_REPAIR_COLLECT, SHM_REPAIR_EV_NONE, SHM_REPAIR_DONE },
 };
 
-const ShmEdges shm_repair_edges = { edges, sizeof(edges) / sizeof(edges[0]) };
+const ShmEdges shm_repair_edges = SHM_EDGES(edges);
 
 /* Slots in question */
 
