@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "bench/memory.h"
-#include "shm/atomic.h"
+#include "shm/arch/atomic.h"
 
 typedef struct Member {
         GroupFunction function;

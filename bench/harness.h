@@ -15,7 +15,7 @@
 #include "bench/group.h"
 #include "bench/histogram.h"
 #include "bench/memory.h"
-#include "shm/atomic.h"
+#include "shm/arch/atomic.h"
 
 #define bench_likely(x) __builtin_expect(!!(x), 1)
 #define bench_unlikely(x) __builtin_expect(!!(x), 0)

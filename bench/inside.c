@@ -6,8 +6,8 @@
 
 #include "libclient/pool.h"
 #include "proto/call.h"
-#include "shm/record.h"
-#include "shm/stats.h"
+#include "shm/arena/record.h"
+#include "shm/stats/stats.h"
 
 /*
  * The first two counters. Each operation counts once: as a hit, also where it had to refill or flush

@@ -20,8 +20,8 @@
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "proto/cleanup.h"
-#include "shm/client.h"
-#include "shm/text.h"
+#include "shm/arena/client.h"
+#include "shm/arena/text.h"
 
 #define WHY_SIZE 256
 

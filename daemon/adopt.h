@@ -7,7 +7,7 @@
  */
 #include <sys/types.h>
 
-#include "shm/arena.h"
+#include "shm/arena/arena.h"
 
 /* *ret is mapped, and is the pool's. Logs what is wrong, then -ESRCH, -EPERM, -ENOENT, -ENOTUNIQ, -EBADMSG, ... */
 int adopt_arena(ShmArena *ret, const char *pool, pid_t pid);

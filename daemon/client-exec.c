@@ -13,7 +13,7 @@
  *
  * A process that uses the arena is not taken for one of the second kind:
  *
- *   - One that is about to map the arena has not entered, so its entry is COMES; see shm/client.h. A reader does
+ *   - One that is about to map the arena has not entered, so its entry is COMES; see shm/arena/client.h. A reader does
  *     not enter, but holds nothing, and loses no more than its line among the clients.
  *   - One that closes the pool maps the arena elsewhere before it blanks the old place, and its records are
  *     back, and its entry LEFT, when it unmaps the last. A single look, which goes from low addresses to high

@@ -8,7 +8,7 @@
 #include "daemon/maintainer.h"
 #include "daemon/task.h"
 #include "shm/maintain/repair.h"
-#include "shm/thread.h"
+#include "shm/arena/thread.h"
 
 /* In one step: */
 #define ENDS 16U /* of clients */

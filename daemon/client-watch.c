@@ -15,8 +15,8 @@
 #include "daemon/maintainer.h"
 #include "daemon/message-id.h"
 #include "daemon/request.h"
-#include "shm/client.h"
-#include "shm/epoch.h"
+#include "shm/arena/client.h"
+#include "shm/epoch/epoch.h"
 
 /* A flood of wakes costs at most this many turns of the loop. */
 #define WAKES_MAX 8

@@ -5,7 +5,7 @@
  * is as good as dead: see daemon/client-exec.h.
  */
 #include "daemon/session.h"
-#include "shm/client.h"
+#include "shm/arena/client.h"
 
 struct ClientWatch {
         Manager *manager;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define BUDGET 4096U /* of a step: see shm/slab-walk.h */
+#define BUDGET 4096U /* of a step: see shm/slab/slab-walk.h */
 
 typedef struct CountJob {
         struct CountJob *next;

@@ -3,7 +3,7 @@
  * Statistics: one walk over the arena, in slices, for all who asked before it began.
  */
 #include "daemon/session.h"
-#include "shm/stats.h"
+#include "shm/stats/stats.h"
 
 /* Sends what was asked for. */
 typedef void CountAnswer(Session *session, uint64_t id, const ShmStats *stats);

@@ -14,8 +14,8 @@
  */
 #include "daemon/epoch-count.h"
 
-#include "shm/epoch.h"
-#include "shm/slab.h"
+#include "shm/epoch/epoch.h"
+#include "shm/slab/slab.h"
 
 static uint32_t count_live(const ShmTags *tags, uint32_t n_slots) {
         uint32_t n = 0;

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shm/slab-walk.h"
+#include "shm/slab/slab-walk.h"
 
 typedef struct EpochCount {
         uint32_t epoch; /* id */

@@ -1,7 +1,7 @@
 #include "daemon/epoch-info.h"
 
 #include "proto/text.h"
-#include "shm/client.h"
+#include "shm/arena/client.h"
 
 static Tslab__EpochState state_of(ShmEpochState state) {
         switch (state) {

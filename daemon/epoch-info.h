@@ -2,8 +2,8 @@
 /* An epoch in the words of the protocol. */
 #include "daemon/manager.h"
 #include "proto/message.h"
-#include "shm/epoch.h"
-#include "shm/stats.h"
+#include "shm/epoch/epoch.h"
+#include "shm/stats/stats.h"
 
 typedef struct EpochInfos {
         Tslab__EpochInfo infos[SHM_EPOCHS_MAX];

@@ -9,7 +9,7 @@
 
 #include "daemon/options.h"
 #include "daemon/passed.h"
-#include "shm/record.h"
+#include "shm/arena/record.h"
 
 typedef struct Manager Manager;
 typedef struct Listener Listener;

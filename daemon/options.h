@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "daemon/role.h"
-#include "shm/arena.h"
+#include "shm/arena/arena.h"
 
 typedef struct Options Options;
 

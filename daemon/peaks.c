@@ -6,7 +6,7 @@
 #include "daemon/task.h"
 #include "proto/deadline.h"
 
-#define BUDGET 4096U /* of a step: see shm/slab-walk.h */
+#define BUDGET 4096U /* of a step: see shm/slab/slab-walk.h */
 #define REST 20U /* times as long as a look took */
 
 struct Peaks {

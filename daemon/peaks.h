@@ -4,7 +4,7 @@
  * which is when they need more memory. Kept in the arena, so that they outlive this daemon.
  */
 #include "daemon/manager.h"
-#include "shm/peaks.h"
+#include "shm/stats/peaks.h"
 
 int peaks_new(Peaks **ret_peaks, Manager *manager);
 /* NULL-safe, returns NULL. */

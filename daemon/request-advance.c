@@ -10,7 +10,7 @@
 #include "daemon/maintainer.h"
 #include "daemon/request.h"
 #include "proto/deadline.h"
-#include "shm/epoch.h"
+#include "shm/epoch/epoch.h"
 
 #define WAIT_USEC (PROTO_USEC_PER_SEC / 5) /* for threads inside an operation */
 

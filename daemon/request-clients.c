@@ -5,8 +5,8 @@
 #include "daemon/client-watch.h"
 #include "daemon/request.h"
 #include "proto/text.h"
-#include "shm/cache-walk.h"
-#include "shm/client.h"
+#include "shm/cache/cache-walk.h"
+#include "shm/arena/client.h"
 
 /* What the records of a client add up to. */
 typedef struct ClientSums {

@@ -6,7 +6,7 @@
 #include "daemon/events.h"
 #include "daemon/maintainer.h"
 #include "daemon/request.h"
-#include "shm/epoch.h"
+#include "shm/epoch/epoch.h"
 
 void request_refuse_epoch(Session *session, uint64_t id, int error, uint32_t number) {
         uint32_t epoch = number & 0xff, era = number >> 8;

@@ -10,7 +10,7 @@
 #include "daemon/message-id.h"
 #include "daemon/request.h"
 #include "proto/deadline.h"
-#include "shm/epoch.h"
+#include "shm/epoch/epoch.h"
 
 #define WAIT_DEFAULT_MSEC 200U
 #define MSEC UINT64_C(1000)

@@ -9,7 +9,7 @@
 #include "daemon/slab-cells.h"
 #include "daemon/task.h"
 
-#define BUDGET 4096U /* of a step: see shm/slab-walk.h */
+#define BUDGET 4096U /* of a step: see shm/slab/slab-walk.h */
 #define UNREAD_USEC 2000U /* until it is looked again whether the peer has read */
 
 struct MapJob {

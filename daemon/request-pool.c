@@ -6,8 +6,8 @@
 #include "daemon/request.h"
 #include "daemon/trimmer.h"
 #include "proto/text.h"
-#include "shm/object.h"
-#include "shm/root.h"
+#include "shm/cache/object.h"
+#include "shm/arena/root.h"
 
 void request_trim(RequestContext *context, const ProtoRequest *request) {
         Session *session = context->session;

@@ -24,8 +24,8 @@
 #include "daemon/message-id.h"
 #include "daemon/task.h"
 #include "proto/deadline.h"
-#include "shm/pages.h"
-#include "shm/slab-walk.h"
+#include "shm/slab/pages.h"
+#include "shm/slab/slab-walk.h"
 
 #define HIGH_MIN 256U
 #define HIGH_MAX 4096U
@@ -33,7 +33,7 @@
 #define RUN 128U /* slabs a step */
 #define SOON_USEC (PROTO_USEC_PER_SEC / 10)
 #define IDLE_USEC (10 * PROTO_USEC_PER_SEC)
-#define COUNT_BUDGET 4096U /* a step: see shm/slab-walk.h */
+#define COUNT_BUDGET 4096U /* a step: see shm/slab/slab-walk.h */
 #define COST (SHM_SLAB_SIZE + sizeof(ShmSlabLine) + sizeof(ShmTags)) /* of a slab, with its metadata */
 
 struct Reserve {

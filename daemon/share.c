@@ -8,7 +8,7 @@
 #include "daemon/message-id.h"
 #include "daemon/session.h"
 #include "proto/deadline.h"
-#include "shm/share.h"
+#include "shm/arena/share.h"
 
 #define SAY_EVERY_USEC (60 * PROTO_USEC_PER_SEC)
 

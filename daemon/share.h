@@ -1,5 +1,5 @@
 #pragma once
-/* What is kept of client entries and connections for users who have few; see shm/share.h. */
+/* What is kept of client entries and connections for users who have few; see shm/arena/share.h. */
 #include "daemon/manager.h"
 
 #define SHARE_SESSIONS_MIN 1024U

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shm/slab-walk.h"
+#include "shm/slab/slab-walk.h"
 
 typedef struct SlabSum {
         uint64_t slabs, slots, taken;
@@ -28,7 +28,7 @@ typedef struct SlabCells {
 /* Stretches as small as they can be for no more than `n_cells` of them, which is not 0. */
 void slab_cells_init(SlabCells *cells, const ShmArena *arena, uint32_t n_cells);
 
-/* For *budget see shm/slab-walk.h. True: cells->cell is whole; take it, and call slab_cells_next(). */
+/* For *budget see shm/slab/slab-walk.h. True: cells->cell is whole; take it, and call slab_cells_next(). */
 bool slab_cells_step(SlabCells *cells, const ShmArena *arena, uint32_t *budget);
 void slab_cells_next(SlabCells *cells);
 bool slab_cells_done(const SlabCells *cells);

@@ -14,8 +14,8 @@
 #include "daemon/message-id.h"
 #include "daemon/passed.h"
 #include "daemon/request.h"
-#include "shm/client.h"
-#include "shm/epoch.h"
+#include "shm/arena/client.h"
+#include "shm/epoch/epoch.h"
 #include "shm/maintain/freeze.h"
 
 static void say_format(const Manager *manager, int fd) {

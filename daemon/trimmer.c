@@ -9,9 +9,9 @@
 #include "daemon/message-id.h"
 #include "daemon/reserve.h"
 #include "daemon/task.h"
-#include "shm/pages.h"
+#include "shm/slab/pages.h"
 
-#define BUDGET 4096U /* of a step: see shm/pages.h */
+#define BUDGET 4096U /* of a step: see shm/slab/pages.h */
 
 #define EMPTYING_USEC 500U /* between two looks */
 

@@ -42,10 +42,10 @@
 #include "libclient/enter.h"
 #include "libclient/registry.h"
 #include "libclient/sampler.h"
-#include "shm/arena-map.h"
-#include "shm/client.h"
+#include "shm/arena/arena-map.h"
+#include "shm/arena/client.h"
 #include "shm/maintain/freeze.h"
-#include "shm/thread.h"
+#include "shm/arena/thread.h"
 
 #define YIELDS_MAX 100
 #define SLICE_NSEC 50000

@@ -11,7 +11,7 @@
 
 #include "libclient/sampler.h"
 #include "proto/text.h"
-#include "shm/client.h"
+#include "shm/arena/client.h"
 
 /* What Attach gave us. */
 typedef struct Attachment {

@@ -22,10 +22,10 @@
 #include "libclient/enter.h"
 #include "proto/deadline.h"
 #include "shm/maintain/maintain.h"
-#include "shm/object.h"
-#include "shm/pages.h"
-#include "shm/set.h"
-#include "shm/thread.h"
+#include "shm/cache/object.h"
+#include "shm/slab/pages.h"
+#include "shm/slab/set.h"
+#include "shm/arena/thread.h"
 
 #define CLOSE_WAIT_USEC 200000
 #define CLOSE_SLICE_USEC 200

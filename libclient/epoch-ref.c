@@ -9,8 +9,8 @@
 #include <errno.h>
 
 #include "libclient/enter.h"
-#include "shm/client.h"
-#include "shm/epoch.h"
+#include "shm/arena/client.h"
+#include "shm/epoch/epoch.h"
 
 /* The number with its era, of an epoch that may be closed. */
 static int resolve(struct tslab *pool, uint32_t *epoch, ShmEpochInfo *ret) {

@@ -26,7 +26,7 @@
 #include <time.h>
 
 #include "libclient/enter.h"
-#include "shm/root.h"
+#include "shm/arena/root.h"
 
 #define MAPS_ROOT "tslab.maps"
 #define MAPS_LABEL "maps"

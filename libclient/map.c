@@ -1,11 +1,11 @@
-/* The calls on maps: what stands between a program's arguments and shm/map.h. */
+/* The calls on maps: what stands between a program's arguments and shm/map/map.h. */
 #include "libclient/map.h"
 
 #include <errno.h>
 
 #include "libclient/enter.h"
 #include "libclient/sampler.h"
-#include "shm/root.h"
+#include "shm/arena/root.h"
 
 /* Leaves looked at before a record that threads share is given to the next. */
 #define EXPIRE_SLICE 256

@@ -3,7 +3,7 @@
 #include <tslab_map.h>
 
 #include "libclient/pool.h"
-#include "shm/map.h"
+#include "shm/map/map.h"
 
 struct tslab_map {
         struct tslab *pool;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "libclient/pool.h"
-#include "shm/object.h"
+#include "shm/cache/object.h"
 
 typedef struct MemoryHead {
         tslab_handle handle;

@@ -5,8 +5,8 @@
 #include "libclient/enter.h"
 #include "libclient/sampler.h"
 #include "libclient/slow.h"
-#include "shm/cache.h"
-#include "shm/object.h"
+#include "shm/cache/cache.h"
+#include "shm/cache/object.h"
 
 /* Out of memory: once more, after what threads keep in their caches has been asked for. */
 static int alloc_again(struct tslab *pool, size_t size, uint32_t epoch, const ShmPending *pending,

@@ -2,7 +2,7 @@
 /* struct tslab_options as this version knows it, from whatever the program was compiled with. */
 #include <tslab.h>
 
-#include "shm/actor.h"
+#include "shm/arena/actor.h"
 
 /* -EINVAL: it sets what this version does not know. `given` may be NULL. */
 int options_load(const struct tslab_options *given, struct tslab_options *ret);

@@ -19,7 +19,7 @@
 #include "libclient/registry.h"
 #include "libclient/sampler.h"
 #include "proto/path.h"
-#include "shm/client.h"
+#include "shm/arena/client.h"
 #include "shm/maintain/freeze.h"
 
 static int local_new(struct tslab *pool) {

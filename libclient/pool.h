@@ -13,11 +13,11 @@
 #include <tslab.h>
 
 #include "proto/call.h"
-#include "shm/arena.h"
-#include "shm/epoch.h"
-#include "shm/cache.h"
-#include "shm/record.h"
-#include "shm/slab.h"
+#include "shm/arena/arena.h"
+#include "shm/epoch/epoch.h"
+#include "shm/cache/cache.h"
+#include "shm/arena/record.h"
+#include "shm/slab/slab.h"
 
 #define _public_ __attribute__((__visibility__("default")))
 

@@ -19,7 +19,7 @@
 
 #include "libclient/control.h"
 #include "libclient/enter.h"
-#include "shm/client.h"
+#include "shm/arena/client.h"
 
 static bool is_dead(const ShmClientInfo *info) {
         uint32_t start_time;

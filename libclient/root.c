@@ -1,5 +1,5 @@
 #include "libclient/enter.h"
-#include "shm/root.h"
+#include "shm/arena/root.h"
 
 _public_ int tslab_root_get(struct tslab *pool, const char *name, tslab_handle *ret_handle) {
         return shm_root_get(&pool->arena, name, ret_handle);

@@ -27,8 +27,8 @@
 #include <unistd.h>
 
 #include "proto/samples.h"
-#include "shm/clock.h"
-#include "shm/object.h"
+#include "shm/arena/clock.h"
+#include "shm/cache/object.h"
 
 #define PROBES 16U
 #define ABOVE 3 /* frames that may stand above ours: of who replaces backtrace(), as sanitizers do */

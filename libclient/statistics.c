@@ -5,9 +5,9 @@
 
 #include "libclient/enter.h"
 #include "proto/cleanup.h"
-#include "shm/epoch.h"
-#include "shm/record.h"
-#include "shm/stats.h"
+#include "shm/epoch/epoch.h"
+#include "shm/arena/record.h"
+#include "shm/stats/stats.h"
 
 /* Into the caller's struct, of its version; what a later version added is 0. */
 static int give(void *to, const void *full, size_t full_size) {

@@ -32,7 +32,7 @@
 
 #include "libclient/enter.h"
 #include "proto/deadline.h"
-#include "shm/object.h"
+#include "shm/cache/object.h"
 
 #define CLOSED_MSEC 1000 /* no thread of a process that runs is kept from running so long */
 #define LOOK_MSEC_MAX 100 /* as much of the time between two looks counts */

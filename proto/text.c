@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "proto/text.h"
-#include "shm/text.h"
+#include "shm/arena/text.h"
 
 bool proto_text_is_clean(const char *text, size_t max) {
         size_t i = 0;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shm/arena.h"
+#include "shm/arena/arena.h"
 
 /*
  * Sizes are in granules here, 1 to N. The best list of at most k sizes whose last is the largest of

@@ -5,7 +5,7 @@
 
 #include "daemon/ctl/advice-classes.h"
 #include "daemon/ctl/format.h"
-#include "shm/layout-record.h"
+#include "shm/format/layout-record.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define THREADS_MAX 4095U

@@ -9,7 +9,7 @@
 #include "daemon/ctl/complain.h"
 #include "proto/cleanup.h"
 #include "proto/text.h"
-#include "shm/object.h"
+#include "shm/cache/object.h"
 
 #define MODULES_MAX 4096U /* of all clients */
 #define OFFSET_MASK ((UINT64_C(1) << SAMPLES_MODULE_SHIFT) - 1)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "proto/samples.h"
-#include "shm/arena.h"
+#include "shm/arena/arena.h"
 
 typedef struct StackModule {
         char path[SAMPLES_PATH_SIZE];

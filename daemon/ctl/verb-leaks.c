@@ -7,8 +7,8 @@
 #include "daemon/ctl/output.h"
 #include "daemon/ctl/verbs.h"
 #include "proto/cleanup.h"
-#include "shm/epoch.h"
-#include "shm/stats.h"
+#include "shm/epoch/epoch.h"
+#include "shm/stats/stats.h"
 
 static void leaks_deinit(Leaks *leaks) {
         for (size_t i = 0; i < leaks->stacks.n_modules && leaks->symbols; ++i)

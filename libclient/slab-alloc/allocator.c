@@ -8,8 +8,8 @@
 #include <tslab.h>
 
 #include "libclient/slab-alloc/counters.h"
-#include "shm/epoch.h"
-#include "shm/handle.h"
+#include "shm/epoch/epoch.h"
+#include "shm/format/handle.h"
 
 /* Address space, not memory: but bitmaps of a larger one would be spread over more pages. */
 #define ARENA_BYTES (UINT64_C(2) << 30)

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "shm/epoch.h"
+#include "shm/epoch/epoch.h"
 
 static void add(uint64_t *counter, uint64_t n) {
         (void) shm_add_rlx(counter, n); /* ORDER: rlx; a count. */

@@ -5,7 +5,7 @@
  */
 #include "libclient/enter.h"
 #include "libclient/slab-alloc/allocator.h"
-#include "shm/slab.h"
+#include "shm/slab/slab.h"
 
 /* What this thread counted before a call; `record` is NULL where threads share one, and nothing is known. */
 typedef struct CountersMark {

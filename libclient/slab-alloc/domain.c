@@ -6,7 +6,7 @@
 #include <tslab.h>
 
 #include "libclient/slab-alloc/allocator.h"
-#include "shm/epoch.h"
+#include "shm/epoch/epoch.h"
 
 #define DEPTH_MAX 64
 

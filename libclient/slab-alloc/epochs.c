@@ -11,7 +11,7 @@
 #include <tslab.h>
 
 #include "libclient/slab-alloc/allocator.h"
-#include "shm/epoch.h"
+#include "shm/epoch/epoch.h"
 
 #define USERS_BITS 40
 #define USERS_MASK ((UINT64_C(1) << USERS_BITS) - 1)

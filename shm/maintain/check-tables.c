@@ -14,11 +14,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "shm/cache-walk.h"
-#include "shm/client.h"
-#include "shm/epoch.h"
-#include "shm/handle.h"
-#include "shm/record.h"
+#include "shm/cache/cache-walk.h"
+#include "shm/arena/client.h"
+#include "shm/epoch/epoch.h"
+#include "shm/format/handle.h"
+#include "shm/arena/record.h"
 
 void shm_check_problem(ShmCheck *check, const char *format, ...) {
         va_list args;

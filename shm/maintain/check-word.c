@@ -10,8 +10,8 @@
  */
 #include "shm/maintain/check-word.h"
 
-#include "shm/record.h"
-#include "shm/slab.h"
+#include "shm/arena/record.h"
+#include "shm/slab/slab.h"
 
 /* What is wrong with the word by itself, or NULL. */
 const char *shm_check_word(const ShmArena *arena, SlabWord w) {

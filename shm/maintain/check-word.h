@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "shm/maintain/refs.h"
-#include "shm/slab-word.h"
+#include "shm/format/slab-word.h"
 
 static inline bool shm_check_in_use(SlabPlace place) {
         return place >= SLAB_LISTED && place <= SLAB_DRAINING;

@@ -30,15 +30,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shm/epoch.h"
+#include "shm/epoch/epoch.h"
 #include "shm/maintain/check-tables.h"
 #include "shm/maintain/check-word.h"
 #include "shm/maintain/hints.h"
 #include "shm/maintain/reach.h"
 #include "shm/maintain/repair.h"
-#include "shm/record.h"
-#include "shm/set.h"
-#include "shm/slab.h"
+#include "shm/arena/record.h"
+#include "shm/slab/set.h"
+#include "shm/slab/slab.h"
 
 #define ROUNDS 3
 #define BATCH 4096

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shm/record.h"
+#include "shm/arena/record.h"
 
 #define SHM_CHECK_PROBLEMS_MAX 16
 

@@ -17,10 +17,10 @@
  */
 #include "shm/maintain/drain.h"
 
-#include "shm/epoch.h"
-#include "shm/pages.h"
-#include "shm/set.h"
-#include "shm/slab.h"
+#include "shm/epoch/epoch.h"
+#include "shm/slab/pages.h"
+#include "shm/slab/set.h"
+#include "shm/slab/slab.h"
 
 typedef enum Fate {
         FATE_KEEP, /* of the era that is open */

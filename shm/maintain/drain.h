@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shm/record.h"
+#include "shm/arena/record.h"
 
 typedef struct ShmDrain {
         uint32_t epoch;

@@ -26,8 +26,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "shm/cache-drain.h"
-#include "shm/cache-hit.h"
+#include "shm/cache/cache-drain.h"
+#include "shm/cache/cache-hit.h"
 
 #define VERSION_ONE UINT64_C(2) /* above the freeze bit */
 

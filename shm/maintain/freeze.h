@@ -11,8 +11,8 @@
  */
 #include <stdint.h>
 
-#include "shm/cache-walk.h"
-#include "shm/record.h"
+#include "shm/cache/cache-walk.h"
+#include "shm/arena/record.h"
 
 typedef struct ShmFreeze {
         uint32_t n; /* records below it are concerned */

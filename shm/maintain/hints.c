@@ -3,7 +3,7 @@
  *
  * Purpose: sets the bits of slab sets that a thread which died may have left unset.
  *
- * Invariants: those of shm/set.c. Bits are only set here.
+ * Invariants: those of shm/slab/set.c. Bits are only set here.
  *
  * Who may do what: the maintainer.
  *
@@ -11,9 +11,9 @@
  */
 #include "shm/maintain/hints.h"
 
-#include "shm/pages.h"
-#include "shm/set.h"
-#include "shm/slab.h"
+#include "shm/slab/pages.h"
+#include "shm/slab/set.h"
+#include "shm/slab/slab.h"
 
 void shm_hints_mend(const ShmArena *arena, uint32_t slab) {
         SlabWord w = shm_slab_word(arena, slab);

@@ -1,6 +1,6 @@
 #pragma once
 /* Hints after a death: bits of slab sets that the slabs' words want, and a dead thread may have left unset. */
-#include "shm/record.h"
+#include "shm/arena/record.h"
 
 /* The hints that the slab's word wants. */
 void shm_hints_mend(const ShmArena *arena, uint32_t slab);

@@ -22,8 +22,8 @@
 
 #include <string.h>
 
-#include "shm/cache-drain.h"
-#include "shm/slab.h"
+#include "shm/cache/cache-drain.h"
+#include "shm/slab/slab.h"
 
 #ifdef SHM_STEP
 #define ROUNDS 1 /* each claim that comes between leads to what a storm of them would */

@@ -8,7 +8,7 @@
  *   1. A slot whose bit, tag and slab's gen are the same before and after the gathering was in one
  *      place meanwhile, or moved within one record: claims raise gen, allocating and freeing change
  *      the tag. Within a record the intent names the slot before it leaves its place and until it
- *      is in the next (shm/intent.h), so intent, caches from the top down, intent again do not miss it.
+ *      is in the next (shm/format/intent.h), so intent, caches from the top down, intent again do not miss it.
  *   2. A slot that is live and in a cache is so lawfully only inside an operation that began before
  *      its tag was read: `seq` of the owner is odd, or the cache's count has been lowered.
  *   3. A handle that is noted or guarded was so before its object could be freed by its owner, and whoever
@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shm/slab.h"
+#include "shm/slab/slab.h"
 
 #define NOTE_COST 8U /* of a step's budget: a tag that may be anywhere */
 

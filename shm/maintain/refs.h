@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shm/cache-walk.h"
-#include "shm/record.h"
+#include "shm/cache/cache-walk.h"
+#include "shm/arena/record.h"
 
 #ifndef SHM_REFS_MAX
 #ifdef SHM_STEP

@@ -16,13 +16,13 @@
  */
 #include "shm/maintain/repair.h"
 
-#include "shm/cache-drain.h"
-#include "shm/cache-hit.h"
+#include "shm/cache/cache-drain.h"
+#include "shm/cache/cache-hit.h"
 #include "shm/maintain/hints.h"
 #include "shm/maintain/rollback.h"
-#include "shm/pages.h"
-#include "shm/set.h"
-#include "shm/slab.h"
+#include "shm/slab/pages.h"
+#include "shm/slab/set.h"
+#include "shm/slab/slab.h"
 
 static bool tag_is(const ShmArena *arena, SlotId id, uint32_t tag) {
         if (slot_id_slab(id) >= shm_arena_n_slabs_ever(arena))

@@ -19,8 +19,8 @@
  */
 #include "shm/maintain/revoke.h"
 
-#include "shm/set.h"
-#include "shm/slab.h"
+#include "shm/slab/set.h"
+#include "shm/slab/slab.h"
 
 static bool is_revoked(const ShmArena *arena, const ShmRevoke *revoke, SlabWord w) {
         return shm_slab_view_taken(arena, w) != 0 && slab_word_epoch(w) == revoke->eras.id &&

@@ -7,7 +7,7 @@
  *
  * Slots that some record refers to are kept: a thread has them in hand. They are collected later.
  */
-#include "shm/epoch.h"
+#include "shm/epoch/epoch.h"
 #include "shm/maintain/reach.h"
 
 typedef struct ShmRevoke {

@@ -15,8 +15,8 @@
  */
 #include "shm/maintain/rollback.h"
 
-#include "shm/intent.h"
-#include "shm/trie.h"
+#include "shm/format/intent.h"
+#include "shm/map/trie.h"
 
 bool shm_rollback_object(const ShmArena *arena, SlotId id, uint32_t tag) {
         uint32_t expected = tag;

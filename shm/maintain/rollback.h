@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shm/cache-walk.h"
-#include "shm/record.h"
+#include "shm/cache/cache-walk.h"
+#include "shm/arena/record.h"
 
 /* Of its intent and its notes. Returns how many objects that were. */
 uint64_t shm_rollback_named(ShmArena *arena, uint32_t record);

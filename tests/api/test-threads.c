@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shm/atomic.h"
+#include "shm/arch/atomic.h"
 #include "tests/util/process.h"
 #include "tests/util/test.h"
 

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/cache.h"
-#include "shm/client.h"
+#include "shm/cache/cache.h"
+#include "shm/arena/client.h"
 #include "shm/maintain/freeze.h"
-#include "shm/slab.h"
+#include "shm/slab/slab.h"
 #include "tests/crash/world.h"
 #include "tests/util/test.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 /* A pool in full use, and works of its daemon: requests, deaths and wakes. */
-#include "shm/epoch.h"
+#include "shm/epoch/epoch.h"
 #include "shm/maintain/repair.h"
 #include "tests/util/daemon-fixture.h"
 

@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
-#include "shm/cache-walk.h"
-#include "shm/client.h"
+#include "shm/cache/cache-walk.h"
+#include "shm/arena/client.h"
 
 static uint32_t tag_of(const ShmArena *arena, SlotId id) {
         /* ORDER: acq, pairs with shm_object_free_uncached(); of a dead thread, or long after. */

@@ -6,7 +6,7 @@
  */
 #include <sys/types.h>
 
-#include "shm/record.h"
+#include "shm/arena/record.h"
 
 #define DEATHS_KINDS (SHM_INTENT_RUN + 1)
 

@@ -1,6 +1,6 @@
 #include "tests/crash/operator.h"
 
-#include "shm/epoch.h"
+#include "shm/epoch/epoch.h"
 #include "tests/util/daemon-fixture.h"
 
 uint32_t operator_reserve(ProtoCall *control) {

@@ -4,7 +4,7 @@
 #include <tslab.h>
 
 #include "proto/call.h"
-#include "shm/arena.h"
+#include "shm/arena/arena.h"
 
 #define OPERATOR_EPOCHS 16
 

@@ -3,11 +3,11 @@
 #include <setjmp.h>
 #include <string.h>
 
-#include "shm/client.h"
-#include "shm/epoch.h"
+#include "shm/arena/client.h"
+#include "shm/epoch/epoch.h"
 #include "shm/maintain/check.h"
 #include "shm/maintain/maintain.h"
-#include "shm/object.h"
+#include "shm/cache/object.h"
 #include "tests/util/test.h"
 
 #define STEPS_MAX 1000000U

@@ -22,10 +22,10 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/client.h"
+#include "shm/arena/client.h"
 #include "shm/maintain/check.h"
-#include "shm/slab.h"
-#include "shm/stats.h"
+#include "shm/slab/slab.h"
+#include "shm/stats/stats.h"
 #include "tests/crash/moment.h"
 #include "tests/crash/world-client.h"
 #include "tests/util/daemon-fixture.h"

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/client.h"
+#include "shm/arena/client.h"
 #include "shm/maintain/check.h"
 #include "shm/maintain/freeze.h"
-#include "shm/slab.h"
+#include "shm/slab/slab.h"
 #include "tests/crash/daemon-work.h"
 #include "tests/crash/stepper.h"
 #include "tests/crash/successor.h"

@@ -23,7 +23,7 @@
 #include "libclient/pool.h"
 #include "proto/deadline.h"
 #include "shm/maintain/check.h"
-#include "shm/stats.h"
+#include "shm/stats/stats.h"
 #include "tests/crash/burst.h"
 #include "tests/crash/deaths.h"
 #include "tests/crash/operator.h"

@@ -5,13 +5,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shm/cache.h"
-#include "shm/client.h"
+#include "shm/cache/cache.h"
+#include "shm/arena/client.h"
 #include "shm/maintain/check.h"
 #include "shm/maintain/drain.h"
 #include "shm/maintain/freeze.h"
-#include "shm/pages.h"
-#include "shm/root.h"
+#include "shm/slab/pages.h"
+#include "shm/arena/root.h"
 #include "tests/util/maintain.h"
 #include "tests/util/reserve.h"
 #include "tests/util/test.h"

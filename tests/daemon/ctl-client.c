@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "proto/call.h"
-#include "shm/epoch.h"
+#include "shm/epoch/epoch.h"
 #include "shm/maintain/freeze.h"
-#include "shm/object.h"
-#include "shm/root.h"
+#include "shm/cache/object.h"
+#include "shm/arena/root.h"
 
 #define TIMEOUT_USEC UINT64_C(10000000)
 #define HANDLES_MAX 4096

@@ -11,7 +11,7 @@
 #include <tslab.h>
 #include <unistd.h>
 
-#include "shm/atomic.h"
+#include "shm/arch/atomic.h"
 #include "tests/util/seed.h"
 
 #define N_THREADS 4U

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/client.h"
+#include "shm/arena/client.h"
 #include "tests/util/ctl.h"
 #include "tests/util/role.h"
 #include "tests/util/test.h"

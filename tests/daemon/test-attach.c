@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/cache.h"
+#include "shm/cache/cache.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/epoch.h"
+#include "shm/epoch/epoch.h"
 #include "tests/util/ctl.h"
 #include "tests/util/test.h"
 

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/handle.h"
-#include "shm/intent.h"
-#include "shm/slab.h"
+#include "shm/format/handle.h"
+#include "shm/format/intent.h"
+#include "shm/slab/slab.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
 

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/cache-hit.h"
-#include "shm/set.h"
-#include "shm/slab.h"
+#include "shm/cache/cache-hit.h"
+#include "shm/slab/set.h"
+#include "shm/slab/slab.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/client.h"
+#include "shm/arena/client.h"
 #include "shm/maintain/check.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/epoch.h"
+#include "shm/epoch/epoch.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
 

@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/client.h"
-#include "shm/epoch.h"
+#include "shm/arena/client.h"
+#include "shm/epoch/epoch.h"
 #include "shm/maintain/maintain.h"
-#include "shm/pages.h"
+#include "shm/slab/pages.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
 

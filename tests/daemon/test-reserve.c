@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/set.h"
-#include "shm/slab.h"
+#include "shm/slab/set.h"
+#include "shm/slab/slab.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/slab.h"
+#include "shm/slab/slab.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
 

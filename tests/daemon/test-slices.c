@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shm/epoch.h"
+#include "shm/epoch/epoch.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
 

@@ -9,11 +9,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "shm/cache.h"
-#include "shm/client.h"
-#include "shm/map.h"
-#include "shm/pages.h"
-#include "shm/root.h"
+#include "shm/cache/cache.h"
+#include "shm/arena/client.h"
+#include "shm/map/map.h"
+#include "shm/slab/pages.h"
+#include "shm/arena/root.h"
 
 #define GUARD ((size_t) 1 << 20)
 #define N_COMMITTED 60U

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "shm/record.h"
+#include "shm/arena/record.h"
 
 #define require(_condition) ((_condition) ? (void) 0 : image_fail(#_condition, __FILE__, __LINE__))
 

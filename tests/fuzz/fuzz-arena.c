@@ -11,15 +11,15 @@
 #include <string.h>
 
 #include "daemon/epoch-count.h"
-#include "shm/client.h"
-#include "shm/epoch.h"
+#include "shm/arena/client.h"
+#include "shm/epoch/epoch.h"
 #include "shm/maintain/check.h"
 #include "shm/maintain/maintain.h"
-#include "shm/map.h"
-#include "shm/pages.h"
-#include "shm/root.h"
-#include "shm/stats.h"
-#include "shm/text.h"
+#include "shm/map/map.h"
+#include "shm/slab/pages.h"
+#include "shm/arena/root.h"
+#include "shm/stats/stats.h"
+#include "shm/arena/text.h"
 #include "tests/fuzz/arena-image.h"
 
 #define STEP 12U

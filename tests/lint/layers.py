@@ -81,7 +81,7 @@ CASES = [
     ('not from the root, deeper', include('daemon/a.c', '"ctl/b.h"'), [], 'not a path'),
     ('dots', include('shm/a.c', '"shm/../daemon/b.h"'), [], 'goes up'),
     ('public, quoted', include('libclient/a.c', '"libclient/tslab_map.h"'), [], 'include <tslab_map.h>'),
-    ('ours, in angles', include('libclient/a.c', '<shm/slab.h>'), [], 'quote it'),
+    ('ours, in angles', include('libclient/a.c', '<shm/slab/slab.h>'), [], 'quote it'),
     ('no layer', {'util/a.c': ''}, [], 'C files live in'),
 ]
 

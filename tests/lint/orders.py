@@ -1,4 +1,4 @@
-"""Memory orders are named in shm/atomic.h only, and every use of its wrappers says what the order is for.
+"""Memory orders are named in shm/arch/atomic.h only, and every use of its wrappers says what the order is for.
 
 A use carries, on its line or at most two lines above, a comment
 
@@ -12,7 +12,7 @@ import re
 
 import tree
 
-ATOMICS = 'shm/atomic.h'
+ATOMICS = 'shm/arch/atomic.h'
 REACH = 2
 
 RAW = re.compile(r'\b(memory_order_|__ATOMIC_|__sync_|__atomic_)\w*')
@@ -101,7 +101,7 @@ CASES = [
     ('a raw order', {'bench/a.c': 'int x = memory_order_relaxed;\n'}, [], 'belongs in'),
     ('a raw builtin', {'daemon/a.c': 'int f(void) {\n        return __sync_fetch_and_add(&x, 1);\n}\n'}, [], 'belongs'),
     ('a generic call', {'shm/a.c': 'int f(void) {\n        return atomic_load(&x);\n}\n'}, [], 'belongs in'),
-    ('the wrappers', {'shm/atomic.h': 'x = memory_order_relaxed;\n'}, [], None),
+    ('the wrappers', {'shm/arch/atomic.h': 'x = memory_order_relaxed;\n'}, [], None),
     ('a test', {'tests/unit/a.c': 'int y = shm_load_acq(&x);\n'}, [], None),
 ]
 

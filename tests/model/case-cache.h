@@ -1,5 +1,5 @@
 /* Caches: what a thread holds is in its record, whoever dies, frees the same, or freezes it. */
-#include "shm/cache.h"
+#include "shm/cache/cache.h"
 #include "shm/maintain/drain.h"
 #include "shm/maintain/freeze.h"
 #include "tests/model/world.h"

@@ -2,7 +2,7 @@
  * A membarrier that fails in the process that does control work alone, all the time or the first time: a thread
  * that does not fence is pending then, and control fences for its own part.
  */
-#include "shm/cache.h"
+#include "shm/cache/cache.h"
 #include "tests/model/control.h"
 
 /* Actor 0 holds both slots of slab 2 in its cache. All its stores may be late, and control's, too. */

@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "shm/maintain/drain.h"
-#include "shm/pages.h"
+#include "shm/slab/pages.h"
 #include "tests/model/world.h"
 
 /* Epoch 1 is to be closed. Object 0 is alone in its slab, of two slots; another slab is free. */

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "shm/cache.h"
+#include "shm/cache/cache.h"
 #include "tests/model/world.h"
 
 static const ShmPending pending = {};

@@ -1,7 +1,7 @@
 /* Slabs are made and dropped by their holder alone, and are found afterwards. */
 #include <errno.h>
 
-#include "shm/pages.h"
+#include "shm/slab/pages.h"
 #include "tests/model/world.h"
 
 static void pre_free(void) {

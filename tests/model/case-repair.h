@@ -4,9 +4,9 @@
  *
  * Record 3 is the dead thread's, which died in front of each of its accesses in turn; actor 2 repairs.
  */
-#include "shm/cache.h"
+#include "shm/cache/cache.h"
 #include "shm/maintain/repair.h"
-#include "shm/pages.h"
+#include "shm/slab/pages.h"
 #include "tests/model/world.h"
 #include "tests/util/maintain.h"
 

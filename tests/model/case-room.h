@@ -2,8 +2,8 @@
  * Caches that have no room or no slot: a free that makes room, capacities that change, operations that go past
  * the cache, and threads that empty their own caches before they call memory exhausted.
  */
-#include "shm/cache-drain.h"
-#include "shm/cache.h"
+#include "shm/cache/cache-drain.h"
+#include "shm/cache/cache.h"
 #include "tests/model/world.h"
 
 static ShmCache *cache_of(unsigned actor) {

@@ -4,7 +4,7 @@
  *
  * Record 3 is the dead thread's, which died in front of each of its accesses in turn.
  */
-#include "shm/cache.h"
+#include "shm/cache/cache.h"
 #include "tests/model/world.h"
 
 static uint32_t n_there; /* slots that were free when the thread had died: pre()'s */

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "shm/cache.h"
+#include "shm/cache/cache.h"
 #include "shm/maintain/maintain.h"
 #include "tests/model/world.h"
 

@@ -35,7 +35,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "shm/atomic.h"
+#include "shm/arch/atomic.h"
 #include "tests/model/delay.h"
 #include "tests/model/memory.h"
 #include "tests/model/report.h"

@@ -15,7 +15,7 @@
  *     };
  *
  * pre() runs once. Actors run as coroutines and change nothing but what they declared: the memory,
- * by shm/atomic.h; the private part, by plain accesses; and their stacks. post() runs in every state
+ * by shm/arch/atomic.h; the private part, by plain accesses; and their stacks. post() runs in every state
  * in which all actors have finished or died; bit i of `dead` says that actor i died. It may call
  * what it likes: all that it changes in the same places is undone.
  *

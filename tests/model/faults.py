@@ -17,17 +17,17 @@ import tempfile
 
 # What, the file with the case, source, then pairs of old and new text.
 FAULTS = [
-    ('set add: nothing above a leaf bit that was set', 'set', 'shm/set.c',
+    ('set add: nothing above a leaf bit that was set', 'set', 'shm/slab/set.c',
      '''        set_bits(word_at(arena, set, leaf, group), mask);
         add_above(arena, set, leaf, group);''', '''        if ((shm_load_sc(word_at(arena, set, leaf, group)) & mask) == mask)
                 return;
         set_bits(word_at(arena, set, leaf, group), mask);
         add_above(arena, set, leaf, group);'''),
-    ('set add: not up to the root where the leaf was not empty', 'set', 'shm/set.c',
+    ('set add: not up to the root where the leaf was not empty', 'set', 'shm/slab/set.c',
      '''        set_bits(word_at(arena, set, leaf, group), mask);
         add_above(arena, set, leaf, group);''', '''        if (shm_or_sc(word_at(arena, set, leaf, group), mask) == 0)
                 add_above(arena, set, leaf, group);'''),
-    ('set add above: stops at a bit already set', 'set', 'shm/set.c',
+    ('set add above: stops at a bit already set', 'set', 'shm/slab/set.c',
      '''                set_bits(word_at(arena, set, level - 1, index / 64), UINT64_C(1) << index % 64);
                 index /= 64;''', '''                if (shm_or_sc(word_at(arena, set, level - 1, index / 64), UINT64_C(1) << index % 64) >> index % 64 & 1)
                         break;
@@ -37,37 +37,37 @@ FAULTS = [
                 shm_set_add(&world_arena, SHM_SET_FREE, slab);''', '''        bool has = shm_set_has(&world_arena, SHM_SET_FREE, slab);
         if (change(actor, slab, SLAB_UNCOMMITTED, SLAB_FREE) && !has)
                 shm_set_add(&world_arena, SHM_SET_FREE, slab);'''),
-    ('set remove: slab word not read again', 'set', 'shm/set.c',
+    ('set remove: slab word not read again', 'set', 'shm/slab/set.c',
      'uint64_t back = wanted(arena, set, group, mask);', 'uint64_t back = 0;'),
-    ('set remove: slab word read before the clear', 'set', 'shm/set.c',
+    ('set remove: slab word read before the clear', 'set', 'shm/slab/set.c',
      '''        uint64_t old = shm_and_sc(word_at(arena, set, level, index), ~mask);
         uint64_t back = wanted(arena, set, group, mask);''', '''        uint64_t back = wanted(arena, set, group, mask);
         uint64_t old = shm_and_sc(word_at(arena, set, level, index), ~mask);'''),
-    ('set remove: child word not read again', 'set', 'shm/set.c',
+    ('set remove: child word not read again', 'set', 'shm/slab/set.c',
      'if (shm_load_acq(word_at(arena, set, level + 1, child)) != 0) {', 'if (0) {'),
-    ('set remove: child set again at one level only', 'set', 'shm/set.c',
+    ('set remove: child set again at one level only', 'set', 'shm/slab/set.c',
      '''                        add_above(arena, set, level + 1, child);
                         return;''', '''                        shm_or_sc(word_at(arena, set, level, index), mask);
                         return;'''),
-    ('set mend: leaf only', 'set', 'shm/set.c',
+    ('set mend: leaf only', 'set', 'shm/slab/set.c',
      '''                if (shm_load_acq(word_at(arena, set, level, index)) != 0)
                         add_above(arena, set, level, index);''', ''),
-    ('set words changed by load and store', 'set', 'shm/set.c',
+    ('set words changed by load and store', 'set', 'shm/slab/set.c',
      '                shm_or_sc(word, mask); /*', '''                shm_store_rel(word, shm_load_acq(word) | mask); /*'''),
-    ('claim: intent not written', 'claim-claim', 'shm/slab.c',
+    ('claim: intent not written', 'claim-claim', 'shm/slab/slab.c',
      '''                if (!intended)
                         shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, slab, 0));
 ''', ''),
-    ('claim: mask not rewritten at a retry', 'claim-claim', 'shm/slab.c',
+    ('claim: mask not rewritten at a retry', 'claim-claim', 'shm/slab/slab.c',
      '''                shm_actor_intend_mask(actor, mask);
                 if (!intended)''', '''                if (!intended)
                         shm_actor_intend_mask(actor, mask);
                 if (!intended)'''),
-    ('claim: intent stays after a refusal', 'free', 'shm/slab.c',
+    ('claim: intent stays after a refusal', 'free', 'shm/slab/slab.c',
      '''                        if (intended)
                                 shm_actor_intend(actor, 0);
 ''', ''),
-    ('claim: intent written after the compare-and-set', 'claim-claim', 'shm/slab.c',
+    ('claim: intent written after the compare-and-set', 'claim-claim', 'shm/slab/slab.c',
      '''                if (!intended)
                         shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, slab, 0));
 ''', '''                intended = false;
@@ -75,61 +75,61 @@ FAULTS = [
         *ret_mask = mask;''', '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, slab, 0));
         hint(actor, slab, old, new);
         *ret_mask = mask;'''),
-    ('claim: word by a plain store', 'claim-claim', 'shm/slab.c',
+    ('claim: word by a plain store', 'claim-claim', 'shm/slab/slab.c',
      '''                if (shm_pair_cas_acqrel(word, &old, new))
                         break;''', '''                shm_step(word);
                 *word = new;
                 break;'''),
-    ('claim: place ignored', 'pages', 'shm/slab-word.c',
+    ('claim: place ignored', 'pages', 'shm/format/slab-word.c',
      '''        if (place != SLAB_FREE && place != SLAB_LISTED)
                 return SLAB_E_REFUSED;
 
         r = take(w, target''', '''        (void) place;
         r = take(w, target'''),
-    ('claim: target ignored', 'claim-claim', 'shm/slab-word.c',
+    ('claim: target ignored', 'claim-claim', 'shm/format/slab-word.c',
      '(w.high & SLAB_TARGET_MASK) != target', '0'),
-    ('claim: class and epoch compared, era not', 'drain', 'shm/slab-word.c',
+    ('claim: class and epoch compared, era not', 'drain', 'shm/format/slab-word.c',
      '(w.high & SLAB_TARGET_MASK) != target', '((w.high ^ target) & SLAB_TARGET_MASK & 0x3ff0) != 0'),
-    ('free: tag by a plain store', 'free', 'shm/object.c',
+    ('free: tag by a plain store', 'free', 'shm/cache/object.c',
      'if (shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1)) {', 'if (shm_load_acq(shm_slot_tag(actor->arena, id)) == expected && ({ shm_store_rel(shm_slot_tag(actor->arena, id), tag + 1); true; })) {'),
-    ('free: intent not written', 'free', 'shm/object.c',
+    ('free: intent not written', 'free', 'shm/cache/object.c',
      '''        shm_actor_intend(actor, shm_intent_free(tag, id));
 ''', ''),
-    ('free: intent cleared before the give-back', 'free', 'shm/object.c',
+    ('free: intent cleared before the give-back', 'free', 'shm/cache/object.c',
      '                r = shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;', '''                shm_actor_intend(actor, 0);
                 r = shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;'''),
-    ('free: slot given back before the tag is even', 'free', 'shm/object.c',
+    ('free: slot given back before the tag is even', 'free', 'shm/cache/object.c',
      '''        if (shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1)) {
                 r = shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;''', '''        if (shm_load_acq(shm_slot_tag(actor->arena, id)) == tag &&
             shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id)) == 0) {
                 r = shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1) ? 0 : -ESTALE;'''),
-    ('alloc: TAKE not written, CLAIM cleared', 'claim-claim', 'shm/object.c',
+    ('alloc: TAKE not written, CLAIM cleared', 'claim-claim', 'shm/cache/object.c',
      '        shm_actor_intend(actor, shm_intent_take(value, id));', '        shm_actor_intend(actor, 0);'),
-    ('alloc: TAKE cleared before the tag is odd', 'claim-claim', 'shm/object.c',
+    ('alloc: TAKE cleared before the tag is odd', 'claim-claim', 'shm/cache/object.c',
      '''                shm_store_rel(tag, value);
 ''', '''                shm_actor_intend(actor, 0), shm_store_rel(tag, value);
 '''),
-    ('hint: LISTED left out', 'free', 'shm/slab.c',
+    ('hint: LISTED left out', 'free', 'shm/slab/slab.c',
      'if (to == SLAB_LISTED && from != SLAB_LISTED)', 'if (0)'),
-    ('hint: FREE left out', 'free', 'shm/slab.c',
+    ('hint: FREE left out', 'free', 'shm/slab/slab.c',
      '''                shm_set_add(arena, SHM_SET_FREE, slab);
 ''', ''),
-    ('hint: of_epoch left out', 'drain', 'shm/slab.c',
+    ('hint: of_epoch left out', 'drain', 'shm/slab/slab.c',
      '''                shm_set_add(arena, shm_set_of_epoch(arena, epoch), slab);
 ''', ''),
-    ('search: stale bit removed without an intent', 'free', 'shm/object.c',
+    ('search: stale bit removed without an intent', 'free', 'shm/cache/object.c',
      '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
         shm_set_remove''', '        shm_set_remove'),
-    ('settle: an empty slab stays LISTED', 'free', 'shm/slab-word.c',
+    ('settle: an empty slab stays LISTED', 'free', 'shm/format/slab-word.c',
      '''        if (empty) {
                 w.low = 0;''', '''        if (empty && place == SLAB_DRAINING) {
                 w.low = 0;'''),
-    ('release: place ignored', 'hold', 'shm/slab-word.c',
+    ('release: place ignored', 'hold', 'shm/format/slab-word.c',
      '''        if (slab_word_place(w) != SLAB_HELD)
                 return SLAB_E_REFUSED;
 
         *ret = slab''', '        *ret = slab'),
-    ('hold: holder ignored', 'hold', 'shm/slab-word.c',
+    ('hold: holder ignored', 'hold', 'shm/format/slab-word.c',
      '''!held_by(w, SLAB_HELD, holder))
                 return SLAB_E_REFUSED;
 
@@ -137,29 +137,29 @@ FAULTS = [
                 return SLAB_E_REFUSED;
 
         r = take'''),
-    ('pages: drop ignores place', 'pages', 'shm/pages.c',
+    ('pages: drop ignores place', 'pages', 'shm/slab/pages.c',
      'if (slab_word_place(old) != from || slab_word_begin(old, actor->id, &new))', 'if (slab_word_begin(old, actor->id, &new) && ((new = old), (new.high = (old.high & ~SLAB_PLACE_MASK) | SLAB_BUSY), new.low = 0, 0))'),
-    ('pages: drop without an intent', 'pages', 'shm/pages.c',
+    ('pages: drop without an intent', 'pages', 'shm/slab/pages.c',
      '''        shm_actor_intend(control, shm_intent_other(SHM_INTENT_RUN, group * 64, 64));
 ''', ''),
-    ('pages: extend without an intent', 'pages', 'shm/pages.c',
+    ('pages: extend without an intent', 'pages', 'shm/slab/pages.c',
      '''                shm_actor_intend(actor, shm_intent_other(SHM_INTENT_RUN, slab, n));
 ''', ''),
-    ('pages: find_dropped names no slab', 'pages', 'shm/pages.c',
+    ('pages: find_dropped names no slab', 'pages', 'shm/slab/pages.c',
      '''                length = 1;
 ''', ''),
-    ('pages: dropped after the word says so', 'pages', 'shm/pages.c',
+    ('pages: dropped after the word says so', 'pages', 'shm/slab/pages.c',
      '''                        punch(arena, group * 64 + first, length);
                         end_run(control, group * 64 + first, length, SLAB_UNCOMMITTED);
 ''', '''                        end_run(control, group * 64 + first, length, SLAB_UNCOMMITTED);
                         punch(arena, group * 64 + first, length);
 '''),
-    ('pages: n_slabs_ever by a plain store', 'pages', 'shm/pages.c',
+    ('pages: n_slabs_ever by a plain store', 'pages', 'shm/slab/pages.c',
      '!shm_cas_acqrel(&arena->header->n_slabs_ever.value, &ever, (uint64_t) slab + n)', '({ shm_store_rel(&arena->header->n_slabs_ever.value, (uint64_t) slab + n); false; })'),
-    ('pages: extend forgets what others began', 'pages', 'shm/pages.c',
+    ('pages: extend forgets what others began', 'pages', 'shm/slab/pages.c',
      '''        add_run(arena, SHM_SET_UNCOMMITTED, slab + *ret_n, n - *ret_n);
 ''', ''),
-    ('pages: uncommitted hint left out in drop', 'pages', 'shm/pages.c',
+    ('pages: uncommitted hint left out in drop', 'pages', 'shm/slab/pages.c',
      '''                shm_set_add_mask(arena, SHM_SET_UNCOMMITTED, group, taken);
 ''', ''),
     ('drain: of_epoch removed without reading again', 'drain', 'shm/maintain/drain.c',
@@ -172,40 +172,40 @@ FAULTS = [
     ('drain: no intent', 'drain', 'shm/maintain/drain.c',
      '''        shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
 ''', ''),
-    ('drain: word by a plain store', 'drain', 'shm/slab.c',
+    ('drain: word by a plain store', 'drain', 'shm/slab/slab.c',
      '        } while (!shm_pair_cas_acqrel(&control->arena->lines[slab].word, &old, new));', '''                shm_step(&control->arena->lines[slab].word);
                 control->arena->lines[slab].word = new;
         } while (0);'''),
-    ('drain: epoch stays open', 'drain', 'shm/epoch-word.c',
+    ('drain: epoch stays open', 'drain', 'shm/format/epoch-word.c',
      'w.state = (ShmEpochState) to;', 'w.state = event == SHM_EPOCH_EV_CLOSE ? w.state : (ShmEpochState) to;'),
-    ('drain: slab drains that is another epoch\'s by now', 'drain/drain-reused', 'shm/slab-word.c',
+    ('drain: slab drains that is another epoch\'s by now', 'drain/drain-reused', 'shm/format/slab-word.c',
      '''        if ((w.high & SLAB_TARGET_MASK) != target)
                 return SLAB_E_REFUSED;
 
         *ret = slab_word_settle(with_place(w, SLAB_DRAINING''', '        *ret = slab_word_settle(with_place(w, SLAB_DRAINING'),
     ('drain: a walk that is not the last stores DRAINED', 'drain', 'shm/maintain/drain.c',
      'if (drain->final && shm_epoch_get', 'if (shm_epoch_get'),
-    ('cache: FREE not written', 'cache', 'shm/cache-hit.h',
+    ('cache: FREE not written', 'cache', 'shm/cache/cache-hit.h',
      '''        shm_store_rel(&record->intent_what, bits | shm_intent_free(0, (SlotId){ 0 }));
 ''', ''),
-    ('cache: FREE cleared before the push', 'cache', 'shm/cache-hit.h',
+    ('cache: FREE cleared before the push', 'cache', 'shm/cache/cache-hit.h',
      '        shm_store_rlx(&cache->slots[n], id); /*', '''        shm_actor_intend(actor, 0);
         shm_store_rlx(&cache->slots[n], id); /*'''),
-    ('cache: count raised before the slot is there', 'cache', 'shm/cache-hit.h',
+    ('cache: count raised before the slot is there', 'cache', 'shm/cache/cache-hit.h',
      '''        shm_store_rlx(&cache->slots[n], id); /* ORDER: rlx; ordered by the count below. */
         shm_store_rel(&cache->count, n + 1);''', '''        shm_store_rel(&cache->count, n + 1);
         shm_actor_intend(actor, 0);
         shm_store_rlx(&cache->slots[n], id);'''),
-    ('cache: tag by a plain store', 'cache', 'shm/cache-hit.h',
+    ('cache: tag by a plain store', 'cache', 'shm/cache/cache-hit.h',
      '!shm_cas_acqrel(&actor->tags[id], &tag, tag + 1)', 'shm_load_acq(&actor->tags[id]) != tag || ({ shm_store_rel(&actor->tags[id], tag + 1); false; })'),
-    ('cache: count lowered before the tag is odd', 'cache', 'shm/cache-hit.h',
+    ('cache: count lowered before the tag is odd', 'cache', 'shm/cache/cache-hit.h',
      '''        shm_store_rel(&actor->tags[id], tag);
         shm_store_rel(&cache->count, n - 1); /* ORDER: rel; after the tag. */''', '''        shm_store_rel(&cache->count, n - 1);
         shm_store_rel(&actor->tags[id], tag);'''),
-    ('cache: attention not compared', 'cache', 'shm/cache-hit.h',
+    ('cache: attention not compared', 'cache', 'shm/cache/cache-hit.h',
      '''shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention) ||
                          size - 1''', 'size - 1'),
-    ('cache: seq made odd after attention is read', 'cache', 'shm/cache-hit.h',
+    ('cache: seq made odd after attention is read', 'cache', 'shm/cache/cache-hit.h',
      '''        ShmCache *cache;
 
         shm_record_enter(record);
@@ -215,29 +215,29 @@ FAULTS = [
         shm_record_enter(record);
 ''', '''shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention) ||
                          size - 1''', 'seen != actor->attention || size - 1'),
-    ('cache: fill clears CLAIM before the count', 'cache', 'shm/cache.c',
+    ('cache: fill clears CLAIM before the count', 'cache', 'shm/cache/cache.c',
      '''        shm_cache_set_count(cache, n + n_new);
         shm_actor_intend(actor, 0);''', '''        shm_actor_intend(actor, 0);
         shm_cache_set_count(cache, n + n_new);'''),
-    ('cache: held slab forgotten', 'cache', 'shm/cache.c',
+    ('cache: held slab forgotten', 'cache', 'shm/cache/cache.c',
      'shm_store_rlx(&cache->held, slab + 1); /*', '(void) 0; /*'),
-    ('cache: flush without FLUSH', 'cache', 'shm/cache-drain.c',
+    ('cache: flush without FLUSH', 'cache', 'shm/cache/cache-drain.c',
      '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | k));
 ''', ''),
-    ('cache: flush lowers the count first', 'cache', 'shm/cache-drain.c',
+    ('cache: flush lowers the count first', 'cache', 'shm/cache/cache-drain.c',
      '''        n_words = give_back(actor, cache->slots + (n - k), k);
         shm_cache_set_count(cache, n - k);''', '''        shm_cache_set_count(cache, n - k);
         n_words = give_back(actor, cache->slots + (n - k), k);'''),
-    ('cache: flush clears FLUSH before the count', 'cache', 'shm/cache-drain.c',
+    ('cache: flush clears FLUSH before the count', 'cache', 'shm/cache/cache-drain.c',
      '''        shm_cache_set_count(cache, n - k);
         shm_actor_intend(actor, 0);''', '''        shm_actor_intend(actor, 0);
         shm_cache_set_count(cache, n - k);'''),
-    ('cache: held slab released without an intent', 'cache', 'shm/cache-drain.c',
+    ('cache: held slab released without an intent', 'cache', 'shm/cache/cache-drain.c',
      '''                shm_actor_intend(actor, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
 ''', ''),
     ('refs: the intent is not read a second time', 'unit-repair-race', 'shm/maintain/refs.c',
      '                gather_intent(refs, shm_record_intent(refs->arena, refs->record));\n', ''),
-    ('claim: gen stays', 'unit-repair-race', 'shm/slab-word.c',
+    ('claim: gen stays', 'unit-repair-race', 'shm/format/slab-word.c',
      '''        w.low |= mask;
         w.high += SLAB_GEN_ONE;''', '        w.low |= mask;'),
     ('freeze: no membarrier', 'cache', 'shm/maintain/freeze.c',
@@ -285,38 +285,38 @@ FAULTS = [
      '.final = close->n_pending == 0 && !shm_repair_wanted(control->arena)', '.final = true'),
     ('close: revoked though slots are in hand', 'maintain/revoke-pop', 'shm/maintain/close.c',
      'if (close->n_pending == 0 && close->revoke.kept == 0)', 'if (1)'),
-    ('advance: RETIRING is not set', 'advance', 'shm/epoch.c',
+    ('advance: RETIRING is not set', 'advance', 'shm/epoch/epoch.c',
      '        (void) shm_epoch_change(arena, old, SHM_EPOCH_EV_RETIRE, 0);\n', ''),
-    ('advance: not ended after a death', 'advance/again', 'shm/epoch.c',
+    ('advance: not ended after a death', 'advance/again', 'shm/epoch/epoch.c',
      '''                else
                         (void) shm_epoch_close(arena, id, false);
 ''', ''),
-    ('advance: not published', 'advance/current', 'shm/epoch.c',
+    ('advance: not published', 'advance/current', 'shm/epoch/epoch.c',
      '''        (void) shm_epoch_close(arena, old, false);
         shm_freeze_publish(arena);
 ''', '        (void) shm_epoch_close(arena, old, false);\n'),
-    ('advance: not published after a death', 'advance/again', 'shm/epoch.c',
+    ('advance: not published after a death', 'advance/again', 'shm/epoch/epoch.c',
      '''                        (void) shm_epoch_close(arena, id, false);
         }
         shm_freeze_publish(arena);
 ''', '''                        (void) shm_epoch_close(arena, id, false);
         }
 '''),
-    ('advance: closed before the next one is current', 'advance/current', 'shm/epoch.c',
+    ('advance: closed before the next one is current', 'advance/current', 'shm/epoch/epoch.c',
      '''        (void) shm_epoch_change(arena, old, SHM_EPOCH_EV_RETIRE, 0);
 ''', '''        (void) shm_epoch_close(arena, old, false);
 '''),
-    ('advance: reopens an id that is being revoked', 'unit-epoch', 'shm/epoch.c',
+    ('advance: reopens an id that is being revoked', 'unit-epoch', 'shm/epoch/epoch.c',
      'if (shm_epoch_revoking(arena, id, &revoking) || load_owner(arena, id) != 0)', '(void) shm_epoch_revoking(arena, id, &revoking);\n        if (load_owner(arena, id) != 0)'),
-    ('advance: reopens an id whose era wraps', 'unit-epoch', 'shm/epoch.c',
+    ('advance: reopens an id whose era wraps', 'unit-epoch', 'shm/epoch/epoch.c',
      '<= SLAB_ERA_BITS;', '<= SLAB_ERA_BITS + 1;'),
     ('takeover: older eras are forgotten', 'advance', 'shm/maintain/maintain.c',
      '(info.state == SHM_EPOCH_OPEN && info.era == 1)', 'info.state == SHM_EPOCH_OPEN'),
-    ('revoke: older eras, too', 'unit-revoke', 'shm/epoch-close.c',
+    ('revoke: older eras, too', 'unit-revoke', 'shm/epoch/epoch-close.c',
      'from = older ? shm_load_rlx', 'from = 1 ? shm_load_rlx'),
-    ('unnote: an empty note is taken for 0', 'unit-object', 'shm/record.c',
+    ('unnote: an empty note is taken for 0', 'unit-object', 'shm/arena/record.c',
      'if (handle == 0) /*', 'if (0) /*'),
-    ('freeze: a record is left before its last operation is over', 'cache', 'shm/cache.c',
+    ('freeze: a record is left before its last operation is over', 'cache', 'shm/cache/cache.c',
      '''        shm_actor_leave(actor);
         /* Either''', '''        if (!ours) {
                 shm_record_set_left(actor->arena, actor->id);
@@ -394,53 +394,53 @@ FAULTS = [
     ('revoke: slots in hand are collected', 'revoke-cache', 'shm/maintain/refs.c',
      '        gather_intent(refs, refs->intent);\n', '',
      '                gather_intent(refs, shm_record_intent(refs->arena, refs->record));\n', ''),
-    ('cache: no fence where there is no membarrier', 'cache', 'shm/cache.c',
+    ('cache: no fence where there is no membarrier', 'cache', 'shm/cache/cache.c',
      '                shm_fence_sc(); /', '                (void) 0; /'),
-    ('birth: head by a plain store', 'record', 'shm/record.c',
+    ('birth: head by a plain store', 'record', 'shm/arena/record.c',
      'if (!change(arena, i, old, SHM_RECORD_EV_TAKE, client, tid))\n                        continue;\n',
      'shm_store_rel(&arena->heads[i].word, head_make(SHM_RECORD_USED, client, tid));\n'),
-    ('birth: n_records_ever raised after the head', 'record', 'shm/record.c',
+    ('birth: n_records_ever raised after the head', 'record', 'shm/arena/record.c',
      '''                raise_records_ever(arena, i + 1);
 ''', '', '                view_init(actor, arena, i);\n', '''                raise_records_ever(arena, i + 1);
                 view_init(actor, arena, i);
 '''),
-    ('birth: n_records_ever by a plain store', 'record', 'shm/record.c',
+    ('birth: n_records_ever by a plain store', 'record', 'shm/arena/record.c',
      'while (old < n && !shm_cas_acqrel(ever, &old, n))\n                ;', 'if (old < n)\n                shm_store_rel(ever, n);'),
-    ('birth: seq stays odd', 'record', 'shm/record.c',
+    ('birth: seq stays odd', 'record', 'shm/arena/record.c',
      '        make_seq_even(r); /* its last', '        /* its last'),
-    ('gone: whoever has the record now', 'record', 'shm/record.c',
+    ('gone: whoever has the record now', 'record', 'shm/arena/record.c',
      'return change(arena, record, head_make(owner.state, owner.client, owner.tid), SHM_RECORD_EV_DIE,', 'return change(arena, record, load_head(arena, record), SHM_RECORD_EV_DIE,'),
-    ('gone: head by a plain store', 'record', 'shm/record.c',
+    ('gone: head by a plain store', 'record', 'shm/arena/record.c',
      '''        return change(arena, record, head_make(owner.state, owner.client, owner.tid), SHM_RECORD_EV_DIE,
                       owner.client, owner.tid);''', '''        if (shm_load_acq(&arena->heads[record].word) != head_make(owner.state, owner.client, owner.tid))
                 return false;
         shm_store_rel(&arena->heads[record].word, head_make(SHM_RECORD_DEAD, owner.client, owner.tid));
         return true;'''),
-    ('inherit: a record that is DEAD', 'record', 'shm/record.c',
+    ('inherit: a record that is DEAD', 'record', 'shm/arena/record.c',
      '        { SHM_RECORD_USED, SHM_RECORD_EV_INHERIT, SHM_RECORD_USED },\n',
      '''        { SHM_RECORD_USED, SHM_RECORD_EV_INHERIT, SHM_RECORD_USED },
         { SHM_RECORD_DEAD, SHM_RECORD_EV_INHERIT, SHM_RECORD_USED },
 '''),
-    ('inherit: head by a plain store', 'record', 'shm/record.c',
+    ('inherit: head by a plain store', 'record', 'shm/arena/record.c',
      '''        return head_decode(old).client == client &&
                change(arena, record, old, SHM_RECORD_EV_INHERIT, client, tid);''', '''        if (head_decode(old).client != client || head_decode(old).state != SHM_RECORD_USED)
                 return false;
         shm_store_rel(&arena->heads[record].word, head_make(SHM_RECORD_USED, client, tid));
         return true;'''),
-    ('take over: seq stays odd', 'record', 'shm/record.c',
+    ('take over: seq stays odd', 'record', 'shm/arena/record.c',
      '        make_seq_even(actor->record);\n', ''),
     ('end: a record is given back before its last operation is over', 'record', 'tests/model/case-record.h',
      '        use(&mine[0], OLD_TID);\n        shm_actor_deinit(&mine[0]);', '        ShmActor mine_ = mine[0];\n\n        shm_actor_deinit(&mine[0]);\n        use(&mine_, OLD_TID);'),
-    ('room: more than a flush names is given back', 'room', 'shm/cache-drain.c',
+    ('room: more than a flush names is given back', 'room', 'shm/cache/cache-drain.c',
      'shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | k)', 'shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | (k - 1))'),
-    ('room: a window that did not pay leaves room', 'room', 'shm/cache.c',
+    ('room: a window that did not pay leaves room', 'room', 'shm/cache/cache.c',
      'if (cache->free.bypass == 0)\n                        shm_store_rlx(&cache->room, cache->capacity);', 'shm_store_rlx(&cache->room, 2 * cache->capacity);'),
-    ('want: own caches are kept', 'room', 'shm/cache.c',
+    ('want: own caches are kept', 'room', 'shm/cache/cache.c',
      '                shm_cache_drain_record(actor, actor->id, UINT64_MAX);\n                r = shm_object', '                r = shm_object'),
-    ('want: own caches are emptied without FLUSH', 'room/want', 'shm/cache-drain.c',
+    ('want: own caches are emptied without FLUSH', 'room/want', 'shm/cache/cache-drain.c',
      '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | k));
 ''', ''),
-    ('pop: noted after the tag is odd', 'notes', 'shm/cache.c',
+    ('pop: noted after the tag is odd', 'notes', 'shm/cache/cache.c',
      '''                r = shm_actor_note(actor, handle, pending->root, pending->hash);
                 if (r)
                         return r;
@@ -453,68 +453,68 @@ FAULTS = [
                         return r;
         }
         *ret_handle'''),
-    ('pending: noted after TAKE is cleared', 'notes', 'shm/object.c',
+    ('pending: noted after TAKE is cleared', 'notes', 'shm/cache/object.c',
      '''        if (pending)
                 r = shm_actor_note(actor, handle, pending->root, pending->hash);
 ''', '', '''        shm_actor_count(actor, SHM_COUNT_ALLOCS_UNCACHED, 1);
         *ret_handle''', '''        if (pending)
                 r = shm_actor_note(actor, handle, pending->root, pending->hash);
         *ret_handle'''),
-    ('pending: refused, and not given back', 'notes', 'shm/object.c',
+    ('pending: refused, and not given back', 'notes', 'shm/cache/object.c',
      '                (void) shm_slab_give_back(actor, found.slab, found.mask);\n', '                (void) 0;\n'),
-    ('pending: refused, and taken from the stack', 'notes', 'shm/cache.c',
+    ('pending: refused, and taken from the stack', 'notes', 'shm/cache/cache.c',
      '                if (r)\n                        return r;\n        }\n        /* ORDER: rel, pairs with shm_object_get(); noted',
      '                if (r) {\n                        shm_cache_set_count(cache, n - 1);\n                        return r;\n                }\n        }\n        /* ORDER: rel, pairs with shm_object_get(); noted'),
-    ('pending: a note that stands is overwritten', 'notes', 'shm/record.c',
+    ('pending: a note that stands is overwritten', 'notes', 'shm/arena/record.c',
      'if (shm_load_rlx(&r->notes[i].handle) != 0)\n                        continue;', ''),
-    ('pending: the note falls before the object is freed', 'notes', 'shm/object.c',
+    ('pending: the note falls before the object is freed', 'notes', 'shm/cache/object.c',
      '''                (void) shm_object_free(actor, handle);
                 (void) shm_actor_unnote(actor, handle);''', '''                (void) shm_actor_unnote(actor, handle);
                 (void) shm_object_free(actor, handle);'''),
-    ('search: the words are not', 'search', 'shm/object.c',
+    ('search: the words are not', 'search', 'shm/cache/object.c',
      ' || search_words(actor, want, ret))', ')'),
-    ('search: words of slabs that are free are passed over', 'search', 'shm/object.c',
+    ('search: words of slabs that are free are passed over', 'search', 'shm/cache/object.c',
      '(place == SLAB_FREE || place == SLAB_LISTED) &&', 'place == SLAB_LISTED &&'),
-    ('search: words of slabs that are listed are passed over', 'search', 'shm/object.c',
+    ('search: words of slabs that are listed are passed over', 'search', 'shm/cache/object.c',
      '(place == SLAB_FREE || place == SLAB_LISTED) &&', 'place == SLAB_FREE &&'),
-    ('map put: goes on past a stale leaf in a bucket', 'map/bucket-stale', 'shm/map.c',
+    ('map put: goes on past a stale leaf in a bucket', 'map/bucket-stale', 'shm/map/map.c',
      'r = shm_trie_exchange(actor, trie, c, SHM_TRIE_GONE);', 'r = 0;'),
-    ('guard: not stored', 'map-revoke/index-put', 'shm/record.h',
+    ('guard: not stored', 'map-revoke/index-put', 'shm/arena/record.h',
      '        shm_store_rlx(&actor->record->guard, handle);', ''),
-    ('guard: tag read before the store', 'map-revoke/index-put', 'shm/record.h',
+    ('guard: tag read before the store', 'map-revoke/index-put', 'shm/arena/record.h',
      '''        shm_store_rlx(&actor->record->guard, handle);
         if''', '''        bool was = shm_load_acq(tag) == shm_handle_tag(actor->arena->key, handle);
         shm_store_rlx(&actor->record->guard, handle);
         if (was)
                 return true;
         if'''),
-    ('guard: tag not read', 'map-revoke/index-put', 'shm/record.h',
+    ('guard: tag not read', 'map-revoke/index-put', 'shm/arena/record.h',
      '''        if (shm_load_acq(tag) == shm_handle_tag(actor->arena->key, handle))
                 return true;
 ''', '        return true;'),
-    ('guard: over before the compare-and-set', 'map-revoke/index-put', 'shm/trie.c',
+    ('guard: over before the compare-and-set', 'map-revoke/index-put', 'shm/map/trie.c',
      '''                return -EIDRM;
         if (shm_trie_is_leaf(handle)''', '''                return -EIDRM;
         shm_actor_unguard(actor);
         if (shm_trie_is_leaf(handle)'''),
-    ('trie: a word counts though its node is stale', 'map-revoke/index-delete', 'shm/trie.c',
+    ('trie: a word counts though its node is stale', 'map-revoke/index-delete', 'shm/map/trie.c',
      'return live(trie->arena, c->node) ? 0 : -EIDRM;', 'return 0;'),
-    ('trie exchange: a stale leaf is linked', 'unit-map-death', 'shm/trie.c',
+    ('trie exchange: a stale leaf is linked', 'unit-map-death', 'shm/map/trie.c',
      'if (shm_trie_is_leaf(handle) && !live(trie->arena, handle))', 'if (0)'),
-    ('trie exchange: the old leaf is not put back', 'map-revoke/put-over', 'shm/trie.c',
+    ('trie exchange: the old leaf is not put back', 'map-revoke/put-over', 'shm/map/trie.c',
      'r = put_back(trie, c, value) ? SHM_TRIE_E_STALE : 0;', 'r = 0;'),
-    ('trie exchange: the leaf is noted until it is to be linked', 'map-revoke/old-put', 'shm/trie.c',
+    ('trie exchange: the leaf is noted until it is to be linked', 'map-revoke/old-put', 'shm/map/trie.c',
      '''        r = link_word(actor, trie, c, value);
 ''', '''        if (shm_trie_is_leaf(value))
                 (void) shm_actor_unnote(actor, value);
         r = link_word(actor, trie, c, value);
 '''),
-    ('trie split: the node is not noted', 'map-revoke/index-split-late', 'shm/trie.c',
+    ('trie split: the node is not noted', 'map-revoke/index-split-late', 'shm/map/trie.c',
      'trie->epoch, &pending, &handle,', 'trie->epoch, NULL, &handle,'),
-    ('map put: the leaf is not noted', 'map-revoke/put-late', 'shm/map.c',
+    ('map put: the leaf is not noted', 'map-revoke/put-late', 'shm/map/map.c',
      'shm_object_alloc(actor, size, *ret_number, pending, ret_handle, ret_object)',
      'shm_object_alloc(actor, size, *ret_number, NULL, ret_handle, ret_object)'),
-    ('map put: not begun anew', 'map-revoke/put', 'shm/map.c',
+    ('map put: not begun anew', 'map-revoke/put', 'shm/map/map.c',
      'while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE);', 'while (r == SHM_TRIE_E_CHANGED);'),
     ('revoke: no membarrier before guards are read', 'map-revoke/index-put-late', 'tests/model/case-map-revoke.h',
      '        fence(); /* after tags, before guards */\n', ''),

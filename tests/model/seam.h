@@ -1,10 +1,10 @@
 #pragma once
 /*
- * Included in front of every source that the explorer runs (gcc -include): shm/atomic.h's accesses, each of
+ * Included in front of every source that the explorer runs (gcc -include): shm/arch/atomic.h's accesses, each of
  * which says by what kind of instruction it is made. x86 lets a plain store wait in its processor's buffer;
  * a locked instruction and a fence empty that first.
  */
-#include "shm/atomic.h"
+#include "shm/arch/atomic.h"
 
 typedef enum ModelKind {
         MODEL_LOAD,

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "shm/atomic.h"
+#include "shm/arch/atomic.h"
 #include "tests/model/explore.h"
 
 #define N_CELLS 4

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shm/cache-walk.h"
-#include "shm/pages.h"
+#include "shm/cache/cache-walk.h"
+#include "shm/slab/pages.h"
 
 #define UNDER_WAY 1
 

@@ -7,10 +7,10 @@
  */
 #include <stdint.h>
 
-#include "shm/object.h"
-#include "shm/record.h"
-#include "shm/set.h"
-#include "shm/slab.h"
+#include "shm/cache/object.h"
+#include "shm/arena/record.h"
+#include "shm/slab/set.h"
+#include "shm/slab/slab.h"
 #include "tests/model/explore.h"
 
 #define WORLD_SIZE_4 1024 /* class 0, 4 slots a slab */

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shm/atomic.h"
+#include "shm/arch/atomic.h"
 #include "tests/util/role.h"
 #include "tests/util/seed.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 /* An arena that all have closed, looked at through another mapping. */
 #include "shm/maintain/check.h"
-#include "shm/stats.h"
+#include "shm/stats/stats.h"
 #include "tests/util/test.h"
 
 static inline void check_closed(const ShmArena *arena, uint64_t n_live_min, uint64_t n_live_max) {

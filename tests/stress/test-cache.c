@@ -10,12 +10,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "shm/cache.h"
-#include "shm/client.h"
+#include "shm/cache/cache.h"
+#include "shm/arena/client.h"
 #include "shm/maintain/check.h"
 #include "shm/maintain/drain.h"
 #include "shm/maintain/freeze.h"
-#include "shm/pages.h"
+#include "shm/slab/pages.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/atomic.h"
+#include "shm/arch/atomic.h"
 #include "tests/util/ctl.h"
 #include "tests/util/seed.h"
 #include "tests/util/test.h"

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shm/atomic.h"
+#include "shm/arch/atomic.h"
 #include "tests/util/process.h"
 #include "tests/util/test.h"
 

@@ -14,11 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shm/cache.h"
+#include "shm/cache/cache.h"
 #include "shm/maintain/check.h"
 #include "shm/maintain/drain.h"
 #include "shm/maintain/freeze.h"
-#include "shm/map.h"
+#include "shm/map/map.h"
 #include "tests/util/reserve.h"
 
 /* ThreadSanitizer does not see how objects pass from hand to hand in another process. */

@@ -1,4 +1,4 @@
-#include "shm/arena.h"
+#include "shm/arena/arena.h"
 
 #include <errno.h>
 #include <fcntl.h>

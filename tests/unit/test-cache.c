@@ -1,14 +1,14 @@
 /* Handle caches of one thread, and freezing them: no threads here, the other side is called by hand. */
-#include "shm/cache.h"
+#include "shm/cache/cache.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "shm/client.h"
+#include "shm/arena/client.h"
 #include "shm/maintain/check.h"
 #include "shm/maintain/drain.h"
 #include "shm/maintain/freeze.h"
-#include "shm/slab.h"
+#include "shm/slab/slab.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 

@@ -5,14 +5,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "shm/client.h"
-#include "shm/epoch.h"
+#include "shm/arena/client.h"
+#include "shm/epoch/epoch.h"
 #include "shm/maintain/refs.h"
-#include "shm/pages.h"
-#include "shm/root.h"
-#include "shm/set.h"
-#include "shm/slab.h"
-#include "shm/stats.h"
+#include "shm/slab/pages.h"
+#include "shm/arena/root.h"
+#include "shm/slab/set.h"
+#include "shm/slab/slab.h"
+#include "shm/stats/stats.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 

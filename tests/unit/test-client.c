@@ -1,4 +1,4 @@
-#include "shm/client.h"
+#include "shm/arena/client.h"
 
 #include <errno.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shm/thread.h"
+#include "shm/arena/thread.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 

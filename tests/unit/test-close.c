@@ -8,9 +8,9 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "shm/cache-hit.h"
+#include "shm/cache/cache-hit.h"
 #include "shm/maintain/repair.h"
-#include "shm/slab.h"
+#include "shm/slab/slab.h"
 #include "tests/util/arena.h"
 #include "tests/util/maintain.h"
 #include "tests/util/process.h"

@@ -15,9 +15,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shm/client.h"
+#include "shm/arena/client.h"
 #include "shm/maintain/check.h"
-#include "shm/object.h"
+#include "shm/cache/object.h"
 #include "tests/util/process.h"
 #include "tests/util/test.h"
 

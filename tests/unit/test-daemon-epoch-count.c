@@ -1,6 +1,6 @@
 #include "daemon/epoch-count.h"
 
-#include "shm/epoch.h"
+#include "shm/epoch/epoch.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 

@@ -11,8 +11,8 @@
 #include "daemon/reserve.h"
 #include "daemon/task.h"
 #include "proto/deadline.h"
-#include "shm/cache-hit.h"
-#include "shm/epoch.h"
+#include "shm/cache/cache-hit.h"
+#include "shm/epoch/epoch.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 

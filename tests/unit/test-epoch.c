@@ -1,12 +1,12 @@
 /* The epoch table, and the walk that drains what was closed. */
-#include "shm/epoch.h"
+#include "shm/epoch/epoch.h"
 
 #include <errno.h>
 
 #include "shm/maintain/drain.h"
-#include "shm/pages.h"
-#include "shm/set.h"
-#include "shm/slab.h"
+#include "shm/slab/pages.h"
+#include "shm/slab/set.h"
+#include "shm/slab/slab.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "shm/cache.h"
-#include "shm/epoch.h"
-#include "shm/slab.h"
+#include "shm/cache/cache.h"
+#include "shm/epoch/epoch.h"
+#include "shm/slab/slab.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 

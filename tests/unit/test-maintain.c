@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "shm/cache-hit.h"
-#include "shm/client.h"
+#include "shm/cache/cache-hit.h"
+#include "shm/arena/client.h"
 #include "shm/maintain/check.h"
-#include "shm/slab.h"
+#include "shm/slab/slab.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 

@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 #include "tests/util/reserve.h"
-#include "shm/map.h"
-#include "shm/slab.h"
+#include "shm/map/map.h"
+#include "shm/slab/slab.h"
 
 static jmp_buf death;
 static uint64_t steps_left; /* 0: immortal */

@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-#include "shm/cache.h"
-#include "shm/map.h"
+#include "shm/cache/cache.h"
+#include "shm/map/map.h"
 #include "tests/util/reserve.h"
-#include "shm/root.h"
+#include "shm/arena/root.h"
 
 typedef struct Fixture {
         ShmArena arena;

@@ -1,11 +1,11 @@
-#include "shm/object.h"
+#include "shm/cache/object.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shm/pages.h"
-#include "shm/slab.h"
+#include "shm/slab/pages.h"
+#include "shm/slab/slab.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 

@@ -1,10 +1,10 @@
-#include "shm/pages.h"
+#include "shm/slab/pages.h"
 
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "shm/set.h"
-#include "shm/slab.h"
+#include "shm/slab/set.h"
+#include "shm/slab/slab.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 

@@ -11,11 +11,11 @@
 
 #include "libclient/control.h"
 
-#include "shm/cache-drain.h"
-#include "shm/client.h"
+#include "shm/cache/cache-drain.h"
+#include "shm/arena/client.h"
 #include "shm/maintain/check.h"
 #include "shm/maintain/repair.h"
-#include "shm/object.h"
+#include "shm/cache/object.h"
 #include "tests/util/process.h"
 #include "tests/util/maintain.h"
 #include "tests/util/test.h"

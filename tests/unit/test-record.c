@@ -1,9 +1,9 @@
 /* A record's head: every state with every event; the freeze bit beside it; and what a new owner finds. */
-#include "shm/record.h"
+#include "shm/arena/record.h"
 
 #include <errno.h>
 
-#include "shm/cache-hit.h"
+#include "shm/cache/cache-hit.h"
 #include "shm/maintain/freeze.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"

@@ -4,11 +4,11 @@
  */
 #include "shm/maintain/repair.h"
 
-#include "shm/cache-drain.h"
-#include "shm/cache.h"
-#include "shm/client.h"
+#include "shm/cache/cache-drain.h"
+#include "shm/cache/cache.h"
+#include "shm/arena/client.h"
 #include "shm/maintain/check.h"
-#include "shm/slab.h"
+#include "shm/slab/slab.h"
 #include "tests/util/maintain.h"
 #include "tests/util/test.h"
 

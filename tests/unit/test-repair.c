@@ -4,15 +4,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "shm/cache-drain.h"
-#include "shm/cache.h"
-#include "shm/client.h"
+#include "shm/cache/cache-drain.h"
+#include "shm/cache/cache.h"
+#include "shm/arena/client.h"
 #include "shm/maintain/check.h"
-#include "shm/pages.h"
-#include "shm/root.h"
-#include "shm/set.h"
-#include "shm/slab.h"
-#include "shm/trie.h"
+#include "shm/slab/pages.h"
+#include "shm/arena/root.h"
+#include "shm/slab/set.h"
+#include "shm/slab/slab.h"
+#include "shm/map/trie.h"
 #include "tests/util/arena.h"
 #include "tests/util/maintain.h"
 #include "tests/util/test.h"

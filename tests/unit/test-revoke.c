@@ -2,13 +2,13 @@
 
 #include <errno.h>
 
-#include "shm/cache.h"
-#include "shm/client.h"
-#include "shm/epoch.h"
+#include "shm/cache/cache.h"
+#include "shm/arena/client.h"
+#include "shm/epoch/epoch.h"
 #include "shm/maintain/check.h"
 #include "shm/maintain/drain.h"
 #include "shm/maintain/freeze.h"
-#include "shm/slab.h"
+#include "shm/slab/slab.h"
 #include "tests/util/arena.h"
 #include "tests/util/maintain.h"
 #include "tests/util/test.h"

@@ -1,4 +1,4 @@
-#include "shm/root.h"
+#include "shm/arena/root.h"
 
 #include <errno.h>
 #include <stdio.h>

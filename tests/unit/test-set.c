@@ -1,4 +1,4 @@
-#include "shm/set.h"
+#include "shm/slab/set.h"
 
 #include "tests/util/arena.h"
 #include "tests/util/test.h"

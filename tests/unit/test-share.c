@@ -1,4 +1,4 @@
-#include "shm/share.h"
+#include "shm/arena/share.h"
 
 #include "tests/util/test.h"
 

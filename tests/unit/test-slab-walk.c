@@ -1,9 +1,9 @@
-#include "shm/slab-walk.h"
+#include "shm/slab/slab-walk.h"
 
 #include <stdlib.h>
 
-#include "shm/pages.h"
-#include "shm/slab.h"
+#include "shm/slab/pages.h"
+#include "shm/slab/slab.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 

@@ -1,5 +1,5 @@
 /* Every place with every operation, against the table of edges; and what an edge does to the rest of the word. */
-#include "shm/slab-word.h"
+#include "shm/format/slab-word.h"
 
 #include "tests/util/test.h"
 

@@ -1,12 +1,12 @@
-#include "shm/stats.h"
+#include "shm/stats/stats.h"
 
 #include <string.h>
 
-#include "shm/asked.h"
-#include "shm/client.h"
-#include "shm/epoch.h"
-#include "shm/pages.h"
-#include "shm/slab.h"
+#include "shm/stats/asked.h"
+#include "shm/arena/client.h"
+#include "shm/epoch/epoch.h"
+#include "shm/slab/pages.h"
+#include "shm/slab/slab.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "shm/cache.h"
-#include "shm/trie.h"
+#include "shm/cache/cache.h"
+#include "shm/map/trie.h"
 
 typedef struct Leaf {
         uint64_t hash;

@@ -1,6 +1,6 @@
 #pragma once
 /* A small arena, with the daemon's actor and one thread's. */
-#include "shm/object.h"
+#include "shm/cache/object.h"
 
 typedef struct TestArena {
         ShmArena arena;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "shm/cache.h"
+#include "shm/cache/cache.h"
 #include "shm/maintain/freeze.h"
 #include "tests/util/test.h"
 

@@ -5,7 +5,7 @@
 #include <sys/types.h>
 
 #include "proto/call.h"
-#include "shm/object.h"
+#include "shm/cache/object.h"
 
 #define DAEMON_TIMEOUT_USEC (10 * UINT64_C(1000000))
 

@@ -1,0 +1,77 @@
+/* Mappings of an arena: its own, another one, and blank memory in its place. */
+#include "shm/arena/arena-map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+int shm_arena_map_fd(int fd, size_t size, bool read_only, uint8_t **ret) {
+        int protection = read_only ? PROT_READ : PROT_READ | PROT_WRITE;
+        const char *dump = getenv("TSLAB_DUMP");
+        uint8_t *base;
+        int r;
+
+        base = mmap(NULL, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+        if (base == MAP_FAILED)
+                return -errno;
+        /* A core dump would read, and so commit, the whole arena. */
+        if (!dump || strcmp(dump, "1") != 0)
+                madvise(base, size, MADV_DONTDUMP);
+        if (mprotect(base, size, protection) < 0) {
+                r = -errno;
+                munmap(base, size);
+                return r;
+        }
+        *ret = base;
+        return 0;
+}
+
+void shm_arena_move(ShmArena *arena, void *base) {
+        ptrdiff_t d = (uint8_t *) base - arena->base;
+
+        arena->base = base;
+        arena->header = base;
+        arena->clients = (ShmClient *) ((uint8_t *) arena->clients + d);
+        arena->heads = (ShmRecordHead *) ((uint8_t *) arena->heads + d);
+        arena->records += d;
+        arena->sets = (uint64_t *) ((uint8_t *) arena->sets + d);
+        arena->lines = (ShmSlabLine *) ((uint8_t *) arena->lines + d);
+        arena->tags = (ShmTags *) ((uint8_t *) arena->tags + d);
+        arena->slabs += d;
+}
+
+int shm_arena_map_again(ShmArena *ret, const ShmArena *arena) {
+        uint8_t *base;
+        int r;
+
+        r = shm_arena_map_fd(arena->fd, arena->size, arena->read_only, &base);
+        if (r)
+                return r;
+        *ret = *arena;
+        shm_arena_move(ret, base);
+        return 0;
+}
+
+/*
+ * Made elsewhere and moved: what is at the place is replaced in one step. Unlocked before it is writable:
+ * under MCL_FUTURE it would be populated whole.
+ */
+int shm_arena_blank(ShmArena *arena) {
+        size_t size = arena->size;
+        void *blank;
+        int r;
+
+        blank = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (blank == MAP_FAILED)
+                return -errno;
+        (void) munlock(blank, size);
+        (void) madvise(blank, size, MADV_DONTDUMP);
+        if (mprotect(blank, size, PROT_READ | PROT_WRITE) < 0 ||
+            mremap(blank, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, arena->base) == MAP_FAILED) {
+                r = -errno;
+                munmap(blank, size);
+                return r;
+        }
+        return 0;
+}

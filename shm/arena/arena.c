@@ -1,0 +1,320 @@
+/*
+ * Making, mapping and checking arenas.
+ *
+ * Kernel facts (6.1 to 6.18): a memfd is born with mode 0777, and a read-only descriptor of it can
+ * be reopened for writing through /proc/self/fd unless its mode forbids, so it becomes 0600.
+ * F_SEAL_FUTURE_WRITE would make dropping pages fail with EPERM and is never set. Under
+ * mlockall(MCL_FUTURE) a readable mapping would be populated whole: it is made PROT_NONE first.
+ */
+#include "shm/arena/arena.h"
+
+#include <cpuid.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shm/arena/arena-map.h"
+#include "shm/arena/clock.h"
+#include "shm/epoch/epoch.h"
+#include "shm/slab/set.h"
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+int shm_cpu_check(void) {
+        unsigned a, b, c, d;
+
+        if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_CMPXCHG16B))
+                return -EOPNOTSUPP;
+        return 0;
+}
+
+static int refuse(const char **ret_why, const char *why) {
+        *ret_why = why;
+        return -EINVAL;
+}
+
+static int classes_check(const ShmGeometry *g, const char **ret_why) {
+        if (g->n_classes < 1 || g->n_classes > SHM_CLASSES_MAX)
+                return refuse(ret_why, "a pool has 1 to 16 size classes");
+        for (uint32_t i = 0; i < g->n_classes; i++) {
+                uint32_t size = g->class_size[i];
+
+                if (size < SHM_CLASS_SIZE_MIN || size > SHM_CLASS_SIZE_MAX || size % SHM_CLASS_GRANULE != 0)
+                        return refuse(ret_why, "a size class is a multiple of 16 from 64 to 4096 bytes");
+                if (i > 0 && size <= g->class_size[i - 1])
+                        return refuse(ret_why, "size classes must rise");
+        }
+        return 0;
+}
+
+int shm_geometry_check(const ShmGeometry *g, const char **ret_why) {
+        if (g->slabs_size < SHM_SLAB_SIZE || g->slabs_size > (uint64_t) SHM_SLABS_MAX * SHM_SLAB_SIZE)
+                return refuse(ret_why, "a pool's size is 4 KiB to 64 GiB");
+        if (g->slabs_size % SHM_SLAB_SIZE != 0)
+                return refuse(ret_why, "a pool's size is a multiple of 4 KiB");
+        if (g->n_records < 2 || g->n_records > SHM_RECORDS_MAX)
+                return refuse(ret_why, "a pool has room for 1 to 4095 threads");
+        if (g->n_epochs < 2 || g->n_epochs > SHM_EPOCHS_MAX)
+                return refuse(ret_why, "a pool has 2 to 64 epochs");
+        return classes_check(g, ret_why);
+}
+
+/* Where everything is follows from the geometry alone. */
+typedef struct Offsets {
+        uint64_t clients, heads, records, sets, lines, tags, slabs, total;
+        uint64_t record_stride;
+        ShmSetShape shape;
+} Offsets;
+
+static uint64_t place(uint64_t *end, uint64_t size) {
+        uint64_t off = *end;
+
+        *end = (off + size + SHM_SLAB_SIZE - 1) / SHM_SLAB_SIZE * SHM_SLAB_SIZE;
+        return off;
+}
+
+static void lay_out(const ShmGeometry *g, Offsets *ret) {
+        uint64_t n_slabs = g->slabs_size / SHM_SLAB_SIZE;
+        uint64_t n_caches = (uint64_t) g->n_epochs * g->n_classes;
+        uint64_t end = 0;
+        Offsets o = {};
+
+        shm_set_shape_init(&o.shape, (uint32_t) n_slabs);
+        place(&o.record_stride, sizeof(ShmRecord) + n_caches * sizeof(ShmCache));
+        place(&end, sizeof(ShmHeader));
+        o.clients = place(&end, (uint64_t) g->n_records * sizeof(ShmClient));
+        o.heads = place(&end, (uint64_t) g->n_records * sizeof(ShmRecordHead));
+        o.records = place(&end, g->n_records * o.record_stride);
+        o.sets = place(&end, (2 + g->n_epochs + n_caches) * o.shape.stride * sizeof(uint64_t));
+        o.lines = place(&end, n_slabs * sizeof(ShmSlabLine));
+        o.tags = place(&end, n_slabs * sizeof(ShmTags));
+        o.slabs = place(&end, g->slabs_size);
+        o.total = end;
+        *ret = o;
+}
+
+/* FNV-1a over what a build thinks the format is. */
+static uint64_t format_hash(void) {
+        static const uint64_t facts[] = {
+                sizeof(ShmHeader),  sizeof(ShmClient),   sizeof(ShmRecordHead), sizeof(ShmRecord),
+                sizeof(ShmCache),   sizeof(ShmSlabLine), sizeof(ShmTags),       SHM_SLAB_SIZE,
+                SHM_SET_LEVELS_MAX, SLAB_GEN_SHIFT,      SHM_FORMAT_VERSION,
+        };
+        uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+        for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+                hash = (hash ^ facts[i]) * UINT64_C(0x100000001b3);
+        return hash;
+}
+
+static void classes_init(ShmArena *arena, const ShmGeometry *g) {
+        uint32_t class = 0;
+
+        arena->n_classes = g->n_classes;
+        for (uint32_t i = 0; i < g->n_classes; i++) {
+                uint32_t n = SHM_SLAB_SIZE / g->class_size[i];
+
+                n = n > SHM_SLOTS_MAX ? SHM_SLOTS_MAX : n;
+                arena->classes[i] = (ShmClass){
+                        .size = g->class_size[i],
+                        .n_slots = n,
+                        .beyond = n == SHM_SLOTS_MAX ? 0 : UINT64_MAX << n,
+                };
+        }
+        arena->size_max = g->class_size[g->n_classes - 1];
+        for (uint32_t i = 0; i < SHM_GRANULES_MAX; i++) {
+                while (class < g->n_classes - 1 && arena->classes[class].size < (i + 1) * SHM_CLASS_GRANULE)
+                        class += 1;
+                arena->class_of[i] = (uint8_t) class;
+        }
+}
+
+static void view_init(ShmArena *arena, uint8_t *base, const ShmGeometry *g, const Offsets *o) {
+        arena->base = base;
+        arena->size = o->total;
+        arena->header = (ShmHeader *) base;
+        arena->clients = (ShmClient *) (base + o->clients);
+        arena->heads = (ShmRecordHead *) (base + o->heads);
+        arena->records = base + o->records;
+        arena->sets = (uint64_t *) (base + o->sets);
+        arena->lines = (ShmSlabLine *) (base + o->lines);
+        arena->tags = (ShmTags *) (base + o->tags);
+        arena->slabs = base + o->slabs;
+        arena->record_stride = o->record_stride;
+        arena->shape = o->shape;
+        arena->n_slabs = (uint32_t) (g->slabs_size / SHM_SLAB_SIZE);
+        arena->n_records = g->n_records;
+        arena->n_epochs = g->n_epochs;
+        classes_init(arena, g);
+}
+
+static int make_memfd(const char *pool, uint64_t size, int *ret) {
+        char name[64] = "tslab";
+        int fd, r;
+
+        if (pool) {
+                strcat(name, ":");
+                strncat(name, pool, SHM_POOL_NAME_SIZE);
+        }
+        fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        if (fd < 0)
+                return -errno;
+        if (fchmod(fd, 0600) < 0 || ftruncate(fd, (off_t) size) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0) {
+                r = -errno;
+                close(fd);
+                return r;
+        }
+        *ret = fd;
+        return 0;
+}
+
+static void header_init(ShmHeader *h, const ShmGeometry *g, const Offsets *o, const char *pool) {
+        h->format_version = SHM_FORMAT_VERSION;
+        h->header_size = sizeof(ShmHeader);
+        h->format_hash = format_hash();
+        h->total_size = o->total;
+        h->slabs_size = g->slabs_size;
+        h->n_slabs = (uint32_t) (g->slabs_size / SHM_SLAB_SIZE);
+        h->n_records = g->n_records;
+        h->n_epochs = g->n_epochs;
+        h->n_classes = g->n_classes;
+        memcpy(h->class_size, g->class_size, sizeof(h->class_size));
+        h->created_usec = shm_now_usec();
+        if (pool)
+                strncpy((char *) h->pool_name, pool, sizeof(h->pool_name) - 1);
+        h->commit_allowance.value = INT64_MAX;
+        h->n_records_ever.value = 1;
+        shm_epochs_init(h, h->created_usec);
+}
+
+int shm_arena_create(ShmArena *ret, const ShmGeometry *geometry, const char *pool) {
+        const char *why;
+        ShmArena arena = { .fd = -1, .wake_fd = -1 };
+        uint8_t random[32];
+        uint8_t *base;
+        Offsets offsets;
+        int r;
+
+        r = shm_cpu_check();
+        if (r)
+                return r;
+        r = shm_geometry_check(geometry, &why);
+        if (r)
+                return r;
+        if (getrandom(random, sizeof(random), 0) != sizeof(random))
+                return -EIO;
+
+        lay_out(geometry, &offsets);
+        r = make_memfd(pool, offsets.total, &arena.fd);
+        if (r)
+                return r;
+        r = shm_arena_map_fd(arena.fd, offsets.total, false, &base);
+        if (r) {
+                close(arena.fd);
+                return r;
+        }
+        view_init(&arena, base, geometry, &offsets);
+        header_init(arena.header, geometry, &offsets, pool);
+        memcpy(arena.header->arena_id, random, 16);
+        memcpy(arena.header->pool_key, random + 16, 16);
+        memcpy(arena.arena_id, random, 16);
+        memcpy(arena.pool_key, random + 16, 16);
+        arena.key = (uint32_t) arena.arena_id[1];
+        /* ORDER: rel, pairs with shm_arena_map(); an arena with its magic is complete. */
+        shm_store_rel(&arena.header->magic, SHM_MAGIC);
+        *ret = arena;
+        return 0;
+}
+
+static int header_check(const ShmHeader *h, const struct stat *st, ShmGeometry *ret, Offsets *ret_offsets) {
+        const char *why;
+        ShmGeometry g = {
+                .slabs_size = h->slabs_size,
+                .n_records = h->n_records,
+                .n_epochs = h->n_epochs,
+                .n_classes = h->n_classes,
+        };
+
+        if (h->magic != SHM_MAGIC || h->format_version != SHM_FORMAT_VERSION ||
+            h->format_hash != format_hash())
+                return SHM_ARENA_E_FORMAT;
+
+        memcpy(g.class_size, h->class_size, sizeof(g.class_size));
+        if (shm_geometry_check(&g, &why) || h->n_slabs != g.slabs_size / SHM_SLAB_SIZE)
+                return SHM_ARENA_E_DAMAGED;
+        lay_out(&g, ret_offsets);
+        if (h->total_size != ret_offsets->total || (uint64_t) st->st_size != ret_offsets->total)
+                return SHM_ARENA_E_DAMAGED;
+        *ret = g;
+        return 0;
+}
+
+/* Reads the header, which may lie: seals and size are checked before anything is mapped. */
+static int header_read(int fd, ShmHeader *ret, ShmGeometry *ret_geometry, Offsets *ret_offsets) {
+        struct stat st;
+        int seals;
+        ssize_t n;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return SHM_ARENA_E_FORMAT;
+        n = pread(fd, ret, sizeof(*ret), 0);
+        if (n < 0)
+                return -errno;
+        if (n != sizeof(*ret))
+                return SHM_ARENA_E_FORMAT;
+        seals = fcntl(fd, F_GET_SEALS);
+        if (seals < 0 || (seals & SEALS) != SEALS)
+                return SHM_ARENA_E_DAMAGED;
+        return header_check(ret, &st, ret_geometry, ret_offsets);
+}
+
+int shm_arena_map(ShmArena *ret, int fd, bool read_only) {
+        ShmArena arena = { .fd = fd, .wake_fd = -1, .read_only = read_only };
+        ShmGeometry geometry;
+        Offsets offsets;
+        ShmHeader *header;
+        uint8_t *base;
+        int r;
+
+        r = shm_cpu_check();
+        if (r)
+                return r;
+        header = malloc(sizeof(*header));
+        if (!header)
+                return -ENOMEM;
+        r = header_read(fd, header, &geometry, &offsets);
+        if (r == 0)
+                r = shm_arena_map_fd(fd, offsets.total, read_only, &base);
+        if (r == 0) {
+                view_init(&arena, base, &geometry, &offsets);
+                memcpy(arena.arena_id, header->arena_id, sizeof(arena.arena_id));
+                memcpy(arena.pool_key, header->pool_key, sizeof(arena.pool_key));
+                arena.key = (uint32_t) arena.arena_id[1];
+                *ret = arena;
+        }
+        free(header);
+        return r;
+}
+
+void shm_arena_deinit(ShmArena *arena) {
+        if (arena->base)
+                munmap(arena->base, arena->size);
+        if (arena->fd >= 0)
+                close(arena->fd);
+        if (arena->wake_fd >= 0)
+                close(arena->wake_fd);
+        *arena = (ShmArena){ .fd = -1, .wake_fd = -1 };
+}
+
+uint64_t shm_arena_resident_size(const ShmArena *arena) {
+        struct stat st;
+
+        return fstat(arena->fd, &st) < 0 ? 0 : (uint64_t) st.st_blocks * 512;
+}

@@ -1,0 +1,139 @@
+#pragma once
+/*
+ * One process's view of an arena: where it is mapped, and a private copy of its geometry.
+ *
+ * Geometry is read from the arena once, checked, and then taken from here alone: what other
+ * processes write into the header afterwards cannot lead this one outside the mapping.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shm/format/layout-record.h"
+#include "shm/format/layout.h"
+#include "shm/format/slab-word.h"
+
+typedef struct ShmClass {
+        uint32_t size;
+        uint32_t n_slots;
+        uint64_t beyond; /* bits of a slab's bitmap beyond n_slots */
+} ShmClass;
+
+#define SHM_GRANULES_MAX (SHM_CLASS_SIZE_MAX / SHM_CLASS_GRANULE)
+
+typedef struct ShmGeometry {
+        uint64_t slabs_size; /* bytes of slabs, a multiple of SHM_SLAB_SIZE */
+        uint32_t n_records; /* with the daemon's */
+        uint32_t n_epochs;
+        uint32_t n_classes;
+        uint32_t class_size[SHM_CLASSES_MAX];
+} ShmGeometry;
+
+#define SHM_SET_LEVELS_MAX 4
+
+/* Where the levels of every slab set are, in words from its start; level 0 is the root. */
+typedef struct ShmSetShape {
+        uint32_t n_levels;
+        uint32_t level_off[SHM_SET_LEVELS_MAX];
+        uint32_t level_words[SHM_SET_LEVELS_MAX];
+        uint64_t stride; /* words from one set to the next */
+} ShmSetShape;
+
+typedef struct ShmArena {
+        uint8_t *base;
+        size_t size;
+        ShmHeader *header;
+        ShmClient *clients;
+        ShmRecordHead *heads;
+        uint8_t *records;
+        uint64_t *sets;
+        ShmSlabLine *lines;
+        ShmTags *tags;
+        uint8_t *slabs;
+
+        uint64_t record_stride;
+        ShmSetShape shape;
+        uint32_t n_slabs;
+        uint32_t n_records;
+        uint32_t n_epochs;
+        uint32_t n_classes;
+        uint32_t key; /* of this pool's handles */
+        uint32_t size_max; /* of the largest class */
+        ShmClass classes[SHM_CLASSES_MAX];
+        uint8_t class_of[SHM_GRANULES_MAX]; /* by (size - 1) / SHM_CLASS_GRANULE */
+        uint64_t arena_id[2];
+        uint8_t pool_key[16];
+
+        int fd;
+        int wake_fd; /* eventfd that wakes the daemon; -1: none */
+        bool read_only;
+        bool populate; /* commits fault their pages in here: the daemon */
+} ShmArena;
+
+enum {
+        _SHM_ARENA_E_SUCCESS,
+        SHM_ARENA_E_FORMAT, /* not an arena, or of another format version or build */
+        SHM_ARENA_E_DAMAGED, /* its header contradicts itself, its size or its seals */
+};
+
+#define SHM_CLASSES_DEFAULT                                                                                  \
+        { 64, 96, 128, 192, 256, 384, 512, 768 }
+#define SHM_N_CLASSES_DEFAULT 8
+#define SHM_SIZE_DEFAULT (UINT64_C(256) << 20)
+#define SHM_N_THREADS_DEFAULT 1024
+#define SHM_N_EPOCHS_DEFAULT 16
+#define SHM_RETAIN_DEFAULT (UINT64_C(16) << 20)
+
+/* 0 or -EOPNOTSUPP: this processor has no 16-byte compare-and-set. */
+int shm_cpu_check(void);
+
+/* 0; -EINVAL with *ret_why set to what is wrong, in words. */
+int shm_geometry_check(const ShmGeometry *geometry, const char **ret_why);
+
+/*
+ * Makes an arena in a fresh, sealed memfd of mode 0600 and maps it. `pool` may be NULL.
+ * -EINVAL (geometry), -ENOMEM, -EOPNOTSUPP, or what the kernel said.
+ */
+int shm_arena_create(ShmArena *arena, const ShmGeometry *geometry, const char *pool);
+
+/*
+ * Maps the arena behind fd, which is kept open but not owned before this succeeds. Positive
+ * SHM_ARENA_E_* where it is not one of ours. With `read_only` the mapping is PROT_READ.
+ */
+int shm_arena_map(ShmArena *arena, int fd, bool read_only);
+/* Unmaps, closes the descriptors. */
+void shm_arena_deinit(ShmArena *arena);
+
+/* Bytes of the memfd that exist (st_blocks), or 0 where it cannot be asked. */
+uint64_t shm_arena_resident_size(const ShmArena *arena);
+
+static inline ShmRecord *shm_arena_record(const ShmArena *arena, uint32_t record) {
+        return (ShmRecord *) (arena->records + record * arena->record_stride);
+}
+
+static inline ShmCache *shm_arena_cache(const ShmArena *arena, uint32_t record, uint32_t epoch,
+                                        uint32_t class) {
+        return (ShmCache *) (arena->records + record * arena->record_stride + sizeof(ShmRecord)) +
+               epoch * arena->n_classes + class;
+}
+
+/* Slabs below it may be looked at; nothing reads metadata of those at or above. */
+static inline uint32_t shm_arena_n_slabs_ever(const ShmArena *arena) {
+        /* ORDER: acq, pairs with extend(); tags and words of the slabs below are there. */
+        uint64_t n = shm_load_acq(&arena->header->n_slabs_ever.value);
+
+        return n < arena->n_slabs ? (uint32_t) n : arena->n_slabs;
+}
+
+static inline uint8_t *shm_arena_slab(const ShmArena *arena, uint32_t slab) {
+        return arena->slabs + (uint64_t) slab * SHM_SLAB_SIZE;
+}
+
+/* The class for `size` bytes, which are at least 1 and at most shm_arena_size_max(). */
+static inline uint32_t shm_arena_class(const ShmArena *arena, size_t size) {
+        return arena->class_of[(size - 1) / SHM_CLASS_GRANULE];
+}
+
+static inline size_t shm_arena_size_max(const ShmArena *arena) {
+        return arena->size_max;
+}

@@ -1,0 +1,349 @@
+/*
+ * The client table
+ *
+ * Purpose: which processes use the arena, so that the next daemon can find out which of them live.
+ *
+ * Invariants
+ *   1. An entry's word is its whole identity, pid and start time together: one compare-and-set takes
+ *      the entry, and no reader sees one process's pid with another's start time.
+ *   2. The rest of an entry is for people. It is written after the word and may lag behind it.
+ *   3. An entry is freed only when no record names it.
+ *   4. A process enters before its first record names the entry, and leaves after its last use of it. The
+ *      daemon stores DEAD before it releases the first record. So the state alone tells the next daemon what
+ *      remains to be done.
+ *   5. A process that enters compares the word that it read before `program`: an entry that was freed and given
+ *      to another one in between has another word.
+ *
+ * Who may do what: in a daemon's pool the daemon writes, but for the edges of the process and `holds`; in a
+ *   private pool each process writes its own entry, and the holder of the control lock those of the dead.
+ *
+ * Crash: after the word, the entry stands with its identity, which is enough to see that its
+ *   process died. An entry whose state is no state we know counts as free.
+ */
+#include "shm/arena/client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shm/cache/cache-walk.h"
+#include "shm/arena/record.h"
+#include "shm/arena/share.h"
+#include "shm/arena/text.h"
+
+#define STATE_SHIFT 56
+#define PID_SHIFT 32
+#define PID_MAX_BITS UINT32_C(0xffffff)
+#define WORD_MAX ((UINT64_C(1) << STATE_SHIFT) - 1)
+
+/* proc(5): the 22nd field, the 20th after the name, which may itself have spaces and parentheses. */
+#define FIELDS_AFTER_NAME 20
+
+static int read_stat(pid_t pid, char *buffer, size_t size) {
+        char path[32];
+        ssize_t n;
+        int fd, saved;
+
+        snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        if (fd < 0)
+                return errno == ENOENT ? -ESRCH : -errno;
+        n = read(fd, buffer, size - 1);
+        saved = errno;
+        close(fd);
+        if (n < 0)
+                return -saved; /* ESRCH: it ended between open and read */
+        buffer[n] = 0;
+        return 0;
+}
+
+int shm_process_start_time(pid_t pid, uint32_t *ret) {
+        char buffer[1024], *at;
+        int r;
+
+        if (pid <= 0)
+                return -ESRCH;
+        r = read_stat(pid, buffer, sizeof(buffer));
+        if (r)
+                return r;
+        at = strrchr(buffer, ')');
+        for (int i = 0; at && i < FIELDS_AFTER_NAME; i++)
+                at = strchr(at + 1, ' ');
+        if (!at)
+                return -ESRCH;
+        *ret = (uint32_t) strtoull(at + 1, NULL, 10);
+        return 0;
+}
+
+static uint64_t word_make(const ShmClientInfo *info) {
+        return (uint64_t) info->state << STATE_SHIFT |
+               (uint64_t) ((uint32_t) info->pid & PID_MAX_BITS) << PID_SHIFT | info->start_time;
+}
+
+static ShmClientState word_state(uint64_t word) {
+        uint64_t state = word >> STATE_SHIFT;
+
+        return state < _SHM_CLIENT_STATE_N ? (ShmClientState) state : SHM_CLIENT_FREE;
+}
+
+/* What a state may become. */
+typedef struct ClientEdge {
+        uint32_t from; /* a bit for each state */
+        ShmClientState to;
+} ClientEdge;
+
+static const ClientEdge edge_enter = { 1U << SHM_CLIENT_COMES, SHM_CLIENT_USED };
+static const ClientEdge edge_leave = { 1U << SHM_CLIENT_USED, SHM_CLIENT_LEFT };
+static const ClientEdge edge_give_up = { 1U << SHM_CLIENT_COMES, SHM_CLIENT_DEAD };
+static const ClientEdge edge_end = { 1U << SHM_CLIENT_COMES | 1U << SHM_CLIENT_USED | 1U << SHM_CLIENT_LEFT,
+                                     SHM_CLIENT_DEAD };
+
+static bool word_used(uint64_t word) {
+        return word_state(word) != SHM_CLIENT_FREE;
+}
+
+static void describe(ShmClient *client, const ShmClientInfo *info) {
+        uint64_t comm[2];
+
+        memcpy(comm, info->comm, sizeof(comm));
+        shm_store_rlx(&client->uid, info->uid); /* ORDER: rlx; for people, may lag behind the word. */
+        shm_store_rlx(&client->gid, info->gid); /* ORDER: rlx; the same. */
+        shm_store_rlx(&client->role, info->role); /* ORDER: rlx; the same. */
+        /* ORDER: rlx; it is there before the daemon answers. */
+        shm_store_rlx(&client->program, info->program);
+        shm_store_rlx(&client->attached_usec, info->attached_usec); /* ORDER: rlx; the same. */
+        for (int i = 0; i < 2; i++)
+                /* ORDER: rlx; the same. */
+                shm_store_rlx((uint64_t *) client->comm + i, comm[i]);
+}
+
+int shm_client_add(ShmArena *arena, ShmClientInfo *info) {
+        info->state = info->state == SHM_CLIENT_COMES ? SHM_CLIENT_COMES : SHM_CLIENT_USED;
+        for (uint32_t i = 0; i < arena->n_records; i++) {
+                ShmClient *client = &arena->clients[i];
+                /* ORDER: rlx; the compare-and-set decides. */
+                uint64_t old = shm_load_rlx(&client->word);
+
+                /* ORDER: acqrel, pairs with shm_client_remove(); the last one's records are free. */
+                if (word_used(old) || !shm_cas_acqrel(&client->word, &old, word_make(info)))
+                        continue;
+                describe(client, info);
+                info->index = i;
+                return 0;
+        }
+        return -ENOSPC;
+}
+
+static uint64_t word_move(uint64_t word, const ClientEdge *edge) {
+        return (word & WORD_MAX) | (uint64_t) edge->to << STATE_SHIFT;
+}
+
+static bool can_move(uint64_t word, const ClientEdge *edge) {
+        return edge->from & 1U << word_state(word);
+}
+
+static bool take_edge(ShmArena *arena, uint32_t client, const ClientEdge *edge) {
+        uint64_t *word, old;
+
+        if (client >= arena->n_records)
+                return false;
+        word = &arena->clients[client].word;
+        old = shm_load_rlx(word); /* ORDER: rlx; the compare-and-set decides. */
+        while (can_move(old, edge))
+                /* ORDER: acqrel, pairs with shm_client_get(); a process is done with its records before it leaves. */
+                if (shm_cas_acqrel(word, &old, word_move(old, edge)))
+                        return true;
+        return false;
+}
+
+bool shm_client_enter(ShmArena *arena, uint32_t client, uint64_t program) {
+        ShmClient *c;
+        uint64_t word;
+
+        if (client >= arena->n_records)
+                return false;
+        c = &arena->clients[client];
+        word = shm_load_acq(&c->word); /* ORDER: acq, pairs with shm_client_remove(); before `program`. */
+        if (!can_move(word, &edge_enter) ||
+            shm_load_rlx(&c->program) != program) /* ORDER: rlx; it was written before the daemon answered. */
+                return false;
+        /* ORDER: acqrel, pairs with shm_client_give_up(); one of the two has it. Once: see invariant 5. */
+        return shm_cas_acqrel(&c->word, &word, word_move(word, &edge_enter));
+}
+
+void shm_client_leave(ShmArena *arena, uint32_t client) {
+        (void) take_edge(arena, client, &edge_leave);
+}
+
+bool shm_client_give_up(ShmArena *arena, uint32_t client) {
+        return take_edge(arena, client, &edge_give_up);
+}
+
+void shm_client_end(ShmArena *arena, uint32_t client) {
+        (void) take_edge(arena, client, &edge_end);
+}
+
+void shm_client_set_role(ShmArena *arena, uint32_t client, uint32_t role) {
+        if (client < arena->n_records)
+                shm_store_rlx(&arena->clients[client].role, role); /* ORDER: rlx; for people. */
+}
+
+void shm_client_remove(ShmArena *arena, uint32_t client) {
+        if (client >= arena->n_records)
+                return;
+        shm_store_rlx(&arena->clients[client].holds, 0); /* ORDER: rlx; ordered by the word below. */
+        /* ORDER: rlx; the same. The next process is not taken for this user's before it is described. */
+        shm_store_rlx(&arena->clients[client].uid, 0);
+        shm_store_rlx(&arena->clients[client].role, 0); /* ORDER: rlx; the same. */
+        shm_store_rlx(&arena->clients[client].program, 0); /* ORDER: rlx; the same. */
+        /* ORDER: rel, pairs with shm_client_add(); the records are free before the entry is. */
+        shm_store_rel(&arena->clients[client].word, 0);
+}
+
+void shm_client_hold(ShmArena *arena, uint32_t client, uint32_t epoch) {
+        /* ORDER: sc, pairs with shm_client_count_holders(); of two that leave at once, one sees no other. */
+        (void) shm_or_sc(&arena->clients[client].holds, UINT64_C(1) << epoch);
+}
+
+void shm_client_release_hold(ShmArena *arena, uint32_t client, uint32_t epoch) {
+        /* ORDER: sc, pairs with shm_client_count_holders(); as above. */
+        (void) shm_and_sc(&arena->clients[client].holds, ~(UINT64_C(1) << epoch));
+}
+
+uint32_t shm_client_count_holders(const ShmArena *arena, uint32_t epoch) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < arena->n_records; i++) {
+                const ShmClient *client = &arena->clients[i];
+
+                /* ORDER: acq, pairs with shm_client_add(); what the entry's last owner had is gone. */
+                if (word_used(shm_load_acq(&client->word)))
+                        /* ORDER: sc, pairs with shm_client_hold(); read after ours was given back. */
+                        n += shm_load_sc(&client->holds) >> epoch & 1;
+        }
+        return n;
+}
+
+int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret) {
+        const ShmClient *c;
+        uint64_t word;
+
+        if (client >= arena->n_records)
+                return -ENOENT;
+        c = &arena->clients[client];
+        /* ORDER: acq, pairs with shm_client_add(); pid and start time, which belong together. */
+        word = shm_load_acq(&c->word);
+        if (!word_used(word))
+                return -ENOENT;
+
+        *ret = (ShmClientInfo){
+                .index = client,
+                .state = word_state(word),
+                .pid = (pid_t) ((word >> PID_SHIFT) & PID_MAX_BITS),
+                .start_time = (uint32_t) word,
+                .uid = shm_load_rlx(&c->uid), /* ORDER: rlx; for people, may lag behind the word. */
+                .gid = shm_load_rlx(&c->gid), /* ORDER: rlx; the same. */
+                .role = shm_load_rlx(&c->role), /* ORDER: rlx; the same. */
+                .program = shm_load_rlx(&c->program), /* ORDER: rlx; the daemon alone writes it. */
+                .attached_usec = shm_load_rlx(&c->attached_usec), /* ORDER: rlx; the same. */
+        };
+        shm_text_copy(ret->comm, c->comm, sizeof(ret->comm));
+        return 0;
+}
+
+static uint32_t load_uid(const ShmArena *arena, uint32_t client) {
+        if (client >= arena->n_records)
+                return UINT32_MAX;
+        return shm_load_rlx(&arena->clients[client].uid); /* ORDER: rlx; a share need not be exact. */
+}
+
+/* Others may take some meanwhile: then it is a few more. */
+bool shm_client_in_share(const ShmArena *arena, uint32_t client) {
+        uint32_t n_ever = shm_arena_n_records_ever(arena), n_kept = shm_share_kept(arena->n_records),
+                 n_left = arena->n_records - n_ever, n_held = 0, uid;
+
+        if (n_left > n_kept)
+                return true;
+        uid = load_uid(arena, client);
+        for (uint32_t i = 1; i < n_ever; i++) {
+                ShmRecordOwner owner = shm_record_owner(arena, i);
+
+                n_left += owner.state == SHM_RECORD_UNUSED;
+                n_held += owner.state != SHM_RECORD_UNUSED && load_uid(arena, owner.client) == uid;
+        }
+        return n_left == 0 || shm_share_allows(n_held, n_left, n_kept);
+}
+
+static bool has_notes(const ShmRecord *record) {
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++)
+                /* ORDER: rlx; the owner is dead, and death orders it all. */
+                if (shm_load_rlx(&record->notes[i].handle) != 0)
+                        return true;
+        return false;
+}
+
+static bool holds_nothing(const ShmArena *arena, uint32_t record) {
+        const ShmRecord *r = shm_arena_record(arena, record);
+
+        /* ORDER: rlx; the owner is dead. */
+        if (shm_load_rlx(&r->intent_what) != 0 || has_notes(r))
+                return false;
+        for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, record);)
+                /* ORDER: rlx; the owner is dead. */
+                if (shm_load_rlx(&walk.cache->count) != 0 || shm_load_rlx(&walk.cache->held) != 0)
+                        return false;
+        return true;
+}
+
+/* Its thread ended in order, while frozen, and not in the middle of that: whoever froze it finishes it. */
+static bool was_left(const ShmArena *arena, uint32_t record) {
+        return shm_record_owner(arena, record).state == SHM_RECORD_LEFT &&
+               /* ORDER: acq, pairs with shm_actor_leave(); even: its last operation is over. */
+               !(shm_load_acq(&shm_arena_record(arena, record)->seq) & 1);
+}
+
+/* An odd `seq` says that it died inside an operation: no intent, so before it did anything. */
+static void release(ShmArena *arena, uint32_t record) {
+        if (holds_nothing(arena, record))
+                shm_record_set_unused(arena, record);
+        else if (!was_left(arena, record))
+                shm_record_mark_dead(arena, record);
+}
+
+/* Whether it remains the client's, which is gone. */
+static bool release_of(ShmArena *arena, uint32_t record, uint32_t client) {
+        ShmRecordOwner owner = shm_record_owner(arena, record);
+
+        if (owner.client == client && (owner.state == SHM_RECORD_USED || owner.state == SHM_RECORD_LEFT))
+                release(arena, record);
+        owner = shm_record_owner(arena, record);
+        return owner.client == client && owner.state > SHM_RECORD_UNUSED && owner.state <= SHM_RECORD_LEFT;
+}
+
+uint32_t shm_client_release_records(ShmArena *arena, uint32_t client) {
+        uint32_t n_ever = shm_arena_n_records_ever(arena), n_left = 0;
+
+        for (uint32_t i = 1; i < n_ever; i++)
+                if (shm_record_owner(arena, i).client == client)
+                        n_left += release_of(arena, i, client);
+        return n_left;
+}
+
+void shm_clients_release_records(ShmArena *arena, uint32_t *n_left) {
+        uint32_t n_ever = shm_arena_n_records_ever(arena);
+
+        for (uint32_t i = 1; i < n_ever; i++) {
+                ShmRecordOwner owner = shm_record_owner(arena, i);
+
+                if (owner.state == SHM_RECORD_UNUSED || owner.client >= arena->n_records)
+                        continue;
+                if (n_left[owner.client] & SHM_CLIENT_STAYS)
+                        n_left[owner.client]++;
+                else
+                        n_left[owner.client] += release_of(arena, i, owner.client);
+        }
+}

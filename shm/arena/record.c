@@ -1,0 +1,225 @@
+/*
+ * Records and intents
+ *
+ * Purpose: what a thread holds, and what it is about to do, where others find it after its death.
+ *
+ * Invariants
+ *   1. A record belongs to whoever set its head USED, until that one, or repair, sets it otherwise.
+ *   2. n_records_ever is raised before a record at its edge is taken: no taken record is above it.
+ *   3. A record that is UNUSED has no intent, no note, no guard and empty caches.
+ *   4. seq and the counters are never reset: seq only rises, counters are sums over all owners.
+ *
+ * Who may do what: the owner writes the record; the daemon writes `attention`, and the head of a
+ *   record whose owner is dead.
+ *
+ * Crash: after the head is USED all is found through it. Before, nothing was taken.
+ */
+#include "shm/arena/record.h"
+
+#include <errno.h>
+
+#define HEAD_STATE_SHIFT 56
+#define HEAD_CLIENT_SHIFT 32
+
+static uint64_t head_make(ShmRecordState state, uint32_t client, uint32_t tid) {
+        return (uint64_t) state << HEAD_STATE_SHIFT | (uint64_t) (client & 0xffffff) << HEAD_CLIENT_SHIFT |
+               tid;
+}
+
+static ShmRecordOwner head_decode(uint64_t word) {
+        return (ShmRecordOwner){
+                .state = (ShmRecordState) (word >> HEAD_STATE_SHIFT),
+                .client = (word >> HEAD_CLIENT_SHIFT) & 0xffffff,
+                .tid = (uint32_t) word,
+        };
+}
+
+static const ShmEdge edges[] = {
+        { SHM_RECORD_UNUSED, SHM_RECORD_EV_TAKE, SHM_RECORD_USED },
+        { SHM_RECORD_USED, SHM_RECORD_EV_INHERIT, SHM_RECORD_USED },
+        { SHM_RECORD_USED, SHM_RECORD_EV_FREE, SHM_RECORD_UNUSED },
+        { SHM_RECORD_USED, SHM_RECORD_EV_LEAVE, SHM_RECORD_LEFT },
+        { SHM_RECORD_LEFT, SHM_RECORD_EV_FREE, SHM_RECORD_UNUSED },
+        { SHM_RECORD_USED, SHM_RECORD_EV_DIE, SHM_RECORD_DEAD },
+        { SHM_RECORD_LEFT, SHM_RECORD_EV_DIE, SHM_RECORD_DEAD },
+        { SHM_RECORD_DEAD, SHM_RECORD_EV_SWEEP, SHM_RECORD_SWEPT },
+        { SHM_RECORD_SWEPT, SHM_RECORD_EV_FREE, SHM_RECORD_UNUSED },
+};
+
+const ShmEdges shm_record_edges = SHM_EDGES(edges);
+
+/* One edge from the head as it was read. False: there is none, or the head changed. */
+static bool change(ShmArena *arena, uint32_t record, uint64_t old, ShmRecordEvent event, uint32_t client,
+                   uint32_t tid) {
+        int to = shm_edge_to(shm_record_edges, head_decode(old).state, event);
+        uint64_t new = to == SHM_RECORD_UNUSED ? 0 : head_make((ShmRecordState) to, client, tid);
+
+        /* ORDER: acqrel, pairs with shm_record_owner(); all that was done to the record before is seen after. */
+        return to >= 0 && shm_cas_acqrel(&arena->heads[record].word, &old, new);
+}
+
+static uint64_t load_head(const ShmArena *arena, uint32_t record) {
+        return shm_load_rlx(&arena->heads[record].word); /* ORDER: rlx; the compare-and-set decides. */
+}
+
+/* The same, by whoever owns it. */
+static bool change_state(ShmArena *arena, uint32_t record, ShmRecordEvent event) {
+        uint64_t old = load_head(arena, record);
+        ShmRecordOwner owner = head_decode(old);
+
+        return change(arena, record, old, event, owner.client, owner.tid);
+}
+
+ShmRecordOwner shm_record_owner(const ShmArena *arena, uint32_t record) {
+        /* ORDER: acq, pairs with shm_actor_init(); what the owner wrote before it gave the record up. */
+        return head_decode(shm_load_acq(&arena->heads[record].word));
+}
+
+static void view_init(ShmActor *actor, ShmArena *arena, uint32_t record) {
+        *actor = (ShmActor){
+                .record = shm_arena_record(arena, record),
+                .attention = UINT64_MAX,
+                .caches = (uint8_t *) shm_arena_cache(arena, record, 0, 0),
+                .size_max = arena->size_max,
+                .tags = arena->tags->tag,
+                .slabs = arena->slabs,
+                .lines = arena->lines,
+                .handle_bits = shm_handle_make(arena->key, (SlotId){ 0 }, 0),
+                .arena = arena,
+                .id = record,
+                .mode = SHM_CACHE_OFF,
+                .seen = UINT64_MAX,
+        };
+}
+
+void shm_actor_init_daemon(ShmActor *actor, ShmArena *arena) {
+        view_init(actor, arena, 0);
+}
+
+static void raise_records_ever(ShmArena *arena, uint64_t n) {
+        uint64_t *ever = &arena->header->n_records_ever.value;
+        /* ORDER: rlx; only its own value decides. */
+        uint64_t old = shm_load_rlx(ever);
+
+        /* ORDER: acqrel, pairs with shm_arena_n_records_ever(); raised before the record is taken. */
+        while (old < n && !shm_cas_acqrel(ever, &old, n))
+                ;
+}
+
+static void make_seq_even(ShmRecord *r) {
+        /* ORDER: rlx; the record is ours. */
+        uint64_t seq = shm_load_rlx(&r->seq);
+
+        if (seq & 1)
+                shm_store_rlx(&r->seq, seq + 1); /* ORDER: rlx; whoever left it odd does nothing any more. */
+}
+
+static void begin_ownership(ShmRecord *r) {
+        make_seq_even(r); /* its last owner may have died inside an operation */
+        for (uint32_t i = 0; i < SHM_COUNTERS_MAX; i++)
+                /* ORDER: rlx; counters are for statistics. */
+                shm_store_rlx(&r->base_counters[i], shm_load_rlx(&r->counters[i]));
+}
+
+int shm_actor_init(ShmActor *actor, ShmArena *arena, uint32_t client, uint32_t tid) {
+        for (uint32_t i = 1; i < arena->n_records; i++) {
+                uint64_t old = load_head(arena, i);
+
+                if (head_decode(old).state != SHM_RECORD_UNUSED)
+                        continue;
+                raise_records_ever(arena, i + 1);
+                if (!change(arena, i, old, SHM_RECORD_EV_TAKE, client, tid))
+                        continue;
+                view_init(actor, arena, i);
+                begin_ownership(actor->record);
+                return 0;
+        }
+        return -ENOSPC;
+}
+
+void shm_actor_take_over(ShmActor *actor, ShmArena *arena, uint32_t record) {
+        view_init(actor, arena, record);
+        make_seq_even(actor->record);
+}
+
+void shm_actor_deinit(ShmActor *actor) {
+        if (!actor->record)
+                return;
+        (void) shm_record_set_unused(actor->arena, actor->id);
+        *actor = (ShmActor){};
+}
+
+bool shm_record_mark_dead(ShmArena *arena, uint32_t record) {
+        return change_state(arena, record, SHM_RECORD_EV_DIE);
+}
+
+bool shm_record_mark_gone(ShmArena *arena, uint32_t record, ShmRecordOwner owner) {
+        return change(arena, record, head_make(owner.state, owner.client, owner.tid), SHM_RECORD_EV_DIE,
+                      owner.client, owner.tid);
+}
+
+bool shm_record_inherit(ShmArena *arena, uint32_t record, uint32_t client, uint32_t tid) {
+        uint64_t old = load_head(arena, record);
+
+        return head_decode(old).client == client &&
+               change(arena, record, old, SHM_RECORD_EV_INHERIT, client, tid);
+}
+
+void shm_record_set_swept(ShmArena *arena, uint32_t record) {
+        (void) change_state(arena, record, SHM_RECORD_EV_SWEEP);
+}
+
+void shm_record_set_left(ShmArena *arena, uint32_t record) {
+        (void) change_state(arena, record, SHM_RECORD_EV_LEAVE);
+}
+
+bool shm_record_set_unused(ShmArena *arena, uint32_t record) {
+        if (shm_record_owner(arena, record).state == SHM_RECORD_UNUSED)
+                return false;
+        /* ORDER: rlx; ordered by the head: the next owner may not fence. */
+        shm_store_rlx(&shm_arena_record(arena, record)->flags, 0);
+        return change_state(arena, record, SHM_RECORD_EV_FREE);
+}
+
+ShmIntent shm_record_intent(const ShmArena *arena, uint32_t record) {
+        const ShmRecord *r = shm_arena_record(arena, record);
+        /* ORDER: acq, pairs with shm_actor_intend_mask(); the mask belongs to this `what` or is younger. */
+        uint64_t what = shm_load_acq(&r->intent_what);
+
+        /* ORDER: acq, pairs with shm_actor_intend(); after `what`. */
+        return shm_intent_decode(what, shm_load_acq(&r->intent_mask));
+}
+
+int shm_actor_note(ShmActor *actor, uint64_t handle, uint64_t root, uint64_t hash) {
+        ShmRecord *r = actor->record;
+
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
+                /* ORDER: rlx; notes are this thread's alone. */
+                if (shm_load_rlx(&r->notes[i].handle) != 0)
+                        continue;
+                if (i >= shm_load_rlx(&r->n_notes)) /* ORDER: rlx; this thread's alone. */
+                        shm_store_rlx(&r->n_notes, i + 1); /* ORDER: rlx; ordered by the handle below. */
+                shm_store_rlx(&r->notes[i].root, root); /* ORDER: rlx; ordered by the handle below. */
+                shm_store_rlx(&r->notes[i].hash, hash); /* ORDER: rlx; ordered by the handle below. */
+                /* ORDER: rel; root and hash are there before the handle. */
+                shm_store_rel(&r->notes[i].handle, handle);
+                return 0;
+        }
+        return -ENOBUFS;
+}
+
+int shm_actor_unnote(ShmActor *actor, uint64_t handle) {
+        ShmRecord *r = actor->record;
+
+        if (handle == 0) /* it marks the notes that are not in use */
+                return -ENOENT;
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
+                /* ORDER: rlx; notes are this thread's alone. */
+                if (shm_load_rlx(&r->notes[i].handle) != handle)
+                        continue;
+                /* ORDER: rel; what made the note needless is done. */
+                shm_store_rel(&r->notes[i].handle, 0);
+                return 0;
+        }
+        return -ENOENT;
+}

@@ -1,0 +1,97 @@
+/*
+ * Handle caches: emptying
+ *
+ * Purpose: slots of a cache, and the slab held for it, back to the slab words; of one's own cache or
+ *   of a frozen owner's.
+ *
+ * Invariants: those of shm/cache/cache.c.
+ *
+ * Crash: under FLUSH, some of the top k are given back, and maybe somebody else's already: repair
+ *   judges each, then lowers the count.
+ */
+#include "shm/cache/cache-drain.h"
+
+#include "shm/slab/slab.h"
+
+typedef struct Group {
+        uint32_t slab;
+        uint64_t mask;
+} Group;
+
+/* k slots by slab, through a small hash table: how many slabs. */
+static uint32_t group(const uint32_t *slots, uint32_t k, Group *groups) {
+        uint16_t table[2 * SHM_CACHE_MAX] = {};
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < k; i++) {
+                /* ORDER: rlx; ours, or a frozen owner's. */
+                SlotId id = { shm_load_rlx(&slots[i]) & SHM_SLOT_ID_MASK };
+                uint32_t slab = slot_id_slab(id), at = slab * UINT32_C(0x9e3779b1) >> 23;
+
+                while (table[at] != 0 && groups[table[at] - 1].slab != slab)
+                        at = (at + 1) % (2 * SHM_CACHE_MAX);
+                if (table[at] == 0) {
+                        groups[n++] = (Group){ .slab = slab };
+                        table[at] = (uint16_t) n;
+                }
+                groups[table[at] - 1].mask |= slot_id_mask(id);
+        }
+        return n;
+}
+
+/* One compare-and-set a slab. Returns how many that were. */
+static uint32_t give_back(ShmActor *actor, const uint32_t *slots, uint32_t k) {
+        uint32_t n_slabs_ever = shm_arena_n_slabs_ever(actor->arena), n;
+        Group groups[SHM_CACHE_MAX];
+
+        n = group(slots, k, groups);
+        for (uint32_t i = 0; i < n; i++)
+                if (groups[i].slab < n_slabs_ever)
+                        (void) shm_slab_give_back(actor, groups[i].slab, groups[i].mask);
+        return n;
+}
+
+uint32_t shm_cache_flush(ShmActor *actor, uint32_t record, ShmCache *cache, uint32_t index, uint32_t k) {
+        uint32_t n = shm_load_rlx(&cache->count), n_words; /* ORDER: rlx; ours, or a frozen owner's. */
+
+        n = n < SHM_CACHE_MAX ? n : SHM_CACHE_MAX;
+        k = k < n ? k : n;
+        if (k == 0)
+                return 0;
+        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | k));
+        n_words = give_back(actor, cache->slots + (n - k), k);
+        shm_cache_set_count(cache, n - k);
+        shm_actor_intend(actor, 0);
+        return n_words;
+}
+
+void shm_cache_release_held(ShmActor *actor, uint32_t record, ShmCache *cache) {
+        uint32_t slab = shm_load_rlx(&cache->held) - 1; /* ORDER: rlx; ours, or a frozen owner's. */
+        SlabWord w;
+
+        if (slab >= shm_arena_n_slabs_ever(actor->arena))
+                return;
+        w = shm_slab_word(actor->arena, slab);
+        if (slab_word_place(w) == SLAB_HELD && slab_word_holder(w) == record) {
+                shm_actor_intend(actor, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
+                (void) shm_slab_release(actor, slab);
+                shm_actor_intend(actor, 0);
+        }
+        shm_store_rel(&cache->held, 0); /* ORDER: rel; the word says who holds it, this is a reminder. */
+}
+
+bool shm_cache_drain_next(ShmActor *actor, uint32_t record, uint64_t epochs, ShmCacheWalk *walk) {
+        do
+                if (!shm_cache_walk_next(walk, actor->arena, record))
+                        return false;
+        while (!(epochs >> walk->epoch & 1));
+        shm_cache_flush(actor, record, walk->cache, walk->index, SHM_CACHE_MAX);
+        shm_cache_release_held(actor, record, walk->cache);
+        walk->cache->last = SHM_CACHE_LAST_NONE;
+        return true;
+}
+
+void shm_cache_drain_record(ShmActor *actor, uint32_t record, uint64_t epochs) {
+        for (ShmCacheWalk walk = {}; shm_cache_drain_next(actor, record, epochs, &walk);)
+                ;
+}

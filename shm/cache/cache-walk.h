@@ -1,0 +1,35 @@
+#pragma once
+/*
+ * Walking over the caches of a record that were ever used: reading one that was not would allocate
+ * its page.
+ *
+ *     for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, record);)
+ *             look(walk.cache, walk.epoch, walk.class);
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shm/format/handle.h"
+
+typedef struct ShmCacheWalk {
+        ShmCache *cache;
+        uint32_t index; /* epoch × n_classes + class */
+        uint32_t epoch, class;
+        uint32_t next; /* index to look at next */
+} ShmCacheWalk;
+
+bool shm_cache_walk_next(ShmCacheWalk *walk, const ShmArena *arena, uint32_t record);
+
+/* The cache's count, as far as it can be one. */
+static inline uint32_t shm_cache_walk_count(const ShmCacheWalk *walk) {
+        /* ORDER: acq, pairs with shm_cache_free_hit(); the ids below it are there. */
+        uint32_t count = shm_load_acq(&walk->cache->count);
+
+        return count < SHM_CACHE_MAX ? count : SHM_CACHE_MAX;
+}
+
+/* One of them. */
+static inline SlotId shm_cache_walk_slot(const ShmCacheWalk *walk, uint32_t i) {
+        /* ORDER: rlx; the owner is dead, or frozen. */
+        return (SlotId){ shm_load_rlx(&walk->cache->slots[i]) & SHM_SLOT_ID_MASK };
+}

@@ -1,0 +1,389 @@
+/*
+ * Handle caches: the slow ways
+ *
+ * Purpose: filling and emptying the stacks of shm/cache/cache.h in batches, deciding how large they are
+ *   and whether they pay.
+ *
+ * Invariants
+ *   1. What a thread holds is in its record: a slot is in one cache of one record, or named by an
+ *      intent, or live, or free in its slab's bitmap.
+ *   2. Ids never move inside a stack. Refill writes above the count, then raises it; flush gives the
+ *      top k back under FLUSH, then lowers it.
+ *   3. A cache is used only while the record's attention is as the actor last saw it, without the
+ *      freeze bit: between those the daemon may empty it.
+ *   4. A record's `used` bit of a cache is set before the cache is first written.
+ *
+ * Who may do what: the owner, unless frozen; then the daemon, with its own record's intents. A
+ *   frozen owner works on the slab words.
+ *
+ * Crash: under CLAIM, slots of the mask are taken and in no stack, or in it: given back where nobody
+ *   names them. Under FLUSH, some of the top k are given back and maybe somebody else's already.
+ */
+#include "shm/cache/cache.h"
+
+#include "shm/stats/asked.h"
+#include <errno.h>
+
+#include "shm/cache/cache-drain.h"
+#include "shm/epoch/epoch.h"
+#include "shm/slab/set.h"
+#include "shm/slab/slab.h"
+
+#define WINDOW 256 /* slots by which caching is judged */
+#define BYPASS 8192 /* operations it then stays away */
+#define REFILL_WORDS_MAX 8 /* slabs that one refill goes to */
+
+uint8_t shm_caches_none[SHM_CLASSES_MAX * sizeof(ShmCache)];
+
+static ShmCache *cache_at(const ShmActor *actor, uint32_t epoch, uint32_t class) {
+        return (ShmCache *) actor->caches + epoch * actor->arena->n_classes + class;
+}
+
+static uint32_t cache_index(const ShmActor *actor, const ShmCache *cache) {
+        return (uint32_t) (cache - (ShmCache *) actor->caches);
+}
+
+/* What the fast path may assume of one epoch. */
+static void copy_epoch(ShmActor *actor, uint32_t epoch) {
+        const ShmArena *arena = actor->arena;
+        uint32_t id, era = 0;
+        bool open = shm_epoch_admit(arena, epoch, &id, &era) == 0;
+
+        actor->numbers[epoch] = open ? shm_epoch_number(epoch, era) : UINT32_MAX;
+        for (uint32_t class = 0; class < arena->n_classes; class += 1)
+                actor->places[epoch << 4 | class] = (ShmPlaceOf){
+                        .target = open ? slab_target(class, epoch, era) : 0,
+                        .cache = cache_at(actor, epoch, class),
+                };
+}
+
+/* And of the current one. */
+static void copy_sizes(ShmActor *actor) {
+        const ShmArena *arena = actor->arena;
+        uint32_t current = shm_epoch_current(arena) % SHM_EPOCHS_MAX;
+        uint8_t *caches = shm_caches_of(actor, actor->numbers[current]);
+
+        for (uint32_t i = 0; i < arena->size_max / SHM_CLASS_GRANULE; i++) {
+                uint32_t class = arena->class_of[i], off = class * (uint32_t) sizeof(ShmCache);
+
+                actor->sizes[i] = (ShmSizeOf){
+                        .cache = (ShmCache *) (caches + off),
+                        .cache_off = off,
+                        .size_more = arena->classes[class].size - SHM_CLASS_SIZE_MIN,
+                };
+        }
+}
+
+static void refresh(ShmActor *actor) {
+        /* ORDER: acq, pairs with shm_freeze_begin(); before the epochs: if they change, so will it. */
+        actor->seen = actor->attention = shm_load_acq(&actor->record->attention);
+        actor->n_slots_ever = (uint64_t) shm_arena_n_slabs_ever(actor->arena) * SHM_SLOTS_MAX;
+        for (uint32_t i = 0; i < actor->arena->n_epochs; i++)
+                copy_epoch(actor, i);
+        copy_sizes(actor);
+        /* Nothing matches, and all goes the slow way. */
+        if (actor->attention & SHM_ATTENTION_FREEZE || actor->fences)
+                actor->attention = UINT64_MAX;
+}
+
+/* Whether the caches are ours in this operation. */
+static bool caching(ShmActor *actor) {
+        if (actor->fences)
+                shm_fence_sc(); /* ORDER: sc; stands for the membarrier after epochs and attention are written. */
+        if (actor->mode == SHM_CACHE_OFF)
+                return false;
+        /* ORDER: acq, pairs with shm_freeze_begin(); as in the fast path. */
+        if (shm_load_acq(&actor->record->attention) != actor->seen)
+                refresh(actor);
+        return !(actor->seen & SHM_ATTENTION_FREEZE);
+}
+
+static void begin_use(ShmActor *actor, ShmCache *cache) {
+        shm_record_use_cache(actor->record, cache_index(actor, cache));
+        cache->capacity = SHM_CACHE_CAPACITY_START;
+        shm_store_rlx(&cache->room, SHM_CACHE_CAPACITY_START); /* ORDER: rlx; ours alone. */
+}
+
+/* A refill after a flush, or a flush after a refill: what was given back was wanted. */
+static void adapt_capacity(ShmCache *cache, uint32_t event) {
+        if (cache->last != SHM_CACHE_LAST_NONE && cache->last != event && cache->capacity < SHM_CACHE_MAX) {
+                cache->capacity *= 2;
+                if (cache->free.bypass == 0)
+                        shm_store_rlx(&cache->room, cache->capacity); /* ORDER: rlx; ours alone. */
+        }
+        cache->last = event;
+}
+
+/*
+ * Whether caching has not paid, when a window is full: hardly an operation was served by a slot that
+ * came by itself, and slab words were changed for hardly more than one slot each.
+ */
+static bool judge(ShmActor *actor, ShmCacheWindow *window, ShmCounter counter) {
+        /* ORDER: rlx; our own count. */
+        uint32_t hits = (uint32_t) shm_load_rlx(&actor->record->counters[counter]) - window->hits;
+        bool pays;
+
+        if (actor->mode != SHM_CACHE_ADAPTIVE || (window->n_slots < WINDOW && window->n_words < WINDOW))
+                return false;
+        pays = hits > window->n_slots + hits / 50 || window->n_slots >= 2 * window->n_words;
+        window->n_words = window->n_slots = 0;
+        window->hits += hits;
+        if (pays)
+                return false;
+        window->bypass = BYPASS;
+        shm_actor_count(actor, SHM_COUNT_BYPASS_WINDOWS, 1);
+        return true;
+}
+
+/* Slots that were claimed, with CLAIM standing, onto the stack: the lowest on top. */
+static uint32_t fill(ShmActor *actor, ShmCache *cache, uint32_t slab, uint64_t mask) {
+        uint32_t n = shm_load_rlx(&cache->count), n_new = 0; /* ORDER: rlx; ours alone. */
+
+        for (; mask != 0; n_new++) {
+                uint32_t slot = 63 - (uint32_t) __builtin_clzll(mask);
+
+                /* ORDER: rlx; ordered by the count below. */
+                shm_store_rlx(&cache->slots[n + n_new], slot_id(slab, slot).value);
+                mask &= ~(UINT64_C(1) << slot);
+        }
+        shm_cache_set_count(cache, n + n_new);
+        shm_actor_intend(actor, 0);
+        return n_new;
+}
+
+/* Up to n slots from the slab held, or from another one, which is held from then on if more is left. */
+static uint32_t refill_once(ShmActor *actor, ShmCache *cache, uint64_t target, uint32_t n, bool spare) {
+        uint32_t held = shm_load_rlx(&cache->held), slab; /* ORDER: rlx; ours alone. */
+        uint64_t mask;
+        bool is_held;
+
+        if (held != 0) {
+                if (held - 1 < actor->arena->n_slabs && shm_slab_hold(actor, held - 1, target, n, &mask) == 0)
+                        return fill(actor, cache, held - 1, mask);
+                shm_cache_release_held(actor, actor->id, cache);
+        }
+        if (shm_object_find_slab(actor, target, n, spare, &slab, &mask, &is_held))
+                return 0;
+        if (is_held)
+                shm_store_rlx(&cache->held, slab + 1); /* ORDER: rlx; the word says it, CLAIM names it. */
+        return fill(actor, cache, slab, mask);
+}
+
+/* 0, or -ENOMEM: not one slot. */
+static int refill(ShmActor *actor, ShmCache *cache, uint64_t target) {
+        uint32_t want, got = 0, n = 0;
+
+        if (cache->capacity == 0)
+                begin_use(actor, cache);
+        adapt_capacity(cache, SHM_CACHE_LAST_REFILL);
+        want = cache->capacity / 2;
+        do {
+                uint32_t more = refill_once(actor, cache, target, want - got, got > 0);
+
+                if (more == 0)
+                        break;
+                got += more;
+                n++;
+        } while (got < want && n < REFILL_WORDS_MAX);
+
+        if (got == 0)
+                return -ENOMEM;
+        cache->alloc.n_words += n;
+        cache->alloc.n_slots += got;
+        judge(actor, &cache->alloc, SHM_COUNT_ALLOC_HITS);
+        shm_actor_count(actor, SHM_COUNT_REFILLS, 1);
+        shm_actor_count(actor, SHM_COUNT_REFILLED_SLOTS, got);
+        return 0;
+}
+
+/* Pops; the cache is not empty. */
+static int pop(ShmActor *actor, ShmCache *cache, const ShmPending *pending, uint64_t *ret_handle) {
+        uint32_t n = shm_load_rlx(&cache->count), tag; /* ORDER: rlx; ours alone. */
+        SlotId id = { shm_load_rlx(&cache->slots[n - 1]) & SHM_SLOT_ID_MASK }; /* ORDER: rlx; ours alone. */
+        uint64_t handle;
+        int r;
+
+        tag = shm_load_rlx(shm_slot_tag(actor->arena, id)) | 1; /* ORDER: rlx; a cached slot's tag is ours. */
+        handle = shm_handle_make(actor->arena->key, id, tag);
+        if (pending) {
+                r = shm_actor_note(actor, handle, pending->root, pending->hash);
+                if (r)
+                        return r;
+        }
+        /* ORDER: rel, pairs with shm_object_get(); noted before it is live, live before it leaves the stack. */
+        shm_store_rel(shm_slot_tag(actor->arena, id), tag);
+        shm_cache_set_count(cache, n - 1);
+        *ret_handle = handle;
+        return 0;
+}
+
+static int alloc_cached(ShmActor *actor, ShmCache *cache, uint64_t target, const ShmPending *pending,
+                        uint64_t *ret_handle) {
+        uint32_t n = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone. */
+        int r;
+
+        if (n == 0 && cache->alloc.bypass > 0) {
+                cache->alloc.bypass--;
+                shm_actor_count(actor, SHM_COUNT_ALLOC_BYPASSED, 1);
+                return shm_object_alloc_uncached(actor, target, pending, ret_handle);
+        }
+        /* What refill cannot find, the long way may. */
+        if (n == 0 && refill(actor, cache, target))
+                return shm_object_alloc_uncached(actor, target, pending, ret_handle);
+        r = pop(actor, cache, pending, ret_handle);
+        if (r == 0)
+                shm_actor_count(actor, SHM_COUNT_ALLOC_HITS, 1);
+        return r;
+}
+
+/* Past the hits, so that it costs them nothing. */
+static ShmCache *asked_cache(ShmActor *actor, uint32_t id, uint32_t class, size_t size) {
+        ShmCache *cache = cache_at(actor, id, class);
+
+        if (cache->capacity != 0) /* else its page may not be there yet */
+                shm_asked_note(cache, size);
+        return cache;
+}
+
+int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
+                         uint64_t *ret_handle, void **ret_object) {
+        ShmArena *arena = actor->arena;
+        uint32_t id, era, class;
+        uint64_t target, handle;
+        bool cached;
+        int r;
+
+        if (arena->read_only)
+                return -EROFS;
+        if (size == 0)
+                return -EINVAL;
+        if (size > arena->size_max)
+                return -E2BIG;
+
+        cached = caching(actor);
+        r = shm_epoch_admit(arena, epoch, &id, &era);
+        if (r)
+                return r;
+        class = shm_arena_class(arena, size);
+        target = slab_target(class, id, era);
+        /* An epoch that was closed and opened since the attention was read is not one to cache for. */
+        if (cached && actor->numbers[id] == shm_epoch_number(id, era))
+                r = alloc_cached(actor, asked_cache(actor, id, class, size), target, pending, &handle);
+        else
+                r = shm_object_alloc_uncached(actor, target, pending, &handle);
+        /* Before memory is called exhausted: what this thread keeps for other classes and epochs. */
+        if (r == -ENOMEM && cached) {
+                shm_cache_drain_record(actor, actor->id, UINT64_MAX);
+                r = shm_object_alloc_uncached(actor, target, pending, &handle);
+        }
+        if (r) {
+                if (r == -ENOMEM)
+                        shm_actor_count(actor, SHM_COUNT_FAILURES, 1);
+                return r;
+        }
+        *ret_handle = handle;
+        if (ret_object)
+                *ret_object = shm_slot_address(arena, shm_handle_slot(handle), class);
+        return 0;
+}
+
+static void make_room(ShmActor *actor, ShmCache *cache) {
+        uint32_t k;
+
+        adapt_capacity(cache, SHM_CACHE_LAST_FLUSH);
+        if (shm_load_rlx(&cache->count) < cache->capacity) /* ORDER: rlx; ours alone. */
+                return;
+        k = cache->capacity / 2;
+        cache->free.n_words += shm_cache_flush(actor, actor->id, cache, cache_index(actor, cache), k);
+        cache->free.n_slots += k;
+        if (judge(actor, &cache->free, SHM_COUNT_FREES_CACHED))
+                shm_store_rlx(&cache->room, 0); /* ORDER: rlx; ours alone. */
+        shm_actor_count(actor, SHM_COUNT_FLUSHES, 1);
+        shm_actor_count(actor, SHM_COUNT_FLUSHED_SLOTS, k);
+}
+
+/* False: this free goes uncached. */
+static bool has_room(ShmActor *actor, ShmCache *cache) {
+        if (cache->capacity == 0)
+                begin_use(actor, cache);
+        if (cache->free.bypass > 0) {
+                if (--cache->free.bypass == 0)
+                        shm_store_rlx(&cache->room, cache->capacity); /* ORDER: rlx; ours alone. */
+                shm_actor_count(actor, SHM_COUNT_FREE_BYPASSED, 1);
+                return false;
+        }
+        if (shm_load_rlx(&cache->count) >= shm_load_rlx(&cache->room)) /* ORDER: rlx; ours alone. */
+                make_room(actor, cache);
+        /* ORDER: rlx; ours alone. */
+        return shm_load_rlx(&cache->count) < shm_load_rlx(&cache->room);
+}
+
+static int free_cached(ShmActor *actor, ShmCache *cache, uint32_t tag, SlotId id) {
+        uint32_t n = shm_load_rlx(&cache->count), expected = tag; /* ORDER: rlx; ours alone. */
+        int r = -ESTALE;
+
+        shm_actor_intend(actor, shm_intent_free(tag, id));
+        /* ORDER: acqrel, pairs with shm_object_copy(); the object is over before the slot is ours. */
+        if (shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1)) {
+                shm_store_rlx(&cache->slots[n], id.value); /* ORDER: rlx; ordered by the count. */
+                shm_cache_set_count(cache, n + 1);
+                shm_actor_count(actor, SHM_COUNT_FREES_CACHED, 1);
+                r = 0;
+        }
+        shm_actor_intend(actor, 0);
+        return r;
+}
+
+int shm_cache_free_slow(ShmActor *actor, uint64_t handle) {
+        ShmArena *arena = actor->arena;
+        SlotId id = shm_handle_slot(handle);
+        uint32_t tag = shm_handle_tag(arena->key, handle), epoch;
+        ShmCache *cache = NULL;
+        SlabWord w;
+        int r;
+
+        if (arena->read_only)
+                return -EROFS;
+        if (!shm_object_live(arena, handle)) {
+                shm_actor_count(actor, SHM_COUNT_STALE, 1);
+                return -ESTALE;
+        }
+        w = shm_slab_word(arena, slot_id_slab(id));
+        epoch = slab_word_epoch(w);
+        if (caching(actor) && slab_word_class(w) < arena->n_classes &&
+            actor->places[epoch << 4 | slab_word_class(w)].target == (w.high & SLAB_TARGET_MASK))
+                cache = cache_at(actor, epoch, slab_word_class(w));
+        actor->n_slots_ever = (uint64_t) shm_arena_n_slabs_ever(arena) * SHM_SLOTS_MAX;
+
+        if (cache && has_room(actor, cache))
+                r = free_cached(actor, cache, tag, id);
+        else
+                r = shm_object_free_uncached(actor, tag, id);
+        if (r == -ESTALE)
+                shm_actor_count(actor, SHM_COUNT_STALE, 1);
+        return r;
+}
+
+bool shm_cache_drain(ShmActor *actor) {
+        if (!caching(actor))
+                return actor->mode == SHM_CACHE_OFF;
+        shm_cache_drain_record(actor, actor->id, UINT64_MAX);
+        return true;
+}
+
+void shm_cache_leave(ShmActor *actor) {
+        bool ours;
+
+        if (!actor->record)
+                return;
+        shm_object_free_pending(actor);
+        shm_actor_enter(actor);
+        ours = shm_cache_drain(actor);
+        shm_actor_leave(actor);
+        /* Either is the last that is done to the record: it may have another owner at once. */
+        if (ours)
+                shm_actor_deinit(actor);
+        else
+                shm_record_set_left(actor->arena, actor->id);
+        *actor = (ShmActor){};
+}

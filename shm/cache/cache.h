@@ -1,0 +1,45 @@
+#pragma once
+/*
+ * Handle caches: allocating and freeing by way of them. The fast path is in shm/cache/cache-hit.h; shm/cache/cache.c
+ * does the rest.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shm/cache/cache-hit.h"
+#include "shm/cache/object.h"
+
+/* As shm_object_alloc(), inside an operation, with nothing assumed. */
+int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
+                         uint64_t *ret_handle, void **ret_object);
+/* As shm_object_free(), inside an operation. */
+int shm_cache_free_slow(ShmActor *actor, uint64_t handle);
+
+/* Gives back all the slots and slabs that the actor holds; false: it is frozen. Inside an operation. */
+bool shm_cache_drain(ShmActor *actor);
+/* A thread ends: gives back its pending objects, its caches and its record. NULL-safe. */
+void shm_cache_leave(ShmActor *actor);
+
+/* As shm_object_alloc(), without pending. */
+static inline int shm_cache_alloc(ShmActor *actor, size_t size, uint32_t epoch, uint64_t *ret_handle,
+                                  void **ret_object) {
+        int r = shm_cache_alloc_hit(actor, size, epoch, ret_handle, ret_object);
+
+        if (__builtin_expect(r == 0, 1))
+                return 0;
+        r = shm_cache_alloc_slow(actor, size, epoch, NULL, ret_handle, ret_object);
+        shm_actor_leave(actor);
+        return r;
+}
+
+/* As shm_object_free(). */
+static inline int shm_cache_free(ShmActor *actor, uint64_t handle) {
+        int r = shm_cache_free_hit(actor, handle);
+
+        if (__builtin_expect(r == 0, 1))
+                return 0;
+        r = shm_cache_free_slow(actor, handle);
+        shm_actor_leave(actor);
+        return r;
+}

@@ -1,0 +1,67 @@
+#pragma once
+/*
+ * The word of an epoch, all of it that changes together, and its transitions as pure functions on plain
+ * values:  state 8 | flags 8 | era 24 | version 24
+ *
+ *     edge                          event             by
+ *     OPEN    -> OPEN               RETIRE            an advance that is about to open the next id
+ *     OPEN    -> OPEN               KEEP              the next control, after a death within that advance
+ *     OPEN    -> CLOSING            CLOSE             close, advance, the end of a lease
+ *     CLOSING -> CLOSING            CLOSE             the same, with flags that were not asked for before
+ *     DRAINED -> DRAINED            CLOSE             the same
+ *     CLOSING -> DRAINED            EMPTY             a walk that found no slab, when no thread may add one
+ *     DRAINED -> CLOSING            NOT_EMPTY         a walk that found one after all
+ *     CLOSING -> CLOSING            REVOKED           a revocation that is over
+ *     DRAINED -> DRAINED            REVOKED           the same
+ *     CLOSING | DRAINED -> OPEN     REOPEN            advance, reserve: the next era
+ *
+ * The maintainer alone changes it (the daemon, or in a private pool the holder of the control lock); clients read.
+ */
+#include "shm/format/edge.h"
+
+typedef enum ShmEpochState {
+        SHM_EPOCH_UNUSED,
+        SHM_EPOCH_OPEN,
+        SHM_EPOCH_CLOSING, /* no allocation; objects of it may live on */
+        SHM_EPOCH_DRAINED, /* closed, and no slab is left of it */
+        _SHM_EPOCH_STATE_N,
+} ShmEpochState;
+
+typedef enum ShmEpochEvent {
+        SHM_EPOCH_EV_RETIRE,
+        SHM_EPOCH_EV_KEEP,
+        SHM_EPOCH_EV_CLOSE,
+        SHM_EPOCH_EV_EMPTY,
+        SHM_EPOCH_EV_NOT_EMPTY,
+        SHM_EPOCH_EV_REVOKED,
+        SHM_EPOCH_EV_REOPEN,
+        _SHM_EPOCH_EV_N,
+} ShmEpochEvent;
+
+#define SHM_EPOCH_RESERVED UINT32_C(1) /* taken out of the rotation */
+#define SHM_EPOCH_DRAIN UINT32_C(2) /* close was asked for: its slabs drain and go back */
+#define SHM_EPOCH_REVOKE UINT32_C(4) /* the revocation of its newest era is not over (ShmEpoch.revoke_from) */
+#define SHM_EPOCH_RETIRING UINT32_C(8) /* an advance past it is under way */
+
+#define SHM_ERA_MAX UINT32_C(0xffffff)
+
+typedef struct ShmEpochWord {
+        ShmEpochState state;
+        uint32_t flags, era, version;
+} ShmEpochWord;
+
+extern const ShmEdges shm_epoch_edges;
+
+ShmEpochWord shm_epoch_word_decode(uint64_t word);
+uint64_t shm_epoch_word_encode(ShmEpochWord word);
+
+enum {
+        _SHM_EPOCH_E_SUCCESS,
+        SHM_EPOCH_E_REFUSED, /* no such edge; or the id is yet to be revoked, and may not be opened anew */
+};
+
+/*
+ * The word after the event, its version raised. `flags`: CLOSE adds DRAIN and REVOKE, REOPEN sets RESERVED;
+ * the other events take 0.
+ */
+int shm_epoch_word_apply(ShmEpochWord word, ShmEpochEvent event, uint32_t flags, ShmEpochWord *ret);

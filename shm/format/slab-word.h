@@ -1,0 +1,149 @@
+#pragma once
+/*
+ * The slab word: all state of a slab that changes together, and its transitions as pure functions
+ * on plain values. shm/slab/slab.c wraps each in one compare-and-set loop.
+ *
+ *     bitmap 64   1 = slot taken (live, or in some cache) or beyond the class's count
+ *     place   4   see SlabPlace
+ *     class   4
+ *     epoch   6
+ *     era    12   low bits of the epoch's era
+ *     holder 12   record, when HELD or BUSY
+ *     gen    26   + 1 by every transition that sets bits or changes class, epoch or pages
+ *
+ * FREE, UNCOMMITTED and BUSY words have an empty bitmap. A FREE word still says which class and
+ * epoch it was used for last. A word of zeros, a hole of the arena, is UNCOMMITTED.
+ *
+ *     edge                            function                    who                         order
+ *     UNCOMMITTED -> BUSY             slab_word_begin             daemon, a client out of     acqrel
+ *                                                                 free slabs
+ *     BUSY        -> FREE             slab_word_commit            the holder                  acqrel
+ *     BUSY        -> UNCOMMITTED      slab_word_drop              the holder; repair          acqrel
+ *     FREE        -> BUSY             slab_word_begin             daemon                      acqrel
+ *     FREE        -> LISTED | FULL    slab_word_claim             a client, uncached          acqrel
+ *     FREE        -> HELD             slab_word_hold              a client                    acqrel
+ *     LISTED      -> LISTED | FULL    slab_word_claim             a client, uncached          acqrel
+ *     LISTED      -> HELD             slab_word_hold              a client                    acqrel
+ *     HELD        -> HELD             slab_word_hold              the holder: more slots      acqrel
+ *     HELD        -> FREE | LISTED | FULL   slab_word_release     the holder; daemon          acqrel
+ *     HELD        -> HELD             slab_word_give_back         whoever gives back          acqrel
+ *     LISTED      -> LISTED | FREE    slab_word_give_back         whoever gives back          acqrel
+ *     FULL        -> LISTED | FREE    slab_word_give_back         whoever gives back          acqrel
+ *     DRAINING    -> DRAINING | FREE  slab_word_give_back         whoever gives back          acqrel
+ *     LISTED | FULL -> DRAINING       slab_word_drain             daemon: its era is over     acqrel
+ *     HELD        -> DRAINING | FREE  slab_word_drain             daemon: its era is over     acqrel
+ *     LISTED | FULL | HELD -> HELD    slab_word_seize             daemon: claims are to stop  acqrel
+ *
+ * All orders are acqrel because the word passes slots, and the objects in them, from one process
+ * to another. slab_edges[] says the same to the test that tries every place with every operation.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shm/arch/atomic.h"
+
+typedef ShmPair SlabWord; /* low: bitmap, high: the rest */
+
+typedef enum SlabPlace {
+        SLAB_UNCOMMITTED, /* no pages; a page that is there nonetheless is surplus */
+        SLAB_FREE, /* pages, no slot taken; in the set `free` */
+        SLAB_LISTED, /* some slots free, claimable by anyone; in the set `partial` */
+        SLAB_HELD, /* claimable by the holder alone */
+        SLAB_FULL, /* no slot free */
+        SLAB_DRAINING, /* of an era that is over: nobody claims */
+        SLAB_BUSY, /* its pages are being made or dropped by the holder */
+        _SLAB_PLACE_N,
+} SlabPlace;
+
+typedef enum SlabOp {
+        SLAB_OP_BEGIN,
+        SLAB_OP_COMMIT,
+        SLAB_OP_DROP,
+        SLAB_OP_CLAIM,
+        SLAB_OP_HOLD,
+        SLAB_OP_RELEASE,
+        SLAB_OP_GIVE_BACK,
+        SLAB_OP_DRAIN,
+        SLAB_OP_SEIZE,
+        _SLAB_OP_N,
+} SlabOp;
+
+typedef struct SlabEdge {
+        SlabPlace from;
+        SlabOp op;
+        SlabPlace to;
+} SlabEdge;
+
+extern const SlabEdge slab_edges[];
+extern const size_t n_slab_edges;
+const char *slab_place_to_string(SlabPlace place);
+
+enum {
+        _SLAB_E_SUCCESS,
+        SLAB_E_REFUSED, /* the word is not, or no longer, one that this can be done to */
+};
+
+#define SLAB_CLASS_SHIFT 4
+#define SLAB_EPOCH_SHIFT 8
+#define SLAB_ERA_SHIFT 14
+#define SLAB_HOLDER_SHIFT 26
+#define SLAB_GEN_SHIFT 38
+#define SLAB_PLACE_MASK UINT64_C(0xf)
+#define SLAB_HOLDER_MASK (UINT64_C(0xfff) << SLAB_HOLDER_SHIFT)
+#define SLAB_GEN_ONE (UINT64_C(1) << SLAB_GEN_SHIFT)
+#define SLAB_ERA_BITS UINT32_C(0xfff)
+/* Class, epoch and era: what a claim is for. */
+#define SLAB_TARGET_MASK (UINT64_C(0x3fffff) << SLAB_CLASS_SHIFT)
+
+static inline SlabPlace slab_word_place(SlabWord w) {
+        return (SlabPlace) (w.high & SLAB_PLACE_MASK);
+}
+
+static inline uint32_t slab_word_class(SlabWord w) {
+        return (w.high >> SLAB_CLASS_SHIFT) & 0xf;
+}
+
+static inline uint32_t slab_word_epoch(SlabWord w) {
+        return (w.high >> SLAB_EPOCH_SHIFT) & 0x3f;
+}
+
+static inline uint32_t slab_word_era(SlabWord w) {
+        return (w.high >> SLAB_ERA_SHIFT) & SLAB_ERA_BITS;
+}
+
+static inline uint32_t slab_word_holder(SlabWord w) {
+        return (w.high >> SLAB_HOLDER_SHIFT) & 0xfff;
+}
+
+static inline uint32_t slab_word_gen(SlabWord w) {
+        return (uint32_t) (w.high >> SLAB_GEN_SHIFT);
+}
+
+/* Class, epoch and era in their places in the word. */
+static inline uint64_t slab_target(uint32_t class, uint32_t epoch, uint32_t era) {
+        return (uint64_t) class << SLAB_CLASS_SHIFT | (uint64_t) epoch << SLAB_EPOCH_SHIFT |
+               (uint64_t) (era & SLAB_ERA_BITS) << SLAB_ERA_SHIFT;
+}
+
+static inline uint32_t slab_target_class(uint64_t target) {
+        return (target >> SLAB_CLASS_SHIFT) & 0xf;
+}
+
+static inline uint32_t slab_target_epoch(uint64_t target) {
+        return (target >> SLAB_EPOCH_SHIFT) & 0x3f;
+}
+
+/* In each: `beyond` are the bits beyond the count of the word's, or the target's, class. */
+SlabWord slab_word_settle(SlabWord w, uint64_t beyond);
+int slab_word_begin(SlabWord w, uint32_t holder, SlabWord *ret);
+int slab_word_commit(SlabWord w, uint32_t holder, SlabWord *ret);
+int slab_word_drop(SlabWord w, uint32_t holder, SlabWord *ret);
+int slab_word_claim(SlabWord w, uint64_t target, uint64_t beyond, uint32_t n, SlabWord *ret,
+                    uint64_t *ret_mask);
+int slab_word_hold(SlabWord w, uint32_t holder, uint64_t target, uint64_t beyond, uint32_t n, SlabWord *ret,
+                   uint64_t *ret_mask);
+int slab_word_release(SlabWord w, uint64_t beyond, SlabWord *ret);
+int slab_word_give_back(SlabWord w, uint64_t mask, uint64_t beyond, SlabWord *ret);
+int slab_word_drain(SlabWord w, uint64_t target, uint64_t beyond, SlabWord *ret);
+int slab_word_seize(SlabWord w, uint32_t holder, SlabWord *ret);

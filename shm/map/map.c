@@ -1,0 +1,305 @@
+/*
+ * Maps: entries by key
+ *
+ * Purpose: get, put and delete on a trie whose leaves are entries.
+ *
+ * Invariants
+ *   1. At most one live leaf of a key is linked: its path has one word for it at a time. In a bucket
+ *      that is for good: where the key was deleted, a second hash of it stays.
+ *   2. What is returned was read while its tag said it was live: an entry that was in the map at a
+ *      moment inside the call.
+ *   3. A leaf that is linked and stale (its epoch was revoked, somebody freed it) is no entry. It
+ *      stays stale: above the buckets, a word that holds one is free for others. In a bucket it may be the
+ *      word of any key. Readers and deletes pass it over; a put first makes it a SHM_TRIE_GONE without
+ *      a name, which no key uses again. So a put that goes on to a later word knows of each earlier
+ *      one that it will never be its key's, and a change that expects the stale leaf there fails.
+ *   4. The compare-and-set of a change names the version it was decided on: nothing comes between.
+ *
+ * Who may do what: see trie.c. Reading needs no actor.
+ *
+ * Crash: see trie.c. A put that was killed is done or not; its leaf is linked or freed by repair.
+ */
+#include "shm/map/map.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <sodium/crypto_shorthash_siphash24.h>
+
+#include "shm/arch/racy.h"
+
+#define PREFETCH_SIZE 384
+
+int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapView *ret) {
+        size_t size, room;
+        void *object;
+        int r;
+
+        r = shm_object_get(arena, handle, &object, &size);
+        if (r)
+                return r;
+        ret->handle = handle;
+        ret->bytes = (const uint8_t *) object + sizeof(ShmMapLeaf);
+        shm_racy_copy(&ret->head, object, sizeof(ret->head));
+        room = size - sizeof(ShmMapLeaf);
+        if (ret->head.key_size <= room && ret->head.value_size <= room - ret->head.key_size)
+                return 0;
+        /* ORDER: acq, pairs with shm_object_free_uncached(); if it was overwritten, its unlinking is seen. */
+        shm_fence_acq();
+        return -ESTALE;
+}
+
+bool shm_map_view_live(const ShmArena *arena, const ShmMapView *view) {
+        uint32_t *tag = shm_slot_tag(arena, shm_handle_slot(view->handle));
+
+        /* ORDER: acq, pairs with shm_object_free_uncached(); the bytes are read before the tag is again. */
+        shm_fence_acq();
+        /* ORDER: acq, pairs with shm_object_free_uncached(); its unlinking before that is seen hereafter. */
+        return shm_load_acq(tag) == shm_handle_tag(arena->key, view->handle);
+}
+
+/*
+ * Where an object begins is known only when its slab's word is. Its class is guessed to be that of
+ * the leaf read before: word and object are then fetched at one time. It spares a miss of two.
+ */
+static inline void prefetch(const ShmTrie *trie, uint64_t handle) {
+        SlotId id = shm_handle_slot(handle);
+        /* ORDER: rlx; a guess. */
+        uint32_t size = trie->arena->classes[shm_load_rlx(&trie->leaf_class)].size;
+        const uint8_t *object = shm_arena_slab(trie->arena, slot_id_slab(id)) + slot_id_slot(id) * size;
+
+        for (uint32_t off = 0; off < size && off < PREFETCH_SIZE; off += 64)
+                __builtin_prefetch(object + off);
+}
+
+static inline void remember_class(const ShmTrie *trie, const ShmMapView *view) {
+        size_t size = sizeof(ShmMapLeaf) + view->head.key_size + view->head.value_size;
+        uint32_t class = shm_arena_class(trie->arena, size);
+        uint32_t *guess = (uint32_t *) &trie->leaf_class;
+
+        /* ORDER: rlx; a guess, and mostly the right one: it is written when it changes. */
+        if (shm_load_rlx(guess) != class)
+                shm_store_rlx(guess, class); /* ORDER: rlx; as above. */
+}
+
+static bool is_key(const ShmMapView *view, const ShmMapKey *key) {
+        return view->head.hash == key->hash && view->head.key_size == key->size &&
+               shm_racy_equal(view->bytes, key->bytes, key->size);
+}
+
+uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *c, const void *key, uint32_t key_size) {
+        uint64_t hashes[2] = {};
+
+        if (!shm_trie_in_bucket(trie, c))
+                return 0;
+        if (key)
+                crypto_shorthash_siphashx24((unsigned char *) hashes, key, key_size, trie->arena->pool_key);
+        return hashes[1] | SHM_TRIE_GONE;
+}
+
+typedef enum Judgement {
+        OTHER, /* not the key's: a live leaf of another, or in a bucket what cannot be used */
+        MINE,
+        VACANT, /* nothing, or above the buckets a stale leaf, or in a bucket where it once was */
+        AGAIN, /* the word was changed meanwhile, the cursor moved */
+} Judgement;
+
+/* A stale leaf is linked at the cursor. `actor`: of a put, else NULL. A Judgement, or an error. */
+static int judge_stale(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
+        int r;
+
+        if (!shm_trie_in_bucket(trie, c))
+                return VACANT;
+        if (!actor)
+                return OTHER;
+        r = shm_trie_exchange(actor, trie, c, SHM_TRIE_GONE);
+        return r == SHM_TRIE_E_CHANGED ? AGAIN : r < 0 ? r : OTHER;
+}
+
+/* What is at the cursor, as to the key. A Judgement, or an error, to readers -EIDRM alone. */
+static int judge(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
+                 ShmMapView *view) {
+        uint64_t seen = c->value;
+        int r;
+
+        if (seen == 0)
+                return VACANT;
+        if (!shm_trie_is_leaf(seen))
+                return seen == shm_map_vacancy(trie, c, key->bytes, key->size) ? VACANT : OTHER;
+        prefetch(trie, seen);
+        if (shm_map_view(trie->arena, seen, view) == 0) {
+                bool same = is_key(view, key);
+
+                remember_class(trie, view);
+                if (shm_map_view_live(trie->arena, view))
+                        return same ? MINE : OTHER;
+        }
+        /* Unlinked, then freed; else, if it is linked still, it is stale for good. */
+        r = shm_trie_reload(trie, c);
+        if (r)
+                return r;
+        if (c->value != seen)
+                return AGAIN;
+        return judge_stale(actor, trie, c);
+}
+
+static int find(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
+                ShmMapView *ret_view) {
+        int r, judgement;
+
+        r = shm_trie_seek(trie, key->hash, c);
+        while (r == 0) {
+                judgement = judge(actor, trie, key, c, ret_view);
+                if (judgement == MINE)
+                        return 0;
+                if (judgement == VACANT)
+                        return SHM_MAP_E_ABSENT;
+                if (judgement < 0)
+                        return judgement;
+                if (judgement == OTHER)
+                        r = shm_trie_next(trie, c);
+        }
+        return r == SHM_TRIE_E_LAST ? SHM_MAP_E_TAKEN : r;
+}
+
+int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c, ShmMapView *ret_view) {
+        return find(NULL, trie, key, c, ret_view);
+}
+
+ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
+                    ShmMapView *ret_view) {
+        ShmTrieCursor c;
+        ShmMapView view;
+        int r;
+
+        for (;;) {
+                r = shm_map_find(trie, key, &c, &view);
+                if (r)
+                        return r < 0 ? r : -ENOENT;
+                if (view.head.value_size > size)
+                        return -EMSGSIZE;
+                shm_racy_copy(buffer, view.bytes + view.head.key_size, view.head.value_size);
+                if (shm_map_view_live(trie->arena, &view))
+                        break;
+        }
+        if (ret_view)
+                *ret_view = view;
+        return view.head.value_size;
+}
+
+/* The era an allocation in `epoch` would be of now. The leaf has to say it; so it is asked for by name. */
+static int alloc(ShmActor *actor, const ShmTrie *trie, size_t size, const ShmPending *pending, uint32_t epoch,
+                 uint32_t *ret_number, uint64_t *ret_handle, void **ret_object) {
+        bool whichever = epoch == SHM_EPOCH_CURRENT || epoch >> 8 == 0;
+        uint32_t id, era;
+        int r = -ESTALE;
+
+        /* Over between the question and the allocation: ask again. Not for ever: the table is input. */
+        for (int tries = 0; tries < 3 && (r == -ESTALE || r == -ESHUTDOWN); tries++) {
+                r = shm_epoch_admit(trie->arena, epoch, &id, &era);
+                if (r == 0) {
+                        *ret_number = shm_epoch_number(id, era);
+                        r = shm_object_alloc(actor, size, *ret_number, pending, ret_handle, ret_object);
+                }
+                if (!whichever)
+                        break;
+        }
+        return whichever && r == -ESTALE ? -ESHUTDOWN : r;
+}
+
+static int leaf_new(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
+                    uint64_t *ret_handle) {
+        const ShmPending pending = { .root = trie->root, .hash = key->hash };
+        ShmMapLeaf head = { .hash = key->hash, .key_size = key->size, .value_size = put->value_size };
+        uint8_t *bytes;
+        void *object;
+        int r;
+
+        r = alloc(actor, trie, sizeof(head) + key->size + put->value_size, &pending, put->epoch, &head.epoch,
+                  ret_handle, &object);
+        if (r)
+                return r;
+        bytes = object;
+        memcpy(bytes, &head, sizeof(head));
+        memcpy(bytes + sizeof(head), key->bytes, key->size);
+        memcpy(bytes + sizeof(head) + key->size, put->value, put->value_size);
+        return 0;
+}
+
+/* Whether the mode allows a put where `version` is; 0: nothing. */
+static int admit(const ShmMapPut *put, uint64_t version) {
+        switch (put->mode) {
+        case SHM_MAP_PUT:
+                return 0;
+        case SHM_MAP_INSERT:
+                return version ? -EEXIST : 0;
+        case SHM_MAP_UPDATE:
+                return version ? 0 : -ENOENT;
+        case SHM_MAP_REPLACE:
+                return version == put->expected ? 0 : -EAGAIN;
+        }
+        return -EINVAL;
+}
+
+/* One attempt. SHM_TRIE_E_CHANGED: to be done again. The leaf is made when it is first needed. */
+static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
+                    uint64_t *leaf) {
+        ShmTrieCursor c;
+        ShmMapView view;
+        int found, r;
+
+        found = find(actor, trie, key, &c, &view);
+        if (found < 0)
+                return found;
+        r = admit(put, found == 0 ? c.value : 0);
+        if (r)
+                return r;
+        if (found == SHM_MAP_E_TAKEN)
+                return shm_trie_split(actor, trie, &c) ?: SHM_TRIE_E_CHANGED;
+        if (*leaf == 0) {
+                r = leaf_new(actor, trie, key, put, leaf);
+                if (r)
+                        return r;
+        }
+        return shm_trie_exchange(actor, trie, &c, *leaf);
+}
+
+int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
+                uint64_t *ret_version) {
+        size_t room = shm_map_size_max(trie->arena);
+        uint64_t leaf = 0;
+        int r;
+
+        if (key->size > room || put->value_size > room - key->size)
+                return -E2BIG;
+        do {
+                r = put_once(actor, trie, key, put, &leaf);
+                /* A leaf that is stale, since its epoch was revoked, makes the put begin anew with another. */
+                if (r && r != SHM_TRIE_E_CHANGED && leaf) {
+                        (void) shm_object_free(actor, leaf);
+                        (void) shm_actor_unnote(actor, leaf);
+                        leaf = 0;
+                }
+        } while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE);
+        if (r == 0 && ret_version)
+                *ret_version = leaf;
+        return r;
+}
+
+int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected) {
+        ShmTrieCursor c;
+        ShmMapView view;
+        int r;
+
+        if (trie->arena->read_only)
+                return -EROFS;
+        do {
+                r = shm_map_find(trie, key, &c, &view);
+                if (r)
+                        return r < 0 ? r : -ENOENT;
+                if (expected && c.value != expected)
+                        return -EAGAIN;
+                r = shm_trie_exchange(actor, trie, &c, shm_map_vacancy(trie, &c, key->bytes, key->size));
+        } while (r == SHM_TRIE_E_CHANGED);
+        return r;
+}

@@ -1,0 +1,113 @@
+#pragma once
+/*
+ * Maps: a trie whose leaves are entries, a key and a value.
+ *
+ * An entry is found by the pool's keyed hash of its key. It never changes: a new value is a new
+ * leaf. Its handle is the version of the value.
+ */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "shm/map/trie.h"
+
+/* A leaf. Key and value follow, in this order, at once. */
+typedef struct ShmMapLeaf {
+        uint64_t hash;
+        uint32_t key_size;
+        uint32_t value_size;
+        uint32_t epoch; /* API number: the leaf's */
+        uint32_t unused;
+} ShmMapLeaf;
+static_assert(sizeof(ShmMapLeaf) == 24, "arena format");
+
+/* What the root "tslab.maps" names: which epoch the indexes of all maps are in. Never changes. */
+#define SHM_MAPS_MAGIC UINT64_C(0x7370616d2d6d6873) /* "shm-maps" */
+typedef struct ShmMaps {
+        uint64_t magic;
+        uint32_t epoch;
+        uint32_t unused;
+} ShmMaps;
+static_assert(sizeof(ShmMaps) == 16, "arena format");
+
+typedef struct ShmMapKey {
+        const void *bytes;
+        uint32_t size;
+        uint64_t hash;
+} ShmMapKey;
+
+/* A leaf seen in place. Read it, then ask shm_map_view_live() whether what was read was of it. */
+typedef struct ShmMapView {
+        uint64_t handle;
+        const uint8_t *bytes; /* the key, then the value */
+        ShmMapLeaf head; /* a copy; the sizes fit the object */
+} ShmMapView;
+
+typedef enum ShmMapMode {
+        SHM_MAP_PUT, /* whatever was there */
+        SHM_MAP_INSERT, /* only where nothing was */
+        SHM_MAP_UPDATE, /* only where something was */
+        SHM_MAP_REPLACE, /* only where `expected` was; 0: nothing */
+} ShmMapMode;
+
+typedef struct ShmMapPut {
+        ShmMapMode mode;
+        uint64_t expected;
+        const void *value;
+        uint32_t value_size;
+        uint32_t epoch; /* as for shm_object_alloc() */
+} ShmMapPut;
+
+enum {
+        _SHM_MAP_E_SUCCESS,
+        SHM_MAP_E_ABSENT, /* the word at the cursor is free for the key */
+        SHM_MAP_E_TAKEN, /* the key is absent, and another is at the cursor */
+};
+
+/* Largest sum of a key's and a value's size. */
+static inline size_t shm_map_size_max(const ShmArena *arena) {
+        return shm_arena_size_max(arena) - sizeof(ShmMapLeaf);
+}
+
+/* -ESTALE: no live object, or none that can be a leaf. */
+int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapView *ret);
+bool shm_map_view_live(const ShmArena *arena, const ShmMapView *view);
+
+/* What a word is to hold after the entry at the cursor was deleted. `key` NULL: it is not known. */
+uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *cursor, const void *key,
+                         uint32_t key_size);
+
+/* 0, SHM_MAP_E_ABSENT, SHM_MAP_E_TAKEN; -EIDRM: the map is no more. The view was of a live leaf. */
+int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *ret_cursor, ShmMapView *ret_view);
+
+/*
+ * Copies the value out. -ENOENT, -EMSGSIZE (the buffer is too small), -EIDRM.
+ * ret_view may be NULL; its bytes are not to be used.
+ */
+ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
+                    ShmMapView *ret_view);
+
+/*
+ * -EEXIST (INSERT), -ENOENT (UPDATE), -EAGAIN (REPLACE), -E2BIG, -ENOSPC (over 900 keys there
+ * ever were of one hash), -EIDRM, errors of shm_object_alloc().
+ */
+int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
+                uint64_t *ret_version);
+
+/* -ENOENT, -EAGAIN (`expected` is not 0, and it is another), -EIDRM, -ENOBUFS, -EROFS. */
+int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected);
+
+/*
+ * Deletes what is in an epoch (era 0: any era of that id), and forgets entries that are stale, among
+ * the next n_max leaves. Returns how many it deleted; scan->done says whether there are more leaves.
+ * -EIDRM, -ENOBUFS, -EROFS.
+ */
+ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan,
+                       uint32_t n_max);
+
+/* The next entry: 1, its key and value copied to `buffer`, of SHM_CLASS_SIZE_MAX; 0: no more. -EIDRM. */
+int shm_map_next(const ShmTrie *trie, ShmTrieScan *scan, void *buffer, ShmMapView *ret);
+
+/* How many entries there are. -EIDRM. */
+ssize_t shm_map_count(const ShmTrie *trie);

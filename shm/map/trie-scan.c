@@ -1,0 +1,133 @@
+/*
+ * The trie: all its leaves
+ *
+ * Purpose: meets every leaf, in the order of their hashes, beside others that write.
+ *
+ * Invariants
+ *   1. A leaf's place in the order is its hash and, among equal ones, its position: 0 for a leaf
+ *      above the buckets, then along the buckets. A leaf that moves down keeps its place, so a scan
+ *      that goes on behind the last place it saw meets what stays exactly once.
+ *   2. A word that is 0, or holds a leaf that is behind, has nothing else below it: its whole range
+ *      of hashes is passed over.
+ *   3. Each round raises the place, whatever the arena holds: a scan ends.
+ *
+ * Who may do what: anyone who can read the arena. Nothing is written.
+ *
+ * Crash: nothing is held.
+ */
+#include "shm/map/trie.h"
+
+#include <errno.h>
+
+/* Of the hash, how many bits lie below those that led to the cursor's word. */
+static uint32_t range_bits(const ShmTrie *trie, const ShmTrieCursor *c) {
+        if (c->depth == 0)
+                return 64;
+        return shm_trie_in_bucket(trie, c) ? 0 : trie->levels[c->depth - 1].shift;
+}
+
+static void pass_range(ShmTrieScan *scan, uint32_t bits) {
+        uint64_t last = bits == 64 ? UINT64_MAX : scan->hash | ((UINT64_C(1) << bits) - 1);
+
+        scan->done = last == UINT64_MAX;
+        scan->hash = last + 1;
+        scan->position = 0;
+}
+
+/* Passes over the word's range. 0: the cursor is at the next word of its node; else it is used up. */
+static int pass_word(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *c) {
+        pass_range(scan, range_bits(trie, c));
+        if (scan->done || c->depth == 0 || c->index >= trie->levels[c->depth - 1].mask)
+                return SHM_TRIE_E_LAST;
+        c->hash = scan->hash;
+        c->index++;
+        c->word++;
+        return shm_trie_reload(trie, c);
+}
+
+/* 1: a leaf; 0: no more of this hash, the scan is behind it. */
+static int scan_buckets(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *c) {
+        uint32_t n_words = trie->levels[trie->n_levels].n_words, position;
+        int r;
+
+        do {
+                position = (c->depth - trie->n_levels - 1) * (n_words - 1) + c->index;
+                if (shm_trie_is_leaf(c->value) && position >= scan->position) {
+                        scan->position = position + 1;
+                        return 1;
+                }
+                r = shm_trie_next(trie, c);
+        } while (r == 0);
+        if (r < 0)
+                return r;
+        pass_range(scan, 0);
+        return 0;
+}
+
+/*
+ * A leaf above the buckets. 1: it is next; 0: it is not, the scan is where it was: its range is to
+ * be passed over, or, when *ret_again, its word to be looked at again.
+ */
+static int judge_leaf(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *c, bool *ret_again) {
+        uint32_t bits = range_bits(trie, c);
+        uint64_t hash, seen = c->value;
+        int r;
+
+        *ret_again = false;
+        if (shm_object_copy(trie->arena, c->value, 0, &hash, sizeof(hash)) != 0) {
+                r = shm_trie_reload(trie, c);
+                if (r)
+                        return r;
+                *ret_again = c->value != seen;
+                if (*ret_again)
+                        return 0;
+                c->hash = scan->hash;
+                pass_range(scan, bits);
+                return 1;
+        }
+        if (bits < 64 && (hash ^ scan->hash) >> bits != 0)
+                return 0;
+        if (hash < scan->hash || (hash == scan->hash && scan->position > 0))
+                return 0;
+        c->hash = hash;
+        scan->hash = hash;
+        scan->position = 1;
+        return 1;
+}
+
+/* From the cursor to the end of its node. 1: a leaf; 0: none, the scan is behind the node. */
+static int scan_node(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *c) {
+        bool again;
+        int r = 0;
+
+        while (r == 0) {
+                if (shm_trie_in_bucket(trie, c))
+                        return scan_buckets(trie, scan, c);
+                again = false;
+                if (shm_trie_is_leaf(c->value)) {
+                        r = judge_leaf(trie, scan, c, &again);
+                        if (r != 0)
+                                return r;
+                }
+                if (!again)
+                        r = pass_word(trie, scan, c);
+        }
+        return r < 0 ? r : 0;
+}
+
+int shm_trie_scan(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *ret, uint64_t *ret_hash) {
+        int r;
+
+        while (!scan->done) {
+                r = shm_trie_seek(trie, scan->hash, ret);
+                if (r == 0)
+                        r = scan_node(trie, scan, ret);
+                if (r < 0)
+                        return r;
+                if (r == 1) {
+                        *ret_hash = ret->hash;
+                        return 1;
+                }
+        }
+        return 0;
+}

@@ -1,0 +1,395 @@
+/*
+ * Pages
+ *
+ * Purpose: making slabs (UNCOMMITTED -> BUSY -> FREE) and giving their pages back (FREE -> BUSY ->
+ *   UNCOMMITTED), in runs of neighbours.
+ *
+ * Kernel facts (6.1 to 6.18): MADV_DONTNEED on a shared mapping frees nothing, MADV_REMOVE does; it is
+ *   EINVAL where the mapping is locked, where punching through the descriptor still works.
+ *   fallocate makes pages or fails, so nobody meets SIGBUS; a signal makes it EINTR with part done.
+ *
+ * Invariants
+ *   1. Only the holder of a BUSY slab touches its pages.
+ *   2. Words and tags of a slab have pages before n_slabs_ever covers it.
+ *   3. A slab is FREE only after its pages exist.
+ *
+ * Who may do what: the daemon commits ahead and drops; a client that found no free slab commits a
+ *   run of at most SHM_COMMIT_RUN_MAX.
+ *
+ * Crash: RUN names the slabs. BUSY ones are dropped (punched, UNCOMMITTED) by repair; below
+ *   n_slabs_ever, UNCOMMITTED ones may lack their bit in `uncommitted`, FREE ones that in `free`.
+ */
+#include "shm/slab/pages.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "shm/slab/set.h"
+#include "shm/slab/slab.h"
+
+#define TRIES_MAX 256U
+#define DROP_COST 32U /* of a slab's pages, in slabs that are only looked at */
+
+/* The bits of [slab, slab + n) that are in the group of `slab`. */
+static uint64_t group_mask(uint32_t slab, uint32_t n) {
+        uint32_t first = slab % 64;
+        uint32_t in_group = n < 64 - first ? n : 64 - first;
+
+        return (in_group == 64 ? UINT64_MAX : (UINT64_C(1) << in_group) - 1) << first;
+}
+
+static void add_run(ShmArena *arena, uint32_t set, uint32_t slab, uint32_t n) {
+        for (uint32_t end = slab + n; slab < end; slab = (slab / 64 + 1) * 64)
+                shm_set_add_mask(arena, set, slab / 64, group_mask(slab, end - slab));
+}
+
+static void remove_run(ShmArena *arena, uint32_t set, uint32_t slab, uint32_t n) {
+        for (uint32_t end = slab + n; slab < end; slab = (slab / 64 + 1) * 64)
+                shm_set_remove_mask(arena, set, slab / 64, group_mask(slab, end - slab));
+}
+
+/* Not a place for a thread to be cancelled: in the middle of an operation, its intent standing. */
+static int fall(const ShmArena *arena, int mode, const void *address, uint64_t size) {
+        int cancel_state, r;
+
+        (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+        r = fallocate(arena->fd, mode, (const uint8_t *) address - arena->base, (off_t) size) < 0 ? -errno
+                                                                                                  : 0;
+        (void) pthread_setcancelstate(cancel_state, NULL);
+        return r;
+}
+
+static void punch(ShmArena *arena, uint32_t slab, uint32_t n) {
+        uint8_t *address = shm_arena_slab(arena, slab);
+        size_t size = (size_t) n * SHM_SLAB_SIZE;
+        int saved = errno;
+
+        if (madvise(address, size, MADV_REMOVE) < 0)
+                (void) fall(arena, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, address, size);
+        errno = saved;
+}
+
+/* Makes the n slabs at `slab` BUSY, as far as they can be: how many, from the first. */
+static uint32_t begin_run(ShmActor *actor, uint32_t slab, uint32_t n, SlabPlace from) {
+        uint32_t i;
+
+        for (i = 0; i < n; i++) {
+                ShmPair *word = &actor->arena->lines[slab + i].word;
+                SlabWord old = shm_slab_word(actor->arena, slab + i), new;
+
+                do {
+                        if (slab_word_place(old) != from || slab_word_begin(old, actor->id, &new))
+                                return i;
+                        /* ORDER: acqrel, pairs with end_run(); the pages are ours alone after it. */
+                } while (!shm_pair_cas_acqrel(word, &old, new));
+        }
+        return i;
+}
+
+static void end_run_of(ShmActor *actor, uint32_t holder, uint32_t slab, uint32_t n, SlabPlace to) {
+        for (uint32_t i = 0; i < n; i++) {
+                ShmPair *word = &actor->arena->lines[slab + i].word;
+                SlabWord old = shm_slab_word(actor->arena, slab + i), new;
+
+                do {
+                        if (to == SLAB_FREE ? slab_word_commit(old, holder, &new)
+                                            : slab_word_drop(old, holder, &new))
+                                break; /* only in an arena that somebody scribbled over */
+                        /* ORDER: acqrel, pairs with begin_run(); the pages are made, or gone. */
+                } while (!shm_pair_cas_acqrel(word, &old, new));
+        }
+}
+
+static void end_run(ShmActor *actor, uint32_t slab, uint32_t n, SlabPlace to) {
+        end_run_of(actor, actor->id, slab, n, to);
+}
+
+/*
+ * A run of slabs that were given back once: lowest first. 0: there is none, or the daemon, which has
+ * others to serve, has removed as many bits of slabs with pages as it does at a time.
+ */
+static uint32_t find_dropped(ShmActor *actor, uint32_t n, uint32_t *ret_slab) {
+        ShmArena *arena = actor->arena;
+        uint32_t ever = shm_arena_n_slabs_ever(arena), slab = 0, length = 0;
+        uint32_t n_tries = actor->id == 0 ? TRIES_MAX : UINT32_MAX;
+
+        while (length == 0 && n_tries-- > 0 && shm_set_find(arena, SHM_SET_UNCOMMITTED, slab, &slab) &&
+               slab < ever) {
+                /* At least this one, also if its bit is gone by now: the intent has to name it. */
+                length = 1;
+                while (length < n && slab + length < ever &&
+                       shm_set_has(arena, SHM_SET_UNCOMMITTED, slab + length))
+                        length++;
+                shm_actor_intend(actor, shm_intent_other(SHM_INTENT_RUN, slab, length));
+                length = begin_run(actor, slab, length, SLAB_UNCOMMITTED);
+                if (length == 0) {
+                        shm_set_remove(arena, SHM_SET_UNCOMMITTED, slab);
+                        slab++;
+                }
+        }
+        *ret_slab = slab;
+        return length;
+}
+
+/* A run of slabs that never were, by raising n_slabs_ever over them. */
+static int extend(ShmActor *actor, uint32_t n, uint32_t *ret_slab, uint32_t *ret_n) {
+        ShmArena *arena = actor->arena;
+        uint64_t ever = shm_arena_n_slabs_ever(arena);
+        uint32_t slab;
+        int r;
+
+        do {
+                slab = (uint32_t) ever;
+                if (ever >= arena->n_slabs)
+                        return -ENOMEM;
+                n = n < arena->n_slabs - slab ? n : arena->n_slabs - slab;
+                r = fall(arena, 0, &arena->lines[slab], n * sizeof(ShmSlabLine));
+                if (r == 0)
+                        r = fall(arena, 0, &arena->tags[slab], n * sizeof(ShmTags));
+                if (r == -EINTR)
+                        continue;
+                if (r)
+                        return -ENOMEM;
+                shm_actor_intend(actor, shm_intent_other(SHM_INTENT_RUN, slab, n));
+                /* ORDER: acqrel, pairs with shm_arena_n_slabs_ever(); words and tags have pages. */
+        } while (r == -EINTR ||
+                 !shm_cas_acqrel(&arena->header->n_slabs_ever.value, &ever, (uint64_t) slab + n));
+
+        *ret_slab = slab;
+        *ret_n = begin_run(actor, slab, n, SLAB_UNCOMMITTED);
+        add_run(arena, SHM_SET_UNCOMMITTED, slab + *ret_n, n - *ret_n);
+        return 0;
+}
+
+static void undo(ShmActor *actor, uint32_t slab, uint32_t n) {
+        if (n == 0)
+                return;
+        punch(actor->arena, slab, n);
+        end_run(actor, slab, n, SLAB_UNCOMMITTED);
+        add_run(actor->arena, SHM_SET_UNCOMMITTED, slab, n);
+}
+
+/* Pages for the BUSY run; where a signal interrupts, for half of it. Returns for how many. */
+static uint32_t populate(ShmActor *actor, uint32_t slab, uint32_t n) {
+        ShmArena *arena = actor->arena;
+        uint32_t m = n;
+        int r;
+
+        while ((r = fall(arena, 0, shm_arena_slab(arena, slab), (uint64_t) m * SHM_SLAB_SIZE)) == -EINTR)
+                m = m > 1 ? m / 2 : 1;
+        if (r)
+                return 0;
+        if (arena->populate)
+                madvise(shm_arena_slab(arena, slab), (size_t) m * SHM_SLAB_SIZE, MADV_POPULATE_WRITE);
+        return m;
+}
+
+/* Clients commit only what the daemon, who watches the limits, says there is room for. */
+static bool allowed(ShmActor *actor, uint32_t n) {
+        uint64_t *allowance = &actor->arena->header->commit_allowance.value;
+
+        if (actor->id == 0)
+                return true;
+        /* ORDER: acqrel; who drew it below zero puts it back and stays away. */
+        if ((int64_t) shm_sub_acqrel(allowance, n) >= (int64_t) n)
+                return true;
+        shm_add_acqrel(allowance, n); /* ORDER: acqrel; see above. */
+        return false;
+}
+
+int shm_pages_commit(ShmActor *actor, uint32_t n, uint32_t *ret_n) {
+        ShmArena *arena = actor->arena;
+        uint32_t slab, length, done;
+        int r = 0;
+
+        n = n < SHM_RUN_MAX ? n : SHM_RUN_MAX;
+        if (!allowed(actor, n))
+                return -ENOMEM;
+        length = find_dropped(actor, n, &slab);
+        if (length == 0)
+                r = extend(actor, n, &slab, &length);
+        if (r == 0) {
+                done = populate(actor, slab, length);
+                undo(actor, slab + done, length - done);
+                end_run(actor, slab, done, SLAB_FREE);
+                shm_free_added(arena, done);
+                add_run(arena, SHM_SET_FREE, slab, done);
+                remove_run(arena, SHM_SET_UNCOMMITTED, slab, done);
+                shm_actor_count(actor, SHM_COUNT_SLABS_COMMITTED, done);
+                *ret_n = done;
+                r = done > 0 ? 0 : -ENOMEM;
+        }
+        shm_actor_intend(actor, 0);
+        return r;
+}
+
+/* Makes FREE slabs of the group BUSY; those that were. */
+static uint64_t begin_group(ShmActor *control, uint32_t group, uint64_t mask) {
+        uint64_t taken = 0;
+
+        for (; mask != 0; mask &= mask - 1) {
+                uint32_t bit = (uint32_t) __builtin_ctzll(mask);
+
+                if (group * 64 + bit < control->arena->n_slabs)
+                        taken |= (uint64_t) begin_run(control, group * 64 + bit, 1, SLAB_FREE) << bit;
+        }
+        return taken;
+}
+
+uint32_t shm_pages_drop(ShmActor *control, uint32_t group, uint64_t mask) {
+        ShmArena *arena = control->arena;
+        uint64_t taken, rest;
+        uint32_t n;
+
+        shm_actor_intend(control, shm_intent_other(SHM_INTENT_RUN, group * 64, 64));
+        taken = begin_group(control, group, mask);
+        n = (uint32_t) __builtin_popcountll(taken);
+        if (n > 0) {
+                shm_free_taken(arena, n);
+                for (rest = taken; rest != 0;) {
+                        uint32_t first = (uint32_t) __builtin_ctzll(rest);
+                        uint64_t shifted = rest >> first;
+                        uint32_t length = shifted == UINT64_MAX ? 64 : (uint32_t) __builtin_ctzll(~shifted);
+
+                        punch(arena, group * 64 + first, length);
+                        end_run(control, group * 64 + first, length, SLAB_UNCOMMITTED);
+                        rest &= ~group_mask(group * 64 + first, length);
+                }
+                shm_set_add_mask(arena, SHM_SET_UNCOMMITTED, group, taken);
+                shm_set_remove_mask(arena, SHM_SET_FREE, group, taken);
+                /* ORDER: rlx; a sum for statistics. */
+                shm_add_rlx(&arena->header->counters[SHM_TOTAL_RECLAIMED].value, n);
+        }
+        shm_actor_intend(control, 0);
+        return n;
+}
+
+void shm_pages_trim_begin(ShmTrim *trim, const ShmArena *arena) {
+        *trim = (ShmTrim){};
+        shm_slab_walk_begin(&trim->count, arena, SHM_SET_FREE);
+        trim->group = (trim->count.end + 63) / 64;
+}
+
+/* Goes down to the next group that may have FREE slabs. False: there is none among these 64 groups. */
+static bool go_down(ShmTrim *trim, const ShmArena *arena) {
+        uint32_t last = trim->group - 1;
+        uint64_t groups = shm_set_groups(arena, SHM_SET_FREE, last / 64) & UINT64_MAX >> (63 - last % 64);
+
+        trim->group = last / 64 * 64 + (groups == 0 ? 0 : 63 - (uint32_t) __builtin_clzll(groups));
+        return groups != 0;
+}
+
+/* Returns how many it had, or might have had. */
+static uint32_t trim_group(ShmActor *control, ShmTrim *trim, uint32_t keep) {
+        uint64_t mask = shm_set_group(control->arena, SHM_SET_FREE, trim->group);
+        uint32_t n = (uint32_t) __builtin_popcountll(mask);
+
+        trim->n_free -= n < trim->n_free ? n : trim->n_free;
+        for (; trim->n_free < keep && mask != 0; trim->n_free++)
+                mask &= mask - 1; /* the lowest stay */
+        if (mask != 0)
+                trim->n_dropped += shm_pages_drop(control, trim->group, mask);
+        return n;
+}
+
+bool shm_pages_trim_step(ShmActor *control, ShmTrim *trim, uint32_t keep, uint32_t budget) {
+        uint64_t mask;
+        uint32_t group;
+
+        while (shm_slab_walk_group(&trim->count, control->arena, &budget, &group, &mask))
+                trim->n_free += (uint32_t) __builtin_popcountll(mask);
+        while (budget > 0 && trim->group > 0 && trim->n_free > keep) {
+                uint32_t cost = 1;
+
+                if (go_down(trim, control->arena))
+                        cost += DROP_COST * trim_group(control, trim, keep);
+                budget -= cost < budget ? cost : budget;
+        }
+        return shm_slab_walk_done(&trim->count) && (trim->group == 0 || trim->n_free <= keep);
+}
+
+uint32_t shm_pages_trim(ShmActor *control, uint32_t keep, uint32_t n_max) {
+        ShmTrim trim;
+
+        shm_pages_trim_begin(&trim, control->arena);
+        while (trim.n_dropped < n_max && !shm_pages_trim_step(control, &trim, keep, 1))
+                ;
+        return trim.n_dropped;
+}
+
+static uint64_t drop_if_surplus(ShmActor *control, uint32_t slab) {
+        uint64_t size = 0;
+
+        if (slab_word_place(shm_slab_word(control->arena, slab)) != SLAB_UNCOMMITTED)
+                return 0;
+        shm_actor_intend(control, shm_intent_other(SHM_INTENT_RUN, slab, 1));
+        if (begin_run(control, slab, 1, SLAB_UNCOMMITTED) == 1) {
+                undo(control, slab, 1);
+                size = SHM_SLAB_SIZE;
+        }
+        shm_actor_intend(control, 0);
+        return size;
+}
+
+/* The first page there is at or after it; or as good as the end. Pages are asked for where none should be. */
+static uint32_t next_page(const ShmArena *arena, uint32_t slab) {
+        off_t base = arena->slabs - arena->base, at;
+
+        at = lseek(arena->fd, base + (off_t) slab * SHM_SLAB_SIZE, SEEK_DATA);
+        return at < 0 ? UINT32_MAX : (uint32_t) ((at - base) / SHM_SLAB_SIZE);
+}
+
+bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_t budget) {
+        const ShmArena *arena = control->arena;
+        uint32_t end = shm_arena_n_slabs_ever(arena), page;
+
+        for (; budget > 0 && surplus->position < end; budget--, surplus->position++) {
+                if (slab_word_place(shm_slab_word(arena, surplus->position)) != SLAB_UNCOMMITTED)
+                        continue;
+                page = next_page(arena, surplus->position);
+                if (page >= end)
+                        surplus->position = end - 1;
+                else if (page > surplus->position)
+                        surplus->position = page - 1;
+                else {
+                        surplus->size += drop_if_surplus(control, page);
+                        budget -= DROP_COST < budget ? DROP_COST : budget - 1;
+                }
+        }
+        return surplus->position >= end;
+}
+
+uint64_t shm_pages_drop_surplus(ShmActor *control) {
+        ShmSurplus surplus = {};
+
+        while (!shm_pages_drop_surplus_step(control, &surplus, UINT32_MAX))
+                ;
+        return surplus.size;
+}
+
+uint32_t shm_pages_undo(ShmActor *control, uint32_t holder, uint32_t slab, uint32_t n) {
+        uint32_t n_slabs = shm_arena_n_slabs_ever(control->arena), n_undone = 0;
+
+        if (slab >= n_slabs)
+                return 0;
+        n = n < n_slabs - slab ? n : n_slabs - slab;
+        n = n < SHM_RUN_MAX ? n : SHM_RUN_MAX;
+        if (holder != 0)
+                shm_actor_intend(control, shm_intent_other(SHM_INTENT_RUN, slab, n));
+        for (uint32_t i = slab; i < slab + n; i++) {
+                SlabWord w = shm_slab_word(control->arena, i);
+
+                if (slab_word_place(w) != SLAB_BUSY || slab_word_holder(w) != holder)
+                        continue;
+                punch(control->arena, i, 1);
+                end_run_of(control, holder, i, 1, SLAB_UNCOMMITTED);
+                shm_set_add(control->arena, SHM_SET_UNCOMMITTED, i);
+                n_undone++;
+        }
+        if (holder != 0)
+                shm_actor_intend(control, 0);
+        return n_undone;
+}

@@ -1,0 +1,191 @@
+/*
+ * Slab sets
+ *
+ * Purpose: finding a slab in a few loads, among 16 million. Level 0 is one word, the root; a bit
+ * of it says that the word below it has bits; the last level has a bit per slab.
+ *
+ * Invariants
+ *   1. A bit may be stale-set at rest: whoever takes the slab by its word fails, and removes it.
+ *   2. A slab whose word wants it in the set has its bits set up to the root, or is named by the
+ *      intent of a record (of a live thread, or of a dead one until it is repaired).
+ *
+ * Who may do what: anyone adds and removes, always up to the root: a bit that is set says nothing of
+ *   those above it, since whoever set it may have been stopped there. Words change by locked
+ *   instructions, and only where a bit is missing: with those near the root written each time, all
+ *   cores would wait for them.
+ *   Remove clears, then re-reads what the bit stands for, and sets it again if need be. It is that
+ *   order that leaves a concurrent add standing: the adder changes what the bit stands for, then
+ *   looks at the bit. If it still sees it set, the clear comes later, and so the re-read sees the change.
+ *
+ * Crash: in add, bits above are missing; in remove, a bit is missing that should be set again. Both
+ *   are on the path of a slab that the dead thread's intent names: shm_set_mend() sets them.
+ */
+#include "shm/slab/set.h"
+
+void shm_set_shape_init(ShmSetShape *shape, uint32_t n_slabs) {
+        uint32_t words[SHM_SET_LEVELS_MAX];
+        uint32_t n = n_slabs, off = 0;
+
+        *shape = (ShmSetShape){};
+        do {
+                n = (n + 63) / 64;
+                words[shape->n_levels++] = n;
+        } while (n > 1);
+
+        for (uint32_t level = 0; level < shape->n_levels; level++) {
+                shape->level_words[level] = words[shape->n_levels - 1 - level];
+                shape->level_off[level] = off;
+                off += (shape->level_words[level] + 7) / 8 * 8;
+        }
+        shape->stride = off;
+}
+
+static uint64_t *word_at(const ShmArena *arena, uint32_t set, uint32_t level, uint32_t index) {
+        return arena->sets + set * arena->shape.stride + arena->shape.level_off[level] + index;
+}
+
+bool shm_set_wants(const ShmArena *arena, uint32_t set, SlabWord w) {
+        SlabPlace place = slab_word_place(w);
+
+        if (set == SHM_SET_FREE)
+                return place == SLAB_FREE;
+        if (set == SHM_SET_UNCOMMITTED)
+                return place == SLAB_UNCOMMITTED;
+        if (set < 2 + arena->n_epochs)
+                return place >= SLAB_LISTED && place <= SLAB_DRAINING && slab_word_epoch(w) == set - 2;
+
+        set -= 2 + arena->n_epochs;
+        return place == SLAB_LISTED && slab_word_epoch(w) == set / arena->n_classes &&
+               slab_word_class(w) == set % arena->n_classes;
+}
+
+static void set_bits(uint64_t *word, uint64_t mask) {
+        /* ORDER: sc, pairs with shm_set_remove_mask(); what the bits stand for was changed before. */
+        if ((shm_load_sc(word) & mask) != mask)
+                shm_or_sc(word, mask); /* ORDER: sc; the same. */
+}
+
+/* Sets the bit of child `index` at `level`, and those above. */
+static void add_above(const ShmArena *arena, uint32_t set, uint32_t level, uint32_t index) {
+        for (; level > 0; level--) {
+                set_bits(word_at(arena, set, level - 1, index / 64), UINT64_C(1) << index % 64);
+                index /= 64;
+        }
+}
+
+void shm_set_add_mask(const ShmArena *arena, uint32_t set, uint32_t group, uint64_t mask) {
+        uint32_t leaf = arena->shape.n_levels - 1;
+
+        set_bits(word_at(arena, set, leaf, group), mask);
+        add_above(arena, set, leaf, group);
+}
+
+/* Those of the group's slabs in mask whose words want them in the set. */
+static uint64_t wanted(const ShmArena *arena, uint32_t set, uint32_t group, uint64_t mask) {
+        uint64_t result = 0;
+
+        for (; mask != 0; mask &= mask - 1) {
+                uint32_t bit = (uint32_t) __builtin_ctzll(mask);
+                uint32_t slab = group * 64 + bit;
+
+                /* ORDER: acq, pairs with shm_set_add_mask(); read after the bit was cleared. */
+                if (slab < arena->n_slabs &&
+                    shm_set_wants(arena, set, shm_pair_load_acq(&arena->lines[slab].word)))
+                        result |= UINT64_C(1) << bit;
+        }
+        return result;
+}
+
+void shm_set_remove_mask(const ShmArena *arena, uint32_t set, uint32_t group, uint64_t mask) {
+        uint32_t level = arena->shape.n_levels - 1, index = group;
+        /* ORDER: sc, pairs with shm_set_add_mask(); cleared before the slab words are read again. */
+        uint64_t old = shm_and_sc(word_at(arena, set, level, index), ~mask);
+        uint64_t back = wanted(arena, set, group, mask);
+
+        if (back != 0) {
+                shm_set_add_mask(arena, set, group, back);
+                return;
+        }
+        while ((old & ~mask) == 0 && level > 0) {
+                uint32_t child = index;
+
+                mask = UINT64_C(1) << child % 64;
+                index /= 64;
+                level--;
+                /* ORDER: sc, pairs with shm_set_add_mask(); cleared before the child is read again. */
+                old = shm_and_sc(word_at(arena, set, level, index), ~mask);
+                /* ORDER: acq, pairs with shm_set_add_mask(); after the clear above. */
+                if (shm_load_acq(word_at(arena, set, level + 1, child)) != 0) {
+                        add_above(arena, set, level + 1, child);
+                        return;
+                }
+        }
+}
+
+void shm_set_mend(const ShmArena *arena, uint32_t set, uint32_t slab) {
+        uint32_t level = arena->shape.n_levels - 1, index = slab / 64;
+
+        if (wanted(arena, set, index, UINT64_C(1) << slab % 64) != 0)
+                shm_set_add(arena, set, slab);
+        for (; level > 0; level--) {
+                /* ORDER: acq, pairs with shm_set_add_mask(); a child with bits has its bit above. */
+                if (shm_load_acq(word_at(arena, set, level, index)) != 0)
+                        add_above(arena, set, level, index);
+                index /= 64;
+        }
+}
+
+/* Moves forward only, so it ends however others change the words meanwhile. */
+bool shm_set_find(const ShmArena *arena, uint32_t set, uint32_t from, uint32_t *ret_slab) {
+        uint32_t leaf = arena->shape.n_levels - 1, level = leaf;
+        uint64_t position = from;
+
+        for (;;) {
+                uint64_t word = 0;
+
+                if (position / 64 < arena->shape.level_words[level])
+                        /* ORDER: acq, pairs with shm_set_add_mask(); the slab word is what counts. */
+                        word = shm_load_acq(word_at(arena, set, level, (uint32_t) (position / 64))) &
+                               UINT64_MAX << position % 64;
+                if (word == 0) {
+                        if (level == 0)
+                                return false;
+                        position = position / 64 + 1;
+                        level--;
+                        continue;
+                }
+                position = position / 64 * 64 + (uint32_t) __builtin_ctzll(word);
+                if (level == leaf)
+                        break;
+                position *= 64;
+                level++;
+        }
+        if (position >= arena->n_slabs)
+                return false;
+        *ret_slab = (uint32_t) position;
+        return true;
+}
+
+uint64_t shm_set_group(const ShmArena *arena, uint32_t set, uint32_t group) {
+        /* ORDER: acq, pairs with shm_set_add_mask(); the slab words are what counts. */
+        return shm_load_acq(word_at(arena, set, arena->shape.n_levels - 1, group));
+}
+
+uint64_t shm_set_groups(const ShmArena *arena, uint32_t set, uint32_t index) {
+        uint32_t n_levels = arena->shape.n_levels;
+
+        /* ORDER: acq, pairs with shm_set_add_mask(); bits are set from the leaf up. */
+        return n_levels > 1 ? shm_load_acq(word_at(arena, set, n_levels - 2, index)) : UINT64_MAX;
+}
+
+bool shm_set_has(const ShmArena *arena, uint32_t set, uint32_t slab) {
+        uint32_t index = slab;
+
+        for (uint32_t level = arena->shape.n_levels; level > 0; level--) {
+                /* ORDER: acq, pairs with shm_set_add_mask(); bits are set from the leaf up. */
+                if (!(shm_load_acq(word_at(arena, set, level - 1, index / 64)) >> index % 64 & 1))
+                        return false;
+                index /= 64;
+        }
+        return true;
+}

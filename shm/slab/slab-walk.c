@@ -1,0 +1,84 @@
+/*
+ * Walking over slabs
+ *
+ * Purpose: the one way in which counts, pictures, checks and drains go over the slabs of an arena.
+ *
+ * Invariants
+ *   1. Nothing at or above n_slabs_ever is read: reading a hole would make a page.
+ *   2. The position only rises, and each unit of the budget is a few loads, whatever the sets say: a
+ *      step ends, and takes no longer than its budget allows.
+ *   3. Groups that are uncommitted whole are skipped by their hint; a group whose hint is stale is
+ *      missed until a thread that looks there removes the hint.
+ *
+ * Who may do what: it reads, and writes nothing.
+ *
+ * Crash: nothing is left.
+ */
+#include "shm/slab/slab-walk.h"
+
+#include "shm/slab/slab.h"
+
+void shm_slab_walk_begin(ShmSlabWalk *walk, const ShmArena *arena, uint32_t set) {
+        *walk = (ShmSlabWalk){ .set = set, .end = shm_arena_n_slabs_ever(arena) };
+}
+
+/* Those of a group that the walk is about. */
+static uint64_t members(const ShmSlabWalk *walk, const ShmArena *arena, uint32_t group) {
+        if (walk->set != SHM_SLAB_WALK_ALL)
+                return shm_set_group(arena, walk->set, group);
+        return shm_set_group(arena, SHM_SET_UNCOMMITTED, group) == UINT64_MAX ? 0 : UINT64_MAX;
+}
+
+/* The first slab of the groups after this one that are worth a look. */
+static uint32_t skip(const ShmSlabWalk *walk, const ShmArena *arena, uint32_t group) {
+        uint64_t groups;
+
+        group++;
+        if (walk->set == SHM_SLAB_WALK_ALL || group * 64 >= walk->end)
+                return group * 64;
+        groups = shm_set_groups(arena, walk->set, group / 64) >> group % 64;
+        return groups == 0 ? (group / 64 + 1) * 64 * 64 : (group + (uint32_t) __builtin_ctzll(groups)) * 64;
+}
+
+/* Goes on to the next slab there is; what is left of its group, from that slab on. */
+static uint64_t seek(ShmSlabWalk *walk, const ShmArena *arena, uint32_t *budget) {
+        for (; *budget > 0 && walk->position < walk->end; (*budget)--) {
+                uint32_t group = walk->position / 64;
+                uint64_t mask = members(walk, arena, group) & UINT64_MAX << walk->position % 64;
+
+                if (walk->end - group * 64 < 64)
+                        mask &= (UINT64_C(1) << walk->end % 64) - 1;
+                if (mask != 0) {
+                        walk->position = group * 64 + (uint32_t) __builtin_ctzll(mask);
+                        return mask;
+                }
+                walk->position = skip(walk, arena, group);
+                if (walk->position > walk->end)
+                        walk->position = walk->end;
+        }
+        return 0;
+}
+
+bool shm_slab_walk_next(ShmSlabWalk *walk, const ShmArena *arena, uint32_t *budget, uint32_t *ret_slab,
+                        SlabWord *ret_word) {
+        if (seek(walk, arena, budget) == 0)
+                return false;
+        (*budget)--;
+        *ret_slab = walk->position++;
+        *ret_word = shm_slab_word(arena, *ret_slab);
+        return true;
+}
+
+bool shm_slab_walk_group(ShmSlabWalk *walk, const ShmArena *arena, uint32_t *budget, uint32_t *ret_group,
+                         uint64_t *ret_mask) {
+        uint64_t mask = seek(walk, arena, budget);
+        uint32_t n = (uint32_t) __builtin_popcountll(mask), next = (walk->position / 64 + 1) * 64;
+
+        if (mask == 0)
+                return false;
+        *budget -= n < *budget ? n : *budget;
+        *ret_group = walk->position / 64;
+        *ret_mask = mask;
+        walk->position = next < walk->end ? next : walk->end;
+        return true;
+}

@@ -1,0 +1,186 @@
+/*
+ * Counting
+ *
+ * Purpose: figures for operators, from the slab words and the records themselves: nobody keeps
+ *   counts on the allocation path.
+ *
+ * Invariants
+ *   1. Live is what is taken in the bitmaps less what is in caches. The two are read at different
+ *      times: no figure goes below zero for it, and on an arena at rest all are exact.
+ *   2. A step is short: its budget pays for each slab, record and cache.
+ *   3. What is read may be garbage, and is but a figure: no index comes from it unchecked.
+ *
+ * Who may do what: it reads, and writes nothing.
+ *
+ * Crash: nothing is left.
+ */
+#include "shm/stats/stats.h"
+
+#include "shm/stats/asked.h"
+#include "shm/arena/client.h"
+#include "shm/epoch/epoch.h"
+#include "shm/arena/record.h"
+#include "shm/slab/slab.h"
+
+#define CACHE_COST 32U /* in slabs: a cache lies on a page of its own */
+
+static void add(ShmCount *count, uint64_t slabs, uint64_t objects, uint64_t size) {
+        count->slabs += slabs;
+        count->live_objects += objects;
+        count->live_size += objects * size;
+}
+
+static void subtract(ShmCount *count, uint64_t objects, uint64_t size) {
+        objects = objects < count->live_objects ? objects : count->live_objects;
+        count->live_objects -= objects;
+        count->live_size -= objects * size < count->live_size ? objects * size : count->live_size;
+}
+
+/* Of this epoch's last era, or of those before. */
+static ShmCount *epoch_count(const ShmStatsWalk *c, uint32_t epoch, uint32_t era) {
+        return (era & SLAB_ERA_BITS) == c->eras[epoch] ? &c->stats->epochs[epoch] : &c->stats->older[epoch];
+}
+
+static void count_objects(const ShmStatsWalk *c, SlabWord w) {
+        uint32_t class = slab_word_class(w), epoch = slab_word_epoch(w);
+        uint64_t n = (uint64_t) __builtin_popcountll(w.low & ~shm_slab_class(c->arena, w)->beyond);
+        uint64_t size = shm_slab_class(c->arena, w)->size;
+
+        if (class >= c->arena->n_classes || epoch >= c->arena->n_epochs)
+                return;
+        add(epoch_count(c, epoch, slab_word_era(w)), 1, n, size);
+        add(&c->stats->epoch_classes[epoch][class], 1, n, size);
+        add(&c->stats->classes[class], 1, n, size);
+        c->stats->class_taken[class] += n;
+}
+
+static void count_slab(const ShmStatsWalk *c, SlabWord w) {
+        SlabPlace place = slab_word_place(w);
+
+        if (place == SLAB_UNCOMMITTED || place >= _SLAB_PLACE_N)
+                return;
+        c->stats->committed_size += SHM_SLAB_SIZE;
+        if (place == SLAB_FREE)
+                c->stats->retained_size += SHM_SLAB_SIZE;
+        else if (place != SLAB_BUSY)
+                count_objects(c, w);
+}
+
+static void count_asked(const ShmStatsWalk *c, const ShmCache *cache) {
+        for (uint32_t i = 0; i < SHM_ASKED_MAX; i++) {
+                uint32_t size = shm_asked_get(cache, i);
+
+                if (size != 0)
+                        c->stats->asked[(size - 1) / SHM_CLASS_GRANULE]++;
+        }
+}
+
+static void count_cache(const ShmStatsWalk *c) {
+        const ShmCacheWalk *walk = &c->cache;
+        uint64_t n = shm_cache_walk_count(walk), size = c->arena->classes[walk->class].size;
+
+        c->stats->cached_objects += n;
+        subtract(epoch_count(c, walk->epoch, c->eras[walk->epoch]), n, size);
+        subtract(&c->stats->epoch_classes[walk->epoch][walk->class], n, size);
+        subtract(&c->stats->classes[walk->class], n, size);
+        count_asked(c, walk->cache);
+}
+
+/* What a SWEPT record still lists is being given back, slot by slot: it is not subtracted. */
+static bool holds(uint32_t record, ShmRecordState state) {
+        return record == 0 || state == SHM_RECORD_USED || state == SHM_RECORD_DEAD ||
+               state == SHM_RECORD_LEFT;
+}
+
+/* What it says of itself. Returns whether its caches count. */
+static bool count_record(const ShmStatsWalk *c, uint32_t record) {
+        const ShmRecord *r = shm_arena_record(c->arena, record);
+        ShmRecordState state = shm_record_owner(c->arena, record).state;
+
+        c->stats->threads += record > 0 && state == SHM_RECORD_USED;
+        for (uint32_t i = 0; i < SHM_COUNTERS_MAX; i++)
+                /* ORDER: rlx; a sum for statistics. */
+                c->stats->counters[i] += shm_load_rlx(&r->counters[i]);
+        return holds(record, state);
+}
+
+/* The next one, or the next cache of the one that is under way. */
+static void count_thread(ShmStatsWalk *c) {
+        if (!c->in_record && !count_record(c, c->record)) {
+                c->record++;
+                return;
+        }
+        c->in_record = shm_cache_walk_next(&c->cache, c->arena, c->record);
+        if (c->in_record) {
+                count_cache(c);
+                return;
+        }
+        c->cache = (ShmCacheWalk){};
+        c->record++;
+}
+
+static uint32_t count_clients(const ShmArena *arena) {
+        ShmClientInfo info;
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < arena->n_records; i++)
+                n += shm_client_get(arena, i, &info) == 0;
+        return n;
+}
+
+static void eras_init(ShmStatsWalk *c) {
+        ShmEpochInfo info;
+
+        for (uint32_t id = 0; id < c->arena->n_epochs; id++)
+                if (shm_epoch_get(c->arena, id, &info) == 0)
+                        c->eras[id] = info.era & SLAB_ERA_BITS;
+}
+
+static void totals(const ShmStatsWalk *c) {
+        const ShmArena *arena = c->arena;
+        uint64_t resident = shm_arena_resident_size(arena);
+        ShmStats *s = c->stats;
+
+        s->size = (uint64_t) arena->n_slabs * SHM_SLAB_SIZE;
+        s->metadata_size = resident > s->committed_size ? resident - s->committed_size : 0;
+        s->clients = count_clients(arena);
+        /* ORDER: rlx; for statistics. */
+        s->n_unrecorded = shm_load_rlx(&arena->header->n_unrecorded.value);
+        /* ORDER: rlx; for statistics. */
+        s->reclaimed_slabs = shm_load_rlx(&arena->header->counters[SHM_TOTAL_RECLAIMED].value);
+        for (uint32_t class = 0; class < arena->n_classes; class ++) {
+                s->live_objects += s->classes[class].live_objects;
+                s->live_size += s->classes[class].live_size;
+        }
+}
+
+void shm_stats_begin(ShmStatsWalk *walk, const ShmArena *arena, ShmStats *stats) {
+        *stats = (ShmStats){};
+        *walk = (ShmStatsWalk){ .arena = arena, .stats = stats };
+        shm_slab_walk_begin(&walk->slabs, arena, SHM_SLAB_WALK_ALL);
+        stats->n_slabs_ever = walk->slabs.end;
+        eras_init(walk);
+}
+
+bool shm_stats_step(ShmStatsWalk *walk, uint32_t budget) {
+        uint32_t slab;
+        SlabWord w;
+
+        while (shm_slab_walk_next(&walk->slabs, walk->arena, &budget, &slab, &w))
+                count_slab(walk, w);
+        for (; budget > 0 && walk->record < shm_arena_n_records_ever(walk->arena);
+             budget -= budget < CACHE_COST ? budget : CACHE_COST)
+                count_thread(walk);
+        if (budget == 0)
+                return false;
+        totals(walk);
+        return true;
+}
+
+void shm_stats(const ShmArena *arena, ShmStats *ret) {
+        ShmStatsWalk walk;
+
+        shm_stats_begin(&walk, arena, ret);
+        while (!shm_stats_step(&walk, UINT32_MAX))
+                ;
+}

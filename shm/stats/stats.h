@@ -1,0 +1,45 @@
+#pragma once
+/* Counting what an arena holds. Read-only; sums over a live arena are of no single moment. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shm/cache/cache-walk.h"
+#include "shm/slab/slab-walk.h"
+
+typedef struct ShmCount {
+        uint64_t slabs; /* that hold objects, or are kept for the class */
+        uint64_t live_objects;
+        uint64_t live_size;
+} ShmCount;
+
+typedef struct ShmStats {
+        uint64_t size, committed_size, metadata_size, retained_size;
+        uint64_t live_objects, live_size, cached_objects;
+        uint32_t clients, threads;
+        uint32_t n_slabs_ever;
+        uint64_t n_unrecorded;
+        ShmCount epochs[SHM_EPOCHS_MAX]; /* of the era that is open, or was last */
+        ShmCount older[SHM_EPOCHS_MAX]; /* of eras before that */
+        ShmCount epoch_classes[SHM_EPOCHS_MAX][SHM_CLASSES_MAX]; /* all eras */
+        ShmCount classes[SHM_CLASSES_MAX];
+        uint64_t class_taken[SHM_CLASSES_MAX]; /* live objects and slots in caches */
+        uint64_t asked[SHM_GRANULES_MAX]; /* sizes asked for, sampled, by (size - 1) / SHM_CLASS_GRANULE */
+        uint64_t counters[SHM_COUNTERS_MAX]; /* sums over all records */
+        uint64_t reclaimed_slabs;
+} ShmStats;
+
+void shm_stats(const ShmArena *arena, ShmStats *ret);
+
+/* The same in steps: `budget` as for shm_slab_walk_next(). True: that was all. */
+typedef struct ShmStatsWalk {
+        const ShmArena *arena;
+        ShmStats *stats; /* the caller's */
+        ShmSlabWalk slabs;
+        uint32_t record; /* to be counted next, or ... */
+        bool in_record; /* ... after this one of its caches */
+        ShmCacheWalk cache;
+        uint32_t eras[SHM_EPOCHS_MAX]; /* when it began; low bits, as slab words have them */
+} ShmStatsWalk;
+
+void shm_stats_begin(ShmStatsWalk *walk, const ShmArena *arena, ShmStats *stats);
+bool shm_stats_step(ShmStatsWalk *walk, uint32_t budget);
