@@ -1,4 +1,4 @@
-#include "daemon/session.h"
+#include "daemon/peer/session.h"
 
 void call_open(Call *call, Session *session, uint64_t id) {
         *call = (Call){ .session = session, .id = id, .next = session->calls };

@@ -68,7 +68,7 @@ static void settle(Life *life, bool pending) {
         fail_msg("the engine does not come to an end");
 }
 
-/* As daemon/client-watch.c has it done. */
+/* As daemon/peer/client-watch.c has it done. */
 static void end_client(Life *life) {
         uint32_t client = life->successor->ended, n_left;
         ShmClientInfo info;
@@ -107,7 +107,7 @@ static void mend(Life *life) {
         assert_int_equal(c.problems, 0);
 }
 
-/* As daemon/takeover.c has it done, and the ticks after it. */
+/* As daemon/work/takeover.c has it done, and the ticks after it. */
 static void live(Life *life) {
         ShmRepairCounts counts, *sum = &life->successor->counts;
 

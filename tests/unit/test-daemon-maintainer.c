@@ -1,6 +1,6 @@
 /* Requests that wait for an epoch that was closed, in a real loop. Deadlines lie an hour ahead, or are over. */
-#include "daemon/client-reaper.h"
-#include "daemon/maintainer.h"
+#include "daemon/peer/client-reaper.h"
+#include "daemon/work/maintainer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
-#include "daemon/reserve.h"
+#include "daemon/work/reserve.h"
 #include "daemon/task.h"
 #include "proto/deadline.h"
 #include "shm/cache/cache-hit.h"

@@ -1,0 +1,119 @@
+#include "daemon/peer/client-reaper.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/peer/client-watch.h"
+#include "daemon/log.h"
+#include "daemon/work/maintainer.h"
+#include "daemon/task.h"
+#include "shm/maintain/repair.h"
+#include "shm/arena/thread.h"
+
+/* In one step: */
+#define ENDS 16U /* of clients */
+#define LOOKS 8U /* at threads: /proc is slow */
+
+#define RECORDS_SHORT 8U /* no more than one in so many is free */
+
+struct ClientReaper {
+        Manager *manager;
+        Task task;
+        bool ending; /* clients that are gone are next */
+        uint32_t position; /* record at which to look for a thread next; n_records: no pass is under way */
+        uint32_t n_gone; /* threads that the pass found */
+        uint32_t n_left[]; /* records of each client */
+};
+
+static uint32_t count_unused(const ShmArena *arena) {
+        uint32_t n = arena->n_records - 1;
+
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
+                n -= shm_record_owner(arena, i).state != SHM_RECORD_UNUSED;
+        return n;
+}
+
+/* One pass over the records is for all clients. It is made anew in each step, since records and clients come and go. */
+static void count_records(ClientReaper *reaper) {
+        ShmArena *arena = &reaper->manager->arena;
+
+        for (uint32_t i = 0; i < arena->n_records; i++)
+                reaper->n_left[i] = SHM_CLIENT_STAYS;
+        for (const ClientWatch *c = reaper->manager->clients; c; c = c->next)
+                if (c->dead)
+                        reaper->n_left[c->index] = 0;
+        shm_clients_release_records(arena, reaper->n_left);
+}
+
+static void end_clients(ClientReaper *reaper) {
+        uint32_t n = manager_slice(reaper->manager, ENDS);
+        ClientWatch *next;
+
+        count_records(reaper);
+        for (ClientWatch *client = reaper->manager->clients; client && n > 0; client = next) {
+                next = client->next;
+                n -= client_watch_go(client, reaper->n_left[client->index] & ~SHM_CLIENT_STAYS);
+        }
+        reaper->ending = n == 0;
+}
+
+static void look_at_threads(ClientReaper *reaper) {
+        Manager *manager = reaper->manager;
+
+        reaper->n_gone += shm_threads_mark_gone(&manager->arena, &reaper->position, LOOKS);
+        if (reaper->position < manager->arena.n_records || reaper->n_gone == 0)
+                return;
+        log_line(LOG_INFO, "%u threads ended without giving back what they held", reaper->n_gone);
+        maintainer_repair(manager->maintainer);
+}
+
+static uint64_t step(void *userdata, uint64_t now) {
+        ClientReaper *reaper = userdata;
+        uint32_t n_records = reaper->manager->arena.n_records;
+
+        if (reaper->ending)
+                end_clients(reaper);
+        else if (reaper->position < n_records)
+                look_at_threads(reaper);
+        return reaper->ending || reaper->position < n_records ? 0 : TASK_IDLE;
+}
+
+void client_reaper_repaired(ClientReaper *reaper) {
+        reaper->ending = true;
+        task_wake(&reaper->task);
+}
+
+void client_reaper_tick(ClientReaper *reaper) {
+        Manager *manager = reaper->manager;
+        const ShmArena *arena = &manager->arena;
+
+        if (reaper->position == arena->n_records && count_unused(arena) <= arena->n_records / RECORDS_SHORT) {
+                reaper->position = 1;
+                reaper->n_gone = 0;
+        }
+        /* Again, where something is unsettled. A dead client may also wait for a record that the drainer finished. */
+        if (manager->n_unrepaired > 0 || shm_repair_wanted(arena))
+                maintainer_repair(manager->maintainer);
+        client_reaper_repaired(reaper);
+}
+
+int client_reaper_new(ClientReaper **ret_reaper, Manager *manager) {
+        uint32_t n_records = manager->arena.n_records;
+        ClientReaper *reaper = calloc(1, sizeof(*reaper) + n_records * sizeof(reaper->n_left[0]));
+
+        if (!reaper)
+                return -ENOMEM;
+        reaper->manager = manager;
+        reaper->position = n_records;
+        task_init(&reaper->task, manager->tasks, "client reaper", step, reaper);
+        *ret_reaper = reaper;
+        return 0;
+}
+
+ClientReaper *client_reaper_free(ClientReaper *reaper) {
+        if (!reaper)
+                return NULL;
+        task_deinit(&reaper->task);
+        free(reaper);
+        return NULL;
+}

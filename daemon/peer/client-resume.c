@@ -1,0 +1,164 @@
+#include "daemon/peer/client-resume.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+#include "daemon/message-id.h"
+
+#define DESCRIPTORS_SPARE 32U /* not for clients that nobody has heard of yet */
+
+/* Descriptors are given out from the lowest on. */
+static bool is_spare(int fd) {
+        struct rlimit limit;
+
+        return getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t) fd + DESCRIPTORS_SPARE >= limit.rlim_cur;
+}
+
+/* The process that has the number now may be another one. */
+static int identify_again(ClientWatch *client, bool spares) {
+        uint32_t start_time;
+        int r;
+
+        client->pidfd = (int) syscall(SYS_pidfd_open, client->pid, 0);
+        if (client->pidfd < 0)
+                return errno == ESRCH || errno == EINVAL ? -ESRCH : -errno;
+        if (spares && is_spare(client->pidfd))
+                return -EMFILE;
+        r = shm_process_start_time(client->pid, &start_time);
+        if (r < 0)
+                return r;
+        return start_time == client->start_time ? 0 : -ESRCH;
+}
+
+/*
+ * 1; 0: it is gone, and was freed or is being repaired; or why that cannot be told. With `spares`,
+ * descriptors are left for those who connect.
+ */
+static int look(ClientWatch *client, bool spares) {
+        int r = identify_again(client, spares);
+
+        if (r == 0)
+                r = client_watch_death(client);
+        if (r < 0)
+                client->pidfd = proto_close(client->pidfd);
+        if (r < 0 && r != -ESRCH)
+                return r;
+        if (client->unwatched)
+                client->manager->n_unwatched--;
+        client->unwatched = false;
+        if (r == 0)
+                return 1;
+        client_watch_end(client, "died");
+        return 0;
+}
+
+/* Of an entry that a killed daemon did not finish, or that somebody wrote over, the least is shown. */
+static uint32_t known_role(const ShmClientInfo *info) {
+        return proto_role_to_string(info->role) ? info->role : PROTO_ROLE_READER;
+}
+
+/* A client that does not enter, for it does without the library, has a record by now. */
+static bool nobody_came(const ClientWatch *client, const ShmClientInfo *info) {
+        return info->state == SHM_CLIENT_COMES && client_watch_count_records(client) == 0 &&
+               shm_client_give_up(&client->manager->arena, client->index);
+}
+
+int client_resume(Manager *manager, const ShmClientInfo *info) {
+        ClientWatch *client = malloc(sizeof(*client));
+        int r;
+
+        if (!client)
+                return -ENOMEM;
+        *client = (ClientWatch){
+                .manager = manager,
+                .next = manager->clients,
+                .index = info->index,
+                .pid = info->pid,
+                .uid = info->uid,
+                .start_time = info->start_time,
+                .program = info->program,
+                .role = known_role(info),
+                .hung_up = info->state == SHM_CLIENT_LEFT,
+                .pidfd = -1,
+                .wake_fd = -1,
+        };
+        if (client->next)
+                client->next->previous = client;
+        manager->clients = client;
+
+        if (info->state == SHM_CLIENT_DEAD || nobody_came(client, info)) {
+                client_watch_end(client, info->state == SHM_CLIENT_DEAD ? "had ended" : "did not attach");
+                return 0;
+        }
+        r = look(client, true);
+        if (r >= 0)
+                return r;
+        client->unwatched = true;
+        if (manager->n_unwatched++ == 0)
+                log_fields(
+                        LOG_WARNING, (LogFields){ .message = MESSAGE_UNWATCHED, .pid = client->pid },
+                        "process %d, and maybe others, cannot be watched: %s. They are taken for alive, and "
+                        "looked at again each second",
+                        (int) client->pid, strerror(-r));
+        return 1;
+}
+
+int client_resume_look(Manager *manager, pid_t pid) {
+        ClientWatch *next;
+        int r = 0;
+
+        if (manager->n_unwatched == 0)
+                return 0;
+        for (ClientWatch *client = manager->clients; client; client = next) {
+                next = client->next;
+                if (client->unwatched && (pid == 0 || client->pid == pid))
+                        r = MIN(r, look(client, pid == 0));
+        }
+        if (manager->n_unwatched == 0)
+                log_line(LOG_NOTICE, "all clients of pool %s are watched now", manager->options->pool);
+        return r;
+}
+
+/*
+ * While the process of the entry lives, its number is its own: a connection of that number is of the process
+ * itself. It may have given up an earlier connection that a forked child still has open, and that child may write
+ * to this one as well: only a message of the process itself is believed.
+ */
+int client_resume_session(ClientWatch **ret, Session *session, uint32_t entry, pid_t sender) {
+        Manager *manager = session->manager;
+        ClientWatch *client;
+        int r;
+
+        if (entry == 0)
+                return 0;
+        r = client_resume_look(manager, session->peer.pid);
+        if (r < 0)
+                return r;
+        client = manager->clients;
+        while (client && client->index != entry - 1)
+                client = client->next;
+        if (!client || client->pid != session->peer.pid || client->pid != sender || client->dead ||
+            !client_watch_lives(client))
+                return session->role >= PROTO_ROLE_WRITER ? -EUCLEAN : 0;
+        if (client->wake_fd < 0 && session->role >= PROTO_ROLE_WRITER) {
+                r = client_watch_wakes(client);
+                if (r < 0)
+                        return r;
+        }
+        if (client->session)
+                client->session->client = NULL;
+        client->role = session->role;
+        shm_client_set_role(&manager->arena, client->index, client->role);
+        client->uid = session->peer.uid; /* the arena's may be of the entry's last owner, or none */
+        client->hung_up = false;
+        client->session = session;
+        session->client = client;
+        *ret = client;
+        return 1;
+}

@@ -1,0 +1,301 @@
+#include "daemon/peer/client-watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon/peer/client-exec.h"
+#include "daemon/peer/events.h"
+#include "daemon/log.h"
+#include "daemon/work/maintainer.h"
+#include "daemon/message-id.h"
+#include "daemon/request/request.h"
+#include "shm/arena/client.h"
+#include "shm/epoch/epoch.h"
+
+/* A flood of wakes costs at most this many turns of the loop. */
+#define WAKES_MAX 8
+#define WAKES_USEC 10000
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* since Linux 6.5 */
+#endif
+
+uint32_t client_watch_count_records(const ClientWatch *client) {
+        const ShmArena *arena = &client->manager->arena;
+        uint32_t n = 0;
+
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++) {
+                ShmRecordOwner owner = shm_record_owner(arena, i);
+
+                n += owner.state != SHM_RECORD_UNUSED && owner.client == client->index;
+        }
+        return n;
+}
+
+/* The epochs that it leased are revoked; that they are to be, the arena says before it forgets the client. */
+static void end_leases(const ClientWatch *client) {
+        uint32_t n = shm_epoch_end_leases(&client->manager->arena, client->index);
+
+        if (n == 0)
+                return;
+        log_fields(LOG_INFO, (LogFields){ .client = &client->index, .pid = client->pid },
+                   "%u epochs that client %u, process %d, leased are revoked", n, client->index,
+                   (int) client->pid);
+        maintainer_look(client->manager->maintainer);
+}
+
+static void gone(ClientWatch *client, const char *kind, const char *message, const char *text) {
+        Manager *manager = client->manager;
+
+        end_leases(client);
+
+        shm_client_remove(&manager->arena, client->index);
+        log_fields(LOG_INFO, (LogFields){ .message = message, .client = &client->index, .pid = client->pid },
+                   "client %u, process %d, %s", client->index, (int) client->pid, text);
+        events_send(manager, &(EventInfo){ .kind = kind, .client = client->index, .pid = client->pid },
+                    "client %u, process %d, %s", client->index, (int) client->pid, text);
+        (void) client_watch_free(client);
+}
+
+/* All its records went back, or were repaired. */
+static void end_repaired(ClientWatch *client, const char *how) {
+        char text[64];
+
+        if (client->dead) {
+                client->manager->n_unrepaired--;
+                gone(client, "leave", MESSAGE_LEAVE, "is repaired");
+                return;
+        }
+        (void) snprintf(text, sizeof(text), "%s; it left nothing to repair", how);
+        gone(client, "death", MESSAGE_LEAVE, text);
+}
+
+void client_watch_end(ClientWatch *client, const char *how) {
+        const char *format = "client %u, process %d, %s; the records of %u of its threads are to be repaired";
+        Manager *manager = client->manager;
+        uint32_t n_left;
+
+        if (client->session)
+                client->session->client = NULL;
+        client->session = NULL;
+        shm_client_end(&manager->arena, client->index); /* first: the next daemon goes on from there */
+        n_left = shm_client_release_records(&manager->arena, client->index);
+        end_leases(client);
+        if (n_left == 0) {
+                end_repaired(client, how);
+                return;
+        }
+        if (client->dead)
+                return; /* something of it is unsettled */
+        client_exec_stop(client);
+        client->dead = true;
+        manager->n_unrepaired++;
+        client->death = sd_event_source_disable_unref(client->death);
+        client->wake = sd_event_source_disable_unref(client->wake);
+        log_fields(LOG_INFO,
+                   (LogFields){ .message = MESSAGE_DEATH, .client = &client->index, .pid = client->pid },
+                   format, client->index, (int) client->pid, how, n_left);
+        events_send(manager, &(EventInfo){ .kind = "death", .client = client->index, .pid = client->pid },
+                    format, client->index, (int) client->pid, how, n_left);
+        maintainer_repair(manager->maintainer);
+}
+
+static int on_death(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        client_watch_end(userdata, "died");
+        return 0;
+}
+
+/*
+ * Never read: the client has the same description and may make it blocking, and empty it first.
+ * Edge-triggered, each write shows without.
+ */
+static int on_wake(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        ClientWatch *client = userdata;
+
+        manager_wake(client->manager);
+        return 0;
+}
+
+static int open_pidfd(const Session *session) {
+        int fd = -1;
+        socklen_t size = sizeof(fd);
+
+        if (session->peer.pid <= 0)
+                return -EREMOTE;
+        /* Of the process itself, not of whatever has its number by now. */
+        if (!session->inherited) {
+                if (getsockopt(session->fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0)
+                        return fd;
+                if (errno != ENOPROTOOPT)
+                        return errno == EINVAL ? -ESRCH : -errno;
+        }
+        fd = (int) syscall(SYS_pidfd_open, session->peer.pid, 0);
+        return fd < 0 ? -errno : fd;
+}
+
+/* After pidfd and start time were taken: while the connection stands, the number was not given anew. */
+static bool is_connected(const Session *session) {
+        struct pollfd p = { .fd = session->fd };
+
+        return poll(&p, 1, 0) >= 0 && !(p.revents & (POLLHUP | POLLERR));
+}
+
+static int identify(ClientWatch *client, ShmClientInfo *ret) {
+        const Session *session = client->session;
+        ShmClientInfo info = {
+                .pid = session->peer.pid,
+                .uid = session->peer.uid,
+                .gid = session->peer.gid,
+                .state = session->role >= PROTO_ROLE_WRITER ? SHM_CLIENT_COMES : SHM_CLIENT_USED,
+                .role = session->role,
+                .program = client->program,
+                .attached_usec = manager_realtime_usec(),
+        };
+        int r;
+
+        client->pidfd = open_pidfd(session);
+        if (client->pidfd < 0)
+                return client->pidfd;
+        r = shm_process_start_time(session->peer.pid, &info.start_time);
+        if (r < 0)
+                return r;
+        if (!is_connected(session))
+                return -ESRCH;
+        memcpy(info.comm, session->comm, sizeof(info.comm));
+        *ret = info;
+        return 0;
+}
+
+bool client_watch_lives(const ClientWatch *client) {
+        struct pollfd p = { .fd = client->pidfd, .events = POLLIN };
+
+        return poll(&p, 1, 0) == 0;
+}
+
+int client_watch_death(ClientWatch *client) {
+        int r = sd_event_add_io(client->manager->event, &client->death, client->pidfd, EPOLLIN, on_death,
+                                client);
+
+        return r < 0 ? r : 0;
+}
+
+int client_watch_wakes(ClientWatch *client) {
+        int r;
+
+        client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (client->wake_fd < 0)
+                return -errno;
+        r = sd_event_add_io(client->manager->event, &client->wake, client->wake_fd, EPOLLIN | EPOLLET,
+                            on_wake, client);
+        if (r >= 0)
+                r = sd_event_source_set_ratelimit(client->wake, WAKES_USEC, WAKES_MAX);
+        if (r >= 0)
+                return 0;
+        client->wake = sd_event_source_disable_unref(client->wake);
+        client->wake_fd = proto_close(client->wake_fd); /* or the next attach took it for watched */
+        return r;
+}
+
+int client_watch_new(ClientWatch **ret_client, Session *session, uint64_t program) {
+        Manager *manager = session->manager;
+        ClientWatch *client = malloc(sizeof(*client));
+        ShmClientInfo info;
+        int r;
+
+        if (!client)
+                return -ENOMEM;
+        *client = (ClientWatch){
+                .manager = manager,
+                .next = manager->clients,
+                .pid = session->peer.pid,
+                .uid = session->peer.uid,
+                .program = program,
+                .role = session->role,
+                .session = session,
+                .pidfd = -1,
+                .wake_fd = -1,
+        };
+        if (client->next)
+                client->next->previous = client;
+        manager->clients = client;
+
+        r = identify(client, &info);
+        if (r == 0)
+                r = client_watch_death(client);
+        if (r == 0 && session->role >= PROTO_ROLE_WRITER)
+                r = client_watch_wakes(client);
+        if (r == 0)
+                r = shm_client_add(&manager->arena, &info);
+        if (r < 0) {
+                (void) client_watch_free(client);
+                return r;
+        }
+        client->index = info.index;
+        session->client = client;
+        *ret_client = client;
+        return 0;
+}
+
+ClientWatch *client_watch_free(ClientWatch *client) {
+        if (!client)
+                return NULL;
+        client_exec_stop(client);
+        if (client->session)
+                client->session->client = NULL;
+        if (client->unwatched)
+                client->manager->n_unwatched--;
+        if (client->next)
+                client->next->previous = client->previous;
+        if (client->previous)
+                client->previous->next = client->next;
+        else
+                client->manager->clients = client->next;
+        (void) sd_event_source_disable_unref(client->death);
+        (void) sd_event_source_disable_unref(client->wake);
+        (void) proto_close(client->pidfd);
+        (void) proto_close(client->wake_fd);
+        free(client);
+        return NULL;
+}
+
+/* A writer that has entered, and has no record yet, may be about to take one: it says so when it leaves. */
+static bool may_come_back(const ClientWatch *client) {
+        ShmClientInfo info;
+
+        return client->role >= PROTO_ROLE_WRITER &&
+               shm_client_get(&client->manager->arena, client->index, &info) == 0 &&
+               info.state == SHM_CLIENT_USED;
+}
+
+void client_watch_leave(ClientWatch *client) {
+        client->hung_up = true;
+        if (!client->dead && client_watch_count_records(client) == 0 && !may_come_back(client))
+                gone(client, "leave", MESSAGE_LEAVE, "left");
+}
+
+/* It closed the pool while it had no connection. */
+static bool has_left(const ClientWatch *client) {
+        ShmClientInfo info;
+
+        return shm_client_get(&client->manager->arena, client->index, &info) == 0 &&
+               info.state == SHM_CLIENT_LEFT;
+}
+
+bool client_watch_go(ClientWatch *client, uint32_t n_records) {
+        if (n_records > 0)
+                return false;
+        if (client->dead) {
+                end_repaired(client, "died");
+                return true;
+        }
+        if (client->session || (!client->hung_up && !has_left(client)) || may_come_back(client))
+                return false;
+        gone(client, "leave", MESSAGE_LEAVE, "left");
+        return true;
+}

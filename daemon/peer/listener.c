@@ -1,0 +1,256 @@
+#include "daemon/peer/listener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+#include "daemon/peer/session.h"
+#include "proto/path.h"
+#include "proto/socket.h"
+
+struct Listener {
+        Manager *manager;
+        int lock_fd;
+        int fd;
+        char *path;
+        bool ours; /* the socket file is ours to remove */
+        bool paused; /* for want of descriptors */
+        char left[33]; /* id of the arena that the last daemon had, where it did not end in order */
+        sd_event_source *source;
+};
+
+/* One level only: what is above it is the system's, or the login's. */
+static int make_dir(const char *dir) {
+        if (mkdir(dir, 0755) < 0 && errno != EEXIST)
+                return -errno;
+        return 0;
+}
+
+/* Two lines: the daemon's process, and what arena it has. */
+static void read_lock(int fd, char ret_pid[12], char ret_arena[33]) {
+        char text[64] = "";
+
+        (void) !pread(fd, text, sizeof(text) - 1, 0);
+        *ret_pid = *ret_arena = 0;
+        (void) sscanf(text, "%11[0-9]\n%32[0-9a-f]", ret_pid, ret_arena);
+}
+
+static void say_who_has_it(const char *pool, int fd) {
+        char pid[12], arena[33];
+
+        read_lock(fd, pid, arena);
+        log_line(LOG_ERR, "pool %s is served by another tslabd already%s%s", pool, *pid ? ", process " : "",
+                 pid);
+}
+
+void listener_name_arena(Listener *listener, const char *arena_id) {
+        if (dprintf(listener->lock_fd, "%s\n", arena_id) < 0)
+                log_error(LOG_WARNING, -errno, "could not write to the lock of the pool");
+}
+
+/*
+ * The file stays when we go: who removed it would part a third daemon from the second one. The
+ * lock goes with the description, so no child may inherit it.
+ */
+static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_left[33]) {
+        char pid[12];
+        _cleanup_(proto_freep) char *path = NULL;
+        _cleanup_(proto_closep) int fd = -1;
+
+        if (asprintf(&path, "%s/%s.lock", dir, pool) < 0)
+                return -ENOMEM;
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+        if (fd < 0) {
+                log_error(LOG_ERR, -errno, "could not open %s", path);
+                return -errno;
+        }
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+                if (errno != EWOULDBLOCK) {
+                        log_error(LOG_ERR, -errno, "could not lock %s", path);
+                        return -errno;
+                }
+                say_who_has_it(pool, fd);
+                return -EBUSY;
+        }
+        read_lock(fd, pid, ret_left);
+        if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", (int) getpid()) < 0)
+                log_error(LOG_WARNING, -errno, "could not write to %s", path);
+        *ret_fd = proto_steal_fd(&fd);
+        return 0;
+}
+
+static int find_paths(Listener *listener, char **ret_dir) {
+        const Options *options = listener->manager->options;
+        _cleanup_(proto_freep) char *dir = NULL;
+        int r;
+
+        r = proto_runtime_dir(&dir);
+        if (r == -ENXIO)
+                log_line(LOG_ERR, "there is no runtime directory: set XDG_RUNTIME_DIR or TSLAB_RUNTIME_DIR");
+        if (r < 0)
+                return r;
+        r = make_dir(dir);
+        if (r < 0) {
+                log_error(LOG_ERR, r, "could not make the directory %s", dir);
+                return r;
+        }
+        if (options->listen)
+                listener->path = strdup(options->listen);
+        else if (asprintf(&listener->path, "%s/%s.sock", dir, options->pool) < 0)
+                listener->path = NULL;
+        if (!listener->path)
+                return -ENOMEM;
+        *ret_dir = proto_steal(&dir);
+        return 0;
+}
+
+int listener_new(Listener **ret_listener, Manager *manager) {
+        _cleanup_(proto_freep) char *dir = NULL;
+        Listener *listener = malloc(sizeof(*listener));
+        int r;
+
+        if (!listener)
+                return -ENOMEM;
+        *listener = (Listener){ .manager = manager, .lock_fd = -1, .fd = -1 };
+        r = find_paths(listener, &dir);
+        if (r == 0)
+                r = lock_pool(dir, manager->options->pool, &listener->lock_fd, listener->left);
+        if (r < 0) {
+                (void) listener_free(listener);
+                return r;
+        }
+        *ret_listener = listener;
+        return 0;
+}
+
+/* Who ends in order removes the socket. */
+const char *listener_left_arena(const Listener *listener) {
+        struct stat st;
+
+        if (listener->manager->passed.socket >= 0 || lstat(listener->path, &st) < 0 || !S_ISSOCK(st.st_mode))
+                return NULL;
+        return *listener->left ? listener->left : NULL;
+}
+
+static void pause_accepting(Listener *listener, int error) {
+        if (!listener->paused)
+                log_error(LOG_WARNING, error, "cannot accept connections for a while");
+        listener->paused = true;
+        (void) sd_event_source_set_enabled(listener->source, SD_EVENT_OFF);
+}
+
+void listener_tick(Listener *listener) {
+        if (!listener->paused || sd_event_source_set_enabled(listener->source, SD_EVENT_ON) < 0)
+                return;
+        listener->paused = false;
+}
+
+static bool is_want_of_room(int error) {
+        return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
+static int on_connection(sd_event_source *source, int listen_fd, uint32_t revents, void *userdata) {
+        Listener *listener = userdata;
+        _cleanup_(proto_closep) int fd = -1;
+        struct ucred peer;
+        int r;
+
+        fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0) {
+                if (is_want_of_room(errno))
+                        pause_accepting(listener, -errno);
+                return 0; /* otherwise it was the peer that went away */
+        }
+        /* Who connected before we had the socket did not inherit SO_PASSCRED, which a child of it needs. */
+        r = proto_socket_adopt(fd, false);
+        if (r == 0)
+                r = proto_peer_credentials(fd, &peer);
+        if (r == 0)
+                r = session_new(NULL, listener->manager, fd, &peer, fd);
+        if (r == 0)
+                fd = -1; /* the session's */
+        else if (is_want_of_room(-r))
+                pause_accepting(listener, r);
+        else
+                log_peer(LOG_NOTICE, 0, "a connection was refused: %s", strerror(-r));
+        return 0;
+}
+
+static int adopt(Listener *listener) {
+        int fd = listener->manager->passed.socket, r;
+
+        r = proto_socket_adopt(fd, true);
+        if (r < 0) {
+                log_error(LOG_ERR, r, "the socket that systemd passed is no listening SOCK_SEQPACKET socket");
+                return r;
+        }
+        listener->fd = proto_steal_fd(&listener->manager->passed.socket);
+        return 0;
+}
+
+/* Open to nobody until group and mode are what they shall be. */
+static int bind_own(Listener *listener) {
+        const Options *options = listener->manager->options;
+        int r;
+
+        r = proto_listen(listener->path, 0600, &listener->fd);
+        if (r == -EADDRINUSE)
+                log_line(LOG_ERR, "%s is in use by another program", listener->path);
+        else if (r < 0)
+                log_error(LOG_ERR, r, "could not listen at %s", listener->path);
+        if (r < 0)
+                return r;
+        listener->ours = true;
+        if (options->group != (gid_t) -1 && chown(listener->path, (uid_t) -1, options->group) < 0) {
+                r = -errno;
+                log_error(LOG_ERR, r, "could not give %s to group %u", listener->path,
+                          (unsigned) options->group);
+                return r;
+        }
+        if (chmod(listener->path, options->mode) < 0) {
+                r = -errno;
+                log_error(LOG_ERR, r, "could not change the mode of %s", listener->path);
+                return r;
+        }
+        return 0;
+}
+
+int listener_start(Listener *listener) {
+        int r = listener->manager->passed.socket >= 0 ? adopt(listener) : bind_own(listener);
+
+        if (r < 0)
+                return r;
+        /* A connection may be gone again before it is accepted. */
+        if (fcntl(listener->fd, F_SETFL, fcntl(listener->fd, F_GETFL) | O_NONBLOCK) < 0)
+                return -errno;
+        r = sd_event_add_io(listener->manager->event, &listener->source, listener->fd, EPOLLIN, on_connection,
+                            listener);
+        if (r < 0)
+                log_error(LOG_ERR, r, "could not watch the socket");
+        return r < 0 ? r : 0;
+}
+
+Listener *listener_free(Listener *listener) {
+        if (!listener)
+                return NULL;
+        (void) sd_event_source_disable_unref(listener->source);
+        if (listener->ours)
+                (void) unlink(listener->path);
+        (void) proto_close(listener->fd);
+        (void) proto_close(listener->lock_fd);
+        free(listener->path);
+        free(listener);
+        return NULL;
+}
+
+const char *listener_path(const Listener *listener) {
+        return listener->ours ? listener->path : "the socket of systemd";
+}

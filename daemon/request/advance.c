@@ -1,0 +1,113 @@
+/*
+ * Advancing to the next epoch: what is left of earlier eras of its id drains first. One advance is under way at a
+ * time, for each that is done changes which epoch is next; the others wait their turn.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/peer/events.h"
+#include "daemon/log.h"
+#include "daemon/work/maintainer.h"
+#include "daemon/request/request.h"
+#include "proto/deadline.h"
+#include "shm/epoch/epoch.h"
+
+#define WAIT_USEC (PROTO_USEC_PER_SEC / 5) /* for threads inside an operation */
+
+struct AdvanceJob {
+        AdvanceJob *next;
+        CloseWait wait;
+        Call call;
+        Manager *manager;
+};
+
+static void answer_advance(const AdvanceJob *job, uint32_t number) {
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__EpochAdvanceReply advance = TSLAB__EPOCH_ADVANCE_REPLY__INIT;
+
+        advance.epoch = number;
+        reply.body_case = TSLAB__REPLY__BODY_EPOCH_ADVANCE;
+        reply.epoch_advance = &advance;
+        session_send(job->call.session, job->call.id, &reply);
+}
+
+static void finish_advance(AdvanceJob *job) {
+        uint32_t number;
+        int r = shm_epoch_advance(&job->manager->arena, &number);
+
+        if (r < 0) {
+                request_refuse_epoch(job->call.session, job->call.id, r, job->wait.epoch);
+                return;
+        }
+        log_fields(LOG_DEBUG, (LogFields){ .epoch = &number }, "epoch %u:%u is current", number & 0xff,
+                   number >> 8);
+        events_send(job->manager, &(EventInfo){ .kind = "advance", .epoch = number },
+                    "epoch %u:%u is current", number & 0xff, number >> 8);
+        answer_advance(job, number);
+}
+
+/* False: it is not to be done, which was said. */
+static bool start_advance(AdvanceJob *job) {
+        ShmArena *arena = &job->manager->arena;
+        int r = shm_epoch_next(arena, &job->wait.epoch);
+
+        if (r == 0)
+                r = shm_epoch_close(arena, job->wait.epoch, true);
+        if (r < 0) {
+                request_refuse_epoch(job->call.session, job->call.id, r, job->wait.epoch);
+                return false;
+        }
+        log_line(LOG_DEBUG, "epoch %u is drained for an advance", job->wait.epoch);
+        job->wait.deadline_usec = proto_deadline(WAIT_USEC);
+        maintainer_close(job->manager->maintainer, job->wait.epoch, &job->wait);
+        return true;
+}
+
+static void end_first(Manager *manager) {
+        AdvanceJob *job = manager->advances;
+
+        manager->advances = job->next;
+        call_close(&job->call);
+        free(job);
+}
+
+/* Nobody waits any more for one whose session is gone. */
+static void start_first(Manager *manager) {
+        while (manager->advances && (!manager->advances->call.session || !start_advance(manager->advances)))
+                end_first(manager);
+}
+
+/* The next epoch may have been reserved meanwhile: then it is the turn of the id after. */
+static void on_next_drained(CloseWait *wait) {
+        AdvanceJob *job = wait->userdata;
+        Manager *manager = job->manager;
+        uint32_t next;
+
+        if (!job->call.session || shm_epoch_next(&manager->arena, &next) || next == wait->epoch) {
+                if (job->call.session)
+                        finish_advance(job);
+                end_first(manager);
+        }
+        start_first(manager);
+}
+
+void request_epoch_advance(RequestContext *context, const ProtoRequest *request) {
+        Manager *manager = context->session->manager;
+        AdvanceJob *job = calloc(1, sizeof(*job));
+
+        if (!job) {
+                session_refuse(context->session, context->id, -ENOMEM, "tslabd is out of memory");
+                return;
+        }
+        job->manager = manager;
+        job->wait.userdata = job;
+        job->wait.on_done = on_next_drained;
+        call_open(&job->call, context->session, context->id);
+        if (manager->advances) {
+                manager->advances_last->next = job;
+                manager->advances_last = job;
+                return;
+        }
+        manager->advances = manager->advances_last = job;
+        start_first(manager);
+}

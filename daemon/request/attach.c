@@ -1,0 +1,214 @@
+/* Hello, attach, and what a forked child does to get a connection of its own. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/peer/client-exec.h"
+#include "daemon/peer/client-resume.h"
+#include "daemon/peer/events.h"
+#include "daemon/log.h"
+#include "daemon/message-id.h"
+#include "daemon/request/request.h"
+#include "daemon/peer/share.h"
+#include "proto/text.h"
+
+static void answer_hello(RequestContext *context) {
+        Session *session = context->session;
+        ShmArena *arena = &session->manager->arena;
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__HelloReply hello = TSLAB__HELLO_REPLY__INIT;
+
+        hello.protocol_version = PROTO_VERSION;
+        hello.software = (char *) "tslabd " TSLAB_VERSION;
+        hello.arena_id = (ProtobufCBinaryData){ .len = 16, .data = (uint8_t *) arena->arena_id };
+        hello.format_version = SHM_FORMAT_VERSION;
+        hello.format_hash = arena->header->format_hash;
+        hello.pool = (char *) session->manager->options->pool;
+        hello.role = session->role;
+        hello.arena_size = arena->size;
+        reply.body_case = TSLAB__REPLY__BODY_HELLO;
+        reply.hello = &hello;
+        session_send(session, context->id, &reply);
+}
+
+void request_hello(RequestContext *context, const ProtoRequest *request) {
+        Session *session = context->session;
+        const Tslab__Hello *hello = request->hello;
+        uint32_t role = session_role_of(session->manager, &session->peer, session->fd);
+
+        if (hello->protocol_version != PROTO_VERSION) {
+                session->closing = true;
+                session_refuse(session, context->id, -EPROTONOSUPPORT,
+                               "tslabd " TSLAB_VERSION
+                               " speaks version %u of the protocol, and '%s' version %u: "
+                               "update the older of the two",
+                               PROTO_VERSION, hello->software, hello->protocol_version);
+                return;
+        }
+        if (session->role != 0) {
+                session_refuse(session, context->id, -EALREADY, "hello was said before on this connection");
+                return;
+        }
+        if (role == 0) {
+                session->closing = true;
+                log_peer(LOG_NOTICE, session->peer.pid, "process %d of user %u was refused: it has no role",
+                         (int) session->peer.pid, (unsigned) session->peer.uid);
+                session_refuse(session, context->id, -EACCES,
+                               "user %u is neither reader nor writer nor operator of this pool",
+                               (unsigned) session->peer.uid);
+                return;
+        }
+        if (session->over_share) {
+                session->closing = true;
+                share_say(session->manager, &session->peer, "connections");
+                session_refuse(session, context->id, -EDQUOT,
+                               "user %u has as many connections to this pool as one user may have",
+                               (unsigned) session->peer.uid);
+                return;
+        }
+        session->role = hello->want_role != 0 && hello->want_role < role ? hello->want_role : role;
+        proto_text_clean(session->comm, sizeof(session->comm), hello->comm);
+        log_line(LOG_DEBUG, "process %d (%s, %s) connected as %s", (int) session->peer.pid, session->comm,
+                 hello->software, proto_role_to_string(session->role));
+        answer_hello(context);
+}
+
+int request_reopen_for_reading(int memfd) {
+        char path[32];
+        int fd;
+
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", memfd);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+static void answer_attach(RequestContext *context, const ClientWatch *client) {
+        Session *session = context->session;
+        ShmArena *arena = &session->manager->arena;
+        _cleanup_(proto_closep) int read_fd = -1;
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__AttachReply attach = TSLAB__ATTACH_REPLY__INIT;
+
+        attach.client = client->index;
+        attach.role = session->role;
+        reply.body_case = TSLAB__REPLY__BODY_ATTACH;
+        reply.attach = &attach;
+        if (session->role >= PROTO_ROLE_WRITER) {
+                session_send_fds(session, context->id, &reply, (int[]){ arena->fd, client->wake_fd }, 2);
+                return;
+        }
+        read_fd = request_reopen_for_reading(arena->fd);
+        if (read_fd < 0)
+                session_refuse(session, context->id, read_fd,
+                               "tslabd could not open the arena for reading: %s", strerror(-read_fd));
+        else
+                session_send_fds(session, context->id, &reply, &read_fd, 1);
+}
+
+static void refuse_attach(RequestContext *context, int error) {
+        switch (error) {
+        case -ENOSPC:
+                session_refuse(
+                        context->session, context->id, error,
+                        "the pool has as many clients as it has room for threads: see tslabd --threads");
+                break;
+        case -EDQUOT:
+                share_say(context->session->manager, &context->session->peer, "clients");
+                session_refuse(context->session, context->id, error,
+                               "user %u has as many clients of this pool as one user may have: see tslabd "
+                               "--threads",
+                               (unsigned) context->session->peer.uid);
+                break;
+        case -EUCLEAN:
+                session_refuse(context->session, context->id, error,
+                               "tslabd has no such client any more: close the pool, and open it again");
+                break;
+        case -EREMOTE:
+                session_refuse(
+                        context->session, context->id, error,
+                        "this process is in a pid namespace that tslabd does not see into: it could not tell "
+                        "when it dies");
+                break;
+        default:
+                session_refuse(context->session, context->id, error,
+                               "tslabd could not take on process %d: %s", (int) context->session->peer.pid,
+                               strerror(-error));
+        }
+}
+
+void request_attach(RequestContext *context, const ProtoRequest *request) {
+        Session *session = context->session;
+        ShmArena *arena = &session->manager->arena;
+        const Tslab__Attach *attach = request->attach;
+        const ProtobufCBinaryData *id = &attach->arena_id;
+        ClientWatch *client;
+        int r;
+
+        if (id->len > 0 && memcmp(id->data, arena->arena_id, sizeof(arena->arena_id)) != 0) {
+                session_refuse(session, context->id, -EUCLEAN,
+                               "the pool was made anew since: close it, and open it again");
+                return;
+        }
+        if (session->client) {
+                session_refuse(session, context->id, -EALREADY, "this connection has attached before");
+                return;
+        }
+        if (attach->program != 0 && context->sender->pid == session->peer.pid)
+                client_exec_end_others(session->manager, session->peer.pid, attach->program);
+        r = client_resume_session(&client, session, attach->entry, context->sender->pid);
+        if (r == 0 && session->role != PROTO_ROLE_OPERATOR &&
+            !share_allows_client(session->manager, session->peer.uid))
+                r = -EDQUOT;
+        if (r == 0)
+                r = client_watch_new(&client, session, attach->program);
+        if (r < 0) {
+                log_peer(LOG_NOTICE, session->peer.pid, "process %d could not attach: %s",
+                         (int) session->peer.pid, strerror(-r));
+                refuse_attach(context, r);
+                return;
+        }
+        log_fields(LOG_INFO,
+                   (LogFields){ .message = MESSAGE_ATTACH, .client = &client->index, .pid = client->pid },
+                   "client %u is process %d (%s), as %s", client->index, (int) client->pid, session->comm,
+                   proto_role_to_string(client->role));
+        events_send(session->manager,
+                    &(EventInfo){ .kind = "attach", .client = client->index, .pid = client->pid },
+                    "process %d (%s) attached as client %u", (int) client->pid, session->comm, client->index);
+        answer_attach(context, client);
+}
+
+/*
+ * Not answered: who waits for an answer waits at the other end of the new socket, and sees it
+ * closed when we did not agree. A child that changed its user has no more than that user may.
+ */
+void request_fork_attach(RequestContext *context, const ProtoRequest *request) {
+        Session *parent = context->session, *session;
+        uint32_t role;
+        /* Taken when it is known for what it is: the rest knows how to close anything. */
+        int fd = context->fds->fds[0], r;
+
+        r = proto_socket_adopt(fd, false);
+        if (r == 0 && context->sender->pid <= 0)
+                r = -EREMOTE;
+        if (r == 0)
+                r = session_new(&session, parent->manager, fd, context->sender, -1);
+        if (r < 0) {
+                log_peer(LOG_NOTICE, context->sender->pid,
+                         "a child of process %d, process %d, was refused: %s", (int) parent->peer.pid,
+                         (int) context->sender->pid, strerror(-r));
+                return;
+        }
+        (void) proto_fds_take(context->fds, 0); /* it is the session's */
+        if (session->over_share) {
+                session_drop(session); /* it connects by the path then, and is told why not */
+                return;
+        }
+        /* Of the same user: with the groups that its parent had. */
+        role = context->sender->uid == parent->peer.uid
+                       ? parent->role
+                       : session_role_of(parent->manager, context->sender, -1);
+        session->role = role < parent->role ? role : parent->role;
+        session->inherited = true;
+        proto_text_clean(session->comm, sizeof(session->comm), request->fork_attach->comm);
+}

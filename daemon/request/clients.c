@@ -1,0 +1,133 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/peer/client-watch.h"
+#include "daemon/request/request.h"
+#include "proto/text.h"
+#include "shm/cache/cache-walk.h"
+#include "shm/arena/client.h"
+
+/* What the records of a client add up to. */
+typedef struct ClientSums {
+        uint32_t threads;
+        uint64_t allocs, frees, cached, pending, held;
+} ClientSums;
+
+/* One reply's worth; more than that goes out in several. */
+typedef struct ClientPart {
+        Tslab__ClientInfo infos[PROTO_CLIENTS_MAX];
+        Tslab__ClientInfo *pointers[PROTO_CLIENTS_MAX];
+        char comms[PROTO_CLIENTS_MAX][PROTO_COMM_MAX + 1];
+        size_t n;
+} ClientPart;
+
+/* Counters go on from owner to owner of a record: the difference is this one's. */
+static uint64_t counter(const ShmRecord *record, ShmCounter which) {
+        /* ORDER: rlx; statistics. */
+        return shm_load_rlx(&record->counters[which]) - shm_load_rlx(&record->base_counters[which]);
+}
+
+static void add_record(const ShmArena *arena, uint32_t i, ClientSums *sums) {
+        const ShmRecord *record = shm_arena_record(arena, i);
+
+        sums->threads++;
+        sums->allocs += counter(record, SHM_COUNT_ALLOC_HITS) + counter(record, SHM_COUNT_ALLOCS_UNCACHED);
+        sums->frees += counter(record, SHM_COUNT_FREES_CACHED) + counter(record, SHM_COUNT_FREES_UNCACHED);
+        for (uint32_t n = 0; n < SHM_NOTES_MAX; n++)
+                sums->pending += shm_load_rlx(&record->notes[n].handle) != 0; /* ORDER: rlx; statistics. */
+        for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, i);) {
+                sums->cached += shm_cache_walk_count(&walk);
+                sums->held += shm_load_rlx(&walk.cache->held) != 0; /* ORDER: rlx; statistics. */
+        }
+}
+
+/* By client index. */
+static ClientSums *sums_new(const ShmArena *arena) {
+        ClientSums *sums = calloc(arena->n_records, sizeof(*sums));
+
+        for (uint32_t i = 1; sums && i < shm_arena_n_records_ever(arena); i++) {
+                ShmRecordOwner owner = shm_record_owner(arena, i);
+
+                if (owner.state != SHM_RECORD_UNUSED && owner.client < arena->n_records)
+                        add_record(arena, i, &sums[owner.client]);
+        }
+        return sums;
+}
+
+static void send_part(const RequestContext *context, ClientPart *part, bool more) {
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__ClientsReply clients = TSLAB__CLIENTS_REPLY__INIT;
+
+        clients.clients = part->pointers;
+        clients.n_clients = part->n;
+        reply.more = more;
+        reply.body_case = TSLAB__REPLY__BODY_CLIENTS;
+        reply.clients = &clients;
+        session_send(context->session, context->id, &reply);
+        part->n = 0;
+}
+
+static Tslab__ClientInfo *next_info(const RequestContext *context, ClientPart *part, const char *comm) {
+        Tslab__ClientInfo *info;
+
+        if (part->n == PROTO_CLIENTS_MAX)
+                send_part(context, part, true);
+        info = &part->infos[part->n];
+        tslab__client_info__init(info);
+        proto_text_clean(part->comms[part->n], sizeof(part->comms[0]), comm);
+        info->comm = part->comms[part->n];
+        part->pointers[part->n] = info;
+        part->n++;
+        return info;
+}
+
+static void add_client(const RequestContext *context, ClientPart *part, const ClientWatch *client,
+                       const ClientSums *sums) {
+        ShmClientInfo known = {};
+        Tslab__ClientInfo *info;
+
+        (void) shm_client_get(&client->manager->arena, client->index, &known);
+        info = next_info(context, part, known.comm);
+        info->client = client->index;
+        info->pid = (int32_t) client->pid;
+        info->uid = known.uid;
+        info->gid = known.gid;
+        info->role = client->role;
+        info->attached_usec = known.attached_usec;
+        info->threads = sums->threads;
+        info->allocs = sums->allocs;
+        info->frees = sums->frees;
+        info->cached_objects = sums->cached;
+        info->pending_objects = sums->pending;
+        info->held_slabs = sums->held;
+}
+
+static void add_session(const RequestContext *context, ClientPart *part, const Session *session) {
+        Tslab__ClientInfo *info = next_info(context, part, session->comm);
+
+        info->control_only = true;
+        info->pid = (int32_t) session->peer.pid;
+        info->uid = session->peer.uid;
+        info->gid = session->peer.gid;
+        info->role = session->role;
+        info->attached_usec = session->since_realtime_usec;
+}
+
+void request_clients(RequestContext *context, const ProtoRequest *request) {
+        const Manager *manager = context->session->manager;
+        _cleanup_(proto_freep) ClientSums *sums = sums_new(&manager->arena);
+        _cleanup_(proto_freep) ClientPart *part = malloc(sizeof(*part));
+
+        if (!sums || !part) {
+                session_refuse(context->session, context->id, -ENOMEM, "tslabd is out of memory");
+                return;
+        }
+        part->n = 0;
+        for (const ClientWatch *c = manager->clients; c; c = c->next)
+                add_client(context, part, c, &sums[c->index]);
+        for (const Session *s = manager->sessions; s; s = s->next)
+                if (!s->client && s->role != 0 && !s->dropped)
+                        add_session(context, part, s);
+        send_part(context, part, false);
+}

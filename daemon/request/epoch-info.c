@@ -1,0 +1,59 @@
+#include "daemon/request/epoch-info.h"
+
+#include "proto/text.h"
+#include "shm/arena/client.h"
+
+static Tslab__EpochState state_of(ShmEpochState state) {
+        switch (state) {
+        case SHM_EPOCH_CLOSING:
+                return TSLAB__EPOCH_STATE__EPOCH_STATE_CLOSING;
+        case SHM_EPOCH_DRAINED:
+                return TSLAB__EPOCH_STATE__EPOCH_STATE_DRAINED;
+        default:
+                return TSLAB__EPOCH_STATE__EPOCH_STATE_OPEN;
+        }
+}
+
+static pid_t owner_pid(const ShmArena *arena, uint32_t owner) {
+        ShmClientInfo client;
+
+        return owner != 0 && shm_client_get(arena, owner - 1, &client) == 0 ? client.pid : 0;
+}
+
+static void fill(EpochInfos *infos, uint32_t i, const ShmEpochInfo *epoch, const ShmStats *stats) {
+        Tslab__EpochInfo *info = &infos->infos[i];
+        Tslab__EpochOlder *older = &infos->olders[i];
+
+        tslab__epoch_info__init(info);
+        tslab__epoch_older__init(older);
+        proto_text_clean(infos->labels[i], sizeof(infos->labels[i]), epoch->label);
+        info->id = epoch->id;
+        info->era = epoch->era;
+        info->state = state_of(epoch->state);
+        info->label = infos->labels[i];
+        info->reserved = epoch->flags & SHM_EPOCH_RESERVED;
+        info->current = epoch->current;
+        info->slabs = stats->epochs[i].slabs;
+        info->live_objects = stats->epochs[i].live_objects;
+        info->live_bytes = stats->epochs[i].live_size;
+        info->committed_bytes = stats->epochs[i].slabs * SHM_SLAB_SIZE;
+        info->reclaimed_bytes = epoch->reclaimed_size;
+        info->opened_usec = epoch->opened_usec;
+        info->closed_usec = epoch->closed_usec;
+        older->slabs = stats->older[i].slabs;
+        older->live_objects = stats->older[i].live_objects;
+        info->older = older;
+        infos->pointers[i] = info;
+}
+
+void epoch_infos_init(EpochInfos *infos, const ShmArena *arena, const ShmStats *stats) {
+        ShmEpochInfo epoch;
+
+        for (infos->n = 0; infos->n < arena->n_epochs; infos->n++) {
+                if (shm_epoch_get(arena, (uint32_t) infos->n, &epoch))
+                        break;
+                fill(infos, (uint32_t) infos->n, &epoch, stats);
+                infos->infos[infos->n].refs = shm_client_count_holders(arena, epoch.id);
+                infos->infos[infos->n].owner_pid = owner_pid(arena, epoch.owner);
+        }
+}

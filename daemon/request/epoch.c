@@ -1,0 +1,157 @@
+/* Closing epochs: a request that takes a while. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/param.h>
+
+#include "daemon/peer/events.h"
+#include "daemon/log.h"
+#include "daemon/work/maintainer.h"
+#include "daemon/message-id.h"
+#include "daemon/request/request.h"
+#include "proto/deadline.h"
+#include "shm/epoch/epoch.h"
+
+#define WAIT_DEFAULT_MSEC 200U
+#define MSEC UINT64_C(1000)
+
+typedef struct CloseJob {
+        CloseWait wait;
+        Call call;
+        Manager *manager;
+        uint32_t number; /* of the epoch that is closed */
+} CloseJob;
+
+static void job_free(CloseJob *job) {
+        call_close(&job->call);
+        free(job);
+}
+
+/* The request's session went: the epoch is closed all the same, but nobody waits for objects, or their count. */
+static void stop_waiting(CloseJob *job) {
+        job->wait.wait_drained = false;
+        job->wait.count = false;
+        job->wait.deadline_usec = MIN(job->wait.deadline_usec, proto_deadline(WAIT_DEFAULT_MSEC * MSEC));
+}
+
+static void on_progress(CloseWait *wait) {
+        CloseJob *job = wait->userdata;
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__Progress progress = TSLAB__PROGRESS__INIT;
+        char text[128];
+
+        if (!job->call.session) {
+                stop_waiting(job);
+                return;
+        }
+        (void) snprintf(text, sizeof(text),
+                        "closing epoch %u: %u slabs hold objects, %u threads are inside a call", wait->epoch,
+                        wait->n_left, wait->n_pending);
+        progress.done = wait->reclaimed_size;
+        progress.text = text;
+        reply.more = true;
+        reply.progress = &progress;
+        session_send(job->call.session, job->call.id, &reply);
+}
+
+static size_t fill_classes(const ShmArena *arena, const EpochCount *live, Tslab__ClassCount *counts,
+                           Tslab__ClassCount **pointers) {
+        size_t n = 0;
+
+        for (uint32_t i = 0; i < arena->n_classes; i++) {
+                if (live->classes[i] == 0)
+                        continue;
+                tslab__class_count__init(&counts[n]);
+                counts[n].size = arena->classes[i].size;
+                counts[n].live_objects = live->classes[i];
+                pointers[n] = &counts[n];
+                n++;
+        }
+        return n;
+}
+
+static void answer(const CloseJob *job) {
+        Tslab__ClassCount counts[SHM_CLASSES_MAX], *pointers[SHM_CLASSES_MAX];
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__EpochCloseReply close = TSLAB__EPOCH_CLOSE_REPLY__INIT;
+
+        close.epoch = job->number;
+        close.reclaimed_bytes = job->wait.reclaimed_size;
+        close.live_objects = job->wait.live->live_objects;
+        close.pending_threads = job->wait.n_pending;
+        close.classes = pointers;
+        close.n_classes = fill_classes(&job->manager->arena, job->wait.live, counts, pointers);
+        reply.body_case = TSLAB__REPLY__BODY_EPOCH_CLOSE;
+        reply.epoch_close = &close;
+        session_send(job->call.session, job->call.id, &reply);
+}
+
+static void on_done(CloseWait *wait) {
+        CloseJob *job = wait->userdata;
+        LogFields fields = { .message = MESSAGE_EPOCH_CLOSE,
+                             .epoch = &job->number,
+                             .size = &wait->reclaimed_size };
+
+        log_fields(LOG_INFO, fields,
+                   "epoch %u:%u was closed: %llu bytes given back, %llu objects left, %u threads pending",
+                   job->number & 0xff, job->number >> 8, (unsigned long long) wait->reclaimed_size,
+                   (unsigned long long) wait->live->live_objects, wait->n_pending);
+        events_send(job->manager,
+                    &(EventInfo){ .kind = "reclaim", .epoch = job->number, .size = wait->reclaimed_size },
+                    "closing epoch %u:%u gave %llu bytes back", job->number & 0xff, job->number >> 8,
+                    (unsigned long long) wait->reclaimed_size);
+        if (job->call.session)
+                answer(job);
+        job_free(job);
+}
+
+static void set_waits(CloseWait *wait, const Tslab__EpochClose *close) {
+        wait->deadline_usec = proto_deadline((close->wait_msec ?: WAIT_DEFAULT_MSEC) * MSEC);
+        wait->wait_drained = close->wait_drained;
+        wait->drained_deadline_usec =
+                close->wait_drained_msec == 0 ? UINT64_MAX : proto_deadline(close->wait_drained_msec * MSEC);
+        wait->drained_deadline_usec = MAX(wait->drained_deadline_usec, wait->deadline_usec);
+        wait->count = true;
+}
+
+/* The newest era where the request names none. */
+static uint32_t whole_number(const ShmArena *arena, uint32_t number) {
+        ShmEpochInfo info;
+
+        return number >> 8 != 0 || shm_epoch_get(arena, number & 0xff, &info)
+                       ? number
+                       : shm_epoch_number(info.id, info.era);
+}
+
+void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
+        Session *session = context->session;
+        Manager *manager = session->manager;
+        const Tslab__EpochClose *close = request->epoch_close;
+        CloseJob *job = calloc(1, sizeof(*job));
+        int r;
+
+        if (!job) {
+                session_refuse(session, context->id, -ENOMEM, "tslabd is out of memory");
+                return;
+        }
+        r = close->revoke ? shm_epoch_revoke(&manager->arena, close->epoch, close->older)
+                          : shm_epoch_close(&manager->arena, close->epoch, true);
+        if (r < 0) {
+                request_refuse_epoch(session, context->id, r, close->epoch);
+                free(job);
+                return;
+        }
+        *job = (CloseJob){ .manager = manager, .number = whole_number(&manager->arena, close->epoch) };
+        job->wait = (CloseWait){
+                .epoch = close->epoch & 0xff,
+                .era = close->older ? 0 : job->number >> 8,
+                .on_progress = on_progress,
+                .on_done = on_done,
+                .userdata = job,
+        };
+        call_open(&job->call, session, context->id);
+        set_waits(&job->wait, close);
+        events_send(manager, &(EventInfo){ .kind = "close", .epoch = job->number }, "epoch %u:%u is closing",
+                    job->number & 0xff, job->number >> 8);
+        maintainer_close(manager->maintainer, job->wait.epoch, &job->wait);
+}

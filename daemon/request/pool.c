@@ -1,0 +1,66 @@
+/* Trim, check, roots, watch. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/work/checker.h"
+#include "daemon/request/request.h"
+#include "daemon/work/trimmer.h"
+#include "proto/text.h"
+#include "shm/cache/object.h"
+#include "shm/arena/root.h"
+
+void request_trim(RequestContext *context, const ProtoRequest *request) {
+        Session *session = context->session;
+
+        if (trimmer_start(session->manager->trimmer, session, context->id) < 0)
+                session_refuse(session, context->id, -ENOMEM, "tslabd is out of memory");
+}
+
+void request_check(RequestContext *context, const ProtoRequest *request) {
+        Session *session = context->session;
+
+        if (checker_start(session->manager->checker, session, context->id, request->check->repair) < 0)
+                session_refuse(session, context->id, -ENOMEM, "tslabd is out of memory");
+}
+
+static size_t fill_roots(const ShmArena *arena, Tslab__RootInfo *infos, Tslab__RootInfo **pointers,
+                         char (*names)[SHM_ROOT_NAME_SIZE]) {
+        size_t n = 0;
+
+        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++) {
+                char name[SHM_ROOT_NAME_SIZE];
+                uint64_t handle;
+                size_t size;
+                void *object;
+
+                if (shm_root_at(arena, i, name, &handle))
+                        continue;
+                tslab__root_info__init(&infos[n]);
+                proto_text_clean(names[n], sizeof(names[n]), name);
+                infos[n].name = names[n];
+                infos[n].handle = handle;
+                infos[n].stale = shm_object_get(arena, handle, &object, &size) != 0;
+                infos[n].size = infos[n].stale ? 0 : (uint32_t) size;
+                pointers[n] = &infos[n];
+                n++;
+        }
+        return n;
+}
+
+void request_roots(RequestContext *context, const ProtoRequest *request) {
+        Tslab__RootInfo infos[SHM_ROOTS_MAX], *pointers[SHM_ROOTS_MAX];
+        char names[SHM_ROOTS_MAX][SHM_ROOT_NAME_SIZE];
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__RootsReply roots = TSLAB__ROOTS_REPLY__INIT;
+
+        roots.roots = pointers;
+        roots.n_roots = fill_roots(&context->session->manager->arena, infos, pointers, names);
+        reply.body_case = TSLAB__REPLY__BODY_ROOTS;
+        reply.roots = &roots;
+        session_send(context->session, context->id, &reply);
+}
+
+/* Events follow from here on; the peer ends it by hanging up. */
+void request_watch(RequestContext *context, const ProtoRequest *request) {
+        context->session->watch_id = context->id;
+}

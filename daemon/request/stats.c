@@ -1,0 +1,150 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "daemon/work/counter.h"
+#include "daemon/request/epoch-info.h"
+#include "daemon/request/peaks-info.h"
+#include "daemon/request/request.h"
+#include "proto/deadline.h"
+
+typedef struct StatsParts {
+        EpochInfos epochs;
+        Tslab__ClassInfo classes[SHM_CLASSES_MAX];
+        Tslab__ClassInfo *class_pointers[SHM_CLASSES_MAX];
+        Tslab__Counters counters;
+        PeaksInfo peaks;
+} StatsParts;
+
+static void fill_classes(StatsParts *parts, const ShmArena *arena, const ShmStats *stats) {
+        for (uint32_t i = 0; i < arena->n_classes; i++) {
+                Tslab__ClassInfo *info = &parts->classes[i];
+
+                tslab__class_info__init(info);
+                info->size = arena->classes[i].size;
+                info->slots = arena->classes[i].n_slots;
+                info->slabs = stats->classes[i].slabs;
+                info->live_objects = stats->classes[i].live_objects;
+                parts->class_pointers[i] = info;
+        }
+}
+
+static void fill_counters(StatsParts *parts, const ShmStats *stats) {
+        Tslab__Counters *c = &parts->counters;
+        const uint64_t *from = stats->counters;
+
+        tslab__counters__init(c);
+        c->allocs = from[SHM_COUNT_ALLOC_HITS] + from[SHM_COUNT_ALLOCS_UNCACHED];
+        c->frees = from[SHM_COUNT_FREES_CACHED] + from[SHM_COUNT_FREES_UNCACHED];
+        c->alloc_hits = from[SHM_COUNT_ALLOC_HITS];
+        c->frees_cached = from[SHM_COUNT_FREES_CACHED];
+        c->refills = from[SHM_COUNT_REFILLS];
+        c->flushes = from[SHM_COUNT_FLUSHES];
+        c->alloc_bypassed = from[SHM_COUNT_ALLOC_BYPASSED];
+        c->free_bypassed = from[SHM_COUNT_FREE_BYPASSED];
+        c->bypass_windows = from[SHM_COUNT_BYPASS_WINDOWS];
+        c->slabs_recycled = from[SHM_COUNT_SLABS_RECYCLED];
+        c->slabs_reclaimed = stats->reclaimed_slabs;
+        c->failures = from[SHM_COUNT_FAILURES];
+}
+
+/* Of dead threads: the next tick looks at them, and again while a live one may still take what they held. */
+static uint32_t count_unsettled(const ShmArena *arena) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++) {
+                ShmRecordState state = shm_record_owner(arena, i).state;
+
+                n += state == SHM_RECORD_DEAD || state == SHM_RECORD_SWEPT;
+        }
+        return n;
+}
+
+static void fill_pool(Tslab__StatsReply *reply, const Manager *manager, const ShmStats *stats) {
+        const ShmArena *arena = &manager->arena;
+
+        reply->pool = (char *) manager->options->pool;
+        reply->size_bytes = stats->size;
+        reply->committed_bytes = stats->committed_size;
+        reply->metadata_bytes = stats->metadata_size;
+        reply->retained_bytes = stats->retained_size;
+        reply->live_objects = stats->live_objects;
+        reply->live_bytes = stats->live_size;
+        reply->cached_objects = stats->cached_objects;
+        reply->clients = stats->clients;
+        reply->threads = stats->threads;
+        reply->daemon_version = (char *) TSLAB_VERSION;
+        reply->daemon_pid = (int32_t) getpid();
+        reply->uptime_usec = proto_now_usec() - manager->started_usec;
+        reply->arena_id = (ProtobufCBinaryData){ .len = 16, .data = (uint8_t *) arena->arena_id };
+        reply->n_records = arena->n_records;
+        reply->records_shared =
+                stats->n_unrecorded > UINT32_MAX ? UINT32_MAX : (uint32_t) stats->n_unrecorded;
+        reply->n_slabs = arena->n_slabs;
+        reply->n_slabs_ever = stats->n_slabs_ever;
+        reply->memfd_blocks_bytes = shm_arena_resident_size(arena);
+        reply->records_unsettled = count_unsettled(arena);
+}
+
+static StatsParts *parts_or_refuse(Session *session, uint64_t id, const ShmStats *stats) {
+        StatsParts *parts = calloc(1, sizeof(*parts));
+
+        if (parts)
+                epoch_infos_init(&parts->epochs, &session->manager->arena, stats);
+        else
+                session_refuse(session, id, -ENOMEM, "tslabd is out of memory");
+        return parts;
+}
+
+static void answer_stats(Session *session, uint64_t id, const ShmStats *counted) {
+        const Manager *manager = session->manager;
+        _cleanup_(proto_freep) StatsParts *parts = parts_or_refuse(session, id, counted);
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__StatsReply stats = TSLAB__STATS_REPLY__INIT;
+
+        if (!parts)
+                return;
+        fill_pool(&stats, manager, counted);
+        fill_classes(parts, &manager->arena, counted);
+        fill_counters(parts, counted);
+        stats.epochs = parts->epochs.pointers;
+        stats.n_epochs = parts->epochs.n;
+        stats.classes = parts->class_pointers;
+        stats.n_classes = manager->arena.n_classes;
+        stats.counters = &parts->counters;
+        peaks_info_init(&parts->peaks, manager->peaks, &manager->arena);
+        stats.peaks = &parts->peaks.info;
+        stats.retain_bytes = manager->options->retain_size;
+        reply.body_case = TSLAB__REPLY__BODY_STATS;
+        reply.stats = &stats;
+        session_send(session, id, &reply);
+}
+
+static void answer_epoch_list(Session *session, uint64_t id, const ShmStats *counted) {
+        _cleanup_(proto_freep) StatsParts *parts = parts_or_refuse(session, id, counted);
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__EpochListReply list = TSLAB__EPOCH_LIST_REPLY__INIT;
+
+        if (!parts)
+                return;
+        list.epochs = parts->epochs.pointers;
+        list.n_epochs = parts->epochs.n;
+        reply.body_case = TSLAB__REPLY__BODY_EPOCH_LIST;
+        reply.epoch_list = &list;
+        session_send(session, id, &reply);
+}
+
+static void count(RequestContext *context, CountAnswer *answer) {
+        Session *session = context->session;
+
+        if (counter_start(session->manager->counter, session, context->id, answer) < 0)
+                session_refuse(session, context->id, -ENOMEM, "tslabd is out of memory");
+}
+
+void request_stats(RequestContext *context, const ProtoRequest *request) {
+        count(context, answer_stats);
+}
+
+void request_epoch_list(RequestContext *context, const ProtoRequest *request) {
+        count(context, answer_epoch_list);
+}

@@ -1,0 +1,182 @@
+#include "daemon/work/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/cleanup.h"
+
+typedef struct Hierarchy {
+        const char *mount;
+        const char *limit_file, *usage_file;
+} Hierarchy;
+
+/* The unified one has a place of its own where both are mounted. */
+static const Hierarchy v1 = { "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes" };
+static const Hierarchy v2 = { "/sys/fs/cgroup", "memory.max", "memory.current" };
+static const Hierarchy v2_hybrid = { "/sys/fs/cgroup/unified", "memory.max", "memory.current" };
+
+static int read_text(const char *path, char *buffer, size_t size) {
+        _cleanup_(proto_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        ssize_t n;
+
+        if (fd < 0)
+                return -errno;
+        n = read(fd, buffer, size - 1);
+        if (n < 0)
+                return -errno;
+        buffer[n] = 0;
+        return 0;
+}
+
+static int read_number(const char *dir, const char *file, uint64_t *ret) {
+        char path[PATH_MAX], text[32], *end;
+        unsigned long long number;
+
+        if ((size_t) snprintf(path, sizeof(path), "%s/%s", dir, file) >= sizeof(path) ||
+            read_text(path, text, sizeof(text)) < 0)
+                return -ENOENT;
+        errno = 0;
+        number = strtoull(text, &end, 10); /* "max" is none */
+        if (errno != 0 || end == text)
+                return -ENOENT;
+        *ret = number;
+        return 0;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+        return a < b ? a : b;
+}
+
+/* v1 says no limit by one that no machine reaches. */
+static int64_t headroom_of(const Hierarchy *h, const char *dir, bool whole) {
+        uint64_t limit, usage = 0;
+
+        if (read_number(dir, h->limit_file, &limit) || (!whole && read_number(dir, h->usage_file, &usage)) ||
+            limit >= (uint64_t) INT64_MAX / 2)
+                return INT64_MAX;
+        return usage < limit ? (int64_t) (limit - usage) : 0;
+}
+
+/* From the cgroup at `path` up to the mount; what a namespace hides is not there and has no say. */
+static int64_t headroom_above(const char *root, const Hierarchy *h, const char *path, bool whole) {
+        char dir[PATH_MAX];
+        int64_t headroom = INT64_MAX;
+        size_t base;
+        int n;
+
+        n = snprintf(dir, sizeof(dir), "%s%s", root, h->mount);
+        base = (size_t) n;
+        if (snprintf(dir + base, sizeof(dir) - base, "%s", path) >= (int) (sizeof(dir) - base))
+                return INT64_MAX;
+        for (;;) {
+                char *slash;
+
+                headroom = least(headroom, headroom_of(h, dir, whole));
+                slash = strrchr(dir + base, '/');
+                if (!slash)
+                        return headroom;
+                *slash = 0;
+        }
+}
+
+static bool has_controller(const char *list, size_t size, const char *name) {
+        size_t n = strlen(name);
+
+        for (const char *at = list; at < list + size;) {
+                const char *end = memchr(at, ',', (size_t) (list + size - at));
+
+                end = end ?: list + size;
+                if ((size_t) (end - at) == n && !memcmp(at, name, n))
+                        return true;
+                at = end + 1;
+        }
+        return false;
+}
+
+/* "HIERARCHY:CONTROLLERS:PATH"; v2 is the hierarchy 0, without controllers. */
+static int64_t headroom_by_line(const char *root, char *line, bool whole) {
+        char *controllers = strchr(line, ':'), *path;
+
+        path = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!path)
+                return INT64_MAX;
+        controllers++;
+        *path++ = 0;
+        if (strstr(path, "/.."))
+                return INT64_MAX; /* outside of our namespace */
+        if (!strncmp(line, "0:", 2) && *controllers == 0)
+                return least(headroom_above(root, &v2, path, whole),
+                             headroom_above(root, &v2_hybrid, path, whole));
+        if (has_controller(controllers, strlen(controllers), "memory"))
+                return headroom_above(root, &v1, path, whole);
+        return INT64_MAX;
+}
+
+/* With `whole` as if nothing were used. */
+static int64_t least_headroom(const char *root, bool whole) {
+        char path[PATH_MAX], text[8192], *rest = NULL;
+        int64_t headroom = INT64_MAX;
+
+        if ((size_t) snprintf(path, sizeof(path), "%s/proc/self/cgroup", root) >= sizeof(path) ||
+            read_text(path, text, sizeof(text)) < 0)
+                return INT64_MAX;
+        for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+                headroom = least(headroom, headroom_by_line(root, line, whole));
+        return headroom;
+}
+
+int64_t cgroup_headroom(const char *root) {
+        int64_t headroom = least_headroom(root, false);
+
+        if (headroom == INT64_MAX)
+                return headroom;
+        return headroom > CGROUP_MARGIN_SIZE ? headroom - CGROUP_MARGIN_SIZE : 0;
+}
+
+int64_t cgroup_limit(const char *root) {
+        return least_headroom(root, true);
+}
+
+/* The slice of a pool has its clients' stalls too, where these are put there. */
+static void go_to_slice(char *path) {
+        char *slash = strrchr(path, '/'), *name;
+        size_t n;
+
+        if (!slash || slash == path)
+                return;
+        *slash = 0;
+        name = strrchr(path, '/');
+        n = strlen(path);
+        if (!name || strncmp(name, "/tslab-", 7) != 0 || strcmp(path + n - 6, ".slice") != 0)
+                *slash = '/';
+}
+
+int cgroup_pressure_path(const char *root, char *ret, size_t size) {
+        const char *mounts[] = { v2.mount, v2_hybrid.mount };
+        char path[PATH_MAX], text[8192], *line;
+
+        if ((size_t) snprintf(path, sizeof(path), "%s/proc/self/cgroup", root) >= sizeof(path) ||
+            read_text(path, text, sizeof(text)) < 0)
+                return -ENOENT;
+        line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+        if (!line)
+                return -ENOENT;
+        line += *line == '\n' ? 4 : 3;
+        line[strcspn(line, "\n")] = 0;
+        if (strstr(line, "/.."))
+                return -ENOENT; /* outside of our namespace */
+        go_to_slice(line);
+        for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
+                if ((size_t) snprintf(ret, size, "%s%s%s/memory.pressure", root, mounts[i], line) >= size)
+                        return -ENAMETOOLONG;
+                if (access(ret, R_OK) == 0)
+                        return 0;
+        }
+        return -ENOENT;
+}

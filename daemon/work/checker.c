@@ -1,0 +1,165 @@
+#include "daemon/work/checker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "daemon/log.h"
+#include "daemon/message-id.h"
+#include "daemon/task.h"
+#include "proto/deadline.h"
+#include "proto/text.h"
+#include "shm/maintain/check.h"
+
+#define SLICE 4096U /* slabs a step */
+#define PROGRESS_USEC (PROTO_USEC_PER_SEC / 10)
+
+typedef struct CheckJob {
+        struct CheckJob *next;
+        Call call;
+        bool repair;
+        uint64_t progress_usec;
+} CheckJob;
+
+struct Checker {
+        Manager *manager;
+        Task task;
+        CheckJob *jobs, *jobs_last; /* the first is under way */
+        ShmCheckRun *run; /* of the first; NULL: yet to begin */
+        ShmCheck result;
+};
+
+static void answer(Session *session, uint64_t id, const ShmCheck *c) {
+        char texts[SHM_CHECK_PROBLEMS_MAX][PROTO_TEXT_MAX + 1];
+        char *pointers[SHM_CHECK_PROBLEMS_MAX];
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__CheckReply check = TSLAB__CHECK_REPLY__INIT;
+
+        for (size_t i = 0; i < c->n_texts; i++) {
+                proto_text_clean(texts[i], sizeof(texts[i]), c->texts[i]);
+                pointers[i] = texts[i];
+        }
+        check.ok = c->problems == 0;
+        check.lost_slots = c->lost_slots;
+        check.doubled_slots = c->doubled_slots;
+        check.unsettled_slots = c->unsettled_slots;
+        check.wrong_hints = c->wrong_hints;
+        check.repaired = c->repaired;
+        check.slabs = c->slabs;
+        check.slots = c->slots;
+        check.problems = pointers;
+        check.n_problems = c->n_texts;
+        reply.body_case = TSLAB__REPLY__BODY_CHECK;
+        reply.check = &check;
+        session_send(session, id, &reply);
+}
+
+static void say(const ShmCheck *c) {
+        if (c->problems == 0)
+                return;
+        log_fields(LOG_ERR, (LogFields){ .message = MESSAGE_CORRUPTION },
+                   "a check found %llu lost and %llu doubled slots, %llu wrong hints; first: %s",
+                   (unsigned long long) c->lost_slots, (unsigned long long) c->doubled_slots,
+                   (unsigned long long) c->wrong_hints, c->n_texts > 0 ? c->texts[0] : "-");
+}
+
+static void end_job(Checker *checker) {
+        CheckJob *job = checker->jobs;
+
+        checker->run = shm_check_free(checker->run);
+        checker->jobs = job->next;
+        if (!checker->jobs)
+                checker->jobs_last = NULL;
+        call_close(&job->call);
+        free(job);
+}
+
+static void report(const Checker *checker, CheckJob *job, uint64_t now) {
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__Progress progress = TSLAB__PROGRESS__INIT;
+        uint32_t done, total;
+
+        if (!job->call.session || now < job->progress_usec)
+                return;
+        job->progress_usec = now + PROGRESS_USEC;
+        shm_check_progress(checker->run, &done, &total);
+        progress.done = done;
+        progress.total = total;
+        progress.text = (char *) "slabs checked";
+        reply.more = true;
+        reply.progress = &progress;
+        session_send(job->call.session, job->call.id, &reply);
+}
+
+/* 1: there is more to do. */
+static int check(Checker *checker, const CheckJob *job) {
+        Manager *manager = checker->manager;
+        int r = 0;
+
+        if (!checker->run)
+                r = shm_check_new(&checker->run, &manager->arena, job->repair ? &manager->control : NULL,
+                                  &checker->result);
+        return r ?: shm_check_step(checker->run, manager_slice(manager, SLICE));
+}
+
+/* Nobody waits for it any more: what it has mended is mended. */
+static bool is_wanted(const CheckJob *job) {
+        return job->call.session != NULL;
+}
+
+static uint64_t step(void *userdata, uint64_t now) {
+        Checker *checker = userdata;
+        CheckJob *job = checker->jobs;
+        int r = is_wanted(job) ? check(checker, job) : 0;
+
+        if (r > 0) {
+                report(checker, job, now);
+                return 0;
+        }
+        if (is_wanted(job) && r < 0)
+                session_refuse(job->call.session, job->call.id, -ENOMEM, "tslabd is out of memory");
+        if (is_wanted(job) && r == 0) {
+                say(&checker->result);
+                answer(job->call.session, job->call.id, &checker->result);
+        }
+        end_job(checker);
+        return checker->jobs ? 0 : TASK_IDLE;
+}
+
+int checker_start(Checker *checker, Session *session, uint64_t id, bool repair) {
+        CheckJob *job = calloc(1, sizeof(*job));
+
+        if (!job)
+                return -ENOMEM;
+        job->repair = repair;
+        job->progress_usec = proto_now_usec() + PROGRESS_USEC;
+        call_open(&job->call, session, id);
+        if (checker->jobs_last)
+                checker->jobs_last->next = job;
+        else
+                checker->jobs = job;
+        checker->jobs_last = job;
+        task_wake(&checker->task);
+        return 0;
+}
+
+int checker_new(Checker **ret_checker, Manager *manager) {
+        Checker *checker = calloc(1, sizeof(*checker));
+
+        if (!checker)
+                return -ENOMEM;
+        checker->manager = manager;
+        task_init(&checker->task, manager->tasks, "checker", step, checker);
+        *ret_checker = checker;
+        return 0;
+}
+
+Checker *checker_free(Checker *checker) {
+        if (!checker)
+                return NULL;
+        while (checker->jobs)
+                end_job(checker);
+        task_deinit(&checker->task);
+        free(checker);
+        return NULL;
+}

@@ -1,0 +1,16 @@
+#pragma once
+/*
+ * Statistics: one walk over the arena, in slices, for all who asked before it began.
+ */
+#include "daemon/peer/session.h"
+#include "shm/stats/stats.h"
+
+/* Sends what was asked for. */
+typedef void CountAnswer(Session *session, uint64_t id, const ShmStats *stats);
+
+int counter_new(Counter **ret_counter, Manager *manager);
+/* NULL-safe, returns NULL. */
+Counter *counter_free(Counter *counter);
+
+/* -ENOMEM. */
+int counter_start(Counter *counter, Session *session, uint64_t id, CountAnswer *answer);

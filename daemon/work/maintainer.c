@@ -1,0 +1,376 @@
+#include "daemon/work/maintainer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+#include "daemon/peer/client-reaper.h"
+#include "daemon/peer/events.h"
+#include "daemon/log.h"
+#include "daemon/message-id.h"
+#include "daemon/work/reserve.h"
+#include "daemon/task.h"
+#include "proto/deadline.h"
+#include "shm/maintain/maintain.h"
+
+/* In one step: */
+#define COUNT_SLICE 1024U /* slabs */
+#define LOOKS 64U /* at waits */
+#define ENDS 16U /* of waits */
+
+#define PROGRESS_USEC (PROTO_USEC_PER_SEC / 10)
+
+/* What was told of an epoch. */
+typedef struct Told {
+        uint64_t n_walked, objects, n_rounds;
+        uint32_t revoking; /* its number, with its era; 0: nothing of it is, or it was told to be over */
+        uint32_t drained; /* the same, of what was told to be empty */
+} Told;
+
+typedef struct WaitList {
+        CloseWait *first, *last;
+} WaitList;
+
+/*
+ * A wait goes from `waits` to `over` when what it waits for has come, or its time is over; if live objects are to be
+ * counted for it, by way of `ripe` and `counted`. One count serves all waits for an era that were ripe when it began.
+ */
+struct Maintainer {
+        Manager *manager;
+        Task task;
+        WaitList waits, ripe, counted, over;
+        uint32_t n_waits; /* in the first of them */
+        uint32_t n_looks; /* of these, left to be looked at in the pass that is under way */
+        uint64_t look_usec; /* when to begin the next pass */
+        EpochCount count; /* for `counted`, or for `over` */
+        bool membarrier_told;
+        uint64_t n_repairs_told;
+        Told told[SHM_EPOCHS_MAX];
+        ShmMaintain engine;
+};
+
+/* Telling */
+
+static void tell_membarrier(Maintainer *maintainer) {
+        int r = maintainer->engine.membarrier_error;
+
+        if (r < 0 && !maintainer->membarrier_told)
+                log_error(
+                        LOG_WARNING, r,
+                        "membarrier failed: caches of threads that do not fence stay as they are until it works");
+        if (r == 0 && maintainer->membarrier_told)
+                log_line(LOG_NOTICE, "membarrier works again");
+        maintainer->membarrier_told = r < 0;
+}
+
+static void tell_repair(Maintainer *maintainer) {
+        const ShmRepairCounts *c = &maintainer->engine.repaired;
+        const char *format = "%llu records of dead threads repaired: %llu slots given back, %llu objects "
+                             "unpublished, %llu slabs released, %llu slots unsettled";
+
+        if (c->records + c->slots + c->objects + c->slabs == 0)
+                return;
+        log_fields(LOG_INFO, (LogFields){ .message = MESSAGE_REPAIR }, format,
+                   (unsigned long long) c->records, (unsigned long long) c->slots,
+                   (unsigned long long) c->objects, (unsigned long long) c->slabs,
+                   (unsigned long long) c->unsettled);
+        events_send(maintainer->manager, &(EventInfo){ .kind = "repair" }, format,
+                    (unsigned long long) c->records, (unsigned long long) c->slots,
+                    (unsigned long long) c->objects, (unsigned long long) c->slabs,
+                    (unsigned long long) c->unsettled);
+}
+
+/* Each era once, also where the id was empty before, and no round came in between. */
+static void tell_drained(Maintainer *maintainer, Told *told, const ShmEpochInfo *info) {
+        uint32_t number = shm_epoch_number(info->id, info->era), before = told->drained;
+
+        told->drained = info->state == SHM_EPOCH_DRAINED ? number : 0;
+        if (told->drained == before || told->drained == 0)
+                return;
+        log_fields(LOG_DEBUG, (LogFields){ .epoch = &number }, "epoch %u:%u drained", info->id, info->era);
+        events_send(maintainer->manager,
+                    &(EventInfo){ .kind = "drained", .epoch = number, .size = info->reclaimed_size },
+                    "epoch %u:%u is empty, %llu bytes were given back", info->id, info->era,
+                    (unsigned long long) info->reclaimed_size);
+}
+
+static void tell_revoked(Told *told, const ShmClose *close, const ShmEpochInfo *info) {
+        uint32_t number = shm_epoch_number(info->id, info->era);
+        LogFields fields = { .epoch = &number };
+
+        if (close->revoke.eras.from == 0 && close->revoke.eras.older == 0)
+                return;
+        if (told->revoking == number)
+                log_fields(LOG_DEBUG, fields,
+                           "epoch %u:%u was revoked again: %llu slots are in threads' hands", info->id,
+                           info->era, (unsigned long long) close->revoke.kept);
+        if (told->revoking != number || close->objects != told->objects)
+                log_fields(LOG_INFO, fields, "epoch %u:%u: %llu objects revoked", info->id, info->era,
+                           (unsigned long long) (close->objects - told->objects));
+        told->revoking = info->revoking ? number : 0;
+        told->objects = close->objects;
+}
+
+/* A round of the epoch is over. */
+static void tell_round(Maintainer *maintainer, uint32_t id) {
+        const ShmClose *close = &maintainer->engine.closes[id];
+        Told *told = &maintainer->told[id];
+        ShmEpochInfo info;
+
+        if (shm_epoch_get(&maintainer->manager->arena, id, &info))
+                return;
+        tell_revoked(told, close, &info);
+        tell_drained(maintainer, told, &info);
+        reserve_look(maintainer->manager->reserve);
+}
+
+static void tell(Maintainer *maintainer) {
+        tell_membarrier(maintainer);
+        for (uint32_t id = 0; id < maintainer->manager->arena.n_epochs; id++)
+                if (maintainer->told[id].n_rounds != maintainer->engine.closes[id].n_rounds) {
+                        maintainer->told[id].n_rounds = maintainer->engine.closes[id].n_rounds;
+                        maintainer->look_usec = 0;
+                        tell_round(maintainer, id);
+                }
+        if (maintainer->n_repairs_told == maintainer->engine.n_repairs)
+                return;
+        maintainer->n_repairs_told = maintainer->engine.n_repairs;
+        tell_repair(maintainer);
+        client_reaper_repaired(maintainer->manager->client_reaper);
+}
+
+/* Waits */
+
+static void list_append(WaitList *list, CloseWait *wait) {
+        wait->next = NULL;
+        if (list->first)
+                list->last->next = wait;
+        else
+                list->first = wait;
+        list->last = wait;
+}
+
+static CloseWait *list_take(WaitList *list) {
+        CloseWait *wait = list->first;
+
+        if (wait)
+                list->first = wait->next;
+        return wait;
+}
+
+static void list_move_all(WaitList *to, WaitList *from) {
+        CloseWait *wait;
+
+        while ((wait = list_take(from)))
+                list_append(to, wait);
+}
+
+static void report(const Maintainer *maintainer, CloseWait *wait) {
+        const ShmClose *close = &maintainer->engine.closes[wait->epoch];
+
+        wait->reclaimed_size = close->reclaimed_size - wait->reclaimed_before;
+        wait->n_left = shm_drain_met(&maintainer->manager->arena, &close->walked, wait->era)
+                               ? close->walked.n_left
+                               : 0;
+        wait->n_pending = close->n_pending;
+}
+
+/* Whether all that the request waits for has come, or the time is over. */
+static bool is_ripe(const Maintainer *maintainer, const CloseWait *wait, uint64_t now) {
+        const ShmMaintain *engine = &maintainer->engine;
+        bool settled = shm_maintain_is_settled(engine, wait->epoch, wait->number);
+
+        if (!shm_maintain_is_walked(engine, wait->epoch, wait->number))
+                return false;
+        if (!settled && now < wait->deadline_usec)
+                return false;
+        return !wait->wait_drained || (wait->n_left == 0 && settled) || now >= wait->drained_deadline_usec;
+}
+
+/* A deadline that is over already was looked at; from then on it is the engine that brings news. */
+static uint64_t next_time(const CloseWait *wait, uint64_t now) {
+        uint64_t at = wait->on_progress ? wait->progress_usec : TASK_IDLE;
+
+        if (wait->deadline_usec > now)
+                at = MIN(at, wait->deadline_usec);
+        if (wait->wait_drained && wait->drained_deadline_usec > now)
+                at = MIN(at, wait->drained_deadline_usec);
+        return at;
+}
+
+static void look_at_wait(Maintainer *maintainer, CloseWait *wait, uint64_t now) {
+        report(maintainer, wait);
+        if (wait->on_progress && now >= wait->progress_usec) {
+                wait->progress_usec = now + PROGRESS_USEC;
+                wait->on_progress(wait);
+        }
+        if (is_ripe(maintainer, wait, now)) {
+                maintainer->n_waits--;
+                list_append(wait->count ? &maintainer->ripe : &maintainer->over, wait);
+                return;
+        }
+        list_append(&maintainer->waits, wait);
+        maintainer->look_usec = MIN(maintainer->look_usec, next_time(wait, now));
+}
+
+/* Each is looked at once after an engine's round, and when its time comes. */
+static void look_at_waits(Maintainer *maintainer, uint64_t now) {
+        uint32_t n = manager_slice(maintainer->manager, LOOKS);
+
+        if (maintainer->n_looks == 0 && now >= maintainer->look_usec) {
+                maintainer->n_looks = maintainer->n_waits;
+                maintainer->look_usec = TASK_IDLE;
+        }
+        for (; n > 0 && maintainer->n_looks > 0; n--, maintainer->n_looks--)
+                look_at_wait(maintainer, list_take(&maintainer->waits), now);
+}
+
+static void begin_count(Maintainer *maintainer) {
+        WaitList ripe = maintainer->ripe;
+        unsigned n_same = 0;
+        CloseWait *wait;
+
+        maintainer->count = (EpochCount){ .epoch = ripe.first->epoch, .era = ripe.first->era };
+        maintainer->ripe = (WaitList){};
+        while ((wait = list_take(&ripe))) {
+                bool same = wait->epoch == maintainer->count.epoch && wait->era == maintainer->count.era;
+
+                if (same)
+                        wait->live = &maintainer->count;
+                n_same += same;
+                list_append(same ? &maintainer->counted : &maintainer->ripe, wait);
+        }
+        log_line(LOG_DEBUG, "objects of epoch %u:%u are counted for %u requests", maintainer->count.epoch,
+                 maintainer->count.era, n_same);
+}
+
+/* The last result stays until all waits that it was for are answered. */
+static void count_for_waits(Maintainer *maintainer) {
+        Manager *manager = maintainer->manager;
+
+        if (!maintainer->counted.first && maintainer->ripe.first && !maintainer->over.first)
+                begin_count(maintainer);
+        if (maintainer->counted.first &&
+            epoch_count_step(&maintainer->count, &manager->arena, manager_slice(manager, COUNT_SLICE)))
+                list_move_all(&maintainer->over, &maintainer->counted);
+}
+
+static void end_waits(Maintainer *maintainer) {
+        CloseWait *wait;
+
+        for (uint32_t i = 0; i < ENDS && (wait = list_take(&maintainer->over)); i++) {
+                report(maintainer, wait);
+                if (shm_maintain_is_settled(&maintainer->engine, wait->epoch, wait->number))
+                        wait->n_pending = 0;
+                wait->on_done(wait);
+        }
+}
+
+/* Returns when to go on with them. */
+static uint64_t advance_waits(Maintainer *maintainer, uint64_t now) {
+        look_at_waits(maintainer, now);
+        count_for_waits(maintainer);
+        end_waits(maintainer);
+        return maintainer->n_looks > 0 || maintainer->ripe.first || maintainer->counted.first ||
+                               maintainer->over.first
+                       ? 0
+                       : maintainer->look_usec;
+}
+
+static uint64_t step(void *userdata, uint64_t now) {
+        Maintainer *maintainer = userdata;
+        uint64_t next, waits;
+
+        next = shm_maintain_step(&maintainer->engine, now);
+        tell(maintainer);
+        waits = advance_waits(maintainer, now);
+        return MIN(next, waits);
+}
+
+/* Requests */
+
+void maintainer_close(Maintainer *maintainer, uint32_t epoch, CloseWait *wait) {
+        static const EpochCount nothing;
+        uint64_t now = proto_now_usec(), number = shm_maintain_close(&maintainer->engine, epoch, now);
+
+        if (wait) {
+                wait->number = number;
+                wait->reclaimed_before = maintainer->engine.closes[epoch].reclaimed_size;
+                wait->progress_usec = now + PROGRESS_USEC;
+                wait->live = &nothing;
+                list_append(&maintainer->waits, wait);
+                maintainer->n_waits++;
+                maintainer->look_usec = 0;
+        }
+        task_wake(&maintainer->task);
+}
+
+uint64_t maintainer_empty_caches(Maintainer *maintainer) {
+        task_wake(&maintainer->task);
+        return shm_maintain_empty_caches(&maintainer->engine, proto_now_usec());
+}
+
+bool maintainer_has_emptied(const Maintainer *maintainer, uint64_t number) {
+        return maintainer->engine.n_given >= number;
+}
+
+void maintainer_repair(Maintainer *maintainer) {
+        shm_maintain_repair(&maintainer->engine);
+        task_wake(&maintainer->task);
+}
+
+void maintainer_wake(Maintainer *maintainer) {
+        shm_maintain_look(&maintainer->engine, false, proto_now_usec());
+        task_wake(&maintainer->task);
+}
+
+void maintainer_look(Maintainer *maintainer) {
+        shm_maintain_look(&maintainer->engine, true, proto_now_usec());
+        task_wake(&maintainer->task);
+}
+
+uint32_t maintainer_take_over(Maintainer *maintainer) {
+        Manager *manager = maintainer->manager;
+        ShmRepairCounts counts;
+        uint32_t n;
+
+        shm_actor_enter(&manager->control);
+        n = shm_maintain_take_over(&maintainer->engine, proto_now_usec(), &counts);
+        shm_actor_leave(&manager->control);
+        task_wake(&maintainer->task);
+        if (counts.slots + counts.objects + counts.slabs + counts.unsettled > 0)
+                log_fields(
+                        LOG_NOTICE, (LogFields){ .message = MESSAGE_REPAIR },
+                        "the last daemon of pool %s was in the middle of something: %llu slots given back, %llu "
+                        "slabs undone, %llu slots unsettled",
+                        manager->options->pool, (unsigned long long) counts.slots,
+                        (unsigned long long) counts.slabs, (unsigned long long) counts.unsettled);
+        return n;
+}
+
+int maintainer_new(Maintainer **ret_maintainer, Manager *manager) {
+        Maintainer *maintainer = calloc(1, sizeof(*maintainer));
+
+        if (!maintainer)
+                return -ENOMEM;
+        maintainer->manager = manager;
+        shm_maintain_init(&maintainer->engine, &manager->control);
+        task_init(&maintainer->task, manager->tasks, "maintainer", step, maintainer);
+        *ret_maintainer = maintainer;
+        return 0;
+}
+
+Maintainer *maintainer_free(Maintainer *maintainer) {
+        if (!maintainer)
+                return NULL;
+        do {
+                list_move_all(&maintainer->over, &maintainer->waits);
+                list_move_all(&maintainer->over, &maintainer->ripe);
+                list_move_all(&maintainer->over, &maintainer->counted);
+                end_waits(maintainer);
+        } while (maintainer->over.first || maintainer->waits.first);
+        task_deinit(&maintainer->task);
+        free(maintainer);
+        return NULL;
+}

@@ -1,0 +1,242 @@
+/*
+ * The reserve
+ *
+ * Purpose: free slabs with pages, ahead of demand.
+ *
+ * Invariants
+ *   1. header->n_free is a hint that clients keep by adding and subtracting; it is corrected by
+ *      adding, so that what they do meanwhile is not lost.
+ *   2. reserve_low is where clients wake us. They do when n_free falls through it: so it is set
+ *      below what is free, or we look by ourselves.
+ *   3. Before each commit we ask the cgroups. What they leave is published for clients.
+ *
+ * Who may do what: the daemon writes reserve_low and commit_allowance; all add to n_free.
+ *
+ * Crash: n_free may be off; the next daemon counts anew.
+ */
+#include "daemon/work/reserve.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/work/cgroup.h"
+#include "daemon/log.h"
+#include "daemon/message-id.h"
+#include "daemon/task.h"
+#include "proto/deadline.h"
+#include "shm/slab/pages.h"
+#include "shm/slab/slab-walk.h"
+
+#define HIGH_MIN 256U
+#define HIGH_MAX 4096U
+#define LOW_ASLEEP SHM_COMMIT_RUN_MAX /* the first run that a client commits falls through it */
+#define RUN 128U /* slabs a step */
+#define SOON_USEC (PROTO_USEC_PER_SEC / 10)
+#define IDLE_USEC (10 * PROTO_USEC_PER_SEC)
+#define COUNT_BUDGET 4096U /* a step: see shm/slab/slab-walk.h */
+#define COST (SHM_SLAB_SIZE + sizeof(ShmSlabLine) + sizeof(ShmTags)) /* of a slab, with its metadata */
+
+struct Reserve {
+        Manager *manager;
+        Task task;
+        uint32_t high;
+        bool filling;
+        bool asleep;
+        bool failed; /* no memory; tried again at the next tick */
+        bool failure_said;
+        bool counting;
+        ShmSlabWalk walk;
+        uint64_t counted;
+        uint64_t woken_usec;
+};
+
+static uint32_t high_min(const Reserve *reserve) {
+        uint32_t n = reserve->manager->arena.n_slabs / 4;
+
+        return n < 1 ? 1 : n < HIGH_MIN ? n : HIGH_MIN;
+}
+
+/* Nor more than an operator lets free slabs keep: what is ahead of demand today is idle tomorrow. */
+static uint32_t high_max(const Reserve *reserve) {
+        uint64_t retain = reserve->manager->options->retain_size / SHM_SLAB_SIZE;
+        uint32_t n = reserve->manager->arena.n_slabs / 4;
+
+        n = n < HIGH_MAX ? n : HIGH_MAX;
+        n = n < retain ? n : (uint32_t) retain;
+        return n < high_min(reserve) ? high_min(reserve) : n;
+}
+
+static uint32_t low(const Reserve *reserve) {
+        uint32_t n = reserve->asleep ? LOW_ASLEEP : reserve->high / 4;
+
+        return n < 1 ? 1 : n;
+}
+
+uint32_t reserve_high(const Reserve *reserve) {
+        return reserve->asleep ? 0 : reserve->high;
+}
+
+uint32_t reserve_n_free(const Reserve *reserve) {
+        const ShmArena *arena = &reserve->manager->arena;
+        /* ORDER: rlx; a hint. */
+        int64_t n = (int64_t) shm_load_rlx(&arena->header->n_free.value);
+
+        return n < 0 ? 0 : n < arena->n_slabs ? (uint32_t) n : arena->n_slabs;
+}
+
+static void publish_low(const Reserve *reserve) {
+        /* ORDER: rlx; clients may see it late. */
+        shm_store_rlx(&reserve->manager->arena.header->reserve_low.value, low(reserve));
+}
+
+/* In slabs; INT64_MAX: no limit. */
+static int64_t publish_allowance(const Reserve *reserve) {
+        int64_t headroom = cgroup_headroom("");
+
+        if (headroom != INT64_MAX)
+                headroom /= (int64_t) COST;
+        /* ORDER: rlx; a figure that is old by the time it is used. */
+        shm_store_rlx(&reserve->manager->arena.header->commit_allowance.value, (uint64_t) headroom);
+        return headroom;
+}
+
+static void fail(Reserve *reserve) {
+        reserve->filling = false;
+        reserve->failed = true;
+        if (!reserve->failure_said)
+                log_fields(
+                        LOG_WARNING, (LogFields){ .message = MESSAGE_OUT_OF_MEMORY },
+                        "the reserve could not be filled: the pool, the system or a cgroup has no more memory");
+        reserve->failure_said = true;
+}
+
+/* A run, as far as the limits let us. */
+static void fill(Reserve *reserve) {
+        ShmActor *control = &reserve->manager->control;
+        int64_t allowance = publish_allowance(reserve);
+        uint32_t n_free = reserve_n_free(reserve), n, done;
+        int r;
+
+        if (n_free >= reserve->high) {
+                reserve->filling = false;
+                reserve->failure_said = false;
+                return;
+        }
+        n = reserve->high - n_free;
+        n = n < RUN ? n : RUN;
+        if ((int64_t) n > allowance)
+                n = (uint32_t) allowance;
+        if (n == 0) {
+                fail(reserve);
+                return;
+        }
+        shm_actor_enter(control);
+        r = shm_pages_commit(control, n, &done);
+        shm_actor_leave(control);
+        if (r < 0)
+                fail(reserve);
+}
+
+static void correct(const Reserve *reserve) {
+        uint64_t *n_free = &reserve->manager->arena.header->n_free.value;
+        /* ORDER: rlx; a hint. */
+        uint64_t difference = reserve->counted - shm_load_rlx(n_free);
+
+        if (difference != 0)
+                shm_add_rlx(n_free, difference); /* ORDER: rlx; a hint. */
+}
+
+/* Bits may be set for slabs that are not FREE. */
+static void count(Reserve *reserve) {
+        uint32_t budget = manager_slice(reserve->manager, COUNT_BUDGET), slab;
+        SlabWord w;
+
+        while (shm_slab_walk_next(&reserve->walk, &reserve->manager->arena, &budget, &slab, &w))
+                reserve->counted += slab_word_place(w) == SLAB_FREE;
+        if (!shm_slab_walk_done(&reserve->walk))
+                return;
+        reserve->counting = false;
+        correct(reserve);
+        reserve_look(reserve);
+}
+
+static uint64_t step(void *userdata, uint64_t now) {
+        Reserve *reserve = userdata;
+
+        if (reserve->filling)
+                fill(reserve);
+        if (reserve->counting)
+                count(reserve);
+        return reserve->filling || reserve->counting ? 0 : TASK_IDLE;
+}
+
+static void begin_filling(Reserve *reserve) {
+        reserve->filling = true;
+        task_wake(&reserve->task);
+}
+
+static void begin_counting(Reserve *reserve) {
+        shm_slab_walk_begin(&reserve->walk, &reserve->manager->arena, SHM_SET_FREE);
+        reserve->counted = 0;
+        reserve->counting = true;
+        task_wake(&reserve->task);
+}
+
+void reserve_look(Reserve *reserve) {
+        if (reserve->asleep || reserve->failed || reserve->filling || reserve_n_free(reserve) >= low(reserve))
+                return;
+        begin_filling(reserve);
+}
+
+void reserve_wake(Reserve *reserve) {
+        uint64_t now = proto_now_usec();
+
+        if (reserve_n_free(reserve) >= low(reserve))
+                return;
+        if (now - reserve->woken_usec < SOON_USEC && !reserve->filling &&
+            reserve->high * 2 <= high_max(reserve))
+                reserve->high *= 2;
+        reserve->woken_usec = now;
+        reserve->asleep = false;
+        publish_low(reserve);
+        reserve_look(reserve);
+}
+
+void reserve_sleep(Reserve *reserve) {
+        reserve->asleep = true;
+        reserve->filling = false;
+        reserve->high = high_min(reserve);
+        publish_low(reserve);
+}
+
+void reserve_tick(Reserve *reserve) {
+        (void) publish_allowance(reserve);
+        reserve->failed = false;
+        if (proto_now_usec() - reserve->woken_usec > IDLE_USEC && reserve->high / 2 >= high_min(reserve))
+                reserve->high /= 2;
+        publish_low(reserve);
+        if (!reserve->counting)
+                begin_counting(reserve);
+}
+
+int reserve_new(Reserve **ret_reserve, Manager *manager) {
+        Reserve *reserve = calloc(1, sizeof(*reserve));
+
+        if (!reserve)
+                return -ENOMEM;
+        reserve->manager = manager;
+        reserve->high = high_min(reserve);
+        task_init(&reserve->task, manager->tasks, "reserve", step, reserve);
+        publish_low(reserve);
+        begin_filling(reserve);
+        *ret_reserve = reserve;
+        return 0;
+}
+
+Reserve *reserve_free(Reserve *reserve) {
+        if (!reserve)
+                return NULL;
+        task_deinit(&reserve->task);
+        free(reserve);
+        return NULL;
+}
