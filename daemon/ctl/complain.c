@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "daemon/ctl/complain.h"
-#include "daemon/ctl/progress.h"
+#include "daemon/ctl/view/progress.h"
 #include "proto/text.h"
 
 /* The longest sentence of a daemon, and room for a path. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "daemon/ctl/options.h"
-#include "daemon/ctl/output.h"
+#include "daemon/ctl/output/output.h"
 #include "daemon/ctl/verbs.h"
 
 static CtlExit show_help(char **words, size_t n_words) {

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "daemon/ctl/complain.h"
-#include "daemon/ctl/format.h"
+#include "daemon/ctl/view/format.h"
 #include "daemon/ctl/options.h"
-#include "daemon/ctl/suggest.h"
+#include "daemon/ctl/advice/suggest.h"
 #include "proto/path.h"
 
 const char *arg_pool;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "daemon/ctl/client-list.h"
+#include "daemon/ctl/view/client-list.h"
 #include "daemon/ctl/complain.h"
 
 /* Options that not every verb takes. */

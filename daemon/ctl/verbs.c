@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "daemon/ctl/options.h"
-#include "daemon/ctl/suggest.h"
+#include "daemon/ctl/advice/suggest.h"
 #include "daemon/ctl/verbs.h"
 
 static const Verb verbs[] = {

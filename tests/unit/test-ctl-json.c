@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/ctl/hints.h"
-#include "daemon/ctl/json-reply.h"
+#include "daemon/ctl/advice/hints.h"
+#include "daemon/ctl/output/json-reply.h"
 #include "proto/cleanup.h"
 
 static void json_putp(json_object **object) {

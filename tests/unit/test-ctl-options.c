@@ -12,7 +12,7 @@
 
 #include "daemon/ctl/connect.h"
 #include "daemon/ctl/options.h"
-#include "daemon/ctl/suggest.h"
+#include "daemon/ctl/advice/suggest.h"
 #include "daemon/ctl/verbs.h"
 
 #define ARGS_MAX 16

@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "daemon/ctl/output.h"
-#include "daemon/ctl/progress.h"
-#include "daemon/ctl/table.h"
+#include "daemon/ctl/output/output.h"
+#include "daemon/ctl/view/progress.h"
+#include "daemon/ctl/view/table.h"
 #include "proto/cleanup.h"
 
 static const TableColumn columns[] = {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/ctl/top-view.h"
+#include "daemon/ctl/top/view.h"
 
 typedef struct Made {
         Tslab__StatsReply stats;

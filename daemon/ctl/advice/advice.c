@@ -1,0 +1,98 @@
+#include "daemon/ctl/advice/advice.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "daemon/ctl/advice/classes.h"
+#include "daemon/ctl/view/format.h"
+#include "shm/format/layout-record.h"
+
+#define MIB (UINT64_C(1) << 20)
+#define THREADS_MAX 4095U
+
+/* Up, to something that people would write: of three significant bits. */
+static uint64_t round_size(uint64_t bytes, uint64_t least) {
+        uint64_t unit = least;
+
+        if (bytes == 0)
+                return least;
+        while (bytes / unit >= 8)
+                unit *= 2;
+        return (bytes + unit - 1) / unit * unit;
+}
+
+static uint64_t over(uint64_t a, uint64_t b) {
+        return a > b ? a - b : 0;
+}
+
+/* Of a pool that nobody has used, nothing can be told. */
+static void keep(AdviceNumber *ret) {
+        ret->value = ret->current;
+        (void) snprintf(ret->why, sizeof(ret->why), "nothing was in use so far: let a load run first");
+}
+
+/* A quarter more than there was. */
+static void find_size(AdviceNumber *ret, const Tslab__StatsReply *stats) {
+        uint64_t used = stats->peaks->used_bytes;
+
+        ret->current = stats->size_bytes;
+        if (used == 0) {
+                keep(ret);
+                return;
+        }
+        ret->value = round_size(used + used / 4, MIB);
+        ret->unreserved_bytes = over(ret->current, ret->value);
+        (void) snprintf(ret->why, sizeof(ret->why), "at most %s were in use at once%s",
+                        format_bytes(FORMAT_BUFFER, used),
+                        stats->counters && stats->counters->failures
+                                ? ", and allocations failed: more was wanted"
+                                : "");
+        if (stats->counters && stats->counters->failures && ret->value < ret->current)
+                ret->value = ret->current;
+        if (ret->value == ret->current)
+                ret->unreserved_bytes = 0;
+}
+
+/* What came back into use, and no more. */
+static void find_retain(AdviceNumber *ret, const Tslab__StatsReply *stats) {
+        const Tslab__Peaks *peaks = stats->peaks;
+        uint64_t kept =
+                peaks->retained_bytes < stats->retain_bytes ? peaks->retained_bytes : stats->retain_bytes;
+
+        ret->current = stats->retain_bytes;
+        if (peaks->used_bytes == 0) {
+                keep(ret);
+                return;
+        }
+        ret->value = round_size(peaks->swing_bytes + peaks->swing_bytes / 8, MIB);
+        ret->saved_bytes = over(kept, ret->value);
+        (void) snprintf(ret->why, sizeof(ret->why), "%s came into use again after they had become free",
+                        format_bytes(FORMAT_BUFFER, peaks->swing_bytes));
+}
+
+static void find_threads(AdviceNumber *ret, const Tslab__StatsReply *stats) {
+        uint64_t peak = stats->peaks->threads, record;
+
+        record = sizeof(ShmRecord) + stats->n_epochs * stats->n_classes * sizeof(ShmCache);
+        ret->current = stats->n_records > 0 ? stats->n_records - 1 : 0;
+        if (peak == 0) {
+                keep(ret);
+                return;
+        }
+        ret->value = (peak + peak / 2 + 8 + 7) / 8 * 8;
+        if (stats->records_shared > 0 && ret->value < 2 * ret->current)
+                ret->value = 2 * ret->current;
+        if (ret->value > THREADS_MAX)
+                ret->value = THREADS_MAX;
+        ret->unreserved_bytes = over(ret->current, ret->value) * record;
+        (void) snprintf(ret->why, sizeof(ret->why), "at most %s had records at once, and %u found none left",
+                        format_count(FORMAT_BUFFER, peak, "thread", "threads"), stats->records_shared);
+}
+
+void advice_find(Advice *ret, const Tslab__StatsReply *stats) {
+        *ret = (Advice){};
+        find_size(&ret->size, stats);
+        find_retain(&ret->retain, stats);
+        find_threads(&ret->threads, stats);
+        advice_find_classes(&ret->classes, stats);
+}

@@ -1,0 +1,161 @@
+#include "daemon/ctl/advice/classes.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shm/arena/arena.h"
+
+/*
+ * Sizes are in granules here, 1 to N. The best list of at most k sizes whose last is the largest of
+ * now: best[k][i], the least bytes for all objects up to size i, with i the k-th class. Each class
+ * that is used costs a slab for every thread too, which holds one.
+ */
+
+#define N SHM_GRANULES_MAX
+#define GRANULE SHM_CLASS_GRANULE
+#define LEAST (SHM_CLASS_SIZE_MIN / GRANULE)
+#define SAMPLES_MIN 32U
+#define WORTH_PART 20U /* of what is used; changing a list of classes needs a new pool */
+#define WORTH_BYTES (64U * 1024U)
+
+typedef struct Demand {
+        double objects[N + 1]; /* by size in granules */
+        double below[N + 1]; /* the sum of objects up to there */
+        double class_bytes; /* that a class costs beside its objects */
+} Demand;
+
+static uint64_t count_samples(const Tslab__Peaks *peaks, uint32_t from, uint32_t to) {
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < peaks->n_asked; ++i)
+                if (peaks->asked[i]->size > from && peaks->asked[i]->size <= to)
+                        n += peaks->asked[i]->n;
+        return n;
+}
+
+/* The objects of a class that holds sizes above `from`, spread as the samples are. */
+static void spread(Demand *demand, const Tslab__Peaks *peaks, uint32_t from, const Tslab__ClassPeak *class) {
+        uint64_t total = count_samples(peaks, from, class->size);
+
+        if (total < SAMPLES_MIN) {
+                demand->objects[class->size / GRANULE] += (double) class->objects;
+                return;
+        }
+        for (size_t i = 0; i < peaks->n_asked; ++i)
+                if (peaks->asked[i]->size > from && peaks->asked[i]->size <= class->size)
+                        demand->objects[peaks->asked[i]->size / GRANULE] +=
+                                (double) class->objects * (double) peaks->asked[i]->n / (double) total;
+}
+
+static bool find_demand(Demand *ret, const Tslab__StatsReply *stats) {
+        const Tslab__Peaks *peaks = stats->peaks;
+        uint32_t from = 0;
+
+        *ret = (Demand){ .class_bytes = (double) (1 + peaks->threads) * SHM_SLAB_SIZE };
+        for (size_t i = 0; i < peaks->n_classes; ++i) {
+                const Tslab__ClassPeak *class = peaks->classes[i];
+
+                if (class->size <= from || class->size % GRANULE || class->size > SHM_CLASS_SIZE_MAX)
+                        return false;
+                spread(ret, peaks, from, class);
+                from = class->size;
+        }
+        for (uint32_t i = 1; i <= N; ++i)
+                ret->below[i] = ret->below[i - 1] + ret->objects[i];
+        return from > 0;
+}
+
+/* Bytes of the objects above size `from` up to `to` in slabs of size `to`. */
+static double cost(const Demand *demand, uint32_t from, uint32_t to) {
+        double n = demand->below[to] - demand->below[from];
+        uint32_t slots = SHM_SLAB_SIZE / (to * GRANULE);
+
+        slots = slots < SHM_SLOTS_MAX ? slots : SHM_SLOTS_MAX;
+        return n > 0 ? n * SHM_SLAB_SIZE / slots + demand->class_bytes : 0;
+}
+
+static double cost_now(const Demand *demand, const Tslab__Peaks *peaks) {
+        double sum = 0;
+        uint32_t from = 0;
+
+        for (size_t i = 0; i < peaks->n_classes; from = peaks->classes[i++]->size / GRANULE)
+                sum += cost(demand, from, peaks->classes[i]->size / GRANULE);
+        return sum;
+}
+
+typedef struct Table {
+        double best[ADVICE_CLASSES_MAX + 1][N + 1];
+        uint32_t previous[ADVICE_CLASSES_MAX + 1][N + 1];
+} Table;
+
+static void fill_table(Table *table, const Demand *demand, uint32_t largest) {
+        for (uint32_t i = LEAST; i <= largest; ++i) {
+                table->best[1][i] = cost(demand, 0, i);
+                table->previous[1][i] = 0;
+        }
+        for (uint32_t k = 2; k <= ADVICE_CLASSES_MAX; ++k)
+                for (uint32_t i = LEAST; i <= largest; ++i) {
+                        table->best[k][i] = INFINITY;
+                        for (uint32_t j = LEAST; j < i; ++j) {
+                                double sum = table->best[k - 1][j] + cost(demand, j, i);
+
+                                if (sum < table->best[k][i]) {
+                                        table->best[k][i] = sum;
+                                        table->previous[k][i] = j;
+                                }
+                        }
+                }
+}
+
+/* The shortest list that is as good as any. */
+static uint32_t choose(const Table *table, uint32_t largest) {
+        uint32_t k = 1;
+
+        for (uint32_t i = 2; i <= ADVICE_CLASSES_MAX; ++i)
+                if (table->best[i][largest] < table->best[k][largest] * 0.999)
+                        k = i;
+        return k;
+}
+
+static void take(AdviceClasses *ret, const Table *table, uint32_t k, uint32_t largest) {
+        ret->n = k;
+        for (uint32_t i = largest; k > 0; i = table->previous[k--][i])
+                ret->sizes[k - 1] = i * GRANULE;
+}
+
+static void keep(AdviceClasses *ret, const Tslab__Peaks *peaks, const char *why) {
+        *ret = (AdviceClasses){};
+        for (size_t i = 0; i < peaks->n_classes && i < ADVICE_CLASSES_MAX; ++i)
+                ret->sizes[ret->n++] = peaks->classes[i]->size;
+        (void) snprintf(ret->why, sizeof(ret->why), "%s", why);
+}
+
+void advice_find_classes(AdviceClasses *ret, const Tslab__StatsReply *stats) {
+        static Table table;
+        const Tslab__Peaks *peaks = stats->peaks;
+        uint64_t n = count_samples(peaks, 0, UINT32_MAX);
+        uint32_t largest;
+        Demand demand;
+        double now, then;
+
+        if (n < SAMPLES_MIN || !find_demand(&demand, stats)) {
+                keep(ret, peaks, "too few sizes were seen to tell");
+                return;
+        }
+        /* Sizes that nobody asked for while somebody looked must not be refused. */
+        largest = peaks->classes[peaks->n_classes - 1]->size / GRANULE;
+        fill_table(&table, &demand, largest);
+        take(ret, &table, choose(&table, largest), largest);
+        now = cost_now(&demand, peaks);
+        then = table.best[ret->n][largest];
+        if (now - then < now / WORTH_PART || now - then < WORTH_BYTES) {
+                keep(ret, peaks, "no other list would have saved much");
+                return;
+        }
+        ret->changed = true;
+        ret->saved_bytes = (uint64_t) (now - then);
+        (void) snprintf(ret->why, sizeof(ret->why), "fits %" PRIu64 " samples of sizes that were asked for",
+                        n);
+}

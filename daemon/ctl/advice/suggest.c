@@ -1,0 +1,54 @@
+#include <string.h>
+
+#include "daemon/ctl/advice/suggest.h"
+
+#define WORD_MAX 32
+#define TOO_FAR 3 /* typing errors */
+
+static size_t min3(size_t a, size_t b, size_t c) {
+        size_t ab = a < b ? a : b;
+
+        return ab < c ? ab : c;
+}
+
+/* Levenshtein: the letters to insert, drop or change. Words over WORD_MAX are far from all others. */
+static size_t distance(const char *a, const char *b) {
+        size_t row[WORD_MAX + 1], n = strlen(b);
+
+        if (strlen(a) > WORD_MAX || n > WORD_MAX)
+                return TOO_FAR;
+
+        for (size_t j = 0; j <= n; ++j)
+                row[j] = j;
+
+        for (size_t i = 0; a[i]; ++i) {
+                size_t diagonal = row[0];
+
+                row[0] = i + 1;
+                for (size_t j = 0; j < n; ++j) {
+                        size_t change = diagonal + (a[i] != b[j]);
+
+                        diagonal = row[j + 1];
+                        row[j + 1] = min3(row[j] + 1, row[j + 1] + 1, change);
+                }
+        }
+        return row[n];
+}
+
+const char *suggest_nearest(const char *word, const char *const *words, size_t n_words) {
+        size_t best = TOO_FAR, n = strlen(word);
+        const char *nearest = NULL;
+
+        for (size_t i = 0; i < n_words; ++i) {
+                size_t d = distance(word, words[i]);
+
+                if (n >= 2 && !strncmp(word, words[i], n))
+                        return words[i];
+                /* of a short word, too much would be errors */
+                if (d < best && d < strlen(words[i]) - 1) {
+                        best = d;
+                        nearest = words[i];
+                }
+        }
+        return nearest;
+}

@@ -1,0 +1,19 @@
+#pragma once
+
+/* A map as characters. */
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "daemon/ctl/map/look.h"
+
+typedef struct MapText {
+        MapBy by;
+        unsigned columns;
+        bool utf8, coloured, legend;
+} MapText;
+
+/* How many cells fit a terminal, below the title and above the legend. */
+size_t map_text_n_cells(unsigned columns, unsigned rows);
+
+void map_text_print(FILE *out, const MapData *map, const MapText *how);

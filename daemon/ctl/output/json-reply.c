@@ -1,0 +1,248 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "daemon/ctl/output/json.h"
+#include "daemon/ctl/output/json-reply.h"
+
+/* The member of a message as the member of an object, both of one name. */
+#define ADD_U64(_object, _message, _name) json_add_u64((_object), #_name, (_message)->_name)
+#define ADD_BOOL(_object, _message, _name) json_add_bool((_object), #_name, (_message)->_name)
+#define ADD_STRING(_object, _message, _name) json_add_string((_object), #_name, (_message)->_name)
+
+static json_object *json_older(const Tslab__EpochOlder *older) {
+        json_object *o = json_new_object();
+
+        json_add_u64(o, "slabs", older ? older->slabs : 0);
+        json_add_u64(o, "live_objects", older ? older->live_objects : 0);
+        return o;
+}
+
+json_object *json_epoch(const Tslab__EpochInfo *epoch) {
+        json_object *o = json_new_object();
+
+        ADD_U64(o, epoch, id);
+        ADD_U64(o, epoch, era);
+        json_add_u64(o, "epoch", epoch->id | epoch->era << 8);
+        json_add_string(o, "state", proto_epoch_state_to_string((int) epoch->state));
+        ADD_STRING(o, epoch, label);
+        ADD_BOOL(o, epoch, current);
+        ADD_BOOL(o, epoch, reserved);
+        json_add_u64(o, "owner_pid", epoch->owner_pid > 0 ? (uint64_t) epoch->owner_pid : 0);
+        ADD_U64(o, epoch, slabs);
+        ADD_U64(o, epoch, live_objects);
+        ADD_U64(o, epoch, live_bytes);
+        ADD_U64(o, epoch, committed_bytes);
+        ADD_U64(o, epoch, reclaimed_bytes);
+        ADD_U64(o, epoch, opened_usec);
+        ADD_U64(o, epoch, closed_usec);
+        ADD_U64(o, epoch, refs);
+        json_add(o, "older", json_older(epoch->older));
+        return o;
+}
+
+static json_object *json_class(const Tslab__ClassInfo *class) {
+        json_object *o = json_new_object();
+
+        ADD_U64(o, class, size);
+        ADD_U64(o, class, slots);
+        ADD_U64(o, class, slabs);
+        ADD_U64(o, class, live_objects);
+        return o;
+}
+
+static json_object *json_counters(const Tslab__Counters *counters) {
+        static const Tslab__Counters none = TSLAB__COUNTERS__INIT;
+        json_object *o = json_new_object();
+
+        if (!counters)
+                counters = &none;
+        ADD_U64(o, counters, allocs);
+        ADD_U64(o, counters, frees);
+        ADD_U64(o, counters, alloc_hits);
+        ADD_U64(o, counters, frees_cached);
+        ADD_U64(o, counters, refills);
+        ADD_U64(o, counters, flushes);
+        ADD_U64(o, counters, alloc_bypassed);
+        ADD_U64(o, counters, free_bypassed);
+        ADD_U64(o, counters, bypass_windows);
+        ADD_U64(o, counters, slabs_recycled);
+        ADD_U64(o, counters, slabs_reclaimed);
+        ADD_U64(o, counters, failures);
+        return o;
+}
+
+static void add_hex(json_object *object, const char *name, const ProtobufCBinaryData *bytes) {
+        char text[2 * PROTO_ARENA_ID_SIZE + 1] = "";
+
+        for (size_t i = 0; i < bytes->len && i < PROTO_ARENA_ID_SIZE; ++i)
+                (void) snprintf(text + 2 * i, 3, "%02x", bytes->data[i]);
+        json_add_string(object, name, text);
+}
+
+static void add_daemon(json_object *o, const Tslab__StatsReply *stats) {
+        ADD_STRING(o, stats, daemon_version);
+        json_add_u64(o, "daemon_pid", (uint64_t) stats->daemon_pid);
+        ADD_U64(o, stats, uptime_usec);
+        add_hex(o, "arena_id", &stats->arena_id);
+        ADD_U64(o, stats, n_records);
+        ADD_U64(o, stats, records_shared);
+        ADD_U64(o, stats, records_unsettled);
+        ADD_U64(o, stats, n_slabs);
+        ADD_U64(o, stats, n_slabs_ever);
+        ADD_U64(o, stats, memfd_blocks_bytes);
+}
+
+static json_object *json_class_peak(const Tslab__ClassPeak *class) {
+        json_object *o = json_new_object();
+
+        ADD_U64(o, class, size);
+        ADD_U64(o, class, slabs);
+        ADD_U64(o, class, objects);
+        return o;
+}
+
+static json_object *json_asked(const Tslab__AskedSize *asked) {
+        json_object *o = json_new_object();
+
+        ADD_U64(o, asked, size);
+        ADD_U64(o, asked, n);
+        return o;
+}
+
+static json_object *json_peaks(const Tslab__Peaks *peaks) {
+        json_object *o, *classes, *asked;
+
+        if (!peaks)
+                return NULL;
+        o = json_new_object();
+        classes = json_new_array();
+        asked = json_new_array();
+        ADD_U64(o, peaks, since_usec);
+        ADD_U64(o, peaks, looks);
+        ADD_U64(o, peaks, committed_bytes);
+        ADD_U64(o, peaks, used_bytes);
+        ADD_U64(o, peaks, retained_bytes);
+        ADD_U64(o, peaks, swing_bytes);
+        ADD_U64(o, peaks, clients);
+        ADD_U64(o, peaks, threads);
+        for (size_t i = 0; i < peaks->n_classes; ++i)
+                json_append(classes, json_class_peak(peaks->classes[i]));
+        for (size_t i = 0; i < peaks->n_asked; ++i)
+                json_append(asked, json_asked(peaks->asked[i]));
+        json_add(o, "classes", classes);
+        json_add(o, "asked", asked);
+        return o;
+}
+
+json_object *json_stats(const Tslab__StatsReply *stats) {
+        json_object *o = json_new_object(), *epochs = json_new_array(), *classes = json_new_array();
+
+        for (size_t i = 0; i < stats->n_epochs; ++i)
+                json_append(epochs, json_epoch(stats->epochs[i]));
+        for (size_t i = 0; i < stats->n_classes; ++i)
+                json_append(classes, json_class(stats->classes[i]));
+
+        ADD_STRING(o, stats, pool);
+        ADD_U64(o, stats, size_bytes);
+        ADD_U64(o, stats, committed_bytes);
+        ADD_U64(o, stats, metadata_bytes);
+        ADD_U64(o, stats, retained_bytes);
+        ADD_U64(o, stats, live_objects);
+        ADD_U64(o, stats, live_bytes);
+        ADD_U64(o, stats, cached_objects);
+        ADD_U64(o, stats, clients);
+        ADD_U64(o, stats, threads);
+        json_add(o, "epochs", epochs);
+        json_add(o, "classes", classes);
+        json_add(o, "counters", json_counters(stats->counters));
+        add_daemon(o, stats);
+        ADD_U64(o, stats, retain_bytes);
+        json_add(o, "peaks", json_peaks(stats->peaks));
+        return o;
+}
+
+json_object *json_epoch_number(uint32_t epoch) {
+        json_object *o = json_new_object();
+
+        json_add_u64(o, "epoch", epoch);
+        json_add_u64(o, "id", epoch & 0xff);
+        json_add_u64(o, "era", epoch >> 8);
+        return o;
+}
+
+json_object *json_epoch_close(const Tslab__EpochCloseReply *reply) {
+        json_object *o = json_epoch_number(reply->epoch), *classes = json_new_array();
+
+        for (size_t i = 0; i < reply->n_classes; ++i) {
+                json_object *class = json_new_object();
+
+                ADD_U64(class, reply->classes[i], size);
+                ADD_U64(class, reply->classes[i], live_objects);
+                json_append(classes, class);
+        }
+
+        ADD_U64(o, reply, reclaimed_bytes);
+        ADD_U64(o, reply, live_objects);
+        ADD_U64(o, reply, pending_threads);
+        json_add(o, "classes", classes);
+        return o;
+}
+
+json_object *json_client(const Tslab__ClientInfo *client) {
+        json_object *o = json_new_object();
+
+        ADD_U64(o, client, client);
+        json_add_u64(o, "pid", (uint64_t) client->pid);
+        ADD_U64(o, client, uid);
+        ADD_U64(o, client, gid);
+        ADD_STRING(o, client, comm);
+        json_add_string(o, "role", proto_role_to_string(client->role));
+        ADD_U64(o, client, threads);
+        ADD_U64(o, client, allocs);
+        ADD_U64(o, client, frees);
+        ADD_U64(o, client, cached_objects);
+        ADD_U64(o, client, pending_objects);
+        ADD_U64(o, client, held_slabs);
+        ADD_U64(o, client, attached_usec);
+        ADD_BOOL(o, client, control_only);
+        return o;
+}
+
+json_object *json_root(const Tslab__RootInfo *root) {
+        json_object *o = json_new_object();
+        char handle[2 + 16 + 1];
+
+        /* as text: many readers of JSON keep numbers in doubles, which would make another handle of it */
+        (void) snprintf(handle, sizeof(handle), "0x%016" PRIx64, root->handle);
+        ADD_STRING(o, root, name);
+        json_add_string(o, "handle", handle);
+        ADD_U64(o, root, size);
+        ADD_BOOL(o, root, stale);
+        return o;
+}
+
+json_object *json_trim(const Tslab__TrimReply *reply) {
+        json_object *o = json_new_object();
+
+        ADD_U64(o, reply, reclaimed_bytes);
+        ADD_U64(o, reply, surplus_bytes);
+        return o;
+}
+
+json_object *json_check(const Tslab__CheckReply *reply) {
+        json_object *o = json_new_object(), *problems = json_new_array();
+
+        for (size_t i = 0; i < reply->n_problems; ++i)
+                json_append_string(problems, reply->problems[i]);
+
+        ADD_BOOL(o, reply, ok);
+        ADD_U64(o, reply, lost_slots);
+        ADD_U64(o, reply, doubled_slots);
+        ADD_U64(o, reply, unsettled_slots);
+        ADD_U64(o, reply, wrong_hints);
+        ADD_U64(o, reply, repaired);
+        ADD_U64(o, reply, slabs);
+        ADD_U64(o, reply, slots);
+        json_add(o, "problems", problems);
+        return o;
+}

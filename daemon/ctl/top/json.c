@@ -1,0 +1,53 @@
+#include "daemon/ctl/output/json-reply.h"
+#include "daemon/ctl/output/json.h"
+#include "daemon/ctl/top/json.h"
+#include "daemon/ctl/complain.h"
+
+#define RATE(_name)                                                                                          \
+        json_add(o, #_name, must(json_object_new_double(top_rate(before, now, a->_name, b->_name))))
+
+static json_object *rates(const TopSample *before, const TopSample *now) {
+        static const Tslab__Counters none = TSLAB__COUNTERS__INIT;
+        const Tslab__Counters *a = before->reply ? top_stats(before)->counters ?: &none : &none;
+        const Tslab__Counters *b = top_stats(now)->counters ?: &none;
+        json_object *o = json_new_object();
+
+        RATE(allocs);
+        RATE(frees);
+        RATE(alloc_hits);
+        RATE(frees_cached);
+        RATE(refills);
+        RATE(flushes);
+        RATE(slabs_recycled);
+        RATE(slabs_reclaimed);
+        RATE(failures);
+        return o;
+}
+
+static json_object *client(const TopClient *c) {
+        json_object *o = json_new_object();
+
+        json_add_u64(o, "client", c->client);
+        json_add_u64(o, "pid", (uint64_t) c->pid);
+        json_add_string(o, "comm", c->comm);
+        json_add_u64(o, "threads", c->threads);
+        json_add_u64(o, "allocs", c->allocs);
+        json_add_u64(o, "frees", c->frees);
+        json_add_u64(o, "cached_objects", c->cached);
+        json_add_u64(o, "pending_objects", c->pending);
+        json_add_u64(o, "held_slabs", c->held);
+        return o;
+}
+
+json_object *top_json(const TopSample *before, const TopSample *now, uint64_t now_usec) {
+        json_object *o = json_new_object(), *clients = json_new_array();
+
+        for (size_t i = 0; i < now->n_clients; ++i)
+                json_append(clients, client(&now->clients[i]));
+        json_add_u64(o, "usec", now_usec);
+        json_add_u64_or_null(o, "interval_usec", top_comparable(before, now), now->usec - before->usec);
+        json_add(o, "rates", rates(before, now));
+        json_add(o, "stats", json_stats(top_stats(now)));
+        json_add(o, "clients", clients);
+        return o;
+}

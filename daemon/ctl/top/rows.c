@@ -1,0 +1,206 @@
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/ctl/complain.h"
+#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/top/rows.h"
+
+static const TopColumn epoch_columns[] = {
+        { "EPOCH", 6, false, true }, { "OBJECTS", 9, false, false },   { "OBJ/S", 8, false, false },
+        { "LIVE", 8, false, false }, { "COMMITTED", 9, false, false }, { "SLABS", 7, false, false },
+        { "STATE", 8, true, true },  { "AGE", 9, false, false },       { "LABEL", 10, true, true },
+};
+static const TopColumn class_columns[] = {
+        { "SIZE", 6, false, true },  { "OBJECTS", 9, false, false }, { "OBJ/S", 8, false, false },
+        { "LIVE", 8, false, false }, { "SLABS", 8, false, false },   { "FILL", 5, false, false },
+};
+static const TopColumn client_columns[] = {
+        { "PID", 8, false, true },      { "ALLOC/S", 8, false, false }, { "FREE/S", 8, false, false },
+        { "COMMAND", 15, true, true },  { "CACHED", 8, false, false },  { "HELD", 6, false, false },
+        { "PENDING", 7, false, false }, { "THR", 4, false, false },     { "ALLOCS", 8, false, false },
+};
+
+#define N(_array) (sizeof(_array) / sizeof((_array)[0]))
+
+const TopColumn *top_columns(TopView view, size_t *ret_n) {
+        switch (view) {
+        case TOP_CLASSES:
+                *ret_n = N(class_columns);
+                return class_columns;
+        case TOP_CLIENTS:
+                *ret_n = N(client_columns);
+                return client_columns;
+        default:
+                *ret_n = N(epoch_columns);
+                return epoch_columns;
+        }
+}
+
+size_t top_default_sort(TopView view) {
+        return view == TOP_CLIENTS ? 1 : 0;
+}
+
+char *top_format_number(char *buffer, size_t size, double number) {
+        static const char units[] = " kMGTP";
+        double size_of = number < 0 ? -number : number;
+        size_t unit = 0;
+
+        while (size_of >= 999.5 && units[unit + 1]) {
+                size_of /= 1000;
+                number /= 1000;
+                unit++;
+        }
+        if (unit == 0)
+                (void) snprintf(buffer, size, "%.0f", size_of < 0.5 ? 0 : number);
+        else
+                (void) snprintf(buffer, size, "%.*f%c", size_of < 99.95 ? 1 : 0, number, units[unit]);
+        return buffer;
+}
+
+static void set_number(TopCell *cell, double number) {
+        cell->number = number;
+        (void) top_format_number(cell->text, sizeof(cell->text), number);
+}
+
+static void set_bytes(TopCell *cell, uint64_t bytes) {
+        cell->number = (double) bytes;
+        (void) snprintf(cell->text, sizeof(cell->text), "%.40s", format_bytes(FORMAT_BUFFER, bytes));
+}
+
+__attribute__((format(printf, 3, 4))) static void set_text(TopCell *cell, double number, const char *format,
+                                                           ...) {
+        va_list arguments;
+
+        cell->number = number;
+        va_start(arguments, format);
+        (void) vsnprintf(cell->text, sizeof(cell->text), format, arguments);
+        va_end(arguments);
+}
+
+static const Tslab__EpochInfo *find_epoch(const TopSample *sample, const Tslab__EpochInfo *like) {
+        for (size_t i = 0; sample->reply && i < top_stats(sample)->n_epochs; ++i)
+                if (top_stats(sample)->epochs[i]->id == like->id &&
+                    top_stats(sample)->epochs[i]->era == like->era)
+                        return top_stats(sample)->epochs[i];
+        return NULL;
+}
+
+/* Of the state: how long ago it was opened, or closed. */
+static uint64_t age_usec(const Tslab__EpochInfo *epoch, uint64_t now_usec) {
+        uint64_t since = epoch->closed_usec ?: epoch->opened_usec;
+
+        return since && since < now_usec ? now_usec - since : 0;
+}
+
+static void make_epoch(TopRow *row, const Tslab__EpochInfo *epoch, const TopSample *before,
+                       const TopSample *now, uint64_t now_usec) {
+        const Tslab__EpochInfo *old = find_epoch(before, epoch);
+        uint64_t age = age_usec(epoch, now_usec);
+        TopCell *c = row->cells;
+
+        set_text(&c[0], epoch->id, "%.40s", format_epoch(FORMAT_BUFFER, epoch->id | epoch->era << 8));
+        set_number(&c[1], (double) epoch->live_objects);
+        set_number(&c[2], top_change(before, now, old ? old->live_objects : 0, epoch->live_objects));
+        set_bytes(&c[3], epoch->live_bytes);
+        set_bytes(&c[4], epoch->committed_bytes);
+        set_number(&c[5], (double) epoch->slabs);
+        set_text(&c[6], 0, "%s",
+                 epoch->current ? "current" : proto_epoch_state_to_string((int) epoch->state) ?: "");
+        set_text(&c[7], (double) age, "%.40s", format_span(FORMAT_BUFFER, age));
+        set_text(&c[8], 0, "%s", epoch->label ?: "");
+}
+
+static void make_class(TopRow *row, size_t i, const TopSample *before, const TopSample *now) {
+        const Tslab__ClassInfo *class = top_stats(now)->classes[i];
+        uint64_t slots = class->slabs * class->slots, old = 0;
+        TopCell *c = row->cells;
+
+        if (before->reply && i < top_stats(before)->n_classes)
+                old = top_stats(before)->classes[i]->live_objects;
+        set_text(&c[0], class->size, "%u", class->size);
+        set_number(&c[1], (double) class->live_objects);
+        set_number(&c[2], top_change(before, now, old, class->live_objects));
+        set_bytes(&c[3], class->live_objects * class->size);
+        set_number(&c[4], (double) class->slabs);
+        set_text(&c[5], slots ? (double) class->live_objects / (double) slots : 0, "%u%%",
+                 slots ? (unsigned) (class->live_objects * 100 / slots) : 0);
+}
+
+/* An index is used anew: it is the same client only if it attached at the same time. */
+static const TopClient *find_client(const TopSample *sample, const TopClient *like) {
+        for (size_t i = 0; i < sample->n_clients; ++i)
+                if (sample->clients[i].client == like->client &&
+                    sample->clients[i].attached_usec == like->attached_usec)
+                        return &sample->clients[i];
+        return NULL;
+}
+
+static void make_client(TopRow *row, const TopClient *client, const TopSample *before, const TopSample *now) {
+        const TopClient *old = find_client(before, client);
+        TopCell *c = row->cells;
+
+        set_text(&c[0], client->pid, client->pid ? "%d" : "?", client->pid);
+        set_number(&c[1], old ? top_rate(before, now, old->allocs, client->allocs) : 0);
+        set_number(&c[2], old ? top_rate(before, now, old->frees, client->frees) : 0);
+        set_text(&c[3], 0, "%s", client->comm);
+        set_number(&c[4], (double) client->cached);
+        set_number(&c[5], (double) client->held);
+        set_number(&c[6], (double) client->pending);
+        set_number(&c[7], client->threads);
+        set_number(&c[8], (double) client->allocs);
+}
+
+void top_rows_make(TopRows *ret, TopView view, const TopSample *before, const TopSample *now,
+                   uint64_t now_usec) {
+        size_t n = view == TOP_CLIENTS   ? now->n_clients
+                   : view == TOP_CLASSES ? top_stats(now)->n_classes
+                                         : top_stats(now)->n_epochs;
+
+        *ret = (TopRows){ .rows = must(calloc(n + 1, sizeof(*ret->rows))), .n_rows = n };
+        for (size_t i = 0; i < n; ++i) {
+                if (view == TOP_CLIENTS)
+                        make_client(&ret->rows[i], &now->clients[i], before, now);
+                else if (view == TOP_CLASSES)
+                        make_class(&ret->rows[i], i, before, now);
+                else
+                        make_epoch(&ret->rows[i], top_stats(now)->epochs[i], before, now, now_usec);
+        }
+}
+
+static int compare(const TopCell *a, const TopCell *b, const TopColumn *column) {
+        if (column->left)
+                return strcmp(a->text, b->text);
+        return (a->number > b->number) - (a->number < b->number);
+}
+
+void top_rows_sort(TopRows *rows, TopView view, size_t column, bool reverse) {
+        const TopColumn *columns;
+        size_t n;
+        int sign;
+
+        columns = top_columns(view, &n);
+        assert(column < n);
+        sign = columns[column].ascending == reverse ? -1 : 1;
+
+        /* by insertion: there are few, and their order stays where they are alike */
+        for (size_t i = 1; i < rows->n_rows; ++i) {
+                TopRow row = rows->rows[i];
+                size_t j = i;
+
+                while (j > 0 && sign * compare(&rows->rows[j - 1].cells[column], &row.cells[column],
+                                               &columns[column]) >
+                                        0) {
+                        rows->rows[j] = rows->rows[j - 1];
+                        j--;
+                }
+                rows->rows[j] = row;
+        }
+}
+
+void top_rows_deinit(TopRows *rows) {
+        free(rows->rows);
+        *rows = (TopRows){};
+}

@@ -1,0 +1,50 @@
+#pragma once
+
+/* The rows of the three views, made from two samples. Nothing here knows of a screen. */
+
+#include "daemon/ctl/top/sample.h"
+
+typedef enum TopView {
+        TOP_EPOCHS,
+        TOP_CLASSES,
+        TOP_CLIENTS,
+        _TOP_VIEW_N,
+} TopView;
+
+#define TOP_COLUMNS_MAX 10
+#define TOP_CELL_SIZE 48
+
+typedef struct TopColumn {
+        const char *title;
+        unsigned width; /* at least */
+        bool left;
+        bool ascending; /* how it is sorted at first */
+} TopColumn;
+
+typedef struct TopCell {
+        char text[TOP_CELL_SIZE];
+        double number; /* to sort by; texts that are none are compared as texts */
+} TopCell;
+
+typedef struct TopRow {
+        TopCell cells[TOP_COLUMNS_MAX];
+} TopRow;
+
+typedef struct TopRows {
+        TopRow *rows;
+        size_t n_rows;
+} TopRows;
+
+/* The most telling ones first: a narrow screen shows no more than fit. */
+const TopColumn *top_columns(TopView view, size_t *ret_n);
+/* Which column a view is sorted by at first. */
+size_t top_default_sort(TopView view);
+
+void top_rows_make(TopRows *ret, TopView view, const TopSample *before, const TopSample *now,
+                   uint64_t now_usec);
+/* By one column, and where that is the same as they were. */
+void top_rows_sort(TopRows *rows, TopView view, size_t column, bool reverse);
+void top_rows_deinit(TopRows *rows);
+
+/* "12", "3.4k", "-1.2M": thousands, as counts are. */
+char *top_format_number(char *buffer, size_t size, double number);

@@ -1,0 +1,34 @@
+#pragma once
+
+/* One look at a pool as lines of text, no longer and no more than a screen has room for. */
+
+#include "daemon/ctl/view/style.h"
+#include "daemon/ctl/top/rows.h"
+
+#define TOP_COLUMNS_LEAST 16U
+#define TOP_ROWS_LEAST 4U
+
+typedef struct TopState {
+        TopView view;
+        size_t sort[_TOP_VIEW_N];
+        bool reverse;
+        bool help;
+        bool bare; /* the rows alone */
+        const char *pool;
+        const char *trouble; /* why the numbers are not new; NULL: they are */
+} TopState;
+
+typedef struct TopLines {
+        char **lines;
+        Style *styles;
+        size_t n_lines;
+} TopLines;
+
+void top_state_init(TopState *state);
+/* What a key does; false: it ends the program. */
+bool top_state_key(TopState *state, int key);
+
+/* `now` may have no sample yet. No limit on rows where `rows` is 0. */
+void top_view_make(TopLines *ret, const TopState *state, const TopSample *before, const TopSample *now,
+                   unsigned columns, unsigned rows, uint64_t now_usec);
+void top_lines_deinit(TopLines *lines);

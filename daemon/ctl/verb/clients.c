@@ -1,0 +1,97 @@
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+
+#include "daemon/ctl/view/client-list.h"
+#include "daemon/ctl/connect.h"
+#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/output/json.h"
+#include "daemon/ctl/output/json-reply.h"
+#include "daemon/ctl/options.h"
+#include "daemon/ctl/output/output.h"
+#include "daemon/ctl/view/table.h"
+#include "daemon/ctl/view/terminal.h"
+#include "daemon/ctl/verbs.h"
+
+static void add_user(Table *table, uint32_t uid) {
+        const struct passwd *user = getpwuid(uid);
+
+        if (user)
+                table_add(table, "%s", user->pw_name);
+        else
+                table_add(table, "%u", uid);
+}
+
+static void add_row(Table *table, const Tslab__ClientInfo *client) {
+        /* of one that has not attached, the numbers mean nothing */
+        bool attached = !client->control_only;
+        const uint64_t numbers[] = {
+                client->threads,        client->allocs,          client->frees,
+                client->cached_objects, client->pending_objects, client->held_slabs,
+        };
+
+        table_add(table, attached ? "%u" : "", client->client);
+        table_add(table, client->pid ? "%d" : "?", client->pid);
+        add_user(table, client->uid);
+        table_add(table, "%s", client->comm ?: "");
+        table_add(table, "%s", proto_role_to_string(client->role) ?: "");
+        for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); ++i)
+                table_add(table, attached ? "%" PRIu64 : "", numbers[i]);
+        table_add(table, "%s", format_ago(FORMAT_BUFFER, client->attached_usec, format_now_usec()));
+}
+
+static int on_more(void *userdata, const ProtoReply *reply) {
+        if (reply->body_case == TSLAB__REPLY__BODY_CLIENTS)
+                client_list_add(userdata, reply->clients);
+        return 0;
+}
+
+static void print_json(const ClientList *list) {
+        json_object *array = json_new_array();
+
+        for (size_t i = 0; i < list->n_clients; ++i)
+                json_append(array, json_client(&list->clients[i]));
+        output_json(array);
+}
+
+static void print_table(const ClientList *list) {
+        static const TableColumn columns[] = {
+                { "CLIENT", TABLE_RIGHT, 6 },  { "PID", TABLE_RIGHT, 0 },   { "USER", TABLE_LEFT, 7 },
+                { "COMMAND", TABLE_LEFT, 0 },  { "ROLE", TABLE_LEFT, 9 },   { "THREADS", TABLE_RIGHT, 3 },
+                { "ALLOCS", TABLE_RIGHT, 2 },  { "FREES", TABLE_RIGHT, 5 }, { "CACHED", TABLE_RIGHT, 0 },
+                { "PENDING", TABLE_RIGHT, 4 }, { "HELD", TABLE_RIGHT, 1 },  { "SINCE", TABLE_LEFT, 8 },
+        };
+        _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
+        size_t n = list->n_clients;
+
+        for (size_t i = 0; i < n; ++i)
+                add_row(table, &list->clients[i]);
+        table_print(table, output_stream(), arg_legend && n > 0, terminal_table_width());
+        if (arg_legend)
+                (void) fprintf(output_stream(), "%s%s.\n", n ? "\n" : "",
+                               format_count(FORMAT_BUFFER, n, "client", "clients"));
+}
+
+CtlExit verb_clients(char **args, size_t n_args) {
+        _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
+        _cleanup_(client_list_deinit) ClientList list = {};
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        Tslab__Clients clients = TSLAB__CLIENTS__INIT;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        CtlExit r;
+
+        request.body_case = TSLAB__REQUEST__BODY_CLIENTS;
+        request.clients = &clients;
+        r = connection_open(&connection);
+        r = r ?: connection_call(&connection, &request, CONNECTION_USEC, on_more, &list, &reply);
+        if (r)
+                return r;
+
+        client_list_add(&list, reply->clients);
+        client_list_sort(&list, arg_sort);
+        if (arg_json)
+                print_json(&list);
+        else
+                print_table(&list);
+        return CTL_DONE;
+}

@@ -1,0 +1,189 @@
+/*
+ * epoch close. Several epochs are all closed before any is waited for; all share the time that
+ * --wait gives.
+ */
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "daemon/ctl/connect.h"
+#include "daemon/ctl/epoch-argument.h"
+#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/output/json.h"
+#include "daemon/ctl/output/json-reply.h"
+#include "daemon/ctl/options.h"
+#include "daemon/ctl/output/output.h"
+#include "daemon/ctl/view/progress.h"
+#include "daemon/ctl/verbs.h"
+#include "proto/deadline.h"
+
+#define PENDING_MSEC 200 /* for threads inside an operation */
+
+typedef struct Closing {
+        uint32_t epoch;
+        ProtoReply *reply; /* NULL: failed */
+        uint64_t reclaimed_bytes; /* by an earlier call */
+} Closing;
+
+static CtlExit parse_all(Closing *closings, char **args, size_t n_args) {
+        for (size_t i = 0; i < n_args; ++i) {
+                CtlExit r = epoch_argument(args[i], &closings[i].epoch);
+
+                if (r)
+                        return r;
+                for (size_t j = 0; j < i; ++j)
+                        if (closings[j].epoch == closings[i].epoch)
+                                return complain_usage("epoch '%s' is given twice", args[i]);
+        }
+        return CTL_DONE;
+}
+
+/* At most what the protocol takes; never 0, which is for something else there. */
+static uint32_t msec_left(uint64_t deadline) {
+        uint64_t left = proto_deadline_left(deadline) / 1000;
+
+        if (left > PROTO_WAIT_MSEC_MAX)
+                return PROTO_WAIT_MSEC_MAX;
+        return left > 0 ? (uint32_t) left : 1;
+}
+
+/* --wait is for threads inside an operation as well as for objects. */
+static void set_waits(Tslab__EpochClose *close, bool wait, uint64_t deadline) {
+        close->wait_msec = wait ? msec_left(deadline) : PENDING_MSEC;
+        close->wait_drained = wait;
+        close->wait_drained_msec = wait && deadline != UINT64_MAX ? msec_left(deadline) : 0;
+}
+
+static CtlExit close_one(Connection *connection, Closing *closing, bool wait, uint64_t deadline) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        Tslab__EpochClose close = TSLAB__EPOCH_CLOSE__INIT;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        CtlExit r;
+
+        request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
+        request.epoch_close = &close;
+        close.epoch = closing->epoch;
+        close.revoke = arg_revoke;
+        close.older = arg_older;
+        set_waits(&close, wait, deadline);
+
+        r = connection_call(connection, &request, CONNECTION_LONG, progress_on_reply, NULL, &reply);
+        if (r)
+                return r;
+
+        /* from now on the one that was closed is meant, not what has its id later */
+        closing->epoch = reply->epoch_close->epoch;
+        reply->epoch_close->reclaimed_bytes += closing->reclaimed_bytes;
+        closing->reclaimed_bytes = reply->epoch_close->reclaimed_bytes;
+        (void) proto_reply_free(closing->reply);
+        closing->reply = proto_steal(&reply);
+        return CTL_DONE;
+}
+
+static bool needs_wait(const Closing *closing) {
+        return closing->reply && (closing->reply->epoch_close->live_objects > 0 ||
+                                  closing->reply->epoch_close->pending_threads > 0);
+}
+
+static CtlExit close_all(Connection *connection, Closing *closings, size_t n_closings) {
+        bool wait = arg_wait && arg_wait_msec > 0, at_once = wait && n_closings == 1;
+        uint64_t deadline =
+                arg_wait_msec == UINT32_MAX ? UINT64_MAX : proto_deadline(arg_wait_msec * UINT64_C(1000));
+        CtlExit worst = CTL_DONE;
+
+        for (size_t i = 0; i < n_closings; ++i) {
+                CtlExit r = close_one(connection, &closings[i], at_once, deadline);
+
+                worst = worst ?: r;
+        }
+
+        for (size_t i = 0; wait && !at_once && i < n_closings; ++i) {
+                CtlExit r = CTL_DONE;
+
+                if (needs_wait(&closings[i]))
+                        r = close_one(connection, &closings[i], true, deadline);
+                worst = worst ?: r;
+        }
+        return worst;
+}
+
+static void print_classes(FILE *out, const Tslab__EpochCloseReply *reply) {
+        for (size_t i = 0; i < reply->n_classes; ++i)
+                (void) fprintf(out, "%s%" PRIu64 " of %u bytes", i ? ", " : " (",
+                               reply->classes[i]->live_objects, reply->classes[i]->size);
+        if (reply->n_classes > 0)
+                (void) fputc(')', out);
+}
+
+static void print_one(FILE *out, const Tslab__EpochCloseReply *reply) {
+        (void) fprintf(out, "Epoch %s closed: %s given back, ", format_epoch(FORMAT_BUFFER, reply->epoch),
+                       format_bytes(FORMAT_BUFFER, reply->reclaimed_bytes));
+        if (reply->live_objects == 0) {
+                (void) fprintf(out, "no objects remain");
+        } else {
+                (void) fprintf(
+                        out, "%s",
+                        format_count(FORMAT_BUFFER, reply->live_objects, "object remains", "objects remain"));
+                print_classes(out, reply);
+        }
+        if (reply->pending_threads > 0)
+                (void) fprintf(
+                        out, "; %s still inside an operation",
+                        format_count(FORMAT_BUFFER, reply->pending_threads, "thread is", "threads are"));
+        (void) fprintf(out, ".\n");
+}
+
+/* An object for one epoch, an array for several. */
+static void print_json(const Closing *closings, size_t n_closings) {
+        json_object *array;
+
+        if (n_closings == 1) {
+                if (closings[0].reply)
+                        output_json(json_epoch_close(closings[0].reply->epoch_close));
+                return;
+        }
+
+        array = json_new_array();
+        for (size_t i = 0; i < n_closings; ++i)
+                if (closings[i].reply)
+                        json_append(array, json_epoch_close(closings[i].reply->epoch_close));
+        output_json(array);
+}
+
+static CtlExit show(const Closing *closings, size_t n_closings) {
+        bool remain = false;
+
+        for (size_t i = 0; i < n_closings; ++i) {
+                if (!closings[i].reply)
+                        continue;
+                if (!arg_json)
+                        print_one(output_stream(), closings[i].reply->epoch_close);
+                remain |= closings[i].reply->epoch_close->live_objects > 0;
+        }
+        if (arg_json)
+                print_json(closings, n_closings);
+
+        return arg_wait && remain ? CTL_REMAIN : CTL_DONE;
+}
+
+CtlExit verb_epoch_close(char **args, size_t n_args) {
+        _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
+        Closing *closings = must(calloc(n_args, sizeof(*closings)));
+        CtlExit r, shown;
+
+        r = parse_all(closings, args, n_args);
+        r = r ?: connection_open(&connection);
+        if (r == CTL_DONE) {
+                progress_begin("closing", "what was closed stays closed, and goes on draining");
+                r = close_all(&connection, closings, n_args);
+                progress_end();
+                shown = show(closings, n_args);
+                r = r ?: shown;
+        }
+
+        for (size_t i = 0; i < n_args; ++i)
+                (void) proto_reply_free(closings[i].reply);
+        free(closings);
+        return r;
+}

@@ -1,0 +1,134 @@
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/ctl/ask.h"
+#include "daemon/ctl/connect.h"
+#include "daemon/ctl/output/http.h"
+#include "daemon/ctl/output/json-reply.h"
+#include "daemon/ctl/output/json.h"
+#include "daemon/ctl/output/metrics.h"
+#include "daemon/ctl/options.h"
+#include "daemon/ctl/output/output.h"
+#include "daemon/ctl/pools.h"
+#include "daemon/ctl/verbs.h"
+#include "proto/deadline.h"
+#include "proto/path.h"
+
+/* Scrapers give up after ten seconds: some pools that are silent must not hide the others. */
+#define ASK_USEC UINT64_C(1000000)
+#define ASK_ALL_USEC UINT64_C(5000000)
+#define HTTP_USEC UINT64_C(10000000)
+
+typedef struct Scrape {
+        Pools found;
+        MetricsPool *pools;
+} Scrape;
+
+static void scrape_deinit(Scrape *scrape) {
+        for (size_t i = 0; i < scrape->found.n_paths && scrape->pools; ++i) {
+                (void) proto_reply_free(scrape->pools[i].reply);
+                free((char *) scrape->pools[i].name);
+        }
+        free(scrape->pools);
+        pools_deinit(&scrape->found);
+}
+
+static ProtoReply *ask_path(const char *path, uint64_t timeout_usec) {
+        _cleanup_(proto_call_freep) ProtoCall *call = NULL;
+        _cleanup_(proto_reply_freep) ProtoReply *hello = NULL;
+        ProtoReply *reply = NULL;
+
+        if (connection_try(path, timeout_usec, &call, &hello) == 0 &&
+            ask_stats_quietly(call, timeout_usec, &reply) == 0)
+                return reply;
+        return proto_reply_free(reply);
+}
+
+static CtlExit scrape_all(Scrape *scrape) {
+        uint64_t deadline = proto_deadline(ASK_ALL_USEC);
+        CtlExit r = pools_find(&scrape->found);
+
+        scrape->pools = must(calloc(scrape->found.n_paths + 1, sizeof(*scrape->pools)));
+        for (size_t i = 0; i < scrape->found.n_paths; ++i) {
+                const char *path = scrape->found.paths[i];
+                uint64_t left = proto_deadline_left(deadline);
+                char name[PROTO_POOL_NAME_MAX + 1];
+
+                connection_pool_name(name, sizeof(name), path);
+                scrape->pools[i].name = must(strdup(name));
+                if (left > 0)
+                        scrape->pools[i].reply = ask_path(path, left < ASK_USEC ? left : ASK_USEC);
+        }
+        return r;
+}
+
+static CtlExit print_all(void) {
+        _cleanup_(scrape_deinit) Scrape scrape = {};
+        CtlExit r = scrape_all(&scrape);
+        json_object *array;
+
+        if (!arg_json) {
+                metrics_print(output_stream(), scrape.pools, scrape.found.n_paths, true);
+                return r;
+        }
+        array = json_new_array();
+        for (size_t i = 0; i < scrape.found.n_paths; ++i)
+                if (scrape.pools[i].reply)
+                        json_append(array, json_stats(scrape.pools[i].reply->stats));
+        output_json(array);
+        return r;
+}
+
+static CtlExit print_one(void) {
+        _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        MetricsPool pool;
+        CtlExit r;
+
+        r = ask_stats(&connection, &reply);
+        if (r)
+                return r;
+        pool = (MetricsPool){ .name = reply->stats->pool ?: "", .reply = reply };
+        if (arg_json)
+                output_json(json_stats(reply->stats));
+        else
+                metrics_print(output_stream(), &pool, 1, true);
+        return CTL_DONE;
+}
+
+/* The connection is our standard input; what went wrong is the peer's to see, and on stderr. */
+static CtlExit serve(void) {
+        _cleanup_(scrape_deinit) Scrape scrape = {};
+        _cleanup_(proto_freep) char *body = NULL;
+        HttpRequest request;
+        size_t size = 0;
+        FILE *out;
+        int status;
+
+        status = http_read(STDIN_FILENO, HTTP_USEC, &request);
+        if (status == 0)
+                return CTL_DONE;
+        if (status == 200) {
+                if (scrape_all(&scrape))
+                        status = 500;
+                out = must(open_memstream(&body, &size));
+                metrics_print(out, scrape.pools, scrape.found.n_paths, request.accepts_open);
+                if (fclose(out))
+                        (void) must(NULL);
+        }
+        (void) http_answer(STDIN_FILENO, HTTP_USEC, status, &request,
+                           request.accepts_open ? METRICS_TYPE_OPEN : METRICS_TYPE_PLAIN, body, size);
+        return CTL_DONE;
+}
+
+CtlExit verb_metrics(char **args, size_t n_args) {
+        if (arg_http && arg_json)
+                return complain_usage("--http has a format of its own: leave out --json");
+        if ((arg_all || arg_http) && (arg_pool || arg_socket))
+                return complain_usage("%s means all pools: leave out %s", arg_http ? "--http" : "--all",
+                                      arg_pool ? "--pool" : "--socket");
+        if (arg_http)
+                return serve();
+        return arg_all ? print_all() : print_one();
+}

@@ -1,0 +1,152 @@
+/*
+ * monitor. Each event is written when it comes. Without --follow it ends with the daemon, as
+ * 'journalctl -f' does not but 'busctl monitor' does: a script that relies on seeing all must learn
+ * that it does not.
+ */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/ctl/ask.h"
+#include "daemon/ctl/connect.h"
+#include "daemon/ctl/output/json.h"
+#include "daemon/ctl/options.h"
+#include "daemon/ctl/output/output.h"
+#include "daemon/ctl/verbs.h"
+#include "proto/deadline.h"
+
+#define AGAIN_MSEC 250
+#define AGAIN_USEC UINT64_C(5000000)
+
+/* Why the stream ended, from within; above all PROTO_E_*. */
+enum {
+        MONITOR_GONE = 1000, /* who reads */
+        MONITOR_FAILED,
+};
+
+static bool has_epoch(const Tslab__Event *event) {
+        static const char *const kinds[] = { "advance", "close", "drained", "reserve" };
+
+        for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); ++i)
+                if (!strcmp(event->kind, kinds[i]))
+                        return true;
+        return event->epoch != 0;
+}
+
+static json_object *event_to_json(const Tslab__Event *event) {
+        json_object *o = json_new_object();
+
+        json_add_u64(o, "usec", event->usec);
+        json_add_string(o, "kind", event->kind);
+        json_add_string(o, "text", event->text);
+        json_add_u64_or_null(o, "client", event->pid != 0, event->client);
+        json_add_u64_or_null(o, "pid", event->pid != 0, (uint64_t) event->pid);
+        json_add_u64_or_null(o, "epoch", has_epoch(event), event->epoch);
+        json_add_u64(o, "bytes", event->bytes);
+        return o;
+}
+
+static void print_event(const Tslab__Event *event) {
+        time_t seconds = (time_t) (event->usec / 1000000);
+        char when[64] = "";
+        struct tm local;
+
+        if (localtime_r(&seconds, &local))
+                (void) strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &local);
+        (void) fprintf(output_stream(), "%s.%06u  %-8s  %s\n", when, (unsigned) (event->usec % 1000000),
+                       event->kind, event->text);
+}
+
+static int write_now(void) {
+        bool gone = false;
+        CtlExit r;
+
+        r = output_flush_part(&gone);
+        return r ? MONITOR_FAILED : gone ? MONITOR_GONE : 0;
+}
+
+static int on_event(void *userdata, const ProtoReply *reply) {
+        if (reply->body_case != TSLAB__REPLY__BODY_WATCH)
+                return 0;
+        if (arg_json)
+                output_json_line(event_to_json(reply->watch->event));
+        else
+                print_event(reply->watch->event);
+        return write_now();
+}
+
+/* Until the daemon hangs up, or nobody reads what is written. */
+static int watch(Connection *connection, ProtoReply **ret_reply) {
+        Tslab__Watch watch = TSLAB__WATCH__INIT;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+
+        request.body_case = TSLAB__REQUEST__BODY_WATCH;
+        request.watch = &watch;
+        return proto_call(connection->call, &request, UINT64_MAX, on_event, NULL, ret_reply, NULL);
+}
+
+static int connect_again(Connection *connection) {
+        connection->call = proto_call_free(connection->call);
+        connection->hello = proto_reply_free(connection->hello);
+        return connection_try(connection->path, AGAIN_USEC, &connection->call, &connection->hello);
+}
+
+/*
+ * Connects again, if there is a daemon. Where it is the one of before, it dropped this connection: it
+ * hangs up on who watches for that alone. With --follow only: where systemd listens, to connect starts
+ * a daemon that was stopped.
+ */
+static bool was_too_slow(Connection *connection, uint64_t since_usec) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+
+        if (connect_again(connection) || ask_stats_quietly(connection->call, AGAIN_USEC, &reply))
+                return false;
+        return reply->stats->uptime_usec > proto_now_usec() - since_usec;
+}
+
+static void say_why(bool too_slow) {
+        (void) complain(
+                too_slow ? "this did not take events fast enough, and the daemon dropped it: some are lost"
+                         : "the daemon hung up; waiting for the next one");
+}
+
+static void reconnect(Connection *connection) {
+        while (!connection->call) {
+                (void) poll(NULL, 0, AGAIN_MSEC);
+                (void) connect_again(connection);
+        }
+        (void) fprintf(stderr, "tslabctl: connected again\n");
+}
+
+CtlExit verb_monitor(char **args, size_t n_args) {
+        _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
+        CtlExit exit_code;
+        uint64_t since;
+        int r;
+
+        exit_code = connection_open(&connection);
+        if (exit_code)
+                return exit_code;
+
+        for (;;) {
+                _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+
+                since = proto_now_usec();
+                r = watch(&connection, &reply);
+                if (r == MONITOR_GONE)
+                        return CTL_DONE;
+                if (r == MONITOR_FAILED)
+                        return CTL_FAILED;
+                if (r && r != PROTO_E_CLOSED)
+                        return connection_complain(connection.path, r, reply);
+                if (!arg_follow)
+                        return complain("the daemon hung up: it ended, or this did not read fast enough; "
+                                        "'tslabctl monitor --follow' waits for the next one");
+                say_why(was_too_slow(&connection, since));
+                reconnect(&connection);
+        }
+}

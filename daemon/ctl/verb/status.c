@@ -1,0 +1,131 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/ctl/ask.h"
+#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/advice/hints.h"
+#include "daemon/ctl/output/json.h"
+#include "daemon/ctl/output/json-reply.h"
+#include "daemon/ctl/options.h"
+#include "daemon/ctl/output/output.h"
+#include "daemon/ctl/view/style.h"
+#include "daemon/ctl/view/terminal.h"
+#include "daemon/ctl/verbs.h"
+
+#define BAR_WIDTH 50 /* at most, and at least */
+#define BAR_WIDTH_MIN 10
+#define BAR_INDENT 12
+
+static const Tslab__EpochInfo *current_epoch(const Tslab__StatsReply *stats) {
+        for (size_t i = 0; i < stats->n_epochs; ++i)
+                if (stats->epochs[i]->current)
+                        return stats->epochs[i];
+
+        return NULL;
+}
+
+static size_t count_epochs(const Tslab__StatsReply *stats, Tslab__EpochState state) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < stats->n_epochs; ++i)
+                n += stats->epochs[i]->state == state;
+        return n;
+}
+
+static unsigned bar_width(void) {
+        unsigned columns = terminal_table_width();
+
+        if (columns == 0 || columns >= BAR_INDENT + 2 + BAR_WIDTH)
+                return BAR_WIDTH;
+        return columns > BAR_INDENT + 2 + BAR_WIDTH_MIN ? columns - BAR_INDENT - 2 : BAR_WIDTH_MIN;
+}
+
+static void print_arena(FILE *out, const Tslab__StatsReply *stats) {
+        uint64_t used = stats->committed_bytes > stats->retained_bytes
+                                ? stats->committed_bytes - stats->retained_bytes
+                                : 0;
+
+        (void) fprintf(out, "     Arena: %s, committed %s, of these retained %s; metadata %s\n",
+                       format_bytes(FORMAT_BUFFER, stats->size_bytes),
+                       format_bytes(FORMAT_BUFFER, stats->committed_bytes),
+                       format_bytes(FORMAT_BUFFER, stats->retained_bytes),
+                       format_bytes(FORMAT_BUFFER, stats->metadata_bytes));
+        (void) fprintf(
+                out, "%*s%s\n", BAR_INDENT, "",
+                format_bar(FORMAT_BUFFER, bar_width(), used, stats->retained_bytes, stats->size_bytes));
+        (void) fprintf(out, "   Objects: %" PRIu64 " live (%s), room for %" PRIu64 " in caches\n",
+                       stats->live_objects, format_bytes(FORMAT_BUFFER, stats->live_bytes),
+                       stats->cached_objects);
+}
+
+static void print_epochs(FILE *out, const Tslab__StatsReply *stats) {
+        const Tslab__EpochInfo *current = current_epoch(stats);
+        size_t n_closing = count_epochs(stats, TSLAB__EPOCH_STATE__EPOCH_STATE_CLOSING);
+
+        (void) fprintf(out, "     Epoch: ");
+        if (current) {
+                (void) fprintf(out, "%s", format_epoch(FORMAT_BUFFER, current->id | current->era << 8));
+                if (current->label && current->label[0])
+                        (void) fprintf(out, " '%s'", current->label);
+                (void) fprintf(out, ", opened %s; ",
+                               format_ago(FORMAT_BUFFER, current->opened_usec, format_now_usec()));
+        }
+        (void) fprintf(out, "%zu open, %s%zu closing%s, %zu drained\n",
+                       count_epochs(stats, TSLAB__EPOCH_STATE__EPOCH_STATE_OPEN),
+                       style_begin(n_closing ? STYLE_WARN : STYLE_PLAIN), n_closing,
+                       style_end(n_closing ? STYLE_WARN : STYLE_PLAIN),
+                       count_epochs(stats, TSLAB__EPOCH_STATE__EPOCH_STATE_DRAINED));
+}
+
+static void print_hints(FILE *out, const Hints *hints) {
+        for (size_t i = 0; i < hints->n_hints; ++i)
+                (void) fprintf(out, "%s%s%s%s\n", i ? "" : "\n", style_begin(STYLE_WARN), hints->hints[i],
+                               style_end(STYLE_WARN));
+}
+
+static void print_status(FILE *out, const char *path, const Tslab__StatsReply *stats, const Hints *hints) {
+        Style style = hints->n_hints ? STYLE_WARN : STYLE_GOOD;
+
+        (void) fprintf(out, "%s*%s %s - tslab pool\n", style_begin(style), style_end(style), stats->pool);
+        (void) fprintf(out, "    Socket: %s\n", path);
+        (void) fprintf(out, "    Daemon: pid %d, version %s, up for %s\n", stats->daemon_pid,
+                       stats->daemon_version, format_span(FORMAT_BUFFER, stats->uptime_usec));
+        print_arena(out, stats);
+        (void) fprintf(out, "   Clients: %s, %s; records for %u\n",
+                       format_count(FORMAT_BUFFER, stats->clients, "process", "processes"),
+                       format_count(FORMAT_BUFFER, stats->threads, "thread", "threads"),
+                       stats->n_records > 0 ? stats->n_records - 1 : 0); /* one is the daemon's */
+        print_epochs(out, stats);
+        print_hints(out, hints);
+}
+
+static json_object *status_to_json(const char *path, const Tslab__StatsReply *stats, const Hints *hints) {
+        json_object *o = json_stats(stats), *array = json_new_array();
+        const Tslab__EpochInfo *current = current_epoch(stats);
+
+        for (size_t i = 0; i < hints->n_hints; ++i)
+                json_append_string(array, hints->hints[i]);
+        json_add_string(o, "socket", path);
+        json_add_u64_or_null(o, "current_epoch", current, current ? current->id | current->era << 8 : 0);
+        json_add(o, "hints", array);
+        return o;
+}
+
+CtlExit verb_status(char **args, size_t n_args) {
+        _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        Hints hints;
+        CtlExit r;
+
+        r = ask_stats(&connection, &reply);
+        if (r)
+                return r;
+
+        hints_find(&hints, reply->stats);
+        if (arg_json)
+                output_json(status_to_json(connection.path, reply->stats, &hints));
+        else
+                print_status(output_stream(), connection.path, reply->stats, &hints);
+        return CTL_DONE;
+}

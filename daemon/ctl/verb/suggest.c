@@ -1,0 +1,178 @@
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "daemon/ctl/advice/advice.h"
+#include "daemon/ctl/ask.h"
+#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/output/json.h"
+#include "daemon/ctl/options.h"
+#include "daemon/ctl/output/output.h"
+#include "daemon/ctl/verbs.h"
+
+#define VALUE_SIZE 128
+
+static const char *size_text(char *buffer, uint64_t bytes) {
+        static const char units[] = "KMG";
+        uint64_t n = bytes;
+        int unit = -1;
+
+        while (n > 0 && n % 1024 == 0 && unit < 2) {
+                n /= 1024;
+                unit++;
+        }
+        (void) snprintf(buffer, VALUE_SIZE, unit < 0 ? "%" PRIu64 "%.0s" : "%" PRIu64 "%.1s", n,
+                        unit < 0 ? "" : units + unit);
+        return buffer;
+}
+
+static const char *number_text(char *buffer, uint64_t n) {
+        (void) snprintf(buffer, VALUE_SIZE, "%" PRIu64, n);
+        return buffer;
+}
+
+static const char *classes_text(char *buffer, const AdviceClasses *classes) {
+        int n = 0;
+
+        buffer[0] = 0;
+        for (uint32_t i = 0; i < classes->n; ++i)
+                n += snprintf(buffer + n, VALUE_SIZE - (size_t) n, "%s%u", i ? "," : "", classes->sizes[i]);
+        return buffer;
+}
+
+/* One setting, as all of them are shown. A value that is empty: the daemon does not say enough. */
+typedef struct Line {
+        const char *name;
+        char value[VALUE_SIZE], current[VALUE_SIZE];
+        const char *why;
+        uint64_t saved_bytes, unreserved_bytes;
+        bool changed;
+} Line;
+
+enum {
+        LINE_RETAIN,
+        LINE_SIZE,
+        LINE_CLASSES,
+        LINE_THREADS,
+        N_LINES,
+};
+
+static void set_number(Line *line, const char *name, const AdviceNumber *number,
+                       const char *(*text)(char *buffer, uint64_t n)) {
+        *line = (Line){
+                .name = name,
+                .why = number->why,
+                .saved_bytes = number->saved_bytes,
+                .unreserved_bytes = number->unreserved_bytes,
+                .changed = number->value != number->current,
+        };
+        (void) text(line->value, number->value);
+        (void) text(line->current, number->current);
+}
+
+static void set_classes(Line *line, const AdviceClasses *classes, const Tslab__Peaks *peaks) {
+        AdviceClasses current = {};
+
+        for (size_t i = 0; i < peaks->n_classes && i < ADVICE_CLASSES_MAX; ++i)
+                current.sizes[current.n++] = peaks->classes[i]->size;
+        *line = (Line){
+                .name = "TSLAB_CLASSES",
+                .why = classes->why,
+                .saved_bytes = classes->saved_bytes,
+                .changed = classes->changed,
+        };
+        (void) classes_text(line->value, classes);
+        (void) classes_text(line->current, &current);
+}
+
+static void print_saved(FILE *out, const Line *line) {
+        if (line->saved_bytes > 0)
+                (void) fprintf(out, "; this would have saved %s",
+                               format_bytes(FORMAT_BUFFER, line->saved_bytes));
+        if (line->unreserved_bytes > 0)
+                (void) fprintf(out, "%s %s of address space",
+                               line->saved_bytes > 0 ? ", and" : "; this would have saved",
+                               format_bytes(FORMAT_BUFFER, line->unreserved_bytes));
+}
+
+static void print_line(FILE *out, const Line *line) {
+        (void) fprintf(out, "\n# %c%s.\n", toupper((unsigned char) line->why[0]), line->why + 1);
+        if (line->changed) {
+                (void) fprintf(out, "# It is %s", line->current);
+                print_saved(out, line);
+        } else {
+                (void) fprintf(out, "# As it is");
+        }
+        (void) fprintf(out, ".\n%s=%s\n", line->name, line->value);
+}
+
+static void print_lines(FILE *out, const Tslab__StatsReply *stats, const Line *lines) {
+        const Tslab__Peaks *peaks = stats->peaks;
+
+        (void) fprintf(out, "# What would have fitted pool %s since %s (seen %s, with at most %s\n",
+                       stats->pool, format_time(FORMAT_BUFFER, peaks->since_usec),
+                       format_count(FORMAT_BUFFER, peaks->looks, "time", "times"),
+                       format_count(FORMAT_BUFFER, peaks->clients, "client", "clients"));
+        (void) fprintf(out, "# attached), for /etc/tslab/%s.conf. All but TSLAB_RETAIN need a new pool.\n",
+                       stats->pool);
+        for (size_t i = 0; i < N_LINES; ++i)
+                if (lines[i].value[0])
+                        print_line(out, &lines[i]);
+}
+
+static json_object *line_to_json(const Line *line) {
+        json_object *o = json_new_object();
+
+        json_add_string(o, "name", line->name);
+        json_add_string(o, "value", line->value);
+        json_add_string(o, "current", line->current);
+        json_add_bool(o, "changed", line->changed);
+        json_add_u64(o, "saved_bytes", line->saved_bytes);
+        json_add_u64(o, "unreserved_bytes", line->unreserved_bytes);
+        json_add_string(o, "why", line->why);
+        return o;
+}
+
+static json_object *lines_to_json(const Tslab__StatsReply *stats, const Line *lines) {
+        json_object *o = json_new_object(), *array = json_new_array();
+
+        for (size_t i = 0; i < N_LINES; ++i)
+                if (lines[i].value[0])
+                        json_append(array, line_to_json(&lines[i]));
+        json_add_string(o, "pool", stats->pool);
+        json_add_u64(o, "since_usec", stats->peaks->since_usec);
+        json_add_u64(o, "looks", stats->peaks->looks);
+        json_add(o, "settings", array);
+        return o;
+}
+
+CtlExit verb_suggest(char **args, size_t n_args) {
+        _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        const Tslab__StatsReply *stats;
+        Line lines[N_LINES];
+        Advice advice;
+        CtlExit r;
+
+        r = ask_stats(&connection, &reply);
+        if (r)
+                return r;
+        stats = reply->stats;
+        if (!stats->peaks)
+                return complain(
+                        "the daemon keeps no high-water marks: it is older than this tslabctl; restart it");
+        if (stats->peaks->looks == 0)
+                return complain(
+                        "the daemon has not looked yet: ask again when the pool was used for a while");
+
+        advice_find(&advice, stats);
+        set_number(&lines[LINE_RETAIN], "TSLAB_RETAIN", &advice.retain, size_text);
+        set_number(&lines[LINE_SIZE], "TSLAB_SIZE", &advice.size, size_text);
+        set_classes(&lines[LINE_CLASSES], &advice.classes, stats->peaks);
+        set_number(&lines[LINE_THREADS], "TSLAB_THREADS", &advice.threads, number_text);
+        if (arg_json)
+                output_json(lines_to_json(stats, lines));
+        else
+                print_lines(output_stream(), stats, lines);
+        return CTL_DONE;
+}

@@ -1,0 +1,171 @@
+/*
+ * top. The numbers are asked for by one stats request a look, and the list of clients where that is
+ * what is shown. A daemon that goes away is waited for: it may be being restarted.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "daemon/ctl/connect.h"
+#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/options.h"
+#include "daemon/ctl/output/output.h"
+#include "daemon/ctl/view/terminal.h"
+#include "daemon/ctl/top/json.h"
+#include "daemon/ctl/top/screen.h"
+#include "daemon/ctl/verbs.h"
+#include "proto/deadline.h"
+
+#define ANSWER_USEC UINT64_C(2000000) /* keys wait meanwhile */
+
+typedef struct Top {
+        Connection connection;
+        TopState state;
+        TopSample before, now;
+        char trouble[160];
+        uint32_t n_looks;
+} Top;
+
+static void top_deinit(Top *top) {
+        connection_deinit(&top->connection);
+        top_sample_deinit(&top->before);
+        top_sample_deinit(&top->now);
+}
+
+static int reconnect(Top *top) {
+        top->connection.hello = proto_reply_free(top->connection.hello);
+        return connection_try(top->connection.path, ANSWER_USEC, &top->connection.call,
+                              &top->connection.hello);
+}
+
+static int take(Top *top, TopSample *ret) {
+        bool clients = top->state.view == TOP_CLIENTS || arg_json;
+        int r = 0;
+
+        if (!top->connection.call)
+                r = reconnect(top);
+        return r ?: top_sample_take(ret, top->connection.call, clients, ANSWER_USEC);
+}
+
+/* Keeps the numbers there were, and says why there are no newer ones. */
+static void look(Top *top) {
+        TopSample sample;
+        int r = take(top, &sample);
+
+        if (r) {
+                top->connection.call = proto_call_free(top->connection.call);
+                (void) snprintf(top->trouble, sizeof(top->trouble), "%s; trying again",
+                                r == -ETIMEDOUT ? "the daemon does not answer" : "the daemon is gone");
+                top->state.trouble = top->trouble;
+                return;
+        }
+        top->state.trouble = NULL;
+        top->n_looks++;
+        top_sample_deinit(&top->before);
+        top->before = top->now;
+        top->now = sample;
+}
+
+static bool is_over(const Top *top) {
+        return arg_count > 0 && top->n_looks >= arg_count;
+}
+
+static void draw(const Top *top) {
+        unsigned columns, rows;
+        TopLines lines;
+
+        top_screen_size(&columns, &rows);
+        top_view_make(&lines, &top->state, &top->before, &top->now, columns, rows, format_now_usec());
+        top_screen_draw(&lines);
+        top_lines_deinit(&lines);
+}
+
+/* Keys are served until it is time to look again. False: the end. */
+static bool serve_keys(Top *top, uint64_t deadline) {
+        for (;;) {
+                TopView view = top->state.view;
+                int key;
+
+                draw(top);
+                key = top_screen_key(proto_deadline_left(deadline));
+                if (key == TOP_KEY_END)
+                        return false;
+                if (key == TOP_KEY_NONE)
+                        return true;
+                if (key != TOP_KEY_RESIZE && !top_state_key(&top->state, key))
+                        return false;
+                /* of another view, there may be no numbers yet */
+                if (top->state.view != view)
+                        return true;
+        }
+}
+
+static CtlExit run_screen(Top *top) {
+        if (!top_screen_begin())
+                return complain(
+                        "the terminal '%s' is not known, or can't do this; 'tslabctl top --once' needs none",
+                        getenv("TERM") ?: "");
+        do
+                look(top);
+        while (serve_keys(top, proto_deadline(arg_delay_msec * UINT64_C(1000))) && !is_over(top));
+        top_screen_end();
+        return CTL_DONE;
+}
+
+static void print(const Top *top) {
+        TopState state = top->state;
+        FILE *out = output_stream();
+        TopLines lines;
+
+        if (arg_json) {
+                output_json_line(top_json(&top->before, &top->now, format_now_usec()));
+                return;
+        }
+        top_view_make(&lines, &state, &top->before, &top->now, terminal_size().columns, 0, format_now_usec());
+        for (size_t i = 0; i < lines.n_lines; ++i)
+                (void) fprintf(out, "%s\n", lines.lines[i]);
+        if (arg_legend)
+                (void) fputc('\n', out);
+        top_lines_deinit(&lines);
+}
+
+/* The first look is what the first rates are counted from. */
+static CtlExit run_batch(Top *top) {
+        uint32_t n = arg_once ? 1 : arg_count;
+
+        look(top);
+        for (uint32_t i = 0; n == 0 || i < n; ++i) {
+                bool gone = false;
+                CtlExit r;
+
+                (void) poll(NULL, 0, (int) arg_delay_msec);
+                look(top);
+                if (top->state.trouble) {
+                        if (n > 0)
+                                return complain("%s", "the daemon is gone");
+                        continue;
+                }
+                print(top);
+                r = output_flush_part(&gone);
+                if (r || gone)
+                        return r;
+        }
+        return CTL_DONE;
+}
+
+CtlExit verb_top(char **args, size_t n_args) {
+        _cleanup_(top_deinit) Top top = {};
+        bool screen = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) && !arg_once && !arg_json;
+        char pool[64];
+        CtlExit r;
+
+        top_state_init(&top.state);
+        top.state.bare = !screen && !arg_legend;
+        r = connection_open(&top.connection);
+        if (r)
+                return r;
+
+        connection_pool_name(pool, sizeof(pool), top.connection.path);
+        top.state.pool = pool[0] ? pool : "pool";
+        return screen ? run_screen(&top) : run_batch(&top);
+}

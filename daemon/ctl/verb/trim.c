@@ -1,0 +1,44 @@
+#include <stdio.h>
+
+#include "daemon/ctl/connect.h"
+#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/output/json-reply.h"
+#include "daemon/ctl/options.h"
+#include "daemon/ctl/output/output.h"
+#include "daemon/ctl/view/progress.h"
+#include "daemon/ctl/verbs.h"
+
+static void print(FILE *out, const Tslab__TrimReply *reply) {
+        (void) fprintf(out, "%s given back", format_bytes(FORMAT_BUFFER, reply->reclaimed_bytes));
+        if (reply->surplus_bytes > 0)
+                (void) fprintf(out, ", of these %s of pages that belonged to no slab",
+                               format_bytes(FORMAT_BUFFER, reply->surplus_bytes));
+        (void) fprintf(out, ".\n");
+}
+
+CtlExit verb_trim(char **args, size_t n_args) {
+        _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        Tslab__Trim trim = TSLAB__TRIM__INIT;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        CtlExit r;
+
+        request.body_case = TSLAB__REQUEST__BODY_TRIM;
+        request.trim = &trim;
+
+        r = connection_open(&connection);
+        if (r)
+                return r;
+
+        progress_begin("trimming", "what was given back is given back");
+        r = connection_call(&connection, &request, CONNECTION_LONG, progress_on_reply, NULL, &reply);
+        progress_end();
+        if (r)
+                return r;
+
+        if (arg_json)
+                output_json(json_trim(reply->trim));
+        else
+                print(output_stream(), reply->trim);
+        return CTL_DONE;
+}
