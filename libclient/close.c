@@ -40,6 +40,7 @@
 
 #include "libclient/control.h"
 #include "libclient/enter.h"
+#include "libclient/open.h"
 #include "libclient/registry.h"
 #include "libclient/sampler.h"
 #include "shm/arena/arena-map.h"

@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "libclient/enter.h"
+#include "libclient/open.h"
 #include "proto/deadline.h"
 #include "shm/maintain/maintain.h"
 #include "shm/cache/object.h"

@@ -2,6 +2,7 @@
  * Epochs: lookups in the arena; what changes them is asked of the daemon, or done here where the
  * pool is private.
  */
+#include "libclient/open.h"
 #include "shm/epoch/epoch.h"
 
 #include <errno.h>

@@ -74,7 +74,7 @@ static void forget_pending(ThreadState *thread, tslab_handle handle) {
                 thread->n_pending--;
 }
 
-int pool_free(struct tslab *pool, ThreadState *thread, tslab_handle handle) {
+static int pool_free(struct tslab *pool, ThreadState *thread, tslab_handle handle) {
         int r;
 
         r = shm_cache_free(&thread->actor, handle);

@@ -106,15 +106,3 @@ typedef struct ThreadCache {
 
 /* The one used last. */
 extern __thread ThreadCache thread_cache __attribute__((tls_model("initial-exec")));
-
-/* Attaches this process where it is not; under no lock. The attach errors. */
-int pool_attach(struct tslab *pool);
-
-/* Frees all, for which nobody may be using it. NULL-safe. */
-struct tslab *pool_unref(struct tslab *pool);
-
-/* A record for a thread of this process, which has attached. -ENOSPC: none is left; -EDQUOT: for others. */
-int pool_take_record(struct tslab *pool, ShmActor *ret);
-
-/* Frees an object, which may be pending in this thread. As shm_object_free(). */
-int pool_free(struct tslab *pool, ThreadState *thread, uint64_t handle);

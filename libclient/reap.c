@@ -19,6 +19,7 @@
 
 #include "libclient/control.h"
 #include "libclient/enter.h"
+#include "libclient/open.h"
 #include "shm/arena/client.h"
 
 static bool is_dead(const ShmClientInfo *info) {

@@ -22,6 +22,7 @@
  * Crash: records are found by repair through their heads; nothing here is shared.
  */
 #include "libclient/control.h"
+#include "libclient/open.h"
 #include "libclient/registry.h"
 
 #include <errno.h>

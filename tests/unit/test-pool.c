@@ -1,4 +1,5 @@
 /* A private pool, looked at from inside. */
+#include "libclient/open.h"
 #include "libclient/pool.h"
 
 #include <errno.h>

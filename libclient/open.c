@@ -5,7 +5,7 @@
  * makes it, in a private one each process its own. It takes one spare record with it, for threads
  * that find none.
  */
-#include "libclient/pool.h"
+#include "libclient/open.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,0 +1,12 @@
+#pragma once
+/* Opening pools, attaching this process to them, and the records of its threads. */
+#include "libclient/pool.h"
+
+/* Attaches this process where it is not; under no lock. The attach errors. */
+int pool_attach(struct tslab *pool);
+
+/* Frees all of a pool that no thread uses. NULL-safe. */
+struct tslab *pool_unref(struct tslab *pool);
+
+/* A record for a thread of this process, which has attached. -ENOSPC: none is left; -EDQUOT: for others. */
+int pool_take_record(struct tslab *pool, ShmActor *ret);
