@@ -1,5 +1,5 @@
 /* Allocators: private pools of one shape. */
-#include "libclient/slab-alloc/allocator.h"
+#include "libclient/slab-alloc/state.h"
 
 #include <errno.h>
 #include <stdlib.h>

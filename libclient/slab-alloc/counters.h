@@ -4,7 +4,7 @@
  * counted something unusual meanwhile is counted here, for its class. Others pay two loads.
  */
 #include "libclient/enter.h"
-#include "libclient/slab-alloc/allocator.h"
+#include "libclient/slab-alloc/state.h"
 #include "shm/slab/slab.h"
 
 /* What this thread counted before a call; `record` is NULL where threads share one, and nothing is known. */

@@ -10,7 +10,7 @@
 
 #include <tslab.h>
 
-#include "libclient/slab-alloc/allocator.h"
+#include "libclient/slab-alloc/state.h"
 #include "shm/epoch/epoch.h"
 
 #define USERS_BITS 40
