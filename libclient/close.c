@@ -111,7 +111,7 @@ static void wait_operations(struct tslab *pool, uint32_t n_records) {
  * A barrier in all threads of this process. Where membarrier fails, as by a system call filter that was loaded since it
  * was registered, a page that is taken away does: the kernel then interrupts all processors that these threads run on.
  */
-static void barrier(void) {
+static void close_barrier(void) {
         void *page;
 
         if (shm_membarrier() == 0)
@@ -125,11 +125,11 @@ static void barrier(void) {
 }
 
 /* Until all calls that began before its serial was that of a closed one are over, and none can begin. */
-static void quiesce(struct tslab *pool) {
+static void pool_quiesce(struct tslab *pool) {
         uint32_t n_records, n = 0;
         ThreadState *state;
 
-        barrier();
+        close_barrier();
         /* ORDER: acq, pairs with pool_end(); all those calls did is done. */
         while (shm_load_acq(&pool->local->n_calls) != 0)
                 wait_slice(pool, &n);
@@ -138,7 +138,7 @@ static void quiesce(struct tslab *pool) {
         for (uint32_t i = 1; (state = next_state(pool, n_records, &i));)
                 /* ORDER: rlx; the membarrier orders it. */
                 shm_store_rlx(&state->actor.attention, UINT64_MAX);
-        barrier();
+        close_barrier();
         wait_operations(pool, n_records);
 }
 
@@ -158,7 +158,7 @@ static bool repair_gone(struct tslab *pool) {
 }
 
 /* Gives back all that this process has. In a child that never attached there is nothing. */
-static void detach(struct tslab *pool) {
+static void pool_detach(struct tslab *pool) {
         uint32_t n_records = shm_arena_n_records_ever(&pool->arena);
         ThreadState *state;
         bool repaired;
@@ -186,7 +186,7 @@ static void detach(struct tslab *pool) {
         }
 }
 
-static void drop(const struct tslab *pool, size_t from, size_t to) {
+static void drop_pages(const struct tslab *pool, size_t from, size_t to) {
         if (from < to)
                 (void) madvise((uint8_t *) pool->local + from, to - from, MADV_DONTNEED);
 }
@@ -199,10 +199,10 @@ static void drop_states(const struct tslab *pool, uint32_t n_records) {
         static_assert(offsetof(PoolLocal, threads) < PAGE, "the locks are in the first page");
         for (uint32_t i = 1; (state = next_state(pool, n_records, &i));) {
                 at = (size_t) ((uint8_t *) state - (uint8_t *) pool->local);
-                drop(pool, from, at / PAGE * PAGE);
+                drop_pages(pool, from, at / PAGE * PAGE);
                 from = (at + offsetof(ShmActor, numbers) + PAGE - 1) / PAGE * PAGE;
         }
-        drop(pool, from, pool->local_size / PAGE * PAGE);
+        drop_pages(pool, from, pool->local_size / PAGE * PAGE);
 }
 
 /* Blank memory in the arena's place, and another mapping of the arena. */
@@ -230,7 +230,7 @@ static void leave_blank(struct tslab *pool) {
                 r = replace_arena(&pool->arena, &again.arena);
         while (r == -ENOMEM && registry_give_up());
         if (r == 0) {
-                detach(&again);
+                pool_detach(&again);
                 munmap(again.arena.base, again.arena.size);
         }
         drop_states(pool, n_records);
@@ -283,11 +283,11 @@ _public_ struct tslab *tslab_close(struct tslab *pool) {
         (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* half closed is neither */
         if (__libc_single_threaded) {
                 registry_remove(pool);
-                detach(pool);
+                pool_detach(pool);
                 (void) pool_unref(pool);
         } else {
                 registry_close(pool);
-                quiesce(pool);
+                pool_quiesce(pool);
                 leave_blank(pool);
         }
         (void) pthread_setcancelstate(cancel_state, NULL);

@@ -39,7 +39,7 @@ static void connection_comm(const struct tslab *pool, char *ret) {
 }
 
 /* From an outcome of proto/call.h to one of <tslab.h>. */
-static int translate(int r, const ProtoReply *reply) {
+static int connection_error(int r, const ProtoReply *reply) {
         if (r == PROTO_E_CLOSED)
                 return -ECONNRESET;
         if (r == PROTO_E_REFUSED)
@@ -57,7 +57,7 @@ static int say_hello(const struct tslab *pool, ProtoCall **ret_call, ProtoReply 
         hello.comm = comm;
         hello.want_role = pool->is_reader ? PROTO_ROLE_READER : 0;
         r = proto_call_open(ret_call, pool->path, &hello, pool->timeout_usec, ret_reply);
-        return translate(r, *ret_reply);
+        return connection_error(r, *ret_reply);
 }
 
 /*
@@ -79,13 +79,14 @@ __attribute__((constructor)) static void init_program(void) {
 }
 
 /* Whether the answer is one for the entry that this process has, and for the arena that it has mapped. */
-static bool fits(const struct tslab *pool, uint32_t entry, uint32_t client) {
+static bool arena_fits(const struct tslab *pool, uint32_t entry, uint32_t client) {
         if (pool->arena.base && client >= pool->arena.n_records)
                 return false;
         return entry == 0 || pool->is_reader || client == entry - 1;
 }
 
-static int attach(const struct tslab *pool, ProtoCall *call, const uint64_t *arena_id, Attachment *ret) {
+static int connection_attach(const struct tslab *pool, ProtoCall *call, const uint64_t *arena_id,
+                             Attachment *ret) {
         _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         ProtoRequest request = PROTO_REQUEST_INIT;
@@ -98,14 +99,14 @@ static int attach(const struct tslab *pool, ProtoCall *call, const uint64_t *are
         request.body_case = TSLAB__REQUEST__BODY_ATTACH;
         request.attach = &body;
         r = proto_call(call, &request, pool->timeout_usec, NULL, NULL, &reply, &fds);
-        r = translate(r, reply);
+        r = connection_error(r, reply);
         if (r == -ENOSPC)
                 return -EUSERS;
         if (r)
                 return r;
         if (!pool->is_reader && reply->attach->role < PROTO_ROLE_WRITER)
                 return -EACCES;
-        if (!fits(pool, body.entry, reply->attach->client))
+        if (!arena_fits(pool, body.entry, reply->attach->client))
                 return -EPROTO;
         *ret = (Attachment){
                 .client = reply->attach->client,
@@ -117,13 +118,13 @@ static int attach(const struct tslab *pool, ProtoCall *call, const uint64_t *are
 }
 
 /* A daemon that was killed after its answer has a successor that gave the entry up: the process attaches again. */
-static int enter(struct tslab *pool, uint32_t client) {
+static int connection_enter(struct tslab *pool, uint32_t client) {
         if (client >= pool->arena.n_records)
                 return -EPROTO;
         return pool->is_reader || shm_client_enter(&pool->arena, client, program) ? 0 : -ECONNRESET;
 }
 
-static int map(struct tslab *pool, Attachment *attachment, const uint64_t *arena_id) {
+static int connection_map(struct tslab *pool, Attachment *attachment, const uint64_t *arena_id) {
         int r;
 
         r = shm_arena_map(&pool->arena, attachment->memfd, pool->is_reader);
@@ -153,11 +154,11 @@ int connection_open(struct tslab *pool, uint32_t *ret_client) {
         if (!pool->is_reader && hello->hello->role < PROTO_ROLE_WRITER)
                 return -EACCES;
         memcpy(arena_id, hello->hello->arena_id.data, sizeof(arena_id));
-        r = attach(pool, call, arena_id, &attachment);
+        r = connection_attach(pool, call, arena_id, &attachment);
         if (r == 0)
-                r = map(pool, &attachment, arena_id);
+                r = connection_map(pool, &attachment, arena_id);
         if (r == 0)
-                r = enter(pool, attachment.client);
+                r = connection_enter(pool, attachment.client);
         if (r)
                 return r;
         pool->call = proto_steal(&call);
@@ -181,7 +182,7 @@ static void replace_call(struct tslab *pool, ProtoCall **call) {
 }
 
 /* By the path. */
-static int reconnect(struct tslab *pool, uint32_t *ret_client) {
+static int connection_reconnect(struct tslab *pool, uint32_t *ret_client) {
         _cleanup_(attachment_deinit) Attachment attachment = { .memfd = -1, .wake_fd = -1 };
         _cleanup_(proto_call_freep) ProtoCall *call = NULL;
         _cleanup_(proto_reply_freep) ProtoReply *hello = NULL;
@@ -195,7 +196,7 @@ static int reconnect(struct tslab *pool, uint32_t *ret_client) {
         if (memcmp(hello->hello->arena_id.data, pool->arena.arena_id, PROTO_ARENA_ID_SIZE) != 0)
                 r = -EUCLEAN;
         else
-                r = attach(pool, call, pool->arena.arena_id, &attachment);
+                r = connection_attach(pool, call, pool->arena.arena_id, &attachment);
         if (r == -EUCLEAN)
                 shm_store_rlx(&pool->stale, 1); /* ORDER: rlx; says nothing of other memory. */
         if (r)
@@ -218,9 +219,9 @@ static int fork_attach(struct tslab *pool, uint32_t *ret_client) {
         if (fd < 0)
                 return -ENOTCONN;
         connection_comm(pool, comm);
-        r = translate(proto_call_fork_attach(&call, fd, comm, pool->timeout_usec), NULL);
+        r = connection_error(proto_call_fork_attach(&call, fd, comm, pool->timeout_usec), NULL);
         if (r == 0)
-                r = attach(pool, call, pool->arena.arena_id, &attachment);
+                r = connection_attach(pool, call, pool->arena.arena_id, &attachment);
         if (r)
                 return r;
         replace_wake_fd(pool, &attachment);
@@ -235,11 +236,11 @@ int connection_attach_child(struct tslab *pool, uint32_t *ret_client) {
 
         r = fork_attach(pool, ret_client);
         if (r == -ENOTCONN || r == -ECONNRESET || r == -EPIPE || r == -EBADF || r == -ENOTSOCK)
-                r = reconnect(pool, ret_client);
+                r = connection_reconnect(pool, ret_client);
         if (r == -EUCLEAN)
                 shm_store_rlx(&pool->stale, 1); /* ORDER: rlx; says nothing of other memory. */
         if (r == 0)
-                r = enter(pool, *ret_client);
+                r = connection_enter(pool, *ret_client);
         return r == -ECONNRESET ? -ENOTCONN : r;
 }
 
@@ -254,11 +255,11 @@ int connection_call(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_
         int r;
 
         if (has_hung_up(pool->call)) {
-                r = reconnect(pool, &pool->local->client);
+                r = connection_reconnect(pool, &pool->local->client);
                 if (r)
                         return r;
                 sampler_offer(pool);
         }
         r = proto_call(pool->call, request, pool->timeout_usec, NULL, NULL, ret_reply, NULL);
-        return translate(r, *ret_reply);
+        return connection_error(r, *ret_reply);
 }

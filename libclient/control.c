@@ -40,14 +40,14 @@ static uint64_t owner_word(const struct tslab *pool) {
         return (uint64_t) pool->local->start_time << 32 | (pool->local->client + 1);
 }
 
-static int begin(struct tslab *pool, bool wait, uint64_t owner, ShmActor *ret_control) {
+static int control_lock_begin(struct tslab *pool, bool wait, uint64_t owner, ShmActor *ret_control) {
         PoolLocal *local = pool->local;
 
         if (wait)
                 pthread_mutex_lock(&local->control_lock);
         else if (pthread_mutex_trylock(&local->control_lock) != 0)
                 return -EBUSY;
-        /* ORDER: acqrel, pairs with unlock(); what the last owner did is done. */
+        /* ORDER: acqrel, pairs with control_unlock(); what the last owner did is done. */
         if (!shm_cas_acqrel(&pool->arena.header->control_owner.value, &owner, owner_word(pool))) {
                 pthread_mutex_unlock(&local->control_lock);
                 return -EBUSY;
@@ -57,11 +57,11 @@ static int begin(struct tslab *pool, bool wait, uint64_t owner, ShmActor *ret_co
 }
 
 int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control) {
-        return begin(pool, wait, 0, ret_control);
+        return control_lock_begin(pool, wait, 0, ret_control);
 }
 
 int control_take_over(struct tslab *pool, uint64_t owner, ShmActor *ret_control) {
-        return begin(pool, true, owner, ret_control);
+        return control_lock_begin(pool, true, owner, ret_control);
 }
 
 void control_put_back(struct tslab *pool, uint64_t owner) {
@@ -71,12 +71,12 @@ void control_put_back(struct tslab *pool, uint64_t owner) {
         shm_fence_sc(); /* ORDER: sc; who drained a slab and met our lock did so before we look again. */
 }
 
-static void unlock(struct tslab *pool) {
+static void control_unlock(struct tslab *pool) {
         control_put_back(pool, 0);
 }
 
 void control_end(struct tslab *pool) {
-        unlock(pool);
+        control_unlock(pool);
         pool_tend(pool);
 }
 
@@ -92,7 +92,7 @@ static int maintain_new(ShmActor *control, ShmMaintain **ret) {
 }
 
 /* Until there is nothing to do, or only threads are left that stay inside a call: they end the freeze themselves. */
-static void run(ShmMaintain *m, uint64_t wait_usec) {
+static void maintain_run(ShmMaintain *m, uint64_t wait_usec) {
         const struct timespec slice = { .tv_nsec = CLOSE_SLICE_USEC * 1000 };
         uint64_t now = proto_now_usec(), end = now + wait_usec, next;
 
@@ -107,7 +107,7 @@ static void run(ShmMaintain *m, uint64_t wait_usec) {
 
 static void look_and_run(ShmMaintain *m, uint64_t wait_usec) {
         shm_maintain_look(m, true, proto_now_usec());
-        run(m, wait_usec);
+        maintain_run(m, wait_usec);
 }
 
 static int run_all(ShmActor *control, uint64_t wait_usec) {
@@ -131,7 +131,7 @@ static bool is_settled(const ShmArena *arena) {
         return shm_freeze_is_over(arena) && !shm_repair_wanted(arena);
 }
 
-static void walk(ShmActor *control, uint32_t id) {
+static void control_walk(ShmActor *control, uint32_t id) {
         ShmDrain drain = { .epoch = id, .final = is_settled(control->arena) };
 
         (void) shm_drain_step(control, &drain, UINT32_MAX - 64);
@@ -141,7 +141,7 @@ static void walk(ShmActor *control, uint32_t id) {
  * Whether slabs of the id go back as they drain. Not in an epoch that was merely advanced past, whose
  * slabs are recycled; nor in one that never closed, whose set of slabs a walk would bring into being.
  */
-static bool drains(const ShmEpochInfo *info) {
+static bool epoch_drains(const ShmEpochInfo *info) {
         return (info->flags & SHM_EPOCH_DRAIN) || (info->state == SHM_EPOCH_OPEN && info->era > 1);
 }
 
@@ -151,8 +151,8 @@ static void walk_all(ShmActor *control) {
         /* ORDER: acqrel, pairs with shm_slab_give_back(); who drains one from here on looks itself. */
         (void) shm_xchg_acqrel(&control->arena->header->n_drained.value, 0);
         for (uint32_t id = 0; id < control->arena->n_epochs; id++)
-                if (shm_epoch_get(control->arena, id, &info) == 0 && drains(&info))
-                        walk(control, id);
+                if (shm_epoch_get(control->arena, id, &info) == 0 && epoch_drains(&info))
+                        control_walk(control, id);
 }
 
 void pool_tend_slow(struct tslab *pool) {
@@ -162,7 +162,7 @@ void pool_tend_slow(struct tslab *pool) {
                 return;
         if (pool_attach(pool) == 0 && control_begin(pool, false, &control) == 0) {
                 walk_all(&control);
-                unlock(pool);
+                control_unlock(pool);
         }
         pool_end(pool);
 }
@@ -201,7 +201,7 @@ int control_take_up(ShmActor *control) {
         if (r)
                 return r;
         (void) shm_maintain_take_over(m, proto_now_usec(), &counts);
-        run(m, CLOSE_WAIT_USEC);
+        maintain_run(m, CLOSE_WAIT_USEC);
         free(m);
         return 0;
 }
@@ -277,7 +277,7 @@ static bool is_due(const ShmArena *arena, SlabWord w) {
         uint32_t id = slab_word_epoch(w);
 
         return slab_word_place(w) == SLAB_FREE && shm_epoch_get(arena, id, &info) == 0 &&
-               shm_epoch_over(arena, id, slab_word_era(w)) && drains(&info);
+               shm_epoch_over(arena, id, slab_word_era(w)) && epoch_drains(&info);
 }
 
 /*
@@ -297,7 +297,7 @@ static void drop_one(ShmActor *control, uint32_t slab) {
         }
         (void) shm_drain_step(control, &drain, 64);
         if (!shm_set_find(arena, shm_set_of_epoch(arena, id), 0, &other))
-                walk(control, id);
+                control_walk(control, id);
 }
 
 static bool is_over_retain(const struct tslab *pool) {
@@ -354,7 +354,7 @@ static int empty_caches(ShmActor *control) {
         if (r)
                 return r;
         (void) shm_maintain_empty_caches(m, proto_now_usec());
-        run(m, CLOSE_WAIT_USEC);
+        maintain_run(m, CLOSE_WAIT_USEC);
         free(m);
         return 0;
 }

@@ -57,7 +57,7 @@ static inline int pool_set_busy(struct tslab *pool, ThreadState *state) {
                 shm_fence_sc(); /* ORDER: sc; stands for the membarrier. */
         if (__builtin_expect(!pool_is_closed(pool), 1))
                 return 0;
-        shm_store_rel(&state->busy, 0); /* ORDER: rel, pairs with quiesce(); nothing was done. */
+        shm_store_rel(&state->busy, 0); /* ORDER: rel, pairs with pool_quiesce(); nothing was done. */
         return -EBADF;
 }
 
@@ -81,7 +81,7 @@ static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
         bool frozen =
                 pool->is_private && shm_load_rlx(&thread->actor.record->attention) & SHM_ATTENTION_FREEZE;
 
-        shm_store_rel(&thread->busy, 0); /* ORDER: rel, pairs with quiesce(); the call is over before. */
+        shm_store_rel(&thread->busy, 0); /* ORDER: rel, pairs with pool_quiesce(); the call is over before. */
         if (__builtin_expect(thread->actor.id == pool->local->spare, 0))
                 pool_leave_shared(pool);
         if (__builtin_expect(frozen, 0))

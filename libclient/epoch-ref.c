@@ -14,7 +14,7 @@
 #include "shm/epoch/epoch.h"
 
 /* The number with its era, of an epoch that may be closed. */
-static int resolve(struct tslab *pool, uint32_t *epoch, ShmEpochInfo *ret) {
+static int ref_resolve(struct tslab *pool, uint32_t *epoch, ShmEpochInfo *ret) {
         int r;
 
         if (*epoch == TSLAB_EPOCH_CURRENT)
@@ -28,13 +28,13 @@ static int resolve(struct tslab *pool, uint32_t *epoch, ShmEpochInfo *ret) {
         return 0;
 }
 
-static int take(struct tslab *pool, uint32_t epoch) {
+static int ref_take(struct tslab *pool, uint32_t epoch) {
         PoolLocal *local = pool->local;
         ShmEpochInfo info;
         EpochRef *ref;
         int r;
 
-        r = resolve(pool, &epoch, &info);
+        r = ref_resolve(pool, &epoch, &info);
         if (r)
                 return r;
         if (info.state != SHM_EPOCH_OPEN)
@@ -49,13 +49,13 @@ static int take(struct tslab *pool, uint32_t epoch) {
         return 0;
 }
 
-static int drop(struct tslab *pool, uint32_t epoch) {
+static int ref_drop(struct tslab *pool, uint32_t epoch) {
         PoolLocal *local = pool->local;
         ShmEpochInfo info;
         EpochRef *ref;
         int r;
 
-        r = resolve(pool, &epoch, &info);
+        r = ref_resolve(pool, &epoch, &info);
         if (r)
                 return r;
         ref = &local->refs[info.id];
@@ -84,17 +84,17 @@ static int with_client(struct tslab *pool, uint32_t epoch, int (*change)(struct 
 }
 
 _public_ int tslab_epoch_ref(struct tslab *pool, uint32_t epoch) {
-        return with_client(pool, epoch, take);
+        return with_client(pool, epoch, ref_take);
 }
 
 _public_ int tslab_epoch_unref(struct tslab *pool, uint32_t epoch) {
-        return with_client(pool, epoch, drop);
+        return with_client(pool, epoch, ref_drop);
 }
 
 _public_ int tslab_epoch_refs(struct tslab *pool, uint32_t epoch) {
         ShmEpochInfo info;
         int r;
 
-        r = resolve(pool, &epoch, &info);
+        r = ref_resolve(pool, &epoch, &info);
         return r ? r : (int) shm_client_count_holders(&pool->arena, info.id);
 }

@@ -59,7 +59,7 @@ _public_ int tslab_epoch_info(struct tslab *pool, uint32_t epoch, struct tslab_e
 }
 
 /* Asks the daemon. */
-static int ask(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply) {
+static int epoch_ask(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply) {
         int r;
 
         if (pool->is_reader)
@@ -73,7 +73,7 @@ static int ask(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply
         return r;
 }
 
-static int begin(struct tslab *pool, ShmActor *ret_control) {
+static int epoch_call_begin(struct tslab *pool, ShmActor *ret_control) {
         int r;
 
         r = pool_attach(pool);
@@ -97,7 +97,7 @@ static int advance_private(struct tslab *pool, uint32_t *ret_epoch) {
         uint32_t next;
         int r;
 
-        r = begin(pool, &control);
+        r = epoch_call_begin(pool, &control);
         if (r)
                 return r;
         r = find_id(&control, shm_epoch_next, &next);
@@ -117,7 +117,7 @@ static int advance_daemon(struct tslab *pool, uint32_t *ret_epoch) {
 
         request.body_case = TSLAB__REQUEST__BODY_EPOCH_ADVANCE;
         request.epoch_advance = &body;
-        r = ask(pool, &request, &reply);
+        r = epoch_ask(pool, &request, &reply);
         if (r == 0)
                 *ret_epoch = reply->epoch_advance->epoch;
         return r;
@@ -142,7 +142,7 @@ static int reserve_private(struct tslab *pool, const char *label, bool lease, ui
         uint32_t spare;
         int r;
 
-        r = begin(pool, &control);
+        r = epoch_call_begin(pool, &control);
         if (r)
                 return r;
         r = find_id(&control, shm_epoch_spare, &spare);
@@ -165,13 +165,13 @@ static int reserve_daemon(struct tslab *pool, const char *label, bool lease, uin
         body.lease = lease;
         request.body_case = TSLAB__REQUEST__BODY_EPOCH_RESERVE;
         request.epoch_reserve = &body;
-        r = ask(pool, &request, &reply);
+        r = epoch_ask(pool, &request, &reply);
         if (r == 0)
                 *ret_epoch = reply->epoch_reserve->epoch;
         return r;
 }
 
-static int reserve(struct tslab *pool, const char *label, bool lease, uint32_t *ret_epoch) {
+static int epoch_reserve(struct tslab *pool, const char *label, bool lease, uint32_t *ret_epoch) {
         int r;
 
         if (!proto_text_is_clean(label, PROTO_LABEL_MAX))
@@ -186,18 +186,18 @@ static int reserve(struct tslab *pool, const char *label, bool lease, uint32_t *
 }
 
 _public_ int tslab_epoch_reserve(struct tslab *pool, const char *label, uint32_t *ret_epoch) {
-        return reserve(pool, label, false, ret_epoch);
+        return epoch_reserve(pool, label, false, ret_epoch);
 }
 
 _public_ int tslab_epoch_lease(struct tslab *pool, const char *label, uint32_t *ret_epoch) {
-        return reserve(pool, label, true, ret_epoch);
+        return epoch_reserve(pool, label, true, ret_epoch);
 }
 
 static int label_private(struct tslab *pool, uint32_t epoch, const char *label) {
         ShmActor control;
         int r;
 
-        r = begin(pool, &control);
+        r = epoch_call_begin(pool, &control);
         if (r)
                 return r;
         r = shm_epoch_label(&pool->arena, epoch, label);
@@ -214,7 +214,7 @@ static int label_daemon(struct tslab *pool, uint32_t epoch, const char *label) {
         body.label = (char *) (label ? label : "");
         request.body_case = TSLAB__REQUEST__BODY_EPOCH_LABEL;
         request.epoch_label = &body;
-        return ask(pool, &request, &reply);
+        return epoch_ask(pool, &request, &reply);
 }
 
 _public_ int tslab_epoch_label(struct tslab *pool, uint32_t epoch, const char *label) {
@@ -236,7 +236,7 @@ static int close_private(struct tslab *pool, uint32_t epoch, uint32_t flags) {
         ShmActor control;
         int r;
 
-        r = begin(pool, &control);
+        r = epoch_call_begin(pool, &control);
         if (r)
                 return r;
         r = control_close(&control, epoch, flags);
@@ -255,7 +255,7 @@ static int close_daemon(struct tslab *pool, uint32_t epoch, uint32_t flags) {
         body.older = flags & TSLAB_CLOSE_OLDER;
         request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
         request.epoch_close = &body;
-        return ask(pool, &request, &reply);
+        return epoch_ask(pool, &request, &reply);
 }
 
 _public_ int tslab_epoch_close(struct tslab *pool, uint32_t epoch, uint32_t flags) {

@@ -139,7 +139,7 @@ static int maps_epoch(struct tslab *pool, uint32_t *ret_epoch) {
         return r;
 }
 
-static int create(struct tslab *pool, const char *root, uint64_t expected) {
+static int map_create(struct tslab *pool, const char *root, uint64_t expected) {
         ThreadState *thread;
         uint64_t handle;
         uint32_t epoch;
@@ -174,7 +174,7 @@ static int open_or_create(ShmTrie *trie, struct tslab *pool, const char *root, u
                         return r;
                 if ((flags & TSLAB_MAP_EXISTING) || pool->is_reader)
                         return -ENOENT;
-                r = create(pool, root, handle);
+                r = map_create(pool, root, handle);
                 created = r == 0;
                 if (created)
                         r = -EAGAIN;

@@ -32,8 +32,8 @@ static ssize_t unless_closed(const struct tslab_map *map, ssize_t result) {
         return pool_is_closed(map->pool) ? -EIDRM : result;
 }
 
-static ssize_t get(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size,
-                   ShmMapView *view) {
+static ssize_t map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
+                       size_t buffer_size, ShmMapView *view) {
         ShmMapKey k;
         ssize_t n;
 
@@ -48,7 +48,7 @@ _public_ ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t ke
         ShmMapView view;
         ssize_t n;
 
-        n = get(map, key, key_size, buffer, buffer_size, &view);
+        n = map_get(map, key, key_size, buffer, buffer_size, &view);
         if (n >= 0 && ret_epoch)
                 *ret_epoch = view.head.epoch;
         return n;
@@ -59,13 +59,13 @@ _public_ ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, s
         ShmMapView view;
         ssize_t n;
 
-        n = get(map, key, key_size, buffer, buffer_size, &view);
+        n = map_get(map, key, key_size, buffer, buffer_size, &view);
         if (n >= 0)
                 *ret_version = view.handle;
         return n;
 }
 
-static int put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *p, size_t value_size) {
+static int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *p, size_t value_size) {
         ThreadState *thread;
         uint64_t version;
         ShmMapKey k;
@@ -94,28 +94,28 @@ _public_ int tslab_map_put(struct tslab_map *map, const void *key, size_t key_si
                            size_t value_size, uint32_t epoch) {
         ShmMapPut p = { .mode = SHM_MAP_PUT, .value = value, .epoch = epoch };
 
-        return put(map, key, key_size, &p, value_size);
+        return map_put(map, key, key_size, &p, value_size);
 }
 
 _public_ int tslab_map_insert(struct tslab_map *map, const void *key, size_t key_size, const void *value,
                               size_t value_size, uint32_t epoch) {
         ShmMapPut p = { .mode = SHM_MAP_INSERT, .value = value, .epoch = epoch };
 
-        return put(map, key, key_size, &p, value_size);
+        return map_put(map, key, key_size, &p, value_size);
 }
 
 _public_ int tslab_map_update(struct tslab_map *map, const void *key, size_t key_size, const void *value,
                               size_t value_size, uint32_t epoch) {
         ShmMapPut p = { .mode = SHM_MAP_UPDATE, .value = value, .epoch = epoch };
 
-        return put(map, key, key_size, &p, value_size);
+        return map_put(map, key, key_size, &p, value_size);
 }
 
 _public_ int tslab_map_replace(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
                                const void *value, size_t value_size, uint32_t epoch) {
         ShmMapPut p = { .mode = SHM_MAP_REPLACE, .expected = version, .value = value, .epoch = epoch };
 
-        return put(map, key, key_size, &p, value_size);
+        return map_put(map, key, key_size, &p, value_size);
 }
 
 static int remove_key(struct tslab_map *map, const void *key, size_t key_size, uint64_t expected) {

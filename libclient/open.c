@@ -91,7 +91,7 @@ static int join_private(struct tslab *pool, uint32_t *ret_client) {
         return 0;
 }
 
-static int take_record(struct tslab *pool, uint32_t tid, ShmActor *ret) {
+static int take_record_for(struct tslab *pool, uint32_t tid, ShmActor *ret) {
         int r;
 
         if (!pool->is_private && !pool->is_operator &&
@@ -108,14 +108,14 @@ static int take_record(struct tslab *pool, uint32_t tid, ShmActor *ret) {
 }
 
 int pool_take_record(struct tslab *pool, ShmActor *ret) {
-        return take_record(pool, (uint32_t) gettid(), ret);
+        return take_record_for(pool, (uint32_t) gettid(), ret);
 }
 
 /* The process's, not this thread's, which may end before. */
 static int take_spare(struct tslab *pool) {
         PoolLocal *local = pool->local;
         ShmActor actor;
-        int r = take_record(pool, 0, &actor);
+        int r = take_record_for(pool, 0, &actor);
 
         if (r < 0)
                 return r == -ENOSPC ? -EUSERS : r;

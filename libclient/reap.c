@@ -100,7 +100,7 @@ static int remove_dead(struct tslab *pool) {
         return n;
 }
 
-static int reap(struct tslab *pool) {
+static int reap_process(struct tslab *pool) {
         ShmActor control;
         uint32_t n_dead;
         int r;
@@ -127,7 +127,7 @@ _public_ int tslab_reap(struct tslab *pool) {
         r = pool_begin(pool);
         if (r)
                 return r;
-        r = reap(pool);
+        r = reap_process(pool);
         pool_end(pool);
         return r;
 }

@@ -89,7 +89,7 @@ static void describe_notes(SamplesModule *ret, const uint8_t *notes, size_t size
         }
 }
 
-static void describe(Found *found, const struct dl_phdr_info *info) {
+static void describe_module(Found *found, const struct dl_phdr_info *info) {
         ssize_t n;
 
         for (size_t i = 0; i < info->dlpi_phnum; i++)
@@ -117,14 +117,14 @@ static int on_module(struct dl_phdr_info *info, size_t size, void *userdata) {
                         continue;
                 found->module =
                         (Module){ .begin = begin, .end = begin + p->p_memsz, .bias = info->dlpi_addr };
-                describe(found, info);
+                describe_module(found, info);
                 return 1;
         }
         return 0;
 }
 
 /* A frame as it is kept; modules that were not met before are noted. Under the lock. */
-static uint64_t locate(Sampler *s, uint64_t address) {
+static uint64_t locate_module(Sampler *s, uint64_t address) {
         Found found = { .address = address };
         uint32_t n = s->file->n_modules;
 
@@ -153,7 +153,7 @@ static SamplesEntry *any_entry(Sampler *s) {
  * Where the next sample goes: to an entry that was never used, or whose object is gone, if a few
  * looks find one. By chance: in a row, what lives long would stand side by side, and be run over.
  */
-static SamplesEntry *choose(Sampler *s, const ShmArena *arena) {
+static SamplesEntry *choose_entry(Sampler *s, const ShmArena *arena) {
         SamplesEntry *entry;
 
         for (uint32_t i = 0; i < PROBES; i++) {
@@ -206,8 +206,8 @@ void sampler_note_slow(struct tslab *pool, tslab_handle handle, size_t size) {
 
         pthread_mutex_lock(&s->lock);
         for (; i < n && entry.n_frames < SAMPLES_FRAMES_MAX; i++)
-                entry.frames[entry.n_frames++] = locate(s, (uint64_t) (uintptr_t) stack[i]);
-        write_entry(s, choose(s, &pool->arena), &entry);
+                entry.frames[entry.n_frames++] = locate_module(s, (uint64_t) (uintptr_t) stack[i]);
+        write_entry(s, choose_entry(s, &pool->arena), &entry);
         pthread_mutex_unlock(&s->lock);
 }
 
@@ -255,7 +255,7 @@ Sampler *sampler_free(Sampler *s) {
         return NULL;
 }
 
-static int offer(struct tslab *pool, const Sampler *s) {
+static int offer_samples(struct tslab *pool, const Sampler *s) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         ProtoRequest request = PROTO_REQUEST_INIT;
         Tslab__Samples samples = TSLAB__SAMPLES__INIT;
@@ -282,12 +282,12 @@ void sampler_begin(struct tslab *pool) {
         if (every == 0 || pool->is_private || pool->is_reader)
                 return;
         s = sampler_new(every);
-        if (s && offer(pool, s) != 0)
+        if (s && offer_samples(pool, s) != 0)
                 s = sampler_free(s);
         pool->local->sampler = pool->inherited_sampler = s;
 }
 
 void sampler_offer(struct tslab *pool) {
         if (pool->local->sampler)
-                (void) offer(pool, pool->local->sampler);
+                (void) offer_samples(pool, pool->local->sampler);
 }

@@ -10,7 +10,7 @@
 #include "shm/stats/stats.h"
 
 /* Into the caller's struct, of its version; what a later version added is 0. */
-static int give(void *to, const void *full, size_t full_size) {
+static int give_stats(void *to, const void *full, size_t full_size) {
         size_t size;
 
         memcpy(&size, to, sizeof(size));
@@ -23,7 +23,7 @@ static int give(void *to, const void *full, size_t full_size) {
         return 0;
 }
 
-static ShmStats *count(struct tslab *pool) {
+static ShmStats *count_stats(struct tslab *pool) {
         ShmStats *stats = calloc(1, sizeof(*stats));
 
         if (stats && !pool_is_closed(pool))
@@ -32,11 +32,11 @@ static ShmStats *count(struct tslab *pool) {
 }
 
 _public_ int tslab_stats(struct tslab *pool, struct tslab_stats *stats) {
-        _cleanup_(proto_freep) ShmStats *s = count(pool);
+        _cleanup_(proto_freep) ShmStats *s = count_stats(pool);
 
         if (!s)
                 return -ENOMEM;
-        return give(
+        return give_stats(
                 stats,
                 &(struct tslab_stats){
                         .live_objects = s->live_objects,
@@ -60,13 +60,13 @@ _public_ int tslab_stats(struct tslab *pool, struct tslab_stats *stats) {
 }
 
 static int give_count(struct tslab_count *to, const ShmCount *c) {
-        return give(to,
-                    &(struct tslab_count){
-                            .slabs = c->slabs,
-                            .live_objects = c->live_objects,
-                            .live_bytes = c->live_size,
-                    },
-                    sizeof(*to));
+        return give_stats(to,
+                          &(struct tslab_count){
+                                  .slabs = c->slabs,
+                                  .live_objects = c->live_objects,
+                                  .live_bytes = c->live_size,
+                          },
+                          sizeof(*to));
 }
 
 _public_ int tslab_class_stats(struct tslab *pool, size_t size, struct tslab_count *ret) {
@@ -76,7 +76,7 @@ _public_ int tslab_class_stats(struct tslab *pool, size_t size, struct tslab_cou
                 return -EINVAL;
         if (size > shm_arena_size_max(&pool->arena))
                 return -E2BIG;
-        s = count(pool);
+        s = count_stats(pool);
         return s ? give_count(ret, &s->classes[shm_arena_class(&pool->arena, size)]) : -ENOMEM;
 }
 
@@ -92,11 +92,11 @@ _public_ int tslab_epoch_stats(struct tslab *pool, uint32_t epoch, struct tslab_
                 return r;
         if (epoch >> 8 != 0 && epoch >> 8 != info.era)
                 return -ESTALE;
-        s = count(pool);
+        s = count_stats(pool);
         return s ? give_count(ret, &s->epochs[epoch & 0xff]) : -ENOMEM;
 }
 
-static uint64_t since(const ShmRecord *record, ShmCounter counter) {
+static uint64_t stats_since(const ShmRecord *record, ShmCounter counter) {
         /* ORDER: rlx; this thread's own, or, of those that share a record, a count for people. */
         return shm_load_rlx(&record->counters[counter]) -
                shm_load_rlx(&record->base_counters[counter]); /* ORDER: rlx; the same. */
@@ -113,13 +113,15 @@ _public_ int tslab_thread_stats(struct tslab *pool, struct tslab_thread_stats *s
                 return r;
         record = thread->actor.record;
         full = (struct tslab_thread_stats){
-                .allocs = since(record, SHM_COUNT_ALLOC_HITS) + since(record, SHM_COUNT_ALLOCS_UNCACHED),
-                .frees = since(record, SHM_COUNT_FREES_CACHED) + since(record, SHM_COUNT_FREES_UNCACHED),
-                .alloc_hits = since(record, SHM_COUNT_ALLOC_HITS),
-                .frees_cached = since(record, SHM_COUNT_FREES_CACHED),
-                .refills = since(record, SHM_COUNT_REFILLS),
-                .flushes = since(record, SHM_COUNT_FLUSHES),
-                .failures = since(record, SHM_COUNT_FAILURES),
+                .allocs = stats_since(record, SHM_COUNT_ALLOC_HITS) +
+                          stats_since(record, SHM_COUNT_ALLOCS_UNCACHED),
+                .frees = stats_since(record, SHM_COUNT_FREES_CACHED) +
+                         stats_since(record, SHM_COUNT_FREES_UNCACHED),
+                .alloc_hits = stats_since(record, SHM_COUNT_ALLOC_HITS),
+                .frees_cached = stats_since(record, SHM_COUNT_FREES_CACHED),
+                .refills = stats_since(record, SHM_COUNT_REFILLS),
+                .flushes = stats_since(record, SHM_COUNT_FLUSHES),
+                .failures = stats_since(record, SHM_COUNT_FAILURES),
                 .slow_allocs = thread->slow_allocs.n,
                 .slow_allocs_timed = thread->slow_allocs.n_timed,
                 .slow_allocs_ns = thread->slow_allocs.total_ns,
@@ -131,5 +133,5 @@ _public_ int tslab_thread_stats(struct tslab *pool, struct tslab_thread_stats *s
                 .is_shared = thread->actor.id == pool->local->spare,
         };
         pool_leave(pool, thread);
-        return give(stats, &full, sizeof(full));
+        return give_stats(stats, &full, sizeof(full));
 }

@@ -63,19 +63,19 @@ static uint64_t last_serial, last_token;
 
 static void on_thread_exit(void *userdata);
 
-static struct tslab *find(struct tslab *pool, uint64_t serial) {
+static struct tslab *find_listed(struct tslab *pool, uint64_t serial) {
         while (pool && pool->number != serial)
                 pool = pool->next;
         return pool;
 }
 
 static struct tslab *find_pool(uint64_t serial) {
-        return find(registry_pools, serial);
+        return find_listed(registry_pools, serial);
 }
 
 /* An entry is no more. Under the lock. One that was counted in a parent is not counted here. */
 static void drop_entry(const ThreadCache *entry) {
-        struct tslab *pool = find_pool(entry->serial) ?: find(registry_closed, entry->serial);
+        struct tslab *pool = find_pool(entry->serial) ?: find_listed(registry_closed, entry->serial);
 
         if (pool && entry->counted != 0 && entry->counted == pool->local->number)
                 pool->local->n_entries--;
@@ -314,7 +314,7 @@ static void take_record(struct tslab *pool, ThreadCache *entry) {
         entry->token = state->token;
 }
 
-static int enter(struct tslab *pool, ThreadState **ret) {
+static int enter_state(struct tslab *pool, ThreadState **ret) {
         ThreadCache *entry;
         int r;
 
@@ -351,7 +351,7 @@ int pool_enter_slow(struct tslab *pool, ThreadState **ret) {
         r = pool_begin(pool);
         if (r)
                 return r;
-        r = enter(pool, ret);
+        r = enter_state(pool, ret);
         pool_end(pool);
         return r;
 }
@@ -379,7 +379,7 @@ int pool_begin(struct tslab *pool) {
 }
 
 void pool_end(struct tslab *pool) {
-        /* ORDER: acqrel, pairs with quiesce(); all is done. */
+        /* ORDER: acqrel, pairs with pool_quiesce(); all is done. */
         (void) shm_sub_acqrel(&pool->local->n_calls, 1);
         if (--inside.n_calls == 0)
                 (void) pthread_setcancelstate(inside.cancel_state, NULL);

@@ -84,21 +84,21 @@ static const FieldRule *find_rule(const FieldRule *rules, size_t n_rules, const 
         return NULL;
 }
 
-static bool within(const FieldRule *rule, size_t n) {
+static bool value_within(const FieldRule *rule, size_t n) {
         return (int64_t) n >= rule->min && n <= rule->max;
 }
 
 static bool text_is_valid(const char *message, const char *field, const char *text) {
         const FieldRule *rule = FIND_RULE(length_rules, message, field);
 
-        return rule && proto_text_is_clean(text, rule->max) && within(rule, text ? strlen(text) : 0);
+        return rule && proto_text_is_clean(text, rule->max) && value_within(rule, text ? strlen(text) : 0);
 }
 
 static bool bytes_are_valid(const char *message, const char *field, const ProtobufCBinaryData *bytes) {
         const FieldRule *rule = FIND_RULE(length_rules, message, field);
 
         /* an arena id is whole, or, where that is allowed, absent */
-        return rule && within(rule, bytes->len) && (bytes->len == 0 || bytes->len == rule->max);
+        return rule && value_within(rule, bytes->len) && (bytes->len == 0 || bytes->len == rule->max);
 }
 
 static bool unsigned_is_valid(const char *message, const char *field, uint64_t value) {
