@@ -177,7 +177,7 @@ static void pool_detach(struct tslab *pool) {
                 shm_cache_leave(&actor);
         }
         if (pool->is_private) {
-                pool_tend(pool);
+                pool_run_deferred(pool);
                 repaired = repair_gone(pool);
                 if (control_end_leases(pool) && repaired)
                         shm_client_remove(&pool->arena, pool->local->client);

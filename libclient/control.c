@@ -77,7 +77,7 @@ static void control_unlock(struct tslab *pool) {
 
 void control_end(struct tslab *pool) {
         control_unlock(pool);
-        pool_tend(pool);
+        pool_run_deferred(pool);
 }
 
 /* 0 or -ENOMEM. */
@@ -155,7 +155,7 @@ static void walk_all(ShmActor *control) {
                         control_walk(control, id);
 }
 
-void pool_tend_slow(struct tslab *pool) {
+void pool_run_deferred_slow(struct tslab *pool) {
         ShmActor control;
 
         if (pool_begin(pool) < 0)

@@ -10,7 +10,7 @@
  *      pool_leave(pool, thread);
  *
  * Between the two the thread may hold a process-private lock: nothing in there waits, or enters
- * again. Whoever freed objects in there calls pool_tend() after pool_leave().
+ * again. Whoever freed objects in there calls pool_run_deferred() after pool_leave().
  *
  * In between the pool stays open: tslab_close() waits for it.
  */
@@ -89,10 +89,10 @@ static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
 }
 
 /* Private pools: does what a daemon would be woken for, unless another thread is at it. */
-void pool_tend_slow(struct tslab *pool);
+void pool_run_deferred_slow(struct tslab *pool);
 
-static inline void pool_tend(struct tslab *pool) {
+static inline void pool_run_deferred(struct tslab *pool) {
         /* ORDER: rlx; who drained a slab looks after it, and whoever is at it already looks again. */
         if (pool->is_private && shm_load_rlx(&pool->arena.header->n_drained.value) != 0)
-                pool_tend_slow(pool);
+                pool_run_deferred_slow(pool);
 }

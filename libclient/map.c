@@ -86,7 +86,7 @@ static int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmM
         if (r == 0)
                 sampler_note(map->pool, version, sizeof(ShmMapLeaf) + key_size + value_size);
         pool_leave(map->pool, thread);
-        pool_tend(map->pool);
+        pool_run_deferred(map->pool);
         return r;
 }
 
@@ -132,7 +132,7 @@ static int remove_key(struct tslab_map *map, const void *key, size_t key_size, u
                 return r;
         r = shm_map_delete(&thread->actor, &map->trie, &k, expected);
         pool_leave(map->pool, thread);
-        pool_tend(map->pool);
+        pool_run_deferred(map->pool);
         return r;
 }
 
@@ -159,7 +159,7 @@ _public_ ssize_t tslab_map_expire(struct tslab_map *map, uint32_t epoch) {
                         return r;
                 k = shm_map_expire(&thread->actor, &map->trie, epoch, &scan, EXPIRE_SLICE);
                 pool_leave(map->pool, thread);
-                pool_tend(map->pool);
+                pool_run_deferred(map->pool);
                 if (k < 0)
                         return k;
                 n += k;
