@@ -1,26 +1,27 @@
 /*
  * Closing pools
  *
- * Purpose: to take a pool from under threads that may be calling into it, and may go on to.
+ * Purpose: to take a pool from under threads that may be calling into it, now and later.
  *
- * What is left where there are other threads is struct tslab, its PoolLocal, and in the arena's place
- * memory that reads as zeros: whoever looks there finds no slab, no root, no map. When no thread is left
- * that may be about to write there, and those that were only looking have had a second to look up again,
- * all closed pools share one such memory, and one PoolLocal.
+ * Where there are other threads, struct tslab, its PoolLocal and, in place of the arena, memory that reads as
+ * zeros stay: a thread that looks there finds no slab, no root, no map. When no thread is left that may be
+ * about to write there, and readers have had a second to finish, all closed pools share one such memory and
+ * one PoolLocal.
  *
  * Invariants
  *   1. A call that changes the arena is inside pool_enter()..pool_leave(), its state busy; or inside
  *      pool_begin()..pool_end(), counted; or it is the fast path, its record's seq odd.
- *   2. Whoever became busy, or counted, sees that the pool is closed, or the closer sees that it did:
+ *   2. A thread that became busy, or counted, sees that the pool is closed, or the closer sees the thread:
  *      the closer writes the serial, issues a membarrier, then looks. From then on calls only leave.
- *   3. When none is left nobody writes an actor's `attention`. Spoilt then, it stays so, and after one
- *      more membarrier an odd seq is that of an operation in progress, or of one that will miss.
+ *   3. When no call is left, nobody writes an actor's `attention`. The closer sets it to UINT64_MAX, where
+ *      it stays; after one more membarrier an odd seq is that of an operation in progress, or of one that
+ *      will miss.
  *   4. A thread between its look at the serial and its store to seq cannot be seen at all. It finds
- *      its state, whose `attention` fits nothing. Its stores go to the arena until that is replaced,
- *      to nobody's memory afterwards: so records are given back only then, over another mapping.
- *   5. A thread that ended inside a call, by a raw exit, never leaves it: its record is marked DEAD once
- *      it is seen to be gone, and repaired. Of one that ended between pool_begin() and pool_end(), as in
- *      control calls, nobody knows whose call it was: that one is waited for.
+ *      its state, whose `attention` fits nothing. Its stores go to the arena until the arena is replaced,
+ *      and to memory that nobody uses afterwards: so records are given back only then, over another mapping.
+ *   5. A thread that ended inside a call, by a raw exit, never leaves it: the closer marks its record DEAD
+ *      when it finds the thread gone, and repairs it. pool_begin() and pool_end(), around control calls,
+ *      only count: a thread that ended between them cannot be told, and the closer waits for it.
  *
  * Who may do what: the closer writes `serial`, and `attention` in the actors of others; all else of a
  *   state is its thread's.
@@ -191,7 +192,7 @@ static void drop_pages(const struct tslab *pool, size_t from, size_t to) {
                 (void) madvise((uint8_t *) pool->local + from, to - from, MADV_DONTNEED);
 }
 
-/* Of the states only what threads may look at yet keeps its memory: the beginning of each. */
+/* Drops the memory of the states but for the beginning of each, which threads may still look at. */
 static void drop_states(const struct tslab *pool, uint32_t n_records) {
         size_t from = PAGE, at;
         ThreadState *state;
@@ -218,7 +219,7 @@ static int replace_arena(ShmArena *arena, ShmArena *ret) {
         return r;
 }
 
-/* What is left to threads that do not know yet. */
+/* A closed pool's remains, for threads that do not know yet that it is closed. */
 static void leave_blank(struct tslab *pool) {
         struct tslab again = {}; /* the same pool, over another mapping */
         uint32_t n_records = shm_arena_n_records_ever(&pool->arena);
@@ -247,15 +248,16 @@ static void leave_blank(struct tslab *pool) {
 }
 
 /*
- * One for all, as large as the largest; earlier ones stay where they are. It is what the largest pool had
- * left: when address space is given up for want of it, there is none for a new one.
+ * One mapping for all closed pools, as large as the largest; earlier ones stay where they are. It reuses the
+ * remains of the largest pool: a process that gives up address space for want of it could not map a new one.
  */
 static void *common_blank(const ShmArena *arena) {
         static size_t blank_size;
         static void *blank;
 
         if (arena->size > blank_size) {
-                (void) madvise(arena->base, arena->size, MADV_DONTNEED); /* what was written there since */
+                (void) madvise(arena->base, arena->size,
+                               MADV_DONTNEED); /* late stores of threads that still used the pool */
                 blank = arena->base;
                 blank_size = arena->size;
         }

@@ -13,7 +13,7 @@
 #include "proto/text.h"
 #include "shm/arena/client.h"
 
-/* What Attach gave us. */
+/* The answer to Attach. */
 typedef struct Attachment {
         uint32_t client;
         uint32_t role;

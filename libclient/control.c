@@ -5,8 +5,8 @@
  *
  * Invariants
  *   1. Control work is done by the thread that set control_owner from 0, with record 0 for intents.
- *   2. Nobody waits for another process: who does not get the lock returns -EBUSY, or leaves slabs
- *      that drained to the one who has it, who looks at n_drained after unlocking.
+ *   2. Nobody waits for another process: a thread that does not get the lock returns -EBUSY, or leaves
+ *      drained slabs to the owner of the lock, which looks at n_drained after unlocking.
  *
  * Who may do what: see 1. Threads of one process exclude each other by control_lock before that.
  *
@@ -47,7 +47,7 @@ static int control_lock_begin(struct tslab *pool, bool wait, uint64_t owner, Shm
                 pthread_mutex_lock(&local->control_lock);
         else if (pthread_mutex_trylock(&local->control_lock) != 0)
                 return -EBUSY;
-        /* ORDER: acqrel, pairs with control_unlock(); what the last owner did is done. */
+        /* ORDER: acqrel, pairs with control_unlock(); the last owner's stores are seen. */
         if (!shm_cas_acqrel(&pool->arena.header->control_owner.value, &owner, owner_word(pool))) {
                 pthread_mutex_unlock(&local->control_lock);
                 return -EBUSY;
@@ -65,10 +65,10 @@ int control_take_over(struct tslab *pool, uint64_t owner, ShmActor *ret_control)
 }
 
 void control_put_back(struct tslab *pool, uint64_t owner) {
-        /* ORDER: rel, pairs with control_begin(); what we did is done. */
+        /* ORDER: rel, pairs with control_begin(); our stores precede it. */
         shm_store_rel(&pool->arena.header->control_owner.value, owner);
         pthread_mutex_unlock(&pool->local->control_lock);
-        shm_fence_sc(); /* ORDER: sc; who drained a slab and met our lock did so before we look again. */
+        shm_fence_sc(); /* ORDER: sc; a thread that met our lock had drained its slab before we look again. */
 }
 
 static void control_unlock(struct tslab *pool) {
@@ -138,8 +138,8 @@ static void control_walk(ShmActor *control, uint32_t id) {
 }
 
 /*
- * Whether slabs of the id go back as they drain. Not in an epoch that was merely advanced past, whose
- * slabs are recycled; nor in one that never closed, whose set of slabs a walk would bring into being.
+ * Whether slabs of the id go back as they drain. Slabs of an epoch that was merely advanced past are
+ * recycled instead; and in an epoch that never closed a walk would create the set of slabs.
  */
 static bool epoch_drains(const ShmEpochInfo *info) {
         return (info->flags & SHM_EPOCH_DRAIN) || (info->state == SHM_EPOCH_OPEN && info->era > 1);
@@ -148,7 +148,7 @@ static bool epoch_drains(const ShmEpochInfo *info) {
 static void walk_all(ShmActor *control) {
         ShmEpochInfo info;
 
-        /* ORDER: acqrel, pairs with shm_slab_give_back(); who drains one from here on looks itself. */
+        /* ORDER: acqrel, pairs with shm_slab_give_back(); a thread that drains a slab from here on looks itself. */
         (void) shm_xchg_acqrel(&control->arena->header->n_drained.value, 0);
         for (uint32_t id = 0; id < control->arena->n_epochs; id++)
                 if (shm_epoch_get(control->arena, id, &info) == 0 && epoch_drains(&info))
@@ -180,7 +180,7 @@ int control_close(ShmActor *control, uint32_t epoch, uint32_t flags) {
         if (r)
                 return r;
         r = close_epoch(control->arena, epoch, flags);
-        if (r == -EBUSY) { /* what an earlier call left to be revoked ends in nobody else's time */
+        if (r == -EBUSY) { /* the caller's time limit does not cover revocations that an earlier call left */
                 look_and_run(m, CLOSE_WAIT_USEC);
                 r = close_epoch(control->arena, epoch, flags);
         }
@@ -328,7 +328,7 @@ void control_slab_freed(struct tslab *pool, uint32_t slab) {
         pool_end(pool);
 }
 
-/* What an eventfd brings about: the daemon freezes, empties, and says so. */
+/* Does what the eventfd asks of a daemon: freezes, empties caches, and says so. */
 static bool ask_daemon(struct tslab *pool) {
         const struct timespec slice = { .tv_nsec = ASK_SLICE_USEC * 1000 };
         ShmHeader *header = pool->arena.header;

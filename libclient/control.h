@@ -1,6 +1,6 @@
 #pragma once
 /*
- * Control work of private pools, which have no daemon: by whoever gets header->control_owner.
+ * Control work of private pools, which have no daemon: by the thread that gets header->control_owner.
  */
 #include "libclient/pool.h"
 
@@ -12,15 +12,15 @@ int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control);
 /* The same, from a process that died holding it. -EBUSY: somebody else did so. */
 int control_take_over(struct tslab *pool, uint64_t owner, ShmActor *ret_control);
 /*
- * Goes on from there: ends what it was in the middle of, repairs, revokes, walks. -ENOMEM: record 0 still says what
- * that was, and nobody may begin control work otherwise; control_put_back() is to follow.
+ * Goes on after the last owner: ends its unfinished step, repairs, revokes, walks. -ENOMEM: record 0 still names
+ * that step, so nobody may begin other control work; control_put_back() is to follow.
  */
 int control_take_up(ShmActor *control);
 /* Control work is the dead owner's again. */
 void control_put_back(struct tslab *pool, uint64_t owner);
 /* All that threads and earlier maintainers left to be done: dead records, frozen ones, revocations. -ENOMEM. */
 int control_run_all(ShmActor *control);
-/* Ends, and does what came up meanwhile. */
+/* Ends control work, and does the work that came up meanwhile. */
 void control_end(struct tslab *pool);
 
 /*
@@ -37,7 +37,7 @@ int control_close(ShmActor *control, uint32_t epoch, uint32_t flags);
 bool control_reap_threads(struct tslab *pool);
 /* Private pools: as control_run_all(). False: others are at control work. */
 bool control_run(struct tslab *pool);
-/* Revokes what this process leased. False: others are at control work all the while, and it stands. */
+/* Revokes the epochs that this process leased. False: other threads did control work all the while; they stay. */
 bool control_end_leases(struct tslab *pool);
 
 /* A slab came to be FREE by this thread's doing: its pages, or those of others, may be due. */
@@ -48,5 +48,5 @@ void control_slab_freed(struct tslab *pool, uint32_t slab);
  * by the daemon, for which it waits up to 20 ms, or by ourselves. False: nobody does it now.
  */
 bool control_empty_caches(struct tslab *pool);
-/* The same for one who is out of memory: at most ten times a second. */
+/* The same for a thread that is out of memory: at most ten times a second. */
 bool control_want_caches(struct tslab *pool);

@@ -1,6 +1,6 @@
 #pragma once
 /*
- * Entering a pool, and leaving it: what every call does that uses one.
+ * Entering a pool, and leaving it, as every call does that uses one.
  *
  *      ThreadState *thread;
  *      r = pool_enter(pool, &thread);
@@ -9,10 +9,10 @@
  *      r = shm_object_alloc(&thread->actor, ...);
  *      pool_leave(pool, thread);
  *
- * Between the two the thread may hold a process-private lock: nothing in there waits, or enters
- * again. Whoever freed objects in there calls pool_run_deferred() after pool_leave().
+ * Between the two the thread may hold a process-private lock: code there neither waits nor enters
+ * again. A call that freed objects there calls pool_run_deferred() after pool_leave().
  *
- * In between the pool stays open: tslab_close() waits for it.
+ * In between the pool stays open: tslab_close() waits for the thread.
  */
 #include <errno.h>
 
@@ -32,19 +32,19 @@ void pool_leave_shared(struct tslab *pool);
 static inline ThreadState *pool_thread(const struct tslab *pool) {
         const ThreadCache *c = &thread_cache;
 
-        /* ORDER: rlx; who becomes busy, or makes its seq odd, has it looked at by the closer after that. */
+        /* ORDER: rlx; the closer looks at `busy` and seq of every thread after it wrote the serial. */
         return __builtin_expect(c->serial == shm_peek_rlx(&pool->serial) && c->state->token == c->token, 1)
                        ? c->state
                        : NULL;
 }
 
 static inline bool pool_is_closed(const struct tslab *pool) {
-        return shm_load_rlx(&pool->serial) == POOL_CLOSED; /* ORDER: rlx; ordered by what stands around it. */
+        return shm_load_rlx(&pool->serial) == POOL_CLOSED; /* ORDER: rlx; the caller's fences order it. */
 }
 
 /*
- * Around what uses the pool without a state of a thread: between the two it stays as it is. They nest.
- * -EBADF: it was closed.
+ * Around code that uses the pool without a thread's state: between the two the pool stays open. They nest.
+ * -EBADF: the pool was closed.
  */
 int pool_begin(struct tslab *pool);
 void pool_end(struct tslab *pool);
@@ -88,11 +88,11 @@ static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
                 pool_thaw(pool);
 }
 
-/* Private pools: does what a daemon would be woken for, unless another thread is at it. */
+/* Private pools: runs the work that would wake a daemon, unless another thread is at it. */
 void pool_run_deferred_slow(struct tslab *pool);
 
 static inline void pool_run_deferred(struct tslab *pool) {
-        /* ORDER: rlx; who drained a slab looks after it, and whoever is at it already looks again. */
+        /* ORDER: rlx; a thread that drained a slab looks after that, and the owner of control work looks again. */
         if (pool->is_private && shm_load_rlx(&pool->arena.header->n_drained.value) != 0)
                 pool_run_deferred_slow(pool);
 }

@@ -1,6 +1,6 @@
 /*
- * Epochs: lookups in the arena; what changes them is asked of the daemon, or done here where the
- * pool is private.
+ * Epochs: lookups in the arena. Changes are requests to the daemon, or are done here where the pool is
+ * private.
  */
 #include "libclient/open.h"
 #include "shm/epoch/epoch.h"
@@ -52,7 +52,7 @@ _public_ int tslab_epoch_info(struct tslab *pool, uint32_t epoch, struct tslab_e
         full.closed_usec = shm.closed_usec;
         full.reclaimed_bytes = shm.reclaimed_size;
         full.size = size;
-        if (size > sizeof(full)) /* what a later version added is 0 */
+        if (size > sizeof(full)) /* fields of a later version are 0 */
                 memset((uint8_t *) info + sizeof(full), 0, size - sizeof(full));
         memcpy(info, &full, size < sizeof(full) ? size : sizeof(full));
         return 0;

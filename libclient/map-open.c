@@ -4,17 +4,17 @@
  * Purpose: from a name to the root of a trie, made where there is none.
  *
  * Invariants
- *   1. A map is what the named root "map.NAME" names. It is set by compare-and-set: of several who
- *      create one, one wins, and the others free what they made and open that.
- *   2. The indexes of all maps of a pool are in one epoch, that which the object that "tslab.maps"
- *      names says. Who reserved an epoch and lost, gives it back, unless it is the winner's: that one
- *      may have found it by its label.
- *   3. What is made for a named root is noted under SHM_NOTE_NAMED_ROOT until it is named or freed.
+ *   1. The named root "map.NAME" names a map. It is set by compare-and-set: of several processes that
+ *      create one map, one wins, and the others free theirs and open the winner's.
+ *   2. The indexes of all maps of a pool are in one epoch, which the object named by "tslab.maps"
+ *      holds. A process that reserved an epoch and lost gives it back, unless the winner uses it, too:
+ *      the winner may have found it by its label.
+ *   3. An object for a named root is noted under SHM_NOTE_NAMED_ROOT until it is named or freed.
  *
- * Who may do what: writers create; readers open what is there.
+ * Who may do what: writers create; readers open existing maps.
  *
- * Crash: what was made and not named is freed by repair. An epoch that was reserved and not named
- *   is found by its label by whoever creates a map next.
+ * Crash: repair frees objects that were made and not named. The next process that creates a map finds
+ *   an epoch that was reserved and not named by its label.
  */
 #include "libclient/map.h"
 
@@ -35,8 +35,7 @@
 static_assert(sizeof("map.") + TSLAB_MAP_NAME_MAX == SHM_ROOT_NAME_SIZE, "a map's name fits a root's");
 
 /*
- * Names an object, and settles what becomes of it: it is everyone's, or freed. -EAGAIN: the root is
- * not `expected`.
+ * Names an object, which is everyone's then, or frees it. -EAGAIN: the root is not `expected`.
  */
 static int name_object(ShmActor *actor, const char *root, uint64_t expected, uint64_t handle) {
         int r;
@@ -48,7 +47,7 @@ static int name_object(ShmActor *actor, const char *root, uint64_t expected, uin
         return r;
 }
 
-/* The epoch that the root names: 0; -ENOENT: none that is open. *ret_handle: what the root names, or 0. */
+/* The epoch that the root names: 0; -ENOENT: none that is open. *ret_handle: the root's handle, or 0. */
 static int maps_get(const ShmArena *arena, uint32_t *ret_epoch, uint64_t *ret_handle) {
         uint32_t id, era;
         ShmMaps maps;
@@ -111,7 +110,7 @@ static int maps_make(struct tslab *pool, uint64_t expected) {
                         return r;
         }
         r = maps_set(pool, epoch, expected);
-        /* Who reserved what we found has lost to a third, and closed it. */
+        /* The process that reserved the epoch we found has lost to a third one, and closed it. */
         if (!reserved && (r == -ESHUTDOWN || r == -ESTALE))
                 r = -EAGAIN;
         if (r && reserved && (maps_get(&pool->arena, &winner, &expected) != 0 || winner != epoch))
@@ -191,7 +190,7 @@ static int load_flags(const struct tslab_map_options *options, uint32_t *ret) {
                 return -EINVAL;
         if (options && options->size >= offsetof(struct tslab_map_options, flags) + sizeof(flags))
                 flags = options->flags;
-        /* What a later version added is as it was here, if it is 0. */
+        /* A later version's fields mean this version's behaviour where they are 0. */
         for (size_t i = sizeof(*options); options && i < options->size; i++)
                 if (bytes[i] != 0)
                         return -EINVAL;

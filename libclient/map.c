@@ -1,4 +1,4 @@
-/* The calls on maps: what stands between a program's arguments and shm/map/map.h. */
+/* The calls on maps: they check a program's arguments and enter the pool; shm/map/map.h does the rest. */
 #include "libclient/map.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ _public_ size_t tslab_map_size_max(struct tslab_map *map) {
         return shm_map_size_max(&map->pool->arena);
 }
 
-/* What a reader did not find, or not all of it: in a pool that was closed meanwhile it says nothing. */
+/* A reader's miss or short read means nothing in a pool that was closed meanwhile. */
 static ssize_t unless_closed(const struct tslab_map *map, ssize_t result) {
         return pool_is_closed(map->pool) ? -EIDRM : result;
 }

@@ -8,7 +8,7 @@
 #include "shm/cache/cache.h"
 #include "shm/cache/object.h"
 
-/* Out of memory: once more, after what threads keep in their caches has been asked for. */
+/* Out of memory: tries once more after asking threads for the slots in their caches. */
 static int alloc_again(struct tslab *pool, size_t size, uint32_t epoch, const ShmPending *pending,
                        tslab_handle *ret_handle, void **ret_object) {
         ThreadState *thread;
@@ -50,7 +50,7 @@ __attribute__((noinline)) static int alloc_slow(struct tslab *pool, size_t size,
         return r;
 }
 
-/* It begins anew: what is live across the fast path costs it registers. */
+/* Restarts the call: keeping arguments live across the inlined hit would cost registers. */
 __attribute__((noinline)) static int alloc_missed(struct tslab *pool, size_t size, uint32_t epoch,
                                                   tslab_handle *ret_handle, void **ret_object) {
         shm_actor_leave(&thread_cache.state->actor);
@@ -68,7 +68,7 @@ _public_ int tslab_alloc(struct tslab *pool, size_t size, uint32_t epoch, tslab_
         return 0;
 }
 
-/* What is pending in this thread and freed is pending no more. */
+/* An object that was pending in this thread and is freed is pending no more. */
 static void forget_pending(ThreadState *thread, tslab_handle handle) {
         if (shm_actor_unnote(&thread->actor, handle) == 0)
                 thread->n_pending--;

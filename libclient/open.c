@@ -1,9 +1,9 @@
 /*
  * Opening pools, and attaching forked children.
  *
- * Which process uses the pool is an entry of the arena's client table. In a daemon's pool the daemon
- * makes it, in a private one each process its own. It takes one spare record with it, for threads
- * that find none.
+ * A process that uses the pool has an entry in the arena's client table. In a daemon's pool the daemon
+ * makes it, in a private one each process makes its own. With it goes one spare record, for threads that
+ * find none.
  */
 #include "libclient/open.h"
 
@@ -35,7 +35,7 @@ static int local_new(struct tslab *pool) {
                 munmap(local, size);
                 return r;
         }
-        /* Copies of what the arena and its records say, for every thread there could be. */
+        /* Not worth dumping: copies of the arena's records, for every thread there could be. */
         (void) madvise(local, size, MADV_DONTDUMP);
         pool->local = local;
         pool->local_size = size;
@@ -102,7 +102,7 @@ static int take_record_for(struct tslab *pool, uint32_t tid, ShmActor *ret) {
                 return r;
         ret->fences = pool->local->fences != 0;
         ret->mode = pool->cache;
-        /* ORDER: rel; whoever asks whether this thread fences asks after it is there. */
+        /* ORDER: rel; the maintainer asks whether this thread fences after it found the record. */
         shm_store_rel(&ret->record->flags, ret->fences ? SHM_RECORD_FENCES : 0);
         return 0;
 }

@@ -24,7 +24,7 @@ int options_load(const struct tslab_options *given, struct tslab_options *ret) {
         size = given->size;
         if (size < sizeof(given->size) || size > 4096)
                 return -EINVAL;
-        /* What a later version added is as it was here, if it is 0. */
+        /* A later version's fields mean this version's behaviour where they are 0. */
         if (size > sizeof(options) &&
             !is_zero((const uint8_t *) given + sizeof(options), size - sizeof(options)))
                 return -EINVAL;

@@ -4,7 +4,7 @@
 
 #include "shm/arena/actor.h"
 
-/* -EINVAL: it sets what this version does not know. `given` may be NULL. */
+/* -EINVAL: it sets a field that this version does not know. `given` may be NULL. */
 int options_load(const struct tslab_options *given, struct tslab_options *ret);
 
 /* -EINVAL: no such arena can be made. */

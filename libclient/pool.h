@@ -2,8 +2,8 @@
 /*
  * An open pool in this process, and the records of its threads.
  *
- * What must not survive a fork (who we are in the client table, locks, each thread's record) is in
- * PoolLocal, in memory that the kernel zeroes in a forked child (MADV_WIPEONFORK, which also covers
+ * PoolLocal holds the state that must not survive a fork (our entry in the client table, locks, each
+ * thread's record), in memory that the kernel zeroes in a forked child (MADV_WIPEONFORK, which also covers
  * _Fork() and a raw clone()): zeros say "not attached", and unlocked.
  */
 #include <pthread.h>
@@ -27,7 +27,7 @@ typedef struct SlowCalls {
 } SlowCalls;
 
 /*
- * One thread's use of one pool, in PoolLocal at the place of its record. The token says whose it is: a
+ * One thread's use of one pool, in PoolLocal at the place of its record. The token names its owner: a
  * child's thread may get the record, and so the place, that the forking thread had in the parent.
  */
 typedef struct ThreadState {
@@ -93,7 +93,7 @@ struct tslab {
 
         /* From here on under the registry's lock. */
         struct tslab *next; /* of this process's pools, or of those that it closed */
-        uint64_t closed_msec; /* when what is left of it was; 0: it is not, or cannot be given up */
+        uint64_t closed_msec; /* when its remains were ready; 0: it is open, or they cannot be given up */
 };
 
 /* A state of this thread. It is looked at only where the serial fits, and so its pool is there. */

@@ -1,16 +1,16 @@
 /*
- * Reaping: what processes of a private pool left behind that ended without closing it.
+ * Reaping the records of processes that ended without closing a private pool.
  *
- * Purpose: a daemon's work after a client's death, by whoever calls tslab_reap().
+ * Purpose: a daemon's work after a client's death, done by the caller of tslab_reap().
  *
  * Invariants
- *   1. A process is dead when its pidfd says so, or its number is another's by its start time. Of one
- *      whose start time is not known it is not asked: the number may have been given anew.
+ *   1. A process is dead when its pidfd says so, or when its pid has another start time. Where the start
+ *      time is not known the process is not asked about: the pid may have been reused.
  *   2. control_owner is taken over, by compare-and-set, only from a process that is dead.
  *
  * Who may do what: see libclient/control.c.
  *
- * Crash: of who reaps: the next one takes control over from it, and finds its intents in record 0.
+ * Crash: the next caller takes control over from a dead reaper, and finds its intents in record 0.
  */
 #include <errno.h>
 #include <poll.h>
@@ -56,7 +56,7 @@ static int take_control(struct tslab *pool, ShmActor *ret_control) {
         r = control_begin(pool, true, ret_control);
         if (r != -EBUSY)
                 return r;
-        /* ORDER: acq, pairs with control_begin(); who it is. */
+        /* ORDER: acq, pairs with control_begin(); the owner's identity is set. */
         owner = shm_load_acq(&pool->arena.header->control_owner.value);
         if (owner == 0)
                 return control_begin(pool, true, ret_control);

@@ -1,5 +1,5 @@
 #pragma once
-/* The pools that are open in this process, and what its threads have in them. */
+/* The pools that are open in this process, and its threads' states in them. */
 #include "libclient/pool.h"
 
 /* Prepares this process, once. -ENOMEM, -EAGAIN (no thread key left). */
@@ -10,21 +10,21 @@ void registry_add(struct tslab *pool);
 /* After this no thread that ends touches the pool. */
 void registry_remove(struct tslab *pool);
 
-/* The same for a pool of which something will be left. */
+/* The same for a pool that leaves remains for threads that may still look at it. */
 void registry_close(struct tslab *pool);
 /*
- * What is left is ready. It is given up when all threads that had a state in the pool have ended, or
- * have used enough other pools to forget it, and CLOSED_MSEC have passed for those that had none.
+ * The remains are ready. They are given up when all threads that had a state in the pool have ended, or
+ * have used enough other pools to forget it, and CLOSED_MSEC have passed for threads that had none.
  */
 void registry_keep(struct tslab *pool);
-/* No address space is left: gives up what can be, waiting some CLOSED_MSEC at most. False: there was nothing. */
+/* For want of address space: gives up remains, waiting some CLOSED_MSEC at most. False: there were none. */
 bool registry_give_up(void);
 
-/* Gives up the address space that a closed pool has left. */
+/* Unmaps the remains of a closed pool. */
 void pool_give_up(struct tslab *pool);
 
 /* A number that no state in this process or those it was forked from has had. */
 uint64_t registry_token(void);
 
-/* Gives a state's record back, and frees what is pending in it. */
+/* Gives a state's record back, and frees its pending objects. */
 void thread_state_deinit(ThreadState *state);

@@ -1,12 +1,12 @@
 /*
  * Sampling
  *
- * Purpose: to know later, also after this process died, who allocated what still lives.
+ * Purpose: to know later, also after this process died, which call allocated each object that still lives.
  *
  * Invariants
- *   1. An entry is written while its seq is odd: who reads an even one, twice the same, has a whole one.
- *   2. An entry whose object lives is replaced only where all that were looked at live: so what is left
- *      over in the end is what lives long.
+ *   1. An entry is written while its seq is odd: a reader that finds the same even seq twice has a whole one.
+ *   2. An entry of a live object is replaced only where all entries looked at are of live objects: so the
+ *      entries of long-lived objects remain in the end.
  *   3. A forked child has none of it: PoolLocal is zeroed there, and the map is not inherited.
  *
  * Who may do what: threads of this process write, one at a time.
@@ -31,7 +31,7 @@
 #include "shm/cache/object.h"
 
 #define PROBES 16U
-#define ABOVE 3 /* frames that may stand above ours: of who replaces backtrace(), as sanitizers do */
+#define ABOVE 3 /* frames that may stand above ours, of libraries that replace backtrace() as sanitizers do */
 #define DEPTH (SAMPLES_FRAMES_MAX + 8) /* with our own, which are left out */
 #define ADDRESS_MASK ((UINT64_C(1) << SAMPLES_MODULE_SHIFT) - 1)
 
@@ -150,8 +150,9 @@ static SamplesEntry *any_entry(Sampler *s) {
 }
 
 /*
- * Where the next sample goes: to an entry that was never used, or whose object is gone, if a few
- * looks find one. By chance: in a row, what lives long would stand side by side, and be run over.
+ * Chooses the entry for the next sample: one that was never used, or one of a freed object, if a few
+ * looks find one. It looks at random places: in a row, entries of long-lived objects would stand side by
+ * side and be overwritten together.
  */
 static SamplesEntry *choose_entry(Sampler *s, const ShmArena *arena) {
         SamplesEntry *entry;
@@ -168,7 +169,7 @@ static SamplesEntry *choose_entry(Sampler *s, const ShmArena *arena) {
 static void write_entry(Sampler *s, SamplesEntry *entry, const SamplesEntry *new) {
         uint32_t seq = entry->seq | 1;
 
-        /* ORDER: rlx; the fence keeps it before what follows. */
+        /* ORDER: rlx; the fence keeps it before the stores below. */
         shm_store_rlx(&entry->seq, seq);
         shm_fence_sc(); /* ORDER: sc; odd before anything of the entry changes. */
         entry->size = new->size;
@@ -211,7 +212,7 @@ void sampler_note_slow(struct tslab *pool, tslab_handle handle, size_t size) {
         pthread_mutex_unlock(&s->lock);
 }
 
-/* What libtslab itself is made of stands on top of every stack: it is left out, where it is a library. */
+/* Frames of libtslab itself stand on top of every stack: they are left out where it is a shared library. */
 static void find_self(Sampler *s) {
         Found found = { .address = (uint64_t) (uintptr_t) sampler_note_slow };
         void *stack[1];
@@ -220,7 +221,7 @@ static void find_self(Sampler *s) {
                 s->self_begin = found.module.begin;
                 s->self_end = found.module.end;
         }
-        (void) backtrace(stack, 1); /* loads what it needs now, not within an allocation */
+        (void) backtrace(stack, 1); /* loads its library now, not within an allocation */
 }
 
 static Sampler *sampler_new(uint64_t every) {

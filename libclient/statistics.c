@@ -1,4 +1,4 @@
-/* Statistics: counted from the arena when they are asked for, by whoever asks. */
+/* Statistics: the caller counts them from the arena when it asks for them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "shm/arena/record.h"
 #include "shm/stats/stats.h"
 
-/* Into the caller's struct, of its version; what a later version added is 0. */
+/* Into the caller's struct, of its version; fields of a later version are 0. */
 static int give_stats(void *to, const void *full, size_t full_size) {
         size_t size;
 

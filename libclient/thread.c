@@ -13,7 +13,7 @@
  *      its states has a token that some entry it inherited has.
  *   3. The lists of pools are changed by one store at a time: a fork between any two finds a list.
  *   4. A pool counts the entries by which threads of this process have a state. While there is one its
- *      thread may be on the fast path, and write to what the entry points to.
+ *      thread may be on the fast path, and write to the entry's state.
  *
  * Who may do what: a thread its own table and, but for tslab_close(), its own states; the list, the
  *   serials and tokens, and states of threads that end, under the registry's lock. That lock is in
@@ -295,7 +295,7 @@ static int add_entry(uint64_t serial, ThreadCache **ret) {
         return 0;
 }
 
-/* Into an entry whose state, if it ever had one, was the forking process's. */
+/* Into an entry that is empty, or has a state of the forking process. */
 static void take_record(struct tslab *pool, ThreadCache *entry) {
         PoolLocal *local = pool->local;
         ThreadState *state;

@@ -31,7 +31,7 @@ int proto_call_fd(const ProtoCall *call) {
         return call->fd;
 }
 
-/* The connection is of no more use: what would come next cannot be told. */
+/* The connection is of no more use: its next datagram could belong to any request. */
 static int give_up(ProtoCall *call, int r) {
         call->fd = proto_close(call->fd);
         return r;

@@ -11,7 +11,7 @@
  *      if (r == PROTO_E_REFUSED)
  *              return complain(reply->error, reply->message);
  *
- * Threads: nothing here locks and nothing is global; callers serialise what they do with one
+ * Threads: nothing here locks and nothing is global; callers serialise their calls on one
  * ProtoCall. Fork: the child must not call with a ProtoCall of its parent, only use proto_call_fd()
  * of it for proto_call_fork_attach(), and free it.
  *
@@ -46,7 +46,7 @@ typedef int (*ProtoCallMore)(void *userdata, const ProtoReply *reply);
 
 /*
  * Connects to the socket at `path` and says hello; `protocol_version` is filled in. *ret_reply has
- * the daemon's hello. -EPROTONOSUPPORT: the daemon speaks another version. -EINVAL: what hello says
+ * the daemon's hello. -EPROTONOSUPPORT: the daemon speaks another version. -EINVAL: a field of hello
  * breaks a limit. Errors of proto_connect(), where no room in time is -ETIMEDOUT.
  */
 int proto_call_open(ProtoCall **ret_call, const char *path, const ProtoHello *hello, uint64_t timeout_usec,

@@ -1,6 +1,6 @@
 #pragma once
 
-/* Unwinding by attribute, for what this folder owns. */
+/* Unwinding by attribute, for this folder's types. */
 
 #include <errno.h>
 #include <stdlib.h>

@@ -34,7 +34,7 @@ const char *proto_epoch_state_to_string(int state) {
 }
 
 /*
- * How many descriptors go with what; nothing but these carries any. A reader gets no eventfd: see
+ * How many descriptors go with a message; the others carry none. A reader gets no eventfd: see
  * reply_n_fds().
  */
 static const struct {
@@ -74,7 +74,7 @@ static int request_outcome(const ProtoRequest *request, size_t n_fds) {
         if (request->id == 0)
                 return PROTO_E_MALFORMED;
         /*
-         * what is not known might be what matters; but versions must get compared, so not in Hello
+         * an unknown field might be the one that matters; but not in Hello, whose versions must get compared
          */
         if (request->body_case != TSLAB__REQUEST__BODY_HELLO && proto_message_has_unknown(&request->base))
                 return PROTO_E_UNKNOWN;
@@ -149,7 +149,7 @@ static void *budget_alloc(void *data, size_t size) {
         return p;
 }
 
-/* What was freed does not come back to the budget: it bounds work as well as memory. */
+/* Freed memory does not come back to the budget: it bounds work as well as memory. */
 static void budget_free(void *data, void *p) {
         (void) data;
         free(p);

@@ -1,10 +1,9 @@
 #pragma once
 
 /*
- * Messages: protobuf on one side, checked structs on the other. What comes out of here is within
+ * Messages: protobuf on one side, checked structs on the other. A message that was received is within
  * the limits of "proto/validate.h", has a body where one must be, all messages within messages set
- * (but `progress`), and the right number of descriptors. What breaks a limit does not get in here
- * either: packing applies the same checks.
+ * (but `progress`), and the right number of descriptors. Sending applies the same checks.
  *
  *      ProtoRequest request = PROTO_REQUEST_INIT;
  *      Tslab__Trim trim = TSLAB__TRIM__INIT;
@@ -32,7 +31,7 @@ typedef Tslab__Reply ProtoReply;
 #define PROTO_REQUEST_INIT TSLAB__REQUEST__INIT
 #define PROTO_REPLY_INIT TSLAB__REPLY__INIT
 
-/* Each may do what the one before may. */
+/* Each includes the rights of the one before. */
 enum {
         PROTO_ROLE_READER = 1,
         PROTO_ROLE_WRITER = 2,
@@ -79,7 +78,7 @@ int proto_request_receive(int fd, ProtoRequest **ret_request, uint64_t *ret_id, 
                           struct ucred *ret_credentials);
 int proto_reply_receive(int fd, ProtoReply **ret_reply, ProtoFds *ret_fds);
 
-/* For what was received only. NULL-safe, return NULL. */
+/* For received messages only. NULL-safe, return NULL. */
 ProtoRequest *proto_request_free(ProtoRequest *request);
 ProtoReply *proto_reply_free(ProtoReply *reply);
 

@@ -26,7 +26,7 @@ int proto_runtime_dir(char **ret_path);
 
 /*
  * The socket of a pool. NULL: $TSLAB_POOL, else "default". With a '/', it is the path itself. A
- * name is looked for in /run/tslab first, then in the directory of this user. What is returned need
- * not exist. -EINVAL: not a name; -ENOMEM.
+ * name is looked for in /run/tslab first, then in the directory of this user. The path that is returned
+ * need not exist. -EINVAL: not a name; -ENOMEM.
  */
 int proto_socket_path(const char *pool_or_path, char **ret_path);

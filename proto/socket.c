@@ -38,7 +38,7 @@ int proto_fds_take(ProtoFds *fds, size_t i) {
         return proto_steal_fd(&fds->fds[i]);
 }
 
-/* What sendmsg() and recvmsg() set errno to. */
+/* The outcome for an errno of sendmsg() or recvmsg(). */
 static int io_outcome(int error) {
         switch (error) {
         case EAGAIN:
@@ -62,7 +62,7 @@ typedef union ControlBuffer {
 
 static void put_control(struct msghdr *header, int type, const void *data, size_t size) {
         /*
-         * msg_controllen is what has been filled so far; CMSG_NXTHDR would refuse to go beyond it
+         * msg_controllen counts the bytes filled so far; CMSG_NXTHDR would refuse to go beyond it
          */
         struct cmsghdr *control = (struct cmsghdr *) ((char *) header->msg_control + header->msg_controllen);
 
@@ -324,9 +324,8 @@ int proto_connect(const char *path, uint64_t timeout_usec, int *ret_fd) {
                 return r;
 
         /*
-         * poll() does not tell when a backlog has room; SO_SNDTIMEO is what bounds connect() of
-         * AF_UNIX. An interrupted connect() has left nothing behind and may be repeated. A limit of
-         * 0 would mean none.
+         * poll() does not tell when a backlog has room; SO_SNDTIMEO bounds connect() of AF_UNIX. An
+         * interrupted connect() leaves nothing behind and may be repeated. A limit of 0 would mean none.
          */
         do {
                 uint64_t left = proto_deadline_left(deadline);

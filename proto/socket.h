@@ -3,14 +3,13 @@
 /*
  * One datagram of an AF_UNIX SOCK_SEQPACKET connection, with descriptors and credentials.
  *
- * Nothing here waits, whether the descriptor is O_NONBLOCK or not: that flag is shared with whoever
- * else has the description open, which is not always us (fork, descriptors that peers hand in), so
- * it is neither set nor trusted.
+ * Nothing here waits, whether the descriptor is O_NONBLOCK or not: other processes may share the open
+ * file description and its flags (after fork, or by descriptors that peers send), so the flag is neither
+ * set nor trusted.
  *
- * What a peer can do to us by a descriptor that it sends: it can make close() wait, by a file
- * system that it serves itself (FUSE asks its server on every close). Whoever may connect may do
- * that, once for each descriptor; socket mode and group are the guard. Sockets that linger are
- * dealt with.
+ * A peer can make our close() wait by sending a descriptor of a file system that it serves itself (FUSE
+ * asks its server on every close). Each process that may connect can do that, once for each descriptor;
+ * socket mode and group are the guard. Sockets that linger are dealt with.
  */
 
 #include <stdbool.h>
@@ -31,13 +30,13 @@ enum {
         PROTO_E_CLOSED, /* the peer hung up */
         PROTO_E_OVERSIZED, /* more than PROTO_MESSAGE_MAX, or than the socket buffer takes */
         PROTO_E_MALFORMED, /* not a message, or one that breaks a limit */
-        PROTO_E_UNKNOWN, /* well-formed, but asks for what this version does not know */
+        PROTO_E_UNKNOWN, /* well-formed, but asks for something that this version does not know */
         PROTO_E_BAD_FDS, /* the wrong number of descriptors */
         PROTO_E_REFUSED, /* the daemon answered with an error: see reply->error */
 };
 
 /*
- * Descriptors that came with a datagram; all are CLOEXEC. The holder closes what it does not take:
+ * Descriptors that came with a datagram; all are CLOEXEC. The holder closes those that it does not take:
  *
  *      _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
  *      r = proto_receive(fd, buffer, sizeof(buffer), &size, &fds, NULL);
@@ -61,7 +60,7 @@ int proto_fds_take(ProtoFds *fds, size_t i);
 /*
  * Sends one datagram, whole or not at all; never raises SIGPIPE. `credentials`, if not NULL, must
  * be true of the sender (-EPERM), else the kernel adds some if the receiver wants them.
- * PROTO_E_AGAIN, PROTO_E_CLOSED, PROTO_E_OVERSIZED; or what sendmsg() says, as -ETOOMANYREFS,
+ * PROTO_E_AGAIN, PROTO_E_CLOSED, PROTO_E_OVERSIZED; or sendmsg()'s own errors, as -ETOOMANYREFS,
  * -ENOBUFS.
  */
 int proto_send(int fd, const void *data, size_t size, const int *fds, size_t n_fds,
@@ -72,12 +71,12 @@ int proto_send(int fd, const void *data, size_t size, const int *fds, size_t n_f
  * in a pid namespace that we cannot see; they come only after proto_socket_adopt(). On anything but
  * 0, no descriptor stays open. An empty datagram is taken for a hang-up, which it cannot be told
  * from. PROTO_E_AGAIN, PROTO_E_CLOSED, PROTO_E_OVERSIZED (it is gone), PROTO_E_BAD_FDS (more than
- * PROTO_FDS_MAX, or the kernel cut them off); or what recvmsg() says.
+ * PROTO_FDS_MAX, or the kernel cut them off); or recvmsg()'s own errors.
  */
 int proto_receive(int fd, void *buffer, size_t size, size_t *ret_size, ProtoFds *ret_fds,
                   struct ucred *ret_credentials);
 
-/* Who connected, at the time when they did: SO_PEERCRED. pid is 0 as above. */
+/* The peer's credentials at the time when it connected: SO_PEERCRED. pid is 0 as above. */
 int proto_peer_credentials(int fd, struct ucred *ret_credentials);
 
 /*

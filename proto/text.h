@@ -13,7 +13,7 @@
 bool proto_text_is_clean(const char *text, size_t max);
 
 /*
- * Copies at most `size` - 1 bytes of `text` to `ret`, always ended by 0. What proto_text_is_clean()
- * refuses becomes '?', a byte for a byte; no character is cut in two. NULL counts as "".
+ * Copies at most `size` - 1 bytes of `text` to `ret`, always ended by 0. Each byte that
+ * proto_text_is_clean() refuses becomes '?'; no character is cut in two. NULL counts as "".
  */
 void proto_text_clean(char *ret, size_t size, const char *text);

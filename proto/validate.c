@@ -157,7 +157,7 @@ static size_t value_size(const ProtobufCFieldDescriptor *field) {
 }
 
 /*
- * The values of a field: an array of them, which is empty for what is not there but may be missing.
+ * The values of a field: an array of them, which is empty for an optional field that is not there.
  */
 static const uint8_t *field_values(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
                                    size_t *ret_n) {

@@ -1,7 +1,7 @@
 #pragma once
 
 /*
- * The limits of the protocol, in one place: what a field may hold. They are kept by name of message
+ * The limits of the protocol's fields, in one place. They are kept by name of message
  * and field, and a walk over protobuf-c's descriptors applies them, so that a field cannot be
  * forgotten: text without a limit is refused (and test-proto-message looks that all have one).
  */
@@ -19,7 +19,7 @@
 #define PROTO_ERROR_TEXT_MAX 1023
 #define PROTO_ARENA_ID_SIZE 16
 
-/* Entries in one message; what can be more goes into several replies. */
+/* Entries in one message; longer lists go into several replies. */
 #define PROTO_EPOCHS_MAX 64
 #define PROTO_CLASSES_MAX 16
 #define PROTO_PROBLEMS_MAX 64
