@@ -26,7 +26,7 @@ struct batch {
         tslab_handle first;
 };
 
-static int build(struct tslab *pool, struct batch *ret) {
+static int build_batch(struct tslab *pool, struct batch *ret) {
         tslab_handle next = 0, handle;
         struct node *node;
         uint32_t epoch;
@@ -47,7 +47,7 @@ static int build(struct tslab *pool, struct batch *ret) {
         return r;
 }
 
-static int work(struct tslab *pool, const struct batch *batch) {
+static int work_on_batches(struct tslab *pool, const struct batch *batch) {
         size_t total = 0, n = 0;
         struct node *node;
         int r;
@@ -79,14 +79,14 @@ int main(void) {
                 close(fds[1]);
                 while (r == 0 && read(fds[0], &batch, sizeof(batch)) == sizeof(batch))
                         do
-                                r = work(pool, &batch);
+                                r = work_on_batches(pool, &batch);
                         while (r == -EBUSY); /* a private pool: the other process reserves just now */
                 fflush(stdout);
                 _exit(r < 0);
         }
         for (int i = 0; r == 0 && i < BATCHES; i++) {
                 do
-                        r = build(pool, &batch);
+                        r = build_batch(pool, &batch);
                 while (r == -EBUSY ||
                        r == -ENOSPC); /* all epochs are on their way: the other process is behind */
                 if (r == 0 && write(fds[1], &batch, sizeof(batch)) != sizeof(batch))

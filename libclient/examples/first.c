@@ -6,7 +6,7 @@
 
 #include <tslab.h>
 
-static int child(struct tslab *pool) {
+static int run_child(struct tslab *pool) {
         tslab_handle handle;
         void *object;
         int r;
@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
         tslab_root_set(pool, "greeting", 0, handle);
 
         if (fork() == 0)
-                _exit(child(pool) < 0);
+                _exit(run_child(pool) < 0);
         wait(&status);
 
         /* The child freed it: the handle is stale, here too. */

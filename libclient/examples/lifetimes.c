@@ -1,7 +1,7 @@
 /*
- * Lifetime buckets: what lives as long as the program is in an epoch that is reserved for it, what a request
- * needs in one that is closed when the requests of its time are over. Memory goes back as a whole, and no
- * long-lived object keeps a slab of short-lived ones.
+ * Lifetime buckets: objects that live as long as the program are in an epoch that is reserved for them,
+ * objects of a request in one that is closed when the requests of its time are over. Memory goes back as a
+ * whole, and no long-lived object keeps a slab of short-lived ones.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct config {
         char name[60];
 };
 
-static int allocate(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret) {
+static int allocate_filled(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret) {
         void *object;
         int r = tslab_alloc(pool, size, epoch, ret, &object);
 
@@ -24,17 +24,17 @@ static int allocate(struct tslab *pool, size_t size, uint32_t epoch, tslab_handl
         return r;
 }
 
-/* What a request allocates it does not free: it is over with its period. */
-static int serve(struct tslab *pool) {
+/* A request does not free its objects: they go with its period. */
+static int serve_request(struct tslab *pool) {
         tslab_handle handle;
         int r = 0;
 
         for (int i = 0; r == 0 && i < REQUESTS; i++)
-                r = allocate(pool, 200 + (size_t) i % 500, TSLAB_EPOCH_CURRENT, &handle);
+                r = allocate_filled(pool, 200 + (size_t) i % 500, TSLAB_EPOCH_CURRENT, &handle);
         return r;
 }
 
-static int run(struct tslab *pool) {
+static int run_periods(struct tslab *pool) {
         struct tslab_epoch_info info = { .size = sizeof(info) };
         uint32_t forever, over;
         struct config *config;
@@ -50,7 +50,7 @@ static int run(struct tslab *pool) {
 
         for (int period = 0; period < PERIODS; period++) {
                 tslab_epoch_current(pool, &over);
-                r = serve(pool);
+                r = serve_request(pool);
                 if (r == 0)
                         r = tslab_epoch_advance(pool, NULL); /* new requests go to the next one */
                 if (r == 0)
@@ -75,7 +75,7 @@ int main(void) {
 
         r = tslab_create(&pool, NULL);
         if (r == 0) {
-                r = run(pool);
+                r = run_periods(pool);
                 tslab_close(pool);
         }
         if (r < 0)

@@ -1,6 +1,6 @@
 /*
- * Producer and consumer: messages stay where they were written, and 8 bytes each go through a pipe. Who
- * takes a message frees it; it need not be who made it.
+ * Producer and consumer: messages stay where they were written, and 8 bytes each go through a pipe. The
+ * process that takes a message frees it; another one may have made it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ struct message {
         char text[100];
 };
 
-static int produce(struct tslab *pool, int pipe_fd) {
+static int produce_messages(struct tslab *pool, int pipe_fd) {
         struct message *message;
         tslab_handle handle;
         int r;
@@ -34,7 +34,7 @@ static int produce(struct tslab *pool, int pipe_fd) {
         return 0;
 }
 
-static int consume(struct tslab *pool, int pipe_fd) {
+static int consume_messages(struct tslab *pool, int pipe_fd) {
         struct message *message;
         tslab_handle handle;
         int n = 0, r;
@@ -68,10 +68,10 @@ int main(void) {
                 return 1;
         if (fork() == 0) {
                 close(fds[0]);
-                _exit(produce(pool, fds[1]) < 0);
+                _exit(produce_messages(pool, fds[1]) < 0);
         }
         close(fds[1]);
-        r = consume(pool, fds[0]);
+        r = consume_messages(pool, fds[0]);
         wait(&status);
         tslab_close(pool);
         return r < 0 || status != 0;

@@ -1,6 +1,6 @@
 /*
  * A prefork server: workers share one listening socket, and one map of sessions, so that any of them can
- * serve anybody. A worker that dies is replaced; what it held in the pool comes back, sessions stay.
+ * serve anybody. A worker that dies is replaced; the pool gets back the memory it held, and sessions stay.
  *
  *      prefork         serves some requests of its own and kills a worker on the way
  */
@@ -43,7 +43,7 @@ static int count_visit(struct tslab_map *sessions, const char *name) {
         return r < 0 ? r : visits;
 }
 
-static void serve(struct server *server) {
+static void serve_connections(struct server *server) {
         for (;;) {
                 int fd = accept(server->listener, NULL, NULL), visits;
                 char name[32];
@@ -63,7 +63,7 @@ static void serve(struct server *server) {
 static int start_worker(struct server *server, int i) {
         server->workers[i] = fork();
         if (server->workers[i] == 0)
-                serve(server);
+                serve_connections(server);
         return server->workers[i] < 0 ? -errno : 0;
 }
 
@@ -83,7 +83,7 @@ static int look_after(struct server *server) {
 }
 
 /* Somebody's browser. */
-static int ask(int listener, const char *name) {
+static int ask_server(int listener, const char *name) {
         struct sockaddr_storage address;
         socklen_t size = sizeof(address);
         int fd = socket(AF_UNIX, SOCK_STREAM, 0), visits = -1;
@@ -96,7 +96,7 @@ static int ask(int listener, const char *name) {
         return visits;
 }
 
-static int run(struct server *server) {
+static int run_server(struct server *server) {
         int r = 0, visits = 0;
 
         for (int i = 0; i < WORKERS && r == 0; i++)
@@ -105,7 +105,7 @@ static int run(struct server *server) {
                 if (i == REQUESTS / 2)
                         kill(server->workers[0], SIGKILL);
                 r = look_after(server);
-                visits = ask(server->listener, "ann");
+                visits = ask_server(server->listener, "ann");
         }
         printf("ann was here %d times\n", visits);
         for (int i = 0; i < WORKERS; i++)
@@ -127,7 +127,7 @@ int main(void) {
         if (r == 0)
                 r = tslab_map_open(&server.sessions, server.pool, "sessions", NULL);
         if (r == 0) {
-                r = run(&server);
+                r = run_server(&server);
                 tslab_map_close(server.sessions);
                 tslab_close(server.pool);
         }

@@ -1,6 +1,6 @@
 /*
- * A worker that may be killed anywhere, and is started again. What it makes is pending until it is linked:
- * of a worker that dies before that nothing stays, of one that dies after it all does. So each job is done
+ * A worker that may be killed anywhere, and is started again. Its objects are pending until they are linked:
+ * if the worker dies before that, they are freed; if it dies later, all of them stay. So each job is done
  * once, though the worker is killed all the time.
  */
 #include <signal.h>
@@ -21,7 +21,7 @@ struct result {
         char text[200];
 };
 
-/* The roots name what is finished: that they are set is what linking means here. */
+/* The roots name finished jobs: here, linking an object means setting its root. */
 static int do_job(struct tslab *pool, int job) {
         struct result *result;
         tslab_handle handle;
@@ -36,12 +36,12 @@ static int do_job(struct tslab *pool, int job) {
                 return r;
         *result = (struct result){ .job = job, .pid = getpid() };
         snprintf(result->text, sizeof(result->text), "%d squared is %d", job, job * job);
-        /* Published first: a root must not name what a death takes away. A death between the two costs one object. */
+        /* Published first: a root must not name an object that a death frees. A death between the two loses one. */
         r = tslab_publish(pool, handle);
         return r < 0 ? r : tslab_root_set(pool, name, 0, handle);
 }
 
-static int work(struct tslab *pool) {
+static int work_on_jobs(struct tslab *pool) {
         int r = 0;
 
         for (int job = 0; r == 0 && job < JOBS; job++)
@@ -50,7 +50,7 @@ static int work(struct tslab *pool) {
 }
 
 /* Starts it, kills it somewhere, over and over, until one comes to the end. How many it took; negative: it failed. */
-static int supervise(struct tslab *pool) {
+static int supervise_worker(struct tslab *pool) {
         for (int n = 1;; n++) {
                 struct timespec a_while = { .tv_nsec = rand() % 300000 * n };
                 pid_t pid = fork();
@@ -59,7 +59,7 @@ static int supervise(struct tslab *pool) {
                 if (pid < 0)
                         return -1;
                 if (pid == 0)
-                        _exit(work(pool) < 0);
+                        _exit(work_on_jobs(pool) < 0);
                 nanosleep(&a_while, NULL);
                 kill(pid, SIGKILL);
                 waitpid(pid, &status, 0);
@@ -71,7 +71,7 @@ static int supervise(struct tslab *pool) {
         }
 }
 
-static int check(struct tslab *pool) {
+static int check_jobs(struct tslab *pool) {
         struct result *result;
         tslab_handle handle;
         char name[20];
@@ -98,8 +98,8 @@ int main(void) {
                 fprintf(stderr, "no pool: %s\n", strerror(-r));
                 return 1;
         }
-        n = supervise(pool);
-        r = n < 0 ? n : check(pool);
+        n = supervise_worker(pool);
+        r = n < 0 ? n : check_jobs(pool);
         if (r == 0)
                 printf("%d jobs were done by %d workers, of which %d were killed\n", JOBS, n, n - 1);
         tslab_close(pool);

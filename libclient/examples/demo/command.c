@@ -23,7 +23,7 @@ _Noreturn void command_exec(const char *path, char *const argv[]) {
         _exit(127);
 }
 
-/* Reads to the end, though what is beyond `size` is thrown away: the child must not wait for us. */
+/* Reads to the end, and drops the bytes beyond `size`: the child must not wait for us. */
 static void read_output(int fd, char *output, size_t size) {
         char rest[4096];
         size_t n_read = 0;

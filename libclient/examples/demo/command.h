@@ -4,8 +4,8 @@
 #include <sys/types.h>
 
 /*
- * In a child: restores its signals and executes `path`, or what $PATH has by its last part where
- * there is no such file. Does not return.
+ * In a child: restores its signals and executes `path` or, where there is no such file, the program of
+ * that name in $PATH. Does not return.
  */
 _Noreturn void command_exec(const char *path, char *const argv[]);
 

@@ -63,7 +63,7 @@ int crew_start(Crew *crew, const Timeline *timeline, uint32_t n) {
 }
 
 /* Closes the socket, at which the worker ends if it has not: its wait status. */
-static int bury(Crew *crew, CrewMember *member) {
+static int bury_worker(Crew *crew, CrewMember *member) {
         int status = 0;
 
         (void) close(member->fd);
@@ -81,16 +81,16 @@ void crew_stop(Crew *crew) {
                         /* One that is busy does not look at its socket. */
                         if (crew->members[i].busy)
                                 (void) kill(crew->members[i].pid, SIGKILL);
-                        (void) bury(crew, &crew->members[i]);
+                        (void) bury_worker(crew, &crew->members[i]);
                 }
         if (crew->shared)
                 (void) munmap(crew->shared, crew->shared_size);
         *crew = (Crew){};
 }
 
-static void lose(Crew *crew, uint32_t id, int error) {
+static void lose_worker(Crew *crew, uint32_t id, int error) {
         CrewMember *member = &crew->members[id];
-        int pid = member->pid, status = bury(crew, member);
+        int pid = member->pid, status = bury_worker(crew, member);
 
         /* On a terminal, over the line of progress. */
         (void) fprintf(stderr, "%stslab-demo: worker %u (process %d) ",
@@ -114,14 +114,14 @@ static void give_order(Crew *crew, uint32_t id, const WorkerOrder *order) {
         (void) send(member->fd, order, sizeof(*order), MSG_NOSIGNAL);
 }
 
-static void hear(Crew *crew, uint32_t id) {
+static void hear_workers(Crew *crew, uint32_t id) {
         CrewMember *member = &crew->members[id];
         WorkerReply reply = {};
 
         if (recv(member->fd, &reply, sizeof(reply), MSG_DONTWAIT) == sizeof(reply) && !reply.error)
                 member->busy = false;
         else
-                lose(crew, id, reply.error);
+                lose_worker(crew, id, reply.error);
 }
 
 static bool any_busy(const Crew *crew) {
@@ -140,7 +140,7 @@ static int wait_for_news(Crew *crew) {
         r = interrupt_poll(fds, crew->n, TICK_MS);
         for (uint32_t i = 0; r > 0 && i < crew->n; ++i)
                 if (fds[i].revents)
-                        hear(crew, i);
+                        hear_workers(crew, i);
         return r < 0 ? r : 0;
 }
 

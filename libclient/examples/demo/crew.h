@@ -35,5 +35,5 @@ int crew_serve(Crew *crew, uint32_t period, uint32_t epoch, void (*on_tick)(void
 
 /* How many requests were taken so far, in this period and before. */
 uint64_t crew_taken(const Crew *crew, uint32_t period);
-/* The sum of what all workers counted. Between periods. */
+/* The sum of all workers' counters. Between periods. */
 void crew_sum(const Crew *crew, WorkerStats *ret);

@@ -7,7 +7,7 @@
 
 #include "libclient/examples/demo/util.h"
 
-static int get(struct tslab_map *ledger, Text client, Total *ret, tslab_handle *ret_version) {
+static int get_total(struct tslab_map *ledger, Text client, Total *ret, tslab_handle *ret_version) {
         ssize_t n;
 
         n = tslab_map_get_version(ledger, client.bytes, client.size, ret, sizeof(*ret), ret_version);
@@ -24,7 +24,7 @@ static int get(struct tslab_map *ledger, Text client, Total *ret, tslab_handle *
 int ledger_get(struct tslab_map *ledger, Text client, Total *ret) {
         tslab_handle version;
 
-        return get(ledger, client, ret, &version);
+        return get_total(ledger, client, ret, &version);
 }
 
 int ledger_add(struct tslab_map *ledger, Text client, const Session *session, uint32_t epoch) {
@@ -33,7 +33,7 @@ int ledger_add(struct tslab_map *ledger, Text client, const Session *session, ui
         int r;
 
         do {
-                r = get(ledger, client, &total, &version);
+                r = get_total(ledger, client, &total, &version);
                 if (r)
                         return r;
                 total.n_requests += session->n_requests;
@@ -46,7 +46,7 @@ int ledger_add(struct tslab_map *ledger, Text client, const Session *session, ui
 }
 
 /* The next client: 1, with a copy of its total; 0: there are no more. */
-static int next(struct tslab_map *ledger, struct tslab_map_iter *iter, Total *ret) {
+static int ledger_next(struct tslab_map *ledger, struct tslab_map_iter *iter, Total *ret) {
         int r = tslab_map_next(ledger, iter);
 
         if (r <= 0)
@@ -63,7 +63,7 @@ int ledger_sum(struct tslab_map *ledger, Total *ret, uint64_t *ret_clients) {
         Total sum = {}, total;
         int r;
 
-        for (; (r = next(ledger, &iter, &total)) > 0; ++n_clients) {
+        for (; (r = ledger_next(ledger, &iter, &total)) > 0; ++n_clients) {
                 sum.n_requests += total.n_requests;
                 sum.n_sessions += total.n_sessions;
                 sum.size += total.size;
@@ -80,16 +80,16 @@ typedef struct Line {
         uint64_t n_requests;
 } Line;
 
-static int compare(const void *a, const void *b) {
+static int compare_entries(const void *a, const void *b) {
         return strcmp(((const Line *) a)->client, ((const Line *) b)->client);
 }
 
-static int collect(struct tslab_map *ledger, Line *lines, size_t n_max, size_t *ret_n) {
+static int collect_entries(struct tslab_map *ledger, Line *lines, size_t n_max, size_t *ret_n) {
         struct tslab_map_iter iter = TSLAB_MAP_ITER_INIT;
         Total total;
         int r;
 
-        for (*ret_n = 0; *ret_n < n_max && (r = next(ledger, &iter, &total)) > 0; ++*ret_n) {
+        for (*ret_n = 0; *ret_n < n_max && (r = ledger_next(ledger, &iter, &total)) > 0; ++*ret_n) {
                 if (iter.key_size > LOG_CLIENT_MAX)
                         return -EBADMSG;
                 memcpy(lines[*ret_n].client, iter.key, iter.key_size);
@@ -109,11 +109,11 @@ int ledger_dump(struct tslab_map *ledger, FILE *f) {
         lines = calloc((size_t) count + 1, sizeof(*lines));
         if (!lines)
                 return -ENOMEM;
-        r = collect(ledger, lines, (size_t) count, &n);
+        r = collect_entries(ledger, lines, (size_t) count, &n);
         if (r)
                 return r;
 
-        qsort(lines, n, sizeof(*lines), compare);
+        qsort(lines, n, sizeof(*lines), compare_entries);
         for (size_t i = 0; i < n; ++i)
                 (void) fprintf(f, "%s %" PRIu64 "\n", lines[i].client, lines[i].n_requests);
         return ferror(f) || fflush(f) ? -EIO : 0;

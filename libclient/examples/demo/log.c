@@ -11,14 +11,14 @@
 #define SECONDS_A_DAY 86400
 
 /*
- * The parser walks a cursor over the line. Each step takes what it names and moves on, or returns
- * false; nothing looks beyond `end`.
+ * The parser walks a cursor over the line. Each step takes the field that it is named for and moves on, or
+ * returns false; nothing looks beyond `end`.
  */
 typedef struct Cursor {
         const char *at, *end;
 } Cursor;
 
-static bool take(Cursor *c, char wanted) {
+static bool take_char(Cursor *c, char wanted) {
         if (c->at == c->end || *c->at != wanted)
                 return false;
         ++c->at;
@@ -53,7 +53,7 @@ static bool take_size(Cursor *c, uint64_t *ret) {
         uint64_t number = 0;
 
         *ret = 0;
-        if (take(c, '-'))
+        if (take_char(c, '-'))
                 return true;
         for (; c->at != c->end && *c->at >= '0' && *c->at <= '9'; ++c->at)
                 if (__builtin_mul_overflow(number, 10, &number) ||
@@ -63,17 +63,17 @@ static bool take_size(Cursor *c, uint64_t *ret) {
         return c->at != from;
 }
 
-/* What stands in quotes, as it stands: servers escape quotes and what is not printable by '\'. */
+/* The text between quotes, unchanged: servers escape quotes and unprintable bytes by '\'. */
 static bool take_quoted(Cursor *c, Text *ret) {
         const char *from;
 
-        if (!take(c, '"'))
+        if (!take_char(c, '"'))
                 return false;
         for (from = c->at; c->at != c->end && *c->at != '"'; ++c->at)
                 if (*c->at == '\\' && c->at + 1 != c->end)
                         ++c->at;
         *ret = (Text){ from, (size_t) (c->at - from) };
-        return take(c, '"');
+        return take_char(c, '"');
 }
 
 static bool take_month(Cursor *c, int *ret) {
@@ -114,7 +114,7 @@ static bool count_days(int year, int month, int day, int64_t *ret) {
 static bool take_date(Cursor *c, int64_t *ret_days) {
         int day, month, year;
 
-        return take_digits(c, 2, &day) && take(c, '/') && take_month(c, &month) && take(c, '/') &&
+        return take_digits(c, 2, &day) && take_char(c, '/') && take_month(c, &month) && take_char(c, '/') &&
                take_digits(c, 4, &year) && count_days(year, month, day, ret_days);
 }
 
@@ -123,7 +123,7 @@ static bool take_zone(Cursor *c, int *ret) {
         bool west = c->at != c->end && *c->at == '-';
         int hours, minutes;
 
-        if (!take(c, west ? '-' : '+') || !take_digits(c, 2, &hours) || !take_digits(c, 2, &minutes) ||
+        if (!take_char(c, west ? '-' : '+') || !take_digits(c, 2, &hours) || !take_digits(c, 2, &minutes) ||
             hours > 14 || minutes > 59)
                 return false;
         *ret = (west ? -1 : 1) * (hours * 3600 + minutes * 60);
@@ -135,9 +135,10 @@ static bool take_time(Cursor *c, int64_t *ret) {
         int hour, minute, second, zone;
         int64_t days;
 
-        if (!take_date(c, &days) || !take(c, ':') || !take_digits(c, 2, &hour) || !take(c, ':') ||
-            !take_digits(c, 2, &minute) || !take(c, ':') || !take_digits(c, 2, &second) || !take(c, ' ') ||
-            !take_zone(c, &zone) || !take(c, ']') || hour > 23 || minute > 59 || second > 60)
+        if (!take_date(c, &days) || !take_char(c, ':') || !take_digits(c, 2, &hour) || !take_char(c, ':') ||
+            !take_digits(c, 2, &minute) || !take_char(c, ':') || !take_digits(c, 2, &second) ||
+            !take_char(c, ' ') || !take_zone(c, &zone) || !take_char(c, ']') || hour > 23 || minute > 59 ||
+            second > 60)
                 return false;
         *ret = days * SECONDS_A_DAY + hour * 3600 + minute * 60 + second - zone;
         return true;
@@ -153,12 +154,12 @@ static bool find_time(Cursor *c) {
         return true;
 }
 
-/* The second word of "GET /x HTTP/1.0"; what is no request of HTTP stands for itself. */
+/* The second word of "GET /x HTTP/1.0"; of anything but an HTTP request, the whole text. */
 static Text path_of(Text request) {
         Cursor c = { request.bytes, request.bytes + request.size };
         Text method, path;
 
-        if (take_word(&c, &method) && take(&c, ' ') && take_word(&c, &path))
+        if (take_word(&c, &method) && take_char(&c, ' ') && take_word(&c, &path))
                 return path;
         return request;
 }
@@ -167,7 +168,7 @@ static Text path_of(Text request) {
 static bool is_cut(Cursor c) {
         Text ignored;
 
-        while (take(&c, ' '))
+        while (take_char(&c, ' '))
                 if (c.at != c.end && *c.at == '"' && !take_quoted(&c, &ignored))
                         return true;
         return false;
@@ -180,9 +181,9 @@ int log_parse_line(Text line, Request *ret, bool *ret_cut) {
         int status;
 
         if (!take_word(&c, &request.client) || request.client.size > LOG_CLIENT_MAX || !find_time(&c) ||
-            !take_time(&c, &request.time) || !take(&c, ' ') || !take_quoted(&c, &quoted) || !take(&c, ' ') ||
-            !take_digits(&c, 3, &status) || !take(&c, ' ') || !take_size(&c, &request.size) ||
-            (c.at != c.end && *c.at != ' '))
+            !take_time(&c, &request.time) || !take_char(&c, ' ') || !take_quoted(&c, &quoted) ||
+            !take_char(&c, ' ') || !take_digits(&c, 3, &status) || !take_char(&c, ' ') ||
+            !take_size(&c, &request.size) || (c.at != c.end && *c.at != ' '))
                 return LOG_E_MALFORMED;
 
         request.path = path_of(quoted);

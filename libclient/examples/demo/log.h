@@ -4,8 +4,8 @@
  *
  *      client ident user [10/Oct/2000:13:55:36 -0700] "GET /x HTTP/1.0" 200 2326 "referer" "agent"
  *
- * A line counts when client, time, request, status and size can be read. What stands behind is
- * Combined's; a crash of the server or a full disk may have cut it short.
+ * A line counts when client, time, request, status and size can be read. The fields after them are
+ * Combined's; a crash of the server or a full disk may have cut them short.
  */
 #include <stdbool.h>
 #include <stddef.h>

@@ -42,7 +42,7 @@ typedef struct Demo {
         Report report;
 } Demo;
 
-static int fail(const Demo *demo, const char *what, int error) {
+static int demo_fail(const Demo *demo, const char *what, int error) {
         progress_end(&demo->progress);
         if (error != -EINTR)
                 (void) fprintf(stderr, "tslab-demo: %s: %s\n", what, strerror(-error));
@@ -60,15 +60,15 @@ static int make_log(Demo *demo) {
         return r ?: log_parse(&demo->log, text, size);
 }
 
-static int prepare(Demo *demo) {
+static int demo_prepare(Demo *demo) {
         int r;
 
         r = make_log(demo);
         if (r)
-                return fail(demo, demo->options.log ?: "making up traffic", r);
+                return demo_fail(demo, demo->options.log ?: "making up traffic", r);
         r = timeline_init(&demo->timeline, &demo->log);
         if (r)
-                return fail(demo, "sorting the log", r);
+                return demo_fail(demo, "sorting the log", r);
         if (!demo->options.log)
                 (void) fprintf(stderr, "traffic made up from seed %llu\n",
                                (unsigned long long) demo->options.seed);
@@ -86,7 +86,7 @@ static int prepare(Demo *demo) {
         return 0;
 }
 
-static int start(Demo *demo) {
+static int demo_start(Demo *demo) {
         int r;
 
         r = server_start(&demo->server, demo->options.keep);
@@ -94,11 +94,11 @@ static int start(Demo *demo) {
                 return r;
         r = crew_start(&demo->crew, &demo->timeline, demo->options.n_workers);
         if (r)
-                return fail(demo, "starting workers", r);
+                return demo_fail(demo, "starting workers", r);
         /* Not before the fork: each worker opens the pool by itself, as any other program would. */
         r = rotation_init(&demo->rotation);
         if (r)
-                return fail(demo, "opening the pool", r);
+                return demo_fail(demo, "opening the pool", r);
         return 0;
 }
 
@@ -108,18 +108,18 @@ static void on_tick(void *userdata) {
         progress_tick(&demo->progress, demo->period, crew_taken(&demo->crew, demo->period));
 }
 
-static int serve_period(Demo *demo) {
+static int demo_serve_period(Demo *demo) {
         uint64_t begin;
         uint32_t epoch;
         int r;
 
         r = rotation_begin(&demo->rotation, &epoch);
         if (r)
-                return fail(demo, "beginning an epoch", r);
+                return demo_fail(demo, "beginning an epoch", r);
         begin = now_ns();
         r = crew_serve(&demo->crew, demo->period, epoch, on_tick, demo);
         if (r)
-                return r == -ECHILD ? fail(demo, "no worker is left", r) : r;
+                return r == -ECHILD ? demo_fail(demo, "no worker is left", r) : r;
         demo->report.elapsed_ns += now_ns() - begin;
 
         r = server_memory(&demo->server, &demo->report.before);
@@ -132,18 +132,18 @@ static int serve_period(Demo *demo) {
         return 0;
 }
 
-static int serve(Demo *demo) {
+static int demo_serve(Demo *demo) {
         int r = 0;
 
         progress_init(&demo->progress, demo->timeline.n_periods, demo->timeline.n_requests);
         for (demo->period = 0; r == 0 && demo->period < demo->timeline.n_periods; ++demo->period)
-                r = interrupted() ? -EINTR : serve_period(demo);
+                r = interrupted() ? -EINTR : demo_serve_period(demo);
         progress_end(&demo->progress);
         return r;
 }
 
-/* The log is over, but not the pool: what is left expires, and then the pool must be as good as new. */
-static int finish(Demo *demo) {
+/* After the end of the log: the sessions that are left expire, and then the pool must be as good as new. */
+static int demo_finish(Demo *demo) {
         Total total;
         int r;
 
@@ -151,11 +151,11 @@ static int finish(Demo *demo) {
         demo->report.n_died = demo->crew.n - demo->crew.n_alive;
         r = rotation_finish(&demo->rotation);
         if (r)
-                return fail(demo, "expiring sessions", r);
+                return demo_fail(demo, "expiring sessions", r);
         demo->report.reclaimed_size = demo->rotation.reclaimed_size;
         r = ledger_sum(demo->rotation.ledger, &total, &demo->report.n_clients);
         if (r)
-                return fail(demo, "adding up the ledger", r);
+                return demo_fail(demo, "adding up the ledger", r);
         demo->report.n_booked = total.n_requests;
         r = server_memory(&demo->server, &demo->report.after);
         if (r)
@@ -164,7 +164,7 @@ static int finish(Demo *demo) {
         return 0;
 }
 
-static int dump(Demo *demo) {
+static int demo_dump(Demo *demo) {
         FILE *f;
         int r;
 
@@ -172,24 +172,24 @@ static int dump(Demo *demo) {
                 return 0;
         f = fopen(demo->options.dump, "we");
         if (!f)
-                return fail(demo, demo->options.dump, -errno);
+                return demo_fail(demo, demo->options.dump, -errno);
         r = ledger_dump(demo->rotation.ledger, f);
         if (fclose(f) && r == 0)
                 r = -errno;
-        return r ? fail(demo, demo->options.dump, r) : 0;
+        return r ? demo_fail(demo, demo->options.dump, r) : 0;
 }
 
-static int run(Demo *demo) {
+static int demo_run(Demo *demo) {
         int r;
 
-        r = prepare(demo);
+        r = demo_prepare(demo);
         if (r)
                 return r;
         interrupt_init();
-        r = start(demo);
-        r = r ?: serve(demo);
-        r = r ?: finish(demo);
-        r = r ?: dump(demo);
+        r = demo_start(demo);
+        r = r ?: demo_serve(demo);
+        r = r ?: demo_finish(demo);
+        r = r ?: demo_dump(demo);
         if (r) {
                 server_explain(&demo->server, r);
                 return r;
@@ -213,7 +213,7 @@ int main(int argc, char **argv) {
         r = options_parse(&demo.options, argc, argv);
         if (r)
                 return r == OPTIONS_E_DONE ? EXIT_SUCCESS : EXIT_USAGE;
-        r = run(&demo);
+        r = demo_run(&demo);
         clean_up(&demo);
         interrupt_raise();
         return r || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;

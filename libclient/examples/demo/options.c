@@ -35,7 +35,7 @@ static void print_help(void) {
                     "Exit codes: 0 done, 1 failed, a worker died, or the check found something, 2 usage.");
 }
 
-static int complain(const char *option, const char *value, const char *allowed) {
+static int options_complain(const char *option, const char *value, const char *allowed) {
         (void) fprintf(stderr, "tslab-demo: --%s: '%s' will not do; %s\n", option, value, allowed);
         return OPTIONS_E_USAGE;
 }
@@ -61,17 +61,17 @@ static int set_number(Options *options, int id) {
         switch (id) {
         case ARG_WORKERS:
                 if (parse_number(optarg, 1, WORKERS_MAX, &n))
-                        return complain("workers", optarg, "1 to 256 workers can be started");
+                        return options_complain("workers", optarg, "1 to 256 workers can be started");
                 options->n_workers = (uint32_t) n;
                 return 0;
         case ARG_REQUESTS:
                 if (parse_number(optarg, 1, REQUESTS_MAX, &n))
-                        return complain("requests", optarg, "1 to 10000000 requests can be made up");
+                        return options_complain("requests", optarg, "1 to 10000000 requests can be made up");
                 options->n_requests = (uint32_t) n;
                 return 0;
         default:
                 if (parse_number(optarg, 0, UINT64_MAX, &n))
-                        return complain("seed", optarg, "it is a number");
+                        return options_complain("seed", optarg, "it is a number");
                 options->seed = n;
                 return 0;
         }

@@ -1,5 +1,5 @@
 #pragma once
-/* What the demo is told on its command line. */
+/* The demo's command line. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,7 +18,7 @@ typedef struct Options {
 enum {
         _OPTIONS_E_SUCCESS,
         OPTIONS_E_DONE, /* help was asked for, and printed */
-        OPTIONS_E_USAGE, /* what is wrong has been said */
+        OPTIONS_E_USAGE, /* a message has been printed */
 };
 
 int options_parse(Options *ret, int argc, char **argv);

@@ -27,7 +27,7 @@ void progress_init(Progress *progress, uint32_t n_periods, uint64_t n_requests) 
         };
 }
 
-static void show(Progress *progress, uint32_t period, uint64_t n_done, const char *rest) {
+static void progress_show(Progress *progress, uint32_t period, uint64_t n_done, const char *rest) {
         uint64_t percent = progress->n_requests ? n_done * 100 / progress->n_requests : 100;
 
         progress->last_ns = now_ns();
@@ -41,14 +41,14 @@ static void show(Progress *progress, uint32_t period, uint64_t n_done, const cha
 
 void progress_tick(Progress *progress, uint32_t period, uint64_t n_done) {
         if (now_ns() - progress->last_ns > (progress->terminal ? TERMINAL_NS : QUIET_NS))
-                show(progress, period, n_done, "");
+                progress_show(progress, period, n_done, "");
 }
 
 void progress_period(Progress *progress, uint32_t period, uint64_t n_done, uint64_t committed) {
         char rest[64];
 
         (void) snprintf(rest, sizeof(rest), ", %" PRIu64 " KiB committed", committed / 1024);
-        show(progress, period, n_done, rest);
+        progress_show(progress, period, n_done, rest);
 }
 
 void progress_end(const Progress *progress) {

@@ -17,7 +17,7 @@ static uint64_t per_second(const Report *r) {
         return r->elapsed_ns ? (uint64_t) ((double) r->stats.n_requests * 1e9 / (double) r->elapsed_ns) : 0;
 }
 
-static double percent(uint64_t part, uint64_t whole) {
+static double percent_of(uint64_t part, uint64_t whole) {
         return whole ? 100.0 * (double) part / (double) whole : 0.0;
 }
 
@@ -48,7 +48,7 @@ static void print_work(const Report *r, FILE *f) {
                        s->n_sessions, r->n_clients, s->n_returning);
         (void) fprintf(
                 f, "shared     %" PRIu64 " requests (%.1f %%) to sessions that another worker wrote last\n",
-                s->n_others, percent(s->n_others, s->n_requests));
+                s->n_others, percent_of(s->n_others, s->n_requests));
         (void) fprintf(f, "races      %" PRIu64 " times another worker replaced the session first\n",
                        s->n_retries);
         (void) fprintf(f,
@@ -143,7 +143,7 @@ void report_print_json(const Report *r, FILE *f) {
         (void) fprintf(f, "  \"check_ok\": %s\n}\n", r->check == 0 ? "true" : "false");
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_latencies(const void *a, const void *b) {
         uint64_t x = *(const uint64_t *) a, y = *(const uint64_t *) b;
 
         return (x > y) - (x < y);
@@ -157,6 +157,6 @@ uint64_t report_measure_timer(void) {
 
                 times[i] = now_ns() - begin;
         }
-        qsort(times, 1001, sizeof(times[0]), compare);
+        qsort(times, 1001, sizeof(times[0]), compare_latencies);
         return times[500];
 }

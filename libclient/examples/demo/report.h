@@ -1,5 +1,5 @@
 #pragma once
-/* What the demo has to say when all is done. */
+/* The demo's report at its end. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@ typedef struct Report {
         uint64_t n_expected; /* requests there were */
         uint64_t n_clients;
         uint64_t n_booked; /* requests in the ledger, where all sessions end up */
-        uint64_t timer_ns; /* what a latency holds of reading the clock */
+        uint64_t timer_ns; /* the part of a latency that is reading the clock */
         uint64_t peak_size; /* committed, at the end of a period */
         ServerMemory before, after; /* the last sessions expired */
         uint64_t reclaimed_size;
@@ -27,9 +27,9 @@ typedef struct Report {
         WorkerStats stats;
 } Report;
 
-/* Whether nothing is wrong with what is reported. */
+/* Whether the report names no fault. */
 bool report_is_good(const Report *report);
 void report_print_text(const Report *report, FILE *f);
 void report_print_json(const Report *report, FILE *f);
-/* What reading the clock twice in a row says, the median of many. */
+/* The time between two readings of the clock in a row, the median of many. */
 uint64_t report_measure_timer(void);

@@ -26,7 +26,7 @@ void rotation_deinit(Rotation *rotation) {
 }
 
 /* Nobody writes sessions now, so every one of that epoch is met once, and is the last of its kind. */
-static int book(Rotation *rotation, uint32_t epoch) {
+static int book_session(Rotation *rotation, uint32_t epoch) {
         struct tslab_map_iter iter = TSLAB_MAP_ITER_INIT;
         Session session;
         int r;
@@ -46,12 +46,12 @@ static int book(Rotation *rotation, uint32_t epoch) {
         return r;
 }
 
-static int expire(Rotation *rotation, uint32_t epoch) {
+static int expire_epoch(Rotation *rotation, uint32_t epoch) {
         struct tslab_epoch_info info = { .size = sizeof(info) };
         ssize_t n;
         int r;
 
-        r = book(rotation, epoch);
+        r = book_session(rotation, epoch);
         if (r)
                 return r;
         n = tslab_map_expire(rotation->sessions, epoch);
@@ -73,7 +73,7 @@ static int expire_below(Rotation *rotation, uint32_t period) {
         int r;
 
         for (; rotation->n_closed < period; ++rotation->n_closed) {
-                r = expire(rotation, rotation->epochs[rotation->n_closed]);
+                r = expire_epoch(rotation, rotation->epochs[rotation->n_closed]);
                 if (r)
                         return r;
         }

@@ -1,10 +1,10 @@
 #pragma once
 /*
- * Which epoch is which period's, and what happens when a period is over.
+ * The epoch of each period, and the end of a period.
  *
- * A session is written into the epoch of the period of its latest request. So, what is still in the
- * epoch of an old period are the sessions that had no request since: they have expired. They are
- * booked in the ledger, deleted, and when the epoch is closed their memory is given back.
+ * A session is written into the epoch of the period of its latest request. So the sessions that are still
+ * in the epoch of an old period had no request since: they have expired. They are booked in the ledger and
+ * deleted, and when the epoch is closed their memory is given back.
  */
 #include <stdint.h>
 
@@ -32,7 +32,7 @@ int rotation_init(Rotation *rotation);
 void rotation_deinit(Rotation *rotation);
 
 /*
- * Begins the next period: its epoch. Expires what has been idle for too long. No worker may be
+ * Begins the next period: its epoch. Expires sessions that were idle for too long. No worker may be
  * serving. Negative errno.
  */
 int rotation_begin(Rotation *rotation, uint32_t *ret_epoch);

@@ -48,7 +48,7 @@ static int make_dir(Server *server) {
         return 0;
 }
 
-/* What the daemon says goes into a file, to be shown if it does not start. */
+/* The daemon's messages go into a file, to be shown if it does not start. */
 static _Noreturn void run_daemon(const Server *server) {
         static const char *const not_its[] = { "TSLAB_LISTEN", "NOTIFY_SOCKET", "LISTEN_FDS",
                                                "WATCHDOG_USEC" };
@@ -103,7 +103,7 @@ static bool is_alive(Server *server) {
 void server_explain(Server *server, int error) {
         bool hung_up = error == -ECONNRESET || error == -ENOTCONN;
 
-        /* Who dies closes its sockets some time before its parent hears of it. */
+        /* A process that dies closes its sockets some time before its parent hears of it. */
         for (int i = 0; is_alive(server) && hung_up && i < 100; ++i)
                 (void) usleep(10000);
 }

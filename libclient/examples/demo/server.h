@@ -11,20 +11,20 @@
 
 typedef struct Server {
         char dir[80]; /* runtime directory; "": none yet */
-        char bin[4096]; /* the folder of the build; "": what $PATH finds */
+        char bin[4096]; /* the folder of the build; "": programs in $PATH */
         pid_t pid; /* of the daemon; 0: none */
         bool keep;
 } Server;
 
 /* Slabs, in bytes. */
 typedef struct ServerMemory {
-        uint64_t committed_size; /* what the system has given */
-        uint64_t retained_size; /* of this: free, and kept for what comes next */
+        uint64_t committed_size; /* memory that the system has given */
+        uint64_t retained_size; /* of this: free, and kept for later allocations */
 } ServerMemory;
 
 /*
- * Starts the daemon, sets TSLAB_RUNTIME_DIR and TSLAB_POOL for this process and all it starts, by
- * which tslab_open() finds it, and waits until it does. Says what went wrong. Negative errno.
+ * Starts the daemon, sets TSLAB_RUNTIME_DIR and TSLAB_POOL for this process and its children, so that
+ * tslab_open() finds it, and waits until it answers. Prints a message on failure. Negative errno.
  */
 int server_start(Server *ret, bool keep);
 /* Stops the daemon and removes its directory, or says how to look at it where it is to be kept. */

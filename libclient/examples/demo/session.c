@@ -31,7 +31,7 @@ static void forget_oldest(Session *session) {
         memmove(session->paths, session->paths + gone, session->paths_size);
 }
 
-static void remember(Session *session, Text path, size_t room) {
+static void remember_path(Session *session, Text path, size_t room) {
         uint8_t length = path.size < SESSION_PATH_MAX ? (uint8_t) path.size : SESSION_PATH_MAX;
 
         if (room > sizeof(*session))
@@ -56,5 +56,5 @@ void session_visit(Session *session, const Request *request, size_t room) {
                 session->last = request->time;
         if (request->time < session->first)
                 session->first = request->time;
-        remember(session, request->path, room);
+        remember_path(session, request->path, room);
 }

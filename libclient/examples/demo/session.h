@@ -1,6 +1,6 @@
 #pragma once
 /*
- * What the pool holds of a client: counters, and the paths it asked for last. A session grows with
+ * A client's session in the pool: counters, and the paths it asked for last. A session grows with
  * its paths, from about 80 to about 600 bytes with its key, and thereby from size class to size class.
  *
  * Sessions in the pool are never edited: a worker copies one out, changes the copy, and puts the
@@ -14,7 +14,8 @@
 
 #define SESSION_PATHS_MAX 8
 #define SESSION_PATH_MAX 63 /* longer ones are cut */
-#define SESSION_ROOM 744 /* for a session and its key: the largest default class, less what a map adds */
+#define SESSION_ROOM                                                                                         \
+        744 /* for a session and its key: the largest default class, less the head that a map adds */
 
 /* No pointers, and widths that are the same in every process: this is read by others. */
 typedef struct Session {

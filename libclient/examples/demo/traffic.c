@@ -21,7 +21,7 @@ static uint64_t next_random(uint64_t *state) {
         return z ^ z >> 31;
 }
 
-static uint32_t below(uint64_t *state, uint32_t n) {
+static uint32_t random_below(uint64_t *state, uint32_t n) {
         return (uint32_t) (next_random(state) % n);
 }
 
@@ -67,7 +67,7 @@ static int write_line(char *s, size_t size, uint64_t *state, uint32_t client, in
         (void) gmtime_r(&t, &tm);
         (void) strftime(date, sizeof(date), "%d/%b/%Y:%H:%M:%S", &tm);
         return snprintf(s, size, "%s - - [%s +0000] \"GET %s HTTP/1.1\" %u %u \"-\" \"demo/1.0\"\n", address,
-                        date, path, below(state, 50) ? 200U : 404U, 200 + skewed_below(state, 100000));
+                        date, path, random_below(state, 50) ? 200U : 404U, 200 + skewed_below(state, 100000));
 }
 
 int traffic_make(uint64_t seed, size_t n, char **ret, size_t *ret_size) {
@@ -80,9 +80,9 @@ int traffic_make(uint64_t seed, size_t n, char **ret, size_t *ret_size) {
                 uint32_t oldest = (uint32_t) (i * CLIENTS_COMING / n);
                 uint32_t client = oldest + skewed_below(&seed, CLIENTS_AT_ONCE);
 
-                /* Now and then, one who stopped coming does come. */
-                if (oldest > 0 && below(&seed, 500) == 0)
-                        client = below(&seed, oldest);
+                /* Now and then, a client that stopped coming does come. */
+                if (oldest > 0 && random_below(&seed, 500) == 0)
+                        client = random_below(&seed, oldest);
 
                 size += (size_t) write_line(text + size, LINE_MAX_SIZE, &seed, client,
                                             BEGIN + (int64_t) (i * DAY / n));

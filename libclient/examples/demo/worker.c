@@ -4,7 +4,7 @@
  * Any worker may serve any request, so the sessions are read and written by all of them, often the
  * same one at the same time. Nobody locks: a worker copies the session and its version out of the
  * map, adds the request to its copy, and replaces the session if it is still of that version. If not,
- * somebody else was faster; then it begins anew, with what the other one wrote.
+ * another worker was faster; then it begins again with the other worker's session.
  */
 #include "libclient/examples/demo/worker.h"
 
@@ -34,7 +34,7 @@ typedef struct Worker {
         WorkerOrder order;
 } Worker;
 
-/* What was counted for one request, until it is known that the session was replaced. */
+/* The counts of one request, until it is known that the session was replaced. */
 typedef struct Visit {
         bool is_new, is_returning, is_others;
 } Visit;
@@ -142,7 +142,7 @@ static int open_maps(Worker *w) {
         return 0;
 }
 
-static int loop(Worker *w, int fd) {
+static int worker_loop(Worker *w, int fd) {
         WorkerReply reply;
         ssize_t n;
 
@@ -163,7 +163,7 @@ int worker_run(uint32_t id, int fd, const Timeline *timeline, WorkerShared *shar
 
         r = open_maps(&w);
         if (r == 0) {
-                r = loop(&w, fd);
+                r = worker_loop(&w, fd);
         } else {
                 reply.error = r;
                 (void) send(fd, &reply, sizeof(reply), MSG_NOSIGNAL);

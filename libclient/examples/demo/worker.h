@@ -1,7 +1,7 @@
 #pragma once
 /*
- * A worker: a process that serves requests. Workers know nothing of each other; what they share is
- * in the pool, and here: the place of the next request, and what each of them counts.
+ * A worker: a process that serves requests. Workers know nothing of each other; they share the pool and,
+ * here, the place of the next request and each worker's counters.
  */
 #include <stdint.h>
 
