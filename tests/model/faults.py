@@ -32,7 +32,7 @@ FAULTS = [
                 index /= 64;''', '''                if (shm_or_sc(word_at(arena, set, level - 1, index / 64), UINT64_C(1) << index % 64) >> index % 64 & 1)
                         break;
                 index /= 64;'''),
-    ('set add: bits read before the slab word is changed', 'set', 'tests/model/case-set.h',
+    ('set add: bits read before the slab word is changed', 'set', 'tests/model/case/set.h',
      '''        if (change(actor, slab, SLAB_UNCOMMITTED, SLAB_FREE))
                 shm_set_add(&world_arena, SHM_SET_FREE, slab);''', '''        bool has = shm_set_has(&world_arena, SHM_SET_FREE, slab);
         if (change(actor, slab, SLAB_UNCOMMITTED, SLAB_FREE) && !has)
@@ -429,7 +429,7 @@ FAULTS = [
         return true;'''),
     ('take over: seq stays odd', 'record', 'shm/arena/record.c',
      '        make_seq_even(actor->record);\n', ''),
-    ('end: a record is given back before its last operation is over', 'record', 'tests/model/case-record.h',
+    ('end: a record is given back before its last operation is over', 'record', 'tests/model/case/record.h',
      '        use(&mine[0], OLD_TID);\n        shm_actor_deinit(&mine[0]);', '        ShmActor mine_ = mine[0];\n\n        shm_actor_deinit(&mine[0]);\n        use(&mine_, OLD_TID);'),
     ('room: more than a flush names is given back', 'room', 'shm/cache/cache-drain.c',
      'shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | k)', 'shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | (k - 1))'),
@@ -516,7 +516,7 @@ FAULTS = [
      'shm_object_alloc(actor, size, *ret_number, NULL, ret_handle, ret_object)'),
     ('map put: not begun anew', 'map-revoke/put', 'shm/map/map.c',
      'while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE);', 'while (r == SHM_TRIE_E_CHANGED);'),
-    ('revoke: no membarrier before guards are read', 'map-revoke/index-put-late', 'tests/model/case-map-revoke.h',
+    ('revoke: no membarrier before guards are read', 'map-revoke/index-put-late', 'tests/model/case/map-revoke.h',
      '        fence(); /* after tags, before guards */\n', ''),
     ('refs: guards are not read', 'map-revoke/index-put', 'shm/maintain/refs.c',
      '        gather_handle(refs, shm_load_acq(&r->guard));\n', ''),
@@ -584,7 +584,7 @@ def prepare(base, groups):
 def main_of(group):
     if group.startswith('unit-'):
         return f'tests/unit/test-{group.removeprefix("unit-")}.c', group
-    return 'tests/model/model-main.c', group, f'-DMODEL_CASE="tests/model/case-{group}.h"', f'-DMODEL_NAME="{group}"'
+    return 'tests/model/model-main.c', group, f'-DMODEL_CASE="tests/model/case/{group}.h"', f'-DMODEL_NAME="{group}"'
 
 
 def first_violation(done, is_unit):
