@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "shm/arena/actor.h"
+#include "shm/arena/slot.h"
 #include "shm/format/edge.h"
 #include "shm/format/intent.h"
 

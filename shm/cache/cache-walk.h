@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shm/arena/arena.h"
 #include "shm/format/handle.h"
 
 typedef struct ShmCacheWalk {

@@ -7,10 +7,7 @@
  *
  * A slot id is the low 30 bits: slab index × 64 + slot.
  */
-#include <stdbool.h>
 #include <stdint.h>
-
-#include "shm/arena/arena.h"
 
 typedef struct SlotId {
         uint32_t value;
@@ -45,21 +42,4 @@ static inline uint32_t shm_handle_tag(uint32_t key, uint64_t handle) {
 
 static inline SlotId shm_handle_slot(uint64_t handle) {
         return (SlotId){ (uint32_t) handle & SHM_SLOT_ID_MASK };
-}
-
-/*
- * Whether it can name an object at all: version, a live tag, a slab that has ever been used. Only
- * then may the slot's tag be read.
- */
-static inline bool shm_handle_plausible(const ShmArena *arena, uint64_t handle) {
-        return ((uint32_t) handle >> 30) == SHM_HANDLE_VERSION && (shm_handle_tag(arena->key, handle) & 1) &&
-               slot_id_slab(shm_handle_slot(handle)) < shm_arena_n_slabs_ever(arena);
-}
-
-static inline uint32_t *shm_slot_tag(const ShmArena *arena, SlotId id) {
-        return &arena->tags[slot_id_slab(id)].tag[slot_id_slot(id)];
-}
-
-static inline void *shm_slot_address(const ShmArena *arena, SlotId id, uint32_t class) {
-        return shm_arena_slab(arena, slot_id_slab(id)) + slot_id_slot(id) * arena->classes[class].size;
 }

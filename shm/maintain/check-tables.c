@@ -17,7 +17,6 @@
 #include "shm/cache/cache-walk.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch.h"
-#include "shm/format/handle.h"
 #include "shm/arena/record.h"
 
 void shm_check_problem(ShmCheck *check, const char *format, ...) {
