@@ -1,31 +1,8 @@
-/* Mappings of an arena: its own, another one, and blank memory in its place. */
+/* More mappings of an arena: another one of it, and blank memory in its place. */
 #include "shm/arena/arena-map.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-
-int shm_arena_map_fd(int fd, size_t size, bool read_only, uint8_t **ret) {
-        int protection = read_only ? PROT_READ : PROT_READ | PROT_WRITE;
-        const char *dump = getenv("TSLAB_DUMP");
-        uint8_t *base;
-        int r;
-
-        base = mmap(NULL, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-        if (base == MAP_FAILED)
-                return -errno;
-        /* A core dump would read, and so commit, the whole arena. */
-        if (!dump || strcmp(dump, "1") != 0)
-                madvise(base, size, MADV_DONTDUMP);
-        if (mprotect(base, size, protection) < 0) {
-                r = -errno;
-                munmap(base, size);
-                return r;
-        }
-        *ret = base;
-        return 0;
-}
 
 void shm_arena_move(ShmArena *arena, void *base) {
         ptrdiff_t d = (uint8_t *) base - arena->base;

@@ -1,13 +1,6 @@
 #pragma once
-/* Mappings of an arena in this process. Where a mapping fails: -ENOMEM and what the kernel says. */
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+/* More mappings of an arena in this process. Where a mapping fails: -ENOMEM and what the kernel says. */
 #include "shm/arena/arena.h"
-
-/* Maps the memfd, out of core dumps unless $TSLAB_DUMP is 1. */
-int shm_arena_map_fd(int fd, size_t size, bool read_only, uint8_t **ret);
 
 /* Another mapping of an arena. It has the descriptors of the first: only one of the two may be deinitialised. */
 int shm_arena_map_again(ShmArena *ret, const ShmArena *arena);

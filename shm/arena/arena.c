@@ -18,10 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shm/arena/arena-map.h"
 #include "shm/arena/clock.h"
-#include "shm/epoch/epoch.h"
-#include "shm/slab/set.h"
+#include "shm/format/epoch-word.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
@@ -31,71 +29,6 @@ int shm_cpu_check(void) {
         if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_CMPXCHG16B))
                 return -EOPNOTSUPP;
         return 0;
-}
-
-static int refuse(const char **ret_why, const char *why) {
-        *ret_why = why;
-        return -EINVAL;
-}
-
-static int classes_check(const ShmGeometry *g, const char **ret_why) {
-        if (g->n_classes < 1 || g->n_classes > SHM_CLASSES_MAX)
-                return refuse(ret_why, "a pool has 1 to 16 size classes");
-        for (uint32_t i = 0; i < g->n_classes; i++) {
-                uint32_t size = g->class_size[i];
-
-                if (size < SHM_CLASS_SIZE_MIN || size > SHM_CLASS_SIZE_MAX || size % SHM_CLASS_GRANULE != 0)
-                        return refuse(ret_why, "a size class is a multiple of 16 from 64 to 4096 bytes");
-                if (i > 0 && size <= g->class_size[i - 1])
-                        return refuse(ret_why, "size classes must rise");
-        }
-        return 0;
-}
-
-int shm_geometry_check(const ShmGeometry *g, const char **ret_why) {
-        if (g->slabs_size < SHM_SLAB_SIZE || g->slabs_size > (uint64_t) SHM_SLABS_MAX * SHM_SLAB_SIZE)
-                return refuse(ret_why, "a pool's size is 4 KiB to 64 GiB");
-        if (g->slabs_size % SHM_SLAB_SIZE != 0)
-                return refuse(ret_why, "a pool's size is a multiple of 4 KiB");
-        if (g->n_records < 2 || g->n_records > SHM_RECORDS_MAX)
-                return refuse(ret_why, "a pool has room for 1 to 4095 threads");
-        if (g->n_epochs < 2 || g->n_epochs > SHM_EPOCHS_MAX)
-                return refuse(ret_why, "a pool has 2 to 64 epochs");
-        return classes_check(g, ret_why);
-}
-
-/* Where everything is follows from the geometry alone. */
-typedef struct Offsets {
-        uint64_t clients, heads, records, sets, lines, tags, slabs, total;
-        uint64_t record_stride;
-        ShmSetShape shape;
-} Offsets;
-
-static uint64_t place(uint64_t *end, uint64_t size) {
-        uint64_t off = *end;
-
-        *end = (off + size + SHM_SLAB_SIZE - 1) / SHM_SLAB_SIZE * SHM_SLAB_SIZE;
-        return off;
-}
-
-static void lay_out(const ShmGeometry *g, Offsets *ret) {
-        uint64_t n_slabs = g->slabs_size / SHM_SLAB_SIZE;
-        uint64_t n_caches = (uint64_t) g->n_epochs * g->n_classes;
-        uint64_t end = 0;
-        Offsets o = {};
-
-        shm_set_shape_init(&o.shape, (uint32_t) n_slabs);
-        place(&o.record_stride, sizeof(ShmRecord) + n_caches * sizeof(ShmCache));
-        place(&end, sizeof(ShmHeader));
-        o.clients = place(&end, (uint64_t) g->n_records * sizeof(ShmClient));
-        o.heads = place(&end, (uint64_t) g->n_records * sizeof(ShmRecordHead));
-        o.records = place(&end, g->n_records * o.record_stride);
-        o.sets = place(&end, (2 + g->n_epochs + n_caches) * o.shape.stride * sizeof(uint64_t));
-        o.lines = place(&end, n_slabs * sizeof(ShmSlabLine));
-        o.tags = place(&end, n_slabs * sizeof(ShmTags));
-        o.slabs = place(&end, g->slabs_size);
-        o.total = end;
-        *ret = o;
 }
 
 /* FNV-1a over what a build thinks the format is. */
@@ -134,7 +67,7 @@ static void classes_init(ShmArena *arena, const ShmGeometry *g) {
         }
 }
 
-static void view_init(ShmArena *arena, uint8_t *base, const ShmGeometry *g, const Offsets *o) {
+static void view_init(ShmArena *arena, uint8_t *base, const ShmGeometry *g, const ShmOffsets *o) {
         arena->base = base;
         arena->size = o->total;
         arena->header = (ShmHeader *) base;
@@ -173,7 +106,18 @@ static int make_memfd(const char *pool, uint64_t size, int *ret) {
         return 0;
 }
 
-static void header_init(ShmHeader *h, const ShmGeometry *g, const Offsets *o, const char *pool) {
+/* All open, in era 1, the first one current. */
+static void header_init_epochs(ShmHeader *h) {
+        for (uint32_t i = 0; i < h->n_epochs; i++) {
+                h->epochs[i].word =
+                        shm_epoch_word_encode((ShmEpochWord){ .state = SHM_EPOCH_OPEN, .era = 1 });
+                h->epochs[i].floor_era = 1;
+                h->epochs[i].opened_usec = h->created_usec;
+        }
+        h->epoch_current.value = shm_epoch_number(0, 1);
+}
+
+static void header_init(ShmHeader *h, const ShmGeometry *g, const ShmOffsets *o, const char *pool) {
         h->format_version = SHM_FORMAT_VERSION;
         h->header_size = sizeof(ShmHeader);
         h->format_hash = format_hash();
@@ -189,7 +133,28 @@ static void header_init(ShmHeader *h, const ShmGeometry *g, const Offsets *o, co
                 strncpy((char *) h->pool_name, pool, sizeof(h->pool_name) - 1);
         h->commit_allowance.value = INT64_MAX;
         h->n_records_ever.value = 1;
-        shm_epochs_init(h, h->created_usec);
+        header_init_epochs(h);
+}
+
+int shm_arena_map_fd(int fd, size_t size, bool read_only, uint8_t **ret) {
+        int protection = read_only ? PROT_READ : PROT_READ | PROT_WRITE;
+        const char *dump = getenv("TSLAB_DUMP");
+        uint8_t *base;
+        int r;
+
+        base = mmap(NULL, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+        if (base == MAP_FAILED)
+                return -errno;
+        /* A core dump would read, and so commit, the whole arena. */
+        if (!dump || strcmp(dump, "1") != 0)
+                madvise(base, size, MADV_DONTDUMP);
+        if (mprotect(base, size, protection) < 0) {
+                r = -errno;
+                munmap(base, size);
+                return r;
+        }
+        *ret = base;
+        return 0;
 }
 
 int shm_arena_create(ShmArena *ret, const ShmGeometry *geometry, const char *pool) {
@@ -197,7 +162,7 @@ int shm_arena_create(ShmArena *ret, const ShmGeometry *geometry, const char *poo
         ShmArena arena = { .fd = -1, .wake_fd = -1 };
         uint8_t random[32];
         uint8_t *base;
-        Offsets offsets;
+        ShmOffsets offsets;
         int r;
 
         r = shm_cpu_check();
@@ -209,7 +174,7 @@ int shm_arena_create(ShmArena *ret, const ShmGeometry *geometry, const char *poo
         if (getrandom(random, sizeof(random), 0) != sizeof(random))
                 return -EIO;
 
-        lay_out(geometry, &offsets);
+        shm_geometry_offsets(geometry, &offsets);
         r = make_memfd(pool, offsets.total, &arena.fd);
         if (r)
                 return r;
@@ -231,7 +196,8 @@ int shm_arena_create(ShmArena *ret, const ShmGeometry *geometry, const char *poo
         return 0;
 }
 
-static int header_check(const ShmHeader *h, const struct stat *st, ShmGeometry *ret, Offsets *ret_offsets) {
+static int header_check(const ShmHeader *h, const struct stat *st, ShmGeometry *ret,
+                        ShmOffsets *ret_offsets) {
         const char *why;
         ShmGeometry g = {
                 .slabs_size = h->slabs_size,
@@ -247,7 +213,7 @@ static int header_check(const ShmHeader *h, const struct stat *st, ShmGeometry *
         memcpy(g.class_size, h->class_size, sizeof(g.class_size));
         if (shm_geometry_check(&g, &why) || h->n_slabs != g.slabs_size / SHM_SLAB_SIZE)
                 return SHM_ARENA_E_DAMAGED;
-        lay_out(&g, ret_offsets);
+        shm_geometry_offsets(&g, ret_offsets);
         if (h->total_size != ret_offsets->total || (uint64_t) st->st_size != ret_offsets->total)
                 return SHM_ARENA_E_DAMAGED;
         *ret = g;
@@ -255,7 +221,7 @@ static int header_check(const ShmHeader *h, const struct stat *st, ShmGeometry *
 }
 
 /* Reads the header, which may lie: seals and size are checked before anything is mapped. */
-static int header_read(int fd, ShmHeader *ret, ShmGeometry *ret_geometry, Offsets *ret_offsets) {
+static int header_read(int fd, ShmHeader *ret, ShmGeometry *ret_geometry, ShmOffsets *ret_offsets) {
         struct stat st;
         int seals;
         ssize_t n;
@@ -278,7 +244,7 @@ static int header_read(int fd, ShmHeader *ret, ShmGeometry *ret_geometry, Offset
 int shm_arena_map(ShmArena *ret, int fd, bool read_only) {
         ShmArena arena = { .fd = fd, .wake_fd = -1, .read_only = read_only };
         ShmGeometry geometry;
-        Offsets offsets;
+        ShmOffsets offsets;
         ShmHeader *header;
         uint8_t *base;
         int r;

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shm/arena/geometry.h"
 #include "shm/format/layout-record.h"
 #include "shm/format/layout.h"
 #include "shm/format/slab-word.h"
@@ -18,26 +19,6 @@ typedef struct ShmClass {
         uint32_t n_slots;
         uint64_t beyond; /* bits of a slab's bitmap beyond n_slots */
 } ShmClass;
-
-#define SHM_GRANULES_MAX (SHM_CLASS_SIZE_MAX / SHM_CLASS_GRANULE)
-
-typedef struct ShmGeometry {
-        uint64_t slabs_size; /* bytes of slabs, a multiple of SHM_SLAB_SIZE */
-        uint32_t n_records; /* with the daemon's */
-        uint32_t n_epochs;
-        uint32_t n_classes;
-        uint32_t class_size[SHM_CLASSES_MAX];
-} ShmGeometry;
-
-#define SHM_SET_LEVELS_MAX 4
-
-/* Where the levels of every slab set are, in words from its start; level 0 is the root. */
-typedef struct ShmSetShape {
-        uint32_t n_levels;
-        uint32_t level_off[SHM_SET_LEVELS_MAX];
-        uint32_t level_words[SHM_SET_LEVELS_MAX];
-        uint64_t stride; /* words from one set to the next */
-} ShmSetShape;
 
 typedef struct ShmArena {
         uint8_t *base;
@@ -76,19 +57,8 @@ enum {
         SHM_ARENA_E_DAMAGED, /* its header contradicts itself, its size or its seals */
 };
 
-#define SHM_CLASSES_DEFAULT                                                                                  \
-        { 64, 96, 128, 192, 256, 384, 512, 768 }
-#define SHM_N_CLASSES_DEFAULT 8
-#define SHM_SIZE_DEFAULT (UINT64_C(256) << 20)
-#define SHM_N_THREADS_DEFAULT 1024
-#define SHM_N_EPOCHS_DEFAULT 16
-#define SHM_RETAIN_DEFAULT (UINT64_C(16) << 20)
-
 /* 0 or -EOPNOTSUPP: this processor has no 16-byte compare-and-set. */
 int shm_cpu_check(void);
-
-/* 0; -EINVAL with *ret_why set to what is wrong, in words. */
-int shm_geometry_check(const ShmGeometry *geometry, const char **ret_why);
 
 /*
  * Makes an arena in a fresh, sealed memfd of mode 0600 and maps it. `pool` may be NULL.
@@ -101,6 +71,8 @@ int shm_arena_create(ShmArena *arena, const ShmGeometry *geometry, const char *p
  * SHM_ARENA_E_* where it is not one of ours. With `read_only` the mapping is PROT_READ.
  */
 int shm_arena_map(ShmArena *arena, int fd, bool read_only);
+/* One mapping of the memfd: out of core dumps unless $TSLAB_DUMP is 1. */
+int shm_arena_map_fd(int fd, size_t size, bool read_only, uint8_t **ret);
 /* Unmaps, closes the descriptors. */
 void shm_arena_deinit(ShmArena *arena);
 

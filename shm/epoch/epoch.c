@@ -84,16 +84,6 @@ static void get_label(const ShmEpoch *e, char *ret) {
         memcpy(ret, l.text, sizeof(l.text));
 }
 
-void shm_epochs_init(ShmHeader *header, uint64_t usec) {
-        for (uint32_t i = 0; i < header->n_epochs; i++) {
-                header->epochs[i].word =
-                        shm_epoch_word_encode((ShmEpochWord){ .state = SHM_EPOCH_OPEN, .era = 1 });
-                header->epochs[i].floor_era = 1;
-                header->epochs[i].opened_usec = usec;
-        }
-        header->epoch_current.value = shm_epoch_number(0, 1);
-}
-
 uint32_t shm_epoch_current(const ShmArena *arena) {
         /* ORDER: acq, pairs with shm_epoch_advance(); it was opened before. */
         return (uint32_t) shm_load_acq(&arena->header->epoch_current.value);

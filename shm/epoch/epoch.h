@@ -27,11 +27,6 @@ typedef struct ShmEpochInfo {
 
 #define SHM_EPOCH_CURRENT UINT32_MAX
 
-/* API numbers: id | era << 8. */
-static inline uint32_t shm_epoch_number(uint32_t id, uint32_t era) {
-        return id | era << 8;
-}
-
 /* The state of an era that is open: allocation's one check. Returns as shm_object_alloc(). */
 int shm_epoch_admit(const ShmArena *arena, uint32_t number, uint32_t *ret_id, uint32_t *ret_era);
 
@@ -57,8 +52,6 @@ bool shm_revoking_has(const ShmRevoking *revoking, uint32_t slab_era);
 
 /* The rest is for the maintainer. */
 
-/* All open, in era 1, the first one current. */
-void shm_epochs_init(ShmHeader *header, uint64_t usec);
 /*
  * After the death of a maintainer: ends an advance that it was in the middle of, and tells all threads of the
  * table as it is.

@@ -52,6 +52,11 @@ typedef struct ShmEpochWord {
 
 extern const ShmEdges shm_epoch_edges;
 
+/* API numbers: id | era << 8. */
+static inline uint32_t shm_epoch_number(uint32_t id, uint32_t era) {
+        return id | era << 8;
+}
+
 ShmEpochWord shm_epoch_word_decode(uint64_t word);
 uint64_t shm_epoch_word_encode(ShmEpochWord word);
 

@@ -22,24 +22,6 @@
  */
 #include "shm/slab/set.h"
 
-void shm_set_shape_init(ShmSetShape *shape, uint32_t n_slabs) {
-        uint32_t words[SHM_SET_LEVELS_MAX];
-        uint32_t n = n_slabs, off = 0;
-
-        *shape = (ShmSetShape){};
-        do {
-                n = (n + 63) / 64;
-                words[shape->n_levels++] = n;
-        } while (n > 1);
-
-        for (uint32_t level = 0; level < shape->n_levels; level++) {
-                shape->level_words[level] = words[shape->n_levels - 1 - level];
-                shape->level_off[level] = off;
-                off += (shape->level_words[level] + 7) / 8 * 8;
-        }
-        shape->stride = off;
-}
-
 static uint64_t *word_at(const ShmArena *arena, uint32_t set, uint32_t level, uint32_t index) {
         return arena->sets + set * arena->shape.stride + arena->shape.level_off[level] + index;
 }

@@ -24,8 +24,6 @@ static inline uint32_t shm_set_partial(const ShmArena *arena, uint32_t epoch, ui
         return 2 + arena->n_epochs + epoch * arena->n_classes + class;
 }
 
-void shm_set_shape_init(ShmSetShape *shape, uint32_t n_slabs);
-
 /* Whether a slab whose word is `w` has to be in the set. */
 bool shm_set_wants(const ShmArena *arena, uint32_t set, SlabWord w);
 

@@ -1,0 +1,50 @@
+#pragma once
+/* What a pool is made with, and where everything in its arena is: that follows from the geometry alone. */
+#include <stdint.h>
+
+#include "shm/format/layout-record.h"
+#include "shm/format/layout.h"
+
+#define SHM_GRANULES_MAX (SHM_CLASS_SIZE_MAX / SHM_CLASS_GRANULE)
+
+typedef struct ShmGeometry {
+        uint64_t slabs_size; /* bytes of slabs, a multiple of SHM_SLAB_SIZE */
+        uint32_t n_records; /* with the daemon's */
+        uint32_t n_epochs;
+        uint32_t n_classes;
+        uint32_t class_size[SHM_CLASSES_MAX];
+} ShmGeometry;
+
+#define SHM_SET_LEVELS_MAX 4
+
+/* Where the levels of every slab set are, in words from its start; level 0 is the root. */
+typedef struct ShmSetShape {
+        uint32_t n_levels;
+        uint32_t level_off[SHM_SET_LEVELS_MAX];
+        uint32_t level_words[SHM_SET_LEVELS_MAX];
+        uint64_t stride; /* words from one set to the next */
+} ShmSetShape;
+
+/* From the start of the arena. */
+typedef struct ShmOffsets {
+        uint64_t clients, heads, records, sets, lines, tags, slabs, total;
+        uint64_t record_stride;
+        ShmSetShape shape;
+} ShmOffsets;
+
+#define SHM_CLASSES_DEFAULT                                                                                  \
+        { 64, 96, 128, 192, 256, 384, 512, 768 }
+#define SHM_N_CLASSES_DEFAULT ((uint32_t) (sizeof((uint32_t[]) SHM_CLASSES_DEFAULT) / sizeof(uint32_t)))
+#define SHM_SIZE_DEFAULT (UINT64_C(256) << 20)
+#define SHM_N_THREADS_DEFAULT 1024
+#define SHM_N_EPOCHS_DEFAULT 16
+#define SHM_RETAIN_DEFAULT (UINT64_C(16) << 20)
+
+/* 0; -EINVAL with *ret_why set to what is wrong, in words. */
+int shm_geometry_check(const ShmGeometry *geometry, const char **ret_why);
+
+/* Of a geometry that was checked. */
+void shm_geometry_offsets(const ShmGeometry *geometry, ShmOffsets *ret);
+
+/* The levels of a set over n_slabs slabs. */
+void shm_set_shape_init(ShmSetShape *shape, uint32_t n_slabs);
