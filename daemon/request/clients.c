@@ -5,7 +5,7 @@
 #include "daemon/peer/client-watch.h"
 #include "daemon/request/request.h"
 #include "proto/text.h"
-#include "shm/cache/cache-walk.h"
+#include "shm/arena/cache-walk.h"
 #include "shm/arena/client.h"
 
 /* What the records of a client add up to. */

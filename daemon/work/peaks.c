@@ -25,7 +25,7 @@ static void finish(Peaks *peaks, uint64_t now) {
         shm_peaks_raise(&peaks->marks, &peaks->stats, manager_realtime_usec());
         shm_peaks_store(&peaks->manager->arena, &peaks->marks);
         for (uint32_t i = 0; i < SHM_GRANULES_MAX; i++)
-                peaks->asked[i] += peaks->stats.asked[i];
+                peaks->asked[i] += peaks->stats.requested[i];
         peaks->rest_until_usec = now + REST * peaks->spent_usec;
         peaks->looking = false;
 }

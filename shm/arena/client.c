@@ -30,7 +30,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shm/cache/cache-walk.h"
+#include "shm/arena/cache-walk.h"
 #include "shm/arena/record.h"
 #include "shm/arena/share.h"
 #include "shm/arena/text.h"

@@ -4,7 +4,7 @@
  */
 #include <stdint.h>
 
-#include "shm/cache/cache-walk.h"
+#include "shm/arena/cache-walk.h"
 #include "shm/arena/record.h"
 
 /* ShmCache.last: what was done last by way of the slab words. */

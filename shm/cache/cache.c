@@ -21,7 +21,7 @@
  */
 #include "shm/cache/cache.h"
 
-#include "shm/stats/asked.h"
+#include "shm/cache/requested.h"
 #include <errno.h>
 
 #include "shm/cache/cache-drain.h"
@@ -237,11 +237,11 @@ static int alloc_cached(ShmActor *actor, ShmCache *cache, uint64_t target, const
 }
 
 /* Past the hits, so that it costs them nothing. */
-static ShmCache *asked_cache(ShmActor *actor, uint32_t id, uint32_t class, size_t size) {
+static ShmCache *requested_cache(ShmActor *actor, uint32_t id, uint32_t class, size_t size) {
         ShmCache *cache = cache_at(actor, id, class);
 
         if (cache->capacity != 0) /* else its page may not be there yet */
-                shm_asked_note(cache, size);
+                shm_requested_note(cache, size);
         return cache;
 }
 
@@ -268,7 +268,7 @@ int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const Shm
         target = slab_target(class, id, era);
         /* An epoch that was closed and opened since the attention was read is not one to cache for. */
         if (cached && actor->numbers[id] == shm_epoch_number(id, era))
-                r = alloc_cached(actor, asked_cache(actor, id, class, size), target, pending, &handle);
+                r = alloc_cached(actor, requested_cache(actor, id, class, size), target, pending, &handle);
         else
                 r = shm_object_alloc_uncached(actor, target, pending, &handle);
         /* Before memory is called exhausted: what this thread keeps for other classes and epochs. */

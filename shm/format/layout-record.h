@@ -68,8 +68,9 @@ typedef struct ShmCache {
         uint32_t held; /* slab index + 1 of the slab this thread holds for it */
         uint32_t capacity; /* up to SHM_CACHE_MAX; 0: never used */
         uint32_t last; /* a refill or a flush: one after the other says it is too small */
-        uint8_t asked_next; /* of `asked` */
-        uint8_t asked[11]; /* sizes lately asked for, where it was refilled, in granules less 1; 0: none */
+        uint8_t requested_next; /* of `requested` */
+        uint8_t requested
+                [11]; /* sizes requested lately, where it was refilled, in granules less 1; 0: none */
         ShmCacheWindow alloc, free;
         uint32_t slots[SHM_CACHE_MAX];
 } ShmCache;

@@ -14,7 +14,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "shm/cache/cache-walk.h"
+#include "shm/arena/cache-walk.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch.h"
 #include "shm/arena/record.h"

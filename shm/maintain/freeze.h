@@ -11,7 +11,7 @@
  */
 #include <stdint.h>
 
-#include "shm/cache/cache-walk.h"
+#include "shm/arena/cache-walk.h"
 #include "shm/arena/record.h"
 
 typedef struct ShmFreeze {

@@ -16,7 +16,7 @@
  */
 #include "shm/stats/stats.h"
 
-#include "shm/stats/asked.h"
+#include "shm/cache/requested.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch.h"
 #include "shm/arena/record.h"
@@ -66,12 +66,12 @@ static void count_slab(const ShmStatsWalk *c, SlabWord w) {
                 count_objects(c, w);
 }
 
-static void count_asked(const ShmStatsWalk *c, const ShmCache *cache) {
-        for (uint32_t i = 0; i < SHM_ASKED_MAX; i++) {
-                uint32_t size = shm_asked_get(cache, i);
+static void count_requested(const ShmStatsWalk *c, const ShmCache *cache) {
+        for (uint32_t i = 0; i < SHM_REQUESTED_MAX; i++) {
+                uint32_t size = shm_requested_get(cache, i);
 
                 if (size != 0)
-                        c->stats->asked[(size - 1) / SHM_CLASS_GRANULE]++;
+                        c->stats->requested[(size - 1) / SHM_CLASS_GRANULE]++;
         }
 }
 
@@ -83,7 +83,7 @@ static void count_cache(const ShmStatsWalk *c) {
         subtract(epoch_count(c, walk->epoch, c->eras[walk->epoch]), n, size);
         subtract(&c->stats->epoch_classes[walk->epoch][walk->class], n, size);
         subtract(&c->stats->classes[walk->class], n, size);
-        count_asked(c, walk->cache);
+        count_requested(c, walk->cache);
 }
 
 /* What a SWEPT record still lists is being given back, slot by slot: it is not subtracted. */

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shm/cache/cache-walk.h"
+#include "shm/arena/cache-walk.h"
 #include "shm/slab/slab-walk.h"
 
 typedef struct ShmCount {
@@ -23,7 +23,8 @@ typedef struct ShmStats {
         ShmCount epoch_classes[SHM_EPOCHS_MAX][SHM_CLASSES_MAX]; /* all eras */
         ShmCount classes[SHM_CLASSES_MAX];
         uint64_t class_taken[SHM_CLASSES_MAX]; /* live objects and slots in caches */
-        uint64_t asked[SHM_GRANULES_MAX]; /* sizes asked for, sampled, by (size - 1) / SHM_CLASS_GRANULE */
+        uint64_t
+                requested[SHM_GRANULES_MAX]; /* requested sizes, sampled, by (size - 1) / SHM_CLASS_GRANULE */
         uint64_t counters[SHM_COUNTERS_MAX]; /* sums over all records */
         uint64_t reclaimed_slabs;
 } ShmStats;

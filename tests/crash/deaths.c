@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "shm/cache/cache-walk.h"
+#include "shm/arena/cache-walk.h"
 #include "shm/arena/client.h"
 
 static uint32_t tag_of(const ShmArena *arena, SlotId id) {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shm/cache/cache-walk.h"
+#include "shm/arena/cache-walk.h"
 #include "shm/slab/pages.h"
 
 #define UNDER_WAY 1

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "shm/stats/asked.h"
+#include "shm/cache/requested.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch.h"
 #include "shm/slab/pages.h"
@@ -119,10 +119,10 @@ static void test_steps(void **state) {
         for (int i = 0; i < 100; i++)
                 test_alloc(t, (size_t) (64 + i), (uint32_t) i % 2 + 1);
         for (uint32_t i = 0; i < 32; i++)
-                shm_asked_note(test_cache(t, record, i / 8, i % 8), 100);
+                shm_requested_note(test_cache(t, record, i / 8, i % 8), 100);
         shm_stats(&t->arena, &whole); /* reads the records' pages into being, which is metadata */
         shm_stats(&t->arena, &whole);
-        assert_int_equal(whole.asked[(100 - 1) / SHM_CLASS_GRANULE], 32);
+        assert_int_equal(whole.requested[(100 - 1) / SHM_CLASS_GRANULE], 32);
         for (size_t i = 0; i < sizeof(budgets) / sizeof(budgets[0]); i++) {
                 uint32_t n_steps = 1;
 

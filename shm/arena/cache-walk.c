@@ -1,5 +1,5 @@
 /* See the header. What a cache holds is read by whoever walks. */
-#include "shm/cache/cache-walk.h"
+#include "shm/arena/cache-walk.h"
 
 bool shm_cache_walk_next(ShmCacheWalk *walk, const ShmArena *arena, uint32_t record) {
         const ShmRecord *r = shm_arena_record(arena, record);
