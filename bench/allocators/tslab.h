@@ -12,8 +12,8 @@
 
 #include <tslab.h>
 
-#include "bench/harness.h"
-#include "bench/inside.h"
+#include "bench/harness/harness.h"
+#include "bench/harness/inside.h"
 
 #define BENCH_NAME "tslab"
 #define BENCH_SHARED 1

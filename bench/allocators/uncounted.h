@@ -3,7 +3,7 @@
  * For allocators that tell nothing of themselves; with BENCH_OWN_THREAD_INIT they have something to do
  * where a member begins and ends.
  */
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 #ifndef BENCH_OWN_THREAD_INIT
 static inline void bench_thread_init(void) {

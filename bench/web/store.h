@@ -2,7 +2,7 @@
 /* A store of sessions: its operations, each of which ends the program where it fails. */
 #include <stdlib.h>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 #define WEB_KEY_SIZE 17 /* with the final 0 */
 #define WEB_VALUE_SIZE 256

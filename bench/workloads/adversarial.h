@@ -3,7 +3,7 @@
  * Allocate 1,000,000 objects, then free them all: whatever is cached on the way is of no use. `cold` is
  * the first time, when every page is new; `warm` the median of the times after it.
  */
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 #define ADVERSARIAL_WARM 5
 

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 #ifdef BENCH_HAS_ATTACH
 static uint64_t attach_first_object(size_t size) {

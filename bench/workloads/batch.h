@@ -1,6 +1,6 @@
 #pragma once
 /* Allocate 1024 objects, then free them in the order they came: more than a cache holds. */
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 #include "bench/workloads/pair.h"
 
 #define BATCH 1024

@@ -10,7 +10,7 @@
  * Every operation is measured by itself. The objects are there, and a tenth of the operations have been
  * made, before the first one counts.
  */
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 #include "bench/workloads/latency.h"
 
 #define CHURN_LIVE 100000

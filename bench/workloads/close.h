@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 #ifdef BENCH_HAS_EPOCHS
 #define CLOSE_BYTES (UINT64_C(1) << 30)

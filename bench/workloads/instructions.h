@@ -3,7 +3,7 @@
  * Pairs for counting instructions, run by bench/run under callgrind with N and with 2N of them: what
  * differs are N hits, whatever starting up took. No clock and no warming up, which would differ.
  */
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 static void workload_instructions(Bench *bench) {
         uint64_t n = bench_n_ops(bench, 20000, 1), handle;

@@ -2,7 +2,7 @@
 /* One operation between two readings of the clock. */
 #include <string.h>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 typedef struct Latencies {
         Histogram *alloc;

@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 #define LINE_TURNS 100000 /* of each; beginning and ending takes time too */
 

@@ -3,7 +3,7 @@
  * Two mistakes of a program, each in a process of its own: an object freed twice, and one freed again after
  * somebody else got its memory. Then all that is left is allocated. What comes of it, as a number:
  */
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 #include "bench/workloads/safety.h"
 
 enum {

@@ -6,7 +6,7 @@
  * mix: 100,000 of them live, a tenth is replaced a hundred times; how much of what the size classes hold was
  * asked for (efficiency), and how much memory that takes.
  */
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 #define MIX_LIVE 100000
 #define MIX_CYCLES 100

@@ -1,6 +1,6 @@
 #pragma once
 /* Allocate one object, touch it, free it, over and over: the best case of every cache. */
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 static double pair_round(Bench *bench, uint64_t n) {
         size_t size = bench->options.size;

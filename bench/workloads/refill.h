@@ -4,7 +4,7 @@
  * in the order they came. Their slabs empty and are taken anew, whole, and this process has touched all
  * their pages.
  */
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 #include "bench/workloads/batch.h"
 #include "bench/workloads/latency.h"
 

@@ -6,7 +6,7 @@
  * free_ns is the consumer's time in free alone, by chunks whose objects it has read before;
  * pipeline_ns what one object takes from end to end with both at work.
  */
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 #define REMOTE_RING 4096
 #define REMOTE_CHUNK 32

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 #ifdef BENCH_HAS_ATTACH
 #define REPAIR_CACHED 256

@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 #include "bench/workloads/mix.h"
 
 #define REQUESTS 1200

@@ -6,7 +6,7 @@
  */
 #include <time.h>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 #include "bench/workloads/latency.h"
 
 #define ROTATION_LIVE 1000

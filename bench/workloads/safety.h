@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 #define SAFETY_OBJECTS 16384
 #define SAFETY_PLACES 512

@@ -3,7 +3,7 @@
  * Threads of one process, each with places for 1024 objects: a random place is filled if it is empty,
  * and emptied if it is not. What they get done together; the hit rate is beside it.
  */
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 #define SCALING_PLACES 1024
 

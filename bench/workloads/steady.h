@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 #define STEADY_LIVE 100000
 #define STEADY_CYCLES 1000

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 #include "bench/workloads/mix.h"
 
 #define TIMELINE_WAVES 6

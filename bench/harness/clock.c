@@ -1,4 +1,4 @@
-#include "bench/clock.h"
+#include "bench/harness/clock.h"
 
 #include <stdlib.h>
 #include <time.h>

@@ -5,7 +5,7 @@
  */
 #include <stdint.h>
 
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 struct tslab;
 

@@ -1,8 +1,8 @@
-#include "bench/histogram.h"
+#include "bench/harness/histogram.h"
 
 #include <math.h>
 
-#include "bench/memory.h"
+#include "bench/harness/memory.h"
 
 Histogram *histogram_new(void) {
         return bench_reserve(sizeof(Histogram));

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HOST, WORKERS, SECONDS, START = '127.0.0.1', 4, 4, 20
 STORES = ['tslab', 'redis', 'memcached']
 PATHS = {'read': '/read', 'change': '/'}

@@ -11,10 +11,10 @@
 
 #include <json-c/json.h>
 
-#include "bench/clock.h"
-#include "bench/group.h"
-#include "bench/histogram.h"
-#include "bench/memory.h"
+#include "bench/harness/clock.h"
+#include "bench/harness/group.h"
+#include "bench/harness/histogram.h"
+#include "bench/harness/memory.h"
 #include "shm/arch/atomic.h"
 
 #define bench_likely(x) __builtin_expect(!!(x), 1)

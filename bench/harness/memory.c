@@ -1,4 +1,4 @@
-#include "bench/memory.h"
+#include "bench/harness/memory.h"
 
 #include <errno.h>
 #include <stdarg.h>

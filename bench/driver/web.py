@@ -11,7 +11,7 @@ import tempfile
 
 import service
 
-HERE = pathlib.Path(__file__).resolve().parent
+APCU = pathlib.Path(__file__).resolve().parent.parent / 'web' / 'apcu.php'
 CASE = 'web'
 
 
@@ -54,4 +54,4 @@ def run(runner):
             ask(runner, 'tslab', n, [program, 'tslab'], ['-', '20000'])
             for name, path in found.items():
                 ask(runner, name, n, [program, name, path], ['1000'])
-            ask(runner, 'apcu', n, ['php', '-d', 'apc.enable_cli=1', str(HERE / 'web' / 'apcu.php')], ['20000'])
+            ask(runner, 'apcu', n, ['php', '-d', 'apc.enable_cli=1', str(APCU)], ['20000'])

@@ -1,4 +1,4 @@
-#include "bench/harness.h"
+#include "bench/harness/harness.h"
 
 #include <math.h>
 #include <stdio.h>

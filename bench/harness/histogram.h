@@ -5,7 +5,7 @@
  */
 #include <stdint.h>
 
-#include "bench/clock.h"
+#include "bench/harness/clock.h"
 
 #define HISTOGRAM_SUB_BITS 6
 #define HISTOGRAM_SUB (1 << HISTOGRAM_SUB_BITS)

@@ -34,7 +34,7 @@ def machine():
         except OSError:
             return ''
 
-    source = pathlib.Path(__file__).resolve().parent.parent
+    source = pathlib.Path(__file__).resolve().parent.parent.parent
     commit = subprocess.run(['git', '-c', 'safe.directory=*', '-C', str(source), 'describe', '--always', '--dirty'],
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout.strip() \
         if shutil.which('git') else ''

@@ -1,12 +1,12 @@
-/* One allocator's program: runs one workload once and prints one JSON object. See bench/allocator.h. */
+/* One allocator's program: runs one workload once and prints one JSON object. See bench/harness/allocator.h. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/allocator.h"
-#include "bench/harness.h"
+#include "bench/harness/allocator.h"
+#include "bench/harness/harness.h"
 #include "bench/workloads/adversarial.h"
 #include "bench/workloads/attach.h"
 #include "bench/workloads/batch.h"

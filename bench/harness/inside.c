@@ -1,4 +1,4 @@
-#include "bench/inside.h"
+#include "bench/harness/inside.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "bench/group.h"
+#include "bench/harness/group.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bench/memory.h"
+#include "bench/harness/memory.h"
 #include "shm/arch/atomic.h"
 
 typedef struct Member {

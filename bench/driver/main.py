@@ -1,0 +1,102 @@
+"""Runs the workloads on all allocators, alternating, and writes a table and JSON. See --help, and plan.py."""
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+
+import plan
+import report
+import runner
+import summary
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog='bench/run', description='Measure tslab beside other allocators.')
+    parser.add_argument('names', nargs='*', metavar='WORKLOAD',
+                        help='a workload or a case of it; all where none is named. "report": what a report needs, and '
+                        'the report')
+    parser.add_argument('--runs', type=int, metavar='N', help='alternating runs of each (7, for a report 5; at least 5 '
+                        'tell something)')
+    parser.add_argument('--scale', type=float, metavar='FACTOR',
+                        help='of the number of operations (1, for a report 0.5)')
+    parser.add_argument('--log', metavar='PATH', help='report: an access log for the demo to replay')
+    parser.add_argument('--quick', action='store_true', help='one short run of each, to see that all work')
+    parser.add_argument('--list', action='store_true', help='name cases and contenders')
+    parser.add_argument('--only', metavar='CONTENDER,...', help='these contenders')
+    arguments = parser.parse_args()
+    arguments.report = arguments.names == ['report']
+    arguments.runs = arguments.runs or (5 if arguments.report else 7)
+    arguments.scale = arguments.scale or (0.5 if arguments.report else 1)
+    if arguments.runs < 1 or arguments.scale <= 0:
+        parser.error('--runs must be at least 1, and --scale above 0')
+    try:
+        arguments.cases = plan.for_report() if arguments.report else plan.chosen(arguments.names)
+    except ValueError as e:
+        parser.error(str(e))
+    arguments.contenders = [c for c in plan.CONTENDERS if not arguments.report or c not in plan.VARIANTS]
+    if arguments.only:
+        arguments.contenders = arguments.only.split(',')
+        unknown = [c for c in arguments.contenders if c not in plan.CONTENDERS]
+        if unknown:
+            parser.error(f'no such contender: {", ".join(unknown)}; --list names them')
+    return arguments
+
+
+def show_list():
+    for case in plan.cases():
+        print(f'{case.name:16} {" ".join(case.contenders)}')
+
+
+def heading(about, done):
+    timers = [r['timer_ns'] for r in done.results if r.get('timer_ns')]
+    steps = [r['timer_step_ns'] for r in done.results if r.get('timer_step_ns')]
+    runs = 1 if done.arguments.quick else done.arguments.runs
+    lines = [f'{about["cpu"]}, {about["n_cpus"]} processors, Linux {about["kernel"]}, {about["libc"]}, '
+             f'load {about["load_before"]:.1f}; tslab {about["commit"] or "?"}, {about["date"]}',
+             f'{runs} alternating run(s); medians, and their interval by order statistics '
+             f'({"95 % or more" if runs >= 6 else "all there is: fewer than 6 runs"}); '
+             'ratios are medians of ratios within runs']
+    if timers:
+        lines.append(f'timer: {max(timers):.1f} ns a reading, taken off; it advances in steps of {max(steps):.1f} ns')
+    return lines + [f'note: {note}' for note in done.notes]
+
+
+def main():
+    arguments = parse_arguments()
+    if arguments.list:
+        show_list()
+        return 0
+
+    build = pathlib.Path(os.environ.get('TSLAB_BUILD', 'build-release')).resolve()
+    if not (build / 'bench' / 'bench-tslab').exists():
+        print(f'bench/run: {build} has no bench/bench-tslab; run ./dev bench', file=sys.stderr)
+        return 1
+    about = runner.machine()
+    done = runner.Runner(build, arguments)
+    if about['load_before'] > 0.5 and not arguments.quick:
+        done.note(f'the machine is busy (load {about["load_before"]:.1f}): figures are of little use')
+    done.run_all()
+    if arguments.report:
+        about['versions'] = report.versions()
+        report.measure(done)
+    about['load_after'] = os.getloadavg()[0]
+
+    found = summary.Summary(done.results)
+    reached = [] if arguments.quick or arguments.report else [t for t in summary.targets(found) if t]
+    text = '\n'.join(heading(about, done) + summary.table(found, arguments.cases, arguments.contenders) +
+                     summary.targets_text(reached)) + '\n'
+    folder = build / ('bench-report' if arguments.report else 'bench-results')
+    folder.mkdir(exist_ok=True)
+    if arguments.report:
+        print(f'bench: {report.make(done, about, folder)}')
+    (folder / 'table.txt').write_text(text, encoding='utf-8')
+    (folder / 'results.json').write_text(json.dumps({
+        'machine': about, 'quick': arguments.quick, 'runs': arguments.runs, 'notes': done.notes,
+        'targets': reached, 'summary': found.as_json(), 'results': done.results,
+    }, indent=1) + '\n', encoding='utf-8')
+    if not arguments.report:
+        print(text, end='')
+    print(f'bench: {folder}/table.txt and results.json', file=sys.stderr)
+    return 1 if done.failed else 0
