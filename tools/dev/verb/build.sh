@@ -1,0 +1,3 @@
+no_arguments "$@"
+need build
+compile "$build"
