@@ -18,6 +18,7 @@ import mutants
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FOLDERS = ('shm', 'libclient', 'daemon')
+EXAMPLES = 'libclient/examples'
 SUITES = ('unit', 'model', 'api', 'daemon', 'stress')
 LEFT_OUT = {'same': 'left out, the machine code is the same', 'unbuilt': 'left out, does not build'}
 
@@ -115,20 +116,22 @@ def show_all(results):
 # ---- the command line
 
 def c_files(root, names):
-    """The files themselves, and those directly in the folders."""
-    found = []
+    """The files themselves and all files in the folders; examples only where a name asks for them."""
+    found, examples = [], root / EXAMPLES
     for name in names:
         path = (root / name).resolve()
         if not path.is_relative_to(root) or not (path.is_dir() or path.suffix == '.c' and path.is_file()):
             sys.exit(f'mutate: neither a C file nor a folder of this tree: {name}')
-        found += sorted(path.glob('*.c')) if path.is_dir() else [path]
+        below = [path] if path.is_file() else sorted(path.rglob('*.c'))
+        found += [file for file in below if path.is_relative_to(examples) or not file.is_relative_to(examples)]
     return [str(path.relative_to(root)) for path in dict.fromkeys(found)]
 
 
 def parse(argv):
     parser = argparse.ArgumentParser(prog='dev mutate', description=__doc__, epilog='Exit status: 1 if a mutant survived.')
     parser.add_argument('--files', nargs='+', default=FOLDERS, metavar='PATH',
-                        help='C files to change, or folders, without those below (default: shm libclient daemon)')
+                        help='C files to change, or folders, with the folders in them (default: shm, daemon and libclient '
+                        'without its examples)')
     parser.add_argument('--n', type=int, default=40, help='number of mutants (default: %(default)s)')
     parser.add_argument('--seed', type=int, help='repeats a choice of mutants (default: at random, and printed)')
     parser.add_argument('--suites', default=','.join(SUITES), type=lambda text: text.split(','), metavar='SUITE,...',

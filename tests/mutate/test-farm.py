@@ -9,6 +9,8 @@ import sys
 import tempfile
 import unittest
 
+import mutate
+
 MESON = '''project('small', 'c', default_options: 'buildtype=release')
 test('unit-sum', executable('test-sum', 'sum.c', 'test-sum.c'), suite: 'unit', timeout: 1)
 '''
@@ -64,6 +66,19 @@ class FarmTest(unittest.TestCase):
         self.assertIn('all: 5 of 6 killed, 83 %', done.stdout)
         self.assertEqual(done.returncode, 1)
         self.assertFalse(running(mark))
+
+
+class FilesTest(unittest.TestCase):
+    def test_folders(self):
+        with tempfile.TemporaryDirectory() as name:
+            root = pathlib.Path(name).resolve()
+            for file in ('shm/a.c', 'shm/a.h', 'shm/map/b.c', 'libclient/c.c', 'libclient/examples/demo/d.c'):
+                (root / file).parent.mkdir(parents=True, exist_ok=True)
+                (root / file).touch()
+            self.assertEqual(mutate.c_files(root, ['shm']), ['shm/a.c', 'shm/map/b.c'])
+            self.assertEqual(mutate.c_files(root, ['shm/map/b.c', 'shm']), ['shm/map/b.c', 'shm/a.c'])
+            self.assertEqual(mutate.c_files(root, ['libclient']), ['libclient/c.c'])
+            self.assertEqual(mutate.c_files(root, ['libclient/examples']), ['libclient/examples/demo/d.c'])
 
 
 if __name__ == '__main__':
