@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/adopt.h"
@@ -34,13 +33,6 @@
 #include "proto/deadline.h"
 
 #define TICK_USEC PROTO_USEC_PER_SEC
-
-uint64_t manager_realtime_usec(void) {
-        struct timespec now;
-
-        (void) clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t) now.tv_sec * PROTO_USEC_PER_SEC + (uint64_t) now.tv_nsec / 1000;
-}
 
 void manager_wake(Manager *manager) {
         reserve_wake(manager->reserve);

@@ -76,9 +76,6 @@ Manager *manager_free(Manager *manager);
 /* A client, or one of its threads, asked to be looked after: the reserve, or slabs that drained. */
 void manager_wake(Manager *manager);
 
-/* Microseconds since 1970: for people. */
-uint64_t manager_realtime_usec(void);
-
 /* How much to do in one step, of what takes `n` at a time. */
 static inline uint32_t manager_slice(const Manager *manager, uint32_t n) {
         return n < manager->slice_max ? n : manager->slice_max;

@@ -16,6 +16,7 @@
 #include "daemon/message-id.h"
 #include "daemon/request/request.h"
 #include "shm/arena/client.h"
+#include "shm/arena/clock.h"
 #include "shm/epoch/epoch.h"
 
 /* A flood of wakes costs at most this many turns of the loop. */
@@ -155,7 +156,7 @@ static int identify(ClientWatch *client, ShmClientInfo *ret) {
                 .state = session->role >= PROTO_ROLE_WRITER ? SHM_CLIENT_COMES : SHM_CLIENT_USED,
                 .role = session->role,
                 .program = client->program,
-                .attached_usec = manager_realtime_usec(),
+                .attached_usec = shm_now_usec(),
         };
         int r;
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "proto/text.h"
+#include "shm/arena/clock.h"
 
 static bool anyone_watches(const Manager *manager) {
         for (const Session *session = manager->sessions; session; session = session->next)
@@ -26,7 +27,7 @@ void events_send(Manager *manager, const EventInfo *info, const char *format, ..
         va_end(ap);
         proto_text_clean(clean, sizeof(clean), text);
 
-        event.usec = manager_realtime_usec();
+        event.usec = shm_now_usec();
         event.kind = (char *) info->kind;
         event.text = clean;
         event.client = info->client;

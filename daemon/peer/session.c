@@ -12,6 +12,7 @@
 #include "daemon/peer/share.h"
 #include "proto/deadline.h"
 #include "proto/socket.h"
+#include "shm/arena/clock.h"
 
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata);
 
@@ -73,7 +74,7 @@ int session_new(Session **ret_session, Manager *manager, int fd, const struct uc
                 .next = manager->sessions,
                 .fd = fd,
                 .since_usec = proto_now_usec(),
-                .since_realtime_usec = manager_realtime_usec(),
+                .since_realtime_usec = shm_now_usec(),
                 .peer = *peer,
                 .over_share = over_share,
         };

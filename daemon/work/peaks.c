@@ -5,6 +5,7 @@
 
 #include "daemon/task.h"
 #include "proto/deadline.h"
+#include "shm/arena/clock.h"
 
 #define BUDGET 4096U /* of a step: see shm/slab/slab-walk.h */
 #define REST 20U /* times as long as a look took */
@@ -22,7 +23,7 @@ struct Peaks {
 };
 
 static void finish(Peaks *peaks, uint64_t now) {
-        shm_peaks_raise(&peaks->marks, &peaks->stats, manager_realtime_usec());
+        shm_peaks_raise(&peaks->marks, &peaks->stats, shm_now_usec());
         shm_peaks_store(&peaks->manager->arena, &peaks->marks);
         for (uint32_t i = 0; i < SHM_GRANULES_MAX; i++)
                 peaks->asked[i] += peaks->stats.requested[i];
