@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/peer/client-exec.h"
-#include "daemon/peer/events.h"
+#include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/work/maintainer.h"
 #include "daemon/message-id.h"

@@ -6,7 +6,7 @@
 
 #include "daemon/peer/client-exec.h"
 #include "daemon/peer/client-resume.h"
-#include "daemon/peer/events.h"
+#include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "daemon/request/request.h"

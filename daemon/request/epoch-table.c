@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "daemon/peer/client-watch.h"
-#include "daemon/peer/events.h"
+#include "daemon/events.h"
 #include "daemon/work/maintainer.h"
 #include "daemon/request/request.h"
 #include "shm/epoch/epoch.h"

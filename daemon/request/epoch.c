@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/param.h>
 
-#include "daemon/peer/events.h"
+#include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/work/maintainer.h"
 #include "daemon/message-id.h"

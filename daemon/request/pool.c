@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/work/checker.h"
+#include "daemon/request/checker.h"
 #include "daemon/request/request.h"
 #include "daemon/work/trimmer.h"
 #include "proto/text.h"

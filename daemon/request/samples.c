@@ -4,7 +4,7 @@
 #include "daemon/peer/client-watch.h"
 #include "daemon/log.h"
 #include "daemon/request/request.h"
-#include "daemon/work/samples.h"
+#include "daemon/peer/samples.h"
 #include "proto/cleanup.h"
 
 static void answer(RequestContext *context, Tslab__SamplesReply *body, int fd) {

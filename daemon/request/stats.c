@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/work/counter.h"
+#include "daemon/request/counter.h"
 #include "daemon/request/epoch-info.h"
-#include "daemon/request/peaks-info.h"
+#include "daemon/request/high-water-info.h"
 #include "daemon/request/request.h"
 #include "proto/deadline.h"
 

@@ -6,7 +6,7 @@
 #include <sys/param.h>
 
 #include "daemon/peer/client-reaper.h"
-#include "daemon/peer/events.h"
+#include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "daemon/work/reserve.h"

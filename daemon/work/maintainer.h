@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/request/epoch-count.h"
+#include "daemon/work/epoch-count.h"
 #include "daemon/manager.h"
 
 typedef struct CloseWait CloseWait;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/work/cgroup.h"
-#include "daemon/peer/events.h"
+#include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/work/maintainer.h"
 #include "daemon/message-id.h"

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/peer/events.h"
+#include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/work/maintainer.h"
 #include "daemon/message-id.h"

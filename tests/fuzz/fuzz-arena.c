@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/request/epoch-count.h"
+#include "daemon/work/epoch-count.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch.h"
 #include "shm/maintain/check.h"

@@ -1,4 +1,4 @@
-#include "daemon/request/epoch-count.h"
+#include "daemon/work/epoch-count.h"
 
 #include "shm/epoch/epoch.h"
 #include "tests/util/arena.h"

@@ -1,4 +1,4 @@
-#include "daemon/peer/events.h"
+#include "daemon/events.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
  *
  * Crash: nothing is left.
  */
-#include "daemon/request/epoch-count.h"
+#include "daemon/work/epoch-count.h"
 
 #include "shm/epoch/epoch.h"
 #include "shm/slab/slab.h"

@@ -1,4 +1,4 @@
-#include "daemon/work/peaks.h"
+#include "daemon/work/high-water.h"
 
 #include <errno.h>
 #include <stdlib.h>

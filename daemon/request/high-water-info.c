@@ -1,4 +1,4 @@
-#include "daemon/request/peaks-info.h"
+#include "daemon/request/high-water-info.h"
 
 static void fill_classes(PeaksInfo *info, const ShmPeaks *marks, const ShmArena *arena) {
         for (uint32_t i = 0; i < arena->n_classes; i++) {

@@ -1,4 +1,4 @@
-#include "daemon/work/takeover.h"
+#include "daemon/takeover.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "daemon/work/counter.h"
+#include "daemon/request/counter.h"
 #include "daemon/task.h"
 
 #include <errno.h>

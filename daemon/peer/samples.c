@@ -1,4 +1,4 @@
-#include "daemon/work/samples.h"
+#include "daemon/peer/samples.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "daemon/work/checker.h"
+#include "daemon/request/checker.h"
 
 #include <errno.h>
 #include <stdio.h>

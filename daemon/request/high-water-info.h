@@ -1,6 +1,6 @@
 #pragma once
 /* High-water marks as the protocol has them. */
-#include "daemon/work/peaks.h"
+#include "daemon/work/high-water.h"
 #include "proto/message.h"
 
 typedef struct PeaksInfo {
