@@ -52,9 +52,9 @@ static void update_status(Manager *manager) {
         char status[sizeof(manager->status)];
         (void) snprintf(status, sizeof(status),
                         "pool %s: %u clients, %u connections, %llu of %llu MiB in memory, %llu MiB free%s",
-                        manager->options->pool, count_clients(manager), manager->n_sessions,
-                        (unsigned long long) shm_arena_resident_size(&manager->arena) >> 20,
-                        (unsigned long long) manager->arena.n_slabs * SHM_SLAB_SIZE >> 20,
+                        manager->pool.options->pool, count_clients(manager), manager->n_sessions,
+                        (unsigned long long) shm_arena_resident_size(&manager->pool.arena) >> 20,
+                        (unsigned long long) manager->pool.arena.n_slabs * SHM_SLAB_SIZE >> 20,
                         (unsigned long long) reserve_n_free(manager->reserve) * SHM_SLAB_SIZE >> 20,
                         manager->n_unrepaired > 0 ? ", repairing" : "");
         if (!strcmp(status, manager->status))
@@ -84,13 +84,13 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
         Manager *manager = userdata;
 
         log_fields(LOG_NOTICE, (LogFields){ .message = MESSAGE_STOP },
-                   "pool %s stops: %s; %u clients are attached%s", manager->options->pool,
+                   "pool %s stops: %s; %u clients are attached%s", manager->pool.options->pool,
                    strsignal((int) info->ssi_signo), count_clients(manager),
                    manager->clients ? ", who keep what they have mapped; unless this is a restart, the next "
                                       "daemon begins with an empty pool, and they have to open it anew"
                                     : "");
         (void) sd_notify(false, "STOPPING=1");
-        return sd_event_exit(manager->event, 0);
+        return sd_event_exit(manager->pool.event, 0);
 }
 
 static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
@@ -125,43 +125,39 @@ static int watch_signals(Manager *manager) {
         if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
                 return -errno;
         (void) signal(SIGPIPE, SIG_IGN);
-        r = sd_event_add_signal(manager->event, &manager->sigterm, SIGTERM, on_signal, manager);
+        r = sd_event_add_signal(manager->pool.event, &manager->sigterm, SIGTERM, on_signal, manager);
         if (r >= 0)
-                r = sd_event_add_signal(manager->event, &manager->sigint, SIGINT, on_signal, manager);
+                r = sd_event_add_signal(manager->pool.event, &manager->sigint, SIGINT, on_signal, manager);
         if (r >= 0)
-                r = sd_event_add_signal(manager->event, &manager->sighup, SIGHUP, on_reload, manager);
+                r = sd_event_add_signal(manager->pool.event, &manager->sighup, SIGHUP, on_reload, manager);
         if (r >= 0 && test_stuck)
-                r = sd_event_add_signal(manager->event, &manager->sigusr1, SIGUSR1, on_stick, manager);
+                r = sd_event_add_signal(manager->pool.event, &manager->sigusr1, SIGUSR1, on_stick, manager);
         return r;
 }
 
 static int open_loop(Manager *manager) {
         int r;
 
-        r = sd_event_new(&manager->event);
-        if (r < 0)
-                return r;
-        r = task_queue_new(&manager->tasks, manager->event,
-                           manager->slice_max == UINT32_MAX ? TASK_SLICE_USEC : 0);
+        r = pool_open_loop(&manager->pool);
         if (r < 0)
                 return r;
         r = watch_signals(manager);
         if (r < 0)
                 return r;
-        r = sd_event_add_time_relative(manager->event, &manager->tick, CLOCK_MONOTONIC, TICK_USEC,
+        r = sd_event_add_time_relative(manager->pool.event, &manager->tick, CLOCK_MONOTONIC, TICK_USEC,
                                        TICK_USEC / 10, on_tick, manager);
         if (r < 0)
                 return r;
         r = sd_event_source_set_enabled(manager->tick, SD_EVENT_ON);
         if (r < 0)
                 return r;
-        r = sd_event_add_defer(manager->event, &manager->reaper, on_reaper, manager);
+        r = sd_event_add_defer(manager->pool.event, &manager->reaper, on_reaper, manager);
         if (r < 0)
                 return r;
         r = sd_event_source_set_enabled(manager->reaper, SD_EVENT_OFF);
         if (r < 0)
                 return r;
-        r = sd_event_set_watchdog(manager->event, true);
+        r = sd_event_set_watchdog(manager->pool.event, true);
         return r < 0 ? r : 0;
 }
 
@@ -178,13 +174,13 @@ static void raise_descriptors(void) {
 static int take_arena(Manager *manager) {
         int fd = proto_steal_fd(&manager->passed.arena);
 
-        if (manager->options->adopt != 0) {
+        if (manager->pool.options->adopt != 0) {
                 if (fd >= 0)
                         log_line(LOG_ERR, "there is nothing to adopt: systemd kept the memory of pool %s",
-                                 manager->options->pool);
+                                 manager->pool.options->pool);
                 (void) proto_close(fd);
                 manager->taken_up = true;
-                return fd >= 0 ? -EEXIST : takeover_adopt(manager, manager->options->adopt);
+                return fd >= 0 ? -EEXIST : takeover_adopt(manager, manager->pool.options->adopt);
         }
         return fd < 0 ? 0 : takeover_arena(manager, fd, &manager->taken_up);
 }
@@ -194,14 +190,15 @@ static int make_arena(Manager *manager) {
         int r;
 
         if (left)
-                adopt_hint(manager->options->pool, left);
-        r = shm_arena_create(&manager->arena, &manager->options->geometry, manager->options->pool);
+                adopt_hint(manager->pool.options->pool, left);
+        r = shm_arena_create(&manager->pool.arena, &manager->pool.options->geometry,
+                             manager->pool.options->pool);
         if (r == -EOPNOTSUPP)
                 log_line(LOG_ERR, "this processor has no 16-byte compare-and-set (cmpxchg16b)");
         else if (r)
-                log_error(LOG_ERR, r, "could not make the arena of pool %s", manager->options->pool);
+                log_error(LOG_ERR, r, "could not make the arena of pool %s", manager->pool.options->pool);
         if (r == 0)
-                passed_store_arena(manager->arena.fd);
+                passed_store_arena(manager->pool.arena.fd);
         return r;
 }
 
@@ -210,8 +207,8 @@ static void mark_arena(Manager *manager) {
         char id[ADOPT_ID_SIZE];
 
         if (manager->arena_lock < 0)
-                manager->arena_lock = adopt_lock(&manager->arena);
-        adopt_id(&manager->arena, id);
+                manager->arena_lock = adopt_lock(&manager->pool.arena);
+        adopt_id(&manager->pool.arena, id);
         listener_name_arena(manager->listener, id);
 }
 
@@ -223,12 +220,12 @@ static int open_arena(Manager *manager) {
         if (r)
                 return r;
         if (manager->taken_up) {
-                passed_store_arena(manager->arena.fd); /* in case that another of its name was removed */
-                takeover_compare(&manager->arena, manager->options);
+                passed_store_arena(manager->pool.arena.fd); /* in case that another of its name was removed */
+                takeover_compare(&manager->pool.arena, manager->pool.options);
         }
         mark_arena(manager);
-        manager->arena.populate = true;
-        shm_actor_init_daemon(&manager->control, &manager->arena);
+        manager->pool.arena.populate = true;
+        shm_actor_init_daemon(&manager->pool.actor, &manager->pool.arena);
         return 0;
 }
 
@@ -265,12 +262,9 @@ int manager_new(Manager **ret_manager, Options *options) {
 
         if (!manager)
                 return -ENOMEM;
-        manager->options = options;
-        manager->arena = (ShmArena){ .fd = -1, .wake_fd = -1 };
+        pool_init(&manager->pool, options);
         manager->arena_lock = -1;
         manager->passed = (Passed){ .socket = -1, .arena = -1 };
-        manager->started_usec = proto_now_usec();
-        manager->slice_max = secure_getenv("TSLAB_TEST_SLICES") ? 64 : UINT32_MAX;
 
         raise_descriptors();
         r = open_loop(manager);
@@ -307,12 +301,13 @@ int manager_run(Manager *manager) {
         int r;
 
         log_fields(LOG_INFO, (LogFields){ .message = MESSAGE_START }, "pool %s is ready: %llu MiB, at %s",
-                   manager->options->pool, (unsigned long long) manager->arena.n_slabs * SHM_SLAB_SIZE >> 20,
+                   manager->pool.options->pool,
+                   (unsigned long long) manager->pool.arena.n_slabs * SHM_SLAB_SIZE >> 20,
                    listener_path(manager->listener));
         pressure_compare_limit(manager);
         (void) sd_notify(false, "READY=1");
         update_status(manager);
-        r = sd_event_loop(manager->event);
+        r = sd_event_loop(manager->pool.event);
         if (r < 0)
                 log_error(LOG_ERR, r, "the event loop failed");
         return r;
@@ -337,16 +332,14 @@ Manager *manager_free(Manager *manager) {
         manager->maintainer = maintainer_free(manager->maintainer);
         (void) proto_close(manager->arena_lock);
         map_jobs_free(manager);
-        shm_arena_deinit(&manager->arena);
         passed_deinit(&manager->passed);
-        manager->tasks = task_queue_free(manager->tasks);
         (void) sd_event_source_disable_unref(manager->reaper);
         (void) sd_event_source_disable_unref(manager->tick);
         (void) sd_event_source_disable_unref(manager->sigusr1);
         (void) sd_event_source_disable_unref(manager->sighup);
         (void) sd_event_source_disable_unref(manager->sigint);
         (void) sd_event_source_disable_unref(manager->sigterm);
-        (void) sd_event_unref(manager->event);
+        pool_deinit(&manager->pool);
         free(manager);
         return NULL;
 }

@@ -7,9 +7,8 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-#include "daemon/options.h"
 #include "daemon/passed.h"
-#include "shm/arena/record.h"
+#include "daemon/pool.h"
 
 typedef struct Manager Manager;
 typedef struct Listener Listener;
@@ -26,21 +25,16 @@ typedef struct Peaks Peaks;
 typedef struct Samples Samples;
 typedef struct MapJob MapJob;
 typedef struct AdvanceJob AdvanceJob;
-typedef struct TaskQueue TaskQueue;
 
 struct Manager {
-        Options *options; /* main's; a reload changes them */
-        sd_event *event;
+        Pool pool;
         sd_event_source *sigterm, *sigint, *sighup, *sigusr1;
         sd_event_source *tick; /* once a second */
         sd_event_source *reaper; /* frees dropped sessions */
-        TaskQueue *tasks; /* what takes many turns of the loop */
 
         Passed passed;
-        ShmArena arena;
         int arena_lock; /* that it is served; -1: not marked */
         bool taken_up; /* from an earlier daemon */
-        ShmActor control; /* record 0 */
 
         Listener *listener;
         Maintainer *maintainer;
@@ -62,8 +56,6 @@ struct Manager {
         unsigned n_unrepaired; /* dead clients whose records hold something still */
 
         uint64_t share_said_usec; /* that a user has all that one may have; 0: not yet */
-        uint32_t slice_max; /* for tests of what takes many: of anything, in one step */
-        uint64_t started_usec; /* CLOCK_MONOTONIC */
         char status[192];
 };
 
@@ -75,8 +67,3 @@ Manager *manager_free(Manager *manager);
 
 /* A client, or one of its threads, asked to be looked after: the reserve, or slabs that drained. */
 void manager_wake(Manager *manager);
-
-/* How much to do in one step, of what takes `n` at a time. */
-static inline uint32_t manager_slice(const Manager *manager, uint32_t n) {
-        return n < manager->slice_max ? n : manager->slice_max;
-}

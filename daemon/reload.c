@@ -29,7 +29,7 @@ static void say_what_stays(const Options *old, const Options *new) {
 }
 
 static void apply(Manager *manager, const Options *new) {
-        Options *options = manager->options;
+        Options *options = manager->pool.options;
 
         say_what_stays(options, new);
         options->retain_size = new->retain_size;
@@ -51,7 +51,7 @@ void reload(Manager *manager) {
         int r;
 
         (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long) proto_now_usec());
-        r = manager->options->load(&options, why);
+        r = manager->pool.options->load(&options, why);
         if (r == 0)
                 apply(manager, &options);
         else

@@ -29,14 +29,14 @@ static void say_format(const Manager *manager, int fd) {
                    "the memory of pool %s that was kept has format %u, and tslabd " TSLAB_VERSION
                    " knows format %u only: a new, empty pool is made. Restart the programs that use it, or "
                    "have them close and open it; before the next such upgrade stop tslabd@%s.service",
-                   manager->options->pool, version, SHM_FORMAT_VERSION, manager->options->pool);
+                   manager->pool.options->pool, version, SHM_FORMAT_VERSION, manager->pool.options->pool);
 }
 
 static void say_damaged(const Manager *manager) {
         log_fields(LOG_ERR, (LogFields){ .message = MESSAGE_CORRUPTION, .name = PASSED_ARENA },
                    "the memory of pool %s that was kept contradicts itself: a new, empty pool is made. "
                    "Restart the programs that use it, and look there for stray writes",
-                   manager->options->pool);
+                   manager->pool.options->pool);
 }
 
 /* Its last daemon may have ended inside an operation. */
@@ -48,11 +48,11 @@ static void even_seq(ShmArena *arena) {
 }
 
 int takeover_arena(Manager *manager, int fd, bool *ret_taken) {
-        int r = shm_arena_map(&manager->arena, fd, false);
+        int r = shm_arena_map(&manager->pool.arena, fd, false);
 
         *ret_taken = r == 0;
         if (r == 0) {
-                even_seq(&manager->arena);
+                even_seq(&manager->pool.arena);
                 return 0;
         }
         if (r == SHM_ARENA_E_FORMAT)
@@ -61,7 +61,7 @@ int takeover_arena(Manager *manager, int fd, bool *ret_taken) {
                 say_damaged(manager);
         else
                 log_error(LOG_ERR, r, "could not map the memory of pool %s that was kept",
-                          manager->options->pool);
+                          manager->pool.options->pool);
         (void) proto_close(fd);
         if (r < 0)
                 return r; /* it may be well: the next daemon tries again */
@@ -70,18 +70,18 @@ int takeover_arena(Manager *manager, int fd, bool *ret_taken) {
 }
 
 int takeover_adopt(Manager *manager, pid_t pid) {
-        int r = adopt_arena(&manager->arena, manager->options->pool, pid);
+        int r = adopt_arena(&manager->pool.arena, manager->pool.options->pool, pid);
 
         if (r)
                 return r;
-        manager->arena_lock = adopt_lock(&manager->arena);
+        manager->arena_lock = adopt_lock(&manager->pool.arena);
         if (manager->arena_lock < 0) {
-                log_line(LOG_ERR, "cannot adopt pool %s: %s", manager->options->pool,
+                log_line(LOG_ERR, "cannot adopt pool %s: %s", manager->pool.options->pool,
                          manager->arena_lock == -EBUSY ? "its memory is served by another tslabd already"
                                                        : strerror(-manager->arena_lock));
                 return manager->arena_lock;
         }
-        even_seq(&manager->arena);
+        even_seq(&manager->pool.arena);
         return 0;
 }
 
@@ -128,13 +128,13 @@ void takeover_compare(const ShmArena *arena, const Options *options) {
 
 int takeover_resume(Manager *manager) {
         unsigned n_clients = 0, n_epochs;
-        bool frozen = !shm_freeze_is_over(&manager->arena);
+        bool frozen = !shm_freeze_is_over(&manager->pool.arena);
         ShmClientInfo info;
         int r;
 
         n_epochs = maintainer_take_over(manager->maintainer);
-        for (uint32_t i = 0; i < manager->arena.n_records; i++) {
-                if (shm_client_get(&manager->arena, i, &info))
+        for (uint32_t i = 0; i < manager->pool.arena.n_records; i++) {
+                if (shm_client_get(&manager->pool.arena, i, &info))
                         continue;
                 r = client_resume(manager, &info);
                 if (r < 0)
@@ -143,7 +143,7 @@ int takeover_resume(Manager *manager) {
         }
         maintainer_look(manager->maintainer);
         log_fields(LOG_NOTICE, (LogFields){ .message = MESSAGE_TAKEN_UP },
-                   "pool %s was taken up: %u clients live%s, %u epochs drain%s", manager->options->pool,
+                   "pool %s was taken up: %u clients live%s, %u epochs drain%s", manager->pool.options->pool,
                    n_clients, manager->n_unwatched > 0 ? ", as far as can be told" : "", n_epochs,
                    frozen ? ", threads were frozen" : "");
         return 0;

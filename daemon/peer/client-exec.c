@@ -107,7 +107,7 @@ static bool is_away(const ClientWatch *client) {
 static bool has_mapped(const ClientWatch *client) {
         ShmClientInfo info;
 
-        return shm_client_get(&client->manager->arena, client->index, &info) == 0 &&
+        return shm_client_get(&client->manager->pool.arena, client->index, &info) == 0 &&
                info.state == SHM_CLIENT_USED;
 }
 
@@ -143,7 +143,7 @@ static void start_look(ClientWatch *client) {
                 conclude(client, LOOK_UNKNOWN);
                 return;
         }
-        if (fstat(client->manager->arena.fd, &arena) < 0)
+        if (fstat(client->manager->pool.arena.fd, &arena) < 0)
                 return;
         client->look_pid = fork();
         if (client->look_pid == 0)
@@ -154,7 +154,7 @@ static void start_look(ClientWatch *client) {
         }
         fd = (int) syscall(SYS_pidfd_open, client->look_pid, 0);
         if (fd < 0 ||
-            sd_event_add_io(client->manager->event, &client->look, fd, EPOLLIN, on_look, client) < 0 ||
+            sd_event_add_io(client->manager->pool.event, &client->look, fd, EPOLLIN, on_look, client) < 0 ||
             sd_event_source_set_io_fd_own(client->look, true) < 0) {
                 (void) proto_close(fd);
                 client_exec_stop(client);

@@ -35,7 +35,7 @@ static uint32_t count_unused(const ShmArena *arena) {
 
 /* One pass over the records is for all clients. It is made anew in each step, since records and clients come and go. */
 static void count_records(ClientReaper *reaper) {
-        ShmArena *arena = &reaper->manager->arena;
+        ShmArena *arena = &reaper->manager->pool.arena;
 
         for (uint32_t i = 0; i < arena->n_records; i++)
                 reaper->n_left[i] = SHM_CLIENT_STAYS;
@@ -46,7 +46,7 @@ static void count_records(ClientReaper *reaper) {
 }
 
 static void end_clients(ClientReaper *reaper) {
-        uint32_t n = manager_slice(reaper->manager, ENDS);
+        uint32_t n = pool_slice(&reaper->manager->pool, ENDS);
         ClientWatch *next;
 
         count_records(reaper);
@@ -60,8 +60,8 @@ static void end_clients(ClientReaper *reaper) {
 static void look_at_threads(ClientReaper *reaper) {
         Manager *manager = reaper->manager;
 
-        reaper->n_gone += shm_threads_mark_gone(&manager->arena, &reaper->position, LOOKS);
-        if (reaper->position < manager->arena.n_records || reaper->n_gone == 0)
+        reaper->n_gone += shm_threads_mark_gone(&manager->pool.arena, &reaper->position, LOOKS);
+        if (reaper->position < manager->pool.arena.n_records || reaper->n_gone == 0)
                 return;
         log_line(LOG_INFO, "%u threads ended without giving back what they held", reaper->n_gone);
         maintainer_repair(manager->maintainer);
@@ -69,7 +69,7 @@ static void look_at_threads(ClientReaper *reaper) {
 
 static uint64_t step(void *userdata, uint64_t now) {
         ClientReaper *reaper = userdata;
-        uint32_t n_records = reaper->manager->arena.n_records;
+        uint32_t n_records = reaper->manager->pool.arena.n_records;
 
         if (reaper->ending)
                 end_clients(reaper);
@@ -85,7 +85,7 @@ void client_reaper_repaired(ClientReaper *reaper) {
 
 void client_reaper_tick(ClientReaper *reaper) {
         Manager *manager = reaper->manager;
-        const ShmArena *arena = &manager->arena;
+        const ShmArena *arena = &manager->pool.arena;
 
         if (reaper->position == arena->n_records && count_unused(arena) <= arena->n_records / RECORDS_SHORT) {
                 reaper->position = 1;
@@ -98,14 +98,14 @@ void client_reaper_tick(ClientReaper *reaper) {
 }
 
 int client_reaper_new(ClientReaper **ret_reaper, Manager *manager) {
-        uint32_t n_records = manager->arena.n_records;
+        uint32_t n_records = manager->pool.arena.n_records;
         ClientReaper *reaper = calloc(1, sizeof(*reaper) + n_records * sizeof(reaper->n_left[0]));
 
         if (!reaper)
                 return -ENOMEM;
         reaper->manager = manager;
         reaper->position = n_records;
-        task_init(&reaper->task, manager->tasks, "client reaper", step, reaper);
+        task_init(&reaper->task, manager->pool.tasks, "client reaper", step, reaper);
         *ret_reaper = reaper;
         return 0;
 }

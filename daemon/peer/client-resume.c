@@ -66,7 +66,7 @@ static uint32_t known_role(const ShmClientInfo *info) {
 /* A client that does not enter, for it does without the library, has a record by now. */
 static bool nobody_came(const ClientWatch *client, const ShmClientInfo *info) {
         return info->state == SHM_CLIENT_COMES && client_watch_count_records(client) == 0 &&
-               shm_client_give_up(&client->manager->arena, client->index);
+               shm_client_give_up(&client->manager->pool.arena, client->index);
 }
 
 int client_resume(Manager *manager, const ShmClientInfo *info) {
@@ -121,7 +121,7 @@ int client_resume_look(Manager *manager, pid_t pid) {
                         r = MIN(r, look(client, pid == 0));
         }
         if (manager->n_unwatched == 0)
-                log_line(LOG_NOTICE, "all clients of pool %s are watched now", manager->options->pool);
+                log_line(LOG_NOTICE, "all clients of pool %s are watched now", manager->pool.options->pool);
         return r;
 }
 
@@ -154,7 +154,7 @@ int client_resume_session(ClientWatch **ret, Session *session, uint32_t entry, p
         if (client->session)
                 client->session->client = NULL;
         client->role = session->role;
-        shm_client_set_role(&manager->arena, client->index, client->role);
+        shm_client_set_role(&manager->pool.arena, client->index, client->role);
         client->uid = session->peer.uid; /* the arena's may be of the entry's last owner, or none */
         client->hung_up = false;
         client->session = session;

@@ -28,7 +28,7 @@
 #endif
 
 uint32_t client_watch_count_records(const ClientWatch *client) {
-        const ShmArena *arena = &client->manager->arena;
+        const ShmArena *arena = &client->manager->pool.arena;
         uint32_t n = 0;
 
         for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++) {
@@ -41,7 +41,7 @@ uint32_t client_watch_count_records(const ClientWatch *client) {
 
 /* The epochs that it leased are revoked; that they are to be, the arena says before it forgets the client. */
 static void end_leases(const ClientWatch *client) {
-        uint32_t n = shm_epoch_end_leases(&client->manager->arena, client->index);
+        uint32_t n = shm_epoch_end_leases(&client->manager->pool.arena, client->index);
 
         if (n == 0)
                 return;
@@ -56,7 +56,7 @@ static void gone(ClientWatch *client, const char *kind, const char *message, con
 
         end_leases(client);
 
-        shm_client_remove(&manager->arena, client->index);
+        shm_client_remove(&manager->pool.arena, client->index);
         log_fields(LOG_INFO, (LogFields){ .message = message, .client = &client->index, .pid = client->pid },
                    "client %u, process %d, %s", client->index, (int) client->pid, text);
         events_send(manager, &(EventInfo){ .kind = kind, .client = client->index, .pid = client->pid },
@@ -85,8 +85,8 @@ void client_watch_end(ClientWatch *client, const char *how) {
         if (client->session)
                 client->session->client = NULL;
         client->session = NULL;
-        shm_client_end(&manager->arena, client->index); /* first: the next daemon goes on from there */
-        n_left = shm_client_release_records(&manager->arena, client->index);
+        shm_client_end(&manager->pool.arena, client->index); /* first: the next daemon goes on from there */
+        n_left = shm_client_release_records(&manager->pool.arena, client->index);
         end_leases(client);
         if (n_left == 0) {
                 end_repaired(client, how);
@@ -180,7 +180,7 @@ bool client_watch_lives(const ClientWatch *client) {
 }
 
 int client_watch_death(ClientWatch *client) {
-        int r = sd_event_add_io(client->manager->event, &client->death, client->pidfd, EPOLLIN, on_death,
+        int r = sd_event_add_io(client->manager->pool.event, &client->death, client->pidfd, EPOLLIN, on_death,
                                 client);
 
         return r < 0 ? r : 0;
@@ -192,7 +192,7 @@ int client_watch_wakes(ClientWatch *client) {
         client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (client->wake_fd < 0)
                 return -errno;
-        r = sd_event_add_io(client->manager->event, &client->wake, client->wake_fd, EPOLLIN | EPOLLET,
+        r = sd_event_add_io(client->manager->pool.event, &client->wake, client->wake_fd, EPOLLIN | EPOLLET,
                             on_wake, client);
         if (r >= 0)
                 r = sd_event_source_set_ratelimit(client->wake, WAKES_USEC, WAKES_MAX);
@@ -232,7 +232,7 @@ int client_watch_new(ClientWatch **ret_client, Session *session, uint64_t progra
         if (r == 0 && session->role >= PROTO_ROLE_WRITER)
                 r = client_watch_wakes(client);
         if (r == 0)
-                r = shm_client_add(&manager->arena, &info);
+                r = shm_client_add(&manager->pool.arena, &info);
         if (r < 0) {
                 (void) client_watch_free(client);
                 return r;
@@ -270,7 +270,7 @@ static bool may_come_back(const ClientWatch *client) {
         ShmClientInfo info;
 
         return client->role >= PROTO_ROLE_WRITER &&
-               shm_client_get(&client->manager->arena, client->index, &info) == 0 &&
+               shm_client_get(&client->manager->pool.arena, client->index, &info) == 0 &&
                info.state == SHM_CLIENT_USED;
 }
 
@@ -284,7 +284,7 @@ void client_watch_leave(ClientWatch *client) {
 static bool has_left(const ClientWatch *client) {
         ShmClientInfo info;
 
-        return shm_client_get(&client->manager->arena, client->index, &info) == 0 &&
+        return shm_client_get(&client->manager->pool.arena, client->index, &info) == 0 &&
                info.state == SHM_CLIENT_LEFT;
 }
 

@@ -88,7 +88,7 @@ static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_le
 }
 
 static int find_paths(Listener *listener, char **ret_dir) {
-        const Options *options = listener->manager->options;
+        const Options *options = listener->manager->pool.options;
         _cleanup_(proto_freep) char *dir = NULL;
         int r;
 
@@ -122,7 +122,7 @@ int listener_new(Listener **ret_listener, Manager *manager) {
         *listener = (Listener){ .manager = manager, .lock_fd = -1, .fd = -1 };
         r = find_paths(listener, &dir);
         if (r == 0)
-                r = lock_pool(dir, manager->options->pool, &listener->lock_fd, listener->left);
+                r = lock_pool(dir, manager->pool.options->pool, &listener->lock_fd, listener->left);
         if (r < 0) {
                 (void) listener_free(listener);
                 return r;
@@ -198,7 +198,7 @@ static int adopt(Listener *listener) {
 
 /* Open to nobody until group and mode are what they shall be. */
 static int bind_own(Listener *listener) {
-        const Options *options = listener->manager->options;
+        const Options *options = listener->manager->pool.options;
         int r;
 
         r = proto_listen(listener->path, 0600, &listener->fd);
@@ -231,8 +231,8 @@ int listener_start(Listener *listener) {
         /* A connection may be gone again before it is accepted. */
         if (fcntl(listener->fd, F_SETFL, fcntl(listener->fd, F_GETFL) | O_NONBLOCK) < 0)
                 return -errno;
-        r = sd_event_add_io(listener->manager->event, &listener->source, listener->fd, EPOLLIN, on_connection,
-                            listener);
+        r = sd_event_add_io(listener->manager->pool.event, &listener->source, listener->fd, EPOLLIN,
+                            on_connection, listener);
         if (r < 0)
                 log_error(LOG_ERR, r, "could not watch the socket");
         return r < 0 ? r : 0;

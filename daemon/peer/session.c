@@ -17,7 +17,7 @@
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata);
 
 uint32_t session_role_of(const Manager *manager, const struct ucred *peer, int fd) {
-        return role_of(&manager->options->roles, peer, fd);
+        return role_of(&manager->pool.options->roles, peer, fd);
 }
 
 /* Nobody would miss it: it has not attached, and waits for nothing. */
@@ -78,7 +78,7 @@ int session_new(Session **ret_session, Manager *manager, int fd, const struct uc
                 .peer = *peer,
                 .over_share = over_share,
         };
-        r = sd_event_add_io(manager->event, &session->source, fd, EPOLLIN, on_io, session);
+        r = sd_event_add_io(manager->pool.event, &session->source, fd, EPOLLIN, on_io, session);
         if (r < 0) {
                 free(session);
                 return r;

@@ -14,7 +14,7 @@
 
 uint32_t share_sessions_max(const Manager *manager) {
         return MAX(SHARE_SESSIONS_MIN,
-                   manager->arena.n_records + SHARE_SESSIONS_OPERATORS + SHARE_SESSIONS_KEPT);
+                   manager->pool.arena.n_records + SHARE_SESSIONS_OPERATORS + SHARE_SESSIONS_KEPT);
 }
 
 static uint32_t left(uint32_t limit, uint32_t n) {
@@ -37,7 +37,7 @@ bool share_allows_session(const Manager *manager, uid_t uid, uint32_t limit) {
 }
 
 bool share_allows_client(const Manager *manager, uid_t uid) {
-        uint32_t n_all = manager->arena.n_records, n_left, n = 0, n_held = 0;
+        uint32_t n_all = manager->pool.arena.n_records, n_left, n = 0, n_held = 0;
 
         for (const ClientWatch *client = manager->clients; client; client = client->next) {
                 n++;
@@ -55,5 +55,5 @@ void share_say(Manager *manager, const struct ucred *peer, const char *what) {
         manager->share_said_usec = now;
         log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_SHARE, .pid = peer->pid },
                    "user %u has as many %s of pool %s as one user may have: process %d was refused",
-                   (unsigned) peer->uid, what, manager->options->pool, (int) peer->pid);
+                   (unsigned) peer->uid, what, manager->pool.options->pool, (int) peer->pid);
 }

@@ -33,7 +33,7 @@ static void answer_advance(const AdvanceJob *job, uint32_t number) {
 
 static void finish_advance(AdvanceJob *job) {
         uint32_t number;
-        int r = shm_epoch_advance(&job->manager->arena, &number);
+        int r = shm_epoch_advance(&job->manager->pool.arena, &number);
 
         if (r < 0) {
                 request_refuse_epoch(job->call.session, job->call.id, r, job->wait.epoch);
@@ -48,7 +48,7 @@ static void finish_advance(AdvanceJob *job) {
 
 /* False: it is not to be done, which was said. */
 static bool start_advance(AdvanceJob *job) {
-        ShmArena *arena = &job->manager->arena;
+        ShmArena *arena = &job->manager->pool.arena;
         int r = shm_epoch_next(arena, &job->wait.epoch);
 
         if (r == 0)
@@ -83,7 +83,7 @@ static void on_next_drained(CloseWait *wait) {
         Manager *manager = job->manager;
         uint32_t next;
 
-        if (!job->call.session || shm_epoch_next(&manager->arena, &next) || next == wait->epoch) {
+        if (!job->call.session || shm_epoch_next(&manager->pool.arena, &next) || next == wait->epoch) {
                 if (job->call.session)
                         finish_advance(job);
                 end_first(manager);

@@ -15,7 +15,7 @@
 
 static void answer_hello(RequestContext *context) {
         Session *session = context->session;
-        ShmArena *arena = &session->manager->arena;
+        ShmArena *arena = &session->manager->pool.arena;
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__HelloReply hello = TSLAB__HELLO_REPLY__INIT;
 
@@ -24,7 +24,7 @@ static void answer_hello(RequestContext *context) {
         hello.arena_id = (ProtobufCBinaryData){ .len = 16, .data = (uint8_t *) arena->arena_id };
         hello.format_version = SHM_FORMAT_VERSION;
         hello.format_hash = arena->header->format_hash;
-        hello.pool = (char *) session->manager->options->pool;
+        hello.pool = (char *) session->manager->pool.options->pool;
         hello.role = session->role;
         hello.arena_size = arena->size;
         reply.body_case = TSLAB__REPLY__BODY_HELLO;
@@ -85,7 +85,7 @@ int request_reopen_for_reading(int memfd) {
 
 static void answer_attach(RequestContext *context, const ClientWatch *client) {
         Session *session = context->session;
-        ShmArena *arena = &session->manager->arena;
+        ShmArena *arena = &session->manager->pool.arena;
         _cleanup_(proto_closep) int read_fd = -1;
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__AttachReply attach = TSLAB__ATTACH_REPLY__INIT;
@@ -139,7 +139,7 @@ static void refuse_attach(RequestContext *context, int error) {
 
 void request_attach(RequestContext *context, const ProtoRequest *request) {
         Session *session = context->session;
-        ShmArena *arena = &session->manager->arena;
+        ShmArena *arena = &session->manager->pool.arena;
         const Tslab__Attach *attach = request->attach;
         const ProtobufCBinaryData *id = &attach->arena_id;
         ClientWatch *client;

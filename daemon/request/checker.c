@@ -97,9 +97,9 @@ static int check(Checker *checker, const CheckJob *job) {
         int r = 0;
 
         if (!checker->run)
-                r = shm_check_new(&checker->run, &manager->arena, job->repair ? &manager->control : NULL,
-                                  &checker->result);
-        return r ?: shm_check_step(checker->run, manager_slice(manager, SLICE));
+                r = shm_check_new(&checker->run, &manager->pool.arena,
+                                  job->repair ? &manager->pool.actor : NULL, &checker->result);
+        return r ?: shm_check_step(checker->run, pool_slice(&manager->pool, SLICE));
 }
 
 /* Nobody waits for it any more: what it has mended is mended. */
@@ -149,7 +149,7 @@ int checker_new(Checker **ret_checker, Manager *manager) {
         if (!checker)
                 return -ENOMEM;
         checker->manager = manager;
-        task_init(&checker->task, manager->tasks, "checker", step, checker);
+        task_init(&checker->task, manager->pool.tasks, "checker", step, checker);
         *ret_checker = checker;
         return 0;
 }

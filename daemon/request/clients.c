@@ -87,7 +87,7 @@ static void add_client(const RequestContext *context, ClientPart *part, const Cl
         ShmClientInfo known = {};
         Tslab__ClientInfo *info;
 
-        (void) shm_client_get(&client->manager->arena, client->index, &known);
+        (void) shm_client_get(&client->manager->pool.arena, client->index, &known);
         info = next_info(context, part, known.comm);
         info->client = client->index;
         info->pid = (int32_t) client->pid;
@@ -116,7 +116,7 @@ static void add_session(const RequestContext *context, ClientPart *part, const S
 
 void request_clients(RequestContext *context, const ProtoRequest *request) {
         const Manager *manager = context->session->manager;
-        _cleanup_(proto_freep) ClientSums *sums = sums_new(&manager->arena);
+        _cleanup_(proto_freep) ClientSums *sums = sums_new(&manager->pool.arena);
         _cleanup_(proto_freep) ClientPart *part = malloc(sizeof(*part));
 
         if (!sums || !part) {

@@ -40,7 +40,7 @@ static void begin(Counter *counter) {
         counter->served = counter->waiting;
         counter->waiting = counter->waiting_last = NULL;
         counter->counted = false;
-        shm_stats_begin(&counter->walk, &counter->manager->arena, &counter->stats);
+        shm_stats_begin(&counter->walk, &counter->manager->pool.arena, &counter->stats);
 }
 
 static void answer_one(Counter *counter) {
@@ -58,7 +58,8 @@ static uint64_t step(void *userdata, uint64_t now) {
         if (!counter->served)
                 begin(counter);
         if (!counter->counted)
-                counter->counted = shm_stats_step(&counter->walk, manager_slice(counter->manager, BUDGET));
+                counter->counted =
+                        shm_stats_step(&counter->walk, pool_slice(&counter->manager->pool, BUDGET));
         if (counter->counted)
                 answer_one(counter);
         return counter->served || counter->waiting ? 0 : TASK_IDLE;
@@ -86,7 +87,7 @@ int counter_new(Counter **ret_counter, Manager *manager) {
         if (!counter)
                 return -ENOMEM;
         counter->manager = manager;
-        task_init(&counter->task, manager->tasks, "counter", step, counter);
+        task_init(&counter->task, manager->pool.tasks, "counter", step, counter);
         *ret_counter = counter;
         return 0;
 }

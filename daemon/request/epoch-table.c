@@ -17,7 +17,7 @@ void request_refuse_epoch(Session *session, uint64_t id, int error, uint32_t num
                 break;
         case -EINVAL:
                 session_refuse(session, id, error, "there is no epoch %u: this pool has 0 to %u", epoch,
-                               session->manager->arena.n_epochs - 1);
+                               session->manager->pool.arena.n_epochs - 1);
                 break;
         case -ENOSPC:
                 session_refuse(session, id, error,
@@ -31,7 +31,7 @@ void request_refuse_epoch(Session *session, uint64_t id, int error, uint32_t num
 
 /* Leased by whom this connection has attached. */
 static int reserve(RequestContext *context, uint32_t id, const Tslab__EpochReserve *body, uint32_t *ret) {
-        ShmArena *arena = &context->session->manager->arena;
+        ShmArena *arena = &context->session->manager->pool.arena;
 
         if (body->lease)
                 return shm_epoch_lease(arena, id, body->label, context->session->client->index, ret);
@@ -51,9 +51,9 @@ void request_epoch_reserve(RequestContext *context, const ProtoRequest *request)
                                "an epoch is leased by processes that have attached, and this one has not");
                 return;
         }
-        r = shm_epoch_spare(&manager->arena, &id);
+        r = shm_epoch_spare(&manager->pool.arena, &id);
         if (r == 0)
-                r = shm_epoch_close(&manager->arena, id, true);
+                r = shm_epoch_close(&manager->pool.arena, id, true);
         if (r == 0) {
                 maintainer_close(manager->maintainer, id, NULL);
                 r = reserve(context, id, request->epoch_reserve, &reply_body.epoch);
@@ -79,7 +79,7 @@ void request_epoch_label(RequestContext *context, const ProtoRequest *request) {
         Tslab__EpochLabelReply body = TSLAB__EPOCH_LABEL_REPLY__INIT;
         int r;
 
-        r = shm_epoch_label(&session->manager->arena, label->epoch, label->label);
+        r = shm_epoch_label(&session->manager->pool.arena, label->epoch, label->label);
         if (r < 0) {
                 request_refuse_epoch(session, context->id, r, label->epoch);
                 return;

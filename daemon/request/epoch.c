@@ -80,7 +80,7 @@ static void answer(const CloseJob *job) {
         close.live_objects = job->wait.live->live_objects;
         close.pending_threads = job->wait.n_pending;
         close.classes = pointers;
-        close.n_classes = fill_classes(&job->manager->arena, job->wait.live, counts, pointers);
+        close.n_classes = fill_classes(&job->manager->pool.arena, job->wait.live, counts, pointers);
         reply.body_case = TSLAB__REPLY__BODY_EPOCH_CLOSE;
         reply.epoch_close = &close;
         session_send(job->call.session, job->call.id, &reply);
@@ -134,14 +134,14 @@ void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
                 session_refuse(session, context->id, -ENOMEM, "tslabd is out of memory");
                 return;
         }
-        r = close->revoke ? shm_epoch_revoke(&manager->arena, close->epoch, close->older)
-                          : shm_epoch_close(&manager->arena, close->epoch, true);
+        r = close->revoke ? shm_epoch_revoke(&manager->pool.arena, close->epoch, close->older)
+                          : shm_epoch_close(&manager->pool.arena, close->epoch, true);
         if (r < 0) {
                 request_refuse_epoch(session, context->id, r, close->epoch);
                 free(job);
                 return;
         }
-        *job = (CloseJob){ .manager = manager, .number = whole_number(&manager->arena, close->epoch) };
+        *job = (CloseJob){ .manager = manager, .number = whole_number(&manager->pool.arena, close->epoch) };
         job->wait = (CloseWait){
                 .epoch = close->epoch & 0xff,
                 .era = close->older ? 0 : job->number >> 8,

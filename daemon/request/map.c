@@ -74,7 +74,7 @@ static void add_part(MapJob *job) {
         part->epoch_slabs = cell->epochs[epoch];
         part->epoch_id = part->epoch_slabs ? epoch : 0;
         part->class_slabs = cell->classes[class];
-        part->class_bytes = part->class_slabs ? job->manager->arena.classes[class].size : 0;
+        part->class_bytes = part->class_slabs ? job->manager->pool.arena.classes[class].size : 0;
         job->pointers[job->n_parts++] = part;
 }
 
@@ -92,7 +92,7 @@ static void add_sum(MapSums *sums, uint32_t key, const SlabSum *from) {
 }
 
 static void send_part(MapJob *job, bool more) {
-        const ShmArena *arena = &job->manager->arena;
+        const ShmArena *arena = &job->manager->pool.arena;
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__SlabMapReply map = TSLAB__SLAB_MAP_REPLY__INIT;
         MapSums epochs = {}, classes = {};
@@ -119,10 +119,10 @@ static void send_part(MapJob *job, bool more) {
 }
 
 static void look(MapJob *job) {
-        uint32_t budget = manager_slice(job->manager, BUDGET);
+        uint32_t budget = pool_slice(&job->manager->pool, BUDGET);
 
         while (job->n_parts < PROTO_CELLS_MAX &&
-               slab_cells_step(&job->cells, &job->manager->arena, &budget)) {
+               slab_cells_step(&job->cells, &job->manager->pool.arena, &budget)) {
                 add_part(job);
                 slab_cells_next(&job->cells);
         }
@@ -166,11 +166,11 @@ void request_slab_map(RequestContext *context, const ProtoRequest *request) {
                 session_refuse(session, context->id, -ENOMEM, "tslabd is out of memory");
                 return;
         }
-        task_init(&job->task, manager->tasks, "map", step, job);
+        task_init(&job->task, manager->pool.tasks, "map", step, job);
         task_wake(&job->task);
         job->manager = manager;
         job->next = manager->maps;
         manager->maps = job;
-        slab_cells_init(&job->cells, &manager->arena, n_cells ?: PROTO_MAP_CELLS_MAX);
+        slab_cells_init(&job->cells, &manager->pool.arena, n_cells ?: PROTO_MAP_CELLS_MAX);
         call_open(&job->call, session, context->id);
 }

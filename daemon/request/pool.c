@@ -54,7 +54,7 @@ void request_roots(RequestContext *context, const ProtoRequest *request) {
         Tslab__RootsReply roots = TSLAB__ROOTS_REPLY__INIT;
 
         roots.roots = pointers;
-        roots.n_roots = fill_roots(&context->session->manager->arena, infos, pointers, names);
+        roots.n_roots = fill_roots(&context->session->manager->pool.arena, infos, pointers, names);
         reply.body_case = TSLAB__REPLY__BODY_ROOTS;
         reply.roots = &roots;
         session_send(context->session, context->id, &reply);

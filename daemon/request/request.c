@@ -41,7 +41,7 @@ static const struct RequestType *find_type(uint32_t body) {
 static uint32_t role_needed(const Session *session, const struct RequestType *type) {
         if (type->role != ROLE_CONTROL)
                 return type->role;
-        return session->manager->options->operators_only ? PROTO_ROLE_OPERATOR : PROTO_ROLE_WRITER;
+        return session->manager->pool.options->operators_only ? PROTO_ROLE_OPERATOR : PROTO_ROLE_WRITER;
 }
 
 void request_handle(Session *session, const ProtoRequest *request, ProtoFds *fds,

@@ -42,7 +42,7 @@ static void keep(RequestContext *context, uint32_t every) {
 }
 
 static void show_arena(RequestContext *context) {
-        _cleanup_(proto_closep) int fd = request_reopen_for_reading(context->session->manager->arena.fd);
+        _cleanup_(proto_closep) int fd = request_reopen_for_reading(context->session->manager->pool.arena.fd);
         Tslab__SamplesReply body = TSLAB__SAMPLES_REPLY__INIT;
 
         if (fd < 0)

@@ -61,9 +61,9 @@ static uint32_t count_unsettled(const ShmArena *arena) {
 }
 
 static void fill_pool(Tslab__StatsReply *reply, const Manager *manager, const ShmStats *stats) {
-        const ShmArena *arena = &manager->arena;
+        const ShmArena *arena = &manager->pool.arena;
 
-        reply->pool = (char *) manager->options->pool;
+        reply->pool = (char *) manager->pool.options->pool;
         reply->size_bytes = stats->size;
         reply->committed_bytes = stats->committed_size;
         reply->metadata_bytes = stats->metadata_size;
@@ -75,7 +75,7 @@ static void fill_pool(Tslab__StatsReply *reply, const Manager *manager, const Sh
         reply->threads = stats->threads;
         reply->daemon_version = (char *) TSLAB_VERSION;
         reply->daemon_pid = (int32_t) getpid();
-        reply->uptime_usec = proto_now_usec() - manager->started_usec;
+        reply->uptime_usec = proto_now_usec() - manager->pool.started_usec;
         reply->arena_id = (ProtobufCBinaryData){ .len = 16, .data = (uint8_t *) arena->arena_id };
         reply->n_records = arena->n_records;
         reply->records_shared =
@@ -90,7 +90,7 @@ static StatsParts *parts_or_refuse(Session *session, uint64_t id, const ShmStats
         StatsParts *parts = calloc(1, sizeof(*parts));
 
         if (parts)
-                epoch_infos_init(&parts->epochs, &session->manager->arena, stats);
+                epoch_infos_init(&parts->epochs, &session->manager->pool.arena, stats);
         else
                 session_refuse(session, id, -ENOMEM, "tslabd is out of memory");
         return parts;
@@ -105,16 +105,16 @@ static void answer_stats(Session *session, uint64_t id, const ShmStats *counted)
         if (!parts)
                 return;
         fill_pool(&stats, manager, counted);
-        fill_classes(parts, &manager->arena, counted);
+        fill_classes(parts, &manager->pool.arena, counted);
         fill_counters(parts, counted);
         stats.epochs = parts->epochs.pointers;
         stats.n_epochs = parts->epochs.n;
         stats.classes = parts->class_pointers;
-        stats.n_classes = manager->arena.n_classes;
+        stats.n_classes = manager->pool.arena.n_classes;
         stats.counters = &parts->counters;
-        peaks_info_init(&parts->peaks, manager->peaks, &manager->arena);
+        peaks_info_init(&parts->peaks, manager->peaks, &manager->pool.arena);
         stats.peaks = &parts->peaks.info;
-        stats.retain_bytes = manager->options->retain_size;
+        stats.retain_bytes = manager->pool.options->retain_size;
         reply.body_case = TSLAB__REPLY__BODY_STATS;
         reply.stats = &stats;
         session_send(session, id, &reply);

@@ -24,7 +24,7 @@ struct Peaks {
 
 static void finish(Peaks *peaks, uint64_t now) {
         shm_peaks_raise(&peaks->marks, &peaks->stats, shm_now_usec());
-        shm_peaks_store(&peaks->manager->arena, &peaks->marks);
+        shm_peaks_store(&peaks->manager->pool.arena, &peaks->marks);
         for (uint32_t i = 0; i < SHM_GRANULES_MAX; i++)
                 peaks->asked[i] += peaks->stats.requested[i];
         peaks->rest_until_usec = now + REST * peaks->spent_usec;
@@ -45,7 +45,7 @@ static uint64_t step(void *userdata, uint64_t begin) {
 void peaks_look(Peaks *peaks) {
         if (peaks->looking || proto_now_usec() < peaks->rest_until_usec)
                 return;
-        shm_stats_begin(&peaks->walk, &peaks->manager->arena, &peaks->stats);
+        shm_stats_begin(&peaks->walk, &peaks->manager->pool.arena, &peaks->stats);
         peaks->spent_usec = 0;
         peaks->looking = true;
         task_wake(&peaks->task);
@@ -65,8 +65,8 @@ int peaks_new(Peaks **ret_peaks, Manager *manager) {
         if (!peaks)
                 return -ENOMEM;
         peaks->manager = manager;
-        shm_peaks_load(&manager->arena, &peaks->marks);
-        task_init(&peaks->task, manager->tasks, "peaks", step, peaks);
+        shm_peaks_load(&manager->pool.arena, &peaks->marks);
+        task_init(&peaks->task, manager->pool.tasks, "peaks", step, peaks);
         task_set_background(&peaks->task); /* what somebody waits for comes first */
         *ret_peaks = peaks;
         return 0;

@@ -118,7 +118,7 @@ static void tell_round(Maintainer *maintainer, uint32_t id) {
         Told *told = &maintainer->told[id];
         ShmEpochInfo info;
 
-        if (shm_epoch_get(&maintainer->manager->arena, id, &info))
+        if (shm_epoch_get(&maintainer->manager->pool.arena, id, &info))
                 return;
         tell_revoked(told, close, &info);
         tell_drained(maintainer, told, &info);
@@ -127,7 +127,7 @@ static void tell_round(Maintainer *maintainer, uint32_t id) {
 
 static void tell(Maintainer *maintainer) {
         tell_membarrier(maintainer);
-        for (uint32_t id = 0; id < maintainer->manager->arena.n_epochs; id++)
+        for (uint32_t id = 0; id < maintainer->manager->pool.arena.n_epochs; id++)
                 if (maintainer->told[id].n_rounds != maintainer->engine.closes[id].n_rounds) {
                         maintainer->told[id].n_rounds = maintainer->engine.closes[id].n_rounds;
                         maintainer->look_usec = 0;
@@ -170,7 +170,7 @@ static void report(const Maintainer *maintainer, CloseWait *wait) {
         const ShmClose *close = &maintainer->engine.closes[wait->epoch];
 
         wait->reclaimed_size = close->reclaimed_size - wait->reclaimed_before;
-        wait->n_left = shm_drain_met(&maintainer->manager->arena, &close->walked, wait->era)
+        wait->n_left = shm_drain_met(&maintainer->manager->pool.arena, &close->walked, wait->era)
                                ? close->walked.n_left
                                : 0;
         wait->n_pending = close->n_pending;
@@ -216,7 +216,7 @@ static void look_at_wait(Maintainer *maintainer, CloseWait *wait, uint64_t now) 
 
 /* Each is looked at once after an engine's round, and when its time comes. */
 static void look_at_waits(Maintainer *maintainer, uint64_t now) {
-        uint32_t n = manager_slice(maintainer->manager, LOOKS);
+        uint32_t n = pool_slice(&maintainer->manager->pool, LOOKS);
 
         if (maintainer->n_looks == 0 && now >= maintainer->look_usec) {
                 maintainer->n_looks = maintainer->n_waits;
@@ -251,8 +251,8 @@ static void count_for_waits(Maintainer *maintainer) {
 
         if (!maintainer->counted.first && maintainer->ripe.first && !maintainer->over.first)
                 begin_count(maintainer);
-        if (maintainer->counted.first &&
-            epoch_count_step(&maintainer->count, &manager->arena, manager_slice(manager, COUNT_SLICE)))
+        if (maintainer->counted.first && epoch_count_step(&maintainer->count, &manager->pool.arena,
+                                                          pool_slice(&manager->pool, COUNT_SLICE)))
                 list_move_all(&maintainer->over, &maintainer->counted);
 }
 
@@ -335,16 +335,16 @@ uint32_t maintainer_take_over(Maintainer *maintainer) {
         ShmRepairCounts counts;
         uint32_t n;
 
-        shm_actor_enter(&manager->control);
+        shm_actor_enter(&manager->pool.actor);
         n = shm_maintain_take_over(&maintainer->engine, proto_now_usec(), &counts);
-        shm_actor_leave(&manager->control);
+        shm_actor_leave(&manager->pool.actor);
         task_wake(&maintainer->task);
         if (counts.slots + counts.objects + counts.slabs + counts.unsettled > 0)
                 log_fields(
                         LOG_NOTICE, (LogFields){ .message = MESSAGE_REPAIR },
                         "the last daemon of pool %s was in the middle of something: %llu slots given back, %llu "
                         "slabs undone, %llu slots unsettled",
-                        manager->options->pool, (unsigned long long) counts.slots,
+                        manager->pool.options->pool, (unsigned long long) counts.slots,
                         (unsigned long long) counts.slabs, (unsigned long long) counts.unsettled);
         return n;
 }
@@ -355,8 +355,8 @@ int maintainer_new(Maintainer **ret_maintainer, Manager *manager) {
         if (!maintainer)
                 return -ENOMEM;
         maintainer->manager = manager;
-        shm_maintain_init(&maintainer->engine, &manager->control);
-        task_init(&maintainer->task, manager->tasks, "maintainer", step, maintainer);
+        shm_maintain_init(&maintainer->engine, &manager->pool.actor);
+        task_init(&maintainer->task, manager->pool.tasks, "maintainer", step, maintainer);
         *ret_maintainer = maintainer;
         return 0;
 }

@@ -88,7 +88,7 @@ static int poll_file(Pressure *pressure) {
                 log_error(LOG_DEBUG, r, "memory pressure cannot be seen");
                 return 0;
         }
-        r = sd_event_add_time_relative(pressure->manager->event, &pressure->source, CLOCK_MONOTONIC,
+        r = sd_event_add_time_relative(pressure->manager->pool.event, &pressure->source, CLOCK_MONOTONIC,
                                        POLL_USEC, POLL_USEC / 10, on_poll, pressure);
         return r < 0 ? r : sd_event_source_set_enabled(pressure->source, SD_EVENT_ON);
 }
@@ -154,8 +154,8 @@ static int watch_path(Pressure *pressure, const char *path) {
         if (r < 0)
                 return r;
         events = pressure->is_fifo ? EPOLLIN : EPOLLPRI;
-        return sd_event_add_io(pressure->manager->event, &pressure->source, pressure->fd, events, on_watch,
-                               pressure);
+        return sd_event_add_io(pressure->manager->pool.event, &pressure->source, pressure->fd, events,
+                               on_watch, pressure);
 }
 
 int pressure_new(Pressure **ret_pressure, Manager *manager) {
@@ -187,7 +187,7 @@ Pressure *pressure_free(Pressure *pressure) {
 }
 
 void pressure_compare_limit(const Manager *manager) {
-        uint64_t size = (uint64_t) manager->arena.n_slabs * SHM_SLAB_SIZE;
+        uint64_t size = (uint64_t) manager->pool.arena.n_slabs * SHM_SLAB_SIZE;
         int64_t limit = cgroup_limit("");
 
         if (limit == INT64_MAX || (uint64_t) limit >= size + CGROUP_MARGIN_SIZE)
@@ -197,6 +197,6 @@ void pressure_compare_limit(const Manager *manager) {
                 "pool %s may take %llu MiB for objects, but its control group allows %lld MiB for everything: "
                 "programs get ENOMEM before the pool is full. Raise MemoryMax= of tslab-%s.slice, or lower "
                 "the size of the pool",
-                manager->options->pool, (unsigned long long) size >> 20, (long long) limit >> 20,
-                manager->options->pool);
+                manager->pool.options->pool, (unsigned long long) size >> 20, (long long) limit >> 20,
+                manager->pool.options->pool);
 }

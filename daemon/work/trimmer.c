@@ -40,14 +40,14 @@ struct Trimmer {
 
 static uint32_t n_kept(const Trimmer *trimmer) {
         const Manager *manager = trimmer->manager;
-        uint64_t retained = manager->options->retain_size / SHM_SLAB_SIZE;
+        uint64_t retained = manager->pool.options->retain_size / SHM_SLAB_SIZE;
         uint32_t high = reserve_high(manager->reserve);
 
         if (trimmer->pressed)
                 return 0;
         if (retained < high)
                 retained = high;
-        return retained < manager->arena.n_slabs ? (uint32_t) retained : manager->arena.n_slabs;
+        return retained < manager->pool.arena.n_slabs ? (uint32_t) retained : manager->pool.arena.n_slabs;
 }
 
 static void say(Manager *manager, uint64_t size, const char *text) {
@@ -64,8 +64,8 @@ static uint64_t dropped_size(const ShmTrim *trim) {
 static void trim_background(Trimmer *trimmer) {
         Manager *manager = trimmer->manager;
         uint32_t kept = n_kept(trimmer);
-        bool done =
-                shm_pages_trim_step(&manager->control, &trimmer->trim, kept, manager_slice(manager, BUDGET));
+        bool done = shm_pages_trim_step(&manager->pool.actor, &trimmer->trim, kept,
+                                        pool_slice(&manager->pool, BUDGET));
 
         /* Clients have taken some of those that were counted. */
         done |= kept > 0 && reserve_n_free(manager->reserve) <= kept;
@@ -130,12 +130,12 @@ static void begin_pass(Trimmer *trimmer) {
         }
         trimmer->stage = TRIM_SLABS;
         trimmer->surplus = (ShmSurplus){};
-        shm_pages_trim_begin(&trimmer->asked, &trimmer->manager->arena);
+        shm_pages_trim_begin(&trimmer->asked, &trimmer->manager->pool.arena);
 }
 
 static void trim_for_jobs(Trimmer *trimmer) {
-        ShmActor *control = &trimmer->manager->control;
-        uint32_t budget = manager_slice(trimmer->manager, BUDGET);
+        ShmActor *control = &trimmer->manager->pool.actor;
+        uint32_t budget = pool_slice(&trimmer->manager->pool, BUDGET);
 
         switch (trimmer->stage) {
         case TRIM_SLABS:
@@ -172,7 +172,7 @@ static uint64_t step(void *userdata, uint64_t now) {
 static void begin_background(Trimmer *trimmer) {
         uint32_t n_dropped = trimmer->background ? trimmer->trim.n_dropped : 0;
 
-        shm_pages_trim_begin(&trimmer->trim, &trimmer->manager->arena);
+        shm_pages_trim_begin(&trimmer->trim, &trimmer->manager->pool.arena);
         trimmer->trim.n_dropped = n_dropped;
         trimmer->background = true;
         task_wake(&trimmer->task);
@@ -212,7 +212,7 @@ int trimmer_new(Trimmer **ret_trimmer, Manager *manager) {
         if (!trimmer)
                 return -ENOMEM;
         trimmer->manager = manager;
-        task_init(&trimmer->task, manager->tasks, "trimmer", step, trimmer);
+        task_init(&trimmer->task, manager->pool.tasks, "trimmer", step, trimmer);
         *ret_trimmer = trimmer;
         return 0;
 }

@@ -33,12 +33,12 @@ static int setup(void **state) {
         memset(&manager, 0, sizeof(manager));
         memset(&options, 0, sizeof(options));
         strcpy(options.pool, "test");
-        manager.options = &options;
-        manager.slice_max = UINT32_MAX;
-        manager.arena = t->arena;
-        shm_actor_init_daemon(&manager.control, &manager.arena);
-        assert_true(sd_event_new(&manager.event) >= 0);
-        assert_int_equal(task_queue_new(&manager.tasks, manager.event, TASK_SLICE_USEC), 0);
+        manager.pool.options = &options;
+        manager.pool.slice_max = UINT32_MAX;
+        manager.pool.arena = t->arena;
+        shm_actor_init_daemon(&manager.pool.actor, &manager.pool.arena);
+        assert_true(sd_event_new(&manager.pool.event) >= 0);
+        assert_int_equal(task_queue_new(&manager.pool.tasks, manager.pool.event, TASK_SLICE_USEC), 0);
         assert_int_equal(reserve_new(&manager.reserve, &manager), 0);
         assert_int_equal(maintainer_new(&manager.maintainer, &manager), 0);
         assert_int_equal(client_reaper_new(&manager.client_reaper, &manager), 0);
@@ -50,8 +50,8 @@ static int teardown(void **state) {
         manager.maintainer = maintainer_free(manager.maintainer);
         manager.client_reaper = client_reaper_free(manager.client_reaper);
         manager.reserve = reserve_free(manager.reserve);
-        manager.tasks = task_queue_free(manager.tasks);
-        manager.event = sd_event_unref(manager.event);
+        manager.pool.tasks = task_queue_free(manager.pool.tasks);
+        manager.pool.event = sd_event_unref(manager.pool.event);
         return test_arena_teardown(state);
 }
 
@@ -67,14 +67,14 @@ static void on_progress(CloseWait *w) {
 
 /* Until the loop would asked. */
 static void run_until_idle(void) {
-        while (sd_event_run(manager.event, 0) > 0)
+        while (sd_event_run(manager.pool.event, 0) > 0)
                 ;
 }
 
 /* As long as it takes. */
 static void run_until_done(unsigned n) {
         while (n_done < n)
-                assert_true(sd_event_run(manager.event, UINT64_MAX) >= 0);
+                assert_true(sd_event_run(manager.pool.event, UINT64_MAX) >= 0);
         run_until_idle();
         assert_int_equal(n_done, n);
 }
@@ -108,14 +108,14 @@ static void log_end(void) {
 
 static void run_until_logged(const char *text) {
         while (log_count(text) == 0)
-                (void) sd_event_run(manager.event, UINT64_MAX);
+                (void) sd_event_run(manager.pool.event, UINT64_MAX);
 }
 
 static void start(CloseWait w) {
         asked = w;
         asked.epoch = ID;
         asked.on_done = on_done;
-        assert_int_equal(shm_epoch_close(&manager.arena, ID, true), 0);
+        assert_int_equal(shm_epoch_close(&manager.pool.arena, ID, true), 0);
         maintainer_close(manager.maintainer, ID, &asked);
 }
 
@@ -204,7 +204,7 @@ static void test_count(void **state) {
 
         for (int i = 0; i < 20; i++)
                 (void) test_alloc(t, 768, ID);
-        manager.slice_max = 1;
+        manager.pool.slice_max = 1;
         start((CloseWait){ .deadline_usec = UINT64_MAX, .count = true });
         run_until_done(1);
         assert_int_equal(asked.live->live_objects, 20);
@@ -223,7 +223,7 @@ static void test_progress(void **state) {
         shm_actor_enter(&t->actor);
         start((CloseWait){ .deadline_usec = begin + HOUR_USEC, .on_progress = on_progress });
         while (n_progress < 3)
-                assert_true(sd_event_run(manager.event, UINT64_MAX) >= 0);
+                assert_true(sd_event_run(manager.pool.event, UINT64_MAX) >= 0);
         assert_true(proto_now_usec() - begin >= 3 * PROTO_USEC_PER_SEC / 10);
         assert_int_equal(n_done, 0);
         manager.maintainer = maintainer_free(manager.maintainer);
@@ -337,7 +337,7 @@ static void test_take_over(void **state) {
         assert_int_equal(shm_object_free(&t->actor, other), 0);
         assert_int_equal(shm_epoch_revoke(&t->arena, ID, false), 0);
         t->actor.record->attention |= SHM_ATTENTION_FREEZE;
-        shm_actor_intend(&manager.control, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, 2));
+        shm_actor_intend(&manager.pool.actor, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, 2));
         log_begin();
         n = maintainer_take_over(manager.maintainer);
         log_end();
@@ -345,7 +345,7 @@ static void test_take_over(void **state) {
         assert_int_equal(log_count("the last daemon of pool test was in the middle of something: 2 slots"),
                          1);
         close(log_fd);
-        assert_int_equal(manager.control.record->seq % 2, 0);
+        assert_int_equal(manager.pool.actor.record->seq % 2, 0);
         run_until_idle();
         assert_false(shm_object_live(&t->arena, handle));
         assert_int_equal(shm_epoch_get(&t->arena, ID, &info), 0);

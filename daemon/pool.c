@@ -1,0 +1,28 @@
+#include "daemon/pool.h"
+
+#include <stdlib.h>
+
+#include "proto/deadline.h"
+
+void pool_init(Pool *pool, Options *options) {
+        *pool = (Pool){
+                .options = options,
+                .arena = { .fd = -1, .wake_fd = -1 },
+                .slice_max = secure_getenv("TSLAB_TEST_SLICES") ? 64 : UINT32_MAX,
+                .started_usec = proto_now_usec(),
+        };
+}
+
+int pool_open_loop(Pool *pool) {
+        int r = sd_event_new(&pool->event);
+
+        if (r < 0)
+                return r;
+        return task_queue_new(&pool->tasks, pool->event, pool->slice_max == UINT32_MAX ? TASK_SLICE_USEC : 0);
+}
+
+void pool_deinit(Pool *pool) {
+        shm_arena_deinit(&pool->arena);
+        pool->tasks = task_queue_free(pool->tasks);
+        pool->event = sd_event_unref(pool->event);
+}
