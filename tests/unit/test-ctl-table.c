@@ -20,7 +20,7 @@ static const TableColumn columns[] = {
         { "LABEL", TABLE_LEFT, 0 },
 };
 
-static void assert_prints_within(const Table *table, unsigned width, bool legend, const char *expected) {
+static void assert_prints_within(Table *table, unsigned width, bool legend, const char *expected) {
         _cleanup_(proto_freep) char *text = NULL;
         size_t size;
         FILE *out = open_memstream(&text, &size);
@@ -31,7 +31,7 @@ static void assert_prints_within(const Table *table, unsigned width, bool legend
         assert_string_equal(text, expected);
 }
 
-static void assert_prints(const Table *table, bool legend, const char *expected) {
+static void assert_prints(Table *table, bool legend, const char *expected) {
         assert_prints_within(table, 0, legend, expected);
 }
 
@@ -56,38 +56,74 @@ static void test_table_print_aligned(void **state) {
                       "a        123456  -\n");
 }
 
-/* By rank, those that are empty first; never those of rank 0. */
-static void test_table_print_narrow(void **state) {
+static void assert_narrow(unsigned width, bool legend, const char *expected) {
         static const TableColumn ranked[] = {
                 { "NAME", TABLE_LEFT, 0 }, { "SIZE", TABLE_RIGHT, 1 }, { "STATE", TABLE_LEFT, 3 },
-                { "USER", TABLE_LEFT, 2 }, { "LABEL", TABLE_LEFT, 0 },
+                { "USER", TABLE_LEFT, 2 }, { "LABEL", TABLE_TEXT, 0 },
         };
         _cleanup_(table_freep) Table *table = table_new(ranked, 5);
-        const char *const cells[] = { "web", "1", "up", "", "x", "db", "22", "down", "", "yy" };
+        const char *const cells[] = { "web", "1", "up", "", "x", "db", "22", "down", "", "yyyyyy" };
 
         for (size_t i = 0; i < 10; ++i)
                 table_add(table, "%s", cells[i]);
+        assert_prints_within(table, width, legend, expected);
+}
 
-        assert_prints_within(table, 31, true,
-                             "NAME  SIZE  STATE  USER  LABEL\n"
-                             "web      1  up     -     x\n"
-                             "db      22  down   -     yy\n");
-        assert_prints_within(table, 29, true,
-                             "NAME  SIZE  STATE  LABEL\n"
-                             "web      1  up     x\n"
-                             "db      22  down   yy\n"
-                             "No room for USER.\n");
-        assert_prints_within(table, 23, true,
-                             "NAME  SIZE  LABEL\n"
-                             "web      1  x\n"
-                             "db      22  yy\n"
-                             "No room for STATE, USER.\n");
-        assert_prints_within(table, 18, false,
-                             "web   1  up    x\n"
-                             "db   22  down  yy\n");
-        assert_prints_within(table, 1, false,
-                             "web  x\n"
-                             "db   yy\n");
+/* Columns go by rank, empty ones first, never those of rank 0. */
+static void test_table_print_narrow(void **state) {
+        assert_narrow(32, true,
+                      "NAME  SIZE  STATE  USER  LABEL\n"
+                      "web      1  up     -     x\n"
+                      "db      22  down   -     yyyyyy\n");
+        assert_narrow(30, true,
+                      "NAME  SIZE  STATE  LABEL\n"
+                      "web      1  up     x\n"
+                      "db      22  down   yyyyyy\n"
+                      "No room for USER.\n");
+        assert_narrow(24, true,
+                      "NAME  SIZE  LABEL\n"
+                      "web      1  x\n"
+                      "db      22  yyyyyy\n"
+                      "No room for STATE, USER.\n");
+        assert_narrow(21, false,
+                      "web   1  up    x\n"
+                      "db   22  down  yyyyyy\n");
+}
+
+/* Where no column is left to leave out, text is cut, and nothing else. */
+static void test_table_print_cuts_text(void **state) {
+        assert_narrow(9, true,
+                      "NAME  LABEL\n"
+                      "web   x\n"
+                      "db    yyyyy\n"
+                      "No room for SIZE, STATE, USER.\n");
+        /* in a pipe nothing is cut */
+        assert_narrow(0, false,
+                      "web   1  up    -  x\n"
+                      "db   22  down  -  yyyyyy\n");
+}
+
+static void test_table_select_columns(void **state) {
+        _cleanup_(table_freep) Table *table = table_new(columns, 3);
+
+        assert_int_equal(table_select(table, "label,Name,label"), CTL_DONE);
+        table_add(table, "%s", "a");
+        table_add(table, "%d", 1);
+        table_add(table, "%s", "x");
+        /* what was asked for stays, however narrow; text alone is cut */
+        assert_prints_within(table, 5, true,
+                             "LABEL  NAME\n"
+                             "x      a\n");
+}
+
+static void test_table_select_unknown(void **state) {
+        static const char *const wrong[] = { "", "name,", ",name", "nam", "names", "name label" };
+
+        for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
+                _cleanup_(table_freep) Table *table = table_new(columns, 3);
+
+                assert_int_equal(table_select(table, wrong[i]), CTL_USAGE);
+        }
 }
 
 static void test_table_print_characters_not_bytes(void **state) {
@@ -107,7 +143,7 @@ static void test_table_print_characters_not_bytes(void **state) {
 static void test_table_print_empty(void **state) {
         _cleanup_(table_freep) Table *table = table_new(columns, 3);
 
-        assert_prints(table, true, "NAME  SIZE  LABEL\n");
+        assert_prints(table, true, "");
         assert_prints(table, false, "");
 }
 
@@ -175,6 +211,9 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_table_print_aligned),
                 cmocka_unit_test(test_table_print_narrow),
+                cmocka_unit_test(test_table_print_cuts_text),
+                cmocka_unit_test(test_table_select_columns),
+                cmocka_unit_test(test_table_select_unknown),
                 cmocka_unit_test(test_table_print_characters_not_bytes),
                 cmocka_unit_test(test_table_print_empty),
                 cmocka_unit_test(test_table_print_whole_rows),

@@ -94,7 +94,7 @@ static void print_table(const Pool *pools, size_t n_pools) {
         static const TableColumn columns[] = {
                 { "POOL", TABLE_LEFT, 0 },   { "STATE", TABLE_LEFT, 0 },      { "SIZE", TABLE_RIGHT, 1 },
                 { "USED", TABLE_RIGHT, 0 },  { "COMMITTED", TABLE_RIGHT, 3 }, { "CLIENTS", TABLE_RIGHT, 2 },
-                { "SOCKET", TABLE_LEFT, 4 },
+                { "SOCKET", TABLE_TEXT, 4 },
         };
         _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
         FILE *out = output_stream();

@@ -13,7 +13,7 @@
 
 static void print_table(FILE *out, const Tslab__RootsReply *reply) {
         static const TableColumn columns[] = {
-                { "NAME", TABLE_LEFT, 0 },
+                { "NAME", TABLE_TEXT, 0 },
                 { "HANDLE", TABLE_LEFT, 0 },
                 { "SIZE", TABLE_RIGHT, 0 },
                 { "STATE", TABLE_LEFT, 0 },

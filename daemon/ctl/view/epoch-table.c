@@ -10,7 +10,7 @@ static const TableColumn columns[] = {
         { "OWNER", TABLE_RIGHT, 8 }, { "SLABS", TABLE_RIGHT, 6 },     { "OBJECTS", TABLE_RIGHT, 0 },
         { "LIVE", TABLE_RIGHT, 1 },  { "COMMITTED", TABLE_RIGHT, 3 }, { "RECLAIMED", TABLE_RIGHT, 7 },
         { "OLDER", TABLE_RIGHT, 5 }, { "OPENED", TABLE_LEFT, 9 },     { "AGE", TABLE_RIGHT, 2 },
-        { "LABEL", TABLE_LEFT, 0 },
+        { "LABEL", TABLE_TEXT, 0 },
 };
 
 static void add_state(Table *table, const Tslab__EpochInfo *epoch) {

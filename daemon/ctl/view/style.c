@@ -24,7 +24,7 @@ bool style_coloured(void) {
 
 const char *style_begin(Style style) {
         static const char *const sequences[_STYLE_N] = {
-                [STYLE_PLAIN] = "",          [STYLE_HEADER] = "\033[1;4m", [STYLE_GOOD] = "\033[1;32m",
+                [STYLE_PLAIN] = "",          [STYLE_HEADER] = "\033[1m", [STYLE_GOOD] = "\033[1;32m",
                 [STYLE_WARN] = "\033[1;33m", [STYLE_BAD] = "\033[1;31m",
         };
 

@@ -532,7 +532,7 @@ class Output(Case):
 
     def test_colour(self):
         self.start()
-        self.assertIn('\033[1;4mPOOL\033[0m', self.on_terminal('list'))
+        self.assertIn('\033[1mPOOL', self.on_terminal('list'))
         for env in ({'NO_COLOR': '1'}, {'TERM': 'dumb'}, {'TERM': ''}):
             self.assertNotIn('\033', self.on_terminal('list', **env))
         self.assertIn('\033', self.on_terminal('list', NO_COLOR=''))
