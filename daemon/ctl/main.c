@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "daemon/ctl/options.h"
+#include "daemon/ctl/base/options.h"
 #include "daemon/ctl/output/output.h"
 #include "daemon/ctl/verbs.h"
 

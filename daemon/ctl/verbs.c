@@ -1,8 +1,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "daemon/ctl/options.h"
-#include "daemon/ctl/advice/suggest.h"
+#include "daemon/ctl/base/nearest.h"
+#include "daemon/ctl/base/options.h"
 #include "daemon/ctl/verbs.h"
 
 static const Verb verbs[] = {

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "daemon/ctl/complain.h"
+#include "daemon/ctl/base/complain.h"
 
 typedef struct Verb {
         const char *name; /* one word or two: "epoch close" */

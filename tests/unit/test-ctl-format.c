@@ -12,7 +12,7 @@
 
 #include <errno.h>
 
-#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/base/format.h"
 
 #define SECOND UINT64_C(1000000)
 #define MINUTE (60 * SECOND)

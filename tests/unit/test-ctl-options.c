@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "daemon/ctl/connect.h"
-#include "daemon/ctl/options.h"
-#include "daemon/ctl/advice/suggest.h"
+#include "daemon/ctl/base/connect.h"
+#include "daemon/ctl/base/nearest.h"
+#include "daemon/ctl/base/options.h"
 #include "daemon/ctl/verbs.h"
 
 #define ARGS_MAX 16

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "daemon/ctl/base/progress.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/view/progress.h"
 #include "daemon/ctl/view/table.h"
 #include "proto/cleanup.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "daemon/ctl/advice/classes.h"
-#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/base/format.h"
 #include "shm/format/layout-record.h"
 
 #define MIB (UINT64_C(1) << 20)

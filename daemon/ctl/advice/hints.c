@@ -2,8 +2,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "daemon/ctl/view/format.h"
 #include "daemon/ctl/advice/hints.h"
+#include "daemon/ctl/base/format.h"
 
 /* Surplus pages that are worth a word; stale pointers make a few all the time. */
 #define SURPLUS_MIN (UINT64_C(1) << 20)

@@ -1,5 +1,5 @@
-#include "daemon/ctl/output/json.h"
 #include "daemon/ctl/leaks/leaks.h"
+#include "daemon/ctl/output/json.h"
 
 static json_object *holding_to_json(const LeaksHolding *h) {
         json_object *o = json_new_object();

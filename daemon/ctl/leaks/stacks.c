@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/ctl/complain.h"
+#include "daemon/ctl/base/complain.h"
 #include "proto/cleanup.h"
 #include "proto/text.h"
 #include "shm/cache/object.h"

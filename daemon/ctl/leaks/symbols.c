@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/ctl/complain.h"
+#include "daemon/ctl/base/complain.h"
 
 struct SymbolsFile {
         Dwfl *dwfl; /* NULL: not looked into */

@@ -1,11 +1,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/base/format.h"
+#include "daemon/ctl/base/options.h"
+#include "daemon/ctl/base/terminal.h"
 #include "daemon/ctl/leaks/leaks.h"
-#include "daemon/ctl/options.h"
 #include "daemon/ctl/view/table.h"
-#include "daemon/ctl/view/terminal.h"
 #include "proto/cleanup.h"
 
 #define HOLDINGS_SHOWN 16U

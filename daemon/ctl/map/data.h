@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/ctl/connect.h"
+#include "daemon/ctl/base/connect.h"
 #include "proto/path.h"
 
 typedef struct MapCell {

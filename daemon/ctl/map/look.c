@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/base/format.h"
 #include "daemon/ctl/map/look.h"
 
 uint64_t map_kind_slabs(const MapCell *cell, MapKind kind) {

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/ctl/base/options.h"
 #include "daemon/ctl/map/data.h"
-#include "daemon/ctl/options.h"
 
 typedef enum MapKind {
         MAP_UNCOMMITTED,

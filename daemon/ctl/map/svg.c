@@ -1,6 +1,6 @@
 #include <inttypes.h>
 
-#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/base/format.h"
 #include "daemon/ctl/map/svg.h"
 
 #define MARGIN 32

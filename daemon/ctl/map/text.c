@@ -4,7 +4,7 @@
  */
 #include <inttypes.h>
 
-#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/base/format.h"
 #include "daemon/ctl/map/text.h"
 
 #define LEGEND_ROWS 9U /* title, empty lines, kinds, prompt */

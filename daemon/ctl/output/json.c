@@ -1,4 +1,4 @@
-#include "daemon/ctl/complain.h"
+#include "daemon/ctl/base/complain.h"
 #include "daemon/ctl/output/json.h"
 
 json_object *json_new_object(void) {

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/base/format.h"
 
 typedef enum Kind {
         GAUGE,

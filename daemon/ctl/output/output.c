@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "daemon/ctl/options.h"
+#include "daemon/ctl/base/options.h"
 #include "daemon/ctl/output/output.h"
 
 #define EXIT_NO_COMMAND 127 /* of a shell */

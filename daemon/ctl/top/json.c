@@ -1,7 +1,7 @@
+#include "daemon/ctl/base/complain.h"
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/top/json.h"
-#include "daemon/ctl/complain.h"
 
 #define RATE(_name)                                                                                          \
         json_add(o, #_name, must(json_object_new_double(top_rate(before, now, a->_name, b->_name))))

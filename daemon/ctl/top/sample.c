@@ -1,8 +1,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/ctl/ask.h"
-#include "daemon/ctl/complain.h"
+#include "daemon/ctl/base/ask.h"
+#include "daemon/ctl/base/complain.h"
 #include "daemon/ctl/top/sample.h"
 #include "proto/deadline.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/ctl/complain.h"
-#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/base/complain.h"
+#include "daemon/ctl/base/format.h"
 #include "daemon/ctl/top/view.h"
 
 void top_state_init(TopState *state) {

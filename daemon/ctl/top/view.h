@@ -2,7 +2,7 @@
 
 /* One look at a pool as lines of text, no longer and no more than a screen has room for. */
 
-#include "daemon/ctl/view/style.h"
+#include "daemon/ctl/base/style.h"
 #include "daemon/ctl/top/rows.h"
 
 #define TOP_COLUMNS_LEAST 16U

@@ -1,13 +1,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/ctl/connect.h"
-#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/base/connect.h"
+#include "daemon/ctl/base/format.h"
+#include "daemon/ctl/base/options.h"
+#include "daemon/ctl/base/progress.h"
+#include "daemon/ctl/base/style.h"
 #include "daemon/ctl/output/json-reply.h"
-#include "daemon/ctl/options.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/view/progress.h"
-#include "daemon/ctl/view/style.h"
 #include "daemon/ctl/verbs.h"
 
 static void print_count(FILE *out, const char *name, uint64_t n, Style style) {

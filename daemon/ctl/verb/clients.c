@@ -2,16 +2,16 @@
 #include <pwd.h>
 #include <stdio.h>
 
-#include "daemon/ctl/view/client-list.h"
-#include "daemon/ctl/connect.h"
-#include "daemon/ctl/view/format.h"
-#include "daemon/ctl/output/json.h"
+#include "daemon/ctl/base/connect.h"
+#include "daemon/ctl/base/format.h"
+#include "daemon/ctl/base/options.h"
+#include "daemon/ctl/base/terminal.h"
 #include "daemon/ctl/output/json-reply.h"
-#include "daemon/ctl/options.h"
+#include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/view/table.h"
-#include "daemon/ctl/view/terminal.h"
 #include "daemon/ctl/verbs.h"
+#include "daemon/ctl/view/client-list.h"
+#include "daemon/ctl/view/table.h"
 
 static void add_user(Table *table, uint32_t uid) {
         const struct passwd *user = getpwuid(uid);

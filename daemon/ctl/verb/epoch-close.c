@@ -7,14 +7,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "daemon/ctl/connect.h"
-#include "daemon/ctl/epoch-argument.h"
-#include "daemon/ctl/view/format.h"
-#include "daemon/ctl/output/json.h"
+#include "daemon/ctl/base/connect.h"
+#include "daemon/ctl/base/epoch-argument.h"
+#include "daemon/ctl/base/format.h"
+#include "daemon/ctl/base/options.h"
+#include "daemon/ctl/base/progress.h"
 #include "daemon/ctl/output/json-reply.h"
-#include "daemon/ctl/options.h"
+#include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/view/progress.h"
 #include "daemon/ctl/verbs.h"
 #include "proto/deadline.h"
 

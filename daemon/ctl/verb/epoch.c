@@ -2,17 +2,17 @@
 
 #include <stdio.h>
 
-#include "daemon/ctl/ask.h"
-#include "daemon/ctl/epoch-argument.h"
-#include "daemon/ctl/view/epoch-table.h"
-#include "daemon/ctl/view/format.h"
 #include "daemon/ctl/advice/hints.h"
-#include "daemon/ctl/output/json.h"
+#include "daemon/ctl/base/ask.h"
+#include "daemon/ctl/base/epoch-argument.h"
+#include "daemon/ctl/base/format.h"
+#include "daemon/ctl/base/options.h"
+#include "daemon/ctl/base/style.h"
 #include "daemon/ctl/output/json-reply.h"
-#include "daemon/ctl/options.h"
+#include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/view/style.h"
 #include "daemon/ctl/verbs.h"
+#include "daemon/ctl/view/epoch-table.h"
 #include "proto/text.h"
 
 static void print_hints(const Tslab__EpochListReply *list) {

@@ -1,9 +1,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/ctl/connect.h"
+#include "daemon/ctl/base/connect.h"
+#include "daemon/ctl/base/options.h"
 #include "daemon/ctl/leaks/leaks.h"
-#include "daemon/ctl/options.h"
 #include "daemon/ctl/output/output.h"
 #include "daemon/ctl/verbs.h"
 #include "proto/cleanup.h"

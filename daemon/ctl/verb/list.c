@@ -2,15 +2,15 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "daemon/ctl/ask.h"
-#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/base/ask.h"
+#include "daemon/ctl/base/format.h"
+#include "daemon/ctl/base/options.h"
+#include "daemon/ctl/base/pools.h"
+#include "daemon/ctl/base/terminal.h"
 #include "daemon/ctl/output/json.h"
-#include "daemon/ctl/options.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/pools.h"
-#include "daemon/ctl/view/table.h"
-#include "daemon/ctl/view/terminal.h"
 #include "daemon/ctl/verbs.h"
+#include "daemon/ctl/view/table.h"
 #include "proto/path.h"
 
 /* Of each pool: one that is stopped must not keep us from showing the others. */

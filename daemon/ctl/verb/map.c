@@ -1,15 +1,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/ctl/view/format.h"
-#include "daemon/ctl/output/json.h"
+#include "daemon/ctl/base/format.h"
+#include "daemon/ctl/base/options.h"
+#include "daemon/ctl/base/style.h"
+#include "daemon/ctl/base/terminal.h"
 #include "daemon/ctl/map/data.h"
 #include "daemon/ctl/map/svg.h"
 #include "daemon/ctl/map/text.h"
-#include "daemon/ctl/options.h"
+#include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/view/style.h"
-#include "daemon/ctl/view/terminal.h"
 #include "daemon/ctl/verbs.h"
 
 #define JSON_CELLS 1024

@@ -2,15 +2,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/ctl/ask.h"
-#include "daemon/ctl/connect.h"
+#include "daemon/ctl/base/ask.h"
+#include "daemon/ctl/base/connect.h"
+#include "daemon/ctl/base/options.h"
+#include "daemon/ctl/base/pools.h"
 #include "daemon/ctl/output/http.h"
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/metrics.h"
-#include "daemon/ctl/options.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/pools.h"
 #include "daemon/ctl/verbs.h"
 #include "proto/deadline.h"
 #include "proto/path.h"

@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/ctl/ask.h"
-#include "daemon/ctl/connect.h"
+#include "daemon/ctl/base/ask.h"
+#include "daemon/ctl/base/connect.h"
+#include "daemon/ctl/base/options.h"
 #include "daemon/ctl/output/json.h"
-#include "daemon/ctl/options.h"
 #include "daemon/ctl/output/output.h"
 #include "daemon/ctl/verbs.h"
 #include "proto/deadline.h"

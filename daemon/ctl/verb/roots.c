@@ -1,15 +1,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/ctl/connect.h"
-#include "daemon/ctl/view/format.h"
-#include "daemon/ctl/output/json.h"
+#include "daemon/ctl/base/connect.h"
+#include "daemon/ctl/base/format.h"
+#include "daemon/ctl/base/options.h"
+#include "daemon/ctl/base/terminal.h"
 #include "daemon/ctl/output/json-reply.h"
-#include "daemon/ctl/options.h"
+#include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/view/table.h"
-#include "daemon/ctl/view/terminal.h"
 #include "daemon/ctl/verbs.h"
+#include "daemon/ctl/view/table.h"
 
 static void print_table(FILE *out, const Tslab__RootsReply *reply) {
         static const TableColumn columns[] = {

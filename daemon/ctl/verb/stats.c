@@ -1,15 +1,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/ctl/ask.h"
-#include "daemon/ctl/view/epoch-table.h"
-#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/base/ask.h"
+#include "daemon/ctl/base/format.h"
+#include "daemon/ctl/base/options.h"
+#include "daemon/ctl/base/terminal.h"
 #include "daemon/ctl/output/json-reply.h"
-#include "daemon/ctl/options.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/view/table.h"
-#include "daemon/ctl/view/terminal.h"
 #include "daemon/ctl/verbs.h"
+#include "daemon/ctl/view/epoch-table.h"
+#include "daemon/ctl/view/table.h"
 
 static void add_bytes(Table *table, const char *name, uint64_t bytes) {
         table_add(table, "%s", name);

@@ -2,15 +2,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/ctl/ask.h"
-#include "daemon/ctl/view/format.h"
 #include "daemon/ctl/advice/hints.h"
-#include "daemon/ctl/output/json.h"
+#include "daemon/ctl/base/ask.h"
+#include "daemon/ctl/base/format.h"
+#include "daemon/ctl/base/options.h"
+#include "daemon/ctl/base/style.h"
+#include "daemon/ctl/base/terminal.h"
 #include "daemon/ctl/output/json-reply.h"
-#include "daemon/ctl/options.h"
+#include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/view/style.h"
-#include "daemon/ctl/view/terminal.h"
 #include "daemon/ctl/verbs.h"
 
 #define BAR_WIDTH 50 /* at most, and at least */

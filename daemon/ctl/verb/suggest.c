@@ -3,10 +3,10 @@
 #include <stdio.h>
 
 #include "daemon/ctl/advice/advice.h"
-#include "daemon/ctl/ask.h"
-#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/base/ask.h"
+#include "daemon/ctl/base/format.h"
+#include "daemon/ctl/base/options.h"
 #include "daemon/ctl/output/json.h"
-#include "daemon/ctl/options.h"
 #include "daemon/ctl/output/output.h"
 #include "daemon/ctl/verbs.h"
 

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "daemon/ctl/connect.h"
-#include "daemon/ctl/view/format.h"
-#include "daemon/ctl/options.h"
+#include "daemon/ctl/base/connect.h"
+#include "daemon/ctl/base/format.h"
+#include "daemon/ctl/base/options.h"
+#include "daemon/ctl/base/terminal.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/view/terminal.h"
 #include "daemon/ctl/top/json.h"
 #include "daemon/ctl/top/screen.h"
 #include "daemon/ctl/verbs.h"

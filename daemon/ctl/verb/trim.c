@@ -1,11 +1,11 @@
 #include <stdio.h>
 
-#include "daemon/ctl/connect.h"
-#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/base/connect.h"
+#include "daemon/ctl/base/format.h"
+#include "daemon/ctl/base/options.h"
+#include "daemon/ctl/base/progress.h"
 #include "daemon/ctl/output/json-reply.h"
-#include "daemon/ctl/options.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/view/progress.h"
 #include "daemon/ctl/verbs.h"
 
 static void print(FILE *out, const Tslab__TrimReply *reply) {

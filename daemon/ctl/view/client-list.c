@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/ctl/complain.h"
+#include "daemon/ctl/base/complain.h"
 
 typedef int (*Compare)(const Tslab__ClientInfo *a, const Tslab__ClientInfo *b);
 

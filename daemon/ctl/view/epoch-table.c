@@ -1,9 +1,9 @@
 #include <inttypes.h>
 
+#include "daemon/ctl/base/format.h"
+#include "daemon/ctl/base/terminal.h"
 #include "daemon/ctl/view/epoch-table.h"
-#include "daemon/ctl/view/format.h"
 #include "daemon/ctl/view/table.h"
-#include "daemon/ctl/view/terminal.h"
 
 static const TableColumn columns[] = {
         { "EPOCH", TABLE_RIGHT, 0 }, { "STATE", TABLE_LEFT, 0 },      { "USE", TABLE_LEFT, 4 },

@@ -19,8 +19,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "daemon/ctl/complain.h"
-#include "daemon/ctl/view/style.h"
+#include "daemon/ctl/base/complain.h"
+#include "daemon/ctl/base/style.h"
 
 typedef enum TableAlign {
         TABLE_LEFT,

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "daemon/ctl/base/complain.h"
 #include "daemon/ctl/view/client-list.h"
-#include "daemon/ctl/complain.h"
 
 /* Options that not every verb takes. */
 enum {

@@ -4,8 +4,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "daemon/ctl/view/progress.h"
-#include "daemon/ctl/view/style.h"
+#include "daemon/ctl/base/progress.h"
+#include "daemon/ctl/base/style.h"
 
 #define CLEAR_LINE "\r\033[K"
 

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "daemon/ctl/complain.h"
+#include "daemon/ctl/base/complain.h"
 
 typedef struct Pools {
         char **paths; /* sorted, those of the system first */

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/ctl/connect.h"
-#include "daemon/ctl/pools.h"
+#include "daemon/ctl/base/connect.h"
+#include "daemon/ctl/base/pools.h"
 #include "proto/path.h"
 
 #define SYSTEM_DIR "/run/tslab" /* as in proto/path.h */

@@ -13,7 +13,7 @@
  *      r = connection_call(&connection, &request, CONNECTION_USEC, NULL, NULL, &reply);
  */
 
-#include "daemon/ctl/complain.h"
+#include "daemon/ctl/base/complain.h"
 #include "proto/call.h"
 
 #define CONNECTION_USEC UINT64_C(30000000) /* for what takes a daemon no time */

@@ -1,4 +1,4 @@
-#include "daemon/ctl/ask.h"
+#include "daemon/ctl/base/ask.h"
 
 static void make_stats(ProtoRequest *request, Tslab__Stats *stats) {
         request->body_case = TSLAB__REQUEST__BODY_STATS;

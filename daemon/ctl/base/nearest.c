@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "daemon/ctl/advice/suggest.h"
+#include "daemon/ctl/base/nearest.h"
 
 #define WORD_MAX 32
 #define TOO_FAR 3 /* typing errors */

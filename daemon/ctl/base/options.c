@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/ctl/complain.h"
-#include "daemon/ctl/view/format.h"
-#include "daemon/ctl/options.h"
-#include "daemon/ctl/advice/suggest.h"
+#include "daemon/ctl/base/complain.h"
+#include "daemon/ctl/base/format.h"
+#include "daemon/ctl/base/nearest.h"
+#include "daemon/ctl/base/options.h"
 #include "proto/path.h"
 
 const char *arg_pool;

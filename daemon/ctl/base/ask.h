@@ -2,7 +2,7 @@
 
 /* The questions that several verbs ask, or that have answers in parts. */
 
-#include "daemon/ctl/connect.h"
+#include "daemon/ctl/base/connect.h"
 
 /* Opens the connection, and asks. */
 CtlExit ask_stats(Connection *connection, ProtoReply **ret_reply);

@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "daemon/ctl/view/terminal.h"
+#include "daemon/ctl/base/terminal.h"
 
 #define SIZE_MAX_SANE 4096U
 

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/ctl/complain.h"
-#include "daemon/ctl/view/progress.h"
+#include "daemon/ctl/base/complain.h"
+#include "daemon/ctl/base/progress.h"
 #include "proto/text.h"
 
 /* The longest sentence of a daemon, and room for a path. */

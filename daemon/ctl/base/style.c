@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/ctl/view/style.h"
+#include "daemon/ctl/base/style.h"
 
 static bool is_dumb(const char *term) {
         return !term || !term[0] || !strcmp(term, "dumb");

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/ctl/connect.h"
-#include "daemon/ctl/options.h"
+#include "daemon/ctl/base/connect.h"
+#include "daemon/ctl/base/options.h"
 #include "proto/path.h"
 
 #define HOW_TO_START_SIZE 160

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/base/format.h"
 #include "proto/validate.h"
 
 #define USEC_PER_SEC UINT64_C(1000000)

@@ -1,7 +1,7 @@
 #include <errno.h>
 
-#include "daemon/ctl/epoch-argument.h"
-#include "daemon/ctl/view/format.h"
+#include "daemon/ctl/base/epoch-argument.h"
+#include "daemon/ctl/base/format.h"
 
 CtlExit epoch_argument(const char *text, uint32_t *ret_epoch) {
         int r;
