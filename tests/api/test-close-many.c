@@ -103,7 +103,7 @@ static int close_inherited(void *userdata) {
         return 0;
 }
 
-/* What threads of the parent had in a pool keeps nothing in a child that closes it. */
+/* States of the parent's threads keep nothing in a child that closes the pool. */
 static void test_close_inherited(void **state) {
         struct tslab_options options = { .size = sizeof(options), .arena_bytes = UINT64_C(256) << 20 };
         Inherited inherited = {};

@@ -71,7 +71,7 @@ static int find_room(void *userdata) {
         return 0;
 }
 
-/* Looks things up in a pool that may be closed: what it finds is right, or nothing. */
+/* Looks things up in a pool that may be closed: each answer is right, or there is none. */
 static int look_up(Job *job, tslab_handle handle) {
         uint8_t bytes[64], *object;
         size_t size;
@@ -268,7 +268,7 @@ static void test_close_before_threads_end(void **state) {
         }
 }
 
-/* A child closes what it has of its parent's pool, whose threads go on meanwhile. */
+/* A child closes its own side of its parent's pool; the parent's threads go on meanwhile. */
 static int close_in_child(void *userdata) {
         tslab_handle handle;
         struct tslab *pool = userdata;

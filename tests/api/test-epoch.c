@@ -52,7 +52,7 @@ static void test_advance(void **state) {
         assert_int_equal(tslab_epoch_advance(pool, NULL), 0);
 }
 
-/* Twice around the ring: eras rise, an old era is refused, and an object of it stays what it was. */
+/* Twice around the ring: eras rise, an old era is refused, and its objects stay unchanged. */
 static void test_advance_around(void **state) {
         struct tslab *pool = *state;
         uint32_t first = current(pool), epoch;

@@ -224,7 +224,7 @@ static int close_pool(void *userdata) {
         return 0;
 }
 
-/* Closing takes along what is pending in the child, and nothing of the parent's. */
+/* Closing frees the child's pending objects, and none of the parent's. */
 static void test_fork_close(void **state) {
         Family *f = *state;
         tslab_handle handle;

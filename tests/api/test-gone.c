@@ -1,4 +1,4 @@
-/* Threads that end by a raw exit, which tells nobody: what they held comes back when records run short. */
+/* Threads that end by a raw exit, unannounced: their slots come back when records run short. */
 #include <tslab.h>
 
 #include <pthread.h>
@@ -91,7 +91,7 @@ typedef struct Living {
         pthread_barrier_t barrier;
 } Living;
 
-/* It stands still all the time, with what it holds. */
+/* It stands still all the time, and holds its objects. */
 static void *live(void *userdata) {
         Living *living = userdata;
         tslab_handle handle;
@@ -126,7 +126,7 @@ static void test_gone_threads_beside_living(void **state) {
         (void) tslab_close(living.job.pool);
 }
 
-/* Another process takes the records over; then the one whose they were closes the pool. */
+/* Another process takes the records over; then their former owner closes the pool. */
 static int take_all(void *userdata) {
         struct tslab *pool = userdata;
         tslab_handle handle;

@@ -166,7 +166,7 @@ static void test_lease_stays_the_parents(void **state) {
         tslab_close(pool);
 }
 
-/* What is merely reserved stays. */
+/* An epoch that is merely reserved stays. */
 static int reserve_and_die(void *userdata) {
         static Told told;
 

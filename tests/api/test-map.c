@@ -117,7 +117,7 @@ static void test_map_open_one_epoch_for_all(void **state) {
         }
 }
 
-/* An epoch that was reserved by somebody who died before he named it is taken up. */
+/* An epoch whose reserver died before it named the epoch is taken up. */
 static void test_map_open_finds_labelled_epoch(void **state) {
         struct tslab *pool = *state;
         struct tslab_map *map;

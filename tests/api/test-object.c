@@ -75,7 +75,7 @@ static void test_create_bad_options(void **state) {
         REFUSED(n_classes, 17);
         assert_ptr_equal(pool, &longer);
 
-        /* A program that was compiled with a later version, and does not use what came with it. */
+        /* A program that was compiled with a later version, and does not use its new fields. */
         longer.options.size = sizeof(longer);
         assert_int_equal(tslab_create(&pool, &longer.options), 0);
         pool = tslab_close(pool);

@@ -18,7 +18,7 @@
 
 static tslab_handle objects[N_OBJECTS_MAX];
 
-/* A pool of so few slabs and records that what children leave is missed soon. */
+/* A pool of so few slabs and records that a child's leavings are missed soon. */
 static struct tslab *create(void) {
         struct tslab_options options = { .size = sizeof(options), .arena_bytes = 1 << 20, .n_threads = 8 };
         struct tslab *pool;
@@ -106,7 +106,7 @@ static void test_reap_stopped(void **state) {
         tslab_close(pool);
 }
 
-/* Control work all the time, by which what is allocated is freed again. */
+/* Control work all the time, which frees the allocated objects again. */
 static int work(void *userdata) {
         struct tslab *pool = userdata;
         tslab_handle handle;
@@ -149,7 +149,7 @@ static void test_reap_control(void **state) {
                 assert_int_equal(kill(child, SIGSTOP), 0);
                 assert_int_equal(waitpid(child, &status, WUNTRACED), child);
                 assert_true(WIFSTOPPED(status));
-                /* Whose work it is, as long as it lives. */
+                /* The owner of control work, as long as it lives. */
                 r = tslab_reap(pool);
                 assert_true(r == 0 || r == -EBUSY);
                 assert_int_equal(tslab_epoch_advance(pool, NULL), r);

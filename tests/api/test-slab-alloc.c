@@ -231,7 +231,7 @@ static void test_utilities(void **test_state) {
         assert_true(read_rss_bytes_linux() > 100000);
 }
 
-/* Sanitizers keep more resident for what was touched than that was. */
+/* Sanitizers keep more memory resident than the program touched. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define RSS_IS_OURS 0
 #else
@@ -354,7 +354,7 @@ static void short_threads(SlabAllocator *a) {
         }
 }
 
-/* What the process comes to need by itself (code, these arrays, stacks) is resident at the start. */
+/* The process's own memory (code, these arrays, stacks) is resident at the start. */
 static void warm_up(void) {
         SlabAllocator *a = make();
 

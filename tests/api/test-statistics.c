@@ -1,4 +1,4 @@
-/* What the library tells of a pool, a class, an epoch and a thread. */
+/* The library's figures of a pool, a class, an epoch and a thread. */
 #include <tslab.h>
 
 #include <errno.h>
@@ -94,7 +94,7 @@ static int count_own(void *userdata) {
         return 0;
 }
 
-/* Of a record that others had before, only what came since. */
+/* Of a record that others had before, only the counts since then. */
 static void test_thread_stats(void **state) {
         struct tslab *pool = create();
 

@@ -254,7 +254,7 @@ static void test_threads_outlive_pools(void **state) {
 
 static tslab_handle exchange[64];
 
-/* Objects go from hand to hand: each is freed once, by whoever takes it out, and holds what its allocator wrote. */
+/* Objects go from hand to hand: the thread that takes one out frees it, once, and finds its allocator's bytes. */
 static void *pass(void *userdata) {
         Job *job = userdata;
         tslab_handle handle;

@@ -22,7 +22,7 @@ static void forget(Burst *burst, uint32_t n) {
         burst->freeing = false;
 }
 
-/* What a process wrote before it was killed is there afterwards, in its order. */
+/* A killed process's stores are there afterwards, in program order. */
 void burst_inherit(Burst *burst, struct tslab *pool) {
         bool freeing = burst->freeing;
 

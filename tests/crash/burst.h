@@ -1,6 +1,6 @@
 #pragma once
 /*
- * A worker that hardly does anything but what takes several steps: it allocates many objects at once, does
+ * A worker that spends its time in operations of several steps: it allocates many objects at once, does
  * not look at them, and frees them at once, so that caches are filled and flushed all the time. Its
  * objects are in an epoch that nobody closes: every one of them is live until its worker frees it. Their
  * handles are in memory that outlives the worker, for the next one to go on with.
@@ -17,7 +17,7 @@ typedef struct Burst {
         volatile uint64_t n_stale; /* objects that somebody else freed */
 } Burst;
 
-/* Frees what the worker before left. */
+/* Frees the objects that the worker before left. */
 void burst_inherit(Burst *burst, struct tslab *pool);
 /* How many were allocated and freed again. */
 uint32_t burst_once(Burst *burst, struct tslab *pool, uint32_t epoch, uint64_t random);

@@ -220,7 +220,7 @@ static void begin_revoke_older(DaemonPool *pool) {
         ask_close(pool, 0, true, true);
 }
 
-/* The newest alone: what is of earlier eras stays. */
+/* The newest era alone: objects of earlier eras stay. */
 static void begin_revoke_newest(DaemonPool *pool) {
         pool->n_revocable = count_epoch(&pool->self.arena, 0, 2);
         ask_close(pool, 0, true, false);
@@ -285,7 +285,7 @@ static uint64_t n_free(const DaemonPool *pool) {
         return pool->self.arena.header->n_free.value;
 }
 
-/* Takes what is free, so that the reserve is short. */
+/* Takes all free slabs, so that the reserve is short. */
 static void begin_commit(DaemonPool *pool) {
         uint64_t handle;
 
@@ -326,7 +326,7 @@ static bool is_quiet(const ShmArena *arena) {
         return shm_freeze_is_over(arena) && !shm_repair_wanted(arena);
 }
 
-/* Also what it leased is revoked. */
+/* The epochs that it leased are revoked, too. */
 static bool is_ended_and_quiet(DaemonPool *pool) {
         return is_ended(pool) && is_quiet(&pool->self.arena);
 }

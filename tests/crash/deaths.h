@@ -1,8 +1,8 @@
 #pragma once
 /*
- * What the records of a process that was just killed say, before they are repaired: in the middle of what
- * it was, and which objects were live though their handles had not been returned. When all is repaired
- * none of those may be live.
+ * Reads the records of a process that was just killed, before they are repaired: the operation that it was
+ * in, and the objects that were live though their handles had not been returned. After the repair none of
+ * those objects may be live.
  */
 #include <sys/types.h>
 

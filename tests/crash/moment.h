@@ -9,9 +9,9 @@
  *      ...
  *      walk_end(&walk);
  *
- * What the child has mapped of the metadata is read-only meanwhile, so that each write shows; the tracer lets
- * it through. The daemon stands still but for calls that wait for it: it takes no turns of its own in
- * between, and the same operation has the same moments each time.
+ * The child's mapping of the metadata is read-only meanwhile, so that each write shows; the tracer lets it
+ * through. The daemon stands still but for calls that wait for it: it runs no work of its own in between,
+ * and the same operation has the same moments each time.
  */
 #include <sys/types.h>
 
@@ -32,7 +32,7 @@ typedef struct Walk {
         bool in_call;
         long call; /* that began last */
         ino_t inode; /* of the arena */
-        size_t size; /* of what is watched of it */
+        size_t size; /* of its watched memory */
 } Walk;
 
 /* The child stands in front of the operation, and the daemon is held. */

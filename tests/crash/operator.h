@@ -1,5 +1,5 @@
 #pragma once
-/* What an operator does while workers are busy: epochs are advanced, closed and revoked, and memory is trimmed. */
+/* An operator beside busy workers: it advances, closes and revokes epochs, and trims memory. */
 #include <stdint.h>
 #include <tslab.h>
 

@@ -81,7 +81,7 @@ void stepper_detach(Stepper *stepper) {
 
 /* ---- other libraries */
 
-/* Its first instruction: what called it is on the stack. */
+/* Its first instruction: the return address is on the stack. */
 static void enter_library(Stepper *stepper) {
         uintptr_t stack = peek_register(stepper, offsetof(struct user_regs_struct, rsp));
 

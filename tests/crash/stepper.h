@@ -20,7 +20,7 @@ typedef struct Stepper {
         uintptr_t return_at; /* where another library returns to; 0: none is running */
         long return_code; /* that is there */
         bool in_call; /* of the system, between two stops; of another library */
-        bool idle; /* it waits in such a call for what comes next */
+        bool idle; /* it waits in such a call for the next event */
         unsigned n_instructions;
 } Stepper;
 
@@ -29,6 +29,6 @@ void stepper_attach(Stepper *stepper, pid_t pid, bool whole);
 void stepper_step(Stepper *stepper);
 /* In its own program: elsewhere it has changed no arena since the last step. */
 bool stepper_is_in_program(const Stepper *stepper);
-/* About to wait for what comes next. */
+/* About to wait for the next event. */
 bool stepper_is_idle(const Stepper *stepper);
 void stepper_detach(Stepper *stepper);

@@ -38,7 +38,7 @@ static void look_back(void) {
                 longjmp(seam.end, 1);
 }
 
-/* In front of each access: what did the one before change? */
+/* In front of each access: looks at the changes of the access before. */
 void shm_step(const void *address) {
         if (!seam.arena)
                 return;

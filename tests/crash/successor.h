@@ -15,7 +15,7 @@ typedef struct Successor {
         uint32_t inside; /* record of a thread that stands still inside an operation; 0: none */
         uint64_t seq; /* of that record, when it goes on at last */
         bool mends; /* runs a check that repairs, besides */
-        ShmRepairCounts counts; /* of what its predecessors were in the middle of, summed up */
+        ShmRepairCounts counts; /* of its predecessors' unfinished steps, summed up */
 } Successor;
 
 /* Dies after `n_changes` of them; 0: never. Returns how many it made. */

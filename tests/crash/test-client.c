@@ -1,5 +1,5 @@
 /*
- * Death of a client, and its standing still, at every moment of what the real library does beside a real
+ * Death of a client, and its standing still, at every moment of the real library's operations beside a real
  * tslabd: attaching, opening, closing, threads that begin and end, slabs that run short. Moments are those of
  * tests/crash/moment.h, at which others could see a difference. A child goes through the operation once, to
  * find them. For each it is done anew, and killed there: once when the daemon has seen all that it did, once
@@ -39,13 +39,13 @@
 #define MOMENTS_MAX 8192U
 #define N_TAKEN_MAX (N_SLABS * SHM_SLAB_SIZE / CLIENT_SCARCE)
 #define N_USES 20 /* by others, of each class, while one stands still */
-#define CASE_SECONDS 120 /* nobody takes a hundredth of it who does not wait */
+#define CASE_SECONDS 120 /* a call that does not wait takes less than a hundredth of it */
 #define KILLS_SHORT 6
 #define STOPS_SHORT 2
 
 typedef enum Fate {
         KILLED_SEEN, /* and the daemon has seen all that it did */
-        KILLED_UNSEEN, /* only when it is gone does the daemon see what it did last */
+        KILLED_UNSEEN, /* the daemon sees its last steps only when it is gone */
         KILLED_ZOMBIE, /* the same, but its parent does not wait for it */
         STOPPED,
         STOPPED_CLOSED, /* the current epoch is closed meanwhile */
@@ -57,7 +57,7 @@ typedef struct Object {
         uint32_t size;
 } Object;
 
-/* What must be again when a child is gone. */
+/* The state that must be restored when a child is gone. */
 typedef struct State {
         uint64_t clients[N_RECORDS], heads[N_RECORDS];
         uint32_t tags[N_SLABS][SHM_SLOTS_MAX];
@@ -68,10 +68,10 @@ typedef struct State {
 typedef struct Run {
         const ClientOperation *client;
         DaemonFixture daemon;
-        RawClient self; /* looks, and takes what is free */
+        RawClient self; /* looks, and takes the free slots */
         ProtoCall *control;
         Role other;
-        World world; /* whose pool is the parent's */
+        World world; /* a forked child: its pool is the parent's */
         Trace trace;
         Object objects[CLIENT_N_CLASSES * N_OBJECTS];
         uint64_t taken[N_TAKEN_MAX];
@@ -159,7 +159,7 @@ static int be_other(void) {
         return r != 0;
 }
 
-/* ---- saying what went wrong */
+/* ---- messages of failures */
 
 static const char *const fates[] = {
         "killed, as the daemon had seen it", "killed before the daemon saw it",
@@ -200,7 +200,7 @@ static void ask_other(char what) {
         EXPECT(r == 0, "another cannot go on");
 }
 
-/* ---- what there is */
+/* ---- the pool's state */
 
 static unsigned count_fds(pid_t pid) {
         struct dirent *entry;
@@ -217,7 +217,7 @@ static unsigned count_fds(pid_t pid) {
         return n;
 }
 
-/* The daemon has done what was asked of it before, by those too who got their connection meanwhile. */
+/* The daemon has answered all earlier requests, those of new connections, too. */
 static void let_daemon_see(void) {
         for (int i = 0; i < 4; i++)
                 (void) proto_reply_free(daemon_stats(run.control));
@@ -263,7 +263,7 @@ static bool has_leases(void) {
         return false;
 }
 
-/* Nobody's but of those who were there before. */
+/* Owned by none but the clients that were there before. */
 static bool is_settled(void) {
         State now;
 
@@ -321,7 +321,7 @@ static void wait_settled(void) {
         }
 }
 
-/* ---- what must hold */
+/* ---- the properties that must hold */
 
 static void expect_clean(bool at_rest) {
         ShmCheck c;
@@ -463,7 +463,7 @@ static void make_uncommitted(void) {
         (void) daemon_trim(run.control);
 }
 
-/* The count that is kept of free slabs may be off for a second, by what a dead one had not added yet. */
+/* The count of free slabs may be off for a second, by slabs that a dead thread had not added yet. */
 static void make_reserve(void) {
         const ShmHeader *header = run.self.arena.header;
 
@@ -475,7 +475,7 @@ static void make_reserve(void) {
         WAIT_FOR(header->n_free.value == count_free() && count_free() > header->reserve_low.value);
 }
 
-/* All slabs but the reserve, and of the last one all slots: what is partial is used first. The daemon is held. */
+/* All slabs but the reserve, and of the last one all slots: partial slabs are used first. The daemon is held. */
 static void take_slabs(void) {
         const ShmHeader *header = run.self.arena.header;
         uint64_t low = run.client->reserve == CLIENT_RESERVE_LOW ? header->reserve_low.value : 0;
@@ -567,7 +567,7 @@ static void kill_at(void) {
         run.n[run.fate]++;
 }
 
-/* What must go on beside it, and come to an end. */
+/* The operations that must go on beside it, and come to an end. */
 static void do_all(void) {
         ask_other(OTHER_USE);
         ask_other(OTHER_OPEN);
@@ -712,7 +712,7 @@ static void test_operation(const ClientOperation *client, TraceShared *shared, u
         run.client = NULL;
 }
 
-/* What must have been gone through. */
+/* The code that the run must have reached. */
 static const char *const wanted[] = {
         "fork child's first alloc",
         "fork child that reconnects",

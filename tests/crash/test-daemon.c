@@ -1,8 +1,8 @@
 /*
- * Death of the daemon at every instruction: the real tslabd goes through a request, or through what a
- * death or a wake brings about, an instruction at a time. When one has changed the arena, what it is now
- * is copied: that is what the next daemon would find. Each copy is taken over and must be clean; also where
- * the next daemon dies in taking over, after any store of its own, and the one after it goes on.
+ * Death of the daemon at every instruction: the real tslabd goes through a request, or through its work
+ * after a death or a wake, an instruction at a time. When one has changed the arena, the test copies the
+ * arena as the next daemon would find it. Each copy is taken over and must be clean; also where the next
+ * daemon dies in taking over, after any store of its own, and the one after it goes on.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ typedef struct Run {
         unsigned dies_at; /* of the next daemon, in changes; 0: it did not die */
 } Run;
 
-/* ---- what the last one must leave */
+/* ---- the arena that the last daemon must leave */
 
 static void print_where(const Run *run) {
         print_error("%s, instruction %u, then the next one's change %u: ", run->pool.work->name,
@@ -122,7 +122,7 @@ static void check_epochs(const Run *run, const ShmArena *arena) {
         require(run, n_opened <= work->opens, "an epoch was opened");
 }
 
-/* ---- those who use the pool then */
+/* ---- the pool's users after that */
 
 #define REBASE(_pointer)                                                                                     \
         ((_pointer) = (_pointer) ? (void *) ((uint8_t *) (_pointer) -from->base + to->base) : NULL)
@@ -181,7 +181,7 @@ static void use(const Run *run, ShmArena *arena) {
         check_clean(run, arena);
 }
 
-/* Somebody takes what a dead daemon gave back, before the next one comes. */
+/* A client takes the slots that a dead daemon gave back, before the next one comes. */
 static void crowd(const Run *run, ShmArena *arena, Crowd *crowd) {
         static ShmActor actor;
 
@@ -210,7 +210,7 @@ static void check_all(Run *run) {
         check_epochs(run, &run->copy);
 }
 
-/* What is lost is lost until somebody asks for it; nothing else is wrong before that. */
+/* A lost request stays lost until somebody asks again; nothing else is wrong before that. */
 static void check_lost_only(const Run *run, const ShmArena *arena) {
         ShmCheck c;
 
@@ -254,7 +254,7 @@ static void check_crowded_death(Run *run) {
         check_crowd(run, &run->copy, &others);
 }
 
-/* The next one dies, too, and others take what it gave back or not. */
+/* The next daemon dies, too, and clients take the slots that it gave back, or do not. */
 static void check_second_death(Run *run, unsigned dies_at, bool crowded) {
         static Crowd others;
 

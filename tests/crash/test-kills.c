@@ -1,10 +1,10 @@
 /*
  * The daemon is killed over and over, and clients with it, while others allocate, free and have epochs closed.
  *
- * Each worker has objects in two places. Those in the epochs of the rotation are closed over by everyone
- * and revoked by nobody: each of them stays, byte for byte, until it is freed, and whoever takes a dead
- * worker's place goes on with its objects. Others are in an epoch that the worker leases, and it alone uses
- * and revokes: so nobody holds a pointer into what is revoked.
+ * Each worker has objects in two places. Everyone closes the epochs of the rotation and nobody revokes
+ * them: each of their objects stays, byte for byte, until it is freed, and the worker in a dead worker's
+ * place goes on with its objects. Others are in an epoch that the worker leases, and it alone uses and
+ * revokes: so nobody holds a pointer to a revoked object.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ typedef struct Worker {
         Held held[N_HELD]; /* in the lease */
 } Worker;
 
-/* What may come of a request when the daemon dies, another was faster, or all ids are leased. */
+/* The possible outcomes of a request when the daemon dies, another was faster, or all ids are leased. */
 static bool is_lawful(int r) {
         return r == 0 || r == -ENOTCONN || r == -ECONNRESET || r == -ETIMEDOUT || r == -ESTALE ||
                r == -ENOSPC;
@@ -199,7 +199,7 @@ static int churn(Worker *w, uint64_t seed) {
         return r;
 }
 
-/* What the one before was about to free it may have freed. */
+/* The worker before may have freed the object that it was about to free. */
 static int inherit(Worker *w) {
         int r = 0;
 

@@ -1,7 +1,7 @@
 /*
  * Death at every instruction: a traced child goes through one operation an instruction at a time. When
- * one has changed the arena, what it is now is copied: that is what would be left, had the child died
- * there. Each copy is repaired and must be clean. Some children are killed in earnest besides, with
+ * one has changed the arena, the test copies the arena, as a child that died there would leave it. Each
+ * copy is repaired and must be clean. Some children are killed in earnest besides, with
  * TSLAB_TEST_FULL=1 as many as STEPS_MAX allows, up to one at every instruction.
  */
 #include <tslab.h>
@@ -48,7 +48,7 @@ static void check_clean(const Run *run, const ShmArena *arena) {
         fail();
 }
 
-/* In every class, by the one who lives on and by one who takes the dead one's record. */
+/* In every class, by the surviving process and by one that takes the dead one's record. */
 static void use(const Run *run, ShmArena *arena) {
         uint64_t handles[SHM_CLASSES_MAX], n_live = world_count_live(arena);
         static ShmActor actor;
@@ -89,8 +89,8 @@ static void check_death(Run *run, ShmArena *arena) {
 }
 
 /*
- * Before it is repaired, another takes all slots that are free: what the dead one gave back is somebody
- * else's by then, and must stay so.
+ * Before the repair another process takes all free slots: the slots that the dead process gave back have
+ * another owner by then, and must keep it.
  */
 static void check_crowded_death(Run *run, ShmArena *arena) {
         static uint64_t handles[CROWD_MAX];
@@ -173,7 +173,7 @@ static unsigned test_operation(const Operation *operation, TraceShared *shared, 
         return n;
 }
 
-/* What must have been stepped through. */
+/* The code that must have been stepped through. */
 static const char *const wanted[] = {
         "map get",
         "map insert",

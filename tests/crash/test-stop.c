@@ -24,7 +24,7 @@
 
 #define N_EACH 10000
 #define N_BATCH 50
-#define OTHERS_SECONDS 60 /* nobody takes a hundredth of it who does not wait */
+#define OTHERS_SECONDS 60 /* a call that does not wait takes less than a hundredth of it */
 #define MOMENTS_MAX 1024
 #define MOMENTS_SHORT 3
 #define N_BETWEEN 16 /* instructions wherever they come */
@@ -59,7 +59,7 @@ static void expect_clean(const Run *run, unsigned moment, bool at_rest) {
         fail();
 }
 
-/* What the others do; each kind N_EACH times. */
+/* The other processes' operations; each kind N_EACH times. */
 
 static void alloc_free(ShmActor *actor, size_t size, uint32_t epoch) {
         uint64_t handles[N_BATCH];

@@ -46,7 +46,7 @@ typedef struct Shared {
         Burst bursts[N_WORKERS];
 } Shared;
 
-/* What is stormed. */
+/* The pool under the storm. */
 typedef struct Storm {
         const char *name;
         const DaemonFixture *daemon; /* NULL: a private pool */
@@ -71,7 +71,7 @@ static uint64_t mix(uint64_t x) {
         return x ^ x >> 31;
 }
 
-/* Every byte of an object tells whose it is. */
+/* Every byte of an object names its owner. */
 static uint8_t pattern(tslab_handle handle) {
         return (uint8_t) mix(handle);
 }
@@ -141,7 +141,7 @@ static void start(Storm *storm, unsigned worker) {
         if (pid == 0) {
                 (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
                 alarm(WATCHDOG_SECONDS);
-                (void) !nice(10); /* who kills is not to wait for a processor */
+                (void) !nice(10); /* the killer shall not wait for a processor */
                 work(storm, worker, storm->random + worker);
         }
         storm->pids[worker] = pid;
@@ -167,7 +167,7 @@ static void expect_no_fault(const Storm *storm, bool at_rest) {
         fail();
 }
 
-/* What an operator does meanwhile. */
+/* An operator's requests meanwhile. */
 static void operate(Storm *storm) {
         uint64_t random = storm->random >> 16;
 
@@ -296,7 +296,7 @@ static void finish(const Storm *storm, uint64_t n_live) {
         munmap(shared, sizeof(*shared));
 }
 
-/* What ASan looks for takes fewer. */
+/* ASan finds its faults with fewer. */
 static unsigned n_events(unsigned quick, unsigned full) {
         const char *value = getenv("TSLAB_TEST_FULL");
 

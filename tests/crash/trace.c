@@ -100,7 +100,7 @@ void trace_start(Trace *trace, World *world, const Operation *operation) {
         assert_true(trace->pid >= 0);
         if (trace->pid == 0)
                 run(trace->shared, world, operation);
-        /* What its thread is called, only this tells. Other children do not stop, or their stops are not asked for. */
+        /* Only this tells the thread's id. Other children do not stop, or nobody asks for their stops. */
         trace->tid = waitpid(operation->where == OPERATION_PROCESS ? trace->pid : -1, &status, __WALL);
         assert_true(trace->tid > 0);
         assert_true(WIFSTOPPED(status));

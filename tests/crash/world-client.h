@@ -28,5 +28,5 @@ extern const unsigned n_client_operations;
 
 /* How all of them open the pool, which is $TSLAB_POOL. */
 int client_open(struct tslab **ret);
-/* Of every class some, filled, looked at, and freed. 0, or what went wrong. */
+/* Allocates some of every class, fills, checks and frees them. 0, or the failure. */
 int client_use(struct tslab *pool);

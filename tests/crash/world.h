@@ -13,17 +13,17 @@ typedef struct World {
         uint64_t objects[WORLD_OBJECTS_MAX];
         uint32_t n;
         ShmTrie trie;
-        struct tslab *pool; /* of operations by way of the library, whose arena this is */
+        struct tslab *pool; /* of operations by way of the library, which owns this arena */
         void (*deinit)(struct World *world);
 } World;
 
 enum { WORLD_SURVIVOR, WORLD_VICTIM }; /* clients */
 
-/* Who does it. */
+/* The process of the operation. */
 typedef enum OperationWhere {
         OPERATION_PROCESS, /* the child */
         OPERATION_THREAD, /* a new thread of it */
-        OPERATION_THREAD_END, /* the same, in ending; `run` is what it did before */
+        OPERATION_THREAD_END, /* the same, in ending; `run` is the operation before */
 } OperationWhere;
 
 typedef struct Operation {

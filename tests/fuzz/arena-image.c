@@ -25,7 +25,7 @@ typedef struct Later {
         ImageStep step;
 } Later;
 
-static ShmArena image; /* of those who scribble */
+static ShmArena image; /* of the scribbling process */
 static uint8_t *saved; /* all up to the end of the slabs that are committed */
 static size_t saved_size;
 static Later later[N_LATER];
@@ -307,7 +307,7 @@ int image_attach(ShmArena *arena) {
         return 0;
 }
 
-/* What was mapped there is closed to all again. */
+/* The mapping there is closed to all again. */
 void image_detach(ShmArena *arena) {
         uint8_t *base = arena->base;
         size_t size = arena->size;

@@ -34,7 +34,7 @@ enum {
         IMAGE_FLIP, /* bits of one */
         IMAGE_FILL, /* 64 of them */
         IMAGE_LATER, /* the next writes come in front of the b-th access from then on */
-        IMAGE_STATE, /* of slab a: what its word says besides the bitmap */
+        IMAGE_STATE, /* of slab a: its word without the bitmap */
         IMAGE_BITMAP, /* of slab a */
         IMAGE_TAG, /* of slab a, slot b */
         IMAGE_CACHE, /* b of record a: as full as the value says, of slots from its upper half on */
@@ -49,7 +49,7 @@ enum {
 int image_reset(void);
 /* A write that the input asks for: at once, or later. */
 void image_write(const ImageStep *step);
-/* What makes the memory an arena is put back. */
+/* The fields that make the memory an arena are put back. */
 void image_mend_header(void);
 
 /* Maps as the daemon does, between pages that nobody may touch; as shm_arena_map(). */

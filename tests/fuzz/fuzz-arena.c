@@ -2,10 +2,10 @@
  * An arena that somebody scribbles over, and a daemon that does all its work on it. The input is a
  * program of 12-byte steps:
  *
- *      what 1 | a 1 | b 2 | value 8         a write (see arena-image.h), or an operation of the daemon
+ *      op 1 | a 1 | b 2 | value 8           a write (see arena-image.h), or an operation of the daemon
  *
  * In the end everything is done once more. Nothing crashes, nothing is touched outside the arena, no
- * operation goes on for ever, and what is copied out of the arena keeps to its limits.
+ * operation goes on for ever, and values copied out of the arena keep to their limits.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -317,7 +317,7 @@ static void operate(unsigned what, const ImageStep *s) {
         image_end_operation();
 }
 
-/* What is no arena is refused; it has to become one again, for the rest of the input to be of use. */
+/* Memory that is no arena is refused; it has to become one again, for the rest of the input to be of use. */
 static void attach(void) {
         int r = image_attach(&arena);
 

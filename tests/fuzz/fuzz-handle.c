@@ -1,8 +1,8 @@
 /*
  * Handles from anywhere, on a private pool with live objects. The input is a program:
  *
- *      what 1 | kind 1 | bytes 8        what: get, read, free, free a batch, publish, root_get, alloc
- *                                       kind: where the handle is from, and which live object is meant
+ *      op 1 | kind 1 | bytes 8          op: get, read, free, free a batch, publish, root_get, alloc
+ *                                       kind: the source of the handle, and the live object it is made from
  *
  * A handle is the bytes as they are, or that of a live object, changed by the bytes or not. Nothing
  * crashes, a handle is accepted exactly if it is a live object's, and all others stay as they were.

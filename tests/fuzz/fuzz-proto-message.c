@@ -1,6 +1,6 @@
 /*
- * Both decoders of the protocol, with every number of descriptors. What they accept must pass again
- * when it is packed: the limits are the same on both sides.
+ * Both decoders of the protocol, with every number of descriptors. A message that they accept must pass
+ * again when it is packed: the limits are the same on both sides.
  */
 
 #include <stdlib.h>

@@ -17,7 +17,7 @@
 #define OBJECT_MAX 768U
 #define EPOCHS_BEHIND 3U /* closed so many advances later */
 
-/* What a thread owns. */
+/* A thread's objects. */
 typedef struct Held {
         tslab_handle handle;
         void *memory; /* from tslab_malloc(); then handle is 0 */
@@ -31,7 +31,7 @@ typedef struct Part {
         uint64_t n_allocs, n_frees, n_handed, n_refused, n_full;
 } Part;
 
-/* In every object: its own length, for whoever gets it, then the pattern. */
+/* In every object: its own length, for the thread that gets it, then the pattern. */
 typedef struct Head {
         uint64_t size;
 } Head;
@@ -213,7 +213,7 @@ static void hand_over(Part *p, Held *h) {
                 check_owned(p, h->handle);
 }
 
-/* Somebody else's object, who may free it meanwhile: whole, or stale. */
+/* An object of another thread, which may free it meanwhile: whole, or stale. */
 static void peek(Part *p) {
         _Alignas(8) uint8_t buffer[OBJECT_MAX];
         /* ORDER: acq, pairs with hand_over(); the object was written before. */

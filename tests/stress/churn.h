@@ -1,10 +1,11 @@
 #pragma once
 /*
  * Threads that allocate, fill, hand over, check and free objects of mixed sizes and epochs, while
- * somebody advances and closes epochs under them.
+ * another thread advances and closes epochs under them.
  *
- * Handles change hands through a table of slots: who exchanges one there owns what he got, and frees it
- * though he did not allocate it. An object is written before its handle is put there and not after.
+ * Handles change hands through a table of slots: a thread that exchanges one there owns the handle it got,
+ * and frees an object that it did not allocate. An object is written before its handle is put there and not
+ * after.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,7 +28,7 @@ void churn_run(Churn *churn, struct tslab *pool, uint64_t owner, uint64_t n_roun
 /* Advances and closes epochs until `deadline_msec` of CLOCK_MONOTONIC, then sets `stop`. */
 void churn_epochs(Churn *churn, struct tslab *pool, uint64_t deadline_msec);
 
-/* Frees what is left in the table. */
+/* Frees the objects that are left in the table. */
 void churn_clear(Churn *churn, struct tslab *pool);
 
 bool churn_stopped(const Churn *churn);

@@ -26,7 +26,7 @@
 typedef struct World {
         ShmArena arena;
         uint32_t client;
-        uint64_t shared[N_SHARED]; /* handles on their way to whoever takes them */
+        uint64_t shared[N_SHARED]; /* handles on their way to the thread that takes them */
         int stop;
         uint64_t seed;
 } World;

@@ -1,4 +1,4 @@
-/* Eight threads of one process on a private pool; see churn.h. What TSan sees. */
+/* Eight threads of one process on a private pool, for TSan; see churn.h. */
 #include <pthread.h>
 #include <stdlib.h>
 

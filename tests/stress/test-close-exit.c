@@ -28,7 +28,7 @@ typedef struct Job {
         int error;
 } Job;
 
-/* Some objects come, and as many go: -EBADF when the pool is closed, which keeps what is left of them. */
+/* Some objects come, and as many go: -EBADF when the pool is closed, which keeps the rest of them. */
 static int use(Job *job, uint32_t turn) {
         size_t size = (size_t) 64 << ((uint32_t) job->number + turn) % 4;
         tslab_handle handles[N_OBJECTS], pending;

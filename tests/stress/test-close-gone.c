@@ -1,6 +1,6 @@
 /*
- * Threads that end by a raw exit at any instruction of a call: closing the pool does not wait for them, and what
- * they had in hand comes back. They step through the call by the processor's trap flag.
+ * Threads that end by a raw exit at any instruction of a call: closing the pool does not wait for them, and
+ * the slots they had in hand come back. They step through the call by the processor's trap flag.
  */
 #include "libclient/pool.h"
 

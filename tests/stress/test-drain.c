@@ -1,6 +1,6 @@
 /*
- * Eight workers in bursts, and one who gives back all that threads hold in advance, over and over, and has
- * free memory taken away: nobody loses an object, and nothing is left over.
+ * Eight workers in bursts, and one that gives back all slots that threads hold in advance, over and over, and
+ * trims free memory: no worker loses an object, and nothing is left over.
  */
 #include <signal.h>
 #include <stdio.h>

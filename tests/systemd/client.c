@@ -10,7 +10,7 @@
  *      read POOL         opens for reading; then tries to write
  *      jail POOL         opens, forks; the child changes root and user, then allocates
  *
- * The exit status says whether all was well; what is printed is for the test.
+ * The exit status says whether all was well; the output is for the test.
  */
 #include <errno.h>
 #include <fcntl.h>

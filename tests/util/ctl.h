@@ -1,11 +1,11 @@
 #pragma once
-/* Runs tslabctl on the pool of a daemon, and reads what it prints. */
+/* Runs tslabctl on the pool of a daemon, and reads its output. */
 #include <json-c/json.h>
 #include <stdint.h>
 
 #include "tests/util/daemon-fixture.h"
 
-/* Exit status; *ret_reply, which may be NULL, is what it printed and the caller's to put. */
+/* Exit status; *ret_reply, which may be NULL, is its parsed output, and the caller's to put. */
 #define ctl_run(_daemon, _ret_reply, ...)                                                                    \
         ctl_run_argv((_daemon), (_ret_reply), (const char *[]){ __VA_ARGS__, NULL })
 int ctl_run_argv(const DaemonFixture *daemon, json_object **ret_reply, const char *const *arguments);

@@ -25,7 +25,7 @@ extern unsigned daemon_descriptors;
 void daemon_start(DaemonFixture *daemon, const char *const *arguments);
 /* SIGTERM; it must end well, and the socket be gone. */
 void daemon_stop(DaemonFixture *daemon);
-/* SIGKILL; what it leaves stays. */
+/* SIGKILL; its files stay. */
 void daemon_kill(DaemonFixture *daemon);
 /* SIGSTOP, from when this returns; SIGCONT. */
 void daemon_hold(const DaemonFixture *daemon);
@@ -35,7 +35,7 @@ void daemon_restart(DaemonFixture *daemon, const char *const *arguments);
 /* Whether it answers to a hello. */
 bool daemon_answers(const DaemonFixture *daemon);
 
-/* Runs tslabd in `dir` to its end: exit status; what it printed to stderr in `ret_text`. */
+/* Runs tslabd in `dir` to its end: exit status, and its stderr in `ret_text`. */
 int daemon_run(const char *dir, const char *const *arguments, const char *variable, char *ret_text,
                size_t size);
 

@@ -21,7 +21,7 @@ typedef enum TestFork {
 
 /* Starts a child, which exits without cleaning up. */
 pid_t test_child_start(TestFork how, TestChild child, void *userdata);
-/* What it returned; negative: the signal that ended it. */
+/* Its exit status; negative: the signal that ended it. */
 int test_child_wait(pid_t pid);
 int test_child_run(TestFork how, TestChild child, void *userdata);
 

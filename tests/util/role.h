@@ -37,6 +37,6 @@ void role_write(const void *data, size_t size);
 /* Bytes of the memfd that this process has open, by its blocks. */
 uint64_t role_memfd_size(pid_t pid);
 
-/* What makes up a test object: any size from 16 up, and any change of a byte is found. */
+/* The bytes of a test object, of any size from 16 up: any change of a byte is found. */
 void pattern_fill(void *object, size_t size, uint64_t owner, uint64_t seed);
 bool pattern_check(const void *object, size_t size, uint64_t owner);

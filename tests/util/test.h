@@ -1,5 +1,5 @@
 #pragma once
-/* cmocka.h does not include what it needs. */
+/* cmocka.h does not include the headers that it needs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
