@@ -1,6 +1,6 @@
 /*
- * A process with objects, for test-verbs.py: attaches to the pool whose socket is its argument, does
- * what lines of stdin say, and answers each with a line. The end of stdin ends it.
+ * A process with objects, for test-verbs.py: attaches to the pool at the socket that its argument names,
+ * does the commands on stdin, and answers each with a line. The end of stdin ends it.
  *
  *      alloc SIZE N    in the current epoch; answers with its number
  *      free            all of them

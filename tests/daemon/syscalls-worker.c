@@ -1,5 +1,5 @@
 /*
- * What test-syscalls.py traces: `syscalls-worker MODE SOCKET ...`. Calls are counted between write(-1,
+ * The program that test-syscalls.py traces: `syscalls-worker MODE SOCKET ...`. Calls are counted between write(-1,
  * "begin") and write(-1, "end"), which do nothing else. It prints where its arena is and waits for a
  * line before it begins, and before it ends.
  */
@@ -101,7 +101,7 @@ typedef struct Team {
 } Team;
 
 static void spin_until(const uint32_t *word, uint32_t n) {
-        /* ORDER: acq, pairs with run_threads(); what was done before is done. */
+        /* ORDER: acq, pairs with run_threads(); its earlier work is seen. */
         while (shm_load_acq(word) < n)
                 __builtin_ia32_pause();
 }

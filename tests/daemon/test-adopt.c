@@ -312,7 +312,7 @@ static void test_adopt_child_that_did_not_attach(void **state) {
         daemon_kill(&daemon);
         check_refused(daemon.dir, adopt_from((pid_t) child.handle), "is none of its clients");
         adopt(&daemon, parent.pid);
-        assert_int_equal(ask(&parent, ALLOC, 0, NULL), 0); /* the child, who is the one that hears */
+        assert_int_equal(ask(&parent, ALLOC, 0, NULL), 0); /* the child, which alone gets the signal */
         assert_int_equal(n_clients(&daemon), 2);
         ctl_check(&daemon);
         end_worker(&parent);
@@ -363,7 +363,7 @@ static void test_adopt_number_given_anew(void **state) {
         daemon_stop(&daemon);
 }
 
-/* A daemon that is started as if nothing had been says what it passes over. */
+/* A daemon that is started without --adopt names the arena that it passes over. */
 static void restart_and_read(DaemonFixture *daemon, char *ret_text, size_t size) {
         int saved = dup(STDERR_FILENO), fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
         ssize_t n;

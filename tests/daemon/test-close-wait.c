@@ -1,4 +1,4 @@
-/* Whoever closes an epoch and waits: what becomes of it when he goes, or when a thread stands still. */
+/* Closing an epoch and waiting: the client that asked goes away, or a thread stands still. */
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
@@ -106,7 +106,7 @@ static void close_and_go(const Pool *pool, Tslab__EpochClose *body) {
         close(fd);
 }
 
-/* The objects stay; those who wait for their end do not. */
+/* The objects stay; the clients that wait for their end go. */
 static void test_gone_objects(void **state) {
         Pool *pool = *state;
         Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;

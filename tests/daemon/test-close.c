@@ -199,7 +199,7 @@ static void test_close_beside_older(void **state) {
         assert_false(shm_object_live(&pool->client.arena, earlier));
 }
 
-/* What a thread has in its cache does not keep a slab: close takes it away. */
+/* Slots in a thread's cache do not keep a slab: close takes them away. */
 static void test_close_cached(void **state) {
         Pool *pool = *state;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL, *stats = NULL;

@@ -142,7 +142,7 @@ static void test_core_leaves_memory_alone(void **state) {
         assert_in_range(core.size, 1, CORE_SMALL);
         assert_false(core.has_objects);
         assert_int_equal(ctl_stat(&daemon, "live_objects"), N_OBJECTS);
-        assert_int_equal(ctl_run(&daemon, NULL, "check"), 0); /* what it had in caches may be unsettled */
+        assert_int_equal(ctl_run(&daemon, NULL, "check"), 0); /* slots of its caches may be in flight */
         daemon_stop(&daemon);
 }
 

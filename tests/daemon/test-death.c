@@ -104,7 +104,7 @@ static void end_client(pid_t pid) {
         assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* What it shared stays; its entry and its record go. */
+/* Objects that it shared stay; its entry and its record go. */
 static void check_death(DaemonFixture *daemon, Way way) {
         _cleanup_(proto_call_freep) ProtoCall *control = daemon_connect(daemon, 0);
         RawClient reader;
@@ -158,7 +158,7 @@ static void test_death_with_intent(void **state) {
         check_death(*state, WITH_INTENT);
 }
 
-/* What it held in caches, and had pending, is free again. */
+/* Its cached slots and its pending objects are free again. */
 static void test_death_with_caches(void **state) {
         DaemonFixture *daemon = *state;
         _cleanup_(proto_call_freep) ProtoCall *control = daemon_connect(daemon, 0);
@@ -301,7 +301,7 @@ static void check_pending(const DaemonFixture *daemon, ShmCacheMode mode) {
         raw_client_close(&other);
 }
 
-/* What a killed process had pending is free; what it had published is there, byte for byte. */
+/* A killed process's pending objects are free; its published ones are there, byte for byte. */
 static void test_death_pending(void **state) {
         check_pending(*state, SHM_CACHE_ON);
         check_pending(*state, SHM_CACHE_OFF);

@@ -39,7 +39,7 @@ static Answer do_alloc(struct tslab *pool, const Request *q) {
         return a;
 }
 
-/* The size of what is there; -EILSEQ: it is not what was put there. */
+/* The size of the object there; -EILSEQ: its bytes are not those that were put there. */
 static int64_t do_get(struct tslab *pool, const Request *q) {
         void *object;
         size_t size;

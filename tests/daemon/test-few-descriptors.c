@@ -123,7 +123,7 @@ static void take_over(DaemonFixture *daemon, pid_t from) {
         daemon_descriptors = 0;
 }
 
-/* What each has is its own still, and was given to nobody else. */
+/* Each process's objects are still its own, and were given to nobody else. */
 static void use_clients(unsigned from) {
         for (unsigned i = from; i < N_CLIENTS; i++) {
                 assert_int_equal(ask(&clients[i], GET), 0);

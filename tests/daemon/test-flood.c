@@ -1,6 +1,6 @@
 /*
- * Peers that take all they can get: connections, descriptors, bytes that nobody reads. What the daemon
- * holds for them stays bounded, and a client that behaves is served meanwhile.
+ * Peers that take all they can get: connections, descriptors, bytes that nobody reads. The daemon's memory
+ * and descriptors for them stay bounded, and a client that behaves is served meanwhile.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -42,7 +42,7 @@ static unsigned count_descriptors(void) {
         return n;
 }
 
-/* KiB. A sanitizer keeps what is freed for a while. */
+/* KiB. A sanitizer keeps freed memory for a while. */
 static unsigned long resident(void) {
 #ifdef __SANITIZE_ADDRESS__
         return 0;
@@ -111,7 +111,7 @@ static void ask_stats(int fd, uint64_t id, int *ret) {
         *ret = proto_request_send(fd, &request, NULL, 0, NULL);
 }
 
-/* What there was before is all there is afterwards. */
+/* Afterwards there is as much as before. */
 static void expect_descriptors(unsigned n) {
         WAIT_FOR(count_descriptors() <= n);
 }
@@ -146,7 +146,7 @@ static void test_idle(void **state) {
         expect_descriptors(before);
 }
 
-/* Who watches, or has attached, keeps the connection whoever else comes. */
+/* A client that watches, or has attached, keeps its connection however many others come. */
 static void test_others_stay(void **state) {
         unsigned before = count_descriptors();
         RawClient client;
@@ -161,7 +161,7 @@ static void test_others_stay(void **state) {
         expect_descriptors(before);
 }
 
-/* Sockets whose other ends stay silent, and some whose other end is gone before. */
+/* Sockets with other ends that stay silent, and some with an other end that is gone before. */
 static void test_half_fork_attach(void **state) {
         unsigned before = count_descriptors();
         ProtoRequest request = PROTO_REQUEST_INIT;
@@ -268,7 +268,7 @@ static void test_messages(void **state) {
         expect_descriptors(before);
 }
 
-/* Many who ask, all at once, and never read. */
+/* Many clients that ask, all at once, and never read. */
 static void test_slow_readers(void **state) {
         unsigned before = count_descriptors();
         unsigned long memory = resident();

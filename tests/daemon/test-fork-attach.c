@@ -71,7 +71,7 @@ static int report(Report r) {
         return r.line != 0;
 }
 
-/* Children leave as they should: what one has that dies otherwise is for repair. */
+/* Children leave as they should: repair would have to free the objects of one that died otherwise. */
 static void leave(struct tslab *pool, int status) {
         tslab_close(pool);
         _exit(status);
@@ -173,7 +173,7 @@ static int client(const char *what, const char *socket, const char *dir) {
                 if (siblings(pool, handle) != 0)
                         return 3;
         } else {
-                /* There is no /proc for what sanitizers do at exit. */
+                /* There is no /proc, which sanitizers need at exit. */
                 leave(pool, orphan(pool, handle, strcmp(what, "orphan-nobody") == 0 ? dir : NULL));
         }
         if (report(use(pool, handle)))
@@ -208,7 +208,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-/* The reports of all, whose one object each is still there. */
+/* The reports of all children; the one object of each is still there. */
 static void hear_all(Fixture *f, Role *p, size_t n) {
         struct tslab *pool;
 

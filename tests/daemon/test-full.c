@@ -43,7 +43,7 @@ static uint64_t now_msec(void) {
         return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
 }
 
-/* Until there has been nothing for a while: what the last error was. Every byte is written. */
+/* Allocates until there has been no memory for a while, writes every byte; returns the last error. */
 static int64_t fill(Worker *w, uint32_t size) {
         uint64_t last = now_msec();
         void *object;

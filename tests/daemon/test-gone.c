@@ -75,7 +75,8 @@ static void test_gone_threads(void **state) {
         role_hear(&role, &r, sizeof(r));
         assert_int_equal(r, 0);
         WAIT_FOR(ctl_stat(&daemon, "threads") == 2);
-        assert_int_equal(ctl_stat(&daemon, "live_objects"), 5); /* what is pending in the one that lives */
+        assert_int_equal(ctl_stat(&daemon, "live_objects"),
+                         5); /* the pending objects of the thread that lives */
         assert_in_range(ctl_stat(&daemon, "cached_objects"), 1, 100);
         usleep(1200000); /* a tick */
         assert_int_equal(ctl_stat(&daemon, "threads"), 2);

@@ -1,6 +1,6 @@
 /*
- * Which entry of the arena is whose: several handles in one process, programs that execute others, and daemons that
- * are killed meanwhile.
+ * The owners of the arena's client entries: several handles in one process, programs that execute others, and
+ * daemons that are killed meanwhile.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -311,7 +311,7 @@ static void test_identity_close_beside_calls(void **state) {
         assert_int_equal(role_wait(&role), 0);
 }
 
-/* What each program had is released: 64 threads are enough for any number of them. */
+/* The records of each program are released: 64 threads are enough for any number of programs. */
 static void test_identity_exec_self(void **state) {
         DaemonFixture daemon;
         Role role;

@@ -83,7 +83,7 @@ static int owner(const char *socket) {
 
 typedef struct Fixture {
         DaemonFixture daemon;
-        RawClient self; /* who goes on looking, and whose memory is adopted */
+        RawClient self; /* the reader that goes on looking; its memory is adopted */
         Role owner;
         Answer a;
 } Fixture;
@@ -211,7 +211,7 @@ static void test_lease_outlasts_daemons(void **state) {
         check_revoked(f);
 }
 
-/* That an epoch is to be revoked was said; who was to do it died. */
+/* The daemon died between the announcement of a revocation and the revocation. */
 static void test_revoking_is_resumed(void **state) {
         Fixture *f = *state;
 

@@ -1,7 +1,7 @@
 /*
  * A writer that says over and over that all threads have ended and left full caches, or are dead. The daemon goes
  * on with them a few at a time: requests are answered in between. How long its longest step took is printed; no
- * speed matters. What counts is the accesses that a step of the engine makes: shm is built with SHM_STEP here.
+ * speed matters. The test counts the accesses that a step of the engine makes: shm is built with SHM_STEP here.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -33,7 +33,7 @@ typedef struct Fixture {
         DaemonFixture daemon;
         RawClient liar;
         uint64_t *heads; /* of records that were left, or are dead */
-        int log_fd; /* what the daemon prints */
+        int log_fd; /* the daemon's output */
 } Fixture;
 
 static bool is_full(void) {
@@ -50,7 +50,7 @@ static void fill_cache(const ShmArena *arena, ShmCache *cache, uint32_t first) {
                 cache->slots[i] = slot_id((first + i * 37) % arena->n_slabs, first % SHM_SLOTS_MAX).value;
 }
 
-/* Takes all records, once: what their heads say when their threads are gone is remembered. */
+/* Takes all records, once, and remembers their heads as they are when their threads are gone. */
 static void take_records(Fixture *f, bool dead) {
         ShmArena *arena = &f->liar.arena;
         uint32_t n_caches = arena->n_epochs * arena->n_classes, record;
@@ -136,7 +136,7 @@ static int setup_slices(void **state) {
         return 0;
 }
 
-/* By what the daemon says as it ends. */
+/* From the daemon's last message. */
 static void print_longest(const Fixture *f) {
         static char text[1 << 20];
         ssize_t n = pread(f->log_fd, text, sizeof(text) - 1, 0);

@@ -84,7 +84,7 @@ static unsigned n_used(Pool *pool) {
         return n;
 }
 
-/* Slabs of an era that is over go back as they drain, whoever is the daemon and which era is open by now. */
+/* Slabs of an era that is over go back as they drain, also under a later daemon and with another era open. */
 static void test_older_era_restart(void **state) {
         Pool *pool = *state;
         char adopt[32];

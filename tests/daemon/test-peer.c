@@ -213,7 +213,7 @@ static void test_no_descriptors(void **state) {
         assert_int_equal(prlimit(daemon->pid, RLIMIT_NOFILE, &old, NULL), 0);
 }
 
-/* Who asks and does not read is not read from; all is answered when it does. */
+/* The daemon does not read from a client that asks and does not read; it answers all when the client reads. */
 static void test_slow_asker(void **state) {
         int fd = connect_raw(*state), r = 0;
         ProtoRequest request = PROTO_REQUEST_INIT;
@@ -243,7 +243,7 @@ static void test_slow_asker(void **state) {
         close(fd);
 }
 
-/* Who watches and does not read is dropped. */
+/* A watching client that does not read is dropped. */
 static void test_slow_watcher(void **state) {
         int fd = connect_raw(*state), r;
         _cleanup_(proto_call_freep) ProtoCall *control = daemon_connect(*state, 0);

@@ -1,4 +1,4 @@
-/* Memory goes back when its epoch closes, and what is freed later follows by itself. */
+/* Memory goes back when its epoch closes, and memory freed later follows by itself. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static int setup(void **state) {
         Fixture *f = calloc(1, sizeof(*f));
 
         assert_non_null(f);
-        /* What is retained must not matter: the most there can be. */
+        /* Retained memory must not matter: the most there can be. */
         daemon_start(&f->daemon,
                      (const char *[]){ "--size=256M", "--retain=256M", "--log-level=warning", NULL });
         assert_int_equal(tslab_open(&f->pool, f->daemon.socket, NULL), 0);
@@ -108,7 +108,7 @@ static uint64_t n_slabs(const Fixture *f, const Lifetime *lifetime) {
         return ctl_stat(&f->daemon, "epochs", id, "slabs");
 }
 
-/* By the command; what it says it gave back. */
+/* By the command; returns the bytes that it says it gave back. */
 static uint64_t close_by_command(const Fixture *f, const Lifetime *lifetime) {
         json_object *reply;
         char epoch[24];
@@ -158,7 +158,7 @@ static void test_close_leaves_others_alone(void **state) {
         begin(f, &f->first);
         begin(f, &f->second);
         end(f, &f->first, 0);
-        /* What is committed says little now: the reserve is filled up again. */
+        /* The committed size says little now: the reserve is filled up again. */
         assert_int_equal(close_by_command(f, &f->first), N_SLABS * SLAB);
         assert_int_equal(n_slabs(f, &f->second), N_SLABS);
         assert_intact(f, &f->second);
@@ -203,8 +203,8 @@ static void test_frees_after_close(void **state) {
 }
 
 /*
- * Who empties a slab wakes the daemon. It looks by itself once a second too: that would take as many
- * seconds as there are slabs.
+ * A thread that empties a slab wakes the daemon. The daemon looks by itself once a second, too: that would
+ * take as many seconds as there are slabs.
  */
 static void test_frees_after_close_at_once(void **state) {
         uint64_t committed, deadline;
@@ -231,7 +231,7 @@ static void test_frees_after_close_at_once(void **state) {
         close_by_command(f, &f->second);
 }
 
-/* madvise(MADV_REMOVE) is EINVAL for what the caller has locked, which clients may have. */
+/* madvise(MADV_REMOVE) is EINVAL for pages that the caller has locked, as clients may have. */
 static void test_close_with_a_locked_client(void **state) {
         Fixture *f = *state;
         CtlMemory before, after;

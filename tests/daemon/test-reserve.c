@@ -70,7 +70,7 @@ static void test_recount(void **state) {
         raw_client_close(&client);
 }
 
-/* Free slabs beyond what is retained go in the background, but not those of the reserve. */
+/* Free slabs beyond the retained ones go in the background, but not those of the reserve. */
 static void test_retain(void **state) {
         static uint64_t handles[5 * 4000];
         uint64_t retained;
@@ -104,7 +104,7 @@ static void test_trim(void **state) {
         assert_int_equal(committed(client.call, NULL), 0);
         *(volatile uint8_t *) shm_arena_slab(&client.arena, 7) = 1;
         assert_int_equal(daemon_trim(client.call), SLABS(1));
-        usleep(1200000); /* a tick: what was trimmed does not come back by itself */
+        usleep(1200000); /* a tick: trimmed memory does not come back by itself */
         assert_int_equal(committed(client.call, NULL), 0);
 
         /* Nor is the reserve gone for good. */

@@ -32,7 +32,7 @@ typedef struct Liar {
         pthread_t thread;
 } Liar;
 
-static int log_fd; /* what the daemon prints */
+static int log_fd; /* the daemon's output */
 
 static int setup_epochs(void **state, const char *epochs) {
         static DaemonFixture daemon;
@@ -78,7 +78,7 @@ static SlotId slot_of(const Liar *liar, unsigned i) {
         return shm_handle_slot(liar->handles[i]);
 }
 
-/* By what the daemon says of it. */
+/* From the daemon's messages. */
 static unsigned n_sweeps(void) {
         unsigned n = 0;
         char *text;
@@ -144,7 +144,7 @@ static unsigned n_kept(const Liar *liar) {
         return n;
 }
 
-/* Whoever lies no more is looked at again. */
+/* The daemon looks again at a record that stopped lying. */
 static void expect_end(Liar *liar) {
         ShmEpochInfo info;
 
@@ -173,7 +173,7 @@ static void test_intent(void **state) {
         expect_end(&liar);
 }
 
-/* Not while it is frozen: the daemon would take for free what stands in a cache, and give it back. */
+/* Not while it is frozen: the daemon would take cached slots for free ones, and give them back. */
 static void *lie_in_cache(void *userdata) {
         Liar *liar = userdata;
         ShmRecord *record = liar->client.actor.record;
@@ -202,7 +202,8 @@ static void test_cache(void **state) {
         expect_few_sweeps(&liar);
         shm_store_rlx(&liar.stop, 1); /* ORDER: rlx; the join waits. */
         assert_int_equal(pthread_join(liar.thread, NULL), 0);
-        expect_end(&liar); /* what the daemon took out of the cache is ruined, and the liar's own */
+        expect_end(
+                &liar); /* the slots that the daemon took out of the cache are ruined, and were the liar's own */
 }
 
 /* The rests are a second long by then, and one has just begun. */

@@ -49,7 +49,7 @@ static void scribble(void *at, size_t size, unsigned how) {
                 }
 }
 
-/* What comes back does not matter; that something does, does. */
+/* Any answer will do; but there must be one. */
 static void ask(ProtoCall *call, ProtoRequest *request) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         int r = proto_call(call, request, DAEMON_TIMEOUT_USEC, NULL, NULL, &reply, NULL);
@@ -189,7 +189,7 @@ static pid_t begin(const ShmArena *arena, const DaemonFixture *daemon, int ready
         assert_true(pid >= 0);
         if (pid != 0)
                 return pid;
-        /* Else cmocka would go on with the next test in the child. What it has to say is no news. */
+        /* Else cmocka would go on with the next test in the child. The child's output says nothing new. */
         setenv("CMOCKA_TEST_ABORT", "1", 1);
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void) freopen("/dev/null", "w", stderr);

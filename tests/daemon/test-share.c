@@ -1,6 +1,6 @@
 /*
- * A user who takes all of a pool that he can get: another one still attaches, an operator works, and all
- * comes back when his processes die.
+ * One user takes as much of a pool as possible: another user still attaches, an operator works, and all comes
+ * back when the first user's processes die.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +43,7 @@ static int use(struct tslab *pool) {
         return r < 0 ? r : tslab_free(pool, handle);
 }
 
-/* What it opens stays open. */
+/* Its connections stay open. */
 static Answer open_pools(const char *socket, uint32_t flags, unsigned n_max) {
         struct tslab_options options = { .size = sizeof(options), .flags = flags };
         struct tslab *pool;
@@ -82,7 +82,7 @@ static Answer start_threads(const char *socket) {
         return a;
 }
 
-/* It is answered when what was sent before it was seen. */
+/* Its answer says that the daemon has seen all earlier messages. */
 static int ask(ProtoCall *call) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         ProtoRequest request = PROTO_REQUEST_INIT;
@@ -150,7 +150,7 @@ static int worker(const char *socket, const char *user, const char *what) {
 
 /* ---- in the test */
 
-static int log_fd = -1; /* what the daemon prints */
+static int log_fd = -1; /* the daemon's output */
 
 static int start_daemon(void **state, const char *threads) {
         static DaemonFixture daemon;
@@ -205,7 +205,7 @@ static uint32_t n_clients(const DaemonFixture *daemon) {
         return daemon_n_clients(call);
 }
 
-/* Another user, who then has one process, and an operator. When it returns, the daemon has cleaned up after them. */
+/* Another user with one process, and an operator. When it returns, the daemon has cleaned up after them. */
 static void expect_room(const DaemonFixture *daemon) {
         _cleanup_(proto_call_freep) ProtoCall *call = daemon_connect(daemon, 0);
         uint32_t before = daemon_n_clients(call);
@@ -216,7 +216,7 @@ static void expect_room(const DaemonFixture *daemon) {
         (void) daemon_advance(call);
         ctl_check(daemon);
         end(&other);
-        /* The repair of a dead process takes turns with those who connect: the next of this user could come before. */
+        /* The repair of a dead process takes turns with new connections: the user's next process could come before. */
         WAIT_FOR(daemon_n_clients(call) == before);
 }
 
@@ -261,7 +261,7 @@ static void test_readers(void **state) {
         assert_in_range(times_said(), 1, 2); /* once a minute, and a loaded machine may take longer */
 }
 
-/* Full is full, for who has none as well: nobody has too many. */
+/* Full is full, also for a user with none: nobody has too many. */
 static void fill_small(const DaemonFixture *daemon, const char *what, uint64_t n) {
         Role greedy, other;
         Answer a = start(&greedy, daemon, GREEDY, what);
@@ -283,7 +283,7 @@ static void test_small_readers(void **state) {
         fill_small(*state, "readers", 9);
 }
 
-/* The last daemon died before it wrote whose the entry is: another's, it seems, till its process connects. */
+/* The last daemon died before it wrote the entry's user: it counts as another's until its process connects. */
 static void test_user_after_takeover(void **state) {
         DaemonFixture *daemon = *state;
         char adopt[32];
@@ -341,7 +341,7 @@ static void test_operator_by_group(void **state) {
         WAIT_FOR(n_clients(daemon) == 0);
 }
 
-/* Each has less than what is left: some remain, whoever comes. */
+/* Each user has fewer than are left: some remain for the next user. */
 static void test_two_greedy(void **state) {
         const DaemonFixture *daemon = *state;
         Role roles[2];
@@ -354,7 +354,7 @@ static void test_two_greedy(void **state) {
         WAIT_FOR(n_clients(daemon) == 0);
 }
 
-/* Connections that do nothing: who takes those of others, takes as many as he may have, and no more. */
+/* Idle connections: a user that takes those of others gets its share, and no more. */
 static void test_idle_connections(void **state) {
         static const char *const users[] = { "65531", "65530", "65529", "65528", "65527", "65526" };
         enum { N = sizeof(users) / sizeof(users[0]) };

@@ -1,5 +1,5 @@
 /*
- * What takes many turns of the daemon's loop lets others through: each turn does as little as there is
+ * Work of many slices lets other requests through: each slice is as small as it can be
  * (TSLAB_TEST_SLICES), and a request that was sent after the long ones is answered before them. All are
  * sent while the daemon is stopped, so that no speed matters.
  */
@@ -66,7 +66,7 @@ static void send_request(int fd, uint64_t id) {
                 break;
         case CLOSE:
                 request.body_case = TSLAB__REQUEST__BODY_EPOCH_CLOSE;
-                request.epoch_close = &close; /* epoch 0, whose objects stay */
+                request.epoch_close = &close; /* epoch 0; its objects stay */
                 break;
         case MAP:
                 request.body_case = TSLAB__REQUEST__BODY_SLAB_MAP;
@@ -135,7 +135,7 @@ static void test_all(void **state) {
         try_long(ids, sizeof(ids) / sizeof(ids[0]));
 }
 
-/* Who asked is gone before there is an answer; another one gets his. */
+/* The client that asked is gone before there is an answer; another client gets its own. */
 static void test_gone(void **state) {
         _cleanup_(proto_call_freep) ProtoCall *gone = daemon_connect(&fixture, 0);
 

@@ -1,6 +1,6 @@
 /*
- * A program that uses libtslab, for tests of tslabctl's verbs: does what lines of stdin say, and
- * answers each. The end of stdin ends it, without freeing.
+ * A program that uses libtslab, for tests of tslabctl's verbs: does the commands on stdin, and answers
+ * each. The end of stdin ends it, without freeing.
  *
  *      session SIZE N  allocates N objects, each in a function of its own name
  *      report SIZE N   the same, in another
@@ -30,7 +30,7 @@ typedef struct Order {
 static tslab_handle handles[HANDLES_MAX];
 static size_t n_handles;
 
-/* Named, and not inlined: they are what stacks are told apart by. */
+/* Named, and not inlined: stacks are told apart by them. */
 __attribute__((noinline)) int open_session(struct tslab *pool, size_t size);
 __attribute__((noinline)) int write_report(struct tslab *pool, size_t size);
 __attribute__((noinline)) int put_value(struct tslab_map *map, size_t key, const Order *order);
