@@ -66,7 +66,8 @@ static void say(const ShmCheck *c) {
 static void end_job(Checker *checker) {
         CheckJob *job = checker->jobs;
 
-        checker->run = shm_check_free(checker->run);
+        free(checker->run);
+        checker->run = NULL;
         checker->jobs = job->next;
         if (!checker->jobs)
                 checker->jobs_last = NULL;
@@ -91,15 +92,23 @@ static void report(const Checker *checker, CheckJob *job, uint64_t now) {
         session_send(job->call.session, job->call.id, &reply);
 }
 
+static int begin(Checker *checker, const CheckJob *job) {
+        Pool *pool = &checker->manager->pool;
+        uint32_t n_slabs = shm_arena_n_slabs_ever(&pool->arena);
+        void *memory = calloc(1, shm_check_size(&pool->arena, n_slabs));
+
+        if (!memory)
+                return -ENOMEM;
+        checker->run = shm_check_begin(memory, &pool->arena, n_slabs, job->repair ? &pool->actor : NULL,
+                                       &checker->result);
+        return 0;
+}
+
 /* 1: there is more to do. */
 static int check(Checker *checker, const CheckJob *job) {
-        Manager *manager = checker->manager;
-        int r = 0;
+        int r = checker->run ? 0 : begin(checker, job);
 
-        if (!checker->run)
-                r = shm_check_new(&checker->run, &manager->pool.arena,
-                                  job->repair ? &manager->pool.actor : NULL, &checker->result);
-        return r ?: shm_check_step(checker->run, pool_slice(&manager->pool, SLICE));
+        return r ?: shm_check_step(checker->run, pool_slice(&checker->manager->pool, SLICE));
 }
 
 /* Nobody waits for it any more: what it has mended is mended. */

@@ -41,7 +41,11 @@
 #include "shm/slab/slab.h"
 
 #define ROUNDS 3
+#ifdef SHM_STEP
+#define BATCH 4 /* the explorer copies them at each step */
+#else
 #define BATCH 4096
+#endif
 
 /* Of slots, one bit each. */
 typedef struct Verdict {
@@ -65,8 +69,8 @@ struct ShmCheckRun {
         uint32_t record; /* to be looked at next */
         bool gathered; /* for the first time */
         int round; /* of judging the suspects; 0: they are being looked for */
-        Suspect *suspects;
-        size_t n_suspects, n_allocated;
+        size_t n_suspects;
+        Suspect suspects[BATCH];
 };
 
 static bool word_decodes(const ShmArena *arena, SlabWord w) {
@@ -252,23 +256,7 @@ static void judge_suspects(ShmCheckRun *c) {
         c->round = 0;
 }
 
-static int suspect(ShmCheckRun *c, uint32_t slab, uint64_t slots, bool word, bool hint) {
-        size_t n = c->n_allocated > 0 ? 2 * c->n_allocated : 64;
-        Suspect *grown;
-
-        if (c->n_suspects == c->n_allocated) {
-                grown = realloc(c->suspects, n * sizeof(*grown));
-                if (!grown)
-                        return -ENOMEM;
-                c->suspects = grown;
-                c->n_allocated = n;
-        }
-        c->suspects[c->n_suspects++] =
-                (Suspect){ .view.slab = slab, .slots = slots, .word = word, .hint = hint };
-        return 0;
-}
-
-static int check_slab(ShmCheckRun *c, uint32_t slab) {
+static void check_slab(ShmCheckRun *c, uint32_t slab) {
         ShmSlabView view;
         uint32_t level;
         bool word, hint;
@@ -282,39 +270,36 @@ static int check_slab(ShmCheckRun *c, uint32_t slab) {
         if (shm_check_in_use(slab_word_place(view.word)))
                 c->result->slots += shm_slab_class(c->arena, view.word)->n_slots;
         if ((v.lost | v.doubled | v.unsettled) == 0 && !word && !hint)
-                return 0;
-        return suspect(c, slab, v.lost | v.doubled | v.unsettled, word, hint);
+                return;
+        c->suspects[c->n_suspects++] = (Suspect){
+                .view.slab = slab, .slots = v.lost | v.doubled | v.unsettled, .word = word, .hint = hint
+        };
 }
 
-static int look_for_suspects(ShmCheckRun *c, uint32_t n) {
-        int r = 0;
-
-        for (; n > 0 && r == 0 && c->position < c->n_slabs && c->n_suspects < BATCH; n--)
-                r = check_slab(c, c->position++);
-        if (r == 0 && (c->n_suspects == BATCH || (c->n_suspects > 0 && c->position == c->n_slabs))) {
+static void look_for_suspects(ShmCheckRun *c, uint32_t n) {
+        for (; n > 0 && c->position < c->n_slabs && c->n_suspects < BATCH; n--)
+                check_slab(c, c->position++);
+        if (c->n_suspects == BATCH || (c->n_suspects > 0 && c->position == c->n_slabs)) {
                 c->round = 1;
                 view_suspects(c);
         }
-        return r;
 }
 
-int shm_check_step(ShmCheckRun *c, uint32_t n) {
-        int r = 0;
-
+bool shm_check_step(ShmCheckRun *c, uint32_t n) {
         if (c->record < shm_arena_n_records_ever(c->arena)) {
                 shm_check_record(c->arena, c->result, c->record++);
-                return 1;
+                return true;
         }
         if (!c->gathered || c->round > 0) {
                 if (!shm_refs_step(&c->refs, &n))
-                        return 1;
+                        return true;
                 c->gathered = true;
         }
         if (c->round > 0)
                 judge_suspects(c);
         else
-                r = look_for_suspects(c, n);
-        return r ?: c->round > 0 || c->position < c->n_slabs;
+                look_for_suspects(c, n);
+        return c->round > 0 || c->position < c->n_slabs;
 }
 
 void shm_check_progress(const ShmCheckRun *c, uint32_t *ret_done, uint32_t *ret_total) {
@@ -322,47 +307,37 @@ void shm_check_progress(const ShmCheckRun *c, uint32_t *ret_done, uint32_t *ret_
         *ret_total = c->n_slabs;
 }
 
-int shm_check_new(ShmCheckRun **ret, const ShmArena *arena, ShmActor *control, ShmCheck *result) {
-        ShmCheckRun *c = calloc(1, sizeof(*c));
+size_t shm_check_size(const ShmArena *arena, uint32_t n_slabs) {
+        return sizeof(ShmCheckRun) + shm_refs_whole_size(arena, n_slabs);
+}
+
+ShmCheckRun *shm_check_begin(void *memory, const ShmArena *arena, uint32_t n_slabs, ShmActor *control,
+                             ShmCheck *result) {
+        ShmCheckRun *c = memory;
 
         *result = (ShmCheck){};
-        if (!c)
-                return -ENOMEM;
         c->arena = arena;
         c->control = control;
         c->result = result;
-        c->n_slabs = shm_arena_n_slabs_ever(arena);
+        c->n_slabs = n_slabs;
         shm_check_epochs(arena, result);
-        if (shm_refs_init_whole(&c->refs, arena, c->n_slabs)) {
-                (void) shm_check_free(c);
-                return -ENOMEM;
-        }
+        shm_refs_init_whole(&c->refs, arena, n_slabs, c + 1);
         shm_refs_begin(&c->refs);
-        *ret = c;
-        return 0;
-}
-
-ShmCheckRun *shm_check_free(ShmCheckRun *c) {
-        if (!c)
-                return NULL;
-        shm_refs_deinit(&c->refs);
-        free(c->suspects);
-        free(c);
-        return NULL;
+        return c;
 }
 
 static int check(const ShmArena *arena, ShmActor *control, ShmCheck *ret) {
+        uint32_t n_slabs = shm_arena_n_slabs_ever(arena);
+        void *memory = calloc(1, shm_check_size(arena, n_slabs));
         ShmCheckRun *c;
-        int r;
 
-        r = shm_check_new(&c, arena, control, ret);
-        if (r)
-                return r;
-        do
-                r = shm_check_step(c, UINT32_MAX);
-        while (r > 0);
-        (void) shm_check_free(c);
-        return r;
+        if (!memory)
+                return -ENOMEM;
+        c = shm_check_begin(memory, arena, n_slabs, control, ret);
+        while (shm_check_step(c, UINT32_MAX))
+                ;
+        free(memory);
+        return 0;
 }
 
 int shm_check(const ShmArena *arena, ShmCheck *ret) {

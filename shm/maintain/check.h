@@ -35,18 +35,20 @@ int shm_check_repair(ShmActor *control, ShmCheck *ret);
  * Either in steps, between which the caller does other things: `control` NULL only looks. Sums in
  * `result`, the caller's, are not final before the last step.
  *
- *     r = shm_check_new(&run, arena, control, &result);
- *     while (r == 0 && (r = shm_check_step(run, n)) > 0)
+ *     n_slabs = shm_arena_n_slabs_ever(arena);
+ *     run = shm_check_begin(calloc(1, shm_check_size(arena, n_slabs)), arena, n_slabs, control, &result);
+ *     while (shm_check_step(run, n))
  *             ;
- *     run = shm_check_free(run);
+ *     free(run);
  */
 typedef struct ShmCheckRun ShmCheckRun;
 
-/* -ENOMEM. */
-int shm_check_new(ShmCheckRun **ret, const ShmArena *arena, ShmActor *control, ShmCheck *result);
-/* Up to n slabs, or what is in question about some thousands: 1, there is more; 0, all is done; -ENOMEM. */
-int shm_check_step(ShmCheckRun *run, uint32_t n);
+/* How many bytes of zeros a check of the first n_slabs slabs takes from its caller. */
+size_t shm_check_size(const ShmArena *arena, uint32_t n_slabs);
+/* The run is `memory`, which the caller frees in the end. */
+ShmCheckRun *shm_check_begin(void *memory, const ShmArena *arena, uint32_t n_slabs, ShmActor *control,
+                             ShmCheck *result);
+/* Up to n slabs, or what is in question about some thousands. False: all is done. */
+bool shm_check_step(ShmCheckRun *run, uint32_t n);
 /* In slabs. */
 void shm_check_progress(const ShmCheckRun *run, uint32_t *ret_done, uint32_t *ret_total);
-/* NULL-safe, returns NULL. */
-ShmCheckRun *shm_check_free(ShmCheckRun *run);

@@ -24,8 +24,6 @@
  */
 #include "shm/maintain/refs.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shm/slab/slab.h"
@@ -273,23 +271,21 @@ void shm_refs_begin(ShmRefs *refs) {
         refs->run_budget = 2 * (uint64_t) refs->n + 128 * (uint64_t) shm_arena_n_records_ever(refs->arena);
 }
 
-int shm_refs_init_whole(ShmRefs *refs, const ShmArena *arena, uint32_t n_slabs) {
-        *refs = (ShmRefs){ .arena = arena, .n = n_slabs };
-        refs->slabs = calloc(n_slabs > 0 ? n_slabs : 1, sizeof(*refs->slabs));
-        refs->touched = calloc(arena->shape.stride, sizeof(*refs->touched));
-        return refs->slabs && refs->touched ? 0 : -ENOMEM;
+size_t shm_refs_whole_size(const ShmArena *arena, uint32_t n_slabs) {
+        return n_slabs * sizeof(ShmRefSlab) + arena->shape.stride * sizeof(uint64_t);
+}
+
+void shm_refs_init_whole(ShmRefs *refs, const ShmArena *arena, uint32_t n_slabs, void *memory) {
+        ShmRefSlab *slabs = memory;
+
+        *refs = (ShmRefs){
+                .arena = arena, .slabs = slabs, .n = n_slabs, .touched = (uint64_t *) (slabs + n_slabs)
+        };
 }
 
 void shm_refs_init_some(ShmRefs *refs, const ShmArena *arena, ShmRefsSome *some) {
         *refs = (ShmRefs){ .arena = arena, .slabs = some->slabs, .some = some };
         memset(some->table, 0, sizeof(some->table));
-}
-
-void shm_refs_deinit(ShmRefs *refs) {
-        if (!refs->some)
-                free(refs->slabs);
-        free(refs->touched);
-        *refs = (ShmRefs){};
 }
 
 static bool has_slot(const ShmCacheWalk *walk, SlotId id) {

@@ -3,7 +3,7 @@
  * References: which slots the records refer to, gathered into private memory. Repair, revoking and the
  * check decide by it, and by nothing else.
  *
- *     shm_refs_init_whole(refs, arena, n_slabs)     or  shm_refs_init_some(refs, arena, storage)
+ *     shm_refs_init_whole(refs, arena, n_slabs, memory)     or  shm_refs_init_some(refs, arena, storage)
  *     shm_refs_add(refs, slab)                      of some: each slab that is in question
  *     shm_refs_begin(refs)                          forgets what was gathered before
  *     while (!shm_refs_step(refs, &budget))
@@ -63,11 +63,10 @@ typedef struct ShmRefs {
         ShmCacheWalk walk;
 } ShmRefs;
 
-/* 0 or -ENOMEM; shm_refs_deinit() in any case. */
-int shm_refs_init_whole(ShmRefs *refs, const ShmArena *arena, uint32_t n_slabs);
-/* Needs no shm_refs_deinit(). */
+/* How many bytes of zeros shm_refs_init_whole() takes from its caller. */
+size_t shm_refs_whole_size(const ShmArena *arena, uint32_t n_slabs);
+void shm_refs_init_whole(ShmRefs *refs, const ShmArena *arena, uint32_t n_slabs, void *memory);
 void shm_refs_init_some(ShmRefs *refs, const ShmArena *arena, ShmRefsSome *some);
-void shm_refs_deinit(ShmRefs *refs);
 
 /* The slab's index, also where it was added before; -1: no room for one more. Of all, the slab is the index. */
 int shm_refs_add(ShmRefs *refs, uint32_t slab);

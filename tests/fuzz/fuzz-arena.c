@@ -187,15 +187,16 @@ static void take_over(void) {
 
 /* Beside the engine, as in the daemon. */
 static void check(bool mend) {
+        uint32_t n_slabs = shm_arena_n_slabs_ever(&arena);
+        void *memory = calloc(1, shm_check_size(&arena, n_slabs));
         ShmCheckRun *run;
         ShmCheck result;
-        int r;
 
-        require(shm_check_new(&run, &arena, mend ? &control : NULL, &result) == 0);
-        while ((r = shm_check_step(run, 16)) > 0)
+        require(memory);
+        run = shm_check_begin(memory, &arena, n_slabs, mend ? &control : NULL, &result);
+        while (shm_check_step(run, 16))
                 (void) work();
-        require(r == 0);
-        run = shm_check_free(run);
+        free(memory);
         require(result.n_texts <= SHM_CHECK_PROBLEMS_MAX && (result.n_texts > 0 || result.problems == 0));
         for (size_t i = 0; i < result.n_texts; i++)
                 require(is_text(result.texts[i], sizeof(result.texts[0])));

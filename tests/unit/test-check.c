@@ -297,36 +297,44 @@ static void test_doubled_wrong_cache(void **state) {
 /* A record costs a piece of the budget, whatever it holds. */
 static void test_gather_steps(void **state) {
         TestArena *t = *state;
-        uint32_t n = 0, budget;
+        uint32_t n = 0, n_slabs = shm_arena_n_slabs_ever(&t->arena), budget;
+        void *memory;
         ShmRefs refs;
 
-        assert_int_equal(shm_refs_init_whole(&refs, &t->arena, shm_arena_n_slabs_ever(&t->arena)), 0);
+        memory = test_calloc(1, shm_refs_whole_size(&t->arena, n_slabs));
+        shm_refs_init_whole(&refs, &t->arena, n_slabs, memory);
         shm_refs_begin(&refs);
         do {
                 budget = 1;
                 n++;
         } while (!shm_refs_step(&refs, &budget));
         assert_true(n >= shm_arena_n_records_ever(&t->arena));
-        shm_refs_deinit(&refs);
+        test_free(memory);
+}
+
+static ShmCheckRun *begin_check(TestArena *t, ShmCheck *result) {
+        uint32_t n_slabs = shm_arena_n_slabs_ever(&t->arena);
+
+        return shm_check_begin(test_calloc(1, shm_check_size(&t->arena, n_slabs)), &t->arena, n_slabs, NULL,
+                               result);
 }
 
 /* Where nothing is in question the records are gathered once. */
 static void test_clean_steps(void **state) {
         TestArena *t = *state;
-        ShmCheckRun *run;
         uint32_t done, total, n = 0;
         ShmCheck c;
+        ShmCheckRun *run = begin_check(t, &c);
 
-        assert_int_equal(shm_check_new(&run, &t->arena, NULL, &c), 0);
         shm_check_progress(run, &done, &total);
         assert_int_equal(done, 0);
         assert_int_equal(total, shm_arena_n_slabs_ever(&t->arena));
-        while (shm_check_step(run, UINT32_MAX) > 0)
+        while (shm_check_step(run, UINT32_MAX))
                 n++;
         assert_int_equal(n, shm_arena_n_records_ever(&t->arena));
         shm_check_progress(run, &done, &total);
         assert_int_equal(done, total);
-        assert_null(shm_check_free(run));
+        test_free(run);
         assert_int_equal(c.problems, 0);
 }
 
@@ -496,17 +504,17 @@ static void test_stale_hint(void **state) {
 static unsigned check_in_steps(TestArena *t, uint32_t slab, unsigned n_before, ShmCheck *ret) {
         ShmCheckRun *run;
         unsigned n = 0;
-        int r;
+        bool more;
 
         *hint_word(t, SHM_SET_FREE, t->arena.shape.n_levels - 1, slab / 64) &= ~(UINT64_C(1) << slab % 64);
-        assert_int_equal(shm_check_new(&run, &t->arena, NULL, ret), 0);
+        run = begin_check(t, ret);
         do {
                 if (n++ == n_before)
                         shm_set_add(&t->arena, SHM_SET_FREE, slab);
-                r = shm_check_step(run, 1);
-                assert_true(r >= 0 && n < 100000);
-        } while (r > 0);
-        assert_null(shm_check_free(run));
+                more = shm_check_step(run, 1);
+                assert_true(n < 100000);
+        } while (more);
+        test_free(run);
         return n;
 }
 
