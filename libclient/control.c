@@ -27,6 +27,8 @@
 #include "shm/slab/pages.h"
 #include "shm/slab/set.h"
 #include "shm/arena/thread.h"
+#include "shm/epoch/epoch-close.h"
+#include "shm/epoch/epoch-open.h"
 
 #define CLOSE_WAIT_USEC 200000
 #define CLOSE_SLICE_USEC 200

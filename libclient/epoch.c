@@ -2,8 +2,6 @@
  * Epochs: lookups in the arena. Changes are requests to the daemon, or are done here where the pool is
  * private.
  */
-#include "libclient/open.h"
-#include "shm/epoch/epoch.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,7 +9,10 @@
 #include "libclient/connection.h"
 #include "libclient/control.h"
 #include "libclient/enter.h"
+#include "libclient/open.h"
 #include "proto/text.h"
+#include "shm/epoch/epoch-open.h"
+#include "shm/epoch/epoch.h"
 
 #define CLOSE_WAIT_MSEC 200
 

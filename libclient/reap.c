@@ -21,6 +21,7 @@
 #include "libclient/enter.h"
 #include "libclient/open.h"
 #include "shm/arena/client.h"
+#include "shm/epoch/epoch-open.h"
 
 static bool is_dead(const ShmClientInfo *info) {
         uint32_t start_time;

@@ -17,7 +17,7 @@
 #include "daemon/request/request.h"
 #include "shm/arena/client.h"
 #include "shm/arena/clock.h"
-#include "shm/epoch/epoch.h"
+#include "shm/epoch/epoch-open.h"
 
 /* A flood of wakes costs at most this many turns of the loop. */
 #define WAKES_MAX 8

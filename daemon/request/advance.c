@@ -10,7 +10,8 @@
 #include "daemon/work/maintainer.h"
 #include "daemon/request/request.h"
 #include "proto/deadline.h"
-#include "shm/epoch/epoch.h"
+#include "shm/epoch/epoch-close.h"
+#include "shm/epoch/epoch-open.h"
 
 #define WAIT_USEC (PROTO_USEC_PER_SEC / 5) /* for threads inside an operation */
 

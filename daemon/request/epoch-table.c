@@ -6,7 +6,8 @@
 #include "daemon/events.h"
 #include "daemon/work/maintainer.h"
 #include "daemon/request/request.h"
-#include "shm/epoch/epoch.h"
+#include "shm/epoch/epoch-close.h"
+#include "shm/epoch/epoch-open.h"
 
 void request_refuse_epoch(Session *session, uint64_t id, int error, uint32_t number) {
         uint32_t epoch = number & 0xff, era = number >> 8;

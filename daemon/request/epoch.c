@@ -10,6 +10,7 @@
 #include "daemon/message-id.h"
 #include "daemon/request/request.h"
 #include "proto/deadline.h"
+#include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch.h"
 
 #define WAIT_DEFAULT_MSEC 200U

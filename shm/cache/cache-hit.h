@@ -12,13 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shm/epoch/attention.h"
 #include "shm/epoch/epoch.h"
 #include "shm/format/handle.h"
 #include "shm/format/intent.h"
 #include "shm/arena/record.h"
 #include "shm/format/slab-word.h"
 
-#define SHM_ATTENTION_FREEZE UINT64_C(1)
 #define SHM_CACHE_CAPACITY_START 32
 
 #define shm_unlikely(x) __builtin_expect(!!(x), 0)

@@ -10,7 +10,7 @@
  *      after that: a thread that finds the current one closed looks again.
  *   3. An id is opened anew only after a freeze that empties all caches of it has begun; a thread that
  *      is pending then does not use its caches before. A claim compares eras besides.
- *   4. Every change is published to all records (shm/maintain/freeze.h) before the maintainer answers for it.
+ *   4. Every change is published to all records (shm/epoch/attention.h) before the maintainer answers for it.
  *   5. Slab words hold the low 12 bits of an era. No id is opened in an era that shares them with one since
  *      floor_era, so of any slab the distance to the newest era tells its era.
  *   6. An id is not opened anew while objects of it are to be freed, or a client holds it in lease.
@@ -29,11 +29,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "shm/arena/clock.h"
-#include "shm/epoch/epoch-table.h"
-#include "shm/maintain/freeze.h"
-#include "shm/slab/set.h"
-#include "shm/slab/slab.h"
 #include "shm/arena/text.h"
 
 ShmEpochWord shm_epoch_load(const ShmArena *arena, uint32_t id) {
@@ -41,47 +36,19 @@ ShmEpochWord shm_epoch_load(const ShmArena *arena, uint32_t id) {
         return shm_epoch_word_decode(shm_load_acq(&arena->header->epochs[id].word));
 }
 
-bool shm_epoch_change(ShmArena *arena, uint32_t id, ShmEpochEvent event, uint32_t flags) {
-        ShmEpochWord w;
-
-        if (shm_epoch_word_apply(shm_epoch_load(arena, id), event, flags, &w))
-                return false;
-        /* ORDER: rel, pairs with shm_epoch_load(); the ids before it are drained, label and eras are set. */
-        shm_store_rel(&arena->header->epochs[id].word, shm_epoch_word_encode(w));
-        return true;
-}
-
-/* What is for people may lag behind the word, and is read while control writes it. */
-static uint64_t get(const uint64_t *p) {
+/* A figure for people may lag behind the word, and is read while the maintainer writes it. */
+static uint64_t epoch_get_figure(const uint64_t *p) {
         return shm_load_rlx(p); /* ORDER: rlx; for people. */
 }
 
-static void put(uint64_t *p, uint64_t value) {
-        shm_store_rlx(p, value); /* ORDER: rlx; for people. */
-}
-
-typedef union Label {
-        char text[SHM_LABEL_SIZE];
+static void epoch_get_label(const ShmEpoch *e, char *ret) {
         uint64_t words[SHM_LABEL_SIZE / sizeof(uint64_t)];
-} Label;
 
-static void put_label(ShmEpoch *e, const char *label) {
-        Label l = {};
-
-        if (label)
-                strncpy(l.text, label, sizeof(l.text) - 1);
-        for (size_t i = 0; i < SHM_LABEL_SIZE / sizeof(uint64_t); i++)
-                put((uint64_t *) e->label + i, l.words[i]);
-}
-
-static void get_label(const ShmEpoch *e, char *ret) {
-        Label l;
-
-        for (size_t i = 0; i < SHM_LABEL_SIZE / sizeof(uint64_t); i++)
-                l.words[i] = get((const uint64_t *) e->label + i);
-        l.text[sizeof(l.text) - 1] = 0;
-        shm_text_clean(l.text);
-        memcpy(ret, l.text, sizeof(l.text));
+        for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+                words[i] = epoch_get_figure((const uint64_t *) e->label + i);
+        memcpy(ret, words, SHM_LABEL_SIZE);
+        ret[SHM_LABEL_SIZE - 1] = 0;
+        shm_text_clean(ret);
 }
 
 uint32_t shm_epoch_current(const ShmArena *arena) {
@@ -89,7 +56,7 @@ uint32_t shm_epoch_current(const ShmArena *arena) {
         return (uint32_t) shm_load_acq(&arena->header->epoch_current.value);
 }
 
-static int admit(const ShmArena *arena, uint32_t number, uint32_t *ret_id, uint32_t *ret_era) {
+static int epoch_admit_number(const ShmArena *arena, uint32_t number, uint32_t *ret_id, uint32_t *ret_era) {
         uint32_t id = number & 0xff, era = number >> 8;
         ShmEpochWord w;
 
@@ -110,13 +77,13 @@ int shm_epoch_admit(const ShmArena *arena, uint32_t number, uint32_t *ret_id, ui
         int r;
 
         if (number != SHM_EPOCH_CURRENT)
-                return admit(arena, number, ret_id, ret_era);
+                return epoch_admit_number(arena, number, ret_id, ret_era);
 
         /* Closed, or over, while current: look whether it still is. A hostile arena could go on for
          * ever; three advances between two loads of ours do not happen. */
         for (int tries = 0; tries < 3; tries++) {
                 current = shm_epoch_current(arena);
-                r = admit(arena, current, ret_id, ret_era);
+                r = epoch_admit_number(arena, current, ret_id, ret_era);
                 if (r == 0 || current == shm_epoch_current(arena))
                         break;
         }
@@ -147,172 +114,45 @@ int shm_epoch_get(const ShmArena *arena, uint32_t id, ShmEpochInfo *ret) {
                 .revoking = shm_epoch_revoking(arena, id, &revoking),
                 /* ORDER: rlx; the word, loaded before, says since when. */
                 .owner = shm_load_rlx(&e->owner_client),
-                .opened_usec = get(&e->opened_usec),
-                .closed_usec = get(&e->closed_usec),
-                .reclaimed_size = get(&e->era_reclaimed_size),
+                .opened_usec = epoch_get_figure(&e->opened_usec),
+                .closed_usec = epoch_get_figure(&e->closed_usec),
+                .reclaimed_size = epoch_get_figure(&e->era_reclaimed_size),
         };
-        get_label(e, ret->label);
+        epoch_get_label(e, ret->label);
         return 0;
 }
 
-static uint32_t load_owner(const ShmArena *arena, uint32_t id) {
+static uint64_t revoking_load_older(const ShmArena *arena, uint32_t id) {
         /* ORDER: rlx; the maintainer's alone. */
-        return shm_load_rlx(&arena->header->epochs[id].owner_client);
+        return shm_load_rlx(&arena->header->epochs[id].revoke_older);
 }
 
-/* Whether the id may be opened in its next era, once it is closed. */
-static bool may_reopen(const ShmArena *arena, uint32_t id) {
-        ShmRevoking revoking;
-        uint32_t floor;
+bool shm_epoch_revoking(const ShmArena *arena, uint32_t id, ShmRevoking *ret) {
+        const ShmEpoch *e = &arena->header->epochs[id];
+        ShmEpochWord w = shm_epoch_load(arena, id);
 
-        if (shm_epoch_revoking(arena, id, &revoking) || load_owner(arena, id) != 0)
+        *ret = (ShmRevoking){
+                .id = id,
+                .newest = w.era,
+                .open = w.state == SHM_EPOCH_OPEN,
+                /* ORDER: rlx; the word, loaded before, says whether it counts. */
+                .from = w.flags & SHM_EPOCH_REVOKE ? shm_load_rlx(&e->revoke_from) & SHM_ERA_MAX : 0,
+                .older = revoking_load_older(arena, id),
+        };
+        return ret->from != 0 || ret->older != 0;
+}
+
+static bool era_is_within(uint32_t era, uint32_t from, uint32_t to) {
+        return !shm_era_is_before(era, from) && !shm_era_is_before(to, era);
+}
+
+bool shm_revoking_has(const ShmRevoking *revoking, uint32_t slab_era) {
+        uint32_t era = shm_era_whole(revoking->newest, slab_era);
+
+        if (revoking->open && era == revoking->newest)
                 return false;
-        floor = shm_load_rlx(&arena->header->epochs[id].floor_era); /* ORDER: rlx; the maintainer's alone. */
-        /* By one more than the next era, which may skip one. */
-        return ((revoking.newest + 2 - floor) & SHM_ERA_MAX) <= SLAB_ERA_BITS;
-}
-
-int shm_epoch_next(const ShmArena *arena, uint32_t *ret_id) {
-        uint32_t current = shm_epoch_current(arena) & 0xff;
-
-        for (uint32_t i = 1; i < arena->n_epochs; i++) {
-                uint32_t id = (current + i) % arena->n_epochs;
-
-                if (shm_epoch_load(arena, id).flags & SHM_EPOCH_RESERVED || !may_reopen(arena, id))
-                        continue;
-                *ret_id = id;
-                return 0;
-        }
-        return -ENOSPC;
-}
-
-/* Opening */
-
-/* A new era of an id that is closed. 0 or -ENOSPC. */
-static int open_era(ShmArena *arena, uint32_t id, uint32_t flags, const char *label, uint32_t owner,
-                    uint32_t *ret_number) {
-        ShmEpoch *e = &arena->header->epochs[id];
-
-        if (!may_reopen(arena, id))
-                return -ENOSPC;
-        put(&e->opened_usec, shm_now_usec());
-        put(&e->closed_usec, 0);
-        put(&e->era_reclaimed_size, 0);
-        put_label(e, label);
-        shm_store_rlx(&e->owner_client, owner); /* ORDER: rlx; ordered by the word, in change(). */
-        (void) shm_epoch_change(arena, id, SHM_EPOCH_EV_REOPEN, flags);
-        *ret_number = shm_epoch_number(id, shm_epoch_load(arena, id).era);
-        return 0;
-}
-
-int shm_epoch_advance(ShmArena *arena, uint32_t *ret_number) {
-        uint32_t old = shm_epoch_current(arena) % SHM_EPOCHS_MAX, id, number;
-        int r;
-
-        r = shm_epoch_next(arena, &id);
-        if (r)
-                return r;
-        if (old >= arena->n_epochs)
-                return -EINVAL; /* somebody scribbled over it */
-        if (shm_epoch_load(arena, id).state == SHM_EPOCH_OPEN)
-                (void) shm_epoch_close(arena, id, true);
-
-        (void) shm_epoch_change(arena, old, SHM_EPOCH_EV_RETIRE, 0);
-        r = open_era(arena, id, 0, NULL, 0, &number);
-        if (r) {
-                (void) shm_epoch_change(arena, old, SHM_EPOCH_EV_KEEP, 0);
-                return r;
-        }
-        /* ORDER: rel, pairs with shm_epoch_current(); opened before it is current. */
-        shm_store_rel(&arena->header->epoch_current.value, number);
-        (void) shm_epoch_close(arena, old, false);
-        shm_freeze_publish(arena);
-        *ret_number = number;
-        return 0;
-}
-
-void shm_epochs_recover(ShmArena *arena) {
-        uint32_t current = shm_epoch_current(arena) & 0xff;
-
-        for (uint32_t id = 0; id < arena->n_epochs; id++) {
-                if (!(shm_epoch_load(arena, id).flags & SHM_EPOCH_RETIRING))
-                        continue;
-                if (id == current)
-                        (void) shm_epoch_change(arena, id, SHM_EPOCH_EV_KEEP, 0);
-                else
-                        (void) shm_epoch_close(arena, id, false);
-        }
-        shm_freeze_publish(arena);
-}
-
-/* No slab of it, of whatever era, holds or may get objects. */
-static bool unused(const ShmArena *arena, uint32_t id) {
-        uint32_t set = shm_set_of_epoch(arena, id), slab = 0;
-
-        for (; shm_set_find(arena, set, slab, &slab); slab++)
-                if (shm_set_wants(arena, set, shm_slab_word(arena, slab)))
-                        return false;
-        return true;
-}
-
-int shm_epoch_spare(const ShmArena *arena, uint32_t *ret_id) {
-        uint32_t current = shm_epoch_current(arena) & 0xff, n_rotating = 0, found = UINT32_MAX;
-
-        for (uint32_t id = 0; id < arena->n_epochs; id++) {
-                if (shm_epoch_load(arena, id).flags & SHM_EPOCH_RESERVED)
-                        continue;
-                n_rotating++;
-                if (id != current && may_reopen(arena, id) && unused(arena, id))
-                        found = id;
-        }
-        if (found == UINT32_MAX || n_rotating <= 2)
-                return -ENOSPC;
-        *ret_id = found;
-        return 0;
-}
-
-static int reserve(ShmArena *arena, uint32_t id, const char *label, uint32_t owner, uint32_t *ret_number) {
-        int r;
-
-        if (id >= arena->n_epochs || (label && strlen(label) >= SHM_LABEL_SIZE))
-                return -EINVAL;
-        if (shm_epoch_load(arena, id).state == SHM_EPOCH_OPEN)
-                (void) shm_epoch_close(arena, id, true);
-        r = open_era(arena, id, SHM_EPOCH_RESERVED, label, owner, ret_number);
-        if (r == 0)
-                shm_freeze_publish(arena);
-        return r;
-}
-
-int shm_epoch_reserve(ShmArena *arena, uint32_t id, const char *label, uint32_t *ret_number) {
-        return reserve(arena, id, label, 0, ret_number);
-}
-
-int shm_epoch_lease(ShmArena *arena, uint32_t id, const char *label, uint32_t client, uint32_t *ret_number) {
-        return reserve(arena, id, label, client + 1, ret_number);
-}
-
-uint32_t shm_epoch_end_leases(ShmArena *arena, uint32_t client) {
-        uint32_t n = 0;
-
-        for (uint32_t id = 0; id < arena->n_epochs; id++) {
-                if (load_owner(arena, id) != client + 1)
-                        continue;
-                (void) shm_epoch_revoke(arena, id, false);
-                /* ORDER: rel; the word says so before the client, and with it the lease, is forgotten. */
-                shm_store_rel(&arena->header->epochs[id].owner_client, 0);
-                n++;
-        }
-        return n;
-}
-
-int shm_epoch_label(ShmArena *arena, uint32_t number, const char *label) {
-        uint32_t id = number & 0xff, era = number >> 8;
-
-        if (id >= arena->n_epochs || (label && strlen(label) >= SHM_LABEL_SIZE))
-                return -EINVAL;
-        if (era != 0 && era != shm_epoch_load(arena, id).era)
-                return -ESTALE;
-        put_label(&arena->header->epochs[id], label);
-        return 0;
+        if (revoking->from != 0 && era_is_within(era, revoking->from, revoking->newest))
+                return true;
+        return revoking->older != 0 && era_is_within(era, (uint32_t) revoking->older & SHM_ERA_MAX,
+                                                     (uint32_t) (revoking->older >> 32) & SHM_ERA_MAX);
 }

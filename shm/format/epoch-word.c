@@ -38,6 +38,16 @@ uint64_t shm_epoch_word_encode(ShmEpochWord w) {
                (uint64_t) w.era << ERA_SHIFT | (w.version & VERSION_MASK);
 }
 
+bool shm_era_is_before(uint32_t a, uint32_t b) {
+        uint32_t distance = (b - a) & SHM_ERA_MAX;
+
+        return distance != 0 && distance <= SHM_ERA_MAX / 2;
+}
+
+uint32_t shm_era_whole(uint32_t newest, uint32_t slab_era) {
+        return (newest - ((newest - slab_era) & SLAB_ERA_BITS)) & SHM_ERA_MAX;
+}
+
 /* The low 12 bits, which slab words hold, are never 0. */
 static uint32_t next_era(uint32_t era) {
         do

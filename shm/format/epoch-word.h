@@ -17,6 +17,8 @@
  *
  * The maintainer alone changes it (the daemon, or in a private pool the holder of the control lock); clients read.
  */
+#include <stdbool.h>
+
 #include "shm/format/edge.h"
 
 typedef enum ShmEpochState {
@@ -56,6 +58,11 @@ extern const ShmEdges shm_epoch_edges;
 static inline uint32_t shm_epoch_number(uint32_t id, uint32_t era) {
         return id | era << 8;
 }
+
+/* Whether era a is before b; both are of 24 bits, and less than half of these apart. */
+bool shm_era_is_before(uint32_t a, uint32_t b);
+/* The latest era, not after `newest`, that has these low 12 bits: of a slab word's era, all of it. */
+uint32_t shm_era_whole(uint32_t newest, uint32_t slab_era);
 
 ShmEpochWord shm_epoch_word_decode(uint64_t word);
 uint64_t shm_epoch_word_encode(ShmEpochWord word);

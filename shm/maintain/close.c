@@ -18,6 +18,7 @@
 #include "shm/maintain/close.h"
 
 #include "shm/maintain/repair.h"
+#include "shm/epoch/epoch-close.h"
 
 #define MARK_SLABS 64U /* a step */
 #define WALK_SLABS 1024U

@@ -17,6 +17,7 @@
  */
 #include "shm/maintain/drain.h"
 
+#include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch.h"
 #include "shm/slab/pages.h"
 #include "shm/slab/set.h"

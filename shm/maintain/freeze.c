@@ -27,9 +27,7 @@
 #include <unistd.h>
 
 #include "shm/cache/cache-drain.h"
-#include "shm/cache/cache-hit.h"
-
-#define VERSION_ONE UINT64_C(2) /* above the freeze bit */
+#include "shm/epoch/attention.h"
 
 static int membarrier(int command) {
         return syscall(SYS_membarrier, command, 0, 0) < 0 ? -errno : 0;
@@ -41,34 +39,6 @@ int shm_membarrier(void) {
 
 int shm_membarrier_register(void) {
         return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
-}
-
-static uint64_t next_version(ShmArena *arena) {
-        uint64_t *version = &arena->header->attention.value;
-        /* ORDER: rlx; the maintainer's alone. */
-        uint64_t v = (shm_load_rlx(version) & ~SHM_ATTENTION_FREEZE) + VERSION_ONE;
-
-        shm_store_rlx(version, v); /* ORDER: rlx; the maintainer's alone. */
-        return v;
-}
-
-static uint64_t load_attention(const ShmArena *arena, uint32_t record) {
-        /* ORDER: rlx; the maintainer's alone. */
-        return shm_load_rlx(&shm_arena_record(arena, record)->attention);
-}
-
-static void store_attention(ShmArena *arena, uint32_t record, uint64_t attention) {
-        /* ORDER: rel, pairs with shm_cache_alloc_hit(); epochs changed, caches emptied before. */
-        shm_store_rel(&shm_arena_record(arena, record)->attention, attention);
-}
-
-void shm_freeze_publish(ShmArena *arena) {
-        uint64_t version = next_version(arena);
-
-        /* ORDER: sc; a record that is taken after n_records_ever was read sees the epochs as they are now. */
-        shm_fence_sc();
-        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
-                store_attention(arena, i, version | (load_attention(arena, i) & SHM_ATTENTION_FREEZE));
 }
 
 static void set_epochs(ShmFreeze *freeze, uint32_t record, uint64_t epochs) {
@@ -84,14 +54,15 @@ static bool is_left(ShmRecordOwner owner) {
 /* A record that was left, or frozen by a maintainer that did not finish, is to be emptied of all epochs. */
 static void freeze_record(ShmArena *arena, ShmFreeze *freeze, uint32_t record, uint64_t version,
                           uint64_t epochs) {
-        bool frozen = load_attention(arena, record) & SHM_ATTENTION_FREEZE;
+        bool frozen = shm_attention_load(arena, record) & SHM_ATTENTION_FREEZE;
 
         if (record >= freeze->n)
                 freeze->epochs[record] = 0;
         if (is_left(shm_record_owner(arena, record)) || (frozen && freeze->epochs[record] == 0))
                 epochs = UINT64_MAX;
         set_epochs(freeze, record, freeze->epochs[record] | epochs);
-        store_attention(arena, record, version | (freeze->epochs[record] != 0 ? SHM_ATTENTION_FREEZE : 0));
+        shm_attention_store(arena, record,
+                            version | (freeze->epochs[record] != 0 ? SHM_ATTENTION_FREEZE : 0));
 }
 
 static void read_seqs(const ShmArena *arena, ShmFreeze *freeze) {
@@ -112,7 +83,7 @@ static int barrier(ShmFreeze *freeze) {
 
 int shm_freeze_begin(ShmActor *control, ShmFreeze *freeze, uint64_t epochs) {
         ShmArena *arena = control->arena;
-        uint64_t version = next_version(arena);
+        uint64_t version = shm_attention_next_version(arena);
         uint32_t i = 1;
         int r;
 
@@ -132,7 +103,7 @@ static bool is_open(const ShmArena *arena, uint32_t record) {
         ShmRecordState state = shm_record_owner(arena, record).state;
 
         return state == SHM_RECORD_LEFT || ((state == SHM_RECORD_USED || state == SHM_RECORD_UNUSED) &&
-                                            (load_attention(arena, record) & SHM_ATTENTION_FREEZE));
+                                            (shm_attention_load(arena, record) & SHM_ATTENTION_FREEZE));
 }
 
 bool shm_freeze_is_over(const ShmArena *arena) {
@@ -169,7 +140,7 @@ static bool is_pending(const ShmArena *arena, const ShmFreeze *freeze, uint32_t 
 }
 
 static void thaw(ShmArena *arena, uint32_t record) {
-        store_attention(arena, record, load_attention(arena, record) & ~SHM_ATTENTION_FREEZE);
+        shm_attention_store(arena, record, shm_attention_load(arena, record) & ~SHM_ATTENTION_FREEZE);
 }
 
 /*
@@ -183,7 +154,7 @@ static uint64_t epochs_to_empty(const ShmArena *arena, ShmFreeze *freeze, uint32
                 return UINT64_MAX;
         /* Of the dead, repair empties the record and clears the bit; it may have done so already. */
         if (owner.state == SHM_RECORD_DEAD || owner.state >= SHM_RECORD_SWEPT ||
-            !(load_attention(arena, record) & SHM_ATTENTION_FREEZE))
+            !(shm_attention_load(arena, record) & SHM_ATTENTION_FREEZE))
                 set_epochs(freeze, record, 0);
         return is_pending(arena, freeze, record, owner) ? 0 : freeze->epochs[record];
 }

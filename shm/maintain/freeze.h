@@ -29,15 +29,9 @@ typedef struct ShmFreeze {
 } ShmFreeze;
 
 /*
- * Tells all threads that the epoch table changed. What they allocate in operations that begin
- * after this follows the new one.
- */
-void shm_freeze_publish(ShmArena *arena);
-
-/*
- * The same, and freezes them, to empty their caches of these epochs. A freeze that is not over is
- * joined; one of a maintainer that died is taken up. 0, or what membarrier said: it is tried again, and until
- * it works threads that do not fence for themselves are pending.
+ * Publishes the epoch table (shm/epoch/attention.h), and freezes all threads, to empty their caches of these epochs. A
+ * freeze that is not over is joined; one of a maintainer that died is taken up. 0, or what membarrier said: it is tried
+ * again, and until it works threads that do not fence for themselves are pending.
  */
 int shm_freeze_begin(ShmActor *control, ShmFreeze *freeze, uint64_t epochs);
 /* Takes up a freeze of a maintainer that died, and records that were left since. True: there are any. */

@@ -15,6 +15,7 @@
  * Crash: see the parts. Between two steps no intent of record 0 stands.
  */
 #include "shm/maintain/maintain.h"
+#include "shm/epoch/epoch-open.h"
 
 #define FREEZE_CACHES 8U /* a step */
 #define REPAIR_BUDGET 8192U

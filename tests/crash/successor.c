@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "shm/arena/client.h"
-#include "shm/epoch/epoch.h"
+#include "shm/epoch/epoch-open.h"
 #include "shm/maintain/check.h"
 #include "shm/maintain/maintain.h"
 #include "shm/cache/object.h"

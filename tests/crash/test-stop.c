@@ -18,6 +18,7 @@
 #include "shm/maintain/freeze.h"
 #include "shm/slab/pages.h"
 #include "shm/arena/root.h"
+#include "shm/epoch/epoch-close.h"
 #include "tests/crash/trace.h"
 #include "tests/crash/world-pool.h"
 #include "tests/util/test.h"

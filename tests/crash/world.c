@@ -12,6 +12,7 @@
 #include "shm/maintain/freeze.h"
 #include "shm/slab/pages.h"
 #include "shm/arena/root.h"
+#include "shm/epoch/epoch-close.h"
 #include "tests/util/maintain.h"
 #include "tests/util/reserve.h"
 #include "tests/util/test.h"

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
+#include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch.h"
 #include "tests/util/ctl.h"
 #include "tests/util/role.h"

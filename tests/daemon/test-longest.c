@@ -15,6 +15,7 @@
 
 #include "proto/deadline.h"
 #include "shm/arena/client.h"
+#include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch.h"
 #include "shm/maintain/maintain.h"
 #include "shm/slab/pages.h"

@@ -12,6 +12,8 @@
 
 #include "daemon/work/epoch-count.h"
 #include "shm/arena/client.h"
+#include "shm/epoch/epoch-close.h"
+#include "shm/epoch/epoch-open.h"
 #include "shm/epoch/epoch.h"
 #include "shm/maintain/check.h"
 #include "shm/maintain/maintain.h"

@@ -7,6 +7,7 @@
 
 #include "shm/cache/cache.h"
 #include "shm/maintain/maintain.h"
+#include "shm/epoch/epoch-open.h"
 #include "tests/model/world.h"
 
 /* Control's own: of the freeze, as much as there are records. */

@@ -285,30 +285,30 @@ FAULTS = [
      '.final = close->n_pending == 0 && !shm_repair_wanted(control->arena)', '.final = true'),
     ('close: revoked though slots are in hand', 'maintain/revoke-pop', 'shm/maintain/close.c',
      'if (close->n_pending == 0 && close->revoke.kept == 0)', 'if (1)'),
-    ('advance: RETIRING is not set', 'advance', 'shm/epoch/epoch.c',
+    ('advance: RETIRING is not set', 'advance', 'shm/epoch/epoch-open.c',
      '        (void) shm_epoch_change(arena, old, SHM_EPOCH_EV_RETIRE, 0);\n', ''),
-    ('advance: not ended after a death', 'advance/again', 'shm/epoch/epoch.c',
+    ('advance: not ended after a death', 'advance/again', 'shm/epoch/epoch-open.c',
      '''                else
                         (void) shm_epoch_close(arena, id, false);
 ''', ''),
-    ('advance: not published', 'advance/current', 'shm/epoch/epoch.c',
+    ('advance: not published', 'advance/current', 'shm/epoch/epoch-open.c',
      '''        (void) shm_epoch_close(arena, old, false);
-        shm_freeze_publish(arena);
+        shm_attention_publish(arena);
 ''', '        (void) shm_epoch_close(arena, old, false);\n'),
-    ('advance: not published after a death', 'advance/again', 'shm/epoch/epoch.c',
+    ('advance: not published after a death', 'advance/again', 'shm/epoch/epoch-open.c',
      '''                        (void) shm_epoch_close(arena, id, false);
         }
-        shm_freeze_publish(arena);
+        shm_attention_publish(arena);
 ''', '''                        (void) shm_epoch_close(arena, id, false);
         }
 '''),
-    ('advance: closed before the next one is current', 'advance/current', 'shm/epoch/epoch.c',
+    ('advance: closed before the next one is current', 'advance/current', 'shm/epoch/epoch-open.c',
      '''        (void) shm_epoch_change(arena, old, SHM_EPOCH_EV_RETIRE, 0);
 ''', '''        (void) shm_epoch_close(arena, old, false);
 '''),
-    ('advance: reopens an id that is being revoked', 'unit-epoch', 'shm/epoch/epoch.c',
-     'if (shm_epoch_revoking(arena, id, &revoking) || load_owner(arena, id) != 0)', '(void) shm_epoch_revoking(arena, id, &revoking);\n        if (load_owner(arena, id) != 0)'),
-    ('advance: reopens an id whose era wraps', 'unit-epoch', 'shm/epoch/epoch.c',
+    ('advance: reopens an id that is being revoked', 'unit-epoch', 'shm/epoch/epoch-open.c',
+     'if (shm_epoch_revoking(arena, id, &revoking) || epoch_load_owner(arena, id) != 0)', '(void) shm_epoch_revoking(arena, id, &revoking);\n        if (epoch_load_owner(arena, id) != 0)'),
+    ('advance: reopens an id whose era wraps', 'unit-epoch', 'shm/epoch/epoch-open.c',
      '<= SLAB_ERA_BITS;', '<= SLAB_ERA_BITS + 1;'),
     ('takeover: older eras are forgotten', 'advance', 'shm/maintain/maintain.c',
      '(info.state == SHM_EPOCH_OPEN && info.era == 1)', 'info.state == SHM_EPOCH_OPEN'),

@@ -19,6 +19,9 @@
 #include "shm/maintain/drain.h"
 #include "shm/maintain/freeze.h"
 #include "shm/map/map.h"
+#include "shm/epoch/attention.h"
+#include "shm/epoch/epoch-close.h"
+#include "shm/epoch/epoch-open.h"
 #include "tests/util/reserve.h"
 
 /* ThreadSanitizer does not see how objects pass from hand to hand in another process. */
@@ -200,7 +203,7 @@ static void step_control(Worker *w) {
         while (!shm_drain_step(&control, &drain, 4096))
                 ;
         CHECK(shm_epoch_advance(arena, &epoch) == 0);
-        shm_freeze_publish(arena);
+        shm_attention_publish(arena);
 }
 
 static void step(Worker *w) {

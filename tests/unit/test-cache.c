@@ -9,6 +9,8 @@
 #include "shm/maintain/drain.h"
 #include "shm/maintain/freeze.h"
 #include "shm/slab/slab.h"
+#include "shm/epoch/epoch-close.h"
+#include "shm/epoch/epoch-open.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "shm/arena/client.h"
-#include "shm/epoch/epoch.h"
+#include "shm/epoch/epoch-open.h"
 #include "shm/maintain/refs.h"
 #include "shm/slab/pages.h"
 #include "shm/arena/root.h"

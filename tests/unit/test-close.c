@@ -11,6 +11,7 @@
 #include "shm/cache/cache-hit.h"
 #include "shm/maintain/repair.h"
 #include "shm/slab/slab.h"
+#include "shm/epoch/epoch-close.h"
 #include "tests/util/arena.h"
 #include "tests/util/maintain.h"
 #include "tests/util/process.h"

@@ -18,6 +18,7 @@
 #include "shm/arena/client.h"
 #include "shm/maintain/check.h"
 #include "shm/cache/object.h"
+#include "shm/epoch/epoch-open.h"
 #include "tests/util/process.h"
 #include "tests/util/test.h"
 

@@ -1,6 +1,6 @@
 #include "daemon/work/epoch-count.h"
 
-#include "shm/epoch/epoch.h"
+#include "shm/epoch/epoch-close.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 

@@ -12,6 +12,8 @@
 #include "daemon/task.h"
 #include "proto/deadline.h"
 #include "shm/cache/cache-hit.h"
+#include "shm/epoch/epoch-close.h"
+#include "shm/epoch/epoch-open.h"
 #include "shm/epoch/epoch.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"

@@ -1,4 +1,6 @@
 /* The epoch table, and the walk that drains what was closed. */
+#include "shm/epoch/epoch-close.h"
+#include "shm/epoch/epoch-open.h"
 #include "shm/epoch/epoch.h"
 
 #include <errno.h>

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "shm/cache/cache.h"
+#include "shm/epoch/epoch-close.h"
+#include "shm/epoch/epoch-open.h"
 #include "shm/epoch/epoch.h"
 #include "shm/slab/slab.h"
 #include "tests/util/arena.h"

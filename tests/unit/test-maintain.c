@@ -8,6 +8,8 @@
 #include "shm/arena/client.h"
 #include "shm/maintain/check.h"
 #include "shm/slab/slab.h"
+#include "shm/epoch/epoch-close.h"
+#include "shm/epoch/epoch-open.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 

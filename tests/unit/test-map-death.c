@@ -18,6 +18,7 @@
 #include "tests/util/reserve.h"
 #include "shm/map/map.h"
 #include "shm/slab/slab.h"
+#include "shm/epoch/epoch-open.h"
 
 static jmp_buf death;
 static uint64_t steps_left; /* 0: immortal */

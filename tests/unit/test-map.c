@@ -14,6 +14,8 @@
 #include "shm/map/map.h"
 #include "tests/util/reserve.h"
 #include "shm/arena/root.h"
+#include "shm/epoch/epoch-close.h"
+#include "shm/epoch/epoch-open.h"
 
 typedef struct Fixture {
         ShmArena arena;

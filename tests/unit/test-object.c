@@ -6,6 +6,7 @@
 
 #include "shm/slab/pages.h"
 #include "shm/slab/slab.h"
+#include "shm/epoch/epoch-close.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 

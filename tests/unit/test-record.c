@@ -5,6 +5,7 @@
 
 #include "shm/cache/cache-hit.h"
 #include "shm/maintain/freeze.h"
+#include "shm/epoch/attention.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 
@@ -167,7 +168,7 @@ static void test_freeze_bit(void **state) {
                 assert_int_equal(shm_freeze_begin(&t->control, &freeze, 1), 0);
                 assert_true(is_frozen(t));
                 assert_true(t->actor.record->attention > before);
-                shm_freeze_publish(&t->arena);
+                shm_attention_publish(&t->arena);
                 assert_true(is_frozen(t));
                 assert_int_equal(shm_freeze_is_over(&t->arena), !table[s].open);
                 assert_int_equal(freeze.n_left, 1);

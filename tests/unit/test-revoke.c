@@ -4,6 +4,8 @@
 
 #include "shm/cache/cache.h"
 #include "shm/arena/client.h"
+#include "shm/epoch/epoch-close.h"
+#include "shm/epoch/epoch-open.h"
 #include "shm/epoch/epoch.h"
 #include "shm/maintain/check.h"
 #include "shm/maintain/drain.h"

@@ -4,6 +4,7 @@
 
 #include "shm/cache/requested.h"
 #include "shm/arena/client.h"
+#include "shm/epoch/epoch-open.h"
 #include "shm/epoch/epoch.h"
 #include "shm/slab/pages.h"
 #include "shm/slab/slab.h"

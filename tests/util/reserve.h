@@ -1,5 +1,5 @@
 #pragma once
-#include "shm/epoch/epoch.h"
+#include "shm/epoch/epoch-open.h"
 
 /* A reserved epoch of an arena that no thread uses yet: nothing is to be frozen before. */
 static inline int test_reserve_epoch(ShmArena *arena, uint32_t *ret_epoch) {

@@ -5,6 +5,8 @@
 #include <errno.h>
 
 #include "tests/model/control.h"
+#include "shm/epoch/epoch-close.h"
+#include "shm/epoch/epoch-open.h"
 
 #define N_CLASSES 3
 

@@ -2,6 +2,7 @@
 #include "shm/cache/cache.h"
 #include "shm/maintain/drain.h"
 #include "shm/maintain/freeze.h"
+#include "shm/epoch/epoch-close.h"
 #include "tests/model/world.h"
 #include "tests/util/maintain.h"
 

@@ -3,6 +3,8 @@
 
 #include "shm/maintain/drain.h"
 #include "shm/slab/pages.h"
+#include "shm/epoch/epoch-close.h"
+#include "shm/epoch/epoch-open.h"
 #include "tests/model/world.h"
 
 /* Epoch 1 is to be closed. Object 0 is alone in its slab, of two slots; another slab is free. */

@@ -1,5 +1,6 @@
 /* Freezing, with deaths, and then all that is left to repair: what the world's check excuses by intents goes back. */
 #include "tests/model/control.h"
+#include "shm/epoch/epoch-close.h"
 
 static ShmActor leaver; /* of record 1: actor 0's own */
 

@@ -3,6 +3,7 @@
  * long a thread stayed inside a call, and whoever died there.
  */
 #include "tests/model/control.h"
+#include "shm/epoch/epoch-close.h"
 
 static ShmMaintain engine; /* control's own */
 

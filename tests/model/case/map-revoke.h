@@ -5,6 +5,7 @@
  */
 #include "shm/maintain/freeze.h"
 #include "shm/maintain/revoke.h"
+#include "shm/epoch/epoch-close.h"
 #include "tests/model/map-world.h"
 
 #define REVOKED 1

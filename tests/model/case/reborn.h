@@ -3,6 +3,7 @@
  * an operation, in front of each access in turn, and which control repairs in the midst of a freeze.
  */
 #include "tests/model/control.h"
+#include "shm/epoch/epoch-close.h"
 
 static ShmActor born; /* actor 0's own */
 

@@ -3,6 +3,7 @@
  * control, too, after which the next one revokes.
  */
 #include "tests/model/control.h"
+#include "shm/epoch/epoch-close.h"
 
 static void pre_uncached(void) {
         world_init(3, 3, 0);

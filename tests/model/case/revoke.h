@@ -1,6 +1,7 @@
 /* Revoking an epoch beside threads that free, and take the slabs that become free for another epoch. */
 #include "shm/maintain/repair.h"
 #include "shm/maintain/revoke.h"
+#include "shm/epoch/epoch-close.h"
 #include "tests/model/world.h"
 #include "tests/util/maintain.h"
 
