@@ -31,8 +31,7 @@
 #include <string.h>
 
 #include "shm/epoch/epoch.h"
-#include "shm/maintain/check-tables.h"
-#include "shm/maintain/check-word.h"
+#include "shm/maintain/check-facts.h"
 #include "shm/maintain/hints.h"
 #include "shm/maintain/reach.h"
 #include "shm/maintain/repair.h"

@@ -8,20 +8,7 @@
 #include <stdint.h>
 
 #include "shm/arena/record.h"
-
-#define SHM_CHECK_PROBLEMS_MAX 16
-
-typedef struct ShmCheck {
-        uint64_t slabs, slots; /* looked at */
-        uint64_t lost_slots; /* taken, but neither live nor named anywhere */
-        uint64_t doubled_slots; /* named twice, or live or named and free in the bitmap */
-        uint64_t unsettled_slots; /* an operation is under way, or broke off, in whose intent they are */
-        uint64_t wrong_hints; /* a bit that should be set and is not */
-        uint64_t repaired; /* slots, words and hints that were mended, and are in no other count */
-        uint64_t problems; /* of all kinds; the first of them in words: */
-        size_t n_texts;
-        char texts[SHM_CHECK_PROBLEMS_MAX][128];
-} ShmCheck;
+#include "shm/maintain/check-result.h"
 
 /* 0 or -ENOMEM. The arena is clean when `problems` is 0. */
 int shm_check(const ShmArena *arena, ShmCheck *ret);

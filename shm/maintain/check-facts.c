@@ -1,5 +1,7 @@
 /*
- * Purpose: the check of the tables.
+ * Single facts of a check
+ *
+ * Purpose: what can be seen to be wrong by itself in the epoch table, a record, its caches, or a slab's word.
  *
  * Invariants
  *   1. What is reported here is never lawful, not for an instant: no second look is needed but where
@@ -9,26 +11,13 @@
  *
  * Crash: nothing is left.
  */
-#include "shm/maintain/check-tables.h"
-
-#include <stdarg.h>
-#include <stdio.h>
+#include "shm/maintain/check-facts.h"
 
 #include "shm/arena/cache-walk.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch.h"
 #include "shm/arena/record.h"
-
-void shm_check_problem(ShmCheck *check, const char *format, ...) {
-        va_list args;
-
-        check->problems++;
-        if (check->n_texts == SHM_CHECK_PROBLEMS_MAX)
-                return;
-        va_start(args, format);
-        vsnprintf(check->texts[check->n_texts++], sizeof(check->texts[0]), format, args);
-        va_end(args);
-}
+#include "shm/slab/slab.h"
 
 void shm_check_epochs(const ShmArena *arena, ShmCheck *check) {
         uint32_t current = shm_epoch_current(arena) & 0xff;
@@ -108,4 +97,46 @@ void shm_check_record(const ShmArena *arena, ShmCheck *check, uint32_t record) {
                 return;
         for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, record);)
                 check_cache(arena, check, record, &walk);
+}
+
+const char *shm_check_word(const ShmArena *arena, SlabWord w) {
+        SlabPlace place = slab_word_place(w);
+        uint64_t beyond = shm_slab_class(arena, w)->beyond;
+
+        if (place >= _SLAB_PLACE_N)
+                return "its place is none";
+        if (slab_word_class(w) >= arena->n_classes)
+                return "its class is none";
+        if (slab_word_epoch(w) >= arena->n_epochs)
+                return "its epoch is none";
+        if (place != SLAB_HELD && place != SLAB_BUSY && slab_word_holder(w) != 0)
+                return "it names a holder";
+        if (!shm_check_in_use(place))
+                return w.low != 0 ? "its bitmap is not empty" : NULL;
+        if ((w.low & beyond) != beyond)
+                return "slots beyond its class's count are free";
+        if (w.low == beyond && (place == SLAB_LISTED || place == SLAB_DRAINING))
+                return "no slot is taken";
+        if (w.low == UINT64_MAX && place == SLAB_LISTED)
+                return "all slots are taken";
+        if (w.low != UINT64_MAX && place == SLAB_FULL)
+                return "slots are free";
+        return NULL;
+}
+
+const char *shm_check_holder(const ShmArena *arena, const ShmRefs *refs, uint32_t slab, SlabWord w) {
+        SlabPlace place = slab_word_place(w);
+        uint32_t holder = slab_word_holder(w);
+        ShmRecordState state;
+
+        if (place != SLAB_HELD && place != SLAB_BUSY)
+                return NULL;
+        if (holder >= shm_arena_n_records_ever(arena))
+                return "its holder is no record";
+        state = shm_record_owner(arena, holder).state;
+        if (holder != 0 && (state == SHM_RECORD_UNUSED || state > SHM_RECORD_LEFT))
+                return "its holder's record is not in use";
+        if (place == SLAB_BUSY && !shm_refs_at(refs, slab).run)
+                return "nobody is at work on its pages";
+        return NULL;
 }
