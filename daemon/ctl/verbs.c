@@ -203,7 +203,7 @@ static CtlExit refuse_in_group(const char *group, const char *word) {
         if (!word)
                 return complain_usage("'%s' needs one of: %s", group, all);
 
-        nearest = suggest_nearest(word, names, n);
+        nearest = nearest_word(word, names, n);
         if (nearest)
                 return complain_usage("unknown verb '%s %s'; did you mean '%s %s'?", group, word, group,
                                       nearest);
@@ -220,7 +220,7 @@ static CtlExit refuse(const char *word) {
                 names[i] = firsts[i];
         }
 
-        nearest = suggest_nearest(word, names, N_VERBS);
+        nearest = nearest_word(word, names, N_VERBS);
         if (nearest)
                 return complain_usage("unknown verb '%s'; did you mean '%s'?", word, nearest);
         return complain_usage("unknown verb '%s'; 'tslabctl --help' shows what there is", word);

@@ -156,19 +156,19 @@ static void test_verb_admit_limits(void **state) {
         assert_int_equal(admit("list", 0, OPTION_REVOKE), CTL_USAGE);
 }
 
-static void test_suggest_nearest_rules(void **state) {
+static void test_nearest_word_rules(void **state) {
         static const char *const words[] = { "list", "status", "stats", "epoch", "clients" };
         const size_t n = sizeof(words) / sizeof(words[0]);
 
-        assert_string_equal(suggest_nearest("lsit", words, n), "list");
-        assert_string_equal(suggest_nearest("stat", words, n), "status");
-        assert_string_equal(suggest_nearest("stast", words, n), "stats");
-        assert_string_equal(suggest_nearest("client", words, n), "clients");
-        assert_string_equal(suggest_nearest("epohc", words, n), "epoch");
-        assert_null(suggest_nearest("", words, n));
-        assert_null(suggest_nearest("frobnicate", words, n));
-        assert_null(suggest_nearest("0123456789012345678901234567890123456789", words, n));
-        assert_null(suggest_nearest("list", words, 0));
+        assert_string_equal(nearest_word("lsit", words, n), "list");
+        assert_string_equal(nearest_word("stat", words, n), "status");
+        assert_string_equal(nearest_word("stast", words, n), "stats");
+        assert_string_equal(nearest_word("client", words, n), "clients");
+        assert_string_equal(nearest_word("epohc", words, n), "epoch");
+        assert_null(nearest_word("", words, n));
+        assert_null(nearest_word("frobnicate", words, n));
+        assert_null(nearest_word("0123456789012345678901234567890123456789", words, n));
+        assert_null(nearest_word("list", words, 0));
 }
 
 static void assert_pool_name(const char *path, const char *expected) {
@@ -198,7 +198,7 @@ int main(void) {
                 cmocka_unit_test(test_options_parse_refused),
                 cmocka_unit_test(test_verb_find_words),
                 cmocka_unit_test(test_verb_admit_limits),
-                cmocka_unit_test(test_suggest_nearest_rules),
+                cmocka_unit_test(test_nearest_word_rules),
                 cmocka_unit_test(test_connection_pool_name_files),
         };
 

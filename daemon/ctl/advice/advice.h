@@ -5,13 +5,10 @@
  * question is asked here.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/ctl/advice/classes.h"
 #include "proto/message.h"
-
-#define ADVICE_CLASSES_MAX 16
-#define ADVICE_WHY_SIZE 160
 
 typedef struct AdviceNumber {
         uint64_t value;
@@ -20,14 +17,6 @@ typedef struct AdviceNumber {
         uint64_t unreserved_bytes; /* of address space */
         char why[ADVICE_WHY_SIZE];
 } AdviceNumber;
-
-typedef struct AdviceClasses {
-        uint32_t sizes[ADVICE_CLASSES_MAX];
-        uint32_t n;
-        bool changed;
-        uint64_t saved_bytes;
-        char why[ADVICE_WHY_SIZE];
-} AdviceClasses;
 
 typedef struct Advice {
         AdviceNumber size, retain, threads; /* bytes, bytes, threads */

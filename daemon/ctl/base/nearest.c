@@ -35,7 +35,7 @@ static size_t distance(const char *a, const char *b) {
         return row[n];
 }
 
-const char *suggest_nearest(const char *word, const char *const *words, size_t n_words) {
+const char *nearest_word(const char *word, const char *const *words, size_t n_words) {
         size_t best = TOO_FAR, n = strlen(word);
         const char *nearest = NULL;
 

@@ -29,7 +29,7 @@ uint32_t arg_delay_msec;
 uint32_t arg_count;
 bool arg_once;
 bool arg_follow;
-ClientSort arg_sort;
+const char *arg_sort;
 
 enum {
         ARG_POOL = 0x100, /* above all characters, which stand for short options */
@@ -121,7 +121,7 @@ static const struct {
 static void set_defaults(void) {
         arg_pool = arg_socket = arg_svg = NULL;
         arg_by = MAP_BY_PLACE;
-        arg_sort = (ClientSort){ .field = CLIENT_FIELD_CACHED };
+        arg_sort = NULL;
         arg_delay_msec = 1000;
         arg_count = 0;
         arg_once = arg_follow = false;
@@ -183,13 +183,6 @@ static int set_by(const char *what) {
         return complain_usage("'%s' is nothing to draw by; --by takes place, epoch or class", what);
 }
 
-static int set_sort(const char *field) {
-        if (client_sort_parse(field, &arg_sort))
-                return CTL_DONE;
-        return complain_usage("'%s' is nothing to sort by; --sort takes one of: %s", field,
-                              client_sort_names());
-}
-
 static int set_delay(const char *seconds) {
         uint32_t msec;
 
@@ -223,7 +216,8 @@ static int set_option(int value, const char *argument) {
         case 'n':
                 return set_count(argument);
         case ARG_SORT:
-                return set_sort(argument);
+                arg_sort = argument;
+                break;
         case ARG_FOLLOW:
                 arg_follow = true;
                 break;
@@ -298,7 +292,7 @@ static int refuse(int value, const char *word) {
         /* without the dashes and the value, which would count as differences */
         word += strspn(word, "-");
         (void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(word, "="), word);
-        nearest = suggest_nearest(name, names, N_OPTIONS);
+        nearest = nearest_word(name, names, N_OPTIONS);
         if (nearest)
                 return complain_usage("unknown option '--%s'; did you mean '--%s'?", name, nearest);
 

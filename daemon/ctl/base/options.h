@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 #include "daemon/ctl/base/complain.h"
-#include "daemon/ctl/view/client-list.h"
 
 /* Options that not every verb takes. */
 enum {
@@ -46,7 +45,7 @@ extern bool arg_repair;
 extern bool arg_all;
 extern bool arg_http;
 extern MapBy arg_by;
-extern ClientSort arg_sort;
+extern const char *arg_sort; /* NULL: not given */
 extern uint32_t arg_delay_msec;
 extern uint32_t arg_count; /* 0: no end */
 extern bool arg_once;

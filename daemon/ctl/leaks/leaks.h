@@ -1,11 +1,18 @@
 #pragma once
 
-/* What `tslabctl leaks` found out; verb-leaks.c finds it, leaks-text.c and leaks-json.c show it. */
+/*
+ * What `tslabctl leaks` finds out: leaks.c finds it, text.c and json.c show it.
+ *
+ * This room alone maps the arena, read-only. Requests could not tell it: `held` needs the live
+ * objects of each class in each epoch, of which replies have only the sums, and each of
+ * the 4096 handles that a client may have sampled is looked up to see whether its object lives.
+ */
 
 #include <json-c/json.h>
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "daemon/ctl/base/connect.h"
 #include "daemon/ctl/leaks/stacks.h"
 #include "daemon/ctl/leaks/symbols.h"
 
@@ -41,6 +48,10 @@ typedef struct Leaks {
         Stacks stacks;
         SymbolsFile **symbols; /* by module; NULL: not opened so far */
 } Leaks;
+
+/* Asks the daemon for its arena and for the samples of all clients. */
+CtlExit leaks_find(Leaks *ret, Connection *connection);
+void leaks_deinit(Leaks *leaks);
 
 /* Opens files as they are needed. The module's path, or NULL where there is none. */
 const char *leaks_symbol(Leaks *leaks, const StackFrame *frame, Symbol *ret);

@@ -8,7 +8,7 @@
 #include "daemon/ctl/base/style.h"
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/verbs.h"
+#include "daemon/ctl/verb/verb.h"
 
 static void print_count(FILE *out, const char *name, uint64_t n, Style style) {
         if (n > 0)

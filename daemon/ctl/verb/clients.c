@@ -9,7 +9,7 @@
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/verbs.h"
+#include "daemon/ctl/verb/verb.h"
 #include "daemon/ctl/view/client-list.h"
 #include "daemon/ctl/view/table.h"
 
@@ -72,7 +72,15 @@ static void print_table(const ClientList *list) {
                                format_count(FORMAT_BUFFER, n, "client", "clients"));
 }
 
+static CtlExit parse_sort(ClientSort *ret) {
+        if (!arg_sort || client_sort_parse(arg_sort, ret))
+                return CTL_DONE;
+        return complain_usage("'%s' is nothing to sort by; --sort takes one of: %s", arg_sort,
+                              client_sort_names());
+}
+
 CtlExit verb_clients(char **args, size_t n_args) {
+        ClientSort sort = { .field = CLIENT_FIELD_CACHED };
         _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
         _cleanup_(client_list_deinit) ClientList list = {};
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
@@ -82,13 +90,14 @@ CtlExit verb_clients(char **args, size_t n_args) {
 
         request.body_case = TSLAB__REQUEST__BODY_CLIENTS;
         request.clients = &clients;
-        r = connection_open(&connection);
+        r = parse_sort(&sort);
+        r = r ?: connection_open(&connection);
         r = r ?: connection_call(&connection, &request, CONNECTION_USEC, on_more, &list, &reply);
         if (r)
                 return r;
 
         client_list_add(&list, reply->clients);
-        client_list_sort(&list, arg_sort);
+        client_list_sort(&list, sort);
         if (arg_json)
                 print_json(&list);
         else

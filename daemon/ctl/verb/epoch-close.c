@@ -15,7 +15,7 @@
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/verbs.h"
+#include "daemon/ctl/verb/verb.h"
 #include "proto/deadline.h"
 
 #define PENDING_MSEC 200 /* for threads inside an operation */

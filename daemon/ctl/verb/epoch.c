@@ -11,7 +11,7 @@
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/verbs.h"
+#include "daemon/ctl/verb/verb.h"
 #include "daemon/ctl/view/epoch-table.h"
 #include "proto/text.h"
 

@@ -9,7 +9,7 @@
 #include "daemon/ctl/base/terminal.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/verbs.h"
+#include "daemon/ctl/verb/verb.h"
 #include "daemon/ctl/view/table.h"
 #include "proto/path.h"
 

@@ -10,7 +10,7 @@
 #include "daemon/ctl/map/text.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/verbs.h"
+#include "daemon/ctl/verb/verb.h"
 
 #define JSON_CELLS 1024
 

@@ -11,7 +11,7 @@
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/metrics.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/verbs.h"
+#include "daemon/ctl/verb/verb.h"
 #include "proto/deadline.h"
 #include "proto/path.h"
 

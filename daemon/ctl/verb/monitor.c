@@ -16,7 +16,7 @@
 #include "daemon/ctl/base/options.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/verbs.h"
+#include "daemon/ctl/verb/verb.h"
 #include "proto/deadline.h"
 
 #define AGAIN_MSEC 250

@@ -8,7 +8,7 @@
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/verbs.h"
+#include "daemon/ctl/verb/verb.h"
 #include "daemon/ctl/view/table.h"
 
 static void print_table(FILE *out, const Tslab__RootsReply *reply) {

@@ -7,7 +7,7 @@
 #include "daemon/ctl/base/terminal.h"
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/verbs.h"
+#include "daemon/ctl/verb/verb.h"
 #include "daemon/ctl/view/epoch-table.h"
 #include "daemon/ctl/view/table.h"
 

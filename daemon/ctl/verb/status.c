@@ -11,7 +11,7 @@
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/verbs.h"
+#include "daemon/ctl/verb/verb.h"
 
 #define BAR_WIDTH 50 /* at most, and at least */
 #define BAR_WIDTH_MIN 10

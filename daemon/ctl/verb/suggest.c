@@ -8,7 +8,7 @@
 #include "daemon/ctl/base/options.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/verbs.h"
+#include "daemon/ctl/verb/verb.h"
 
 #define VALUE_SIZE 128
 

@@ -13,7 +13,7 @@
 #include "daemon/ctl/output/output.h"
 #include "daemon/ctl/top/json.h"
 #include "daemon/ctl/top/screen.h"
-#include "daemon/ctl/verbs.h"
+#include "daemon/ctl/verb/verb.h"
 #include "proto/deadline.h"
 
 #define ANSWER_USEC UINT64_C(2000000) /* keys wait meanwhile */

@@ -6,7 +6,7 @@
 #include "daemon/ctl/base/progress.h"
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/verbs.h"
+#include "daemon/ctl/verb/verb.h"
 
 static void print(FILE *out, const Tslab__TrimReply *reply) {
         (void) fprintf(out, "%s given back", format_bytes(FORMAT_BUFFER, reply->reclaimed_bytes));

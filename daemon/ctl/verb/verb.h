@@ -1,0 +1,40 @@
+#pragma once
+
+/*
+ * What a verb is to the table in verbs.c. Each verb lives in a file of its own here, NAME.c; it
+ * prints into output_stream(), complains about what went wrong, and returns the exit code.
+ */
+
+#include <stddef.h>
+
+#include "daemon/ctl/base/complain.h"
+
+typedef struct Verb {
+        const char *name; /* one word or two: "epoch close" */
+        const char *operands; /* as help shows them */
+        const char *summary;
+        const char *details; /* more sentences for its help, or NULL */
+        unsigned options; /* OPTION_* that it takes */
+        size_t n_args_min, n_args_max;
+        /* Says itself what went wrong. */
+        CtlExit (*run)(char **args, size_t n_args);
+} Verb;
+
+CtlExit verb_list(char **args, size_t n_args);
+CtlExit verb_status(char **args, size_t n_args);
+CtlExit verb_stats(char **args, size_t n_args);
+CtlExit verb_epoch_list(char **args, size_t n_args);
+CtlExit verb_epoch_advance(char **args, size_t n_args);
+CtlExit verb_epoch_close(char **args, size_t n_args);
+CtlExit verb_epoch_reserve(char **args, size_t n_args);
+CtlExit verb_epoch_label(char **args, size_t n_args);
+CtlExit verb_clients(char **args, size_t n_args);
+CtlExit verb_top(char **args, size_t n_args);
+CtlExit verb_monitor(char **args, size_t n_args);
+CtlExit verb_map(char **args, size_t n_args);
+CtlExit verb_roots(char **args, size_t n_args);
+CtlExit verb_trim(char **args, size_t n_args);
+CtlExit verb_check(char **args, size_t n_args);
+CtlExit verb_metrics(char **args, size_t n_args);
+CtlExit verb_leaks(char **args, size_t n_args);
+CtlExit verb_suggest(char **args, size_t n_args);
