@@ -12,6 +12,7 @@ static const Verb verbs[] = {
                 .summary = "Show the pools of this machine",
                 .details = "Looks for sockets in /run/tslab and $XDG_RUNTIME_DIR/tslab. A pool whose socket\n"
                            "systemd holds is started by that.",
+                .options = OPTION_COLUMNS,
                 .run = verb_list,
         },
         {
@@ -32,7 +33,7 @@ static const Verb verbs[] = {
                 .name = "epoch list",
                 .operands = "",
                 .summary = "Show the epochs and what they hold",
-                .options = OPTION_POOL,
+                .options = OPTION_POOL | OPTION_COLUMNS,
                 .run = verb_epoch_list,
         },
         {
@@ -79,7 +80,7 @@ static const Verb verbs[] = {
                 .details =
                         "Who keeps most free objects in caches comes first. --sort takes the name of a column:\n"
                         "counts and times from the largest down, the rest from the lowest up.",
-                .options = OPTION_POOL | OPTION_SORT,
+                .options = OPTION_POOL | OPTION_SORT | OPTION_COLUMNS,
                 .run = verb_clients,
         },
         {

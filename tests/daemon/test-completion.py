@@ -65,7 +65,7 @@ class Completion:
     def test_values(self):
         self.assertEqual(self.complete('--pool', ''), {'default'})
         # a value is no verb
-        for option in ('-d', '--delay', '-n', '--count', '--sort', '--socket'):
+        for option in ('-d', '--delay', '-n', '--count', '-o', '--columns', '--sort', '--socket'):
             self.assertEqual(self.complete(option, '2', 'st'), {'status', 'stats'}, option)
             self.assertEqual(self.complete(option, ''), self.complete('clients', option, ''), option)
         self.assertEqual(self.complete('map', '--by', ''), {'place', 'epoch', 'class'})

@@ -30,6 +30,7 @@ uint32_t arg_count;
 bool arg_once;
 bool arg_follow;
 const char *arg_sort;
+const char *arg_columns;
 
 enum {
         ARG_POOL = 0x100, /* above all characters, which stand for short options */
@@ -103,6 +104,10 @@ static const struct {
           OPTION_SORT,
           "--sort FIELD",
           "by that column (default: cached); -FIELD turns around" },
+        { { "columns", required_argument, NULL, 'o' },
+          OPTION_COLUMNS,
+          "-o, --columns LIST",
+          "only these columns, as pid,cached" },
         { { "json", no_argument, NULL, ARG_JSON }, 0, "--json", "print JSON" },
         { { "no-legend", no_argument, NULL, ARG_NO_LEGEND },
           0,
@@ -121,7 +126,7 @@ static const struct {
 static void set_defaults(void) {
         arg_pool = arg_socket = arg_svg = NULL;
         arg_by = MAP_BY_PLACE;
-        arg_sort = NULL;
+        arg_sort = arg_columns = NULL;
         arg_delay_msec = 1000;
         arg_count = 0;
         arg_once = arg_follow = false;
@@ -217,6 +222,9 @@ static int set_option(int value, const char *argument) {
                 return set_count(argument);
         case ARG_SORT:
                 arg_sort = argument;
+                break;
+        case 'o':
+                arg_columns = argument;
                 break;
         case ARG_FOLLOW:
                 arg_follow = true;
@@ -323,7 +331,7 @@ CtlExit options_parse(int argc, char **argv, char ***ret_words, size_t *ret_n_wo
         for (;;) {
                 int value, r;
 
-                value = getopt_long(argc, argv, ":hd:n:", list, NULL);
+                value = getopt_long(argc, argv, ":hd:n:o:", list, NULL);
                 if (value < 0)
                         break;
 
@@ -363,6 +371,8 @@ const char *options_name(unsigned set) {
                 return "--svg";
         if (set & OPTION_SORT)
                 return "--sort";
+        if (set & OPTION_COLUMNS)
+                return "--columns";
         if (set & OPTION_FOLLOW)
                 return "--follow";
         if (set & OPTION_TOP)
@@ -374,5 +384,5 @@ const char *options_name(unsigned set) {
 void options_print_help(FILE *out, unsigned set) {
         for (size_t i = 0; i < N_OPTIONS; ++i)
                 if (!options[i].bit || (options[i].bit & set))
-                        (void) fprintf(out, "  %-18s%s\n", options[i].usage, options[i].help);
+                        (void) fprintf(out, "  %-20s%s\n", options[i].usage, options[i].help);
 }

@@ -21,6 +21,7 @@ enum {
         OPTION_FOLLOW = 1 << 19,
         OPTION_TOP = 1 << 18, /* --delay, --count and --once */
         OPTION_SORT = 1 << 20,
+        OPTION_COLUMNS = 1 << 21,
 };
 
 /* What the colours of a map tell apart. */
@@ -45,6 +46,7 @@ extern bool arg_repair;
 extern bool arg_all;
 extern bool arg_http;
 extern MapBy arg_by;
+extern const char *arg_columns; /* NULL: not given */
 extern const char *arg_sort; /* NULL: not given */
 extern uint32_t arg_delay_msec;
 extern uint32_t arg_count; /* 0: no end */

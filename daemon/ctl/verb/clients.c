@@ -54,14 +54,7 @@ static void print_json(const ClientList *list) {
         output_json(array);
 }
 
-static void print_table(const ClientList *list) {
-        static const TableColumn columns[] = {
-                { "CLIENT", TABLE_RIGHT, 6 },  { "PID", TABLE_RIGHT, 0 },   { "USER", TABLE_LEFT, 7 },
-                { "COMMAND", TABLE_TEXT, 0 },  { "ROLE", TABLE_LEFT, 9 },   { "THREADS", TABLE_RIGHT, 3 },
-                { "ALLOCS", TABLE_RIGHT, 2 },  { "FREES", TABLE_RIGHT, 5 }, { "CACHED", TABLE_RIGHT, 0 },
-                { "PENDING", TABLE_RIGHT, 4 }, { "HELD", TABLE_RIGHT, 1 },  { "SINCE", TABLE_LEFT, 8 },
-        };
-        _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
+static void print_table(Table *table, const ClientList *list) {
         size_t n = list->n_clients;
 
         for (size_t i = 0; i < n; ++i)
@@ -80,6 +73,13 @@ static CtlExit parse_sort(ClientSort *ret) {
 }
 
 CtlExit verb_clients(char **args, size_t n_args) {
+        static const TableColumn columns[] = {
+                { "CLIENT", TABLE_RIGHT, 6 },  { "PID", TABLE_RIGHT, 0 },   { "USER", TABLE_LEFT, 7 },
+                { "COMMAND", TABLE_TEXT, 0 },  { "ROLE", TABLE_LEFT, 9 },   { "THREADS", TABLE_RIGHT, 3 },
+                { "ALLOCS", TABLE_RIGHT, 2 },  { "FREES", TABLE_RIGHT, 5 }, { "CACHED", TABLE_RIGHT, 0 },
+                { "PENDING", TABLE_RIGHT, 4 }, { "HELD", TABLE_RIGHT, 1 },  { "SINCE", TABLE_LEFT, 8 },
+        };
+        _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
         ClientSort sort = { .field = CLIENT_FIELD_CACHED };
         _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
         _cleanup_(client_list_deinit) ClientList list = {};
@@ -91,6 +91,7 @@ CtlExit verb_clients(char **args, size_t n_args) {
         request.body_case = TSLAB__REQUEST__BODY_CLIENTS;
         request.clients = &clients;
         r = parse_sort(&sort);
+        r = r ?: table_select(table, arg_columns);
         r = r ?: connection_open(&connection);
         r = r ?: connection_call(&connection, &request, CONNECTION_USEC, on_more, &list, &reply);
         if (r)
@@ -101,6 +102,6 @@ CtlExit verb_clients(char **args, size_t n_args) {
         if (arg_json)
                 print_json(&list);
         else
-                print_table(&list);
+                print_table(table, &list);
         return CTL_DONE;
 }

@@ -27,16 +27,18 @@ static void print_hints(const Tslab__EpochListReply *list) {
 CtlExit verb_epoch_list(char **args, size_t n_args) {
         _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        _cleanup_(table_freep) Table *table = epoch_table_new();
         json_object *array;
         CtlExit r;
 
-        r = ask_epochs(&connection, &reply);
+        r = table_select(table, arg_columns);
+        r = r ?: ask_epochs(&connection, &reply);
         if (r)
                 return r;
 
         if (!arg_json) {
-                epoch_table_print(output_stream(), reply->epoch_list->epochs, reply->epoch_list->n_epochs,
-                                  arg_legend);
+                epoch_table_print(table, output_stream(), reply->epoch_list->epochs,
+                                  reply->epoch_list->n_epochs, arg_legend);
                 if (arg_legend)
                         print_hints(reply->epoch_list);
                 return CTL_DONE;

@@ -90,13 +90,7 @@ static void add_row(Table *table, const Pool *pool) {
         table_add(table, "%s", pool->path);
 }
 
-static void print_table(const Pool *pools, size_t n_pools) {
-        static const TableColumn columns[] = {
-                { "POOL", TABLE_LEFT, 0 },   { "STATE", TABLE_LEFT, 0 },      { "SIZE", TABLE_RIGHT, 1 },
-                { "USED", TABLE_RIGHT, 0 },  { "COMMITTED", TABLE_RIGHT, 3 }, { "CLIENTS", TABLE_RIGHT, 2 },
-                { "SOCKET", TABLE_TEXT, 4 },
-        };
-        _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
+static void print_table(Table *table, const Pool *pools, size_t n_pools) {
         FILE *out = output_stream();
 
         for (size_t i = 0; i < n_pools; ++i)
@@ -130,10 +124,19 @@ static void print_json(const Pool *pools, size_t n_pools) {
 }
 
 CtlExit verb_list(char **args, size_t n_args) {
+        static const TableColumn columns[] = {
+                { "POOL", TABLE_LEFT, 0 },   { "STATE", TABLE_LEFT, 0 },      { "SIZE", TABLE_RIGHT, 1 },
+                { "USED", TABLE_RIGHT, 0 },  { "COMMITTED", TABLE_RIGHT, 3 }, { "CLIENTS", TABLE_RIGHT, 2 },
+                { "SOCKET", TABLE_TEXT, 4 },
+        };
+        _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
         _cleanup_(pools_deinit) Pools found = POOLS_INIT;
         Pool *pools;
         CtlExit r;
 
+        r = table_select(table, arg_columns);
+        if (r)
+                return r;
         r = pools_find(&found);
         pools = must(calloc(found.n_paths + 1, sizeof(*pools)));
 
@@ -146,7 +149,7 @@ CtlExit verb_list(char **args, size_t n_args) {
         if (arg_json)
                 print_json(pools, found.n_paths);
         else
-                print_table(pools, found.n_paths);
+                print_table(table, pools, found.n_paths);
 
         for (size_t i = 0; i < found.n_paths; ++i)
                 pools[i].stats = proto_reply_free(pools[i].stats);

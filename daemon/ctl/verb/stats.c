@@ -95,9 +95,11 @@ static void print_counters(FILE *out, const Tslab__Counters *counters) {
 }
 
 static void print_stats(FILE *out, const Tslab__StatsReply *stats) {
+        _cleanup_(table_freep) Table *epochs = epoch_table_new();
+
         print_pool(out, stats);
         (void) fputc('\n', out);
-        epoch_table_print(out, stats->epochs, stats->n_epochs, arg_legend);
+        epoch_table_print(epochs, out, stats->epochs, stats->n_epochs, arg_legend);
         (void) fputc('\n', out);
         print_classes(out, stats);
         if (stats->counters) {

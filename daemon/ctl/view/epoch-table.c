@@ -48,9 +48,12 @@ static void add_epoch(Table *table, const Tslab__EpochInfo *epoch) {
         table_add(table, "%s", epoch->label ?: "");
 }
 
-void epoch_table_print(FILE *out, Tslab__EpochInfo *const *epochs, size_t n_epochs, bool legend) {
-        _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
+Table *epoch_table_new(void) {
+        return table_new(columns, sizeof(columns) / sizeof(columns[0]));
+}
 
+void epoch_table_print(Table *table, FILE *out, Tslab__EpochInfo *const *epochs, size_t n_epochs,
+                       bool legend) {
         for (size_t i = 0; i < n_epochs; ++i)
                 add_epoch(table, epochs[i]);
         table_print(table, out, legend, terminal_table_width());

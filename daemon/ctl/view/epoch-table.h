@@ -5,6 +5,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "daemon/ctl/view/table.h"
 #include "proto/message.h"
 
-void epoch_table_print(FILE *out, Tslab__EpochInfo *const *epochs, size_t n_epochs, bool legend);
+/* With all columns; table_select() may choose of them. */
+Table *epoch_table_new(void);
+void epoch_table_print(Table *table, FILE *out, Tslab__EpochInfo *const *epochs, size_t n_epochs,
+                       bool legend);

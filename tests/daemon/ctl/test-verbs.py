@@ -569,6 +569,20 @@ class Output(Case):
         self.assertNotIn('for help', self.text('top', '--once', '-d', '0.1'))
         self.assertRegex(self.on_terminal('status', columns=40, NO_COLOR='1'), r'\n {12}\[[#+.]{26}\]\n')
 
+    def test_columns(self):
+        """Those that were asked for, in that order, however narrow the terminal; a wrong name is told before all else."""
+        self.start()
+        for verb, columns in (('list', 'socket,POOL'), ('epoch list', 'label,Opened,epoch'), ('clients', 'since,pid')):
+            titles = columns.upper().split(',')
+            self.assertEqual(self.text(*verb.split(), '-o', columns).splitlines()[0].split(), titles)
+            text = self.on_terminal(*verb.split(), '--columns', columns, columns=12, NO_COLOR='1')
+            self.assertEqual(text.splitlines()[0].split(), titles)
+            self.assertNotIn('No room', text)
+            self.refused(2, ["there is no column 'nonsense'", titles[0]], *verb.split(), '-o', 'nonsense',
+                         '--socket' if verb != 'list' else '--json', *(['/nowhere'] if verb != 'list' else []))
+        self.refused(2, "--columns does not go with 'stats'", 'stats', '--columns', 'pool')
+        self.assertEqual(self.text('list', '-o', 'pool', '--no-legend'), 'default\n')
+
     def test_json_indented(self):
         self.start()
         text = self.on_terminal('--json', 'list')
