@@ -3,7 +3,7 @@
  * The interface of an allocator.
  *
  * No function pointers, which would cost more than what is measured: an allocator is a header that
- * defines what is below, and bench/harness/main.c is compiled once for each, with all workloads, as program
+ * defines what is below, and bench/main.c is compiled once for each, with all workloads, as program
  * bench-NAME. To add one, write bench/allocators/NAME.h and name it in bench/meson.build; what has
  * malloc() and free() needs no header, only a line there that says what to link.
  *
