@@ -69,5 +69,5 @@ CASES = [
 
 if __name__ == '__main__':
     if sys.argv[1:] != ['--self-test']:
-        print('\n'.join(long_files(pathlib.Path(sys.argv[1]))))
+        print(*long_files(pathlib.Path(sys.argv[1])), sep='\n')
     tree.main(check, CASES)
