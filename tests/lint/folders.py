@@ -1,0 +1,44 @@
+"""A folder is an idea, and has at most 25 files, beside its README.md and meson.build, so that one can read its listing."""
+
+import collections
+import os
+
+import tree
+
+MOST = 25
+BESIDE = ('README.md', 'meson.build')
+
+# Folders that may have more: the reason.
+EXCEPTIONS = {
+    'tests/unit': 'one file a module of the tree',
+    'tests/model': 'one file a case of the explorer',
+    'tests/daemon': 'one file a topic',
+    'tests/crash': 'one file a scenario',
+    'tests/fuzz/corpus/arena': 'inputs',
+}
+
+
+def check(root, exceptions=None):
+    exceptions = EXCEPTIONS if exceptions is None else exceptions
+    count = collections.Counter(os.path.dirname(name) for name in tree.files(root) if os.path.basename(name) not in BESIDE)
+    problems = [f'{folder or "."}: {n} files, at most {MOST}' for folder, n in sorted(count.items())
+                if n > MOST and folder not in exceptions]
+    return problems + [f'EXCEPTIONS: {folder} has {count[folder]} files and needs none'
+                       for folder in exceptions if count[folder] <= MOST]
+
+
+def planted(folder, n):
+    return {f'{folder}/{i}.c': '' for i in range(n)}
+
+
+CASES = [
+    ('good', planted('shm', 25), [{}], None),
+    ('with a page and a build file', {**planted('shm', 25), 'shm/README.md': '', 'shm/meson.build': ''}, [{}], None),
+    ('folders in a folder', {**planted('shm', 20), **planted('shm/map', 20)}, [{}], None),
+    ('too many', planted('shm/map', 26), [{}], 'shm/map: 26 files'),
+    ('an exception', planted('tests/unit', 40), [{'tests/unit': 'x'}], None),
+    ('an exception for nothing', planted('tests/unit', 20), [{'tests/unit': 'x'}], 'needs none'),
+]
+
+if __name__ == '__main__':
+    tree.main(check, CASES)
