@@ -1,0 +1,89 @@
+"""Pages (*.md) name files and functions that exist, and their links lead somewhere.
+
+Checked are: links; paths with a slash and a suffix, from the root, from the page's folder or, in a page of a top folder, from
+there; and names with () behind, which some source must have with a parenthesis behind it. NAME stands for any.
+"""
+
+import re
+
+import tree
+
+LINK = re.compile(r'\]\(([^)\s]+)\)')
+PATH = re.compile(r'(?<![\w/.$~:@*<>%-])(?!build)((?:[\w.@*-]+/)+[\w.@*-]*\.(?:c|h|hpp|py|md|scd|proto|sym|build|conf|catalog|yml))(?![\w/*])')
+NAME = re.compile(r'(?<![\w.:>-])([a-z][a-z0-9]*_[a-z0-9_]+)\(\)')
+SOURCES = ('.c', '.h', '.hpp', '.py', '.cpp')
+
+
+def anchors(text):
+    """What a heading is called in a link, as the usual viewers of Markdown have it."""
+    heads = re.findall(r'^#+ (.*)$', re.sub(r'```.*?```', '', text, flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r'[^\w -]', '', re.sub(r'\[([^]]*)\]\([^)]*\)', r'\1', h).lower()).replace(' ', '-') for h in heads}
+
+
+def normal(folder, path):
+    parts = [p for p in folder.split('/') if p]
+    for part in path.split('/'):
+        if part == '..' and parts:
+            parts.pop()
+        elif part not in ('.', ''):
+            parts.append(part)
+    return '/'.join(parts)
+
+
+def check_links(root, name, text, names):
+    folder = name.rpartition('/')[0]
+    for match in LINK.finditer(text):
+        path, _, anchor = match.group(1).partition('#')
+        if '://' in path or path.startswith('mailto:'):
+            continue
+        target = normal(folder, path) if path else name
+        if target not in names and not (root / target).is_dir():
+            yield match.start(), f'a link to {match.group(1)}, which is not there'
+        elif anchor and anchor not in anchors(tree.read(root, target)):
+            yield match.start(), f'a link to {match.group(1)}: there is no such heading'
+
+
+def exists(path, name, names):
+    pattern = re.compile('/'.join(re.escape(p).replace(r'\*', '[^/]*') for p in path.split('/')))
+    folders = {'', name.rpartition('/')[0] + '/', name.split('/')[0] + '/' if '/' in name else ''}
+    return any(n.startswith(f) and pattern.fullmatch(n[len(f):]) for f in folders for n in names)
+
+
+def check(root):
+    names = tree.files(root)
+    pages = [n for n in names if n.endswith('.md')]
+    called = set()
+    for name in names:
+        if name.endswith(SOURCES):
+            called.update(re.findall(r'\b([a-z]\w*)\(', tree.read(root, name)))
+    problems = []
+    for name in pages:
+        text = tree.read(root, name)
+        found = list(check_links(root, name, text, set(names)))
+        bare = LINK.sub(lambda m: ' ' * len(m.group()), text)
+        found += [(m.start(), f'there is no file {m.group(1)}') for m in PATH.finditer(bare)
+                  if 'NAME' not in m.group(1) and not exists(m.group(1), name, names)]
+        found += [(m.start(), f'there is no function {m.group(1)}()') for m in NAME.finditer(text)
+                  if m.group(1) not in called]
+        problems += [f'{name}:{tree.line_of(text, at)}: {what}' for at, what in found]
+    return problems
+
+
+def page(text, name='shm/README.md'):
+    return {name: text, 'shm/map/trie.c': 'int trie_link(void) {\n}\n', 'tests/README.md': '# Tests\n\n## How to: begin\n'}
+
+
+CASES = [
+    ('good', page('See `map/trie.c`, shm/map/*.c, `trie_link()`, map/NAME.c, `verb_NAME()`, [tests](../tests/README.md#how-to-begin), /usr/a/b.c\n'),
+     [], None),
+    ('a heading of its own', page('# One `two()`\n[there](#one-two)\n'), [], None),
+    ('a folder', page('[there](map/)\n'), [], None),
+    ('no link', page('[there](gone.md)\n'), [], 'gone.md'),
+    ('no heading', page('[there](../tests/README.md#gone)\n'), [], 'no such heading'),
+    ('no file', page('`map/gone.c`\n'), [], 'no file map/gone.c'),
+    ('no file in a block', page('\n    walk    map/gone.c   and on\n'), [], 'no file map/gone.c'),
+    ('no function', page('`trie_gone()`\n'), [], 'no function trie_gone()'),
+]
+
+if __name__ == '__main__':
+    tree.main(check, CASES)
