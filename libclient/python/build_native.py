@@ -114,9 +114,14 @@ ssize_t tslab_map_count(struct tslab_map *map);
 struct found { int error; tslab_handle handle; void *object; size_t size; };
 struct found alloc_object(struct tslab *pool, size_t size, uint32_t epoch, bool pending);
 struct found get_object(struct tslab *pool, tslab_handle handle);
+
+struct value { ssize_t size; uint32_t epoch; tslab_handle version; };
+struct value get_value_epoch(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size);
+struct value get_value_version(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
+                               size_t buffer_size);
 ''')
 
-# What has several results comes back as one value: Python would have to make a box for each of them.
+# A call with several results returns them as one struct: Python would have to allocate a box for each of them.
 builder.set_source('tslab._native', '''
 #include <tslab.h>
 #include <tslab_map.h>
@@ -135,6 +140,24 @@ static struct found get_object(struct tslab *pool, tslab_handle handle) {
 
         f.error = tslab_get(pool, handle, &f.object, &f.size);
         return f;
+}
+
+struct value { ssize_t size; uint32_t epoch; tslab_handle version; };
+
+static struct value get_value_epoch(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
+                                    size_t buffer_size) {
+        struct value v = {};
+
+        v.size = tslab_map_get(map, key, key_size, buffer, buffer_size, &v.epoch);
+        return v;
+}
+
+static struct value get_value_version(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
+                                      size_t buffer_size) {
+        struct value v = {};
+
+        v.size = tslab_map_get_version(map, key, key_size, buffer, buffer_size, &v.version);
+        return v;
 }
 ''', libraries=['tslab'])
 

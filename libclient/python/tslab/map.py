@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import threading
 from collections.abc import MutableMapping
 from typing import Iterator, NamedTuple, Optional, Union
 
@@ -44,7 +43,7 @@ class Map(MutableMapping):
         self._owner = pool._native          # it must not go before the map
         self._native = ffi.gc(native[0], lib.tslab_map_close)
         self.size_max: int = lib.tslab_map_size_max(self._native)
-        self._local = threading.local()
+        self._buffers: list = []            # that no call is using
 
     @property
     def _map(self):
@@ -56,23 +55,28 @@ class Map(MutableMapping):
         """Closes the map in this process; it stays in the pool."""
         self._native = None
 
-    def _buffer(self):
-        """Room for any value, and for what comes with it."""
+    def _take_buffer(self):
+        """Room for any value, for one call. Signal handlers, finalizers and other threads may begin a call of their own
+        before this one has copied its value out, so no two calls have the same buffer."""
         try:
-            return self._local.buffer
-        except AttributeError:
-            self._local.buffer = (ffi.new('char[]', self.size_max), ffi.new('uint32_t *'),
-                                  ffi.new('tslab_handle *'))
-            return self._local.buffer
+            return self._buffers.pop()
+        except IndexError:
+            return ffi.new('char[]', self.size_max)
+
+    def _value(self, buffer, size: int) -> bytes:
+        value = ffi.buffer(buffer, check(size, 'a key'))[:]
+        self._buffers.append(buffer)
+        return value
 
     # Reading
 
     def get(self, key: Bytes, default=None):
-        buffer = self._buffer()[0]
+        buffer = self._take_buffer()
         n = lib.tslab_map_get(self._map, _raw(key), len(key), buffer, self.size_max, ffi.NULL)
         if n == -errno.ENOENT:
+            self._buffers.append(buffer)
             return default
-        return ffi.buffer(buffer, check(n, 'a key'))[:]
+        return self._value(buffer, n)
 
     def __getitem__(self, key: Bytes) -> bytes:
         value = self.get(key)
@@ -83,21 +87,24 @@ class Map(MutableMapping):
     def __contains__(self, key: object) -> bool:
         return self.get(key) is not None        # type: ignore[arg-type]
 
+    def _get_with(self, call, key: Bytes):
+        """What `call` found, and the value; or None."""
+        buffer = self._take_buffer()
+        found = call(self._map, _raw(key), len(key), buffer, self.size_max)
+        if found.size == -errno.ENOENT:
+            self._buffers.append(buffer)
+            return None
+        return found, self._value(buffer, found.size)
+
     def get_epoch(self, key: Bytes):
         """The value and the epoch that it is in, or None."""
-        buffer, epoch, _ = self._buffer()
-        n = lib.tslab_map_get(self._map, _raw(key), len(key), buffer, self.size_max, epoch)
-        if n == -errno.ENOENT:
-            return None
-        return ffi.buffer(buffer, check(n, 'a key'))[:], epoch[0]
+        found = self._get_with(lib.get_value_epoch, key)
+        return found and (found[1], found[0].epoch)
 
     def get_version(self, key: Bytes):
         """The value and its version, for replace(), or None."""
-        buffer, _, version = self._buffer()
-        n = lib.tslab_map_get_version(self._map, _raw(key), len(key), buffer, self.size_max, version)
-        if n == -errno.ENOENT:
-            return None
-        return ffi.buffer(buffer, check(n, 'a key'))[:], version[0]
+        found = self._get_with(lib.get_value_version, key)
+        return found and (found[1], found[0].version)
 
     def entries(self) -> Iterator[tuple]:
         """(key, Entry) of all, in no order that means anything. May run beside writers: what is there all the time is

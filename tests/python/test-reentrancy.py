@@ -1,0 +1,109 @@
+"""Calls that Python interrupts: by signal handlers, by finalizers, and by exceptions that either raises.
+
+    test-reentrancy.py TSLABD TSLABCTL [unittest arguments]
+"""
+
+import contextlib
+import gc
+import signal
+import sys
+import threading
+import time
+import unittest
+
+import tslab
+
+SECONDS = 1.0
+
+
+@contextlib.contextmanager
+def interrupted(handler, every=0.0001):
+    """SIGALRM comes all the time, and `handler` serves it."""
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, every, every)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Reading(unittest.TestCase):
+    """A lookup in the middle of another one must not change what that one returns."""
+
+    def setUp(self):
+        self.pool = tslab.create(size=16 << 20)
+        self.addCleanup(self.pool.close)
+        self.map = tslab.Map(self.pool, 'sessions')
+        self.map[b'alice'] = b'a' * 300
+        self.map[b'bob'] = b'b' * 300
+
+    def read_alice(self):
+        self.assertEqual(self.map.get(b'alice'), b'a' * 300)
+        self.assertEqual(self.map.get_epoch(b'alice'), (b'a' * 300, self.epochs[0]))
+        self.assertEqual(self.map.get_version(b'alice'), (b'a' * 300, self.versions[0]))
+
+    def look_up_bob(self):
+        self.assertEqual(self.map.get(b'bob'), b'b' * 300)
+        self.assertEqual(self.map.get_epoch(b'bob'), (b'b' * 300, self.epochs[1]))
+        self.assertEqual(self.map.get_version(b'bob'), (b'b' * 300, self.versions[1]))
+
+    def remember(self):
+        self.pool.epoch_advance()
+        self.map[b'bob'] = b'b' * 300
+        self.epochs = [self.map.get_epoch(k)[1] for k in (b'alice', b'bob')]
+        self.versions = [self.map.get_version(k)[1] for k in (b'alice', b'bob')]
+
+    def test_signal_handler_reads(self):
+        self.remember()
+        handled = []
+        with interrupted(lambda *_: handled.append(self.look_up_bob())):
+            end = time.monotonic() + SECONDS
+            while time.monotonic() < end:
+                self.read_alice()
+        self.assertGreater(len(handled), 100)
+
+    def test_finalizer_reads(self):
+        self.remember()
+        test = self
+
+        class Finalized:
+            """Part of a cycle, so that the collector ends it, wherever that runs."""
+
+            def __init__(self):
+                self.me = self
+
+            def __del__(self):
+                test.look_up_bob()
+
+        before = gc.get_threshold()
+        gc.set_threshold(7)
+        try:
+            for _ in range(20000):
+                Finalized()
+                self.read_alice()
+        finally:
+            gc.set_threshold(*before)
+            gc.collect()
+
+    def test_threads_read(self):
+        self.remember()
+        failures = []
+
+        def look(read):
+            try:
+                for _ in range(3000):
+                    read()
+            except Exception as e:  # noqa: BLE001 (shown below)
+                failures.append(e)
+
+        threads = [threading.Thread(target=look, args=(read,)) for read in (self.read_alice, self.look_up_bob) * 2]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+
+
+if __name__ == '__main__':
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
