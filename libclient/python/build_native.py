@@ -114,6 +114,7 @@ ssize_t tslab_map_count(struct tslab_map *map);
 struct found { int error; tslab_handle handle; void *object; size_t size; };
 struct found alloc_object(struct tslab *pool, size_t size, uint32_t epoch, bool pending);
 struct found get_object(struct tslab *pool, tslab_handle handle);
+struct found put_object(struct tslab *pool, const void *data, size_t size, uint32_t epoch);
 
 struct value { ssize_t size; uint32_t epoch; tslab_handle version; };
 struct value get_value_epoch(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size);
@@ -123,6 +124,8 @@ struct value get_value_version(struct tslab_map *map, const void *key, size_t ke
 
 # A call with several results returns them as one struct: Python would have to allocate a box for each of them.
 builder.set_source('tslab._native', '''
+#include <string.h>
+
 #include <tslab.h>
 #include <tslab_map.h>
 
@@ -139,6 +142,19 @@ static struct found get_object(struct tslab *pool, tslab_handle handle) {
         struct found f = { .handle = handle };
 
         f.error = tslab_get(pool, handle, &f.object, &f.size);
+        return f;
+}
+
+/* In one call, so that no exception comes between allocating and publishing. */
+static struct found put_object(struct tslab *pool, const void *data, size_t size, uint32_t epoch) {
+        struct found f = alloc_object(pool, size, epoch, true);
+
+        if (f.error)
+                return f;
+        memcpy(f.object, data, size);
+        f.error = tslab_publish(pool, f.handle);
+        if (f.error)
+                (void) tslab_free(pool, f.handle);
         return f;
 }
 

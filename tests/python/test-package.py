@@ -3,6 +3,7 @@
     test-package.py TSLABD TSLABCTL [unittest arguments]
 """
 
+import array
 import errno
 import gc
 import mmap
@@ -89,6 +90,13 @@ class Objects(unittest.TestCase):
         self.assertEqual(self.pool.read(handle)[:5], b'hello')
         self.assertRaises(tslab.NotFoundError, self.pool.publish, handle)
 
+    def test_put_of_other_items_than_bytes(self):
+        numbers = array.array('q', range(8))
+        for data in numbers, memoryview(numbers), memoryview(bytes(numbers)).cast('q', (2, 4)):
+            self.assertEqual(self.pool.read(self.pool.put(data)), bytes(numbers))
+        numbers.append(8)       # nothing holds on to it
+        self.assertEqual(self.pool.read(self.pool.put(memoryview(bytes(range(128)))[::2])), bytes(range(0, 128, 2)))
+
     def test_batch(self):
         handles = self.pool.alloc_batch(64, 1000)
         self.assertEqual(len(set(handles)), 1000)
@@ -161,6 +169,13 @@ class RootsAndEpochs(unittest.TestCase):
         for name in '', 'x' * 48, 'a\0b':
             self.assertRaises(ValueError, self.pool.root_get, name)
 
+    def test_names_with_nul(self):
+        tslab.Map(self.pool, 'tenant')
+        for call in (lambda: tslab.Map(self.pool, 'tenant\0one'), lambda: self.pool.epoch_reserve('a\0b'),
+                     lambda: tslab.open('default\0'), lambda: tslab.open(comm='a\0b')):
+            with self.assertRaisesRegex(ValueError, 'NUL'):
+                call()
+
     def test_advance_and_close(self):
         first = self.pool.epoch_current()
         handle = self.pool.put(b'x', first)
@@ -208,6 +223,23 @@ class Maps(unittest.TestCase):
         self.assertEqual(self.map.get(b'a', b'-'), b'-')
         self.map[bytearray(b'k')] = memoryview(b'v')
         self.assertEqual(self.map[b'k'], b'v')
+
+    def test_keys_and_values_of_other_items_than_bytes(self):
+        numbers = array.array('q', range(8))
+        other = array.array('q', [*range(7), 77])
+        self.map[numbers] = numbers
+        self.map[memoryview(other)] = memoryview(other)
+        self.assertEqual(dict(self.map), {bytes(numbers): bytes(numbers), bytes(other): bytes(other)})
+        self.assertEqual(self.map[numbers], bytes(numbers))
+        _, version = self.map.get_version(other)
+        self.map.replace(other, version, numbers)
+        self.assertTrue(self.map.change(other, other))
+        self.assertFalse(self.map.insert(other, numbers))
+        self.assertTrue(self.map.delete(other))
+        self.assertTrue(self.map.delete(numbers))
+        for bad in 'text', 7, None:
+            self.assertRaises(TypeError, self.map.get, bad)
+            self.assertRaises(TypeError, self.map.put, b'k', bad)
 
     def test_conditional(self):
         self.assertTrue(self.map.insert(b'a', b'1'))
@@ -279,6 +311,10 @@ class OnADaemon(unittest.TestCase):
             pool.root_set('it', handle)
             with tslab.open(d.socket, reader=True) as reader:
                 self.assertEqual(bytes(reader.get(reader.root_get('it'))[:6]), b'shared')
+                self.assertTrue(reader.get(handle).readonly)
+                with self.assertRaises(TypeError):
+                    reader.get(handle)[0] = 1
+                self.assertFalse(pool.get(handle).readonly)
                 self.assertRaises(tslab.ReadOnlyError, reader.alloc, 64)
             fork(lambda: pool.free(pool.root_get('it')))
             self.assertFalse(pool.stale)

@@ -104,6 +104,61 @@ class Reading(unittest.TestCase):
             thread.join()
         self.assertEqual(failures, [])
 
+class Limit(Exception):
+    pass
+
+
+class Exceptions(unittest.TestCase):
+    """What a signal handler raises reaches the program, and leaves nothing behind."""
+
+    def setUp(self):
+        self.pool = tslab.create(size=16 << 20)
+        self.addCleanup(self.pool.close)
+
+    def test_while_views_end(self):
+        handle = self.pool.put(b'x')
+        raised = caught = 0
+
+        def stop(*_):
+            nonlocal raised
+            raised += 1
+            raise Limit
+
+        for _ in range(400):
+            before = signal.signal(signal.SIGALRM, stop)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.001)
+                end = time.monotonic() + 60
+                while not raised > caught:
+                    self.assertLess(time.monotonic(), end)
+                    self.pool.get(handle)
+                self.fail('a time limit was lost')
+            except Limit:
+                caught += 1
+            finally:
+                signal.signal(signal.SIGALRM, before)
+        self.assertEqual((raised, caught), (400, 400))
+
+    def test_put_leaves_nothing_pending(self):
+        for _ in range(200):
+            self.assertRaises(TypeError, self.pool.put, [1, 2, 3])
+
+        def stop(*_):
+            raise Limit
+
+        n = 0
+        with interrupted(stop):
+            while n < 300:
+                try:
+                    while True:
+                        self.pool.free(self.pool.put(b'x' * 64))
+                except Limit:
+                    n += 1
+                except tslab.StaleError:
+                    self.fail('it was freed twice')
+        for _ in range(64):
+            self.pool.alloc_pending(64)
+
 
 if __name__ == '__main__':
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import errno
 from collections.abc import MutableMapping
-from typing import Iterator, NamedTuple, Optional, Union
+from typing import Iterator, NamedTuple, Optional
 
 from tslab._native import ffi, lib
 from tslab.errors import ClosedError, check
-from tslab.pool import EPOCH_CURRENT, Pool
-
-Bytes = Union[bytes, bytearray, memoryview]
+from tslab.pool import EPOCH_CURRENT, Bytes, Pool, c_string, raw
 
 
 class Entry(NamedTuple):
@@ -19,10 +17,6 @@ class Entry(NamedTuple):
     value: bytes
     epoch: int
     version: int
-
-
-def _raw(data: Bytes):
-    return data if isinstance(data, bytes) else ffi.from_buffer(data)
 
 
 class Map(MutableMapping):
@@ -38,7 +32,7 @@ class Map(MutableMapping):
         options.size = ffi.sizeof('struct tslab_map_options')
         options.flags = (existing and lib.TSLAB_MAP_EXISTING) | (exclusive and lib.TSLAB_MAP_EXCLUSIVE)
         native = ffi.new('struct tslab_map **')
-        check(lib.tslab_map_open(native, pool._pool, name.encode(), options), f'map {name!r}')
+        check(lib.tslab_map_open(native, pool._pool, c_string(name, 'the name of a map'), options), f'map {name!r}')
         self.pool, self.name = pool, name
         self._owner = pool._native          # it must not go before the map
         self._native = ffi.gc(native[0], lib.tslab_map_close)
@@ -71,8 +65,8 @@ class Map(MutableMapping):
     # Reading
 
     def get(self, key: Bytes, default=None):
-        buffer = self._take_buffer()
-        n = lib.tslab_map_get(self._map, _raw(key), len(key), buffer, self.size_max, ffi.NULL)
+        key, buffer = raw(key), self._take_buffer()
+        n = lib.tslab_map_get(self._map, key, len(key), buffer, self.size_max, ffi.NULL)
         if n == -errno.ENOENT:
             self._buffers.append(buffer)
             return default
@@ -89,8 +83,8 @@ class Map(MutableMapping):
 
     def _get_with(self, call, key: Bytes):
         """What `call` found, and the value; or None."""
-        buffer = self._take_buffer()
-        found = call(self._map, _raw(key), len(key), buffer, self.size_max)
+        key, buffer = raw(key), self._take_buffer()
+        found = call(self._map, key, len(key), buffer, self.size_max)
         if found.size == -errno.ENOENT:
             self._buffers.append(buffer)
             return None
@@ -124,32 +118,37 @@ class Map(MutableMapping):
     # Writing
 
     def put(self, key: Bytes, value: Bytes, epoch: int = EPOCH_CURRENT) -> None:
-        check(lib.tslab_map_put(self._map, _raw(key), len(key), _raw(value), len(value), epoch), 'putting a key')
+        key, value = raw(key), raw(value)
+        check(lib.tslab_map_put(self._map, key, len(key), value, len(value), epoch), 'putting a key')
 
     def __setitem__(self, key: Bytes, value: Bytes) -> None:
         self.put(key, value)
 
     def insert(self, key: Bytes, value: Bytes, epoch: int = EPOCH_CURRENT) -> bool:
         """As put(), where the key is absent: whether it was."""
-        r = lib.tslab_map_insert(self._map, _raw(key), len(key), _raw(value), len(value), epoch)
+        key, value = raw(key), raw(value)
+        r = lib.tslab_map_insert(self._map, key, len(key), value, len(value), epoch)
         return r != -errno.EEXIST and check(r, 'inserting a key') == 0
 
     def change(self, key: Bytes, value: Bytes, epoch: int = EPOCH_CURRENT) -> bool:
         """As put(), where the key is present: whether it was."""
-        r = lib.tslab_map_update(self._map, _raw(key), len(key), _raw(value), len(value), epoch)
+        key, value = raw(key), raw(value)
+        r = lib.tslab_map_update(self._map, key, len(key), value, len(value), epoch)
         return r != -errno.ENOENT and check(r, 'changing a key') == 0
 
     def replace(self, key: Bytes, version: int, value: Bytes, epoch: int = EPOCH_CURRENT) -> None:
         """As put(), where the value is of this version, 0 for absent; ChangedError where it is not."""
-        check(lib.tslab_map_replace(self._map, _raw(key), len(key), version, _raw(value), len(value), epoch),
+        key, value = raw(key), raw(value)
+        check(lib.tslab_map_replace(self._map, key, len(key), version, value, len(value), epoch),
               'replacing a key')
 
     def delete(self, key: Bytes, version: Optional[int] = None) -> bool:
         """Whether it was there. With a version, ChangedError where it is of another."""
+        key = raw(key)
         if version is None:
-            r = lib.tslab_map_delete(self._map, _raw(key), len(key))
+            r = lib.tslab_map_delete(self._map, key, len(key))
         else:
-            r = lib.tslab_map_delete_version(self._map, _raw(key), len(key), version)
+            r = lib.tslab_map_delete_version(self._map, key, len(key), version)
         return r != -errno.ENOENT and check(r, 'deleting a key') == 0
 
     def __delitem__(self, key: Bytes) -> None:

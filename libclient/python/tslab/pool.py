@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import functools
+import operator
 from typing import Iterable, List, Optional, Sequence, Tuple, Union
 
 from tslab._native import ffi, lib
@@ -15,6 +16,8 @@ EPOCH_CURRENT: int = lib.TSLAB_EPOCH_CURRENT
 _CACHES = {'adaptive': lib.TSLAB_CACHE_ADAPTIVE, 'on': lib.TSLAB_CACHE_ON, 'off': lib.TSLAB_CACHE_OFF}
 _STATES = {lib.TSLAB_EPOCH_OPEN: 'open', lib.TSLAB_EPOCH_CLOSING: 'closing', lib.TSLAB_EPOCH_DRAINED: 'drained'}
 _ROOT_NAME_MAX = 47
+
+Bytes = Union[bytes, bytearray, memoryview]     # and whatever else has the buffer protocol
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +34,19 @@ class EpochInfo:
     reclaimed_bytes: int
 
 
-def _keep(_pool, _object) -> None:
-    """Called when an object's last view goes: until then its pool stays mapped."""
+def raw(data: Bytes):
+    """The bytes of `data` as libtslab takes them. Its len() counts bytes, where that of `data` may count items."""
+    if isinstance(data, bytes):
+        return data
+    view = memoryview(data)
+    return ffi.from_buffer(view) if view.c_contiguous else view.tobytes()
+
+
+def c_string(text: str, what: str) -> bytes:
+    """The text as C has it: that ends at a NUL, and two names that differ after one would be the same."""
+    if '\0' in text:
+        raise ValueError(f'{what} must not contain a NUL: {text!r}')
+    return text.encode()
 
 
 def _fill(cache: str, timeout: Optional[float], comm: Optional[str]):
@@ -44,7 +58,7 @@ def _fill(cache: str, timeout: Optional[float], comm: Optional[str]):
     options.cache = _CACHES[cache]
     if timeout is not None:
         options.timeout_ms = max(1, int(timeout * 1000))
-    name = ffi.new('char[]', comm.encode()) if comm is not None else ffi.NULL
+    name = ffi.new('char[]', c_string(comm, 'comm')) if comm is not None else ffi.NULL
     options.comm = name
     return options, name
 
@@ -56,8 +70,9 @@ class Pool:
     objects stay good after close(): the memory is unmapped when the last of them is gone.
     """
 
-    def __init__(self, native) -> None:
+    def __init__(self, native, reader: bool = False) -> None:
         self._native = ffi.gc(native, lib.tslab_close)
+        self._reader = reader
 
     def __enter__(self) -> Pool:
         return self
@@ -88,8 +103,11 @@ class Pool:
     # Objects
 
     def _view(self, found) -> memoryview:
-        kept = ffi.gc(found.object, functools.partial(_keep, self._native))
-        return memoryview(ffi.buffer(kept, found.size)).cast('B')
+        # The finalizer refers to the pool, so that this stays mapped until the last view is gone. It must not be Python
+        # code: signal handlers would run inside it, and what they raise would be lost.
+        kept = ffi.gc(found.object, functools.partial(operator.is_, self._native))
+        view = memoryview(ffi.buffer(kept, found.size)).cast('B')
+        return view.toreadonly() if self._reader else view
 
     def alloc(self, size: int, epoch: int = EPOCH_CURRENT) -> Tuple[int, memoryview]:
         """A new object: its handle, and its memory, which is not zeroed. It stays until somebody frees the handle,
@@ -108,16 +126,18 @@ class Pool:
         """Makes an object that this thread allocated pending everyone's."""
         check(lib.tslab_publish(self._pool, handle), 'publishing an object')
 
-    def put(self, data: Union[bytes, bytearray, memoryview], epoch: int = EPOCH_CURRENT) -> int:
-        """A new object that begins with `data`: its handle. A process killed in here leaves nothing behind."""
-        handle, view = self.alloc_pending(len(data), epoch)
-        view[:len(data)] = data
-        self.publish(handle)
-        return handle
+    def put(self, data: Bytes, epoch: int = EPOCH_CURRENT) -> int:
+        """A new object that begins with `data`: its handle. A process killed in here leaves nothing behind, and nor does
+        an exception."""
+        data = raw(data)
+        found = lib.put_object(self._pool, data, len(data), epoch)
+        check(found.error, f'allocating {len(data)} bytes')
+        return found.handle
 
     def get(self, handle: int) -> memoryview:
         """An object's memory, as large as its class; not a copy. It is good until somebody frees the handle: what is
-        read through it later may be another object's. In a pool opened as a reader it must not be written to."""
+        read through it later may be another object's. In a pool opened as a reader
+        it is read-only."""
         found = lib.get_object(self._pool, handle)
         check(found.error, 'an object')
         return self._view(found)
@@ -199,7 +219,7 @@ class Pool:
     def epoch_reserve(self, label: Optional[str] = None) -> int:
         """Opens an epoch out of the rotation, for what outlives the others."""
         epoch = ffi.new('uint32_t *')
-        check(lib.tslab_epoch_reserve(self._pool, label.encode() if label else ffi.NULL, epoch), 'reserving an epoch')
+        check(lib.tslab_epoch_reserve(self._pool, c_string(label, 'a label') if label else ffi.NULL, epoch), 'reserving an epoch')
         return epoch[0]
 
     def epoch_close(self, epoch: int, revoke: bool = False, older: bool = False) -> None:
@@ -228,12 +248,12 @@ def open(pool: Optional[str] = None, *, reader: bool = False, cache: str = 'adap
     options, _alive = _fill(cache, timeout, comm)
     options.flags = lib.TSLAB_READER if reader else 0
     native = ffi.new('struct tslab **')
-    r = lib.tslab_open(native, pool.encode() if pool is not None else ffi.NULL, options)
+    r = lib.tslab_open(native, c_string(pool, 'the name of a pool') if pool is not None else ffi.NULL, options)
     what = f'pool {pool!r}' if pool is not None else 'the default pool'
     if r == -errno.ENOENT:
         raise DaemonError(errno.ENOENT, f'{what}: there is no daemon')
     check(r, what)
-    return Pool(native[0])
+    return Pool(native[0], reader)
 
 
 def create(*, size: int = 0, retain: int = 0, threads: int = 0, epochs: int = 0, classes: Sequence[int] = (),
