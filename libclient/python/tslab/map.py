@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
-from collections.abc import MutableMapping
-from typing import Iterator, NamedTuple, Optional
+from collections.abc import ItemsView, MutableMapping, ValuesView
+from typing import Iterator, NamedTuple, Optional, Tuple
 
 from tslab._native import ffi, lib
-from tslab.errors import ClosedError, check
+from tslab.errors import ChangedError, ClosedError, check
 from tslab.pool import EPOCH_CURRENT, Bytes, Pool, c_string, raw
+
+_RAISE = object()       # pop() without a default
 
 
 class Entry(NamedTuple):
@@ -19,12 +22,29 @@ class Entry(NamedTuple):
     version: int
 
 
+class _Items(ItemsView):
+    def __iter__(self):
+        return ((key, entry.value) for key, entry in self._mapping.entries())
+
+
+class _Values(ValuesView):
+    def __iter__(self):
+        return (entry.value for _, entry in self._mapping.entries())
+
+    def __contains__(self, value: object) -> bool:
+        return any(value == other for other in self)
+
+
 class Map(MutableMapping):
     """A map of a pool, by name; made where there is none.
 
     Nobody waits for anybody in here, and a process killed in the middle of a call leaves the old value or the new one.
     New values go to the epoch that is current, or to the one that put() names. Key and value together are at most
     `size_max` bytes: TooLargeError otherwise.
+
+    Other processes may change the map at any time. Each call that is about one key is atomic, pop(), popitem() and
+    setdefault() too: of several that pop one entry, one gets it. update(), clear() and walks through the map are not:
+    they go from entry to entry. len() walks through all of it.
     """
 
     def __init__(self, pool: Pool, name: str, *, existing: bool = False, exclusive: bool = False) -> None:
@@ -111,9 +131,20 @@ class Map(MutableMapping):
     def __iter__(self) -> Iterator[bytes]:
         return (key for key, _ in self.entries())
 
+    def items(self) -> ItemsView:
+        """(key, value) of all; each is met with the value that it had at that moment."""
+        return _Items(self)
+
+    def values(self) -> ValuesView:
+        return _Values(self)
+
     def __len__(self) -> int:
         """Walks through all of them."""
         return check(lib.tslab_map_count(self._map))
+
+    def __bool__(self) -> bool:
+        """Whether there is any entry. Stops at the first."""
+        return any(True for _ in self.entries())
 
     # Writing
 
@@ -154,6 +185,41 @@ class Map(MutableMapping):
     def __delitem__(self, key: Bytes) -> None:
         if not self.delete(key):
             raise KeyError(bytes(key))
+
+    def pop(self, key: Bytes, default=_RAISE):
+        """Deletes a key: the value that it had. `default`, or KeyError, where it is absent. Of several that pop a value,
+        one gets it."""
+        while True:
+            found = self.get_version(key)
+            if found is None:
+                if default is _RAISE:
+                    raise KeyError(bytes(key))
+                return default
+            with contextlib.suppress(ChangedError):
+                if self.delete(key, found[1]):
+                    return found[0]
+
+    def popitem(self) -> Tuple[bytes, bytes]:
+        """Deletes some entry: its key and its value. KeyError where there is none."""
+        for key, entry in self.entries():
+            with contextlib.suppress(ChangedError):
+                if self.delete(key, entry.version):
+                    return key, entry.value
+        raise KeyError('the map is empty')
+
+    def setdefault(self, key: Bytes, default: Bytes = b'') -> bytes:
+        """The value of a key, which is set to `default` where it is absent. All that call it get the same value."""
+        while True:
+            value = self.get(key)
+            if value is not None:
+                return value
+            if self.insert(key, default):
+                return bytes(default)
+
+    def clear(self) -> None:
+        """Deletes all entries that are there when it begins. One walk; what others put meanwhile may stay."""
+        for key in self:
+            self.delete(key)
 
     def expire(self, epoch: int) -> int:
         """Deletes all that is in an epoch: how many. Walks through the whole map; close the epoch first."""

@@ -1,0 +1,210 @@
+"""The methods of a dictionary, on a map that several processes change at once.
+
+    test-maps.py TSLABD TSLABCTL [unittest arguments]
+"""
+
+import functools
+import os
+import signal
+import sys
+import unittest
+
+import tslab
+
+N_TOKENS = 20000
+N_CONSUMERS = 4
+
+
+class Alone(unittest.TestCase):
+    """What a dictionary does."""
+
+    def setUp(self):
+        self.pool = tslab.create(size=64 << 20)
+        self.addCleanup(self.pool.close)
+        self.map = tslab.Map(self.pool, 'm')
+
+    def test_pop(self):
+        self.map[b'a'] = b'1'
+        self.assertEqual(self.map.pop(b'a'), b'1')
+        self.assertRaises(KeyError, self.map.pop, b'a')
+        self.assertIsNone(self.map.pop(b'a', None))
+        self.assertEqual(self.map.pop(b'a', 7), 7)
+
+    def test_popitem(self):
+        entries = {str(i).encode(): b'x' * i for i in range(100)}
+        self.map.update(entries)
+        self.assertEqual(dict(self.map.popitem() for _ in range(100)), entries)
+        self.assertRaises(KeyError, self.map.popitem)
+
+    def test_setdefault(self):
+        self.assertEqual(self.map.setdefault(b'a', b'1'), b'1')
+        self.assertEqual(self.map.setdefault(b'a', b'2'), b'1')
+        self.assertEqual(self.map.setdefault(b'b'), b'')
+        self.assertEqual(dict(self.map), {b'a': b'1', b'b': b''})
+
+    def test_clear_walks_once(self):
+        self.map.update((str(i).encode(), b'x') for i in range(5000))
+        walks = self.walks_of(self.map.clear)
+        self.assertEqual((len(self.map), bool(self.map)), (0, False))
+        self.assertEqual(walks, 1)
+
+    def walks_of(self, call):
+        """How many walks through the map `call` begins."""
+        real, positions = tslab.map.lib, {}
+
+        class Watched:
+            def __getattr__(self, name):
+                if name != 'tslab_map_next':
+                    return getattr(real, name)
+
+                def step(native, position):
+                    positions[id(position)] = position
+                    return real.tslab_map_next(native, position)
+
+                return step
+
+        tslab.map.lib = Watched()
+        try:
+            call()
+        finally:
+            tslab.map.lib = real
+        return len(positions)
+
+    def test_views(self):
+        self.map.update({b'a': b'1', b'b': b'2'})
+        self.assertTrue(self.map)
+        self.assertEqual(sorted(self.map.items()), [(b'a', b'1'), (b'b', b'2')])
+        self.assertEqual(sorted(self.map.values()), [b'1', b'2'])
+        self.assertEqual(sorted(self.map.keys()), [b'a', b'b'])
+        self.assertEqual(len(self.map.items()), 2)
+        self.assertIn((b'a', b'1'), self.map.items())
+        self.assertNotIn((b'c', b'1'), self.map.items())
+        self.assertIn(b'2', self.map.values())
+        self.assertNotIn(b'3', self.map.values())
+        self.assertEqual(self.map, {b'a': b'1', b'b': b'2'})
+        self.assertEqual(self.map.keys() & {b'a', b'c'}, {b'a'})
+
+
+def consume(map_, take, path):
+    """Takes tokens until there are none, and writes them down."""
+    with open(path, 'wb') as out:
+        while True:
+            token = take(map_)
+            if token is None:
+                return
+            out.write(token + b'\n')
+
+
+def pop_any(map_):
+    try:
+        return map_.popitem()[0]
+    except KeyError:
+        assert len(map_) == 0, 'popitem() found nothing, and there are entries'
+        return None
+
+
+class KeysInTurn:
+    """Pops each key, as all other consumers do at the same time."""
+
+    def __init__(self):
+        self.keys = iter(range(N_TOKENS))
+
+    def __call__(self, map_):
+        for i in self.keys:
+            key = str(i).encode()
+            if map_.pop(key, None) is not None:
+                return key
+        return None
+
+
+class Beside(unittest.TestCase):
+    def setUp(self):
+        self.pool = tslab.create(size=64 << 20)
+        self.addCleanup(self.pool.close)
+        self.map = tslab.Map(self.pool, 'tokens')
+
+    def child(self, function):
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                function()
+                code = 0
+            finally:
+                os._exit(code)
+        return pid
+
+    def children(self, functions):
+        """All begin when the last one is there."""
+        read, write = os.pipe()
+
+        def begin(function):
+            os.close(write)
+            os.read(read, 1)
+            function()
+
+        pids = [self.child(functools.partial(begin, function)) for function in functions]
+        os.close(read)
+        os.close(write)
+        for pid in pids:
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+
+    def consumed(self, take, n_tokens):
+        self.map.update((str(i).encode(), b'1') for i in range(n_tokens))
+        paths = [f'/proc/self/fd/{os.memfd_create("tokens")}' for _ in range(N_CONSUMERS)]
+        self.children([lambda p=path: consume(self.map, take, p) for path in paths])
+        taken = []
+        for path in paths:
+            with open(path, 'rb') as tokens:
+                taken += tokens.read().split()
+            os.close(int(path.rsplit('/', 1)[1]))
+        self.assertEqual(len(self.map), 0)
+        self.assertEqual(sorted(taken), sorted(str(i).encode() for i in range(n_tokens)))
+
+    def test_pop_takes_each_once(self):
+        self.consumed(KeysInTurn(), N_TOKENS)
+
+    def test_popitem_takes_each_once(self):
+        self.consumed(pop_any, 3000)
+
+    def test_setdefault_agrees(self):
+        """All of those that call it get the same value, and it is the one that is there."""
+        paths = [f'/proc/self/fd/{os.memfd_create("answers")}' for _ in range(N_CONSUMERS)]
+
+        def child(path, mine):
+            with open(path, 'wb') as out:
+                for i in range(3000):
+                    out.write(self.map.setdefault(str(i).encode(), mine) + b'\n')
+
+        self.children([lambda p=path, m=str(n).encode(): child(p, m) for n, path in enumerate(paths)])
+        there = [self.map[str(i).encode()] for i in range(3000)]
+        for path in paths:
+            with open(path, 'rb') as answers:
+                self.assertEqual(answers.read().split(), there)
+            os.close(int(path.rsplit('/', 1)[1]))
+
+    def test_reading_beside_deletes(self):
+        """Walks, and pops with a default, meet keys that go away at any moment."""
+        def change():
+            while True:
+                for i in range(200):
+                    self.map[str(i).encode()] = b'x'
+                for i in range(200):
+                    self.map.delete(str(i).encode())
+
+        changers = [self.child(change) for _ in range(2)]
+        try:
+            for _ in range(300):
+                self.assertLessEqual(set(self.map.values()), {b'x'})
+                self.assertLessEqual({v for _, v in self.map.items()}, {b'x'})
+                self.assertNotIn(b'nothing', self.map.values())
+                for i in range(200):
+                    self.assertIn(self.map.pop(str(i).encode(), None), (b'x', None))
+        finally:
+            for changer in changers:
+                os.kill(changer, signal.SIGKILL)
+                os.waitpid(changer, 0)
+
+
+if __name__ == '__main__':
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
