@@ -93,49 +93,76 @@ static int find_id(ShmActor *control, int (*find)(const ShmArena *arena, uint32_
         return find(control->arena, ret);
 }
 
-static int advance_private(struct tslab *pool, uint32_t *ret_epoch) {
-        ShmActor control;
+static int advance_here(ShmActor *control, uint32_t *ret_epoch) {
         uint32_t next;
+        int r;
+
+        r = find_id(control, shm_epoch_next, &next);
+        if (r == 0)
+                r = control_close(control, next, 0);
+        return r ? r : shm_epoch_advance(control->arena, ret_epoch);
+}
+
+/* These two return 1 if they advanced, and 0 where another epoch than `expected` (0: any) was current. */
+static int advance_private(struct tslab *pool, uint32_t expected, uint32_t *ret_epoch) {
+        ShmActor control;
         int r;
 
         r = epoch_call_begin(pool, &control);
         if (r)
                 return r;
-        r = find_id(&control, shm_epoch_next, &next);
-        if (r == 0)
-                r = control_close(&control, next, 0);
-        if (r == 0)
-                r = shm_epoch_advance(&pool->arena, ret_epoch);
+        *ret_epoch = shm_epoch_current(&pool->arena);
+        if (expected == 0 || expected == *ret_epoch) {
+                r = advance_here(&control, ret_epoch);
+                r = r ? r : 1;
+        }
         control_end(pool);
         return r;
 }
 
-static int advance_daemon(struct tslab *pool, uint32_t *ret_epoch) {
+static int advance_daemon(struct tslab *pool, uint32_t expected, uint32_t *ret_epoch) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         ProtoRequest request = PROTO_REQUEST_INIT;
         Tslab__EpochAdvance body = TSLAB__EPOCH_ADVANCE__INIT;
         int r;
 
+        body.expected = expected;
         request.body_case = TSLAB__REQUEST__BODY_EPOCH_ADVANCE;
         request.epoch_advance = &body;
         r = epoch_ask(pool, &request, &reply);
-        if (r == 0)
-                *ret_epoch = reply->epoch_advance->epoch;
-        return r;
+        if (r)
+                return r;
+        *ret_epoch = reply->epoch_advance->epoch;
+        return !reply->epoch_advance->unexpected;
 }
 
-_public_ int tslab_epoch_advance(struct tslab *pool, uint32_t *ret_epoch) {
+static int epoch_advance(struct tslab *pool, uint32_t expected, uint32_t *ret_epoch) {
         uint32_t epoch;
         int r;
 
         r = pool_begin(pool);
         if (r)
                 return r;
-        r = pool->is_private ? advance_private(pool, &epoch) : advance_daemon(pool, &epoch);
+        r = pool->is_private ? advance_private(pool, expected, &epoch)
+                             : advance_daemon(pool, expected, &epoch);
         pool_end(pool);
-        if (r == 0 && ret_epoch)
+        if (r >= 0 && ret_epoch)
                 *ret_epoch = epoch;
         return r;
+}
+
+_public_ int tslab_epoch_advance(struct tslab *pool, uint32_t *ret_epoch) {
+        int r;
+
+        r = epoch_advance(pool, 0, ret_epoch);
+        return r < 0 ? r : 0;
+}
+
+_public_ int tslab_epoch_advance_from(struct tslab *pool, uint32_t expected, uint32_t *ret_epoch) {
+        if (expected == TSLAB_EPOCH_CURRENT || expected >> 8 == 0 ||
+            (expected & 0xff) >= pool->arena.n_epochs)
+                return -EINVAL;
+        return epoch_advance(pool, expected, ret_epoch);
 }
 
 static int reserve_private(struct tslab *pool, const char *label, bool lease, uint32_t *ret_epoch) {

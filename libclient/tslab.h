@@ -373,6 +373,26 @@ int tslab_epoch_info(struct tslab *pool, uint32_t epoch, struct tslab_epoch_info
 int tslab_epoch_advance(struct tslab *pool, uint32_t *ret_epoch);
 
 /*
+ * Advances as tslab_epoch_advance() does, but only while `expected` is current, with its era as
+ * tslab_epoch_current() tells it. Of several callers that expect the same epoch one advances: so many
+ * workers may rotate by the clock, each on its own, and the ring goes one step for each period.
+ *
+ *      uint32_t now;
+ *
+ *      r = tslab_epoch_current(pool, &seen);
+ *      r = tslab_epoch_advance_from(pool, seen, &now);        (1 in one worker, 0 in the others)
+ *
+ * 1: this call advanced. 0: another epoch was current, and nothing was done. In both cases *ret_epoch (may be
+ * NULL) is the epoch that is current then. A control call; where it fails after the daemon may have carried
+ * it out it can safely be made again.
+ *
+ * -EINVAL      `expected` has no era, or is no epoch of this pool
+ * -EOPNOTSUPP  the daemon is of a version that does not know it
+ * and as tslab_epoch_advance()
+ */
+int tslab_epoch_advance_from(struct tslab *pool, uint32_t expected, uint32_t *ret_epoch);
+
+/*
  * Opens an id that is in no use, in a new era, and takes it out of the rotation, for objects that
  * outlive the others: *ret_epoch. `label`, for people, may be NULL. Closing it gives the id back. A
  * control call.

@@ -58,6 +58,7 @@ static const FieldRule number_rules[] = {
         { NULL, "pid", 0, INT32_MAX },
         { NULL, "daemon_pid", 0, INT32_MAX },
         { NULL, "epoch", 0, EPOCH_ID_MAX | ERA_MAX << 8 },
+        { "EpochAdvance", "expected", 0, EPOCH_ID_MAX | ERA_MAX << 8 },
         { "EpochInfo", "id", 0, EPOCH_ID_MAX },
         { "EpochInfo", "era", 0, ERA_MAX },
         { "EpochInfo", "state", 1, 3 },

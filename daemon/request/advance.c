@@ -20,13 +20,15 @@ struct AdvanceJob {
         CloseWait wait;
         Call call;
         Manager *manager;
+        uint32_t expected; /* 0: whichever epoch is current */
 };
 
-static void answer_advance(const AdvanceJob *job, uint32_t number) {
+static void answer_advance(const AdvanceJob *job, uint32_t number, bool unexpected) {
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__EpochAdvanceReply advance = TSLAB__EPOCH_ADVANCE_REPLY__INIT;
 
         advance.epoch = number;
+        advance.unexpected = unexpected;
         reply.body_case = TSLAB__REPLY__BODY_EPOCH_ADVANCE;
         reply.epoch_advance = &advance;
         session_send(job->call.session, job->call.id, &reply);
@@ -44,14 +46,20 @@ static void finish_advance(AdvanceJob *job) {
                    number >> 8);
         events_send(job->manager, &(EventInfo){ .kind = "advance", .epoch = number },
                     "epoch %u:%u is current", number & 0xff, number >> 8);
-        answer_advance(job, number);
+        answer_advance(job, number, false);
 }
 
 /* False: it is not to be done, which was said. */
 static bool start_advance(AdvanceJob *job) {
         ShmArena *arena = &job->manager->pool.arena;
-        int r = shm_epoch_next(arena, &job->wait.epoch);
+        uint32_t current = shm_epoch_current(arena);
+        int r;
 
+        if (job->expected != 0 && job->expected != current) {
+                answer_advance(job, current, true);
+                return false;
+        }
+        r = shm_epoch_next(arena, &job->wait.epoch);
         if (r == 0)
                 r = shm_epoch_close(arena, job->wait.epoch, true);
         if (r < 0) {
@@ -101,6 +109,7 @@ void request_epoch_advance(RequestContext *context, const ProtoRequest *request)
                 return;
         }
         job->manager = manager;
+        job->expected = request->epoch_advance->expected;
         job->wait.userdata = job;
         job->wait.on_done = on_next_drained;
         call_open(&job->call, context->session, context->id);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/util/advance.h"
 #include "tests/util/process.h"
 #include "tests/util/seed.h"
 #include "tests/util/test.h"
@@ -72,6 +73,36 @@ static void test_advance_around(void **state) {
         assert_int_equal(tslab_get(pool, old, &object, NULL), 0);
         assert_string_equal(object, "old");
         assert_int_equal(tslab_free(pool, old), 0);
+}
+
+static void test_advance_from(void **state) {
+        struct tslab *pool = *state;
+        uint32_t first = current(pool), second, now = 77;
+
+        assert_int_equal(tslab_epoch_advance_from(pool, first, &second), 1);
+        assert_int_equal(current(pool), second);
+        assert_int_equal(tslab_epoch_advance_from(pool, first, &now), 0);
+        assert_int_equal(now, second);
+        assert_int_equal(tslab_epoch_advance_from(pool, first, NULL), 0);
+        assert_int_equal(current(pool), second);
+        assert_int_equal(tslab_epoch_advance_from(pool, second + (1U << 8), &now), 0); /* of an era to come */
+        assert_int_equal(tslab_epoch_advance_from(pool, second, NULL), 1);
+        assert_int_not_equal(current(pool), second);
+}
+
+static void test_advance_from_bad_input(void **state) {
+        struct tslab *pool = *state;
+        uint32_t first = current(pool), now = 77;
+
+        assert_int_equal(tslab_epoch_advance_from(pool, TSLAB_EPOCH_CURRENT, &now), -EINVAL);
+        assert_int_equal(tslab_epoch_advance_from(pool, first & 0xff, &now), -EINVAL);
+        assert_int_equal(tslab_epoch_advance_from(pool, 16 | 1 << 8, &now), -EINVAL);
+        assert_int_equal(now, 77);
+        assert_int_equal(current(pool), first);
+}
+
+static void test_advance_from_by_many(void **state) {
+        advance_by_many(*state);
 }
 
 static void test_reserve(void **state) {
@@ -331,6 +362,9 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_advance, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_advance_around, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_advance_from, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_advance_from_bad_input, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_advance_from_by_many, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_reserve, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_label, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_label_bad_input, setup, teardown),
