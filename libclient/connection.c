@@ -181,6 +181,11 @@ static void replace_call(struct tslab *pool, ProtoCall **call) {
         (void) proto_call_free(old);
 }
 
+/* Whether the daemon that said it has the arena that is mapped here. */
+static bool has_our_arena(const struct tslab *pool, const ProtoReply *hello) {
+        return memcmp(hello->hello->arena_id.data, pool->arena.arena_id, PROTO_ARENA_ID_SIZE) == 0;
+}
+
 /* By the path. */
 static int connection_reconnect(struct tslab *pool, uint32_t *ret_client) {
         _cleanup_(attachment_deinit) Attachment attachment = { .memfd = -1, .wake_fd = -1 };
@@ -193,7 +198,7 @@ static int connection_reconnect(struct tslab *pool, uint32_t *ret_client) {
                 return -ENOTCONN;
         if (r)
                 return r;
-        if (memcmp(hello->hello->arena_id.data, pool->arena.arena_id, PROTO_ARENA_ID_SIZE) != 0)
+        if (!has_our_arena(pool, hello))
                 r = -EUCLEAN;
         else
                 r = connection_attach(pool, call, pool->arena.arena_id, &attachment);
@@ -249,6 +254,14 @@ static bool has_hung_up(const ProtoCall *call) {
 
         return poller.fd < 0 ||
                (poll(&poller, 1, 0) > 0 && (poller.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)));
+}
+
+void connection_look(struct tslab *pool) {
+        _cleanup_(proto_call_freep) ProtoCall *call = NULL;
+        _cleanup_(proto_reply_freep) ProtoReply *hello = NULL;
+
+        if (has_hung_up(pool->call) && say_hello(pool, &call, &hello) == 0 && !has_our_arena(pool, hello))
+                shm_store_rlx(&pool->stale, 1); /* ORDER: rlx; says nothing of other memory. */
 }
 
 int connection_call(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply) {

@@ -21,3 +21,9 @@ int connection_attach_child(struct tslab *pool, uint32_t *ret_client);
  * attached pool. The control errors of <tslab.h>.
  */
 int connection_call(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply);
+
+/*
+ * Where the daemon hung up: asks its successor which arena that has, and sets pool->stale if it is another one. Under
+ * control_lock, also in a forked child that has not attached.
+ */
+void connection_look(struct tslab *pool);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "libclient/connection.h"
+#include "libclient/enter.h"
 #include "libclient/options.h"
 #include "libclient/registry.h"
 #include "libclient/sampler.h"
@@ -269,8 +270,20 @@ _public_ int tslab_create(struct tslab **ret, const struct tslab_options *given)
         return r;
 }
 
-_public_ bool tslab_stale(struct tslab *pool) {
+static bool is_stale(const struct tslab *pool) {
         return shm_load_rlx(&pool->stale) != 0; /* ORDER: rlx; says nothing of other memory. */
+}
+
+/* A thread that is in a control call finds out by itself. */
+_public_ bool tslab_stale(struct tslab *pool) {
+        if (pool->is_private || is_stale(pool) || pool_begin(pool) < 0)
+                return is_stale(pool);
+        if (pthread_mutex_trylock(&pool->local->control_lock) == 0) {
+                connection_look(pool);
+                pthread_mutex_unlock(&pool->local->control_lock);
+        }
+        pool_end(pool);
+        return is_stale(pool);
 }
 
 _public_ const char *tslab_version(void) {

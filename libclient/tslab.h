@@ -174,7 +174,10 @@ struct tslab *tslab_close(struct tslab *pool);
  * Whether the daemon of this pool was found to have another arena than the one open here, or to have
  * given this process up. The arena goes on working for the processes that have it, but nobody looks
  * after it, or after what this process does in it: close and open anew.
- * Any thread, also in a forked child. Set by calls that enter the daemon; does not enter it itself.
+ *
+ * Where the daemon that this process was connected to is gone, the call asks its successor, if there is
+ * one, which arena that has, and waits for the answer up to options->timeout_ms. It does not enter a daemon
+ * that is there: otherwise it takes one system call. Any thread, also in a forked child, which it does not attach.
  */
 bool tslab_stale(struct tslab *pool);
 

@@ -403,6 +403,34 @@ static void test_daemon_restarts(void **state) {
         tslab_close(pool);
 }
 
+static int look_stale(void *userdata) {
+        CHECK(tslab_stale(userdata));
+        return 0;
+}
+
+/* No control call is needed to find out, and no record: a forked child sees it too. */
+static void test_other_arena_is_looked_for(void **state) {
+        Server *s = *state;
+        struct tslab *pool;
+
+        server_start(s);
+        pool = open_pool(s);
+        assert_false(tslab_stale(pool));
+        server_stop(s);
+        assert_false(tslab_stale(pool)); /* nobody answers */
+        server_start(s);
+        assert_false(tslab_stale(pool)); /* a successor, with the same arena */
+        assert_int_equal(tslab_epoch_advance(pool, NULL), 0);
+        server_stop(s);
+        make_arena(s);
+        server_start(s);
+        assert_int_equal(test_child_run(TEST_FORK, look_stale, pool), 0);
+        assert_true(tslab_stale(pool));
+        server_stop(s);
+        assert_true(tslab_stale(pool));
+        tslab_close(pool);
+}
+
 static void test_daemon_has_other_arena(void **state) {
         Server *s = *state;
         struct tslab *pool;
@@ -492,12 +520,19 @@ static void test_fork_daemon_died(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
-                TEST(test_open_and_use),        TEST(test_open_roles),
-                TEST(test_open_program),        TEST(test_open_reader),
-                TEST(test_open_refused),        TEST(test_open_other_version),
-                TEST(test_daemon_restarts),     TEST(test_daemon_has_other_arena),
-                TEST(test_daemon_dies_in_call), TEST(test_fork_attaches),
-                TEST(test_fork_daemon_died),    TEST(test_open_given_up),
+                TEST(test_open_and_use),
+                TEST(test_open_roles),
+                TEST(test_open_program),
+                TEST(test_open_reader),
+                TEST(test_open_refused),
+                TEST(test_open_other_version),
+                TEST(test_daemon_restarts),
+                TEST(test_daemon_has_other_arena),
+                TEST(test_other_arena_is_looked_for),
+                TEST(test_daemon_dies_in_call),
+                TEST(test_fork_attaches),
+                TEST(test_fork_daemon_died),
+                TEST(test_open_given_up),
                 TEST(test_open_wrong_client),
         };
 
