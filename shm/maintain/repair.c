@@ -390,6 +390,9 @@ bool shm_repair_holder(ShmActor *control, uint32_t slab) {
         if (holder == 0 || holder >= control->arena->n_records ||
             shm_record_owner(control->arena, holder).state != SHM_RECORD_UNUSED)
                 return false;
+        /* The next owner of the record may have taken the slab since: gen then differs. */
+        if (shm_slab_word(control->arena, slab).high != w.high)
+                return false;
         if (slab_word_place(w) == SLAB_HELD)
                 return release(control, holder, slab) > 0;
         return slab_word_place(w) == SLAB_BUSY && shm_pages_undo(control, holder, slab, 1) > 0;

@@ -520,6 +520,18 @@ FAULTS = [
      '        fence(); /* after tags, before guards */\n', ''),
     ('refs: guards are not read', 'map-revoke/index-put', 'shm/maintain/refs.c',
      '        gather_handle(refs, shm_load_acq(&r->guard));\n', ''),
+    ('check: a slot that changed meanwhile is decided on', 'check/moved', 'shm/maintain/check.c',
+     's->slots & shm_slab_view_same(&s->view, after)', 's->slots'),
+    ('check: what is in flight is lost', 'check/free', 'shm/maintain/check.c',
+     'v.lost = bits & ~live & ~(held | ref->in_flight)', 'v.lost = bits & ~live & ~held'),
+    ('check: a hint is wrong though an intent names its slab', 'check/drain', 'shm/maintain/check.c',
+     ' && !shm_refs_touch(&c->refs, slab, level)', ''),
+    ('check: gives back without an intent', 'check/lost-drain', 'shm/maintain/reach.c',
+     'bool stands = shm_load_rlx(&control->record->intent_what) != 0, done;', 'bool stands = true, done;'),
+    ('check: the slab of a thread that lives is taken from it', 'check/holder', 'shm/maintain/repair.c',
+     'shm_record_owner(control->arena, holder).state != SHM_RECORD_UNUSED', 'false'),
+    ('check: the slab is taken from the next owner of its record', 'check/holder', 'shm/maintain/repair.c',
+     'shm_slab_word(control->arena, slab).high != w.high', 'false'),
 ]
 
 GCC = [*(['ccache'] if shutil.which('ccache') else []), 'gcc']
