@@ -184,7 +184,7 @@ static void use_all(Fixture *f) {
         shm_actor_deinit(&actor);
 }
 
-static int setup_arena(void **state, bool dead) {
+static Fixture *new_arena(void) {
         static Fixture fixture;
         ShmGeometry g = { .slabs_size = 16 << 20,
                           .n_records = is_full() ? N_RECORDS_FULL : N_RECORDS,
@@ -198,9 +198,15 @@ static int setup_arena(void **state, bool dead) {
         assert_int_equal(shm_client_add(&fixture.liar.arena, &info), 0);
         fixture.liar.client = info.index;
         use_all(&fixture);
-        take_records(&fixture, dead);
-        leave_all(&fixture);
-        *state = &fixture;
+        return &fixture;
+}
+
+static int setup_arena(void **state, bool dead) {
+        Fixture *f = new_arena();
+
+        take_records(f, dead);
+        leave_all(f);
+        *state = f;
         return 0;
 }
 
@@ -220,15 +226,17 @@ static int teardown_arena(void **state) {
         return 0;
 }
 
-/* To its end. How many accesses its longest step makes. */
-static uint64_t run_engine(ShmMaintain *engine) {
+/* To its end. How many accesses its longest step makes, and all of them. */
+static uint64_t run_engine(ShmMaintain *engine, uint64_t *ret_sum) {
         uint64_t now_usec = 1, next = 0, longest = 0;
 
+        *ret_sum = 0;
         for (unsigned n = 0; next != SHM_MAINTAIN_IDLE; n++) {
                 assert_true(n < STEPS_MAX);
                 n_accesses = 0;
                 next = shm_maintain_step(engine, now_usec);
                 longest = n_accesses > longest ? n_accesses : longest;
+                *ret_sum += n_accesses;
                 now_usec = next > now_usec && next != SHM_MAINTAIN_IDLE ? next : now_usec + 1;
         }
         return longest;
@@ -244,10 +252,10 @@ static ShmMaintain *new_engine(ShmArena *arena, ShmActor *control) {
 }
 
 static void check_steps(ShmMaintain *engine, const char *name) {
-        uint64_t n;
+        uint64_t n, sum;
 
         shm_maintain_look(engine, true, 1);
-        n = run_engine(engine);
+        n = run_engine(engine, &sum);
         printf("%s: %llu accesses in the longest step\n", name, (unsigned long long) n);
         assert_true(n <= ACCESSES_MAX);
         free(engine);
@@ -287,6 +295,36 @@ static void test_steps_revoked(void **state) {
         check_steps(new_engine(&f->liar.arena, &control), "revoked");
         assert_int_equal(shm_epoch_get(&f->liar.arena, 0, &info), 0);
         assert_true(info.state == SHM_EPOCH_DRAINED && !info.revoking);
+}
+
+/* How many accesses it takes to revoke all epochs beside n threads that have used caches and do nothing. */
+static uint64_t count_revoking(uint32_t n) {
+        ShmArena *arena = &new_arena()->liar.arena;
+        static ShmActor control, actor;
+        ShmMaintain *engine;
+        uint64_t sum;
+
+        while (n-- > 0) {
+                assert_int_equal(shm_actor_init(&actor, arena, 0, 1), 0);
+                shm_record_use_cache(actor.record, 0);
+        }
+        revoke_all(arena);
+        engine = new_engine(arena, &control);
+        shm_maintain_look(engine, true, 1);
+        (void) run_engine(engine, &sum);
+        free(engine);
+        shm_arena_deinit(arena);
+        return sum;
+}
+
+/* The records are read once for many slabs. */
+static void test_revoke_idle(void **state) {
+        uint64_t one = count_revoking(1), many = count_revoking(N_RECORDS - 1);
+
+        (void) state;
+        printf("revoked: %llu accesses beside one thread, %llu beside %u\n", (unsigned long long) one,
+               (unsigned long long) many, N_RECORDS - 1);
+        assert_true(2 * many <= 3 * one);
 }
 
 /* ---- tests */
@@ -347,6 +385,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_steps_left, setup_left, teardown_arena),
                 cmocka_unit_test_setup_teardown(test_steps_dead, setup_dead, teardown_arena),
                 cmocka_unit_test_setup_teardown(test_steps_revoked, setup_dead, teardown_arena),
+                cmocka_unit_test(test_revoke_idle),
                 cmocka_unit_test_setup_teardown(test_requests, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_between_steps, setup_slices, teardown),
         };

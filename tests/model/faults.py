@@ -4,16 +4,22 @@
         faults.py ROOT [words of a fault's name]
 
 Each fault is a replacement in a copy of one source; the file named has the case that sees it (FILE/CASE: this case alone is
-run; unit-NAME: the unit test). When a replacement no longer applies, the code has changed: write it anew.
+run; unit-NAME: the unit test; meson:NAME/FUNCTION: a test as meson builds it, of which this function must fail). When
+a replacement no longer applies, the code has changed: write it anew.
 """
 
 import concurrent.futures
+import itertools
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'mutate'))
+import farm  # noqa: E402
 
 # What, the file with the case, source, then pairs of old and new text.
 FAULTS = [
@@ -524,6 +530,8 @@ FAULTS = [
      's->slots & shm_slab_view_same(&s->view, after)', 's->slots'),
     ('check: what is in flight is lost', 'check/free', 'shm/maintain/check.c',
      'v.lost = bits & ~live & ~(held | ref->in_flight)', 'v.lost = bits & ~live & ~held'),
+    ('check: a hint is wrong at first sight', 'meson:unit-check/test_late_hint', 'shm/maintain/check.c',
+     'if (wrong && last)', 'if (wrong)'),
     ('check: a hint is wrong though an intent names its slab', 'check/drain', 'shm/maintain/check.c',
      ' && !shm_refs_touch(&c->refs, slab, level)', ''),
     ('check: gives back without an intent', 'check/lost-drain', 'shm/maintain/reach.c',
@@ -532,6 +540,23 @@ FAULTS = [
      'shm_record_owner(control->arena, holder).state != SHM_RECORD_UNUSED', 'false'),
     ('check: the slab is taken from the next owner of its record', 'check/holder', 'shm/maintain/repair.c',
      'shm_slab_word(control->arena, slab).high != w.high', 'false'),
+    ('identity: a handle gets the entry of another one of its process', 'meson:daemon-identity/test_identity_two_handles',
+     'daemon/peer/client-resume.c',
+     'while (client && client->index != entry - 1)', 'while (client && client->pid != session->peer.pid)'),
+    ('identity: entries of earlier programs stay', 'meson:daemon-identity/test_identity_exec_self',
+     'daemon/request/attach.c',
+     'client_exec_end_others(session->manager, session->peer.pid, attach->program);', '(void) 0;'),
+    ('identity: a pool that is closed without a daemon leaves its entry',
+     'meson:daemon-identity/test_identity_closed_without_daemon', 'libclient/close.c',
+     'shm_client_leave(&pool->arena, pool->local->client);', '(void) 0;'),
+    ('epoch: an id in lease is opened anew', 'unit-epoch', 'shm/epoch/epoch-open.c',
+     ' || epoch_load_owner(arena, id) != 0)', ')'),
+    ('revoke: the records are read for each slab', 'meson:daemon-longest/test_revoke_idle', 'shm/maintain/revoke.c',
+     'while (reach->refs.n < SHM_REFS_MAX && ', 'while (reach->refs.n < 1 && '),
+    ('close: walked over and over while objects live', 'unit-maintain', 'shm/maintain/close.c',
+     'bool settled = close->walk.final && ', 'bool settled = close->walk.final && close->walk.n_left == 0 && '),
+    ('freeze: a step empties all caches of a record', 'meson:daemon-longest/test_steps_left', 'shm/maintain/freeze.c',
+     'for (; *n > 0; --*n, freeze->n_emptied++)', 'for (;; freeze->n_emptied++)'),
 ]
 
 GCC = [*(['ccache'] if shutil.which('ccache') else []), 'gcc']
@@ -540,6 +565,8 @@ LIBRARIES = ['-lcmocka', '-lsodium', '-lm']
 ENGINE = ['delay', 'explore', 'kernel', 'memory', 'report', 'table', 'world']  # not for unit tests
 FIXTURE = 'tests/util/arena.c'  # for these alone
 SECONDS = 300
+MESON = 'meson:'
+SUITES = ['unit', 'model', 'daemon', 'api', 'stress']  # of tests that meson builds
 
 
 class Tree:
@@ -548,6 +575,7 @@ class Tree:
     def __init__(self, root, folder, base=None):
         self.root, self.folder, self.base = root, folder, base
         self.replaced = None
+        self.known = {}  # functions of unit tests that fail as it is: these are written for another build
         if base is None:
             self.sources = [str(p.relative_to(root)) for p in sorted(root.glob('shm/**/*.c'))]
             self.sources += [FIXTURE, *(f'tests/model/{part}.c' for part in (*ENGINE, 'seam'))]
@@ -591,6 +619,11 @@ def prepare(base, groups):
     jobs += [main_of(group) for group in groups]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         assert all(pool.map(lambda job: base.compile(*job), jobs))
+    objects = {source: base.object_of(source) for source in base.sources}
+    for group in groups:
+        if group.startswith('unit-'):
+            done = subprocess.run(link(base, objects, group), capture_output=True, text=True, check=False)
+            base.known[group] = failed_functions(done.stdout + done.stderr)
 
 
 def main_of(group):
@@ -599,38 +632,61 @@ def main_of(group):
     return 'tests/model/model-main.c', group, f'-DMODEL_CASE="tests/model/case/{group}.h"', f'-DMODEL_NAME="{group}"'
 
 
-def first_violation(done, is_unit):
-    if is_unit:
-        lines = [line for line in done.stdout.splitlines() + done.stderr.splitlines() if 'FAILED' in line and 'test_' in line]
-    else:
-        lines = [line for line in done.stdout.splitlines() if ' schedules, ' not in line]
+def failed_functions(output):
+    """Of a cmocka test."""
+    return re.findall(r'^\[  FAILED  \] (test_\w+)$', output, re.MULTILINE)
+
+
+def first_violation(done, known):
+    if known is not None:
+        lines = [name for name in failed_functions(done.stdout + done.stderr) if name not in known]
+        return lines[0] if lines else f'exit status {done.returncode}' if done.returncode < 0 else None
+    lines = [line for line in done.stdout.splitlines() if ' schedules, ' not in line]
     return lines[0] if lines else f'exit status {done.returncode}' if done.returncode else None
+
+
+def link(tree, objects, group):
+    main, program = main_of(group), tree.folder / f'case-{group}'
+    left_out = [f'tests/model/{part}.c' for part in ENGINE] if group.startswith('unit-') else [FIXTURE]
+    linked = [path for source, path in objects.items() if source not in left_out]
+    owner = tree if tree.base and tree.uses(main[0], group) else tree.base or tree
+    subprocess.run(['gcc', owner.object_of(main[0], group), *linked, *LIBRARIES, '-o', program], check=True)
+    return program
 
 
 def run(tree, objects, group, cases):
     """What the first case says that goes red."""
-    is_unit, main, program = group.startswith('unit-'), main_of(group), tree.folder / 'case'
-    mine = tree.uses(main[0], group)
-    if mine and not tree.compile(*main):
+    main = main_of(group)
+    if tree.uses(main[0], group) and not tree.compile(*main):
         raise ValueError('does not compile')
-    left_out = [f'tests/model/{part}.c' for part in ENGINE] if is_unit else [FIXTURE]
-    linked = [path for source, path in objects.items() if source not in left_out]
-    subprocess.run(['gcc', (tree if mine else tree.base).object_of(main[0], group), *linked, *LIBRARIES, '-o', program], check=True)
+    program = link(tree, objects, group)
     try:
         done = subprocess.run([program, *cases], capture_output=True, text=True, check=False, timeout=SECONDS)
     except subprocess.TimeoutExpired:  # nothing was seen
         return None
-    return first_violation(done, is_unit)
+    return first_violation(done, tree.base.known.get(group))
+
+
+class Changed(Exception):
+    """The replacement does not apply any more."""
+
+
+def replaced(root, source, texts):
+    text = (root / source).read_text()
+    for old, new in zip(texts[::2], texts[1::2]):
+        if old not in text:
+            raise Changed(f'{source} no longer has it')
+        text = text.replace(old, new, 1)
+    return text
 
 
 def try_fault(base, fault):
     name, place, source, *texts = fault
     group, *cases = place.split('/')
-    text = (base.root / source).read_text()
-    for old, new in zip(texts[::2], texts[1::2]):
-        if old not in text:
-            return f'CHANGED {name}: {source} no longer has it'
-        text = text.replace(old, new, 1)
+    try:
+        text = replaced(base.root, source, texts)
+    except Changed as error:
+        return f'CHANGED {name}: {error}'
     with tempfile.TemporaryDirectory() as folder:
         tree = Tree(base.root, pathlib.Path(folder), base)
         tree.replace(source, text)
@@ -644,16 +700,57 @@ def try_fault(base, fault):
     return f'red     {name}: {group}/{found}' if found else f'GREEN   {name}: {place}'
 
 
+def failures(copy, test):
+    """The functions of a cmocka test that fail. A test that hangs, or that a signal ends, says none."""
+    status, output = farm.run(test.command, SECONDS, cwd=test.workdir or copy.build, env={**os.environ, **test.env})
+    return failed_functions(output) if status else []
+
+
+def try_built_fault(copy, tests, fault):
+    name, place, source, *texts = fault
+    group, function = place.removeprefix(MESON).split('/')
+    test, path = tests[group], copy.tree / source
+    sound = path.read_text()
+    try:
+        if not copy.compile_for([test]) or function in failures(copy, test):
+            return f'BROKEN  {name}: {group}/{function} fails without the fault'
+        path.write_text(replaced(copy.root, source, texts))
+        if not copy.compile_for([test]):
+            return f'CHANGED {name}: does not compile'
+        return f'red     {name}: {group}/{function}' if function in failures(copy, test) else f'GREEN   {name}: {place}'
+    except Changed as error:
+        return f'CHANGED {name}: {error}'
+    finally:
+        path.write_text(sound)
+
+
+def try_built_faults(root, faults):
+    """One after another, in one copy of the tree."""
+    if not faults:
+        return
+    farm.become_reaper()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = farm.Copy(root, pathlib.Path(folder), SUITES, n_jobs=os.cpu_count())
+        copy.sync()
+        copy.configure()
+        tests = {test.name: test for test in copy.tests}
+        for fault in faults:
+            yield try_built_fault(copy, tests, fault)
+
+
 def main():
     root, words = pathlib.Path(sys.argv[1]).resolve(), ' '.join(sys.argv[2:])
-    faults = [fault for fault in FAULTS if words in fault[0]]
+    chosen = [fault for fault in FAULTS if words in fault[0]]
+    built = [fault for fault in chosen if fault[1].startswith(MESON)]
+    faults = [fault for fault in chosen if fault not in built]
     failed = 0
     os.environ.pop('TSLAB_TEST_FULL', None)  # the smaller bounds show each
     with tempfile.TemporaryDirectory() as folder:
         base = Tree(root, pathlib.Path(folder))
         prepare(base, {fault[1].split('/')[0] for fault in faults})
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            for result in pool.map(lambda fault: try_fault(base, fault), faults):
+            results = pool.map(lambda fault: try_fault(base, fault), faults)
+            for result in itertools.chain(results, try_built_faults(root, built)):
                 failed += not result.startswith('red')
                 print(result, flush=True)
     return failed > 0
