@@ -15,7 +15,7 @@ static uint64_t map_root;
 static ShmTrie map_tries[MODEL_ACTORS_MAX + 1]; /* of each actor; the last is post()'s */
 static uint64_t map_hashes[3];
 
-static void map_must(int r) {
+static inline void map_must(int r) {
         if (r)
                 model_fail("error %d", r);
 }
@@ -26,8 +26,8 @@ static ShmMapKey map_key(unsigned i) {
         return (ShmMapKey){ &names[i], 1, map_hashes[i] };
 }
 
-static int map_put_as(ShmActor *actor, const ShmTrie *trie, unsigned k, char value, ShmMapMode mode,
-                      uint64_t expected, uint32_t epoch) {
+static inline int map_put_as(ShmActor *actor, const ShmTrie *trie, unsigned k, char value, ShmMapMode mode,
+                             uint64_t expected, uint32_t epoch) {
         ShmMapPut p = {
                 .mode = mode, .expected = expected, .value = &value, .value_size = 1, .epoch = epoch
         };
@@ -37,19 +37,19 @@ static int map_put_as(ShmActor *actor, const ShmTrie *trie, unsigned k, char val
 }
 
 /* For actors; the result is in world.results. */
-static void map_put(unsigned actor, unsigned k, char value, ShmMapMode mode, uint32_t epoch) {
+static inline void map_put(unsigned actor, unsigned k, char value, ShmMapMode mode, uint32_t epoch) {
         world.results[actor] =
                 map_put_as(world_actor(actor), &map_tries[actor], k, value, mode, world.notes[0], epoch);
 }
 
-static void map_delete(unsigned actor, unsigned k) {
+static inline void map_delete(unsigned actor, unsigned k) {
         ShmMapKey key = map_key(k);
 
         world.results[actor] = shm_map_delete(world_actor(actor), &map_tries[actor], &key, 0);
 }
 
 /* For pre(). An empty map; its index is in an epoch of its own, or shares one with values. */
-static void map_init(uint32_t n_slabs, uint32_t index_epoch, uint64_t h0, uint64_t h1, uint64_t h2) {
+static inline void map_init(uint32_t n_slabs, uint32_t index_epoch, uint64_t h0, uint64_t h1, uint64_t h2) {
         world_init(n_slabs, n_slabs, 0);
         map_hashes[0] = h0;
         map_hashes[1] = h1;
@@ -63,17 +63,17 @@ static void map_init(uint32_t n_slabs, uint32_t index_epoch, uint64_t h0, uint64
 }
 
 /* An entry that is there before. */
-static void map_entry(unsigned k, char value, uint32_t epoch) {
+static inline void map_entry(unsigned k, char value, uint32_t epoch) {
         map_must(map_put_as(&world_actors[0], &map_tries[MODEL_ACTORS_MAX], k, value, SHM_MAP_INSERT, 0,
                             epoch));
 }
 
 /* Objects are part of the memory too. Of each slot the first two lines are written by plain stores. */
-static uint8_t *map_line(uint32_t slab, uint32_t slot, uint32_t line) {
+static inline uint8_t *map_line(uint32_t slab, uint32_t slot, uint32_t line) {
         return world_arena.slabs + slab * SHM_SLAB_SIZE + slot * WORLD_SIZE_4 + line * 64;
 }
 
-static void map_ready(uint32_t n_slabs) {
+static inline void map_ready(uint32_t n_slabs) {
         model_memory(world_arena.base,
                      (size_t) (world_arena.slabs - world_arena.base) + (size_t) n_slabs * SHM_SLAB_SIZE);
         for (uint32_t slab = 0; slab < n_slabs; slab++)
@@ -84,8 +84,35 @@ static void map_ready(uint32_t n_slabs) {
                 world.results[i] = 99;
 }
 
+/*
+ * Zeros in all of an object of one slot a slab. Of a word that is some map's, too, the store is a step: others'
+ * accesses do not commute with it.
+ */
+static inline void map_wipe(uint64_t handle) {
+        uint32_t slab = slot_id_slab(shm_handle_slot(handle));
+
+        for (uint32_t slot = 0; slot < 4; slot++) {
+                uint64_t *words = (uint64_t *) map_line(slab, slot, 0);
+
+                memset(words, 0, 128);
+                shm_store_rlx(&words[1], 0);
+                shm_store_rlx(&words[2], 0);
+        }
+}
+
+/* For post(): it lives, and nobody has written into it; 0: there is none. */
+static inline void map_check_wiped(uint64_t handle) {
+        uint32_t slab = slot_id_slab(shm_handle_slot(handle));
+
+        if (handle != 0 && !shm_object_live(&world_arena, handle))
+                model_fail("the victim was freed");
+        for (uint32_t i = 0; handle != 0 && i < 8 * 64; i++)
+                if (map_line(slab, i / 128, i / 64 % 2)[i % 64] != 0)
+                        model_fail("the victim was written into");
+}
+
 /* The value, 0 where the key is absent; or an error other than that. */
-static int map_get_by(const ShmTrie *trie, unsigned k) {
+static inline int map_get_by(const ShmTrie *trie, unsigned k) {
         ShmMapKey key = map_key(k);
         char value[8];
         ssize_t n = shm_map_get(trie, &key, value, sizeof(value), NULL);
@@ -93,7 +120,7 @@ static int map_get_by(const ShmTrie *trie, unsigned k) {
         return n == 1 ? value[0] : n == -ENOENT ? 0 : n < 0 ? (int) n : -EBADMSG;
 }
 
-static char map_get(unsigned k) {
+static inline char map_get(unsigned k) {
         int value = map_get_by(&map_tries[MODEL_ACTORS_MAX], k);
 
         if (value < 0)
@@ -102,7 +129,7 @@ static char map_get(unsigned k) {
 }
 
 /* For post(). */
-static void map_repair(unsigned dead) {
+static inline void map_repair(unsigned dead) {
         for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
                 if ((dead >> i & 1) && world_actor(i)->id != 0)
                         (void) shm_record_mark_dead(&world_arena, world_actor(i)->id);
@@ -112,7 +139,7 @@ static void map_repair(unsigned dead) {
 }
 
 /* Each slot is free, or live; nobody has noted or guarded any more. Returns how many are live. */
-static uint64_t map_check_slots(void) {
+static inline uint64_t map_check_slots(void) {
         uint64_t live = 0;
 
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
@@ -142,7 +169,7 @@ static uint64_t map_check_slots(void) {
         return live;
 }
 
-static uint64_t map_n_inner(uint64_t value, uint32_t depth) {
+static inline uint64_t map_n_inner(uint64_t value, uint32_t depth) {
         const ShmTrie *t = &map_tries[MODEL_ACTORS_MAX];
         uint32_t level = depth < t->n_levels ? depth : t->n_levels;
         uint64_t n = 1, *words;
@@ -159,7 +186,7 @@ static uint64_t map_n_inner(uint64_t value, uint32_t depth) {
 }
 
 /* What is live is root, index and entries, and each entry is found by its key; and n_others. */
-static void map_check(unsigned n_keys, uint64_t n_others) {
+static inline void map_check(unsigned n_keys, uint64_t n_others) {
         uint64_t live = map_check_slots(), index, found = 0;
         ssize_t n = shm_map_count(&map_tries[MODEL_ACTORS_MAX]);
         void *object;

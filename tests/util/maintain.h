@@ -47,11 +47,11 @@ static inline ShmRevoke maintain_revoke(ShmActor *control, uint32_t id) {
 
 /* Records that were left while they were frozen, and freezes that are not over; as far as no thread is inside. */
 static inline void maintain_finish_left(ShmActor *control) {
-        static ShmFreeze freeze;
+        static ShmFreeze unfinished;
 
-        freeze.n = 0;
-        freeze.n_left = 0;
-        if (shm_freeze_resume(control, &freeze))
+        unfinished.n = 0;
+        unfinished.n_left = 0;
+        if (shm_freeze_resume(control, &unfinished))
                 for (uint32_t i = 0; i < 3; i++)
-                        (void) shm_freeze_step(control, &freeze, UINT32_MAX);
+                        (void) shm_freeze_step(control, &unfinished, UINT32_MAX);
 }

@@ -59,24 +59,13 @@ static void revoke(ShmActor *actor) {
                 budget = UINT32_MAX;
 }
 
-/* Of a word that is some map's, too, control's store is a step: others' accesses do not commute with it. */
-static void fill(uint32_t slab) {
-        for (uint32_t slot = 0; slot < 4; slot++) {
-                uint64_t *words = (uint64_t *) map_line(slab, slot, 0);
-
-                memset(words, 0, 128);
-                shm_store_rlx(&words[1], 0);
-                shm_store_rlx(&words[2], 0);
-        }
-}
-
 static void t_revoke(void) {
         uint64_t handle;
 
         revoke(world_actor(control));
         n_marked = (uint8_t) own.revoke.objects;
         if (shm_object_alloc(world_actor(control), WORLD_SIZE_1, 0, NULL, &handle, NULL) == 0) {
-                fill(slot_id_slab(shm_handle_slot(handle)));
+                map_wipe(handle);
                 victim = handle;
         }
         world.results[control] = map_get_by(&map_tries[control], 0);
@@ -107,11 +96,7 @@ static uint64_t n_live(uint32_t class) {
 static void check(unsigned dead) {
         ShmRepairCounts counts;
 
-        if (victim && !shm_object_live(&world_arena, victim))
-                model_fail("the victim was freed");
-        for (uint32_t i = 0; victim && i < 8 * 64; i++)
-                if (map_line(slot_id_slab(shm_handle_slot(victim)), i / 128, i / 64 % 2)[i % 64] != 0)
-                        model_fail("the victim was written into");
+        map_check_wiped(victim);
         if (dead >> control & 1)
                 shm_repair_control(&world_actors[0], &own.reach, &counts);
         map_repair(dead);
