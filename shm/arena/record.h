@@ -127,7 +127,7 @@ static inline bool shm_actor_guard(ShmActor *actor, uint64_t handle) {
         if (actor->fences)
                 shm_fence_sc(); /* ORDER: sc; stands for that membarrier: the guard before the tag. */
         shm_compiler_barrier();
-        /* ORDER: acq, pairs with shm_object_free_uncached(); odd after the guard: the slot is not reused. */
+        /* ORDER: acq, pairs with shm_uncached_free(); odd after the guard: the slot is not reused. */
         if (shm_load_acq(tag) == shm_handle_tag(actor->arena->key, handle))
                 return true;
         shm_actor_unguard(actor);

@@ -25,22 +25,18 @@
 #include <errno.h>
 
 #include "shm/cache/cache-drain.h"
+#include "shm/cache/capacity.h"
+#include "shm/cache/lookup.h"
 #include "shm/epoch/epoch.h"
-#include "shm/slab/set.h"
+#include "shm/slab/search.h"
 #include "shm/slab/slab.h"
 
-#define WINDOW 256 /* slots by which caching is judged */
-#define BYPASS 8192 /* operations it then stays away */
 #define REFILL_WORDS_MAX 8 /* slabs that one refill goes to */
 
 uint8_t shm_caches_none[SHM_CLASSES_MAX * sizeof(ShmCache)];
 
 static ShmCache *cache_at(const ShmActor *actor, uint32_t epoch, uint32_t class) {
         return (ShmCache *) actor->caches + epoch * actor->arena->n_classes + class;
-}
-
-static uint32_t cache_index(const ShmActor *actor, const ShmCache *cache) {
-        return (uint32_t) (cache - (ShmCache *) actor->caches);
 }
 
 /* What the fast path may assume of one epoch. */
@@ -98,43 +94,6 @@ static bool caching(ShmActor *actor) {
         return !(actor->seen & SHM_ATTENTION_FREEZE);
 }
 
-static void begin_use(ShmActor *actor, ShmCache *cache) {
-        shm_record_use_cache(actor->record, cache_index(actor, cache));
-        cache->capacity = SHM_CACHE_CAPACITY_START;
-        shm_store_rlx(&cache->room, SHM_CACHE_CAPACITY_START); /* ORDER: rlx; ours alone. */
-}
-
-/* A refill after a flush, or a flush after a refill: what was given back was wanted. */
-static void adapt_capacity(ShmCache *cache, uint32_t event) {
-        if (cache->last != SHM_CACHE_LAST_NONE && cache->last != event && cache->capacity < SHM_CACHE_MAX) {
-                cache->capacity *= 2;
-                if (cache->free.bypass == 0)
-                        shm_store_rlx(&cache->room, cache->capacity); /* ORDER: rlx; ours alone. */
-        }
-        cache->last = event;
-}
-
-/*
- * Whether caching has not paid, when a window is full: hardly an operation was served by a slot that
- * came by itself, and slab words were changed for hardly more than one slot each.
- */
-static bool judge(ShmActor *actor, ShmCacheWindow *window, ShmCounter counter) {
-        /* ORDER: rlx; our own count. */
-        uint32_t hits = (uint32_t) shm_load_rlx(&actor->record->counters[counter]) - window->hits;
-        bool pays;
-
-        if (actor->mode != SHM_CACHE_ADAPTIVE || (window->n_slots < WINDOW && window->n_words < WINDOW))
-                return false;
-        pays = hits > window->n_slots + hits / 50 || window->n_slots >= 2 * window->n_words;
-        window->n_words = window->n_slots = 0;
-        window->hits += hits;
-        if (pays)
-                return false;
-        window->bypass = BYPASS;
-        shm_actor_count(actor, SHM_COUNT_BYPASS_WINDOWS, 1);
-        return true;
-}
-
 /* Slots that were claimed, with CLAIM standing, onto the stack: the lowest on top. */
 static uint32_t fill(ShmActor *actor, ShmCache *cache, uint32_t slab, uint64_t mask) {
         uint32_t n = shm_load_rlx(&cache->count), n_new = 0; /* ORDER: rlx; ours alone. */
@@ -152,21 +111,23 @@ static uint32_t fill(ShmActor *actor, ShmCache *cache, uint32_t slab, uint64_t m
 }
 
 /* Up to n slots from the slab held, or from another one, which is held from then on if more is left. */
-static uint32_t refill_once(ShmActor *actor, ShmCache *cache, uint64_t target, uint32_t n, bool spare) {
-        uint32_t held = shm_load_rlx(&cache->held), slab; /* ORDER: rlx; ours alone. */
+static uint32_t refill_once(ShmActor *actor, ShmCache *cache, uint64_t target, uint32_t n, bool no_commit) {
+        uint32_t held = shm_load_rlx(&cache->held); /* ORDER: rlx; ours alone. */
+        ShmWant want = { .target = target, .n = n, .hold = true, .no_commit = no_commit };
+        ShmFound found;
         uint64_t mask;
-        bool is_held;
 
         if (held != 0) {
                 if (held - 1 < actor->arena->n_slabs && shm_slab_hold(actor, held - 1, target, n, &mask) == 0)
                         return fill(actor, cache, held - 1, mask);
                 shm_cache_release_held(actor, actor->id, cache);
         }
-        if (shm_object_find_slab(actor, target, n, spare, &slab, &mask, &is_held))
+        if (shm_search(actor, &want, &found))
                 return 0;
-        if (is_held)
-                shm_store_rlx(&cache->held, slab + 1); /* ORDER: rlx; the word says it, CLAIM names it. */
-        return fill(actor, cache, slab, mask);
+        if (found.held)
+                /* ORDER: rlx; the word says it, CLAIM names it. */
+                shm_store_rlx(&cache->held, found.slab + 1);
+        return fill(actor, cache, found.slab, found.mask);
 }
 
 /* 0, or -ENOMEM: not one slot. */
@@ -174,8 +135,8 @@ static int refill(ShmActor *actor, ShmCache *cache, uint64_t target) {
         uint32_t want, got = 0, n = 0;
 
         if (cache->capacity == 0)
-                begin_use(actor, cache);
-        adapt_capacity(cache, SHM_CACHE_LAST_REFILL);
+                shm_cache_begin_use(actor, cache);
+        shm_cache_adapt_capacity(cache, SHM_CACHE_LAST_REFILL);
         want = cache->capacity / 2;
         do {
                 uint32_t more = refill_once(actor, cache, target, want - got, got > 0);
@@ -190,7 +151,7 @@ static int refill(ShmActor *actor, ShmCache *cache, uint64_t target) {
                 return -ENOMEM;
         cache->alloc.n_words += n;
         cache->alloc.n_slots += got;
-        judge(actor, &cache->alloc, SHM_COUNT_ALLOC_HITS);
+        shm_cache_end_window(actor, &cache->alloc, SHM_COUNT_ALLOC_HITS);
         shm_actor_count(actor, SHM_COUNT_REFILLS, 1);
         shm_actor_count(actor, SHM_COUNT_REFILLED_SLOTS, got);
         return 0;
@@ -225,11 +186,11 @@ static int alloc_cached(ShmActor *actor, ShmCache *cache, uint64_t target, const
         if (n == 0 && cache->alloc.bypass > 0) {
                 cache->alloc.bypass--;
                 shm_actor_count(actor, SHM_COUNT_ALLOC_BYPASSED, 1);
-                return shm_object_alloc_uncached(actor, target, pending, ret_handle);
+                return shm_uncached_alloc(actor, target, pending, ret_handle);
         }
         /* What refill cannot find, the long way may. */
         if (n == 0 && refill(actor, cache, target))
-                return shm_object_alloc_uncached(actor, target, pending, ret_handle);
+                return shm_uncached_alloc(actor, target, pending, ret_handle);
         r = pop(actor, cache, pending, ret_handle);
         if (r == 0)
                 shm_actor_count(actor, SHM_COUNT_ALLOC_HITS, 1);
@@ -270,11 +231,11 @@ int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const Shm
         if (cached && actor->numbers[id] == shm_epoch_number(id, era))
                 r = alloc_cached(actor, requested_cache(actor, id, class, size), target, pending, &handle);
         else
-                r = shm_object_alloc_uncached(actor, target, pending, &handle);
+                r = shm_uncached_alloc(actor, target, pending, &handle);
         /* Before memory is called exhausted: what this thread keeps for other classes and epochs. */
         if (r == -ENOMEM && cached) {
                 shm_cache_drain_record(actor, actor->id, UINT64_MAX);
-                r = shm_object_alloc_uncached(actor, target, pending, &handle);
+                r = shm_uncached_alloc(actor, target, pending, &handle);
         }
         if (r) {
                 if (r == -ENOMEM)
@@ -290,13 +251,13 @@ int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const Shm
 static void make_room(ShmActor *actor, ShmCache *cache) {
         uint32_t k;
 
-        adapt_capacity(cache, SHM_CACHE_LAST_FLUSH);
+        shm_cache_adapt_capacity(cache, SHM_CACHE_LAST_FLUSH);
         if (shm_load_rlx(&cache->count) < cache->capacity) /* ORDER: rlx; ours alone. */
                 return;
         k = cache->capacity / 2;
-        cache->free.n_words += shm_cache_flush(actor, actor->id, cache, cache_index(actor, cache), k);
+        cache->free.n_words += shm_cache_flush(actor, actor->id, cache, shm_cache_index(actor, cache), k);
         cache->free.n_slots += k;
-        if (judge(actor, &cache->free, SHM_COUNT_FREES_CACHED))
+        if (shm_cache_end_window(actor, &cache->free, SHM_COUNT_FREES_CACHED))
                 shm_store_rlx(&cache->room, 0); /* ORDER: rlx; ours alone. */
         shm_actor_count(actor, SHM_COUNT_FLUSHES, 1);
         shm_actor_count(actor, SHM_COUNT_FLUSHED_SLOTS, k);
@@ -305,7 +266,7 @@ static void make_room(ShmActor *actor, ShmCache *cache) {
 /* False: this free goes uncached. */
 static bool has_room(ShmActor *actor, ShmCache *cache) {
         if (cache->capacity == 0)
-                begin_use(actor, cache);
+                shm_cache_begin_use(actor, cache);
         if (cache->free.bypass > 0) {
                 if (--cache->free.bypass == 0)
                         shm_store_rlx(&cache->room, cache->capacity); /* ORDER: rlx; ours alone. */
@@ -358,7 +319,7 @@ int shm_cache_free_slow(ShmActor *actor, uint64_t handle) {
         if (cache && has_room(actor, cache))
                 r = free_cached(actor, cache, tag, id);
         else
-                r = shm_object_free_uncached(actor, tag, id);
+                r = shm_uncached_free(actor, tag, id);
         if (r == -ESTALE)
                 shm_actor_count(actor, SHM_COUNT_STALE, 1);
         return r;
@@ -371,12 +332,24 @@ bool shm_cache_drain(ShmActor *actor) {
         return true;
 }
 
+void shm_cache_free_pending(ShmActor *actor) {
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
+                /* ORDER: rlx; notes are this thread's alone. */
+                uint64_t handle = shm_load_rlx(&actor->record->notes[i].handle);
+
+                if (handle == 0)
+                        continue;
+                (void) shm_cache_free(actor, handle);
+                (void) shm_actor_unnote(actor, handle);
+        }
+}
+
 void shm_cache_leave(ShmActor *actor) {
         bool ours;
 
         if (!actor->record)
                 return;
-        shm_object_free_pending(actor);
+        shm_cache_free_pending(actor);
         shm_actor_enter(actor);
         ours = shm_cache_drain(actor);
         shm_actor_leave(actor);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "shm/cache/cache-hit.h"
-#include "shm/cache/object.h"
+#include "shm/cache/uncached.h"
 
 /* As shm_object_alloc(), inside an operation, with nothing assumed. */
 int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
@@ -18,8 +18,31 @@ int shm_cache_free_slow(ShmActor *actor, uint64_t handle);
 
 /* Gives back all the slots and slabs that the actor holds; false: it is frozen. Inside an operation. */
 bool shm_cache_drain(ShmActor *actor);
+/* Frees the objects that are pending in this thread. */
+void shm_cache_free_pending(ShmActor *actor);
 /* A thread ends: gives back its pending objects, its caches and its record. NULL-safe. */
 void shm_cache_leave(ShmActor *actor);
+
+/* As shm_object_alloc(), without pending, once the cache has been tried in vain. */
+static inline int shm_cache_alloc_missed(ShmActor *actor, size_t size, uint32_t epoch, uint64_t *ret_handle,
+                                         void **ret_object) {
+        int r;
+
+        shm_actor_enter(actor);
+        r = shm_cache_alloc_slow(actor, size, epoch, NULL, ret_handle, ret_object);
+        shm_actor_leave(actor);
+        return r;
+}
+
+/* As shm_object_free(), once the cache has been tried in vain. */
+static inline int shm_cache_free_missed(ShmActor *actor, uint64_t handle) {
+        int r;
+
+        shm_actor_enter(actor);
+        r = shm_cache_free_slow(actor, handle);
+        shm_actor_leave(actor);
+        return r;
+}
 
 /* As shm_object_alloc(), without pending. */
 static inline int shm_cache_alloc(ShmActor *actor, size_t size, uint32_t epoch, uint64_t *ret_handle,

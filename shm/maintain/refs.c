@@ -101,7 +101,7 @@ static void gather_in_flight(const ShmRefs *refs, SlotId id) {
 }
 
 static uint32_t load_tag(const ShmArena *arena, SlotId id) {
-        /* ORDER: acq, pairs with shm_object_free_uncached(); after the intent that says which tag it is to have. */
+        /* ORDER: acq, pairs with shm_uncached_free(); after the intent that says which tag it is to have. */
         return shm_load_acq(shm_slot_tag(arena, id));
 }
 

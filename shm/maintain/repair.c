@@ -27,7 +27,7 @@
 static bool tag_is(const ShmArena *arena, SlotId id, uint32_t tag) {
         if (slot_id_slab(id) >= shm_arena_n_slabs_ever(arena))
                 return false;
-        /* ORDER: acq, pairs with shm_object_free_uncached(); who made it another is done with that. */
+        /* ORDER: acq, pairs with shm_uncached_free(); who made it another is done with that. */
         return shm_load_acq(shm_slot_tag(arena, id)) == tag;
 }
 

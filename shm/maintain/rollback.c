@@ -32,7 +32,7 @@ static uint32_t odd_tag(const ShmArena *arena, SlotId id) {
 
         if (slot_id_slab(id) >= shm_arena_n_slabs_ever(arena))
                 return 0;
-        /* ORDER: acq, pairs with shm_object_free_uncached(); as it is now. */
+        /* ORDER: acq, pairs with shm_uncached_free(); as it is now. */
         tag = shm_load_acq(shm_slot_tag(arena, id));
         return tag & 1 ? tag : 0;
 }

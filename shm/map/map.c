@@ -44,7 +44,7 @@ int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapView *ret) {
         room = size - sizeof(ShmMapLeaf);
         if (ret->head.key_size <= room && ret->head.value_size <= room - ret->head.key_size)
                 return 0;
-        /* ORDER: acq, pairs with shm_object_free_uncached(); if it was overwritten, its unlinking is seen. */
+        /* ORDER: acq, pairs with shm_uncached_free(); if it was overwritten, its unlinking is seen. */
         shm_fence_acq();
         return -ESTALE;
 }
@@ -52,9 +52,9 @@ int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapView *ret) {
 bool shm_map_view_live(const ShmArena *arena, const ShmMapView *view) {
         uint32_t *tag = shm_slot_tag(arena, shm_handle_slot(view->handle));
 
-        /* ORDER: acq, pairs with shm_object_free_uncached(); the bytes are read before the tag is again. */
+        /* ORDER: acq, pairs with shm_uncached_free(); the bytes are read before the tag is again. */
         shm_fence_acq();
-        /* ORDER: acq, pairs with shm_object_free_uncached(); its unlinking before that is seen hereafter. */
+        /* ORDER: acq, pairs with shm_uncached_free(); its unlinking before that is seen hereafter. */
         return shm_load_acq(tag) == shm_handle_tag(arena->key, view->handle);
 }
 

@@ -144,7 +144,7 @@ int shm_trie_open(ShmTrie *trie, ShmArena *arena, uint64_t handle) {
 
 /* Of a handle that was found plausible: whether its object is there still. */
 static inline bool live(const ShmArena *arena, uint64_t handle) {
-        /* ORDER: acq, pairs with shm_object_free_uncached(); callers read the object before, or write after. */
+        /* ORDER: acq, pairs with shm_uncached_free(); callers read the object before, or write after. */
         return shm_load_acq(shm_slot_tag(arena, shm_handle_slot(handle))) ==
                shm_handle_tag(arena->key, handle);
 }

@@ -96,22 +96,22 @@ FAULTS = [
      '(w.high & SLAB_TARGET_MASK) != target', '0'),
     ('claim: class and epoch compared, era not', 'drain', 'shm/format/slab-word.c',
      '(w.high & SLAB_TARGET_MASK) != target', '((w.high ^ target) & SLAB_TARGET_MASK & 0x3ff0) != 0'),
-    ('free: tag by a plain store', 'free', 'shm/cache/object.c',
+    ('free: tag by a plain store', 'free', 'shm/cache/uncached.c',
      'if (shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1)) {', 'if (shm_load_acq(shm_slot_tag(actor->arena, id)) == expected && ({ shm_store_rel(shm_slot_tag(actor->arena, id), tag + 1); true; })) {'),
-    ('free: intent not written', 'free', 'shm/cache/object.c',
+    ('free: intent not written', 'free', 'shm/cache/uncached.c',
      '''        shm_actor_intend(actor, shm_intent_free(tag, id));
 ''', ''),
-    ('free: intent cleared before the give-back', 'free', 'shm/cache/object.c',
+    ('free: intent cleared before the give-back', 'free', 'shm/cache/uncached.c',
      '                r = shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;', '''                shm_actor_intend(actor, 0);
                 r = shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;'''),
-    ('free: slot given back before the tag is even', 'free', 'shm/cache/object.c',
+    ('free: slot given back before the tag is even', 'free', 'shm/cache/uncached.c',
      '''        if (shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1)) {
                 r = shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;''', '''        if (shm_load_acq(shm_slot_tag(actor->arena, id)) == tag &&
             shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id)) == 0) {
                 r = shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1) ? 0 : -ESTALE;'''),
-    ('alloc: TAKE not written, CLAIM cleared', 'claim-claim', 'shm/cache/object.c',
+    ('alloc: TAKE not written, CLAIM cleared', 'claim-claim', 'shm/cache/uncached.c',
      '        shm_actor_intend(actor, shm_intent_take(value, id));', '        shm_actor_intend(actor, 0);'),
-    ('alloc: TAKE cleared before the tag is odd', 'claim-claim', 'shm/cache/object.c',
+    ('alloc: TAKE cleared before the tag is odd', 'claim-claim', 'shm/cache/uncached.c',
      '''                shm_store_rel(tag, value);
 ''', '''                shm_actor_intend(actor, 0), shm_store_rel(tag, value);
 '''),
@@ -123,7 +123,7 @@ FAULTS = [
     ('hint: of_epoch left out', 'drain', 'shm/slab/slab.c',
      '''                shm_set_add(arena, shm_set_of_epoch(arena, epoch), slab);
 ''', ''),
-    ('search: stale bit removed without an intent', 'free', 'shm/cache/object.c',
+    ('search: stale bit removed without an intent', 'free', 'shm/slab/search.c',
      '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
         shm_set_remove''', '        shm_set_remove'),
     ('settle: an empty slab stays LISTED', 'free', 'shm/format/slab-word.c',
@@ -226,7 +226,7 @@ FAULTS = [
         shm_actor_intend(actor, 0);''', '''        shm_actor_intend(actor, 0);
         shm_cache_set_count(cache, n + n_new);'''),
     ('cache: held slab forgotten', 'cache', 'shm/cache/cache.c',
-     'shm_store_rlx(&cache->held, slab + 1); /*', '(void) 0; /*'),
+     'shm_store_rlx(&cache->held, found.slab + 1);', '(void) 0;'),
     ('cache: flush without FLUSH', 'cache', 'shm/cache/cache-drain.c',
      '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | k));
 ''', ''),
@@ -439,10 +439,10 @@ FAULTS = [
      '        use(&mine[0], OLD_TID);\n        shm_actor_deinit(&mine[0]);', '        ShmActor mine_ = mine[0];\n\n        shm_actor_deinit(&mine[0]);\n        use(&mine_, OLD_TID);'),
     ('room: more than a flush names is given back', 'room', 'shm/cache/cache-drain.c',
      'shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | k)', 'shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | (k - 1))'),
-    ('room: a window that did not pay leaves room', 'room', 'shm/cache/cache.c',
+    ('room: a window that did not pay leaves room', 'room', 'shm/cache/capacity.c',
      'if (cache->free.bypass == 0)\n                        shm_store_rlx(&cache->room, cache->capacity);', 'shm_store_rlx(&cache->room, 2 * cache->capacity);'),
     ('want: own caches are kept', 'room', 'shm/cache/cache.c',
-     '                shm_cache_drain_record(actor, actor->id, UINT64_MAX);\n                r = shm_object', '                r = shm_object'),
+     '                shm_cache_drain_record(actor, actor->id, UINT64_MAX);\n                r = shm_uncached', '                r = shm_uncached'),
     ('want: own caches are emptied without FLUSH', 'room/want', 'shm/cache/cache-drain.c',
      '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | k));
 ''', ''),
@@ -459,29 +459,29 @@ FAULTS = [
                         return r;
         }
         *ret_handle'''),
-    ('pending: noted after TAKE is cleared', 'notes', 'shm/cache/object.c',
+    ('pending: noted after TAKE is cleared', 'notes', 'shm/cache/uncached.c',
      '''        if (pending)
                 r = shm_actor_note(actor, handle, pending->root, pending->hash);
 ''', '', '''        shm_actor_count(actor, SHM_COUNT_ALLOCS_UNCACHED, 1);
         *ret_handle''', '''        if (pending)
                 r = shm_actor_note(actor, handle, pending->root, pending->hash);
         *ret_handle'''),
-    ('pending: refused, and not given back', 'notes', 'shm/cache/object.c',
+    ('pending: refused, and not given back', 'notes', 'shm/cache/uncached.c',
      '                (void) shm_slab_give_back(actor, found.slab, found.mask);\n', '                (void) 0;\n'),
     ('pending: refused, and taken from the stack', 'notes', 'shm/cache/cache.c',
      '                if (r)\n                        return r;\n        }\n        /* ORDER: rel, pairs with shm_object_get(); noted',
      '                if (r) {\n                        shm_cache_set_count(cache, n - 1);\n                        return r;\n                }\n        }\n        /* ORDER: rel, pairs with shm_object_get(); noted'),
     ('pending: a note that stands is overwritten', 'notes', 'shm/arena/record.c',
      'if (shm_load_rlx(&r->notes[i].handle) != 0)\n                        continue;', ''),
-    ('pending: the note falls before the object is freed', 'notes', 'shm/cache/object.c',
-     '''                (void) shm_object_free(actor, handle);
+    ('pending: the note falls before the object is freed', 'notes', 'shm/cache/cache.c',
+     '''                (void) shm_cache_free(actor, handle);
                 (void) shm_actor_unnote(actor, handle);''', '''                (void) shm_actor_unnote(actor, handle);
-                (void) shm_object_free(actor, handle);'''),
-    ('search: the words are not', 'search', 'shm/cache/object.c',
+                (void) shm_cache_free(actor, handle);'''),
+    ('search: the words are not', 'search', 'shm/slab/search.c',
      ' || search_words(actor, want, ret))', ')'),
-    ('search: words of slabs that are free are passed over', 'search', 'shm/cache/object.c',
+    ('search: words of slabs that are free are passed over', 'search', 'shm/slab/search.c',
      '(place == SLAB_FREE || place == SLAB_LISTED) &&', 'place == SLAB_LISTED &&'),
-    ('search: words of slabs that are listed are passed over', 'search', 'shm/cache/object.c',
+    ('search: words of slabs that are listed are passed over', 'search', 'shm/slab/search.c',
      '(place == SLAB_FREE || place == SLAB_LISTED) &&', 'place == SLAB_FREE &&'),
     ('map put: goes on past a stale leaf in a bucket', 'map/bucket-stale', 'shm/map/map.c',
      'r = shm_trie_exchange(actor, trie, c, SHM_TRIE_GONE);', 'r = 0;'),

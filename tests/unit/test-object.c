@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shm/cache/cache.h"
 #include "shm/slab/pages.h"
 #include "shm/slab/slab.h"
 #include "shm/epoch/epoch-close.h"
@@ -171,7 +172,7 @@ static void test_pending_published(void **state) {
         assert_int_equal(shm_object_publish(&t->actor, handles[7]), -ENOENT);
         assert_int_equal(shm_object_alloc(&t->actor, 64, 0, &pending, &more, NULL), 0);
 
-        shm_object_free_pending(&t->actor);
+        shm_cache_free_pending(&t->actor);
         for (int i = 0; i < SHM_NOTES_MAX; i++)
                 assert_int_equal(shm_object_live(&t->arena, handles[i]), i == 7);
         assert_false(shm_object_live(&t->arena, more));

@@ -6,6 +6,7 @@
 
 #include "shm/cache/cache-drain.h"
 #include "shm/cache/cache.h"
+#include "shm/cache/object.h"
 #include "shm/arena/client.h"
 #include "shm/maintain/check.h"
 #include "shm/slab/slab.h"

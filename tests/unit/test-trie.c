@@ -234,7 +234,7 @@ static void test_trie_split_too_many_equal(void **state) {
         assert_int_equal(r, -ENOSPC);
         assert_in_range(n, 500, 2000);
         assert_int_equal(n_notes(f), 1);
-        shm_object_free_pending(&f->actor);
+        shm_cache_free_pending(&f->actor);
         assert_int_equal(scan_count(f, NULL), n);
         for (uint64_t i = 0; i < n; i++)
                 delete (f, 5, i);
@@ -269,7 +269,7 @@ static void test_trie_exchange_stale(void **state) {
         assert_true(*c.word == 0);
         assert_int_equal(n_notes(f), 1);
         assert_int_equal(f->actor.record->guard, 0);
-        shm_object_free_pending(&f->actor);
+        shm_cache_free_pending(&f->actor);
 
         old = put(f, 9, 1);
         mine = leaf_new(f, 9, 1);

@@ -102,7 +102,7 @@ static void t_two(void) {
 static void t_alloc_take_back(void) {
         if (alloc_pending(0) == 0)
                 return;
-        shm_object_free_pending(world_actor(0));
+        shm_cache_free_pending(world_actor(0));
         world.objects[world_allocated(0, 0)].error = 0;
 }
 

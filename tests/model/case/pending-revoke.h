@@ -93,7 +93,7 @@ static void t_publish(void) {
 static void t_take_back(void) {
         if (alloc_and_write() == 0)
                 return;
-        shm_object_free_pending(world_actor(0));
+        shm_cache_free_pending(world_actor(0));
         world.objects[world_allocated(0, 0)].error = 0;
 }
 

@@ -1,0 +1,52 @@
+/*
+ * How large a cache is, and whether it pays
+ *
+ * Purpose: a cache doubles while slots that it gave back are wanted again, and steps aside where it serves hardly
+ *   an operation.
+ *
+ * Invariants
+ *   1. `room` is the capacity, or 0 while frees go past the cache.
+ *   2. A record's `used` bit of a cache is set before the cache is first written.
+ *
+ * Who may do what: the owner of the record, while it is not frozen.
+ *
+ * Crash: nothing that repair relies on is written here but the `used` bit, which may be set for nothing.
+ */
+#include "shm/cache/capacity.h"
+
+#include "shm/cache/cache-drain.h"
+
+#define WINDOW 256 /* slots by which caching is judged */
+#define BYPASS 8192 /* operations it then stays away */
+
+void shm_cache_begin_use(ShmActor *actor, ShmCache *cache) {
+        shm_record_use_cache(actor->record, shm_cache_index(actor, cache));
+        cache->capacity = SHM_CACHE_CAPACITY_START;
+        shm_store_rlx(&cache->room, SHM_CACHE_CAPACITY_START); /* ORDER: rlx; ours alone. */
+}
+
+void shm_cache_adapt_capacity(ShmCache *cache, uint32_t event) {
+        if (cache->last != SHM_CACHE_LAST_NONE && cache->last != event && cache->capacity < SHM_CACHE_MAX) {
+                cache->capacity *= 2;
+                if (cache->free.bypass == 0)
+                        shm_store_rlx(&cache->room, cache->capacity); /* ORDER: rlx; ours alone. */
+        }
+        cache->last = event;
+}
+
+bool shm_cache_end_window(ShmActor *actor, ShmCacheWindow *window, ShmCounter counter) {
+        /* ORDER: rlx; our own count. */
+        uint32_t hits = (uint32_t) shm_load_rlx(&actor->record->counters[counter]) - window->hits;
+        bool pays;
+
+        if (actor->mode != SHM_CACHE_ADAPTIVE || (window->n_slots < WINDOW && window->n_words < WINDOW))
+                return false;
+        pays = hits > window->n_slots + hits / 50 || window->n_slots >= 2 * window->n_words;
+        window->n_words = window->n_slots = 0;
+        window->hits += hits;
+        if (pays)
+                return false;
+        window->bypass = BYPASS;
+        shm_actor_count(actor, SHM_COUNT_BYPASS_WINDOWS, 1);
+        return true;
+}

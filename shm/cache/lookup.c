@@ -1,0 +1,68 @@
+/*
+ * Looking objects up
+ *
+ * Purpose: from a handle to its object.
+ *
+ * Invariants
+ *   1. A handle's tag is read only below n_slabs_ever: garbage brings no page into being.
+ *   2. The object is live if the tag is the handle's after all else was read.
+ *
+ * Who may do what: anyone, without an actor; nothing is written.
+ *
+ * Crash: nothing is left.
+ */
+#include "shm/cache/lookup.h"
+
+#include <errno.h>
+
+#include "shm/arch/racy.h"
+#include "shm/arena/slot.h"
+
+bool shm_object_live(const ShmArena *arena, uint64_t handle) {
+        if (!shm_handle_plausible(arena, handle))
+                return false;
+        /* ORDER: acq, pairs with shm_uncached_alloc(); the object is there when its tag is. */
+        return shm_load_acq(shm_slot_tag(arena, shm_handle_slot(handle))) ==
+               shm_handle_tag(arena->key, handle);
+}
+
+int shm_object_get(const ShmArena *arena, uint64_t handle, void **ret_object, size_t *ret_size) {
+        SlotId id = shm_handle_slot(handle);
+        uint64_t state;
+        uint32_t class;
+
+        if (!shm_handle_plausible(arena, handle))
+                return -ESTALE;
+        /*
+         * The class before the tag: an object that is live by its tag afterwards was live, and its
+         * slab of that class, at the first load too.
+         */
+        /* ORDER: acq, pairs with shm_slab_claim(); before the tag. */
+        state = shm_load_acq(&arena->lines[slot_id_slab(id)].word.high);
+        /* ORDER: acq, pairs with shm_uncached_alloc(); the object is there when its tag is. */
+        if (shm_load_acq(shm_slot_tag(arena, id)) != shm_handle_tag(arena->key, handle))
+                return -ESTALE;
+        class = slab_word_class((SlabWord){ .high = state });
+        if (class >= arena->n_classes || slot_id_slot(id) >= arena->classes[class].n_slots)
+                return -ESTALE;
+        *ret_object = shm_slot_address(arena, id, class);
+        if (ret_size)
+                *ret_size = arena->classes[class].size;
+        return 0;
+}
+
+int shm_object_copy(const ShmArena *arena, uint64_t handle, size_t offset, void *buffer, size_t size) {
+        void *object;
+        size_t room;
+        int r;
+
+        r = shm_object_get(arena, handle, &object, &room);
+        if (r)
+                return r;
+        if (offset > room || size > room - offset)
+                return -EMSGSIZE;
+        shm_racy_copy(buffer, (const uint8_t *) object + offset, size);
+        /* ORDER: acq, pairs with shm_uncached_free(); the bytes are read before the tag is again. */
+        shm_fence_acq();
+        return shm_object_live(arena, handle) ? 0 : -ESTALE;
+}

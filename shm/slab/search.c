@@ -1,0 +1,125 @@
+/*
+ * Finding slots
+ *
+ * Purpose: from a class and an epoch to slots that are the caller's, of a partial slab, a free one, or one
+ *   of fresh pages.
+ *
+ * Invariants
+ *   1. A set's bit only says where to look: a slot is found when the compare-and-set of its slab's word has claimed it.
+ *   2. A stale bit is removed while the actor's intent names the slab (invariant 2 of shm/slab/set.c).
+ *   3. Before -ENOMEM the slab words themselves are searched, at most every 100 ms.
+ *
+ * Who may do what: any thread with its own actor, inside an operation.
+ *
+ * Crash: CLAIM names the slots that were claimed, SLAB a bit that was being removed, RUN pages that were being made.
+ */
+#include "shm/slab/search.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "shm/slab/pages.h"
+#include "shm/slab/set.h"
+#include "shm/slab/slab.h"
+
+/* Slabs of an earlier era, waiting to be drained, that a search passes over before it gives up. */
+#define SKIPS_MAX 64
+
+/* A set is searched from a home group on, so that threads meet in one word less often. */
+static uint32_t search_home(const ShmActor *actor) {
+        uint32_t n_groups = (shm_arena_n_slabs_ever(actor->arena) + 63) / 64;
+
+        return n_groups > 1 ? actor->id % n_groups * 64 : 0;
+}
+
+static void search_remove_stale(ShmActor *actor, uint32_t set, uint32_t slab) {
+        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
+        shm_set_remove(actor->arena, set, slab);
+        shm_actor_intend(actor, 0);
+}
+
+/* Whether something would be left to hold, after n slots were taken. */
+static bool search_leaves_slots(const ShmArena *arena, const ShmWant *want, uint32_t slab) {
+        SlabWord w = shm_slab_word(arena, slab);
+        uint64_t taken = slab_word_place(w) == SLAB_FREE
+                                 ? arena->classes[slab_target_class(want->target)].beyond
+                                 : w.low;
+
+        return (uint32_t) __builtin_popcountll(~taken) > want->n;
+}
+
+static bool search_claim(ShmActor *actor, const ShmWant *want, uint32_t slab, ShmFound *ret) {
+        int r;
+
+        ret->slab = slab;
+        ret->held = want->hold && search_leaves_slots(actor->arena, want, slab);
+        r = ret->held ? shm_slab_hold(actor, slab, want->target, want->n, &ret->mask)
+                      : shm_slab_claim(actor, slab, want->target, want->n, &ret->mask);
+        return r == 0;
+}
+
+static bool search_range(ShmActor *actor, uint32_t set, const ShmWant *want, uint32_t from, uint32_t end,
+                         ShmFound *ret) {
+        ShmArena *arena = actor->arena;
+        uint32_t slab, skips = 0;
+
+        for (; skips < SKIPS_MAX && shm_set_find(arena, set, from, &slab) && slab < end; from = slab + 1) {
+                if (search_claim(actor, want, slab, ret))
+                        return true;
+                if (shm_set_wants(arena, set, shm_slab_word(arena, slab)))
+                        skips++;
+                else
+                        search_remove_stale(actor, set, slab);
+        }
+        return false;
+}
+
+static bool search_set(ShmActor *actor, uint32_t set, const ShmWant *want, ShmFound *ret) {
+        uint32_t from = search_home(actor);
+
+        return search_range(actor, set, want, from, UINT32_MAX, ret) ||
+               (from > 0 && search_range(actor, set, want, 0, from, ret));
+}
+
+/*
+ * The words themselves, before memory is called exhausted: a hint may be missing that a dead thread
+ * should have set. At most every 100 ms, since a full arena would otherwise be read each time.
+ */
+static bool search_words(ShmActor *actor, const ShmWant *want, ShmFound *ret) {
+        ShmArena *arena = actor->arena;
+        uint32_t n = shm_arena_n_slabs_ever(arena);
+        struct timespec now;
+        uint64_t msec;
+
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+        msec = (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
+        if (actor->searched_msec != 0 && msec - actor->searched_msec < 100)
+                return false;
+        actor->searched_msec = msec;
+
+        for (uint32_t slab = 0; slab < n; slab++) {
+                SlabPlace place = slab_word_place(shm_slab_word(arena, slab));
+
+                if ((place == SLAB_FREE || place == SLAB_LISTED) && search_claim(actor, want, slab, ret))
+                        return true;
+        }
+        return false;
+}
+
+int shm_search(ShmActor *actor, const ShmWant *want, ShmFound *ret) {
+        uint32_t partial = shm_set_partial(actor->arena, slab_target_epoch(want->target),
+                                           slab_target_class(want->target));
+        uint32_t n;
+
+        for (;;) {
+                if (search_set(actor, partial, want, ret) || search_set(actor, SHM_SET_FREE, want, ret))
+                        return 0;
+                if (want->no_commit)
+                        return -ENOMEM;
+                if (shm_pages_commit(actor, SHM_COMMIT_RUN_MAX, &n) == 0)
+                        continue;
+                if (search_set(actor, SHM_SET_FREE, want, ret) || search_words(actor, want, ret))
+                        return 0;
+                return -ENOMEM;
+        }
+}
