@@ -28,9 +28,9 @@ static int alloc_again(struct tslab *pool, size_t size, uint32_t epoch, const Sh
         return r;
 }
 
-/* All that the fast path leaves. */
-__attribute__((noinline)) static int alloc_slow(struct tslab *pool, size_t size, uint32_t epoch,
-                                                tslab_handle *ret_handle, void **ret_object) {
+/* `missed`: the thread's cache has been tried in vain. */
+shm_inline int alloc_entered(struct tslab *pool, size_t size, uint32_t epoch, bool missed,
+                             tslab_handle *ret_handle, void **ret_object) {
         ThreadState *thread;
         uint64_t begin;
         void *object;
@@ -40,7 +40,8 @@ __attribute__((noinline)) static int alloc_slow(struct tslab *pool, size_t size,
         if (r)
                 return r;
         begin = slow_begin(pool, &thread->slow_allocs);
-        r = shm_cache_alloc(&thread->actor, size, epoch, ret_handle, ret_object ?: &object);
+        r = missed ? shm_cache_alloc_missed(&thread->actor, size, epoch, ret_handle, ret_object)
+                   : shm_cache_alloc(&thread->actor, size, epoch, ret_handle, ret_object ?: &object);
         slow_end(&thread->slow_allocs, begin);
         if (r == 0)
                 sampler_note(pool, *ret_handle, size);
@@ -50,11 +51,17 @@ __attribute__((noinline)) static int alloc_slow(struct tslab *pool, size_t size,
         return r;
 }
 
+/* Calls in which the fast path was not tried. */
+__attribute__((noinline)) static int alloc_slow(struct tslab *pool, size_t size, uint32_t epoch,
+                                                tslab_handle *ret_handle, void **ret_object) {
+        return alloc_entered(pool, size, epoch, false, ret_handle, ret_object);
+}
+
 /* Restarts the call: keeping arguments live across the inlined hit would cost registers. */
 __attribute__((noinline)) static int alloc_missed(struct tslab *pool, size_t size, uint32_t epoch,
                                                   tslab_handle *ret_handle, void **ret_object) {
         shm_actor_leave(&thread_cache.state->actor);
-        return alloc_slow(pool, size, epoch, ret_handle, ret_object);
+        return alloc_entered(pool, size, epoch, true, ret_handle, ret_object);
 }
 
 _public_ int tslab_alloc(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret_handle,
@@ -74,10 +81,11 @@ static void forget_pending(ThreadState *thread, tslab_handle handle) {
                 thread->n_pending--;
 }
 
-static int pool_free(struct tslab *pool, ThreadState *thread, tslab_handle handle) {
+/* `missed`: as above. */
+shm_inline int thread_free(ThreadState *thread, tslab_handle handle, bool missed) {
         int r;
 
-        r = shm_cache_free(&thread->actor, handle);
+        r = missed ? shm_cache_free_missed(&thread->actor, handle) : shm_cache_free(&thread->actor, handle);
         if (shm_unlikely(thread->n_pending != 0))
                 forget_pending(thread, handle);
         return r;
@@ -91,7 +99,7 @@ static uint32_t take_emptied(ThreadState *thread) {
         return emptied;
 }
 
-__attribute__((noinline)) static int free_slow(struct tslab *pool, tslab_handle handle) {
+shm_inline int free_entered(struct tslab *pool, tslab_handle handle, bool missed) {
         ThreadState *thread;
         uint32_t emptied;
         uint64_t begin;
@@ -101,7 +109,7 @@ __attribute__((noinline)) static int free_slow(struct tslab *pool, tslab_handle 
         if (r)
                 return r;
         begin = slow_begin(pool, &thread->slow_frees);
-        r = pool_free(pool, thread, handle);
+        r = thread_free(thread, handle, missed);
         slow_end(&thread->slow_frees, begin);
         emptied = take_emptied(thread);
         pool_leave(pool, thread);
@@ -110,9 +118,13 @@ __attribute__((noinline)) static int free_slow(struct tslab *pool, tslab_handle 
         return r;
 }
 
+__attribute__((noinline)) static int free_slow(struct tslab *pool, tslab_handle handle) {
+        return free_entered(pool, handle, false);
+}
+
 __attribute__((noinline)) static int free_missed(struct tslab *pool, tslab_handle handle) {
         shm_actor_leave(&thread_cache.state->actor);
-        return free_slow(pool, handle);
+        return free_entered(pool, handle, true);
 }
 
 _public_ int tslab_free(struct tslab *pool, tslab_handle handle) {
@@ -185,7 +197,7 @@ _public_ ssize_t tslab_free_batch(struct tslab *pool, const tslab_handle *handle
         if (r)
                 return r;
         for (size_t i = 0; i < n; i++)
-                done += pool_free(pool, thread, handles[i]) == 0;
+                done += thread_free(thread, handles[i], false) == 0;
         emptied = take_emptied(thread);
         pool_leave(pool, thread);
         if (emptied != 0 && pool->is_private)
