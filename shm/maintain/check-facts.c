@@ -13,11 +13,25 @@
  */
 #include "shm/maintain/check-facts.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "shm/arena/cache-walk.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch.h"
 #include "shm/arena/record.h"
 #include "shm/slab/slab.h"
+
+void shm_check_problem(ShmCheck *check, const char *format, ...) {
+        va_list args;
+
+        check->problems++;
+        if (check->n_texts == SHM_CHECK_PROBLEMS_MAX)
+                return;
+        va_start(args, format);
+        vsnprintf(check->texts[check->n_texts++], sizeof(check->texts[0]), format, args);
+        va_end(args);
+}
 
 void shm_check_epochs(const ShmArena *arena, ShmCheck *check) {
         uint32_t current = shm_epoch_current(arena) & 0xff;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "shm/arena/record.h"
-#include "shm/maintain/check-result.h"
+#include "shm/maintain/check-facts.h"
 
 /* 0 or -ENOMEM. The arena is clean when `problems` is 0. */
 int shm_check(const ShmArena *arena, ShmCheck *ret);
