@@ -74,37 +74,17 @@ static void punch(ShmArena *arena, uint32_t slab, uint32_t n) {
 
 /* Makes the n slabs at `slab` BUSY, as far as they can be: how many, from the first. */
 static uint32_t begin_run(ShmActor *actor, uint32_t slab, uint32_t n, SlabPlace from) {
-        uint32_t i;
+        uint32_t i = 0;
 
-        for (i = 0; i < n; i++) {
-                ShmPair *word = &actor->arena->lines[slab + i].word;
-                SlabWord old = shm_slab_word(actor->arena, slab + i), new;
-
-                do {
-                        if (slab_word_place(old) != from || slab_word_begin(old, actor->id, &new))
-                                return i;
-                        /* ORDER: acqrel, pairs with end_run(); the pages are ours alone after it. */
-                } while (!shm_pair_cas_acqrel(word, &old, new));
-        }
+        while (i < n && shm_slab_begin(actor, slab + i, from) == 0)
+                i++;
         return i;
 }
 
-static void end_run_of(ShmActor *actor, uint32_t holder, uint32_t slab, uint32_t n, SlabPlace to) {
-        for (uint32_t i = 0; i < n; i++) {
-                ShmPair *word = &actor->arena->lines[slab + i].word;
-                SlabWord old = shm_slab_word(actor->arena, slab + i), new;
-
-                do {
-                        if (to == SLAB_FREE ? slab_word_commit(old, holder, &new)
-                                            : slab_word_drop(old, holder, &new))
-                                break; /* only in an arena that somebody scribbled over */
-                        /* ORDER: acqrel, pairs with begin_run(); the pages are made, or gone. */
-                } while (!shm_pair_cas_acqrel(word, &old, new));
-        }
-}
-
+/* Refused only in an arena that somebody scribbled over. */
 static void end_run(ShmActor *actor, uint32_t slab, uint32_t n, SlabPlace to) {
-        end_run_of(actor, actor->id, slab, n, to);
+        for (uint32_t i = 0; i < n; i++)
+                (void) shm_slab_end(actor, actor->id, slab + i, to);
 }
 
 /*
@@ -385,7 +365,7 @@ uint32_t shm_pages_undo(ShmActor *control, uint32_t holder, uint32_t slab, uint3
                 if (slab_word_place(w) != SLAB_BUSY || slab_word_holder(w) != holder)
                         continue;
                 punch(control->arena, i, 1);
-                end_run_of(control, holder, i, 1, SLAB_UNCOMMITTED);
+                (void) shm_slab_end(control, holder, i, SLAB_UNCOMMITTED);
                 shm_set_add(control->arena, SHM_SET_UNCOMMITTED, i);
                 n_undone++;
         }

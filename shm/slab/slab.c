@@ -1,7 +1,7 @@
 /*
  * Slabs
  *
- * Purpose: the compare-and-set loops around the pure transitions, and the hints after them.
+ * Purpose: the compare-and-set loop around the pure transitions, and the hints after it.
  *
  * Invariants
  *   1. A transition is one compare-and-set of the slab word; there is nothing to undo.
@@ -53,7 +53,7 @@ void shm_free_taken(ShmArena *arena, uint32_t n) {
 }
 
 /* Sets the hints that the new word wants and the old one did not. */
-static void hint(ShmActor *actor, uint32_t slab, SlabWord old, SlabWord new) {
+static void slab_set_hints(ShmActor *actor, uint32_t slab, SlabWord old, SlabWord new) {
         ShmArena *arena = actor->arena;
         SlabPlace from = slab_word_place(old), to = slab_word_place(new);
         uint32_t epoch = slab_word_epoch(new);
@@ -79,94 +79,131 @@ static void hint(ShmActor *actor, uint32_t slab, SlabWord old, SlabWord new) {
                 shm_wake(arena);
 }
 
-static int take(ShmActor *actor, uint32_t slab, uint64_t target, uint32_t n, bool hold, uint64_t *ret_mask) {
+/* One transition, as slab_word_*() has it; the actor is the holder. */
+typedef struct SlabRequest {
+        SlabOp op;
+        SlabPlace from; /* BEGIN: nothing is done to a word of another place */
+        uint32_t holder;
+        uint64_t target; /* CLAIM, HOLD, DRAIN */
+        uint32_t n; /* CLAIM, HOLD: slots at most */
+        uint64_t mask; /* GIVE_BACK; after CLAIM and HOLD, the slots taken */
+} SlabRequest;
+
+static inline bool slab_request_claims(const SlabRequest *request) {
+        return request->op == SLAB_OP_CLAIM || request->op == SLAB_OP_HOLD;
+}
+
+/* Pure but for the request's mask. */
+static inline int slab_request_apply(const ShmArena *arena, SlabRequest *request, SlabWord old,
+                                     SlabWord *ret) {
+        uint32_t class =
+                slab_request_claims(request) ? slab_target_class(request->target) : slab_word_class(old);
+        uint64_t beyond = arena->classes[class].beyond;
+
+        switch (request->op) {
+        case SLAB_OP_BEGIN:
+                return slab_word_place(old) != request->from ? SLAB_E_REFUSED
+                                                             : slab_word_begin(old, request->holder, ret);
+        case SLAB_OP_COMMIT:
+                return slab_word_commit(old, request->holder, ret);
+        case SLAB_OP_DROP:
+                return slab_word_drop(old, request->holder, ret);
+        case SLAB_OP_CLAIM:
+                return slab_word_claim(old, request->target, beyond, request->n, ret, &request->mask);
+        case SLAB_OP_HOLD:
+                return slab_word_hold(old, request->holder, request->target, beyond, request->n, ret,
+                                      &request->mask);
+        case SLAB_OP_RELEASE:
+                return slab_word_release(old, beyond, ret);
+        case SLAB_OP_GIVE_BACK:
+                return slab_word_give_back(old, request->mask, beyond, ret);
+        case SLAB_OP_DRAIN:
+                return slab_word_drain(old, request->target, beyond, ret);
+        case SLAB_OP_SEIZE:
+                return slab_word_seize(old, request->holder, ret);
+        default:
+                return SLAB_E_REFUSED;
+        }
+}
+
+/* CLAIM names the slots before they are taken; the mask is written anew for each attempt. */
+static inline void slab_request_intend(ShmActor *actor, uint32_t slab, const SlabRequest *request,
+                                       bool intended) {
+        shm_actor_intend_mask(actor, request->mask);
+        if (!intended)
+                shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, slab, 0));
+}
+
+/*
+ * The one loop by which slab words change. Inlined, so that each transition's is its own code. Hints are the caller's
+ * where pages change (shm/slab/pages.c).
+ */
+static inline __attribute__((always_inline)) int slab_change(ShmActor *actor, uint32_t slab,
+                                                             SlabRequest *request) {
         ShmPair *word = &actor->arena->lines[slab].word;
-        uint64_t beyond = actor->arena->classes[slab_target_class(target)].beyond;
         SlabWord old = shm_slab_word(actor->arena, slab), new;
         bool intended = false;
-        uint64_t mask;
         int r;
 
-        for (;;) {
-                r = hold ? slab_word_hold(old, actor->id, target, beyond, n, &new, &mask)
-                         : slab_word_claim(old, target, beyond, n, &new, &mask);
+        do {
+                r = slab_request_apply(actor->arena, request, old, &new);
                 if (r) {
                         if (intended)
                                 shm_actor_intend(actor, 0);
                         return r;
                 }
-                shm_actor_intend_mask(actor, mask);
-                if (!intended)
-                        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, slab, 0));
-                intended = true;
-                /* ORDER: acqrel, pairs with shm_slab_give_back(); the slots are ours after it. */
-                if (shm_pair_cas_acqrel(word, &old, new))
-                        break;
-        }
-        hint(actor, slab, old, new);
-        *ret_mask = mask;
+                if (slab_request_claims(request)) {
+                        slab_request_intend(actor, slab, request, intended);
+                        intended = true;
+                }
+                /* ORDER: acqrel, pairs with shm_slab_word(); work on slots or pages is done before. */
+        } while (!shm_pair_cas_acqrel(word, &old, new));
+        if (request->op >= SLAB_OP_CLAIM)
+                slab_set_hints(actor, slab, old, new);
         return 0;
 }
 
 int shm_slab_claim(ShmActor *actor, uint32_t slab, uint64_t target, uint32_t n, uint64_t *ret_mask) {
-        return take(actor, slab, target, n, false, ret_mask);
+        SlabRequest request = { .op = SLAB_OP_CLAIM, .target = target, .n = n };
+        int r = slab_change(actor, slab, &request);
+
+        if (r == 0)
+                *ret_mask = request.mask;
+        return r;
 }
 
 int shm_slab_hold(ShmActor *actor, uint32_t slab, uint64_t target, uint32_t n, uint64_t *ret_mask) {
-        return take(actor, slab, target, n, true, ret_mask);
+        SlabRequest request = { .op = SLAB_OP_HOLD, .holder = actor->id, .target = target, .n = n };
+        int r = slab_change(actor, slab, &request);
+
+        if (r == 0)
+                *ret_mask = request.mask;
+        return r;
 }
 
 int shm_slab_give_back(ShmActor *actor, uint32_t slab, uint64_t mask) {
-        SlabWord old = shm_slab_word(actor->arena, slab), new;
-        int r;
-
-        do {
-                r = slab_word_give_back(old, mask, shm_slab_class(actor->arena, old)->beyond, &new);
-                if (r)
-                        return r;
-                /* ORDER: acqrel, pairs with shm_slab_claim(); we are done with the slots before it. */
-        } while (!shm_pair_cas_acqrel(&actor->arena->lines[slab].word, &old, new));
-        hint(actor, slab, old, new);
-        return 0;
+        return slab_change(actor, slab, &(SlabRequest){ .op = SLAB_OP_GIVE_BACK, .mask = mask });
 }
 
 int shm_slab_release(ShmActor *actor, uint32_t slab) {
-        SlabWord old = shm_slab_word(actor->arena, slab), new;
-        int r;
-
-        do {
-                r = slab_word_release(old, shm_slab_class(actor->arena, old)->beyond, &new);
-                if (r)
-                        return r;
-                /* ORDER: acqrel, pairs with shm_slab_claim(); what we did with it is done. */
-        } while (!shm_pair_cas_acqrel(&actor->arena->lines[slab].word, &old, new));
-        hint(actor, slab, old, new);
-        return 0;
+        return slab_change(actor, slab, &(SlabRequest){ .op = SLAB_OP_RELEASE });
 }
 
 int shm_slab_drain(ShmActor *control, uint32_t slab, uint64_t target) {
-        SlabWord old = shm_slab_word(control->arena, slab), new;
-        int r;
-
-        do {
-                r = slab_word_drain(old, target, shm_slab_class(control->arena, old)->beyond, &new);
-                if (r)
-                        return r;
-                /* ORDER: acqrel, pairs with shm_slab_claim(); no claim succeeds after it. */
-        } while (!shm_pair_cas_acqrel(&control->arena->lines[slab].word, &old, new));
-        hint(control, slab, old, new);
-        return 0;
+        return slab_change(control, slab, &(SlabRequest){ .op = SLAB_OP_DRAIN, .target = target });
 }
 
 int shm_slab_seize(ShmActor *control, uint32_t slab) {
-        SlabWord old = shm_slab_word(control->arena, slab), new;
-        int r;
+        return slab_change(control, slab, &(SlabRequest){ .op = SLAB_OP_SEIZE, .holder = control->id });
+}
 
-        do {
-                r = slab_word_seize(old, control->id, &new);
-                if (r)
-                        return r;
-                /* ORDER: acqrel, pairs with shm_slab_claim(); nobody else's claim succeeds after it. */
-        } while (!shm_pair_cas_acqrel(&control->arena->lines[slab].word, &old, new));
-        return 0;
+int shm_slab_begin(ShmActor *actor, uint32_t slab, SlabPlace from) {
+        return slab_change(actor, slab,
+                           &(SlabRequest){ .op = SLAB_OP_BEGIN, .from = from, .holder = actor->id });
+}
+
+int shm_slab_end(ShmActor *actor, uint32_t holder, uint32_t slab, SlabPlace to) {
+        SlabRequest request = { .op = to == SLAB_FREE ? SLAB_OP_COMMIT : SLAB_OP_DROP, .holder = holder };
+
+        return slab_change(actor, slab, &request);
 }

@@ -34,6 +34,10 @@ int shm_slab_drain(ShmActor *control, uint32_t slab, uint64_t target);
 /* Whoever holds it: only control claims of it, until it is released. */
 int shm_slab_seize(ShmActor *control, uint32_t slab);
 
+/* Pages: a slab of this place becomes BUSY; one that is BUSY by this holder becomes FREE or UNCOMMITTED. No hints. */
+int shm_slab_begin(ShmActor *actor, uint32_t slab, SlabPlace from);
+int shm_slab_end(ShmActor *actor, uint32_t holder, uint32_t slab, SlabPlace to);
+
 /* Wakes the daemon; a pool without one sees to it by itself. */
 void shm_wake(const ShmArena *arena);
 

@@ -61,31 +61,29 @@ FAULTS = [
     ('set words changed by load and store', 'set', 'shm/slab/set.c',
      '                shm_or_sc(word, mask); /*', '''                shm_store_rel(word, shm_load_acq(word) | mask); /*'''),
     ('claim: intent not written', 'claim-claim', 'shm/slab/slab.c',
-     '''                if (!intended)
-                        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, slab, 0));
+     '''        if (!intended)
+                shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, slab, 0));
 ''', ''),
     ('claim: mask not rewritten at a retry', 'claim-claim', 'shm/slab/slab.c',
-     '''                shm_actor_intend_mask(actor, mask);
-                if (!intended)''', '''                if (!intended)
-                        shm_actor_intend_mask(actor, mask);
-                if (!intended)'''),
+     '''        shm_actor_intend_mask(actor, request->mask);
+''', '''        if (!intended)
+                shm_actor_intend_mask(actor, request->mask);
+'''),
     ('claim: intent stays after a refusal', 'free', 'shm/slab/slab.c',
      '''                        if (intended)
                                 shm_actor_intend(actor, 0);
 ''', ''),
     ('claim: intent written after the compare-and-set', 'claim-claim', 'shm/slab/slab.c',
-     '''                if (!intended)
-                        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, slab, 0));
-''', '''                intended = false;
-''', '''        hint(actor, slab, old, new);
-        *ret_mask = mask;''', '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, slab, 0));
-        hint(actor, slab, old, new);
-        *ret_mask = mask;'''),
+     '''        if (!intended)
+                shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, slab, 0));
+''', '', '''        if (request->op >= SLAB_OP_CLAIM)
+''', '''        if (slab_request_claims(request))
+                shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, slab, 0));
+        if (request->op >= SLAB_OP_CLAIM)
+'''),
     ('claim: word by a plain store', 'claim-claim', 'shm/slab/slab.c',
-     '''                if (shm_pair_cas_acqrel(word, &old, new))
-                        break;''', '''                shm_step(word);
-                *word = new;
-                break;'''),
+     '} while (!shm_pair_cas_acqrel(word, &old, new));',
+     '} while (slab_request_claims(request) ? ({ shm_step(word); *word = new; false; }) : !shm_pair_cas_acqrel(word, &old, new));'),
     ('claim: place ignored', 'pages', 'shm/format/slab-word.c',
      '''        if (place != SLAB_FREE && place != SLAB_LISTED)
                 return SLAB_E_REFUSED;
@@ -143,8 +141,16 @@ FAULTS = [
                 return SLAB_E_REFUSED;
 
         r = take'''),
-    ('pages: drop ignores place', 'pages', 'shm/slab/pages.c',
-     'if (slab_word_place(old) != from || slab_word_begin(old, actor->id, &new))', 'if (slab_word_begin(old, actor->id, &new) && ((new = old), (new.high = (old.high & ~SLAB_PLACE_MASK) | SLAB_BUSY), new.low = 0, 0))'),
+    ('pages: drop ignores place', 'pages', 'shm/slab/slab.c',
+     '''                return slab_word_place(old) != request->from ? SLAB_E_REFUSED
+                                                             : slab_word_begin(old, request->holder, ret);
+''', '''                if (slab_word_begin(old, request->holder, ret)) {
+                        *ret = old;
+                        ret->high = (old.high & ~SLAB_PLACE_MASK) | SLAB_BUSY;
+                        ret->low = 0;
+                }
+                return 0;
+'''),
     ('pages: drop without an intent', 'pages', 'shm/slab/pages.c',
      '''        shm_actor_intend(control, shm_intent_other(SHM_INTENT_RUN, group * 64, 64));
 ''', ''),
@@ -179,9 +185,8 @@ FAULTS = [
      '''        shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
 ''', ''),
     ('drain: word by a plain store', 'drain', 'shm/slab/slab.c',
-     '        } while (!shm_pair_cas_acqrel(&control->arena->lines[slab].word, &old, new));', '''                shm_step(&control->arena->lines[slab].word);
-                control->arena->lines[slab].word = new;
-        } while (0);'''),
+     '} while (!shm_pair_cas_acqrel(word, &old, new));',
+     '} while (request->op == SLAB_OP_DRAIN ? ({ shm_step(word); *word = new; false; }) : !shm_pair_cas_acqrel(word, &old, new));'),
     ('drain: epoch stays open', 'drain', 'shm/format/epoch-word.c',
      'w.state = (ShmEpochState) to;', 'w.state = event == SHM_EPOCH_EV_CLOSE ? w.state : (ShmEpochState) to;'),
     ('drain: slab drains that is another epoch\'s by now', 'drain/drain-reused', 'shm/format/slab-word.c',
