@@ -9,54 +9,116 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "daemon/adopt.h"
-#include "daemon/request/checker.h"
+#include "daemon/log.h"
+#include "daemon/message-id.h"
+#include "daemon/passed.h"
 #include "daemon/peer/client-exec.h"
 #include "daemon/peer/client-reaper.h"
 #include "daemon/peer/client-resume.h"
-#include "daemon/peer/client-watch.h"
-#include "daemon/request/counter.h"
 #include "daemon/peer/listener.h"
-#include "daemon/log.h"
-#include "daemon/work/maintainer.h"
-#include "daemon/request/request.h"
-#include "daemon/message-id.h"
-#include "daemon/work/high-water.h"
-#include "daemon/work/pressure.h"
+#include "daemon/peer/watchers.h"
+#include "daemon/pool.h"
 #include "daemon/reload.h"
-#include "daemon/work/reserve.h"
-#include "daemon/peer/samples.h"
-#include "daemon/peer/session.h"
+#include "daemon/request/dispatch.h"
 #include "daemon/takeover.h"
-#include "daemon/task.h"
-#include "daemon/work/trimmer.h"
+#include "daemon/work/pressure.h"
 #include "proto/deadline.h"
 
 #define TICK_USEC PROTO_USEC_PER_SEC
 
-void manager_wake(Manager *manager) {
+struct Manager {
+        Pool pool;
+        sd_event_source *sigterm, *sigint, *sighup, *sigusr1;
+        sd_event_source *tick; /* once a second */
+        Passed passed;
+        ArenaOrigin origin;
+
+        Reserve *reserve;
+        Maintainer *maintainer;
+        Trimmer *trimmer;
+        HighWater *high_water;
+        Pressure *pressure;
+
+        Sessions sessions;
+        Clients clients;
+        ClientReaper *client_reaper;
+        SamplesList samples;
+        Listener *listener;
+
+        Requests requests;
+        char status[192];
+};
+
+/* ---- Connections between the parts */
+
+/* A client, or one of its threads, needs the daemon: free slabs are few, or slabs have drained. */
+static void on_wake(void *userdata) {
+        Manager *manager = userdata;
+
         reserve_wake(manager->reserve);
         maintainer_wake(manager->maintainer);
-        peaks_look(manager->peaks);
+        high_water_scan(manager->high_water);
 }
 
-static unsigned count_clients(const Manager *manager) {
-        unsigned n = 0;
+static void on_repaired(void *userdata) {
+        Manager *manager = userdata;
 
-        for (const ClientWatch *c = manager->clients; c; c = c->next)
-                n++;
-        return n;
+        client_reaper_repaired(manager->client_reaper);
 }
+
+static void on_event(void *userdata, const EventInfo *info, const char *text) {
+        Manager *manager = userdata;
+
+        watchers_send(&manager->sessions, info, text);
+}
+
+static void on_request(Session *session, const ProtoRequest *request, ProtoFds *fds,
+                       const struct ucred *sender) {
+        Manager *manager = session->sessions->userdata;
+
+        request_dispatch(&manager->requests, session, request, fds, sender);
+}
+
+static void connect_parts(Manager *manager) {
+        manager->pool.on_event = on_event;
+        manager->pool.event_userdata = manager;
+
+        manager->sessions.on_request = on_request;
+        manager->sessions.on_hang_up = client_watch_hang_up;
+        manager->sessions.on_free = client_watch_forget_session;
+        manager->sessions.userdata = manager;
+
+        manager->clients = (Clients){
+                .pool = &manager->pool,
+                .maintainer = manager->maintainer,
+                .on_wake = on_wake,
+                .userdata = manager,
+        };
+        manager->samples.clients = &manager->clients;
+        maintainer_set_on_repaired(manager->maintainer, on_repaired, manager);
+
+        manager->requests = (Requests){
+                .pool = &manager->pool,
+                .sessions = &manager->sessions,
+                .clients = &manager->clients,
+                .samples = &manager->samples,
+                .maintainer = manager->maintainer,
+                .trimmer = manager->trimmer,
+                .high_water = manager->high_water,
+        };
+}
+
+/* ---- The loop */
 
 static void update_status(Manager *manager) {
         char status[sizeof(manager->status)];
         (void) snprintf(status, sizeof(status),
                         "pool %s: %u clients, %u connections, %llu of %llu MiB in memory, %llu MiB free%s",
-                        manager->pool.options->pool, count_clients(manager), manager->n_sessions,
+                        manager->pool.options->pool, clients_count(&manager->clients), manager->sessions.n,
                         (unsigned long long) shm_arena_resident_size(&manager->pool.arena) >> 20,
                         (unsigned long long) manager->pool.arena.n_slabs * SHM_SLAB_SIZE >> 20,
                         (unsigned long long) reserve_n_free(manager->reserve) * SHM_SLAB_SIZE >> 20,
-                        manager->n_unrepaired > 0 ? ", repairing" : "");
+                        manager->clients.n_unrepaired > 0 ? ", repairing" : "");
         if (!strcmp(status, manager->status))
                 return;
         memcpy(manager->status, status, sizeof(status));
@@ -66,16 +128,15 @@ static void update_status(Manager *manager) {
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *manager = userdata;
 
-        sessions_tick(manager);
-        (void) client_resume_look(manager, 0);
+        sessions_tick(&manager->sessions);
+        (void) client_resume_rewatch(&manager->clients, 0);
         client_reaper_tick(manager->client_reaper);
-        client_exec_tick(manager);
+        client_exec_tick(&manager->clients);
         listener_tick(manager->listener);
         reserve_tick(manager->reserve);
         trimmer_tick(manager->trimmer);
-        maintainer_look(
-                manager->maintainer); /* also at clients that could not wake us while there was no daemon */
-        peaks_look(manager->peaks);
+        maintainer_rescan(manager->maintainer); /* a wake may be lost while there is no daemon */
+        high_water_scan(manager->high_water);
         update_status(manager);
         return sd_event_source_set_time(source, usec + TICK_USEC);
 }
@@ -85,16 +146,19 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
 
         log_fields(LOG_NOTICE, (LogFields){ .message = MESSAGE_STOP },
                    "pool %s stops: %s; %u clients are attached%s", manager->pool.options->pool,
-                   strsignal((int) info->ssi_signo), count_clients(manager),
-                   manager->clients ? ", who keep what they have mapped; unless this is a restart, the next "
-                                      "daemon begins with an empty pool, and they have to open it anew"
-                                    : "");
+                   strsignal((int) info->ssi_signo), clients_count(&manager->clients),
+                   manager->clients.first
+                           ? ", who keep what they have mapped; unless this is a restart, the next "
+                             "daemon begins with an empty pool, and they have to open it anew"
+                           : "");
         (void) sd_notify(false, "STOPPING=1");
         return sd_event_exit(manager->pool.event, 0);
 }
 
 static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
-        reload(userdata);
+        Manager *manager = userdata;
+
+        reload(&manager->pool);
         return 0;
 }
 
@@ -102,11 +166,6 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 static int on_stick(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
         for (;;)
                 (void) pause();
-        return 0;
-}
-
-static int on_reaper(sd_event_source *source, void *userdata) {
-        sessions_reap(userdata);
         return 0;
 }
 
@@ -151,10 +210,7 @@ static int open_loop(Manager *manager) {
         r = sd_event_source_set_enabled(manager->tick, SD_EVENT_ON);
         if (r < 0)
                 return r;
-        r = sd_event_add_defer(manager->pool.event, &manager->reaper, on_reaper, manager);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(manager->reaper, SD_EVENT_OFF);
+        r = sessions_init(&manager->sessions, &manager->pool);
         if (r < 0)
                 return r;
         r = sd_event_set_watchdog(manager->pool.event, true);
@@ -171,89 +227,33 @@ static void raise_descriptors(void) {
         (void) setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static int take_arena(Manager *manager) {
-        int fd = proto_steal_fd(&manager->passed.arena);
-
-        if (manager->pool.options->adopt != 0) {
-                if (fd >= 0)
-                        log_line(LOG_ERR, "there is nothing to adopt: systemd kept the memory of pool %s",
-                                 manager->pool.options->pool);
-                (void) proto_close(fd);
-                manager->taken_up = true;
-                return fd >= 0 ? -EEXIST : takeover_adopt(manager, manager->pool.options->adopt);
-        }
-        return fd < 0 ? 0 : takeover_arena(manager, fd, &manager->taken_up);
-}
-
-static int make_arena(Manager *manager) {
-        const char *left = listener_left_arena(manager->listener);
+static int open_work(Manager *manager) {
+        Pool *pool = &manager->pool;
         int r;
 
-        if (left)
-                adopt_hint(manager->pool.options->pool, left);
-        r = shm_arena_create(&manager->pool.arena, &manager->pool.options->geometry,
-                             manager->pool.options->pool);
-        if (r == -EOPNOTSUPP)
-                log_line(LOG_ERR, "this processor has no 16-byte compare-and-set (cmpxchg16b)");
-        else if (r)
-                log_error(LOG_ERR, r, "could not make the arena of pool %s", manager->pool.options->pool);
-        if (r == 0)
-                passed_store_arena(manager->pool.arena.fd);
-        return r;
-}
-
-/* So that nobody else serves it, and the next daemon knows of it. */
-static void mark_arena(Manager *manager) {
-        char id[ADOPT_ID_SIZE];
-
-        if (manager->arena_lock < 0)
-                manager->arena_lock = adopt_lock(&manager->pool.arena);
-        adopt_id(&manager->pool.arena, id);
-        listener_name_arena(manager->listener, id);
-}
-
-static int open_arena(Manager *manager) {
-        int r = take_arena(manager);
-
-        if (r == 0 && !manager->taken_up)
-                r = make_arena(manager);
-        if (r)
+        r = reserve_new(&manager->reserve, pool);
+        if (r < 0)
                 return r;
-        if (manager->taken_up) {
-                passed_store_arena(manager->pool.arena.fd); /* in case that another of its name was removed */
-                takeover_compare(&manager->pool.arena, manager->pool.options);
-        }
-        mark_arena(manager);
-        manager->pool.arena.populate = true;
-        shm_actor_init_daemon(&manager->pool.actor, &manager->pool.arena);
-        return 0;
+        r = maintainer_new(&manager->maintainer, pool, manager->reserve);
+        if (r < 0)
+                return r;
+        r = trimmer_new(&manager->trimmer, pool, manager->maintainer, manager->reserve);
+        if (r < 0)
+                return r;
+        r = high_water_new(&manager->high_water, pool);
+        if (r < 0)
+                return r;
+        return pressure_new(&manager->pressure, pool, manager->maintainer, manager->trimmer);
 }
 
 static int open_parts(Manager *manager) {
-        int r;
+        int r = open_work(manager);
 
-        r = maintainer_new(&manager->maintainer, manager);
         if (r < 0)
                 return r;
-        r = client_reaper_new(&manager->client_reaper, manager);
-        if (r < 0)
-                return r;
-        r = trimmer_new(&manager->trimmer, manager);
-        if (r < 0)
-                return r;
-        r = counter_new(&manager->counter, manager);
-        if (r < 0)
-                return r;
-        r = checker_new(&manager->checker, manager);
-        if (r < 0)
-                return r;
-        r = reserve_new(&manager->reserve, manager);
-        if (r < 0)
-                return r;
-        r = peaks_new(&manager->peaks, manager);
-        if (r < 0)
-                return r;
-        return pressure_new(&manager->pressure, manager);
+        connect_parts(manager);
+        r = client_reaper_new(&manager->client_reaper, &manager->clients);
+        return r < 0 ? r : requests_init(&manager->requests);
 }
 
 int manager_new(Manager **ret_manager, Options *options) {
@@ -263,7 +263,7 @@ int manager_new(Manager **ret_manager, Options *options) {
         if (!manager)
                 return -ENOMEM;
         pool_init(&manager->pool, options);
-        manager->arena_lock = -1;
+        manager->origin = ARENA_ORIGIN_INIT;
         manager->passed = (Passed){ .socket = -1, .arena = -1 };
 
         raise_descriptors();
@@ -273,20 +273,21 @@ int manager_new(Manager **ret_manager, Options *options) {
         if (r == 0)
                 r = passed_take(&manager->passed);
         if (r == 0)
-                r = listener_new(&manager->listener, manager);
+                r = listener_new(&manager->listener, &manager->sessions, &manager->passed);
         if (r == 0)
-                r = open_arena(manager);
+                r = takeover_open_arena(&manager->origin, &manager->pool, &manager->passed,
+                                        manager->listener);
         if (r == 0) {
                 r = open_parts(manager);
                 if (r < 0)
                         log_error(LOG_ERR, r, "could not set up pool %s", options->pool);
         }
-        if (r == 0 && manager->taken_up) {
-                r = takeover_resume(manager);
+        if (r == 0 && manager->origin.taken_up) {
+                r = takeover_resume(&manager->clients, manager->maintainer);
                 if (r < 0)
                         log_error(LOG_ERR, r, "could not take up the clients of pool %s", options->pool);
         }
-        /* Listening comes last: who connects is served. */
+        /* Listening comes last: from then on connections are served. */
         if (r == 0)
                 r = listener_start(manager->listener);
         if (r < 0) {
@@ -304,7 +305,7 @@ int manager_run(Manager *manager) {
                    manager->pool.options->pool,
                    (unsigned long long) manager->pool.arena.n_slabs * SHM_SLAB_SIZE >> 20,
                    listener_path(manager->listener));
-        pressure_compare_limit(manager);
+        pressure_compare_limit(&manager->pool);
         (void) sd_notify(false, "READY=1");
         update_status(manager);
         r = sd_event_loop(manager->pool.event);
@@ -317,23 +318,19 @@ Manager *manager_free(Manager *manager) {
         if (!manager)
                 return NULL;
         manager->listener = listener_free(manager->listener);
-        while (manager->sessions)
-                (void) session_free(manager->sessions);
-        while (manager->clients)
-                (void) client_watch_free(manager->clients);
+        sessions_clear(&manager->sessions);
+        clients_clear(&manager->clients);
         manager->pressure = pressure_free(manager->pressure);
-        manager->peaks = peaks_free(manager->peaks);
-        manager->samples = samples_free_all(manager->samples);
-        manager->reserve = reserve_free(manager->reserve);
+        manager->high_water = high_water_free(manager->high_water);
+        samples_clear(&manager->samples);
         manager->trimmer = trimmer_free(manager->trimmer);
-        manager->checker = checker_free(manager->checker);
-        manager->counter = counter_free(manager->counter);
         manager->client_reaper = client_reaper_free(manager->client_reaper);
         manager->maintainer = maintainer_free(manager->maintainer);
-        (void) proto_close(manager->arena_lock);
-        map_jobs_free(manager);
+        manager->reserve = reserve_free(manager->reserve);
+        requests_deinit(&manager->requests);
+        sessions_deinit(&manager->sessions);
+        arena_origin_deinit(&manager->origin);
         passed_deinit(&manager->passed);
-        (void) sd_event_source_disable_unref(manager->reaper);
         (void) sd_event_source_disable_unref(manager->tick);
         (void) sd_event_source_disable_unref(manager->sigusr1);
         (void) sd_event_source_disable_unref(manager->sighup);

@@ -11,6 +11,8 @@
 #include "daemon/task.h"
 #include "shm/arena/record.h"
 
+typedef struct EventInfo EventInfo;
+
 typedef struct Pool {
         Options *options; /* main's; a reload changes them */
         sd_event *event;
@@ -19,6 +21,10 @@ typedef struct Pool {
         ShmActor actor; /* the daemon's own, with record 0: it repairs, commits and punches pages */
         uint32_t slice_max; /* upper bound of pool_slice(); tests lower it so that work takes many slices */
         uint64_t started_usec; /* CLOCK_MONOTONIC */
+
+        /* Takes the events of daemon/events.h to the sessions that watch the pool. NULL: nobody is told. */
+        void (*on_event)(void *userdata, const EventInfo *info, const char *text);
+        void *event_userdata;
 } Pool;
 
 /* No arena yet. */

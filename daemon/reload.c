@@ -28,8 +28,8 @@ static void say_what_stays(const Options *old, const Options *new) {
                 say_kept("the pool's name and its socket");
 }
 
-static void apply(Manager *manager, const Options *new) {
-        Options *options = manager->pool.options;
+static void apply_options(Pool *pool, const Options *new) {
+        Options *options = pool->options;
 
         say_what_stays(options, new);
         options->retain_size = new->retain_size;
@@ -45,15 +45,15 @@ static void apply(Manager *manager, const Options *new) {
         log_set_level(options->log_level);
 }
 
-void reload(Manager *manager) {
+void reload(Pool *pool) {
         char why[OPTIONS_WHY_SIZE] = "";
         Options options;
         int r;
 
         (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long) proto_now_usec());
-        r = manager->pool.options->load(&options, why);
+        r = pool->options->load(&options, why);
         if (r == 0)
-                apply(manager, &options);
+                apply_options(pool, &options);
         else
                 log_fields(LOG_ERR, (LogFields){ .message = MESSAGE_RELOAD },
                            "settings could not be read, and stay as they are: %s", *why ? why : strerror(-r));

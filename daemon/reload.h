@@ -1,5 +1,5 @@
 #pragma once
 /* SIGHUP: reads the settings again, applies what can change at run time, names what can't. */
-#include "daemon/manager.h"
+#include "daemon/pool.h"
 
-void reload(Manager *manager);
+void reload(Pool *pool);

@@ -10,15 +10,12 @@
 #include "daemon/adopt.h"
 #include "daemon/peer/client-resume.h"
 #include "daemon/log.h"
-#include "daemon/work/maintainer.h"
 #include "daemon/message-id.h"
-#include "daemon/passed.h"
-#include "daemon/request/request.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch.h"
 #include "shm/maintain/freeze.h"
 
-static void say_format(const Manager *manager, int fd) {
+static void log_format(const Pool *pool, int fd) {
         ShmHeader *header = malloc(sizeof(*header));
         uint32_t version = 0;
 
@@ -29,39 +26,39 @@ static void say_format(const Manager *manager, int fd) {
                    "the memory of pool %s that was kept has format %u, and tslabd " TSLAB_VERSION
                    " knows format %u only: a new, empty pool is made. Restart the programs that use it, or "
                    "have them close and open it; before the next such upgrade stop tslabd@%s.service",
-                   manager->pool.options->pool, version, SHM_FORMAT_VERSION, manager->pool.options->pool);
+                   pool->options->pool, version, SHM_FORMAT_VERSION, pool->options->pool);
 }
 
-static void say_damaged(const Manager *manager) {
+static void log_damaged(const Pool *pool) {
         log_fields(LOG_ERR, (LogFields){ .message = MESSAGE_CORRUPTION, .name = PASSED_ARENA },
                    "the memory of pool %s that was kept contradicts itself: a new, empty pool is made. "
                    "Restart the programs that use it, and look there for stray writes",
-                   manager->pool.options->pool);
+                   pool->options->pool);
 }
 
 /* Its last daemon may have ended inside an operation. */
-static void even_seq(ShmArena *arena) {
+static void even_record_seq(ShmArena *arena) {
         uint64_t *seq = &shm_arena_record(arena, 0)->seq;
         uint64_t value = shm_load_rlx(seq); /* ORDER: rlx; the daemon's alone. */
 
         shm_store_rlx(seq, value + (value & 1)); /* ORDER: rlx; the daemon's alone. */
 }
 
-int takeover_arena(Manager *manager, int fd, bool *ret_taken) {
-        int r = shm_arena_map(&manager->pool.arena, fd, false);
+static int take_kept_arena(Pool *pool, int fd, bool *ret_taken) {
+        int r = shm_arena_map(&pool->arena, fd, false);
 
         *ret_taken = r == 0;
         if (r == 0) {
-                even_seq(&manager->pool.arena);
+                even_record_seq(&pool->arena);
                 return 0;
         }
         if (r == SHM_ARENA_E_FORMAT)
-                say_format(manager, fd);
+                log_format(pool, fd);
         else if (r == SHM_ARENA_E_DAMAGED)
-                say_damaged(manager);
+                log_damaged(pool);
         else
                 log_error(LOG_ERR, r, "could not map the memory of pool %s that was kept",
-                          manager->pool.options->pool);
+                          pool->options->pool);
         (void) proto_close(fd);
         if (r < 0)
                 return r; /* it may be well: the next daemon tries again */
@@ -69,19 +66,19 @@ int takeover_arena(Manager *manager, int fd, bool *ret_taken) {
         return 0;
 }
 
-int takeover_adopt(Manager *manager, pid_t pid) {
-        int r = adopt_arena(&manager->pool.arena, manager->pool.options->pool, pid);
+static int take_adopted_arena(ArenaOrigin *origin, Pool *pool, pid_t pid) {
+        int r = adopt_arena(&pool->arena, pool->options->pool, pid);
 
         if (r)
                 return r;
-        manager->arena_lock = adopt_lock(&manager->pool.arena);
-        if (manager->arena_lock < 0) {
-                log_line(LOG_ERR, "cannot adopt pool %s: %s", manager->pool.options->pool,
-                         manager->arena_lock == -EBUSY ? "its memory is served by another tslabd already"
-                                                       : strerror(-manager->arena_lock));
-                return manager->arena_lock;
+        origin->lock = adopt_lock(&pool->arena);
+        if (origin->lock < 0) {
+                log_line(LOG_ERR, "cannot adopt pool %s: %s", pool->options->pool,
+                         origin->lock == -EBUSY ? "its memory is served by another tslabd already"
+                                                : strerror(-origin->lock));
+                return origin->lock;
         }
-        even_seq(&manager->pool.arena);
+        even_record_seq(&pool->arena);
         return 0;
 }
 
@@ -92,7 +89,7 @@ static void list_classes(const uint32_t *sizes, uint32_t n, char *text, size_t s
                 at += (size_t) snprintf(text + at, size - at, "%s%u", i > 0 ? "," : "", sizes[i]);
 }
 
-static void say_difference(const char *what, const char *is, const char *set) {
+static void log_difference(const char *what, const char *is, const char *set) {
         log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_GEOMETRY },
                    "the pool was made with %s %s and stays so, though %s is set: stop the service, which "
                    "gives the pool up, and start it for a new one",
@@ -106,10 +103,10 @@ static void compare(const char *what, uint64_t is, uint64_t set) {
                 return;
         (void) snprintf(is_text, sizeof(is_text), "%llu", (unsigned long long) is);
         (void) snprintf(set_text, sizeof(set_text), "%llu", (unsigned long long) set);
-        say_difference(what, is_text, set_text);
+        log_difference(what, is_text, set_text);
 }
 
-void takeover_compare(const ShmArena *arena, const Options *options) {
+static void compare_options(const ShmArena *arena, const Options *options) {
         const ShmGeometry *g = &options->geometry;
         char is[SHM_CLASSES_MAX * 6], set[SHM_CLASSES_MAX * 6];
         uint32_t sizes[SHM_CLASSES_MAX];
@@ -123,28 +120,91 @@ void takeover_compare(const ShmArena *arena, const Options *options) {
                 return;
         list_classes(sizes, arena->n_classes, is, sizeof(is));
         list_classes(g->class_size, g->n_classes, set, sizeof(set));
-        say_difference("classes", is, set);
+        log_difference("classes", is, set);
 }
 
-int takeover_resume(Manager *manager) {
+static int take_arena(ArenaOrigin *origin, Pool *pool, Passed *passed) {
+        int fd = proto_steal_fd(&passed->arena);
+
+        if (pool->options->adopt != 0) {
+                if (fd >= 0)
+                        log_line(LOG_ERR, "there is nothing to adopt: systemd kept the memory of pool %s",
+                                 pool->options->pool);
+                (void) proto_close(fd);
+                origin->taken_up = true;
+                return fd >= 0 ? -EEXIST : take_adopted_arena(origin, pool, pool->options->adopt);
+        }
+        return fd < 0 ? 0 : take_kept_arena(pool, fd, &origin->taken_up);
+}
+
+static int make_arena(Pool *pool, const Listener *listener) {
+        const char *left = listener_left_arena(listener);
+        int r;
+
+        if (left)
+                adopt_hint(pool->options->pool, left);
+        r = shm_arena_create(&pool->arena, &pool->options->geometry, pool->options->pool);
+        if (r == -EOPNOTSUPP)
+                log_line(LOG_ERR, "this processor has no 16-byte compare-and-set (cmpxchg16b)");
+        else if (r)
+                log_error(LOG_ERR, r, "could not make the arena of pool %s", pool->options->pool);
+        if (r == 0)
+                passed_store_arena(pool->arena.fd);
+        return r;
+}
+
+/* Keeps other daemons from serving the arena, and tells the next daemon of it. */
+static void mark_arena(ArenaOrigin *origin, const ShmArena *arena, Listener *listener) {
+        char id[ADOPT_ID_SIZE];
+
+        if (origin->lock < 0)
+                origin->lock = adopt_lock(arena);
+        adopt_id(arena, id);
+        listener_name_arena(listener, id);
+}
+
+int takeover_open_arena(ArenaOrigin *origin, Pool *pool, Passed *passed, Listener *listener) {
+        int r = take_arena(origin, pool, passed);
+
+        if (r == 0 && !origin->taken_up)
+                r = make_arena(pool, listener);
+        if (r)
+                return r;
+        if (origin->taken_up) {
+                passed_store_arena(
+                        pool->arena.fd); /* again: another arena of its name may have been removed */
+                compare_options(&pool->arena, pool->options);
+        }
+        mark_arena(origin, &pool->arena, listener);
+        pool->arena.populate = true;
+        shm_actor_init_daemon(&pool->actor, &pool->arena);
+        return 0;
+}
+
+void arena_origin_deinit(ArenaOrigin *origin) {
+        origin->lock = proto_close(origin->lock);
+}
+
+int takeover_resume(Clients *clients, Maintainer *maintainer) {
+        Pool *pool = clients->pool;
         unsigned n_clients = 0, n_epochs;
-        bool frozen = !shm_freeze_is_over(&manager->pool.arena);
+        bool frozen = !shm_freeze_is_over(&pool->arena);
         ShmClientInfo info;
         int r;
 
-        n_epochs = maintainer_take_over(manager->maintainer);
-        for (uint32_t i = 0; i < manager->pool.arena.n_records; i++) {
-                if (shm_client_get(&manager->pool.arena, i, &info))
+        n_epochs = maintainer_take_over(maintainer);
+        for (uint32_t i = 0; i < pool->arena.n_records; i++) {
+                if (shm_client_get(&pool->arena, i, &info))
                         continue;
-                r = client_resume(manager, &info);
+                r = client_resume(clients, &info);
                 if (r < 0)
                         return r;
                 n_clients += r > 0;
         }
-        maintainer_look(manager->maintainer);
+        maintainer_rescan(maintainer);
         log_fields(LOG_NOTICE, (LogFields){ .message = MESSAGE_TAKEN_UP },
-                   "pool %s was taken up: %u clients live%s, %u epochs drain%s", manager->pool.options->pool,
-                   n_clients, manager->n_unwatched > 0 ? ", as far as can be told" : "", n_epochs,
+                   "pool %s was taken up: %u clients live%s, %u epochs drain%s", pool->options->pool,
+                   n_clients, clients->n_unwatched > 0 ? ", as far as can be told" : "", n_epochs,
                    frozen ? ", threads were frozen" : "");
         return 0;
 }

@@ -3,17 +3,24 @@
  * Taking up an arena in which an earlier daemon of this pool left clients, freezes and epochs that
  * drain.
  */
-#include "daemon/manager.h"
+#include "daemon/passed.h"
+#include "daemon/peer/client-watch.h"
+#include "daemon/peer/listener.h"
+
+/* Where the arena comes from. */
+typedef struct ArenaOrigin {
+        bool taken_up; /* from an earlier daemon */
+        int lock; /* marks the arena as served; -1: not marked */
+} ArenaOrigin;
+
+#define ARENA_ORIGIN_INIT ((ArenaOrigin){ .lock = -1 })
 
 /*
- * The arena that was kept, if it can be used; else it is removed from the store, and *ret_taken is
- * false. Logs why. `fd` is taken in any case.
+ * Opens the arena that systemd kept, or that --adopt names, or makes a new one if there is none that can be used.
+ * Logs its errors.
  */
-int takeover_arena(Manager *manager, int fd, bool *ret_taken);
-/* The arena of a process that uses it. Logs why not. */
-int takeover_adopt(Manager *manager, pid_t pid);
-/* Clients, and what was under way. All parts are there, nobody is let in yet. */
-int takeover_resume(Manager *manager);
+int takeover_open_arena(ArenaOrigin *origin, Pool *pool, Passed *passed, Listener *listener);
+void arena_origin_deinit(ArenaOrigin *origin);
 
-/* An arena other than the options say is kept: says what differs. */
-void takeover_compare(const ShmArena *arena, const Options *options);
+/* Resumes the clients, and the work that was under way. All parts are there, and nobody is let in yet. */
+int takeover_resume(Clients *clients, Maintainer *maintainer);

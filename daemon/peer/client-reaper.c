@@ -3,21 +3,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/peer/client-watch.h"
 #include "daemon/log.h"
-#include "daemon/work/maintainer.h"
-#include "daemon/task.h"
 #include "shm/maintain/repair.h"
 #include "shm/arena/thread.h"
 
 /* In one step: */
 #define ENDS 16U /* of clients */
-#define LOOKS 8U /* at threads: /proc is slow */
+#define THREADS 8U /* at threads: /proc is slow */
 
 #define RECORDS_SHORT 8U /* no more than one in so many is free */
 
 struct ClientReaper {
-        Manager *manager;
+        Clients *clients;
         Task task;
         bool ending; /* clients that are gone are next */
         uint32_t position; /* record at which to look for a thread next; n_records: no pass is under way */
@@ -34,47 +31,47 @@ static uint32_t count_unused(const ShmArena *arena) {
 }
 
 /* One pass over the records is for all clients. It is made anew in each step, since records and clients come and go. */
-static void count_records(ClientReaper *reaper) {
-        ShmArena *arena = &reaper->manager->pool.arena;
+static void count_client_records(ClientReaper *reaper) {
+        ShmArena *arena = &reaper->clients->pool->arena;
 
         for (uint32_t i = 0; i < arena->n_records; i++)
                 reaper->n_left[i] = SHM_CLIENT_STAYS;
-        for (const ClientWatch *c = reaper->manager->clients; c; c = c->next)
+        for (const ClientWatch *c = reaper->clients->first; c; c = c->next)
                 if (c->dead)
                         reaper->n_left[c->index] = 0;
         shm_clients_release_records(arena, reaper->n_left);
 }
 
-static void end_clients(ClientReaper *reaper) {
-        uint32_t n = pool_slice(&reaper->manager->pool, ENDS);
+static void remove_clients(ClientReaper *reaper) {
+        uint32_t n = pool_slice(reaper->clients->pool, ENDS);
         ClientWatch *next;
 
-        count_records(reaper);
-        for (ClientWatch *client = reaper->manager->clients; client && n > 0; client = next) {
+        count_client_records(reaper);
+        for (ClientWatch *client = reaper->clients->first; client && n > 0; client = next) {
                 next = client->next;
-                n -= client_watch_go(client, reaper->n_left[client->index] & ~SHM_CLIENT_STAYS);
+                n -= client_watch_remove(client, reaper->n_left[client->index] & ~SHM_CLIENT_STAYS);
         }
         reaper->ending = n == 0;
 }
 
-static void look_at_threads(ClientReaper *reaper) {
-        Manager *manager = reaper->manager;
+static void find_gone_threads(ClientReaper *reaper) {
+        ShmArena *arena = &reaper->clients->pool->arena;
 
-        reaper->n_gone += shm_threads_mark_gone(&manager->pool.arena, &reaper->position, LOOKS);
-        if (reaper->position < manager->pool.arena.n_records || reaper->n_gone == 0)
+        reaper->n_gone += shm_threads_mark_gone(arena, &reaper->position, THREADS);
+        if (reaper->position < arena->n_records || reaper->n_gone == 0)
                 return;
         log_line(LOG_INFO, "%u threads ended without giving back what they held", reaper->n_gone);
-        maintainer_repair(manager->maintainer);
+        maintainer_repair(reaper->clients->maintainer);
 }
 
-static uint64_t step(void *userdata, uint64_t now) {
+static uint64_t on_reaper_slice(void *userdata, uint64_t now) {
         ClientReaper *reaper = userdata;
-        uint32_t n_records = reaper->manager->pool.arena.n_records;
+        uint32_t n_records = reaper->clients->pool->arena.n_records;
 
         if (reaper->ending)
-                end_clients(reaper);
+                remove_clients(reaper);
         else if (reaper->position < n_records)
-                look_at_threads(reaper);
+                find_gone_threads(reaper);
         return reaper->ending || reaper->position < n_records ? 0 : TASK_IDLE;
 }
 
@@ -84,28 +81,28 @@ void client_reaper_repaired(ClientReaper *reaper) {
 }
 
 void client_reaper_tick(ClientReaper *reaper) {
-        Manager *manager = reaper->manager;
-        const ShmArena *arena = &manager->pool.arena;
+        const Clients *clients = reaper->clients;
+        const ShmArena *arena = &clients->pool->arena;
 
         if (reaper->position == arena->n_records && count_unused(arena) <= arena->n_records / RECORDS_SHORT) {
                 reaper->position = 1;
                 reaper->n_gone = 0;
         }
         /* Again, where something is unsettled. A dead client may also wait for a record that the drainer finished. */
-        if (manager->n_unrepaired > 0 || shm_repair_wanted(arena))
-                maintainer_repair(manager->maintainer);
+        if (clients->n_unrepaired > 0 || shm_repair_wanted(arena))
+                maintainer_repair(clients->maintainer);
         client_reaper_repaired(reaper);
 }
 
-int client_reaper_new(ClientReaper **ret_reaper, Manager *manager) {
-        uint32_t n_records = manager->pool.arena.n_records;
+int client_reaper_new(ClientReaper **ret_reaper, Clients *clients) {
+        uint32_t n_records = clients->pool->arena.n_records;
         ClientReaper *reaper = calloc(1, sizeof(*reaper) + n_records * sizeof(reaper->n_left[0]));
 
         if (!reaper)
                 return -ENOMEM;
-        reaper->manager = manager;
+        reaper->clients = clients;
         reaper->position = n_records;
-        task_init(&reaper->task, manager->pool.tasks, "client reaper", step, reaper);
+        task_init(&reaper->task, clients->pool->tasks, "client reaper", on_reaper_slice, reaper);
         *ret_reaper = reaper;
         return 0;
 }

@@ -14,21 +14,21 @@
 #define DESCRIPTORS_SPARE 32U /* not for clients that nobody has heard of yet */
 
 /* Descriptors are given out from the lowest on. */
-static bool is_spare(int fd) {
+static bool is_spare_descriptor(int fd) {
         struct rlimit limit;
 
         return getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t) fd + DESCRIPTORS_SPARE >= limit.rlim_cur;
 }
 
 /* The process that has the number now may be another one. */
-static int identify_again(ClientWatch *client, bool spares) {
+static int reopen_pidfd(ClientWatch *client, bool spares) {
         uint32_t start_time;
         int r;
 
         client->pidfd = (int) syscall(SYS_pidfd_open, client->pid, 0);
         if (client->pidfd < 0)
                 return errno == ESRCH || errno == EINVAL ? -ESRCH : -errno;
-        if (spares && is_spare(client->pidfd))
+        if (spares && is_spare_descriptor(client->pidfd))
                 return -EMFILE;
         r = shm_process_start_time(client->pid, &start_time);
         if (r < 0)
@@ -40,8 +40,8 @@ static int identify_again(ClientWatch *client, bool spares) {
  * 1; 0: it is gone, and was freed or is being repaired; or why that cannot be told. With `spares`,
  * descriptors are left for those who connect.
  */
-static int look(ClientWatch *client, bool spares) {
-        int r = identify_again(client, spares);
+static int rewatch_client(ClientWatch *client, bool spares) {
+        int r = reopen_pidfd(client, spares);
 
         if (r == 0)
                 r = client_watch_death(client);
@@ -50,7 +50,7 @@ static int look(ClientWatch *client, bool spares) {
         if (r < 0 && r != -ESRCH)
                 return r;
         if (client->unwatched)
-                client->manager->n_unwatched--;
+                client->clients->n_unwatched--;
         client->unwatched = false;
         if (r == 0)
                 return 1;
@@ -59,48 +59,48 @@ static int look(ClientWatch *client, bool spares) {
 }
 
 /* Of an entry that a killed daemon did not finish, or that somebody wrote over, the least is shown. */
-static uint32_t known_role(const ShmClientInfo *info) {
+static uint32_t shown_role(const ShmClientInfo *info) {
         return proto_role_to_string(info->role) ? info->role : PROTO_ROLE_READER;
 }
 
 /* A client that does not enter, for it does without the library, has a record by now. */
-static bool nobody_came(const ClientWatch *client, const ShmClientInfo *info) {
+static bool is_client_absent(const ClientWatch *client, const ShmClientInfo *info) {
         return info->state == SHM_CLIENT_COMES && client_watch_count_records(client) == 0 &&
-               shm_client_give_up(&client->manager->pool.arena, client->index);
+               shm_client_give_up(&client->clients->pool->arena, client->index);
 }
 
-int client_resume(Manager *manager, const ShmClientInfo *info) {
+int client_resume(Clients *clients, const ShmClientInfo *info) {
         ClientWatch *client = malloc(sizeof(*client));
         int r;
 
         if (!client)
                 return -ENOMEM;
         *client = (ClientWatch){
-                .manager = manager,
-                .next = manager->clients,
+                .clients = clients,
+                .next = clients->first,
                 .index = info->index,
                 .pid = info->pid,
                 .uid = info->uid,
                 .start_time = info->start_time,
                 .program = info->program,
-                .role = known_role(info),
+                .role = shown_role(info),
                 .hung_up = info->state == SHM_CLIENT_LEFT,
                 .pidfd = -1,
                 .wake_fd = -1,
         };
         if (client->next)
                 client->next->previous = client;
-        manager->clients = client;
+        clients->first = client;
 
-        if (info->state == SHM_CLIENT_DEAD || nobody_came(client, info)) {
+        if (info->state == SHM_CLIENT_DEAD || is_client_absent(client, info)) {
                 client_watch_end(client, info->state == SHM_CLIENT_DEAD ? "had ended" : "did not attach");
                 return 0;
         }
-        r = look(client, true);
+        r = rewatch_client(client, true);
         if (r >= 0)
                 return r;
         client->unwatched = true;
-        if (manager->n_unwatched++ == 0)
+        if (clients->n_unwatched++ == 0)
                 log_fields(
                         LOG_WARNING, (LogFields){ .message = MESSAGE_UNWATCHED, .pid = client->pid },
                         "process %d, and maybe others, cannot be watched: %s. They are taken for alive, and "
@@ -109,19 +109,19 @@ int client_resume(Manager *manager, const ShmClientInfo *info) {
         return 1;
 }
 
-int client_resume_look(Manager *manager, pid_t pid) {
+int client_resume_rewatch(Clients *clients, pid_t pid) {
         ClientWatch *next;
         int r = 0;
 
-        if (manager->n_unwatched == 0)
+        if (clients->n_unwatched == 0)
                 return 0;
-        for (ClientWatch *client = manager->clients; client; client = next) {
+        for (ClientWatch *client = clients->first; client; client = next) {
                 next = client->next;
                 if (client->unwatched && (pid == 0 || client->pid == pid))
-                        r = MIN(r, look(client, pid == 0));
+                        r = MIN(r, rewatch_client(client, pid == 0));
         }
-        if (manager->n_unwatched == 0)
-                log_line(LOG_NOTICE, "all clients of pool %s are watched now", manager->pool.options->pool);
+        if (clients->n_unwatched == 0)
+                log_line(LOG_NOTICE, "all clients of pool %s are watched now", clients->pool->options->pool);
         return r;
 }
 
@@ -130,17 +130,17 @@ int client_resume_look(Manager *manager, pid_t pid) {
  * itself. It may have given up an earlier connection that a forked child still has open, and that child may write
  * to this one as well: only a message of the process itself is believed.
  */
-int client_resume_session(ClientWatch **ret, Session *session, uint32_t entry, pid_t sender) {
-        Manager *manager = session->manager;
+int client_resume_session(ClientWatch **ret, Clients *clients, Session *session, uint32_t entry,
+                          pid_t sender) {
         ClientWatch *client;
         int r;
 
         if (entry == 0)
                 return 0;
-        r = client_resume_look(manager, session->peer.pid);
+        r = client_resume_rewatch(clients, session->peer.pid);
         if (r < 0)
                 return r;
-        client = manager->clients;
+        client = clients->first;
         while (client && client->index != entry - 1)
                 client = client->next;
         if (!client || client->pid != session->peer.pid || client->pid != sender || client->dead ||
@@ -154,7 +154,7 @@ int client_resume_session(ClientWatch **ret, Session *session, uint32_t entry, p
         if (client->session)
                 client->session->client = NULL;
         client->role = session->role;
-        shm_client_set_role(&manager->pool.arena, client->index, client->role);
+        shm_client_set_role(&clients->pool->arena, client->index, client->role);
         client->uid = session->peer.uid; /* the arena's may be of the entry's last owner, or none */
         client->hung_up = false;
         client->session = session;

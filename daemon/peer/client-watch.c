@@ -9,13 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "daemon/peer/client-exec.h"
 #include "daemon/events.h"
 #include "daemon/log.h"
-#include "daemon/work/maintainer.h"
 #include "daemon/message-id.h"
-#include "daemon/request/request.h"
-#include "shm/arena/client.h"
 #include "shm/arena/clock.h"
 #include "shm/epoch/epoch-open.h"
 
@@ -27,8 +23,29 @@
 #define SO_PEERPIDFD 77 /* since Linux 6.5 */
 #endif
 
+unsigned clients_count(const Clients *clients) {
+        unsigned n = 0;
+
+        for (const ClientWatch *client = clients->first; client; client = client->next)
+                n++;
+        return n;
+}
+
+bool clients_allow(const Clients *clients, uid_t uid) {
+        uint32_t n_held = 0;
+
+        for (const ClientWatch *client = clients->first; client; client = client->next)
+                n_held += client->uid == uid;
+        return share_allows_client(&clients->pool->arena, clients_count(clients), n_held);
+}
+
+void clients_clear(Clients *clients) {
+        while (clients->first)
+                (void) client_watch_free(clients->first);
+}
+
 uint32_t client_watch_count_records(const ClientWatch *client) {
-        const ShmArena *arena = &client->manager->pool.arena;
+        const ShmArena *arena = &client->clients->pool->arena;
         uint32_t n = 0;
 
         for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++) {
@@ -41,73 +58,75 @@ uint32_t client_watch_count_records(const ClientWatch *client) {
 
 /* The epochs that it leased are revoked; that they are to be, the arena says before it forgets the client. */
 static void end_leases(const ClientWatch *client) {
-        uint32_t n = shm_epoch_end_leases(&client->manager->pool.arena, client->index);
+        uint32_t n = shm_epoch_end_leases(&client->clients->pool->arena, client->index);
 
         if (n == 0)
                 return;
         log_fields(LOG_INFO, (LogFields){ .client = &client->index, .pid = client->pid },
                    "%u epochs that client %u, process %d, leased are revoked", n, client->index,
                    (int) client->pid);
-        maintainer_look(client->manager->maintainer);
+        maintainer_rescan(client->clients->maintainer);
 }
 
-static void gone(ClientWatch *client, const char *kind, const char *message, const char *text) {
-        Manager *manager = client->manager;
+static void remove_client(ClientWatch *client, const char *kind, const char *message, const char *text) {
+        Pool *pool = client->clients->pool;
 
         end_leases(client);
 
-        shm_client_remove(&manager->pool.arena, client->index);
+        shm_client_remove(&pool->arena, client->index);
         log_fields(LOG_INFO, (LogFields){ .message = message, .client = &client->index, .pid = client->pid },
                    "client %u, process %d, %s", client->index, (int) client->pid, text);
-        events_send(manager, &(EventInfo){ .kind = kind, .client = client->index, .pid = client->pid },
+        events_send(pool, &(EventInfo){ .kind = kind, .client = client->index, .pid = client->pid },
                     "client %u, process %d, %s", client->index, (int) client->pid, text);
         (void) client_watch_free(client);
 }
 
 /* All its records went back, or were repaired. */
-static void end_repaired(ClientWatch *client, const char *how) {
+static void end_repaired_client(ClientWatch *client, const char *how) {
         char text[64];
 
         if (client->dead) {
-                client->manager->n_unrepaired--;
-                gone(client, "leave", MESSAGE_LEAVE, "is repaired");
+                client->clients->n_unrepaired--;
+                remove_client(client, "leave", MESSAGE_LEAVE, "is repaired");
                 return;
         }
         (void) snprintf(text, sizeof(text), "%s; it left nothing to repair", how);
-        gone(client, "death", MESSAGE_LEAVE, text);
+        remove_client(client, "death", MESSAGE_LEAVE, text);
 }
 
 void client_watch_end(ClientWatch *client, const char *how) {
         const char *format = "client %u, process %d, %s; the records of %u of its threads are to be repaired";
-        Manager *manager = client->manager;
+        Clients *clients = client->clients;
         uint32_t n_left;
 
         if (client->session)
                 client->session->client = NULL;
         client->session = NULL;
-        shm_client_end(&manager->pool.arena, client->index); /* first: the next daemon goes on from there */
-        n_left = shm_client_release_records(&manager->pool.arena, client->index);
+        shm_client_end(&clients->pool->arena,
+                       client->index); /* first, so that a next daemon goes on from here */
+        n_left = shm_client_release_records(&clients->pool->arena, client->index);
         end_leases(client);
         if (n_left == 0) {
-                end_repaired(client, how);
+                end_repaired_client(client, how);
                 return;
         }
         if (client->dead)
                 return; /* something of it is unsettled */
-        client_exec_stop(client);
+        maps_scan_stop(&client->scan);
         client->dead = true;
-        manager->n_unrepaired++;
+        clients->n_unrepaired++;
         client->death = sd_event_source_disable_unref(client->death);
         client->wake = sd_event_source_disable_unref(client->wake);
         log_fields(LOG_INFO,
                    (LogFields){ .message = MESSAGE_DEATH, .client = &client->index, .pid = client->pid },
                    format, client->index, (int) client->pid, how, n_left);
-        events_send(manager, &(EventInfo){ .kind = "death", .client = client->index, .pid = client->pid },
-                    format, client->index, (int) client->pid, how, n_left);
-        maintainer_repair(manager->maintainer);
+        events_send(clients->pool,
+                    &(EventInfo){ .kind = "death", .client = client->index, .pid = client->pid }, format,
+                    client->index, (int) client->pid, how, n_left);
+        maintainer_repair(clients->maintainer);
 }
 
-static int on_death(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+static int on_client_death(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         client_watch_end(userdata, "died");
         return 0;
 }
@@ -116,14 +135,14 @@ static int on_death(sd_event_source *source, int fd, uint32_t revents, void *use
  * Never read: the client has the same description and may make it blocking, and empty it first.
  * Edge-triggered, each write shows without.
  */
-static int on_wake(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
-        ClientWatch *client = userdata;
+static int on_client_wake(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        const Clients *clients = ((ClientWatch *) userdata)->clients;
 
-        manager_wake(client->manager);
+        clients->on_wake(clients->userdata);
         return 0;
 }
 
-static int open_pidfd(const Session *session) {
+static int open_session_pidfd(const Session *session) {
         int fd = -1;
         socklen_t size = sizeof(fd);
 
@@ -141,13 +160,13 @@ static int open_pidfd(const Session *session) {
 }
 
 /* After pidfd and start time were taken: while the connection stands, the number was not given anew. */
-static bool is_connected(const Session *session) {
+static bool is_session_connected(const Session *session) {
         struct pollfd p = { .fd = session->fd };
 
         return poll(&p, 1, 0) >= 0 && !(p.revents & (POLLHUP | POLLERR));
 }
 
-static int identify(ClientWatch *client, ShmClientInfo *ret) {
+static int identify_client(ClientWatch *client, ShmClientInfo *ret) {
         const Session *session = client->session;
         ShmClientInfo info = {
                 .pid = session->peer.pid,
@@ -160,13 +179,13 @@ static int identify(ClientWatch *client, ShmClientInfo *ret) {
         };
         int r;
 
-        client->pidfd = open_pidfd(session);
+        client->pidfd = open_session_pidfd(session);
         if (client->pidfd < 0)
                 return client->pidfd;
         r = shm_process_start_time(session->peer.pid, &info.start_time);
         if (r < 0)
                 return r;
-        if (!is_connected(session))
+        if (!is_session_connected(session))
                 return -ESRCH;
         memcpy(info.comm, session->comm, sizeof(info.comm));
         *ret = info;
@@ -180,8 +199,8 @@ bool client_watch_lives(const ClientWatch *client) {
 }
 
 int client_watch_death(ClientWatch *client) {
-        int r = sd_event_add_io(client->manager->pool.event, &client->death, client->pidfd, EPOLLIN, on_death,
-                                client);
+        int r = sd_event_add_io(client->clients->pool->event, &client->death, client->pidfd, EPOLLIN,
+                                on_client_death, client);
 
         return r < 0 ? r : 0;
 }
@@ -192,8 +211,8 @@ int client_watch_wakes(ClientWatch *client) {
         client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (client->wake_fd < 0)
                 return -errno;
-        r = sd_event_add_io(client->manager->pool.event, &client->wake, client->wake_fd, EPOLLIN | EPOLLET,
-                            on_wake, client);
+        r = sd_event_add_io(client->clients->pool->event, &client->wake, client->wake_fd, EPOLLIN | EPOLLET,
+                            on_client_wake, client);
         if (r >= 0)
                 r = sd_event_source_set_ratelimit(client->wake, WAKES_USEC, WAKES_MAX);
         if (r >= 0)
@@ -203,8 +222,7 @@ int client_watch_wakes(ClientWatch *client) {
         return r;
 }
 
-int client_watch_new(ClientWatch **ret_client, Session *session, uint64_t program) {
-        Manager *manager = session->manager;
+int client_watch_new(ClientWatch **ret_client, Clients *clients, Session *session, uint64_t program) {
         ClientWatch *client = malloc(sizeof(*client));
         ShmClientInfo info;
         int r;
@@ -212,8 +230,8 @@ int client_watch_new(ClientWatch **ret_client, Session *session, uint64_t progra
         if (!client)
                 return -ENOMEM;
         *client = (ClientWatch){
-                .manager = manager,
-                .next = manager->clients,
+                .clients = clients,
+                .next = clients->first,
                 .pid = session->peer.pid,
                 .uid = session->peer.uid,
                 .program = program,
@@ -224,15 +242,15 @@ int client_watch_new(ClientWatch **ret_client, Session *session, uint64_t progra
         };
         if (client->next)
                 client->next->previous = client;
-        manager->clients = client;
+        clients->first = client;
 
-        r = identify(client, &info);
+        r = identify_client(client, &info);
         if (r == 0)
                 r = client_watch_death(client);
         if (r == 0 && session->role >= PROTO_ROLE_WRITER)
                 r = client_watch_wakes(client);
         if (r == 0)
-                r = shm_client_add(&manager->pool.arena, &info);
+                r = shm_client_add(&clients->pool->arena, &info);
         if (r < 0) {
                 (void) client_watch_free(client);
                 return r;
@@ -246,17 +264,17 @@ int client_watch_new(ClientWatch **ret_client, Session *session, uint64_t progra
 ClientWatch *client_watch_free(ClientWatch *client) {
         if (!client)
                 return NULL;
-        client_exec_stop(client);
+        maps_scan_stop(&client->scan);
         if (client->session)
                 client->session->client = NULL;
         if (client->unwatched)
-                client->manager->n_unwatched--;
+                client->clients->n_unwatched--;
         if (client->next)
                 client->next->previous = client->previous;
         if (client->previous)
                 client->previous->next = client->next;
         else
-                client->manager->clients = client->next;
+                client->clients->first = client->next;
         (void) sd_event_source_disable_unref(client->death);
         (void) sd_event_source_disable_unref(client->wake);
         (void) proto_close(client->pidfd);
@@ -266,37 +284,49 @@ ClientWatch *client_watch_free(ClientWatch *client) {
 }
 
 /* A writer that has entered, and has no record yet, may be about to take one: it says so when it leaves. */
-static bool may_come_back(const ClientWatch *client) {
+static bool may_client_return(const ClientWatch *client) {
         ShmClientInfo info;
 
         return client->role >= PROTO_ROLE_WRITER &&
-               shm_client_get(&client->manager->pool.arena, client->index, &info) == 0 &&
+               shm_client_get(&client->clients->pool->arena, client->index, &info) == 0 &&
                info.state == SHM_CLIENT_USED;
 }
 
-void client_watch_leave(ClientWatch *client) {
+static void leave_client(ClientWatch *client) {
         client->hung_up = true;
-        if (!client->dead && client_watch_count_records(client) == 0 && !may_come_back(client))
-                gone(client, "leave", MESSAGE_LEAVE, "left");
+        if (!client->dead && client_watch_count_records(client) == 0 && !may_client_return(client))
+                remove_client(client, "leave", MESSAGE_LEAVE, "left");
+}
+
+void client_watch_forget_session(Session *session) {
+        session->client->session = NULL;
+        session->client = NULL;
+}
+
+void client_watch_hang_up(Session *session) {
+        ClientWatch *client = session->client;
+
+        client_watch_forget_session(session);
+        leave_client(client);
 }
 
 /* It closed the pool while it had no connection. */
-static bool has_left(const ClientWatch *client) {
+static bool has_client_left(const ClientWatch *client) {
         ShmClientInfo info;
 
-        return shm_client_get(&client->manager->pool.arena, client->index, &info) == 0 &&
+        return shm_client_get(&client->clients->pool->arena, client->index, &info) == 0 &&
                info.state == SHM_CLIENT_LEFT;
 }
 
-bool client_watch_go(ClientWatch *client, uint32_t n_records) {
+bool client_watch_remove(ClientWatch *client, uint32_t n_records) {
         if (n_records > 0)
                 return false;
         if (client->dead) {
-                end_repaired(client, "died");
+                end_repaired_client(client, "died");
                 return true;
         }
-        if (client->session || (!client->hung_up && !has_left(client)) || may_come_back(client))
+        if (client->session || (!client->hung_up && !has_client_left(client)) || may_client_return(client))
                 return false;
-        gone(client, "leave", MESSAGE_LEAVE, "left");
+        remove_client(client, "leave", MESSAGE_LEAVE, "left");
         return true;
 }

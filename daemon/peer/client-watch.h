@@ -1,52 +1,75 @@
 #pragma once
 /*
- * A process that uses the arena. Only a readable pidfd is its death: a connection that ends says
- * nothing, and a process that is stopped or traced is alive. A process that executed another program
- * is as good as dead: see daemon/peer/client-exec.h.
+ * A process that uses the arena. Only a readable pidfd proves its death: the end of a connection proves nothing, and
+ * a process that is stopped or traced is alive. A process that executed another program counts as dead: see
+ * daemon/peer/client-exec.h.
  */
+#include "daemon/peer/maps-scan.h"
 #include "daemon/peer/session.h"
+#include "daemon/work/maintainer.h"
 #include "shm/arena/client.h"
 
+/* All clients of the pool. */
+typedef struct Clients {
+        Pool *pool;
+        Maintainer *maintainer;
+        ClientWatch *first;
+        unsigned n_unwatched;
+        unsigned n_unrepaired; /* dead clients whose records hold slots or slabs still */
+
+        /* A client woke the daemon by its eventfd: the pool runs short of free slabs, or slabs have drained. */
+        void (*on_wake)(void *userdata);
+        void *userdata;
+} Clients;
+
 struct ClientWatch {
-        Manager *manager;
+        Clients *clients;
         ClientWatch *previous, *next;
         uint32_t index; /* in the arena's client table */
         pid_t pid;
         uid_t uid;
-        uint32_t start_time; /* of one that an earlier daemon let in */
+        uint32_t start_time; /* of a client that an earlier daemon let in */
         uint64_t program; /* 0: not known */
         uint32_t role;
-        Session *session; /* NULL: it hung up, or was dropped */
+        Session *session; /* NULL: the session hung up, or was dropped */
         bool hung_up; /* by itself: it may have closed the pool */
-        bool dead; /* records of it are being repaired */
-        bool unmapped; /* the last look did not find the arena in its memory */
-        uint64_t look_usec; /* when to look next, CLOCK_MONOTONIC; under way: when that began */
-        pid_t look_pid; /* of the process that looks; 0: none */
-        sd_event_source *look;
-        bool unwatched; /* nothing could tell of its death, which is looked for once a second */
+        bool dead; /* its records are being repaired */
+        bool unwatched; /* nothing would tell of its death; the daemon tries to watch it once a second */
+        bool unmapped; /* the last scan did not find the arena in its memory */
+        uint64_t scan_usec; /* when the next scan is due, or when the scan under way began; CLOCK_MONOTONIC */
+        MapsScan scan;
         int pidfd;
         int wake_fd; /* eventfd, the daemon's end */
         sd_event_source *death, *wake;
 };
 
+unsigned clients_count(const Clients *clients);
+/* Whether this user may have one more client entry; see daemon/peer/share.h. */
+bool clients_allow(const Clients *clients, uid_t uid);
+/* Stops watching; the entries of the arena stay. */
+void clients_clear(Clients *clients);
+
 /*
- * The process of the session becomes a client. -ESRCH: it is gone; -ENOSPC: the table is full;
+ * The process of the session becomes a client. -ESRCH: it has ended; -ENOSPC: the table is full;
  * -EREMOTE: its pid cannot be seen from here; ...
  */
-int client_watch_new(ClientWatch **ret_client, Session *session, uint64_t program);
+int client_watch_new(ClientWatch **ret_client, Clients *clients, Session *session, uint64_t program);
 /* Its threads use nothing any more, and `how` says why: its records are released, or repaired. May free it. */
 void client_watch_end(ClientWatch *client, const char *how);
-/* Watches for the end of its process, by its pidfd; whether that lives. */
+/* Watches the pidfd for the end of the process. 0 or a negative errno. */
 int client_watch_death(ClientWatch *client);
+/* Whether the process has not ended, by its pidfd. */
 bool client_watch_lives(const ClientWatch *client);
-/* Records that name it. */
+/* Counts the records that name this client. */
 uint32_t client_watch_count_records(const ClientWatch *client);
-/* Makes the eventfd by which it wakes the daemon. */
+/* Makes the eventfd by which the client wakes the daemon. */
 int client_watch_wakes(ClientWatch *client);
 /* Stops watching; the entry of the table stays. NULL-safe, returns NULL. */
 ClientWatch *client_watch_free(ClientWatch *client);
-/* Its session ended: the entry goes, now or later, when no record is in use. May free `client`. */
-void client_watch_leave(ClientWatch *client);
 
-/* It goes if it is dead, or has left, and has no record. True: it went, and was freed. */
-bool client_watch_go(ClientWatch *client, uint32_t n_records);
+/* For Sessions: the client loses its session. After a hang-up it leaves, now or when no record of it is in use. */
+void client_watch_hang_up(Session *session);
+void client_watch_forget_session(Session *session);
+
+/* Removes a client that is dead, or has left, if it has no record. True: it was freed. */
+bool client_watch_remove(ClientWatch *client, uint32_t n_records);

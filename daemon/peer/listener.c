@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
-#include "daemon/peer/session.h"
 #include "proto/path.h"
 #include "proto/socket.h"
 
 struct Listener {
-        Manager *manager;
+        Sessions *sessions;
+        Passed *passed;
         int lock_fd;
         int fd;
         char *path;
@@ -43,7 +43,7 @@ static void read_lock(int fd, char ret_pid[12], char ret_arena[33]) {
         (void) sscanf(text, "%11[0-9]\n%32[0-9a-f]", ret_pid, ret_arena);
 }
 
-static void say_who_has_it(const char *pool, int fd) {
+static void log_other_daemon(const char *pool, int fd) {
         char pid[12], arena[33];
 
         read_lock(fd, pid, arena);
@@ -77,7 +77,7 @@ static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_le
                         log_error(LOG_ERR, -errno, "could not lock %s", path);
                         return -errno;
                 }
-                say_who_has_it(pool, fd);
+                log_other_daemon(pool, fd);
                 return -EBUSY;
         }
         read_lock(fd, pid, ret_left);
@@ -88,7 +88,7 @@ static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_le
 }
 
 static int find_paths(Listener *listener, char **ret_dir) {
-        const Options *options = listener->manager->pool.options;
+        const Options *options = listener->sessions->pool->options;
         _cleanup_(proto_freep) char *dir = NULL;
         int r;
 
@@ -112,17 +112,17 @@ static int find_paths(Listener *listener, char **ret_dir) {
         return 0;
 }
 
-int listener_new(Listener **ret_listener, Manager *manager) {
+int listener_new(Listener **ret_listener, Sessions *sessions, Passed *passed) {
         _cleanup_(proto_freep) char *dir = NULL;
         Listener *listener = malloc(sizeof(*listener));
         int r;
 
         if (!listener)
                 return -ENOMEM;
-        *listener = (Listener){ .manager = manager, .lock_fd = -1, .fd = -1 };
+        *listener = (Listener){ .sessions = sessions, .passed = passed, .lock_fd = -1, .fd = -1 };
         r = find_paths(listener, &dir);
         if (r == 0)
-                r = lock_pool(dir, manager->pool.options->pool, &listener->lock_fd, listener->left);
+                r = lock_pool(dir, sessions->pool->options->pool, &listener->lock_fd, listener->left);
         if (r < 0) {
                 (void) listener_free(listener);
                 return r;
@@ -135,7 +135,7 @@ int listener_new(Listener **ret_listener, Manager *manager) {
 const char *listener_left_arena(const Listener *listener) {
         struct stat st;
 
-        if (listener->manager->passed.socket >= 0 || lstat(listener->path, &st) < 0 || !S_ISSOCK(st.st_mode))
+        if (listener->passed->socket >= 0 || lstat(listener->path, &st) < 0 || !S_ISSOCK(st.st_mode))
                 return NULL;
         return *listener->left ? listener->left : NULL;
 }
@@ -174,7 +174,7 @@ static int on_connection(sd_event_source *source, int listen_fd, uint32_t revent
         if (r == 0)
                 r = proto_peer_credentials(fd, &peer);
         if (r == 0)
-                r = session_new(NULL, listener->manager, fd, &peer, fd);
+                r = session_new(NULL, listener->sessions, fd, &peer, fd);
         if (r == 0)
                 fd = -1; /* the session's */
         else if (is_want_of_room(-r))
@@ -184,21 +184,21 @@ static int on_connection(sd_event_source *source, int listen_fd, uint32_t revent
         return 0;
 }
 
-static int adopt(Listener *listener) {
-        int fd = listener->manager->passed.socket, r;
+static int take_passed_socket(Listener *listener) {
+        int fd = listener->passed->socket, r;
 
         r = proto_socket_adopt(fd, true);
         if (r < 0) {
                 log_error(LOG_ERR, r, "the socket that systemd passed is no listening SOCK_SEQPACKET socket");
                 return r;
         }
-        listener->fd = proto_steal_fd(&listener->manager->passed.socket);
+        listener->fd = proto_steal_fd(&listener->passed->socket);
         return 0;
 }
 
 /* Open to nobody until group and mode are what they shall be. */
-static int bind_own(Listener *listener) {
-        const Options *options = listener->manager->pool.options;
+static int bind_own_socket(Listener *listener) {
+        const Options *options = listener->sessions->pool->options;
         int r;
 
         r = proto_listen(listener->path, 0600, &listener->fd);
@@ -224,14 +224,14 @@ static int bind_own(Listener *listener) {
 }
 
 int listener_start(Listener *listener) {
-        int r = listener->manager->passed.socket >= 0 ? adopt(listener) : bind_own(listener);
+        int r = listener->passed->socket >= 0 ? take_passed_socket(listener) : bind_own_socket(listener);
 
         if (r < 0)
                 return r;
         /* A connection may be gone again before it is accepted. */
         if (fcntl(listener->fd, F_SETFL, fcntl(listener->fd, F_GETFL) | O_NONBLOCK) < 0)
                 return -errno;
-        r = sd_event_add_io(listener->manager->pool.event, &listener->source, listener->fd, EPOLLIN,
+        r = sd_event_add_io(listener->sessions->pool->event, &listener->source, listener->fd, EPOLLIN,
                             on_connection, listener);
         if (r < 0)
                 log_error(LOG_ERR, r, "could not watch the socket");

@@ -1,11 +1,14 @@
 #pragma once
 /* The socket and the lock of the pool, and whom it lets in. */
-#include "daemon/manager.h"
+#include "daemon/passed.h"
+#include "daemon/peer/session.h"
+
+typedef struct Listener Listener;
 
 /*
  * Takes the lock: one daemon a pool. Logs what goes wrong. -EBUSY: there is another one.
  */
-int listener_new(Listener **ret_listener, Manager *manager);
+int listener_new(Listener **ret_listener, Sessions *sessions, Passed *passed);
 /* Listens, or takes up the socket that systemd passed. Logs what goes wrong. */
 int listener_start(Listener *listener);
 /* Removes a socket of our own. NULL-safe, returns NULL. */

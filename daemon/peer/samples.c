@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "daemon/peer/client-watch.h"
 #include "proto/cleanup.h"
 #include "proto/samples.h"
 
@@ -22,56 +21,51 @@ int samples_check(int fd) {
         return 0;
 }
 
-static Samples *samples_free(Samples *samples) {
-        (void) proto_close(samples->fd);
-        free(samples);
-        return NULL;
-}
-
-bool samples_is_gone(const Manager *manager, const Samples *samples) {
-        for (const ClientWatch *c = manager->clients; c; c = c->next)
+bool samples_is_gone(const SamplesList *list, const Samples *samples) {
+        for (const ClientWatch *c = list->clients->first; c; c = c->next)
                 if (c->index == samples->client && c->pid == samples->pid)
                         return c->dead;
         return true;
 }
 
-static void drop(Samples **link) {
+static void drop_samples(Samples **link) {
         Samples *samples = *link;
 
         *link = samples->next;
-        (void) samples_free(samples);
+        (void) proto_close(samples->fd);
+        free(samples);
 }
 
-static void drop_earlier(Manager *manager, const Samples *about) {
-        for (Samples **link = &manager->samples; *link; link = &(*link)->next)
+static void drop_earlier_samples(SamplesList *list, const Samples *about) {
+        for (Samples **link = &list->first; *link; link = &(*link)->next)
                 if ((*link)->client == about->client && (*link)->pid == about->pid) {
-                        drop(link);
+                        drop_samples(link);
                         return;
                 }
 }
 
 /* -ENOBUFS: there is none that could go. */
-static int make_room(Manager *manager) {
+static int make_samples_room(SamplesList *list) {
         Samples **oldest = NULL;
         unsigned n = 0;
 
-        for (Samples **link = &manager->samples; *link; link = &(*link)->next, n++)
-                if (samples_is_gone(manager, *link))
+        for (Samples **link = &list->first; *link; link = &(*link)->next, n++)
+                if (samples_is_gone(list, *link))
                         oldest = link;
         if (n < SAMPLES_KEPT)
                 return 0;
         if (!oldest)
                 return -ENOBUFS;
-        drop(oldest);
+        drop_samples(oldest);
         return 0;
 }
 
-int samples_add(Manager *manager, const Samples *about, int fd) {
+int samples_add(SamplesList *list, const Samples *about, int fd) {
         Samples *samples;
         int r;
 
-        drop_earlier(manager, about);
-        r = make_room(manager);
+        drop_earlier_samples(list, about);
+        r = make_samples_room(list);
         if (r < 0)
                 return r;
         samples = malloc(sizeof(*samples));
@@ -79,30 +73,25 @@ int samples_add(Manager *manager, const Samples *about, int fd) {
                 return -ENOMEM;
         *samples = *about;
         samples->fd = fd;
-        samples->next = manager->samples;
-        manager->samples = samples;
+        samples->next = list->first;
+        list->first = samples;
         return 0;
 }
 
-const Samples *samples_get(const Manager *manager, uint32_t index) {
+const Samples *samples_get(const SamplesList *list, uint32_t index) {
         uint32_t n = 0;
 
-        for (const Samples *s = manager->samples; s; s = s->next)
+        for (const Samples *s = list->first; s; s = s->next)
                 n++;
         if (index >= n)
                 return NULL;
         n -= index + 1;
-        for (const Samples *s = manager->samples;; s = s->next)
+        for (const Samples *s = list->first;; s = s->next)
                 if (n-- == 0)
                         return s;
 }
 
-Samples *samples_free_all(Samples *samples) {
-        while (samples) {
-                Samples *next = samples->next;
-
-                (void) samples_free(samples);
-                samples = next;
-        }
-        return NULL;
+void samples_clear(SamplesList *list) {
+        while (list->first)
+                drop_samples(&list->first);
 }

@@ -7,9 +7,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/manager.h"
+#include "daemon/peer/client-watch.h"
 
 #define SAMPLES_KEPT 64U
+
+typedef struct Samples Samples;
+
+/* Zeros, but for `clients`, are an empty list. */
+typedef struct SamplesList {
+        const Clients *clients;
+        Samples *first; /* the newest */
+} SamplesList;
 
 struct Samples {
         Samples *next;
@@ -28,10 +36,9 @@ int samples_check(int fd);
  * Keeps `fd`, which it takes when it succeeds, in place of what this client gave before; or of the
  * oldest one whose client is gone. -ENOBUFS: all that there are belong to clients that live.
  */
-int samples_add(Manager *manager, const Samples *about, int fd);
+int samples_add(SamplesList *list, const Samples *about, int fd);
 /* From 0, the oldest one; NULL: there are not so many. */
-const Samples *samples_get(const Manager *manager, uint32_t index);
+const Samples *samples_get(const SamplesList *list, uint32_t index);
 /* Its client is no more. */
-bool samples_is_gone(const Manager *manager, const Samples *samples);
-/* Returns NULL. */
-Samples *samples_free_all(Samples *samples);
+bool samples_is_gone(const SamplesList *list, const Samples *samples);
+void samples_clear(SamplesList *list);

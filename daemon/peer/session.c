@@ -1,107 +1,121 @@
 #include "daemon/peer/session.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/peer/client-watch.h"
 #include "daemon/log.h"
-#include "daemon/peer/outgoing.h"
-#include "daemon/request/request.h"
-#include "daemon/peer/share.h"
 #include "proto/deadline.h"
 #include "proto/socket.h"
+#include "proto/text.h"
 #include "shm/arena/clock.h"
 
-static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata);
+static int on_session_io(sd_event_source *source, int fd, uint32_t revents, void *userdata);
 
-uint32_t session_role_of(const Manager *manager, const struct ucred *peer, int fd) {
-        return role_of(&manager->pool.options->roles, peer, fd);
+uint32_t session_role_of(const Pool *pool, const struct ucred *peer, int fd) {
+        return role_of(&pool->options->roles, peer, fd);
 }
 
-/* Nobody would miss it: it has not attached, and waits for nothing. */
-static bool is_idle(const Session *session) {
+static uint32_t count_sessions_of(const Sessions *sessions, uid_t uid) {
+        uint32_t n = 0;
+
+        for (const Session *session = sessions->first; session; session = session->next)
+                n += !session->dropped && session->peer.uid == uid;
+        return n;
+}
+
+/* Nobody would miss this session: it has not attached, and waits for nothing. */
+static bool is_session_idle(const Session *session) {
         return !session->dropped && !session->client && session->watch_id == 0 && session->n_calls == 0 &&
-               !session->queue;
+               outgoing_is_empty(&session->outgoing);
 }
 
-/* The oldest, up to this role: of a flood, whoever comes in the middle of it is served before it is his turn. */
-static Session *find_idle(const Manager *manager, uint32_t role_max, const uid_t *uid) {
+/*
+ * The oldest idle session up to this role, of this user or of any. In a flood of connections a peer in the middle of
+ * it is served before its session becomes the oldest.
+ */
+static Session *find_idle_session(const Sessions *sessions, uint32_t role_max, const uid_t *uid) {
         Session *found = NULL;
 
-        for (Session *session = manager->sessions; session; session = session->next)
-                if (is_idle(session) && session->role <= role_max && (!uid || session->peer.uid == *uid))
+        for (Session *session = sessions->first; session; session = session->next)
+                if (is_session_idle(session) && session->role <= role_max &&
+                    (!uid || session->peer.uid == *uid))
                         found = session;
         return found;
 }
 
 /*
- * Where there is none, somebody silent goes: one of his own, of a user who has many. Who has few takes
- * anybody's, or idle connections of one user would keep out all others. If all of these are in use, he
- * is heard, so that he learns why he is refused.
+ * If there is no room, an idle session is dropped. A user who has many connections loses one of their own. A user who
+ * has few takes anybody's, since idle connections of one user would keep out all others. If all of the user's own
+ * connections are in use, the new one is read, so that its peer learns why it is refused.
  */
-static bool make_room(Manager *manager, const struct ucred *peer, int groups_fd, bool *ret_over_share) {
-        uint32_t role = session_role_of(manager, peer, groups_fd), limit = share_sessions_max(manager);
+static bool make_session_room(Sessions *sessions, const struct ucred *peer, int groups_fd,
+                              bool *ret_over_share) {
+        uint32_t role = session_role_of(sessions->pool, peer, groups_fd);
+        uint32_t limit = share_sessions_max(&sessions->pool->arena);
+        uint32_t n_held = count_sessions_of(sessions, peer->uid);
         bool operates = role == PROTO_ROLE_OPERATOR, in_share, has_few;
         Session *idle;
 
         if (!operates)
                 limit -= SHARE_SESSIONS_OPERATORS;
-        in_share = operates || share_allows_session(manager, peer->uid, limit);
-        if (in_share && manager->n_sessions < limit)
+        in_share = operates || share_allows_session(limit, sessions->n, n_held);
+        if (in_share && sessions->n < limit)
                 return true;
-        has_few = in_share || share_count_sessions(manager, peer->uid) < SHARE_SESSIONS_KEPT;
-        idle = find_idle(manager, role, has_few ? NULL : &peer->uid);
+        has_few = in_share || n_held < SHARE_SESSIONS_KEPT;
+        idle = find_idle_session(sessions, role, has_few ? NULL : &peer->uid);
         *ret_over_share = !in_share && (!idle || (idle->over_share && idle->peer.uid == peer->uid));
         if (idle)
                 session_drop(idle);
-        return idle || manager->n_sessions < limit;
+        return idle || sessions->n < limit;
 }
 
-int session_new(Session **ret_session, Manager *manager, int fd, const struct ucred *peer, int groups_fd) {
+int session_new(Session **ret_session, Sessions *sessions, int fd, const struct ucred *peer, int groups_fd) {
         bool over_share = false;
         Session *session;
         int r;
 
-        if (!make_room(manager, peer, groups_fd, &over_share))
+        if (!make_session_room(sessions, peer, groups_fd, &over_share))
                 return -EUSERS;
         session = malloc(sizeof(*session));
         if (!session)
                 return -ENOMEM;
         *session = (Session){
-                .manager = manager,
-                .next = manager->sessions,
+                .sessions = sessions,
+                .next = sessions->first,
                 .fd = fd,
                 .since_usec = proto_now_usec(),
                 .since_realtime_usec = shm_now_usec(),
                 .peer = *peer,
                 .over_share = over_share,
         };
-        r = sd_event_add_io(manager->pool.event, &session->source, fd, EPOLLIN, on_io, session);
+        r = sd_event_add_io(sessions->pool->event, &session->source, fd, EPOLLIN, on_session_io, session);
         if (r < 0) {
                 free(session);
                 return r;
         }
         if (session->next)
                 session->next->previous = session;
-        manager->sessions = session;
-        manager->n_sessions++;
+        sessions->first = session;
+        sessions->n++;
         if (ret_session)
                 *ret_session = session;
         return 0;
 }
 
 static void unlink_session(Session *session) {
-        Manager *manager = session->manager;
+        Sessions *sessions = session->sessions;
 
         if (session->next)
                 session->next->previous = session->previous;
         if (session->previous)
                 session->previous->next = session->next;
         else
-                manager->sessions = session->next;
-        manager->n_sessions--;
+                sessions->first = session->next;
+        sessions->n--;
 }
 
 Session *session_free(Session *session) {
@@ -109,9 +123,9 @@ Session *session_free(Session *session) {
                 return NULL;
         for (Call *call = session->calls; call; call = call->next)
                 call->session = NULL;
-        if (session->client)
-                session->client->session = NULL;
-        outgoing_clear(session);
+        if (session->client && session->sessions->on_free)
+                session->sessions->on_free(session);
+        outgoing_clear(&session->outgoing);
         unlink_session(session);
         (void) sd_event_source_disable_unref(session->source);
         (void) proto_close(session->fd);
@@ -124,58 +138,139 @@ void session_drop(Session *session) {
                 return;
         session->dropped = true;
         (void) sd_event_source_set_enabled(session->source, SD_EVENT_OFF);
-        (void) sd_event_source_set_enabled(session->manager->reaper, SD_EVENT_ONESHOT);
+        (void) sd_event_source_set_enabled(session->sessions->reaper, SD_EVENT_ONESHOT);
 }
 
-void sessions_reap(Manager *manager) {
+static int on_session_reaper(sd_event_source *source, void *userdata) {
+        Sessions *sessions = userdata;
         Session *next;
 
-        for (Session *session = manager->sessions; session; session = next) {
+        for (Session *session = sessions->first; session; session = next) {
                 next = session->next;
                 if (session->dropped)
                         (void) session_free(session);
         }
+        return 0;
 }
 
-void sessions_tick(Manager *manager) {
+void sessions_tick(Sessions *sessions) {
         uint64_t now = proto_now_usec();
 
-        for (Session *session = manager->sessions; session; session = session->next)
+        for (Session *session = sessions->first; session; session = session->next)
                 if (session->role == 0 && now - session->since_usec > SESSION_HELLO_USEC)
                         session_drop(session);
 }
 
-/* Not read from while it has much under way or does not read itself. */
+int sessions_init(Sessions *sessions, Pool *pool) {
+        int r;
+
+        *sessions = (Sessions){ .pool = pool };
+        r = sd_event_add_defer(pool->event, &sessions->reaper, on_session_reaper, sessions);
+        return r < 0 ? r : sd_event_source_set_enabled(sessions->reaper, SD_EVENT_OFF);
+}
+
+void sessions_clear(Sessions *sessions) {
+        while (sessions->first)
+                (void) session_free(sessions->first);
+}
+
+void sessions_deinit(Sessions *sessions) {
+        sessions_clear(sessions);
+        sessions->reaper = sd_event_source_disable_unref(sessions->reaper);
+}
+
+/* Not read from while it has many requests under way, or while its peer does not read. */
 void session_update(Session *session) {
         uint32_t events = 0;
 
         if (session->dropped)
                 return;
-        if (session->closing && !session->queue) {
+        if (session->closing && outgoing_is_empty(&session->outgoing)) {
                 session_drop(session);
                 return;
         }
-        if (!session->closing && session->n_calls < SESSION_CALLS_MAX && !session->queue)
+        if (!session->closing && session->n_calls < SESSION_CALLS_MAX &&
+            outgoing_is_empty(&session->outgoing))
                 events |= EPOLLIN;
-        if (session->queue)
+        if (!outgoing_is_empty(&session->outgoing))
                 events |= EPOLLOUT;
         if (sd_event_source_set_io_events(session->source, events) < 0)
                 session_drop(session);
 }
 
-/* The peer hung up; nobody else does so to a client that lives. */
+/* Any other end of an attached session leaves its client as it is: only a hang-up may mean that the client left. */
 static void hang_up(Session *session) {
-        ClientWatch *client = session->client;
-
         session_drop(session);
-        if (!client)
-                return;
-        session->client = NULL;
-        client->session = NULL;
-        client_watch_leave(client);
+        if (session->client && session->sessions->on_hang_up)
+                session->sessions->on_hang_up(session);
 }
 
-static void close_after(Session *session, uint64_t id, int error, const char *message) {
+/* ---- Sending */
+
+static void drop_unsendable(Session *session, int error) {
+        log_peer(LOG_INFO, session->peer.pid, "process %d was dropped: could not send: %s",
+                 (int) session->peer.pid, strerror(-error));
+        session_drop(session);
+}
+
+static void send_packed(Session *session, const uint8_t *data, size_t size, const int *fds, size_t n_fds) {
+        int r;
+
+        if (session->dropped)
+                return;
+        r = outgoing_send(&session->outgoing, session->fd, data, size, fds, n_fds);
+        if (r == OUTGOING_E_FULL) {
+                log_peer(LOG_INFO, session->peer.pid, "process %d was dropped: it does not read its replies",
+                         (int) session->peer.pid);
+                session_drop(session);
+        } else if (r < 0) {
+                drop_unsendable(session, r);
+        } else if (!outgoing_is_empty(&session->outgoing)) {
+                session_update(session);
+        }
+}
+
+void session_send_fds(Session *session, uint64_t id, ProtoReply *reply, const int *fds, size_t n_fds) {
+        _cleanup_(proto_freep) uint8_t *data = NULL;
+        size_t size;
+        int r;
+
+        reply->id = id;
+        r = proto_reply_pack(reply, n_fds, &data, &size);
+        if (r == 0) {
+                send_packed(session, data, size, fds, n_fds);
+        } else if (r < 0) {
+                drop_unsendable(session, r);
+        } else if (reply->error == 0) {
+                /* The reply breaks a limit of the protocol, so the arena held values that it never should. */
+                log_line(LOG_WARNING, "a reply could not be written: the arena seems to be damaged");
+                session_refuse(session, id, -EUCLEAN, "the arena holds what cannot be told: run a check");
+        } else {
+                drop_unsendable(session, -EBADMSG);
+        }
+}
+
+void session_send(Session *session, uint64_t id, ProtoReply *reply) {
+        session_send_fds(session, id, reply, NULL, 0);
+}
+
+void session_refuse(Session *session, uint64_t id, int error, const char *format, ...) {
+        char text[PROTO_ERROR_TEXT_MAX + 1], clean[PROTO_ERROR_TEXT_MAX + 1];
+        ProtoReply reply = PROTO_REPLY_INIT;
+        va_list ap;
+
+        va_start(ap, format);
+        (void) vsnprintf(text, sizeof(text), format, ap);
+        va_end(ap);
+        proto_text_clean(clean, sizeof(clean), text);
+        reply.error = error;
+        reply.message = clean;
+        session_send(session, id, &reply);
+}
+
+/* ---- Receiving */
+
+static void refuse_and_close(Session *session, uint64_t id, int error, const char *message) {
         session->closing = true;
         log_peer(LOG_INFO, session->peer.pid, "a message of process %d was refused: %s",
                  (int) session->peer.pid, message);
@@ -184,7 +279,7 @@ static void close_after(Session *session, uint64_t id, int error, const char *me
         session_update(session);
 }
 
-static void receive(Session *session) {
+static void receive_request(Session *session) {
         _cleanup_(proto_request_freep) ProtoRequest *request = NULL;
         _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
         struct ucred sender;
@@ -194,7 +289,7 @@ static void receive(Session *session) {
         r = proto_request_receive(session->fd, &request, &id, &fds, &sender);
         switch (r) {
         case 0:
-                request_handle(session, request, &fds, &sender);
+                session->sessions->on_request(session, request, &fds, &sender);
                 break;
         case PROTO_E_AGAIN:
                 break;
@@ -206,13 +301,14 @@ static void receive(Session *session) {
                                "tslabd " TSLAB_VERSION " does not know this request or one of its options");
                 break;
         case PROTO_E_BAD_FDS:
-                close_after(session, id, -EBADMSG, "the number of descriptors is not that of this request");
+                refuse_and_close(session, id, -EBADMSG,
+                                 "the number of descriptors is not that of this request");
                 break;
         case PROTO_E_OVERSIZED:
-                close_after(session, id, -EBADMSG, "the message is too large");
+                refuse_and_close(session, id, -EBADMSG, "the message is too large");
                 break;
         case PROTO_E_MALFORMED:
-                close_after(session, id, -EBADMSG, "the message breaks a limit of the protocol");
+                refuse_and_close(session, id, -EBADMSG, "the message breaks a limit of the protocol");
                 break;
         default:
                 log_peer(LOG_WARNING, session->peer.pid, "could not read from process %d: %s",
@@ -221,13 +317,16 @@ static void receive(Session *session) {
         }
 }
 
-static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+static int on_session_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         Session *session = userdata;
+        int r = 0;
 
         if (revents & EPOLLOUT)
-                outgoing_flush(session);
+                r = outgoing_flush(&session->outgoing, session->fd);
+        if (r < 0)
+                drop_unsendable(session, r);
         if (!session->dropped && revents & EPOLLIN)
-                receive(session);
+                receive_request(session);
         else if (!session->dropped && revents & (EPOLLHUP | EPOLLERR) && !(revents & EPOLLIN))
                 hang_up(session);
         session_update(session);

@@ -1,18 +1,27 @@
 #pragma once
-/* What is kept of client entries and connections for users who have few; see shm/arena/share.h. */
-#include "daemon/manager.h"
+/*
+ * Fair shares of connections and of client entries: the last few of each are for users who hold few. See
+ * shm/arena/share.h for the rule.
+ */
+#include <sys/socket.h>
+
+#include "daemon/pool.h"
 
 #define SHARE_SESSIONS_MIN 1024U
-#define SHARE_SESSIONS_OPERATORS 32U /* of all, for operators */
-#define SHARE_SESSIONS_KEPT 32U /* of the rest, for users who have few */
+#define SHARE_SESSIONS_OPERATORS 32U /* of all connections, for operators */
+#define SHARE_SESSIONS_KEPT 32U /* of the rest, for users who hold few */
 
-/* Connections at most: one for each client, and more. */
-uint32_t share_sessions_max(const Manager *manager);
-/* Those of a user. */
-uint32_t share_count_sessions(const Manager *manager, uid_t uid);
-/* Whether a user who is no operator may have one more, while `limit` is what there can be. */
-bool share_allows_session(const Manager *manager, uid_t uid, uint32_t limit);
-/* True also where none is left at all: taking one then fails, which says why. */
-bool share_allows_client(const Manager *manager, uid_t uid);
-/* Says so, once a minute at most. `what` is a plural. */
-void share_say(Manager *manager, const struct ucred *peer, const char *what);
+/* The largest number of connections: one for each client, and more. */
+uint32_t share_sessions_max(const ShmArena *arena);
+/* Whether a user with `n_held` of `n` connections, and no operator, may have one more, where `limit` is the most. */
+bool share_allows_session(uint32_t limit, uint32_t n, uint32_t n_held);
+/* The same for client entries. True also if no entry is left at all: taking one then fails, which says why. */
+bool share_allows_client(const ShmArena *arena, uint32_t n, uint32_t n_held);
+
+/* Limits the log lines about refused users: one a minute. */
+typedef struct ShareLog {
+        uint64_t told_usec; /* 0: not yet */
+} ShareLog;
+
+/* `what` is a plural. */
+void share_log(ShareLog *log, const Pool *pool, const struct ucred *peer, const char *what);

@@ -7,7 +7,6 @@
 
 #include "daemon/events.h"
 #include "daemon/log.h"
-#include "daemon/work/maintainer.h"
 #include "daemon/request/request.h"
 #include "proto/deadline.h"
 #include "shm/epoch/epoch-close.h"
@@ -15,13 +14,13 @@
 
 #define WAIT_USEC (PROTO_USEC_PER_SEC / 5) /* for threads inside an operation */
 
-struct AdvanceJob {
-        AdvanceJob *next;
+typedef struct AdvanceJob {
+        QueueLink link;
         CloseWait wait;
         Call call;
-        Manager *manager;
+        Requests *requests;
         uint32_t expected; /* 0: whichever epoch is current */
-};
+} AdvanceJob;
 
 static void answer_advance(const AdvanceJob *job, uint32_t number, bool unexpected) {
         ProtoReply reply = PROTO_REPLY_INIT;
@@ -36,22 +35,22 @@ static void answer_advance(const AdvanceJob *job, uint32_t number, bool unexpect
 
 static void finish_advance(AdvanceJob *job) {
         uint32_t number;
-        int r = shm_epoch_advance(&job->manager->pool.arena, &number);
+        int r = shm_epoch_advance(&job->requests->pool->arena, &number);
 
         if (r < 0) {
-                request_refuse_epoch(job->call.session, job->call.id, r, job->wait.epoch);
+                request_refuse_epoch(job->requests, job->call.session, job->call.id, r, job->wait.epoch);
                 return;
         }
         log_fields(LOG_DEBUG, (LogFields){ .epoch = &number }, "epoch %u:%u is current", number & 0xff,
                    number >> 8);
-        events_send(job->manager, &(EventInfo){ .kind = "advance", .epoch = number },
+        events_send(job->requests->pool, &(EventInfo){ .kind = "advance", .epoch = number },
                     "epoch %u:%u is current", number & 0xff, number >> 8);
         answer_advance(job, number, false);
 }
 
 /* False: it is not to be done, which was said. */
 static bool start_advance(AdvanceJob *job) {
-        ShmArena *arena = &job->manager->pool.arena;
+        ShmArena *arena = &job->requests->pool->arena;
         uint32_t current = shm_epoch_current(arena);
         int r;
 
@@ -63,61 +62,58 @@ static bool start_advance(AdvanceJob *job) {
         if (r == 0)
                 r = shm_epoch_close(arena, job->wait.epoch, true);
         if (r < 0) {
-                request_refuse_epoch(job->call.session, job->call.id, r, job->wait.epoch);
+                request_refuse_epoch(job->requests, job->call.session, job->call.id, r, job->wait.epoch);
                 return false;
         }
         log_line(LOG_DEBUG, "epoch %u is drained for an advance", job->wait.epoch);
         job->wait.deadline_usec = proto_deadline(WAIT_USEC);
-        maintainer_close(job->manager->maintainer, job->wait.epoch, &job->wait);
+        maintainer_close(job->requests->maintainer, job->wait.epoch, &job->wait);
         return true;
 }
 
-static void end_first(Manager *manager) {
-        AdvanceJob *job = manager->advances;
+static void end_first_advance(Requests *requests) {
+        AdvanceJob *job = queue_take(&requests->advances);
 
-        manager->advances = job->next;
         call_close(&job->call);
         free(job);
 }
 
-/* Nobody waits any more for one whose session is gone. */
-static void start_first(Manager *manager) {
-        while (manager->advances && (!manager->advances->call.session || !start_advance(manager->advances)))
-                end_first(manager);
+/* Starts the first advance of the queue. An advance whose session is gone is skipped: nobody waits for it. */
+static void start_first_advance(Requests *requests) {
+        AdvanceJob *job;
+
+        while ((job = queue_first(&requests->advances)) && (!job->call.session || !start_advance(job)))
+                end_first_advance(requests);
 }
 
 /* The next epoch may have been reserved meanwhile: then it is the turn of the id after. */
 static void on_next_drained(CloseWait *wait) {
         AdvanceJob *job = wait->userdata;
-        Manager *manager = job->manager;
+        Requests *requests = job->requests;
         uint32_t next;
 
-        if (!job->call.session || shm_epoch_next(&manager->pool.arena, &next) || next == wait->epoch) {
+        if (!job->call.session || shm_epoch_next(&requests->pool->arena, &next) || next == wait->epoch) {
                 if (job->call.session)
                         finish_advance(job);
-                end_first(manager);
+                end_first_advance(requests);
         }
-        start_first(manager);
+        start_first_advance(requests);
 }
 
 void request_epoch_advance(RequestContext *context, const ProtoRequest *request) {
-        Manager *manager = context->session->manager;
+        Requests *requests = context->requests;
         AdvanceJob *job = calloc(1, sizeof(*job));
 
         if (!job) {
-                session_refuse(context->session, context->id, -ENOMEM, "tslabd is out of memory");
+                request_refuse_memory(context->session, context->id);
                 return;
         }
-        job->manager = manager;
+        job->requests = requests;
         job->expected = request->epoch_advance->expected;
         job->wait.userdata = job;
         job->wait.on_done = on_next_drained;
         call_open(&job->call, context->session, context->id);
-        if (manager->advances) {
-                manager->advances_last->next = job;
-                manager->advances_last = job;
-                return;
-        }
-        manager->advances = manager->advances_last = job;
-        start_first(manager);
+        queue_append(&requests->advances, job);
+        if (queue_first(&requests->advances) == job)
+                start_first_advance(requests);
 }

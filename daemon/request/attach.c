@@ -1,7 +1,5 @@
 /* Hello, attach, and what a forked child does to get a connection of its own. */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "daemon/peer/client-exec.h"
@@ -10,12 +8,11 @@
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "daemon/request/request.h"
-#include "daemon/peer/share.h"
 #include "proto/text.h"
 
 static void answer_hello(RequestContext *context) {
         Session *session = context->session;
-        ShmArena *arena = &session->manager->pool.arena;
+        ShmArena *arena = &context->requests->pool->arena;
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__HelloReply hello = TSLAB__HELLO_REPLY__INIT;
 
@@ -24,7 +21,7 @@ static void answer_hello(RequestContext *context) {
         hello.arena_id = (ProtobufCBinaryData){ .len = 16, .data = (uint8_t *) arena->arena_id };
         hello.format_version = SHM_FORMAT_VERSION;
         hello.format_hash = arena->header->format_hash;
-        hello.pool = (char *) session->manager->pool.options->pool;
+        hello.pool = (char *) context->requests->pool->options->pool;
         hello.role = session->role;
         hello.arena_size = arena->size;
         reply.body_case = TSLAB__REPLY__BODY_HELLO;
@@ -35,7 +32,7 @@ static void answer_hello(RequestContext *context) {
 void request_hello(RequestContext *context, const ProtoRequest *request) {
         Session *session = context->session;
         const Tslab__Hello *hello = request->hello;
-        uint32_t role = session_role_of(session->manager, &session->peer, session->fd);
+        uint32_t role = session_role_of(context->requests->pool, &session->peer, session->fd);
 
         if (hello->protocol_version != PROTO_VERSION) {
                 session->closing = true;
@@ -61,7 +58,8 @@ void request_hello(RequestContext *context, const ProtoRequest *request) {
         }
         if (session->over_share) {
                 session->closing = true;
-                share_say(session->manager, &session->peer, "connections");
+                share_log(&context->requests->sessions->share_log, context->requests->pool, &session->peer,
+                          "connections");
                 session_refuse(session, context->id, -EDQUOT,
                                "user %u has as many connections to this pool as one user may have",
                                (unsigned) session->peer.uid);
@@ -74,18 +72,9 @@ void request_hello(RequestContext *context, const ProtoRequest *request) {
         answer_hello(context);
 }
 
-int request_reopen_for_reading(int memfd) {
-        char path[32];
-        int fd;
-
-        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", memfd);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        return fd < 0 ? -errno : fd;
-}
-
 static void answer_attach(RequestContext *context, const ClientWatch *client) {
         Session *session = context->session;
-        ShmArena *arena = &session->manager->pool.arena;
+        ShmArena *arena = &context->requests->pool->arena;
         _cleanup_(proto_closep) int read_fd = -1;
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__AttachReply attach = TSLAB__ATTACH_REPLY__INIT;
@@ -114,7 +103,8 @@ static void refuse_attach(RequestContext *context, int error) {
                         "the pool has as many clients as it has room for threads: see tslabd --threads");
                 break;
         case -EDQUOT:
-                share_say(context->session->manager, &context->session->peer, "clients");
+                share_log(&context->requests->sessions->share_log, context->requests->pool,
+                          &context->session->peer, "clients");
                 session_refuse(context->session, context->id, error,
                                "user %u has as many clients of this pool as one user may have: see tslabd "
                                "--threads",
@@ -139,7 +129,8 @@ static void refuse_attach(RequestContext *context, int error) {
 
 void request_attach(RequestContext *context, const ProtoRequest *request) {
         Session *session = context->session;
-        ShmArena *arena = &session->manager->pool.arena;
+        ShmArena *arena = &context->requests->pool->arena;
+        Clients *clients = context->requests->clients;
         const Tslab__Attach *attach = request->attach;
         const ProtobufCBinaryData *id = &attach->arena_id;
         ClientWatch *client;
@@ -155,13 +146,12 @@ void request_attach(RequestContext *context, const ProtoRequest *request) {
                 return;
         }
         if (attach->program != 0 && context->sender->pid == session->peer.pid)
-                client_exec_end_others(session->manager, session->peer.pid, attach->program);
-        r = client_resume_session(&client, session, attach->entry, context->sender->pid);
-        if (r == 0 && session->role != PROTO_ROLE_OPERATOR &&
-            !share_allows_client(session->manager, session->peer.uid))
+                client_exec_end_others(clients, session->peer.pid, attach->program);
+        r = client_resume_session(&client, clients, session, attach->entry, context->sender->pid);
+        if (r == 0 && session->role != PROTO_ROLE_OPERATOR && !clients_allow(clients, session->peer.uid))
                 r = -EDQUOT;
         if (r == 0)
-                r = client_watch_new(&client, session, attach->program);
+                r = client_watch_new(&client, clients, session, attach->program);
         if (r < 0) {
                 log_peer(LOG_NOTICE, session->peer.pid, "process %d could not attach: %s",
                          (int) session->peer.pid, strerror(-r));
@@ -172,7 +162,7 @@ void request_attach(RequestContext *context, const ProtoRequest *request) {
                    (LogFields){ .message = MESSAGE_ATTACH, .client = &client->index, .pid = client->pid },
                    "client %u is process %d (%s), as %s", client->index, (int) client->pid, session->comm,
                    proto_role_to_string(client->role));
-        events_send(session->manager,
+        events_send(context->requests->pool,
                     &(EventInfo){ .kind = "attach", .client = client->index, .pid = client->pid },
                     "process %d (%s) attached as client %u", (int) client->pid, session->comm, client->index);
         answer_attach(context, client);
@@ -192,7 +182,7 @@ void request_fork_attach(RequestContext *context, const ProtoRequest *request) {
         if (r == 0 && context->sender->pid <= 0)
                 r = -EREMOTE;
         if (r == 0)
-                r = session_new(&session, parent->manager, fd, context->sender, -1);
+                r = session_new(&session, context->requests->sessions, fd, context->sender, -1);
         if (r < 0) {
                 log_peer(LOG_NOTICE, context->sender->pid,
                          "a child of process %d, process %d, was refused: %s", (int) parent->peer.pid,
@@ -207,7 +197,7 @@ void request_fork_attach(RequestContext *context, const ProtoRequest *request) {
         /* Of the same user: with the groups that its parent had. */
         role = context->sender->uid == parent->peer.uid
                        ? parent->role
-                       : session_role_of(parent->manager, context->sender, -1);
+                       : session_role_of(context->requests->pool, context->sender, -1);
         session->role = role < parent->role ? role : parent->role;
         session->inherited = true;
         proto_text_clean(session->comm, sizeof(session->comm), request->fork_attach->comm);

@@ -6,30 +6,29 @@
 
 #include "daemon/log.h"
 #include "daemon/message-id.h"
-#include "daemon/task.h"
 #include "proto/deadline.h"
 #include "proto/text.h"
 #include "shm/maintain/check.h"
 
-#define SLICE 4096U /* slabs a step */
+#define CHECK_SLICE 4096U /* slabs */
 #define PROGRESS_USEC (PROTO_USEC_PER_SEC / 10)
 
 typedef struct CheckJob {
-        struct CheckJob *next;
+        QueueLink link;
         Call call;
         bool repair;
         uint64_t progress_usec;
 } CheckJob;
 
 struct Checker {
-        Manager *manager;
+        Pool *pool;
         Task task;
-        CheckJob *jobs, *jobs_last; /* the first is under way */
+        Queue jobs; /* CheckJob: the first is under way */
         ShmCheckRun *run; /* of the first; NULL: yet to begin */
         ShmCheck result;
 };
 
-static void answer(Session *session, uint64_t id, const ShmCheck *c) {
+static void answer_check(Session *session, uint64_t id, const ShmCheck *c) {
         char texts[SHM_CHECK_PROBLEMS_MAX][PROTO_TEXT_MAX + 1];
         char *pointers[SHM_CHECK_PROBLEMS_MAX];
         ProtoReply reply = PROTO_REPLY_INIT;
@@ -54,7 +53,7 @@ static void answer(Session *session, uint64_t id, const ShmCheck *c) {
         session_send(session, id, &reply);
 }
 
-static void say(const ShmCheck *c) {
+static void log_problems(const ShmCheck *c) {
         if (c->problems == 0)
                 return;
         log_fields(LOG_ERR, (LogFields){ .message = MESSAGE_CORRUPTION },
@@ -63,19 +62,16 @@ static void say(const ShmCheck *c) {
                    (unsigned long long) c->wrong_hints, c->n_texts > 0 ? c->texts[0] : "-");
 }
 
-static void end_job(Checker *checker) {
-        CheckJob *job = checker->jobs;
+static void end_check_job(Checker *checker) {
+        CheckJob *job = queue_take(&checker->jobs);
 
         free(checker->run);
         checker->run = NULL;
-        checker->jobs = job->next;
-        if (!checker->jobs)
-                checker->jobs_last = NULL;
         call_close(&job->call);
         free(job);
 }
 
-static void report(const Checker *checker, CheckJob *job, uint64_t now) {
+static void report_check(const Checker *checker, CheckJob *job, uint64_t now) {
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__Progress progress = TSLAB__PROGRESS__INIT;
         uint32_t done, total;
@@ -92,8 +88,8 @@ static void report(const Checker *checker, CheckJob *job, uint64_t now) {
         session_send(job->call.session, job->call.id, &reply);
 }
 
-static int begin(Checker *checker, const CheckJob *job) {
-        Pool *pool = &checker->manager->pool;
+static int begin_check(Checker *checker, const CheckJob *job) {
+        Pool *pool = checker->pool;
         uint32_t n_slabs = shm_arena_n_slabs_ever(&pool->arena);
         void *memory = calloc(1, shm_check_size(&pool->arena, n_slabs));
 
@@ -105,60 +101,58 @@ static int begin(Checker *checker, const CheckJob *job) {
 }
 
 /* 1: there is more to do. */
-static int check(Checker *checker, const CheckJob *job) {
-        int r = checker->run ? 0 : begin(checker, job);
+static int advance_check(Checker *checker, const CheckJob *job) {
+        int r = checker->run ? 0 : begin_check(checker, job);
 
-        return r ?: shm_check_step(checker->run, pool_slice(&checker->manager->pool, SLICE));
+        return r ?: shm_check_step(checker->run, pool_slice(checker->pool, CHECK_SLICE));
 }
 
 /* Nobody waits for it any more: what it has mended is mended. */
-static bool is_wanted(const CheckJob *job) {
+static bool is_check_wanted(const CheckJob *job) {
         return job->call.session != NULL;
 }
 
-static uint64_t step(void *userdata, uint64_t now) {
+static uint64_t on_check_slice(void *userdata, uint64_t now) {
         Checker *checker = userdata;
-        CheckJob *job = checker->jobs;
-        int r = is_wanted(job) ? check(checker, job) : 0;
+        CheckJob *job = queue_first(&checker->jobs);
+        int r = is_check_wanted(job) ? advance_check(checker, job) : 0;
 
         if (r > 0) {
-                report(checker, job, now);
+                report_check(checker, job, now);
                 return 0;
         }
-        if (is_wanted(job) && r < 0)
-                session_refuse(job->call.session, job->call.id, -ENOMEM, "tslabd is out of memory");
-        if (is_wanted(job) && r == 0) {
-                say(&checker->result);
-                answer(job->call.session, job->call.id, &checker->result);
+        if (is_check_wanted(job) && r < 0)
+                request_refuse_memory(job->call.session, job->call.id);
+        if (is_check_wanted(job) && r == 0) {
+                log_problems(&checker->result);
+                answer_check(job->call.session, job->call.id, &checker->result);
         }
-        end_job(checker);
-        return checker->jobs ? 0 : TASK_IDLE;
+        end_check_job(checker);
+        return checker->jobs.first ? 0 : TASK_IDLE;
 }
 
-int checker_start(Checker *checker, Session *session, uint64_t id, bool repair) {
+void request_check(RequestContext *context, const ProtoRequest *request) {
+        Checker *checker = context->requests->checker;
         CheckJob *job = calloc(1, sizeof(*job));
 
-        if (!job)
-                return -ENOMEM;
-        job->repair = repair;
+        if (!job) {
+                request_refuse_memory(context->session, context->id);
+                return;
+        }
+        job->repair = request->check->repair;
         job->progress_usec = proto_now_usec() + PROGRESS_USEC;
-        call_open(&job->call, session, id);
-        if (checker->jobs_last)
-                checker->jobs_last->next = job;
-        else
-                checker->jobs = job;
-        checker->jobs_last = job;
+        call_open(&job->call, context->session, context->id);
+        queue_append(&checker->jobs, job);
         task_wake(&checker->task);
-        return 0;
 }
 
-int checker_new(Checker **ret_checker, Manager *manager) {
+int checker_new(Checker **ret_checker, Pool *pool) {
         Checker *checker = calloc(1, sizeof(*checker));
 
         if (!checker)
                 return -ENOMEM;
-        checker->manager = manager;
-        task_init(&checker->task, manager->pool.tasks, "checker", step, checker);
+        checker->pool = pool;
+        task_init(&checker->task, pool->tasks, "checker", on_check_slice, checker);
         *ret_checker = checker;
         return 0;
 }
@@ -166,8 +160,8 @@ int checker_new(Checker **ret_checker, Manager *manager) {
 Checker *checker_free(Checker *checker) {
         if (!checker)
                 return NULL;
-        while (checker->jobs)
-                end_job(checker);
+        while (checker->jobs.first)
+                end_check_job(checker);
         task_deinit(&checker->task);
         free(checker);
         return NULL;

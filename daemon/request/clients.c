@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/peer/client-watch.h"
 #include "daemon/request/request.h"
 #include "proto/text.h"
 #include "shm/arena/cache-walk.h"
@@ -23,7 +22,7 @@ typedef struct ClientPart {
 } ClientPart;
 
 /* Counters go on from owner to owner of a record: the difference is this one's. */
-static uint64_t counter(const ShmRecord *record, ShmCounter which) {
+static uint64_t record_counter(const ShmRecord *record, ShmCounter which) {
         /* ORDER: rlx; statistics. */
         return shm_load_rlx(&record->counters[which]) - shm_load_rlx(&record->base_counters[which]);
 }
@@ -32,8 +31,10 @@ static void add_record(const ShmArena *arena, uint32_t i, ClientSums *sums) {
         const ShmRecord *record = shm_arena_record(arena, i);
 
         sums->threads++;
-        sums->allocs += counter(record, SHM_COUNT_ALLOC_HITS) + counter(record, SHM_COUNT_ALLOCS_UNCACHED);
-        sums->frees += counter(record, SHM_COUNT_FREES_CACHED) + counter(record, SHM_COUNT_FREES_UNCACHED);
+        sums->allocs += record_counter(record, SHM_COUNT_ALLOC_HITS) +
+                        record_counter(record, SHM_COUNT_ALLOCS_UNCACHED);
+        sums->frees += record_counter(record, SHM_COUNT_FREES_CACHED) +
+                       record_counter(record, SHM_COUNT_FREES_UNCACHED);
         for (uint32_t n = 0; n < SHM_NOTES_MAX; n++)
                 sums->pending += shm_load_rlx(&record->notes[n].handle) != 0; /* ORDER: rlx; statistics. */
         for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, i);) {
@@ -43,7 +44,7 @@ static void add_record(const ShmArena *arena, uint32_t i, ClientSums *sums) {
 }
 
 /* By client index. */
-static ClientSums *sums_new(const ShmArena *arena) {
+static ClientSums *client_sums_new(const ShmArena *arena) {
         ClientSums *sums = calloc(arena->n_records, sizeof(*sums));
 
         for (uint32_t i = 1; sums && i < shm_arena_n_records_ever(arena); i++) {
@@ -55,7 +56,7 @@ static ClientSums *sums_new(const ShmArena *arena) {
         return sums;
 }
 
-static void send_part(const RequestContext *context, ClientPart *part, bool more) {
+static void send_client_part(const RequestContext *context, ClientPart *part, bool more) {
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__ClientsReply clients = TSLAB__CLIENTS_REPLY__INIT;
 
@@ -68,11 +69,12 @@ static void send_part(const RequestContext *context, ClientPart *part, bool more
         part->n = 0;
 }
 
-static Tslab__ClientInfo *next_info(const RequestContext *context, ClientPart *part, const char *comm) {
+static Tslab__ClientInfo *next_client_info(const RequestContext *context, ClientPart *part,
+                                           const char *comm) {
         Tslab__ClientInfo *info;
 
         if (part->n == PROTO_CLIENTS_MAX)
-                send_part(context, part, true);
+                send_client_part(context, part, true);
         info = &part->infos[part->n];
         tslab__client_info__init(info);
         proto_text_clean(part->comms[part->n], sizeof(part->comms[0]), comm);
@@ -87,8 +89,8 @@ static void add_client(const RequestContext *context, ClientPart *part, const Cl
         ShmClientInfo known = {};
         Tslab__ClientInfo *info;
 
-        (void) shm_client_get(&client->manager->pool.arena, client->index, &known);
-        info = next_info(context, part, known.comm);
+        (void) shm_client_get(&client->clients->pool->arena, client->index, &known);
+        info = next_client_info(context, part, known.comm);
         info->client = client->index;
         info->pid = (int32_t) client->pid;
         info->uid = known.uid;
@@ -104,7 +106,7 @@ static void add_client(const RequestContext *context, ClientPart *part, const Cl
 }
 
 static void add_session(const RequestContext *context, ClientPart *part, const Session *session) {
-        Tslab__ClientInfo *info = next_info(context, part, session->comm);
+        Tslab__ClientInfo *info = next_client_info(context, part, session->comm);
 
         info->control_only = true;
         info->pid = (int32_t) session->peer.pid;
@@ -115,19 +117,19 @@ static void add_session(const RequestContext *context, ClientPart *part, const S
 }
 
 void request_clients(RequestContext *context, const ProtoRequest *request) {
-        const Manager *manager = context->session->manager;
-        _cleanup_(proto_freep) ClientSums *sums = sums_new(&manager->pool.arena);
+        const Requests *requests = context->requests;
+        _cleanup_(proto_freep) ClientSums *sums = client_sums_new(&requests->pool->arena);
         _cleanup_(proto_freep) ClientPart *part = malloc(sizeof(*part));
 
         if (!sums || !part) {
-                session_refuse(context->session, context->id, -ENOMEM, "tslabd is out of memory");
+                request_refuse_memory(context->session, context->id);
                 return;
         }
         part->n = 0;
-        for (const ClientWatch *c = manager->clients; c; c = c->next)
+        for (const ClientWatch *c = requests->clients->first; c; c = c->next)
                 add_client(context, part, c, &sums[c->index]);
-        for (const Session *s = manager->sessions; s; s = s->next)
+        for (const Session *s = requests->sessions->first; s; s = s->next)
                 if (!s->client && s->role != 0 && !s->dropped)
                         add_session(context, part, s);
-        send_part(context, part, false);
+        send_client_part(context, part, false);
 }

@@ -1,68 +1,56 @@
 #include "daemon/request/counter.h"
-#include "daemon/task.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define BUDGET 4096U /* of a step: see shm/slab/slab-walk.h */
+#define COUNT_SLICE 4096U /* budget of a slice: see shm/slab/slab-walk.h */
 
 typedef struct CountJob {
-        struct CountJob *next;
+        QueueLink link;
         Call call;
         CountAnswer *answer;
 } CountJob;
 
 struct Counter {
-        Manager *manager;
+        const Requests *requests;
         Task task;
-        CountJob *waiting, *waiting_last; /* for the next walk */
-        CountJob *served; /* by the one that is under way, or just over */
+        Queue waiting; /* CountJob: for the next walk */
+        Queue served; /* CountJob: by the walk that is under way, or has just ended */
         bool counted; /* it is over: answers are next, one a step */
         ShmStatsWalk walk;
         ShmStats stats;
 };
 
-static void free_job(CountJob *job) {
+static void count_job_free(CountJob *job) {
         call_close(&job->call);
         free(job);
 }
 
-static void free_jobs(CountJob *job) {
-        while (job) {
-                CountJob *next = job->next;
-
-                free_job(job);
-                job = next;
-        }
-}
-
-static void begin(Counter *counter) {
-        counter->served = counter->waiting;
-        counter->waiting = counter->waiting_last = NULL;
+static void begin_count_walk(Counter *counter) {
+        queue_move_all(&counter->served, &counter->waiting);
         counter->counted = false;
-        shm_stats_begin(&counter->walk, &counter->manager->pool.arena, &counter->stats);
+        shm_stats_begin(&counter->walk, &counter->requests->pool->arena, &counter->stats);
 }
 
-static void answer_one(Counter *counter) {
-        CountJob *job = counter->served;
+static void answer_one_count(Counter *counter) {
+        CountJob *job = queue_take(&counter->served);
 
-        counter->served = job->next;
         if (job->call.session)
-                job->answer(job->call.session, job->call.id, &counter->stats);
-        free_job(job);
+                job->answer(counter->requests, job->call.session, job->call.id, &counter->stats);
+        count_job_free(job);
 }
 
-static uint64_t step(void *userdata, uint64_t now) {
+static uint64_t on_count_slice(void *userdata, uint64_t now) {
         Counter *counter = userdata;
 
-        if (!counter->served)
-                begin(counter);
+        if (!counter->served.first)
+                begin_count_walk(counter);
         if (!counter->counted)
                 counter->counted =
-                        shm_stats_step(&counter->walk, pool_slice(&counter->manager->pool, BUDGET));
+                        shm_stats_step(&counter->walk, pool_slice(counter->requests->pool, COUNT_SLICE));
         if (counter->counted)
-                answer_one(counter);
-        return counter->served || counter->waiting ? 0 : TASK_IDLE;
+                answer_one_count(counter);
+        return counter->served.first || counter->waiting.first ? 0 : TASK_IDLE;
 }
 
 int counter_start(Counter *counter, Session *session, uint64_t id, CountAnswer *answer) {
@@ -72,31 +60,29 @@ int counter_start(Counter *counter, Session *session, uint64_t id, CountAnswer *
                 return -ENOMEM;
         job->answer = answer;
         call_open(&job->call, session, id);
-        if (counter->waiting_last)
-                counter->waiting_last->next = job;
-        else
-                counter->waiting = job;
-        counter->waiting_last = job;
+        queue_append(&counter->waiting, job);
         task_wake(&counter->task);
         return 0;
 }
 
-int counter_new(Counter **ret_counter, Manager *manager) {
+int counter_new(Counter **ret_counter, const Requests *requests) {
         Counter *counter = calloc(1, sizeof(*counter));
 
         if (!counter)
                 return -ENOMEM;
-        counter->manager = manager;
-        task_init(&counter->task, manager->pool.tasks, "counter", step, counter);
+        counter->requests = requests;
+        task_init(&counter->task, requests->pool->tasks, "counter", on_count_slice, counter);
         *ret_counter = counter;
         return 0;
 }
 
 Counter *counter_free(Counter *counter) {
+        CountJob *job;
+
         if (!counter)
                 return NULL;
-        free_jobs(counter->served);
-        free_jobs(counter->waiting);
+        while ((job = queue_take(&counter->served)) || (job = queue_take(&counter->waiting)))
+                count_job_free(job);
         task_deinit(&counter->task);
         free(counter);
         return NULL;

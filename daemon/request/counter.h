@@ -2,13 +2,13 @@
 /*
  * Statistics: one walk over the arena, in slices, for all who asked before it began.
  */
-#include "daemon/peer/session.h"
+#include "daemon/request/request.h"
 #include "shm/stats/stats.h"
 
 /* Sends what was asked for. */
-typedef void CountAnswer(Session *session, uint64_t id, const ShmStats *stats);
+typedef void CountAnswer(const Requests *requests, Session *session, uint64_t id, const ShmStats *stats);
 
-int counter_new(Counter **ret_counter, Manager *manager);
+int counter_new(Counter **ret_counter, const Requests *requests);
 /* NULL-safe, returns NULL. */
 Counter *counter_free(Counter *counter);
 

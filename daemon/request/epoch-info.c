@@ -3,7 +3,7 @@
 #include "proto/text.h"
 #include "shm/arena/client.h"
 
-static Tslab__EpochState state_of(ShmEpochState state) {
+static Tslab__EpochState proto_epoch_state(ShmEpochState state) {
         switch (state) {
         case SHM_EPOCH_CLOSING:
                 return TSLAB__EPOCH_STATE__EPOCH_STATE_CLOSING;
@@ -20,7 +20,7 @@ static pid_t owner_pid(const ShmArena *arena, uint32_t owner) {
         return owner != 0 && shm_client_get(arena, owner - 1, &client) == 0 ? client.pid : 0;
 }
 
-static void fill(EpochInfos *infos, uint32_t i, const ShmEpochInfo *epoch, const ShmStats *stats) {
+static void fill_epoch_info(EpochInfos *infos, uint32_t i, const ShmEpochInfo *epoch, const ShmStats *stats) {
         Tslab__EpochInfo *info = &infos->infos[i];
         Tslab__EpochOlder *older = &infos->olders[i];
 
@@ -29,7 +29,7 @@ static void fill(EpochInfos *infos, uint32_t i, const ShmEpochInfo *epoch, const
         proto_text_clean(infos->labels[i], sizeof(infos->labels[i]), epoch->label);
         info->id = epoch->id;
         info->era = epoch->era;
-        info->state = state_of(epoch->state);
+        info->state = proto_epoch_state(epoch->state);
         info->label = infos->labels[i];
         info->reserved = epoch->flags & SHM_EPOCH_RESERVED;
         info->current = epoch->current;
@@ -52,7 +52,7 @@ void epoch_infos_init(EpochInfos *infos, const ShmArena *arena, const ShmStats *
         for (infos->n = 0; infos->n < arena->n_epochs; infos->n++) {
                 if (shm_epoch_get(arena, (uint32_t) infos->n, &epoch))
                         break;
-                fill(infos, (uint32_t) infos->n, &epoch, stats);
+                fill_epoch_info(infos, (uint32_t) infos->n, &epoch, stats);
                 infos->infos[infos->n].refs = shm_client_count_holders(arena, epoch.id);
                 infos->infos[infos->n].owner_pid = owner_pid(arena, epoch.owner);
         }

@@ -1,6 +1,5 @@
 #pragma once
 /* An epoch in the words of the protocol. */
-#include "daemon/manager.h"
 #include "proto/message.h"
 #include "shm/epoch/epoch.h"
 #include "shm/stats/stats.h"

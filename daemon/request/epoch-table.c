@@ -1,38 +1,15 @@
-/* Reserving and labelling epochs: what is done at once. And what to say when there is no such epoch. */
+/* Reserving and labelling epochs. */
 #include <errno.h>
-#include <string.h>
 
-#include "daemon/peer/client-watch.h"
 #include "daemon/events.h"
-#include "daemon/work/maintainer.h"
 #include "daemon/request/request.h"
 #include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch-open.h"
 
-void request_refuse_epoch(Session *session, uint64_t id, int error, uint32_t number) {
-        uint32_t epoch = number & 0xff, era = number >> 8;
-
-        switch (error) {
-        case -ESTALE:
-                session_refuse(session, id, error, "era %u of epoch %u is over", era, epoch);
-                break;
-        case -EINVAL:
-                session_refuse(session, id, error, "there is no epoch %u: this pool has 0 to %u", epoch,
-                               session->manager->pool.arena.n_epochs - 1);
-                break;
-        case -ENOSPC:
-                session_refuse(session, id, error,
-                               "no epoch can be spared: the others are reserved, hold objects still, "
-                               "or are being revoked");
-                break;
-        default:
-                session_refuse(session, id, error, "epoch %u: %s", epoch, strerror(-error));
-        }
-}
-
 /* Leased by whom this connection has attached. */
-static int reserve(RequestContext *context, uint32_t id, const Tslab__EpochReserve *body, uint32_t *ret) {
-        ShmArena *arena = &context->session->manager->pool.arena;
+static int reserve_epoch(RequestContext *context, uint32_t id, const Tslab__EpochReserve *body,
+                         uint32_t *ret) {
+        ShmArena *arena = &context->requests->pool->arena;
 
         if (body->lease)
                 return shm_epoch_lease(arena, id, body->label, context->session->client->index, ret);
@@ -41,7 +18,8 @@ static int reserve(RequestContext *context, uint32_t id, const Tslab__EpochReser
 
 void request_epoch_reserve(RequestContext *context, const ProtoRequest *request) {
         Session *session = context->session;
-        Manager *manager = session->manager;
+        Requests *requests = context->requests;
+        Pool *pool = requests->pool;
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__EpochReserveReply reply_body = TSLAB__EPOCH_RESERVE_REPLY__INIT;
         uint32_t id;
@@ -52,22 +30,22 @@ void request_epoch_reserve(RequestContext *context, const ProtoRequest *request)
                                "an epoch is leased by processes that have attached, and this one has not");
                 return;
         }
-        r = shm_epoch_spare(&manager->pool.arena, &id);
+        r = shm_epoch_spare(&pool->arena, &id);
         if (r == 0)
-                r = shm_epoch_close(&manager->pool.arena, id, true);
+                r = shm_epoch_close(&pool->arena, id, true);
         if (r == 0) {
-                maintainer_close(manager->maintainer, id, NULL);
-                r = reserve(context, id, request->epoch_reserve, &reply_body.epoch);
+                maintainer_close(requests->maintainer, id, NULL);
+                r = reserve_epoch(context, id, request->epoch_reserve, &reply_body.epoch);
         }
         if (r < 0) {
-                request_refuse_epoch(session, context->id, r, 0);
+                request_refuse_epoch(context->requests, session, context->id, r, 0);
                 return;
         }
-        events_send(manager, &(EventInfo){ .kind = "reserve", .epoch = reply_body.epoch },
+        events_send(pool, &(EventInfo){ .kind = "reserve", .epoch = reply_body.epoch },
                     "epoch %u:%u is %s: %s", reply_body.epoch & 0xff, reply_body.epoch >> 8,
                     request->epoch_reserve->lease ? "leased" : "reserved", request->epoch_reserve->label);
         /* A thread may yet add a slab of the era before. */
-        maintainer_close(manager->maintainer, id, NULL);
+        maintainer_close(requests->maintainer, id, NULL);
         reply.body_case = TSLAB__REPLY__BODY_EPOCH_RESERVE;
         reply.epoch_reserve = &reply_body;
         session_send(session, context->id, &reply);
@@ -80,9 +58,9 @@ void request_epoch_label(RequestContext *context, const ProtoRequest *request) {
         Tslab__EpochLabelReply body = TSLAB__EPOCH_LABEL_REPLY__INIT;
         int r;
 
-        r = shm_epoch_label(&session->manager->pool.arena, label->epoch, label->label);
+        r = shm_epoch_label(&context->requests->pool->arena, label->epoch, label->label);
         if (r < 0) {
-                request_refuse_epoch(session, context->id, r, label->epoch);
+                request_refuse_epoch(context->requests, session, context->id, r, label->epoch);
                 return;
         }
         reply.body_case = TSLAB__REPLY__BODY_EPOCH_LABEL;

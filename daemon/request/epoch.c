@@ -6,7 +6,6 @@
 
 #include "daemon/events.h"
 #include "daemon/log.h"
-#include "daemon/work/maintainer.h"
 #include "daemon/message-id.h"
 #include "daemon/request/request.h"
 #include "proto/deadline.h"
@@ -19,30 +18,30 @@
 typedef struct CloseJob {
         CloseWait wait;
         Call call;
-        Manager *manager;
+        Requests *requests;
         uint32_t number; /* of the epoch that is closed */
 } CloseJob;
 
-static void job_free(CloseJob *job) {
+static void close_job_free(CloseJob *job) {
         call_close(&job->call);
         free(job);
 }
 
 /* The request's session went: the epoch is closed all the same, but nobody waits for objects, or their count. */
-static void stop_waiting(CloseJob *job) {
+static void stop_close_wait(CloseJob *job) {
         job->wait.wait_drained = false;
         job->wait.count = false;
         job->wait.deadline_usec = MIN(job->wait.deadline_usec, proto_deadline(WAIT_DEFAULT_MSEC * MSEC));
 }
 
-static void on_progress(CloseWait *wait) {
+static void on_close_progress(CloseWait *wait) {
         CloseJob *job = wait->userdata;
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__Progress progress = TSLAB__PROGRESS__INIT;
         char text[128];
 
         if (!job->call.session) {
-                stop_waiting(job);
+                stop_close_wait(job);
                 return;
         }
         (void) snprintf(text, sizeof(text),
@@ -55,8 +54,8 @@ static void on_progress(CloseWait *wait) {
         session_send(job->call.session, job->call.id, &reply);
 }
 
-static size_t fill_classes(const ShmArena *arena, const EpochCount *live, Tslab__ClassCount *counts,
-                           Tslab__ClassCount **pointers) {
+static size_t fill_class_counts(const ShmArena *arena, const EpochCount *live, Tslab__ClassCount *counts,
+                                Tslab__ClassCount **pointers) {
         size_t n = 0;
 
         for (uint32_t i = 0; i < arena->n_classes; i++) {
@@ -71,7 +70,7 @@ static size_t fill_classes(const ShmArena *arena, const EpochCount *live, Tslab_
         return n;
 }
 
-static void answer(const CloseJob *job) {
+static void answer_close(const CloseJob *job) {
         Tslab__ClassCount counts[SHM_CLASSES_MAX], *pointers[SHM_CLASSES_MAX];
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__EpochCloseReply close = TSLAB__EPOCH_CLOSE_REPLY__INIT;
@@ -81,13 +80,13 @@ static void answer(const CloseJob *job) {
         close.live_objects = job->wait.live->live_objects;
         close.pending_threads = job->wait.n_pending;
         close.classes = pointers;
-        close.n_classes = fill_classes(&job->manager->pool.arena, job->wait.live, counts, pointers);
+        close.n_classes = fill_class_counts(&job->requests->pool->arena, job->wait.live, counts, pointers);
         reply.body_case = TSLAB__REPLY__BODY_EPOCH_CLOSE;
         reply.epoch_close = &close;
         session_send(job->call.session, job->call.id, &reply);
 }
 
-static void on_done(CloseWait *wait) {
+static void on_closed(CloseWait *wait) {
         CloseJob *job = wait->userdata;
         LogFields fields = { .message = MESSAGE_EPOCH_CLOSE,
                              .epoch = &job->number,
@@ -97,16 +96,16 @@ static void on_done(CloseWait *wait) {
                    "epoch %u:%u was closed: %llu bytes given back, %llu objects left, %u threads pending",
                    job->number & 0xff, job->number >> 8, (unsigned long long) wait->reclaimed_size,
                    (unsigned long long) wait->live->live_objects, wait->n_pending);
-        events_send(job->manager,
+        events_send(job->requests->pool,
                     &(EventInfo){ .kind = "reclaim", .epoch = job->number, .size = wait->reclaimed_size },
                     "closing epoch %u:%u gave %llu bytes back", job->number & 0xff, job->number >> 8,
                     (unsigned long long) wait->reclaimed_size);
         if (job->call.session)
-                answer(job);
-        job_free(job);
+                answer_close(job);
+        close_job_free(job);
 }
 
-static void set_waits(CloseWait *wait, const Tslab__EpochClose *close) {
+static void set_close_wait(CloseWait *wait, const Tslab__EpochClose *close) {
         wait->deadline_usec = proto_deadline((close->wait_msec ?: WAIT_DEFAULT_MSEC) * MSEC);
         wait->wait_drained = close->wait_drained;
         wait->drained_deadline_usec =
@@ -116,7 +115,7 @@ static void set_waits(CloseWait *wait, const Tslab__EpochClose *close) {
 }
 
 /* The newest era where the request names none. */
-static uint32_t whole_number(const ShmArena *arena, uint32_t number) {
+static uint32_t number_with_era(const ShmArena *arena, uint32_t number) {
         ShmEpochInfo info;
 
         return number >> 8 != 0 || shm_epoch_get(arena, number & 0xff, &info)
@@ -126,33 +125,34 @@ static uint32_t whole_number(const ShmArena *arena, uint32_t number) {
 
 void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
         Session *session = context->session;
-        Manager *manager = session->manager;
+        Requests *requests = context->requests;
+        Pool *pool = requests->pool;
         const Tslab__EpochClose *close = request->epoch_close;
         CloseJob *job = calloc(1, sizeof(*job));
         int r;
 
         if (!job) {
-                session_refuse(session, context->id, -ENOMEM, "tslabd is out of memory");
+                request_refuse_memory(session, context->id);
                 return;
         }
-        r = close->revoke ? shm_epoch_revoke(&manager->pool.arena, close->epoch, close->older)
-                          : shm_epoch_close(&manager->pool.arena, close->epoch, true);
+        r = close->revoke ? shm_epoch_revoke(&pool->arena, close->epoch, close->older)
+                          : shm_epoch_close(&pool->arena, close->epoch, true);
         if (r < 0) {
-                request_refuse_epoch(session, context->id, r, close->epoch);
+                request_refuse_epoch(requests, session, context->id, r, close->epoch);
                 free(job);
                 return;
         }
-        *job = (CloseJob){ .manager = manager, .number = whole_number(&manager->pool.arena, close->epoch) };
+        *job = (CloseJob){ .requests = requests, .number = number_with_era(&pool->arena, close->epoch) };
         job->wait = (CloseWait){
                 .epoch = close->epoch & 0xff,
                 .era = close->older ? 0 : job->number >> 8,
-                .on_progress = on_progress,
-                .on_done = on_done,
+                .on_progress = on_close_progress,
+                .on_done = on_closed,
                 .userdata = job,
         };
         call_open(&job->call, session, context->id);
-        set_waits(&job->wait, close);
-        events_send(manager, &(EventInfo){ .kind = "close", .epoch = job->number }, "epoch %u:%u is closing",
+        set_close_wait(&job->wait, close);
+        events_send(pool, &(EventInfo){ .kind = "close", .epoch = job->number }, "epoch %u:%u is closing",
                     job->number & 0xff, job->number >> 8);
-        maintainer_close(manager->maintainer, job->wait.epoch, &job->wait);
+        maintainer_close(requests->maintainer, job->wait.epoch, &job->wait);
 }

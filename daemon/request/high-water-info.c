@@ -1,6 +1,6 @@
 #include "daemon/request/high-water-info.h"
 
-static void fill_classes(PeaksInfo *info, const ShmPeaks *marks, const ShmArena *arena) {
+static void fill_class_marks(HighWaterInfo *info, const ShmPeaks *marks, const ShmArena *arena) {
         for (uint32_t i = 0; i < arena->n_classes; i++) {
                 Tslab__ClassPeak *class = &info->classes[i];
 
@@ -14,15 +14,15 @@ static void fill_classes(PeaksInfo *info, const ShmPeaks *marks, const ShmArena 
         info->info.n_classes = arena->n_classes;
 }
 
-static void fill_asked(PeaksInfo *info, const uint64_t *asked) {
+static void fill_requested_sizes(HighWaterInfo *info, const uint64_t *requested) {
         size_t n = 0;
 
         for (uint32_t i = 0; i < SHM_GRANULES_MAX; i++) {
-                if (asked[i] == 0)
+                if (requested[i] == 0)
                         continue;
                 tslab__asked_size__init(&info->asked[n]);
                 info->asked[n].size = (i + 1) * SHM_CLASS_GRANULE;
-                info->asked[n].n = asked[i];
+                info->asked[n].n = requested[i];
                 info->asked_pointers[n] = &info->asked[n];
                 n++;
         }
@@ -30,8 +30,8 @@ static void fill_asked(PeaksInfo *info, const uint64_t *asked) {
         info->info.n_asked = n;
 }
 
-void peaks_info_init(PeaksInfo *info, const Peaks *peaks, const ShmArena *arena) {
-        const ShmPeaks *marks = peaks_get(peaks);
+void high_water_info_init(HighWaterInfo *info, const HighWater *high_water, const ShmArena *arena) {
+        const ShmPeaks *marks = high_water_get(high_water);
         Tslab__Peaks *p = &info->info;
 
         tslab__peaks__init(p);
@@ -43,6 +43,6 @@ void peaks_info_init(PeaksInfo *info, const Peaks *peaks, const ShmArena *arena)
         p->swing_bytes = marks->swing_slabs * SHM_SLAB_SIZE;
         p->clients = marks->clients;
         p->threads = marks->threads;
-        fill_classes(info, marks, arena);
-        fill_asked(info, peaks_asked(peaks));
+        fill_class_marks(info, marks, arena);
+        fill_requested_sizes(info, high_water_requested_sizes(high_water));
 }

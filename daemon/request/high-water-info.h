@@ -3,13 +3,13 @@
 #include "daemon/work/high-water.h"
 #include "proto/message.h"
 
-typedef struct PeaksInfo {
+typedef struct HighWaterInfo {
         Tslab__Peaks info;
         Tslab__ClassPeak classes[SHM_CLASSES_MAX];
         Tslab__ClassPeak *class_pointers[SHM_CLASSES_MAX];
         Tslab__AskedSize asked[SHM_GRANULES_MAX];
         Tslab__AskedSize *asked_pointers[SHM_GRANULES_MAX];
-} PeaksInfo;
+} HighWaterInfo;
 
 /* It points into itself. */
-void peaks_info_init(PeaksInfo *info, const Peaks *peaks, const ShmArena *arena);
+void high_water_info_init(HighWaterInfo *info, const HighWater *high_water, const ShmArena *arena);

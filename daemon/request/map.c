@@ -7,13 +7,12 @@
 
 #include "daemon/request/request.h"
 #include "daemon/request/slab-cells.h"
-#include "daemon/task.h"
 
-#define BUDGET 4096U /* of a step: see shm/slab/slab-walk.h */
+#define MAP_SLICE 4096U /* budget of a slice: see shm/slab/slab-walk.h */
 #define UNREAD_USEC 2000U /* until it is looked again whether the peer has read */
 
 struct MapJob {
-        Manager *manager;
+        Requests *requests;
         MapJob *next;
         Call call;
         Task task;
@@ -31,8 +30,8 @@ typedef struct MapSums {
         size_t n;
 } MapSums;
 
-static void job_free(MapJob *job) {
-        MapJob **at = &job->manager->maps;
+static void map_job_free(MapJob *job) {
+        MapJob **at = &job->requests->maps;
 
         while (*at != job)
                 at = &(*at)->next;
@@ -42,9 +41,9 @@ static void job_free(MapJob *job) {
         free(job);
 }
 
-void map_jobs_free(Manager *manager) {
-        while (manager->maps)
-                job_free(manager->maps);
+void map_jobs_free(Requests *requests) {
+        while (requests->maps)
+                map_job_free(requests->maps);
 }
 
 static uint32_t largest(const uint32_t *numbers, uint32_t n) {
@@ -56,7 +55,7 @@ static uint32_t largest(const uint32_t *numbers, uint32_t n) {
         return best;
 }
 
-static void add_part(MapJob *job) {
+static void add_cell(MapJob *job) {
         const SlabCell *cell = &job->cells.cell;
         uint32_t epoch = largest(cell->epochs, SHM_EPOCHS_MAX);
         uint32_t class = largest(cell->classes, SHM_CLASSES_MAX);
@@ -74,7 +73,7 @@ static void add_part(MapJob *job) {
         part->epoch_slabs = cell->epochs[epoch];
         part->epoch_id = part->epoch_slabs ? epoch : 0;
         part->class_slabs = cell->classes[class];
-        part->class_bytes = part->class_slabs ? job->manager->pool.arena.classes[class].size : 0;
+        part->class_bytes = part->class_slabs ? job->requests->pool->arena.classes[class].size : 0;
         job->pointers[job->n_parts++] = part;
 }
 
@@ -91,8 +90,8 @@ static void add_sum(MapSums *sums, uint32_t key, const SlabSum *from) {
         sums->pointers[sums->n++] = sum;
 }
 
-static void send_part(MapJob *job, bool more) {
-        const ShmArena *arena = &job->manager->pool.arena;
+static void send_cells(MapJob *job, bool more) {
+        const ShmArena *arena = &job->requests->pool->arena;
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__SlabMapReply map = TSLAB__SLAB_MAP_REPLY__INIT;
         MapSums epochs = {}, classes = {};
@@ -118,34 +117,34 @@ static void send_part(MapJob *job, bool more) {
         job->n_parts = 0;
 }
 
-static void look(MapJob *job) {
-        uint32_t budget = pool_slice(&job->manager->pool, BUDGET);
+static void count_cells(MapJob *job) {
+        uint32_t budget = pool_slice(job->requests->pool, MAP_SLICE);
 
         while (job->n_parts < PROTO_CELLS_MAX &&
-               slab_cells_step(&job->cells, &job->manager->pool.arena, &budget)) {
-                add_part(job);
+               slab_cells_step(&job->cells, &job->requests->pool->arena, &budget)) {
+                add_cell(job);
                 slab_cells_next(&job->cells);
         }
 }
 
-static uint64_t step(void *userdata, uint64_t now) {
+static uint64_t on_map_slice(void *userdata, uint64_t now) {
         MapJob *job = userdata;
         bool done;
 
-        if (job->call.session && job->call.session->queue)
+        if (job->call.session && !outgoing_is_empty(&job->call.session->outgoing))
                 return now + UNREAD_USEC;
         if (job->call.session)
-                look(job);
+                count_cells(job);
         done = !job->call.session || slab_cells_done(&job->cells);
         if (job->call.session && (done || job->n_parts == PROTO_CELLS_MAX))
-                send_part(job, !done);
+                send_cells(job, !done);
         if (done)
-                job_free(job);
+                map_job_free(job);
         return 0;
 }
 
-static bool has_map(const Session *session) {
-        for (const MapJob *job = session->manager->maps; job; job = job->next)
+static bool has_map(const Requests *requests, const Session *session) {
+        for (const MapJob *job = requests->maps; job; job = job->next)
                 if (job->call.session == session)
                         return true;
         return false;
@@ -153,24 +152,24 @@ static bool has_map(const Session *session) {
 
 void request_slab_map(RequestContext *context, const ProtoRequest *request) {
         Session *session = context->session;
-        Manager *manager = session->manager;
+        Requests *requests = context->requests;
         uint32_t n_cells = request->slab_map->cells;
         MapJob *job;
 
-        if (has_map(session)) {
+        if (has_map(requests, session)) {
                 session_refuse(session, context->id, -EBUSY, "a map is being made for this connection");
                 return;
         }
         job = calloc(1, sizeof(*job));
         if (!job) {
-                session_refuse(session, context->id, -ENOMEM, "tslabd is out of memory");
+                request_refuse_memory(session, context->id);
                 return;
         }
-        task_init(&job->task, manager->pool.tasks, "map", step, job);
+        task_init(&job->task, requests->pool->tasks, "map", on_map_slice, job);
         task_wake(&job->task);
-        job->manager = manager;
-        job->next = manager->maps;
-        manager->maps = job;
-        slab_cells_init(&job->cells, &manager->pool.arena, n_cells ?: PROTO_MAP_CELLS_MAX);
+        job->requests = requests;
+        job->next = requests->maps;
+        requests->maps = job;
+        slab_cells_init(&job->cells, &requests->pool->arena, n_cells ?: PROTO_MAP_CELLS_MAX);
         call_open(&job->call, session, context->id);
 }

@@ -1,20 +1,40 @@
 #pragma once
-/* What a session asks for. One request-*.c each for those that belong together. */
+/* The handlers of requests, one file for each request or for a few that belong together. */
+#include "daemon/peer/client-watch.h"
+#include "daemon/peer/samples.h"
 #include "daemon/peer/session.h"
+#include "daemon/work/high-water.h"
+#include "daemon/work/maintainer.h"
+#include "daemon/work/trimmer.h"
 
-/* Takes what it needs of `fds`; answers, or refuses, now or later. */
-void request_handle(Session *session, const ProtoRequest *request, ProtoFds *fds, const struct ucred *sender);
+typedef struct Counter Counter;
+typedef struct Checker Checker;
+typedef struct MapJob MapJob;
 
-/* The handlers; the role was checked before. */
+/* What the handlers work with. The manager owns it, and fills in the members before the line. */
+typedef struct Requests {
+        Pool *pool;
+        Sessions *sessions;
+        Clients *clients;
+        SamplesList *samples;
+        Maintainer *maintainer;
+        Trimmer *trimmer;
+        HighWater *high_water;
+        /* -- */
+        Counter *counter;
+        Checker *checker;
+        MapJob *maps; /* those under way; daemon/request/map.c's alone */
+        Queue advances; /* the first is under way; daemon/request/advance.c's alone */
+} Requests;
+
+/* One request. The role of the session was checked before. */
 typedef struct RequestContext {
+        Requests *requests;
         Session *session;
         uint64_t id;
         ProtoFds *fds;
         const struct ucred *sender;
 } RequestContext;
-
-/* A descriptor that cannot write, and be reopened for writing by nobody but this user; or a negative errno. */
-int request_reopen_for_reading(int memfd);
 
 void request_hello(RequestContext *context, const ProtoRequest *request);
 void request_attach(RequestContext *context, const ProtoRequest *request);
@@ -22,8 +42,6 @@ void request_fork_attach(RequestContext *context, const ProtoRequest *request);
 void request_epoch_list(RequestContext *context, const ProtoRequest *request);
 void request_epoch_advance(RequestContext *context, const ProtoRequest *request);
 void request_epoch_close(RequestContext *context, const ProtoRequest *request);
-/* Why what was asked of an epoch was not done. */
-void request_refuse_epoch(Session *session, uint64_t id, int error, uint32_t number);
 void request_epoch_reserve(RequestContext *context, const ProtoRequest *request);
 void request_epoch_label(RequestContext *context, const ProtoRequest *request);
 void request_stats(RequestContext *context, const ProtoRequest *request);
@@ -34,5 +52,13 @@ void request_roots(RequestContext *context, const ProtoRequest *request);
 void request_samples(RequestContext *context, const ProtoRequest *request);
 void request_watch(RequestContext *context, const ProtoRequest *request);
 void request_slab_map(RequestContext *context, const ProtoRequest *request);
-/* Those that are under way when the daemon ends. */
-void map_jobs_free(Manager *manager);
+/* Frees the maps that are under way when the daemon ends. */
+void map_jobs_free(Requests *requests);
+
+/* Refusals that several handlers send. */
+void request_refuse_memory(Session *session, uint64_t id);
+void request_refuse_epoch(const Requests *requests, Session *session, uint64_t id, int error,
+                          uint32_t number);
+
+/* A descriptor that cannot write, and that only this user could reopen for writing; or a negative errno. */
+int request_reopen_for_reading(int memfd);

@@ -1,13 +1,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/peer/client-watch.h"
 #include "daemon/log.h"
 #include "daemon/request/request.h"
-#include "daemon/peer/samples.h"
 #include "proto/cleanup.h"
 
-static void answer(RequestContext *context, Tslab__SamplesReply *body, int fd) {
+static void answer_samples(RequestContext *context, Tslab__SamplesReply *body, int fd) {
         ProtoReply reply = PROTO_REPLY_INIT;
 
         body->attached_fd = fd >= 0;
@@ -16,7 +14,7 @@ static void answer(RequestContext *context, Tslab__SamplesReply *body, int fd) {
         session_send_fds(context->session, context->id, &reply, &fd, fd >= 0 ? 1 : 0);
 }
 
-static void keep(RequestContext *context, uint32_t every) {
+static void keep_samples(RequestContext *context, uint32_t every) {
         Session *session = context->session;
         Tslab__SamplesReply body = TSLAB__SAMPLES_REPLY__INIT;
         Samples about = { .every = every, .pid = session->peer.pid, .uid = session->peer.uid };
@@ -31,33 +29,33 @@ static void keep(RequestContext *context, uint32_t every) {
         memcpy(about.comm, session->comm, sizeof(about.comm));
         r = samples_check(context->fds->fds[0]);
         if (r == 0)
-                r = samples_add(session->manager, &about, context->fds->fds[0]);
+                r = samples_add(context->requests->samples, &about, context->fds->fds[0]);
         if (r < 0) {
                 session_refuse(session, context->id, r, "tslabd could not keep the samples of process %d: %s",
                                (int) session->peer.pid, strerror(-r));
                 return;
         }
         (void) proto_fds_take(context->fds, 0); /* it is kept */
-        answer(context, &body, -1);
+        answer_samples(context, &body, -1);
 }
 
-static void show_arena(RequestContext *context) {
-        _cleanup_(proto_closep) int fd = request_reopen_for_reading(context->session->manager->pool.arena.fd);
+static void send_arena(RequestContext *context) {
+        _cleanup_(proto_closep) int fd = request_reopen_for_reading(context->requests->pool->arena.fd);
         Tslab__SamplesReply body = TSLAB__SAMPLES_REPLY__INIT;
 
         if (fd < 0)
                 session_refuse(context->session, context->id, fd,
                                "tslabd could not open the arena for reading: %s", strerror(-fd));
         else
-                answer(context, &body, fd);
+                answer_samples(context, &body, fd);
 }
 
-static void show(RequestContext *context, uint32_t index) {
-        const Samples *samples = samples_get(context->session->manager, index);
+static void send_samples(RequestContext *context, uint32_t index) {
+        const Samples *samples = samples_get(context->requests->samples, index);
         Tslab__SamplesReply body = TSLAB__SAMPLES_REPLY__INIT;
 
         if (!samples) {
-                answer(context, &body, -1);
+                answer_samples(context, &body, -1);
                 return;
         }
         body.client = samples->client;
@@ -65,18 +63,18 @@ static void show(RequestContext *context, uint32_t index) {
         body.uid = (uint32_t) samples->uid;
         body.comm = (char *) samples->comm;
         body.every = samples->every;
-        body.gone = samples_is_gone(context->session->manager, samples);
-        answer(context, &body, samples->fd);
+        body.gone = samples_is_gone(context->requests->samples, samples);
+        answer_samples(context, &body, samples->fd);
 }
 
 void request_samples(RequestContext *context, const ProtoRequest *request) {
         if (request->samples->every != 0)
-                keep(context, request->samples->every);
+                keep_samples(context, request->samples->every);
         else if (context->session->role < PROTO_ROLE_OPERATOR)
                 session_refuse(context->session, context->id, -EPERM,
                                "only operators may see samples in this pool");
         else if (request->samples->index == 0)
-                show_arena(context);
+                send_arena(context);
         else
-                show(context, request->samples->index - 1);
+                send_samples(context, request->samples->index - 1);
 }

@@ -19,13 +19,13 @@ void slab_cells_init(SlabCells *cells, const ShmArena *arena, uint32_t n_cells) 
                 cells->slabs_per_cell = 1;
 }
 
-static void add(SlabSum *sum, uint32_t slots, uint32_t taken) {
+static void add_slab(SlabSum *sum, uint32_t slots, uint32_t taken) {
         sum->slabs++;
         sum->slots += slots;
         sum->taken += taken;
 }
 
-static void count(SlabCells *cells, const ShmArena *arena, SlabWord w) {
+static void count_cell_slab(SlabCells *cells, const ShmArena *arena, SlabWord w) {
         SlabPlace place = slab_word_place(w);
         uint32_t class = slab_word_class(w), epoch = slab_word_epoch(w), slots, taken;
 
@@ -42,8 +42,8 @@ static void count(SlabCells *cells, const ShmArena *arena, SlabWord w) {
         cells->cell.taken += taken;
         cells->cell.epochs[epoch]++;
         cells->cell.classes[class]++;
-        add(&cells->epochs[epoch], slots, taken);
-        add(&cells->classes[class], slots, taken);
+        add_slab(&cells->epochs[epoch], slots, taken);
+        add_slab(&cells->classes[class], slots, taken);
 }
 
 /* Of the cell in the making. */
@@ -62,7 +62,7 @@ bool slab_cells_step(SlabCells *cells, const ShmArena *arena, uint32_t *budget) 
                 return false;
         cells->walk.end = cell_end(cells);
         while (shm_slab_walk_next(&cells->walk, arena, budget, &slab, &w))
-                count(cells, arena, w);
+                count_cell_slab(cells, arena, w);
         return shm_slab_walk_done(&cells->walk);
 }
 

@@ -5,7 +5,6 @@
 #include "daemon/request/counter.h"
 #include "daemon/request/epoch-info.h"
 #include "daemon/request/high-water-info.h"
-#include "daemon/request/request.h"
 #include "proto/deadline.h"
 
 typedef struct StatsParts {
@@ -13,10 +12,10 @@ typedef struct StatsParts {
         Tslab__ClassInfo classes[SHM_CLASSES_MAX];
         Tslab__ClassInfo *class_pointers[SHM_CLASSES_MAX];
         Tslab__Counters counters;
-        PeaksInfo peaks;
+        HighWaterInfo high_water;
 } StatsParts;
 
-static void fill_classes(StatsParts *parts, const ShmArena *arena, const ShmStats *stats) {
+static void fill_class_infos(StatsParts *parts, const ShmArena *arena, const ShmStats *stats) {
         for (uint32_t i = 0; i < arena->n_classes; i++) {
                 Tslab__ClassInfo *info = &parts->classes[i];
 
@@ -49,7 +48,7 @@ static void fill_counters(StatsParts *parts, const ShmStats *stats) {
 }
 
 /* Of dead threads: the next tick looks at them, and again while a live one may still take what they held. */
-static uint32_t count_unsettled(const ShmArena *arena) {
+static uint32_t count_records_in_flight(const ShmArena *arena) {
         uint32_t n = 0;
 
         for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++) {
@@ -60,10 +59,10 @@ static uint32_t count_unsettled(const ShmArena *arena) {
         return n;
 }
 
-static void fill_pool(Tslab__StatsReply *reply, const Manager *manager, const ShmStats *stats) {
-        const ShmArena *arena = &manager->pool.arena;
+static void fill_pool(Tslab__StatsReply *reply, const Pool *pool, const ShmStats *stats) {
+        const ShmArena *arena = &pool->arena;
 
-        reply->pool = (char *) manager->pool.options->pool;
+        reply->pool = (char *) pool->options->pool;
         reply->size_bytes = stats->size;
         reply->committed_bytes = stats->committed_size;
         reply->metadata_bytes = stats->metadata_size;
@@ -75,7 +74,7 @@ static void fill_pool(Tslab__StatsReply *reply, const Manager *manager, const Sh
         reply->threads = stats->threads;
         reply->daemon_version = (char *) TSLAB_VERSION;
         reply->daemon_pid = (int32_t) getpid();
-        reply->uptime_usec = proto_now_usec() - manager->pool.started_usec;
+        reply->uptime_usec = proto_now_usec() - pool->started_usec;
         reply->arena_id = (ProtobufCBinaryData){ .len = 16, .data = (uint8_t *) arena->arena_id };
         reply->n_records = arena->n_records;
         reply->records_shared =
@@ -83,45 +82,47 @@ static void fill_pool(Tslab__StatsReply *reply, const Manager *manager, const Sh
         reply->n_slabs = arena->n_slabs;
         reply->n_slabs_ever = stats->n_slabs_ever;
         reply->memfd_blocks_bytes = shm_arena_resident_size(arena);
-        reply->records_unsettled = count_unsettled(arena);
+        reply->records_unsettled = count_records_in_flight(arena);
 }
 
-static StatsParts *parts_or_refuse(Session *session, uint64_t id, const ShmStats *stats) {
+static StatsParts *stats_parts_new(const Requests *requests, Session *session, uint64_t id,
+                                   const ShmStats *stats) {
         StatsParts *parts = calloc(1, sizeof(*parts));
 
         if (parts)
-                epoch_infos_init(&parts->epochs, &session->manager->pool.arena, stats);
+                epoch_infos_init(&parts->epochs, &requests->pool->arena, stats);
         else
-                session_refuse(session, id, -ENOMEM, "tslabd is out of memory");
+                request_refuse_memory(session, id);
         return parts;
 }
 
-static void answer_stats(Session *session, uint64_t id, const ShmStats *counted) {
-        const Manager *manager = session->manager;
-        _cleanup_(proto_freep) StatsParts *parts = parts_or_refuse(session, id, counted);
+static void answer_stats(const Requests *requests, Session *session, uint64_t id, const ShmStats *counted) {
+        const Pool *pool = requests->pool;
+        _cleanup_(proto_freep) StatsParts *parts = stats_parts_new(requests, session, id, counted);
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__StatsReply stats = TSLAB__STATS_REPLY__INIT;
 
         if (!parts)
                 return;
-        fill_pool(&stats, manager, counted);
-        fill_classes(parts, &manager->pool.arena, counted);
+        fill_pool(&stats, pool, counted);
+        fill_class_infos(parts, &pool->arena, counted);
         fill_counters(parts, counted);
         stats.epochs = parts->epochs.pointers;
         stats.n_epochs = parts->epochs.n;
         stats.classes = parts->class_pointers;
-        stats.n_classes = manager->pool.arena.n_classes;
+        stats.n_classes = pool->arena.n_classes;
         stats.counters = &parts->counters;
-        peaks_info_init(&parts->peaks, manager->peaks, &manager->pool.arena);
-        stats.peaks = &parts->peaks.info;
-        stats.retain_bytes = manager->pool.options->retain_size;
+        high_water_info_init(&parts->high_water, requests->high_water, &pool->arena);
+        stats.peaks = &parts->high_water.info;
+        stats.retain_bytes = pool->options->retain_size;
         reply.body_case = TSLAB__REPLY__BODY_STATS;
         reply.stats = &stats;
         session_send(session, id, &reply);
 }
 
-static void answer_epoch_list(Session *session, uint64_t id, const ShmStats *counted) {
-        _cleanup_(proto_freep) StatsParts *parts = parts_or_refuse(session, id, counted);
+static void answer_epoch_list(const Requests *requests, Session *session, uint64_t id,
+                              const ShmStats *counted) {
+        _cleanup_(proto_freep) StatsParts *parts = stats_parts_new(requests, session, id, counted);
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__EpochListReply list = TSLAB__EPOCH_LIST_REPLY__INIT;
 
@@ -134,17 +135,17 @@ static void answer_epoch_list(Session *session, uint64_t id, const ShmStats *cou
         session_send(session, id, &reply);
 }
 
-static void count(RequestContext *context, CountAnswer *answer) {
+static void start_count(RequestContext *context, CountAnswer *answer) {
         Session *session = context->session;
 
-        if (counter_start(session->manager->counter, session, context->id, answer) < 0)
-                session_refuse(session, context->id, -ENOMEM, "tslabd is out of memory");
+        if (counter_start(context->requests->counter, session, context->id, answer) < 0)
+                request_refuse_memory(session, context->id);
 }
 
 void request_stats(RequestContext *context, const ProtoRequest *request) {
-        count(context, answer_stats);
+        start_count(context, answer_stats);
 }
 
 void request_epoch_list(RequestContext *context, const ProtoRequest *request) {
-        count(context, answer_epoch_list);
+        start_count(context, answer_epoch_list);
 }

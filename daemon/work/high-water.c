@@ -3,79 +3,78 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/task.h"
 #include "proto/deadline.h"
 #include "shm/arena/clock.h"
 
-#define BUDGET 4096U /* of a step: see shm/slab/slab-walk.h */
-#define REST 20U /* times as long as a look took */
+#define SCAN_SLICE 4096U /* budget of a slice: see shm/slab/slab-walk.h */
+#define REST 20U /* the pause after a scan, as a multiple of the time that the scan took */
 
-struct Peaks {
-        Manager *manager;
+struct HighWater {
+        Pool *pool;
         Task task;
-        bool looking;
-        uint64_t spent_usec; /* in steps of this look */
+        bool scanning;
+        uint64_t spent_usec; /* in the slices of this scan */
         uint64_t rest_until_usec;
         ShmStatsWalk walk;
         ShmStats stats;
         ShmPeaks marks;
-        uint64_t asked[SHM_GRANULES_MAX];
+        uint64_t requested_sizes[SHM_GRANULES_MAX];
 };
 
-static void finish(Peaks *peaks, uint64_t now) {
-        shm_peaks_raise(&peaks->marks, &peaks->stats, shm_now_usec());
-        shm_peaks_store(&peaks->manager->pool.arena, &peaks->marks);
+static void finish_scan(HighWater *marks, uint64_t now) {
+        shm_peaks_raise(&marks->marks, &marks->stats, shm_now_usec());
+        shm_peaks_store(&marks->pool->arena, &marks->marks);
         for (uint32_t i = 0; i < SHM_GRANULES_MAX; i++)
-                peaks->asked[i] += peaks->stats.requested[i];
-        peaks->rest_until_usec = now + REST * peaks->spent_usec;
-        peaks->looking = false;
+                marks->requested_sizes[i] += marks->stats.requested[i];
+        marks->rest_until_usec = now + REST * marks->spent_usec;
+        marks->scanning = false;
 }
 
-static uint64_t step(void *userdata, uint64_t begin) {
-        Peaks *peaks = userdata;
-        bool done = shm_stats_step(&peaks->walk, BUDGET);
+static uint64_t on_scan_slice(void *userdata, uint64_t begin) {
+        HighWater *marks = userdata;
+        bool done = shm_stats_step(&marks->walk, SCAN_SLICE);
         uint64_t now = proto_now_usec();
 
-        peaks->spent_usec += now - begin;
+        marks->spent_usec += now - begin;
         if (done)
-                finish(peaks, now);
+                finish_scan(marks, now);
         return done ? TASK_IDLE : 0;
 }
 
-void peaks_look(Peaks *peaks) {
-        if (peaks->looking || proto_now_usec() < peaks->rest_until_usec)
+void high_water_scan(HighWater *marks) {
+        if (marks->scanning || proto_now_usec() < marks->rest_until_usec)
                 return;
-        shm_stats_begin(&peaks->walk, &peaks->manager->pool.arena, &peaks->stats);
-        peaks->spent_usec = 0;
-        peaks->looking = true;
-        task_wake(&peaks->task);
+        shm_stats_begin(&marks->walk, &marks->pool->arena, &marks->stats);
+        marks->spent_usec = 0;
+        marks->scanning = true;
+        task_wake(&marks->task);
 }
 
-const ShmPeaks *peaks_get(const Peaks *peaks) {
-        return &peaks->marks;
+const ShmPeaks *high_water_get(const HighWater *marks) {
+        return &marks->marks;
 }
 
-const uint64_t *peaks_asked(const Peaks *peaks) {
-        return peaks->asked;
+const uint64_t *high_water_requested_sizes(const HighWater *marks) {
+        return marks->requested_sizes;
 }
 
-int peaks_new(Peaks **ret_peaks, Manager *manager) {
-        Peaks *peaks = calloc(1, sizeof(*peaks));
+int high_water_new(HighWater **ret_marks, Pool *pool) {
+        HighWater *marks = calloc(1, sizeof(*marks));
 
-        if (!peaks)
+        if (!marks)
                 return -ENOMEM;
-        peaks->manager = manager;
-        shm_peaks_load(&manager->pool.arena, &peaks->marks);
-        task_init(&peaks->task, manager->pool.tasks, "peaks", step, peaks);
-        task_set_background(&peaks->task); /* what somebody waits for comes first */
-        *ret_peaks = peaks;
+        marks->pool = pool;
+        shm_peaks_load(&pool->arena, &marks->marks);
+        task_init(&marks->task, pool->tasks, "high-water scan", on_scan_slice, marks);
+        task_set_background(&marks->task); /* nobody waits for the scan, so all other tasks come first */
+        *ret_marks = marks;
         return 0;
 }
 
-Peaks *peaks_free(Peaks *peaks) {
-        if (!peaks)
+HighWater *high_water_free(HighWater *marks) {
+        if (!marks)
                 return NULL;
-        task_deinit(&peaks->task);
-        free(peaks);
+        task_deinit(&marks->task);
+        free(marks);
         return NULL;
 }

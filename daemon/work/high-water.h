@@ -1,18 +1,20 @@
 #pragma once
 /*
- * High-water marks of the pool: counted about once a second, and when clients wake the daemon,
- * which is when they need more memory. Kept in the arena, so that they outlive this daemon.
+ * High-water marks of the pool. A scan over the arena raises them about once a second, and when clients wake the
+ * daemon, which they do when they need more memory. The marks are kept in the arena and so outlive this daemon.
  */
-#include "daemon/manager.h"
+#include "daemon/pool.h"
 #include "shm/stats/peaks.h"
 
-int peaks_new(Peaks **ret_peaks, Manager *manager);
+typedef struct HighWater HighWater;
+
+int high_water_new(HighWater **ret_marks, Pool *pool);
 /* NULL-safe, returns NULL. */
-Peaks *peaks_free(Peaks *peaks);
+HighWater *high_water_free(HighWater *marks);
 
-/* Now would be a good time to look. */
-void peaks_look(Peaks *peaks);
+/* Begins a scan, unless one is under way or has just ended. */
+void high_water_scan(HighWater *marks);
 
-const ShmPeaks *peaks_get(const Peaks *peaks);
-/* Samples by (size - 1) / SHM_CLASS_GRANULE, SHM_GRANULES_MAX of them, since this daemon started. */
-const uint64_t *peaks_asked(const Peaks *peaks);
+const ShmPeaks *high_water_get(const HighWater *marks);
+/* Sampled allocations by (size - 1) / SHM_CLASS_GRANULE, SHM_GRANULES_MAX counts, since this daemon started. */
+const uint64_t *high_water_requested_sizes(const HighWater *marks);

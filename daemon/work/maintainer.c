@@ -5,11 +5,9 @@
 #include <string.h>
 #include <sys/param.h>
 
-#include "daemon/peer/client-reaper.h"
 #include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
-#include "daemon/work/reserve.h"
 #include "daemon/task.h"
 #include "proto/deadline.h"
 #include "shm/maintain/maintain.h"
@@ -28,18 +26,17 @@ typedef struct Told {
         uint32_t drained; /* the same, of what was told to be empty */
 } Told;
 
-typedef struct WaitList {
-        CloseWait *first, *last;
-} WaitList;
-
 /*
  * A wait goes from `waits` to `over` when what it waits for has come, or its time is over; if live objects are to be
  * counted for it, by way of `ripe` and `counted`. One count serves all waits for an era that were ripe when it began.
  */
 struct Maintainer {
-        Manager *manager;
+        Pool *pool;
+        Reserve *reserve;
+        void (*on_repaired)(void *userdata);
+        void *repaired_userdata;
         Task task;
-        WaitList waits, ripe, counted, over;
+        Queue waits, ripe, counted, over;
         uint32_t n_waits; /* in the first of them */
         uint32_t n_looks; /* of these, left to be looked at in the pass that is under way */
         uint64_t look_usec; /* when to begin the next pass */
@@ -75,7 +72,7 @@ static void tell_repair(Maintainer *maintainer) {
                    (unsigned long long) c->records, (unsigned long long) c->slots,
                    (unsigned long long) c->objects, (unsigned long long) c->slabs,
                    (unsigned long long) c->unsettled);
-        events_send(maintainer->manager, &(EventInfo){ .kind = "repair" }, format,
+        events_send(maintainer->pool, &(EventInfo){ .kind = "repair" }, format,
                     (unsigned long long) c->records, (unsigned long long) c->slots,
                     (unsigned long long) c->objects, (unsigned long long) c->slabs,
                     (unsigned long long) c->unsettled);
@@ -89,7 +86,7 @@ static void tell_drained(Maintainer *maintainer, Told *told, const ShmEpochInfo 
         if (told->drained == before || told->drained == 0)
                 return;
         log_fields(LOG_DEBUG, (LogFields){ .epoch = &number }, "epoch %u:%u drained", info->id, info->era);
-        events_send(maintainer->manager,
+        events_send(maintainer->pool,
                     &(EventInfo){ .kind = "drained", .epoch = number, .size = info->reclaimed_size },
                     "epoch %u:%u is empty, %llu bytes were given back", info->id, info->era,
                     (unsigned long long) info->reclaimed_size);
@@ -118,16 +115,16 @@ static void tell_round(Maintainer *maintainer, uint32_t id) {
         Told *told = &maintainer->told[id];
         ShmEpochInfo info;
 
-        if (shm_epoch_get(&maintainer->manager->pool.arena, id, &info))
+        if (shm_epoch_get(&maintainer->pool->arena, id, &info))
                 return;
         tell_revoked(told, close, &info);
         tell_drained(maintainer, told, &info);
-        reserve_look(maintainer->manager->reserve);
+        reserve_look(maintainer->reserve);
 }
 
 static void tell(Maintainer *maintainer) {
         tell_membarrier(maintainer);
-        for (uint32_t id = 0; id < maintainer->manager->pool.arena.n_epochs; id++)
+        for (uint32_t id = 0; id < maintainer->pool->arena.n_epochs; id++)
                 if (maintainer->told[id].n_rounds != maintainer->engine.closes[id].n_rounds) {
                         maintainer->told[id].n_rounds = maintainer->engine.closes[id].n_rounds;
                         maintainer->look_usec = 0;
@@ -137,42 +134,18 @@ static void tell(Maintainer *maintainer) {
                 return;
         maintainer->n_repairs_told = maintainer->engine.n_repairs;
         tell_repair(maintainer);
-        client_reaper_repaired(maintainer->manager->client_reaper);
+        if (maintainer->on_repaired)
+                maintainer->on_repaired(maintainer->repaired_userdata);
 }
 
 /* Waits */
-
-static void list_append(WaitList *list, CloseWait *wait) {
-        wait->next = NULL;
-        if (list->first)
-                list->last->next = wait;
-        else
-                list->first = wait;
-        list->last = wait;
-}
-
-static CloseWait *list_take(WaitList *list) {
-        CloseWait *wait = list->first;
-
-        if (wait)
-                list->first = wait->next;
-        return wait;
-}
-
-static void list_move_all(WaitList *to, WaitList *from) {
-        CloseWait *wait;
-
-        while ((wait = list_take(from)))
-                list_append(to, wait);
-}
 
 static void report(const Maintainer *maintainer, CloseWait *wait) {
         const ShmClose *close = &maintainer->engine.closes[wait->epoch];
 
         wait->reclaimed_size = close->reclaimed_size - wait->reclaimed_before;
-        wait->n_left = shm_drain_met(&maintainer->manager->pool.arena, &close->walked, wait->era)
-                               ? close->walked.n_left
-                               : 0;
+        wait->n_left =
+                shm_drain_met(&maintainer->pool->arena, &close->walked, wait->era) ? close->walked.n_left : 0;
         wait->n_pending = close->n_pending;
 }
 
@@ -207,39 +180,39 @@ static void look_at_wait(Maintainer *maintainer, CloseWait *wait, uint64_t now) 
         }
         if (is_ripe(maintainer, wait, now)) {
                 maintainer->n_waits--;
-                list_append(wait->count ? &maintainer->ripe : &maintainer->over, wait);
+                queue_append(wait->count ? &maintainer->ripe : &maintainer->over, wait);
                 return;
         }
-        list_append(&maintainer->waits, wait);
+        queue_append(&maintainer->waits, wait);
         maintainer->look_usec = MIN(maintainer->look_usec, next_time(wait, now));
 }
 
 /* Each is looked at once after an engine's round, and when its time comes. */
 static void look_at_waits(Maintainer *maintainer, uint64_t now) {
-        uint32_t n = pool_slice(&maintainer->manager->pool, LOOKS);
+        uint32_t n = pool_slice(maintainer->pool, LOOKS);
 
         if (maintainer->n_looks == 0 && now >= maintainer->look_usec) {
                 maintainer->n_looks = maintainer->n_waits;
                 maintainer->look_usec = TASK_IDLE;
         }
         for (; n > 0 && maintainer->n_looks > 0; n--, maintainer->n_looks--)
-                look_at_wait(maintainer, list_take(&maintainer->waits), now);
+                look_at_wait(maintainer, queue_take(&maintainer->waits), now);
 }
 
 static void begin_count(Maintainer *maintainer) {
-        WaitList ripe = maintainer->ripe;
+        Queue ripe = maintainer->ripe;
+        CloseWait *wait = queue_first(&ripe);
         unsigned n_same = 0;
-        CloseWait *wait;
 
-        maintainer->count = (EpochCount){ .epoch = ripe.first->epoch, .era = ripe.first->era };
-        maintainer->ripe = (WaitList){};
-        while ((wait = list_take(&ripe))) {
+        maintainer->count = (EpochCount){ .epoch = wait->epoch, .era = wait->era };
+        maintainer->ripe = (Queue){};
+        while ((wait = queue_take(&ripe))) {
                 bool same = wait->epoch == maintainer->count.epoch && wait->era == maintainer->count.era;
 
                 if (same)
                         wait->live = &maintainer->count;
                 n_same += same;
-                list_append(same ? &maintainer->counted : &maintainer->ripe, wait);
+                queue_append(same ? &maintainer->counted : &maintainer->ripe, wait);
         }
         log_line(LOG_DEBUG, "objects of epoch %u:%u are counted for %u requests", maintainer->count.epoch,
                  maintainer->count.era, n_same);
@@ -247,19 +220,19 @@ static void begin_count(Maintainer *maintainer) {
 
 /* The last result stays until all waits that it was for are answered. */
 static void count_for_waits(Maintainer *maintainer) {
-        Manager *manager = maintainer->manager;
+        Pool *pool = maintainer->pool;
 
         if (!maintainer->counted.first && maintainer->ripe.first && !maintainer->over.first)
                 begin_count(maintainer);
-        if (maintainer->counted.first && epoch_count_step(&maintainer->count, &manager->pool.arena,
-                                                          pool_slice(&manager->pool, COUNT_SLICE)))
-                list_move_all(&maintainer->over, &maintainer->counted);
+        if (maintainer->counted.first &&
+            epoch_count_step(&maintainer->count, &pool->arena, pool_slice(pool, COUNT_SLICE)))
+                queue_move_all(&maintainer->over, &maintainer->counted);
 }
 
 static void end_waits(Maintainer *maintainer) {
         CloseWait *wait;
 
-        for (uint32_t i = 0; i < ENDS && (wait = list_take(&maintainer->over)); i++) {
+        for (uint32_t i = 0; i < ENDS && (wait = queue_take(&maintainer->over)); i++) {
                 report(maintainer, wait);
                 if (shm_maintain_is_settled(&maintainer->engine, wait->epoch, wait->number))
                         wait->n_pending = 0;
@@ -299,7 +272,7 @@ void maintainer_close(Maintainer *maintainer, uint32_t epoch, CloseWait *wait) {
                 wait->reclaimed_before = maintainer->engine.closes[epoch].reclaimed_size;
                 wait->progress_usec = now + PROGRESS_USEC;
                 wait->live = &nothing;
-                list_append(&maintainer->waits, wait);
+                queue_append(&maintainer->waits, wait);
                 maintainer->n_waits++;
                 maintainer->look_usec = 0;
         }
@@ -325,49 +298,55 @@ void maintainer_wake(Maintainer *maintainer) {
         task_wake(&maintainer->task);
 }
 
-void maintainer_look(Maintainer *maintainer) {
+void maintainer_rescan(Maintainer *maintainer) {
         shm_maintain_look(&maintainer->engine, true, proto_now_usec());
         task_wake(&maintainer->task);
 }
 
 uint32_t maintainer_take_over(Maintainer *maintainer) {
-        Manager *manager = maintainer->manager;
+        Pool *pool = maintainer->pool;
         ShmRepairCounts counts;
         uint32_t n;
 
-        shm_actor_enter(&manager->pool.actor);
+        shm_actor_enter(&pool->actor);
         n = shm_maintain_take_over(&maintainer->engine, proto_now_usec(), &counts);
-        shm_actor_leave(&manager->pool.actor);
+        shm_actor_leave(&pool->actor);
         task_wake(&maintainer->task);
         if (counts.slots + counts.objects + counts.slabs + counts.unsettled > 0)
                 log_fields(
                         LOG_NOTICE, (LogFields){ .message = MESSAGE_REPAIR },
                         "the last daemon of pool %s was in the middle of something: %llu slots given back, %llu "
                         "slabs undone, %llu slots unsettled",
-                        manager->pool.options->pool, (unsigned long long) counts.slots,
+                        pool->options->pool, (unsigned long long) counts.slots,
                         (unsigned long long) counts.slabs, (unsigned long long) counts.unsettled);
         return n;
 }
 
-int maintainer_new(Maintainer **ret_maintainer, Manager *manager) {
+int maintainer_new(Maintainer **ret_maintainer, Pool *pool, Reserve *reserve) {
         Maintainer *maintainer = calloc(1, sizeof(*maintainer));
 
         if (!maintainer)
                 return -ENOMEM;
-        maintainer->manager = manager;
-        shm_maintain_init(&maintainer->engine, &manager->pool.actor);
-        task_init(&maintainer->task, manager->pool.tasks, "maintainer", step, maintainer);
+        maintainer->pool = pool;
+        maintainer->reserve = reserve;
+        shm_maintain_init(&maintainer->engine, &pool->actor);
+        task_init(&maintainer->task, pool->tasks, "maintainer", step, maintainer);
         *ret_maintainer = maintainer;
         return 0;
+}
+
+void maintainer_set_on_repaired(Maintainer *maintainer, void (*on_repaired)(void *), void *userdata) {
+        maintainer->on_repaired = on_repaired;
+        maintainer->repaired_userdata = userdata;
 }
 
 Maintainer *maintainer_free(Maintainer *maintainer) {
         if (!maintainer)
                 return NULL;
         do {
-                list_move_all(&maintainer->over, &maintainer->waits);
-                list_move_all(&maintainer->over, &maintainer->ripe);
-                list_move_all(&maintainer->over, &maintainer->counted);
+                queue_move_all(&maintainer->over, &maintainer->waits);
+                queue_move_all(&maintainer->over, &maintainer->ripe);
+                queue_move_all(&maintainer->over, &maintainer->counted);
                 end_waits(maintainer);
         } while (maintainer->over.first || maintainer->waits.first);
         task_deinit(&maintainer->task);

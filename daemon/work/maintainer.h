@@ -7,8 +7,11 @@
 #include <stdint.h>
 
 #include "daemon/work/epoch-count.h"
-#include "daemon/manager.h"
+#include "daemon/pool.h"
+#include "daemon/queue.h"
+#include "daemon/work/reserve.h"
 
+typedef struct Maintainer Maintainer;
 typedef struct CloseWait CloseWait;
 
 /*
@@ -16,6 +19,7 @@ typedef struct CloseWait CloseWait;
  * is called once, from the loop, and may free the wait, or begin it anew.
  */
 struct CloseWait {
+        QueueLink link;
         uint32_t epoch; /* id */
         uint32_t era; /* whose objects are waited for and counted; 0: of all that are over */
         uint64_t deadline_usec; /* for threads inside an operation, and slots in hand; CLOCK_MONOTONIC */
@@ -26,7 +30,6 @@ struct CloseWait {
         void (*on_done)(CloseWait *wait);
         void *userdata;
         /* -- */
-        CloseWait *next;
         uint64_t number; /* of the request to the engine */
         uint64_t reclaimed_before;
         uint64_t progress_usec;
@@ -36,7 +39,9 @@ struct CloseWait {
         uint32_t n_left; /* slabs */
 };
 
-int maintainer_new(Maintainer **ret_maintainer, Manager *manager);
+int maintainer_new(Maintainer **ret_maintainer, Pool *pool, Reserve *reserve);
+/* Has `on_repaired` called after records of dead threads were repaired. */
+void maintainer_set_on_repaired(Maintainer *maintainer, void (*on_repaired)(void *), void *userdata);
 /* Waits that are under way are the callers': on_done is called for each. NULL-safe, returns NULL. */
 Maintainer *maintainer_free(Maintainer *maintainer);
 
@@ -53,4 +58,4 @@ void maintainer_repair(Maintainer *maintainer);
 /* Slabs may have drained, or caches be wanted. */
 void maintainer_wake(Maintainer *maintainer);
 /* The same, and records that were left, or are dead; revocations that nobody is at. */
-void maintainer_look(Maintainer *maintainer);
+void maintainer_rescan(Maintainer *maintainer);

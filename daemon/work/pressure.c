@@ -13,9 +13,7 @@
 #include "daemon/work/cgroup.h"
 #include "daemon/events.h"
 #include "daemon/log.h"
-#include "daemon/work/maintainer.h"
 #include "daemon/message-id.h"
-#include "daemon/work/trimmer.h"
 #include "proto/cleanup.h"
 #include "proto/deadline.h"
 
@@ -25,7 +23,9 @@
 #define TRIGGER_MAX 256
 
 struct Pressure {
-        Manager *manager;
+        Pool *pool;
+        Maintainer *maintainer;
+        Trimmer *trimmer;
         sd_event_source *source; /* timer, or what systemd told us to watch */
         int fd;
         bool is_fifo;
@@ -42,10 +42,10 @@ static void press(Pressure *pressure) {
         log_fields(LOG_NOTICE, (LogFields){ .message = MESSAGE_PRESSURE }, "memory is short: %s",
                    again ? "caches of all threads are emptied, and all free memory is given back"
                          : "free memory that was retained is given back");
-        events_send(pressure->manager, &(EventInfo){ .kind = "pressure" }, "memory is short");
+        events_send(pressure->pool, &(EventInfo){ .kind = "pressure" }, "memory is short");
         if (again)
-                (void) maintainer_empty_caches(pressure->manager->maintainer);
-        trimmer_press(pressure->manager->trimmer);
+                (void) maintainer_empty_caches(pressure->maintainer);
+        trimmer_press(pressure->trimmer);
 }
 
 /* "some avg10=0.00 avg60=0.00 avg300=0.00 total=0": microseconds in which some task waited. */
@@ -88,8 +88,8 @@ static int poll_file(Pressure *pressure) {
                 log_error(LOG_DEBUG, r, "memory pressure cannot be seen");
                 return 0;
         }
-        r = sd_event_add_time_relative(pressure->manager->pool.event, &pressure->source, CLOCK_MONOTONIC,
-                                       POLL_USEC, POLL_USEC / 10, on_poll, pressure);
+        r = sd_event_add_time_relative(pressure->pool->event, &pressure->source, CLOCK_MONOTONIC, POLL_USEC,
+                                       POLL_USEC / 10, on_poll, pressure);
         return r < 0 ? r : sd_event_source_set_enabled(pressure->source, SD_EVENT_ON);
 }
 
@@ -154,18 +154,18 @@ static int watch_path(Pressure *pressure, const char *path) {
         if (r < 0)
                 return r;
         events = pressure->is_fifo ? EPOLLIN : EPOLLPRI;
-        return sd_event_add_io(pressure->manager->pool.event, &pressure->source, pressure->fd, events,
-                               on_watch, pressure);
+        return sd_event_add_io(pressure->pool->event, &pressure->source, pressure->fd, events, on_watch,
+                               pressure);
 }
 
-int pressure_new(Pressure **ret_pressure, Manager *manager) {
+int pressure_new(Pressure **ret_pressure, Pool *pool, Maintainer *maintainer, Trimmer *trimmer) {
         const char *watch = secure_getenv("MEMORY_PRESSURE_WATCH");
         Pressure *pressure = malloc(sizeof(*pressure));
         int r = -ENOENT;
 
         if (!pressure)
                 return -ENOMEM;
-        *pressure = (Pressure){ .manager = manager, .fd = -1 };
+        *pressure = (Pressure){ .pool = pool, .maintainer = maintainer, .trimmer = trimmer, .fd = -1 };
         *ret_pressure = pressure;
         if (watch && !strcmp(watch, "/dev/null"))
                 return 0; /* it is not wanted */
@@ -186,8 +186,8 @@ Pressure *pressure_free(Pressure *pressure) {
         return NULL;
 }
 
-void pressure_compare_limit(const Manager *manager) {
-        uint64_t size = (uint64_t) manager->pool.arena.n_slabs * SHM_SLAB_SIZE;
+void pressure_compare_limit(const Pool *pool) {
+        uint64_t size = (uint64_t) pool->arena.n_slabs * SHM_SLAB_SIZE;
         int64_t limit = cgroup_limit("");
 
         if (limit == INT64_MAX || (uint64_t) limit >= size + CGROUP_MARGIN_SIZE)
@@ -197,6 +197,6 @@ void pressure_compare_limit(const Manager *manager) {
                 "pool %s may take %llu MiB for objects, but its control group allows %lld MiB for everything: "
                 "programs get ENOMEM before the pool is full. Raise MemoryMax= of tslab-%s.slice, or lower "
                 "the size of the pool",
-                manager->pool.options->pool, (unsigned long long) size >> 20, (long long) limit >> 20,
-                manager->pool.options->pool);
+                pool->options->pool, (unsigned long long) size >> 20, (long long) limit >> 20,
+                pool->options->pool);
 }

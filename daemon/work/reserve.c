@@ -37,7 +37,7 @@
 #define COST (SHM_SLAB_SIZE + sizeof(ShmSlabLine) + sizeof(ShmTags)) /* of a slab, with its metadata */
 
 struct Reserve {
-        Manager *manager;
+        Pool *pool;
         Task task;
         uint32_t high;
         bool filling;
@@ -51,15 +51,15 @@ struct Reserve {
 };
 
 static uint32_t high_min(const Reserve *reserve) {
-        uint32_t n = reserve->manager->pool.arena.n_slabs / 4;
+        uint32_t n = reserve->pool->arena.n_slabs / 4;
 
         return n < 1 ? 1 : n < HIGH_MIN ? n : HIGH_MIN;
 }
 
 /* Nor more than an operator lets free slabs keep: what is ahead of demand today is idle tomorrow. */
 static uint32_t high_max(const Reserve *reserve) {
-        uint64_t retain = reserve->manager->pool.options->retain_size / SHM_SLAB_SIZE;
-        uint32_t n = reserve->manager->pool.arena.n_slabs / 4;
+        uint64_t retain = reserve->pool->options->retain_size / SHM_SLAB_SIZE;
+        uint32_t n = reserve->pool->arena.n_slabs / 4;
 
         n = n < HIGH_MAX ? n : HIGH_MAX;
         n = n < retain ? n : (uint32_t) retain;
@@ -77,7 +77,7 @@ uint32_t reserve_high(const Reserve *reserve) {
 }
 
 uint32_t reserve_n_free(const Reserve *reserve) {
-        const ShmArena *arena = &reserve->manager->pool.arena;
+        const ShmArena *arena = &reserve->pool->arena;
         /* ORDER: rlx; a hint. */
         int64_t n = (int64_t) shm_load_rlx(&arena->header->n_free.value);
 
@@ -86,7 +86,7 @@ uint32_t reserve_n_free(const Reserve *reserve) {
 
 static void publish_low(const Reserve *reserve) {
         /* ORDER: rlx; clients may see it late. */
-        shm_store_rlx(&reserve->manager->pool.arena.header->reserve_low.value, low(reserve));
+        shm_store_rlx(&reserve->pool->arena.header->reserve_low.value, low(reserve));
 }
 
 /* In slabs; INT64_MAX: no limit. */
@@ -96,7 +96,7 @@ static int64_t publish_allowance(const Reserve *reserve) {
         if (headroom != INT64_MAX)
                 headroom /= (int64_t) COST;
         /* ORDER: rlx; a figure that is old by the time it is used. */
-        shm_store_rlx(&reserve->manager->pool.arena.header->commit_allowance.value, (uint64_t) headroom);
+        shm_store_rlx(&reserve->pool->arena.header->commit_allowance.value, (uint64_t) headroom);
         return headroom;
 }
 
@@ -112,7 +112,7 @@ static void fail(Reserve *reserve) {
 
 /* A run, as far as the limits let us. */
 static void fill(Reserve *reserve) {
-        ShmActor *control = &reserve->manager->pool.actor;
+        ShmActor *actor = &reserve->pool->actor;
         int64_t allowance = publish_allowance(reserve);
         uint32_t n_free = reserve_n_free(reserve), n, done;
         int r;
@@ -130,15 +130,15 @@ static void fill(Reserve *reserve) {
                 fail(reserve);
                 return;
         }
-        shm_actor_enter(control);
-        r = shm_pages_commit(control, n, &done);
-        shm_actor_leave(control);
+        shm_actor_enter(actor);
+        r = shm_pages_commit(actor, n, &done);
+        shm_actor_leave(actor);
         if (r < 0)
                 fail(reserve);
 }
 
 static void correct(const Reserve *reserve) {
-        uint64_t *n_free = &reserve->manager->pool.arena.header->n_free.value;
+        uint64_t *n_free = &reserve->pool->arena.header->n_free.value;
         /* ORDER: rlx; a hint. */
         uint64_t difference = reserve->counted - shm_load_rlx(n_free);
 
@@ -148,10 +148,10 @@ static void correct(const Reserve *reserve) {
 
 /* Bits may be set for slabs that are not FREE. */
 static void count(Reserve *reserve) {
-        uint32_t budget = pool_slice(&reserve->manager->pool, COUNT_BUDGET), slab;
+        uint32_t budget = pool_slice(reserve->pool, COUNT_BUDGET), slab;
         SlabWord w;
 
-        while (shm_slab_walk_next(&reserve->walk, &reserve->manager->pool.arena, &budget, &slab, &w))
+        while (shm_slab_walk_next(&reserve->walk, &reserve->pool->arena, &budget, &slab, &w))
                 reserve->counted += slab_word_place(w) == SLAB_FREE;
         if (!shm_slab_walk_done(&reserve->walk))
                 return;
@@ -176,7 +176,7 @@ static void begin_filling(Reserve *reserve) {
 }
 
 static void begin_counting(Reserve *reserve) {
-        shm_slab_walk_begin(&reserve->walk, &reserve->manager->pool.arena, SHM_SET_FREE);
+        shm_slab_walk_begin(&reserve->walk, &reserve->pool->arena, SHM_SET_FREE);
         reserve->counted = 0;
         reserve->counting = true;
         task_wake(&reserve->task);
@@ -219,14 +219,14 @@ void reserve_tick(Reserve *reserve) {
                 begin_counting(reserve);
 }
 
-int reserve_new(Reserve **ret_reserve, Manager *manager) {
+int reserve_new(Reserve **ret_reserve, Pool *pool) {
         Reserve *reserve = calloc(1, sizeof(*reserve));
 
         if (!reserve)
                 return -ENOMEM;
-        reserve->manager = manager;
+        reserve->pool = pool;
         reserve->high = high_min(reserve);
-        task_init(&reserve->task, manager->pool.tasks, "reserve", step, reserve);
+        task_init(&reserve->task, pool->tasks, "reserve", step, reserve);
         publish_low(reserve);
         begin_filling(reserve);
         *ret_reserve = reserve;

@@ -6,9 +6,11 @@
  */
 #include <stdint.h>
 
-#include "daemon/manager.h"
+#include "daemon/pool.h"
 
-int reserve_new(Reserve **ret_reserve, Manager *manager);
+typedef struct Reserve Reserve;
+
+int reserve_new(Reserve **ret_reserve, Pool *pool);
 /* NULL-safe, returns NULL. */
 Reserve *reserve_free(Reserve *reserve);
 

@@ -5,159 +5,113 @@
 
 #include "daemon/events.h"
 #include "daemon/log.h"
-#include "daemon/work/maintainer.h"
 #include "daemon/message-id.h"
-#include "daemon/work/reserve.h"
-#include "daemon/task.h"
 #include "shm/slab/pages.h"
 
-#define BUDGET 4096U /* of a step: see shm/slab/pages.h */
+#define TRIM_SLICE 4096U /* budget of a slice: see shm/slab/pages.h */
 
-#define EMPTYING_USEC 500U /* between two looks */
-
-typedef struct TrimJob {
-        struct TrimJob *next;
-        Call call;
-        uint64_t emptying; /* request to empty all caches, which comes first */
-} TrimJob;
-
-typedef struct TrimJobs {
-        TrimJob *first, *last;
-} TrimJobs;
+#define EMPTYING_USEC 500U /* until the trimmer checks again whether the caches are empty */
 
 struct Trimmer {
-        Manager *manager;
+        Pool *pool;
+        Maintainer *maintainer;
+        Reserve *reserve;
         Task task;
-        TrimJobs waiting; /* for the next pass */
-        TrimJobs served; /* by the one that is under way, or just over */
-        ShmTrim asked; /* for `served` */
-        ShmSurplus surplus; /* comes after it */
+        Queue waiting; /* TrimJob: for the next pass */
+        Queue served; /* TrimJob: by the pass that is under way, or has just ended */
+        ShmTrim requested; /* the pass for `served` */
+        ShmSurplus surplus; /* the second stage of that pass */
         enum { TRIM_SLABS, TRIM_SURPLUS, TRIM_ANSWERS } stage;
-        bool background;
-        bool pressed; /* nothing is retained, this time */
-        ShmTrim trim; /* in the background */
+        bool background; /* a background pass is under way */
+        bool pressed; /* memory is short: the background pass retains nothing */
+        ShmTrim trim; /* the background pass */
 };
 
-static uint32_t n_kept(const Trimmer *trimmer) {
-        const Manager *manager = trimmer->manager;
-        uint64_t retained = manager->pool.options->retain_size / SHM_SLAB_SIZE;
-        uint32_t high = reserve_high(manager->reserve);
+/* Free slabs that the background pass leaves alone. */
+static uint32_t n_retained(const Trimmer *trimmer) {
+        const Pool *pool = trimmer->pool;
+        uint64_t retained = pool->options->retain_size / SHM_SLAB_SIZE;
+        uint32_t high = reserve_high(trimmer->reserve);
 
         if (trimmer->pressed)
                 return 0;
         if (retained < high)
                 retained = high;
-        return retained < manager->pool.arena.n_slabs ? (uint32_t) retained : manager->pool.arena.n_slabs;
+        return retained < pool->arena.n_slabs ? (uint32_t) retained : pool->arena.n_slabs;
 }
 
-static void say(Manager *manager, uint64_t size, const char *text) {
+static void tell_reclaimed(const Trimmer *trimmer, const ShmTrim *trim, const char *text) {
+        uint64_t size = (uint64_t) trim->n_dropped * SHM_SLAB_SIZE;
+
         log_fields(LOG_INFO, (LogFields){ .message = MESSAGE_RECLAIM, .size = &size }, "%llu %s",
                    (unsigned long long) size, text);
-        events_send(manager, &(EventInfo){ .kind = "reclaim", .size = size }, "%llu %s",
+        events_send(trimmer->pool, &(EventInfo){ .kind = "reclaim", .size = size }, "%llu %s",
                     (unsigned long long) size, text);
 }
 
-static uint64_t dropped_size(const ShmTrim *trim) {
-        return (uint64_t) trim->n_dropped * SHM_SLAB_SIZE;
-}
-
 static void trim_background(Trimmer *trimmer) {
-        Manager *manager = trimmer->manager;
-        uint32_t kept = n_kept(trimmer);
-        bool done = shm_pages_trim_step(&manager->pool.actor, &trimmer->trim, kept,
-                                        pool_slice(&manager->pool, BUDGET));
+        Pool *pool = trimmer->pool;
+        uint32_t retained = n_retained(trimmer);
+        bool done = shm_pages_trim_step(&pool->actor, &trimmer->trim, retained, pool_slice(pool, TRIM_SLICE));
 
-        /* Clients have taken some of those that were counted. */
-        done |= kept > 0 && reserve_n_free(manager->reserve) <= kept;
+        /* Clients may have taken some of the slabs that were free when the pass began. */
+        done |= retained > 0 && reserve_n_free(trimmer->reserve) <= retained;
         if (!done)
                 return;
         trimmer->background = false;
         trimmer->pressed = false;
         if (trimmer->trim.n_dropped > 0)
-                say(manager, dropped_size(&trimmer->trim), "free bytes were given back");
+                tell_reclaimed(trimmer, &trimmer->trim, "free bytes were given back");
 }
 
-static void jobs_append(TrimJobs *jobs, TrimJob *job) {
-        job->next = NULL;
-        if (jobs->first)
-                jobs->last->next = job;
-        else
-                jobs->first = job;
-        jobs->last = job;
+static void end_trim_job(Trimmer *trimmer, TrimJob *job) {
+        job->surplus_size = trimmer->surplus.size;
+        job->reclaimed_size = (uint64_t) trimmer->requested.n_dropped * SHM_SLAB_SIZE + trimmer->surplus.size;
+        job->on_done(job);
 }
 
-static TrimJob *jobs_take(TrimJobs *jobs) {
-        TrimJob *job = jobs->first;
-
-        if (job)
-                jobs->first = job->next;
-        return job;
-}
-
-static void end_job(TrimJob *job) {
-        call_close(&job->call);
-        free(job);
-}
-
-static void answer_one(Trimmer *trimmer) {
-        ProtoReply reply = PROTO_REPLY_INIT;
-        Tslab__TrimReply trim = TSLAB__TRIM_REPLY__INIT;
-        TrimJob *job = jobs_take(&trimmer->served);
-
-        trim.reclaimed_bytes = dropped_size(&trimmer->asked) + trimmer->surplus.size;
-        trim.surplus_bytes = trimmer->surplus.size;
-        reply.body_case = TSLAB__REPLY__BODY_TRIM;
-        reply.trim = &trim;
-        if (job->call.session)
-                session_send(job->call.session, job->call.id, &reply);
-        end_job(job);
-}
-
-static bool is_emptied(const Trimmer *trimmer, const TrimJob *job) {
-        return maintainer_has_emptied(trimmer->manager->maintainer, job->emptying);
-}
-
-/* One pass for all jobs for which caches are empty, but those whose sessions are gone. */
-static void begin_pass(Trimmer *trimmer) {
+/* One pass serves all jobs whose caches are empty by now. A job that nobody waits for ends without a pass. */
+static void begin_requested_pass(Trimmer *trimmer) {
         TrimJob *job;
 
-        while ((job = trimmer->waiting.first) && (!job->call.session || is_emptied(trimmer, job))) {
-                (void) jobs_take(&trimmer->waiting);
-                if (job->call.session)
-                        jobs_append(&trimmer->served, job);
+        while ((job = queue_first(&trimmer->waiting)) &&
+               (!job->is_wanted(job) || maintainer_has_emptied(trimmer->maintainer, job->emptying))) {
+                (void) queue_take(&trimmer->waiting);
+                if (job->is_wanted(job))
+                        queue_append(&trimmer->served, job);
                 else
-                        end_job(job);
+                        end_trim_job(trimmer, job);
         }
         trimmer->stage = TRIM_SLABS;
         trimmer->surplus = (ShmSurplus){};
-        shm_pages_trim_begin(&trimmer->asked, &trimmer->manager->pool.arena);
+        shm_pages_trim_begin(&trimmer->requested, &trimmer->pool->arena);
 }
 
 static void trim_for_jobs(Trimmer *trimmer) {
-        ShmActor *control = &trimmer->manager->pool.actor;
-        uint32_t budget = pool_slice(&trimmer->manager->pool, BUDGET);
+        ShmActor *actor = &trimmer->pool->actor;
+        uint32_t budget = pool_slice(trimmer->pool, TRIM_SLICE);
 
         switch (trimmer->stage) {
         case TRIM_SLABS:
-                if (shm_pages_trim_step(control, &trimmer->asked, 0, budget))
+                if (shm_pages_trim_step(actor, &trimmer->requested, 0, budget))
                         trimmer->stage = TRIM_SURPLUS;
                 break;
         case TRIM_SURPLUS:
-                if (!shm_pages_drop_surplus_step(control, &trimmer->surplus, budget))
+                if (!shm_pages_drop_surplus_step(actor, &trimmer->surplus, budget))
                         break;
-                say(trimmer->manager, dropped_size(&trimmer->asked), "free bytes were given back by a trim");
+                tell_reclaimed(trimmer, &trimmer->requested, "free bytes were given back by a trim");
                 trimmer->stage = TRIM_ANSWERS;
                 break;
         case TRIM_ANSWERS:
-                answer_one(trimmer);
+                end_trim_job(trimmer, queue_take(&trimmer->served));
         }
 }
 
-static uint64_t step(void *userdata, uint64_t now) {
+static uint64_t on_trim_slice(void *userdata, uint64_t now) {
         Trimmer *trimmer = userdata;
 
         if (!trimmer->served.first && trimmer->waiting.first) {
-                begin_pass(trimmer);
+                begin_requested_pass(trimmer);
                 if (!trimmer->served.first && trimmer->waiting.first)
                         return now + EMPTYING_USEC;
         }
@@ -168,51 +122,47 @@ static uint64_t step(void *userdata, uint64_t now) {
         return trimmer->served.first || trimmer->waiting.first || trimmer->background ? 0 : TASK_IDLE;
 }
 
-/* The background's work from the highest slab on; sums go on where it is under way. */
-static void begin_background(Trimmer *trimmer) {
+/* Begins at the highest slab. If a pass is under way already, it begins anew and keeps its sum. */
+static void begin_background_pass(Trimmer *trimmer) {
         uint32_t n_dropped = trimmer->background ? trimmer->trim.n_dropped : 0;
 
-        shm_pages_trim_begin(&trimmer->trim, &trimmer->manager->pool.arena);
+        shm_pages_trim_begin(&trimmer->trim, &trimmer->pool->arena);
         trimmer->trim.n_dropped = n_dropped;
         trimmer->background = true;
         task_wake(&trimmer->task);
 }
 
-int trimmer_start(Trimmer *trimmer, Session *session, uint64_t id) {
-        TrimJob *job = calloc(1, sizeof(*job));
-
-        if (!job)
-                return -ENOMEM;
-        call_open(&job->call, session, id);
-        jobs_append(&trimmer->waiting, job);
-        reserve_sleep(trimmer->manager->reserve);
-        job->emptying = maintainer_empty_caches(trimmer->manager->maintainer);
+void trimmer_start(Trimmer *trimmer, TrimJob *job) {
+        queue_append(&trimmer->waiting, job);
+        reserve_sleep(trimmer->reserve);
+        job->emptying = maintainer_empty_caches(trimmer->maintainer);
         task_wake(&trimmer->task);
-        return 0;
 }
 
 void trimmer_press(Trimmer *trimmer) {
-        reserve_sleep(trimmer->manager->reserve);
+        reserve_sleep(trimmer->reserve);
         trimmer->pressed = true;
-        begin_background(trimmer);
+        begin_background_pass(trimmer);
 }
 
-/* An eighth more than is kept before it begins, so that a pool at the edge does not go to and fro. */
+/* Begins at an eighth above the retained size: a pool at that size would otherwise drop and commit in turn. */
 void trimmer_tick(Trimmer *trimmer) {
-        uint64_t kept = n_kept(trimmer);
+        uint64_t retained = n_retained(trimmer);
 
-        if (trimmer->background || reserve_n_free(trimmer->manager->reserve) <= kept + kept / 8)
+        if (trimmer->background || reserve_n_free(trimmer->reserve) <= retained + retained / 8)
                 return;
-        begin_background(trimmer);
+        begin_background_pass(trimmer);
 }
 
-int trimmer_new(Trimmer **ret_trimmer, Manager *manager) {
+int trimmer_new(Trimmer **ret_trimmer, Pool *pool, Maintainer *maintainer, Reserve *reserve) {
         Trimmer *trimmer = calloc(1, sizeof(*trimmer));
 
         if (!trimmer)
                 return -ENOMEM;
-        trimmer->manager = manager;
-        task_init(&trimmer->task, manager->pool.tasks, "trimmer", step, trimmer);
+        trimmer->pool = pool;
+        trimmer->maintainer = maintainer;
+        trimmer->reserve = reserve;
+        task_init(&trimmer->task, pool->tasks, "trimmer", on_trim_slice, trimmer);
         *ret_trimmer = trimmer;
         return 0;
 }
@@ -222,8 +172,8 @@ Trimmer *trimmer_free(Trimmer *trimmer) {
 
         if (!trimmer)
                 return NULL;
-        while ((job = jobs_take(&trimmer->served)) || (job = jobs_take(&trimmer->waiting)))
-                end_job(job);
+        while ((job = queue_take(&trimmer->served)) || (job = queue_take(&trimmer->waiting)))
+                end_trim_job(trimmer, job);
         task_deinit(&trimmer->task);
         free(trimmer);
         return NULL;

@@ -1,16 +1,34 @@
 #pragma once
 /*
- * Gives free slabs back: in the background those beyond what is retained, and all of them when an
- * operator asks.
+ * Gives the pages of free slabs back to the system: in the background those beyond the retained size, and all
+ * of them when an operator asks for a trim or memory is short.
  */
-#include "daemon/peer/session.h"
+#include "daemon/pool.h"
+#include "daemon/queue.h"
+#include "daemon/work/maintainer.h"
+#include "daemon/work/reserve.h"
 
-int trimmer_new(Trimmer **ret_trimmer, Manager *manager);
-/* NULL-safe, returns NULL. */
+typedef struct Trimmer Trimmer;
+typedef struct TrimJob TrimJob;
+
+/* Somebody who waits for a trim. The caller fills in the members before the line. */
+struct TrimJob {
+        QueueLink link;
+        bool (*is_wanted)(const TrimJob *job); /* false: nobody waits any more, and the trim is skipped */
+        void (*on_done)(TrimJob *job); /* called once, from the loop, also if nobody waits; frees the job */
+        void *userdata;
+        /* -- */
+        uint64_t emptying; /* number of the request to empty all caches, which comes first */
+        uint64_t reclaimed_size; /* bytes, with the surplus */
+        uint64_t surplus_size; /* pages that no slab uses */
+};
+
+int trimmer_new(Trimmer **ret_trimmer, Pool *pool, Maintainer *maintainer, Reserve *reserve);
+/* Ends all jobs. NULL-safe, returns NULL. */
 Trimmer *trimmer_free(Trimmer *trimmer);
 
-/* All that is free now, and surplus pages; one pass is for all who asked before it began. -ENOMEM. */
-int trimmer_start(Trimmer *trimmer, Session *session, uint64_t id);
-/* Memory is short: all that is free now, in the background. */
+/* Gives back all that is free now, and surplus pages. One pass serves all jobs that were there when it began. */
+void trimmer_start(Trimmer *trimmer, TrimJob *job);
+/* Memory is short: gives back all that is free now, in the background. */
 void trimmer_press(Trimmer *trimmer);
 void trimmer_tick(Trimmer *trimmer);

@@ -21,10 +21,18 @@
 #define ID 1
 #define HOUR_USEC (3600 * PROTO_USEC_PER_SEC)
 
-static Manager manager;
+static Pool pool;
+static Clients clients;
+static Reserve *reserve;
+static Maintainer *maintainer;
+static ClientReaper *reaper;
 static Options options;
 static CloseWait asked;
 static unsigned n_done, n_progress;
+
+static void on_repaired(void *userdata) {
+        client_reaper_repaired(reaper);
+}
 
 static int setup(void **state) {
         TestArena *t;
@@ -32,28 +40,30 @@ static int setup(void **state) {
         if (test_arena_setup(state))
                 return -1;
         t = *state;
-        memset(&manager, 0, sizeof(manager));
+        memset(&pool, 0, sizeof(pool));
         memset(&options, 0, sizeof(options));
         strcpy(options.pool, "test");
-        manager.pool.options = &options;
-        manager.pool.slice_max = UINT32_MAX;
-        manager.pool.arena = t->arena;
-        shm_actor_init_daemon(&manager.pool.actor, &manager.pool.arena);
-        assert_true(sd_event_new(&manager.pool.event) >= 0);
-        assert_int_equal(task_queue_new(&manager.pool.tasks, manager.pool.event, TASK_SLICE_USEC), 0);
-        assert_int_equal(reserve_new(&manager.reserve, &manager), 0);
-        assert_int_equal(maintainer_new(&manager.maintainer, &manager), 0);
-        assert_int_equal(client_reaper_new(&manager.client_reaper, &manager), 0);
+        pool.options = &options;
+        pool.slice_max = UINT32_MAX;
+        pool.arena = t->arena;
+        shm_actor_init_daemon(&pool.actor, &pool.arena);
+        assert_true(sd_event_new(&pool.event) >= 0);
+        assert_int_equal(task_queue_new(&pool.tasks, pool.event, TASK_SLICE_USEC), 0);
+        assert_int_equal(reserve_new(&reserve, &pool), 0);
+        assert_int_equal(maintainer_new(&maintainer, &pool, reserve), 0);
+        clients = (Clients){ .pool = &pool, .maintainer = maintainer };
+        assert_int_equal(client_reaper_new(&reaper, &clients), 0);
+        maintainer_set_on_repaired(maintainer, on_repaired, NULL);
         n_done = n_progress = 0;
         return 0;
 }
 
 static int teardown(void **state) {
-        manager.maintainer = maintainer_free(manager.maintainer);
-        manager.client_reaper = client_reaper_free(manager.client_reaper);
-        manager.reserve = reserve_free(manager.reserve);
-        manager.pool.tasks = task_queue_free(manager.pool.tasks);
-        manager.pool.event = sd_event_unref(manager.pool.event);
+        maintainer = maintainer_free(maintainer);
+        reaper = client_reaper_free(reaper);
+        reserve = reserve_free(reserve);
+        pool.tasks = task_queue_free(pool.tasks);
+        pool.event = sd_event_unref(pool.event);
         return test_arena_teardown(state);
 }
 
@@ -69,14 +79,14 @@ static void on_progress(CloseWait *w) {
 
 /* Until the loop would asked. */
 static void run_until_idle(void) {
-        while (sd_event_run(manager.pool.event, 0) > 0)
+        while (sd_event_run(pool.event, 0) > 0)
                 ;
 }
 
 /* As long as it takes. */
 static void run_until_done(unsigned n) {
         while (n_done < n)
-                assert_true(sd_event_run(manager.pool.event, UINT64_MAX) >= 0);
+                assert_true(sd_event_run(pool.event, UINT64_MAX) >= 0);
         run_until_idle();
         assert_int_equal(n_done, n);
 }
@@ -110,15 +120,15 @@ static void log_end(void) {
 
 static void run_until_logged(const char *text) {
         while (log_count(text) == 0)
-                (void) sd_event_run(manager.pool.event, UINT64_MAX);
+                (void) sd_event_run(pool.event, UINT64_MAX);
 }
 
 static void start(CloseWait w) {
         asked = w;
         asked.epoch = ID;
         asked.on_done = on_done;
-        assert_int_equal(shm_epoch_close(&manager.pool.arena, ID, true), 0);
-        maintainer_close(manager.maintainer, ID, &asked);
+        assert_int_equal(shm_epoch_close(&pool.arena, ID, true), 0);
+        maintainer_close(maintainer, ID, &asked);
 }
 
 static void test_done(void **state) {
@@ -137,7 +147,7 @@ static void test_done(void **state) {
         run_until_done(2);
         assert_int_equal(asked.reclaimed_size, 0);
         assert_int_equal(asked.live->live_objects, 0);
-        maintainer_close(manager.maintainer, ID, NULL);
+        maintainer_close(maintainer, ID, NULL);
         run_until_idle();
         assert_int_equal(n_done, 2);
 }
@@ -171,7 +181,7 @@ static void test_drained(void **state) {
         assert_int_equal(n_done, 0);
         assert_int_equal(asked.n_left, 1);
         assert_int_equal(shm_object_free(&t->actor, handle), 0);
-        maintainer_wake(manager.maintainer);
+        maintainer_wake(maintainer);
         run_until_done(1);
         assert_int_equal(asked.n_left, 0);
         assert_int_equal(asked.reclaimed_size, SHM_SLAB_SIZE);
@@ -206,13 +216,13 @@ static void test_count(void **state) {
 
         for (int i = 0; i < 20; i++)
                 (void) test_alloc(t, 768, ID);
-        manager.pool.slice_max = 1;
+        pool.slice_max = 1;
         start((CloseWait){ .deadline_usec = UINT64_MAX, .count = true });
         run_until_done(1);
         assert_int_equal(asked.live->live_objects, 20);
         assert_int_equal(asked.n_left, 4);
         /* Begun anew, it counts anew. */
-        maintainer_close(manager.maintainer, ID, &asked);
+        maintainer_close(maintainer, ID, &asked);
         run_until_done(2);
         assert_int_equal(asked.live->live_objects, 20);
 }
@@ -225,10 +235,10 @@ static void test_progress(void **state) {
         shm_actor_enter(&t->actor);
         start((CloseWait){ .deadline_usec = begin + HOUR_USEC, .on_progress = on_progress });
         while (n_progress < 3)
-                assert_true(sd_event_run(manager.pool.event, UINT64_MAX) >= 0);
+                assert_true(sd_event_run(pool.event, UINT64_MAX) >= 0);
         assert_true(proto_now_usec() - begin >= 3 * PROTO_USEC_PER_SEC / 10);
         assert_int_equal(n_done, 0);
-        manager.maintainer = maintainer_free(manager.maintainer);
+        maintainer = maintainer_free(maintainer);
         assert_int_equal(n_done, 1);
         assert_int_equal(asked.n_pending, 1);
         shm_actor_leave(&t->actor);
@@ -241,11 +251,11 @@ static void test_empty_caches(void **state) {
         t->actor.mode = SHM_CACHE_ON;
         assert_int_equal(shm_object_alloc(&t->actor, 64, 0, NULL, &handle, NULL), 0);
         assert_int_equal(shm_object_free(&t->actor, handle), 0);
-        number = maintainer_empty_caches(manager.maintainer);
-        assert_false(maintainer_has_emptied(manager.maintainer, number));
+        number = maintainer_empty_caches(maintainer);
+        assert_false(maintainer_has_emptied(maintainer, number));
         run_until_idle();
-        assert_true(maintainer_has_emptied(manager.maintainer, number));
-        assert_false(maintainer_has_emptied(manager.maintainer, number + 1));
+        assert_true(maintainer_has_emptied(maintainer, number));
+        assert_false(maintainer_has_emptied(maintainer, number + 1));
         assert_int_equal(shm_arena_cache(&t->arena, t->actor.id, 0, 0)->count, 0);
 }
 
@@ -258,17 +268,17 @@ static void test_repair(void **state) {
         for (int i = 0; i < 2; i++) {
                 (void) shm_actor_init(&dead, &t->arena, 0, 9);
                 (void) shm_record_mark_dead(&t->arena, dead.id);
-                maintainer_wake(manager.maintainer); /* does not look at records */
+                maintainer_wake(maintainer); /* does not look at records */
                 run_until_idle();
                 woken = shm_record_owner(&t->arena, dead.id).state;
                 if (i == 0)
-                        maintainer_repair(manager.maintainer);
+                        maintainer_repair(maintainer);
                 else
-                        maintainer_look(manager.maintainer);
+                        maintainer_rescan(maintainer);
                 run_until_idle();
                 repaired[i] = shm_record_owner(&t->arena, dead.id).state;
         }
-        maintainer_repair(manager.maintainer);
+        maintainer_repair(maintainer);
         run_until_idle();
         log_end();
         assert_int_equal(woken, SHM_RECORD_DEAD);
@@ -289,14 +299,14 @@ static void test_told(void **state) {
         log_begin();
         (void) shm_epoch_revoke(&t->arena, ID, false);
         for (int i = 0; i < 2; i++) {
-                maintainer_close(manager.maintainer, ID, NULL);
+                maintainer_close(maintainer, ID, NULL);
                 run_until_idle();
         }
         for (int i = 0; i < 5 && number != shm_epoch_number(ID, 2); i++)
                 (void) shm_epoch_advance(&t->arena, &number);
         (void) test_alloc(t, 64, number);
         (void) shm_epoch_revoke(&t->arena, ID, false);
-        maintainer_close(manager.maintainer, ID, NULL);
+        maintainer_close(maintainer, ID, NULL);
         run_until_idle();
         log_end();
         assert_int_equal(log_count("epoch 1:1: 3 objects revoked"), 1);
@@ -317,7 +327,7 @@ static void test_told_again(void **state) {
         assert_int_equal(shm_actor_note(&t->actor, handle, 0, 0), 0);
         assert_int_equal(shm_epoch_revoke(&t->arena, ID, false), 0);
         log_begin();
-        maintainer_close(manager.maintainer, ID, NULL);
+        maintainer_close(maintainer, ID, NULL);
         run_until_logged("revoked again: 1 slots are in threads' hands");
         (void) shm_actor_unnote(&t->actor, handle);
         run_until_logged("epoch 1:1 drained");
@@ -339,22 +349,22 @@ static void test_take_over(void **state) {
         assert_int_equal(shm_object_free(&t->actor, other), 0);
         assert_int_equal(shm_epoch_revoke(&t->arena, ID, false), 0);
         t->actor.record->attention |= SHM_ATTENTION_FREEZE;
-        shm_actor_intend(&manager.pool.actor, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, 2));
+        shm_actor_intend(&pool.actor, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, 2));
         log_begin();
-        n = maintainer_take_over(manager.maintainer);
+        n = maintainer_take_over(maintainer);
         log_end();
         assert_int_equal(n, 1);
         assert_int_equal(log_count("the last daemon of pool test was in the middle of something: 2 slots"),
                          1);
         close(log_fd);
-        assert_int_equal(manager.pool.actor.record->seq % 2, 0);
+        assert_int_equal(pool.actor.record->seq % 2, 0);
         run_until_idle();
         assert_false(shm_object_live(&t->arena, handle));
         assert_int_equal(shm_epoch_get(&t->arena, ID, &info), 0);
         assert_int_equal(info.state, SHM_EPOCH_DRAINED);
         assert_int_equal(info.flags, SHM_EPOCH_DRAIN);
         log_begin();
-        (void) maintainer_take_over(manager.maintainer);
+        (void) maintainer_take_over(maintainer);
         log_end();
         assert_int_equal(log_count("in the middle"), 0);
         close(log_fd);

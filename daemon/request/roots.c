@@ -1,27 +1,7 @@
-/* Trim, check, roots, watch. */
-#include <errno.h>
-#include <stdlib.h>
-
-#include "daemon/request/checker.h"
 #include "daemon/request/request.h"
-#include "daemon/work/trimmer.h"
 #include "proto/text.h"
 #include "shm/cache/object.h"
 #include "shm/arena/root.h"
-
-void request_trim(RequestContext *context, const ProtoRequest *request) {
-        Session *session = context->session;
-
-        if (trimmer_start(session->manager->trimmer, session, context->id) < 0)
-                session_refuse(session, context->id, -ENOMEM, "tslabd is out of memory");
-}
-
-void request_check(RequestContext *context, const ProtoRequest *request) {
-        Session *session = context->session;
-
-        if (checker_start(session->manager->checker, session, context->id, request->check->repair) < 0)
-                session_refuse(session, context->id, -ENOMEM, "tslabd is out of memory");
-}
 
 static size_t fill_roots(const ShmArena *arena, Tslab__RootInfo *infos, Tslab__RootInfo **pointers,
                          char (*names)[SHM_ROOT_NAME_SIZE]) {
@@ -54,13 +34,8 @@ void request_roots(RequestContext *context, const ProtoRequest *request) {
         Tslab__RootsReply roots = TSLAB__ROOTS_REPLY__INIT;
 
         roots.roots = pointers;
-        roots.n_roots = fill_roots(&context->session->manager->pool.arena, infos, pointers, names);
+        roots.n_roots = fill_roots(&context->requests->pool->arena, infos, pointers, names);
         reply.body_case = TSLAB__REPLY__BODY_ROOTS;
         reply.roots = &roots;
         session_send(context->session, context->id, &reply);
-}
-
-/* Events follow from here on; the peer ends it by hanging up. */
-void request_watch(RequestContext *context, const ProtoRequest *request) {
-        context->session->watch_id = context->id;
 }
