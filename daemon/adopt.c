@@ -43,7 +43,8 @@ static void close_dir(DIR **dir) {
                 (void) closedir(*dir);
 }
 
-__attribute__((format(printf, 3, 4))) static int refuse(Search *search, int error, const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static int refuse_search(Search *search, int error, const char *format,
+                                                               ...) {
         va_list arguments;
 
         va_start(arguments, format);
@@ -52,11 +53,11 @@ __attribute__((format(printf, 3, 4))) static int refuse(Search *search, int erro
         return error;
 }
 
-static int refuse_kernel(Search *search, int error, const char *what) {
+static int refuse_unreadable(Search *search, int error, const char *what) {
         if (error == -ESRCH)
-                return refuse(search, error, "process %d ended meanwhile", (int) search->pid);
-        return refuse(search, error, "%s of process %d cannot be looked at: %s", what, (int) search->pid,
-                      strerror(-error));
+                return refuse_search(search, error, "process %d ended meanwhile", (int) search->pid);
+        return refuse_search(search, error, "%s of process %d cannot be looked at: %s", what,
+                             (int) search->pid, strerror(-error));
 }
 
 static int open_process(Search *search) {
@@ -66,14 +67,15 @@ static int open_process(Search *search) {
         (void) snprintf(path, sizeof(path), "/proc/%d", (int) search->pid);
         search->proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (search->proc_fd < 0 && errno == ENOENT)
-                return refuse(search, -ESRCH, "there is no process %d", (int) search->pid);
+                return refuse_search(search, -ESRCH, "there is no process %d", (int) search->pid);
         if (search->proc_fd < 0 || fstat(search->proc_fd, &st) < 0)
-                return refuse_kernel(search, -errno, "the entry");
+                return refuse_unreadable(search, -errno, "the entry");
         if (st.st_uid != geteuid())
-                return refuse(search, -EPERM,
-                              "process %d is user %u's, and tslabd takes memory from processes of its own "
-                              "user alone, which is %u",
-                              (int) search->pid, (unsigned) st.st_uid, (unsigned) geteuid());
+                return refuse_search(
+                        search, -EPERM,
+                        "process %d is user %u's, and tslabd takes memory from processes of its own "
+                        "user alone, which is %u",
+                        (int) search->pid, (unsigned) st.st_uid, (unsigned) geteuid());
         return 0;
 }
 
@@ -87,7 +89,7 @@ static DIR *open_descriptors(const Search *search) {
 }
 
 /* As shm_arena_create() names them. */
-static bool is_named(const char *pool, int dir_fd, const char *entry) {
+static bool is_arena_of_pool(const char *pool, int dir_fd, const char *entry) {
         char name[96], wanted[96];
         ssize_t n = readlinkat(dir_fd, entry, name, sizeof(name) - 1);
 
@@ -105,18 +107,19 @@ static int add_arena(Search *search, int dir_fd, const char *entry) {
 
         fd = openat(dir_fd, entry, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         if (fd < 0 || fstat(fd, &st) < 0)
-                return refuse_kernel(search, -errno, "the pool's memory in a descriptor");
+                return refuse_unreadable(search, -errno, "the pool's memory in a descriptor");
         if (search->fd < 0) {
                 search->fd = proto_steal_fd(&fd);
                 return 0;
         }
         if (fstat(search->fd, &found) < 0)
-                return refuse_kernel(search, -errno, "the pool's memory in a descriptor");
+                return refuse_unreadable(search, -errno, "the pool's memory in a descriptor");
         if (st.st_dev == found.st_dev && st.st_ino == found.st_ino)
                 return 0;
-        return refuse(search, -ENOTUNIQ,
-                      "process %d has several arenas named %s open: name one that has the right one alone",
-                      (int) search->pid, search->pool);
+        return refuse_search(
+                search, -ENOTUNIQ,
+                "process %d has several arenas named %s open: name one that has the right one alone",
+                (int) search->pid, search->pool);
 }
 
 static int find_arena(Search *search) {
@@ -125,17 +128,17 @@ static int find_arena(Search *search) {
         int r = 0;
 
         if (!dir)
-                return refuse_kernel(search, -errno, "the list of descriptors");
+                return refuse_unreadable(search, -errno, "the list of descriptors");
         while (r == 0 && (entry = readdir(dir)))
-                if (is_named(search->pool, dirfd(dir), entry->d_name))
+                if (is_arena_of_pool(search->pool, dirfd(dir), entry->d_name))
                         r = add_arena(search, dirfd(dir), entry->d_name);
         if (r == 0 && search->fd < 0)
-                r = refuse(search, -ENOENT, "process %d is no client of pool %s", (int) search->pid,
-                           search->pool);
+                r = refuse_search(search, -ENOENT, "process %d is no client of pool %s", (int) search->pid,
+                                  search->pool);
         return r;
 }
 
-static bool is_client(const Search *search, const ShmArena *arena) {
+static bool is_client_of_arena(const Search *search, const ShmArena *arena) {
         uint32_t start_time;
         ShmClientInfo info;
 
@@ -154,19 +157,22 @@ static int check_arena(Search *search, const ShmArena *arena) {
 
         shm_text_copy(pool, arena->header->pool_name, sizeof(pool));
         if (strcmp(pool, search->pool) != 0)
-                return refuse(search, -EBADMSG, "the memory that process %d has says it is of pool '%s'",
-                              (int) search->pid, pool);
+                return refuse_search(search, -EBADMSG,
+                                     "the memory that process %d has says it is of pool '%s'",
+                                     (int) search->pid, pool);
         if (fstat(arena->fd, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 0777) != 0600)
-                return refuse(search, -EPERM, "the memory that process %d has was made by another user",
-                              (int) search->pid);
-        if (!is_client(search, arena))
-                return refuse(search, -ENOENT,
-                              "process %d has the memory of pool %s, but is none of its clients: it may be "
-                              "a child of one, or have its number",
-                              (int) search->pid, search->pool);
+                return refuse_search(search, -EPERM,
+                                     "the memory that process %d has was made by another user",
+                                     (int) search->pid);
+        if (!is_client_of_arena(search, arena))
+                return refuse_search(
+                        search, -ENOENT,
+                        "process %d has the memory of pool %s, but is none of its clients: it may be "
+                        "a child of one, or have its number",
+                        (int) search->pid, search->pool);
         /* Still the same one: what was found by its number was its own. */
         if (faccessat(search->proc_fd, "stat", F_OK, 0) < 0)
-                return refuse_kernel(search, -ESRCH, "the entry");
+                return refuse_unreadable(search, -ESRCH, "the entry");
         return 0;
 }
 
@@ -175,14 +181,15 @@ static int map_arena(Search *search, ShmArena *ret) {
         int r = shm_arena_map(&arena, search->fd, false);
 
         if (r == SHM_ARENA_E_FORMAT)
-                return refuse(search, -EBADMSG,
-                              "the memory that process %d has is none that tslabd " TSLAB_VERSION " knows",
-                              (int) search->pid);
+                return refuse_search(search, -EBADMSG,
+                                     "the memory that process %d has is none that tslabd " TSLAB_VERSION
+                                     " knows",
+                                     (int) search->pid);
         if (r == SHM_ARENA_E_DAMAGED)
-                return refuse(search, -EBADMSG, "the memory that process %d has contradicts itself",
-                              (int) search->pid);
+                return refuse_search(search, -EBADMSG, "the memory that process %d has contradicts itself",
+                                     (int) search->pid);
         if (r)
-                return refuse_kernel(search, r, "the memory");
+                return refuse_unreadable(search, r, "the memory");
         (void) proto_steal_fd(&search->fd);
         r = check_arena(search, &arena);
         if (r)

@@ -14,7 +14,7 @@ static void close_file(FILE **file) {
                 (void) fclose(*file);
 }
 
-static char *strip(char *text) {
+static char *strip_blanks(char *text) {
         size_t n;
 
         text += strspn(text, " \t");
@@ -25,7 +25,7 @@ static char *strip(char *text) {
         return text;
 }
 
-static char *unquote(char *text) {
+static char *strip_quotes(char *text) {
         size_t n = strlen(text);
 
         if (n >= 2 && (text[0] == '"' || text[0] == '\'') && text[n - 1] == text[0]) {
@@ -35,8 +35,8 @@ static char *unquote(char *text) {
         return text;
 }
 
-static int read_line(Options *options, char *line, char *why) {
-        char *name = strip(line), *value;
+static int read_setting(Options *options, char *line, char *why) {
+        char *name = strip_blanks(line), *value;
 
         if (*name == 0 || *name == '#' || *name == ';')
                 return 0;
@@ -46,11 +46,11 @@ static int read_line(Options *options, char *line, char *why) {
                 return -EINVAL;
         }
         *value++ = 0;
-        name = strip(name);
+        name = strip_blanks(name);
         /* systemd put it there as well: what is deleted from the file later must not come back from here. */
         if (!strncmp(name, "TSLAB_", 6))
                 (void) unsetenv(name);
-        return options_set_variable(options, name, unquote(strip(value)), why);
+        return options_set_variable(options, name, strip_quotes(strip_blanks(value)), why);
 }
 
 int config_read(Options *options, const char *path, char *ret_why) {
@@ -65,7 +65,7 @@ int config_read(Options *options, const char *path, char *ret_why) {
                 return -EINVAL;
         }
         for (unsigned n = 1; fgets(line, sizeof(line), file); n++) {
-                r = read_line(options, line, why);
+                r = read_setting(options, line, why);
                 if (r == -EINVAL)
                         (void) snprintf(ret_why, OPTIONS_WHY_SIZE, "%.80s:%u: %.150s", path, n, why);
                 if (r)

@@ -71,7 +71,7 @@ typedef struct Entry {
         int n_fields;
 } Entry;
 
-__attribute__((format(printf, 2, 3))) static void put(Entry *entry, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void put_field(Entry *entry, const char *format, ...) {
         char *text = entry->texts[entry->n_fields];
         va_list ap;
 
@@ -84,24 +84,24 @@ __attribute__((format(printf, 2, 3))) static void put(Entry *entry, const char *
 static void send_to_journal(int level, const LogFields *fields, const char *text) {
         Entry entry = {};
 
-        put(&entry, "MESSAGE=%s", text);
-        put(&entry, "PRIORITY=%d", level);
+        put_field(&entry, "MESSAGE=%s", text);
+        put_field(&entry, "PRIORITY=%d", level);
         if (fields->message)
-                put(&entry, "MESSAGE_ID=%s", fields->message);
+                put_field(&entry, "MESSAGE_ID=%s", fields->message);
         if (log_pool)
-                put(&entry, "TSLAB_POOL=%s", log_pool);
+                put_field(&entry, "TSLAB_POOL=%s", log_pool);
         if (fields->client)
-                put(&entry, "TSLAB_CLIENT=%u", *fields->client);
+                put_field(&entry, "TSLAB_CLIENT=%u", *fields->client);
         if (fields->epoch)
-                put(&entry, "TSLAB_EPOCH=%u", *fields->epoch);
+                put_field(&entry, "TSLAB_EPOCH=%u", *fields->epoch);
         if (fields->size)
-                put(&entry, "TSLAB_BYTES=%llu", (unsigned long long) *fields->size);
+                put_field(&entry, "TSLAB_BYTES=%llu", (unsigned long long) *fields->size);
         if (fields->name)
-                put(&entry, "TSLAB_DESCRIPTOR=%s", fields->name);
+                put_field(&entry, "TSLAB_DESCRIPTOR=%s", fields->name);
         if (fields->pid != 0)
-                put(&entry, "OBJECT_PID=%d", (int) fields->pid);
+                put_field(&entry, "OBJECT_PID=%d", (int) fields->pid);
         if (fields->error != 0)
-                put(&entry, "ERRNO=%d", -fields->error);
+                put_field(&entry, "ERRNO=%d", -fields->error);
         (void) sd_journal_sendv(entry.fields, entry.n_fields);
 }
 

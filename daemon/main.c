@@ -119,12 +119,12 @@ static int parse_arguments(Options *options, char *ret_why) {
 }
 
 /* Environment, then the file, then arguments, which are read first for where the file is. */
-static int load(Options *ret, char *ret_why) {
+static int load_options(Options *ret, char *ret_why) {
         Options arguments;
         int r;
 
         options_init(ret);
-        ret->load = load;
+        ret->load = load_options;
         options_init(&arguments);
         /* Arguments first: --help must work in a bad environment. */
         r = parse_arguments(&arguments, ret_why);
@@ -140,7 +140,7 @@ static int load(Options *ret, char *ret_why) {
         return r;
 }
 
-static int run(void) {
+static int run_manager(void) {
         Manager *manager = NULL;
         int r;
 
@@ -159,11 +159,11 @@ int main(int argc, char **argv) {
 
         arg_count = argc;
         arg_values = argv;
-        r = load(&arg_options, why);
+        r = load_options(&arg_options, why);
         if (r == -EINVAL && *why)
                 (void) fprintf(stderr, "tslabd: %s\n", why);
         if (r == 0)
-                r = run();
+                r = run_manager();
         else
                 r = r == 1 ? EXIT_SUCCESS : r == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
         options_deinit(&arg_options);

@@ -36,7 +36,7 @@ void options_deinit(Options *options) {
         options->config = NULL;
 }
 
-static int refuse(char *ret_why, const char *value, const char *allowed) {
+static int refuse_value(char *ret_why, const char *value, const char *allowed) {
         (void) snprintf(ret_why, OPTIONS_WHY_SIZE, "'%.80s' will not do; %s", value, allowed);
         return -EINVAL;
 }
@@ -89,7 +89,7 @@ static int parse_count(const char *text, uint32_t min, uint32_t max, uint32_t *r
 
 static int set_pool(Options *options, const char *value, char *ret_why) {
         if (!proto_pool_name_is_valid(value))
-                return refuse(
+                return refuse_value(
                         ret_why, value,
                         "the name of a pool is 1 to 32 of a-z, 0-9 and '_', and begins with a letter or digit");
         (void) snprintf(options->pool, sizeof(options->pool), "%s", value);
@@ -100,7 +100,7 @@ static int set_size(Options *options, const char *value, char *ret_why) {
         uint64_t size;
 
         if (parse_size(value, &size) || size < SHM_SLAB_SIZE || size > 64 * GIB || size % SHM_SLAB_SIZE != 0)
-                return refuse(
+                return refuse_value(
                         ret_why, value,
                         "the size of a pool is 4K to 64G, a multiple of 4K, in bytes or with K, M or G");
         options->geometry.slabs_size = size;
@@ -116,22 +116,23 @@ static int set_classes(Options *options, const char *value, char *ret_why) {
         for (g.n_classes = 0;; at++) {
                 if (g.n_classes == SHM_CLASSES_MAX || parse_number(at, 10, &at, &size) ||
                     (*at && *at != ',') || size > SHM_CLASS_SIZE_MAX)
-                        return refuse(ret_why, value,
-                                      "size classes are 1 to 16 multiples of 16 from 64 to 4096, rising, "
-                                      "with commas between: 64,128,256");
+                        return refuse_value(
+                                ret_why, value,
+                                "size classes are 1 to 16 multiples of 16 from 64 to 4096, rising, "
+                                "with commas between: 64,128,256");
                 g.class_size[g.n_classes++] = (uint32_t) size;
                 if (!*at)
                         break;
         }
         if (shm_geometry_check(&g, &why))
-                return refuse(ret_why, value, why);
+                return refuse_value(ret_why, value, why);
         options->geometry = g;
         return 0;
 }
 
 static int set_epochs(Options *options, const char *value, char *ret_why) {
         if (parse_count(value, 2, SHM_EPOCHS_MAX, &options->geometry.n_epochs))
-                return refuse(ret_why, value, "a pool has 2 to 64 epochs");
+                return refuse_value(ret_why, value, "a pool has 2 to 64 epochs");
         return 0;
 }
 
@@ -139,15 +140,16 @@ static int set_threads(Options *options, const char *value, char *ret_why) {
         uint32_t n;
 
         if (parse_count(value, 1, SHM_RECORDS_MAX - 1, &n))
-                return refuse(ret_why, value, "a pool has room for 1 to 4095 threads");
+                return refuse_value(ret_why, value, "a pool has room for 1 to 4095 threads");
         options->geometry.n_records = n + 1; /* the first is the daemon's */
         return 0;
 }
 
 static int set_retain(Options *options, const char *value, char *ret_why) {
         if (parse_size(value, &options->retain_size))
-                return refuse(ret_why, value,
-                              "what is retained is a number of bytes, which may have K, M or G behind it");
+                return refuse_value(
+                        ret_why, value,
+                        "what is retained is a number of bytes, which may have K, M or G behind it");
         return 0;
 }
 
@@ -163,8 +165,8 @@ static int set_text(char **text, const char *value) {
 
 static int set_listen(Options *options, const char *value, char *ret_why) {
         if (value[0] != '/' || strlen(value) > 107)
-                return refuse(ret_why, value,
-                              "a socket is listened at by an absolute path of at most 107 bytes");
+                return refuse_value(ret_why, value,
+                                    "a socket is listened at by an absolute path of at most 107 bytes");
         return set_text(&options->listen, value);
 }
 
@@ -177,8 +179,8 @@ static int set_group(Options *options, const char *value, char *ret_why) {
         else if (parse_count(value, 0, UINT32_MAX - 1, &number) == 0)
                 options->group = number;
         else
-                return refuse(ret_why, value,
-                              "a group is given by its name or number, and there is none of that name");
+                return refuse_value(ret_why, value,
+                                    "a group is given by its name or number, and there is none of that name");
         return 0;
 }
 
@@ -187,15 +189,15 @@ static int set_mode(Options *options, const char *value, char *ret_why) {
         uint64_t mode;
 
         if (parse_number(value, 8, &end, &mode) || *end || mode > 0777)
-                return refuse(ret_why, value,
-                              "the mode of the socket is an octal number from 0 to 0777, as 0660");
+                return refuse_value(ret_why, value,
+                                    "the mode of the socket is an octal number from 0 to 0777, as 0660");
         options->mode = (mode_t) mode;
         return 0;
 }
 
 static int set_log_level(Options *options, const char *value, char *ret_why) {
         if (log_level_from_string(value, &options->log_level))
-                return refuse(ret_why, value, "the log level is err, warning, notice, info or debug");
+                return refuse_value(ret_why, value, "the log level is err, warning, notice, info or debug");
         return 0;
 }
 
@@ -203,9 +205,10 @@ static int set_role(RoleList *list, const char *value, char *ret_why) {
         int r = role_list_parse(value, list);
 
         if (r == -EINVAL || r == -E2BIG)
-                return refuse(ret_why, value,
-                              "a role is given to up to 32 users and 32 @groups that there are, by names or "
-                              "numbers with commas between");
+                return refuse_value(
+                        ret_why, value,
+                        "a role is given to up to 32 users and 32 @groups that there are, by names or "
+                        "numbers with commas between");
         return r;
 }
 
@@ -215,7 +218,7 @@ static int set_operators_only(Options *options, const char *value, char *ret_why
         else if (!strcmp(value, "no") || !strcmp(value, "0"))
                 options->operators_only = false;
         else
-                return refuse(ret_why, value, "it is yes or no");
+                return refuse_value(ret_why, value, "it is yes or no");
         return 0;
 }
 
@@ -223,7 +226,7 @@ static int set_adopt(Options *options, const char *value, char *ret_why) {
         uint32_t pid;
 
         if (parse_count(value, 1, INT32_MAX, &pid))
-                return refuse(ret_why, value, "what is adopted from is the number of a process");
+                return refuse_value(ret_why, value, "what is adopted from is the number of a process");
         options->adopt = (pid_t) pid;
         return 0;
 }

@@ -18,11 +18,11 @@ static void free_names(char ***names) {
         free(*names);
 }
 
-static bool is_listening(int fd) {
+static bool is_listening_socket(int fd) {
         return sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, 1) > 0;
 }
 
-static void refuse(int fd, const char *name, const char *why) {
+static void refuse_descriptor(int fd, const char *name, const char *why) {
         log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_DESCRIPTOR, .name = name },
                    "descriptor '%s', which systemd passed, %s: it was refused and removed from the store",
                    name, why);
@@ -30,18 +30,19 @@ static void refuse(int fd, const char *name, const char *why) {
         (void) proto_close(fd);
 }
 
-static void take(Passed *passed, int fd, const char *name) {
+static void take_descriptor(Passed *passed, int fd, const char *name) {
         if (!strcmp(name, PASSED_ARENA)) {
                 if (passed->arena < 0)
                         passed->arena = fd;
                 else
-                        refuse(fd, name, "is there twice");
-        } else if (!is_listening(fd)) {
-                refuse(fd, name, "is neither the pool's memory nor a listening SOCK_SEQPACKET socket");
+                        refuse_descriptor(fd, name, "is there twice");
+        } else if (!is_listening_socket(fd)) {
+                refuse_descriptor(fd, name,
+                                  "is neither the pool's memory nor a listening SOCK_SEQPACKET socket");
         } else if (passed->socket < 0) {
                 passed->socket = fd;
         } else {
-                refuse(fd, name, "is a second socket, and a pool has one");
+                refuse_descriptor(fd, name, "is a second socket, and a pool has one");
         }
 }
 
@@ -55,7 +56,7 @@ int passed_take(Passed *ret) {
                 return n;
         }
         for (int i = 0; i < n; i++)
-                take(&passed, SD_LISTEN_FDS_START + i, names[i]);
+                take_descriptor(&passed, SD_LISTEN_FDS_START + i, names[i]);
         *ret = passed;
         return 0;
 }

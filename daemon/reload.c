@@ -7,31 +7,31 @@
 #include "daemon/message-id.h"
 #include "proto/deadline.h"
 
-static void say_kept(const char *what) {
+static void log_kept(const char *what) {
         log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_RELOAD },
                    "%s cannot change while the daemon runs, and stay as they are", what);
 }
 
-static bool same_text(const char *a, const char *b) {
+static bool is_same_text(const char *a, const char *b) {
         return a == b || (a && b && !strcmp(a, b));
 }
 
 /* Between what was set and what is: the pool itself may have been made by other settings still. */
-static void say_what_stays(const Options *old, const Options *new) {
+static void log_kept_settings(const Options *old, const Options *new) {
         const ShmGeometry *a = &old->geometry, *b = &new->geometry;
 
         if (a->slabs_size != b->slabs_size || a->n_records != b->n_records || a->n_epochs != b->n_epochs ||
             a->n_classes != b->n_classes || memcmp(a->class_size, b->class_size, sizeof(a->class_size)) != 0)
-                say_kept("size, classes, epochs and threads of the pool");
-        if (strcmp(old->pool, new->pool) != 0 || !same_text(old->listen, new->listen) ||
+                log_kept("size, classes, epochs and threads of the pool");
+        if (strcmp(old->pool, new->pool) != 0 || !is_same_text(old->listen, new->listen) ||
             old->group != new->group || old->mode != new->mode)
-                say_kept("the pool's name and its socket");
+                log_kept("the pool's name and its socket");
 }
 
 static void apply_options(Pool *pool, const Options *new) {
         Options *options = pool->options;
 
-        say_what_stays(options, new);
+        log_kept_settings(options, new);
         options->retain_size = new->retain_size;
         options->roles = new->roles;
         options->operators_only = new->operators_only;

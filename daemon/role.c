@@ -81,7 +81,7 @@ static void groups_deinit(Groups *groups) {
 }
 
 /* Without them, if they cannot be had, the primary group counts alone. */
-static void groups_of(int fd, Groups *ret) {
+static void groups_of_peer(int fd, Groups *ret) {
         socklen_t size = GROUPS_MAX * sizeof(gid_t);
         gid_t *ids;
 
@@ -97,7 +97,7 @@ static void groups_of(int fd, Groups *ret) {
         *ret = (Groups){ .ids = ids, .n = size / (uint32_t) sizeof(gid_t) };
 }
 
-static bool has_group(const struct ucred *peer, const Groups *groups, gid_t id) {
+static bool is_in_group(const struct ucred *peer, const Groups *groups, gid_t id) {
         if (peer->gid == id)
                 return true;
         for (uint32_t i = 0; i < groups->n; i++)
@@ -106,17 +106,17 @@ static bool has_group(const struct ucred *peer, const Groups *groups, gid_t id) 
         return false;
 }
 
-static bool is_listed(const RoleList *list, const struct ucred *peer, const Groups *groups) {
+static bool is_in_list(const RoleList *list, const struct ucred *peer, const Groups *groups) {
         for (uint32_t i = 0; i < list->n_users; i++)
                 if (list->users[i] == peer->uid)
                         return true;
         for (uint32_t i = 0; i < list->n_groups; i++)
-                if (has_group(peer, groups, list->groups[i]))
+                if (is_in_group(peer, groups, list->groups[i]))
                         return true;
         return false;
 }
 
-static bool is_empty(const RoleList *list) {
+static bool is_list_empty(const RoleList *list) {
         return list->n_users == 0 && list->n_groups == 0;
 }
 
@@ -125,14 +125,14 @@ uint32_t role_of(const Roles *roles, const struct ucred *peer, int fd) {
 
         if (peer->uid == 0 || peer->uid == geteuid())
                 return PROTO_ROLE_OPERATOR;
-        groups_of(fd, &groups);
-        if (is_listed(&roles->operators, peer, &groups))
+        groups_of_peer(fd, &groups);
+        if (is_in_list(&roles->operators, peer, &groups))
                 return PROTO_ROLE_OPERATOR;
-        if (is_listed(&roles->writers, peer, &groups))
+        if (is_in_list(&roles->writers, peer, &groups))
                 return PROTO_ROLE_WRITER;
-        if (is_listed(&roles->readers, peer, &groups))
+        if (is_in_list(&roles->readers, peer, &groups))
                 return PROTO_ROLE_READER;
-        if (is_empty(&roles->writers))
+        if (is_list_empty(&roles->writers))
                 return PROTO_ROLE_WRITER;
-        return is_empty(&roles->readers) ? PROTO_ROLE_READER : 0;
+        return is_list_empty(&roles->readers) ? PROTO_ROLE_READER : 0;
 }

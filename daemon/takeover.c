@@ -82,7 +82,7 @@ static int take_adopted_arena(ArenaOrigin *origin, Pool *pool, pid_t pid) {
         return 0;
 }
 
-static void list_classes(const uint32_t *sizes, uint32_t n, char *text, size_t size) {
+static void print_classes(const uint32_t *sizes, uint32_t n, char *text, size_t size) {
         size_t at = 0;
 
         for (uint32_t i = 0; i < n && at < size; i++)
@@ -96,7 +96,7 @@ static void log_difference(const char *what, const char *is, const char *set) {
                    what, is, set);
 }
 
-static void compare(const char *what, uint64_t is, uint64_t set) {
+static void compare_figures(const char *what, uint64_t is, uint64_t set) {
         char is_text[24], set_text[24];
 
         if (is == set)
@@ -111,15 +111,15 @@ static void compare_options(const ShmArena *arena, const Options *options) {
         char is[SHM_CLASSES_MAX * 6], set[SHM_CLASSES_MAX * 6];
         uint32_t sizes[SHM_CLASSES_MAX];
 
-        compare("size", (uint64_t) arena->n_slabs * SHM_SLAB_SIZE, g->slabs_size);
-        compare("epochs", arena->n_epochs, g->n_epochs);
-        compare("threads", arena->n_records - 1, g->n_records - 1);
+        compare_figures("size", (uint64_t) arena->n_slabs * SHM_SLAB_SIZE, g->slabs_size);
+        compare_figures("epochs", arena->n_epochs, g->n_epochs);
+        compare_figures("threads", arena->n_records - 1, g->n_records - 1);
         for (uint32_t i = 0; i < arena->n_classes; i++)
                 sizes[i] = arena->classes[i].size;
         if (arena->n_classes == g->n_classes && !memcmp(sizes, g->class_size, g->n_classes * sizeof(*sizes)))
                 return;
-        list_classes(sizes, arena->n_classes, is, sizeof(is));
-        list_classes(g->class_size, g->n_classes, set, sizeof(set));
+        print_classes(sizes, arena->n_classes, is, sizeof(is));
+        print_classes(g->class_size, g->n_classes, set, sizeof(set));
         log_difference("classes", is, set);
 }
 

@@ -29,7 +29,7 @@ struct TaskQueue {
         bool turning; /* the timer is set when the turn is over */
 };
 
-static void append(TaskQueue *queue, Task *task) {
+static void task_append(TaskQueue *queue, Task *task) {
         task->previous = queue->last;
         task->next = NULL;
         if (queue->last)
@@ -39,7 +39,7 @@ static void append(TaskQueue *queue, Task *task) {
         queue->last = task;
 }
 
-static void take_out(TaskQueue *queue, Task *task) {
+static void task_remove(TaskQueue *queue, Task *task) {
         if (task->at_usec == TASK_IDLE)
                 return;
         if (task->previous)
@@ -53,7 +53,7 @@ static void take_out(TaskQueue *queue, Task *task) {
         task->at_usec = TASK_IDLE;
 }
 
-static void set_timer(TaskQueue *queue, uint64_t usec) {
+static void set_queue_timer(TaskQueue *queue, uint64_t usec) {
         queue->timer_usec = usec;
         (void) sd_event_source_set_time(queue->timer, usec);
         (void) sd_event_source_set_enabled(queue->timer, usec == TASK_IDLE ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
@@ -65,24 +65,24 @@ void task_wake_at(Task *task, uint64_t usec) {
         if (usec >= task->at_usec)
                 return;
         if (task->at_usec == TASK_IDLE)
-                append(queue, task);
+                task_append(queue, task);
         task->at_usec = usec;
         if (!queue->turning && usec < queue->timer_usec)
-                set_timer(queue, usec);
+                set_queue_timer(queue, usec);
 }
 
 void task_wake(Task *task) {
         task_wake_at(task, 0);
 }
 
-static Task *find_due(const TaskQueue *queue, uint64_t now, bool background) {
+static Task *find_due_task(const TaskQueue *queue, uint64_t now, bool background) {
         for (Task *task = queue->first; task; task = task->next)
                 if (task->background == background && task->at_usec <= now)
                         return task;
         return NULL;
 }
 
-static uint64_t earliest(const TaskQueue *queue) {
+static uint64_t earliest_time(const TaskQueue *queue) {
         uint64_t at = TASK_IDLE;
 
         for (const Task *task = queue->first; task; task = task->next)
@@ -91,11 +91,11 @@ static uint64_t earliest(const TaskQueue *queue) {
 }
 
 /* Returns the time after it. */
-static uint64_t run(TaskQueue *queue, Task *task, uint64_t begin) {
+static uint64_t run_task(TaskQueue *queue, Task *task, uint64_t begin) {
         const char *name = task->name;
         uint64_t at, end;
 
-        take_out(queue, task);
+        task_remove(queue, task);
         queue->running = task;
         at = task->step(task->userdata, begin);
         if (queue->running)
@@ -112,22 +112,22 @@ static uint64_t run(TaskQueue *queue, Task *task, uint64_t begin) {
         return end;
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+static int on_queue_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         TaskQueue *queue = userdata;
         uint64_t begin = proto_now_usec(), now = begin;
-        Task *task = find_due(queue, begin, false) ?: find_due(queue, begin, true);
+        Task *task = find_due_task(queue, begin, false) ?: find_due_task(queue, begin, true);
 
         queue->turning = true;
         while (task) {
                 bool more = !task->background;
 
-                now = run(queue, task, now);
-                task = more && now - begin < queue->slice_usec ? find_due(queue, now, false) : NULL;
+                now = run_task(queue, task, now);
+                task = more && now - begin < queue->slice_usec ? find_due_task(queue, now, false) : NULL;
         }
         queue->turning = false;
         if (now - begin > queue->longest_turn_usec)
                 queue->longest_turn_usec = now - begin;
-        set_timer(queue, earliest(queue));
+        set_queue_timer(queue, earliest_time(queue));
         return 0;
 }
 
@@ -138,12 +138,12 @@ int task_queue_new(TaskQueue **ret_queue, sd_event *event, uint64_t slice_usec) 
         if (!queue)
                 return -ENOMEM;
         queue->slice_usec = slice_usec;
-        r = sd_event_add_time(event, &queue->timer, CLOCK_MONOTONIC, TASK_IDLE, 1, on_timer, queue);
+        r = sd_event_add_time(event, &queue->timer, CLOCK_MONOTONIC, TASK_IDLE, 1, on_queue_timer, queue);
         if (r < 0) {
                 free(queue);
                 return r;
         }
-        set_timer(queue, TASK_IDLE);
+        set_queue_timer(queue, TASK_IDLE);
         *ret_queue = queue;
         return 0;
 }
@@ -173,7 +173,7 @@ void task_init(Task *task, TaskQueue *queue, const char *name, TaskStep *step, v
 void task_deinit(Task *task) {
         if (!task->queue)
                 return;
-        take_out(task->queue, task);
+        task_remove(task->queue, task);
         if (task->queue->running == task)
                 task->queue->running = NULL;
         *task = (Task){};

@@ -46,7 +46,7 @@ void map_jobs_free(Requests *requests) {
                 map_job_free(requests->maps);
 }
 
-static uint32_t largest(const uint32_t *numbers, uint32_t n) {
+static uint32_t index_of_largest(const uint32_t *numbers, uint32_t n) {
         uint32_t best = 0;
 
         for (uint32_t i = 1; i < n; i++)
@@ -57,8 +57,8 @@ static uint32_t largest(const uint32_t *numbers, uint32_t n) {
 
 static void add_cell(MapJob *job) {
         const SlabCell *cell = &job->cells.cell;
-        uint32_t epoch = largest(cell->epochs, SHM_EPOCHS_MAX);
-        uint32_t class = largest(cell->classes, SHM_CLASSES_MAX);
+        uint32_t epoch = index_of_largest(cell->epochs, SHM_EPOCHS_MAX);
+        uint32_t class = index_of_largest(cell->classes, SHM_CLASSES_MAX);
         Tslab__SlabCell *part = &job->parts[job->n_parts];
 
         tslab__slab_cell__init(part);

@@ -21,7 +21,7 @@ static const Hierarchy v1 = { "/sys/fs/cgroup/memory", "memory.limit_in_bytes", 
 static const Hierarchy v2 = { "/sys/fs/cgroup", "memory.max", "memory.current" };
 static const Hierarchy v2_hybrid = { "/sys/fs/cgroup/unified", "memory.max", "memory.current" };
 
-static int read_text(const char *path, char *buffer, size_t size) {
+static int read_file(const char *path, char *buffer, size_t size) {
         _cleanup_(proto_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
         ssize_t n;
 
@@ -39,7 +39,7 @@ static int read_number(const char *dir, const char *file, uint64_t *ret) {
         unsigned long long number;
 
         if ((size_t) snprintf(path, sizeof(path), "%s/%s", dir, file) >= sizeof(path) ||
-            read_text(path, text, sizeof(text)) < 0)
+            read_file(path, text, sizeof(text)) < 0)
                 return -ENOENT;
         errno = 0;
         number = strtoull(text, &end, 10); /* "max" is none */
@@ -49,7 +49,7 @@ static int read_number(const char *dir, const char *file, uint64_t *ret) {
         return 0;
 }
 
-static int64_t least(int64_t a, int64_t b) {
+static int64_t smaller(int64_t a, int64_t b) {
         return a < b ? a : b;
 }
 
@@ -77,7 +77,7 @@ static int64_t headroom_above(const char *root, const Hierarchy *h, const char *
         for (;;) {
                 char *slash;
 
-                headroom = least(headroom, headroom_of(h, dir, whole));
+                headroom = smaller(headroom, headroom_of(h, dir, whole));
                 slash = strrchr(dir + base, '/');
                 if (!slash)
                         return headroom;
@@ -111,28 +111,28 @@ static int64_t headroom_by_line(const char *root, char *line, bool whole) {
         if (strstr(path, "/.."))
                 return INT64_MAX; /* outside of our namespace */
         if (!strncmp(line, "0:", 2) && *controllers == 0)
-                return least(headroom_above(root, &v2, path, whole),
-                             headroom_above(root, &v2_hybrid, path, whole));
+                return smaller(headroom_above(root, &v2, path, whole),
+                               headroom_above(root, &v2_hybrid, path, whole));
         if (has_controller(controllers, strlen(controllers), "memory"))
                 return headroom_above(root, &v1, path, whole);
         return INT64_MAX;
 }
 
 /* With `whole` as if nothing were used. */
-static int64_t least_headroom(const char *root, bool whole) {
+static int64_t smallest_headroom(const char *root, bool whole) {
         char path[PATH_MAX], text[8192], *rest = NULL;
         int64_t headroom = INT64_MAX;
 
         if ((size_t) snprintf(path, sizeof(path), "%s/proc/self/cgroup", root) >= sizeof(path) ||
-            read_text(path, text, sizeof(text)) < 0)
+            read_file(path, text, sizeof(text)) < 0)
                 return INT64_MAX;
         for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-                headroom = least(headroom, headroom_by_line(root, line, whole));
+                headroom = smaller(headroom, headroom_by_line(root, line, whole));
         return headroom;
 }
 
 int64_t cgroup_headroom(const char *root) {
-        int64_t headroom = least_headroom(root, false);
+        int64_t headroom = smallest_headroom(root, false);
 
         if (headroom == INT64_MAX)
                 return headroom;
@@ -140,7 +140,7 @@ int64_t cgroup_headroom(const char *root) {
 }
 
 int64_t cgroup_limit(const char *root) {
-        return least_headroom(root, true);
+        return smallest_headroom(root, true);
 }
 
 /* The slice of a pool has its clients' stalls too, where these are put there. */
@@ -162,7 +162,7 @@ int cgroup_pressure_path(const char *root, char *ret, size_t size) {
         char path[PATH_MAX], text[8192], *line;
 
         if ((size_t) snprintf(path, sizeof(path), "%s/proc/self/cgroup", root) >= sizeof(path) ||
-            read_text(path, text, sizeof(text)) < 0)
+            read_file(path, text, sizeof(text)) < 0)
                 return -ENOENT;
         line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
         if (!line)

@@ -122,7 +122,7 @@ static void tell_round(Maintainer *maintainer, uint32_t id) {
         reserve_look(maintainer->reserve);
 }
 
-static void tell(Maintainer *maintainer) {
+static void tell_news(Maintainer *maintainer) {
         tell_membarrier(maintainer);
         for (uint32_t id = 0; id < maintainer->pool->arena.n_epochs; id++)
                 if (maintainer->told[id].n_rounds != maintainer->engine.closes[id].n_rounds) {
@@ -140,7 +140,7 @@ static void tell(Maintainer *maintainer) {
 
 /* Waits */
 
-static void report(const Maintainer *maintainer, CloseWait *wait) {
+static void update_wait(const Maintainer *maintainer, CloseWait *wait) {
         const ShmClose *close = &maintainer->engine.closes[wait->epoch];
 
         wait->reclaimed_size = close->reclaimed_size - wait->reclaimed_before;
@@ -150,7 +150,7 @@ static void report(const Maintainer *maintainer, CloseWait *wait) {
 }
 
 /* Whether all that the request waits for has come, or the time is over. */
-static bool is_ripe(const Maintainer *maintainer, const CloseWait *wait, uint64_t now) {
+static bool is_wait_over(const Maintainer *maintainer, const CloseWait *wait, uint64_t now) {
         const ShmMaintain *engine = &maintainer->engine;
         bool settled = shm_maintain_is_settled(engine, wait->epoch, wait->number);
 
@@ -162,7 +162,7 @@ static bool is_ripe(const Maintainer *maintainer, const CloseWait *wait, uint64_
 }
 
 /* A deadline that is over already was looked at; from then on it is the engine that brings news. */
-static uint64_t next_time(const CloseWait *wait, uint64_t now) {
+static uint64_t next_check_time(const CloseWait *wait, uint64_t now) {
         uint64_t at = wait->on_progress ? wait->progress_usec : TASK_IDLE;
 
         if (wait->deadline_usec > now)
@@ -172,23 +172,23 @@ static uint64_t next_time(const CloseWait *wait, uint64_t now) {
         return at;
 }
 
-static void look_at_wait(Maintainer *maintainer, CloseWait *wait, uint64_t now) {
-        report(maintainer, wait);
+static void check_wait(Maintainer *maintainer, CloseWait *wait, uint64_t now) {
+        update_wait(maintainer, wait);
         if (wait->on_progress && now >= wait->progress_usec) {
                 wait->progress_usec = now + PROGRESS_USEC;
                 wait->on_progress(wait);
         }
-        if (is_ripe(maintainer, wait, now)) {
+        if (is_wait_over(maintainer, wait, now)) {
                 maintainer->n_waits--;
                 queue_append(wait->count ? &maintainer->ripe : &maintainer->over, wait);
                 return;
         }
         queue_append(&maintainer->waits, wait);
-        maintainer->look_usec = MIN(maintainer->look_usec, next_time(wait, now));
+        maintainer->look_usec = MIN(maintainer->look_usec, next_check_time(wait, now));
 }
 
 /* Each is looked at once after an engine's round, and when its time comes. */
-static void look_at_waits(Maintainer *maintainer, uint64_t now) {
+static void check_waits(Maintainer *maintainer, uint64_t now) {
         uint32_t n = pool_slice(maintainer->pool, LOOKS);
 
         if (maintainer->n_looks == 0 && now >= maintainer->look_usec) {
@@ -196,10 +196,10 @@ static void look_at_waits(Maintainer *maintainer, uint64_t now) {
                 maintainer->look_usec = TASK_IDLE;
         }
         for (; n > 0 && maintainer->n_looks > 0; n--, maintainer->n_looks--)
-                look_at_wait(maintainer, queue_take(&maintainer->waits), now);
+                check_wait(maintainer, queue_take(&maintainer->waits), now);
 }
 
-static void begin_count(Maintainer *maintainer) {
+static void begin_live_count(Maintainer *maintainer) {
         Queue ripe = maintainer->ripe;
         CloseWait *wait = queue_first(&ripe);
         unsigned n_same = 0;
@@ -219,11 +219,11 @@ static void begin_count(Maintainer *maintainer) {
 }
 
 /* The last result stays until all waits that it was for are answered. */
-static void count_for_waits(Maintainer *maintainer) {
+static void advance_live_count(Maintainer *maintainer) {
         Pool *pool = maintainer->pool;
 
         if (!maintainer->counted.first && maintainer->ripe.first && !maintainer->over.first)
-                begin_count(maintainer);
+                begin_live_count(maintainer);
         if (maintainer->counted.first &&
             epoch_count_step(&maintainer->count, &pool->arena, pool_slice(pool, COUNT_SLICE)))
                 queue_move_all(&maintainer->over, &maintainer->counted);
@@ -233,7 +233,7 @@ static void end_waits(Maintainer *maintainer) {
         CloseWait *wait;
 
         for (uint32_t i = 0; i < ENDS && (wait = queue_take(&maintainer->over)); i++) {
-                report(maintainer, wait);
+                update_wait(maintainer, wait);
                 if (shm_maintain_is_settled(&maintainer->engine, wait->epoch, wait->number))
                         wait->n_pending = 0;
                 wait->on_done(wait);
@@ -242,8 +242,8 @@ static void end_waits(Maintainer *maintainer) {
 
 /* Returns when to go on with them. */
 static uint64_t advance_waits(Maintainer *maintainer, uint64_t now) {
-        look_at_waits(maintainer, now);
-        count_for_waits(maintainer);
+        check_waits(maintainer, now);
+        advance_live_count(maintainer);
         end_waits(maintainer);
         return maintainer->n_looks > 0 || maintainer->ripe.first || maintainer->counted.first ||
                                maintainer->over.first
@@ -251,12 +251,12 @@ static uint64_t advance_waits(Maintainer *maintainer, uint64_t now) {
                        : maintainer->look_usec;
 }
 
-static uint64_t step(void *userdata, uint64_t now) {
+static uint64_t on_maintainer_slice(void *userdata, uint64_t now) {
         Maintainer *maintainer = userdata;
         uint64_t next, waits;
 
         next = shm_maintain_step(&maintainer->engine, now);
-        tell(maintainer);
+        tell_news(maintainer);
         waits = advance_waits(maintainer, now);
         return MIN(next, waits);
 }
@@ -330,7 +330,7 @@ int maintainer_new(Maintainer **ret_maintainer, Pool *pool, Reserve *reserve) {
         maintainer->pool = pool;
         maintainer->reserve = reserve;
         shm_maintain_init(&maintainer->engine, &pool->actor);
-        task_init(&maintainer->task, pool->tasks, "maintainer", step, maintainer);
+        task_init(&maintainer->task, pool->tasks, "maintainer", on_maintainer_slice, maintainer);
         *ret_maintainer = maintainer;
         return 0;
 }

@@ -34,7 +34,7 @@ struct Pressure {
         uint64_t pressed_usec; /* when last; 0: never */
 };
 
-static void press(Pressure *pressure) {
+static void relieve_pressure(Pressure *pressure) {
         uint64_t now = proto_now_usec();
         bool again = pressure->pressed_usec != 0 && now - pressure->pressed_usec < AGAIN_USEC;
 
@@ -49,7 +49,7 @@ static void press(Pressure *pressure) {
 }
 
 /* "some avg10=0.00 avg60=0.00 avg300=0.00 total=0": microseconds in which some task waited. */
-static int read_total(const char *path, uint64_t *ret) {
+static int read_stall_total(const char *path, uint64_t *ret) {
         _cleanup_(proto_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
         char text[256], *total;
         ssize_t n;
@@ -67,33 +67,33 @@ static int read_total(const char *path, uint64_t *ret) {
         return 0;
 }
 
-static int on_poll(sd_event_source *source, uint64_t usec, void *userdata) {
+static int on_pressure_poll(sd_event_source *source, uint64_t usec, void *userdata) {
         Pressure *pressure = userdata;
         uint64_t total;
 
-        if (read_total(pressure->path, &total) == 0) {
+        if (read_stall_total(pressure->path, &total) == 0) {
                 if (total - pressure->total_usec >= STALL_USEC)
-                        press(pressure);
+                        relieve_pressure(pressure);
                 pressure->total_usec = total;
         }
         return sd_event_source_set_time(source, usec + POLL_USEC);
 }
 
-static int poll_file(Pressure *pressure) {
+static int start_polling(Pressure *pressure) {
         int r = cgroup_pressure_path("", pressure->path, sizeof(pressure->path));
 
         if (r == 0)
-                r = read_total(pressure->path, &pressure->total_usec);
+                r = read_stall_total(pressure->path, &pressure->total_usec);
         if (r < 0) {
                 log_error(LOG_DEBUG, r, "memory pressure cannot be seen");
                 return 0;
         }
         r = sd_event_add_time_relative(pressure->pool->event, &pressure->source, CLOCK_MONOTONIC, POLL_USEC,
-                                       POLL_USEC / 10, on_poll, pressure);
+                                       POLL_USEC / 10, on_pressure_poll, pressure);
         return r < 0 ? r : sd_event_source_set_enabled(pressure->source, SD_EVENT_ON);
 }
 
-static int on_watch(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+static int on_pressure_event(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         Pressure *pressure = userdata;
         char drain[256];
 
@@ -102,11 +102,11 @@ static int on_watch(sd_event_source *source, int fd, uint32_t revents, void *use
                         ;
         else if (!(revents & EPOLLPRI))
                 return sd_event_source_set_enabled(source, SD_EVENT_OFF); /* the cgroup is gone */
-        press(pressure);
+        relieve_pressure(pressure);
         return 0;
 }
 
-static int decode(const char *text, uint8_t *ret, size_t size) {
+static int decode_base64(const char *text, uint8_t *ret, size_t size) {
         static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
         uint32_t bits = 0, n_bits = 0;
         size_t n = 0;
@@ -133,13 +133,13 @@ static int write_trigger(int fd) {
 
         if (!text)
                 return 0;
-        n = decode(text, trigger, sizeof(trigger));
+        n = decode_base64(text, trigger, sizeof(trigger));
         if (n < 0)
                 return n;
         return write(fd, trigger, (size_t) n) == n ? 0 : -errno;
 }
 
-static int watch_path(Pressure *pressure, const char *path) {
+static int start_watching(Pressure *pressure, const char *path) {
         struct stat st;
         uint32_t events;
         int r;
@@ -154,8 +154,8 @@ static int watch_path(Pressure *pressure, const char *path) {
         if (r < 0)
                 return r;
         events = pressure->is_fifo ? EPOLLIN : EPOLLPRI;
-        return sd_event_add_io(pressure->pool->event, &pressure->source, pressure->fd, events, on_watch,
-                               pressure);
+        return sd_event_add_io(pressure->pool->event, &pressure->source, pressure->fd, events,
+                               on_pressure_event, pressure);
 }
 
 int pressure_new(Pressure **ret_pressure, Pool *pool, Maintainer *maintainer, Trimmer *trimmer) {
@@ -170,11 +170,11 @@ int pressure_new(Pressure **ret_pressure, Pool *pool, Maintainer *maintainer, Tr
         if (watch && !strcmp(watch, "/dev/null"))
                 return 0; /* it is not wanted */
         if (watch) {
-                r = watch_path(pressure, watch);
+                r = start_watching(pressure, watch);
                 if (r < 0)
                         log_error(LOG_WARNING, r, "could not watch %s for memory pressure", watch);
         }
-        return r < 0 ? poll_file(pressure) : 0;
+        return r < 0 ? start_polling(pressure) : 0;
 }
 
 Pressure *pressure_free(Pressure *pressure) {

@@ -50,23 +50,23 @@ struct Reserve {
         uint64_t woken_usec;
 };
 
-static uint32_t high_min(const Reserve *reserve) {
+static uint32_t high_mark_min(const Reserve *reserve) {
         uint32_t n = reserve->pool->arena.n_slabs / 4;
 
         return n < 1 ? 1 : n < HIGH_MIN ? n : HIGH_MIN;
 }
 
 /* Nor more than an operator lets free slabs keep: what is ahead of demand today is idle tomorrow. */
-static uint32_t high_max(const Reserve *reserve) {
+static uint32_t high_mark_max(const Reserve *reserve) {
         uint64_t retain = reserve->pool->options->retain_size / SHM_SLAB_SIZE;
         uint32_t n = reserve->pool->arena.n_slabs / 4;
 
         n = n < HIGH_MAX ? n : HIGH_MAX;
         n = n < retain ? n : (uint32_t) retain;
-        return n < high_min(reserve) ? high_min(reserve) : n;
+        return n < high_mark_min(reserve) ? high_mark_min(reserve) : n;
 }
 
-static uint32_t low(const Reserve *reserve) {
+static uint32_t low_mark(const Reserve *reserve) {
         uint32_t n = reserve->asleep ? LOW_ASLEEP : reserve->high / 4;
 
         return n < 1 ? 1 : n;
@@ -86,7 +86,7 @@ uint32_t reserve_n_free(const Reserve *reserve) {
 
 static void publish_low(const Reserve *reserve) {
         /* ORDER: rlx; clients may see it late. */
-        shm_store_rlx(&reserve->pool->arena.header->reserve_low.value, low(reserve));
+        shm_store_rlx(&reserve->pool->arena.header->reserve_low.value, low_mark(reserve));
 }
 
 /* In slabs; INT64_MAX: no limit. */
@@ -100,7 +100,7 @@ static int64_t publish_allowance(const Reserve *reserve) {
         return headroom;
 }
 
-static void fail(Reserve *reserve) {
+static void fail_filling(Reserve *reserve) {
         reserve->filling = false;
         reserve->failed = true;
         if (!reserve->failure_said)
@@ -111,7 +111,7 @@ static void fail(Reserve *reserve) {
 }
 
 /* A run, as far as the limits let us. */
-static void fill(Reserve *reserve) {
+static void fill_some(Reserve *reserve) {
         ShmActor *actor = &reserve->pool->actor;
         int64_t allowance = publish_allowance(reserve);
         uint32_t n_free = reserve_n_free(reserve), n, done;
@@ -127,17 +127,17 @@ static void fill(Reserve *reserve) {
         if ((int64_t) n > allowance)
                 n = (uint32_t) allowance;
         if (n == 0) {
-                fail(reserve);
+                fail_filling(reserve);
                 return;
         }
         shm_actor_enter(actor);
         r = shm_pages_commit(actor, n, &done);
         shm_actor_leave(actor);
         if (r < 0)
-                fail(reserve);
+                fail_filling(reserve);
 }
 
-static void correct(const Reserve *reserve) {
+static void correct_n_free(const Reserve *reserve) {
         uint64_t *n_free = &reserve->pool->arena.header->n_free.value;
         /* ORDER: rlx; a hint. */
         uint64_t difference = reserve->counted - shm_load_rlx(n_free);
@@ -147,7 +147,7 @@ static void correct(const Reserve *reserve) {
 }
 
 /* Bits may be set for slabs that are not FREE. */
-static void count(Reserve *reserve) {
+static void count_some(Reserve *reserve) {
         uint32_t budget = pool_slice(reserve->pool, COUNT_BUDGET), slab;
         SlabWord w;
 
@@ -156,17 +156,17 @@ static void count(Reserve *reserve) {
         if (!shm_slab_walk_done(&reserve->walk))
                 return;
         reserve->counting = false;
-        correct(reserve);
+        correct_n_free(reserve);
         reserve_look(reserve);
 }
 
-static uint64_t step(void *userdata, uint64_t now) {
+static uint64_t on_reserve_slice(void *userdata, uint64_t now) {
         Reserve *reserve = userdata;
 
         if (reserve->filling)
-                fill(reserve);
+                fill_some(reserve);
         if (reserve->counting)
-                count(reserve);
+                count_some(reserve);
         return reserve->filling || reserve->counting ? 0 : TASK_IDLE;
 }
 
@@ -183,7 +183,8 @@ static void begin_counting(Reserve *reserve) {
 }
 
 void reserve_look(Reserve *reserve) {
-        if (reserve->asleep || reserve->failed || reserve->filling || reserve_n_free(reserve) >= low(reserve))
+        if (reserve->asleep || reserve->failed || reserve->filling ||
+            reserve_n_free(reserve) >= low_mark(reserve))
                 return;
         begin_filling(reserve);
 }
@@ -191,10 +192,10 @@ void reserve_look(Reserve *reserve) {
 void reserve_wake(Reserve *reserve) {
         uint64_t now = proto_now_usec();
 
-        if (reserve_n_free(reserve) >= low(reserve))
+        if (reserve_n_free(reserve) >= low_mark(reserve))
                 return;
         if (now - reserve->woken_usec < SOON_USEC && !reserve->filling &&
-            reserve->high * 2 <= high_max(reserve))
+            reserve->high * 2 <= high_mark_max(reserve))
                 reserve->high *= 2;
         reserve->woken_usec = now;
         reserve->asleep = false;
@@ -205,14 +206,14 @@ void reserve_wake(Reserve *reserve) {
 void reserve_sleep(Reserve *reserve) {
         reserve->asleep = true;
         reserve->filling = false;
-        reserve->high = high_min(reserve);
+        reserve->high = high_mark_min(reserve);
         publish_low(reserve);
 }
 
 void reserve_tick(Reserve *reserve) {
         (void) publish_allowance(reserve);
         reserve->failed = false;
-        if (proto_now_usec() - reserve->woken_usec > IDLE_USEC && reserve->high / 2 >= high_min(reserve))
+        if (proto_now_usec() - reserve->woken_usec > IDLE_USEC && reserve->high / 2 >= high_mark_min(reserve))
                 reserve->high /= 2;
         publish_low(reserve);
         if (!reserve->counting)
@@ -225,8 +226,8 @@ int reserve_new(Reserve **ret_reserve, Pool *pool) {
         if (!reserve)
                 return -ENOMEM;
         reserve->pool = pool;
-        reserve->high = high_min(reserve);
-        task_init(&reserve->task, pool->tasks, "reserve", step, reserve);
+        reserve->high = high_mark_min(reserve);
+        task_init(&reserve->task, pool->tasks, "reserve", on_reserve_slice, reserve);
         publish_low(reserve);
         begin_filling(reserve);
         *ret_reserve = reserve;
