@@ -1,8 +1,8 @@
 /*
- * Kernel facts (6.1 to 6.18): /proc/PID/fd/N opens the inode anew, with what its mode lets this user do, so a
- * reader's descriptor serves as well, and no tracer's rights are needed (Yama lets nobody but a parent use
- * pidfd_getfd()). A directory /proc/PID that is open stays the one process's: after its end all in there is
- * ESRCH, whoever gets the number.
+ * Kernel facts (6.1 to 6.18): /proc/PID/fd/N opens the inode anew, with the rights that its mode gives this user. So
+ * a reader's descriptor serves as well, and no tracer's rights are needed (Yama lets nobody but a parent use
+ * pidfd_getfd()). An open directory /proc/PID belongs to one process for good: after the end of the process every
+ * access in it fails with ESRCH, even if the number was given to another process.
  */
 #include "daemon/adopt.h"
 
@@ -30,7 +30,7 @@ typedef struct Search {
         pid_t pid;
         int proc_fd; /* of /proc/PID */
         int fd; /* of the arena */
-        char why[WHY_SIZE]; /* it cannot be taken */
+        char why[WHY_SIZE]; /* why the arena cannot be taken */
 } Search;
 
 static void search_deinit(Search *search) {
@@ -88,7 +88,7 @@ static DIR *open_descriptors(const Search *search) {
         return dir;
 }
 
-/* As shm_arena_create() names them. */
+/* shm_arena_create() gives the memfd this name. */
 static bool is_arena_of_pool(const char *pool, int dir_fd, const char *entry) {
         char name[96], wanted[96];
         ssize_t n = readlinkat(dir_fd, entry, name, sizeof(name) - 1);
@@ -100,7 +100,7 @@ static bool is_arena_of_pool(const char *pool, int dir_fd, const char *entry) {
         return strcmp(name, wanted) == 0;
 }
 
-/* The same memory may be open more than once. */
+/* Several descriptors may be of the same memory. */
 static int add_arena(Search *search, int dir_fd, const char *entry) {
         _cleanup_(proto_closep) int fd = -1;
         struct stat st, found;
@@ -170,7 +170,7 @@ static int check_arena(Search *search, const ShmArena *arena) {
                         "process %d has the memory of pool %s, but is none of its clients: it may be "
                         "a child of one, or have its number",
                         (int) search->pid, search->pool);
-        /* Still the same one: what was found by its number was its own. */
+        /* If the process is still there, all files found by its number were its own. */
         if (faccessat(search->proc_fd, "stat", F_OK, 0) < 0)
                 return refuse_unreadable(search, -ESRCH, "the entry");
         return 0;
@@ -216,7 +216,7 @@ int adopt_arena(ShmArena *ret, const char *pool, pid_t pid) {
         return r;
 }
 
-/* Through a description of its own: clients have the one that the pool was made with. */
+/* Locks a description of its own, since clients share the description that the pool was made with. */
 int adopt_lock(const ShmArena *arena) {
         _cleanup_(proto_closep) int fd = -1;
         char path[32];

@@ -1,25 +1,28 @@
 #pragma once
 /*
- * Taking an arena from a process that uses it, for want of anybody who kept it while there was no daemon.
+ * Taking an arena from a process that uses it, after a daemon died and systemd kept no descriptor of the arena.
  *
- * Only from a process of our own user, which has the pool's memfd open and stands in its client table with
- * its start time: the number may be another program's by now, and a name is no proof.
+ * The process must belong to the daemon's own user, have the pool's memfd open, and stand in the arena's client
+ * table with its start time: its number may be another program's by now, and the name of a memfd proves nothing.
  */
 #include <sys/types.h>
 
 #include "shm/arena/arena.h"
 
-/* *ret is mapped, and is the pool's. Logs what is wrong, then -ESRCH, -EPERM, -ENOENT, -ENOTUNIQ, -EBADMSG, ... */
+/* Maps the pool's arena in *ret. Or logs the reason: -ESRCH, -EPERM, -ENOENT, -ENOTUNIQ, -EBADMSG, ... */
 int adopt_arena(ShmArena *ret, const char *pool, pid_t pid);
 
 /*
- * Marks the memory as served, until the descriptor that this returns is closed, or its process ends.
- * -EBUSY: it is marked already, by a daemon in another runtime directory, or by a client that wants no good.
+ * Marks the memory as served, until the returned descriptor is closed, or the daemon ends.
+ * -EBUSY: it is marked already, by a daemon in another runtime directory, or by a hostile client.
  */
 int adopt_lock(const ShmArena *arena);
 
 #define ADOPT_ID_SIZE 33 /* of text */
 void adopt_id(const ShmArena *arena, char ret_text[ADOPT_ID_SIZE]);
 
-/* Says so where processes use this arena, which the last daemon had and the new one will not. */
+/*
+ * The last daemon served the arena with this id, and the new one will not: logs a hint at --adopt if processes still
+ * use that arena.
+ */
 void adopt_hint(const char *pool, const char *arena_id);

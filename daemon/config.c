@@ -47,7 +47,7 @@ static int read_setting(Options *options, char *line, char *why) {
         }
         *value++ = 0;
         name = strip_blanks(name);
-        /* systemd put it there as well: what is deleted from the file later must not come back from here. */
+        /* systemd put it into the environment, too: it would come back after its line is deleted from the file. */
         if (!strncmp(name, "TSLAB_", 6))
                 (void) unsetenv(name);
         return options_set_variable(options, name, strip_quotes(strip_blanks(value)), why);

@@ -3,7 +3,7 @@
 #include "daemon/options.h"
 
 /*
- * A file that is not there says nothing. What it sets is not taken from the environment any more.
- * -EINVAL with the line and what is wrong in `ret_why`, of OPTIONS_WHY_SIZE.
+ * A missing file is ignored. A setting of the file is removed from the environment.
+ * -EINVAL: `ret_why`, of OPTIONS_WHY_SIZE, has the line and the mistake.
  */
 int config_read(Options *options, const char *path, char *ret_why);

@@ -20,7 +20,7 @@ typedef struct LogFields {
         int error; /* negative errno; 0: none */
 } LogFields;
 
-/* `pool` goes into every line's fields; not copied. */
+/* `pool` goes into the fields of every line. It is not copied. */
 void log_open(const char *pool);
 void log_set_level(int level);
 /* "debug", "info", "notice", "warning", "err". -EINVAL. */
@@ -28,9 +28,9 @@ int log_level_from_string(const char *text, int *ret_level);
 const char *log_level_to_string(int level);
 
 void log_line(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same, and what `error`, a negative errno, means. */
+/* The same, with the text of `error`, a negative errno, at the end. */
 void log_error(int level, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void log_fields(int level, LogFields fields, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* For what peers can bring about as often as they like: a few lines in ten seconds, then silence. */
+/* For lines that peers can cause as often as they like: a few of them in ten seconds, then none. */
 void log_peer(int level, pid_t pid, const char *format, ...) __attribute__((format(printf, 3, 4)));

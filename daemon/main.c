@@ -77,7 +77,7 @@ static const char *option_name(int id) {
         return "?";
 }
 
-/* 0: go on; 1: all is done; -EINVAL with what is wrong, unless it was said; -ENOMEM. */
+/* 0: go on; 1: all is done; -EINVAL with the mistake, unless it was printed; -ENOMEM. */
 static int parse_argument(Options *options, int c, char *ret_why) {
         char why[OPTIONS_WHY_SIZE] = "";
         int r;
@@ -103,7 +103,7 @@ static int parse_argument(Options *options, int c, char *ret_why) {
 static int parse_arguments(Options *options, char *ret_why) {
         int c, r;
 
-        optind = 0; /* it may be read again */
+        optind = 0; /* a reload reads the arguments again */
         while ((c = getopt_long(arg_count, arg_values, "", long_options, NULL)) >= 0) {
                 r = parse_argument(options, c, ret_why);
                 if (r)
@@ -118,7 +118,7 @@ static int parse_arguments(Options *options, char *ret_why) {
         return 0;
 }
 
-/* Environment, then the file, then arguments, which are read first for where the file is. */
+/* Environment, then the file, then the arguments. The arguments are also read first, for the path of the file. */
 static int load_options(Options *ret, char *ret_why) {
         Options arguments;
         int r;
@@ -126,7 +126,7 @@ static int load_options(Options *ret, char *ret_why) {
         options_init(ret);
         ret->load = load_options;
         options_init(&arguments);
-        /* Arguments first: --help must work in a bad environment. */
+        /* --help must work even if the environment is wrong. */
         r = parse_arguments(&arguments, ret_why);
         if (r == 0)
                 r = options_set_environment(ret, ret_why);

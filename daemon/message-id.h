@@ -1,7 +1,7 @@
 #pragma once
 /*
- * MESSAGE_ID= of what the journal is told. Each is explained in systemd/tslab.catalog, for journalctl -x, which
- * a test compares with these.
+ * MESSAGE_ID= of the daemon's log lines. systemd/tslab.catalog explains each of them, for journalctl -x; a lint
+ * compares the two files.
  */
 
 #define MESSAGE_START "9c1055116b4258f49e2620652abd0408"

@@ -41,7 +41,7 @@ static int refuse_value(char *ret_why, const char *value, const char *allowed) {
         return -EINVAL;
 }
 
-/* Digits alone, as strtoull() takes signs and spaces. */
+/* Accepts digits only, while strtoull() accepts signs and spaces. */
 static int parse_number(const char *text, int base, const char **ret_end, uint64_t *ret) {
         unsigned long long number;
         char *end;
@@ -141,7 +141,7 @@ static int set_threads(Options *options, const char *value, char *ret_why) {
 
         if (parse_count(value, 1, SHM_RECORDS_MAX - 1, &n))
                 return refuse_value(ret_why, value, "a pool has room for 1 to 4095 threads");
-        options->geometry.n_records = n + 1; /* the first is the daemon's */
+        options->geometry.n_records = n + 1; /* the first record is the daemon's */
         return 0;
 }
 
@@ -281,7 +281,7 @@ static const struct {
         { "TSLAB_OPERATORS", OPTION_OPERATORS }, { "TSLAB_OPERATORS_ONLY", OPTION_OPERATORS_ONLY },
 };
 
-/* Read elsewhere: by proto, shm, and for tests. */
+/* proto, shm and the tests read these. */
 static bool is_of_others(const char *name) {
         return strncmp(name, "TSLAB_", 6) != 0 || !strcmp(name, "TSLAB_RUNTIME_DIR") ||
                !strcmp(name, "TSLAB_DUMP") || !strncmp(name, "TSLAB_TEST_", 11);

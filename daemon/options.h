@@ -1,7 +1,7 @@
 #pragma once
 /*
- * What tslabd is told: environment first, then arguments. A value that cannot be is refused in
- * words that say what can.
+ * The settings of tslabd, from the environment, the settings file and the arguments. The refusal of a bad value says
+ * which values are allowed.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,15 +17,15 @@ struct Options {
         char pool[40];
         ShmGeometry geometry;
         uint64_t retain_size;
-        char *listen; /* NULL: by the name of the pool */
+        char *listen; /* NULL: a path made of the name of the pool */
         gid_t group; /* (gid_t) -1: of the daemon */
         mode_t mode;
         bool operators_only; /* writers may not advance, close, reserve and label */
         Roles roles;
         int log_level;
-        pid_t adopt; /* process whose arena is taken up; 0: none */
-        char *config; /* file that is read again by a reload; NULL: none */
-        /* From all sources anew; -EINVAL with `ret_why`. To be deinited in any case. */
+        pid_t adopt; /* the process that the arena is taken from; 0: none */
+        char *config; /* a reload reads this file again; NULL: none */
+        /* Reads all sources anew. -EINVAL with `ret_why`. The caller deinits *ret in any case. */
         int (*load)(Options *ret, char *ret_why);
 };
 
@@ -53,11 +53,11 @@ typedef enum OptionId {
 void options_init(Options *options);
 void options_deinit(Options *options);
 
-/* One value. -EINVAL with what is allowed, in words, in `ret_why`, of OPTIONS_WHY_SIZE; -ENOMEM. */
+/* Sets one value. -EINVAL: `ret_why`, of OPTIONS_WHY_SIZE, says which values are allowed; -ENOMEM. */
 int options_set(Options *options, OptionId id, const char *value, char *ret_why);
-/* The same for a variable. One of ours that we do not know is refused, others are not for us. */
+/* The same for a variable. An unknown name that begins with TSLAB_ is refused; all other names are ignored. */
 int options_set_variable(Options *options, const char *name, const char *value, char *ret_why);
-/* TSLAB_POOL and so on; the same, `ret_why` begins with the name of the variable. */
+/* The same for TSLAB_POOL and so on; `ret_why` begins with the name of the variable. */
 int options_set_environment(Options *options, char *ret_why);
-/* What only holds for all of them together. */
+/* Checks the values against each other. */
 int options_check(const Options *options, char *ret_why);

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Descriptors that systemd passes: the socket, and what earlier daemons had it keep, by name. All
- * others are refused, removed from the store and named in the journal.
+ * Descriptors that systemd passes: the socket, and the arena that an earlier daemon had systemd keep. All others are
+ * refused, removed from the store and named in the journal.
  */
 #include <stdbool.h>
 
@@ -12,11 +12,11 @@ typedef struct Passed {
         int arena; /* -1: none */
 } Passed;
 
-/* Logs what goes wrong. */
+/* Logs its errors. */
 int passed_take(Passed *ret);
 void passed_deinit(Passed *passed);
 
-/* Has systemd keep the memory, and waits till it does. Nothing where systemd is not there. */
+/* Has systemd keep the memory, and waits until it does. Does nothing without systemd. */
 void passed_store_arena(int fd);
-/* It is not kept any more. */
+/* systemd is to keep this descriptor no longer. */
 void passed_remove(const char *name);

@@ -18,7 +18,7 @@ int pool_open_loop(Pool *pool) {
 
         if (r < 0)
                 return r;
-        return task_queue_new(&pool->tasks, pool->event, pool->slice_max == UINT32_MAX ? TASK_SLICE_USEC : 0);
+        return task_queue_new(&pool->tasks, pool->event, pool->slice_max == UINT32_MAX ? TASK_TURN_USEC : 0);
 }
 
 void pool_deinit(Pool *pool) {

@@ -16,7 +16,7 @@ static bool is_same_text(const char *a, const char *b) {
         return a == b || (a && b && !strcmp(a, b));
 }
 
-/* Between what was set and what is: the pool itself may have been made by other settings still. */
+/* Compares settings with settings: the pool itself may have been made with still other ones. */
 static void log_kept_settings(const Options *old, const Options *new) {
         const ShmGeometry *a = &old->geometry, *b = &new->geometry;
 

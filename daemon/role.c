@@ -10,7 +10,7 @@
 #include "proto/cleanup.h"
 #include "proto/message.h"
 
-#define GROUPS_MAX 4096U /* of a process; the kernel allows more, which then don't count */
+#define GROUPS_MAX 4096U /* of a process; the kernel allows more, but further groups do not count */
 
 static int parse_id(const char *text, uint32_t *ret) {
         unsigned long number;
@@ -80,7 +80,7 @@ static void groups_deinit(Groups *groups) {
         free(groups->ids);
 }
 
-/* Without them, if they cannot be had, the primary group counts alone. */
+/* If the groups cannot be read, the primary group alone counts. */
 static void groups_of_peer(int fd, Groups *ret) {
         socklen_t size = GROUPS_MAX * sizeof(gid_t);
         gid_t *ids;

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Who may do what. Operators are root, the daemon's user, and who is listed; writers who is listed,
- * or all others where nobody is; readers the same of the rest.
+ * The roles of users. Operators are root, the daemon's user and the users of the list of operators. Writers are the
+ * users of their list; if it is empty, all others. The same rule gives the readers among the rest.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +22,5 @@ typedef struct Roles {
 /* Users, and groups with '@' before, by name or number, with commas between. -EINVAL; -E2BIG. */
 int role_list_parse(const char *text, RoleList *ret);
 
-/* The groups of the process that connected `fd` are asked for where fd is not -1. 0: none at all. */
+/* Uses the groups of the process that connected `fd`, unless that is -1. 0: no role at all. */
 uint32_t role_of(const Roles *roles, const struct ucred *peer, int fd);

@@ -36,7 +36,7 @@ static void log_damaged(const Pool *pool) {
                    pool->options->pool);
 }
 
-/* Its last daemon may have ended inside an operation. */
+/* The last daemon may have ended inside an operation, and have left the sequence number odd. */
 static void even_record_seq(ShmArena *arena) {
         uint64_t *seq = &shm_arena_record(arena, 0)->seq;
         uint64_t value = shm_load_rlx(seq); /* ORDER: rlx; the daemon's alone. */
@@ -61,7 +61,7 @@ static int take_kept_arena(Pool *pool, int fd, bool *ret_taken) {
                           pool->options->pool);
         (void) proto_close(fd);
         if (r < 0)
-                return r; /* it may be well: the next daemon tries again */
+                return r; /* the memory may be sound: the next daemon tries again */
         passed_remove(PASSED_ARENA);
         return 0;
 }

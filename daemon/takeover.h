@@ -1,13 +1,12 @@
 #pragma once
 /*
- * Taking up an arena in which an earlier daemon of this pool left clients, freezes and epochs that
- * drain.
+ * Where the arena comes from. An earlier daemon of this pool may have left one, with clients, frozen threads and
+ * epochs that drain: it is taken up, and the work in it goes on.
  */
 #include "daemon/passed.h"
 #include "daemon/peer/client-watch.h"
 #include "daemon/peer/listener.h"
 
-/* Where the arena comes from. */
 typedef struct ArenaOrigin {
         bool taken_up; /* from an earlier daemon */
         int lock; /* marks the arena as served; -1: not marked */

@@ -1,12 +1,12 @@
 /*
- * The queue's list has the tasks that are not idle, in the order in which they were put there. The first
- * of them that is due runs; it leaves the list before its step and, unless it is idle then, goes to the
- * end of the list after it: so each task that is due runs once before any runs twice.
+ * The list of the queue holds the tasks that are not idle, in the order in which they were put there. The first task
+ * that is due runs. It leaves the list before its slice and, unless it is idle then, goes to the end of the list after
+ * it: so each task that is due runs once before any runs twice.
  *
- * The one timer stands at the earliest time of any task. sd-event's deferred sources will not do: of
- * sources that are pending the oldest comes first, and a deferred source stays as old as it is while it
- * is enabled, so it would let no other through. A timer that is over comes of age anew in each turn,
- * after the sources that wait already.
+ * One timer stands at the earliest time of any task. A deferred source of sd-event would not do: sd-event serves the
+ * source that has been pending longest, and a deferred source stays pending from the time when it was enabled, so it
+ * would let no other source through. An expired timer becomes pending anew in each turn, after the sources that are
+ * pending already.
  */
 #include "daemon/task.h"
 
@@ -16,17 +16,17 @@
 #include "daemon/log.h"
 #include "proto/deadline.h"
 
-#define LONG_STEP_USEC 10000U
+#define LONG_SLICE_USEC 10000U
 
 struct TaskQueue {
         sd_event_source *timer;
-        uint64_t timer_usec; /* when it goes off; TASK_IDLE: it is off */
-        uint64_t slice_usec;
-        uint64_t longest_step_usec, longest_turn_usec;
-        const char *longest_name; /* of the task of the longest step */
+        uint64_t timer_usec; /* when the timer fires; TASK_IDLE: it is off */
+        uint64_t max_turn_usec;
+        uint64_t longest_slice_usec, longest_turn_usec;
+        const char *longest_name; /* of the task of the longest slice */
         Task *first, *last;
-        Task *running; /* in its step; NULL: none, or it was deinitialised there */
-        bool turning; /* the timer is set when the turn is over */
+        Task *running; /* in its slice; NULL: none, or the slice deinitialised its task */
+        bool turning; /* a turn is under way, and sets the timer at its end */
 };
 
 static void task_append(TaskQueue *queue, Task *task) {
@@ -90,25 +90,25 @@ static uint64_t earliest_time(const TaskQueue *queue) {
         return at;
 }
 
-/* Returns the time after it. */
+/* Returns the time after the slice. */
 static uint64_t run_task(TaskQueue *queue, Task *task, uint64_t begin) {
         const char *name = task->name;
         uint64_t at, end;
 
         task_remove(queue, task);
         queue->running = task;
-        at = task->step(task->userdata, begin);
+        at = task->slice(task->userdata, begin);
         if (queue->running)
                 task_wake_at(task, at);
         queue->running = NULL;
 
         end = proto_now_usec();
-        if (end - begin > queue->longest_step_usec) {
-                queue->longest_step_usec = end - begin;
+        if (end - begin > queue->longest_slice_usec) {
+                queue->longest_slice_usec = end - begin;
                 queue->longest_name = name;
         }
-        if (end - begin > LONG_STEP_USEC)
-                log_line(LOG_DEBUG, "a step of %s took %llu us", name, (unsigned long long) (end - begin));
+        if (end - begin > LONG_SLICE_USEC)
+                log_line(LOG_DEBUG, "a slice of %s took %llu us", name, (unsigned long long) (end - begin));
         return end;
 }
 
@@ -122,7 +122,7 @@ static int on_queue_timer(sd_event_source *source, uint64_t usec, void *userdata
                 bool more = !task->background;
 
                 now = run_task(queue, task, now);
-                task = more && now - begin < queue->slice_usec ? find_due_task(queue, now, false) : NULL;
+                task = more && now - begin < queue->max_turn_usec ? find_due_task(queue, now, false) : NULL;
         }
         queue->turning = false;
         if (now - begin > queue->longest_turn_usec)
@@ -131,13 +131,13 @@ static int on_queue_timer(sd_event_source *source, uint64_t usec, void *userdata
         return 0;
 }
 
-int task_queue_new(TaskQueue **ret_queue, sd_event *event, uint64_t slice_usec) {
+int task_queue_new(TaskQueue **ret_queue, sd_event *event, uint64_t max_turn_usec) {
         TaskQueue *queue = calloc(1, sizeof(*queue));
         int r;
 
         if (!queue)
                 return -ENOMEM;
-        queue->slice_usec = slice_usec;
+        queue->max_turn_usec = max_turn_usec;
         r = sd_event_add_time(event, &queue->timer, CLOCK_MONOTONIC, TASK_IDLE, 1, on_queue_timer, queue);
         if (r < 0) {
                 free(queue);
@@ -151,22 +151,22 @@ int task_queue_new(TaskQueue **ret_queue, sd_event *event, uint64_t slice_usec) 
 TaskQueue *task_queue_free(TaskQueue *queue) {
         if (!queue)
                 return NULL;
-        log_line(LOG_DEBUG, "the longest turn took %llu us, the longest step %llu us, one of %s",
-                 (unsigned long long) queue->longest_turn_usec, (unsigned long long) queue->longest_step_usec,
-                 queue->longest_name ?: "none");
+        log_line(LOG_DEBUG, "the longest turn took %llu us, the longest slice %llu us, one of %s",
+                 (unsigned long long) queue->longest_turn_usec,
+                 (unsigned long long) queue->longest_slice_usec, queue->longest_name ?: "none");
         (void) sd_event_source_disable_unref(queue->timer);
         free(queue);
         return NULL;
 }
 
-void task_queue_longest_usec(const TaskQueue *queue, uint64_t *ret_step_usec, uint64_t *ret_turn_usec) {
-        *ret_step_usec = queue->longest_step_usec;
+void task_queue_longest_usec(const TaskQueue *queue, uint64_t *ret_slice_usec, uint64_t *ret_turn_usec) {
+        *ret_slice_usec = queue->longest_slice_usec;
         *ret_turn_usec = queue->longest_turn_usec;
 }
 
-void task_init(Task *task, TaskQueue *queue, const char *name, TaskStep *step, void *userdata) {
+void task_init(Task *task, TaskQueue *queue, const char *name, TaskSlice *slice, void *userdata) {
         *task = (Task){
-                .queue = queue, .name = name, .step = step, .userdata = userdata, .at_usec = TASK_IDLE
+                .queue = queue, .name = name, .slice = slice, .userdata = userdata, .at_usec = TASK_IDLE
         };
 }
 

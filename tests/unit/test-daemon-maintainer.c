@@ -48,7 +48,7 @@ static int setup(void **state) {
         pool.arena = t->arena;
         shm_actor_init_daemon(&pool.actor, &pool.arena);
         assert_true(sd_event_new(&pool.event) >= 0);
-        assert_int_equal(task_queue_new(&pool.tasks, pool.event, TASK_SLICE_USEC), 0);
+        assert_int_equal(task_queue_new(&pool.tasks, pool.event, TASK_TURN_USEC), 0);
         assert_int_equal(reserve_new(&reserve, &pool), 0);
         assert_int_equal(maintainer_new(&maintainer, &pool, reserve), 0);
         clients = (Clients){ .pool = &pool, .maintainer = maintainer };

@@ -8,7 +8,7 @@
 #include "tests/util/test.h"
 
 #define HOUR_USEC (3600 * PROTO_USEC_PER_SEC)
-#define SLOW_USEC (2 * TASK_SLICE_USEC)
+#define SLOW_USEC (2 * TASK_TURN_USEC)
 
 typedef struct Worker {
         Task task;
@@ -16,7 +16,7 @@ typedef struct Worker {
         unsigned n_steps; /* still to return 0; then `then_usec` */
         uint64_t then_usec;
         uint64_t stepped_usec; /* what the last step got as the time */
-        bool slow; /* a step takes longer than a slice */
+        bool slow; /* a step takes longer than a turn may */
         bool is_last; /* in its last step the task goes, and its memory is something else's */
         bool wakes_itself; /* once */
         Task *victim; /* deinitialised in the next step */
@@ -119,7 +119,7 @@ static void test_slow(void **state) {
         Worker a, b;
 
         (void) state;
-        open_queue(TASK_SLICE_USEC);
+        open_queue(TASK_TURN_USEC);
         worker_init(&a, 'a', 1);
         worker_init(&b, 'b', 1);
         a.slow = b.slow = true;
