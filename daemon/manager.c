@@ -162,14 +162,14 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
         return 0;
 }
 
-/* For the test of the watchdog: a loop that does not turn. */
+/* For the test of the watchdog: the loop stops. */
 static int on_stick(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
         for (;;)
                 (void) pause();
         return 0;
 }
 
-/* Blocked, they come through the loop, and never cut a fallocate() short. */
+/* Blocks the signals: they come through the loop, and never interrupt a fallocate(). */
 static int watch_signals(Manager *manager) {
         bool test_stuck = secure_getenv("TSLAB_TEST_STUCK") != NULL;
         sigset_t signals;
@@ -217,7 +217,7 @@ static int open_loop(Manager *manager) {
         return r < 0 ? r : 0;
 }
 
-/* A session takes three descriptors. */
+/* A session takes three descriptors, and the default soft limit is 1024. */
 static void raise_descriptors(void) {
         struct rlimit limit;
 

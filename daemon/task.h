@@ -5,7 +5,7 @@
  *
  * One turn of the queue runs slices of the tasks that are due, round robin, until they have taken TASK_TURN_USEC
  * together or no task is due. Then the loop serves I/O before the next turn. I/O therefore waits at most for
- * TASK_TURN_USEC and one slice more; a slice takes well under a millisecond, whatever the arena holds.
+ * TASK_TURN_USEC and one slice more; a slice takes well under a millisecond, even if the arena is full or damaged.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,19 +7,19 @@
 #include "shm/maintain/repair.h"
 #include "shm/arena/thread.h"
 
-/* In one step: */
+/* In one slice: */
 #define ENDS 16U /* of clients */
-#define THREADS 8U /* at threads: /proc is slow */
+#define THREADS 8U /* to check: /proc is slow */
 
-#define RECORDS_SHORT 8U /* no more than one in so many is free */
+#define RECORDS_SHORT 8U /* records run short when at most one in so many is free */
 
 struct ClientReaper {
         Clients *clients;
         Task task;
-        bool ending; /* clients that are gone are next */
-        uint32_t position; /* record at which to look for a thread next; n_records: no pass is under way */
-        uint32_t n_gone; /* threads that the pass found */
-        uint32_t n_left[]; /* records of each client */
+        bool ending; /* the next slice removes clients */
+        uint32_t position; /* the next record to check; n_records: no pass is under way */
+        uint32_t n_gone; /* threads that this pass found to have ended */
+        uint32_t n_left[]; /* records, by client */
 };
 
 static uint32_t count_unused(const ShmArena *arena) {
@@ -30,7 +30,7 @@ static uint32_t count_unused(const ShmArena *arena) {
         return n;
 }
 
-/* One pass over the records is for all clients. It is made anew in each step, since records and clients come and go. */
+/* One pass over the records counts for all clients. Each slice repeats it, since records and clients come and go. */
 static void count_client_records(ClientReaper *reaper) {
         ShmArena *arena = &reaper->clients->pool->arena;
 
@@ -88,7 +88,7 @@ void client_reaper_tick(ClientReaper *reaper) {
                 reaper->position = 1;
                 reaper->n_gone = 0;
         }
-        /* Again, where something is unsettled. A dead client may also wait for a record that the drainer finished. */
+        /* Repairs again while slots are in flight. Dead clients may also wait for a record that the drainer finished. */
         if (clients->n_unrepaired > 0 || shm_repair_wanted(arena))
                 maintainer_repair(clients->maintainer);
         client_reaper_repaired(reaper);

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * What goes over all clients, in slices: those that are gone, and have no record left, are ended, and threads that
- * ended without giving their records back are looked for where these run short.
+ * Passes over all clients, in slices. Removes the clients that are dead or have left and have no record any more. If
+ * records run short, also searches for threads that ended without giving their records back.
  */
 #include "daemon/peer/client-watch.h"
 
@@ -11,6 +11,6 @@ int client_reaper_new(ClientReaper **ret_reaper, Clients *clients);
 /* NULL-safe, returns NULL. */
 ClientReaper *client_reaper_free(ClientReaper *reaper);
 
-/* Records of the dead were repaired. */
+/* Records of dead threads were repaired: removes the clients that waited for that. */
 void client_reaper_repaired(ClientReaper *reaper);
 void client_reaper_tick(ClientReaper *reaper);

@@ -11,16 +11,16 @@
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 
-#define DESCRIPTORS_SPARE 32U /* not for clients that nobody has heard of yet */
+#define DESCRIPTORS_SPARE 32U /* kept for processes that connect */
 
-/* Descriptors are given out from the lowest on. */
+/* The kernel gives out the lowest free descriptor. */
 static bool is_spare_descriptor(int fd) {
         struct rlimit limit;
 
         return getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t) fd + DESCRIPTORS_SPARE >= limit.rlim_cur;
 }
 
-/* The process that has the number now may be another one. */
+/* -ESRCH: the process has ended; its number may be another process's by now. */
 static int reopen_pidfd(ClientWatch *client, bool spares) {
         uint32_t start_time;
         int r;
@@ -37,8 +37,8 @@ static int reopen_pidfd(ClientWatch *client, bool spares) {
 }
 
 /*
- * 1; 0: it is gone, and was freed or is being repaired; or why that cannot be told. With `spares`,
- * descriptors are left for those who connect.
+ * 1: the client is watched. 0: its process has ended, and the client was freed or is being repaired. Negative errno:
+ * it cannot be watched. With `spares`, leaves some descriptors for processes that connect.
  */
 static int rewatch_client(ClientWatch *client, bool spares) {
         int r = reopen_pidfd(client, spares);
@@ -58,12 +58,12 @@ static int rewatch_client(ClientWatch *client, bool spares) {
         return 0;
 }
 
-/* Of an entry that a killed daemon did not finish, or that somebody wrote over, the least is shown. */
+/* The lowest role, if the entry was left half written by a killed daemon, or was overwritten. */
 static uint32_t shown_role(const ShmClientInfo *info) {
         return proto_role_to_string(info->role) ? info->role : PROTO_ROLE_READER;
 }
 
-/* A client that does not enter, for it does without the library, has a record by now. */
+/* A client that does not use the library may never enter, but then it has a record. */
 static bool is_client_absent(const ClientWatch *client, const ShmClientInfo *info) {
         return info->state == SHM_CLIENT_COMES && client_watch_count_records(client) == 0 &&
                shm_client_give_up(&client->clients->pool->arena, client->index);
@@ -126,9 +126,9 @@ int client_resume_rewatch(Clients *clients, pid_t pid) {
 }
 
 /*
- * While the process of the entry lives, its number is its own: a connection of that number is of the process
- * itself. It may have given up an earlier connection that a forked child still has open, and that child may write
- * to this one as well: only a message of the process itself is believed.
+ * While the process of the entry lives, no other process has its number, so a connection of that number belongs to the
+ * process itself. But a forked child may have the same connection open and write to it: only a message that the
+ * process itself sent counts.
  */
 int client_resume_session(ClientWatch **ret, Clients *clients, Session *session, uint32_t entry,
                           pid_t sender) {
@@ -155,7 +155,7 @@ int client_resume_session(ClientWatch **ret, Clients *clients, Session *session,
                 client->session->client = NULL;
         client->role = session->role;
         shm_client_set_role(&clients->pool->arena, client->index, client->role);
-        client->uid = session->peer.uid; /* the arena's may be of the entry's last owner, or none */
+        client->uid = session->peer.uid; /* the arena may hold the user of the entry's last owner, or none */
         client->hung_up = false;
         client->session = session;
         session->client = client;

@@ -1,19 +1,19 @@
 #pragma once
-/* Clients that an earlier daemon let in, and connections that take up a client again. */
+/* Clients that an earlier daemon let in, and connections that take up such a client again. */
 #include "daemon/peer/client-watch.h"
 
 /*
- * A process that an earlier daemon let in: 1, or 0 where it is gone, which then is its death. It has
- * no session till it connects. What cannot be told, for want of descriptors, is told later: it counts
- * as alive, and as one of manager->n_unwatched.
+ * Takes up a client that an earlier daemon let in; it has no session until its process connects. 1; 0: the process has
+ * ended, and the client was ended, too. A client that cannot be watched, for want of descriptors, counts as alive and
+ * is one of clients->n_unwatched.
  */
 int client_resume(Clients *clients, const ShmClientInfo *info);
-/* Looks at those of this process, or 0, that are not watched; some may go. 0, or why it cannot be told. */
+/* Tries again to watch the unwatched clients of this process; 0: of all. May free some. 0 or a negative errno. */
 int client_resume_rewatch(Clients *clients, pid_t pid);
 /*
- * The client with index `entry` - 1 has this session from now on, and 1 is returned. 0: the connection is
- * for a new client; -EUCLEAN: a writer names an entry that is not, or no longer, its own,
- * or `sender`, of the message, is not the process of the connection.
+ * 1: the client with index `entry` - 1 has this session from now on. 0: the connection is for a new client.
+ * -EUCLEAN: a writer names an entry that is not, or no longer, its own, or `sender`, of the message, is not the
+ * process of the connection.
  */
 int client_resume_session(ClientWatch **ret, Clients *clients, Session *session, uint32_t entry,
                           pid_t sender);

@@ -15,7 +15,7 @@
 #include "shm/arena/clock.h"
 #include "shm/epoch/epoch-open.h"
 
-/* A flood of wakes costs at most this many turns of the loop. */
+/* The largest number of wakes that the loop serves in WAKES_USEC, so that a flood of them cannot stop it. */
 #define WAKES_MAX 8
 #define WAKES_USEC 10000
 
@@ -56,7 +56,7 @@ uint32_t client_watch_count_records(const ClientWatch *client) {
         return n;
 }
 
-/* The epochs that it leased are revoked; that they are to be, the arena says before it forgets the client. */
+/* Revokes the client's leases. The arena is told to revoke before the client entry goes, so a crash loses none. */
 static void end_leases(const ClientWatch *client) {
         uint32_t n = shm_epoch_end_leases(&client->clients->pool->arena, client->index);
 
@@ -81,7 +81,7 @@ static void remove_client(ClientWatch *client, const char *kind, const char *mes
         (void) client_watch_free(client);
 }
 
-/* All its records went back, or were repaired. */
+/* All records of the client went back, or were repaired. */
 static void end_repaired_client(ClientWatch *client, const char *how) {
         char text[64];
 
@@ -111,7 +111,7 @@ void client_watch_end(ClientWatch *client, const char *how) {
                 return;
         }
         if (client->dead)
-                return; /* something of it is unsettled */
+                return; /* slots of it are still in flight */
         maps_scan_stop(&client->scan);
         client->dead = true;
         clients->n_unrepaired++;
@@ -132,8 +132,8 @@ static int on_client_death(sd_event_source *source, int fd, uint32_t revents, vo
 }
 
 /*
- * Never read: the client has the same description and may make it blocking, and empty it first.
- * Edge-triggered, each write shows without.
+ * The daemon never reads the eventfd: the client has the same file description, and might make it blocking and read it
+ * first. Edge-triggered, each write shows without a read.
  */
 static int on_client_wake(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         const Clients *clients = ((ClientWatch *) userdata)->clients;
@@ -148,7 +148,7 @@ static int open_session_pidfd(const Session *session) {
 
         if (session->peer.pid <= 0)
                 return -EREMOTE;
-        /* Of the process itself, not of whatever has its number by now. */
+        /* The socket gives the pidfd of the peer itself, even if its number is another process's by now. */
         if (!session->inherited) {
                 if (getsockopt(session->fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0)
                         return fd;
@@ -159,7 +159,7 @@ static int open_session_pidfd(const Session *session) {
         return fd < 0 ? -errno : fd;
 }
 
-/* After pidfd and start time were taken: while the connection stands, the number was not given anew. */
+/* Called after pidfd and start time were read: while the connection stands, the number was not given anew. */
 static bool is_session_connected(const Session *session) {
         struct pollfd p = { .fd = session->fd };
 
@@ -218,7 +218,8 @@ int client_watch_wakes(ClientWatch *client) {
         if (r >= 0)
                 return 0;
         client->wake = sd_event_source_disable_unref(client->wake);
-        client->wake_fd = proto_close(client->wake_fd); /* or the next attach took it for watched */
+        client->wake_fd = proto_close(
+                client->wake_fd); /* or the next attach would believe that the eventfd is watched */
         return r;
 }
 
@@ -283,7 +284,7 @@ ClientWatch *client_watch_free(ClientWatch *client) {
         return NULL;
 }
 
-/* A writer that has entered, and has no record yet, may be about to take one: it says so when it leaves. */
+/* A writer that has entered, and has no record yet, may be about to take one: it sets LEFT when it leaves. */
 static bool may_client_return(const ClientWatch *client) {
         ShmClientInfo info;
 
@@ -310,7 +311,7 @@ void client_watch_hang_up(Session *session) {
         leave_client(client);
 }
 
-/* It closed the pool while it had no connection. */
+/* The process closed the pool while it had no connection. */
 static bool has_client_left(const ClientWatch *client) {
         ShmClientInfo info;
 

@@ -15,7 +15,7 @@ typedef struct Clients {
         Maintainer *maintainer;
         ClientWatch *first;
         unsigned n_unwatched;
-        unsigned n_unrepaired; /* dead clients whose records hold slots or slabs still */
+        unsigned n_unrepaired; /* dead clients with records that still hold slots or slabs */
 
         /* A client woke the daemon by its eventfd: the pool runs short of free slabs, or slabs have drained. */
         void (*on_wake)(void *userdata);

@@ -21,20 +21,20 @@ struct Listener {
         int lock_fd;
         int fd;
         char *path;
-        bool ours; /* the socket file is ours to remove */
+        bool ours; /* the daemon made the socket file, and removes it */
         bool paused; /* for want of descriptors */
-        char left[33]; /* id of the arena that the last daemon had, where it did not end in order */
+        char left[33]; /* id of the last daemon's arena, if that daemon was killed */
         sd_event_source *source;
 };
 
-/* One level only: what is above it is the system's, or the login's. */
+/* Makes one level only: the directories above it belong to the system or to the login session. */
 static int make_dir(const char *dir) {
         if (mkdir(dir, 0755) < 0 && errno != EEXIST)
                 return -errno;
         return 0;
 }
 
-/* Two lines: the daemon's process, and what arena it has. */
+/* The file has two lines: the daemon's process id, and the id of its arena. */
 static void read_lock(int fd, char ret_pid[12], char ret_arena[33]) {
         char text[64] = "";
 
@@ -57,8 +57,8 @@ void listener_name_arena(Listener *listener, const char *arena_id) {
 }
 
 /*
- * The file stays when we go: who removed it would part a third daemon from the second one. The
- * lock goes with the description, so no child may inherit it.
+ * The file stays when the daemon ends: if it were removed, a second daemon could hold the lock of the removed file
+ * while a third locks a new one. The lock belongs to the file description, so no child may inherit the descriptor.
  */
 static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_left[33]) {
         char pid[12];
@@ -131,7 +131,7 @@ int listener_new(Listener **ret_listener, Sessions *sessions, Passed *passed) {
         return 0;
 }
 
-/* Who ends in order removes the socket. */
+/* A daemon that ends in order removes its socket. */
 const char *listener_left_arena(const Listener *listener) {
         struct stat st;
 
@@ -167,9 +167,9 @@ static int on_connection(sd_event_source *source, int listen_fd, uint32_t revent
         if (fd < 0) {
                 if (is_want_of_room(errno))
                         pause_accepting(listener, -errno);
-                return 0; /* otherwise it was the peer that went away */
+                return 0; /* or else the peer has closed the connection already */
         }
-        /* Who connected before we had the socket did not inherit SO_PASSCRED, which a child of it needs. */
+        /* A connection older than the daemon did not inherit SO_PASSCRED, which a forked child of its peer needs. */
         r = proto_socket_adopt(fd, false);
         if (r == 0)
                 r = proto_peer_credentials(fd, &peer);
@@ -196,7 +196,7 @@ static int take_passed_socket(Listener *listener) {
         return 0;
 }
 
-/* Open to nobody until group and mode are what they shall be. */
+/* Nobody may connect until group and mode of the socket are set. */
 static int bind_own_socket(Listener *listener) {
         const Options *options = listener->sessions->pool->options;
         int r;
@@ -228,7 +228,7 @@ int listener_start(Listener *listener) {
 
         if (r < 0)
                 return r;
-        /* A connection may be gone again before it is accepted. */
+        /* A peer may close its connection before it is accepted; accept() must not block then. */
         if (fcntl(listener->fd, F_SETFL, fcntl(listener->fd, F_GETFL) | O_NONBLOCK) < 0)
                 return -errno;
         r = sd_event_add_io(listener->sessions->pool->event, &listener->source, listener->fd, EPOLLIN,

@@ -8,7 +8,7 @@
 #include "proto/cleanup.h"
 #include "proto/samples.h"
 
-/* Of what is on no disk, so that reading it never waits for anyone. */
+/* Only memfds can have seals; their pages are on no disk, so reading them never waits for a file system. */
 int samples_check(int fd) {
         struct stat status;
 
@@ -44,7 +44,7 @@ static void drop_earlier_samples(SamplesList *list, const Samples *about) {
                 }
 }
 
-/* -ENOBUFS: there is none that could go. */
+/* -ENOBUFS: no samples may be dropped. */
 static int make_samples_room(SamplesList *list) {
         Samples **oldest = NULL;
         unsigned n = 0;

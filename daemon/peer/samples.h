@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Memfds with samples of allocations that clients gave us, one each, and kept when they die: that
- * is when they are asked for. We look into none of them.
+ * Memfds with samples of allocations, one of each client that sends one. The daemon does not read them. It keeps a
+ * memfd after its client has died, since that is when people ask for the samples.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,16 +29,16 @@ struct Samples {
         int fd;
 };
 
-/* Whether `fd` is a memfd, of a size that may be. 0 or a negative errno. */
+/* Checks that `fd` is a memfd of the right size. 0 or a negative errno. */
 int samples_check(int fd);
 
 /*
- * Keeps `fd`, which it takes when it succeeds, in place of what this client gave before; or of the
- * oldest one whose client is gone. -ENOBUFS: all that there are belong to clients that live.
+ * Keeps `fd`, and takes it on success. It replaces an earlier memfd of the same client or, if the list is full, the
+ * oldest one of a client that has ended. -ENOBUFS: the list is full, and all its clients live.
  */
 int samples_add(SamplesList *list, const Samples *about, int fd);
-/* From 0, the oldest one; NULL: there are not so many. */
+/* `index` counts from 0, the oldest one. NULL: there are not so many. */
 const Samples *samples_get(const SamplesList *list, uint32_t index);
-/* Its client is no more. */
+/* Whether the client has ended. */
 bool samples_is_gone(const SamplesList *list, const Samples *samples);
 void samples_clear(SamplesList *list);

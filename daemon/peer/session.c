@@ -48,8 +48,8 @@ static Session *find_idle_session(const Sessions *sessions, uint32_t role_max, c
 }
 
 /*
- * If there is no room, an idle session is dropped. A user who has many connections loses one of their own. A user who
- * has few takes anybody's, since idle connections of one user would keep out all others. If all of the user's own
+ * If there is no room, an idle session is dropped. A user with many connections loses one of their own. A user with
+ * few takes anybody's, since idle connections of one user would keep out all others. If all of the user's own
  * connections are in use, the new one is read, so that its peer learns why it is refused.
  */
 static bool make_session_room(Sessions *sessions, const struct ucred *peer, int groups_fd,

@@ -29,7 +29,7 @@ bool share_allows_client(const ShmArena *arena, uint32_t n, uint32_t n_held) {
         return n_left == 0 || shm_share_allows(n_held, n_left, shm_share_kept(arena->n_records));
 }
 
-void share_log(ShareLog *log, const Pool *pool, const struct ucred *peer, const char *what) {
+void share_log(ShareLog *log, const Pool *pool, const struct ucred *peer, const char *noun) {
         uint64_t now = proto_now_usec();
 
         if (log->told_usec != 0 && now - log->told_usec < LOG_EVERY_USEC)
@@ -37,5 +37,5 @@ void share_log(ShareLog *log, const Pool *pool, const struct ucred *peer, const 
         log->told_usec = now;
         log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_SHARE, .pid = peer->pid },
                    "user %u has as many %s of pool %s as one user may have: process %d was refused",
-                   (unsigned) peer->uid, what, pool->options->pool, (int) peer->pid);
+                   (unsigned) peer->uid, noun, pool->options->pool, (int) peer->pid);
 }

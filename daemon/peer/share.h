@@ -1,6 +1,6 @@
 #pragma once
 /*
- * Fair shares of connections and of client entries: the last few of each are for users who hold few. See
+ * Fair shares of connections and of client entries: the last few of each are for users with few. See
  * shm/arena/share.h for the rule.
  */
 #include <sys/socket.h>
@@ -9,7 +9,7 @@
 
 #define SHARE_SESSIONS_MIN 1024U
 #define SHARE_SESSIONS_OPERATORS 32U /* of all connections, for operators */
-#define SHARE_SESSIONS_KEPT 32U /* of the rest, for users who hold few */
+#define SHARE_SESSIONS_KEPT 32U /* of the rest, for users with few */
 
 /* The largest number of connections: one for each client, and more. */
 uint32_t share_sessions_max(const ShmArena *arena);
@@ -23,5 +23,5 @@ typedef struct ShareLog {
         uint64_t told_usec; /* 0: not yet */
 } ShareLog;
 
-/* `what` is a plural. */
-void share_log(ShareLog *log, const Pool *pool, const struct ucred *peer, const char *what);
+/* `noun` is a plural. */
+void share_log(ShareLog *log, const Pool *pool, const struct ucred *peer, const char *noun);

@@ -1,6 +1,6 @@
 /*
- * Advancing to the next epoch: what is left of earlier eras of its id drains first. One advance is under way at a
- * time, for each that is done changes which epoch is next; the others wait their turn.
+ * Advancing to the next epoch. Objects of earlier eras of its id drain first. One advance is under way at a time,
+ * since each advance changes which epoch is next; the others wait in a queue.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch-open.h"
 
-#define WAIT_USEC (PROTO_USEC_PER_SEC / 5) /* for threads inside an operation */
+#define WAIT_USEC (PROTO_USEC_PER_SEC / 5) /* for threads inside a call */
 
 typedef struct AdvanceJob {
         QueueLink link;
@@ -48,7 +48,7 @@ static void finish_advance(AdvanceJob *job) {
         answer_advance(job, number, false);
 }
 
-/* False: it is not to be done, which was said. */
+/* False: the advance was refused. */
 static bool start_advance(AdvanceJob *job) {
         ShmArena *arena = &job->requests->pool->arena;
         uint32_t current = shm_epoch_current(arena);
@@ -78,7 +78,7 @@ static void end_first_advance(Requests *requests) {
         free(job);
 }
 
-/* Starts the first advance of the queue. An advance whose session is gone is skipped: nobody waits for it. */
+/* Starts the first advance of the queue. Skips advances without a session, which nobody waits for. */
 static void start_first_advance(Requests *requests) {
         AdvanceJob *job;
 
@@ -86,7 +86,7 @@ static void start_first_advance(Requests *requests) {
                 end_first_advance(requests);
 }
 
-/* The next epoch may have been reserved meanwhile: then it is the turn of the id after. */
+/* If the next epoch was reserved meanwhile, the id after it is drained instead. */
 static void on_next_drained(CloseWait *wait) {
         AdvanceJob *job = wait->userdata;
         Requests *requests = job->requests;

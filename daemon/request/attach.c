@@ -1,4 +1,4 @@
-/* Hello, attach, and what a forked child does to get a connection of its own. */
+/* Hello, attach, and the fork-attach of a child that gets a connection of its own. */
 #include <errno.h>
 #include <string.h>
 
@@ -169,13 +169,13 @@ void request_attach(RequestContext *context, const ProtoRequest *request) {
 }
 
 /*
- * Not answered: who waits for an answer waits at the other end of the new socket, and sees it
- * closed when we did not agree. A child that changed its user has no more than that user may.
+ * No reply: the child waits at the other end of the new socket, and sees it closed if the daemon refused. A child
+ * that changed its user has the role of that user at most.
  */
 void request_fork_attach(RequestContext *context, const ProtoRequest *request) {
         Session *parent = context->session, *session;
         uint32_t role;
-        /* Taken when it is known for what it is: the rest knows how to close anything. */
+        /* The session takes the descriptor only after it was checked; until then context->fds closes it. */
         int fd = context->fds->fds[0], r;
 
         r = proto_socket_adopt(fd, false);
@@ -189,12 +189,12 @@ void request_fork_attach(RequestContext *context, const ProtoRequest *request) {
                          (int) context->sender->pid, strerror(-r));
                 return;
         }
-        (void) proto_fds_take(context->fds, 0); /* it is the session's */
+        (void) proto_fds_take(context->fds, 0); /* the session owns it now */
         if (session->over_share) {
-                session_drop(session); /* it connects by the path then, and is told why not */
+                session_drop(session); /* the child then connects by the path, and learns why it is refused */
                 return;
         }
-        /* Of the same user: with the groups that its parent had. */
+        /* A child of the same user keeps the role that its parent has by its groups. */
         role = context->sender->uid == parent->peer.uid
                        ? parent->role
                        : session_role_of(context->requests->pool, context->sender, -1);

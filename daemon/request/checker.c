@@ -24,7 +24,7 @@ struct Checker {
         Pool *pool;
         Task task;
         Queue jobs; /* CheckJob: the first is under way */
-        ShmCheckRun *run; /* of the first; NULL: yet to begin */
+        ShmCheckRun *run; /* of the first job; NULL: it has yet to begin */
         ShmCheck result;
 };
 
@@ -100,14 +100,14 @@ static int begin_check(Checker *checker, const CheckJob *job) {
         return 0;
 }
 
-/* 1: there is more to do. */
+/* 1: the check goes on; 0: it is complete; or a negative errno. */
 static int advance_check(Checker *checker, const CheckJob *job) {
         int r = checker->run ? 0 : begin_check(checker, job);
 
         return r ?: shm_check_step(checker->run, pool_slice(checker->pool, CHECK_SLICE));
 }
 
-/* Nobody waits for it any more: what it has mended is mended. */
+/* If the session is gone, the check ends early. Its repairs so far stay. */
 static bool is_check_wanted(const CheckJob *job) {
         return job->call.session != NULL;
 }

@@ -1,5 +1,5 @@
 #pragma once
-/* Checks that operators ask for, one after the other, in slices. */
+/* Checks that operators request: one after the other, each in slices. */
 #include "daemon/request/request.h"
 
 int checker_new(Checker **ret_checker, Pool *pool);

@@ -7,13 +7,13 @@
 #include "shm/arena/cache-walk.h"
 #include "shm/arena/client.h"
 
-/* What the records of a client add up to. */
+/* The sums over the records of a client. */
 typedef struct ClientSums {
         uint32_t threads;
         uint64_t allocs, frees, cached, pending, held;
 } ClientSums;
 
-/* One reply's worth; more than that goes out in several. */
+/* One reply. Clients that do not fit into it go into further replies. */
 typedef struct ClientPart {
         Tslab__ClientInfo infos[PROTO_CLIENTS_MAX];
         Tslab__ClientInfo *pointers[PROTO_CLIENTS_MAX];
@@ -21,7 +21,7 @@ typedef struct ClientPart {
         size_t n;
 } ClientPart;
 
-/* Counters go on from owner to owner of a record: the difference is this one's. */
+/* The counters of a record go on from owner to owner: the difference belongs to this owner. */
 static uint64_t record_counter(const ShmRecord *record, ShmCounter which) {
         /* ORDER: rlx; statistics. */
         return shm_load_rlx(&record->counters[which]) - shm_load_rlx(&record->base_counters[which]);

@@ -16,7 +16,7 @@ struct Counter {
         Task task;
         Queue waiting; /* CountJob: for the next walk */
         Queue served; /* CountJob: by the walk that is under way, or has just ended */
-        bool counted; /* it is over: answers are next, one a step */
+        bool counted; /* the walk has ended, and each slice answers one job */
         ShmStatsWalk walk;
         ShmStats stats;
 };

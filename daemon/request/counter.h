@@ -1,11 +1,11 @@
 #pragma once
 /*
- * Statistics: one walk over the arena, in slices, for all who asked before it began.
+ * Statistics: one walk over the arena, in slices, serves all requests that came before it began.
  */
 #include "daemon/request/request.h"
 #include "shm/stats/stats.h"
 
-/* Sends what was asked for. */
+/* Sends the reply to one request. */
 typedef void CountAnswer(const Requests *requests, Session *session, uint64_t id, const ShmStats *stats);
 
 int counter_new(Counter **ret_counter, const Requests *requests);

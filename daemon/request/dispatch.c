@@ -6,12 +6,12 @@
 #include "daemon/request/checker.h"
 #include "daemon/request/counter.h"
 
-/* Writers may have these, unless --operators-only. */
+/* Writers have this role, unless --operators-only is set. */
 #define ROLE_CONTROL 4U
 
 static const struct RequestType {
         uint32_t body;
-        uint32_t role; /* at least; 0: before hello, too */
+        uint32_t role; /* the lowest that is allowed; 0: even before hello */
         const char *name;
         void (*handle)(RequestContext *context, const ProtoRequest *request);
 } types[] = {

@@ -2,7 +2,7 @@
 /* Takes each request to its handler, if the role of the session allows it. */
 #include "daemon/request/request.h"
 
-/* Makes what the handlers own, and keeps `requests`, in which the caller has filled in the rest. 0 or -ENOMEM. */
+/* Makes the parts that the handlers own. The caller has filled in the other members. 0 or -ENOMEM. */
 int requests_init(Requests *requests);
 /* All sessions must be gone before. */
 void requests_deinit(Requests *requests);

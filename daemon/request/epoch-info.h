@@ -1,5 +1,5 @@
 #pragma once
-/* An epoch in the words of the protocol. */
+/* Epochs as messages of the protocol. */
 #include "proto/message.h"
 #include "shm/epoch/epoch.h"
 #include "shm/stats/stats.h"
@@ -12,5 +12,5 @@ typedef struct EpochInfos {
         size_t n;
 } EpochInfos;
 
-/* Points into itself: not to be moved. */
+/* The result points into itself, so it must not be moved. */
 void epoch_infos_init(EpochInfos *infos, const ShmArena *arena, const ShmStats *stats);

@@ -6,7 +6,7 @@
 #include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch-open.h"
 
-/* Leased by whom this connection has attached. */
+/* A lease belongs to the client that this connection has attached. */
 static int reserve_epoch(RequestContext *context, uint32_t id, const Tslab__EpochReserve *body,
                          uint32_t *ret) {
         ShmArena *arena = &context->requests->pool->arena;
@@ -44,7 +44,7 @@ void request_epoch_reserve(RequestContext *context, const ProtoRequest *request)
         events_send(pool, &(EventInfo){ .kind = "reserve", .epoch = reply_body.epoch },
                     "epoch %u:%u is %s: %s", reply_body.epoch & 0xff, reply_body.epoch >> 8,
                     request->epoch_reserve->lease ? "leased" : "reserved", request->epoch_reserve->label);
-        /* A thread may yet add a slab of the era before. */
+        /* A thread may still have added a slab to the era before. */
         maintainer_close(requests->maintainer, id, NULL);
         reply.body_case = TSLAB__REPLY__BODY_EPOCH_RESERVE;
         reply.epoch_reserve = &reply_body;

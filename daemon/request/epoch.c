@@ -1,4 +1,4 @@
-/* Closing epochs: a request that takes a while. */
+/* Closing epochs. The request is answered when the maintainer ends the wait. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void close_job_free(CloseJob *job) {
         free(job);
 }
 
-/* The request's session went: the epoch is closed all the same, but nobody waits for objects, or their count. */
+/* The session is gone: the epoch is closed all the same, but without a wait for its objects or their count. */
 static void stop_close_wait(CloseJob *job) {
         job->wait.wait_drained = false;
         job->wait.count = false;
@@ -114,7 +114,7 @@ static void set_close_wait(CloseWait *wait, const Tslab__EpochClose *close) {
         wait->count = true;
 }
 
-/* The newest era where the request names none. */
+/* The number with its newest era, if the request names none. */
 static uint32_t number_with_era(const ShmArena *arena, uint32_t number) {
         ShmEpochInfo info;
 

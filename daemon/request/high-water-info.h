@@ -1,5 +1,5 @@
 #pragma once
-/* High-water marks as the protocol has them. */
+/* High-water marks as a message of the protocol. */
 #include "daemon/work/high-water.h"
 #include "proto/message.h"
 
@@ -11,5 +11,5 @@ typedef struct HighWaterInfo {
         Tslab__AskedSize *asked_pointers[SHM_GRANULES_MAX];
 } HighWaterInfo;
 
-/* It points into itself. */
+/* The result points into itself, so it must not be moved. */
 void high_water_info_init(HighWaterInfo *info, const HighWater *high_water, const ShmArena *arena);

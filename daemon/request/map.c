@@ -1,6 +1,6 @@
 /*
- * The map of the slabs. A large arena takes a while: many steps, and none while the peer has parts of
- * the answer to read. One at a time for each session bounds what is held.
+ * The map of the slabs. A large arena takes many slices, and none of them runs while the peer has parts of the reply
+ * to read. Each session may have one map at a time, which bounds the memory of the daemon.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "daemon/request/slab-cells.h"
 
 #define MAP_SLICE 4096U /* budget of a slice: see shm/slab/slab-walk.h */
-#define UNREAD_USEC 2000U /* until it is looked again whether the peer has read */
+#define UNREAD_USEC 2000U /* until the job checks again whether the peer has read */
 
 struct MapJob {
         Requests *requests;
@@ -18,7 +18,7 @@ struct MapJob {
         Task task;
         SlabCells cells;
 
-        /* The part of the answer in the making. */
+        /* The part of the reply that is being made. */
         Tslab__SlabCell parts[PROTO_CELLS_MAX];
         Tslab__SlabCell *pointers[PROTO_CELLS_MAX];
         size_t n_parts;

@@ -11,7 +11,7 @@ typedef struct Counter Counter;
 typedef struct Checker Checker;
 typedef struct MapJob MapJob;
 
-/* What the handlers work with. The manager owns it, and fills in the members before the line. */
+/* All parts that handlers use. The manager owns it, and fills in the members before the line. */
 typedef struct Requests {
         Pool *pool;
         Sessions *sessions;
@@ -23,7 +23,7 @@ typedef struct Requests {
         /* -- */
         Counter *counter;
         Checker *checker;
-        MapJob *maps; /* those under way; daemon/request/map.c's alone */
+        MapJob *maps; /* all maps under way; daemon/request/map.c's alone */
         Queue advances; /* the first is under way; daemon/request/advance.c's alone */
 } Requests;
 

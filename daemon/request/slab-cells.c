@@ -1,12 +1,11 @@
 /*
  * Counting slabs by stretches
  *
- * Purpose: the picture of an arena, which may have millions of slabs, in as many cells as somebody
- *   wants to look at.
+ * Purpose: draws an arena, which may have millions of slabs, in as many cells as the request names.
  *
- * Who may do what: it reads, and writes nothing.
+ * Who may do what: this code only reads.
  *
- * Crash: nothing is left.
+ * Crash: a death leaves nothing behind.
  */
 #include "daemon/request/slab-cells.h"
 
@@ -46,7 +45,7 @@ static void count_cell_slab(SlabCells *cells, const ShmArena *arena, SlabWord w)
         add_slab(&cells->classes[class], slots, taken);
 }
 
-/* Of the cell in the making. */
+/* The end of the current cell. */
 static uint32_t cell_end(const SlabCells *cells) {
         uint32_t begin = cells->walk.position - cells->walk.position % cells->slabs_per_cell;
 

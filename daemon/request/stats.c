@@ -47,7 +47,7 @@ static void fill_counters(StatsParts *parts, const ShmStats *stats) {
         c->failures = from[SHM_COUNT_FAILURES];
 }
 
-/* Of dead threads: the next tick looks at them, and again while a live one may still take what they held. */
+/* Records of dead threads. Each tick repairs them again while a live thread may still take their slots. */
 static uint32_t count_records_in_flight(const ShmArena *arena) {
         uint32_t n = 0;
 

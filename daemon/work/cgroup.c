@@ -16,7 +16,7 @@ typedef struct Hierarchy {
         const char *limit_file, *usage_file;
 } Hierarchy;
 
-/* The unified one has a place of its own where both are mounted. */
+/* If both hierarchies are mounted, the unified one has a mount point of its own. */
 static const Hierarchy v1 = { "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes" };
 static const Hierarchy v2 = { "/sys/fs/cgroup", "memory.max", "memory.current" };
 static const Hierarchy v2_hybrid = { "/sys/fs/cgroup/unified", "memory.max", "memory.current" };
@@ -42,7 +42,7 @@ static int read_number(const char *dir, const char *file, uint64_t *ret) {
             read_file(path, text, sizeof(text)) < 0)
                 return -ENOENT;
         errno = 0;
-        number = strtoull(text, &end, 10); /* "max" is none */
+        number = strtoull(text, &end, 10); /* "max" is no number: there is no limit */
         if (errno != 0 || end == text)
                 return -ENOENT;
         *ret = number;
@@ -53,7 +53,7 @@ static int64_t smaller(int64_t a, int64_t b) {
         return a < b ? a : b;
 }
 
-/* v1 says no limit by one that no machine reaches. */
+/* v1 has a limit that no machine reaches in place of none. */
 static int64_t headroom_of(const Hierarchy *h, const char *dir, bool whole) {
         uint64_t limit, usage = 0;
 
@@ -63,7 +63,7 @@ static int64_t headroom_of(const Hierarchy *h, const char *dir, bool whole) {
         return usage < limit ? (int64_t) (limit - usage) : 0;
 }
 
-/* From the cgroup at `path` up to the mount; what a namespace hides is not there and has no say. */
+/* From the cgroup at `path` up to the mount point. A cgroup that a namespace hides does not count. */
 static int64_t headroom_above(const char *root, const Hierarchy *h, const char *path, bool whole) {
         char dir[PATH_MAX];
         int64_t headroom = INT64_MAX;
@@ -118,7 +118,7 @@ static int64_t headroom_by_line(const char *root, char *line, bool whole) {
         return INT64_MAX;
 }
 
-/* With `whole` as if nothing were used. */
+/* With `whole`, as if nothing were used. */
 static int64_t smallest_headroom(const char *root, bool whole) {
         char path[PATH_MAX], text[8192], *rest = NULL;
         int64_t headroom = INT64_MAX;
@@ -143,7 +143,7 @@ int64_t cgroup_limit(const char *root) {
         return smallest_headroom(root, true);
 }
 
-/* The slice of a pool has its clients' stalls too, where these are put there. */
+/* The slice of the pool also counts the stalls of clients, if they are put into the slice. */
 static void go_to_slice(char *path) {
         char *slash = strrchr(path, '/'), *name;
         size_t n;

@@ -1,16 +1,16 @@
 /*
  * Counting live objects
  *
- * Purpose: what a close that is over has left behind. The tags say what is live; the slab words,
- *   only where to look.
+ * Purpose: counts the objects that remain after a close. The tags tell which objects are live; the slab words only
+ *   tell which slabs to read.
  *
  * Invariants
- *   1. Every class index of a word has an entry in the arena's view, used or not: a word that is
- *      garbage leads nowhere.
+ *   1. Every possible class index of a slab word has an entry in the arena's view, used or not: a damaged word causes
+ *      no access outside of the view.
  *
- * Who may do what: it reads, and writes nothing.
+ * Who may do what: this code only reads.
  *
- * Crash: nothing is left.
+ * Crash: a death leaves nothing behind.
  */
 #include "daemon/work/epoch-count.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-/* Counts the live objects of an era that is over, or of all of an id, in slices. */
+/* Counts the live objects of a closed era, or of all closed eras of an epoch id, in slices. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -7,11 +7,11 @@
 
 typedef struct EpochCount {
         uint32_t epoch; /* id */
-        uint32_t era; /* 0: all that are over */
+        uint32_t era; /* 0: all closed eras */
         ShmSlabWalk walk;
         uint64_t live_objects;
         uint64_t classes[SHM_CLASSES_MAX];
 } EpochCount;
 
-/* `budget` as for shm_slab_walk_next(). True: that was all. Start with zeros, the epoch and the era. */
+/* `budget` as for shm_slab_walk_next(). True: the count is complete. Begin with zeros, the epoch and the era. */
 bool epoch_count_step(EpochCount *count, const ShmArena *arena, uint32_t budget);

@@ -12,23 +12,24 @@
 #include "proto/deadline.h"
 #include "shm/maintain/maintain.h"
 
-/* In one step: */
-#define COUNT_SLICE 1024U /* slabs */
-#define LOOKS 64U /* at waits */
+/* In one slice: */
+#define COUNT_SLICE 1024U /* slabs, to count their objects */
+#define CHECKS 64U /* of waits */
 #define ENDS 16U /* of waits */
 
 #define PROGRESS_USEC (PROTO_USEC_PER_SEC / 10)
 
-/* What was told of an epoch. */
+/* The state of an epoch when it was last logged. */
 typedef struct Told {
         uint64_t n_walked, objects, n_rounds;
-        uint32_t revoking; /* its number, with its era; 0: nothing of it is, or it was told to be over */
-        uint32_t drained; /* the same, of what was told to be empty */
+        uint32_t revoking; /* the epoch's number; 0: nothing is revoked, or the end was logged */
+        uint32_t drained; /* the epoch's number, when it was logged as empty */
 } Told;
 
 /*
- * A wait goes from `waits` to `over` when what it waits for has come, or its time is over; if live objects are to be
- * counted for it, by way of `ripe` and `counted`. One count serves all waits for an era that were ripe when it began.
+ * A wait goes from `waits` to `over` when its epoch has drained as far as requested, or its time is over. A wait that
+ * wants a count of live objects goes there by way of `ripe` and `counted`. One count serves all waits for the same
+ * era that were ripe when it began.
  */
 struct Maintainer {
         Pool *pool;
@@ -37,17 +38,17 @@ struct Maintainer {
         void *repaired_userdata;
         Task task;
         Queue waits, ripe, counted, over;
-        uint32_t n_waits; /* in the first of them */
-        uint32_t n_looks; /* of these, left to be looked at in the pass that is under way */
-        uint64_t look_usec; /* when to begin the next pass */
-        EpochCount count; /* for `counted`, or for `over` */
+        uint32_t n_waits; /* in `waits` */
+        uint32_t n_unchecked; /* of these, not yet checked in the pass that is under way */
+        uint64_t check_usec; /* when the next pass is due */
+        EpochCount count; /* for the waits in `counted`, or in `over` */
         bool membarrier_told;
         uint64_t n_repairs_told;
         Told told[SHM_EPOCHS_MAX];
         ShmMaintain engine;
 };
 
-/* Telling */
+/* ---- Logging */
 
 static void tell_membarrier(Maintainer *maintainer) {
         int r = maintainer->engine.membarrier_error;
@@ -78,7 +79,7 @@ static void tell_repair(Maintainer *maintainer) {
                     (unsigned long long) c->unsettled);
 }
 
-/* Each era once, also where the id was empty before, and no round came in between. */
+/* Logs each era once, even if the era before was empty, too, and no round came between the two. */
 static void tell_drained(Maintainer *maintainer, Told *told, const ShmEpochInfo *info) {
         uint32_t number = shm_epoch_number(info->id, info->era), before = told->drained;
 
@@ -109,7 +110,7 @@ static void tell_revoked(Told *told, const ShmClose *close, const ShmEpochInfo *
         told->objects = close->objects;
 }
 
-/* A round of the epoch is over. */
+/* The engine has ended a round of the epoch. */
 static void tell_round(Maintainer *maintainer, uint32_t id) {
         const ShmClose *close = &maintainer->engine.closes[id];
         Told *told = &maintainer->told[id];
@@ -127,7 +128,7 @@ static void tell_news(Maintainer *maintainer) {
         for (uint32_t id = 0; id < maintainer->pool->arena.n_epochs; id++)
                 if (maintainer->told[id].n_rounds != maintainer->engine.closes[id].n_rounds) {
                         maintainer->told[id].n_rounds = maintainer->engine.closes[id].n_rounds;
-                        maintainer->look_usec = 0;
+                        maintainer->check_usec = 0;
                         tell_round(maintainer, id);
                 }
         if (maintainer->n_repairs_told == maintainer->engine.n_repairs)
@@ -138,7 +139,7 @@ static void tell_news(Maintainer *maintainer) {
                 maintainer->on_repaired(maintainer->repaired_userdata);
 }
 
-/* Waits */
+/* ---- Waits */
 
 static void update_wait(const Maintainer *maintainer, CloseWait *wait) {
         const ShmClose *close = &maintainer->engine.closes[wait->epoch];
@@ -149,7 +150,7 @@ static void update_wait(const Maintainer *maintainer, CloseWait *wait) {
         wait->n_pending = close->n_pending;
 }
 
-/* Whether all that the request waits for has come, or the time is over. */
+/* Whether the epoch has drained as far as requested, or the time is over. */
 static bool is_wait_over(const Maintainer *maintainer, const CloseWait *wait, uint64_t now) {
         const ShmMaintain *engine = &maintainer->engine;
         bool settled = shm_maintain_is_settled(engine, wait->epoch, wait->number);
@@ -161,7 +162,7 @@ static bool is_wait_over(const Maintainer *maintainer, const CloseWait *wait, ui
         return !wait->wait_drained || (wait->n_left == 0 && settled) || now >= wait->drained_deadline_usec;
 }
 
-/* A deadline that is over already was looked at; from then on it is the engine that brings news. */
+/* An expired deadline was checked already: after it, only a round of the engine can end the wait. */
 static uint64_t next_check_time(const CloseWait *wait, uint64_t now) {
         uint64_t at = wait->on_progress ? wait->progress_usec : TASK_IDLE;
 
@@ -184,18 +185,18 @@ static void check_wait(Maintainer *maintainer, CloseWait *wait, uint64_t now) {
                 return;
         }
         queue_append(&maintainer->waits, wait);
-        maintainer->look_usec = MIN(maintainer->look_usec, next_check_time(wait, now));
+        maintainer->check_usec = MIN(maintainer->check_usec, next_check_time(wait, now));
 }
 
-/* Each is looked at once after an engine's round, and when its time comes. */
+/* Checks each wait once after a round of the engine, and when its time comes. */
 static void check_waits(Maintainer *maintainer, uint64_t now) {
-        uint32_t n = pool_slice(maintainer->pool, LOOKS);
+        uint32_t n = pool_slice(maintainer->pool, CHECKS);
 
-        if (maintainer->n_looks == 0 && now >= maintainer->look_usec) {
-                maintainer->n_looks = maintainer->n_waits;
-                maintainer->look_usec = TASK_IDLE;
+        if (maintainer->n_unchecked == 0 && now >= maintainer->check_usec) {
+                maintainer->n_unchecked = maintainer->n_waits;
+                maintainer->check_usec = TASK_IDLE;
         }
-        for (; n > 0 && maintainer->n_looks > 0; n--, maintainer->n_looks--)
+        for (; n > 0 && maintainer->n_unchecked > 0; n--, maintainer->n_unchecked--)
                 check_wait(maintainer, queue_take(&maintainer->waits), now);
 }
 
@@ -218,7 +219,7 @@ static void begin_live_count(Maintainer *maintainer) {
                  maintainer->count.era, n_same);
 }
 
-/* The last result stays until all waits that it was for are answered. */
+/* Keeps a result until all waits that it serves have ended. */
 static void advance_live_count(Maintainer *maintainer) {
         Pool *pool = maintainer->pool;
 
@@ -240,15 +241,15 @@ static void end_waits(Maintainer *maintainer) {
         }
 }
 
-/* Returns when to go on with them. */
+/* Returns when the waits need the next slice. */
 static uint64_t advance_waits(Maintainer *maintainer, uint64_t now) {
         check_waits(maintainer, now);
         advance_live_count(maintainer);
         end_waits(maintainer);
-        return maintainer->n_looks > 0 || maintainer->ripe.first || maintainer->counted.first ||
+        return maintainer->n_unchecked > 0 || maintainer->ripe.first || maintainer->counted.first ||
                                maintainer->over.first
                        ? 0
-                       : maintainer->look_usec;
+                       : maintainer->check_usec;
 }
 
 static uint64_t on_maintainer_slice(void *userdata, uint64_t now) {
@@ -261,7 +262,7 @@ static uint64_t on_maintainer_slice(void *userdata, uint64_t now) {
         return MIN(next, waits);
 }
 
-/* Requests */
+/* ---- Requests to the maintainer */
 
 void maintainer_close(Maintainer *maintainer, uint32_t epoch, CloseWait *wait) {
         static const EpochCount nothing;
@@ -274,7 +275,7 @@ void maintainer_close(Maintainer *maintainer, uint32_t epoch, CloseWait *wait) {
                 wait->live = &nothing;
                 queue_append(&maintainer->waits, wait);
                 maintainer->n_waits++;
-                maintainer->look_usec = 0;
+                maintainer->check_usec = 0;
         }
         task_wake(&maintainer->task);
 }

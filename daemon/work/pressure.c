@@ -18,20 +18,20 @@
 #include "proto/deadline.h"
 
 #define POLL_USEC (2 * PROTO_USEC_PER_SEC)
-#define STALL_USEC (PROTO_USEC_PER_SEC / 10) /* in that time */
-#define AGAIN_USEC (3 * POLL_USEC) /* pressure within this time goes on */
+#define STALL_USEC (PROTO_USEC_PER_SEC / 10) /* of waiting, in POLL_USEC, are pressure */
+#define AGAIN_USEC (3 * POLL_USEC) /* pressure that comes again within this time goes on */
 #define TRIGGER_MAX 256
 
 struct Pressure {
         Pool *pool;
         Maintainer *maintainer;
         Trimmer *trimmer;
-        sd_event_source *source; /* timer, or what systemd told us to watch */
+        sd_event_source *source; /* the timer, or the file that systemd named */
         int fd;
         bool is_fifo;
         char path[PATH_MAX];
         uint64_t total_usec;
-        uint64_t pressed_usec; /* when last; 0: never */
+        uint64_t pressed_usec; /* time of the last pressure; 0: there was none */
 };
 
 static void relieve_pressure(Pressure *pressure) {
@@ -48,7 +48,7 @@ static void relieve_pressure(Pressure *pressure) {
         trimmer_press(pressure->trimmer);
 }
 
-/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=0": microseconds in which some task waited. */
+/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=0": the total is the microseconds in which some task waited. */
 static int read_stall_total(const char *path, uint64_t *ret) {
         _cleanup_(proto_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
         char text[256], *total;
@@ -168,7 +168,7 @@ int pressure_new(Pressure **ret_pressure, Pool *pool, Maintainer *maintainer, Tr
         *pressure = (Pressure){ .pool = pool, .maintainer = maintainer, .trimmer = trimmer, .fd = -1 };
         *ret_pressure = pressure;
         if (watch && !strcmp(watch, "/dev/null"))
-                return 0; /* it is not wanted */
+                return 0; /* the administrator has turned it off */
         if (watch) {
                 r = start_watching(pressure, watch);
                 if (r < 0)

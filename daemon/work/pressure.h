@@ -1,10 +1,10 @@
 #pragma once
 /*
- * Memory pressure: tasks of the pool's slice wait for memory. The pool then gives up what it
- * retains; where that was not enough, its threads' caches too.
+ * Memory pressure: tasks of the pool's slice wait for memory. The pool then gives back its free memory; if pressure
+ * goes on, it also empties the caches of its threads.
  *
- * systemd says what to watch (MEMORY_PRESSURE_WATCH, since 254); else `total=` of the pressure file
- * is read every two seconds, as a trigger takes privileges before Linux 6.5.
+ * systemd names the file to watch (MEMORY_PRESSURE_WATCH, since 254). Without that, the daemon reads `total=` of the
+ * pressure file every two seconds, since a trigger takes privileges before Linux 6.5.
  */
 #include "daemon/pool.h"
 #include "daemon/work/maintainer.h"
@@ -16,5 +16,5 @@ int pressure_new(Pressure **ret_pressure, Pool *pool, Maintainer *maintainer, Tr
 /* NULL-safe, returns NULL. */
 Pressure *pressure_free(Pressure *pressure);
 
-/* Says so where the cgroups allow less than the pool may take. */
+/* Logs a warning if the cgroups allow less memory than the pool may take. */
 void pressure_compare_limit(const Pool *pool);

@@ -1,16 +1,17 @@
 /*
  * The reserve
  *
- * Purpose: free slabs with pages, ahead of demand.
+ * Purpose: keeps free slabs with pages, ahead of demand.
  *
  * Invariants
- *   1. header->n_free is a hint that clients keep by adding and subtracting; it is corrected by
- *      adding, so that what they do meanwhile is not lost.
- *   2. reserve_low is where clients wake us. They do when n_free falls through it: so it is set
- *      below what is free, or we look by ourselves.
- *   3. Before each commit we ask the cgroups. What they leave is published for clients.
+ *   1. header->n_free is a hint that clients keep up to date by adding and subtracting. The daemon corrects it by
+ *      adding the difference, so that no concurrent change is lost.
+ *   2. A client wakes the daemon when n_free falls below reserve_low. So the daemon sets reserve_low below the number
+ *      of free slabs, or fills the reserve without a wake.
+ *   3. Before each commit the daemon asks the cgroups how much memory they leave, and publishes the answer for
+ *      clients.
  *
- * Who may do what: the daemon writes reserve_low and commit_allowance; all add to n_free.
+ * Who may do what: the daemon writes reserve_low and commit_allowance; all processes add to n_free.
  *
  * Crash: n_free may be off; the next daemon counts anew.
  */
@@ -29,11 +30,11 @@
 
 #define HIGH_MIN 256U
 #define HIGH_MAX 4096U
-#define LOW_ASLEEP SHM_COMMIT_RUN_MAX /* the first run that a client commits falls through it */
-#define RUN 128U /* slabs a step */
+#define LOW_ASLEEP SHM_COMMIT_RUN_MAX /* the first run of slabs that a client takes falls below it */
+#define FILL_SLICE 128U /* slabs */
 #define SOON_USEC (PROTO_USEC_PER_SEC / 10)
 #define IDLE_USEC (10 * PROTO_USEC_PER_SEC)
-#define COUNT_BUDGET 4096U /* a step: see shm/slab/slab-walk.h */
+#define COUNT_SLICE 4096U /* budget of a slice: see shm/slab/slab-walk.h */
 #define COST (SHM_SLAB_SIZE + sizeof(ShmSlabLine) + sizeof(ShmTags)) /* of a slab, with its metadata */
 
 struct Reserve {
@@ -42,8 +43,8 @@ struct Reserve {
         uint32_t high;
         bool filling;
         bool asleep;
-        bool failed; /* no memory; tried again at the next tick */
-        bool failure_said;
+        bool failed; /* no memory; the next tick tries again */
+        bool failure_logged;
         bool counting;
         ShmSlabWalk walk;
         uint64_t counted;
@@ -56,7 +57,7 @@ static uint32_t high_mark_min(const Reserve *reserve) {
         return n < 1 ? 1 : n < HIGH_MIN ? n : HIGH_MIN;
 }
 
-/* Nor more than an operator lets free slabs keep: what is ahead of demand today is idle tomorrow. */
+/* Not more than the retained size, since the slabs of the reserve are idle memory when demand ends. */
 static uint32_t high_mark_max(const Reserve *reserve) {
         uint64_t retain = reserve->pool->options->retain_size / SHM_SLAB_SIZE;
         uint32_t n = reserve->pool->arena.n_slabs / 4;
@@ -89,7 +90,7 @@ static void publish_low(const Reserve *reserve) {
         shm_store_rlx(&reserve->pool->arena.header->reserve_low.value, low_mark(reserve));
 }
 
-/* In slabs; INT64_MAX: no limit. */
+/* Returns the allowance in slabs; INT64_MAX: no limit. */
 static int64_t publish_allowance(const Reserve *reserve) {
         int64_t headroom = cgroup_headroom("");
 
@@ -103,14 +104,14 @@ static int64_t publish_allowance(const Reserve *reserve) {
 static void fail_filling(Reserve *reserve) {
         reserve->filling = false;
         reserve->failed = true;
-        if (!reserve->failure_said)
+        if (!reserve->failure_logged)
                 log_fields(
                         LOG_WARNING, (LogFields){ .message = MESSAGE_OUT_OF_MEMORY },
                         "the reserve could not be filled: the pool, the system or a cgroup has no more memory");
-        reserve->failure_said = true;
+        reserve->failure_logged = true;
 }
 
-/* A run, as far as the limits let us. */
+/* Commits one run of slabs, if the limits allow it. */
 static void fill_some(Reserve *reserve) {
         ShmActor *actor = &reserve->pool->actor;
         int64_t allowance = publish_allowance(reserve);
@@ -119,11 +120,11 @@ static void fill_some(Reserve *reserve) {
 
         if (n_free >= reserve->high) {
                 reserve->filling = false;
-                reserve->failure_said = false;
+                reserve->failure_logged = false;
                 return;
         }
         n = reserve->high - n_free;
-        n = n < RUN ? n : RUN;
+        n = n < FILL_SLICE ? n : FILL_SLICE;
         if ((int64_t) n > allowance)
                 n = (uint32_t) allowance;
         if (n == 0) {
@@ -146,9 +147,9 @@ static void correct_n_free(const Reserve *reserve) {
                 shm_add_rlx(n_free, difference); /* ORDER: rlx; a hint. */
 }
 
-/* Bits may be set for slabs that are not FREE. */
+/* The set of free slabs is a hint: the slab words tell which slabs are FREE. */
 static void count_some(Reserve *reserve) {
-        uint32_t budget = pool_slice(reserve->pool, COUNT_BUDGET), slab;
+        uint32_t budget = pool_slice(reserve->pool, COUNT_SLICE), slab;
         SlabWord w;
 
         while (shm_slab_walk_next(&reserve->walk, &reserve->pool->arena, &budget, &slab, &w))

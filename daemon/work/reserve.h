@@ -1,8 +1,8 @@
 #pragma once
 /*
- * The reserve: slabs that are committed ahead of demand, so that clients meet pages that are there
- * and paid for by the daemon's cgroup. Clients wake us when fewer than `low` are free; we fill up
- * to `high`, which doubles while they come back soon, and halves while they stay away.
+ * The reserve: slabs that the daemon commits ahead of demand. Clients then find slabs with pages, which the daemon's
+ * cgroup pays for. Clients wake the daemon when fewer slabs than the low mark are free. The daemon then fills up to
+ * the high mark, which doubles while wakes follow soon on one another, and halves while there are none.
  */
 #include <stdint.h>
 
@@ -14,15 +14,15 @@ int reserve_new(Reserve **ret_reserve, Pool *pool);
 /* NULL-safe, returns NULL. */
 Reserve *reserve_free(Reserve *reserve);
 
-/* A client asked. */
+/* A client woke the daemon. */
 void reserve_wake(Reserve *reserve);
-/* Free slabs may have become few by our own doing. */
+/* The daemon itself took free slabs: fills the reserve if they are few now. */
 void reserve_look(Reserve *reserve);
 void reserve_tick(Reserve *reserve);
-/* All free slabs are to go, and not come back before a client needs them. */
+/* All free slabs are about to be given back: fills nothing until a client needs slabs. */
 void reserve_sleep(Reserve *reserve);
 
-/* FREE slabs, as far as is known; what is counted in the arena may be wrong. */
+/* The number of FREE slabs, by the counter of the arena, which may be off. */
 uint32_t reserve_n_free(const Reserve *reserve);
-/* What is kept by all means. */
+/* The number of free slabs that no trim in the background takes. */
 uint32_t reserve_high(const Reserve *reserve);

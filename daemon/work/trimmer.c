@@ -70,7 +70,7 @@ static void end_trim_job(Trimmer *trimmer, TrimJob *job) {
         job->on_done(job);
 }
 
-/* One pass serves all jobs whose caches are empty by now. A job that nobody waits for ends without a pass. */
+/* One pass serves all jobs that have their caches emptied by now. A job that nobody waits for ends without one. */
 static void begin_requested_pass(Trimmer *trimmer) {
         TrimJob *job;
 

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Gives the pages of free slabs back to the system: in the background those beyond the retained size, and all
- * of them when an operator asks for a trim or memory is short.
+ * Gives the pages of free slabs back to the system: in the background the slabs beyond the retained size, and
+ * all slabs when an operator asks for a trim or memory is short.
  */
 #include "daemon/pool.h"
 #include "daemon/queue.h"
@@ -11,7 +11,7 @@
 typedef struct Trimmer Trimmer;
 typedef struct TrimJob TrimJob;
 
-/* Somebody who waits for a trim. The caller fills in the members before the line. */
+/* A wait for a trim. The caller fills in the members before the line. */
 struct TrimJob {
         QueueLink link;
         bool (*is_wanted)(const TrimJob *job); /* false: nobody waits any more, and the trim is skipped */
