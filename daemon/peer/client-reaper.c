@@ -88,7 +88,7 @@ void client_reaper_tick(ClientReaper *reaper) {
                 reaper->position = 1;
                 reaper->n_gone = 0;
         }
-        /* Repairs again while slots are in flight. Dead clients may also wait for a record that the drainer finished. */
+        /* Repairs again while slots are in flight. A dead client may also wait for a record of the drainer. */
         if (clients->n_unrepaired > 0 || shm_repair_wanted(arena))
                 maintainer_repair(clients->maintainer);
         client_reaper_repaired(reaper);
