@@ -3,11 +3,20 @@
 
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
+#include "daemon/ctl/output/numbers.h"
 
 /* The member of a message as the member of an object, both of one name. */
 #define ADD_U64(_object, _message, _name) json_add_u64((_object), #_name, (_message)->_name)
 #define ADD_BOOL(_object, _message, _name) json_add_bool((_object), #_name, (_message)->_name)
 #define ADD_STRING(_object, _message, _name) json_add_string((_object), #_name, (_message)->_name)
+
+static void add_numbers(json_object *object, NumberScope scope, const void *message) {
+        size_t n;
+        const Number *numbers = numbers_of(scope, &n);
+
+        for (size_t i = 0; i < n; ++i)
+                json_add_u64(object, numbers[i].name, number_value(&numbers[i], message));
+}
 
 static json_object *json_older(const Tslab__EpochOlder *older) {
         json_object *o = json_new_object();
@@ -21,18 +30,13 @@ json_object *json_epoch(const Tslab__EpochInfo *epoch) {
         json_object *o = json_new_object();
 
         ADD_U64(o, epoch, id);
-        ADD_U64(o, epoch, era);
         json_add_u64(o, "epoch", epoch->id | epoch->era << 8);
         json_add_string(o, "state", proto_epoch_state_to_string((int) epoch->state));
         ADD_STRING(o, epoch, label);
         ADD_BOOL(o, epoch, current);
         ADD_BOOL(o, epoch, reserved);
         json_add_u64(o, "owner_pid", epoch->owner_pid > 0 ? (uint64_t) epoch->owner_pid : 0);
-        ADD_U64(o, epoch, slabs);
-        ADD_U64(o, epoch, live_objects);
-        ADD_U64(o, epoch, live_bytes);
-        ADD_U64(o, epoch, committed_bytes);
-        ADD_U64(o, epoch, reclaimed_bytes);
+        add_numbers(o, NUMBER_OF_EPOCH, epoch);
         ADD_U64(o, epoch, opened_usec);
         ADD_U64(o, epoch, closed_usec);
         ADD_U64(o, epoch, refs);
@@ -44,30 +48,14 @@ static json_object *json_class(const Tslab__ClassInfo *class) {
         json_object *o = json_new_object();
 
         ADD_U64(o, class, size);
-        ADD_U64(o, class, slots);
-        ADD_U64(o, class, slabs);
-        ADD_U64(o, class, live_objects);
+        add_numbers(o, NUMBER_OF_CLASS, class);
         return o;
 }
 
 static json_object *json_counters(const Tslab__Counters *counters) {
-        static const Tslab__Counters none = TSLAB__COUNTERS__INIT;
         json_object *o = json_new_object();
 
-        if (!counters)
-                counters = &none;
-        ADD_U64(o, counters, allocs);
-        ADD_U64(o, counters, frees);
-        ADD_U64(o, counters, alloc_hits);
-        ADD_U64(o, counters, frees_cached);
-        ADD_U64(o, counters, refills);
-        ADD_U64(o, counters, flushes);
-        ADD_U64(o, counters, alloc_bypassed);
-        ADD_U64(o, counters, free_bypassed);
-        ADD_U64(o, counters, bypass_windows);
-        ADD_U64(o, counters, slabs_recycled);
-        ADD_U64(o, counters, slabs_reclaimed);
-        ADD_U64(o, counters, failures);
+        add_numbers(o, NUMBER_OF_COUNTERS, counters);
         return o;
 }
 
@@ -82,14 +70,7 @@ static void add_hex(json_object *object, const char *name, const ProtobufCBinary
 static void add_daemon(json_object *o, const Tslab__StatsReply *stats) {
         ADD_STRING(o, stats, daemon_version);
         json_add_u64(o, "daemon_pid", (uint64_t) stats->daemon_pid);
-        ADD_U64(o, stats, uptime_usec);
         add_hex(o, "arena_id", &stats->arena_id);
-        ADD_U64(o, stats, n_records);
-        ADD_U64(o, stats, records_shared);
-        ADD_U64(o, stats, records_unsettled);
-        ADD_U64(o, stats, n_slabs);
-        ADD_U64(o, stats, n_slabs_ever);
-        ADD_U64(o, stats, memfd_blocks_bytes);
 }
 
 static json_object *json_class_peak(const Tslab__ClassPeak *class) {
@@ -143,20 +124,11 @@ json_object *json_stats(const Tslab__StatsReply *stats) {
                 json_append(classes, json_class(stats->classes[i]));
 
         ADD_STRING(o, stats, pool);
-        ADD_U64(o, stats, size_bytes);
-        ADD_U64(o, stats, committed_bytes);
-        ADD_U64(o, stats, metadata_bytes);
-        ADD_U64(o, stats, retained_bytes);
-        ADD_U64(o, stats, live_objects);
-        ADD_U64(o, stats, live_bytes);
-        ADD_U64(o, stats, cached_objects);
-        ADD_U64(o, stats, clients);
-        ADD_U64(o, stats, threads);
+        add_numbers(o, NUMBER_OF_POOL, stats);
         json_add(o, "epochs", epochs);
         json_add(o, "classes", classes);
         json_add(o, "counters", json_counters(stats->counters));
         add_daemon(o, stats);
-        ADD_U64(o, stats, retain_bytes);
         json_add(o, "peaks", json_peaks(stats->peaks));
         return o;
 }

@@ -1,0 +1,135 @@
+#include "daemon/ctl/output/numbers.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define MEMBER(_type, _member)                                                                               \
+        .name = #_member, .offset = offsetof(_type, _member), .size = sizeof(((const _type *) NULL)->_member)
+
+#define POOL(_member) MEMBER(Tslab__StatsReply, _member), .metric = #_member
+/* A name that the member alone has; the metric has an older one. */
+#define POOL_AS(_member, _metric) MEMBER(Tslab__StatsReply, _member), .metric = (_metric)
+#define COUNTER(_member)                                                                                     \
+        MEMBER(Tslab__Counters, _member), .metric = #_member, .text = #_member, .kind = NUMBER_COUNTER
+#define EPOCH(_member) MEMBER(Tslab__EpochInfo, _member), .metric = "epoch_" #_member
+#define CLASS(_member) MEMBER(Tslab__ClassInfo, _member), .metric = "class_" #_member
+
+static const Number pool_numbers[] = {
+        { POOL(size_bytes), .text = "size", .unit = NUMBER_BYTES, .help = "Room for slabs" },
+        { POOL(committed_bytes), .text = "committed", .unit = NUMBER_BYTES,
+          .help = "Memory of the slabs that have any" },
+        { POOL(retained_bytes), .text = "retained", .unit = NUMBER_BYTES,
+          .help = "Memory of the slabs that have some and are free" },
+        { POOL(retain_bytes), .text = "retained at most", .unit = NUMBER_BYTES,
+          .help = "Memory that free slabs may keep, as the daemon was told" },
+        { POOL(metadata_bytes), .text = "metadata", .unit = NUMBER_BYTES,
+          .help = "Memory of all but the slabs" },
+        { POOL_AS(memfd_blocks_bytes, "resident_bytes"), .text = "pages", .unit = NUMBER_BYTES,
+          .help = "Memory of the pool as the kernel counts it" },
+        { POOL(live_bytes), .text = "live", .unit = NUMBER_BYTES,
+          .help = "Live objects, by the sizes of their classes" },
+        { POOL(live_objects), .text = "live objects", .help = "Live objects" },
+        { POOL(cached_objects), .text = "cached objects",
+          .help = "Free slots that threads keep in their caches" },
+        { POOL(clients), .text = "clients", .help = "Processes that are attached" },
+        { POOL(threads), .text = "records in use",
+          .help = "Records in use: each thread that uses the pool has one, and each process a spare one" },
+        { POOL_AS(n_records, "records"), .text = "records",
+          .help = "Records that the pool has room for, one of them the daemon's" },
+        { POOL_AS(records_shared, "threads_sharing"), .text = "threads sharing", .kind = NUMBER_COUNTER,
+          .help = "Threads that found no free record, and share one" },
+        { POOL(records_unsettled), .text = "records to repair",
+          .help = "Records of dead threads from which the daemon has not taken all slots back yet" },
+        { POOL_AS(n_slabs, "slabs"), .text = "slabs", .help = "Slabs that the pool has room for" },
+        { POOL_AS(n_slabs_ever, "slabs_ever"), .text = "slabs ever used",
+          .help = "Slabs that were used at any time" },
+        { POOL_AS(uptime_usec, "daemon_start_time_seconds"), .text = "daemon up for", .unit = NUMBER_UPTIME,
+          .help = "Start of the daemon: as a metric the time, in seconds since 1970; elsewhere how long ago it was" },
+};
+
+static const Number counters[] = {
+        { COUNTER(allocs), .help = "Objects allocated" },
+        { COUNTER(frees), .help = "Objects freed" },
+        { COUNTER(alloc_hits), .whole = "allocs", .help = "Allocations that a cache served" },
+        { COUNTER(frees_cached), .whole = "frees", .help = "Frees that a cache took in" },
+        { COUNTER(refills), .whole = "allocs", .help = "Times that an empty cache was filled from a slab" },
+        { COUNTER(flushes), .whole = "frees", .help = "Times that half of a full cache was emptied" },
+        { COUNTER(alloc_bypassed), .whole = "allocs",
+          .help = "Allocations that went past a cache because it did not pay" },
+        { COUNTER(free_bypassed), .whole = "frees",
+          .help = "Frees that went past a cache because it did not pay" },
+        { COUNTER(bypass_windows), .help = "Times that a cache began to be bypassed" },
+        { COUNTER(slabs_recycled), .help = "Slabs that drained and served anew" },
+        { COUNTER(slabs_reclaimed), .help = "Slabs whose memory was given back to the system" },
+        { COUNTER(failures), .whole = NUMBER_ATTEMPTS, .help = "Allocations that failed for lack of memory" },
+};
+
+static const Number epoch_numbers[] = {
+        { EPOCH(era), .text = "EPOCH", .help = "How often the id of the epoch was opened" },
+        { EPOCH(slabs), .text = "SLABS", .help = "Slabs of the epoch" },
+        { EPOCH(live_objects), .text = "OBJECTS", .help = "Live objects of the epoch" },
+        { EPOCH(live_bytes), .text = "LIVE", .unit = NUMBER_BYTES,
+          .help = "Live objects of the epoch, by the sizes of their classes" },
+        { EPOCH(committed_bytes), .text = "COMMITTED", .unit = NUMBER_BYTES,
+          .help = "Memory of the slabs of the epoch" },
+        { EPOCH(reclaimed_bytes), .text = "RECLAIMED", .unit = NUMBER_BYTES, .kind = NUMBER_COUNTER,
+          .help = "Memory of the epoch given back to the system" },
+};
+
+static const Number class_numbers[] = {
+        { CLASS(slots), .text = "SLOTS", .help = "Slots that a slab of the size class has" },
+        { CLASS(slabs), .text = "SLABS", .help = "Slabs of the size class" },
+        { CLASS(live_objects), .text = "OBJECTS", .help = "Live objects of the size class" },
+};
+
+#define N(_array) (sizeof(_array) / sizeof((_array)[0]))
+
+const Number *numbers_of(NumberScope scope, size_t *ret_n) {
+        static const struct {
+                const Number *numbers;
+                size_t n;
+        } tables[_NUMBER_SCOPE_N] = {
+                [NUMBER_OF_POOL] = { pool_numbers, N(pool_numbers) },
+                [NUMBER_OF_COUNTERS] = { counters, N(counters) },
+                [NUMBER_OF_EPOCH] = { epoch_numbers, N(epoch_numbers) },
+                [NUMBER_OF_CLASS] = { class_numbers, N(class_numbers) },
+        };
+
+        assert(scope < _NUMBER_SCOPE_N);
+        *ret_n = tables[scope].n;
+        return tables[scope].numbers;
+}
+
+uint64_t number_value(const Number *number, const void *message) {
+        uint64_t value = 0;
+        uint32_t narrow;
+
+        if (!message)
+                return 0;
+        if (number->size == sizeof(value)) {
+                memcpy(&value, (const char *) message + number->offset, sizeof(value));
+                return value;
+        }
+        assert(number->size == sizeof(narrow));
+        memcpy(&narrow, (const char *) message + number->offset, sizeof(narrow));
+        return narrow;
+}
+
+uint64_t number_counter(const Tslab__Counters *message, const char *name) {
+        for (size_t i = 0; i < N(counters); ++i)
+                if (!strcmp(counters[i].name, name))
+                        return number_value(&counters[i], message);
+        assert(!"a counter of this name");
+        return 0;
+}
+
+void numbers_print_manual(FILE *out, NumberScope scope) {
+        size_t n;
+        const Number *numbers = numbers_of(scope, &n);
+
+        for (size_t i = 0; i < n; ++i)
+                (void) fprintf(out, "%s*%s*\n\t%s. In text *%s*, as a metric *tslab_%s%s* (%s).\n",
+                               i ? "\n" : "", numbers[i].name, numbers[i].help, numbers[i].text,
+                               numbers[i].metric, numbers[i].kind == NUMBER_COUNTER ? "_total" : "",
+                               numbers[i].kind == NUMBER_COUNTER ? "counter" : "gauge");
+}

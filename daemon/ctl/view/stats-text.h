@@ -1,0 +1,10 @@
+#pragma once
+
+/* What `tslabctl stats` shows to people: the rows of output/numbers.h, in one table for each scope. */
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "proto/message.h"
+
+void stats_print(FILE *out, const Tslab__StatsReply *stats, bool legend);
