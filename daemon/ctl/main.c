@@ -27,7 +27,7 @@ static CtlExit show_help(char **words, size_t n_words) {
         return r;
 }
 
-static CtlExit run(int argc, char **argv) {
+static CtlExit run_words(int argc, char **argv) {
         unsigned options = 0;
         char **words = NULL;
         size_t n_words = 0, n_name = 0;
@@ -58,7 +58,7 @@ static CtlExit run(int argc, char **argv) {
 int main(int argc, char **argv) {
         CtlExit r, written;
 
-        r = run(argc, argv);
+        r = run_words(argc, argv);
         written = output_flush();
         return r ?: written;
 }

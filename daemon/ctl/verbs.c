@@ -170,7 +170,7 @@ static bool is_in_group(const Verb *verb, const char *group) {
         return verb->name[n] && strlen(group) == n && !strncmp(verb->name, group, n);
 }
 
-static bool is_group(const char *word) {
+static bool is_verb_group(const char *word) {
         for (size_t i = 0; i < N_VERBS; ++i)
                 if (is_in_group(&verbs[i], word))
                         return true;
@@ -179,7 +179,7 @@ static bool is_group(const char *word) {
 }
 
 /* How many words, 0: not this verb. */
-static size_t match(const Verb *verb, char **words, size_t n_words) {
+static size_t match_verb(const Verb *verb, char **words, size_t n_words) {
         if (!strchr(verb->name, ' '))
                 return !strcmp(verb->name, words[0]);
         if (n_words >= 2 && is_in_group(verb, words[0]) && !strcmp(strchr(verb->name, ' ') + 1, words[1]))
@@ -211,7 +211,7 @@ static CtlExit refuse_in_group(const char *group, const char *word) {
         return complain_usage("unknown verb '%s %s'; after '%s' comes one of: %s", group, word, group, all);
 }
 
-static CtlExit refuse(const char *word) {
+static CtlExit refuse_verb(const char *word) {
         char firsts[N_VERBS][32];
         const char *names[N_VERBS], *nearest;
 
@@ -232,7 +232,7 @@ CtlExit verb_find(char **words, size_t n_words, const Verb **ret_verb, size_t *r
                 return complain_usage("a verb is missing; 'tslabctl --help' shows what there is");
 
         for (size_t i = 0; i < N_VERBS; ++i) {
-                size_t n = match(&verbs[i], words, n_words);
+                size_t n = match_verb(&verbs[i], words, n_words);
 
                 if (n > 0) {
                         *ret_verb = &verbs[i];
@@ -241,10 +241,10 @@ CtlExit verb_find(char **words, size_t n_words, const Verb **ret_verb, size_t *r
                 }
         }
 
-        if (is_group(words[0]))
+        if (is_verb_group(words[0]))
                 return refuse_in_group(words[0], n_words > 1 ? words[1] : NULL);
 
-        return refuse(words[0]);
+        return refuse_verb(words[0]);
 }
 
 CtlExit verb_admit(const Verb *verb, size_t n_args, char **args, unsigned options) {
@@ -295,7 +295,7 @@ void verbs_print_help(FILE *out) {
 bool verbs_print_group_help(FILE *out, const char *group) {
         unsigned options = 0;
 
-        if (!is_group(group))
+        if (!is_verb_group(group))
                 return false;
 
         (void) fprintf(out, "Usage: tslabctl [OPTION...] %s VERB [ARGUMENT...]\n\nVerbs:\n", group);

@@ -21,12 +21,12 @@ static uint64_t round_size(uint64_t bytes, uint64_t least) {
         return (bytes + unit - 1) / unit * unit;
 }
 
-static uint64_t over(uint64_t a, uint64_t b) {
+static uint64_t excess_over(uint64_t a, uint64_t b) {
         return a > b ? a - b : 0;
 }
 
 /* Of a pool that nobody has used, nothing can be told. */
-static void keep(AdviceNumber *ret) {
+static void keep_number(AdviceNumber *ret) {
         ret->value = ret->current;
         (void) snprintf(ret->why, sizeof(ret->why), "nothing was in use so far: let a load run first");
 }
@@ -37,11 +37,11 @@ static void find_size(AdviceNumber *ret, const Tslab__StatsReply *stats) {
 
         ret->current = stats->size_bytes;
         if (used == 0) {
-                keep(ret);
+                keep_number(ret);
                 return;
         }
         ret->value = round_size(used + used / 4, MIB);
-        ret->unreserved_bytes = over(ret->current, ret->value);
+        ret->unreserved_bytes = excess_over(ret->current, ret->value);
         (void) snprintf(ret->why, sizeof(ret->why), "at most %s were in use at once%s",
                         format_bytes(FORMAT_BUFFER, used),
                         stats->counters && stats->counters->failures
@@ -61,11 +61,11 @@ static void find_retain(AdviceNumber *ret, const Tslab__StatsReply *stats) {
 
         ret->current = stats->retain_bytes;
         if (peaks->used_bytes == 0) {
-                keep(ret);
+                keep_number(ret);
                 return;
         }
         ret->value = round_size(peaks->swing_bytes + peaks->swing_bytes / 8, MIB);
-        ret->saved_bytes = over(kept, ret->value);
+        ret->saved_bytes = excess_over(kept, ret->value);
         (void) snprintf(ret->why, sizeof(ret->why), "%s came into use again after they had become free",
                         format_bytes(FORMAT_BUFFER, peaks->swing_bytes));
 }
@@ -76,7 +76,7 @@ static void find_threads(AdviceNumber *ret, const Tslab__StatsReply *stats) {
         record = sizeof(ShmRecord) + stats->n_epochs * stats->n_classes * sizeof(ShmCache);
         ret->current = stats->n_records > 0 ? stats->n_records - 1 : 0;
         if (peak == 0) {
-                keep(ret);
+                keep_number(ret);
                 return;
         }
         ret->value = (peak + peak / 2 + 8 + 7) / 8 * 8;
@@ -84,7 +84,7 @@ static void find_threads(AdviceNumber *ret, const Tslab__StatsReply *stats) {
                 ret->value = 2 * ret->current;
         if (ret->value > THREADS_MAX)
                 ret->value = THREADS_MAX;
-        ret->unreserved_bytes = over(ret->current, ret->value) * record;
+        ret->unreserved_bytes = excess_over(ret->current, ret->value) * record;
         (void) snprintf(ret->why, sizeof(ret->why), "at most %s had records at once, and %u found none left",
                         format_count(FORMAT_BUFFER, peak, "thread", "threads"), stats->records_shared);
 }

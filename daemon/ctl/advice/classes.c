@@ -36,7 +36,8 @@ static uint64_t count_samples(const Tslab__Peaks *peaks, uint32_t from, uint32_t
 }
 
 /* The objects of a class that holds sizes above `from`, spread as the samples are. */
-static void spread(Demand *demand, const Tslab__Peaks *peaks, uint32_t from, const Tslab__ClassPeak *class) {
+static void spread_objects(Demand *demand, const Tslab__Peaks *peaks, uint32_t from,
+                           const Tslab__ClassPeak *class) {
         uint64_t total = count_samples(peaks, from, class->size);
 
         if (total < SAMPLES_MIN) {
@@ -59,7 +60,7 @@ static bool find_demand(Demand *ret, const Tslab__StatsReply *stats) {
 
                 if (class->size <= from || class->size % GRANULE || class->size > SHM_CLASS_SIZE_MAX)
                         return false;
-                spread(ret, peaks, from, class);
+                spread_objects(ret, peaks, from, class);
                 from = class->size;
         }
         for (uint32_t i = 1; i <= N; ++i)
@@ -68,7 +69,7 @@ static bool find_demand(Demand *ret, const Tslab__StatsReply *stats) {
 }
 
 /* Bytes of the objects above size `from` up to `to` in slabs of size `to`. */
-static double cost(const Demand *demand, uint32_t from, uint32_t to) {
+static double class_cost(const Demand *demand, uint32_t from, uint32_t to) {
         double n = demand->below[to] - demand->below[from];
         uint32_t slots = SHM_SLAB_SIZE / (to * GRANULE);
 
@@ -76,30 +77,30 @@ static double cost(const Demand *demand, uint32_t from, uint32_t to) {
         return n > 0 ? n * SHM_SLAB_SIZE / slots + demand->class_bytes : 0;
 }
 
-static double cost_now(const Demand *demand, const Tslab__Peaks *peaks) {
+static double classes_cost(const Demand *demand, const Tslab__Peaks *peaks) {
         double sum = 0;
         uint32_t from = 0;
 
         for (size_t i = 0; i < peaks->n_classes; from = peaks->classes[i++]->size / GRANULE)
-                sum += cost(demand, from, peaks->classes[i]->size / GRANULE);
+                sum += class_cost(demand, from, peaks->classes[i]->size / GRANULE);
         return sum;
 }
 
-typedef struct Table {
+typedef struct CostTable {
         double best[ADVICE_CLASSES_MAX + 1][N + 1];
         uint32_t previous[ADVICE_CLASSES_MAX + 1][N + 1];
-} Table;
+} CostTable;
 
-static void fill_table(Table *table, const Demand *demand, uint32_t largest) {
+static void fill_costs(CostTable *table, const Demand *demand, uint32_t largest) {
         for (uint32_t i = LEAST; i <= largest; ++i) {
-                table->best[1][i] = cost(demand, 0, i);
+                table->best[1][i] = class_cost(demand, 0, i);
                 table->previous[1][i] = 0;
         }
         for (uint32_t k = 2; k <= ADVICE_CLASSES_MAX; ++k)
                 for (uint32_t i = LEAST; i <= largest; ++i) {
                         table->best[k][i] = INFINITY;
                         for (uint32_t j = LEAST; j < i; ++j) {
-                                double sum = table->best[k - 1][j] + cost(demand, j, i);
+                                double sum = table->best[k - 1][j] + class_cost(demand, j, i);
 
                                 if (sum < table->best[k][i]) {
                                         table->best[k][i] = sum;
@@ -110,7 +111,7 @@ static void fill_table(Table *table, const Demand *demand, uint32_t largest) {
 }
 
 /* The shortest list that is as good as any. */
-static uint32_t choose(const Table *table, uint32_t largest) {
+static uint32_t choose_n_classes(const CostTable *table, uint32_t largest) {
         uint32_t k = 1;
 
         for (uint32_t i = 2; i <= ADVICE_CLASSES_MAX; ++i)
@@ -119,13 +120,13 @@ static uint32_t choose(const Table *table, uint32_t largest) {
         return k;
 }
 
-static void take(AdviceClasses *ret, const Table *table, uint32_t k, uint32_t largest) {
+static void take_sizes(AdviceClasses *ret, const CostTable *table, uint32_t k, uint32_t largest) {
         ret->n = k;
         for (uint32_t i = largest; k > 0; i = table->previous[k--][i])
                 ret->sizes[k - 1] = i * GRANULE;
 }
 
-static void keep(AdviceClasses *ret, const Tslab__Peaks *peaks, const char *why) {
+static void keep_classes(AdviceClasses *ret, const Tslab__Peaks *peaks, const char *why) {
         *ret = (AdviceClasses){};
         for (size_t i = 0; i < peaks->n_classes && i < ADVICE_CLASSES_MAX; ++i)
                 ret->sizes[ret->n++] = peaks->classes[i]->size;
@@ -133,7 +134,7 @@ static void keep(AdviceClasses *ret, const Tslab__Peaks *peaks, const char *why)
 }
 
 void advice_find_classes(AdviceClasses *ret, const Tslab__StatsReply *stats) {
-        static Table table;
+        static CostTable table;
         const Tslab__Peaks *peaks = stats->peaks;
         uint64_t n = count_samples(peaks, 0, UINT32_MAX);
         uint32_t largest;
@@ -141,17 +142,17 @@ void advice_find_classes(AdviceClasses *ret, const Tslab__StatsReply *stats) {
         double now, then;
 
         if (n < SAMPLES_MIN || !find_demand(&demand, stats)) {
-                keep(ret, peaks, "too few sizes were seen to tell");
+                keep_classes(ret, peaks, "too few sizes were seen to tell");
                 return;
         }
         /* Sizes that nobody asked for while somebody looked must not be refused. */
         largest = peaks->classes[peaks->n_classes - 1]->size / GRANULE;
-        fill_table(&table, &demand, largest);
-        take(ret, &table, choose(&table, largest), largest);
-        now = cost_now(&demand, peaks);
+        fill_costs(&table, &demand, largest);
+        take_sizes(ret, &table, choose_n_classes(&table, largest), largest);
+        now = classes_cost(&demand, peaks);
         then = table.best[ret->n][largest];
         if (now - then < now / WORTH_PART || now - then < WORTH_BYTES) {
-                keep(ret, peaks, "no other list would have saved much");
+                keep_classes(ret, peaks, "no other list would have saved much");
                 return;
         }
         ret->changed = true;

@@ -8,7 +8,7 @@
 /* Surplus pages that are worth a word; stale pointers make a few all the time. */
 #define SURPLUS_MIN (UINT64_C(1) << 20)
 
-__attribute__((format(printf, 2, 3))) static void add(Hints *hints, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void add_hint(Hints *hints, const char *format, ...) {
         va_list arguments;
 
         if (hints->n_hints == HINTS_MAX)
@@ -21,16 +21,17 @@ __attribute__((format(printf, 2, 3))) static void add(Hints *hints, const char *
 
 static void look_at_records(Hints *hints, const Tslab__StatsReply *stats) {
         if (stats->records_shared > 0)
-                add(hints,
-                    "%s without a record of their own, all %u being taken: they share, and are slow; "
-                    "give the daemon more with --threads",
-                    format_count(FORMAT_BUFFER, stats->records_shared, "thread is", "threads are"),
-                    stats->n_records);
+                add_hint(hints,
+                         "%s without a record of their own, all %u being taken: they share, and are slow; "
+                         "give the daemon more with --threads",
+                         format_count(FORMAT_BUFFER, stats->records_shared, "thread is", "threads are"),
+                         stats->n_records);
         else if (stats->n_records > 0 && stats->threads >= stats->n_records - stats->n_records / 10)
-                add(hints,
-                    "%u of %u records of threads are taken; threads without one are slow: give the daemon more "
-                    "with --threads",
-                    stats->threads, stats->n_records);
+                add_hint(
+                        hints,
+                        "%u of %u records of threads are taken; threads without one are slow: give the daemon more "
+                        "with --threads",
+                        stats->threads, stats->n_records);
 }
 
 static void look_at_memory(Hints *hints, const Tslab__StatsReply *stats) {
@@ -39,19 +40,19 @@ static void look_at_memory(Hints *hints, const Tslab__StatsReply *stats) {
         if (stats->retained_bytes > stats->committed_bytes)
                 return;
         if (slabs_bytes > 0 && used >= slabs_bytes - slabs_bytes / 10)
-                add(hints, "nearly full: %s of %s are in use; close epochs, or start a larger pool",
-                    format_bytes(FORMAT_BUFFER, used), format_bytes(FORMAT_BUFFER, slabs_bytes));
+                add_hint(hints, "nearly full: %s of %s are in use; close epochs, or start a larger pool",
+                         format_bytes(FORMAT_BUFFER, used), format_bytes(FORMAT_BUFFER, slabs_bytes));
         if (stats->counters && stats->counters->failures > 0)
-                add(hints, "%s failed for lack of memory since the pool began",
-                    format_count(FORMAT_BUFFER, stats->counters->failures, "allocation", "allocations"));
+                add_hint(hints, "%s failed for lack of memory since the pool began",
+                         format_count(FORMAT_BUFFER, stats->counters->failures, "allocation", "allocations"));
 }
 
 static void look_at_surplus(Hints *hints, const Tslab__StatsReply *stats) {
         uint64_t known = stats->committed_bytes + stats->metadata_bytes;
 
         if (stats->memfd_blocks_bytes > known && stats->memfd_blocks_bytes - known > SURPLUS_MIN)
-                add(hints, "%s of pages belong to no slab; 'tslabctl trim' gives them back",
-                    format_bytes(FORMAT_BUFFER, stats->memfd_blocks_bytes - known));
+                add_hint(hints, "%s of pages belong to no slab; 'tslabctl trim' gives them back",
+                         format_bytes(FORMAT_BUFFER, stats->memfd_blocks_bytes - known));
 }
 
 static void look_at_epoch(Hints *hints, const Tslab__EpochInfo *epoch, uint64_t now_usec) {
@@ -59,19 +60,21 @@ static void look_at_epoch(Hints *hints, const Tslab__EpochInfo *epoch, uint64_t 
 
         (void) format_epoch(number, epoch->id | epoch->era << 8);
         if (epoch->state == TSLAB__EPOCH_STATE__EPOCH_STATE_CLOSING && epoch->live_objects > 0)
-                add(hints,
-                    "epoch %s was closed %s and still holds %s (%s); 'epoch close %s --revoke' frees them",
-                    number, format_ago(FORMAT_BUFFER, epoch->closed_usec, now_usec),
-                    format_count(FORMAT_BUFFER, epoch->live_objects, "object", "objects"),
-                    format_bytes(FORMAT_BUFFER, epoch->live_bytes), number);
+                add_hint(
+                        hints,
+                        "epoch %s was closed %s and still holds %s (%s); 'epoch close %s --revoke' frees them",
+                        number, format_ago(FORMAT_BUFFER, epoch->closed_usec, now_usec),
+                        format_count(FORMAT_BUFFER, epoch->live_objects, "object", "objects"),
+                        format_bytes(FORMAT_BUFFER, epoch->live_bytes), number);
         if (epoch->state != TSLAB__EPOCH_STATE__EPOCH_STATE_OPEN && epoch->current)
-                add(hints,
-                    "the current epoch, %s, is closed: allocation in it fails until 'tslabctl epoch advance'",
-                    number);
+                add_hint(
+                        hints,
+                        "the current epoch, %s, is closed: allocation in it fails until 'tslabctl epoch advance'",
+                        number);
         if (epoch->older && epoch->older->live_objects > 0)
-                add(hints, "earlier eras of epoch %u still hold %s in %s", epoch->id,
-                    format_count(FORMAT_BUFFER, epoch->older->live_objects, "object", "objects"),
-                    format_count(FORMAT_BUFFER, epoch->older->slabs, "slab", "slabs"));
+                add_hint(hints, "earlier eras of epoch %u still hold %s in %s", epoch->id,
+                         format_count(FORMAT_BUFFER, epoch->older->live_objects, "object", "objects"),
+                         format_count(FORMAT_BUFFER, epoch->older->slabs, "slab", "slabs"));
 }
 
 void hints_find(Hints *hints, const Tslab__StatsReply *stats) {

@@ -9,7 +9,7 @@
 /* The longest sentence of a daemon, and room for a path. */
 #define LINE_SIZE 2048
 
-static void say(const char *format, va_list arguments) {
+static void print_complaint(const char *format, va_list arguments) {
         char line[LINE_SIZE], clean[LINE_SIZE];
 
         (void) vsnprintf(line, sizeof(line), format, arguments);
@@ -22,7 +22,7 @@ CtlExit complain(const char *format, ...) {
         va_list arguments;
 
         va_start(arguments, format);
-        say(format, arguments);
+        print_complaint(format, arguments);
         va_end(arguments);
         return CTL_FAILED;
 }
@@ -31,7 +31,7 @@ CtlExit complain_usage(const char *format, ...) {
         va_list arguments;
 
         va_start(arguments, format);
-        say(format, arguments);
+        print_complaint(format, arguments);
         va_end(arguments);
         return CTL_USAGE;
 }

@@ -98,7 +98,7 @@ char *format_count(char *buffer, uint64_t n, const char *one, const char *many) 
 }
 
 /* How many of `width` characters; what is not nothing shows. */
-static unsigned share(unsigned width, uint64_t part, uint64_t total) {
+static unsigned bar_share(unsigned width, uint64_t part, uint64_t total) {
         unsigned n;
 
         if (part == 0 || total == 0)
@@ -115,8 +115,8 @@ char *format_bar(char *buffer, unsigned width, uint64_t used, uint64_t kept, uin
 
         if (width > FORMAT_SIZE - 3)
                 width = FORMAT_SIZE - 3;
-        n_used = share(width, used, total);
-        n_kept = share(width, kept, total);
+        n_used = bar_share(width, used, total);
+        n_kept = bar_share(width, kept, total);
         if (n_kept > width - n_used)
                 n_kept = width - n_used;
 

@@ -5,14 +5,14 @@
 #define WORD_MAX 32
 #define TOO_FAR 3 /* typing errors */
 
-static size_t min3(size_t a, size_t b, size_t c) {
+static size_t least_of_three(size_t a, size_t b, size_t c) {
         size_t ab = a < b ? a : b;
 
         return ab < c ? ab : c;
 }
 
 /* Levenshtein: the letters to insert, drop or change. Words over WORD_MAX are far from all others. */
-static size_t distance(const char *a, const char *b) {
+static size_t word_distance(const char *a, const char *b) {
         size_t row[WORD_MAX + 1], n = strlen(b);
 
         if (strlen(a) > WORD_MAX || n > WORD_MAX)
@@ -29,7 +29,7 @@ static size_t distance(const char *a, const char *b) {
                         size_t change = diagonal + (a[i] != b[j]);
 
                         diagonal = row[j + 1];
-                        row[j + 1] = min3(row[j] + 1, row[j + 1] + 1, change);
+                        row[j + 1] = least_of_three(row[j] + 1, row[j + 1] + 1, change);
                 }
         }
         return row[n];
@@ -40,7 +40,7 @@ const char *nearest_word(const char *word, const char *const *words, size_t n_wo
         const char *nearest = NULL;
 
         for (size_t i = 0; i < n_words; ++i) {
-                size_t d = distance(word, words[i]);
+                size_t d = word_distance(word, words[i]);
 
                 if (n >= 2 && !strncmp(word, words[i], n))
                         return words[i];

@@ -282,7 +282,7 @@ static size_t find_option(int value) {
 }
 
 /* What getopt did not take: `value` is '?', or ':' where an argument is missing. */
-static int refuse(int value, const char *word) {
+static int refuse_option(int value, const char *word) {
         const char *names[N_OPTIONS], *nearest;
         size_t i = find_option(optopt);
         char name[32];
@@ -335,7 +335,7 @@ CtlExit options_parse(int argc, char **argv, char ***ret_words, size_t *ret_n_wo
                 if (value < 0)
                         break;
 
-                r = value == '?' || value == ':' ? refuse(value, argv[optind - 1])
+                r = value == '?' || value == ':' ? refuse_option(value, argv[optind - 1])
                                                  : set_option(value, optarg);
                 if (r == CTL_DONE && value == ARG_WAIT && !optarg)
                         r = refuse_wait(argv[optind]);

@@ -17,7 +17,7 @@ void pools_deinit(Pools *pools) {
         *pools = (Pools) POOLS_INIT;
 }
 
-static void add(Pools *pools, char *path) {
+static void add_path(Pools *pools, char *path) {
         pools->paths = must(realloc(pools->paths, (pools->n_paths + 1) * sizeof(pools->paths[0])));
         pools->paths[pools->n_paths++] = path;
 }
@@ -28,7 +28,7 @@ static bool is_socket(const char *path) {
         return stat(path, &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_paths(const void *a, const void *b) {
         return strcmp(*(char *const *) a, *(char *const *) b);
 }
 
@@ -55,13 +55,14 @@ int pools_add_dir(Pools *pools, const char *path) {
                 if (asprintf(&socket, "%s/%s", path, entry->d_name) < 0)
                         (void) must(NULL);
                 if (is_socket(socket))
-                        add(pools, socket);
+                        add_path(pools, socket);
                 else
                         free(socket);
         }
 
         if (pools->n_paths > n_before)
-                qsort(pools->paths + n_before, pools->n_paths - n_before, sizeof(pools->paths[0]), compare);
+                qsort(pools->paths + n_before, pools->n_paths - n_before, sizeof(pools->paths[0]),
+                      compare_paths);
         return 0;
 }
 

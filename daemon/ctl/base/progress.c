@@ -20,7 +20,7 @@ static void write_quietly(const char *text) {
 }
 
 /* Installed with SA_RESETHAND; the signal raised here is delivered on return. */
-static void on_interrupt(int number) {
+static void on_progress_interrupt(int number) {
         if (progress_shown)
                 write_quietly(CLEAR_LINE);
         if (progress_interrupted) {
@@ -46,7 +46,7 @@ static int n_columns(void) {
         return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1 : 79;
 }
 
-static void show(const char *text) {
+static void show_line(const char *text) {
         if (!style_progress())
                 return;
 
@@ -57,9 +57,9 @@ static void show(const char *text) {
 
 void progress_begin(const char *text, const char *when_interrupted) {
         progress_interrupted = when_interrupted;
-        handle_signal(SIGINT, on_interrupt);
-        handle_signal(SIGTERM, on_interrupt);
-        show(text);
+        handle_signal(SIGINT, on_progress_interrupt);
+        handle_signal(SIGTERM, on_progress_interrupt);
+        show_line(text);
 }
 
 void progress_format(char *ret, size_t size, const Tslab__Progress *progress) {
@@ -80,7 +80,7 @@ int progress_on_reply(void *userdata, const ProtoReply *reply) {
 
         if (reply->progress) {
                 progress_format(line, sizeof(line), reply->progress);
-                show(line);
+                show_line(line);
         }
         return 0;
 }

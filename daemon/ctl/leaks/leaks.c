@@ -33,7 +33,7 @@ const char *leaks_symbol(Leaks *leaks, const StackFrame *frame, Symbol *ret) {
 }
 
 /* -1 in *ret_fd: no descriptor came. */
-static CtlExit ask(Connection *connection, uint32_t index, ProtoReply **ret_reply, int *ret_fd) {
+static CtlExit ask_samples(Connection *connection, uint32_t index, ProtoReply **ret_reply, int *ret_fd) {
         _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         ProtoRequest request = PROTO_REQUEST_INIT;
@@ -57,7 +57,7 @@ static CtlExit map_arena(Connection *connection, ShmArena *ret) {
         CtlExit exit_code;
         int r;
 
-        exit_code = ask(connection, 0, &reply, &fd);
+        exit_code = ask_samples(connection, 0, &reply, &fd);
         if (exit_code)
                 return exit_code;
         if (fd < 0)
@@ -110,7 +110,7 @@ static void find_held(Leaks *leaks, const ShmArena *arena) {
         qsort(leaks->holdings, leaks->n_holdings, sizeof(leaks->holdings[0]), compare_holdings);
 }
 
-static void add_client(Leaks *leaks, const ShmArena *arena, const Tslab__SamplesReply *reply, int fd) {
+static void add_source_client(Leaks *leaks, const ShmArena *arena, const Tslab__SamplesReply *reply, int fd) {
         LeaksClient *c = &leaks->clients[leaks->n_clients];
 
         *c = (LeaksClient){
@@ -130,13 +130,13 @@ static CtlExit find_samples(Leaks *leaks, Connection *connection, const ShmArena
         while (leaks->n_clients < LEAKS_CLIENTS_MAX) {
                 _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
                 _cleanup_(proto_closep) int fd = -1;
-                CtlExit r = ask(connection, (uint32_t) leaks->n_clients + 1, &reply, &fd);
+                CtlExit r = ask_samples(connection, (uint32_t) leaks->n_clients + 1, &reply, &fd);
 
                 if (r)
                         return r;
                 if (fd < 0)
                         break;
-                add_client(leaks, arena, reply->samples, fd);
+                add_source_client(leaks, arena, reply->samples, fd);
         }
         stacks_group(&leaks->stacks);
         return CTL_DONE;

@@ -40,7 +40,7 @@ static bool has_build_id(Dwfl_Module *module, const uint8_t *build_id, size_t si
         return (n > 0 ? (size_t) n : 0) == size && (size == 0 || !memcmp(found, build_id, size));
 }
 
-static Dwfl_Module *report(Dwfl *dwfl, const char *path, int fd) {
+static Dwfl_Module *report_module(Dwfl *dwfl, const char *path, int fd) {
         Dwfl_Module *module;
 
         dwfl_report_begin(dwfl);
@@ -66,7 +66,7 @@ SymbolsFile *symbols_open(const char *path, const uint8_t *build_id, size_t buil
         if (fd < 0)
                 return file;
         file->dwfl = must(dwfl_begin(&callbacks));
-        file->module = report(file->dwfl, path, fd);
+        file->module = report_module(file->dwfl, path, fd);
         if (!file->module || !has_build_id(file->module, build_id, build_id_size)) {
                 dwfl_end(file->dwfl);
                 file->dwfl = NULL;

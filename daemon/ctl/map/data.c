@@ -20,7 +20,7 @@ static MapCell cell_from(const Tslab__SlabCell *from) {
         };
 }
 
-static size_t take_sums(MapSum *ret, Tslab__SlabSum *const *sums, size_t n) {
+static size_t copy_sums(MapSum *ret, Tslab__SlabSum *const *sums, size_t n) {
         for (size_t i = 0; i < n; ++i)
                 ret[i] = (MapSum){ sums[i]->key, sums[i]->slabs, sums[i]->slots, sums[i]->taken };
         return n;
@@ -36,19 +36,19 @@ static void add_cell(MapData *map, const Tslab__SlabCell *from) {
         map->cells[map->n_cells++] = cell;
 }
 
-static void take(MapData *map, const Tslab__SlabMapReply *reply) {
+static void add_map_part(MapData *map, const Tslab__SlabMapReply *reply) {
         map->n_slabs = reply->n_slabs;
         map->n_slabs_ever = reply->n_slabs_ever;
         map->slabs_per_cell = reply->slabs_per_cell;
         for (size_t i = 0; i < reply->n_cells && map->n_cells < map->n_cells_max; ++i)
                 add_cell(map, reply->cells[i]);
-        map->n_epochs = take_sums(map->epochs, reply->epochs, reply->n_epochs);
-        map->n_classes = take_sums(map->classes, reply->classes, reply->n_classes);
+        map->n_epochs = copy_sums(map->epochs, reply->epochs, reply->n_epochs);
+        map->n_classes = copy_sums(map->classes, reply->classes, reply->n_classes);
 }
 
-static int on_more(void *userdata, const ProtoReply *reply) {
+static int on_map_part(void *userdata, const ProtoReply *reply) {
         if (reply->body_case == TSLAB__REPLY__BODY_SLAB_MAP)
-                take(userdata, reply->slab_map);
+                add_map_part(userdata, reply->slab_map);
         return 0;
 }
 
@@ -67,11 +67,11 @@ CtlExit map_data_fetch(MapData *map, size_t n_cells_max) {
         body.cells = (uint32_t) map->n_cells_max;
 
         r = connection_open(&connection);
-        r = r ?: connection_call(&connection, &request, CONNECTION_USEC, on_more, map, &reply);
+        r = r ?: connection_call(&connection, &request, CONNECTION_USEC, on_map_part, map, &reply);
         if (r)
                 return r;
 
-        take(map, reply->slab_map);
+        add_map_part(map, reply->slab_map);
         /* also safe within a picture */
         if (proto_pool_name_is_valid(connection.hello->hello->pool))
                 (void) snprintf(map->pool, sizeof(map->pool), "%s", connection.hello->hello->pool);

@@ -46,7 +46,7 @@ static Look look_of(const MapData *map, const MapCell *cell, MapBy by) {
         return (Look){ map_kind_colour(kind).svg, 1 };
 }
 
-static void print_head(FILE *out, const MapData *map, unsigned height, uint64_t now_usec) {
+static void print_svg_head(FILE *out, const MapData *map, unsigned height, uint64_t now_usec) {
         (void) fprintf(
                 out,
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" viewBox=\"0 0 %d %u\" "
@@ -111,8 +111,8 @@ static void print_grid(FILE *out, const MapData *map, const Grid *grid, MapBy by
 }
 
 /* The next entry of the legend, at its place. */
-static void print_entry(FILE *out, unsigned *n, double top, const char *colour, const char *name,
-                        uint64_t slabs, const char *more) {
+static void print_svg_entry(FILE *out, unsigned *n, double top, const char *colour, const char *name,
+                            uint64_t slabs, const char *more) {
         double x = MARGIN + (double) (*n % LEGEND_COLUMNS) * (GRID_WIDTH / LEGEND_COLUMNS);
         double y = top + (double) (*n / LEGEND_COLUMNS) * LEGEND_ROW;
 
@@ -137,13 +137,13 @@ static void print_legend(FILE *out, const MapData *map, MapBy by, double top) {
 
                 (void) snprintf(more, sizeof(more), ", %u%% taken",
                                 sums[i].slots ? (unsigned) (sums[i].taken * 100 / sums[i].slots) : 0);
-                print_entry(out, &n, top, map_key_colour(i).svg, map_key_name(FORMAT_BUFFER, by, sums[i].key),
-                            sums[i].slabs, more);
+                print_svg_entry(out, &n, top, map_key_colour(i).svg,
+                                map_key_name(FORMAT_BUFFER, by, sums[i].key), sums[i].slabs, more);
         }
         for (MapKind kind = MAP_UNCOMMITTED; kind < _MAP_KIND_N; ++kind)
                 if (by == MAP_BY_PLACE || kind == MAP_UNCOMMITTED || kind == MAP_FREE)
-                        print_entry(out, &n, top, map_kind_colour(kind).svg, map_kind_name(kind),
-                                    map_kind_slabs(&total, kind), "");
+                        print_svg_entry(out, &n, top, map_kind_colour(kind).svg, map_kind_name(kind),
+                                        map_kind_slabs(&total, kind), "");
 }
 
 static unsigned legend_rows(const MapData *map, MapBy by) {
@@ -158,8 +158,8 @@ void map_svg_print(FILE *out, const MapData *map, MapBy by, uint64_t now_usec) {
         Grid grid = grid_of(map);
         double legend_top = GRID_TOP + grid.rows * grid.pitch + 24;
 
-        print_head(out, map, (unsigned) legend_top + legend_rows(map, by) * LEGEND_ROW + MARGIN / 2,
-                   now_usec);
+        print_svg_head(out, map, (unsigned) legend_top + legend_rows(map, by) * LEGEND_ROW + MARGIN / 2,
+                       now_usec);
         print_bar(out, map, by);
         print_grid(out, map, &grid, by);
         print_legend(out, map, by, legend_top);

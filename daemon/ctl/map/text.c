@@ -78,8 +78,8 @@ static void begin_entry(FILE *out, const MapText *how, unsigned *column) {
         *column += width;
 }
 
-static void print_entry(FILE *out, const MapText *how, unsigned colour, const char *glyph, const char *name,
-                        uint64_t slabs, const char *more) {
+static void print_text_entry(FILE *out, const MapText *how, unsigned colour, const char *glyph,
+                             const char *name, uint64_t slabs, const char *more) {
         print_coloured(out, how, colour, glyph);
         (void) fprintf(out, "%s %-13s %9" PRIu64 " %-8s", how->coloured ? "\033[0m" : "", name, slabs, more);
 }
@@ -92,9 +92,9 @@ static void print_kinds(FILE *out, const MapData *map, const MapText *how) {
                 if (how->by != MAP_BY_PLACE && kind != MAP_UNCOMMITTED && kind != MAP_FREE)
                         continue;
                 begin_entry(out, how, &column);
-                print_entry(out, how, map_kind_colour(kind).terminal,
-                            (how->utf8 ? kinds_utf8 : kinds_ascii)[kind], map_kind_name(kind),
-                            map_kind_slabs(&total, kind), "slabs");
+                print_text_entry(out, how, map_kind_colour(kind).terminal,
+                                 (how->utf8 ? kinds_utf8 : kinds_ascii)[kind], map_kind_name(kind),
+                                 map_kind_slabs(&total, kind), "slabs");
         }
         (void) fputc('\n', out);
 }
@@ -112,8 +112,8 @@ static void print_keys(FILE *out, const MapData *map, const MapText *how) {
                 (void) snprintf(share, sizeof(share), "%u%%",
                                 sums[i].slots ? (unsigned) (sums[i].taken * 100 / sums[i].slots) : 0);
                 begin_entry(out, how, &column);
-                print_entry(out, how, map_key_colour(i).terminal, glyph,
-                            map_key_name(FORMAT_BUFFER, how->by, sums[i].key), sums[i].slabs, share);
+                print_text_entry(out, how, map_key_colour(i).terminal, glyph,
+                                 map_key_name(FORMAT_BUFFER, how->by, sums[i].key), sums[i].slabs, share);
         }
         if (n > 0)
                 (void) fputc('\n', out);

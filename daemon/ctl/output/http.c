@@ -54,7 +54,7 @@ static bool take_word(const char **line, const char *end, const char **ret_word,
         return true;
 }
 
-static bool is(const char *word, size_t n, const char *what) {
+static bool word_is(const char *word, size_t n, const char *what) {
         return n == strlen(what) && !memcmp(word, what, n);
 }
 
@@ -94,10 +94,10 @@ int http_parse(const char *head, size_t size, HttpRequest *ret) {
                 return 400;
 
         n = strcspn(path, "? ");
-        if (!is(path, n, "/metrics"))
+        if (!word_is(path, n, "/metrics"))
                 return 404;
-        ret->is_head = is(method, n_method, "HEAD");
-        return ret->is_head || is(method, n_method, "GET") ? 200 : 405;
+        ret->is_head = word_is(method, n_method, "HEAD");
+        return ret->is_head || word_is(method, n_method, "GET") ? 200 : 405;
 }
 
 /* 1: `events` hold; 0: not in time. */
@@ -154,7 +154,7 @@ static bool write_all(int fd, uint64_t deadline, const char *data, size_t size) 
 }
 
 /* Data that is unread when a connection is closed makes the kernel throw away what it has yet to send. */
-static void drain(int fd, uint64_t deadline) {
+static void drain_socket(int fd, uint64_t deadline) {
         char data[4096];
         size_t n = 0;
         ssize_t got;
@@ -188,6 +188,6 @@ bool http_answer(int fd, uint64_t timeout_usec, int status, const HttpRequest *r
         sent = write_all(fd, deadline, head, (size_t) n) &&
                (request->is_head || write_all(fd, deadline, body, size));
         if (sent)
-                drain(fd, deadline);
+                drain_socket(fd, deadline);
         return sent;
 }

@@ -21,8 +21,8 @@ static void print_label(FILE *out, const char *name, const char *value) {
         (void) fputc('"', out);
 }
 
-static void print_head(FILE *out, const char *name, const char *unit, const char *help, NumberKind kind,
-                       bool open) {
+static void print_family_head(FILE *out, const char *name, const char *unit, const char *help,
+                              NumberKind kind, bool open) {
         const char *suffix = kind == NUMBER_COUNTER && !open ? "_total" : "";
 
         (void) fprintf(out, "# TYPE tslab_%s%s %s\n", name, suffix,
@@ -80,7 +80,7 @@ static const char *metric_unit(const Number *number) {
 /* All lines of a family stand together: that is the format. */
 static void print_family(FILE *out, NumberScope scope, const Number *number, const MetricsPool *pools,
                          size_t n_pools, bool open) {
-        print_head(out, number->metric, metric_unit(number), number->help, number->kind, open);
+        print_family_head(out, number->metric, metric_unit(number), number->help, number->kind, open);
         for (size_t p = 0; p < n_pools; ++p)
                 for (size_t i = 0; pools[p].reply && i < count_subjects(scope, pools[p].reply->stats); ++i) {
                         Subject subject = find_subject(scope, pools[p].reply->stats, i);
@@ -91,7 +91,7 @@ static void print_family(FILE *out, NumberScope scope, const Number *number, con
 }
 
 static void print_up(FILE *out, const MetricsPool *pools, size_t n_pools, bool open) {
-        print_head(out, "up", NULL, "1: the daemon of the pool answered", NUMBER_GAUGE, open);
+        print_family_head(out, "up", NULL, "1: the daemon of the pool answered", NUMBER_GAUGE, open);
         for (size_t i = 0; i < n_pools; ++i) {
                 (void) fputs("tslab_up{", out);
                 print_label(out, "pool", pools[i].name);
@@ -104,7 +104,7 @@ static void print_info(FILE *out, const MetricsPool *pools, size_t n_pools, bool
         if (open)
                 (void) fputs("# TYPE tslab_daemon info\n# HELP tslab_daemon The daemon.\n", out);
         else
-                print_head(out, "daemon_info", NULL, "The daemon", NUMBER_GAUGE, open);
+                print_family_head(out, "daemon_info", NULL, "The daemon", NUMBER_GAUGE, open);
         for (size_t i = 0; i < n_pools; ++i) {
                 if (!pools[i].reply)
                         continue;
@@ -118,7 +118,8 @@ static void print_info(FILE *out, const MetricsPool *pools, size_t n_pools, bool
 
 /* The state is no number, so it has no row among those. */
 static void print_epochs_open(FILE *out, const MetricsPool *pools, size_t n_pools, bool open) {
-        print_head(out, "epoch_open", NULL, "1: objects can be allocated in the epoch", NUMBER_GAUGE, open);
+        print_family_head(out, "epoch_open", NULL, "1: objects can be allocated in the epoch", NUMBER_GAUGE,
+                          open);
         for (size_t p = 0; p < n_pools; ++p)
                 for (size_t i = 0; pools[p].reply && i < pools[p].reply->stats->n_epochs; ++i) {
                         Subject subject = find_subject(NUMBER_OF_EPOCH, pools[p].reply->stats, i);

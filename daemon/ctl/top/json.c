@@ -6,7 +6,7 @@
 #define RATE(_name)                                                                                          \
         json_add(o, #_name, must(json_object_new_double(top_rate(before, now, a->_name, b->_name))))
 
-static json_object *rates(const TopSample *before, const TopSample *now) {
+static json_object *rates_to_json(const TopSample *before, const TopSample *now) {
         static const Tslab__Counters none = TSLAB__COUNTERS__INIT;
         const Tslab__Counters *a = before->reply ? top_stats(before)->counters ?: &none : &none;
         const Tslab__Counters *b = top_stats(now)->counters ?: &none;
@@ -24,7 +24,7 @@ static json_object *rates(const TopSample *before, const TopSample *now) {
         return o;
 }
 
-static json_object *client(const TopClient *c) {
+static json_object *top_client_to_json(const TopClient *c) {
         json_object *o = json_new_object();
 
         json_add_u64(o, "client", c->client);
@@ -43,10 +43,10 @@ json_object *top_json(const TopSample *before, const TopSample *now, uint64_t no
         json_object *o = json_new_object(), *clients = json_new_array();
 
         for (size_t i = 0; i < now->n_clients; ++i)
-                json_append(clients, client(&now->clients[i]));
+                json_append(clients, top_client_to_json(&now->clients[i]));
         json_add_u64(o, "usec", now_usec);
         json_add_u64_or_null(o, "interval_usec", top_comparable(before, now), now->usec - before->usec);
-        json_add(o, "rates", rates(before, now));
+        json_add(o, "rates", rates_to_json(before, now));
         json_add(o, "stats", json_stats(top_stats(now)));
         json_add(o, "clients", clients);
         return o;

@@ -60,7 +60,7 @@ char *top_format_number(char *buffer, size_t size, double number) {
         return buffer;
 }
 
-static void set_number(TopCell *cell, double number) {
+static void set_cell_count(TopCell *cell, double number) {
         cell->number = number;
         (void) top_format_number(cell->text, sizeof(cell->text), number);
 }
@@ -102,11 +102,11 @@ static void make_epoch(TopRow *row, const Tslab__EpochInfo *epoch, const TopSamp
         TopCell *c = row->cells;
 
         set_text(&c[0], epoch->id, "%.40s", format_epoch(FORMAT_BUFFER, epoch->id | epoch->era << 8));
-        set_number(&c[1], (double) epoch->live_objects);
-        set_number(&c[2], top_change(before, now, old ? old->live_objects : 0, epoch->live_objects));
+        set_cell_count(&c[1], (double) epoch->live_objects);
+        set_cell_count(&c[2], top_change(before, now, old ? old->live_objects : 0, epoch->live_objects));
         set_bytes(&c[3], epoch->live_bytes);
         set_bytes(&c[4], epoch->committed_bytes);
-        set_number(&c[5], (double) epoch->slabs);
+        set_cell_count(&c[5], (double) epoch->slabs);
         set_text(&c[6], 0, "%s",
                  epoch->current ? "current" : proto_epoch_state_to_string((int) epoch->state) ?: "");
         set_text(&c[7], (double) age, "%.40s", format_span(FORMAT_BUFFER, age));
@@ -121,10 +121,10 @@ static void make_class(TopRow *row, size_t i, const TopSample *before, const Top
         if (before->reply && i < top_stats(before)->n_classes)
                 old = top_stats(before)->classes[i]->live_objects;
         set_text(&c[0], class->size, "%u", class->size);
-        set_number(&c[1], (double) class->live_objects);
-        set_number(&c[2], top_change(before, now, old, class->live_objects));
+        set_cell_count(&c[1], (double) class->live_objects);
+        set_cell_count(&c[2], top_change(before, now, old, class->live_objects));
         set_bytes(&c[3], class->live_objects * class->size);
-        set_number(&c[4], (double) class->slabs);
+        set_cell_count(&c[4], (double) class->slabs);
         set_text(&c[5], slots ? (double) class->live_objects / (double) slots : 0, "%u%%",
                  slots ? (unsigned) (class->live_objects * 100 / slots) : 0);
 }
@@ -143,14 +143,14 @@ static void make_client(TopRow *row, const TopClient *client, const TopSample *b
         TopCell *c = row->cells;
 
         set_text(&c[0], client->pid, client->pid ? "%d" : "?", client->pid);
-        set_number(&c[1], old ? top_rate(before, now, old->allocs, client->allocs) : 0);
-        set_number(&c[2], old ? top_rate(before, now, old->frees, client->frees) : 0);
+        set_cell_count(&c[1], old ? top_rate(before, now, old->allocs, client->allocs) : 0);
+        set_cell_count(&c[2], old ? top_rate(before, now, old->frees, client->frees) : 0);
         set_text(&c[3], 0, "%s", client->comm);
-        set_number(&c[4], (double) client->cached);
-        set_number(&c[5], (double) client->held);
-        set_number(&c[6], (double) client->pending);
-        set_number(&c[7], client->threads);
-        set_number(&c[8], (double) client->allocs);
+        set_cell_count(&c[4], (double) client->cached);
+        set_cell_count(&c[5], (double) client->held);
+        set_cell_count(&c[6], (double) client->pending);
+        set_cell_count(&c[7], client->threads);
+        set_cell_count(&c[8], (double) client->allocs);
 }
 
 void top_rows_make(TopRows *ret, TopView view, const TopSample *before, const TopSample *now,
@@ -170,7 +170,7 @@ void top_rows_make(TopRows *ret, TopView view, const TopSample *before, const To
         }
 }
 
-static int compare(const TopCell *a, const TopCell *b, const TopColumn *column) {
+static int compare_rows(const TopCell *a, const TopCell *b, const TopColumn *column) {
         if (column->left)
                 return strcmp(a->text, b->text);
         return (a->number > b->number) - (a->number < b->number);
@@ -190,8 +190,8 @@ void top_rows_sort(TopRows *rows, TopView view, size_t column, bool reverse) {
                 TopRow row = rows->rows[i];
                 size_t j = i;
 
-                while (j > 0 && sign * compare(&rows->rows[j - 1].cells[column], &row.cells[column],
-                                               &columns[column]) >
+                while (j > 0 && sign * compare_rows(&rows->rows[j - 1].cells[column], &row.cells[column],
+                                                    &columns[column]) >
                                         0) {
                         rows->rows[j] = rows->rows[j - 1];
                         j--;

@@ -6,7 +6,7 @@
 #include "daemon/ctl/top/sample.h"
 #include "proto/deadline.h"
 
-static void add_client(TopSample *sample, const Tslab__ClientInfo *from) {
+static void add_sample_client(TopSample *sample, const Tslab__ClientInfo *from) {
         TopClient *client;
 
         if (from->control_only)
@@ -29,10 +29,10 @@ static void add_client(TopSample *sample, const Tslab__ClientInfo *from) {
         (void) snprintf(client->comm, sizeof(client->comm), "%s", from->comm ?: "");
 }
 
-static int on_more(void *userdata, const ProtoReply *reply) {
+static int on_sample_part(void *userdata, const ProtoReply *reply) {
         if (reply->body_case == TSLAB__REPLY__BODY_CLIENTS)
                 for (size_t i = 0; i < reply->clients->n_clients; ++i)
-                        add_client(userdata, reply->clients->clients[i]);
+                        add_sample_client(userdata, reply->clients->clients[i]);
         return 0;
 }
 
@@ -44,9 +44,9 @@ static int ask_clients(TopSample *sample, ProtoCall *call, uint64_t timeout_usec
 
         request.body_case = TSLAB__REQUEST__BODY_CLIENTS;
         request.clients = &clients;
-        r = proto_call(call, &request, timeout_usec, on_more, sample, &reply, NULL);
+        r = proto_call(call, &request, timeout_usec, on_sample_part, sample, &reply, NULL);
         if (r == 0)
-                (void) on_more(sample, reply);
+                (void) on_sample_part(sample, reply);
         return r;
 }
 

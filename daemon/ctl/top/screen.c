@@ -10,7 +10,7 @@
 static volatile sig_atomic_t interrupted;
 static SCREEN *screen;
 
-static void on_interrupt(int number) {
+static void on_screen_interrupt(int number) {
         (void) number;
         interrupted = 1;
 }
@@ -24,7 +24,7 @@ static bool can_place(void) {
 
 bool top_screen_begin(void) {
         static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-        const struct sigaction action = { .sa_handler = on_interrupt };
+        const struct sigaction action = { .sa_handler = on_screen_interrupt };
 
         (void) setlocale(LC_CTYPE, "");
         screen = newterm(NULL, stdout, stdin);
@@ -55,7 +55,7 @@ void top_screen_size(unsigned *ret_columns, unsigned *ret_rows) {
         *ret_rows = (unsigned) getmaxy(stdscr);
 }
 
-static attr_t attribute(Style style) {
+static attr_t style_attribute(Style style) {
         switch (style) {
         case STYLE_HEADER:
                 return A_REVERSE;
@@ -72,7 +72,7 @@ static attr_t attribute(Style style) {
 void top_screen_draw(const TopLines *lines) {
         (void) erase();
         for (size_t i = 0; i < lines->n_lines && (int) i < getmaxy(stdscr); ++i) {
-                (void) attrset(attribute(lines->styles[i]));
+                (void) attrset(style_attribute(lines->styles[i]));
                 (void) mvaddnstr((int) i, 0, lines->lines[i], -1);
         }
         (void) attrset(A_NORMAL);

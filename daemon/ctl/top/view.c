@@ -69,7 +69,7 @@ static char *find_comma(char *text) {
  * Cut to `columns` characters, which are as wide as one column each; of a list, to the parts that are
  * whole: half a number is a wrong one.
  */
-static void cut(char *text, unsigned columns) {
+static void cut_line(char *text, unsigned columns) {
         unsigned n = 0;
         char *end = text, *comma;
         bool between;
@@ -86,8 +86,8 @@ static void cut(char *text, unsigned columns) {
                 *comma = '\0';
 }
 
-__attribute__((format(printf, 4, 5))) static void add(TopLines *lines, unsigned columns, Style style,
-                                                      const char *format, ...) {
+__attribute__((format(printf, 4, 5))) static void add_line(TopLines *lines, unsigned columns, Style style,
+                                                           const char *format, ...) {
         va_list arguments;
         char *text = NULL;
         int n;
@@ -95,7 +95,7 @@ __attribute__((format(printf, 4, 5))) static void add(TopLines *lines, unsigned 
         va_start(arguments, format);
         n = vasprintf(&text, format, arguments);
         va_end(arguments);
-        cut(must(n < 0 ? NULL : text), columns);
+        cut_line(must(n < 0 ? NULL : text), columns);
         lines->lines = must(realloc(lines->lines, (lines->n_lines + 1) * sizeof(*lines->lines)));
         lines->styles = must(realloc(lines->styles, (lines->n_lines + 1) * sizeof(*lines->styles)));
         lines->styles[lines->n_lines] = style;
@@ -118,11 +118,11 @@ static void add_memory(TopLines *lines, unsigned columns, const Tslab__StatsRepl
 
         if (stats->retained_bytes > stats->committed_bytes)
                 used = 0;
-        add(lines, columns, STYLE_PLAIN, "%s %s of %s, %s free, %s live",
-            format_bar(FORMAT_BUFFER, width, used, stats->retained_bytes, stats->size_bytes),
-            format_bytes(FORMAT_BUFFER, used), format_bytes(FORMAT_BUFFER, stats->size_bytes),
-            format_bytes(FORMAT_BUFFER, stats->retained_bytes),
-            format_bytes(FORMAT_BUFFER, stats->live_bytes));
+        add_line(lines, columns, STYLE_PLAIN, "%s %s of %s, %s free, %s live",
+                 format_bar(FORMAT_BUFFER, width, used, stats->retained_bytes, stats->size_bytes),
+                 format_bytes(FORMAT_BUFFER, used), format_bytes(FORMAT_BUFFER, stats->size_bytes),
+                 format_bytes(FORMAT_BUFFER, stats->retained_bytes),
+                 format_bytes(FORMAT_BUFFER, stats->live_bytes));
 }
 
 static void add_rates(TopLines *lines, unsigned columns, const TopSample *before, const TopSample *now) {
@@ -133,25 +133,26 @@ static void add_rates(TopLines *lines, unsigned columns, const TopSample *before
         uint64_t hits = b->alloc_hits > a->alloc_hits ? b->alloc_hits - a->alloc_hits : 0;
 
         if (!top_comparable(before, now)) {
-                add(lines, columns, STYLE_PLAIN, "%s", "counting...");
+                add_line(lines, columns, STYLE_PLAIN, "%s", "counting...");
                 return;
         }
-        add(lines, columns, STYLE_PLAIN, "%s allocs/s, %s frees/s, %u%% cached, %s refills/s, %s failed/s",
-            NUMBER(top_rate(before, now, a->allocs, b->allocs)),
-            NUMBER(top_rate(before, now, a->frees, b->frees)),
-            allocs ? (unsigned) (100 * (double) (hits < allocs ? hits : allocs) / (double) allocs) : 0,
-            NUMBER(top_rate(before, now, a->refills, b->refills)),
-            NUMBER(top_rate(before, now, a->failures, b->failures)));
+        add_line(lines, columns, STYLE_PLAIN,
+                 "%s allocs/s, %s frees/s, %u%% cached, %s refills/s, %s failed/s",
+                 NUMBER(top_rate(before, now, a->allocs, b->allocs)),
+                 NUMBER(top_rate(before, now, a->frees, b->frees)),
+                 allocs ? (unsigned) (100 * (double) (hits < allocs ? hits : allocs) / (double) allocs) : 0,
+                 NUMBER(top_rate(before, now, a->refills, b->refills)),
+                 NUMBER(top_rate(before, now, a->failures, b->failures)));
 }
 
 static void add_head(TopLines *lines, unsigned columns, const TopState *state, const TopSample *before,
                      const TopSample *now) {
         const Tslab__StatsReply *stats = top_stats(now);
 
-        add(lines, columns, STYLE_GOOD, "%s: %s, %s, up %s", state->pool,
-            format_count(FORMAT_BUFFER, stats->clients, "client", "clients"),
-            format_count(FORMAT_BUFFER, stats->threads, "thread", "threads"),
-            format_span(FORMAT_BUFFER, stats->uptime_usec));
+        add_line(lines, columns, STYLE_GOOD, "%s: %s, %s, up %s", state->pool,
+                 format_count(FORMAT_BUFFER, stats->clients, "client", "clients"),
+                 format_count(FORMAT_BUFFER, stats->threads, "thread", "threads"),
+                 format_span(FORMAT_BUFFER, stats->uptime_usec));
         add_memory(lines, columns, stats);
         add_rates(lines, columns, before, now);
 }
@@ -190,14 +191,14 @@ static void add_table(TopLines *lines, unsigned width, unsigned rows, const TopS
         for (size_t i = 0; i < n; ++i)
                 append_cell(line, sizeof(line), &columns[i], columns[i].title, i + 1 == n);
         if (!state->bare)
-                add(lines, width, STYLE_HEADER, "%s", line);
+                add_line(lines, width, STYLE_HEADER, "%s", line);
 
         for (size_t row = 0; row < table->n_rows && (rows == 0 || lines->n_lines < rows); ++row) {
                 line[0] = '\0';
                 for (size_t i = 0; i < n; ++i)
                         append_cell(line, sizeof(line), &columns[i], table->rows[row].cells[i].text,
                                     i + 1 == n);
-                add(lines, width, STYLE_PLAIN, "%s", line);
+                add_line(lines, width, STYLE_PLAIN, "%s", line);
         }
 }
 
@@ -216,7 +217,7 @@ static void add_help(TopLines *lines, unsigned columns) {
         };
 
         for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i)
-                add(lines, columns, STYLE_PLAIN, "%s", texts[i]);
+                add_line(lines, columns, STYLE_PLAIN, "%s", texts[i]);
 }
 
 static void add_body(TopLines *lines, unsigned columns, unsigned rows, const TopState *state,
@@ -230,8 +231,8 @@ static void add_body(TopLines *lines, unsigned columns, unsigned rows, const Top
         if (!state->bare && (rows == 0 || rows >= 8))
                 add_head(lines, columns, state, before, now);
         if (!state->bare)
-                add(lines, columns, STYLE_PLAIN, "%s by %s%s%s", names[state->view], all[sort].title,
-                    state->reverse ? ", turned around" : "", rows > 0 ? "; ? for help" : "");
+                add_line(lines, columns, STYLE_PLAIN, "%s by %s%s%s", names[state->view], all[sort].title,
+                         state->reverse ? ", turned around" : "", rows > 0 ? "; ? for help" : "");
 
         top_rows_make(&table, state->view, before, now, now_usec);
         top_rows_sort(&table, state->view, sort, state->reverse);
@@ -243,11 +244,11 @@ void top_view_make(TopLines *ret, const TopState *state, const TopSample *before
                    unsigned columns, unsigned rows, uint64_t now_usec) {
         *ret = (TopLines){};
         if (columns < TOP_COLUMNS_LEAST || (rows > 0 && rows < TOP_ROWS_LEAST)) {
-                add(ret, columns, STYLE_WARN, "%s", "too small");
+                add_line(ret, columns, STYLE_WARN, "%s", "too small");
                 return;
         }
         if (state->trouble)
-                add(ret, columns, STYLE_BAD, "%s", state->trouble);
+                add_line(ret, columns, STYLE_BAD, "%s", state->trouble);
         if (state->help)
                 add_help(ret, columns);
         else if (now->reply)

@@ -15,7 +15,7 @@ static void print_count(FILE *out, const char *name, uint64_t n, Style style) {
                 (void) fprintf(out, "  %s%" PRIu64 " %s%s\n", style_begin(style), n, name, style_end(style));
 }
 
-static void print(FILE *out, const Tslab__CheckReply *reply) {
+static void print_check(FILE *out, const Tslab__CheckReply *reply) {
         Style style = reply->ok ? STYLE_GOOD : STYLE_BAD;
 
         (void) fprintf(out, "%s%s%s: looked at %s, %s.\n", style_begin(style),
@@ -57,6 +57,6 @@ CtlExit verb_check(char **args, size_t n_args) {
         if (arg_json)
                 output_json(json_check(reply->check));
         else
-                print(output_stream(), reply->check);
+                print_check(output_stream(), reply->check);
         return reply->check->ok ? CTL_DONE : CTL_FAILED;
 }

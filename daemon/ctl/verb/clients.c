@@ -22,7 +22,7 @@ static void add_user(Table *table, uint32_t uid) {
                 table_add(table, "%u", uid);
 }
 
-static void add_row(Table *table, const Tslab__ClientInfo *client) {
+static void add_client_row(Table *table, const Tslab__ClientInfo *client) {
         /* of one that has not attached, the numbers mean nothing */
         bool attached = !client->control_only;
         const uint64_t numbers[] = {
@@ -40,13 +40,13 @@ static void add_row(Table *table, const Tslab__ClientInfo *client) {
         table_add(table, "%s", format_ago(FORMAT_BUFFER, client->attached_usec, format_now_usec()));
 }
 
-static int on_more(void *userdata, const ProtoReply *reply) {
+static int on_clients_part(void *userdata, const ProtoReply *reply) {
         if (reply->body_case == TSLAB__REPLY__BODY_CLIENTS)
                 client_list_add(userdata, reply->clients);
         return 0;
 }
 
-static void print_json(const ClientList *list) {
+static void print_clients_json(const ClientList *list) {
         json_object *array = json_new_array();
 
         for (size_t i = 0; i < list->n_clients; ++i)
@@ -54,11 +54,11 @@ static void print_json(const ClientList *list) {
         output_json(array);
 }
 
-static void print_table(Table *table, const ClientList *list) {
+static void print_client_table(Table *table, const ClientList *list) {
         size_t n = list->n_clients;
 
         for (size_t i = 0; i < n; ++i)
-                add_row(table, &list->clients[i]);
+                add_client_row(table, &list->clients[i]);
         table_print(table, output_stream(), arg_legend && n > 0, terminal_table_width());
         if (arg_legend)
                 (void) fprintf(output_stream(), "%s%s.\n", n ? "\n" : "",
@@ -93,15 +93,15 @@ CtlExit verb_clients(char **args, size_t n_args) {
         r = parse_sort(&sort);
         r = r ?: table_select(table, arg_columns);
         r = r ?: connection_open(&connection);
-        r = r ?: connection_call(&connection, &request, CONNECTION_USEC, on_more, &list, &reply);
+        r = r ?: connection_call(&connection, &request, CONNECTION_USEC, on_clients_part, &list, &reply);
         if (r)
                 return r;
 
         client_list_add(&list, reply->clients);
         client_list_sort(&list, sort);
         if (arg_json)
-                print_json(&list);
+                print_clients_json(&list);
         else
-                print_table(table, &list);
+                print_client_table(table, &list);
         return CTL_DONE;
 }

@@ -26,7 +26,7 @@ typedef struct Closing {
         uint64_t reclaimed_bytes; /* by an earlier call */
 } Closing;
 
-static CtlExit parse_all(Closing *closings, char **args, size_t n_args) {
+static CtlExit parse_epochs(Closing *closings, char **args, size_t n_args) {
         for (size_t i = 0; i < n_args; ++i) {
                 CtlExit r = epoch_argument(args[i], &closings[i].epoch);
 
@@ -55,7 +55,7 @@ static void set_waits(Tslab__EpochClose *close, bool wait, uint64_t deadline) {
         close->wait_drained_msec = wait && deadline != UINT64_MAX ? msec_left(deadline) : 0;
 }
 
-static CtlExit close_one(Connection *connection, Closing *closing, bool wait, uint64_t deadline) {
+static CtlExit close_epoch(Connection *connection, Closing *closing, bool wait, uint64_t deadline) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         Tslab__EpochClose close = TSLAB__EPOCH_CLOSE__INIT;
         ProtoRequest request = PROTO_REQUEST_INIT;
@@ -86,14 +86,14 @@ static bool needs_wait(const Closing *closing) {
                                   closing->reply->epoch_close->pending_threads > 0);
 }
 
-static CtlExit close_all(Connection *connection, Closing *closings, size_t n_closings) {
+static CtlExit close_epochs(Connection *connection, Closing *closings, size_t n_closings) {
         bool wait = arg_wait && arg_wait_msec > 0, at_once = wait && n_closings == 1;
         uint64_t deadline =
                 arg_wait_msec == UINT32_MAX ? UINT64_MAX : proto_deadline(arg_wait_msec * UINT64_C(1000));
         CtlExit worst = CTL_DONE;
 
         for (size_t i = 0; i < n_closings; ++i) {
-                CtlExit r = close_one(connection, &closings[i], at_once, deadline);
+                CtlExit r = close_epoch(connection, &closings[i], at_once, deadline);
 
                 worst = worst ?: r;
         }
@@ -102,13 +102,13 @@ static CtlExit close_all(Connection *connection, Closing *closings, size_t n_clo
                 CtlExit r = CTL_DONE;
 
                 if (needs_wait(&closings[i]))
-                        r = close_one(connection, &closings[i], true, deadline);
+                        r = close_epoch(connection, &closings[i], true, deadline);
                 worst = worst ?: r;
         }
         return worst;
 }
 
-static void print_classes(FILE *out, const Tslab__EpochCloseReply *reply) {
+static void print_class_rest(FILE *out, const Tslab__EpochCloseReply *reply) {
         for (size_t i = 0; i < reply->n_classes; ++i)
                 (void) fprintf(out, "%s%" PRIu64 " of %u bytes", i ? ", " : " (",
                                reply->classes[i]->live_objects, reply->classes[i]->size);
@@ -116,7 +116,7 @@ static void print_classes(FILE *out, const Tslab__EpochCloseReply *reply) {
                 (void) fputc(')', out);
 }
 
-static void print_one(FILE *out, const Tslab__EpochCloseReply *reply) {
+static void print_closing(FILE *out, const Tslab__EpochCloseReply *reply) {
         (void) fprintf(out, "Epoch %s closed: %s given back, ", format_epoch(FORMAT_BUFFER, reply->epoch),
                        format_bytes(FORMAT_BUFFER, reply->reclaimed_bytes));
         if (reply->live_objects == 0) {
@@ -125,7 +125,7 @@ static void print_one(FILE *out, const Tslab__EpochCloseReply *reply) {
                 (void) fprintf(
                         out, "%s",
                         format_count(FORMAT_BUFFER, reply->live_objects, "object remains", "objects remain"));
-                print_classes(out, reply);
+                print_class_rest(out, reply);
         }
         if (reply->pending_threads > 0)
                 (void) fprintf(
@@ -135,7 +135,7 @@ static void print_one(FILE *out, const Tslab__EpochCloseReply *reply) {
 }
 
 /* An object for one epoch, an array for several. */
-static void print_json(const Closing *closings, size_t n_closings) {
+static void print_closings_json(const Closing *closings, size_t n_closings) {
         json_object *array;
 
         if (n_closings == 1) {
@@ -151,18 +151,18 @@ static void print_json(const Closing *closings, size_t n_closings) {
         output_json(array);
 }
 
-static CtlExit show(const Closing *closings, size_t n_closings) {
+static CtlExit show_closings(const Closing *closings, size_t n_closings) {
         bool remain = false;
 
         for (size_t i = 0; i < n_closings; ++i) {
                 if (!closings[i].reply)
                         continue;
                 if (!arg_json)
-                        print_one(output_stream(), closings[i].reply->epoch_close);
+                        print_closing(output_stream(), closings[i].reply->epoch_close);
                 remain |= closings[i].reply->epoch_close->live_objects > 0;
         }
         if (arg_json)
-                print_json(closings, n_closings);
+                print_closings_json(closings, n_closings);
 
         return arg_wait && remain ? CTL_REMAIN : CTL_DONE;
 }
@@ -172,13 +172,13 @@ CtlExit verb_epoch_close(char **args, size_t n_args) {
         Closing *closings = must(calloc(n_args, sizeof(*closings)));
         CtlExit r, shown;
 
-        r = parse_all(closings, args, n_args);
+        r = parse_epochs(closings, args, n_args);
         r = r ?: connection_open(&connection);
         if (r == CTL_DONE) {
                 progress_begin("closing", "what was closed stays closed, and goes on draining");
-                r = close_all(&connection, closings, n_args);
+                r = close_epochs(&connection, closings, n_args);
                 progress_end();
-                shown = show(closings, n_args);
+                shown = show_closings(closings, n_args);
                 r = r ?: shown;
         }
 

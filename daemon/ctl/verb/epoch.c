@@ -15,7 +15,7 @@
 #include "daemon/ctl/view/epoch-table.h"
 #include "proto/text.h"
 
-static void print_hints(const Tslab__EpochListReply *list) {
+static void print_epoch_hints(const Tslab__EpochListReply *list) {
         Hints hints;
 
         hints_find_epochs(&hints, list->epochs, list->n_epochs);
@@ -40,7 +40,7 @@ CtlExit verb_epoch_list(char **args, size_t n_args) {
                 epoch_table_print(table, output_stream(), reply->epoch_list->epochs,
                                   reply->epoch_list->n_epochs, arg_legend);
                 if (arg_legend)
-                        print_hints(reply->epoch_list);
+                        print_epoch_hints(reply->epoch_list);
                 return CTL_DONE;
         }
 

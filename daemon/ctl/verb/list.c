@@ -50,7 +50,7 @@ static Style state_style(const char *state) {
         return STYLE_WARN;
 }
 
-static void ask(Pool *pool) {
+static void ask_pool(Pool *pool) {
         _cleanup_(proto_call_freep) ProtoCall *call = NULL;
         _cleanup_(proto_reply_freep) ProtoReply *hello = NULL, *reply = NULL;
         int r;
@@ -74,7 +74,7 @@ static uint64_t used_bytes(const Tslab__StatsReply *stats) {
                                                               : 0;
 }
 
-static void add_row(Table *table, const Pool *pool) {
+static void add_pool_row(Table *table, const Pool *pool) {
         const Tslab__StatsReply *stats = pool->stats ? pool->stats->stats : NULL;
 
         table_add(table, "%s", pool->name);
@@ -90,11 +90,11 @@ static void add_row(Table *table, const Pool *pool) {
         table_add(table, "%s", pool->path);
 }
 
-static void print_table(Table *table, const Pool *pools, size_t n_pools) {
+static void print_pool_table(Table *table, const Pool *pools, size_t n_pools) {
         FILE *out = output_stream();
 
         for (size_t i = 0; i < n_pools; ++i)
-                add_row(table, &pools[i]);
+                add_pool_row(table, &pools[i]);
         table_print(table, out, arg_legend && n_pools > 0, terminal_table_width());
         if (arg_legend)
                 (void) fprintf(out, "%s%s.\n", n_pools ? "\n" : "",
@@ -115,7 +115,7 @@ static json_object *pool_to_json(const Pool *pool) {
         return o;
 }
 
-static void print_json(const Pool *pools, size_t n_pools) {
+static void print_pools_json(const Pool *pools, size_t n_pools) {
         json_object *array = json_new_array();
 
         for (size_t i = 0; i < n_pools; ++i)
@@ -143,13 +143,13 @@ CtlExit verb_list(char **args, size_t n_args) {
         for (size_t i = 0; i < found.n_paths; ++i) {
                 pools[i].path = found.paths[i];
                 connection_pool_name(pools[i].name, sizeof(pools[i].name), pools[i].path);
-                ask(&pools[i]);
+                ask_pool(&pools[i]);
         }
 
         if (arg_json)
-                print_json(pools, found.n_paths);
+                print_pools_json(pools, found.n_paths);
         else
-                print_table(table, pools, found.n_paths);
+                print_pool_table(table, pools, found.n_paths);
 
         for (size_t i = 0; i < found.n_paths; ++i)
                 pools[i].stats = proto_reply_free(pools[i].stats);

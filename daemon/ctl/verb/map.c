@@ -46,7 +46,7 @@ static json_object *sums_to_json(const MapSum *sums, size_t n, const char *key) 
         return array;
 }
 
-static void print_json(const MapData *map) {
+static void print_map_json(const MapData *map) {
         json_object *o = json_new_object(), *cells = json_new_array();
 
         for (size_t i = 0; i < map->n_cells; ++i)
@@ -104,7 +104,7 @@ CtlExit verb_map(char **args, size_t n_args) {
         if (arg_svg)
                 return write_svg(&map);
         if (arg_json)
-                print_json(&map);
+                print_map_json(&map);
         else
                 map_text_print(output_stream(), &map, &how);
         return CTL_DONE;

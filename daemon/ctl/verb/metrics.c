@@ -63,7 +63,7 @@ static CtlExit scrape_all(Scrape *scrape) {
         return r;
 }
 
-static CtlExit print_all(void) {
+static CtlExit print_all_pools(void) {
         _cleanup_(scrape_deinit) Scrape scrape = {};
         CtlExit r = scrape_all(&scrape);
         json_object *array;
@@ -80,7 +80,7 @@ static CtlExit print_all(void) {
         return r;
 }
 
-static CtlExit print_one(void) {
+static CtlExit print_one_pool(void) {
         _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         MetricsPool pool;
@@ -98,7 +98,7 @@ static CtlExit print_one(void) {
 }
 
 /* The connection is our standard input; what went wrong is the peer's to see, and on stderr. */
-static CtlExit serve(void) {
+static CtlExit serve_request(void) {
         _cleanup_(scrape_deinit) Scrape scrape = {};
         _cleanup_(proto_freep) char *body = NULL;
         HttpRequest request;
@@ -129,6 +129,6 @@ CtlExit verb_metrics(char **args, size_t n_args) {
                 return complain_usage("%s means all pools: leave out %s", arg_http ? "--http" : "--all",
                                       arg_pool ? "--pool" : "--socket");
         if (arg_http)
-                return serve();
-        return arg_all ? print_all() : print_one();
+                return serve_request();
+        return arg_all ? print_all_pools() : print_one_pool();
 }

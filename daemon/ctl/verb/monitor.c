@@ -80,7 +80,7 @@ static int on_event(void *userdata, const ProtoReply *reply) {
 }
 
 /* Until the daemon hangs up, or nobody reads what is written. */
-static int watch(Connection *connection, ProtoReply **ret_reply) {
+static int watch_events(Connection *connection, ProtoReply **ret_reply) {
         Tslab__Watch watch = TSLAB__WATCH__INIT;
         ProtoRequest request = PROTO_REQUEST_INIT;
 
@@ -108,13 +108,13 @@ static bool was_too_slow(Connection *connection, uint64_t since_usec) {
         return reply->stats->uptime_usec > proto_now_usec() - since_usec;
 }
 
-static void say_why(bool too_slow) {
+static void print_reason(bool too_slow) {
         (void) complain(
                 too_slow ? "this did not take events fast enough, and the daemon dropped it: some are lost"
                          : "the daemon hung up; waiting for the next one");
 }
 
-static void reconnect(Connection *connection) {
+static void reconnect_monitor(Connection *connection) {
         while (!connection->call) {
                 (void) poll(NULL, 0, AGAIN_MSEC);
                 (void) connect_again(connection);
@@ -136,7 +136,7 @@ CtlExit verb_monitor(char **args, size_t n_args) {
                 _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
 
                 since = proto_now_usec();
-                r = watch(&connection, &reply);
+                r = watch_events(&connection, &reply);
                 if (r == MONITOR_GONE)
                         return CTL_DONE;
                 if (r == MONITOR_FAILED)
@@ -146,7 +146,7 @@ CtlExit verb_monitor(char **args, size_t n_args) {
                 if (!arg_follow)
                         return complain("the daemon hung up: it ended, or this did not read fast enough; "
                                         "'tslabctl monitor --follow' waits for the next one");
-                say_why(was_too_slow(&connection, since));
-                reconnect(&connection);
+                print_reason(was_too_slow(&connection, since));
+                reconnect_monitor(&connection);
         }
 }

@@ -11,7 +11,7 @@
 #include "daemon/ctl/verb/verb.h"
 #include "daemon/ctl/view/table.h"
 
-static void print_table(FILE *out, const Tslab__RootsReply *reply) {
+static void print_root_table(FILE *out, const Tslab__RootsReply *reply) {
         static const TableColumn columns[] = {
                 { "NAME", TABLE_TEXT, 0 },
                 { "HANDLE", TABLE_LEFT, 0 },
@@ -36,7 +36,7 @@ static void print_table(FILE *out, const Tslab__RootsReply *reply) {
                                format_count(FORMAT_BUFFER, reply->n_roots, "root", "roots"));
 }
 
-static void print_json(const Tslab__RootsReply *reply) {
+static void print_roots_json(const Tslab__RootsReply *reply) {
         json_object *array = json_new_array();
 
         for (size_t i = 0; i < reply->n_roots; ++i)
@@ -60,8 +60,8 @@ CtlExit verb_roots(char **args, size_t n_args) {
                 return r;
 
         if (arg_json)
-                print_json(reply->roots);
+                print_roots_json(reply->roots);
         else
-                print_table(output_stream(), reply->roots);
+                print_root_table(output_stream(), reply->roots);
         return CTL_DONE;
 }

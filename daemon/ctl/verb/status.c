@@ -59,7 +59,7 @@ static void print_arena(FILE *out, const Tslab__StatsReply *stats) {
                        stats->cached_objects);
 }
 
-static void print_epochs(FILE *out, const Tslab__StatsReply *stats) {
+static void print_epoch_lines(FILE *out, const Tslab__StatsReply *stats) {
         const Tslab__EpochInfo *current = current_epoch(stats);
         size_t n_closing = count_epochs(stats, TSLAB__EPOCH_STATE__EPOCH_STATE_CLOSING);
 
@@ -78,7 +78,7 @@ static void print_epochs(FILE *out, const Tslab__StatsReply *stats) {
                        count_epochs(stats, TSLAB__EPOCH_STATE__EPOCH_STATE_DRAINED));
 }
 
-static void print_hints(FILE *out, const Hints *hints) {
+static void print_pool_hints(FILE *out, const Hints *hints) {
         for (size_t i = 0; i < hints->n_hints; ++i)
                 (void) fprintf(out, "%s%s%s%s\n", i ? "" : "\n", style_begin(STYLE_WARN), hints->hints[i],
                                style_end(STYLE_WARN));
@@ -96,8 +96,8 @@ static void print_status(FILE *out, const char *path, const Tslab__StatsReply *s
                        format_count(FORMAT_BUFFER, stats->clients, "process", "processes"),
                        format_count(FORMAT_BUFFER, stats->threads, "thread", "threads"),
                        stats->n_records > 0 ? stats->n_records - 1 : 0); /* one is the daemon's */
-        print_epochs(out, stats);
-        print_hints(out, hints);
+        print_epoch_lines(out, stats);
+        print_pool_hints(out, hints);
 }
 
 static json_object *status_to_json(const char *path, const Tslab__StatsReply *stats, const Hints *hints) {

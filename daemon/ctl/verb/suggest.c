@@ -41,13 +41,13 @@ static const char *classes_text(char *buffer, const AdviceClasses *classes) {
 }
 
 /* One setting, as all of them are shown. A value that is empty: the daemon does not say enough. */
-typedef struct Line {
+typedef struct Setting {
         const char *name;
         char value[VALUE_SIZE], current[VALUE_SIZE];
         const char *why;
         uint64_t saved_bytes, unreserved_bytes;
         bool changed;
-} Line;
+} Setting;
 
 enum {
         LINE_RETAIN,
@@ -57,9 +57,9 @@ enum {
         N_LINES,
 };
 
-static void set_number(Line *line, const char *name, const AdviceNumber *number,
+static void set_number(Setting *line, const char *name, const AdviceNumber *number,
                        const char *(*text)(char *buffer, uint64_t n)) {
-        *line = (Line){
+        *line = (Setting){
                 .name = name,
                 .why = number->why,
                 .saved_bytes = number->saved_bytes,
@@ -70,12 +70,12 @@ static void set_number(Line *line, const char *name, const AdviceNumber *number,
         (void) text(line->current, number->current);
 }
 
-static void set_classes(Line *line, const AdviceClasses *classes, const Tslab__Peaks *peaks) {
+static void set_classes(Setting *line, const AdviceClasses *classes, const Tslab__Peaks *peaks) {
         AdviceClasses current = {};
 
         for (size_t i = 0; i < peaks->n_classes && i < ADVICE_CLASSES_MAX; ++i)
                 current.sizes[current.n++] = peaks->classes[i]->size;
-        *line = (Line){
+        *line = (Setting){
                 .name = "TSLAB_CLASSES",
                 .why = classes->why,
                 .saved_bytes = classes->saved_bytes,
@@ -85,7 +85,7 @@ static void set_classes(Line *line, const AdviceClasses *classes, const Tslab__P
         (void) classes_text(line->current, &current);
 }
 
-static void print_saved(FILE *out, const Line *line) {
+static void print_saved(FILE *out, const Setting *line) {
         if (line->saved_bytes > 0)
                 (void) fprintf(out, "; this would have saved %s",
                                format_bytes(FORMAT_BUFFER, line->saved_bytes));
@@ -95,7 +95,7 @@ static void print_saved(FILE *out, const Line *line) {
                                format_bytes(FORMAT_BUFFER, line->unreserved_bytes));
 }
 
-static void print_line(FILE *out, const Line *line) {
+static void print_line(FILE *out, const Setting *line) {
         (void) fprintf(out, "\n# %c%s.\n", toupper((unsigned char) line->why[0]), line->why + 1);
         if (line->changed) {
                 (void) fprintf(out, "# It is %s", line->current);
@@ -106,7 +106,7 @@ static void print_line(FILE *out, const Line *line) {
         (void) fprintf(out, ".\n%s=%s\n", line->name, line->value);
 }
 
-static void print_lines(FILE *out, const Tslab__StatsReply *stats, const Line *lines) {
+static void print_lines(FILE *out, const Tslab__StatsReply *stats, const Setting *lines) {
         const Tslab__Peaks *peaks = stats->peaks;
 
         (void) fprintf(out, "# What would have fitted pool %s since %s (seen %s, with at most %s\n",
@@ -120,7 +120,7 @@ static void print_lines(FILE *out, const Tslab__StatsReply *stats, const Line *l
                         print_line(out, &lines[i]);
 }
 
-static json_object *line_to_json(const Line *line) {
+static json_object *line_to_json(const Setting *line) {
         json_object *o = json_new_object();
 
         json_add_string(o, "name", line->name);
@@ -133,7 +133,7 @@ static json_object *line_to_json(const Line *line) {
         return o;
 }
 
-static json_object *lines_to_json(const Tslab__StatsReply *stats, const Line *lines) {
+static json_object *lines_to_json(const Tslab__StatsReply *stats, const Setting *lines) {
         json_object *o = json_new_object(), *array = json_new_array();
 
         for (size_t i = 0; i < N_LINES; ++i)
@@ -150,7 +150,7 @@ CtlExit verb_suggest(char **args, size_t n_args) {
         _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         const Tslab__StatsReply *stats;
-        Line lines[N_LINES];
+        Setting lines[N_LINES];
         Advice advice;
         CtlExit r;
 

@@ -32,25 +32,25 @@ static void top_deinit(Top *top) {
         top_sample_deinit(&top->now);
 }
 
-static int reconnect(Top *top) {
+static int reconnect_top(Top *top) {
         top->connection.hello = proto_reply_free(top->connection.hello);
         return connection_try(top->connection.path, ANSWER_USEC, &top->connection.call,
                               &top->connection.hello);
 }
 
-static int take(Top *top, TopSample *ret) {
+static int take_sample(Top *top, TopSample *ret) {
         bool clients = top->state.view == TOP_CLIENTS || arg_json;
         int r = 0;
 
         if (!top->connection.call)
-                r = reconnect(top);
+                r = reconnect_top(top);
         return r ?: top_sample_take(ret, top->connection.call, clients, ANSWER_USEC);
 }
 
 /* Keeps the numbers there were, and says why there are no newer ones. */
-static void look(Top *top) {
+static void update_sample(Top *top) {
         TopSample sample;
-        int r = take(top, &sample);
+        int r = take_sample(top, &sample);
 
         if (r) {
                 top->connection.call = proto_call_free(top->connection.call);
@@ -70,7 +70,7 @@ static bool is_over(const Top *top) {
         return arg_count > 0 && top->n_looks >= arg_count;
 }
 
-static void draw(const Top *top) {
+static void draw_screen(const Top *top) {
         unsigned columns, rows;
         TopLines lines;
 
@@ -86,7 +86,7 @@ static bool serve_keys(Top *top, uint64_t deadline) {
                 TopView view = top->state.view;
                 int key;
 
-                draw(top);
+                draw_screen(top);
                 key = top_screen_key(proto_deadline_left(deadline));
                 if (key == TOP_KEY_END)
                         return false;
@@ -106,13 +106,13 @@ static CtlExit run_screen(Top *top) {
                         "the terminal '%s' is not known, or can't do this; 'tslabctl top --once' needs none",
                         getenv("TERM") ?: "");
         do
-                look(top);
+                update_sample(top);
         while (serve_keys(top, proto_deadline(arg_delay_msec * UINT64_C(1000))) && !is_over(top));
         top_screen_end();
         return CTL_DONE;
 }
 
-static void print(const Top *top) {
+static void print_top_sample(const Top *top) {
         TopState state = top->state;
         FILE *out = output_stream();
         TopLines lines;
@@ -133,19 +133,19 @@ static void print(const Top *top) {
 static CtlExit run_batch(Top *top) {
         uint32_t n = arg_once ? 1 : arg_count;
 
-        look(top);
+        update_sample(top);
         for (uint32_t i = 0; n == 0 || i < n; ++i) {
                 bool gone = false;
                 CtlExit r;
 
                 (void) poll(NULL, 0, (int) arg_delay_msec);
-                look(top);
+                update_sample(top);
                 if (top->state.trouble) {
                         if (n > 0)
                                 return complain("%s", "the daemon is gone");
                         continue;
                 }
-                print(top);
+                print_top_sample(top);
                 r = output_flush_part(&gone);
                 if (r || gone)
                         return r;

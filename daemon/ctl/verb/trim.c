@@ -8,7 +8,7 @@
 #include "daemon/ctl/output/output.h"
 #include "daemon/ctl/verb/verb.h"
 
-static void print(FILE *out, const Tslab__TrimReply *reply) {
+static void print_trim(FILE *out, const Tslab__TrimReply *reply) {
         (void) fprintf(out, "%s given back", format_bytes(FORMAT_BUFFER, reply->reclaimed_bytes));
         if (reply->surplus_bytes > 0)
                 (void) fprintf(out, ", of these %s of pages that belonged to no slab",
@@ -39,6 +39,6 @@ CtlExit verb_trim(char **args, size_t n_args) {
         if (arg_json)
                 output_json(json_trim(reply->trim));
         else
-                print(output_stream(), reply->trim);
+                print_trim(output_stream(), reply->trim);
         return CTL_DONE;
 }

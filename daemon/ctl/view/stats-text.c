@@ -40,13 +40,13 @@ static void print_pool(FILE *out, const Tslab__StatsReply *stats, bool legend) {
         table_print(table, out, legend, terminal_table_width());
 }
 
-static void print_epochs(FILE *out, const Tslab__StatsReply *stats, bool legend) {
+static void print_epoch_table(FILE *out, const Tslab__StatsReply *stats, bool legend) {
         _cleanup_(table_freep) Table *table = epoch_table_new();
 
         epoch_table_print(table, out, stats->epochs, stats->n_epochs, legend);
 }
 
-static void print_classes(FILE *out, const Tslab__StatsReply *stats, bool legend) {
+static void print_class_table(FILE *out, const Tslab__StatsReply *stats, bool legend) {
         TableColumn columns[COLUMNS_MAX] = { { "CLASS", TABLE_RIGHT, 0 } };
         _cleanup_(table_freep) Table *table = NULL;
         size_t n;
@@ -99,9 +99,9 @@ static void print_counters(FILE *out, const Tslab__Counters *counters, bool lege
 void stats_print(FILE *out, const Tslab__StatsReply *stats, bool legend) {
         print_pool(out, stats, legend);
         (void) fputc('\n', out);
-        print_epochs(out, stats, legend);
+        print_epoch_table(out, stats, legend);
         (void) fputc('\n', out);
-        print_classes(out, stats, legend);
+        print_class_table(out, stats, legend);
         if (stats->counters) {
                 (void) fputc('\n', out);
                 print_counters(out, stats->counters, legend);
