@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "daemon/ctl/advice/hints.h"
+#include "daemon/ctl/base/ask.h"
 #include "daemon/ctl/base/format.h"
 
 /* Surplus pages that are worth a word; stale pointers make a few all the time. */
@@ -35,10 +36,8 @@ static void look_at_records(Hints *hints, const Tslab__StatsReply *stats) {
 }
 
 static void look_at_memory(Hints *hints, const Tslab__StatsReply *stats) {
-        uint64_t used = stats->committed_bytes - stats->retained_bytes, slabs_bytes = stats->n_slabs * 4096;
+        uint64_t used = stats_used_bytes(stats), slabs_bytes = stats->n_slabs * 4096;
 
-        if (stats->retained_bytes > stats->committed_bytes)
-                return;
         if (slabs_bytes > 0 && used >= slabs_bytes - slabs_bytes / 10)
                 add_hint(hints, "nearly full: %s of %s are in use; close epochs, or start a larger pool",
                          format_bytes(FORMAT_BUFFER, used), format_bytes(FORMAT_BUFFER, slabs_bytes));

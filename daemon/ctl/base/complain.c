@@ -36,6 +36,12 @@ CtlExit complain_usage(const char *format, ...) {
         return CTL_USAGE;
 }
 
+char *must_format(const char *format, va_list arguments) {
+        char *text = NULL;
+
+        return must(vasprintf(&text, format, arguments) < 0 ? NULL : text);
+}
+
 void *must(void *p) {
         if (!p)
                 exit(complain("out of memory"));

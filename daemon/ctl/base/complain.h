@@ -7,6 +7,8 @@
  *              return complain_usage("'%s' is too long; at most %d bytes", text, MAX);
  */
 
+#include <stdarg.h>
+
 typedef enum CtlExit {
         CTL_DONE = 0,
         CTL_FAILED = 1, /* or done, and something is unclean */
@@ -17,6 +19,9 @@ typedef enum CtlExit {
 /* Control characters, as in arguments, are shown as '?', so that it stays one line. */
 __attribute__((format(printf, 1, 2))) CtlExit complain(const char *format, ...);
 __attribute__((format(printf, 1, 2))) CtlExit complain_usage(const char *format, ...);
+
+/* The text, which the caller frees; ends the program without memory. */
+__attribute__((format(printf, 1, 0))) char *must_format(const char *format, va_list arguments);
 
 /* `p`, which is what an allocation returned; ends the program if that is NULL. */
 void *must(void *p);

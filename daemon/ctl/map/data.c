@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/ctl/base/ask.h"
 #include "daemon/ctl/map/data.h"
 
 static MapCell cell_from(const Tslab__SlabCell *from) {
@@ -66,8 +67,7 @@ CtlExit map_data_fetch(MapData *map, size_t n_cells_max) {
         request.slab_map = &body;
         body.cells = (uint32_t) map->n_cells_max;
 
-        r = connection_open(&connection);
-        r = r ?: connection_call(&connection, &request, CONNECTION_USEC, on_map_part, map, &reply);
+        r = ask_daemon(&connection, &request, on_map_part, map, &reply);
         if (r)
                 return r;
 

@@ -1,26 +1,22 @@
 #include "daemon/ctl/base/complain.h"
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
+#include "daemon/ctl/output/numbers.h"
 #include "daemon/ctl/top/json.h"
 
-#define RATE(_name)                                                                                          \
-        json_add(o, #_name, must(json_object_new_double(top_rate(before, now, a->_name, b->_name))))
-
 static json_object *rates_to_json(const TopSample *before, const TopSample *now) {
-        static const Tslab__Counters none = TSLAB__COUNTERS__INIT;
-        const Tslab__Counters *a = before->reply ? top_stats(before)->counters ?: &none : &none;
-        const Tslab__Counters *b = top_stats(now)->counters ?: &none;
+        const Tslab__Counters *a = before->reply ? top_stats(before)->counters : NULL;
+        const Tslab__Counters *b = top_stats(now)->counters;
         json_object *o = json_new_object();
+        size_t n;
+        const Number *numbers = numbers_of(NUMBER_OF_COUNTERS, &n);
 
-        RATE(allocs);
-        RATE(frees);
-        RATE(alloc_hits);
-        RATE(frees_cached);
-        RATE(refills);
-        RATE(flushes);
-        RATE(slabs_recycled);
-        RATE(slabs_reclaimed);
-        RATE(failures);
+        for (size_t i = 0; i < n; ++i) {
+                double rate =
+                        top_rate(before, now, number_value(&numbers[i], a), number_value(&numbers[i], b));
+
+                json_add(o, numbers[i].name, must(json_object_new_double(rate)));
+        }
         return o;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/ctl/base/ask.h"
 #include "daemon/ctl/base/complain.h"
 #include "daemon/ctl/base/format.h"
 #include "daemon/ctl/top/view.h"
@@ -89,13 +90,12 @@ static void cut_line(char *text, unsigned columns) {
 __attribute__((format(printf, 4, 5))) static void add_line(TopLines *lines, unsigned columns, Style style,
                                                            const char *format, ...) {
         va_list arguments;
-        char *text = NULL;
-        int n;
+        char *text;
 
         va_start(arguments, format);
-        n = vasprintf(&text, format, arguments);
+        text = must_format(format, arguments);
         va_end(arguments);
-        cut_line(must(n < 0 ? NULL : text), columns);
+        cut_line(text, columns);
         lines->lines = must(realloc(lines->lines, (lines->n_lines + 1) * sizeof(*lines->lines)));
         lines->styles = must(realloc(lines->styles, (lines->n_lines + 1) * sizeof(*lines->styles)));
         lines->styles[lines->n_lines] = style;
@@ -113,11 +113,9 @@ void top_lines_deinit(TopLines *lines) {
 #define NUMBER(_number) top_format_number(FORMAT_BUFFER, FORMAT_SIZE, (_number))
 
 static void add_memory(TopLines *lines, unsigned columns, const Tslab__StatsReply *stats) {
-        uint64_t used = stats->committed_bytes - stats->retained_bytes;
+        uint64_t used = stats_used_bytes(stats);
         unsigned width = columns < 60 ? 8 : 24;
 
-        if (stats->retained_bytes > stats->committed_bytes)
-                used = 0;
         add_line(lines, columns, STYLE_PLAIN, "%s %s of %s, %s free, %s live",
                  format_bar(FORMAT_BUFFER, width, used, stats->retained_bytes, stats->size_bytes),
                  format_bytes(FORMAT_BUFFER, used), format_bytes(FORMAT_BUFFER, stats->size_bytes),

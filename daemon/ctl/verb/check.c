@@ -1,10 +1,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/ctl/base/connect.h"
+#include "daemon/ctl/base/ask.h"
 #include "daemon/ctl/base/format.h"
 #include "daemon/ctl/base/options.h"
-#include "daemon/ctl/base/progress.h"
 #include "daemon/ctl/base/style.h"
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/output.h"
@@ -43,14 +42,9 @@ CtlExit verb_check(char **args, size_t n_args) {
         request.check = &check;
         check.repair = arg_repair;
 
-        r = connection_open(&connection);
-        if (r)
-                return r;
-
-        progress_begin("checking",
-                       arg_repair ? "what was repaired stays so; run it again for the rest" : NULL);
-        r = connection_call(&connection, &request, CONNECTION_LONG, progress_on_reply, NULL, &reply);
-        progress_end();
+        r = ask_slow(&connection, &request, "checking",
+                     arg_repair ? "slots that were repaired stay so; run it again for the rest" : NULL,
+                     &reply);
         if (r)
                 return r;
 

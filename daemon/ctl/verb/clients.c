@@ -2,7 +2,7 @@
 #include <pwd.h>
 #include <stdio.h>
 
-#include "daemon/ctl/base/connect.h"
+#include "daemon/ctl/base/ask.h"
 #include "daemon/ctl/base/format.h"
 #include "daemon/ctl/base/options.h"
 #include "daemon/ctl/base/terminal.h"
@@ -92,8 +92,7 @@ CtlExit verb_clients(char **args, size_t n_args) {
         request.clients = &clients;
         r = parse_sort(&sort);
         r = r ?: table_select(table, arg_columns);
-        r = r ?: connection_open(&connection);
-        r = r ?: connection_call(&connection, &request, CONNECTION_USEC, on_clients_part, &list, &reply);
+        r = r ?: ask_daemon(&connection, &request, on_clients_part, &list, &reply);
         if (r)
                 return r;
 

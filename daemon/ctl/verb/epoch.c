@@ -28,11 +28,15 @@ CtlExit verb_epoch_list(char **args, size_t n_args) {
         _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         _cleanup_(table_freep) Table *table = epoch_table_new();
+        Tslab__EpochList list = TSLAB__EPOCH_LIST__INIT;
+        ProtoRequest request = PROTO_REQUEST_INIT;
         json_object *array;
         CtlExit r;
 
+        request.body_case = TSLAB__REQUEST__BODY_EPOCH_LIST;
+        request.epoch_list = &list;
         r = table_select(table, arg_columns);
-        r = r ?: ask_epochs(&connection, &reply);
+        r = r ?: ask_daemon(&connection, &request, NULL, NULL, &reply);
         if (r)
                 return r;
 
@@ -71,8 +75,7 @@ CtlExit verb_epoch_advance(char **args, size_t n_args) {
         request.body_case = TSLAB__REQUEST__BODY_EPOCH_ADVANCE;
         request.epoch_advance = &advance;
 
-        r = connection_open(&connection);
-        r = r ?: connection_call(&connection, &request, CONNECTION_USEC, NULL, NULL, &reply);
+        r = ask_daemon(&connection, &request, NULL, NULL, &reply);
         return r ?: show_epoch(reply->epoch_advance->epoch, "is current");
 }
 
@@ -96,8 +99,7 @@ CtlExit verb_epoch_reserve(char **args, size_t n_args) {
         reserve.label = n_args > 0 ? args[0] : (char *) "";
 
         r = admit_label(reserve.label);
-        r = r ?: connection_open(&connection);
-        r = r ?: connection_call(&connection, &request, CONNECTION_USEC, NULL, NULL, &reply);
+        r = r ?: ask_daemon(&connection, &request, NULL, NULL, &reply);
         return r ?: show_epoch(reply->epoch_reserve->epoch, "is reserved");
 }
 
@@ -114,8 +116,7 @@ CtlExit verb_epoch_label(char **args, size_t n_args) {
 
         r = epoch_argument(args[0], &label.epoch);
         r = r ?: admit_label(label.label);
-        r = r ?: connection_open(&connection);
-        r = r ?: connection_call(&connection, &request, CONNECTION_USEC, NULL, NULL, &reply);
+        r = r ?: ask_daemon(&connection, &request, NULL, NULL, &reply);
         if (r == CTL_DONE && arg_json) {
                 json_object *o = json_epoch_number(label.epoch);
 

@@ -68,12 +68,6 @@ static void ask_pool(Pool *pool) {
                 pool->stats = proto_steal(&reply);
 }
 
-/* Committed, and not free. */
-static uint64_t used_bytes(const Tslab__StatsReply *stats) {
-        return stats->committed_bytes > stats->retained_bytes ? stats->committed_bytes - stats->retained_bytes
-                                                              : 0;
-}
-
 static void add_pool_row(Table *table, const Pool *pool) {
         const Tslab__StatsReply *stats = pool->stats ? pool->stats->stats : NULL;
 
@@ -81,7 +75,7 @@ static void add_pool_row(Table *table, const Pool *pool) {
         table_add(table, "%s", pool->state);
         table_style(table, state_style(pool->state));
         table_add(table, "%s", stats ? format_bytes(FORMAT_BUFFER, stats->size_bytes) : "");
-        table_add(table, "%s", stats ? format_bytes(FORMAT_BUFFER, used_bytes(stats)) : "");
+        table_add(table, "%s", stats ? format_bytes(FORMAT_BUFFER, stats_used_bytes(stats)) : "");
         table_add(table, "%s", stats ? format_bytes(FORMAT_BUFFER, stats->committed_bytes) : "");
         if (stats)
                 table_add(table, "%u", stats->clients);
@@ -109,7 +103,7 @@ static json_object *pool_to_json(const Pool *pool) {
         json_add_string(o, "socket", pool->path);
         json_add_string(o, "state", pool->state);
         json_add_u64_or_null(o, "size_bytes", stats, stats ? stats->size_bytes : 0);
-        json_add_u64_or_null(o, "used_bytes", stats, stats ? used_bytes(stats) : 0);
+        json_add_u64_or_null(o, "used_bytes", stats, stats ? stats_used_bytes(stats) : 0);
         json_add_u64_or_null(o, "committed_bytes", stats, stats ? stats->committed_bytes : 0);
         json_add_u64_or_null(o, "clients", stats, stats ? stats->clients : 0);
         return o;

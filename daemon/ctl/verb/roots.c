@@ -1,7 +1,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/ctl/base/connect.h"
+#include "daemon/ctl/base/ask.h"
 #include "daemon/ctl/base/format.h"
 #include "daemon/ctl/base/options.h"
 #include "daemon/ctl/base/terminal.h"
@@ -54,8 +54,7 @@ CtlExit verb_roots(char **args, size_t n_args) {
         request.body_case = TSLAB__REQUEST__BODY_ROOTS;
         request.roots = &roots;
 
-        r = connection_open(&connection);
-        r = r ?: connection_call(&connection, &request, CONNECTION_USEC, NULL, NULL, &reply);
+        r = ask_daemon(&connection, &request, NULL, NULL, &reply);
         if (r)
                 return r;
 

@@ -42,9 +42,7 @@ static unsigned bar_width(void) {
 }
 
 static void print_arena(FILE *out, const Tslab__StatsReply *stats) {
-        uint64_t used = stats->committed_bytes > stats->retained_bytes
-                                ? stats->committed_bytes - stats->retained_bytes
-                                : 0;
+        uint64_t used = stats_used_bytes(stats);
 
         (void) fprintf(out, "     Arena: %s, committed %s, of these retained %s; metadata %s\n",
                        format_bytes(FORMAT_BUFFER, stats->size_bytes),

@@ -1,9 +1,8 @@
 #include <stdio.h>
 
-#include "daemon/ctl/base/connect.h"
+#include "daemon/ctl/base/ask.h"
 #include "daemon/ctl/base/format.h"
 #include "daemon/ctl/base/options.h"
-#include "daemon/ctl/base/progress.h"
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/output.h"
 #include "daemon/ctl/verb/verb.h"
@@ -26,13 +25,7 @@ CtlExit verb_trim(char **args, size_t n_args) {
         request.body_case = TSLAB__REQUEST__BODY_TRIM;
         request.trim = &trim;
 
-        r = connection_open(&connection);
-        if (r)
-                return r;
-
-        progress_begin("trimming", "what was given back is given back");
-        r = connection_call(&connection, &request, CONNECTION_LONG, progress_on_reply, NULL, &reply);
-        progress_end();
+        r = ask_slow(&connection, &request, "trimming", "memory that was given back stays so", &reply);
         if (r)
                 return r;
 

@@ -137,18 +137,16 @@ static void begin_line(Table *table) {
 
 void table_add(Table *table, const char *format, ...) {
         va_list arguments;
-        char *text = NULL;
-        int n;
+        char *text;
 
         va_start(arguments, format);
-        n = vasprintf(&text, format, arguments);
+        text = must_format(format, arguments);
         va_end(arguments);
-        (void) must(n < 0 ? NULL : text);
 
         if (!table->line || table->n_line_cells == table->n_columns)
                 begin_line(table);
         must_succeed(scols_line_set_column_data(table->line, table->scols_columns[table->n_line_cells++],
-                                                n > 0 ? text : EMPTY_CELL));
+                                                text[0] ? text : EMPTY_CELL));
         free(text);
         if (table->n_line_cells == table->n_columns)
                 must_succeed(scols_table_add_line(table->scols, table->line));
