@@ -2,7 +2,7 @@
 
 A module in the folder of the layer itself may have a line of its own there, as main() and its like stand above the rooms,
 and leaves below them. tslabctl in daemon/ctl is a layer of its own: it speaks to the daemon by proto/ alone, and only
-`leaks`, which reads the arena, includes shm.
+`leaks`, which reads the arena, and `advice`, which needs the sizes in its format, include shm.
 """
 
 import graphlib
@@ -43,7 +43,7 @@ ROOMS = {
     'daemon/ctl/base': '',
     'daemon/ctl/view': 'daemon/ctl/base',
     'daemon/ctl/output': 'daemon/ctl/base daemon/ctl/view',
-    'daemon/ctl/advice': 'daemon/ctl/base daemon/ctl/view',
+    'daemon/ctl/advice': 'daemon/ctl/base daemon/ctl/view shm/format',
     'daemon/ctl/leaks': 'daemon/ctl/base daemon/ctl/view daemon/ctl/output shm/arena shm/epoch shm/cache shm/stats',
     'daemon/ctl/map': 'daemon/ctl/base daemon/ctl/view',
     'daemon/ctl/top': 'daemon/ctl/base daemon/ctl/view daemon/ctl/output',

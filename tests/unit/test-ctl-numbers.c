@@ -14,9 +14,9 @@
 #include <cmocka.h>
 #include <json-c/json.h>
 
+#include "daemon/ctl/base/numbers.h"
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/metrics.h"
-#include "daemon/ctl/output/numbers.h"
 #include "daemon/ctl/view/stats-text.h"
 #include "proto/cleanup.h"
 

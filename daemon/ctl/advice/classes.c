@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shm/arena/arena.h"
+#include "shm/format/layout.h"
 
 /*
  * Sizes are in granules here, 1 to N. The best list of at most k sizes whose last is the largest of
@@ -13,7 +13,7 @@
  * that is used costs a slab for every thread too, which holds one.
  */
 
-#define N SHM_GRANULES_MAX
+#define N (SHM_CLASS_SIZE_MAX / GRANULE)
 #define GRANULE SHM_CLASS_GRANULE
 #define LEAST (SHM_CLASS_SIZE_MIN / GRANULE)
 #define SAMPLES_MIN 32U

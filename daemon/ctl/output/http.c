@@ -12,7 +12,7 @@
 
 #define DRAIN_MAX (1024U * 1024U) /* of what is still on its way when we have answered */
 
-static const char *reason(int status) {
+static const char *status_reason(int status) {
         switch (status) {
         case 200:
                 return "OK";
@@ -179,12 +179,12 @@ bool http_answer(int fd, uint64_t timeout_usec, int status, const HttpRequest *r
         if (status != 200) {
                 type = "text/plain; charset=utf-8";
                 body = text;
-                size = (size_t) snprintf(text, sizeof(text), "%d %s\n", status, reason(status));
+                size = (size_t) snprintf(text, sizeof(text), "%d %s\n", status, status_reason(status));
         }
         n = snprintf(
                 head, sizeof(head),
                 "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n%sConnection: close\r\n\r\n",
-                status, reason(status), type, size, status == 405 ? "Allow: GET, HEAD\r\n" : "");
+                status, status_reason(status), type, size, status == 405 ? "Allow: GET, HEAD\r\n" : "");
         sent = write_all(fd, deadline, head, (size_t) n) &&
                (request->is_head || write_all(fd, deadline, body, size));
         if (sent)

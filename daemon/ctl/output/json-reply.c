@@ -1,9 +1,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "daemon/ctl/base/numbers.h"
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
-#include "daemon/ctl/output/numbers.h"
 
 /* The member of a message as the member of an object, both of one name. */
 #define ADD_U64(_object, _message, _name) json_add_u64((_object), #_name, (_message)->_name)

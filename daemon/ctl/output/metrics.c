@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/ctl/base/format.h"
-#include "daemon/ctl/output/numbers.h"
+#include "daemon/ctl/base/numbers.h"
 
 /* A label's value: what would end it is escaped. */
 static void print_value(FILE *out, const char *text) {

@@ -1,7 +1,7 @@
 #include "daemon/ctl/base/complain.h"
+#include "daemon/ctl/base/numbers.h"
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
-#include "daemon/ctl/output/numbers.h"
 #include "daemon/ctl/top/json.h"
 
 static json_object *rates_to_json(const TopSample *before, const TopSample *now) {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "daemon/ctl/base/format.h"
+#include "daemon/ctl/base/numbers.h"
 #include "daemon/ctl/base/terminal.h"
-#include "daemon/ctl/output/numbers.h"
 #include "daemon/ctl/view/epoch-table.h"
 #include "daemon/ctl/view/table.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/ctl/output/numbers.h"
+#include "daemon/ctl/base/numbers.h"
 
 #include <assert.h>
 #include <string.h>

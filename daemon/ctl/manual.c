@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/ctl/output/numbers.h"
+#include "daemon/ctl/base/numbers.h"
 
 static const char *const list_lines[_NUMBER_SCOPE_N] = {
         [NUMBER_OF_POOL] = "@pool numbers@\n",
