@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "bench/harness/harness.h"
+#include "shm/arena/geometry.h"
 
 #ifdef BENCH_HAS_ATTACH
 #define REPAIR_CACHED 256
@@ -28,7 +29,7 @@ typedef struct RepairShared {
         uint64_t longest[GROUP_MEMBERS_MAX][REPAIR_OVER];
 } RepairShared;
 
-static const size_t repair_sizes[] = { 64, 96, 128, 192, 256, 384, 512, 768 };
+static const size_t repair_sizes[] = SHM_CLASSES_DEFAULT;
 
 static void repair_fill_caches(void) {
         uint64_t handles[2 * REPAIR_CACHED];

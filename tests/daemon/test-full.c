@@ -7,6 +7,7 @@
 #include <tslab.h>
 #include <unistd.h>
 
+#include "shm/arena/geometry.h"
 #include "tests/util/ctl.h"
 #include "tests/util/role.h"
 #include "tests/util/seed.h"
@@ -17,7 +18,7 @@
 #define PERSIST_MSEC 200 /* a slab may be in the daemon's hands for a moment */
 #define N_PROCESSES 4
 
-static const uint32_t classes[] = { 64, 96, 128, 192, 256, 384, 512, 768 };
+static const uint32_t classes[] = SHM_CLASSES_DEFAULT;
 #define N_CLASSES (sizeof(classes) / sizeof(classes[0]))
 
 typedef enum Op { FILL, VERIFY, FREE } Op;
