@@ -236,7 +236,7 @@ int main(int argc, char **argv) {
         bench.series = json_object_new_object();
         (void) group_n_cpus();
         is_counted = strcmp(bench.options.workload, "instructions") == 0;
-        /* It waits by the clock, so not the same number of instructions each time. */
+        /* clock_init() waits by the clock, and would not take the same number of instructions each time. */
         if (!is_counted)
                 clock_init(&bench.clock);
 

@@ -1,4 +1,4 @@
-/* cached_node_allocator: nodes of one size from a pool that all share, and of them up to 64 with each thread. */
+/* cached_node_allocator: all members share a pool of nodes of one size, and each thread caches up to 64 of them. */
 #include <cstdlib>
 
 #include <boost/interprocess/allocators/cached_node_allocator.hpp>
@@ -35,7 +35,7 @@ thread_local Nodes *thread_nodes;
 void boost_init(void *memory, size_t memory_size, size_t size) {
         segment_init(memory, memory_size);
         object_size = size;
-        /* Or the pool would go with the first member that ends. */
+        /* Without this the pool would go with the first member that ends. */
         boost_thread_init();
 }
 

@@ -1,4 +1,4 @@
-/* The segment's own allocator: best fit from a red-black tree, of any size, under one mutex. */
+/* The segment's own allocator: best fit for any size, from a red-black tree under one mutex. */
 #include "bench/allocators/boost-segment.hpp"
 
 void boost_init(void *memory, size_t memory_size, size_t) {

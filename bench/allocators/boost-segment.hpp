@@ -1,5 +1,5 @@
 #pragma once
-/* What both have: a segment in memory of the caller's. managed_external_buffer itself would have no locks. */
+/* Both programs use this segment, in memory that the caller gives. Boost's managed_external_buffer has no locks. */
 #include <boost/interprocess/indexes/iset_index.hpp>
 #include <boost/interprocess/managed_external_buffer.hpp>
 #include <boost/interprocess/mem_algo/rbtree_best_fit.hpp>

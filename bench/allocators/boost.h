@@ -32,7 +32,7 @@ void boost_free(uint64_t handle);
 static uint8_t *boost_memory;
 static uint64_t boost_base;
 
-/* Room for what both keep beside the objects; a pool takes 64 at a time. */
+/* The objects, and Boost's own data beside them; a pool takes 64 nodes at a time. */
 static inline void bench_init(Bench *bench, size_t size, uint64_t n) {
         size_t memory_size = (n * (size + 64) + (UINT64_C(1) << 20)) & ~UINT64_C(4095);
 

@@ -1,8 +1,8 @@
 #pragma once
 /*
  * DPDK's mempool: a ring of pointers to objects of one size, and with DPDK_CACHE a cache for each
- * logical core. Its memory is a shared file even without huge pages, at one address in all that forked.
- * Forked members must not take the same cache: each says which core it is.
+ * logical core. Its memory is a shared file even without huge pages, at the same address in all forked
+ * processes. Two members must not use the same cache, so each sets a core number of its own.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,8 +31,8 @@ static inline void bench_init(Bench *bench, size_t size, uint64_t n) {
 
         if (rte_eal_init((int) (sizeof(arguments) / sizeof(arguments[0])), arguments) < 0)
                 bench_fail("DPDK does not start: %s", rte_strerror(rte_errno));
-        dpdk_base = bench_rss(); /* without what it all begins with */
-        /* What lies in the caches of others must not be missed. */
+        dpdk_base = bench_rss(); /* DPDK's own start is not counted */
+        /* Objects in the caches of other members are out of reach: there must be enough without them. */
         if (DPDK_CACHE && !bench->tight)
                 n_objects += GROUP_MEMBERS_MAX * 2 * DPDK_CACHE;
         dpdk_pool = rte_mempool_create("bench", n_objects, (unsigned int) size, DPDK_CACHE, 0, NULL, NULL,
@@ -45,7 +45,7 @@ static inline void bench_thread_init(void) {
         RTE_PER_LCORE(_lcore_id) = group_self;
 }
 
-/* What the cache holds goes back into the ring. */
+/* The objects in the cache go back into the ring. */
 static inline void bench_thread_deinit(void) {
         rte_mempool_cache_flush(rte_mempool_default_cache(dpdk_pool, rte_lcore_id()), dpdk_pool);
 }

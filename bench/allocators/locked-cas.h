@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Yardstick: one bare locked compare-and-set on a line of its own, and nothing else. Against `none` it
- * says what the one atomic of a pair costs on this machine.
+ * Yardstick: one bare locked compare-and-set on a line of its own, and nothing else. The difference to
+ * `none` is the cost of a pair's one atomic on this machine.
  */
 #include "bench/allocators/uncounted.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-/* Whatever malloc() the program is linked with: glibc's, or that of a library. */
+/* The malloc() that the program is linked with: glibc's, or a library's. */
 #include <dlfcn.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #define BENCH_MALLOC_FILE "libc.so"
 #endif
 
-/* Linking a library does not yet mean that malloc() is its. */
+/* A library may be linked and still not provide malloc(). */
 static inline void bench_init(Bench *bench, size_t size, uint64_t n) {
         Dl_info info;
 

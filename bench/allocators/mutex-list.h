@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Baseline: a free list under a robust process-shared mutex. What a death leaves of the list is whole,
- * as it changes by one store; the object that the dead one had in hand is lost.
+ * Baseline: a free list under a robust process-shared mutex. A client that dies leaves the list whole, as
+ * one store changes it; the object that the dead client had in hand is lost.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 
 typedef struct MutexList {
         pthread_mutex_t lock;
-        uint64_t head; /* handle; the next one is in the object */
+        uint64_t head; /* a handle; each free object holds the next one */
         uint64_t n_fresh; /* objects that were never in the list */
 } MutexList;
 

@@ -1,5 +1,5 @@
 #pragma once
-/* What a workload costs without an allocator: its loop and its touch. One object, so only for pairs. */
+/* A workload without an allocator: its loop and its touch. There is one object, so only pairs can run. */
 #include "bench/allocators/uncounted.h"
 
 #define BENCH_NAME "none"

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Shared memory for peers that are a few lines of code: n objects of one size, in memory that forked
- * members inherit. A handle is an object's number, from 1.
+ * Shared memory for peers of a few lines: n objects of one size, in memory that forked members inherit. A
+ * handle is an object's number, from 1.
  */
 #include <inttypes.h>
 #include <sys/mman.h>
@@ -14,10 +14,10 @@ static struct {
         uint8_t *memory;
         size_t stride;
         uint64_t n;
-        uint64_t base; /* resident before */
+        uint64_t base; /* resident bytes before the segment was mapped */
 } segment;
 
-/* Aligned to cache lines, as those of tslab's power-of-two classes are. Returns zeroed memory for the header. */
+/* Aligns objects to cache lines, as tslab does its power-of-two classes. Returns zeroed memory for the header. */
 static void *segment_init(size_t size, uint64_t n) {
         segment.base = bench_rss();
         segment.stride = (size + 63) & ~(size_t) 63;

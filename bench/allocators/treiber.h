@@ -1,7 +1,7 @@
 #pragma once
 /*
  * Baseline: a Treiber stack of free objects. Its head is an object's handle and, above it, a count of
- * changes, so that one which was taken and put back meanwhile is not mistaken for the old state.
+ * changes: an object that was taken and put back meanwhile is not mistaken for the old state.
  */
 #include "bench/allocators/segment.h"
 
@@ -45,7 +45,7 @@ static inline uint64_t bench_alloc(size_t size, void **ret_object) {
                         handle = treiber_fresh();
                         break;
                 }
-                /* May be another's object by now: then the head has changed. */
+                /* The object may be another member's by now: then the head has changed. */
                 next = shm_load_rlx((uint64_t *) bench_get(handle)) & TREIBER_HANDLE;
         } while (!shm_cas_acqrel(&treiber->head, &head, treiber_word(head, next)));
         *ret_object = bench_get(handle);

@@ -1,10 +1,10 @@
 #pragma once
 /*
- * tslab as programs have it: <tslab.h> and the .so. A private pool, or with --pool a daemon's.
+ * tslab as programs use it: <tslab.h> and the .so. A private pool, or with --pool a daemon's.
  *
  * --cache sets $TSLAB_CACHE before the pool is opened. Free slabs keep their memory (`retain` is the
- * whole arena), so that what is measured is allocating and not the kernel; `steady` and $BENCH_RETAIN
- * say otherwise.
+ * whole arena), so that the workloads measure the allocator and not the kernel; `steady` and
+ * $BENCH_RETAIN set another limit.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ static void bench_ask_stats(Bench *bench) {
         inside_ask_stats(bench->options.pool);
 }
 
-/* Room for n objects and as much again: slabs that are partly used, caches, earlier epochs. */
+/* Room for n objects and as much again, for slabs that are partly used, caches and earlier epochs. */
 static void bench_init(Bench *bench, size_t size, uint64_t n) {
         uint64_t needed = (n * (size + 64) * 2 + 0xfffff) & ~UINT64_C(0xfffff);
 
@@ -112,7 +112,7 @@ static void tslab_operate(void) {
         bench_free(handle);
 }
 
-/* The first call of a thread gets its record; of a forked process, it attaches. */
+/* A thread gets its record by its first call; a forked process attaches. */
 static void bench_thread_init(void) {
         tslab_operate();
         bench_refills = inside_refills(bench_inside, tslab_operate);
@@ -139,7 +139,7 @@ static void bench_report_from_here(void) {
         inside_reset(bench_inside);
 }
 
-/* In a private pool, who frees the last object of a slab of a closed epoch is at control work for a moment. */
+/* In a private pool, a thread that frees the last object of a slab of a closed epoch runs deferred work: EBUSY. */
 static uint32_t bench_epoch_advance(void) {
         uint32_t old, epoch;
         int r;
@@ -165,7 +165,7 @@ static void bench_epoch_close(uint32_t epoch) {
                 bench_fail("close: %s", strerror(-r));
 }
 
-/* Where the process dies before it is noted in *ret_handle, nobody else has it. */
+/* If the process dies before the handle is noted in *ret_handle, repair frees the object. */
 static inline void bench_alloc_noted(size_t size, uint64_t *ret_handle) {
         int r = tslab_alloc_pending(bench_pool, size, TSLAB_EPOCH_CURRENT, ret_handle, NULL);
 
@@ -179,7 +179,7 @@ static inline bool bench_try_free(uint64_t handle) {
         return tslab_free(bench_pool, handle) == 0;
 }
 
-/* What the daemon does by itself. Control work that the dead one was at may have to be waited for. */
+/* A daemon repairs by itself. EBUSY: the dead process was running deferred work, which may have to be waited for. */
 static inline void bench_reap(void) {
         int r;
 

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * For allocators that tell nothing of themselves; with BENCH_OWN_THREAD_INIT they have something to do
- * where a member begins and ends.
+ * For allocators without counters. With BENCH_OWN_THREAD_INIT they define the functions that run where a
+ * member begins and ends.
  */
 #include "bench/harness/harness.h"
 

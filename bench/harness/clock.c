@@ -17,7 +17,7 @@ static uint64_t raw_ns(void) {
         return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
 }
 
-/* Both clocks at one moment: the closest of several readings, as we may be interrupted between them. */
+/* Both clocks at one moment. An interrupt may fall between the readings, so the closest of several counts. */
 static Moment moment_now(void) {
         uint64_t best = UINT64_MAX, begin, end, ns;
         Moment m = {};
@@ -54,7 +54,7 @@ static void measure_cost(Clock *clock) {
         static uint64_t samples[N_SAMPLES];
         uint64_t begin, sum = 0, kept = N_SAMPLES - N_SAMPLES / 100;
 
-        /* Twice: the first round brings the pages of the samples. */
+        /* The first of two rounds faults the samples' pages in. */
         for (int round = 0; round < 2; round++)
                 for (int i = 0; i < N_SAMPLES; i++) {
                         begin = clock_now();

@@ -1,12 +1,12 @@
 #pragma once
 /*
- * Time in ticks of the processor's time stamp counter, which on the machines we measure on runs at one
- * rate whatever the cores do (constant_tsc, nonstop_tsc).
+ * Time in ticks of the processor's time stamp counter, which on the machines that we measure on has one
+ * rate at every clock speed of the cores (constant_tsc, nonstop_tsc).
  *
- * Reading the clock takes time of its own. clock_init() measures how much lies between two readings
- * with nothing in between; latencies are given with that taken off, and every result states it. Some
- * processors let the counter jump by more than one tick (26 on some, that is 10 ns): every result
- * states that too, and percentiles are interpolated within a jump.
+ * Reading the clock takes time of its own. clock_init() measures the time between two readings with
+ * nothing in between; latencies have it subtracted, and every result states it. Some processors let the
+ * counter jump by more than one tick (26 on some, that is 10 ns): every result states that too, and
+ * percentiles are interpolated within a jump.
  */
 #include <stdint.h>
 #include <x86intrin.h>
@@ -14,10 +14,10 @@
 typedef struct Clock {
         double ns_per_tick; /* against CLOCK_MONOTONIC_RAW */
         double cost_ticks; /* between two readings: the mean of many, without the slowest hundredth */
-        uint64_t step_ticks; /* all readings are apart by multiples of it */
+        uint64_t step_ticks; /* all readings differ by multiples of it */
 } Clock;
 
-/* Waits for what stands before it, and what stands after it waits for it. */
+/* Instructions before the reading end before it, and instructions after it begin after it. */
 static inline uint64_t clock_now(void) {
         unsigned int cpu;
         uint64_t ticks = __rdtscp(&cpu);
@@ -28,7 +28,7 @@ static inline uint64_t clock_now(void) {
 
 void clock_init(Clock *clock);
 
-/* Nanoseconds of what took `ticks`, with the time of reading the clock; never below 0. */
+/* Nanoseconds of `ticks` between two readings, without the clock's own time; never below 0. */
 static inline double clock_net_ns(const Clock *clock, double ticks) {
         return ticks > clock->cost_ticks ? (ticks - clock->cost_ticks) * clock->ns_per_tick : 0;
 }

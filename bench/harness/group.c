@@ -16,13 +16,13 @@
 typedef struct Member {
         GroupFunction function;
         void *arg;
-        double *share; /* of a processor that it had */
+        double *share; /* the part of its time that it had a processor */
         uint32_t index;
 } Member;
 
 __thread uint32_t group_self;
 
-static cpu_set_t cpus; /* as we were started */
+static cpu_set_t cpus; /* when the program started */
 static uint32_t n_cpus;
 
 uint32_t group_n_cpus(void) {
@@ -99,7 +99,7 @@ static void run_threads(uint32_t n, Member *members) {
                 (void) pthread_join(threads[i], NULL);
 }
 
-/* One that fails leaves the others spinning at a barrier: end them too. */
+/* A member that fails leaves the others spinning at a barrier, so they are killed. */
 static void wait_for(uint32_t n, pid_t *pids) {
         int status;
         pid_t pid;

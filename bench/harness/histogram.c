@@ -8,7 +8,7 @@ Histogram *histogram_new(void) {
         return bench_reserve(sizeof(Histogram));
 }
 
-/* How many values a bucket stands for. */
+/* The number of values that fall into a bucket. */
 static double width(uint32_t bucket) {
         return bucket < 2 * HISTOGRAM_SUB ? 1 : ldexp(1, (int) (bucket / HISTOGRAM_SUB - 1));
 }

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Log-linear histogram of ticks: exact below 64, above it 64 buckets for each power of two, so a
- * percentile is off by at most 0.8 %. Lives in bench_reserve()d memory: adding to it faults no page.
+ * A log-linear histogram of ticks: exact below 64, above it 64 buckets for each power of two, so a
+ * percentile is off by at most 0.8 %. It lives in memory from bench_reserve(): adding faults no page.
  */
 #include <stdint.h>
 
@@ -9,7 +9,7 @@
 
 #define HISTOGRAM_SUB_BITS 6
 #define HISTOGRAM_SUB (1 << HISTOGRAM_SUB_BITS)
-#define HISTOGRAM_TOP 40 /* what takes longer than 2^40 ticks counts as that */
+#define HISTOGRAM_TOP 40 /* a longer time than 2^40 ticks counts as 2^40 */
 #define HISTOGRAM_BUCKETS ((HISTOGRAM_TOP - HISTOGRAM_SUB_BITS + 2) * HISTOGRAM_SUB)
 
 typedef struct Histogram {
@@ -40,16 +40,16 @@ static inline void histogram_add(Histogram *h, uint64_t ticks) {
                 h->max = ticks;
 }
 
-/* The middle of the values that a bucket stands for. */
+/* The middle of a bucket's values. */
 double histogram_middle(uint32_t bucket);
 
 /*
- * The ticks that `fraction` of all are not above, 0 where there is none. A reading stands for the clock's
- * step around it, its bucket where that is wider, and what fell there is taken as spread evenly.
+ * The ticks that a `fraction` of all readings are not above; 0 if there are none. A reading stands for the
+ * clock's step around it, or for its bucket if that is wider; the readings in it count as spread evenly.
  */
 double histogram_percentile(const Histogram *h, const Clock *clock, double fraction);
 
-/* The mean of all that are not above the 99th percentile: what does not depend on who interrupted us. */
+/* The mean of all readings up to the 99th percentile, which does not depend on interrupts. */
 double histogram_mean99(const Histogram *h);
 
 void histogram_merge(Histogram *into, const Histogram *from);

@@ -10,8 +10,8 @@
 #include "shm/stats/stats.h"
 
 /*
- * The first two counters. Each operation counts once: as a hit, also where it had to refill or flush
- * first, or here.
+ * The first two counters. Each operation counts once: as a hit, also if it had to refill or flush first, or
+ * as a bypass.
  */
 enum {
         ALLOCS_UNCACHED,

@@ -29,7 +29,7 @@ void bench_prefault(void *memory, size_t size) {
 
         if (madvise(memory, (size + page - 1) & ~(page - 1), MADV_POPULATE_WRITE) == 0)
                 return;
-        /* Linux before 5.14. Writing back what is there faults as well. */
+        /* Linux before 5.14: writing back each page's own bytes faults as well. */
         for (size_t i = 0; i < size; i += page)
                 ((volatile char *) memory)[i] = ((volatile char *) memory)[i];
 }

@@ -1,5 +1,5 @@
 #pragma once
-/* A store of sessions: its operations, each of which ends the program where it fails. */
+/* A store of sessions: its operations, each of which ends the program if it fails. */
 #include <stdlib.h>
 
 #include "bench/harness/harness.h"
@@ -8,14 +8,14 @@
 #define WEB_VALUE_SIZE 256
 
 typedef struct WebOperation {
-        const char *name; /* NULL: no more */
-        bool gets; /* into `value`; else out of it */
+        const char *name; /* NULL ends the list */
+        bool gets; /* reads into `value`; otherwise writes it */
         void (*function)(uint32_t number, const char *key, char *value);
 } WebOperation;
 
 typedef struct WebStore {
         const char *name;
-        uint64_t n_operations; /* in each round, without being told */
+        uint64_t n_operations; /* in each round, unless the command line gives another number */
         void (*open)(const char *socket, uint32_t n_keys);
         WebOperation operations[8];
 } WebStore;

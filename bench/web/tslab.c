@@ -27,7 +27,7 @@ static void open_pool(const char *socket, uint32_t n_keys) {
         }
 }
 
-/* The handle is checked and the object found; of it just as much is looked at as is compared. */
+/* Checks the handle and finds the object; looks only at the bytes that are compared. */
 static void get(uint32_t number, const char *key, char *value) {
         void *object;
 
@@ -35,7 +35,7 @@ static void get(uint32_t number, const char *key, char *value) {
         memcpy(value, object, sizeof(number));
 }
 
-/* The same of one session that is in the processor's cache: what finding and checking alone take. */
+/* The same for a session in the processor's cache, which leaves the time for the check and the lookup alone. */
 static void get_hot(uint32_t number, const char *key, char *value) {
         void *object;
 
@@ -48,7 +48,7 @@ static void read_copy(uint32_t number, const char *key, char *value) {
         check("read", tslab_read(pool, handles[number], value, WEB_VALUE_SIZE));
 }
 
-/* Others may be reading: a new object takes the place of the old one. */
+/* Others may be reading the old object, so a new one takes its place. */
 static void update(uint32_t number, const char *key, char *value) {
         tslab_handle handle;
         void *object;

@@ -1,14 +1,14 @@
 /*
- * What web workers keep sessions in today: get and put of a 256-byte session by a key, in one process that asks
- * one store. Prints JSON: ns of each operation, measured apart.
+ * Stores in which web workers keep sessions today: get and put of a 256-byte session by a key, in one process
+ * that asks one store. Prints JSON: ns of each operation, measured apart.
  *
  *      bench-web tslab
  *      bench-web redis SOCKET
  *      bench-web memcached SOCKET
  *
- * The loop around an operation is taken off. Redis and memcached are asked over Unix sockets by their usual
- * client libraries, one request at a time as a web worker does. APCu, which only PHP has, is measured by
- * apcu.php.
+ * The time of the loop around an operation is subtracted. Redis and memcached are asked over Unix sockets by
+ * their usual client libraries, one request at a time as a web worker does. APCu, which only PHP has, is
+ * measured by apcu.php.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -40,10 +40,10 @@ static void do_nothing(uint32_t number, const char *key, char *value) {
         memcpy(value, &number, sizeof(number));
 }
 
-/* What is taken off: the loop, choosing a key, comparing. */
+/* The time to subtract: the loop, choosing a key, comparing. */
 static const WebOperation nothing = { "loop", true, do_nothing };
 
-/* The key's number is in the value, and what comes back must be it. */
+/* The value holds the key's number, and a get must return it. */
 static double measure(Web *web, const WebOperation *operation) {
         double ns[WEB_ROUNDS];
         Random random;
@@ -70,7 +70,7 @@ static void run(Web *web, const WebStore *store, const char *socket) {
         double loop;
 
         store->open(socket, WEB_KEYS);
-        /* All keys are there before anything counts. */
+        /* All keys exist before the first operation counts. */
         for (const WebOperation *operation = store->operations; operation->name; operation++)
                 for (uint32_t key = 0; key < WEB_KEYS && !operation->gets; key++) {
                         memcpy(web->value, &key, sizeof(key));

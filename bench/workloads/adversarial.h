@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Allocate 1,000,000 objects, then free them all: whatever is cached on the way is of no use. `cold` is
- * the first time, when every page is new; `warm` the median of the times after it.
+ * Allocate 1,000,000 objects, then free them all: no cache can help. `cold` is the first round, when every
+ * page is new; `warm` is the median of the rounds after it.
  */
 #include "bench/harness/harness.h"
 

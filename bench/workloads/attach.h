@@ -1,7 +1,7 @@
 #pragma once
 /*
- * From opening a pool to the first object, in this process: with --pool that of a daemon, otherwise a
- * private one made anew. And in a forked child, which has the pool and attaches to it.
+ * From opening a pool to the first object, in this process: with --pool a daemon's pool, otherwise a new
+ * private one. And in a forked child, which inherits the pool and attaches to it.
  */
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 #pragma once
-/* Allocate 1024 objects, then free them in the order they came: more than a cache holds. */
+/* Allocate 1024 objects, then free them in the same order: more than a cache holds. */
 #include "bench/harness/harness.h"
 #include "bench/workloads/pair.h"
 

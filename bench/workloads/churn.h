@@ -1,14 +1,14 @@
 #pragma once
 /*
- * churn: of 200,000 places a random one is filled if it is empty, and emptied if it is not, so that about
+ * churn: a random one of 200,000 places is filled if it is empty, and emptied if it is not, so that about
  * 100,000 objects live. Allocations and frees come in random order: were each free followed by an
  * allocation, a cache would never run empty or full.
  *
- * churn_fixed: the published workload. 1,000,000 objects of one size are allocated and as many freed:
- * half of the frees are of one of the 16 youngest objects, the others of any of 100,000 that live.
+ * churn_fixed: the published workload. 1,000,000 objects of one size are allocated and as many freed: half
+ * of the frees pick one of the 16 youngest objects, the others any of the 100,000 live ones.
  *
- * Every operation is measured by itself. The objects are there, and a tenth of the operations have been
- * made, before the first one counts.
+ * Every operation is measured by itself. The objects exist, and a tenth of the operations have run, before
+ * the first one counts.
  */
 #include "bench/harness/harness.h"
 #include "bench/workloads/latency.h"
@@ -23,7 +23,7 @@ typedef struct Churn {
         uint32_t n_live;
         uint64_t n_steps;
         uint64_t *handles; /* [2 * n_live]; 0: none */
-        uint32_t youngest[CHURN_RECENT]; /* indexes into it */
+        uint32_t youngest[CHURN_RECENT]; /* indexes of live objects */
 } Churn;
 
 static void churn_steps(Churn *c, uint64_t n) {
@@ -39,7 +39,7 @@ static void churn_steps(Churn *c, uint64_t n) {
         }
 }
 
-/* The new object takes the place of the one that is freed; allocated first, as the published one did. */
+/* The new object takes the freed one's place; it is allocated first, as the published workload did. */
 static void churn_fixed_steps(Churn *c, uint64_t n) {
         for (uint64_t i = 0; i < n; i++) {
                 uint64_t handle = latencies_alloc(&c->latencies, c->size, i), old;

@@ -1,8 +1,8 @@
 #pragma once
 /*
  * Closing an epoch of 1 GiB of empty slabs (--ops: bytes), in a private pool or with --pool by its daemon; and
- * in the same run punching a hole of as many bytes of a plain memfd whose pages are mapped here as well. The
- * pool, or the daemon, must retain as much, or there is less left to be closed: closed_bytes tells.
+ * in the same run punching a hole of as many bytes into a plain memfd whose pages are mapped here as well. The
+ * pool, or the daemon, must retain as much, or less is left to close; closed_bytes reports how much was closed.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,11 +1,11 @@
 #pragma once
 /*
- * What a daemon takes for its work, with --pool: attaching, advancing, closing a small epoch, telling its
- * figures; while --clients processes are attached, each with --threads threads that have used the pool, and
- * --fill bytes live in it.
+ * Calls to a daemon, with --pool: attaching, advancing, closing a small epoch, asking for statistics. Meanwhile
+ * --clients processes are attached, each with --threads threads that have used the pool, and --fill bytes of
+ * objects live in it.
  *
- * With --restart it then says "ready" on stderr, waits for a line on stdin, and times how long the first
- * control call takes: the caller has put another daemon in place.
+ * With --restart it then says "ready" on stderr, waits for a line on stdin, and times the first control call:
+ * the caller has put another daemon in place.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 typedef struct Crowd {
         Bench *bench;
         uint32_t n_up; /* threads that have a record */
-        int gate[2]; /* closed when all may go */
+        int gate[2]; /* the threads end when it is closed */
 } Crowd;
 
 static void *control_thread(void *arg) {

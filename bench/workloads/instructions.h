@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Pairs for counting instructions, run by bench/run under callgrind with N and with 2N of them: what
- * differs are N hits, whatever starting up took. No clock and no warming up, which would differ.
+ * Pairs for counting instructions. bench/run runs this under callgrind with N and with 2N of them: the
+ * difference is N hits, without the start of the program. No clock and no warming up, which would differ.
  */
 #include "bench/harness/harness.h"
 

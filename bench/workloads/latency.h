@@ -6,11 +6,12 @@
 
 typedef struct Latencies {
         Histogram *alloc;
-        Histogram *alloc_refill; /* those of them that were refills */
+        Histogram *alloc_refill; /* the allocations among them that refilled a cache */
         Histogram *free;
         const Clock *clock;
         uint64_t n_refills;
-        uint64_t n_faults; /* page faults in the measured loop: the allocator's, ours were had before */
+        uint64_t
+                n_faults; /* in the measured loop. Our own memory is mapped by then: they are the allocator's */
 } Latencies;
 
 static void latencies_init(Latencies *l, const Clock *clock) {
@@ -22,7 +23,7 @@ static void latencies_init(Latencies *l, const Clock *clock) {
         };
 }
 
-/* Forgets what was measured so far: it was for warming up. */
+/* Resets the figures after the warming up. */
 static void latencies_begin(Latencies *l) {
         memset(l->alloc, 0, sizeof(*l->alloc));
         memset(l->alloc_refill, 0, sizeof(*l->alloc_refill));

@@ -1,13 +1,14 @@
 #pragma once
 /*
- * How long a cache line takes from one processor to another: two threads increment a word in turn. The fastest of
- * several rounds: in the others somebody waited for who did not run. With one processor there is no such figure.
+ * The time that a cache line takes from one processor to another: two threads increment a word in turn. The
+ * fastest of several rounds counts: in the others a thread waited while the other one did not run. With one
+ * processor there is no such figure.
  */
 #include <math.h>
 
 #include "bench/harness/harness.h"
 
-#define LINE_TURNS 100000 /* of each; beginning and ending takes time too */
+#define LINE_TURNS 100000 /* each thread's; the rounds' beginning and end take time too */
 
 typedef struct LineShared {
         uint64_t n;

@@ -1,15 +1,16 @@
 #pragma once
 /*
- * Two mistakes of a program, each in a process of its own: an object freed twice, and one freed again after
- * somebody else got its memory. Then all that is left is allocated. What comes of it, as a number:
+ * Two mistakes of a program, each in a process of its own: an object freed twice, and an object freed again
+ * after somebody else got its memory. Then the process allocates all objects that are left. The outcome is a
+ * number:
  */
 #include "bench/harness/harness.h"
 #include "bench/workloads/safety.h"
 
 enum {
         MISUSE_REFUSED = 0,
-        MISUSE_UNNOTICED = 1, /* no object was had twice by those who allocated afterwards */
-        MISUSE_DOUBLED = 2, /* one was */
+        MISUSE_UNNOTICED = 1, /* no object was given out twice afterwards */
+        MISUSE_DOUBLED = 2, /* an object was given out twice */
         MISUSE_CRASHED = 3,
         MISUSE_HUNG = 4,
 };
@@ -25,7 +26,7 @@ typedef struct Misuse {
         void *objects[2 * MISUSE_OBJECTS];
 } Misuse;
 
-/* What the harness says of a free: nothing, where the allocator does not. */
+/* True: the allocator accepted the free, or has no checks. */
 static bool misuse_free(uint64_t handle) {
 #ifdef BENCH_HAS_CHECKS
         return bench_try_free(handle);
@@ -35,7 +36,7 @@ static bool misuse_free(uint64_t handle) {
 #endif
 }
 
-/* Whether what is allocated from here on is had twice, or is `taken`. */
+/* True: an object is given out twice from here on, or it is `taken`. */
 static bool misuse_doubles(Misuse *m, const void *taken) {
         uint32_t n = 0;
 

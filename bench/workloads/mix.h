@@ -3,8 +3,8 @@
  * Objects of mixed sizes: the lengths of the lines of a public web server's access log (10,000 of them, 236
  * bytes in the mean), at 32 evenly spaced quantiles, in random order.
  *
- * mix: 100,000 of them live, a tenth is replaced a hundred times; how much of what the size classes hold was
- * asked for (efficiency), and how much memory that takes.
+ * mix: 100,000 of them live, a tenth is replaced a hundred times. Reported: the requested part of the bytes in
+ * size classes (efficiency), and the memory that they take.
  */
 #include "bench/harness/harness.h"
 
@@ -25,7 +25,7 @@ static inline size_t mix_size(Random *random) {
 typedef struct Mix {
         Random random;
         uint32_t n_live;
-        uint64_t requested, held; /* bytes of what lives */
+        uint64_t requested, held; /* requested bytes of the live objects */
         uint64_t *handles;
         uint16_t *sizes;
 } Mix;

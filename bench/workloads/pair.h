@@ -15,7 +15,7 @@ static double pair_round(Bench *bench, uint64_t n) {
         return clock_net_ns(&bench->clock, (double) (clock_now() - begin)) / (double) n;
 }
 
-/* What each member found, and where they begin together. */
+/* The members' figures, and the barrier at which they begin together. */
 typedef struct PairShared {
         Bench *bench;
         uint64_t n;
@@ -35,7 +35,7 @@ static void pair_member(void *arg, uint32_t member) {
         bench_thread_deinit();
 }
 
-/* The median of the members' medians: with several of them, what one of them gets done while all are at it. */
+/* The median of the members' medians: one member's time for a pair while all of them work. */
 static double members_median(double rounds[][BENCH_ROUNDS], uint32_t n_members) {
         double medians[GROUP_MEMBERS_MAX];
 

@@ -1,8 +1,7 @@
 #pragma once
 /*
- * What a refill costs where it is cheapest: 1024 objects are allocated, each measured by itself, then freed
- * in the order they came. Their slabs empty and are taken anew, whole, and this process has touched all
- * their pages.
+ * The cheapest refill: 1024 objects are allocated, each measured by itself, then freed in the same order. Their
+ * slabs empty and are taken anew, whole, and this process has touched all their pages.
  */
 #include "bench/harness/harness.h"
 #include "bench/workloads/batch.h"

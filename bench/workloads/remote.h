@@ -4,7 +4,7 @@
  * consumer on the other processor looks them up, reads them, and frees them.
  *
  * free_ns is the consumer's time in free alone, by chunks whose objects it has read before;
- * pipeline_ns what one object takes from end to end with both at work.
+ * pipeline_ns is the time of one object from end to end while both work.
  */
 #include "bench/harness/harness.h"
 
@@ -46,7 +46,7 @@ static void remote_produce(RemoteShared *shared, uint64_t n) {
         }
 }
 
-/* What the producer wrote, read by its handle. */
+/* Finds the object by its handle, and reads the bytes that the producer wrote. */
 static inline void remote_read(uint64_t handle, uint64_t value) {
         const volatile uint64_t *object = bench_get(handle);
 

@@ -1,9 +1,9 @@
 #pragma once
 /*
- * Repair of a process that was killed with 256 slots cached in each of 8 classes, beside 64 threads whose
- * caches are as full and which go on: how long it takes, and the longest that an allocation and its free
- * took meanwhile; `before` is the same without it, over 50 ms: where there are more threads than processors
- * that is mostly the time that others run. Repair freezes nobody.
+ * Repair of a process that was killed with 256 slots cached in each of 8 classes, beside 64 threads whose caches
+ * are as full and which go on. Reported: the time of the repair, and the longest that an allocation and its free
+ * took meanwhile; `before` is the longest without a repair, over 50 ms. With more threads than processors that is
+ * mostly the time in which others run. Repair freezes nobody.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -22,9 +22,9 @@ typedef struct RepairShared {
         Bench *bench;
         uint32_t ready, phase;
         Barrier barrier;
-        uint64_t ticks; /* of the repair */
-        uint64_t n_cached; /* when it began, by all */
-        uint64_t left[8 * 2 * REPAIR_CACHED]; /* objects of who is to die, that its caches had no room for */
+        uint64_t ticks; /* the time of the repair */
+        uint64_t n_cached; /* slots in all caches when the repair began */
+        uint64_t left[8 * 2 * REPAIR_CACHED]; /* objects for which the victim's caches had no room */
         uint32_t n_left;
         uint64_t longest[GROUP_MEMBERS_MAX][REPAIR_OVER];
 } RepairShared;
@@ -44,7 +44,7 @@ static void repair_fill_caches(void) {
                 }
 }
 
-/* Frees until a flush has shown that a cache was full, then as many as that gave back. */
+/* Frees until a flush shows that a cache was full, then as many as the flush gave back. */
 static void repair_fill_to_the_top(RepairShared *shared, size_t size) {
         uint64_t handles[2 * REPAIR_CACHED], n_cached, n_before;
         uint32_t n = 2 * REPAIR_CACHED;
@@ -64,7 +64,7 @@ static void repair_fill_to_the_top(RepairShared *shared, size_t size) {
                 shared->left[shared->n_left++] = handles[--n];
 }
 
-/* A child that fills its caches, and is killed. */
+/* A child fills its caches, and is killed. */
 static void repair_make_dead(RepairShared *shared) {
         uint32_t turns = 0;
         pid_t pid = fork();
@@ -130,7 +130,7 @@ static void workload_repair(Bench *bench) {
         uint64_t longest[REPAIR_OVER] = {};
 
         if (bench->options.pool) {
-                bench->not_applicable = true; /* the daemon repairs when it will */
+                bench->not_applicable = true; /* with --pool the daemon repairs, at a time of its own */
                 return;
         }
         shared->bench = bench;

@@ -1,12 +1,12 @@
 #pragma once
 /*
  * Requests: threads take them in turn; each allocates and writes about 52 KB of objects of mixed sizes, and
- * frees them. One is measured from its first object to its last, closing included where it does so:
+ * frees them. A request is measured from its first object to its last, closing included where it closes:
  *
  *      never      no epoch is closed
- *      batch      whoever ends the 256th request, or the 512th, ..., closes the current epoch
+ *      batch      the thread that ends the 256th request, or the 512th, ..., closes the current epoch
  *      request    each request ends with closing the current epoch
- *      control    the same writes, twice, to memory that is there: what the machine alone does in such a time
+ *      control    the same writes, twice, to memory that is there: the machine's own time
  */
 #include <pthread.h>
 #include <string.h>
@@ -16,11 +16,11 @@
 
 #define REQUESTS 1200
 #define REQUESTS_THREADS 4
-#define REQUESTS_EACH 100000 /* of each thread, where there are more */
+#define REQUESTS_EACH 100000 /* a thread, with more than REQUESTS_THREADS threads */
 #define REQUEST_BYTES 52000
 #define REQUEST_OBJECTS 512
 #define REQUESTS_BATCH 256
-#define REQUESTS_TRIES 100000 /* of one allocation, which may meet an epoch that has just been closed */
+#define REQUESTS_TRIES 100000 /* for one allocation, which may meet an epoch that has just been closed */
 #define REQUESTS_SPIKE_NS 1e6
 
 typedef struct RequestsShared {
@@ -33,7 +33,7 @@ typedef struct RequestsShared {
         pthread_mutex_t closing;
         Histogram *times[GROUP_MEMBERS_MAX];
         uint64_t n_spikes[GROUP_MEMBERS_MAX];
-        uint8_t *control[GROUP_MEMBERS_MAX]; /* what it writes to */
+        uint8_t *control[GROUP_MEMBERS_MAX]; /* memory to write to */
 } RequestsShared;
 
 static uint64_t requests_alloc(size_t size, void **ret_object) {

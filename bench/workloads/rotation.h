@@ -1,8 +1,8 @@
 #pragma once
 /*
- * A worker allocates into the current epoch, and frees each object when 1000 more have come; meanwhile
- * another process advances the epoch every two milliseconds and closes the one before. Every operation
- * of the worker is measured by itself. An allocator without epochs shows what the machine alone does.
+ * A worker allocates into the current epoch, and frees each object after 1000 more; meanwhile another process
+ * advances the epoch every two milliseconds and closes the one before. Every operation of the worker is measured
+ * by itself. An allocator without epochs shows the machine's own disturbance.
  */
 #include <time.h>
 
@@ -11,7 +11,7 @@
 
 #define ROTATION_LIVE 1000
 #define ROTATION_PERIOD_NS 2000000
-#define ROTATION_TRIES 100000 /* of one allocation, which may meet an epoch that has just been closed */
+#define ROTATION_TRIES 100000 /* for one allocation, which may meet an epoch that has just been closed */
 
 typedef struct RotationShared {
         Bench *bench;

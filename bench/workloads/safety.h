@@ -1,15 +1,15 @@
 #pragma once
 /*
- * What a process that is killed, or stopped, at a random moment leaves behind.
+ * A process is killed, or stopped, at a random moment: does the other one go on, and is anything lost?
  *
- * kill: two processes churn objects; one is killed. Is the other one still served? Then everybody but the
- * dead one has given back what he had, and a process frees what the dead one had noted: are there as many
- * objects to be had as in the beginning? stop: one of the two is stopped. Is the other one still served?
+ * kill: two processes churn objects; one is killed. Is the other one still served? Then the survivor frees its
+ * objects, and a process frees the objects that the victim had noted: can as many objects be allocated as in the
+ * beginning? stop: one of the two is stopped. Is the other one still served?
  *
- * Every trial has a pool, and processes, of its own. Before each operation the churner notes which of its
- * places it is about to change. Whether that was done is known where handles can be asked for and freed twice
- * (BENCH_HAS_CHECKS); elsewhere freeing it might be wrong and it is left alone, so that one object may be
- * lost though the allocator is whole.
+ * Every trial has a pool, and processes, of its own. Before each operation the churner notes the place that it is
+ * about to change. With BENCH_HAS_CHECKS handles can be checked and freed twice, so the last operation's outcome
+ * can be found out. Without it freeing the object might be wrong: it is left alone, and one object may be lost
+ * though the allocator is whole.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -23,8 +23,7 @@
 #define SAFETY_OBJECTS 16384
 #define SAFETY_PLACES 512
 #define SAFETY_TRIALS 200
-#define SAFETY_HUNG_MSEC                                                                                     \
-        250 /* nobody who is served makes no progress for so long on a processor of his own */
+#define SAFETY_HUNG_MSEC 250 /* on a processor of its own, a process that is served makes progress in less */
 #define SAFETY_TRIAL_MSEC 5000
 #define SAFETY_DELAY_USEC 2000
 #define SAFETY_TOO_LONG (-1)
@@ -33,7 +32,7 @@
 typedef struct SafetyTrial {
         Bench *bench;
         uint64_t seed;
-        uint32_t done; /* churners are to end */
+        uint32_t done; /* churners end when it is set */
         uint32_t n_before, n_after, n_doubled;
         uint32_t served, counted, over;
         struct {
@@ -94,7 +93,7 @@ static void safety_churn(SafetyTrial *trial, uint32_t me) {
         bench_thread_deinit();
 }
 
-/* All that can be had, each written to: what another has too does not keep it. */
+/* Allocates all objects, and writes to each: an object that another member has too does not keep its value. */
 static void safety_count(SafetyTrial *trial, uint32_t *ret_n) {
         uint32_t n = 0;
         void *object;
@@ -143,7 +142,7 @@ static void safety_sleep(uint64_t usec) {
         (void) nanosleep(&time, NULL);
 }
 
-/* Its status, where it ends in a time that only one that hangs does not keep; it is killed otherwise. */
+/* The exit status of a process that ends in time; one that hangs is killed. */
 static int safety_wait(pid_t pid, uint32_t msec) {
         int status;
 
@@ -169,7 +168,7 @@ static bool safety_is_served(const SafetyTrial *trial, uint32_t churner, uint32_
         return false;
 }
 
-/* What the trial finds is in `trial`: this process may itself be made to hang, or crash. */
+/* The results are in `trial`, as this process may itself hang or crash. */
 static void safety_trial(SafetyTrial *trial, bool kills) {
         Random random;
         pid_t victim, other;
@@ -247,7 +246,7 @@ static void safety(Bench *bench, bool kills) {
         bench_metric(bench, "broken", counts.n_broken);
         bench_metric(bench, "with_lost", counts.n_with_lost);
         bench_metric(bench, "lost", counts.n_lost);
-        /* Without the one that was in hand. */
+        /* The object in hand is not counted. */
         bench_metric(bench, "lost_more", counts.n_lost - counts.n_with_lost);
 }
 

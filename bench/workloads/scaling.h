@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Threads of one process, each with places for 1024 objects: a random place is filled if it is empty,
- * and emptied if it is not. What they get done together; the hit rate is beside it.
+ * Threads of one process, each with places for 1024 objects: a random place is filled if it is empty, and emptied
+ * if it is not. Reported: the operations of all threads together, and the hit rate.
  */
 #include "bench/harness/harness.h"
 

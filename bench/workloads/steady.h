@@ -1,7 +1,7 @@
 #pragma once
 /*
- * 1000 cycles of churn, each replacing a tenth of 100,000 objects at random: by how much does the
- * memory of the allocator grow once it has settled, that is after the first hundred cycles?
+ * 1000 cycles of churn, each replacing a tenth of 100,000 objects at random: by how much does the memory of the
+ * allocator grow once it has settled, that is after the first hundred cycles?
  */
 #include <stdlib.h>
 
@@ -53,7 +53,7 @@ static void workload_steady(Bench *bench) {
         if (bench->not_applicable)
                 return;
         group_pin(0);
-        /* Memory of a process holds more than its allocator's; shared memory is all told by itself. */
+        /* A process's memory holds more than the allocator's objects; shared memory is counted by itself. */
         before = bench->processes ? 0 : bench_resident();
         bench_thread_init();
         for (uint32_t i = 0; i < n_live; i++) {

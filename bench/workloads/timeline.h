@@ -1,9 +1,9 @@
 #pragma once
 /*
- * Memory over time: waves of 64 MiB of objects of mixed sizes. One in 50 lives on to the end, the others are
- * freed when the wave is over. Where there are epochs, those that live on are in one of their own, and
- * the wave's is closed: that is what epochs are for. With --policy never nothing is told to the allocator.
- * Series "resident": milliseconds, MiB.
+ * Memory over time: waves of 64 MiB of objects of mixed sizes. One in 50 lives on to the end, the others are freed
+ * when the wave is over. With epochs, the long-lived objects are in an epoch of their own, and the wave's epoch is
+ * closed, as a program would do. With --policy never the allocator is told nothing. Series "resident":
+ * milliseconds, MiB.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +68,7 @@ static void timeline_fill(Timeline *t) {
         }
 }
 
-/* Returns what is resident afterwards. */
+/* Returns the resident bytes afterwards. */
 static uint64_t timeline_empty(Timeline *t) {
         for (uint64_t i = 0; i < t->n; i++) {
                 bench_free(t->handles[i]);
