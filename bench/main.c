@@ -192,7 +192,7 @@ static void parse_options(int argc, char **argv, Options *ret) {
         *ret = options;
 }
 
-static void run(Bench *bench) {
+static void run_workload(Bench *bench) {
         for (size_t i = 0; i < sizeof(workloads) / sizeof(workloads[0]); i++)
                 if (strcmp(workloads[i].name, bench->options.workload) == 0) {
                         workloads[i].function(bench);
@@ -240,7 +240,7 @@ int main(int argc, char **argv) {
         if (!is_counted)
                 clock_init(&bench.clock);
 
-        run(&bench);
+        run_workload(&bench);
         if (bench.not_applicable)
                 return NOT_APPLICABLE;
         if (!is_counted)

@@ -34,7 +34,7 @@ static Moment moment_now(void) {
         return m;
 }
 
-static int compare(const void *a, const void *b) {
+static int sample_compare(const void *a, const void *b) {
         uint64_t x = *(const uint64_t *) a, y = *(const uint64_t *) b;
 
         return (x > y) - (x < y);
@@ -60,7 +60,7 @@ static void measure_cost(Clock *clock) {
                         begin = clock_now();
                         samples[i] = clock_now() - begin;
                 }
-        qsort(samples, N_SAMPLES, sizeof(samples[0]), compare);
+        qsort(samples, N_SAMPLES, sizeof(samples[0]), sample_compare);
         clock->step_ticks = 0;
         for (uint64_t i = 0; i < kept; i++) {
                 sum += samples[i];

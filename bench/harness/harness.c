@@ -83,13 +83,13 @@ void bench_latencies(Bench *bench, const char *prefix, const Histogram *h) {
         add_cdf(bench, prefix, h);
 }
 
-static int compare(const void *a, const void *b) {
+static int value_compare(const void *a, const void *b) {
         double x = *(const double *) a, y = *(const double *) b;
 
         return (x > y) - (x < y);
 }
 
 double bench_median(double *values, uint32_t n) {
-        qsort(values, n, sizeof(values[0]), compare);
+        qsort(values, n, sizeof(values[0]), value_compare);
         return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }

@@ -9,14 +9,14 @@ Histogram *histogram_new(void) {
 }
 
 /* The number of values that fall into a bucket. */
-static double width(uint32_t bucket) {
+static double bucket_width(uint32_t bucket) {
         return bucket < 2 * HISTOGRAM_SUB ? 1 : ldexp(1, (int) (bucket / HISTOGRAM_SUB - 1));
 }
 
 double histogram_middle(uint32_t bucket) {
         if (bucket < 2 * HISTOGRAM_SUB)
                 return bucket;
-        return (HISTOGRAM_SUB + bucket % HISTOGRAM_SUB + 0.5) * width(bucket) - 0.5;
+        return (HISTOGRAM_SUB + bucket % HISTOGRAM_SUB + 0.5) * bucket_width(bucket) - 0.5;
 }
 
 double histogram_percentile(const Histogram *h, const Clock *clock, double fraction) {
@@ -28,7 +28,7 @@ double histogram_percentile(const Histogram *h, const Clock *clock, double fract
                         below += n;
                         continue;
                 }
-                spread = fmax(width(i), (double) clock->step_ticks);
+                spread = fmax(bucket_width(i), (double) clock->step_ticks);
                 return fmin(histogram_middle(i) + spread * ((rank - below) / n - 0.5), (double) h->max);
         }
         return 0;

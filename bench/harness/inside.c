@@ -92,7 +92,7 @@ uint64_t inside_cached(const Inside *inside) {
         return stats.cached_objects;
 }
 
-static double ratio(uint64_t part, uint64_t whole) {
+static double counter_ratio(uint64_t part, uint64_t whole) {
         return whole ? (double) part / (double) whole : 0;
 }
 
@@ -105,13 +105,16 @@ static void report_counters(const uint64_t *begin, const uint64_t *end, Bench *b
         frees = n[SHM_COUNT_FREES_CACHED] + n[FREES_UNCACHED];
         bench_metric(bench, "count_allocs", (double) allocs);
         bench_metric(bench, "count_frees", (double) frees);
-        bench_metric(bench, "alloc_hit_rate", ratio(n[SHM_COUNT_ALLOC_HITS] - n[SHM_COUNT_REFILLS], allocs));
-        bench_metric(bench, "free_hit_rate", ratio(n[SHM_COUNT_FREES_CACHED] - n[SHM_COUNT_FLUSHES], frees));
-        bench_metric(bench, "refills_per_alloc", ratio(n[SHM_COUNT_REFILLS], allocs));
-        bench_metric(bench, "flushes_per_free", ratio(n[SHM_COUNT_FLUSHES], frees));
-        bench_metric(bench, "slots_per_refill", ratio(n[SHM_COUNT_REFILLED_SLOTS], n[SHM_COUNT_REFILLS]));
+        bench_metric(bench, "alloc_hit_rate",
+                     counter_ratio(n[SHM_COUNT_ALLOC_HITS] - n[SHM_COUNT_REFILLS], allocs));
+        bench_metric(bench, "free_hit_rate",
+                     counter_ratio(n[SHM_COUNT_FREES_CACHED] - n[SHM_COUNT_FLUSHES], frees));
+        bench_metric(bench, "refills_per_alloc", counter_ratio(n[SHM_COUNT_REFILLS], allocs));
+        bench_metric(bench, "flushes_per_free", counter_ratio(n[SHM_COUNT_FLUSHES], frees));
+        bench_metric(bench, "slots_per_refill",
+                     counter_ratio(n[SHM_COUNT_REFILLED_SLOTS], n[SHM_COUNT_REFILLS]));
         bench_metric(bench, "bypassed_share",
-                     ratio(n[SHM_COUNT_ALLOC_BYPASSED] + n[SHM_COUNT_FREE_BYPASSED], allocs + frees));
+                     counter_ratio(n[SHM_COUNT_ALLOC_BYPASSED] + n[SHM_COUNT_FREE_BYPASSED], allocs + frees));
         bench_metric(bench, "count_failures", (double) n[SHM_COUNT_FAILURES]);
         bench_metric(bench, "count_slabs_committed", (double) n[SHM_COUNT_SLABS_COMMITTED]);
         bench_metric(bench, "count_slabs_recycled", (double) n[SHM_COUNT_SLABS_RECYCLED]);

@@ -13,12 +13,12 @@ static void open_memcached(const char *socket, uint32_t n_keys) {
                 bench_fail("memcached: no connection");
 }
 
-static void put(uint32_t number, const char *key, char *value) {
+static void memcached_session_put(uint32_t number, const char *key, char *value) {
         if (memcached_set(session, key, WEB_KEY_SIZE - 1, value, WEB_VALUE_SIZE, 0, 0) != MEMCACHED_SUCCESS)
                 bench_fail("memcached does not set: %s", memcached_last_error_message(session));
 }
 
-static void get(uint32_t number, const char *key, char *value) {
+static void memcached_session_get(uint32_t number, const char *key, char *value) {
         memcached_return_t r;
         uint32_t flags;
         size_t size;
@@ -34,5 +34,5 @@ const WebStore web_memcached = {
         .name = "memcached",
         .n_operations = 10000,
         .open = open_memcached,
-        .operations = { { "put", false, put }, { "get", true, get } },
+        .operations = { { "put", false, memcached_session_put }, { "get", true, memcached_session_get } },
 };

@@ -13,7 +13,7 @@ static void open_redis(const char *socket, uint32_t n_keys) {
                 bench_fail("redis: %s", redis ? redis->errstr : "out of memory");
 }
 
-static void put(uint32_t number, const char *key, char *value) {
+static void redis_session_put(uint32_t number, const char *key, char *value) {
         redisReply *reply = redisCommand(redis, "SET %s %b", key, value, (size_t) WEB_VALUE_SIZE);
 
         if (!reply || reply->type != REDIS_REPLY_STATUS)
@@ -21,7 +21,7 @@ static void put(uint32_t number, const char *key, char *value) {
         freeReplyObject(reply);
 }
 
-static void get(uint32_t number, const char *key, char *value) {
+static void redis_session_get(uint32_t number, const char *key, char *value) {
         redisReply *reply = redisCommand(redis, "GET %s", key);
 
         if (!reply || reply->type != REDIS_REPLY_STRING || reply->len != WEB_VALUE_SIZE)
@@ -34,5 +34,5 @@ const WebStore web_redis = {
         .name = "redis",
         .n_operations = 10000,
         .open = open_redis,
-        .operations = { { "put", false, put }, { "get", true, get } },
+        .operations = { { "put", false, redis_session_put }, { "get", true, redis_session_get } },
 };

@@ -10,61 +10,63 @@ static struct tslab *pool;
 static struct tslab_map *map;
 static tslab_handle *handles;
 
-static void check(const char *what, int64_t r) {
+static void call_check(const char *what, int64_t r) {
         if (r < 0)
                 bench_fail("%s: %s", what, strerror((int) -r));
 }
 
 static void open_pool(const char *socket, uint32_t n_keys) {
-        check("create", tslab_create(&pool, NULL));
-        check("map", tslab_map_open(&map, pool, "sessions", NULL));
+        call_check("create", tslab_create(&pool, NULL));
+        call_check("map", tslab_map_open(&map, pool, "sessions", NULL));
         handles = calloc(n_keys, sizeof(*handles));
         for (uint32_t i = 0; i < n_keys; i++) {
                 void *object;
 
-                check("alloc", tslab_alloc(pool, WEB_VALUE_SIZE, TSLAB_EPOCH_CURRENT, &handles[i], &object));
+                call_check("alloc",
+                           tslab_alloc(pool, WEB_VALUE_SIZE, TSLAB_EPOCH_CURRENT, &handles[i], &object));
                 memcpy(object, &i, sizeof(i));
         }
 }
 
 /* Checks the handle and finds the object; looks only at the bytes that are compared. */
-static void get(uint32_t number, const char *key, char *value) {
+static void session_get(uint32_t number, const char *key, char *value) {
         void *object;
 
-        check("get", tslab_get(pool, handles[number], &object, NULL));
+        call_check("get", tslab_get(pool, handles[number], &object, NULL));
         memcpy(value, object, sizeof(number));
 }
 
 /* The same for a session in the processor's cache, which leaves the time for the check and the lookup alone. */
-static void get_hot(uint32_t number, const char *key, char *value) {
+static void session_get_hot(uint32_t number, const char *key, char *value) {
         void *object;
 
-        check("get", tslab_get(pool, handles[0], &object, NULL));
+        call_check("get", tslab_get(pool, handles[0], &object, NULL));
         __asm__ volatile("" : : "r"(object) : "memory");
         memcpy(value, &number, sizeof(number));
 }
 
-static void read_copy(uint32_t number, const char *key, char *value) {
-        check("read", tslab_read(pool, handles[number], value, WEB_VALUE_SIZE));
+static void session_read(uint32_t number, const char *key, char *value) {
+        call_check("read", tslab_read(pool, handles[number], value, WEB_VALUE_SIZE));
 }
 
 /* Others may be reading the old object, so a new one takes its place. */
-static void update(uint32_t number, const char *key, char *value) {
+static void session_update(uint32_t number, const char *key, char *value) {
         tslab_handle handle;
         void *object;
 
-        check("alloc", tslab_alloc(pool, WEB_VALUE_SIZE, TSLAB_EPOCH_CURRENT, &handle, &object));
+        call_check("alloc", tslab_alloc(pool, WEB_VALUE_SIZE, TSLAB_EPOCH_CURRENT, &handle, &object));
         memcpy(object, value, WEB_VALUE_SIZE);
         handle = shm_xchg_acqrel(&handles[number], handle);
-        check("free", tslab_free(pool, handle));
+        call_check("free", tslab_free(pool, handle));
 }
 
 static void map_put(uint32_t number, const char *key, char *value) {
-        check("put", tslab_map_put(map, key, WEB_KEY_SIZE - 1, value, WEB_VALUE_SIZE, TSLAB_EPOCH_CURRENT));
+        call_check("put",
+                   tslab_map_put(map, key, WEB_KEY_SIZE - 1, value, WEB_VALUE_SIZE, TSLAB_EPOCH_CURRENT));
 }
 
 static void map_get(uint32_t number, const char *key, char *value) {
-        check("map get", tslab_map_get(map, key, WEB_KEY_SIZE - 1, value, WEB_VALUE_SIZE, NULL));
+        call_check("map get", tslab_map_get(map, key, WEB_KEY_SIZE - 1, value, WEB_VALUE_SIZE, NULL));
 }
 
 const WebStore web_tslab = {
@@ -74,9 +76,9 @@ const WebStore web_tslab = {
         .operations = {
                 { "map_put", false, map_put },
                 { "map_get", true, map_get },
-                { "update", false, update },
-                { "read", true, read_copy },
-                { "get", true, get },
-                { "get_hot", true, get_hot },
+                { "update", false, session_update },
+                { "read", true, session_read },
+                { "get", true, session_get },
+                { "get_hot", true, session_get_hot },
         },
 };

@@ -44,7 +44,7 @@ static void do_nothing(uint32_t number, const char *key, char *value) {
 static const WebOperation nothing = { "loop", true, do_nothing };
 
 /* The value holds the key's number, and a get must return it. */
-static double measure(Web *web, const WebOperation *operation) {
+static double operation_measure(Web *web, const WebOperation *operation) {
         double ns[WEB_ROUNDS];
         Random random;
         uint64_t begin;
@@ -65,7 +65,7 @@ static double measure(Web *web, const WebOperation *operation) {
         return bench_median(ns, WEB_ROUNDS);
 }
 
-static void run(Web *web, const WebStore *store, const char *socket) {
+static void store_run(Web *web, const WebStore *store, const char *socket) {
         char metric[64];
         double loop;
 
@@ -76,11 +76,11 @@ static void run(Web *web, const WebStore *store, const char *socket) {
                         memcpy(web->value, &key, sizeof(key));
                         operation->function(key, web->keys[key], web->value);
                 }
-        loop = measure(web, &nothing);
+        loop = operation_measure(web, &nothing);
         bench_metric(&web->bench, "loop_ns", loop);
         for (const WebOperation *operation = store->operations; operation->name; operation++) {
                 (void) snprintf(metric, sizeof(metric), "%s_ns", operation->name);
-                bench_metric(&web->bench, metric, measure(web, operation) - loop);
+                bench_metric(&web->bench, metric, operation_measure(web, operation) - loop);
         }
 }
 
@@ -102,7 +102,7 @@ int main(int argc, char **argv) {
         for (uint32_t i = 0; i < WEB_KEYS; i++)
                 (void) snprintf(web.keys[i], WEB_KEY_SIZE, "session:%08x", i * 2654435761U);
         clock_init(&web.bench.clock);
-        run(&web, store, argc >= 3 ? argv[2] : NULL);
+        store_run(&web, store, argc >= 3 ? argv[2] : NULL);
         printf("%s\n", json_object_to_json_string_ext(web.bench.metrics, JSON_C_TO_STRING_PLAIN));
         json_object_put(web.bench.metrics);
         return 0;

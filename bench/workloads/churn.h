@@ -71,7 +71,7 @@ static void churn_init(Churn *c, Bench *bench, uint64_t n_steps) {
         }
 }
 
-static void churn(Bench *bench, uint64_t n_steps, void (*steps)(Churn *, uint64_t)) {
+static void churn_run(Bench *bench, uint64_t n_steps, void (*steps)(Churn *, uint64_t)) {
         Churn c;
 
         (void) bench_n_members(bench, 1);
@@ -90,9 +90,9 @@ static void churn(Bench *bench, uint64_t n_steps, void (*steps)(Churn *, uint64_
 }
 
 static void workload_churn(Bench *bench) {
-        churn(bench, 4000000, churn_steps);
+        churn_run(bench, 4000000, churn_steps);
 }
 
 static void workload_churn_fixed(Bench *bench) {
-        churn(bench, 1000000, churn_fixed_steps);
+        churn_run(bench, 1000000, churn_fixed_steps);
 }

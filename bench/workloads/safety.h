@@ -23,7 +23,8 @@
 #define SAFETY_OBJECTS 16384
 #define SAFETY_PLACES 512
 #define SAFETY_TRIALS 200
-#define SAFETY_HUNG_MSEC 250 /* on a processor of its own, a process that is served makes progress in less */
+/* On a processor of its own, a process that is served makes progress in less. */
+#define SAFETY_HUNG_MSEC 250
 #define SAFETY_TRIAL_MSEC 5000
 #define SAFETY_DELAY_USEC 2000
 #define SAFETY_TOO_LONG (-1)
@@ -219,7 +220,7 @@ static void safety_sum(SafetyCounts *counts, const SafetyTrial *trial, bool kill
         }
 }
 
-static void safety(Bench *bench, bool kills) {
+static void safety_run(Bench *bench, bool kills) {
         SafetyTrial *trial = bench_reserve(sizeof(*trial));
         uint64_t n = bench_n_ops(bench, SAFETY_TRIALS, 3);
         SafetyCounts counts = {};
@@ -251,11 +252,11 @@ static void safety(Bench *bench, bool kills) {
 }
 
 static void workload_safety_kill(Bench *bench) {
-        safety(bench, true);
+        safety_run(bench, true);
 }
 
 static void workload_safety_stop(Bench *bench) {
-        safety(bench, false);
+        safety_run(bench, false);
 }
 #else
 static void workload_safety_kill(Bench *bench) {
