@@ -1,5 +1,5 @@
-"""The example web application of the Python package under gunicorn with 4 workers, its sessions in tslab, Redis and
-memcached in turn; wrk asks. Requests a second and the 99th percentile; medians of runs that alternate."""
+"""The Python package's example web application under gunicorn with 4 workers, its sessions in tslab, Redis and
+memcached in turn; wrk sends the requests. Prints requests a second and the 99th percentile, medians of alternating runs."""
 
 import argparse
 import contextlib
@@ -53,7 +53,8 @@ def wait_for(condition):
 
 @contextlib.contextmanager
 def running(command, **options):
-    process = subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
+    process = subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               **options)
     try:
         yield process
     finally:
@@ -62,7 +63,7 @@ def running(command, **options):
 
 
 def server_of(store, build, folder):
-    """A command, and the socket that it makes."""
+    """The server's command, and the socket that it creates."""
     path = folder / f'{"default" if store == "tslab" else store}.sock'
     return {
         'tslab': [build / 'daemon' / 'tslabd', '--size=256M'],
@@ -72,7 +73,7 @@ def server_of(store, build, folder):
 
 
 def measure(port, path):
-    """The session is one that is there."""
+    """Requests for an existing session."""
     cookie = ask(port, '/')
     done = subprocess.run(['wrk', '-t1', '-c8', f'-d{SECONDS}s', '--latency', '-H', f'Cookie: {cookie}',
                            f'http://{HOST}:{port}{path}'], stdout=subprocess.PIPE, text=True, check=True)

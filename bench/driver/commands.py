@@ -1,4 +1,4 @@
-"""Whole commands as a user starts them, by hyperfine; and what the demo says of itself."""
+"""Whole commands as a user starts them, by hyperfine; and the demo's own figures."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def measure(runner, name, command, environment):
 
 
 def session_workload(runner):
-    """Four workers serve the sessions of a web server: made-up requests, and with --log those of an access log."""
+    """Four workers serve the sessions of a web server: made-up requests, and with --log an access log's."""
     demo = [str(runner.build / 'libclient' / 'examples' / 'tslab-demo'), '--json']
     log = runner.arguments.log
     for name, options in ('made up', []), *([('the log', ['--log', log])] if log else []):

@@ -1,5 +1,5 @@
-"""Counts, under callgrind, the locked instructions, the instructions and the searches in slab sets of an operation:
-what the model of more processors is made from. Time does not come into it, so it is the same on a busy machine."""
+"""Counts, under callgrind, the locked instructions, the instructions and the searches in slab sets of an operation. The
+model of more processors uses these counts. They do not depend on time, so they are the same on a busy machine."""
 
 import re
 import shutil
@@ -9,33 +9,34 @@ import tempfile
 import plan
 import runner as programs
 
-N = 21504   # operations, a multiple of 1024 * 21; counted again with twice as many, what differs is theirs
+# Operations, a multiple of 1024 * 21. A second run has twice as many: the difference leaves out the program's start.
+N = 21504
 
-# name -> (workload, its options, operations that one of --ops stands for)
+# name -> (workload, its options, operations for each one of --ops)
 LOOPS = {
     'pair': ('instructions', [], 2),
-    'batch': ('batch', [], 2 * 22 / 21),    # a round more is for warming up
+    'batch': ('batch', [], 2 * 22 / 21),    # one more round warms up
     'churn': ('scaling', ['--members', 1], 1),
 }
 LOCKED = re.compile(r'^\s*([0-9a-f]+):\s.*\b(?:lock \w|xchg\w*\s.*\()', re.MULTILINE)
 
 
 def locked_addresses(library):
-    """Of instructions that take a cache line for themselves."""
+    """Addresses of the instructions that take a cache line for their processor alone."""
     text = subprocess.run(['objdump', '-d', '--no-show-raw-insn', library], stdout=subprocess.PIPE, text=True,
                           check=True).stdout
     return {int(address, 16) for address in LOCKED.findall(text)}
 
 
 def read_costs(path):
-    """(object file, address in it) -> how often it was executed; and how many searches were called."""
+    """(object file, address in it) -> the number of executions; and the number of calls of searches."""
     costs, obj, called, callee, searches = {}, '', False, '', 0
     with open(path, encoding='utf-8', errors='replace') as file:
         for line in file:
             if line.startswith('ob='):
                 obj = line[3:].strip()
             elif line.startswith('calls='):
-                called = True   # the next line is the cost of the callee, counted there
+                called = True   # the next line is the callee's cost, which is counted there
                 searches += int(line[6:].split()[0]) if callee.startswith('shm_set_find') else 0
             elif line.startswith('cfn='):
                 callee = line[4:].strip()

@@ -1,4 +1,4 @@
-"""How the daemon's figures grow: with the arena, with what is in it, with epochs, clients and threads."""
+"""Growth of the daemon's times: with the arena, its objects, epochs, clients and threads."""
 
 import json
 import subprocess
@@ -10,8 +10,8 @@ CALLS = ['attach', 'advance', 'close', 'stats']
 MIB = 1 << 20
 GIB = 1 << 30
 
-# axis -> values; and what of it goes to the daemon and to the workload. Without being told: 256 MiB, empty, 16 epochs,
-# one client with one thread.
+# axis -> values. options() says which of them are options of the daemon. The other axes stay at 256 MiB, empty, 16
+# epochs, one client with one thread.
 AXES = {
     'arena': [64 * MIB, 256 * MIB, GIB, 4 * GIB, 16 * GIB],
     'fill': [0, 64 * MIB, 256 * MIB, GIB, 4 * GIB, 15 * GIB],
@@ -49,7 +49,7 @@ def available():
 
 
 def fits(axis, value):
-    """A filled arena takes its memory, and as much as a twelfth of it for what it knows of its slabs."""
+    """A filled arena takes its memory, and up to a tenth as much for its tables."""
     return axis != 'fill' or value + value // 10 + 2 * GIB < available()
 
 
@@ -65,7 +65,7 @@ def measure(runner, axis, value):
 
 
 def restart(runner, n_clients):
-    """Kills the daemon and starts another one on its memory, while clients are attached."""
+    """Kills the daemon and starts another one on the same memory, while clients are attached."""
     with service.Daemon(runner.build, '--threads', '2048') as d:
         command = [*runner.program('tslab-adaptive'), '--pool', d.path, '--clients', str(n_clients), '--fill', str(MIB),
                    '--restart', 'control']

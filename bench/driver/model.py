@@ -1,30 +1,30 @@
 """Throughput on more processors than there are here, on paper.
 
-A thread's time for an operation is what it takes alone, and the waiting for cache lines that another processor wrote
-last:
+A thread's time for an operation is its time alone, and the time that it waits for cache lines that another processor
+wrote last:
 
     t(P) = t1 + s * (P - 1) / P * L
 
 t1   measured with one thread
-s    locked instructions of an operation on lines that threads share: counted, less those on lines that only one thread
-     has while it churns its own objects. Of a pair hit that is its one compare-and-set, on the object's tag.
+s    locked instructions of an operation on lines that threads share: counted, without the instructions on lines of
+     objects that only one thread uses. In a pair hit that is the one compare-and-set, on the object's tag.
 L    how long a line takes from one processor to another, measured between two that are here
-(P - 1) / P   how often another one had it last, where all are alike
+(P - 1) / P   the chance that another processor wrote the line last, if all do the same
 
-The whole is bounded by the one line that all write to: an operation that writes to it w times cannot be done more
-often than once every w * L. For tslab that is the top word of a slab set, written when a word below fills or empties;
-for a list behind one word it is that word, at each operation.
+The line to which all processors write bounds the whole: operations that write to it w times each cannot follow each
+other faster than every w * L. For tslab that is the top word of a slab set, written when a word below it fills or
+empties; for a list behind one word it is that word, at each operation.
 
-Both are pessimistic. A line is taken to change hands at every access, but a processor does several operations in a row
-before it loses one; and every locked instruction that is not on an object's tag counts as one on a shared line,
+Both are pessimistic. In the model a line changes hands at every access, but a processor does several operations in a
+row before it loses one; and every locked instruction that is not on an object's tag counts as one on a shared line,
 though threads begin at home words of their own.
 
-Assumed: one socket, so that L is the same between any two, and does not grow with the load; processors that do nothing
-else; memory bandwidth is no limit; all threads do the same.
+Assumptions: one socket, so that L is the same between any two processors, and does not grow with the load; no other
+programs; no limit by memory bandwidth; all threads do the same.
 """
 
 PROCESSORS = [1, 2, 4, 8, 16, 32, 64, 128]
-SLOTS = 32              # of a slab of 128-byte objects
+SLOTS = 32              # objects of 128 bytes in a slab
 WORDS = 64              # slabs to a word of a set
 
 
@@ -46,7 +46,7 @@ class Loop:
 
 
 def loops(summary):
-    """Of what was measured and counted; those of which something is missing are left out."""
+    """The loops for which all figures were measured and counted."""
     def get(case, contender, metric):
         figure = summary.get(case, contender, metric)
         return figure.median if figure else None
@@ -64,11 +64,11 @@ def loops(summary):
         shared = max(0, locked('churn') - 0.5)
         found.append(Loop('tslab, churn of 1024', churn, shared, shared / WORDS))
     if batch and locked('batch') is not None:
-        # Half of the operations are frees, each with the one compare-and-set of its own. What remains is refills and
-        # flushes: slab words, one for SLOTS operations, and the words of sets.
+        # Half of the operations are frees, each with its one compare-and-set. The others are refills and flushes: slab
+        # words, one for SLOTS operations, and the words of sets.
         shared = max(0, locked('batch') - 0.5)
         found.append(Loop('tslab, batch of 1024', batch / 2, shared, shared / WORDS))
-    # One word, written by every operation; the lock's is written twice, and the list's besides.
+    # Every operation writes one word; the mutex's word is written twice, and the list's once.
     if treiber:
         found.append(Loop('Treiber stack', treiber, 1, 1))
     if mutex:

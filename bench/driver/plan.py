@@ -1,9 +1,9 @@
-"""What bench/run runs: contenders, and cases of workloads."""
+"""The contenders, and the cases of workloads that bench/run runs on them."""
 
 import collections
 
-# name -> (program without "bench-", its options). Those that are not built are passed over: a peer needs a line here
-# and one in meson.build.
+# name -> (program without "bench-", its options). Programs that are not built are skipped. A new allocator needs a line
+# here and one in meson.build.
 CONTENDERS = {
     'tslab-adaptive': ('tslab', ['--cache', 'adaptive']),
     'tslab-on': ('tslab', ['--cache', 'on']),
@@ -23,8 +23,8 @@ CONTENDERS = {
 }
 
 TSLAB = ['tslab-adaptive', 'tslab-on', 'tslab-off']
-VARIANTS = ['tslab-on', 'tslab-off']     # not what one would choose
-PRIVATE = ['glibc', 'jemalloc', 'mimalloc', 'tcmalloc']     # memory of one process: threads in place of processes
+VARIANTS = ['tslab-on', 'tslab-off']     # measured for comparison only
+PRIVATE = ['glibc', 'jemalloc', 'mimalloc', 'tcmalloc']     # one process's memory, so members are threads
 SHARED = ['boost-rbtree', 'boost-pool', 'dpdk', 'dpdk-cache', 'mutex-list', 'treiber']
 ALL = TSLAB + PRIVATE + SHARED
 YARDSTICKS = ['locked-cas', 'none']
@@ -32,8 +32,8 @@ YARDSTICKS = ['locked-cas', 'none']
 PERCENTILES = ['mean99_ns', 'p50_ns', 'p90_ns', 'p99_ns', 'p99.9_ns', 'p99.99_ns', 'max_ns']
 CACHE = ['alloc_hit_rate', 'free_hit_rate', 'refills_per_alloc', 'flushes_per_free', 'bypassed_share']
 
-# metrics: those the table shows, more is in the JSON. runs: at most, where more would tell no more. daemon: its
-# options, where it needs one. counted: run under callgrind. whole: the number of operations is not scaled.
+# metrics: the table's, the JSON has more. runs: at most so many, where more would add nothing. daemon: the options of
+# a daemon, where the case needs one. counted: run under callgrind. whole: the number of operations is not scaled.
 Case = collections.namedtuple('Case', 'name workload options contenders metrics runs daemon counted whole',
                               defaults=[None, None, False, False])
 
@@ -94,7 +94,7 @@ def cases():
 
 
 def chosen(names):
-    """The cases named, by case or by workload; all where none is. ValueError: there is no such."""
+    """The cases that the names stand for, of cases or workloads; all without names. ValueError: an unknown name."""
     everything = list(cases())
     unknown = [n for n in names if not any(n in (c.name, c.workload) for c in everything)]
     if unknown:
@@ -102,10 +102,10 @@ def chosen(names):
     return [c for c in everything if not names or c.name in names or c.workload in names]
 
 
-LONG = {'safety_kill', 'safety_stop', 'misuse'}    # where a peer hangs is what they find out
+LONG = {'safety_kill', 'safety_stop', 'misuse'}    # they find out whether a peer hangs, so they get their time
 NOT_IN_REPORT = {'adversarial', 'churn_fixed', 'attach'}
 
 
 def for_report():
-    """What the report tells of; ./dev bench alone tells of the others."""
+    """The cases in the report; ./dev bench without "report" runs the others too."""
     return [c for c in cases() if c.workload not in NOT_IN_REPORT]

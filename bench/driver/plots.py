@@ -29,7 +29,7 @@ class Pictures:
         folder.mkdir(exist_ok=True)
 
     def draw(self, name, title, settings, curves):
-        """curves: (title, colour, wide, style, points), of a point x first. Those without points are left out."""
+        """curves: (title, colour, wide, style, points), each point with x first. Curves without points are left out."""
         curves = [c for c in curves if c[4]]
         if not self.can or not curves:
             return
@@ -58,18 +58,18 @@ def curve(contender, points, style='using 1:2 with lines', label=None):
 
 
 def series(results, case, contender, name):
-    """Those of all runs."""
+    """The series of that name, one for each run."""
     return [r['series'][name] for r in results
             if (r['case'], r['contender']) == (case, contender) and name in r.get('series', {})]
 
 
 def tail(points):
-    """A distribution's long end spread out: 90 % at 1, 99 % at 2, and so on."""
+    """A distribution with its long end spread out: 90 % at 1, 99 % at 2, and so on."""
     return [(max(x, 1.0), -math.log10(1 - y)) for x, y in points if y < 1]
 
 
 def distributions(pictures, results, contenders, operation):
-    """Of the run whose 99.9th percentile is the median one."""
+    """Each contender's curve is from the run with the median 99.9th percentile."""
     curves = []
     for contender in contenders:
         runs = sorted(series(results, 'churn', contender, f'{operation}_cdf'),
@@ -102,14 +102,14 @@ def timeline(pictures, results, contenders):
                 name = label or (f'{name_of(contender)}, nothing closed' if mine else name_of(contender))
                 made = curve(contender, runs[0], label=name)
                 curves.append(made if label or not mine else (name, '#e6a59d', False, made[3], made[4]))
-    # Whose waves take longer ends later: by the share of its own time.
+    # A slower contender's waves end later: x is the share of its own time.
     curves = [(*c[:4], [(100 * x / c[4][-1][0], y) for x, y in c[4]]) for c in curves]
     pictures.draw('memory', 'six waves of 64 MiB; one object in 50 lives on to the end',
                   ['set xlabel "% of the run"', 'set ylabel "resident, MiB"', 'set yrange [0:]'], curves)
 
 
 def wrapped(label):
-    """Short lines, as gnuplot writes them."""
+    """The label on short lines, in gnuplot's notation."""
     return '\\n'.join(textwrap.wrap(label, 12))
 
 

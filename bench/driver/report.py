@@ -229,7 +229,7 @@ class Report:
 
 
 def short(report):
-    """The few figures that a README has room for."""
+    """The few figures that the README has room for."""
     s, lines = report.summary, report.lines
     report.lines = []
     about = report.about
@@ -249,7 +249,7 @@ def short(report):
 
 
 def measure(runner):
-    """What is not one allocator's workload."""
+    """The measurements beside the allocators' workloads."""
     for what in web, growth, commands, counted:
         print(f'bench: {what.__name__}', flush=True)
         what.run(runner)

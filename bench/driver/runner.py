@@ -1,4 +1,4 @@
-"""Runs programs of the bench, and keeps what they say."""
+"""Runs the bench's programs, and keeps their results."""
 
 import datetime
 import json
@@ -15,7 +15,7 @@ import service
 
 NOT_APPLICABLE = 77
 TIMEOUT = 600   # seconds for one program
-PEER_TIMEOUT = 30   # for one of a peer's: some wait for threads that do not run
+PEER_TIMEOUT = 30   # for a peer's program: some peers spin until a thread runs that does not
 COUNTED = 4000  # pairs under callgrind
 
 
@@ -71,7 +71,7 @@ class Runner:
         return [str(path), *options] if path.exists() else None
 
     def execute(self, command, timeout=TIMEOUT):
-        """What it printed, as JSON; None: the workload does not apply."""
+        """The program's output, as JSON (None: the workload does not apply), and its messages."""
         try:
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                   timeout=timeout, check=False)
@@ -99,7 +99,7 @@ class Runner:
         return result
 
     def count(self, case, contender):
-        """Instructions of a hit: what N more of them add, in the functions themselves and in all."""
+        """Instructions of a hit: the difference that N more of them make, in the functions themselves and in all."""
         valgrind = ['valgrind', '--tool=callgrind', '--callgrind-out-file=/dev/null']
 
         def collected(n, symbol):
@@ -122,7 +122,7 @@ class Runner:
         return result
 
     def add(self, case, contender, run, metrics, series=None):
-        """A result of something else than a workload."""
+        """Keeps a result that no workload gave."""
         self.results.append({'case': case, 'contender': contender, 'run': run, 'metrics': metrics,
                              **({'series': series} if series else {})})
 
@@ -145,8 +145,7 @@ class Runner:
             self.results.append({'case': case.name, 'contender': contender, 'run': run, **result})
 
     def check_cache(self, case, contender, metrics):
-        """A library that does not know the option runs all the same: its figures must not be taken for what they are
-        not."""
+        """Notes a library that ignores the cache option, as its three variants are the same; and busy processors."""
         hits = metrics.get('alloc_hit_rate')
         if metrics.get('processor_share', 1) < 0.9 and not self.arguments.quick:
             self.crowded.append(case.name)
@@ -162,7 +161,7 @@ class Runner:
             contenders = [c for c in contenders if c == 'tslab-adaptive']
         runs = 1 if self.arguments.quick else min(self.arguments.runs, case.runs or self.arguments.runs)
         for run in range(runs):
-            # There and back, so that none always comes after the same one.
+            # Every other run goes backwards, so that a contender does not always follow the same other one.
             for contender in contenders if run % 2 == 0 else reversed(contenders):
                 self.run_once(case, contender, run)
 

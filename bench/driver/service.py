@@ -27,7 +27,7 @@ def end(process):
 @contextlib.contextmanager
 def server(command, path):
     """A program that listens at `path`."""
-    # What it says goes nowhere: into a pipe that nobody reads it would come to a halt.
+    # Its output is thrown away: the program would stop at a full pipe.
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             deadline = time.monotonic() + START
@@ -41,7 +41,7 @@ def server(command, path):
 
 
 class Daemon:
-    """tslabd on a private socket. We keep its memory, so that another one can take it up."""
+    """tslabd on a private socket. We keep its memory, so that another daemon can take it over."""
 
     def __init__(self, build, *options):
         self.program = str(build / 'daemon' / 'tslabd')
@@ -54,7 +54,7 @@ class Daemon:
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notify.bind(os.path.join(self.folder.name, 'notify'))
         self.ready = threading.Event()
-        # All the while, as a service manager does: who is not read waits when it has something to say.
+        # A thread reads all the time, as a service manager does: otherwise the daemon would wait when it notifies.
         self.hearing = threading.Thread(target=self.hear, daemon=True)
         self.hearing.start()
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -83,8 +83,8 @@ class Daemon:
         passed = [(self.listener.fileno(), 'socket')]
         if self.arena is not None:
             passed.append((self.arena, 'arena'))
-        # Descriptors from 3 on, and the pid of who gets them, as systemd does. Bash moves them there: sh need not
-        # know numbers over 9.
+        # Descriptors from 3 on, and the pid of the process that gets them, as systemd passes them. Bash moves them
+        # there, as sh need not know numbers over 9.
         moves = ' '.join(f'{3 + i}<&{fd + 100}' for i, (fd, _) in enumerate(passed))
         for fd, _ in passed:
             os.dup2(fd, fd + 100, inheritable=True)

@@ -1,11 +1,11 @@
-"""Medians over runs, their intervals, ratios, the table, and what the figures must reach."""
+"""Medians over runs, their intervals, ratios, the table, and the targets."""
 
 import math
 import statistics
 
 
 def interval(values):
-    """(low, high, coverage): the order statistics that hold the true median 95 times in 100, or all there is."""
+    """(low, high, coverage): the order statistics that enclose the true median 95 times in 100, or the whole range."""
     values, n = sorted(values), len(values)
     best = (values[0], values[-1], 1 - 2 * 0.5 ** n)
     tail = 0.0
@@ -26,7 +26,7 @@ class Figure:
         self.low, self.high, self.coverage = interval(by_run.values())
 
     def over(self, other):
-        """The ratio to another figure, run by run: runs alternate, so a disturbance meets both. None: it has none."""
+        """The ratio to another figure, run by run, as alternating runs share disturbances. None: no run has both."""
         ratios = {run: value / other.by_run[run] for run, value in self.by_run.items()
                   if other.by_run.get(run, 0) > 0}
         return Figure(ratios) if ratios else None
@@ -101,7 +101,7 @@ def columns(rows):
         yield '  '.join(cells).rstrip()
 
 
-# What the figures must reach: (what, measured, at most or at least, bound, whether it does). None: not measured.
+# Targets, each with the measured value, its bound, and whether it is met. None: not measured.
 
 def at_most(what, value, bound, unit=''):
     if value is None or bound is None:
@@ -116,7 +116,7 @@ def at_least(what, value, bound, unit=''):
 
 
 def never_slower(what, ratio, bound=1.0):
-    """Unless the interval of the ratio lies above the bound."""
+    """Met unless the whole interval of the ratio lies above the bound."""
     if ratio is None:
         return None
     return {'target': what, 'value': ratio.median, 'relation': '<=', 'bound': bound, 'unit': 'x',
@@ -164,7 +164,7 @@ def targets(s):
 
 
 def peer_targets(s):
-    """What it is to reach beside others, as ratios within one run."""
+    """Targets beside other allocators, as ratios within one run."""
     def median(case, contender, metric):
         figure = s.get(case, contender, metric)
         return figure.median if figure else None
@@ -209,7 +209,7 @@ def peer_targets(s):
 
 
 def no_own_spike(s, least):
-    """The longest allocation of churn, where it is a spike: at most that of the peer with the longest, in median."""
+    """The longest allocation in churn: at most as long as the peers' longest, by medians, or `least`."""
     own = s.get('churn', 'tslab-adaptive', 'alloc_max_ns')
     others = [figure.median for (case, contender, metric), figure in s.figures.items()
               if (case, metric) == ('churn', 'alloc_max_ns') and not contender.startswith('tslab')]

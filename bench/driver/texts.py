@@ -1,17 +1,17 @@
-"""What the report says around its tables."""
+"""The report's text around its tables."""
 
 HEAD = '''
 All allocators go through the same loops, touch objects alike, and are pinned to the same processors; their runs
-alternate, figures are medians. Where memory is private to a process, threads stand for processes. Left out where
-nothing is: see the notes. Raw figures: `results.json`.
+alternate, figures are medians. Where memory is private to a process, threads stand for processes. The notes at the end
+name everything that was left out. Raw figures: `results.json`.
 '''
 
-QUICK = '**A quick run: the figures say that things work, and nothing else.**'
+QUICK = '**A quick run: the figures show that the programs work, and nothing else.**'
 
 THROUGHPUT = '''
 ## Throughput
-Nanoseconds for allocating, touching and freeing one object of 128 bytes; "free by another": freeing alone, of what
-the other processor allocated.
+Nanoseconds for allocating, touching and freeing one object of 128 bytes; "free by another": the free alone, of an
+object that the other processor allocated.
 '''
 
 LATENCY = '''
@@ -27,29 +27,29 @@ Million operations a second of all threads together.
 MEMORY = '''
 ## Memory
 Resident over live bytes after churn of 100,000 objects of 128 bytes; MiB that remain when all are freed. Size
-classes and memory for objects of mixed sizes (lines of an access log). Waves: what is resident after six waves of
-64 MiB, over what then lives.
+classes and memory for objects of mixed sizes (lines of an access log). Waves: resident over live bytes after six waves
+of 64 MiB.
 '''
 
 SAFETY = '''
 ## Safety
 Two processes churn; one of them is killed, or stopped, at a random moment. Hung: the other one is not served any
-more. Broken: allocating afterwards crashes, hangs, or gives an object to two. Lost: objects that nobody can have
-again. Where an allocator cannot tell whether the operation that was broken off was done, the object in hand is one,
-as nobody may free it; what is lost besides is counted apart. Misuse: an object freed twice, and one freed again
+more. Broken: allocating afterwards crashes, hangs, or gives one object out twice. Lost: objects that nobody can
+allocate again. An allocator that cannot tell whether the interrupted operation was done loses the object in hand, as
+nobody may free it; objects lost besides are counted apart. Misuse: an object freed twice, and an object freed again
 after its memory went to somebody else.
 '''
 
 SESSIONS = '''
-## What web workers use today
+## Stores that web workers use today
 Get and put of a 256-byte session by key, nanoseconds; Redis and memcached on a Unix socket by hiredis and
 libmemcached, APCu inside PHP (its interpreter included).
 '''
 
 REQUESTS = '''
 ## Requests
-1200 requests of about 52 KB on 4 threads, and 100,000 on each of 16; microseconds. `control` writes as much, twice,
-and allocates nothing.
+1200 requests of about 52 KB on 4 threads, and 100,000 on each of 16 threads; microseconds. `control` writes as much,
+twice, and allocates nothing.
 '''
 
 DEMO = '''
@@ -67,7 +67,7 @@ epoch with 4 MiB; stats.
 '''
 
 RESTART = '''
-The daemon is killed and another one takes its memory up, while clients are attached; milliseconds until it is
+The daemon is killed and another one takes its memory over, while clients are attached; milliseconds until it is
 ready, and for the first call to it.
 '''
 
@@ -77,5 +77,5 @@ From start to end, milliseconds (hyperfine).
 '''
 
 NO_LINE = '''
-Not worked out: it takes two processors to measure how long a line takes from one to the other.
+Not computed: measuring the time of a cache line from one processor to another takes two processors.
 '''

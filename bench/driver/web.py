@@ -28,7 +28,7 @@ def ask(runner, contender, run, command, quick):
 
 
 def servers(stack, folder):
-    """name -> socket, of what is there."""
+    """name -> socket of each installed server, which this starts."""
     found = {}
     for name, command in {
         'redis': ['redis-server', '--port', '0', '--unixsocket', '{}', '--save', '', '--appendonly', 'no',

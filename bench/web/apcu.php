@@ -24,7 +24,7 @@ function median(array $values): float {
         return $values[intdiv(count($values), 2)];
 }
 
-// What the loop, the choice of a key, and making the value take by themselves is taken off.
+// The time of the loop, of choosing a key and of making the value is subtracted.
 function measure(array $order, callable $round): float {
         $ns = [];
         for ($i = 0; $i < ROUNDS; $i++) {
