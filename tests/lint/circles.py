@@ -21,7 +21,7 @@ def module(name):
 def includes(root, name):
     """The project's headers that a file includes, with their lines."""
     text = tree.read(root, name)
-    # Comments go, by place; strings stay: the included names are strings.
+    # Comments become spaces; strings stay, as the included names are strings.
     code = tree.TOKEN.sub(lambda m: re.sub(r'[^\n]', ' ', m.group()) if m['comment'] else m.group(), text)
     return [(match[1], tree.line_of(code, match.start())) for match in INCLUDE.finditer(code)]
 

@@ -1,4 +1,4 @@
-"""What './dev format' would change: it must leave a clean tree clean."""
+"""The C files are formatted: './dev format' would change nothing."""
 
 import re
 import shutil
@@ -16,13 +16,13 @@ def check(root):
     names = tree.c_files(root)
     if not names or not shutil.which(CLANG_FORMAT):
         return None
-    # It would take the style of a folder further up, or one of its own.
+    # Without the file clang-format would take a parent folder's style, or one of its own.
     if not (root / STYLE).is_file():
         return [f'{STYLE}: missing']
     done = subprocess.run([CLANG_FORMAT, '--dry-run', '-Werror', '--', *names], cwd=root, check=False,
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     places = re.findall(r'^(\S+?):(\d+):\d+: error', done.stderr, re.MULTILINE)
-    # One for each file: the rest is mostly of the same.
+    # One problem a file: the others mostly follow from it.
     problems = [f'{name}:{line}: {HINT}' for name, line in dict(reversed(places)).items()]
     if done.returncode != 0 and not problems:
         problems.append(f'{CLANG_FORMAT} failed: {done.stderr.strip()}')

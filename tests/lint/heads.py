@@ -3,7 +3,7 @@
         Purpose             one sentence
         Invariants          numbered, so that others can cite one
         Who may do what     which thread or process takes which step
-        Crash               what a death after each step leaves, and who repairs it
+        Crash               the state that a death after each step leaves, and the function that repairs it
 
 It touches an atomic where it calls a wrapper of shm/arch/atomic.h, which all end in their memory order.
 """

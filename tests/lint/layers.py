@@ -7,7 +7,7 @@ import tree
 
 ALL = {'shm', 'proto', 'libclient', 'daemon', 'tests', 'bench'}
 
-# What each folder may include.
+# Each folder, and the folders that it may include.
 MAY_USE = {
     'shm': {'shm'},
     'proto': {'shm', 'proto'},
@@ -17,7 +17,7 @@ MAY_USE = {
     'bench': ALL,
 }
 
-# The public headers are libclient's: below it and beside it nobody knows them.
+# The public headers belong to libclient: layers below it and beside it do not know them.
 MAY_USE_PUBLIC = {'libclient', 'tests', 'bench'}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]*)[>"]', re.MULTILINE)
@@ -52,7 +52,7 @@ def check(root):
             problems.append(f'{name}: C files live in {", ".join(MAY_USE)}')
             continue
         text = tree.read(root, name)
-        # Comments go, by place; strings stay, being what is included.
+        # Comments become spaces; strings stay, as the included names are strings.
         code = tree.TOKEN.sub(lambda m: re.sub(r'[^\n]', ' ', m.group()) if m['comment'] else m.group(), text)
         for match in INCLUDE.finditer(code):
             wrong = what_is_wrong(layer, *match.groups())

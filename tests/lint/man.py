@@ -1,4 +1,4 @@
-"""Manual pages render without warnings, and name each other rightly: man.py PAGE... (or --self-test)."""
+"""Manual pages render without warnings, and refer to existing pages: man.py PAGE... (or --self-test)."""
 
 import os
 import re
@@ -6,12 +6,12 @@ import subprocess
 import sys
 import tempfile
 
-# What scdoc makes has long lines, and paragraphs with nothing in them.
+# scdoc's output has long lines and empty paragraphs.
 ALLOWED = re.compile(r'STYLE: (input text line longer|whitespace at end|lower case character)|skipping paragraph macro|missing date|UNSUPP|referenced manual not found')
 
 
 def problems(pages):
-    """What man and mandoc say, and references to pages of ours that are not there."""
+    """The complaints of man and mandoc, and references to pages of ours that do not exist."""
     names = {os.path.basename(page) for page in pages}
     found = []
     for page in pages:

@@ -1,4 +1,4 @@
-"""Every message id of the daemon is used, and explained in the journal's catalog; no other is."""
+"""The daemon uses every one of its message ids, and the journal's catalog explains these ids and no others."""
 
 import re
 

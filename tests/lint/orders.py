@@ -1,11 +1,11 @@
-"""Memory orders are named in shm/arch/atomic.h only, and every use of its wrappers says what the order is for.
+"""Only shm/arch/atomic.h names memory orders, and every use of its wrappers gives the reason for its order.
 
 A use carries, on its line or at most two lines above, a comment
 
         ORDER: <rlx|acq|rel|acqrel|sc>[, pairs with f() [and g()]]; <text>
 
 with the order of the call; a comment may serve several calls in its reach and may hold several ORDERs. f and g must be
-functions of this tree. Tests and benchmarks may call wrappers without saying why.
+functions of this tree. Tests and benchmarks may call wrappers without a reason.
 """
 
 import re
@@ -16,9 +16,9 @@ ATOMICS = 'shm/arch/atomic.h'
 REACH = 2
 
 RAW = re.compile(r'\b(memory_order_|__ATOMIC_|__sync_|__atomic_)\w*')
-# These need no memory_order_ to be spelled, being sequentially consistent.
+# These calls are sequentially consistent, and name no memory_order_.
 GENERIC = re.compile(r'\batomic_(load|store|exchange|compare_exchange|fetch|flag|thread_fence|signal_fence)\w*\s*\(')
-# The endings are kept for wrappers: shm_load_acq, shm_pair_cas_acqrel.
+# Only wrappers have these endings: shm_load_acq, shm_pair_cas_acqrel.
 WRAPPER = re.compile(r'\bshm_\w+_(rlx|acq|rel|acqrel|sc)\s*\(')
 ORDER = re.compile(r'(rlx|acq|rel|acqrel|sc)(?:, pairs with (\w+\(\)(?:(?:, and |, | and )\w+\(\))*))?; *(\S.*)')
 
@@ -32,7 +32,7 @@ def functions(texts):
 
 
 def order_comments(name, text, known):
-    """Orders by the lines they reach, and what is wrong with the comments."""
+    """Orders by the lines they reach, and the problems of the comments."""
     reached, problems = {}, []
     for first, last, words in tree.comments(text):
         for statement in words.split('ORDER:')[1:]:

@@ -12,7 +12,7 @@ import tree
 
 LAYERS = ('shm', 'proto', 'libclient', 'daemon', 'daemon/ctl', 'bench')
 
-# The rooms of all layers, each with those that it may include beside itself.
+# The rooms of all layers, each with the other rooms that it may include.
 ROOMS = {
     'shm/arch': '',
     'shm/format': 'shm/arch',

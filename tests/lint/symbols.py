@@ -1,5 +1,5 @@
-"""A library exports exactly what its version script names (libclient/libtslab.sym unless told), public headers document
-each name, and a test in tests/api calls it.
+"""A library exports exactly the names in its version script (libclient/libtslab.sym without another argument), public
+headers document each name, and a test in tests/api calls it.
 
 Skipped as long as there is no version script.
 """
@@ -14,7 +14,7 @@ SCRIPT = 'libclient/libtslab.sym'
 
 
 def parse_script(text, script):
-    """Names under global:, and what is wrong with the script."""
+    """Names under global:, and the problems of the script."""
     names, problems, section = [], [], 'global'
     text = re.sub(r'\}[^;{}]*;', '}', tree.blank(text))  # a later version names its parent there
     for token in re.findall(r'global:|local:|[^\s;{}]+(?=\s*;)', text):
@@ -50,7 +50,7 @@ def check_exports(named, library, script):
 
 def is_documented(text, name):
     """True or False, or None where the header does not declare the name."""
-    # Directives end what stands before them.
+    # A directive ends the declaration before it.
     code = re.sub(r'^[ \t]*#(?:.*\\\n)*.*', lambda m: re.sub(r'[^\n]', ';', m.group()), tree.blank(text), flags=re.M)
     match = re.search(rf'\b{name}\s*[(;\[]', code)
     if not match:

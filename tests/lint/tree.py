@@ -1,4 +1,4 @@
-"""What the lints share: the files of a tree, C text without comments and strings, and the self-test."""
+"""Functions that all lints use: the files of a tree, C text without comments and strings, and the self-test."""
 
 import os
 import pathlib
@@ -68,7 +68,7 @@ def line_of(text, position):
 
 
 def self_test(check, cases):
-    """Each case: its name, the files planted, their arguments, and what a problem must contain (None: no problem)."""
+    """Each case: its name, the planted files, the arguments of check, and a part of the expected problem (None: none)."""
     failed = 0
     for name, planted, args, expected in cases:
         with tempfile.TemporaryDirectory() as folder:

@@ -71,8 +71,8 @@ def end_children():
 
 
 def run(command, seconds, **options):
-    """Exit status and output; status None: it took too long. Nothing that it started is left."""
-    with tempfile.TemporaryFile() as output:  # no pipe, which those left behind would hold open
+    """Exit status and output; status None: it took too long. No process that it started is left."""
+    with tempfile.TemporaryFile() as output:  # no pipe: processes left behind would hold it open
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                                    start_new_session=True, **options)
         try:
@@ -90,7 +90,7 @@ def run(command, seconds, **options):
 # ---- a copy
 
 class Failure(Exception):
-    """What keeps any mutant from being tried."""
+    """No mutant can be tried: the tree does not configure or build."""
 
 
 class Test:
@@ -99,7 +99,7 @@ class Test:
         self.env, self.timeout = told['env'], told['timeout'] or None
         self.suites = [suite.split(':')[-1] for suite in told['suite']]
         self.targets = told['depends']
-        self.sources = sources  # a change to one of these can change what the test says
+        self.sources = sources  # a change to one of these can change the test's result
 
 
 class Copy:
@@ -108,11 +108,11 @@ class Copy:
         self.suites, self.options, self.n_jobs = suites, options, n_jobs
         self.left_out = {'slow', 'no-asan'} if options else {'slow'}
         self.tests = []
-        self.seconds = {}  # how long each test takes, of those that pass
+        self.seconds = {}  # how long each passing test takes
         self.kills = collections.Counter()
 
     def sync(self):
-        """Only what differs is written, so that ninja builds only that. Returns what stands for the whole of it."""
+        """Writes only files that differ, so that ninja builds no others. Returns a digest of the whole tree."""
         digest, names = hashlib.sha256(repr((self.suites, self.options)).encode()), tree.files(self.root)
         for name in names:
             source, copy = self.root / name, self.tree / name
@@ -140,7 +140,7 @@ class Copy:
         return subprocess.run(command, cwd=self.build, check=True, capture_output=True, text=True).stdout
 
     def told(self, what):
-        """What meson tells of a configured build."""
+        """A part of meson's description of the configured build."""
         return json.loads((self.build / 'meson-info' / f'intro-{what}.json').read_text())
 
     def from_build(self, path):
@@ -173,7 +173,7 @@ class Copy:
     # ---- tests
 
     def limit(self, test):
-        """Seconds after which a test hangs; it may be that other work goes on beside it."""
+        """Seconds after which a test counts as hanging; generous, as other work may go on beside it."""
         known = self.seconds.get(test.name)
         return test.timeout if known is None else min(test.timeout or 3600, 20 + 10 * known)
 
@@ -186,7 +186,7 @@ class Copy:
         return None if status in (0, SKIPPED) else f'signal {-status}' if status < 0 else f'exit status {status}'
 
     def measure(self, digest, paths):
-        """How long each test takes that a change to these files reaches. One that fails as it is, is left out."""
+        """How long each test takes that a change to these files reaches. A test that fails without a mutant is left out."""
         told = self.build / 'mutate-seconds.json'
         known = json.loads(told.read_text()) if told.is_file() else {}
         known = known if known.get('digest') == digest else {'digest': digest, 'seconds': {}}
@@ -203,7 +203,7 @@ class Copy:
         return seconds
 
     def tests_of(self, suite, path):
-        """Those that a change to this file reaches: first the ones that killed most in little time."""
+        """The tests that a change to this file reaches; tests that killed most in little time come first."""
         found = [test for test in self.tests
                  if suite in test.suites and path in test.sources and test.name in self.seconds]
         return sorted(found, key=lambda test: self.seconds[test.name] / (1 + self.kills[test.name]))
@@ -211,12 +211,12 @@ class Copy:
     # ---- mutants
 
     def objects(self, path):
-        """What is compiled of a file."""
+        """The object files that are compiled from a file."""
         told = self.ask('ninja', '-t', 'query', self.from_build(self.tree / path))
         return [line.strip() for line in told.partition('outputs:')[2].splitlines() if line.strip().endswith('.o')]
 
     def code(self, paths):
-        """What stands for the machine code of these objects."""
+        """A digest of the machine code of these objects."""
         digest = hashlib.sha256()
         with tempfile.NamedTemporaryFile() as bare:
             for path in paths:
@@ -229,7 +229,7 @@ class Copy:
         return [name for name in self.objects(path) if self.from_tree(name) in reached]
 
     def run_tests(self, path):
-        """What became of the mutant, by which test, how, and the number of tests that ran."""
+        """The mutant's fate, the test that killed it, how, and the number of tests that ran."""
         n = 0
         for suite in self.suites:
             tests = self.tests_of(suite, path)

@@ -10,7 +10,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'lint'))
 import tree  # noqa: E402
 
-# Text of these calls is for people: a mutant of it says nothing of the tests. assert() is a check, not code under test.
+# These calls print for people: a mutant in them tells nothing about the tests. assert() is a check, not code under test.
 TALK = re.compile(r'\b(?:assert|static_assert|_Static_assert|log_\w+)\s*\(')
 
 COMPARISONS = {'==': ['!='], '!=': ['=='], '<': ['<=', '>='], '<=': ['<', '>'], '>': ['>=', '<='], '>=': ['>', '<']}
@@ -40,7 +40,7 @@ class Mutant:
     start: int
     end: int
     new: str
-    text: str = dataclasses.field(repr=False, compare=False)  # of the whole file, unchanged
+    text: str = dataclasses.field(repr=False, compare=False)  # the whole file, unchanged
 
     @property
     def line(self):
@@ -128,11 +128,11 @@ def statements(code):
 
 
 def mutants(path, text):
-    """All that this file has, in the order of their places."""
+    """All mutants of this file, in the order of their places."""
     code, found = mask(text), {}
     for find in (operators, constants, conditions, returns, statements):
         for kind, start, end, new in find(code):
-            # What is kept of the old text comes from the text, strings included.
+            # The old condition is copied from the text, as the code has spaces for its strings.
             if kind == 'negation' and new:
                 new = f'(!{text[start:end]})'
             # Lines keep their numbers, which assert() compiles in.

@@ -33,7 +33,7 @@ def try_one(copy, mutant):
 
 
 def work(arguments, folder, chosen, seconds, tasks, results):
-    """The first worker is told no seconds: it measures them and tells."""
+    """The first worker gets no seconds: it measures them and sends them."""
     farm.become_reaper()
     farm.own_tmp(folder / 'tmp')
     if arguments.asan:
@@ -48,7 +48,7 @@ def work(arguments, folder, chosen, seconds, tasks, results):
             results.put(copy.seconds)
         for i in iter(tasks.get, None):
             results.put(try_one(copy, chosen[i]))
-    except Exception:  # whoever waits for a result must hear of it
+    except Exception:  # the main process waits for a result
         results.put(traceback.format_exc())
 
 
@@ -60,7 +60,7 @@ def hear(results):
 
 
 def try_all(arguments, chosen):
-    """Yields what became of each mutant, as it comes."""
+    """Yields each mutant's result, as it comes."""
     tasks, results, workers = multiprocessing.SimpleQueue(), multiprocessing.SimpleQueue(), []
 
     def start(seconds):
@@ -83,10 +83,10 @@ def try_all(arguments, chosen):
             worker.join()
 
 
-# ---- what came of it
+# ---- results
 
 def share(results):
-    """Killed of those that count, as text."""
+    """The killed part of the mutants that count, as text."""
     n_killed = sum(r['result'] == 'killed' for r in results)
     n = n_killed + sum(r['result'] == 'survived' for r in results)
     return f'{n_killed} of {n} killed' + (f', {100 * n_killed / n:.0f} %' if n else '')

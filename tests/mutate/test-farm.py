@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A project of two files is mutated: what becomes of each mutant, and what is left of them."""
+"""A project of two files is mutated: each mutant has its result, and no process or change is left."""
 
 import json
 import os
@@ -26,10 +26,10 @@ int sum(int a, int b) {
         return a;
 }
 '''
-# Of every mutant of the line.
+# The result of each line's mutants.
 RESULTS = {3: ('same', None), 4: ('killed', 'exit status 1'), 5: ('survived', None), 6: ('killed', 'exit status 1'),
            7: ('killed', 'exit status 1'), 8: ('killed', 'hang'), 10: ('killed', 'exit status 1')}
-# It leaves a process behind, which has the pipe.
+# The test leaves a process behind, which holds the pipe open.
 TEST = '''#include <unistd.h>
 int sum(int a, int b);
 int main(void) {

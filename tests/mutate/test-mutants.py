@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the mutator makes of C text."""
+"""The mutator's changes to C text."""
 
 import pathlib
 import sys
@@ -26,7 +26,7 @@ def of(*body):
 
 class MutantsTest(unittest.TestCase):
     def expect(self, body, *wanted):
-        """All that there is, in any order."""
+        """Expects these mutants and no others, in any order."""
         self.assertCountEqual(of(*body), wanted)
 
     def test_comparison(self):
