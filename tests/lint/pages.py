@@ -15,7 +15,7 @@ SOURCES = ('.c', '.h', '.hpp', '.py', '.cpp')
 
 
 def anchors(text):
-    """What a heading is called in a link, as the usual viewers of Markdown have it."""
+    """The names by which links call the headings, as in the usual viewers of Markdown."""
     heads = re.findall(r'^#+ (.*)$', re.sub(r'```.*?```', '', text, flags=re.DOTALL), re.MULTILINE)
     return {re.sub(r'[^\w -]', '', re.sub(r'\[([^]]*)\]\([^)]*\)', r'\1', h).lower()).replace(' ', '-') for h in heads}
 
