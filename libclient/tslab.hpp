@@ -1,6 +1,6 @@
 #pragma once
 /*
- * tslab for C++17: what <tslab.h> does, with owners and types.
+ * tslab for C++17: <tslab.h> with owners and types.
  *
  *      tslab_cxx::pool pool = tslab_cxx::pool::open("web");
  *
@@ -9,10 +9,11 @@
  *      pool.free(h);
  *
  *      tslab_cxx::memory_resource memory(pool);
- *      std::pmr::vector<int> numbers(&memory);     (of this process: its pointers are)
+ *      std::pmr::vector<int> numbers(&memory);     (of this process: it has pointers)
  *
- * What <tslab.h> returns as a negative errno is thrown: tslab_cxx::error, a std::system_error, or
- * std::bad_alloc for -ENOMEM. Threads and forks as there. Header only; link libtslab.
+ * Where <tslab.h> returns a negative errno, an exception is thrown: tslab_cxx::error, which is a
+ * std::system_error, or std::bad_alloc for -ENOMEM. Threads and forks are as in <tslab.h>. Header only; link
+ * libtslab.
  */
 #include <cerrno>
 #include <cstddef>
@@ -35,7 +36,7 @@ class error : public std::system_error {
         explicit error(int number) : std::system_error(number, std::generic_category(), "tslab") {}
 };
 
-/* The result, where it is no error. */
+/* Returns the result if it is no error. */
 template <typename Result> Result check(Result result) {
         if (result == -ENOMEM)
                 throw std::bad_alloc();
@@ -45,8 +46,8 @@ template <typename Result> Result check(Result result) {
 }
 
 /*
- * Names a live T, in all processes of its pool. Copying it copies the name: whoever frees it first does.
- * It may be stored in the pool. A default one names nothing.
+ * Names a live T, in all processes of its pool. Copying a handle copies the name: the first free of any copy
+ * frees the object. A handle may be stored in the pool. A default one names nothing.
  */
 template <typename T> class handle {
     public:
@@ -81,7 +82,7 @@ class pool {
                 return pool(raw);
         }
 
-        /* Takes over what tslab_open() or tslab_create() made. */
+        /* Takes over a pool that tslab_open() or tslab_create() made. */
         explicit pool(tslab *raw) noexcept : raw_(raw) {}
         pool(pool &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
         pool &operator=(pool &&other) noexcept {
@@ -98,9 +99,9 @@ class pool {
         tslab *raw() const noexcept { return raw_; }
 
         /*
-         * A new T in an epoch. Other processes see its bytes: it must mean the same there, and is never
-         * destroyed but by free(), so it has to be trivially copyable. While its constructor runs it is
-         * pending: a process killed in there, or an exception, leaves nothing behind.
+         * Makes a new T in an epoch. Other processes see its bytes: these must mean the same there, and only
+         * free() ends the object, so T has to be trivially copyable. While the constructor runs the object is
+         * pending: a kill or an exception in there leaves nothing behind.
          */
         template <typename T, typename... Arguments>
         handle<T> make_in(uint32_t epoch, Arguments &&...arguments) {
@@ -124,17 +125,17 @@ class pool {
                 return make_in<T>(TSLAB_EPOCH_CURRENT, std::forward<Arguments>(arguments)...);
         }
 
-        /* The object, until somebody frees it: ESTALE is thrown where that was. */
+        /* Returns the object, which is good until somebody frees it. Throws ESTALE if it is gone. */
         template <typename T> T &get(handle<T> h) const { return *static_cast<T *>(address(h)); }
 
-        /* nullptr where it is gone. */
+        /* Returns nullptr if the object is gone. */
         template <typename T> T *find(handle<T> h) const noexcept {
                 void *object;
 
                 return tslab_get(raw_, h.raw(), &object, nullptr) == 0 ? static_cast<T *>(object) : nullptr;
         }
 
-        /* A copy, made while the object was live; nothing where it is gone. */
+        /* Returns a copy that was made while the object was live; nothing if it is gone. */
         template <typename T> std::optional<T> read(handle<T> h) const {
                 alignas(16) unsigned char bytes[4096];
                 std::optional<T> copy;
@@ -146,14 +147,14 @@ class pool {
                 return copy;
         }
 
-        /* Whether it was this call that freed it. */
+        /* Returns whether it was this call that freed the object. */
         template <typename T> bool free(handle<T> h) {
                 int r = tslab_free(raw_, h.raw());
 
                 return r != -ESTALE && check(r) == 0;
         }
 
-        /* A root, or an empty handle. What was stored under the name has to be a T. */
+        /* Returns a root, or an empty handle. The object stored under the name has to be a T. */
         template <typename T> handle<T> root(const std::string &name) const {
                 tslab_handle raw = 0;
                 int r = tslab_root_get(raw_, name.c_str(), &raw);
@@ -163,7 +164,7 @@ class pool {
                 return handle<T>(raw);
         }
 
-        /* Sets a root where it is `expected`, empty for absent: whether it was. */
+        /* Sets a root if it is `expected` (empty: absent). Returns whether it was. */
         template <typename T>
         bool set_root(const std::string &name, handle<T> expected, handle<T> h) {
                 int r = tslab_root_set(raw_, name.c_str(), expected.raw(), h.raw());
@@ -212,8 +213,8 @@ class pool {
 
 /*
  * Memory of a pool for containers of one process, or of several that have it at the same address. Blocks
- * are in `epoch`. What is too large for the pool, or aligned to more than 16, comes from `upstream`. The
- * pool must outlive it. Any thread, as far as `upstream` allows.
+ * are in `epoch`. Blocks that are too large for the pool, or aligned to more than 16, come from `upstream`. The
+ * pool must outlive the resource. Any thread, as far as `upstream` allows.
  */
 class memory_resource : public std::pmr::memory_resource {
     public:
@@ -222,7 +223,7 @@ class memory_resource : public std::pmr::memory_resource {
             : pool_(pool.raw()), epoch_(epoch), upstream_(upstream) {}
 
     private:
-        /* Whose block it is has to be known from its size alone. */
+        /* The size of a block alone must tell whether it is the pool's or upstream's. */
         bool is_ours(size_t size, size_t alignment) const noexcept {
                 return alignment <= 16 && size <= size_max_;
         }
@@ -251,7 +252,7 @@ class memory_resource : public std::pmr::memory_resource {
                 return this == &other;
         }
 
-        /* The largest that tslab_malloc() takes. */
+        /* The largest size that tslab_malloc() takes. */
         static size_t find_size_max(tslab *pool, uint32_t epoch) noexcept {
                 size_t size = 0;
 

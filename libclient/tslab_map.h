@@ -15,7 +15,7 @@
  *      map = tslab_map_close(map);
  *
  * Nobody waits: there is no lock in the pool. A process that is killed inside a call leaves the old
- * value or the new one, and no memory behind. What a get returns was the value at one moment inside
+ * value or the new one, and no memory behind. A get returns a value that the key had at one moment inside
  * the call, never a mixture.
  *
  * A change that depends on the old value loses no change of others when it names the version that it
@@ -41,9 +41,9 @@
  * The index of all maps of a pool is in one reserved epoch, labelled "maps", that the first map reserves; it keeps
  * its largest size. Close that epoch and maps cannot grow; revoke it and they are gone (-EIDRM).
  *
- * Threads: all calls may be made by any thread at any time, but for tslab_map_close(), which must be the
- * last with this map. While and after tslab_close() closes the pool, what changes a map is -EBADF, and what
- * reads one -EIDRM. Fork: a child goes on using its parent's maps. Calls that change a map need a
+ * Threads: any thread may make any call at any time, but for tslab_map_close(), which must be the
+ * last with this map. While and after tslab_close() closes the pool, calls that change a map return -EBADF,
+ * and calls that read one -EIDRM. Fork: a child goes on using its parent's maps. Calls that change a map need a
  * record, as allocating does: see "Fork" and "the attach errors" in <tslab.h>. Reading needs none. Calls but
  * tslab_map_open() do not enter the daemon otherwise. Not async-signal-safe.
  *
@@ -94,12 +94,12 @@ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
 /* Closes the map in this process and returns NULL; NULL-safe. The map itself stays in the pool. */
 struct tslab_map *tslab_map_close(struct tslab_map *map);
 
-/* The largest sum of a key's and a value's size, at most 4072: a buffer of so many bytes is enough. */
+/* Returns the largest sum of a key's and a value's size, at most 4072: a buffer of so many bytes is enough. */
 size_t tslab_map_size_max(struct tslab_map *map);
 
 /*
- * Copies a value out: its size. *ret_epoch (may be NULL) is the epoch that it is in, with its era. On
- * failure the buffer's contents are undefined.
+ * Copies a value out and returns its size. *ret_epoch (may be NULL) is the epoch that the value is in, with its
+ * era. On failure the buffer's contents are undefined.
  *
  * -ENOENT      no such key
  * -EMSGSIZE    the value is larger than the buffer
@@ -109,16 +109,16 @@ ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, v
                       size_t buffer_size, uint32_t *ret_epoch);
 
 /*
- * As tslab_map_get(), and tells the value's version: every put makes a new one, which no other value
- * of the pool has or had. It is no handle to be freed.
+ * Copies a value out as tslab_map_get() does, and tells its version. Every put makes a new version, which no
+ * other value of the pool has or had. A version is not a handle to be freed.
  *
- * -ENOENT, -EMSGSIZE, -EIDRM
+ * Fails as tslab_map_get() does, with -ENOENT, -EMSGSIZE or -EIDRM.
  */
 ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
                               size_t buffer_size, tslab_handle *ret_version);
 
 /*
- * Sets a key's value, whatever it was before, in an epoch as in tslab_alloc(). Key and value are copied.
+ * Sets a key's value, with or without a value before. `epoch` is as in tslab_alloc(). Key and value are copied.
  *
  * -E2BIG       key and value do not fit the largest class
  * -EINVAL      no such epoch
@@ -134,17 +134,17 @@ ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, size_t key
 int tslab_map_put(struct tslab_map *map, const void *key, size_t key_size, const void *value,
                   size_t value_size, uint32_t epoch);
 
-/* As tslab_map_put(), where the key is absent. -EEXIST: it is not. */
+/* Sets a value as tslab_map_put() does, if the key is absent. -EEXIST: it is present. */
 int tslab_map_insert(struct tslab_map *map, const void *key, size_t key_size, const void *value,
                      size_t value_size, uint32_t epoch);
 
-/* As tslab_map_put(), where the key is present. -ENOENT: it is not. */
+/* Sets a value as tslab_map_put() does, if the key is present. -ENOENT: it is absent. */
 int tslab_map_update(struct tslab_map *map, const void *key, size_t key_size, const void *value,
                      size_t value_size, uint32_t epoch);
 
 /*
- * As tslab_map_put(), where the value is of this version; 0: where the key is absent. -EAGAIN: another
- * put or delete came between.
+ * Sets a value as tslab_map_put() does, if the present value has this version; 0: if the key is absent.
+ * -EAGAIN: another put or delete came between.
  */
 int tslab_map_replace(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
                       const void *value, size_t value_size, uint32_t epoch);
@@ -157,13 +157,13 @@ int tslab_map_replace(struct tslab_map *map, const void *key, size_t key_size, t
  */
 int tslab_map_delete(struct tslab_map *map, const void *key, size_t key_size);
 
-/* As tslab_map_delete(), where the value is of this version, not 0. -EAGAIN: it is of another. */
+/* Deletes as tslab_map_delete() does, if the value has this version, not 0. -EAGAIN: it has another one. */
 int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version);
 
 /*
- * Deletes all entries that are in an epoch: how many. Era 0 stands for all eras of the id. Walks through
- * the whole map, and also forgets what revoking left in the index. An entry that is put meanwhile may be
- * missed; close the epoch first.
+ * Deletes all entries that are in an epoch and returns how many. Era 0 stands for all eras of the id. Walks
+ * through the whole map, and also removes entries from the index that were revoked. An entry that is put
+ * meanwhile may be missed; close the epoch first.
  *
  * -ENOBUFS, -EROFS, -EIDRM and the attach errors; some may have been deleted
  */
@@ -196,14 +196,15 @@ struct tslab_map_iter {
         { 0 }
 
 /*
- * The next entry: 1, with it in *iter; 0: there are no more. May run beside writers: an entry that is there
- * from the first call to the last is met exactly once, with some value it had meanwhile; others at most once.
+ * Goes on to the next entry. Returns 1 with the entry in *iter, or 0 if there are no more. May run beside
+ * writers: an entry that is present from the first call to the last is met exactly once, with some value that it
+ * had meanwhile; other entries are met at most once.
  *
  * -EIDRM       the map is no more
  */
 int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter);
 
-/* How many entries there are; beside writers, approximately. Walks through all of them. -EIDRM. */
+/* Counts the entries; beside writers, approximately. Walks through all of them. -EIDRM: the map is no more. */
 ssize_t tslab_map_count(struct tslab_map *map);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Scopes on epochs of <slab_alloc.h>: who enters a domain counts as a user of its epoch, and the last
- * to leave closes it, where that is wanted.
+ * Scopes on epochs of <slab_alloc.h>: a thread that enters a domain counts as a user of its epoch, and the
+ * last one to leave closes the epoch, if that is wanted.
  *
  *      epoch_domain_t *request = epoch_domain_wrap(a, epoch_current(a), true);
  *
@@ -50,8 +50,9 @@ epoch_domain_t *epoch_domain_wrap(SlabAllocator *alloc, EpochId epoch_id, bool a
 void epoch_domain_enter(epoch_domain_t *domain);
 
 /*
- * Leaves what was entered last; out of order is borne. With the last of its own leaving the count falls,
- * and with auto_close and a count of 0 the epoch is closed, as by epoch_close(). NULL-safe.
+ * Leaves a domain, which should be the one entered last; another order is accepted. When the domain has been left
+ * as often as it was entered, the count of users falls; with auto_close and a count of 0 the epoch is closed,
+ * as by epoch_close(). NULL-safe.
  */
 void epoch_domain_exit(epoch_domain_t *domain);
 
@@ -67,7 +68,7 @@ SlabAllocator *epoch_domain_allocator(void);
  */
 void epoch_domain_destroy(epoch_domain_t *domain);
 
-/* Closes the epoch, whoever is in it, unless its lifetime is over. It stays entered. NULL-safe. */
+/* Closes the epoch, even if threads are in it, unless its lifetime is over. The domain stays entered. NULL-safe. */
 void epoch_domain_force_close(epoch_domain_t *domain);
 
 #ifdef __cplusplus

@@ -16,12 +16,12 @@
  * several in a process. Epochs are numbers from 0 to 15, all open at first, 0 the current one; sizes are
  * bytes, up to 768. Objects are aligned to 16 and not zeroed.
  *
- * Threads: all calls may be made by any thread at any time, but for those that end an allocator.
+ * Threads: any thread may make any call at any time, but for calls that end an allocator.
  * Fork: the memory of an allocator is shared with forked children, not copied. While one process
- * advances or closes epochs the others' calls to do so have no effect. Nothing here is
+ * advances or closes epochs, such calls of other processes have no effect. Nothing here is
  * async-signal-safe or may be called between vfork() and exec.
  *
- * Every call takes NULL, and an allocator that could not be made, for one in which nothing is to be had.
+ * Every call accepts NULL, or an allocator that could not be made: every allocation in it fails.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ extern "C" {
 /* 0 to 15. An id is used again, for a new lifetime, when advancing comes to it. */
 typedef uint32_t EpochId;
 
-/* What programs may call an epoch's states. */
+/* The states of an epoch. */
 typedef enum EpochLifecycleState {
         EPOCH_ACTIVE = 0,
         EPOCH_CLOSING = 1,
@@ -45,7 +45,7 @@ typedef enum EpochLifecycleState {
 /* Names a live object of its allocator; 0 is never valid. */
 typedef uint64_t SlabHandle;
 
-/* Complete so that it can be a variable; what is in it is not for programs. */
+/* Complete, so that it can be a variable; its members are not for programs. */
 typedef struct SlabAllocator {
         void *state;
         uint64_t reserved[7];
@@ -57,8 +57,8 @@ typedef struct PerfCounters {
         uint64_t new_slab_count; /* slabs that came to be of this class, fresh or emptied by others */
         uint64_t list_move_partial_to_full; /* 0: this engine has no lists */
         uint64_t list_move_full_to_partial; /* 0 */
-        uint64_t current_partial_null; /* of the slow ones: that had to take a new slab */
-        uint64_t current_partial_full; /* of the slow ones: that found slots in slabs of this class */
+        uint64_t current_partial_null; /* slow allocations that had to take a new slab */
+        uint64_t current_partial_full; /* slow allocations that found slots in slabs of this class */
         uint64_t empty_slab_recycled; /* slabs that a free emptied, ready for any class and epoch */
         uint64_t empty_slab_overflowed; /* slabs of closed epochs that a free emptied: back to the system */
 } PerfCounters;
@@ -69,16 +69,16 @@ typedef struct PerfCounters {
  */
 SlabAllocator *slab_allocator_create(void);
 
-/* Frees an allocator with all its objects, which no other thread may be using. NULL-safe. */
+/* Frees an allocator with all its objects. No other thread may be using it. NULL-safe. */
 void slab_allocator_free(SlabAllocator *alloc);
 
 /*
- * Makes an allocator in the caller's storage, whatever that holds. Where it cannot, as
- * slab_allocator_create(), allocations in it give NULL.
+ * Makes an allocator in the caller's storage, which need not be initialised. If that fails, for the reasons of
+ * slab_allocator_create(), allocations in it return NULL.
  */
 void allocator_init(SlabAllocator *alloc);
 
-/* Ends what allocator_init() made, with all its objects, which no other thread may be using. NULL-safe. */
+/* Ends an allocator that allocator_init() made, with all its objects. No other thread may be using it. NULL-safe. */
 void allocator_destroy(SlabAllocator *alloc);
 
 /*
@@ -88,15 +88,15 @@ void allocator_destroy(SlabAllocator *alloc);
 void *alloc_obj_epoch(SlabAllocator *alloc, uint32_t size, EpochId epoch, SlabHandle *out_handle);
 
 /*
- * Frees an object, whoever allocated it, its epoch open or closed. False: the handle names no live
- * object of this allocator, whether it was freed before, its slot since then reused, or it never was one.
+ * Frees an object, which any thread may have allocated, in an epoch that is open or closed. False: the handle
+ * names no live object of this allocator: it was freed before, its slot was reused, or it never was one.
  */
 bool free_obj(SlabAllocator *alloc, SlabHandle handle);
 
 /* Allocates 1 to 760 bytes in an epoch, to be freed by slab_free(). NULL as alloc_obj_epoch(). */
 void *slab_malloc_epoch(SlabAllocator *alloc, size_t size, EpochId epoch);
 
-/* Frees what slab_malloc_epoch() returned. NULL-safe; what was freed before is left alone. */
+/* Frees an object that slab_malloc_epoch() returned. NULL-safe; an object that was freed before is left alone. */
 void slab_free(SlabAllocator *alloc, void *ptr);
 
 /* The current epoch: where allocations are meant to go. 0 without an allocator. */
@@ -128,9 +128,9 @@ void slab_epoch_dec_refcount(SlabAllocator *alloc, EpochId epoch);
 uint64_t slab_epoch_get_refcount(SlabAllocator *alloc, EpochId epoch);
 
 /*
- * Copies what was counted for a size class, which are, from 0: 64, 96, 128, 192, 256, 384, 512 and 768
- * bytes, and 784 for large slab_malloc_epoch(). All 0 for another one. Beside other threads' calls the
- * figures are of no single moment.
+ * Copies the counters of a size class. The classes are, from 0: 64, 96, 128, 192, 256, 384, 512 and 768
+ * bytes, and 784 for large slab_malloc_epoch(). Another class has all 0. Beside calls of other threads the
+ * figures belong to no single moment.
  */
 void get_perf_counters(SlabAllocator *alloc, uint32_t size_class, PerfCounters *out);
 
