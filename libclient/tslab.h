@@ -384,7 +384,7 @@ int tslab_epoch_advance(struct tslab *pool, uint32_t *ret_epoch);
  * tslab_epoch_current() tells it. Of several callers that expect the same epoch, one advances. So many
  * workers may rotate by the clock, each on its own, and the ring goes one step for each period.
  *
- *      uint32_t now;
+ *      uint32_t seen, now;
  *
  *      r = tslab_epoch_current(pool, &seen);
  *      r = tslab_epoch_advance_from(pool, seen, &now);        (1 in one worker, 0 in the others)

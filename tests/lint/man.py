@@ -1,5 +1,6 @@
 """Manual pages render without warnings, and refer to existing pages: man.py PAGE... (or --self-test)."""
 
+import concurrent.futures
 import os
 import re
 import subprocess
@@ -10,23 +11,26 @@ import tempfile
 ALLOWED = re.compile(r'STYLE: (input text line longer|whitespace at end|lower case character)|skipping paragraph macro|missing date|UNSUPP|referenced manual not found')
 
 
+def problems_of(page, names):
+    done = subprocess.run(['man', '--warnings', '--encoding=UTF-8', '--local-file', page], env={**os.environ, 'MANWIDTH': '80'},
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    found = [f'{page}: {line}' for line in done.stderr.splitlines()]
+    if done.returncode or not done.stdout.strip():
+        found.append(f'{page}: is not rendered')
+    lint = subprocess.run(['mandoc', '-T', 'lint', page], stdout=subprocess.PIPE, text=True, check=False)
+    found += [line for line in lint.stdout.splitlines() if not ALLOWED.search(line)]
+    text = re.sub(r'.\x08', '', done.stdout)
+    for name, section in re.findall(r'\b(tslab[a-z._-]*)\((\d)\)', text):
+        if f'{name}.{section}' not in names:
+            found.append(f'{page}: there is no {name}({section})')
+    return found
+
+
 def problems(pages):
     """The complaints of man and mandoc, and references to pages of ours that do not exist."""
     names = {os.path.basename(page) for page in pages}
-    found = []
-    for page in pages:
-        done = subprocess.run(['man', '--warnings', '--encoding=UTF-8', '--local-file', page], env={**os.environ, 'MANWIDTH': '80'},
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-        found += [f'{page}: {line}' for line in done.stderr.splitlines()]
-        if done.returncode or not done.stdout.strip():
-            found.append(f'{page}: is not rendered')
-        lint = subprocess.run(['mandoc', '-T', 'lint', page], stdout=subprocess.PIPE, text=True, check=False)
-        found += [line for line in lint.stdout.splitlines() if not ALLOWED.search(line)]
-        text = re.sub(r'.\x08', '', done.stdout)
-        for name, section in re.findall(r'\b(tslab[a-z.-]*)\((\d)\)', text):
-            if section != '3' and f'{name}.{section}' not in names:
-                found.append(f'{page}: there is no {name}({section})')
-    return found
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [problem for found in pool.map(lambda page: problems_of(page, names), pages) for problem in found]
 
 
 def self_test():
@@ -34,6 +38,7 @@ def self_test():
         for name, text, expected in (
                 ('good.1', '.TH good 1 2026-01-01\n.SH NAME\ngood \\- does good\n', []),
                 ('macro.1', '.TH macro 1 2026-01-01\n.SH NAME\nmacro \\- x\n.NOSUCH y\n', ['NOSUCH']),
+                ('call.3', '.TH call 3 2026-01-01\n.SH NAME\ncall \\- see tslab_x(3)\n', ['tslab_x(3)']),
                 ('link.1', '.TH link 1 2026-01-01\n.SH NAME\nlink \\- see tslabx(8)\n', ['tslabx(8)'])):
             page = f'{folder}/{name}'
             with open(page, 'w', encoding='utf-8') as file:
