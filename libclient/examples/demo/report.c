@@ -43,8 +43,8 @@ static void print_work(const Report *r, FILE *f) {
         if (s->n_requests != r->n_expected)
                 (void) fprintf(f, "; %" PRIi64 " not served", (int64_t) (r->n_expected - s->n_requests));
         (void) fprintf(f,
-                       "\nsessions   %" PRIu64 " of %" PRIu64 " clients; %" PRIu64
-                       " began after an earlier one expired\n",
+                       "\nsessions   %" PRIu64 " by %" PRIu64 " visitors; %" PRIu64
+                       " began after the visitor's earlier session had expired\n",
                        s->n_sessions, r->n_clients, s->n_returning);
         (void) fprintf(
                 f, "shared     %" PRIu64 " requests (%.1f %%) to sessions that another worker wrote last\n",
