@@ -86,6 +86,7 @@ int tslab_root_set(struct tslab *pool, const char *name, tslab_handle expected, 
 int tslab_epoch_current(struct tslab *pool, uint32_t *ret_epoch);
 int tslab_epoch_info(struct tslab *pool, uint32_t epoch, struct tslab_epoch_info *info);
 int tslab_epoch_advance(struct tslab *pool, uint32_t *ret_epoch);
+int tslab_epoch_advance_from(struct tslab *pool, uint32_t expected, uint32_t *ret_epoch);
 int tslab_epoch_reserve(struct tslab *pool, const char *label, uint32_t *ret_epoch);
 int tslab_epoch_close(struct tslab *pool, uint32_t epoch, uint32_t flags);
 
@@ -120,10 +121,14 @@ struct value { ssize_t size; uint32_t epoch; tslab_handle version; };
 struct value get_value_epoch(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size);
 struct value get_value_version(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
                                size_t buffer_size);
+
+struct swept { int error; size_t n_deleted; bool more; };
+struct swept sweep_values(struct tslab_map *map, struct tslab_map_iter *walk, uint64_t from, uint64_t to, size_t n);
 ''')
 
 # A call with several results returns them as one struct: Python would have to allocate a box for each of them.
 builder.set_source('tslab._native', '''
+#include <errno.h>
 #include <string.h>
 
 #include <tslab.h>
@@ -166,6 +171,35 @@ static struct value get_value_epoch(struct tslab_map *map, const void *key, size
 
         v.size = tslab_map_get(map, key, key_size, buffer, buffer_size, &v.epoch);
         return v;
+}
+
+struct swept { int error; size_t n_deleted; bool more; };
+
+/*
+ * Goes on with a walk by up to `n` entries, and deletes those whose value begins with a number in [from, to), unless they
+ * were changed meanwhile. It is C because Python takes 20 times as long.
+ */
+static struct swept sweep_values(struct tslab_map *map, struct tslab_map_iter *walk, uint64_t from, uint64_t to, size_t n) {
+        struct swept s = {};
+        uint64_t head = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < n && (r = tslab_map_next(map, walk)) > 0; i++) {
+                if (walk->value_size < sizeof(head))
+                        continue;
+                memcpy(&head, walk->value, sizeof(head));
+                if (head < from || head >= to)
+                        continue;
+                r = tslab_map_delete_version(map, walk->key, walk->key_size, walk->version);
+                if (r == 0)
+                        s.n_deleted++;
+                else if (r != -ENOENT && r != -EAGAIN)
+                        break;
+                r = 1;
+        }
+        s.error = r < 0 ? r : 0;
+        s.more = r > 0;
+        return s;
 }
 
 static struct value get_value_version(struct tslab_map *map, const void *key, size_t key_size, void *buffer,

@@ -6,7 +6,7 @@ import dataclasses
 import errno
 import functools
 import operator
-from typing import Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 from tslab._native import ffi, lib
 from tslab.errors import ClosedError, DaemonError, check, error
@@ -70,9 +70,10 @@ class Pool:
     objects stay good after close(): the memory is unmapped when the last of them is gone.
     """
 
-    def __init__(self, native, reader: bool = False) -> None:
+    def __init__(self, native, arguments: Optional[Dict[str, Any]] = None) -> None:
         self._native = ffi.gc(native, lib.tslab_close)
-        self._reader = reader
+        self._arguments = arguments         # of open(); None for a private pool
+        self._reader = bool(arguments and arguments['reader'])
 
     def __enter__(self) -> Pool:
         return self
@@ -97,8 +98,16 @@ class Pool:
 
     @property
     def stale(self) -> bool:
-        """Whether the daemon has another arena by now: close this one, open anew."""
+        """Whether the daemon has another arena by now: close this pool, and reopen() it. Where the daemon is gone this asks
+        its successor, if there is one; otherwise it takes one system call."""
         return lib.tslab_stale(self._pool)
+
+    def reopen(self) -> Pool:
+        """Opens the same pool once more, with the same arguments, whatever arena the daemon has by now. This one stays
+        open. Errors as open(); ValueError for a private pool, which no daemon has."""
+        if self._arguments is None:
+            raise ValueError('a private pool cannot be opened again: it is shared with forked children only')
+        return open(**self._arguments)
 
     # Objects
 
@@ -216,6 +225,13 @@ class Pool:
         check(lib.tslab_epoch_advance(self._pool, epoch), 'advancing the epoch')
         return epoch[0]
 
+    def epoch_advance_from(self, expected: int) -> Tuple[bool, int]:
+        """As epoch_advance(), but only while `expected`, as epoch_current() told it, is current: whether this call
+        advanced, and the epoch that is current now. Of several workers that expect the same epoch one advances."""
+        epoch = ffi.new('uint32_t *')
+        advanced = check(lib.tslab_epoch_advance_from(self._pool, expected, epoch), 'advancing the epoch')
+        return advanced > 0, epoch[0]
+
     def epoch_reserve(self, label: Optional[str] = None) -> int:
         """Opens an epoch out of the rotation, for what outlives the others."""
         epoch = ffi.new('uint32_t *')
@@ -253,7 +269,7 @@ def open(pool: Optional[str] = None, *, reader: bool = False, cache: str = 'adap
     if r == -errno.ENOENT:
         raise DaemonError(errno.ENOENT, f'{what}: there is no daemon')
     check(r, what)
-    return Pool(native[0], reader)
+    return Pool(native[0], {'pool': pool, 'reader': reader, 'cache': cache, 'timeout': timeout, 'comm': comm})
 
 
 def create(*, size: int = 0, retain: int = 0, threads: int = 0, epochs: int = 0, classes: Sequence[int] = (),

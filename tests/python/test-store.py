@@ -1,0 +1,286 @@
+"""tslab.SessionStore where something is in its way: other stores, operators, a new daemon, a full pool.
+
+    test-store.py TSLABD TSLABCTL [unittest arguments]
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+from unittest import mock
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
+import daemon  # noqa: E402
+
+import tslab  # noqa: E402
+
+TSLABD, TSLABCTL = map(os.path.abspath, sys.argv[1:3])
+
+
+@contextlib.contextmanager
+def limit(seconds=20):
+    """A call that spins is ended."""
+    def stop(*_):
+        raise AssertionError('it does not end')
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def restart(d):
+    """Another daemon, with another arena."""
+    d.process.send_signal(signal.SIGKILL)
+    d.process.wait()
+    d.process = subprocess.Popen(d.command, env=d.environment)
+    daemon.wait_for(d.answers)
+
+
+class Lifetimes(unittest.TestCase):
+    def setUp(self):
+        self.pool = tslab.create(size=16 << 20)
+        self.addCleanup(self.pool.close)
+
+    def store(self, name='sessions', **options):
+        return tslab.SessionStore(self.pool, name, **options)
+
+    def test_of_two_stores(self):
+        long, short = self.store('long', lifetime=1000), self.store('short', lifetime=0.05, steps=2)
+        long.set('kept', b'1')
+        for _ in range(40):
+            short.set('a', b'1')
+            daemon.wait_for(lambda: short.get('a') is None)
+            self.assertEqual(long.get('kept'), b'1')
+            self.assertTrue(long.touch('kept'))
+        self.assertEqual(long.expire(), 0)
+        self.assertEqual(long.get('kept'), b'1')
+
+    def test_of_two_stores_of_one_name(self):
+        long, short = self.store(lifetime=1000), self.store(lifetime=0.05, steps=2)
+        long.set('kept', b'1')
+        short.set('gone', b'1')
+        daemon.wait_for(lambda: short.get('gone') is None)
+        self.assertIsNone(long.get('gone'))
+        self.assertEqual(short.get('kept'), b'1')
+        self.assertEqual(short.expire(), 1)
+        self.assertEqual(short.get('kept'), b'1')
+
+    def test_of_more_steps_than_epochs(self):
+        store = self.store(lifetime=1000, steps=100)
+        store.set('kept', b'1')
+        for _ in range(50):
+            self.pool.epoch_advance()
+            store.set('other', b'1')
+        self.assertEqual(store.get('kept'), b'1')
+        self.assertEqual(store.expire(), 0)
+
+    def test_however_the_ring_is_turned(self):
+        """Also of entries that are in an era whose id was opened anew."""
+        store = self.store(lifetime=0.3, steps=2)
+        store.set('a', b'1')
+        for _ in range(40):
+            self.pool.epoch_advance()
+        self.assertEqual(store.get('a'), b'1')
+        daemon.wait_for(lambda: store.get('a') is None)
+        self.assertEqual(store.expire(), 1)
+        self.assertEqual(len(store), 0)
+
+    def test_one_turns_for_all(self):
+        """Workers that rotate by the clock: the ring goes one step in each period."""
+        stores = [self.store(lifetime=0.8, steps=8) for _ in range(4)]
+        first, begun = self.pool.epoch_current(), time.monotonic()
+        steps, seen = 0, first
+        while time.monotonic() < begun + 1:
+            for store in stores:
+                store.set('a', b'1')
+                current = self.pool.epoch_current()
+                steps, seen = steps + (current != seen), current
+        self.assertGreater(steps, 2)
+        self.assertLessEqual(steps, (time.monotonic() - begun) / 0.1 + 1)
+
+
+class Closed(unittest.TestCase):
+    """An operator closes the current epoch."""
+
+    def test_private(self):
+        with tslab.create(size=16 << 20) as pool:
+            store = tslab.SessionStore(pool, lifetime=1000)
+            store.set('a', b'1')
+            for _ in range(3):
+                pool.epoch_close(pool.epoch_current())
+                with limit():
+                    store.set('a', b'2')
+                    pool.epoch_close(pool.epoch_current())
+                    with mock.patch.object(store, 'lifetime', 2000):       # so that a touch writes
+                        self.assertTrue(store.touch('a'))
+                self.assertEqual(store.get('a'), b'2')
+
+    def test_by_tslabctl(self):
+        with daemon.Daemon(TSLABD, '--size=16M') as d, tslab.open(d.socket) as pool:
+            stores = [tslab.SessionStore(pool, lifetime=1000) for _ in range(2)]
+            for i in range(5):
+                d.ctl(TSLABCTL, 'epoch', 'close', str(pool.epoch_current() & 0xff))
+                with limit():
+                    for store in stores:
+                        store.set('a', str(i).encode())
+                self.assertEqual(stores[0].get('a'), str(i).encode())
+
+    def test_where_no_other_can_be_opened(self):
+        """The daemon is gone as well: an error, soon."""
+        with daemon.Daemon(TSLABD, '--size=16M') as d, tslab.open(d.socket) as pool:
+            store = tslab.SessionStore(pool, lifetime=1000)
+            store.set('a', b'1')
+            pool.epoch_close(pool.epoch_current())
+            d.process.send_signal(signal.SIGKILL)
+            d.process.wait()
+            with limit():
+                self.assertRaises(tslab.Error, store.set, 'a', b'2')
+            self.assertEqual(store.get('a'), b'1')
+            d.process = subprocess.Popen(d.command, env=d.environment)
+            daemon.wait_for(d.answers)
+
+
+class NewDaemon(unittest.TestCase):
+    """The pool's memory ended with its daemon, and there is a new one."""
+
+    def setUp(self):
+        self.daemon = self.enterContext(daemon.Daemon(TSLABD, '--size=16M'))
+        self.store = tslab.SessionStore(tslab.open(self.daemon.socket), lifetime=1000)
+        self.store.set('a', b'1')
+
+    def assert_one_pool(self):
+        with tslab.open(self.daemon.socket) as pool:
+            fresh = tslab.SessionStore(pool, lifetime=1000)
+            daemon.wait_for(lambda: self.store.set('b', b'2') or fresh.get('b') == b'2')
+            fresh.set('c', b'3')
+            self.assertEqual(self.store.get('c'), b'3')
+
+    def test_is_found_by_writing(self):
+        with self.assertLogs('tslab', 'WARNING') as logs:
+            restart(self.daemon)
+            self.assert_one_pool()
+            self.assertIsNone(self.store.get('a'))
+            for _ in range(20):
+                self.store.set('d', b'4')
+        self.assertEqual(len(logs.records), 1, logs.output)
+        self.assertRegex(logs.output[0], 'arena.*sessions')
+
+    def test_is_found_by_reading(self):
+        with self.assertLogs('tslab', 'WARNING'):
+            restart(self.daemon)
+            daemon.wait_for(lambda: self.store.get('a') is None)
+            self.assert_one_pool()
+
+    def test_is_found_by_threads_once(self):
+        failures = []
+
+        def work():
+            try:
+                end = time.monotonic() + 1.5
+                while time.monotonic() < end:
+                    self.store.set('t', b'1')
+                    self.store.touch('t')
+                    self.store.get('t')
+            except Exception as e:  # noqa: BLE001 (shown below)
+                failures.append(e)
+
+        with self.assertLogs('tslab', 'WARNING') as logs:
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            restart(self.daemon)
+            for thread in threads:
+                thread.join()
+        self.assertEqual(failures, [])
+        self.assertEqual(len(logs.records), 1, logs.output)
+        self.assert_one_pool()
+
+    def test_is_found_by_children(self):
+        """Those of a preloading server, which attach only after the daemon was replaced."""
+        restart(self.daemon)
+        with self.assertLogs('tslab', 'WARNING'):
+            pid = os.fork()
+            if pid == 0:
+                code = 1
+                try:
+                    self.store.set('child', b'1')
+                    self.store.touch('child')
+                    code = self.store.get('child') != b'1'
+                finally:
+                    os._exit(code)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+            self.assert_one_pool()
+        self.assertEqual(self.store.get('child'), b'1')
+
+    def test_no_daemon(self):
+        """Nothing changes while there is none."""
+        self.daemon.process.send_signal(signal.SIGKILL)
+        self.daemon.process.wait()
+        for _ in range(3):
+            self.store.set('b', b'2')
+            self.assertTrue(self.store.touch('a'))
+            self.assertEqual((self.store.get('a'), self.store.get('b')), (b'1', b'2'))
+            self.store._next_look = 0
+        self.daemon.process = subprocess.Popen(self.daemon.command, env=self.daemon.environment)
+        daemon.wait_for(self.daemon.answers)
+
+    def test_map_is_revoked(self):
+        """An operator revoked the epoch of all maps: they are empty, and usable."""
+        maps = next(e.epoch for e in self.store.pool.epochs() if e.label == 'maps')
+        with self.assertLogs('tslab', 'WARNING'):
+            self.store.pool.epoch_close(maps, revoke=True)
+            with limit():
+                self.assertIsNone(self.store.get('a'))
+                self.store.set('a', b'2')
+        self.assertEqual(self.store.get('a'), b'2')
+
+
+class Full(unittest.TestCase):
+    def setUp(self):
+        self.pool = tslab.create(size=1 << 20)
+        self.addCleanup(self.pool.close)
+
+    def fill(self):
+        """Leaves room for nothing."""
+        for size in 768, 512, 384, 256, 192, 128, 96, 64:
+            with contextlib.suppress(tslab.FullError):
+                while True:
+                    self.pool.put(b'x' * size)
+
+    def test_sessions_are_read(self):
+        store = tslab.SessionStore(self.pool, lifetime=1000)
+        store.set('a', b'1')
+        self.fill()
+        self.pool.epoch_advance()
+        with self.assertLogs('tslab', 'WARNING') as logs, mock.patch.object(store, 'lifetime', 2000):
+            for _ in range(50):
+                self.assertTrue(store.touch('a'))
+                self.assertEqual(store.get('a'), b'1')
+        self.assertEqual(len(logs.records), 1, 'the log is not flooded')
+        self.assertRaises(tslab.FullError, store.set, 'b', b'x' * 100)
+        self.assertEqual(store.get('a'), b'1')
+        self.assertTrue(store.delete('a'))
+
+    def test_what_is_over_makes_room(self):
+        store = tslab.SessionStore(self.pool, lifetime=0.1, steps=1)
+        for i in range(5000):
+            try:
+                store.set(f'old{i}', b'x' * 500)
+            except tslab.FullError:
+                break
+        self.assertGreater(i, 500)
+        daemon.wait_for(lambda: store.get(f'old{i - 1}') is None)
+        store.set('new', b'x' * 500)
+        self.assertEqual(store.get('new'), b'x' * 500)
+
+
+if __name__ == '__main__':
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
