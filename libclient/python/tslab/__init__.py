@@ -10,6 +10,9 @@
 Handles are the same in every process; views are this process's memory, and nothing is copied. See tslab(3).
 """
 
+import importlib as _importlib
+from typing import Any as _Any
+
 from tslab._native import ffi as _ffi
 from tslab._native import lib as _lib
 from tslab.errors import (BusyError, ChangedError, ClosedError, DaemonError, EpochClosedError, Error, FullError,
@@ -23,3 +26,10 @@ __version__ = _ffi.string(_lib.tslab_version()).decode()
 __all__ = ['EPOCH_CURRENT', 'BusyError', 'ChangedError', 'ClosedError', 'DaemonError', 'Entry', 'EpochClosedError',
            'EpochInfo', 'Error', 'FullError', 'Map', 'NotFoundError', 'Pool', 'ReadOnlyError', 'ReplacedError',
            'SessionStore', 'StaleError', 'TooLargeError', 'create', 'open']
+
+
+def __getattr__(name: str) -> _Any:
+    """tslab.flask needs Flask, so it is imported by whoever names it."""
+    if name == 'flask':
+        return _importlib.import_module('tslab.flask')
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

@@ -4,6 +4,10 @@
 
 The browser gets a random id; what the session holds stays in the pool. The store is made by each process for itself,
 when it first needs it.
+
+Cookies have the attributes that Flask is configured for (SESSION_COOKIE_SECURE and so on). A change that the pool does
+not take, because it is too large or the pool is full, is logged as an error of the application; the session stays as it
+was, and the request is answered.
 """
 
 from __future__ import annotations
@@ -11,34 +15,36 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from typing import Callable, Optional
+from typing import Any, Callable, Dict, Optional
 
+from flask import Flask, Request, Response
 from flask.json.tag import TaggedJSONSerializer
+from flask.sessions import SecureCookieSession, SessionMixin
 from flask.sessions import SessionInterface as FlaskSessionInterface
-from flask.sessions import SessionMixin
-from werkzeug.datastructures import CallbackDict
 
+from tslab.errors import Error
 from tslab.sessions import SessionStore
 
 _ID = re.compile(r'[A-Za-z0-9_-]{43}')     # 256 random bits
 
 
-class Session(CallbackDict, SessionMixin):
-    """A session; knows whether it was changed."""
+class Session(SecureCookieSession):
+    """A session, which knows whether it was read or changed. `id` is None until it is first saved."""
 
-    def __init__(self, initial, id: Optional[str]) -> None:    # noqa: A002
-        def on_update(session) -> None:
-            session.modified = True
-
-        super().__init__(initial, on_update)
-        self.id, self.new, self.modified = id, id is None, False
+    def __init__(self, initial: Any = None, id: Optional[str] = None) -> None:    # noqa: A002
+        super().__init__(initial)
+        self.id, self.new = id, id is None
 
 
 class SessionInterface(FlaskSessionInterface):
+    """`make_store` is called once in each process."""
+
     serializer = TaggedJSONSerializer()
 
     def __init__(self, make_store: Callable[[], SessionStore]) -> None:
-        self._make_store, self._store, self._pid = make_store, None, 0
+        self._make_store = make_store
+        self._store: Optional[SessionStore] = None
+        self._pid = 0
 
     @property
     def store(self) -> SessionStore:
@@ -47,33 +53,62 @@ class SessionInterface(FlaskSessionInterface):
             self._store, self._pid = self._make_store(), os.getpid()
         return self._store
 
-    def open_session(self, app, request) -> Session:
+    def open_session(self, app: Flask, request: Request) -> Session:
         id = request.cookies.get(self.get_cookie_name(app), '')    # noqa: A001
         data = self.store.get(id) if _ID.fullmatch(id) else None
         if data is None:
-            return Session(None, None)      # an id that we did not give out is not taken over
-        return Session(self.serializer.loads(data.decode()), id)
+            return Session()        # an id that we did not give out is not taken over
+        try:
+            return Session(self.serializer.loads(data.decode()), id)
+        except ValueError:
+            app.logger.error('a session cannot be read, and begins anew: its %d bytes are not JSON', len(data))
+            return Session()
 
-    def save_session(self, app, session, response) -> None:
+    def save_session(self, app: Flask, session: SessionMixin, response: Response) -> None:
+        assert isinstance(session, Session)
         if session.accessed:
             response.vary.add('Cookie')
         if not session:
-            self._end(app, session, response)
-        elif session.modified:
-            session.id = session.id or secrets.token_urlsafe(32)
-            self.store.set(session.id, self.serializer.dumps(dict(session)).encode())
-            self._set_cookie(app, session, response)
-        elif self.store.touch(session.id) and self.should_set_cookie(app, session):
-            self._set_cookie(app, session, response)
+            if session.modified:
+                self._delete(app, session)
+                response.delete_cookie(self.get_cookie_name(app), **self._cookie(app))
+                response.vary.add('Cookie')
+        elif self._save(app, session) and self.should_set_cookie(app, session):
+            response.set_cookie(self.get_cookie_name(app), session.id or '', expires=self.get_expiration_time(app, session),
+                                **self._cookie(app))
+            response.vary.add('Cookie')
 
-    def _end(self, app, session, response) -> None:
-        if session.id and session.modified:
+    def regenerate(self, session: SessionMixin) -> None:
+        """Gives a session another id, as is wanted when a user logs in: somebody who knew the old one has nothing."""
+        assert isinstance(session, Session)
+        if session.id is not None:
             self.store.delete(session.id)
-            response.delete_cookie(self.get_cookie_name(app), domain=self.get_cookie_domain(app),
-                                   path=self.get_cookie_path(app))
+        session.id, session.modified = None, True
 
-    def _set_cookie(self, app, session, response) -> None:
-        response.set_cookie(self.get_cookie_name(app), session.id, expires=self.get_expiration_time(app, session),
-                            httponly=self.get_cookie_httponly(app), domain=self.get_cookie_domain(app),
-                            path=self.get_cookie_path(app), secure=self.get_cookie_secure(app),
-                            samesite=self.get_cookie_samesite(app))
+    def _save(self, app: Flask, session: Session) -> bool:
+        """Whether the pool has the session as it is."""
+        id = session.id or secrets.token_urlsafe(32)        # noqa: A001
+        try:
+            if not session.modified:
+                return self.store.touch(id)
+            self.store.set(id, self.serializer.dumps(dict(session)).encode())
+        except Error as e:
+            app.logger.error('a session could not be saved, and stays as it was: %s', e)
+            return False
+        session.id = id
+        return True
+
+    def _delete(self, app: Flask, session: Session) -> None:
+        try:
+            if session.id is not None:
+                self.store.delete(session.id)
+        except Error as e:
+            app.logger.error('a session could not be deleted: %s', e)
+
+    def _cookie(self, app: Flask) -> Dict[str, Any]:
+        attributes = {'domain': self.get_cookie_domain(app), 'path': self.get_cookie_path(app),
+                      'secure': self.get_cookie_secure(app), 'httponly': self.get_cookie_httponly(app),
+                      'samesite': self.get_cookie_samesite(app)}
+        if hasattr(self, 'get_cookie_partitioned'):         # Flask 3.1
+            attributes['partitioned'] = self.get_cookie_partitioned(app)
+        return attributes

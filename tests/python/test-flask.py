@@ -1,0 +1,194 @@
+"""Flask's sessions in a pool, through Flask's own test client.
+
+    test-flask.py TSLABD TSLABCTL [unittest arguments]
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+import unittest
+
+import flask
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
+import daemon  # noqa: E402
+
+import tslab  # noqa: E402
+import tslab.flask  # noqa: E402
+
+TSLABD, TSLABCTL = map(os.path.abspath, sys.argv[1:3])
+HAS_PARTITIONED = hasattr(flask.sessions.SessionInterface, 'get_cookie_partitioned')
+
+SNIPPET = '''
+import flask, tslab
+app = flask.Flask('x')
+app.session_interface = tslab.flask.SessionInterface(
+    lambda: tslab.SessionStore(tslab.create(size=1 << 20), lifetime=1800))
+@app.get('/')
+def index():
+    flask.session['n'] = flask.session.get('n', 0) + 1
+    return str(flask.session['n'])
+client = app.test_client()
+assert [client.get('/').text for _ in range(3)] == ['1', '2', '3']
+'''
+
+
+def make_app(interface=None, **config):
+    app = flask.Flask('test')
+    app.secret_key = 'x'
+    app.config.update(config)
+    if interface is not None:
+        app.session_interface = interface
+
+    @app.post('/set/<int:n>')
+    def set_value(n):
+        flask.session['value'] = 'x' * n
+        return {}
+
+    @app.get('/length')
+    def length():
+        return str(len(flask.session.get('value', '')))
+
+    @app.post('/clear')
+    def clear():
+        flask.session.clear()
+        return {}
+
+    @app.post('/login')
+    def log_in():
+        app.session_interface.regenerate(flask.session)
+        return {}
+
+    @app.get('/nothing')
+    def nothing():
+        return {}
+
+    return app
+
+
+def cookie(response):
+    """The attributes of the session's cookie, without its value and the moment at which it ends."""
+    header = response.headers.get('Set-Cookie')
+    if header is None:
+        return None
+    name, *attributes = header.split('; ')
+    return name.split('=')[0], sorted(a if not a.startswith('Expires') else 'Expires' for a in attributes)
+
+
+class Sessions(unittest.TestCase):
+    SIZE = 16 << 20
+
+    def setUp(self):
+        self.pool = tslab.create(size=self.SIZE)
+        self.addCleanup(self.pool.close)
+        self.store = tslab.SessionStore(self.pool, lifetime=1000)
+        self.app = make_app(tslab.flask.SessionInterface(lambda: self.store))
+        self.client = self.app.test_client()
+
+    def length(self):
+        response = self.client.get('/length')
+        self.assertEqual(response.status_code, 200)
+        return int(response.text)
+
+    def fill(self):
+        for size in 768, 512, 384, 256, 192, 128, 96, 64:
+            with contextlib.suppress(tslab.FullError):
+                while True:
+                    self.pool.put(b'x' * size)
+
+    def test_snippet_of_the_readme(self):
+        subprocess.run([sys.executable, '-c', SNIPPET], check=True)
+
+    def test_too_large_keeps_the_old_one(self):
+        self.assertEqual(self.client.post('/set/100').status_code, 200)
+        with self.assertLogs(self.app.logger, 'ERROR') as logs:
+            response = self.client.post('/set/10000')
+        self.assertEqual((response.status_code, cookie(response)), (200, None))
+        self.assertRegex(logs.output[0], r'a session of 100\d\d bytes')
+        self.assertEqual(self.length(), 100)
+
+    def test_too_large_from_the_beginning(self):
+        with self.assertLogs(self.app.logger, 'ERROR'):
+            response = self.client.post('/set/10000')
+        self.assertEqual((response.status_code, cookie(response)), (200, None))
+        self.assertEqual(self.length(), 0)
+
+    def test_full_pool(self):
+        self.client.post('/set/100')
+        self.fill()
+        with self.assertLogs(self.app.logger, 'ERROR'):
+            self.assertEqual(self.client.post('/set/500').status_code, 200)
+        self.assertEqual(self.length(), 100)
+        self.client.post('/clear')
+        self.assertEqual(self.length(), 0)
+
+    def test_bytes_of_somebody_else(self):
+        self.client.post('/set/100')
+        for id, _ in self.store._opened.map.entries():      # noqa: A001
+            self.store.set(id, b'\xff no JSON')
+        with self.assertLogs(self.app.logger, 'ERROR'):
+            self.assertEqual(self.length(), 0)
+        self.assertEqual(self.client.post('/set/7').status_code, 200)
+        self.assertEqual(self.length(), 7)
+
+    def test_regenerate(self):
+        self.client.post('/set/100')
+        before = self.client.get('/length').headers.get('Set-Cookie')
+        old, = self.store._opened.map
+        self.client.post('/login')
+        new, = self.store._opened.map
+        self.assertNotEqual(old, new)
+        self.assertEqual(self.length(), 100)
+        self.assertNotIn(new.decode(), before or '')
+
+    def test_new_daemon(self):
+        with daemon.Daemon(TSLABD, '--size=16M') as d:
+            app = make_app(tslab.flask.SessionInterface(lambda: tslab.SessionStore(tslab.open(d.socket))))
+            client = app.test_client()
+            client.post('/set/100')
+            self.assertEqual(client.get('/length').text, '100')
+            d.process.kill()
+            d.process.wait()
+            d.process = subprocess.Popen(d.command, env=d.environment)
+            daemon.wait_for(d.answers)
+            with self.assertLogs('tslab', 'WARNING'):
+                def is_new():
+                    response = client.get('/length')
+                    self.assertEqual(response.status_code, 200)
+                    return response.text == '0'
+
+                daemon.wait_for(is_new)
+            self.assertEqual(client.post('/set/50').status_code, 200)
+            self.assertEqual(client.get('/length').text, '50')
+
+
+class Cookies(unittest.TestCase):
+    """As Flask's own, which are what its users configured."""
+
+    CONFIGS = ({}, {'SESSION_COOKIE_SECURE': True, 'SESSION_COOKIE_SAMESITE': 'Lax'},
+               {'SESSION_COOKIE_HTTPONLY': False, 'SESSION_COOKIE_PATH': '/', 'SESSION_COOKIE_NAME': 'sid'},
+               {'SESSION_COOKIE_SAMESITE': 'Strict', 'SESSION_REFRESH_EACH_REQUEST': False},
+               {'SESSION_COOKIE_DOMAIN': 'localhost.test'},
+               *([{'SESSION_COOKIE_PARTITIONED': True, 'SESSION_COOKIE_SECURE': True}] if HAS_PARTITIONED else ()))
+    REQUESTS = (('GET', '/nothing'), ('GET', '/length'), ('POST', '/set/10'), ('GET', '/length'), ('GET', '/nothing'),
+                ('POST', '/clear'), ('GET', '/length'))
+
+    def answers(self, app, scheme):
+        client = app.test_client()
+        base = f'{scheme}://localhost.test'
+        return [(method, path, cookie(r), sorted(r.headers.getlist('Vary')))
+                for method, path in self.REQUESTS for r in [client.open(path, method=method, base_url=base)]]
+
+    def test_as_flask(self):
+        with tslab.create(size=16 << 20) as pool:
+            for config in self.CONFIGS:
+                store = tslab.SessionStore(pool, lifetime=1000)
+                ours = make_app(tslab.flask.SessionInterface(lambda s=store: s), **config)
+                for scheme in 'http', 'https':
+                    with self.subTest(config=config, scheme=scheme):
+                        self.assertEqual(self.answers(ours, scheme), self.answers(make_app(**config), scheme))
+
+
+if __name__ == '__main__':
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
