@@ -41,7 +41,7 @@ expect('tslab' in sh('id', 'tslab-metrics'), 'the users')
 expect('A pool is ready' in sh('journalctl', '--list-catalog'), 'the catalog')
 expect(not sh('systemctl', 'list-units', '--plain', '--no-legend', '--all', 'tslab*').strip(),
        'nothing runs because it was installed')
-for page in ('tslabctl.1', 'tslab.3', 'tslab.conf.5', 'tslab-arena.7', 'tslabd.8'):
+for page in ('tslabctl.1', 'tslab.3', 'tslab_alloc.3', 'tslab.conf.5', 'tslab-arena.7', 'tslabd.8'):
     expect(list(pathlib.Path('/usr/share/man').glob(f'man*/{page}.gz')), f'the page {page}')
 
 # The development package: the first program of README, built as a user does.
