@@ -1,7 +1,8 @@
 """Pages (*.md) name files and functions that exist, and their links lead somewhere.
 
 Checked are: links; paths with a slash and a suffix, from the root, from the page's folder or, in a page of a top folder, from
-there; and names with () behind, which some source must have with a parenthesis behind it. NAME stands for any.
+there; names with () behind, which some source must have with a parenthesis behind it; and that a file which stands right before
+or, in a picture, behind such a name has it. NAME stands for any.
 """
 
 import re
@@ -11,6 +12,9 @@ import tree
 LINK = re.compile(r'\]\(([^)\s]+)\)')
 PATH = re.compile(r'(?<![\w/.$~:@*<>%-])(?!build)((?:[\w.@*-]+/)+[\w.@*-]*\.(?:c|h|hpp|py|md|scd|proto|sym|build|conf|catalog|yml))(?![\w/*])')
 NAME = re.compile(r'(?<![\w.:>-])([a-z][a-z0-9]*_[a-z0-9_]+)\(\)')
+# "`file`, `name()`" in text, "name()   file" in pictures.
+BEFORE = re.compile(r'`([\w./-]+/[\w.-]+\.(?:c|h|py))`, `([a-z]\w*)\(\)`')
+BEHIND = re.compile(r'^ +([a-z]\w*)\(\) +([\w./-]+/[\w.-]+\.(?:c|h|py))\b', re.MULTILINE)
 SOURCES = ('.c', '.h', '.hpp', '.py', '.cpp')
 
 
@@ -43,10 +47,18 @@ def check_links(root, name, text, names):
             yield match.start(), f'a link to {match.group(1)}: there is no such heading'
 
 
-def exists(path, name, names):
+def matching(path, name, names):
     pattern = re.compile('/'.join(re.escape(p).replace(r'\*', '[^/]*') for p in path.split('/')))
     folders = {'', name.rpartition('/')[0] + '/', name.split('/')[0] + '/' if '/' in name else ''}
-    return any(n.startswith(f) and pattern.fullmatch(n[len(f):]) for f in folders for n in names)
+    return [n for n in names for f in folders if n.startswith(f) and pattern.fullmatch(n[len(f):])]
+
+
+def check_places(root, name, text, names):
+    pairs = [(m.start(), m[1], m[2]) for m in BEFORE.finditer(text)] + [(m.start(), m[2], m[1]) for m in BEHIND.finditer(text)]
+    for at, path, function in pairs:
+        files = matching(path, name, names)
+        if files and not any(re.search(rf'^(?:[\w].*[\s*])?{function}\(', tree.read(root, f), re.MULTILINE) for f in files):
+            yield at, f'{path} has no {function}()'
 
 
 def check(root):
@@ -62,9 +74,10 @@ def check(root):
         found = list(check_links(root, name, text, set(names)))
         bare = LINK.sub(lambda m: ' ' * len(m.group()), text)
         found += [(m.start(), f'there is no file {m.group(1)}') for m in PATH.finditer(bare)
-                  if 'NAME' not in m.group(1) and not exists(m.group(1), name, names)]
+                  if 'NAME' not in m.group(1) and not matching(m.group(1), name, names)]
         found += [(m.start(), f'there is no function {m.group(1)}()') for m in NAME.finditer(text)
                   if m.group(1) not in called]
+        found += check_places(root, name, text, names)
         problems += [f'{name}:{tree.line_of(text, at)}: {what}' for at, what in found]
     return problems
 
@@ -82,6 +95,10 @@ CASES = [
     ('no heading', page('[there](../tests/README.md#gone)\n'), [], 'no such heading'),
     ('no file', page('`map/gone.c`\n'), [], 'no file map/gone.c'),
     ('no file in a block', page('\n    walk    map/gone.c   and on\n'), [], 'no file map/gone.c'),
+    ('its file', page('`map/trie.c`, `trie_link()`\n\n    trie_link()   map/trie.c   links\n'), [], None),
+    ('not where it is called', page('`tests/a.py`, `trie_link()`\n') | {'tests/a.py': 'def f():\n    trie_link()\n'}, [], 'has no'),
+    ('not its file', page('`tests/a.py`, `trie_link()`\n') | {'tests/a.py': ''}, [], 'tests/a.py has no trie_link()'),
+    ('not its file in a picture', page('\n    trie_link()   tests/a.py   links\n') | {'tests/a.py': ''}, [], 'has no trie_link()'),
     ('no function', page('`trie_gone()`\n'), [], 'no function trie_gone()'),
 ]
 
