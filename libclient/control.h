@@ -31,8 +31,8 @@ void control_end(struct tslab *pool);
 int control_close(ShmActor *control, uint32_t epoch, uint32_t flags);
 
 /*
- * Private pools, where records have run short: those of threads that ended without giving theirs back,
- * in any process. Whether there were some.
+ * Private pools, where records have run short: takes the records of threads that ended without giving them back,
+ * in any process. Returns whether there were some.
  */
 bool control_reap_threads(struct tslab *pool);
 /* Private pools: as control_run_all(). False: others are at control work. */
@@ -40,7 +40,7 @@ bool control_run(struct tslab *pool);
 /* Revokes the epochs that this process leased. False: other threads did control work all the while; they stay. */
 bool control_end_leases(struct tslab *pool);
 
-/* A slab came to be FREE by this thread's doing: its pages, or those of others, may be due. */
+/* This thread made a slab FREE: its pages, or pages of other slabs, may have to go. */
 void control_slab_freed(struct tslab *pool, uint32_t slab);
 
 /*

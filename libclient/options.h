@@ -1,5 +1,5 @@
 #pragma once
-/* struct tslab_options as this version knows it, from whatever the program was compiled with. */
+/* struct tslab_options as this version knows it, from the struct that the program was compiled with. */
 #include <tslab.h>
 
 #include "shm/arena/actor.h"

@@ -21,7 +21,7 @@
 
 #define _public_ __attribute__((__visibility__("default")))
 
-/* Calls that a thread's cache did not serve, and those of them that were timed. */
+/* Calls that a thread's cache did not serve, and the timed ones among them. */
 typedef struct SlowCalls {
         uint64_t n, n_timed, total_ns, max_ns;
 } SlowCalls;
@@ -32,7 +32,7 @@ typedef struct SlowCalls {
  */
 typedef struct ThreadState {
         ShmActor actor;
-        uint64_t token; /* of states in this process and those it was forked from, never reused; 0: none */
+        uint64_t token; /* a number of states in this process and its ancestors, never reused; 0: none */
         uint64_t n_pending; /* from tslab_alloc_pending(), not yet published */
         SlowCalls slow_allocs, slow_frees;
         uint32_t busy; /* between pool_enter() and pool_leave(): tslab_close() waits for it */
@@ -54,11 +54,11 @@ typedef struct PoolLocal {
         uint32_t attached;
         uint32_t joined; /* `client` is ours */
         uint32_t client; /* index in the client table */
-        uint32_t start_time; /* of this process; 0: not known */
+        uint32_t start_time; /* when this process started; 0: not known */
         uint32_t spare; /* record for threads that get none */
         uint32_t fences; /* membarrier could not be registered */
         uint32_t n_entries; /* threads that may use a state of theirs; under the registry's lock */
-        uint64_t number; /* of attachments in this process and those it was forked from, never reused */
+        uint64_t number; /* counts attachments in this process and its ancestors, never reused */
         uint64_t n_calls; /* between pool_begin() and pool_end(): tslab_close() waits for them */
         Sampler *sampler; /* NULL: nothing is sampled */
         uint64_t asked_msec; /* when caches were last asked for, in want of memory */
@@ -71,11 +71,11 @@ typedef struct PoolLocal {
 
 struct tslab {
         uint64_t serial; /* its number; POOL_CLOSED once tslab_close() has begun */
-        uint64_t number; /* of pools in this process, never reused; neither 0 nor POOL_CLOSED */
+        uint64_t number; /* counts pools in this process, never reused; neither 0 nor POOL_CLOSED */
         PoolLocal *local;
         size_t local_size;
         bool is_private;
-        bool is_operator; /* of a daemon's pool: whom no share binds */
+        bool is_operator; /* in a daemon's pool: no share binds this process */
         bool is_reader;
         ShmArena arena;
 
@@ -84,7 +84,7 @@ struct tslab {
         uint32_t time_slow; /* each how many slow calls are timed; 0: none */
         uint32_t stale;
 
-        /* Of a daemon's pool. In a forked child that has not attached, `call` is the parent's. */
+        /* For a daemon's pool. In a forked child that has not attached, `call` is the parent's. */
         ProtoCall *call;
         Sampler *inherited_sampler; /* ours, or, in a forked child that has not attached, its parent's */
         char *path;
@@ -92,7 +92,7 @@ struct tslab {
         uint64_t timeout_usec;
 
         /* From here on under the registry's lock. */
-        struct tslab *next; /* of this process's pools, or of those that it closed */
+        struct tslab *next; /* in the list of this process's pools, or of its closed pools */
         uint64_t closed_msec; /* when its remains were ready; 0: it is open, or they cannot be given up */
 };
 

@@ -23,7 +23,7 @@ bool registry_give_up(void);
 /* Unmaps the remains of a closed pool. */
 void pool_give_up(struct tslab *pool);
 
-/* A number that no state in this process or those it was forked from has had. */
+/* A number that no state in this process or its ancestors has had. */
 uint64_t registry_token(void);
 
 /* Gives a state's record back, and frees its pending objects. */

@@ -95,7 +95,7 @@ enum {
  *      struct tslab_options options = { .size = sizeof(options), .n_threads = 64 };
  */
 struct tslab_options {
-        size_t size; /* of this struct, as the program knows it */
+        size_t size; /* size of this struct, as the program knows it */
         uint32_t flags; /* TSLAB_READER */
         uint32_t cache; /* TSLAB_CACHE_ON and so on; $TSLAB_CACHE (on, off, adaptive) overrides it */
 
@@ -105,7 +105,7 @@ struct tslab_options {
 
         /* tslab_create() */
         uint64_t arena_bytes; /* room for objects, a multiple of 4096 up to 64 GiB; 0: 256 MiB */
-        uint64_t retain_bytes; /* of free slabs that keep their memory; 0: 16 MiB, below 4096: none */
+        uint64_t retain_bytes; /* free slabs up to this sum keep their memory; 0: 16 MiB, below 4096: none */
         uint32_t n_threads; /* records: one for each thread, and one for each process; 0: 1024 */
         uint32_t n_epochs; /* 2 to 64; 0: 16 */
         uint32_t n_classes; /* in classes[]; 0: 64, 96, 128, 192, 256, 384, 512 and 768 bytes */
@@ -333,7 +333,7 @@ enum {
 };
 
 struct tslab_epoch_info {
-        size_t size; /* of this struct, as the program knows it */
+        size_t size; /* size of this struct, as the program knows it */
         uint32_t epoch; /* with its era */
         uint32_t state; /* TSLAB_EPOCH_OPEN and so on */
         bool current;
@@ -554,15 +554,15 @@ struct tslab_domain *tslab_domain_current(void);
  */
 
 struct tslab_stats {
-        size_t size; /* of this struct, as the program knows it */
+        size_t size; /* size of this struct, as the program knows it */
         uint64_t live_objects, live_bytes;
         uint64_t cached_objects; /* free, held by threads for allocations to come */
-        uint64_t committed_bytes; /* of slabs that have memory */
+        uint64_t committed_bytes; /* slabs that have memory */
         uint64_t retained_bytes; /* the part of it in slabs that are free */
         /* Sums over all threads that the pool has had. */
         uint64_t allocs, frees;
         uint64_t alloc_hits, frees_cached; /* the part of these that a thread's cache served */
-        uint64_t refills, flushes; /* of caches */
+        uint64_t refills, flushes; /* times that a cache was filled; emptied by half */
         uint64_t slabs_taken, slabs_recycled; /* free slabs that came into use; slabs that were emptied */
         uint64_t slabs_reclaimed; /* slabs that gave their memory back to the system */
         uint64_t failures; /* allocations refused for want of memory */
@@ -572,7 +572,7 @@ struct tslab_stats {
 
 /* Objects of a class, or of an epoch. */
 struct tslab_count {
-        size_t size; /* of this struct, as the program knows it */
+        size_t size; /* size of this struct, as the program knows it */
         uint64_t slabs; /* in use */
         uint64_t live_objects;
         uint64_t live_bytes;
@@ -601,7 +601,7 @@ int tslab_epoch_stats(struct tslab *pool, uint32_t epoch, struct tslab_count *re
 
 /* Counts of the calling thread, since it got its record. */
 struct tslab_thread_stats {
-        size_t size; /* of this struct, as the program knows it */
+        size_t size; /* size of this struct, as the program knows it */
         uint64_t allocs, frees;
         uint64_t alloc_hits, frees_cached;
         uint64_t refills, flushes;
@@ -618,7 +618,7 @@ struct tslab_thread_stats {
 };
 
 /*
- * Counts what this thread did so far. Gives the thread a record if it has none; a forked child attaches first.
+ * Tells the counts of this thread. Gives the thread a record if it has none; a forked child attaches first.
  * Walks through nothing.
  *
  * -EINVAL (stats->size is too small), -EROFS (opened with TSLAB_READER) and the attach errors

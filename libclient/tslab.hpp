@@ -204,7 +204,7 @@ class pool {
 
                 check(tslab_get(raw_, h.raw(), &object, &size));
                 if (size < sizeof(T))
-                        throw error(ESTALE); /* of another type */
+                        throw error(ESTALE); /* an object of another type */
                 return object;
         }
 

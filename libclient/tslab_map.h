@@ -70,7 +70,7 @@ struct tslab_map;
 
 /* struct tslab_map_options options = { .size = sizeof(options), .flags = TSLAB_MAP_EXISTING }; */
 struct tslab_map_options {
-        size_t size; /* of this struct, as the program knows it */
+        size_t size; /* size of this struct, as the program knows it */
         uint32_t flags;
 };
 

@@ -1,17 +1,17 @@
 #pragma once
 /*
- * What get_perf_counters() tells. The engine counts by thread; an allocation or a free whose thread
+ * The counts that get_perf_counters() tells. The engine counts by thread; an allocation or a free whose thread
  * counted something unusual meanwhile is counted here, for its class. Others pay two loads.
  */
 #include "libclient/enter.h"
 #include "libclient/slab-alloc/state.h"
 #include "shm/slab/slab.h"
 
-/* What this thread counted before a call; `record` is NULL where threads share one, and nothing is known. */
+/* Counts of this thread before a call; `record` is NULL where threads share one, and nothing is known. */
 typedef struct CountersMark {
         const ShmRecord *record;
         uint64_t slow, taken, emptied;
-        SlabWord word; /* of a free: of the slab, which may be gone after it */
+        SlabWord word; /* for a free: the slab's word, since the slab may be gone after it */
 } CountersMark;
 
 static inline uint64_t counters_get(const ShmRecord *record, uint32_t counter) {
@@ -43,7 +43,7 @@ static inline CountersMark counters_mark(struct tslab *pool) {
         return mark;
 }
 
-/* Before a free in this slab, whatever it is. */
+/* Before a free in this slab, which may be any. */
 static inline CountersMark counters_mark_free(struct tslab *pool, uint32_t slab) {
         CountersMark mark = counters_mark(pool);
 

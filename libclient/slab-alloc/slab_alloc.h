@@ -51,7 +51,7 @@ typedef struct SlabAllocator {
         uint64_t reserved[7];
 } SlabAllocator;
 
-/* Of one size class in this process; each only rises. */
+/* Counts of one size class in this process; each only rises. */
 typedef struct PerfCounters {
         uint64_t slow_path_hits; /* allocations for which the thread had no slot in hand */
         uint64_t new_slab_count; /* slabs that came to be of this class, fresh or emptied by others */

@@ -1,5 +1,5 @@
 #pragma once
-/* An allocator in this process: its pool, and what only its users count. */
+/* An allocator in this process: its pool, and counts that its users keep. */
 #include <slab_alloc.h>
 
 #include "libclient/pool.h"
@@ -7,7 +7,7 @@
 #define ALLOCATOR_EPOCHS 16
 #define ALLOCATOR_SIZE_MAX 768
 #define ALLOCATOR_MALLOC_MAX 760
-#define ALLOCATOR_HEAD_SIZE 16 /* what tslab_malloc() adds */
+#define ALLOCATOR_HEAD_SIZE 16 /* bytes that tslab_malloc() adds */
 #define ALLOCATOR_CLASSES                                                                                    \
         { 64, 96, 128, 192, 256, 384, 512, 768, 784 }
 #define ALLOCATOR_N_CLASSES 9

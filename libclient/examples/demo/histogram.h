@@ -1,7 +1,7 @@
 #pragma once
 /*
  * A log-linear histogram of nanoseconds: every power of two is cut into 32 buckets, so a quantile is
- * at most 3 % too high, whatever its size. Recording is an addition to one counter; histograms of
+ * at most 3 % too high at any size. Recording is an addition to one counter; histograms of
  * several writers are merged by adding them up.
  */
 #include <stdint.h>

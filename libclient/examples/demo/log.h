@@ -23,7 +23,7 @@ typedef struct Request {
         Text client;
         Text path;
         int64_t time; /* seconds since 1970, UTC */
-        uint64_t size; /* of the answer; "-" is 0 */
+        uint64_t size; /* size of the answer; "-" is 0 */
         uint32_t status;
 } Request;
 

@@ -7,7 +7,7 @@ typedef struct Progress {
         bool terminal;
         uint32_t n_periods;
         uint64_t n_requests;
-        uint64_t begin_ns, last_ns; /* of the whole; of the progress shown last */
+        uint64_t begin_ns, last_ns; /* when the work began; when progress was shown last */
 } Progress;
 
 /* Whether stderr is a terminal that can rewrite a line. */

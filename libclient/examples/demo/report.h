@@ -15,7 +15,7 @@ typedef struct Report {
         uint32_t n_workers, n_died;
         uint32_t n_periods;
         int64_t period_seconds;
-        uint64_t elapsed_ns; /* of serving all periods */
+        uint64_t elapsed_ns; /* time spent on serving all periods */
         uint64_t n_expected; /* requests there were */
         uint64_t n_clients;
         uint64_t n_booked; /* requests in the ledger, where all sessions end up */

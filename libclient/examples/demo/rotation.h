@@ -20,7 +20,7 @@ typedef struct Rotation {
         struct tslab_map *sessions;
         struct tslab_map *ledger;
         uint32_t ledger_epoch;
-        uint32_t epochs[TIMELINE_PERIODS_MAX]; /* of the periods begun */
+        uint32_t epochs[TIMELINE_PERIODS_MAX]; /* each begun period has one */
         uint32_t n_begun;
         uint32_t n_closed; /* epochs[] below this are closed */
         uint64_t n_expired; /* sessions */

@@ -12,14 +12,14 @@
 typedef struct Server {
         char dir[80]; /* runtime directory; "": none yet */
         char bin[4096]; /* the folder of the build; "": programs in $PATH */
-        pid_t pid; /* of the daemon; 0: none */
+        pid_t pid; /* the daemon; 0: none */
         bool keep;
 } Server;
 
 /* Slabs, in bytes. */
 typedef struct ServerMemory {
         uint64_t committed_size; /* memory that the system has given */
-        uint64_t retained_size; /* of this: free, and kept for later allocations */
+        uint64_t retained_size; /* the part of it that is free and kept for later allocations */
 } ServerMemory;
 
 /*

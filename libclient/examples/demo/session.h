@@ -19,11 +19,11 @@
 
 /* No pointers, and widths that are the same in every process: this is read by others. */
 typedef struct Session {
-        uint32_t n_requests; /* of this session; those of expired ones are in the ledger */
+        uint32_t n_requests; /* requests of this session; the ledger has requests of expired sessions */
         uint32_t n_errors; /* with status 400 and above */
-        uint64_t size; /* of all answers */
+        uint64_t size; /* sum over all answers */
         int64_t first, last; /* seconds since 1970 */
-        uint32_t period; /* of the latest request: it is in that period's epoch */
+        uint32_t period; /* period of the latest request: the session is in that period's epoch */
         uint16_t writer; /* the worker that wrote it last */
         uint8_t n_paths;
         uint8_t n_before; /* sessions that this client had before, at most 255 */

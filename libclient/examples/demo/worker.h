@@ -8,19 +8,19 @@
 #include "libclient/examples/demo/histogram.h"
 #include "libclient/examples/demo/timeline.h"
 
-/* Of one worker, which alone writes it; the parent reads it while the worker waits, or is dead. */
+/* Counts of one worker, which alone writes them; the parent reads them while the worker waits or is dead. */
 typedef struct WorkerStats {
         uint64_t n_requests;
         uint64_t n_sessions; /* that it started */
-        uint64_t n_returning; /* of these: of clients that had one before, which expired */
+        uint64_t n_returning; /* the part of these whose client had one before, which expired */
         uint64_t n_others; /* requests to sessions that another worker wrote last */
         uint64_t n_retries; /* somebody else was faster */
-        Histogram latency; /* of a request, in ns */
+        Histogram latency; /* times of requests, in ns */
 } WorkerStats;
 
 /* In memory that parent and workers have in common. */
 typedef struct WorkerShared {
-        _Alignas(64) _Atomic uint64_t next; /* of timeline.requests[]: the first that nobody took */
+        _Alignas(64) _Atomic uint64_t next; /* index of the first of timeline.requests[] that nobody took */
         _Alignas(64) WorkerStats workers[];
 } WorkerShared;
 
