@@ -555,6 +555,14 @@ FAULTS = [
      '                gather_handle(refs, handle);\n                if (handle != 0)', '                if (handle != 0)'),
     ('refs: a note of an object that is stale by now counts for nothing', 'pending-revoke/uncached', 'shm/maintain/refs.c',
      'if (tag + 1 == noted || tag == noted + 1)', 'if (tag + 1 == noted)'),
+    ('trim: slabs are dropped after their words say so', 'maintain/trim-refill', 'shm/slab/pages.c',
+     '''                        punch(arena, group * 64 + first, length);
+                        end_run(control, group * 64 + first, length, SLAB_UNCOMMITTED);
+''', '''                        end_run(control, group * 64 + first, length, SLAB_UNCOMMITTED);
+                        punch(arena, group * 64 + first, length);
+'''),
+    ('trim: caches of threads inside a call are emptied', 'maintain/trim-pop', 'shm/maintain/freeze.c',
+     '        return freeze->seq[record] & 1 &&', '        return 0 &&'),
     ('identity: a handle gets the entry of another one of its process', 'meson:daemon-identity/test_identity_two_handles',
      'daemon/peer/client-resume.c',
      'while (client && client->index != entry - 1)', 'while (client && client->pid != session->peer.pid)'),

@@ -2,14 +2,15 @@
  * The whole engine beside threads: what was asked of it once comes to its end without anybody asking again, however
  * long a thread stayed inside a call, and whoever died there.
  */
+#include "shm/slab/pages.h"
 #include "tests/model/control.h"
 #include "shm/epoch/epoch-close.h"
 
 static ShmMaintain engine; /* control's own */
 
-/* Actors 0 and 1 cache. */
-static void pre_cold(void) {
-        world_init(3, 3, 0);
+/* Actors 0 and 1 cache; they may make slabs again that were dropped, if n_allowed says so. */
+static void begin(uint32_t n_allowed) {
+        world_init(3, 3, n_allowed);
         world_set_caching(0, 0); /* of which class a slab seems to be that was dropped */
         world_set_caching(0, 1);
         world_set_caching(1, 0);
@@ -22,9 +23,18 @@ static void pre_cold(void) {
         model_own(2, &engine, sizeof(engine));
 }
 
+static void pre_cold(void) {
+        begin(0);
+}
+
 /* Actor 0 holds both slots of slab 2 in its cache. */
 static void pre(void) {
-        pre_cold();
+        begin(0);
+        world_fill_cache(1, 2, WORLD_SIZE_2);
+}
+
+static void pre_trim(void) {
+        begin(64);
         world_fill_cache(1, 2, WORLD_SIZE_2);
 }
 
@@ -41,6 +51,10 @@ static void t_free(void) {
 
 static void t_free_1(void) {
         world_free(1, 1);
+}
+
+static void t_alloc_1(void) {
+        world_alloc(1, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
 }
 
 static void t_alloc_free(void) {
@@ -65,6 +79,13 @@ static void work_on(void) {
 static void t_empty(void) {
         (void) shm_maintain_empty_caches(&engine, 1);
         work_on();
+}
+
+/* All slabs that are free then are dropped. */
+static void t_trim(void) {
+        t_empty();
+        (void) shm_pages_trim(world_actor(2), 0, UINT32_MAX);
+        (void) shm_pages_drop_surplus(world_actor(2));
 }
 
 static void t_close(void) {
@@ -161,12 +182,23 @@ static void post_revoke(unsigned dead) {
 #define MAINTAIN(_name, _t0, _t1, _t2, _post, _more...)                                                      \
         { .name = _name, .pre = pre, .actors = { _t0, _t1, _t2 }, .post = _post, .deaths = 1, _more }
 
+#define TRIM(_name, _t0, _t1, _more...)                                                                      \
+        {                                                                                                    \
+                .name = _name, .pre = pre_trim, .actors = { _t0, _t1, t_trim }, .post = post_empty,          \
+                .deaths = 1, _more                                                                           \
+        }
+
 /* clang-format off */
 static const ModelCase model_cases[] = {
         MAINTAIN("empty-pop", t_alloc, t_nothing, t_empty, post_empty, .preemptions = 4),
         MAINTAIN("empty-free", t_free, t_nothing, t_empty, post_empty, .preemptions = 4),
         MAINTAIN("empty-drain", t_drain, t_nothing, t_empty, post_empty, .preemptions = 4),
         MAINTAIN("empty-two", t_alloc, t_free_1, t_empty, post_empty, .preemptions = 1, .full_preemptions = 2),
+        TRIM("trim-pop", t_alloc, t_nothing, .preemptions = 3),
+        TRIM("trim-free", t_free, t_nothing, .preemptions = 3),
+        TRIM("trim-pop-free", t_alloc_free, t_nothing, .preemptions = 2, .full_preemptions = 3),
+        TRIM("trim-refill", t_nothing, t_alloc_1, .preemptions = 3),
+        TRIM("trim-refill-free", t_free, t_alloc_1, .preemptions = 1, .full_preemptions = 2),
         MAINTAIN("close-pop", t_alloc, t_nothing, t_close, post_close, .preemptions = 3),
         { .name = "close-refill", .pre = pre_cold, .actors = { t_alloc, t_nothing, t_close }, .post = post_close,
           .deaths = 1, .preemptions = 3 },
