@@ -633,6 +633,14 @@ static void test_garbage_word(void **state) {
         expect(t, .other = 1, .text = "its class is none");
         word(t, slab)->high = good.high | UINT64_C(0x3f) << SLAB_EPOCH_SHIFT;
         expect(t, .other = 1, .text = "its epoch is none");
+
+        /* The first number above those that there are. */
+        word(t, slab)->high = (good.high & ~SHM_PLACE_MASK) | (uint64_t) t->arena.n_classes
+                                                                      << SLAB_CLASS_SHIFT;
+        expect(t, .other = 1, .text = "its class is none");
+        word(t, slab)->high = (good.high & ~SHM_PLACE_MASK) | (uint64_t) t->arena.n_epochs
+                                                                      << SLAB_EPOCH_SHIFT;
+        expect(t, .other = 1, .text = "its epoch is none");
 }
 
 static void test_scribbled_record(void **state) {

@@ -577,6 +577,29 @@ static void test_control_flush_unsettled(void **state) {
         expect_clean(t);
 }
 
+/* Of the slots of a slab only those are kept that are named. */
+static void test_control_flush_unsettled_some(void **state) {
+        TestArena *t = *state;
+        ShmCache *cache = cache_of(t, t->actor.id), *kept = cache_of(t, 0);
+        ShmRepairCounts counts;
+        uint32_t slab;
+
+        fill(t, &t->actor);
+        slab = slot_id_slab(top(t, t->actor.id));
+        t->actor.record->attention |= SHM_ATTENTION_FREEZE;
+        shm_actor_intend_mask(&other, UINT64_C(0x28));
+        shm_actor_intend(&other, shm_intent_other(SHM_INTENT_CLAIM, slab, 0));
+        for (uint32_t i = 0; i < 8; i++)
+                cache->slots[i] = slot_id(slab, i).value;
+        shm_cache_set_count(cache, 8);
+        shm_actor_intend(&t->control, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, 8));
+        maintain_repair_control(&t->control, &counts);
+        assert_int_equal(counts.unsettled, 2);
+        assert_int_equal(kept->count, 2);
+        assert_int_equal(kept->slots[0], slot_id(slab, 3).value);
+        assert_int_equal(kept->slots[1], slot_id(slab, 5).value);
+}
+
 /* The same with all of them. */
 static void test_control_flush_unsettled_all(void **state) {
         TestArena *t = *state;
@@ -772,6 +795,7 @@ int main(void) {
                 TEST(frozen),
                 TEST(control_flush),
                 TEST(control_flush_unsettled),
+                TEST(control_flush_unsettled_some),
                 TEST(control_flush_unsettled_all),
                 TEST(control_run),
                 TEST(control_seized),
