@@ -12,7 +12,7 @@ BESIDE = ('.md', '.scd', 'meson.build')
 EXCEPTIONS = {
     'libclient': 'three public headers and the list of symbols stand beside the sources',
     'libclient/examples/demo': 'one program, which no other code includes',
-    'tests/unit': 'one file a module of the tree',
+    'tests/model/case': 'one file a case of the explorer',
     'tests/daemon': 'one file a topic',
     'tests/crash': 'one file a scenario',
     'tests/fuzz/corpus/arena': 'inputs',

@@ -658,7 +658,7 @@ def prepare(base, groups):
 
 def main_of(group):
     if group.startswith('unit-'):
-        return f'tests/unit/test-{group.removeprefix("unit-")}.c', group
+        return f'tests/unit/shm/test-{group.removeprefix("unit-")}.c', group
     return 'tests/model/model-main.c', group, f'-DMODEL_CASE="tests/model/case/{group}.h"', f'-DMODEL_NAME="{group}"'
 
 
