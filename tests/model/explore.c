@@ -57,6 +57,8 @@ typedef struct Actor {
         uint64_t hash; /* of its stack and what is its own; 0 when it has ended */
         uint64_t own_hash; /* 0: as at the start */
         ActorState state;
+        bool news; /* another one has changed the memory since the actor last called model_wait() */
+        bool waits; /* for that */
         unsigned n_steps;
 } Actor;
 
@@ -85,7 +87,13 @@ static Table table, ends;
 static jmp_buf again, found, cut;
 static unsigned cut_in; /* so many accesses until model_cut() is; 0: it is not under way */
 static bool was_whole, in_post;
+static bool some_wait; /* model_wait() was called */
 static char failure[512];
+
+/* Of a case in which nobody waits, news make no difference. */
+static uint64_t hash_state(const Actor *a) {
+        return a->state + (some_wait && a->state == ACTOR_LIVE ? 4U * a->news + 8U * a->waits : 0);
+}
 
 static uint64_t hash_now(void) {
         uint64_t h = table_mix(now.memory_hash, now.private_hash);
@@ -93,7 +101,7 @@ static uint64_t hash_now(void) {
         if (model->late)
                 h += delay_hash(&delays);
         for (unsigned i = 0; i < n_actors; i++)
-                h = table_mix(h + now.actors[i].state, now.actors[i].hash);
+                h = table_mix(h + hash_state(&now.actors[i]), now.actors[i].hash);
         return h ? h : 1;
 }
 
@@ -157,6 +165,28 @@ static void resume(unsigned i) {
         now.private_hash = memory_private_hash();
 }
 
+void model_wait(void) {
+        if (!running)
+                return;
+        running->waits = !running->news;
+        running->news = false;
+        some_wait = true;
+        model_step(NULL, MODEL_LOAD, 0);
+}
+
+/* An actor has changed the memory. */
+static void wake_others(unsigned actor) {
+        for (unsigned i = 0; i < n_actors; i++)
+                if (i != actor) {
+                        now.actors[i].news = true;
+                        now.actors[i].waits = false;
+                }
+}
+
+static bool may_go_on(const Actor *a) {
+        return a->state == ACTOR_LIVE && !a->waits;
+}
+
 void model_barrier(void) {
         if (running)
                 model_step(NULL, MODEL_BARRIER, 0);
@@ -176,6 +206,7 @@ static void go_out(unsigned i) {
         memory_save_line(at);
         delay_remove(&delays, i);
         now.memory_hash += memory_rehash_line(at);
+        wake_others(i);
 }
 
 static void all_go_out(unsigned i) {
@@ -229,7 +260,7 @@ static void step(unsigned i) {
         Step *s = &path[depth];
         uint8_t *address = (uint8_t *) a->address, *cell = address - (uintptr_t) address % MEMORY_CELL;
         unsigned size = a->size;
-        bool touched = note_barriers(a);
+        bool touched = note_barriers(a), waited_before = some_wait;
 
         *s = (Step){ .actor = i, .number = a->n_steps++, .address = address, .caller = a->caller };
         s->late = may_wait(a);
@@ -243,12 +274,14 @@ static void step(unsigned i) {
         if (cell)
                 memcpy(s->after, cell, MEMORY_CELL);
         s->changed = memcmp(s->before, s->after, MEMORY_CELL) != 0;
+        if (s->changed)
+                wake_others(i);
         if (s->late)
                 delay_add(&delays, i, address, (uint8_t *) s->before + (address - cell), size);
         delay_hide(&delays, i);
         now.memory_hash += memory_rehash_step(address);
         touched |= memory_touch(address, i, s->changed || s->late);
-        if (touched && mode == MODEL_REDUCED)
+        if ((touched && mode == MODEL_REDUCED) || (some_wait && !waited_before))
                 longjmp(again, 1);
 }
 
@@ -307,7 +340,7 @@ static double explore_step(unsigned i) {
         double n;
 
         save_now();
-        if (free_choice && now.last != i && now.actors[now.last].state == ACTOR_LIVE)
+        if (free_choice && now.last != i && may_go_on(&now.actors[now.last]))
                 now.n_preemptions++;
         if (free_choice)
                 now.last = i;
@@ -332,20 +365,24 @@ static double explore_step(unsigned i) {
 
 /* One choice alone, where nothing else need be tried first. */
 static double explore_choices(void) {
+        bool any = false;
         double n = 0;
 
         for (unsigned i = n_actors; i-- > 0;)
                 if (delays.n[i] > 0 && mode == MODEL_REDUCED && memory_commutes(delays.stores[i][0].at))
                         return explore_out(i);
         for (unsigned i = n_actors; i-- > 0;)
-                if (now.actors[i].state == ACTOR_LIVE && commutes(&now.actors[i]))
+                if (may_go_on(&now.actors[i]) && commutes(&now.actors[i]))
                         return explore_step(i);
         for (unsigned i = 0; i < n_actors; i++) {
-                if (now.actors[i].state == ACTOR_LIVE)
+                any |= may_go_on(&now.actors[i]) || delays.n[i] > 0;
+                if (may_go_on(&now.actors[i]))
                         n += explore_step(i);
                 if (delays.n[i] > 0)
                         n += explore_out(i);
         }
+        if (!any)
+                model_fail("all that live wait for ever");
         return n;
 }
 
@@ -454,6 +491,7 @@ static void prepare(const ModelCase *c, ModelMode m) {
         memory_forget();
         delay_forget();
         late_actors = barrier_actors = 0;
+        some_wait = false;
         c->pre();
         memory_prepare();
 }

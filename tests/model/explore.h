@@ -74,6 +74,8 @@ void model_watch(void *line);
 void model_delay(unsigned actor, const void *base, size_t size);
 /* For actors: a membarrier. All that waits, of all actors, goes out. A step. */
 void model_barrier(void);
+/* For actors, in a loop that waits: others go on until one of them has changed the memory. */
+void model_wait(void);
 /* Names an address in print; returns `text`. */
 void model_names(const char *(*name)(const void *address, char *text, size_t size));
 

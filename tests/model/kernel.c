@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -70,6 +71,11 @@ static int membarrier(void) {
 
 long syscall(long number, ...) {
         return number == SYS_membarrier ? membarrier() : 0;
+}
+
+int sched_yield(void) {
+        model_wait();
+        return 0;
 }
 
 /* Time stands still: schedules must be the same each time. */

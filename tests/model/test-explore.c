@@ -270,6 +270,44 @@ static void test_late(void **state) {
                 }
 }
 
+static void wait_0(void) {
+        while (shm_load_acq(X) != 2) {
+                (void) shm_load_acq(Y); /* X may change here */
+                model_wait();
+        }
+        mine.seen[0] = (unsigned) shm_load_acq(Y);
+}
+
+static void pass_1(void) {
+        shm_store_rel(X, 1);
+        shm_store_rel(Y, 3);
+        shm_store_rel(X, 2);
+}
+
+static void pass_by_1(void) {
+        shm_store_rel(X, 2);
+        shm_store_rel(X, 1);
+}
+
+static void post_waited(unsigned dead) {
+        if (dead == 0 && mine.seen[0] != 3)
+                model_fail("it did not wait");
+}
+
+/* An actor that waits is woken by each change; where the last one is not the one that it waits for, that is told. */
+static void test_wait(void **state) {
+        (void) state;
+        for (ModelMode mode = 0; mode < _MODEL_MODE_N; mode++) {
+                ModelCase c = { .pre = pre, .actors = { wait_0, pass_1 }, .post = post_waited };
+
+                assert_int_equal(model_run(&c, mode).n_ends, 1);
+                c.actors[1] = pass_by_1;
+                c.post = post_nothing;
+                c.planted = "wait for ever";
+                assert_true(model_run(&c, mode).violated);
+        }
+}
+
 static void test_preemptions(void **state) {
         ModelCase c = { .pre = pre, .actors = { add_torn, add_torn }, .post = post_nothing };
 
@@ -451,6 +489,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_planted),
                 cmocka_unit_test(test_late),
+                cmocka_unit_test(test_wait),
                 cmocka_unit_test(test_preemptions),
                 cmocka_unit_test(test_counts),
                 cmocka_unit_test(test_reductions),
