@@ -16,21 +16,19 @@
  */
 #include "shm/slab/slab-walk.h"
 
-#include "shm/slab/slab.h"
-
 void shm_slab_walk_begin(ShmSlabWalk *walk, const ShmArena *arena, uint32_t set) {
         *walk = (ShmSlabWalk){ .set = set, .end = shm_arena_n_slabs_ever(arena) };
 }
 
 /* Those of a group that the walk is about. */
-static uint64_t members(const ShmSlabWalk *walk, const ShmArena *arena, uint32_t group) {
+static uint64_t walk_members(const ShmSlabWalk *walk, const ShmArena *arena, uint32_t group) {
         if (walk->set != SHM_SLAB_WALK_ALL)
                 return shm_set_group(arena, walk->set, group);
         return shm_set_group(arena, SHM_SET_UNCOMMITTED, group) == UINT64_MAX ? 0 : UINT64_MAX;
 }
 
 /* The first slab of the groups after this one that are worth a look. */
-static uint32_t skip(const ShmSlabWalk *walk, const ShmArena *arena, uint32_t group) {
+static uint32_t walk_skip(const ShmSlabWalk *walk, const ShmArena *arena, uint32_t group) {
         uint64_t groups;
 
         group++;
@@ -41,10 +39,10 @@ static uint32_t skip(const ShmSlabWalk *walk, const ShmArena *arena, uint32_t gr
 }
 
 /* Goes on to the next slab there is; what is left of its group, from that slab on. */
-static uint64_t seek(ShmSlabWalk *walk, const ShmArena *arena, uint32_t *budget) {
+static uint64_t walk_seek(ShmSlabWalk *walk, const ShmArena *arena, uint32_t *budget) {
         for (; *budget > 0 && walk->position < walk->end; (*budget)--) {
                 uint32_t group = walk->position / 64;
-                uint64_t mask = members(walk, arena, group) & UINT64_MAX << walk->position % 64;
+                uint64_t mask = walk_members(walk, arena, group) & UINT64_MAX << walk->position % 64;
 
                 if (walk->end - group * 64 < 64)
                         mask &= (UINT64_C(1) << walk->end % 64) - 1;
@@ -52,26 +50,21 @@ static uint64_t seek(ShmSlabWalk *walk, const ShmArena *arena, uint32_t *budget)
                         walk->position = group * 64 + (uint32_t) __builtin_ctzll(mask);
                         return mask;
                 }
-                walk->position = skip(walk, arena, group);
+                walk->position = walk_skip(walk, arena, group);
                 if (walk->position > walk->end)
                         walk->position = walk->end;
         }
         return 0;
 }
 
-bool shm_slab_walk_next(ShmSlabWalk *walk, const ShmArena *arena, uint32_t *budget, uint32_t *ret_slab,
-                        SlabWord *ret_word) {
-        if (seek(walk, arena, budget) == 0)
-                return false;
-        (*budget)--;
-        *ret_slab = walk->position++;
-        *ret_word = shm_slab_word(arena, *ret_slab);
-        return true;
+bool shm_slab_walk_seek(ShmSlabWalk *walk, const ShmArena *arena, uint32_t *budget) {
+        walk->mask = walk_seek(walk, arena, budget);
+        return walk->mask != 0;
 }
 
 bool shm_slab_walk_group(ShmSlabWalk *walk, const ShmArena *arena, uint32_t *budget, uint32_t *ret_group,
                          uint64_t *ret_mask) {
-        uint64_t mask = seek(walk, arena, budget);
+        uint64_t mask = walk_seek(walk, arena, budget);
         uint32_t n = (uint32_t) __builtin_popcountll(mask), next = (walk->position / 64 + 1) * 64;
 
         if (mask == 0)
@@ -80,5 +73,6 @@ bool shm_slab_walk_group(ShmSlabWalk *walk, const ShmArena *arena, uint32_t *bud
         *ret_group = walk->position / 64;
         *ret_mask = mask;
         walk->position = next < walk->end ? next : walk->end;
+        walk->mask = 0;
         return true;
 }
