@@ -290,13 +290,15 @@ static void drop_one(ShmActor *control, uint32_t slab) {
         ShmArena *arena = control->arena;
         uint64_t *n_drained = &arena->header->n_drained.value, one = 1;
         uint32_t id = slab_word_epoch(shm_slab_word(arena, slab)), other;
-        ShmDrain drain = { .epoch = id, .position = slab / 64 * 64 };
+        ShmDrain drain = { .epoch = id };
 
         /* ORDER: acqrel, pairs with shm_slab_give_back(); no other slab drained: this one counts as seen. */
         if (slab < 64 || !shm_cas_acqrel(n_drained, &one, 0)) {
                 walk_all(control);
                 return;
         }
+        shm_slab_walk_begin(&drain.slabs, arena, shm_set_of_epoch(arena, id));
+        drain.slabs.position = slab / 64 * 64;
         (void) shm_drain_step(control, &drain, 64);
         if (!shm_set_find(arena, shm_set_of_epoch(arena, id), 0, &other))
                 control_walk(control, id);

@@ -127,15 +127,20 @@ static void end_walk(ShmArena *arena, const ShmDrain *drain) {
 
 bool shm_drain_step(ShmActor *control, ShmDrain *drain, uint32_t n_max) {
         ShmArena *arena = control->arena;
-        uint32_t set = shm_set_of_epoch(arena, drain->epoch), slab;
 
+        if (drain->slabs.end == 0)
+                shm_slab_walk_begin(&drain->slabs, arena, shm_set_of_epoch(arena, drain->epoch));
         for (uint32_t n = 0; n < n_max; n += 64) {
-                if (!shm_set_find(arena, set, drain->position, &slab)) {
+                uint32_t budget = 64,
+                         group; /* a group costs that, however few slabs it has: their pages may go */
+                uint64_t mask;
+
+                if (shm_slab_walk_group(&drain->slabs, arena, &budget, &group, &mask)) {
+                        drain_group(control, drain, group, mask);
+                } else if (shm_slab_walk_done(&drain->slabs)) {
                         end_walk(arena, drain);
                         return true;
                 }
-                drain_group(control, drain, slab / 64, shm_set_group(arena, set, slab / 64));
-                drain->position = (slab / 64 + 1) * 64;
         }
         return false;
 }

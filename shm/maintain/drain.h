@@ -10,11 +10,12 @@
 #include <stdint.h>
 
 #include "shm/arena/record.h"
+#include "shm/slab/slab-walk.h"
 
 typedef struct ShmDrain {
         uint32_t epoch;
         bool final; /* no thread was pending when it began: it sees all slabs there are */
-        uint32_t position; /* slab to look at next */
+        ShmSlabWalk slabs; /* of the epoch */
         uint32_t n_left; /* slabs met that hold objects still */
         uint32_t oldest, youngest; /* of their eras, in 12 bits, where there are any */
         uint64_t reclaimed_size;

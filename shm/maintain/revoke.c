@@ -27,27 +27,22 @@ static bool is_revoked(const ShmArena *arena, const ShmRevoke *revoke, SlabWord 
                shm_revoking_has(&revoke->eras, slab_word_era(w));
 }
 
-/* The next slab of the eras at or after the position. */
-static bool find_slab(const ShmArena *arena, ShmRevoke *revoke, uint32_t *n, uint32_t *ret_slab) {
-        uint32_t set = shm_set_of_epoch(arena, revoke->eras.id), end = shm_arena_n_slabs_ever(arena);
+/* The next slab of the eras. False: that was all, or the budget is used up. */
+static bool revoke_find_slab(const ShmArena *arena, ShmRevoke *revoke, uint32_t *budget, uint32_t *ret_slab) {
+        SlabWord w;
 
-        for (; *n > 0; --*n, revoke->position = *ret_slab + 1) {
-                if (!shm_set_find(arena, set, revoke->position, ret_slab) || *ret_slab >= end) {
-                        revoke->position = UINT32_MAX;
-                        return false;
-                }
-                if (is_revoked(arena, revoke, shm_slab_word(arena, *ret_slab))) {
-                        revoke->position = *ret_slab + 1;
+        if (revoke->slabs.end == 0)
+                shm_slab_walk_begin(&revoke->slabs, arena, shm_set_of_epoch(arena, revoke->eras.id));
+        while (shm_slab_walk_next(&revoke->slabs, arena, budget, ret_slab, &w))
+                if (is_revoked(arena, revoke, w))
                         return true;
-                }
-        }
         return false;
 }
 
-static bool ends_pass(ShmRevoke *revoke) {
-        if (revoke->position != UINT32_MAX)
+static bool revoke_ends_pass(ShmRevoke *revoke) {
+        if (!shm_slab_walk_done(&revoke->slabs))
                 return false;
-        revoke->position = 0;
+        revoke->slabs = (ShmSlabWalk){};
         return true;
 }
 
@@ -70,11 +65,9 @@ static void mark_slab(const ShmArena *arena, ShmRevoke *revoke, uint32_t slab) {
 bool shm_revoke_mark(ShmActor *control, ShmRevoke *revoke, uint32_t n) {
         uint32_t slab;
 
-        while (n > 0 && find_slab(control->arena, revoke, &n, &slab)) {
+        while (revoke_find_slab(control->arena, revoke, &n, &slab))
                 mark_slab(control->arena, revoke, slab);
-                n--;
-        }
-        return ends_pass(revoke);
+        return revoke_ends_pass(revoke);
 }
 
 /* Slabs for one check. */
@@ -83,7 +76,7 @@ static void collect_slabs(ShmActor *control, ShmRevoke *revoke, ShmReach *reach)
         uint32_t n = 16 * SHM_REFS_MAX, slab;
 
         shm_reach_init(reach, control);
-        while (reach->refs.n < SHM_REFS_MAX && find_slab(arena, revoke, &n, &slab))
+        while (reach->refs.n < SHM_REFS_MAX && revoke_find_slab(arena, revoke, &n, &slab))
                 (void) shm_reach_add(reach, slab, shm_slab_view_taken(arena, shm_slab_word(arena, slab)));
 }
 
@@ -99,5 +92,5 @@ bool shm_revoke_collect(ShmActor *control, ShmRevoke *revoke, ShmReach *reach, u
         for (uint32_t i = 0; i < reach->refs.n; i++)
                 revoke->kept += (uint64_t) __builtin_popcountll(shm_reach_unsettled(reach, i) |
                                                                 reach->slabs[i].owned);
-        return ends_pass(revoke);
+        return revoke_ends_pass(revoke);
 }

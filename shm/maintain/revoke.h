@@ -9,16 +9,17 @@
  */
 #include "shm/epoch/epoch.h"
 #include "shm/maintain/reach.h"
+#include "shm/slab/slab-walk.h"
 
 typedef struct ShmRevoke {
         ShmRevoking eras;
-        uint32_t position; /* slab to look at next */
+        ShmSlabWalk slabs; /* of the id; zeros begin a pass */
         bool checking; /* a reachability check is under way */
         uint64_t objects; /* freed */
         uint64_t kept; /* slots in the hands of threads */
 } ShmRevoke;
 
-/* Looks at up to n slabs. True: the pass is over, and `position` 0 again. */
+/* Looks at up to n slabs. True: the pass is over, and `slabs` zeros again. */
 bool shm_revoke_mark(ShmActor *control, ShmRevoke *revoke, uint32_t n);
 /*
  * After a membarrier: threads see that the tags are even, or the check sees that they have the slot in hand. `reach` is

@@ -73,7 +73,7 @@ static void test_close_in_walk(void **state) {
         *m = (ShmMaintain){};
         shm_maintain_init(m, &t->control);
         (void) shm_maintain_take_over(m, now, &counts);
-        while (m->closes[3].state != SHM_CLOSE_WALK || m->closes[3].walk.position == 0)
+        while (m->closes[3].state != SHM_CLOSE_WALK || m->closes[3].walk.slabs.position == 0)
                 (void) shm_maintain_step(m, ++now);
         assert_int_equal(shm_epoch_close(&t->arena, number, true), 0);
         (void) shm_maintain_close(m, 3, now);

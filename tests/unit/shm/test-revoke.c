@@ -153,10 +153,10 @@ static void test_revoke_steps(void **state) {
         assert_int_equal(shm_epoch_revoke(&t->arena, 1, false), 0);
         assert_true(shm_epoch_revoking(&t->arena, 1, &r.eras));
         for (; !shm_revoke_mark(&t->control, &r, 1); n_steps++)
-                assert_true(r.position > 0);
+                assert_true(r.slabs.position > 0);
         assert_true(n_steps > 10);
         assert_int_equal(r.objects, 0);
-        assert_int_equal(r.position, 0);
+        assert_int_equal(r.slabs.position, 0);
         for (int i = 0; i < N; i++)
                 assert_true(shm_object_live(&t->arena, handles[i]));
 }
