@@ -34,6 +34,7 @@
 #include "shm/arena/record.h"
 #include "shm/arena/share.h"
 #include "shm/arena/text.h"
+#include "shm/format/edge.h"
 
 #define STATE_SHIFT 56
 #define PID_SHIFT 32
@@ -90,17 +91,21 @@ static ShmClientState word_state(uint64_t word) {
         return state < _SHM_CLIENT_STATE_N ? (ShmClientState) state : SHM_CLIENT_FREE;
 }
 
-/* What a state may become. */
-typedef struct ClientEdge {
-        uint32_t from; /* a bit for each state */
-        ShmClientState to;
-} ClientEdge;
+typedef enum ClientEvent {
+        CLIENT_EV_ENTER,
+        CLIENT_EV_LEAVE,
+        CLIENT_EV_GIVE_UP,
+        CLIENT_EV_END,
+} ClientEvent;
 
-static const ClientEdge edge_enter = { 1U << SHM_CLIENT_COMES, SHM_CLIENT_USED };
-static const ClientEdge edge_leave = { 1U << SHM_CLIENT_USED, SHM_CLIENT_LEFT };
-static const ClientEdge edge_give_up = { 1U << SHM_CLIENT_COMES, SHM_CLIENT_DEAD };
-static const ClientEdge edge_end = { 1U << SHM_CLIENT_COMES | 1U << SHM_CLIENT_USED | 1U << SHM_CLIENT_LEFT,
-                                     SHM_CLIENT_DEAD };
+static const ShmEdge client_edges[] = {
+        { SHM_CLIENT_COMES, CLIENT_EV_ENTER, SHM_CLIENT_USED },
+        { SHM_CLIENT_USED, CLIENT_EV_LEAVE, SHM_CLIENT_LEFT },
+        { SHM_CLIENT_COMES, CLIENT_EV_GIVE_UP, SHM_CLIENT_DEAD },
+        { SHM_CLIENT_COMES, CLIENT_EV_END, SHM_CLIENT_DEAD },
+        { SHM_CLIENT_USED, CLIENT_EV_END, SHM_CLIENT_DEAD },
+        { SHM_CLIENT_LEFT, CLIENT_EV_END, SHM_CLIENT_DEAD },
+};
 
 static bool word_used(uint64_t word) {
         return word_state(word) != SHM_CLIENT_FREE;
@@ -138,53 +143,53 @@ int shm_client_add(ShmArena *arena, ShmClientInfo *info) {
         return -ENOSPC;
 }
 
-static uint64_t word_move(uint64_t word, const ClientEdge *edge) {
-        return (word & WORD_MAX) | (uint64_t) edge->to << STATE_SHIFT;
+/* The word after the event. False: there is no such edge. */
+static bool client_word_apply(uint64_t word, ClientEvent event, uint64_t *ret) {
+        int to = shm_edge_to((ShmEdges) SHM_EDGES(client_edges), word_state(word), event);
+
+        *ret = (word & WORD_MAX) | (uint64_t) (unsigned) to << STATE_SHIFT;
+        return to >= 0;
 }
 
-static bool can_move(uint64_t word, const ClientEdge *edge) {
-        return edge->from & 1U << word_state(word);
-}
-
-static bool take_edge(ShmArena *arena, uint32_t client, const ClientEdge *edge) {
-        uint64_t *word, old;
+static bool client_take_edge(ShmArena *arena, uint32_t client, ClientEvent event) {
+        uint64_t *word, old, new;
 
         if (client >= arena->n_records)
                 return false;
         word = &arena->clients[client].word;
         old = shm_load_rlx(word); /* ORDER: rlx; the compare-and-set decides. */
-        while (can_move(old, edge))
+        while (client_word_apply(old, event, &new))
                 /* ORDER: acqrel, pairs with shm_client_get(); a process is done with its records before it leaves. */
-                if (shm_cas_acqrel(word, &old, word_move(old, edge)))
+                if (shm_cas_acqrel(word, &old, new))
                         return true;
         return false;
 }
 
 bool shm_client_enter(ShmArena *arena, uint32_t client, uint64_t program) {
         ShmClient *c;
-        uint64_t word;
+        uint64_t word, entered;
 
         if (client >= arena->n_records)
                 return false;
         c = &arena->clients[client];
         word = shm_load_acq(&c->word); /* ORDER: acq, pairs with shm_client_remove(); before `program`. */
-        if (!can_move(word, &edge_enter) ||
+        if (!client_word_apply(word, CLIENT_EV_ENTER, &entered) ||
             shm_load_rlx(&c->program) != program) /* ORDER: rlx; it was written before the daemon answered. */
                 return false;
         /* ORDER: acqrel, pairs with shm_client_give_up(); one of the two has it. Once: see invariant 5. */
-        return shm_cas_acqrel(&c->word, &word, word_move(word, &edge_enter));
+        return shm_cas_acqrel(&c->word, &word, entered);
 }
 
 void shm_client_leave(ShmArena *arena, uint32_t client) {
-        (void) take_edge(arena, client, &edge_leave);
+        (void) client_take_edge(arena, client, CLIENT_EV_LEAVE);
 }
 
 bool shm_client_give_up(ShmArena *arena, uint32_t client) {
-        return take_edge(arena, client, &edge_give_up);
+        return client_take_edge(arena, client, CLIENT_EV_GIVE_UP);
 }
 
 void shm_client_end(ShmArena *arena, uint32_t client) {
-        (void) take_edge(arena, client, &edge_end);
+        (void) client_take_edge(arena, client, CLIENT_EV_END);
 }
 
 void shm_client_set_role(ShmArena *arena, uint32_t client, uint32_t role) {
