@@ -20,6 +20,7 @@
 #include "libclient/registry.h"
 #include "libclient/sampler.h"
 #include "proto/path.h"
+#include "shm/arena/clock.h"
 #include "shm/arena/client.h"
 #include "shm/maintain/freeze.h"
 
@@ -77,12 +78,10 @@ static void pool_freep(struct tslab **pool) {
 /* Without /proc, as in a chroot, the start time stays 0: not known. */
 static int join_private(struct tslab *pool, uint32_t *ret_client) {
         ShmClientInfo info = { .pid = getpid(), .uid = getuid(), .gid = getgid() };
-        struct timespec now;
         int r;
 
         (void) shm_process_start_time(info.pid, &info.start_time);
-        clock_gettime(CLOCK_REALTIME, &now);
-        info.attached_usec = (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
+        info.attached_usec = shm_now_usec();
         strncpy(info.comm, program_invocation_short_name, sizeof(info.comm) - 1);
         r = shm_client_add(&pool->arena, &info);
         if (r)
