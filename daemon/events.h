@@ -8,7 +8,7 @@
 struct EventInfo {
         /* A word: attach, leave, death, repair, advance, close, drained, reserve, reclaim, pressure. */
         const char *kind;
-        uint32_t client; /* of pid */
+        uint32_t client; /* the client of pid */
         pid_t pid; /* 0: no client is concerned */
         uint32_t epoch;
         uint64_t size; /* bytes */

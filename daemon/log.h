@@ -13,9 +13,9 @@
 typedef struct LogFields {
         const uint32_t *client; /* NULL: none */
         const uint32_t *epoch; /* NULL: none */
-        const char *message; /* of daemon/message-id.h; NULL: none */
+        const char *message; /* MESSAGE_...; NULL: none */
         const uint64_t *size; /* bytes; NULL: none */
-        const char *name; /* of a descriptor; NULL: none */
+        const char *name; /* the name of a descriptor; NULL: none */
         pid_t pid; /* 0: none */
         int error; /* negative errno; 0: none */
 } LogFields;

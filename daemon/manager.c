@@ -11,7 +11,6 @@
 
 #include "daemon/log.h"
 #include "daemon/message-id.h"
-#include "daemon/passed.h"
 #include "daemon/peer/client-exec.h"
 #include "daemon/peer/client-reaper.h"
 #include "daemon/peer/client-resume.h"
@@ -20,7 +19,7 @@
 #include "daemon/pool.h"
 #include "daemon/reload.h"
 #include "daemon/request/dispatch.h"
-#include "daemon/takeover.h"
+#include "daemon/takeover/takeover.h"
 #include "daemon/work/pressure.h"
 #include "proto/deadline.h"
 
@@ -273,7 +272,7 @@ int manager_new(Manager **ret_manager, Options *options) {
         if (r == 0)
                 r = passed_take(&manager->passed);
         if (r == 0)
-                r = listener_new(&manager->listener, &manager->sessions, &manager->passed);
+                r = listener_new(&manager->listener, &manager->sessions, &manager->passed.socket);
         if (r == 0)
                 r = takeover_open_arena(&manager->origin, &manager->pool, &manager->passed,
                                         manager->listener);

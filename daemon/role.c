@@ -10,7 +10,7 @@
 #include "proto/cleanup.h"
 #include "proto/message.h"
 
-#define GROUPS_MAX 4096U /* of a process; the kernel allows more, but further groups do not count */
+#define GROUPS_MAX 4096U /* groups of a process; the kernel allows more, but further groups do not count */
 
 static int parse_id(const char *text, uint32_t *ret) {
         unsigned long number;

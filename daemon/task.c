@@ -23,7 +23,7 @@ struct TaskQueue {
         uint64_t timer_usec; /* when the timer fires; TASK_IDLE: it is off */
         uint64_t max_turn_usec;
         uint64_t longest_slice_usec, longest_turn_usec;
-        const char *longest_name; /* of the task of the longest slice */
+        const char *longest_name; /* the task of the longest slice */
         Task *first, *last;
         Task *running; /* in its slice; NULL: none, or the slice deinitialised its task */
         bool turning; /* a turn is under way, and sets the timer at its end */

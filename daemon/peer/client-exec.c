@@ -82,7 +82,7 @@ static void start_client_scan(ClientWatch *client) {
         maps_scan_start(&client->scan, pool->event, client->pid, pool->arena.fd);
 }
 
-/* Of the candidates that are due, the one with the oldest scan. */
+/* The candidate with the oldest scan, if one is due. */
 static ClientWatch *next_candidate(const Clients *clients, uint64_t now) {
         ClientWatch *found = NULL;
 

@@ -8,8 +8,8 @@
 #include "shm/arena/thread.h"
 
 /* In one slice: */
-#define ENDS 16U /* of clients */
-#define THREADS 8U /* to check: /proc is slow */
+#define ENDS 16U /* clients */
+#define THREADS 8U /* threads to check: /proc is slow */
 
 #define RECORDS_SHORT 8U /* records run short when at most one in so many is free */
 

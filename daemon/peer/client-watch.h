@@ -28,7 +28,7 @@ struct ClientWatch {
         uint32_t index; /* in the arena's client table */
         pid_t pid;
         uid_t uid;
-        uint32_t start_time; /* of a client that an earlier daemon let in */
+        uint32_t start_time; /* set only for a client that an earlier daemon let in */
         uint64_t program; /* 0: not known */
         uint32_t role;
         Session *session; /* NULL: the session hung up, or was dropped */

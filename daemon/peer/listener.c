@@ -17,7 +17,7 @@
 
 struct Listener {
         Sessions *sessions;
-        Passed *passed;
+        int *passed_fd; /* -1: systemd passed no socket */
         int lock_fd;
         int fd;
         char *path;
@@ -112,14 +112,14 @@ static int find_paths(Listener *listener, char **ret_dir) {
         return 0;
 }
 
-int listener_new(Listener **ret_listener, Sessions *sessions, Passed *passed) {
+int listener_new(Listener **ret_listener, Sessions *sessions, int *passed_fd) {
         _cleanup_(proto_freep) char *dir = NULL;
         Listener *listener = malloc(sizeof(*listener));
         int r;
 
         if (!listener)
                 return -ENOMEM;
-        *listener = (Listener){ .sessions = sessions, .passed = passed, .lock_fd = -1, .fd = -1 };
+        *listener = (Listener){ .sessions = sessions, .passed_fd = passed_fd, .lock_fd = -1, .fd = -1 };
         r = find_paths(listener, &dir);
         if (r == 0)
                 r = lock_pool(dir, sessions->pool->options->pool, &listener->lock_fd, listener->left);
@@ -135,7 +135,7 @@ int listener_new(Listener **ret_listener, Sessions *sessions, Passed *passed) {
 const char *listener_left_arena(const Listener *listener) {
         struct stat st;
 
-        if (listener->passed->socket >= 0 || lstat(listener->path, &st) < 0 || !S_ISSOCK(st.st_mode))
+        if (*listener->passed_fd >= 0 || lstat(listener->path, &st) < 0 || !S_ISSOCK(st.st_mode))
                 return NULL;
         return *listener->left ? listener->left : NULL;
 }
@@ -185,14 +185,14 @@ static int on_connection(sd_event_source *source, int listen_fd, uint32_t revent
 }
 
 static int take_passed_socket(Listener *listener) {
-        int fd = listener->passed->socket, r;
+        int fd = *listener->passed_fd, r;
 
         r = proto_socket_adopt(fd, true);
         if (r < 0) {
                 log_error(LOG_ERR, r, "the socket that systemd passed is no listening SOCK_SEQPACKET socket");
                 return r;
         }
-        listener->fd = proto_steal_fd(&listener->passed->socket);
+        listener->fd = proto_steal_fd(listener->passed_fd);
         return 0;
 }
 
@@ -224,7 +224,7 @@ static int bind_own_socket(Listener *listener) {
 }
 
 int listener_start(Listener *listener) {
-        int r = listener->passed->socket >= 0 ? take_passed_socket(listener) : bind_own_socket(listener);
+        int r = *listener->passed_fd >= 0 ? take_passed_socket(listener) : bind_own_socket(listener);
 
         if (r < 0)
                 return r;

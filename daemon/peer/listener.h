@@ -1,14 +1,14 @@
 #pragma once
 /* The socket and the lock of the pool. Accepts connections. */
-#include "daemon/passed.h"
 #include "daemon/peer/session.h"
 
 typedef struct Listener Listener;
 
 /*
- * Takes the lock: a pool has one daemon. Logs its errors. -EBUSY: there is another daemon.
+ * Takes the lock: a pool has one daemon. *passed_fd is the socket that systemd passed, or -1; listener_start() takes
+ * it. Logs its errors. -EBUSY: there is another daemon.
  */
-int listener_new(Listener **ret_listener, Sessions *sessions, Passed *passed);
+int listener_new(Listener **ret_listener, Sessions *sessions, int *passed_fd);
 /* Listens, or takes the socket that systemd passed. Logs its errors. */
 int listener_start(Listener *listener);
 /* Removes a socket of our own. NULL-safe, returns NULL. */

@@ -8,8 +8,8 @@
 #include "daemon/pool.h"
 
 #define SHARE_SESSIONS_MIN 1024U
-#define SHARE_SESSIONS_OPERATORS 32U /* of all connections, for operators */
-#define SHARE_SESSIONS_KEPT 32U /* of the rest, for users with few */
+#define SHARE_SESSIONS_OPERATORS 32U /* connections that only operators may have */
+#define SHARE_SESSIONS_KEPT 32U /* further connections, for users with few */
 
 /* The largest number of connections: one for each client, and more. */
 uint32_t share_sessions_max(const ShmArena *arena);

@@ -24,7 +24,7 @@ struct Checker {
         Pool *pool;
         Task task;
         Queue jobs; /* CheckJob: the first is under way */
-        ShmCheckRun *run; /* of the first job; NULL: it has yet to begin */
+        ShmCheckRun *run; /* the first job's run; NULL: it has yet to begin */
         ShmCheck result;
 };
 

@@ -19,7 +19,7 @@ typedef struct CloseJob {
         CloseWait wait;
         Call call;
         Requests *requests;
-        uint32_t number; /* of the epoch that is closed */
+        uint32_t number; /* the epoch that is closed, with its era */
 } CloseJob;
 
 static void close_job_free(CloseJob *job) {

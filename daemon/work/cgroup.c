@@ -49,7 +49,7 @@ static int read_number(const char *dir, const char *file, uint64_t *ret) {
         return 0;
 }
 
-static int64_t smaller(int64_t a, int64_t b) {
+static int64_t smaller_size(int64_t a, int64_t b) {
         return a < b ? a : b;
 }
 
@@ -77,7 +77,7 @@ static int64_t headroom_above(const char *root, const Hierarchy *h, const char *
         for (;;) {
                 char *slash;
 
-                headroom = smaller(headroom, headroom_of(h, dir, whole));
+                headroom = smaller_size(headroom, headroom_of(h, dir, whole));
                 slash = strrchr(dir + base, '/');
                 if (!slash)
                         return headroom;
@@ -111,8 +111,8 @@ static int64_t headroom_by_line(const char *root, char *line, bool whole) {
         if (strstr(path, "/.."))
                 return INT64_MAX; /* outside of our namespace */
         if (!strncmp(line, "0:", 2) && *controllers == 0)
-                return smaller(headroom_above(root, &v2, path, whole),
-                               headroom_above(root, &v2_hybrid, path, whole));
+                return smaller_size(headroom_above(root, &v2, path, whole),
+                                    headroom_above(root, &v2_hybrid, path, whole));
         if (has_controller(controllers, strlen(controllers), "memory"))
                 return headroom_above(root, &v1, path, whole);
         return INT64_MAX;
@@ -127,7 +127,7 @@ static int64_t smallest_headroom(const char *root, bool whole) {
             read_file(path, text, sizeof(text)) < 0)
                 return INT64_MAX;
         for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-                headroom = smaller(headroom, headroom_by_line(root, line, whole));
+                headroom = smaller_size(headroom, headroom_by_line(root, line, whole));
         return headroom;
 }
 

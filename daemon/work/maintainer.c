@@ -14,8 +14,8 @@
 
 /* In one slice: */
 #define COUNT_SLICE 1024U /* slabs, to count their objects */
-#define CHECKS 64U /* of waits */
-#define ENDS 16U /* of waits */
+#define CHECKS 64U /* waits to check */
+#define ENDS 16U /* waits to end */
 
 #define PROGRESS_USEC (PROTO_USEC_PER_SEC / 10)
 
@@ -39,7 +39,7 @@ struct Maintainer {
         Task task;
         Queue waits, ripe, counted, over;
         uint32_t n_waits; /* in `waits` */
-        uint32_t n_unchecked; /* of these, not yet checked in the pass that is under way */
+        uint32_t n_unchecked; /* waits that the pass under way has not checked yet */
         uint64_t check_usec; /* when the next pass is due */
         EpochCount count; /* for the waits in `counted`, or in `over` */
         bool membarrier_told;

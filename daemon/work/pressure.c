@@ -18,7 +18,7 @@
 #include "proto/deadline.h"
 
 #define POLL_USEC (2 * PROTO_USEC_PER_SEC)
-#define STALL_USEC (PROTO_USEC_PER_SEC / 10) /* of waiting, in POLL_USEC, are pressure */
+#define STALL_USEC (PROTO_USEC_PER_SEC / 10) /* waiting for so long, in POLL_USEC, is pressure */
 #define AGAIN_USEC (3 * POLL_USEC) /* pressure that comes again within this time goes on */
 #define TRIGGER_MAX 256
 

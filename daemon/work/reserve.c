@@ -35,7 +35,7 @@
 #define SOON_USEC (PROTO_USEC_PER_SEC / 10)
 #define IDLE_USEC (10 * PROTO_USEC_PER_SEC)
 #define COUNT_SLICE 4096U /* budget of a slice: see shm/slab/slab-walk.h */
-#define COST (SHM_SLAB_SIZE + sizeof(ShmSlabLine) + sizeof(ShmTags)) /* of a slab, with its metadata */
+#define COST (SHM_SLAB_SIZE + sizeof(ShmSlabLine) + sizeof(ShmTags)) /* bytes for a slab with its metadata */
 
 struct Reserve {
         Pool *pool;

@@ -107,7 +107,7 @@ static void mend(Life *life) {
         assert_int_equal(c.problems, 0);
 }
 
-/* As daemon/takeover.c has it done, and the ticks after it. */
+/* As daemon/takeover/takeover.c has it done, and the ticks after it. */
 static void live(Life *life) {
         ShmRepairCounts counts, *sum = &life->successor->counts;
 

@@ -34,10 +34,9 @@ ROOMS = {
     'daemon': '',
     'daemon/work': 'daemon',
     'daemon/peer': 'daemon daemon/work',
+    'daemon/takeover': 'daemon daemon/work daemon/peer',
     'daemon/request': 'daemon daemon/work daemon/peer',
-    'daemon/reload': 'daemon',
-    'daemon/takeover': 'daemon daemon/peer',
-    'daemon/manager': 'daemon daemon/work daemon/peer daemon/request daemon/reload daemon/takeover',
+    'daemon/manager': 'daemon daemon/work daemon/peer daemon/takeover daemon/request',
     'daemon/main': 'daemon daemon/manager',
 
     'daemon/ctl/base': '',

@@ -2,7 +2,7 @@
  * Descriptors as systemd passes them: from 3 on, named by the environment of one process. Each case is a child of its
  * own, which is that process; it reads what the store is told from the other end of NOTIFY_SOCKET.
  */
-#include "daemon/passed.h"
+#include "daemon/takeover/passed.h"
 
 #include <errno.h>
 #include <fcntl.h>

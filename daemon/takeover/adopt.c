@@ -4,7 +4,7 @@
  * pidfd_getfd()). An open directory /proc/PID belongs to one process for good: after the end of the process every
  * access in it fails with ESRCH, even if the number was given to another process.
  */
-#include "daemon/adopt.h"
+#include "daemon/takeover/adopt.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,8 +28,8 @@
 typedef struct Search {
         const char *pool;
         pid_t pid;
-        int proc_fd; /* of /proc/PID */
-        int fd; /* of the arena */
+        int proc_fd; /* the directory /proc/PID */
+        int fd; /* the arena */
         char why[WHY_SIZE]; /* why the arena cannot be taken */
 } Search;
 

@@ -18,7 +18,7 @@ int adopt_arena(ShmArena *ret, const char *pool, pid_t pid);
  */
 int adopt_lock(const ShmArena *arena);
 
-#define ADOPT_ID_SIZE 33 /* of text */
+#define ADOPT_ID_SIZE 33 /* text of 32 digits */
 void adopt_id(const ShmArena *arena, char ret_text[ADOPT_ID_SIZE]);
 
 /*

@@ -1,4 +1,4 @@
-#include "daemon/takeover.h"
+#include "daemon/takeover/takeover.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "daemon/adopt.h"
+#include "daemon/takeover/adopt.h"
 #include "daemon/peer/client-resume.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"

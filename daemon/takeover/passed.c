@@ -1,4 +1,4 @@
-#include "daemon/passed.h"
+#include "daemon/takeover/passed.h"
 
 #include <stdlib.h>
 #include <string.h>
