@@ -1,9 +1,9 @@
 #pragma once
 /*
- * One connection. Three bounds limit the memory that a peer can make the daemon hold: the number of sessions (the oldest idle
- * session that has not attached makes room for a new one, and a user who has many makes room among their own: see
- * daemon/peer/share.h), the bytes that wait to be sent (a session whose peer does not read is dropped), and the
- * requests under way (a session with many is not read from).
+ * One connection. Three bounds limit the memory that a peer can make the daemon hold: the number of sessions (the
+ * oldest idle session that has not attached makes room for a new one, and a user who has many makes room among their
+ * own: see daemon/peer/share.h), the bytes that wait to be sent (a session is dropped if its peer does not read), and
+ * the requests under way (a session with many is not read from).
  *
  * A session knows neither requests nor clients: it calls the functions that the manager has put into Sessions.
  */
