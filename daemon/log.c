@@ -166,8 +166,9 @@ void log_peer(int level, pid_t pid, const char *format, ...) {
         }
         if (++n_lines > PEER_LINES) {
                 if (n_lines == PEER_LINES + 1)
-                        log_line(LOG_NOTICE,
-                                 "peers give cause for more lines, which are left out for a while");
+                        log_line(
+                                LOG_NOTICE,
+                                "too many log lines about peers: further ones are left out for some seconds");
                 return;
         }
         va_start(ap, format);

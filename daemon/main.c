@@ -55,19 +55,19 @@ static void print_help(void) {
                     "  --listen=PATH       socket (NAME.sock in the runtime directory)\n"
                     "  --group=GROUP       group of the socket\n"
                     "  --mode=MODE         mode of the socket (0660)\n"
-                    "  --operators=LIST    users and @groups who may do all\n"
-                    "  --writers=LIST      those who may allocate and free (all others)\n"
-                    "  --readers=LIST      those who may only read (all others)\n"
+                    "  --operators=LIST    users and @groups that may do everything\n"
+                    "  --writers=LIST      users that may allocate and free (all others)\n"
+                    "  --readers=LIST      users that may only read (all others)\n"
                     "  --operators-only    writers may not advance, close, reserve or label epochs\n"
                     "  --log-level=LEVEL   err, warning, notice, info or debug (info)\n"
-                    "  --adopt=PID         go on with the memory that this client of a dead daemon has\n"
+                    "  --adopt=PID         take the memory from this client of a dead daemon\n"
                     "  --config=PATH       file with TSLAB_SIZE=... and so on, read again on SIGHUP\n"
                     "  --version           show the version\n"
                     "  --help              show this text\n"
                     "\n"
                     "TSLAB_POOL, TSLAB_SIZE, TSLAB_CLASSES, TSLAB_EPOCHS, TSLAB_THREADS, TSLAB_RETAIN,\n"
                     "TSLAB_LISTEN, TSLAB_LOG_LEVEL, TSLAB_OPERATORS, TSLAB_WRITERS, TSLAB_READERS and\n"
-                    "TSLAB_OPERATORS_ONLY in the environment stand for the options of these names.");
+                    "TSLAB_OPERATORS_ONLY in the environment mean the same as the options.");
 }
 
 static const char *option_name(int id) {
@@ -90,7 +90,7 @@ static int parse_argument(Options *options, int c, char *ret_why) {
                 (void) puts("tslabd " TSLAB_VERSION);
                 return 1;
         case '?':
-                (void) fputs("tslabd: 'tslabd --help' shows the options there are\n", stderr);
+                (void) fputs("tslabd: 'tslabd --help' shows the options\n", stderr);
                 return -EINVAL;
         default:
                 r = options_set(options, (OptionId) c, optarg, why);
@@ -111,7 +111,7 @@ static int parse_arguments(Options *options, char *ret_why) {
         }
         if (optind < arg_count) {
                 (void) snprintf(ret_why, OPTIONS_WHY_SIZE,
-                                "'%.100s' is too much: there are options only, see 'tslabd --help'",
+                                "unexpected argument '%.100s': tslabd has options only, see 'tslabd --help'",
                                 arg_values[optind]);
                 return -EINVAL;
         }

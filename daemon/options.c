@@ -91,7 +91,8 @@ static int set_pool(Options *options, const char *value, char *ret_why) {
         if (!proto_pool_name_is_valid(value))
                 return refuse_value(
                         ret_why, value,
-                        "the name of a pool is 1 to 32 of a-z, 0-9 and '_', and begins with a letter or digit");
+                        "the name of a pool is 1 to 32 of a-z, 0-9 and '_', and begins with a letter or "
+                        "digit");
         (void) snprintf(options->pool, sizeof(options->pool), "%s", value);
         return 0;
 }
@@ -147,9 +148,8 @@ static int set_threads(Options *options, const char *value, char *ret_why) {
 
 static int set_retain(Options *options, const char *value, char *ret_why) {
         if (parse_size(value, &options->retain_size))
-                return refuse_value(
-                        ret_why, value,
-                        "what is retained is a number of bytes, which may have K, M or G behind it");
+                return refuse_value(ret_why, value,
+                                    "the retained size is a number of bytes, or with K, M or G");
         return 0;
 }
 
@@ -165,8 +165,7 @@ static int set_text(char **text, const char *value) {
 
 static int set_listen(Options *options, const char *value, char *ret_why) {
         if (value[0] != '/' || strlen(value) > 107)
-                return refuse_value(ret_why, value,
-                                    "a socket is listened at by an absolute path of at most 107 bytes");
+                return refuse_value(ret_why, value, "the socket has an absolute path of at most 107 bytes");
         return set_text(&options->listen, value);
 }
 
@@ -179,8 +178,7 @@ static int set_group(Options *options, const char *value, char *ret_why) {
         else if (parse_count(value, 0, UINT32_MAX - 1, &number) == 0)
                 options->group = number;
         else
-                return refuse_value(ret_why, value,
-                                    "a group is given by its name or number, and there is none of that name");
+                return refuse_value(ret_why, value, "there is no such group; give its name or number");
         return 0;
 }
 
@@ -207,8 +205,8 @@ static int set_role(RoleList *list, const char *value, char *ret_why) {
         if (r == -EINVAL || r == -E2BIG)
                 return refuse_value(
                         ret_why, value,
-                        "a role is given to up to 32 users and 32 @groups that there are, by names or "
-                        "numbers with commas between");
+                        "a role has up to 32 existing users and 32 existing @groups, as names or numbers "
+                        "with commas between");
         return r;
 }
 
@@ -218,7 +216,7 @@ static int set_operators_only(Options *options, const char *value, char *ret_why
         else if (!strcmp(value, "no") || !strcmp(value, "0"))
                 options->operators_only = false;
         else
-                return refuse_value(ret_why, value, "it is yes or no");
+                return refuse_value(ret_why, value, "the value is yes or no");
         return 0;
 }
 
@@ -226,7 +224,7 @@ static int set_adopt(Options *options, const char *value, char *ret_why) {
         uint32_t pid;
 
         if (parse_count(value, 1, INT32_MAX, &pid))
-                return refuse_value(ret_why, value, "what is adopted from is the number of a process");
+                return refuse_value(ret_why, value, "it takes the number of a process");
         options->adopt = (pid_t) pid;
         return 0;
 }

@@ -36,12 +36,12 @@ static void apply_options(Pool *pool, const Options *new) {
         options->roles = new->roles;
         options->operators_only = new->operators_only;
         options->log_level = new->log_level;
-        log_fields(
-                LOG_NOTICE, (LogFields){ .message = MESSAGE_RELOAD },
-                "settings were read again: %llu KiB retained, epochs are for %s, the log level is %s; roles "
-                "hold for connections from now on",
-                (unsigned long long) options->retain_size >> 10,
-                options->operators_only ? "operators" : "writers", log_level_to_string(options->log_level));
+        log_fields(LOG_NOTICE, (LogFields){ .message = MESSAGE_RELOAD },
+                   "settings were read again: %llu KiB retained, epochs are for %s, the log level is %s; the "
+                   "roles apply to new connections",
+                   (unsigned long long) options->retain_size >> 10,
+                   options->operators_only ? "operators" : "writers",
+                   log_level_to_string(options->log_level));
         log_set_level(options->log_level);
 }
 
@@ -56,7 +56,8 @@ void reload(Pool *pool) {
                 apply_options(pool, &options);
         else
                 log_fields(LOG_ERR, (LogFields){ .message = MESSAGE_RELOAD },
-                           "settings could not be read, and stay as they are: %s", *why ? why : strerror(-r));
+                           "the settings could not be read, and stay as they are: %s",
+                           *why ? why : strerror(-r));
         options_deinit(&options);
         (void) sd_notify(false, "READY=1");
 }

@@ -60,7 +60,7 @@ static void find_gone_threads(ClientReaper *reaper) {
         reaper->n_gone += shm_threads_mark_gone(arena, &reaper->position, THREADS);
         if (reaper->position < arena->n_records || reaper->n_gone == 0)
                 return;
-        log_line(LOG_INFO, "%u threads ended without giving back what they held", reaper->n_gone);
+        log_line(LOG_INFO, "%u threads ended without releasing their records", reaper->n_gone);
         maintainer_repair(reaper->clients->maintainer);
 }
 

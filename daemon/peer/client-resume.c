@@ -101,11 +101,10 @@ int client_resume(Clients *clients, const ShmClientInfo *info) {
                 return r;
         client->unwatched = true;
         if (clients->n_unwatched++ == 0)
-                log_fields(
-                        LOG_WARNING, (LogFields){ .message = MESSAGE_UNWATCHED, .pid = client->pid },
-                        "process %d, and maybe others, cannot be watched: %s. They are taken for alive, and "
-                        "looked at again each second",
-                        (int) client->pid, strerror(-r));
+                log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_UNWATCHED, .pid = client->pid },
+                           "process %d, and maybe others, cannot be watched: %s. They count as alive, and "
+                           "tslabd tries again each second",
+                           (int) client->pid, strerror(-r));
         return 1;
 }
 

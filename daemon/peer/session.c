@@ -244,7 +244,8 @@ void session_send_fds(Session *session, uint64_t id, ProtoReply *reply, const in
         } else if (reply->error == 0) {
                 /* The reply breaks a limit of the protocol, so the arena held values that it never should. */
                 log_line(LOG_WARNING, "a reply could not be written: the arena seems to be damaged");
-                session_refuse(session, id, -EUCLEAN, "the arena holds what cannot be told: run a check");
+                session_refuse(session, id, -EUCLEAN,
+                               "the arena is damaged, and the reply cannot be sent: run a check");
         } else {
                 drop_unsendable(session, -EBADMSG);
         }
@@ -301,8 +302,7 @@ static void receive_request(Session *session) {
                                "tslabd " TSLAB_VERSION " does not know this request or one of its options");
                 break;
         case PROTO_E_BAD_FDS:
-                refuse_and_close(session, id, -EBADMSG,
-                                 "the number of descriptors is not that of this request");
+                refuse_and_close(session, id, -EBADMSG, "the message has the wrong number of descriptors");
                 break;
         case PROTO_E_OVERSIZED:
                 refuse_and_close(session, id, -EBADMSG, "the message is too large");

@@ -117,13 +117,12 @@ static void refuse_attach(RequestContext *context, int error) {
         case -EREMOTE:
                 session_refuse(
                         context->session, context->id, error,
-                        "this process is in a pid namespace that tslabd does not see into: it could not tell "
-                        "when it dies");
+                        "tslabd does not see the pid namespace of this process, and would not notice its "
+                        "death");
                 break;
         default:
-                session_refuse(context->session, context->id, error,
-                               "tslabd could not take on process %d: %s", (int) context->session->peer.pid,
-                               strerror(-error));
+                session_refuse(context->session, context->id, error, "tslabd could not attach process %d: %s",
+                               (int) context->session->peer.pid, strerror(-error));
         }
 }
 
@@ -138,7 +137,7 @@ void request_attach(RequestContext *context, const ProtoRequest *request) {
 
         if (id->len > 0 && memcmp(id->data, arena->arena_id, sizeof(arena->arena_id)) != 0) {
                 session_refuse(session, context->id, -EUCLEAN,
-                               "the pool was made anew since: close it, and open it again");
+                               "the pool was made anew: close it, and open it again");
                 return;
         }
         if (session->client) {

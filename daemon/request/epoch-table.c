@@ -27,7 +27,7 @@ void request_epoch_reserve(RequestContext *context, const ProtoRequest *request)
 
         if (request->epoch_reserve->lease && !session->client) {
                 session_refuse(session, context->id, -EINVAL,
-                               "an epoch is leased by processes that have attached, and this one has not");
+                               "only a process that has attached can lease an epoch");
                 return;
         }
         r = shm_epoch_spare(&pool->arena, &id);

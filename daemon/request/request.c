@@ -23,9 +23,9 @@ void request_refuse_epoch(const Requests *requests, Session *session, uint64_t i
                                requests->pool->arena.n_epochs - 1);
                 break;
         case -ENOSPC:
-                session_refuse(session, id, error,
-                               "no epoch can be spared: the others are reserved, hold objects still, "
-                               "or are being revoked");
+                session_refuse(
+                        session, id, error,
+                        "no epoch is free: the others are reserved, hold objects, or are being revoked");
                 break;
         default:
                 session_refuse(session, id, error, "epoch %u: %s", epoch, strerror(-error));

@@ -22,7 +22,7 @@ static void keep_samples(RequestContext *context, uint32_t every) {
 
         if (!session->client) {
                 session_refuse(session, context->id, -EPROTO,
-                               "samples are those of a process that has attached");
+                               "only a process that has attached can send samples");
                 return;
         }
         about.client = session->client->index;

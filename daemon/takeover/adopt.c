@@ -56,8 +56,8 @@ __attribute__((format(printf, 3, 4))) static int refuse_search(Search *search, i
 static int refuse_unreadable(Search *search, int error, const char *what) {
         if (error == -ESRCH)
                 return refuse_search(search, error, "process %d ended meanwhile", (int) search->pid);
-        return refuse_search(search, error, "%s of process %d cannot be looked at: %s", what,
-                             (int) search->pid, strerror(-error));
+        return refuse_search(search, error, "%s of process %d cannot be read: %s", what, (int) search->pid,
+                             strerror(-error));
 }
 
 static int open_process(Search *search) {
@@ -73,8 +73,8 @@ static int open_process(Search *search) {
         if (st.st_uid != geteuid())
                 return refuse_search(
                         search, -EPERM,
-                        "process %d is user %u's, and tslabd takes memory from processes of its own "
-                        "user alone, which is %u",
+                        "process %d belongs to user %u, but tslabd takes memory only from processes of its "
+                        "own user, %u",
                         (int) search->pid, (unsigned) st.st_uid, (unsigned) geteuid());
         return 0;
 }
@@ -118,7 +118,7 @@ static int add_arena(Search *search, int dir_fd, const char *entry) {
                 return 0;
         return refuse_search(
                 search, -ENOTUNIQ,
-                "process %d has several arenas named %s open: name one that has the right one alone",
+                "process %d has several arenas named %s open: name a process that has only the right one",
                 (int) search->pid, search->pool);
 }
 
@@ -157,12 +157,10 @@ static int check_arena(Search *search, const ShmArena *arena) {
 
         shm_text_copy(pool, arena->header->pool_name, sizeof(pool));
         if (strcmp(pool, search->pool) != 0)
-                return refuse_search(search, -EBADMSG,
-                                     "the memory that process %d has says it is of pool '%s'",
+                return refuse_search(search, -EBADMSG, "the memory of process %d belongs to pool '%s'",
                                      (int) search->pid, pool);
         if (fstat(arena->fd, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 0777) != 0600)
-                return refuse_search(search, -EPERM,
-                                     "the memory that process %d has was made by another user",
+                return refuse_search(search, -EPERM, "the memory of process %d was made by another user",
                                      (int) search->pid);
         if (!is_client_of_arena(search, arena))
                 return refuse_search(
@@ -182,11 +180,11 @@ static int map_arena(Search *search, ShmArena *ret) {
 
         if (r == SHM_ARENA_E_FORMAT)
                 return refuse_search(search, -EBADMSG,
-                                     "the memory that process %d has is none that tslabd " TSLAB_VERSION
-                                     " knows",
+                                     "tslabd " TSLAB_VERSION
+                                     " does not know the format of the memory of process %d",
                                      (int) search->pid);
         if (r == SHM_ARENA_E_DAMAGED)
-                return refuse_search(search, -EBADMSG, "the memory that process %d has contradicts itself",
+                return refuse_search(search, -EBADMSG, "the memory of process %d is damaged",
                                      (int) search->pid);
         if (r)
                 return refuse_unreadable(search, r, "the memory");
@@ -262,9 +260,10 @@ void adopt_hint(const char *pool, const char *arena_id) {
                         first = pid;
         }
         if (n > 0)
-                log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_ABANDONED, .pid = first },
-                           "the last daemon of pool %s was killed, and %u processes, as %d, use its memory "
-                           "still; a new, empty pool is made. To go on with theirs, stop this daemon and "
-                           "start it with --adopt=%d",
-                           pool, n, (int) first, (int) first);
+                log_fields(
+                        LOG_WARNING, (LogFields){ .message = MESSAGE_ABANDONED, .pid = first },
+                        "the last daemon of pool %s was killed, and %u processes, such as %d, still use its "
+                        "memory; this daemon makes a new, empty pool. To keep theirs, stop this daemon and "
+                        "start it with --adopt=%d",
+                        pool, n, (int) first, (int) first);
 }

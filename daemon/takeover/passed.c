@@ -52,7 +52,7 @@ int passed_take(Passed *ret) {
         int n = sd_listen_fds_with_names(true, &names);
 
         if (n < 0) {
-                log_error(LOG_ERR, n, "could not take up what systemd passed");
+                log_error(LOG_ERR, n, "could not read the descriptors that systemd passed");
                 return n;
         }
         for (int i = 0; i < n; i++)
@@ -72,7 +72,8 @@ void passed_store_arena(int fd) {
         if (r > 0)
                 r = sd_notify_barrier(false, STORE_USEC);
         if (r < 0)
-                log_error(LOG_WARNING, r, "systemd could not be given the memory to keep over a restart");
+                log_error(LOG_WARNING, r,
+                          "could not store the memory in systemd: the pool will not survive a restart");
 }
 
 void passed_remove(const char *name) {

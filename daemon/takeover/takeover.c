@@ -23,17 +23,18 @@ static void log_format(const Pool *pool, int fd) {
                 version = header->format_version;
         free(header);
         log_fields(LOG_ERR, (LogFields){ .message = MESSAGE_FORMAT, .name = PASSED_ARENA },
-                   "the memory of pool %s that was kept has format %u, and tslabd " TSLAB_VERSION
+                   "the memory that systemd kept for pool %s has format %u, and tslabd " TSLAB_VERSION
                    " knows format %u only: a new, empty pool is made. Restart the programs that use it, or "
                    "have them close and open it; before the next such upgrade stop tslabd@%s.service",
                    pool->options->pool, version, SHM_FORMAT_VERSION, pool->options->pool);
 }
 
 static void log_damaged(const Pool *pool) {
-        log_fields(LOG_ERR, (LogFields){ .message = MESSAGE_CORRUPTION, .name = PASSED_ARENA },
-                   "the memory of pool %s that was kept contradicts itself: a new, empty pool is made. "
-                   "Restart the programs that use it, and look there for stray writes",
-                   pool->options->pool);
+        log_fields(
+                LOG_ERR, (LogFields){ .message = MESSAGE_CORRUPTION, .name = PASSED_ARENA },
+                "the memory that systemd kept for pool %s is damaged: a new, empty pool is made. Restart the "
+                "programs that use the pool, and search them for stray writes",
+                pool->options->pool);
 }
 
 /* The last daemon may have ended inside an operation, and have left the sequence number odd. */
@@ -57,7 +58,7 @@ static int take_kept_arena(Pool *pool, int fd, bool *ret_taken) {
         else if (r == SHM_ARENA_E_DAMAGED)
                 log_damaged(pool);
         else
-                log_error(LOG_ERR, r, "could not map the memory of pool %s that was kept",
+                log_error(LOG_ERR, r, "could not map the memory that systemd kept for pool %s",
                           pool->options->pool);
         (void) proto_close(fd);
         if (r < 0)
@@ -91,8 +92,8 @@ static void print_classes(const uint32_t *sizes, uint32_t n, char *text, size_t 
 
 static void log_difference(const char *what, const char *is, const char *set) {
         log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_GEOMETRY },
-                   "the pool was made with %s %s and stays so, though %s is set: stop the service, which "
-                   "gives the pool up, and start it for a new one",
+                   "the pool was made with %s %s and keeps this, though %s is set now: to apply the new "
+                   "setting, stop the service, which gives the pool up, and start it again",
                    what, is, set);
 }
 

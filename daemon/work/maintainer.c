@@ -54,9 +54,9 @@ static void tell_membarrier(Maintainer *maintainer) {
         int r = maintainer->engine.membarrier_error;
 
         if (r < 0 && !maintainer->membarrier_told)
-                log_error(
-                        LOG_WARNING, r,
-                        "membarrier failed: caches of threads that do not fence stay as they are until it works");
+                log_error(LOG_WARNING, r,
+                          "membarrier failed: until it works, caches of threads that do not fence cannot be "
+                          "emptied");
         if (r == 0 && maintainer->membarrier_told)
                 log_line(LOG_NOTICE, "membarrier works again");
         maintainer->membarrier_told = r < 0;
@@ -65,7 +65,7 @@ static void tell_membarrier(Maintainer *maintainer) {
 static void tell_repair(Maintainer *maintainer) {
         const ShmRepairCounts *c = &maintainer->engine.repaired;
         const char *format = "%llu records of dead threads repaired: %llu slots given back, %llu objects "
-                             "unpublished, %llu slabs released, %llu slots unsettled";
+                             "unpublished, %llu slabs released, %llu slots in flight";
 
         if (c->records + c->slots + c->objects + c->slabs == 0)
                 return;
@@ -316,8 +316,8 @@ uint32_t maintainer_take_over(Maintainer *maintainer) {
         if (counts.slots + counts.objects + counts.slabs + counts.unsettled > 0)
                 log_fields(
                         LOG_NOTICE, (LogFields){ .message = MESSAGE_REPAIR },
-                        "the last daemon of pool %s was in the middle of something: %llu slots given back, %llu "
-                        "slabs undone, %llu slots unsettled",
+                        "the last daemon of pool %s ended inside an operation: %llu slots given back, %llu "
+                        "slabs undone, %llu slots in flight",
                         pool->options->pool, (unsigned long long) counts.slots,
                         (unsigned long long) counts.slabs, (unsigned long long) counts.unsettled);
         return n;

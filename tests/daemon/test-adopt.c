@@ -278,7 +278,7 @@ static void test_adopt_wrong_process(void **state) {
         check_refused(daemon.dir, adopt_from(pid), "there is no process");
         if (geteuid() == 0) {
                 pid = start_child(65534);
-                check_refused(daemon.dir, adopt_from(pid), "is user 65534's");
+                check_refused(daemon.dir, adopt_from(pid), "belongs to user 65534");
                 end_child(pid);
         }
         {

@@ -69,7 +69,7 @@ client = Client('hold', POOL, 10)
 client.wait_for('ready')
 sh('systemctl', 'stop', f'tslabd@{POOL}.service')
 said = [e['MESSAGE'] for e in journal(f'TSLAB_POOL={POOL}') if 'stops' in e['MESSAGE']]
-expect('1 clients are attached, who keep what they have mapped' in said[-1], f'the stop says {said[-1:]}')
+expect('1 clients are attached. They keep the memory that they have mapped' in said[-1], f'the stop says {said[-1:]}')
 code, text = sh(CLIENT, 'once', POOL, check=False)
 expect(code == 0, f'a new pool after the stop: {text}')
 expect(ctl_json(POOL, 'stats')['live_objects'] == 0, 'the new pool is empty')
