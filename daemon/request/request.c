@@ -6,8 +6,22 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shm/epoch/epoch.h"
+
 void request_refuse_memory(Session *session, uint64_t id) {
         session_refuse(session, id, -ENOMEM, "tslabd is out of memory");
+}
+
+/* The core tells an era that is over and one that has not begun by the same error. */
+static void refuse_era(const Requests *requests, Session *session, uint64_t id, uint32_t epoch,
+                       uint32_t era) {
+        ShmEpochInfo info = {};
+
+        if (shm_epoch_get(&requests->pool->arena, epoch, &info) == 0 && shm_era_is_before(info.era, era))
+                session_refuse(session, id, -ESTALE, "era %u of epoch %u has not begun: the newest is %u",
+                               era, epoch, info.era);
+        else
+                session_refuse(session, id, -ESTALE, "era %u of epoch %u is over", era, epoch);
 }
 
 void request_refuse_epoch(const Requests *requests, Session *session, uint64_t id, int error,
@@ -16,7 +30,7 @@ void request_refuse_epoch(const Requests *requests, Session *session, uint64_t i
 
         switch (error) {
         case -ESTALE:
-                session_refuse(session, id, error, "era %u of epoch %u is over", era, epoch);
+                refuse_era(requests, session, id, epoch, era);
                 break;
         case -EINVAL:
                 session_refuse(session, id, error, "there is no epoch %u: this pool has 0 to %u", epoch,

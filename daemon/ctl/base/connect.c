@@ -71,7 +71,7 @@ static void group_name(char *ret, gid_t gid) {
                 (void) snprintf(ret, GROUP_SIZE, "%u", (unsigned) gid);
 }
 
-/* Which group opens the socket; or its directory, if that is what keeps us out. */
+/* Names the group that may open the socket, or its directory if that keeps the user out. */
 static CtlExit complain_access(const char *path) {
         const char *slash = strrchr(path, '/');
         char group[GROUP_SIZE], what[256];
@@ -111,7 +111,8 @@ static CtlExit complain_refused(const ProtoReply *reply) {
                 return complain(
                         "the daemon refused: your role in this pool does not allow that; ask its operator");
         case -ESTALE:
-                return complain("that era of the epoch is over; 'tslabctl epoch list' shows those there are");
+                return complain(
+                        "the epoch has no such era open; 'tslabctl epoch list' shows the newest era of each");
         default:
                 return complain("the daemon refused: %s", strerror(-reply->error));
         }

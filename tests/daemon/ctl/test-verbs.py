@@ -318,6 +318,14 @@ class Verbs(Case):
         self.assertEqual(self.json('epoch', 'list')[5]['label'], '')
         self.assertEqual(self.text('epoch', 'list', '--no-legend').count('\n'), 16)
 
+    def test_future_era(self):
+        self.start()
+        self.refused(1, 'era 7 of epoch 0 has not begun: the newest is 1', 'epoch', 'close', '0:7')
+        self.text('epoch', 'close', '0')
+        for _ in range(16):
+            self.text('epoch', 'advance')
+        self.refused(1, 'era 1 of epoch 0 is over', 'epoch', 'close', '0:1')
+
     def test_epoch_refused(self):
         self.start()
         self.refused(1, 'no epoch 16', 'epoch', 'close', '16')
