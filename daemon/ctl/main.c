@@ -1,6 +1,6 @@
 /*
- * tslabctl: options, then a verb of the table in verbs.c. A verb prints into output.c, complains by
- * itself, and returns the exit code.
+ * tslabctl: options, then a verb of the table in verbs.c. A verb prints into output_stream(),
+ * complains about its failures, and returns the exit code.
  */
 
 #include <stdio.h>

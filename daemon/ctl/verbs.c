@@ -178,7 +178,7 @@ static bool is_verb_group(const char *word) {
         return false;
 }
 
-/* How many words, 0: not this verb. */
+/* The number of words that are the verb's name; 0: they name another verb. */
 static size_t match_verb(const Verb *verb, char **words, size_t n_words) {
         if (!strchr(verb->name, ' '))
                 return !strcmp(verb->name, words[0]);
@@ -188,7 +188,7 @@ static size_t match_verb(const Verb *verb, char **words, size_t n_words) {
         return 0;
 }
 
-/* "epoch" alone, or with a word that is not known. */
+/* Complains about "epoch" alone or with a word that is not known. */
 static CtlExit refuse_in_group(const char *group, const char *word) {
         const char *names[N_VERBS], *nearest;
         char all[256] = "";

@@ -9,14 +9,14 @@
 #include "daemon/ctl/verb/verb.h"
 
 /*
- * The verb that `words` begin with, and how many of them are its name. CTL_DONE, or CTL_USAGE after
- * a complaint.
+ * Finds the verb that `words` begin with, and the number of words that are its name. CTL_DONE, or
+ * CTL_USAGE after a complaint.
  */
 CtlExit verb_find(char **words, size_t n_words, const Verb **ret_verb, size_t *ret_n_name);
 /* CTL_USAGE after a complaint: too few or too many arguments, or options that it does not take. */
 CtlExit verb_admit(const Verb *verb, size_t n_args, char **args, unsigned options);
 
 void verbs_print_help(FILE *out);
-/* Help on the verbs "epoch ..."; false: there are no such. */
+/* Prints help on the verbs "epoch ..."; false: there is no such group. */
 bool verbs_print_group_help(FILE *out, const char *group);
 void verb_print_help(FILE *out, const Verb *verb);

@@ -10,7 +10,7 @@
 #define MIB (UINT64_C(1) << 20)
 #define THREADS_MAX 4095U
 
-/* Up, to something that people would write: of three significant bits. */
+/* Rounds up to a number that people would write: one of three significant bits. */
 static uint64_t round_size(uint64_t bytes, uint64_t least) {
         uint64_t unit = least;
 
@@ -25,13 +25,13 @@ static uint64_t excess_over(uint64_t a, uint64_t b) {
         return a > b ? a - b : 0;
 }
 
-/* Of a pool that nobody has used, nothing can be told. */
+/* A pool that nobody has used gives no reason to change a setting. */
 static void keep_number(AdviceNumber *ret) {
         ret->value = ret->current;
         (void) snprintf(ret->why, sizeof(ret->why), "nothing was in use so far: let a load run first");
 }
 
-/* A quarter more than there was. */
+/* The high-water mark of used memory, and a quarter of it for growth. */
 static void find_size(AdviceNumber *ret, const Tslab__StatsReply *stats) {
         uint64_t used = stats->peaks->used_bytes;
 
@@ -53,7 +53,7 @@ static void find_size(AdviceNumber *ret, const Tslab__StatsReply *stats) {
                 ret->unreserved_bytes = 0;
 }
 
-/* What came back into use, and no more. */
+/* As much free memory as came into use again, and an eighth of it for growth. */
 static void find_retain(AdviceNumber *ret, const Tslab__StatsReply *stats) {
         const Tslab__Peaks *peaks = stats->peaks;
         uint64_t kept =

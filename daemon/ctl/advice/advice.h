@@ -1,8 +1,8 @@
 #pragma once
 
 /*
- * Settings that would have fitted a pool so far, by its high-water marks. Pure arithmetic: no
- * question is asked here.
+ * Settings that would have fitted a pool so far, by its high-water marks. This is arithmetic alone:
+ * nothing here asks the daemon.
  */
 
 #include <stdint.h>
@@ -13,8 +13,8 @@
 typedef struct AdviceNumber {
         uint64_t value;
         uint64_t current;
-        uint64_t saved_bytes; /* of memory, that would not have been used */
-        uint64_t unreserved_bytes; /* of address space */
+        uint64_t saved_bytes; /* memory that the pool would not have used */
+        uint64_t unreserved_bytes; /* address space that it would not have reserved */
         char why[ADVICE_WHY_SIZE];
 } AdviceNumber;
 
@@ -23,5 +23,5 @@ typedef struct Advice {
         AdviceClasses classes;
 } Advice;
 
-/* `stats` has peaks. */
+/* `stats` must have peaks. */
 void advice_find(Advice *ret, const Tslab__StatsReply *stats);

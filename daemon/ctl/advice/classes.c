@@ -8,22 +8,24 @@
 #include "shm/format/layout.h"
 
 /*
- * Sizes are in granules here, 1 to N. The best list of at most k sizes whose last is the largest of
- * now: best[k][i], the least bytes for all objects up to size i, with i the k-th class. Each class
- * that is used costs a slab for every thread too, which holds one.
+ * Sizes are in granules here, 1 to N. The search is for the best list of at most k sizes whose last
+ * is the largest size of today: best[k][i] is the number of bytes that all objects of up to i
+ * granules need with k classes, of which the k-th has i granules. A class that is used also costs a
+ * slab for each thread, because each thread holds one.
  */
 
 #define N (SHM_CLASS_SIZE_MAX / GRANULE)
 #define GRANULE SHM_CLASS_GRANULE
 #define LEAST (SHM_CLASS_SIZE_MIN / GRANULE)
 #define SAMPLES_MIN 32U
-#define WORTH_PART 20U /* of what is used; changing a list of classes needs a new pool */
+#define WORTH_PART                                                                                           \
+        20U /* a list is worth changing for this part of the used memory, since that needs a new pool */
 #define WORTH_BYTES (64U * 1024U)
 
 typedef struct Demand {
         double objects[N + 1]; /* by size in granules */
         double below[N + 1]; /* the sum of objects up to there */
-        double class_bytes; /* that a class costs beside its objects */
+        double class_bytes; /* memory that a class costs beside its objects */
 } Demand;
 
 static uint64_t count_samples(const Tslab__Peaks *peaks, uint32_t from, uint32_t to) {
@@ -35,7 +37,10 @@ static uint64_t count_samples(const Tslab__Peaks *peaks, uint32_t from, uint32_t
         return n;
 }
 
-/* The objects of a class that holds sizes above `from`, spread as the samples are. */
+/*
+ * Spreads the objects of a class, which holds sizes above `from`, over these sizes as the samples are
+ * spread.
+ */
 static void spread_objects(Demand *demand, const Tslab__Peaks *peaks, uint32_t from,
                            const Tslab__ClassPeak *class) {
         uint64_t total = count_samples(peaks, from, class->size);
@@ -68,7 +73,7 @@ static bool find_demand(Demand *ret, const Tslab__StatsReply *stats) {
         return from > 0;
 }
 
-/* Bytes of the objects above size `from` up to `to` in slabs of size `to`. */
+/* The memory of the objects above size `from` up to `to` in slabs of size `to`. */
 static double class_cost(const Demand *demand, uint32_t from, uint32_t to) {
         double n = demand->below[to] - demand->below[from];
         uint32_t slots = SHM_SLAB_SIZE / (to * GRANULE);
@@ -110,7 +115,7 @@ static void fill_costs(CostTable *table, const Demand *demand, uint32_t largest)
                 }
 }
 
-/* The shortest list that is as good as any. */
+/* The number of classes in the shortest list that is as good as any. */
 static uint32_t choose_n_classes(const CostTable *table, uint32_t largest) {
         uint32_t k = 1;
 
@@ -145,7 +150,7 @@ void advice_find_classes(AdviceClasses *ret, const Tslab__StatsReply *stats) {
                 keep_classes(ret, peaks, "too few sizes were seen to tell");
                 return;
         }
-        /* Sizes that nobody asked for while somebody looked must not be refused. */
+        /* A size must not be refused because no sample of it was taken. */
         largest = peaks->classes[peaks->n_classes - 1]->size / GRANULE;
         fill_costs(&table, &demand, largest);
         take_sizes(ret, &table, choose_n_classes(&table, largest), largest);

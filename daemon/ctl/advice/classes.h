@@ -18,5 +18,5 @@ typedef struct AdviceClasses {
         char why[ADVICE_WHY_SIZE];
 } AdviceClasses;
 
-/* `stats` has peaks. */
+/* `stats` must have peaks. */
 void advice_find_classes(AdviceClasses *ret, const Tslab__StatsReply *stats);

@@ -6,7 +6,7 @@
 #include "daemon/ctl/base/ask.h"
 #include "daemon/ctl/base/format.h"
 
-/* Surplus pages that are worth a word; stale pointers make a few all the time. */
+/* The least surplus that is worth a sentence; stale pointers make a few such pages all the time. */
 #define SURPLUS_MIN (UINT64_C(1) << 20)
 
 __attribute__((format(printf, 2, 3))) static void add_hint(Hints *hints, const char *format, ...) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/* What an operator should know of: sentences on what is wrong with a pool, and what helps. */
+/* Hints for an operator: sentences that say which trouble a pool has and which command helps. */
 
 #include <stddef.h>
 
@@ -15,5 +15,5 @@ typedef struct Hints {
 } Hints;
 
 void hints_find(Hints *hints, const Tslab__StatsReply *stats);
-/* Of epochs alone: those that hold memory after they were closed, and for how few objects. */
+/* The hints on epochs alone: closed epochs that still hold memory, and how few objects keep it. */
 void hints_find_epochs(Hints *hints, Tslab__EpochInfo *const *epochs, size_t n_epochs);

@@ -6,7 +6,7 @@
 #include "daemon/ctl/base/progress.h"
 #include "proto/text.h"
 
-/* The longest sentence of a daemon, and room for a path. */
+/* Room for the longest sentence of a daemon and for a path. */
 #define LINE_SIZE 2048
 
 static void print_complaint(const char *format, va_list arguments) {

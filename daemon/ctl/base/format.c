@@ -53,7 +53,7 @@ char *format_span(char *buffer, uint64_t usec) {
                 i++;
 
         rest = i + 1 < n_units ? usec % units[i].usec / units[i + 1].usec : 0;
-        /* nobody wants the milliseconds of seconds */
+        /* milliseconds beside seconds tell nothing */
         if (rest > 0 && i + 2 < n_units)
                 (void) snprintf(buffer, FORMAT_SIZE, "%" PRIu64 "%s %" PRIu64 "%s", usec / units[i].usec,
                                 units[i].name, rest, units[i + 1].name);
@@ -97,7 +97,7 @@ char *format_count(char *buffer, uint64_t n, const char *one, const char *many) 
         return buffer;
 }
 
-/* How many of `width` characters; what is not nothing shows. */
+/* The share of `part` in characters; anything above 0 gets at least one. */
 static unsigned bar_share(unsigned width, uint64_t part, uint64_t total) {
         unsigned n;
 
@@ -136,7 +136,10 @@ uint64_t format_now_usec(void) {
         return (uint64_t) now.tv_sec * USEC_PER_SEC + (uint64_t) now.tv_nsec / 1000;
 }
 
-/* Decimal digits only, at least one: strtoul() takes signs and spaces. What is too much for it becomes UINT32_MAX. */
+/*
+ * Takes decimal digits only, at least one, unlike strtoul(), which takes signs and spaces. A number
+ * above UINT32_MAX becomes UINT32_MAX.
+ */
 static const char *parse_digits(const char *text, uint32_t *ret) {
         size_t n = strspn(text, "0123456789");
         unsigned long value;

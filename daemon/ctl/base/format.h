@@ -1,17 +1,17 @@
 #pragma once
 
 /*
- * Numbers for people. Each writes to a buffer of FORMAT_SIZE that the caller gives, and returns it:
+ * Numbers as text for people. Each function writes to a buffer of FORMAT_SIZE bytes and returns it:
  *
  *      printf("%s", format_bytes(FORMAT_BUFFER, n));
  *
- * and parsing, for what people give us.
+ * Parsers of the numbers that people type are here, too.
  */
 
 #include <stdint.h>
 
 #define FORMAT_SIZE 64
-/* For one expression; lives as long as the block it stands in. */
+/* A buffer for one expression; it lives as long as the block in which it stands. */
 #define FORMAT_BUFFER ((char[FORMAT_SIZE]){ 0 })
 
 /* "64B", "1.5K", "16.0M": powers of 1024. */

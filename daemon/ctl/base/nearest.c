@@ -3,7 +3,7 @@
 #include "daemon/ctl/base/nearest.h"
 
 #define WORD_MAX 32
-#define TOO_FAR 3 /* typing errors */
+#define TOO_FAR 3 /* typing errors at which two words are different words */
 
 static size_t least_of_three(size_t a, size_t b, size_t c) {
         size_t ab = a < b ? a : b;
@@ -11,7 +11,10 @@ static size_t least_of_three(size_t a, size_t b, size_t c) {
         return ab < c ? ab : c;
 }
 
-/* Levenshtein: the letters to insert, drop or change. Words over WORD_MAX are far from all others. */
+/*
+ * The Levenshtein distance: the number of letters to insert, drop or change. A word longer than
+ * WORD_MAX is far from all others.
+ */
 static size_t word_distance(const char *a, const char *b) {
         size_t row[WORD_MAX + 1], n = strlen(b);
 
@@ -44,7 +47,7 @@ const char *nearest_word(const char *word, const char *const *words, size_t n_wo
 
                 if (n >= 2 && !strncmp(word, words[i], n))
                         return words[i];
-                /* of a short word, too much would be errors */
+                /* two errors in a word of three letters would fit any word */
                 if (d < best && d < strlen(words[i]) - 1) {
                         best = d;
                         nearest = words[i];

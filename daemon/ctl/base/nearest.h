@@ -1,11 +1,11 @@
 #pragma once
 
-/* Did you mean? */
+/* Finds the word that a user may have meant. */
 
 #include <stddef.h>
 
 /*
- * The one of `words` that `word` was likely meant to be: begins with it, or is a few typing errors
- * away. NULL: none.
+ * Returns the word that begins with `word` or is a few typing errors away from it; NULL: there is
+ * none.
  */
 const char *nearest_word(const char *word, const char *const *words, size_t n_words);

@@ -7,7 +7,7 @@
         .name = #_member, .offset = offsetof(_type, _member), .size = sizeof(((const _type *) NULL)->_member)
 
 #define POOL(_member) MEMBER(Tslab__StatsReply, _member), .metric = #_member
-/* A name that the member alone has; the metric has an older one. */
+/* For a metric that has another name than the member, which both must keep. */
 #define POOL_AS(_member, _metric) MEMBER(Tslab__StatsReply, _member), .metric = (_metric)
 #define COUNTER(_member)                                                                                     \
         MEMBER(Tslab__Counters, _member), .metric = #_member, .text = #_member, .kind = NUMBER_COUNTER

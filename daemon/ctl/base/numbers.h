@@ -36,14 +36,14 @@ typedef enum NumberUnit {
 #define NUMBER_ATTEMPTS "attempts" /* a whole that is no counter: allocations and failures */
 
 typedef struct Number {
-        const char *name; /* of the member, in the message and in JSON */
+        const char *name; /* name of the member, in the message and in JSON */
         const char *metric; /* without "tslab_" and "_total" */
         const char *text; /* the name of the row, or the title of the column, in text */
         NumberUnit unit;
         NumberKind kind;
         const char *whole; /* the counter that this one counts a part of, NUMBER_ATTEMPTS, or NULL */
         const char *help; /* a sentence without its full stop */
-        size_t offset, size; /* of the member */
+        size_t offset, size; /* place of the member in its message */
 } Number;
 
 const Number *numbers_of(NumberScope scope, size_t *ret_n);

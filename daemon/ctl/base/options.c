@@ -52,7 +52,10 @@ enum {
         ARG_SORT,
 };
 
-/* The one list: names for getopt, who takes it, and its line in help texts. */
+/*
+ * The one list of options: names for getopt, the verbs that take the option, and its line in help
+ * texts.
+ */
 static const struct {
         struct option option;
         unsigned bit; /* 0: every verb */
@@ -281,7 +284,7 @@ static size_t find_option(int value) {
         return i;
 }
 
-/* What getopt did not take: `value` is '?', or ':' where an argument is missing. */
+/* Complains about a word that getopt refused: `value` is '?', or ':' if an argument is missing. */
 static int refuse_option(int value, const char *word) {
         const char *names[N_OPTIONS], *nearest;
         size_t i = find_option(optopt);
@@ -325,7 +328,7 @@ CtlExit options_parse(int argc, char **argv, char ***ret_words, size_t *ret_n_wo
                 list[i] = options[i].option;
 
         set_defaults();
-        optind = 0; /* of glibc: begin anew, which the tests do */
+        optind = 0; /* glibc: makes getopt begin anew, which the tests need */
         opterr = 0;
 
         for (;;) {
@@ -356,7 +359,7 @@ CtlExit options_parse(int argc, char **argv, char ***ret_words, size_t *ret_n_wo
 }
 
 const char *options_name(unsigned set) {
-        /* with --pool stands --socket, which may be what was given */
+        /* the bit stands for --socket too, and the user may have given that */
         if (set & OPTION_POOL)
                 return arg_socket ? "--socket" : "--pool";
         if (set & OPTION_REVOKE)

@@ -24,7 +24,7 @@ enum {
         OPTION_COLUMNS = 1 << 21,
 };
 
-/* What the colours of a map tell apart. */
+/* The property of slabs that the colours of a map show. */
 typedef enum MapBy {
         MAP_BY_PLACE,
         MAP_BY_EPOCH,
@@ -41,7 +41,7 @@ extern bool arg_version;
 extern bool arg_revoke;
 extern bool arg_older; /* with arg_revoke */
 extern bool arg_wait;
-extern uint32_t arg_wait_msec; /* of --wait=SEC; UINT32_MAX: for ever */
+extern uint32_t arg_wait_msec; /* from --wait=SEC; UINT32_MAX: for ever */
 extern bool arg_repair;
 extern bool arg_all;
 extern bool arg_http;
@@ -55,13 +55,14 @@ extern bool arg_follow;
 extern const char *arg_svg; /* NULL: not given; "-": stdout */
 
 /*
- * Sets all of the above. *ret_words points to what is not an option, at the end of `argv`, which is
- * reordered; *ret_given has the OPTION_* that were given. CTL_DONE, or CTL_USAGE after a complaint.
+ * Sets all of the above. *ret_words points to the words that are no options, at the end of `argv`,
+ * which is reordered; *ret_given has the OPTION_* that were given. CTL_DONE, or CTL_USAGE after a
+ * complaint.
  */
 CtlExit options_parse(int argc, char **argv, char ***ret_words, size_t *ret_n_words, unsigned *ret_given);
 
-/* "--wait", for complaints, of the lowest option of a set that is not empty. */
+/* The name, as "--wait", of the lowest option of a set that is not empty; for complaints. */
 const char *options_name(unsigned options);
 
-/* Their lines in a help text, and those of the options that every verb takes. */
+/* Prints the help lines of these options and of the options that every verb takes. */
 void options_print_help(FILE *out, unsigned options);

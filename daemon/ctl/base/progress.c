@@ -9,7 +9,7 @@
 
 #define CLEAR_LINE "\r\033[K"
 
-/* Read by the handler. */
+/* The signal handler reads these. */
 static volatile sig_atomic_t progress_shown;
 static const char *volatile progress_interrupted;
 
@@ -34,12 +34,12 @@ static void on_progress_interrupt(int number) {
 static void handle_signal(int number, void (*handler)(int)) {
         struct sigaction action = { .sa_handler = handler, .sa_flags = (int) SA_RESETHAND }, old;
 
-        /* who started us with it ignored, as nohup and background shells do, wants that */
+        /* nohup and shells, for background jobs, start us with the signal ignored, and want it so */
         if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
                 (void) sigaction(number, &action, NULL);
 }
 
-/* One row, or it could not be cleared. */
+/* The text is cut to one row, because only one row can be cleared. */
 static int n_columns(void) {
         struct winsize size;
 

@@ -8,9 +8,12 @@
 
 #include "proto/message.h"
 
-/* What is being done, and what holds if it is interrupted (may be NULL). Both must stay. */
+/*
+ * Shows `text`, the work under way; `when_interrupted`, which may be NULL, is said after an
+ * interrupt. Both strings must stay.
+ */
 void progress_begin(const char *text, const char *when_interrupted);
-/* A ProtoCallMore that shows what the daemon says; goes on. */
+/* A ProtoCallMore that shows the progress the daemon reports. */
 int progress_on_reply(void *userdata, const ProtoReply *reply);
 void progress_clear(void);
 void progress_end(void);

@@ -1,6 +1,6 @@
 #pragma once
 
-/* What a terminal may be sent: nothing but plain text unless it is one, and its user allows it. */
+/* Colours: plain text is all that goes to a pipe, to a dumb terminal, or to a user who set NO_COLOR. */
 
 #include <stdbool.h>
 
@@ -16,7 +16,7 @@ typedef enum Style {
 /* Whether a stream gets colour, given whether it is a terminal, $TERM and $NO_COLOR. */
 bool style_wanted(bool terminal, const char *term, const char *no_color);
 
-/* Asked once, of stdout. The sequence to begin a style, "" where there is no colour. */
+/* The sequence that begins a style; "" if stdout gets no colour, which is asked once. */
 const char *style_begin(Style style);
 const char *style_end(Style style);
 

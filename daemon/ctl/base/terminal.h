@@ -1,6 +1,6 @@
 #pragma once
 
-/* What stdout can show. */
+/* The size and the characters of the terminal on stdout. */
 
 #include <stdbool.h>
 
@@ -8,11 +8,14 @@ typedef struct TerminalSize {
         unsigned columns, rows;
 } TerminalSize;
 
-/* Of the terminal; where stdout is none, or does not say: $COLUMNS and $LINES, or 80 by 24. */
+/* The size of the terminal. If stdout is none, or does not say: $COLUMNS and $LINES, or 80 by 24. */
 TerminalSize terminal_size(void);
 
-/* How wide a table may be: as the terminal, 0 where stdout is none: then any width is right. */
+/*
+ * The width that a table may have: that of the terminal, or 0, for any width, if stdout is no
+ * terminal.
+ */
 unsigned terminal_table_width(void);
 
-/* Whether more than ASCII can be shown, by the locale. */
+/* Whether the terminal shows more than ASCII, by the locale. */
 bool terminal_is_utf8(void);

@@ -11,10 +11,10 @@
 #include "proto/text.h"
 #include "shm/cache/object.h"
 
-#define MODULES_MAX 4096U /* of all clients */
+#define MODULES_MAX 4096U /* modules of all clients together */
 #define OFFSET_MASK ((UINT64_C(1) << SAMPLES_MODULE_SHIFT) - 1)
 
-/* Into memory of ours: the client may write, and cut the file off, all the while. */
+/* Copies the file, because the client may write to it and cut it off all the while. */
 static int read_file(int fd, SamplesFile *ret) {
         size_t n = 0;
 
@@ -37,7 +37,7 @@ static bool same_module(const StackModule *a, const StackModule *b) {
                !memcmp(a->build_id, b->build_id, sizeof(a->build_id));
 }
 
-/* The place of the client's module among those of all. */
+/* The index of the client's module among the modules of all clients. */
 static uint32_t add_module(Stacks *stacks, const SamplesModule *from) {
         char path[SAMPLES_PATH_SIZE];
         StackModule module = {};
@@ -81,7 +81,7 @@ static StackSample *add_sample(Stacks *stacks) {
         return &stacks->samples[stacks->n_samples++];
 }
 
-/* An entry that two readings have alike, and that is not being written, is whole. */
+/* An entry is whole if two readings have it alike and it is not being written. */
 static bool is_whole(const SamplesEntry *a, const SamplesEntry *b) {
         return a->seq != 0 && a->seq % 2 == 0 && !memcmp(a, b, sizeof(*a));
 }

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
- * Sampled allocations whose objects live, grouped by the stack that they came from. What clients
- * wrote is checked here, and text in it cleaned.
+ * Sampled allocations with live objects, grouped by the call stack. Clients write the samples, so all
+ * numbers are checked here and all text is cleaned.
  */
 
 #include <stddef.h>
@@ -25,16 +25,16 @@ typedef struct StackFrame {
 typedef struct StackSample {
         StackFrame frames[SAMPLES_FRAMES_MAX];
         uint32_t n_frames;
-        uint32_t source; /* whose it is, as the caller counts them */
+        uint32_t source; /* index of the client, as the caller counts clients */
         uint32_t every;
-        uint64_t size; /* of the object's class */
+        uint64_t size; /* bytes, by the class of the object */
         uint64_t usec;
 } StackSample;
 
 typedef struct StackGroup {
-        const StackSample *samples; /* of one stack */
+        const StackSample *samples; /* all with the same stack */
         size_t n_samples;
-        uint64_t n_objects; /* that there may be, by the rate of sampling */
+        uint64_t n_objects; /* estimated from the sampling rate */
         uint64_t n_bytes;
         uint64_t oldest_usec, newest_usec;
 } StackGroup;
@@ -44,19 +44,19 @@ typedef struct Stacks {
         size_t n_modules;
         StackSample *samples;
         size_t n_samples, room;
-        StackGroup *groups; /* those that hold most first */
+        StackGroup *groups; /* largest first */
         size_t n_groups;
 } Stacks;
 
 typedef struct StackSource {
-        uint64_t n_taken; /* samples in all */
+        uint64_t n_taken; /* all samples, live or not */
         uint64_t n_live;
         uint64_t n_lost;
 } StackSource;
 
-/* Takes in what a client wrote to the memfd. 0; -EBADMSG: that is none of samples; ... */
+/* Adds the samples that a client wrote to its memfd. 0; -EBADMSG: the file holds no samples; ... */
 int stacks_add(Stacks *stacks, const ShmArena *arena, int fd, uint32_t source, uint32_t every,
                StackSource *ret);
-/* When all are in. */
+/* Groups the samples after the last stacks_add(). */
 void stacks_group(Stacks *stacks);
 void stacks_deinit(Stacks *stacks);

@@ -11,7 +11,7 @@
 #include "daemon/ctl/base/complain.h"
 
 struct SymbolsFile {
-        Dwfl *dwfl; /* NULL: not looked into */
+        Dwfl *dwfl; /* NULL: the file is not trusted */
         Dwfl_Module *module;
 };
 
@@ -44,7 +44,7 @@ static Dwfl_Module *report_module(Dwfl *dwfl, const char *path, int fd) {
         Dwfl_Module *module;
 
         dwfl_report_begin(dwfl);
-        /* It takes the descriptor when it succeeds. */
+        /* libdwfl closes the descriptor after success. */
         module = dwfl_report_elf(dwfl, path, path, fd, 0, true);
         if (!module)
                 (void) close(fd);
@@ -82,7 +82,7 @@ SymbolsFile *symbols_close(SymbolsFile *file) {
 }
 
 void symbols_find(SymbolsFile *file, uint64_t address, Symbol *ret) {
-        /* the call stands before where it returns to */
+        /* the call is the instruction before the return address */
         GElf_Addr bias, call = address - 1;
         const char *name, *source;
         Dwfl_Line *line;

@@ -1,9 +1,9 @@
 #pragma once
 
 /*
- * Names for addresses in files of code, by their symbols and debug information. A path is what a
- * client said: a file is looked into only where it belongs to root or to us, is a regular one, and
- * has the build id that the client saw. Else there are no names.
+ * Names for addresses in program files, from their symbols and debug information. A client names the
+ * path, so a file is opened only if root or the user owns it, it is a regular file, and it has the
+ * build id that the client saw. Otherwise there are no names.
  */
 
 #include <stddef.h>
@@ -21,10 +21,10 @@ typedef struct Symbol {
         int line;
 } Symbol;
 
-/* Never NULL: of a file that is not looked into, nothing is known. */
+/* Never NULL: a file that is not trusted yields no names. */
 SymbolsFile *symbols_open(const char *path, const uint8_t *build_id, size_t build_id_size);
 /* NULL-safe, returns NULL. */
 SymbolsFile *symbols_close(SymbolsFile *file);
 
-/* Of the call that returns to `address`, an offset in the file's memory image. */
+/* Finds the call that returns to `address`, an offset in the memory image of the file. */
 void symbols_find(SymbolsFile *file, uint64_t address, Symbol *ret);

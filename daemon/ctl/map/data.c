@@ -27,7 +27,7 @@ static size_t copy_sums(MapSum *ret, Tslab__SlabSum *const *sums, size_t n) {
         return n;
 }
 
-/* Of the slabs, those that are left go to the last cell. */
+/* The last cell stands for the slabs that remain. */
 static void add_cell(MapData *map, const Tslab__SlabCell *from) {
         uint64_t begin = (uint64_t) map->n_cells * map->slabs_per_cell, left;
         MapCell cell = cell_from(from);
@@ -72,7 +72,7 @@ CtlExit map_data_fetch(MapData *map, size_t n_cells_max) {
                 return r;
 
         add_map_part(map, reply->slab_map);
-        /* also safe within a picture */
+        /* a valid name needs no escaping in a picture either */
         if (proto_pool_name_is_valid(connection.hello->hello->pool))
                 (void) snprintf(map->pool, sizeof(map->pool), "%s", connection.hello->hello->pool);
         return CTL_DONE;

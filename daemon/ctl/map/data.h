@@ -9,7 +9,7 @@
 #include "proto/path.h"
 
 typedef struct MapCell {
-        uint32_t n_slabs; /* that it stands for; what is in none of these is not committed */
+        uint32_t n_slabs; /* that it stands for; slabs in none of the counts below are not committed */
         uint32_t free, listed, held, full, draining, busy;
         uint32_t slots, taken;
         uint32_t epoch_id, epoch_slabs;

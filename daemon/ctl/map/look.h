@@ -1,8 +1,8 @@
 #pragma once
 
 /*
- * What a cell of a map looks like: its kind, which is what most of its committed slabs are; its
- * key, by which it is coloured; and how full it is.
+ * The looks of a cell of a map: its kind, which is the state of most of its committed slabs; its key,
+ * which chooses the colour; and how full it is.
  */
 
 #include <stddef.h>
@@ -25,22 +25,25 @@ MapKind map_kind(const MapCell *cell);
 const char *map_kind_name(MapKind kind);
 uint64_t map_kind_slabs(const MapCell *cell, MapKind kind);
 
-/* Of slots, 0 to `steps`; 0 and `steps` only where none or all are taken. */
+/*
+ * The part of its slots that is taken, from 0 to `steps`; 0 only if none is taken, `steps` only if
+ * all are.
+ */
 unsigned map_fill(const MapCell *cell, unsigned steps);
 
-/* A colour: of the 256 of terminals, and for pictures. */
+/* A colour, for terminals with 256 of them and for pictures. */
 typedef struct MapColour {
         unsigned terminal;
         const char *svg;
 } MapColour;
 
 MapColour map_kind_colour(MapKind kind);
-/* Where there are more keys than colours, they begin anew. `place` in the sums of `by`. */
+/* The colour of a key by its place in map_sums(); after the last colour, the first one comes again. */
 MapColour map_key_colour(size_t place);
 
-/* The sums by which is coloured. For MAP_BY_PLACE there are none. */
+/* The sums by the keys of `by`; MAP_BY_PLACE has none. */
 const MapSum *map_sums(const MapData *map, MapBy by, size_t *ret_n);
-/* Place of the cell's key in them; SIZE_MAX: none, as in a cell that holds no object. */
+/* The place of the cell's key in the sums; SIZE_MAX: the cell holds no object. */
 size_t map_key_place(const MapData *map, const MapCell *cell, MapBy by);
 /* "epoch 3", "64 bytes" */
 char *map_key_name(char *buffer, MapBy by, uint32_t key);

@@ -1,6 +1,6 @@
 /*
- * With colour, a character says how full a cell is and the colour what it is. Without, it says how
- * full by place, and otherwise which epoch or class.
+ * With colour, the character of a cell says how full it is and the colour shows its kind. Without
+ * colour, the character says how full it is, or for --by its epoch or class.
  */
 #include <inttypes.h>
 

@@ -13,7 +13,7 @@ typedef struct MapText {
         bool utf8, coloured, legend;
 } MapText;
 
-/* How many cells fit a terminal, below the title and above the legend. */
+/* The number of cells that fit between title and legend on a terminal. */
 size_t map_text_n_cells(unsigned columns, unsigned rows);
 
 void map_text_print(FILE *out, const MapData *map, const MapText *how);

@@ -10,7 +10,7 @@
 
 #include "proto/deadline.h"
 
-#define DRAIN_MAX (1024U * 1024U) /* of what is still on its way when we have answered */
+#define DRAIN_MAX (1024U * 1024U) /* limit for data that still arrives after the answer */
 
 static const char *status_reason(int status) {
         switch (status) {
@@ -58,13 +58,13 @@ static bool word_is(const char *word, size_t n, const char *what) {
         return n == strlen(what) && !memcmp(word, what, n);
 }
 
-/* The media type among those of an Accept header; a preference for others is not looked at. */
+/* Whether the media type is in an Accept header; preferences for other types are not looked at. */
 static bool line_accepts_open(const char *line, size_t n) {
         return n > 7 && !strncasecmp(line, "accept:", 7) &&
                memmem(line, n, "application/openmetrics-text", strlen("application/openmetrics-text"));
 }
 
-/* The lines after the first. False: one is none. */
+/* The lines after the first. False: one of them is no header field. */
 static bool parse_fields(const char *line, const char *end, HttpRequest *request) {
         while (line < end) {
                 const char *next = memmem(line, (size_t) (end - line), "\r\n", 2);
@@ -100,7 +100,7 @@ int http_parse(const char *head, size_t size, HttpRequest *ret) {
         return ret->is_head || word_is(method, n_method, "GET") ? 200 : 405;
 }
 
-/* 1: `events` hold; 0: not in time. */
+/* 1: one of `events` came; 0: the time was over. */
 static bool wait_for(int fd, short events, uint64_t deadline) {
         struct pollfd poller = { .fd = fd, .events = events };
         uint64_t left = proto_deadline_left(deadline);
@@ -153,7 +153,7 @@ static bool write_all(int fd, uint64_t deadline, const char *data, size_t size) 
         return true;
 }
 
-/* Data that is unread when a connection is closed makes the kernel throw away what it has yet to send. */
+/* If a connection is closed with data unread, the kernel throws away data that it has yet to send. */
 static void drain_socket(int fd, uint64_t deadline) {
         char data[4096];
         size_t n = 0;

@@ -5,7 +5,7 @@
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
 
-/* The member of a message as the member of an object, both of one name. */
+/* Copies a member of a message to the member of the same name of an object. */
 #define ADD_U64(_object, _message, _name) json_add_u64((_object), #_name, (_message)->_name)
 #define ADD_BOOL(_object, _message, _name) json_add_bool((_object), #_name, (_message)->_name)
 #define ADD_STRING(_object, _message, _name) json_add_string((_object), #_name, (_message)->_name)
@@ -184,7 +184,7 @@ json_object *json_root(const Tslab__RootInfo *root) {
         json_object *o = json_new_object();
         char handle[2 + 16 + 1];
 
-        /* as text: many readers of JSON keep numbers in doubles, which would make another handle of it */
+        /* as text: many readers of JSON keep numbers in doubles, which would change a handle */
         (void) snprintf(handle, sizeof(handle), "0x%016" PRIx64, root->handle);
         ADD_STRING(o, root, name);
         json_add_string(o, "handle", handle);

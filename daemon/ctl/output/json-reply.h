@@ -1,9 +1,9 @@
 #pragma once
 
 /*
- * Replies of the daemon as JSON, for programs. The names are promises: more may be
- * added, none taken away. Bytes and microseconds as they are; an epoch is the number that the
- * library uses, with its `id` and `era` beside it. What is returned is the caller's.
+ * Replies of the daemon as JSON, for programs. The names are promises: members may be added, none
+ * taken away. Bytes and microseconds stay as they are; an epoch is the number that the library uses,
+ * with its `id` and `era` beside it. The caller owns the returned object.
  */
 
 #include <json-c/json.h>

@@ -1,6 +1,9 @@
 #pragma once
 
-/* Building JSON values; without memory the program ends. What is added belongs to its object. */
+/*
+ * Functions that build JSON values and end the program if memory runs out. An object owns the values
+ * added to it.
+ */
 
 #include <json-c/json.h>
 #include <stdbool.h>

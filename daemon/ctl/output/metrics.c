@@ -6,7 +6,7 @@
 #include "daemon/ctl/base/format.h"
 #include "daemon/ctl/base/numbers.h"
 
-/* A label's value: what would end it is escaped. */
+/* The value of a label, with the characters escaped that would end it. */
 static void print_value(FILE *out, const char *text) {
         for (; *text; ++text)
                 if (*text == '\n')
@@ -32,7 +32,7 @@ static void print_family_head(FILE *out, const char *name, const char *unit, con
         (void) fprintf(out, "# HELP tslab_%s%s %s.\n", name, suffix, help);
 }
 
-/* What one line is about, beside its pool. */
+/* The subject of one line beside its pool: an epoch, a class, or nothing more. */
 typedef struct Subject {
         const void *message;
         const char *label; /* NULL: the pool alone */
@@ -77,7 +77,7 @@ static const char *metric_unit(const Number *number) {
         return number->unit == NUMBER_COUNT ? NULL : units[number->unit];
 }
 
-/* All lines of a family stand together: that is the format. */
+/* The format wants all lines of a family to stand together. */
 static void print_family(FILE *out, NumberScope scope, const Number *number, const MetricsPool *pools,
                          size_t n_pools, bool open) {
         print_family_head(out, number->metric, metric_unit(number), number->help, number->kind, open);
@@ -100,7 +100,7 @@ static void print_up(FILE *out, const MetricsPool *pools, size_t n_pools, bool o
 }
 
 static void print_info(FILE *out, const MetricsPool *pools, size_t n_pools, bool open) {
-        /* In the older format, where there is no such type, a gauge that is 1. */
+        /* The older format has no such type, so there it is a gauge that is 1. */
         if (open)
                 (void) fputs("# TYPE tslab_daemon info\n# HELP tslab_daemon The daemon.\n", out);
         else
@@ -116,7 +116,7 @@ static void print_info(FILE *out, const MetricsPool *pools, size_t n_pools, bool
         }
 }
 
-/* The state is no number, so it has no row among those. */
+/* The state is no number, so no row of the table has it. */
 static void print_epochs_open(FILE *out, const MetricsPool *pools, size_t n_pools, bool open) {
         print_family_head(out, "epoch_open", NULL, "1: objects can be allocated in the epoch", NUMBER_GAUGE,
                           open);

@@ -2,7 +2,7 @@
 
 /*
  * Numbers of pools as text for a monitoring system: OpenMetrics 1.0, or the older text format of
- * Prometheus, which differs in how counters are named and in how it ends.
+ * Prometheus, which has other names for counters and another end.
  */
 
 #include <stdbool.h>

@@ -8,7 +8,7 @@
 #include "daemon/ctl/base/options.h"
 #include "daemon/ctl/output/output.h"
 
-#define EXIT_NO_COMMAND 127 /* of a shell */
+#define EXIT_NO_COMMAND 127 /* exit code of a shell that finds no such program */
 
 static char *output_text;
 static size_t output_size;
@@ -69,10 +69,13 @@ static bool write_to_pager(const char *pager) {
         int status;
 
         (void) setenv("LESS", "FRSX", false);
-        /* operators run this with sudo: no shell out of it */
+        /* operators run this with sudo, and a pager must give them no root shell */
         (void) setenv("LESSSECURE", "1", true);
 
-        /* both belong to the pager while it runs; it is started with interrupts as they were */
+        /*
+         * the pager handles both signals while it runs; popen() started it with interrupts as they
+         * were
+         */
         pipe_file = popen(pager, "we");
         if (!pipe_file)
                 return false;

@@ -4,5 +4,8 @@
 
 #include "daemon/ctl/top/sample.h"
 
-/* One look: `stats` as of that verb, `clients`, and rates per second since the look before. */
+/*
+ * One sample as JSON: `stats` and `clients` as the verbs of these names, and rates per second since
+ * the sample before.
+ */
 json_object *top_json(const TopSample *before, const TopSample *now, uint64_t now_usec);

@@ -88,7 +88,7 @@ static const Tslab__EpochInfo *find_epoch(const TopSample *sample, const Tslab__
         return NULL;
 }
 
-/* Of the state: how long ago it was opened, or closed. */
+/* The epoch has been in its state since then: since it was opened, or closed. */
 static uint64_t age_usec(const Tslab__EpochInfo *epoch, uint64_t now_usec) {
         uint64_t since = epoch->closed_usec ?: epoch->opened_usec;
 
@@ -129,7 +129,7 @@ static void make_class(TopRow *row, size_t i, const TopSample *before, const Top
                  slots ? (unsigned) (class->live_objects * 100 / slots) : 0);
 }
 
-/* An index is used anew: it is the same client only if it attached at the same time. */
+/* An index is used again, so it is the same client only if it attached at the same time. */
 static const TopClient *find_client(const TopSample *sample, const TopClient *like) {
         for (size_t i = 0; i < sample->n_clients; ++i)
                 if (sample->clients[i].client == like->client &&
@@ -185,7 +185,7 @@ void top_rows_sort(TopRows *rows, TopView view, size_t column, bool reverse) {
         assert(column < n);
         sign = columns[column].ascending == reverse ? -1 : 1;
 
-        /* by insertion: there are few, and their order stays where they are alike */
+        /* insertion sort: the rows are few, and equal ones keep their order */
         for (size_t i = 1; i < rows->n_rows; ++i) {
                 TopRow row = rows->rows[i];
                 size_t j = i;

@@ -1,6 +1,6 @@
 #pragma once
 
-/* The rows of the three views, made from two samples. Nothing here knows of a screen. */
+/* The rows of the three views, made from two samples. Nothing here depends on a screen. */
 
 #include "daemon/ctl/top/sample.h"
 
@@ -23,7 +23,7 @@ typedef struct TopColumn {
 
 typedef struct TopCell {
         char text[TOP_CELL_SIZE];
-        double number; /* to sort by; texts that are none are compared as texts */
+        double number; /* for sorting; cells without a number are compared as texts */
 } TopCell;
 
 typedef struct TopRow {
@@ -35,16 +35,16 @@ typedef struct TopRows {
         size_t n_rows;
 } TopRows;
 
-/* The most telling ones first: a narrow screen shows no more than fit. */
+/* The columns of a view, the most telling first: a narrow screen shows the columns that fit. */
 const TopColumn *top_columns(TopView view, size_t *ret_n);
-/* Which column a view is sorted by at first. */
+/* The column that a view is sorted by at first. */
 size_t top_default_sort(TopView view);
 
 void top_rows_make(TopRows *ret, TopView view, const TopSample *before, const TopSample *now,
                    uint64_t now_usec);
-/* By one column, and where that is the same as they were. */
+/* Sorts by one column; rows that are equal in it keep their order. */
 void top_rows_sort(TopRows *rows, TopView view, size_t column, bool reverse);
 void top_rows_deinit(TopRows *rows);
 
-/* "12", "3.4k", "-1.2M": thousands, as counts are. */
+/* "12", "3.4k", "-1.2M": in powers of 1000, as counts are written. */
 char *top_format_number(char *buffer, size_t size, double number);

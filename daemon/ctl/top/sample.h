@@ -1,6 +1,6 @@
 #pragma once
 
-/* What a pool was at one moment, kept to be compared with the next. */
+/* The numbers of a pool at one moment, kept to be compared with the next ones. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,12 +18,12 @@ typedef struct TopClient {
 
 typedef struct TopSample {
         uint64_t usec; /* CLOCK_MONOTONIC; 0: there is none */
-        ProtoReply *reply; /* of stats */
-        TopClient *clients; /* those that have attached */
+        ProtoReply *reply; /* to the stats request */
+        TopClient *clients; /* processes that have attached */
         size_t n_clients;
 } TopSample;
 
-/* Asks for both, the clients if wanted. 0 or as proto_call(); *ret is set on 0 alone. */
+/* Asks for the numbers and, if wanted, the clients. 0 or as proto_call(); *ret is set on 0 alone. */
 int top_sample_take(TopSample *ret, ProtoCall *call, bool with_clients, uint64_t timeout_usec);
 void top_sample_deinit(TopSample *sample);
 
@@ -37,5 +37,5 @@ static inline const Tslab__StatsReply *top_stats(const TopSample *sample) {
  */
 bool top_comparable(const TopSample *before, const TopSample *now);
 double top_rate(const TopSample *before, const TopSample *now, uint64_t from, uint64_t to);
-/* The same of what may fall. */
+/* The same for a number that may fall. */
 double top_change(const TopSample *before, const TopSample *now, uint64_t from, uint64_t to);

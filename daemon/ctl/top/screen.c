@@ -15,7 +15,7 @@ static void on_screen_interrupt(int number) {
         interrupted = 1;
 }
 
-/* A line printer, or a program that is none: there is no way to put anything in its place. */
+/* A terminal that prints line by line cannot draw over its screen. */
 static bool can_place(void) {
         const char *text = tigetstr((char *) "cup");
 
@@ -91,7 +91,7 @@ int top_screen_key(uint64_t usec) {
         if (key == ERR) {
                 struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
 
-                /* without a terminal, it would come back at once for ever */
+                /* if the terminal is gone, getch() returns at once for ever */
                 return poll(&input, 1, 0) == 1 && (input.revents & (POLLHUP | POLLERR | POLLNVAL))
                                ? TOP_KEY_END
                                : TOP_KEY_NONE;

@@ -1,6 +1,6 @@
 #pragma once
 
-/* The terminal, by ncurses. One at a time. */
+/* The terminal, drawn by ncurses. There is one at a time. */
 
 #include <stdint.h>
 
@@ -19,5 +19,5 @@ enum {
         TOP_KEY_END = -3, /* interrupted, or the terminal is gone */
 };
 
-/* Waits so long for a key. */
+/* Waits at most so long for a key. */
 int top_screen_key(uint64_t usec);

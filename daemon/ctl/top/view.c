@@ -67,8 +67,8 @@ static char *find_comma(char *text) {
 }
 
 /*
- * Cut to `columns` characters, which are as wide as one column each; of a list, to the parts that are
- * whole: half a number is a wrong one.
+ * Cuts a text to `columns` characters, each as wide as one column. Of a list, whole parts stay: half
+ * a number is a wrong one.
  */
 static void cut_line(char *text, unsigned columns) {
         unsigned n = 0;
@@ -155,7 +155,7 @@ static void add_head(TopLines *lines, unsigned columns, const TopState *state, c
         add_rates(lines, columns, before, now);
 }
 
-/* How many of the columns there is room for, at least one. */
+/* The number of columns that fit, at least one. */
 static size_t n_fitting(const TopColumn *columns, size_t n, unsigned width) {
         unsigned used = 0;
         size_t i;
@@ -225,7 +225,7 @@ static void add_body(TopLines *lines, unsigned columns, unsigned rows, const Top
         const TopColumn *all = top_columns(state->view, &n);
         TopRows table;
 
-        /* a low screen has rows for the table alone */
+        /* a screen with few rows shows the table alone */
         if (!state->bare && (rows == 0 || rows >= 8))
                 add_head(lines, columns, state, before, now);
         if (!state->bare)

@@ -1,6 +1,6 @@
 #pragma once
 
-/* One look at a pool as lines of text, no longer and no more than a screen has room for. */
+/* One look at a pool as lines of text that fit the screen. */
 
 #include "daemon/ctl/base/style.h"
 #include "daemon/ctl/top/rows.h"
@@ -15,7 +15,7 @@ typedef struct TopState {
         bool help;
         bool bare; /* the rows alone */
         const char *pool;
-        const char *trouble; /* why the numbers are not new; NULL: they are */
+        const char *trouble; /* why there are no new numbers; NULL: there are */
 } TopState;
 
 typedef struct TopLines {
@@ -25,10 +25,10 @@ typedef struct TopLines {
 } TopLines;
 
 void top_state_init(TopState *state);
-/* What a key does; false: it ends the program. */
+/* Handles a key; false: it ends the program. */
 bool top_state_key(TopState *state, int key);
 
-/* `now` may have no sample yet. No limit on rows where `rows` is 0. */
+/* `now` may have no sample yet. `rows` 0: there is no limit. */
 void top_view_make(TopLines *ret, const TopState *state, const TopSample *before, const TopSample *now,
                    unsigned columns, unsigned rows, uint64_t now_usec);
 void top_lines_deinit(TopLines *lines);

@@ -23,7 +23,7 @@ static void add_user(Table *table, uint32_t uid) {
 }
 
 static void add_client_row(Table *table, const Tslab__ClientInfo *client) {
-        /* of one that has not attached, the numbers mean nothing */
+        /* the numbers of a process that has not attached mean nothing */
         bool attached = !client->control_only;
         const uint64_t numbers[] = {
                 client->threads,        client->allocs,          client->frees,

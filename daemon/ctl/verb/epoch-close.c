@@ -1,6 +1,6 @@
 /*
- * epoch close. Several epochs are all closed before any is waited for; all share the time that
- * --wait gives.
+ * epoch close. Of several epochs, all are closed before any is waited for, and all share the time of
+ * --wait.
  */
 
 #include <inttypes.h>
@@ -39,7 +39,7 @@ static CtlExit parse_epochs(Closing *closings, char **args, size_t n_args) {
         return CTL_DONE;
 }
 
-/* At most what the protocol takes; never 0, which is for something else there. */
+/* At most the limit of the protocol; never 0, which means something else there. */
 static uint32_t msec_left(uint64_t deadline) {
         uint64_t left = proto_deadline_left(deadline) / 1000;
 
@@ -72,7 +72,7 @@ static CtlExit close_epoch(Connection *connection, Closing *closing, bool wait, 
         if (r)
                 return r;
 
-        /* from now on the one that was closed is meant, not what has its id later */
+        /* from now on the number has its era, and no later era of the id is meant */
         closing->epoch = reply->epoch_close->epoch;
         reply->epoch_close->reclaimed_bytes += closing->reclaimed_bytes;
         closing->reclaimed_bytes = reply->epoch_close->reclaimed_bytes;

@@ -1,4 +1,4 @@
-/* epoch list, advance, reserve and label; close is in verb-epoch-close.c. */
+/* epoch list, advance, reserve and label; close is in epoch-close.c. */
 
 #include <stdio.h>
 
@@ -55,7 +55,7 @@ CtlExit verb_epoch_list(char **args, size_t n_args) {
         return CTL_DONE;
 }
 
-/* What advance and reserve answer: which epoch it is now. */
+/* Answers advance and reserve: the epoch that is current or reserved now. */
 static CtlExit show_epoch(uint32_t epoch, const char *sentence) {
         if (arg_json)
                 output_json(json_epoch_number(epoch));

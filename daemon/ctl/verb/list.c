@@ -13,7 +13,7 @@
 #include "daemon/ctl/view/table.h"
 #include "proto/path.h"
 
-/* Of each pool: one that is stopped must not keep us from showing the others. */
+/* Time for each pool: a stopped one must not keep the others from being shown. */
 #define ASK_USEC UINT64_C(2000000)
 
 typedef struct Pool {
@@ -26,7 +26,7 @@ typedef struct Pool {
 static const char *state_of(int r) {
         switch (r) {
         case 0:
-        case PROTO_E_REFUSED: /* of the numbers: it is there, but not for us */
+        case PROTO_E_REFUSED: /* the daemon refuses the numbers to this user, but it runs */
                 return "running";
         case -ECONNREFUSED:
         case -ENOENT:

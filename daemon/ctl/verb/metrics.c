@@ -15,7 +15,7 @@
 #include "proto/deadline.h"
 #include "proto/path.h"
 
-/* Scrapers give up after ten seconds: some pools that are silent must not hide the others. */
+/* A monitoring system gives up after ten seconds: silent pools must not hide the others. */
 #define ASK_USEC UINT64_C(1000000)
 #define ASK_ALL_USEC UINT64_C(5000000)
 #define HTTP_USEC UINT64_C(10000000)
@@ -97,7 +97,10 @@ static CtlExit print_one_pool(void) {
         return CTL_DONE;
 }
 
-/* The connection is our standard input; what went wrong is the peer's to see, and on stderr. */
+/*
+ * The connection is our standard input; the peer learns of a failure by the status, and stderr says
+ * more.
+ */
 static CtlExit serve_request(void) {
         _cleanup_(scrape_deinit) Scrape scrape = {};
         _cleanup_(proto_freep) char *body = NULL;

@@ -1,7 +1,7 @@
 /*
- * monitor. Each event is written when it comes. Without --follow it ends with the daemon, as
- * 'journalctl -f' does not but 'busctl monitor' does: a script that relies on seeing all must learn
- * that it does not.
+ * monitor. Each event is written when it comes. Without --follow the verb ends with the daemon, as
+ * 'busctl monitor' does and 'journalctl -f' does not: a script that relies on seeing all events must
+ * learn that it missed some.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -22,9 +22,9 @@
 #define AGAIN_MSEC 250
 #define AGAIN_USEC UINT64_C(5000000)
 
-/* Why the stream ended, from within; above all PROTO_E_*. */
+/* Reasons of our own to end the stream; above all PROTO_E_*. */
 enum {
-        MONITOR_GONE = 1000, /* who reads */
+        MONITOR_GONE = 1000, /* the reader of the output has gone */
         MONITOR_FAILED,
 };
 
@@ -79,7 +79,7 @@ static int on_event(void *userdata, const ProtoReply *reply) {
         return write_now();
 }
 
-/* Until the daemon hangs up, or nobody reads what is written. */
+/* Watches until the daemon hangs up or the reader of the output goes. */
 static int watch_events(Connection *connection, ProtoReply **ret_reply) {
         Tslab__Watch watch = TSLAB__WATCH__INIT;
         ProtoRequest request = PROTO_REQUEST_INIT;
@@ -96,9 +96,9 @@ static int connect_again(Connection *connection) {
 }
 
 /*
- * Connects again, if there is a daemon. Where it is the one of before, it dropped this connection: it
- * hangs up on who watches for that alone. With --follow only: where systemd listens, to connect starts
- * a daemon that was stopped.
+ * Connects again if there is a daemon. If it is the one of before, it had dropped this connection,
+ * which it does only to a watcher that is too slow. This is for --follow only: where systemd listens,
+ * a connection starts a daemon that was stopped.
  */
 static bool was_too_slow(Connection *connection, uint64_t since_usec) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;

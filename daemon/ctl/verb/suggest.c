@@ -40,7 +40,7 @@ static const char *classes_text(char *buffer, const AdviceClasses *classes) {
         return buffer;
 }
 
-/* One setting, as all of them are shown. A value that is empty: the daemon does not say enough. */
+/* One setting, as all of them are shown. An empty value: the daemon does not say enough. */
 typedef struct Setting {
         const char *name;
         char value[VALUE_SIZE], current[VALUE_SIZE];

@@ -1,6 +1,6 @@
 /*
- * top. The numbers are asked for by one stats request a look, and the list of clients where that is
- * what is shown. A daemon that goes away is waited for: it may be being restarted.
+ * top. Each look takes one stats request, and one for the list of clients if the view shows it. After
+ * a daemon goes away the verb waits for the next: it may be restarting.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "daemon/ctl/verb/verb.h"
 #include "proto/deadline.h"
 
-#define ANSWER_USEC UINT64_C(2000000) /* keys wait meanwhile */
+#define ANSWER_USEC UINT64_C(2000000) /* no key is served meanwhile */
 
 typedef struct Top {
         Connection connection;
@@ -47,7 +47,7 @@ static int take_sample(Top *top, TopSample *ret) {
         return r ?: top_sample_take(ret, top->connection.call, clients, ANSWER_USEC);
 }
 
-/* Keeps the numbers there were, and says why there are no newer ones. */
+/* Keeps the last numbers if no new ones come, and says why. */
 static void update_sample(Top *top) {
         TopSample sample;
         int r = take_sample(top, &sample);
@@ -80,7 +80,7 @@ static void draw_screen(const Top *top) {
         top_lines_deinit(&lines);
 }
 
-/* Keys are served until it is time to look again. False: the end. */
+/* Serves keys until the next look is due. False: the user ends the program. */
 static bool serve_keys(Top *top, uint64_t deadline) {
         for (;;) {
                 TopView view = top->state.view;
@@ -94,7 +94,7 @@ static bool serve_keys(Top *top, uint64_t deadline) {
                         return true;
                 if (key != TOP_KEY_RESIZE && !top_state_key(&top->state, key))
                         return false;
-                /* of another view, there may be no numbers yet */
+                /* another view may have no numbers yet */
                 if (top->state.view != view)
                         return true;
         }
@@ -129,7 +129,7 @@ static void print_top_sample(const Top *top) {
         top_lines_deinit(&lines);
 }
 
-/* The first look is what the first rates are counted from. */
+/* The first look gives no line, but the first rates are counted from it. */
 static CtlExit run_batch(Top *top) {
         uint32_t n = arg_once ? 1 : arg_count;
 

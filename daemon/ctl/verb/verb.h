@@ -1,8 +1,8 @@
 #pragma once
 
 /*
- * What a verb is to the table in verbs.c. Each verb lives in a file of its own here, NAME.c; it
- * prints into output_stream(), complains about what went wrong, and returns the exit code.
+ * The verbs, as the table in verbs.c sees them. Each has a file of its own here, NAME.c; it prints
+ * into output_stream(), complains about its failures, and returns the exit code.
  */
 
 #include <stddef.h>
@@ -16,7 +16,7 @@ typedef struct Verb {
         const char *details; /* more sentences for its help, or NULL */
         unsigned options; /* OPTION_* that it takes */
         size_t n_args_min, n_args_max;
-        /* Says itself what went wrong. */
+        /* The verb itself complains about failures. */
         CtlExit (*run)(char **args, size_t n_args);
 } Verb;
 

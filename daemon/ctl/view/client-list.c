@@ -90,7 +90,7 @@ void client_list_add(ClientList *list, const Tslab__ClientsReply *reply) {
         }
 }
 
-/* qsort() hands nothing through. */
+/* qsort() hands no argument through. */
 static ClientSort sorting;
 
 static int compare_clients(const void *x, const void *y) {

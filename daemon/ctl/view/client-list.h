@@ -6,7 +6,7 @@
  *      _cleanup_(client_list_deinit) ClientList list = {};
  *
  *      client_list_add(&list, reply->clients);
- *      client_list_sort(&list, arg_sort);
+ *      client_list_sort(&list, sort);
  */
 
 #include <stdbool.h>
@@ -37,7 +37,7 @@ typedef struct ClientSort {
 } ClientSort;
 
 typedef struct ClientList {
-        Tslab__ClientInfo *clients; /* comm is their own */
+        Tslab__ClientInfo *clients; /* each with a comm of its own */
         size_t n_clients;
 } ClientList;
 
@@ -49,8 +49,9 @@ const char *client_sort_names(void);
 /* Copies; `reply` may be NULL. */
 void client_list_add(ClientList *list, const Tslab__ClientsReply *reply);
 /*
- * Counts and times: the largest first; the rest from the lowest up. Where that is the same: who
- * caches and holds most, then by client and pid. Those that have not attached come last.
+ * Counts and times go from the largest down, the rest from the lowest up. Where the field is the
+ * same, processes that cache and hold most come first, then the order is by client and pid. Processes
+ * that have not attached come last.
  */
 void client_list_sort(ClientList *list, ClientSort sort);
 void client_list_deinit(ClientList *list);

@@ -8,7 +8,7 @@
 #include "daemon/ctl/view/table.h"
 #include "proto/message.h"
 
-/* With all columns; table_select() may choose of them. */
+/* A table with all columns, of which table_select() may choose. */
 Table *epoch_table_new(void);
 void epoch_table_print(Table *table, FILE *out, Tslab__EpochInfo *const *epochs, size_t n_epochs,
                        bool legend);

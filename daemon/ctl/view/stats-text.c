@@ -63,7 +63,7 @@ static void print_class_table(FILE *out, const Tslab__StatsReply *stats, bool le
         table_print(table, out, legend, terminal_table_width());
 }
 
-/* How much the counter is of what it counts a part of: how well the caches serve. */
+/* The share of a counter in the one that it counts a part of: it shows how well the caches serve. */
 static void add_share(Table *table, const Number *number, const Tslab__Counters *counters) {
         uint64_t part = number_value(number, counters), whole = 0;
 

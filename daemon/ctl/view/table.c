@@ -16,7 +16,8 @@ struct Table {
         const TableColumn *columns;
         size_t n_columns;
         struct libscols_table *scols;
-        struct libscols_column **scols_columns; /* as in `columns`, in whatever order they are shown */
+        struct libscols_column *
+                *scols_columns; /* in the order of `columns`, which the user may change on the screen */
         struct libscols_line *line; /* that the last cell is in; NULL: no cell so far */
         size_t n_line_cells;
         bool selected; /* by the user */
@@ -202,7 +203,7 @@ static size_t line_width(const Table *table) {
         return n;
 }
 
-/* The library knows the widths of columns only after it has printed: the first time nobody sees. */
+/* The library knows the widths of columns only after it has printed, so it prints once for nobody. */
 static void leave_out_columns(Table *table, unsigned width) {
         char *text = NULL;
         size_t i;
