@@ -18,7 +18,7 @@ static const Verb verbs[] = {
         {
                 .name = "status",
                 .operands = "",
-                .summary = "Show how a pool is, and hints on what is wrong",
+                .summary = "Show the state of a pool, and hints on its troubles",
                 .options = OPTION_POOL,
                 .run = verb_status,
         },
@@ -32,7 +32,7 @@ static const Verb verbs[] = {
         {
                 .name = "epoch list",
                 .operands = "",
-                .summary = "Show the epochs and what they hold",
+                .summary = "Show the epochs and their memory",
                 .options = OPTION_POOL | OPTION_COLUMNS,
                 .run = verb_epoch_list,
         },
@@ -41,7 +41,7 @@ static const Verb verbs[] = {
                 .operands = "",
                 .summary = "Close the current epoch to allocation and open the next",
                 .details =
-                        "Memory of the old one is given back by 'epoch close', or when it is its id's turn again.",
+                        "'epoch close' gives the memory of the old one back; so does the next turn of its id.",
                 .options = OPTION_POOL,
                 .run = verb_epoch_advance,
         },
@@ -78,7 +78,7 @@ static const Verb verbs[] = {
                 .operands = "",
                 .summary = "Show the processes that are connected",
                 .details =
-                        "Who keeps most free objects in caches comes first. --sort takes the name of a column:\n"
+                        "The process with the most free slots in caches comes first. --sort takes a column:\n"
                         "counts and times from the largest down, the rest from the lowest up.",
                 .options = OPTION_POOL | OPTION_SORT | OPTION_COLUMNS,
                 .run = verb_clients,
@@ -97,7 +97,7 @@ static const Verb verbs[] = {
         {
                 .name = "monitor",
                 .operands = "",
-                .summary = "Show what happens in a pool, as it happens",
+                .summary = "Show the events of a pool as they happen",
                 .details = "One line an event, until it is interrupted; the exit code is 1 when the daemon\n"
                            "goes away, unless --follow waits for the next one.",
                 .options = OPTION_POOL | OPTION_FOLLOW,
@@ -106,7 +106,7 @@ static const Verb verbs[] = {
         {
                 .name = "map",
                 .operands = "",
-                .summary = "Draw the arena: what its slabs are used for",
+                .summary = "Draw the arena: the use of its slabs",
                 .details = "Each character stands for one slab, or for as many neighbours as it takes to\n"
                            "fit the terminal. --svg draws a picture to send; '-' is stdout.",
                 .options = OPTION_POOL | OPTION_BY | OPTION_SVG,
@@ -145,7 +145,7 @@ static const Verb verbs[] = {
         {
                 .name = "leaks",
                 .operands = "",
-                .summary = "Show what is held longest, and where sampled objects came from",
+                .summary = "Show the objects held longest, and where sampled ones came from",
                 .details =
                         "Clients sample where they were started with TSLAB_SAMPLE=N in their environment:\n"
                         "each Nth allocation is noted then, with its stack.",
@@ -156,7 +156,7 @@ static const Verb verbs[] = {
                 .name = "suggest",
                 .operands = "",
                 .summary = "Suggest settings, from how the pool was used so far",
-                .details = "What is printed can go into the pool's settings file, tslab.conf(5).",
+                .details = "The output can go into the pool's settings file, tslab.conf(5).",
                 .options = OPTION_POOL,
                 .run = verb_suggest,
         },
@@ -224,12 +224,12 @@ static CtlExit refuse_verb(const char *word) {
         nearest = nearest_word(word, names, N_VERBS);
         if (nearest)
                 return complain_usage("unknown verb '%s'; did you mean '%s'?", word, nearest);
-        return complain_usage("unknown verb '%s'; 'tslabctl --help' shows what there is", word);
+        return complain_usage("unknown verb '%s'; 'tslabctl --help' lists all", word);
 }
 
 CtlExit verb_find(char **words, size_t n_words, const Verb **ret_verb, size_t *ret_n_name) {
         if (n_words == 0)
-                return complain_usage("a verb is missing; 'tslabctl --help' shows what there is");
+                return complain_usage("a verb is missing; 'tslabctl --help' lists all");
 
         for (size_t i = 0; i < N_VERBS; ++i) {
                 size_t n = match_verb(&verbs[i], words, n_words);

@@ -66,8 +66,11 @@ static void find_retain(AdviceNumber *ret, const Tslab__StatsReply *stats) {
         }
         ret->value = round_size(peaks->swing_bytes + peaks->swing_bytes / 8, MIB);
         ret->saved_bytes = excess_over(kept, ret->value);
-        (void) snprintf(ret->why, sizeof(ret->why), "%s came into use again after they had become free",
-                        format_bytes(FORMAT_BUFFER, peaks->swing_bytes));
+        if (peaks->swing_bytes > 0)
+                (void) snprintf(ret->why, sizeof(ret->why), "at most %s of freed memory came into use again",
+                                format_bytes(FORMAT_BUFFER, peaks->swing_bytes));
+        else
+                (void) snprintf(ret->why, sizeof(ret->why), "no freed memory came into use again");
 }
 
 static void find_threads(AdviceNumber *ret, const Tslab__StatsReply *stats) {
@@ -85,8 +88,9 @@ static void find_threads(AdviceNumber *ret, const Tslab__StatsReply *stats) {
         if (ret->value > THREADS_MAX)
                 ret->value = THREADS_MAX;
         ret->unreserved_bytes = excess_over(ret->current, ret->value) * record;
-        (void) snprintf(ret->why, sizeof(ret->why), "at most %s had records at once, and %u found none left",
-                        format_count(FORMAT_BUFFER, peak, "thread", "threads"), stats->records_shared);
+        (void) snprintf(ret->why, sizeof(ret->why), "at most %s in use at once, and %s none free",
+                        format_count(FORMAT_BUFFER, peak, "record was", "records were"),
+                        format_count(FORMAT_BUFFER, stats->records_shared, "thread found", "threads found"));
 }
 
 void advice_find(Advice *ret, const Tslab__StatsReply *stats) {

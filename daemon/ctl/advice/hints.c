@@ -23,15 +23,15 @@ __attribute__((format(printf, 2, 3))) static void add_hint(Hints *hints, const c
 static void look_at_records(Hints *hints, const Tslab__StatsReply *stats) {
         if (stats->records_shared > 0)
                 add_hint(hints,
-                         "%s without a record of their own, all %u being taken: they share, and are slow; "
-                         "give the daemon more with --threads",
+                         "%s without a record of their own because all %u are in use, and slow because they "
+                         "share one; start the daemon with a larger --threads",
                          format_count(FORMAT_BUFFER, stats->records_shared, "thread is", "threads are"),
                          stats->n_records);
         else if (stats->n_records > 0 && stats->threads >= stats->n_records - stats->n_records / 10)
                 add_hint(
                         hints,
-                        "%u of %u records of threads are taken; threads without one are slow: give the daemon more "
-                        "with --threads",
+                        "%u of %u thread records are in use, and threads that find none are slow; start the daemon "
+                        "with a larger --threads",
                         stats->threads, stats->n_records);
 }
 
@@ -61,10 +61,10 @@ static void look_at_epoch(Hints *hints, const Tslab__EpochInfo *epoch, uint64_t 
         if (epoch->state == TSLAB__EPOCH_STATE__EPOCH_STATE_CLOSING && epoch->live_objects > 0)
                 add_hint(
                         hints,
-                        "epoch %s was closed %s and still holds %s (%s); 'epoch close %s --revoke' frees them",
+                        "epoch %s was closed %s and still holds %s (%s); 'tslabctl leaks' shows where they came from",
                         number, format_ago(FORMAT_BUFFER, epoch->closed_usec, now_usec),
                         format_count(FORMAT_BUFFER, epoch->live_objects, "object", "objects"),
-                        format_bytes(FORMAT_BUFFER, epoch->live_bytes), number);
+                        format_bytes(FORMAT_BUFFER, epoch->live_bytes));
         if (epoch->state != TSLAB__EPOCH_STATE__EPOCH_STATE_OPEN && epoch->current)
                 add_hint(
                         hints,

@@ -128,7 +128,7 @@ CtlExit connection_complain(const char *path, int r, const ProtoReply *reply) {
                 return complain("the daemon at %s does not answer; is it stopped, or very busy?", path);
         case -EPROTO:
                 return complain(
-                        "what answers at %s does not speak tslab's protocol: is that the socket of a pool?",
+                        "the program at %s does not speak tslab's protocol: is that the socket of a pool?",
                         path);
         case -EPROTONOSUPPORT:
                 return complain(

@@ -77,12 +77,12 @@ static const struct {
         { { "older", no_argument, NULL, ARG_OLDER },
           OPTION_REVOKE,
           "--older",
-          "with --revoke: those of all earlier eras of the id, too" },
+          "with --revoke: objects of earlier eras of the id, too" },
         { { "wait", optional_argument, NULL, ARG_WAIT },
           OPTION_WAIT,
           "--wait[=SEC]",
           "until no object remains, at most SEC seconds" },
-        { { "repair", no_argument, NULL, ARG_REPAIR }, OPTION_REPAIR, "--repair", "mend what is found" },
+        { { "repair", no_argument, NULL, ARG_REPAIR }, OPTION_REPAIR, "--repair", "repair the faults found" },
         { { "all", no_argument, NULL, ARG_ALL }, OPTION_METRICS, "--all", "all pools of this machine" },
         { { "http", no_argument, NULL, ARG_HTTP },
           OPTION_METRICS,
@@ -295,7 +295,7 @@ static int refuse_option(int value, const char *word) {
         if (optopt && i < N_OPTIONS)
                 return complain_usage("--%s takes no value", options[i].option.name);
         if (optopt)
-                return complain_usage("unknown option '-%c'; 'tslabctl --help' shows what there is", optopt);
+                return complain_usage("unknown option '-%c'; 'tslabctl --help' lists all", optopt);
 
         for (i = 0; i < N_OPTIONS; ++i)
                 names[i] = options[i].option.name;
@@ -307,7 +307,7 @@ static int refuse_option(int value, const char *word) {
         if (nearest)
                 return complain_usage("unknown option '--%s'; did you mean '--%s'?", name, nearest);
 
-        return complain_usage("unknown option '--%s'; 'tslabctl --help' shows what there is", name);
+        return complain_usage("unknown option '--%s'; 'tslabctl --help' lists all", name);
 }
 
 /* "--wait 5" looks like five seconds, and would close epoch 5. */
@@ -350,7 +350,7 @@ CtlExit options_parse(int argc, char **argv, char ***ret_words, size_t *ret_n_wo
         if (arg_pool && arg_socket)
                 return complain_usage("--pool and --socket both name a pool: give one of them");
         if (arg_older && !arg_revoke)
-                return complain_usage("--older goes with --revoke: it says what else is to be revoked");
+                return complain_usage("--older goes with --revoke: it revokes earlier eras too");
 
         *ret_words = argv + optind;
         *ret_n_words = (size_t) (argc - optind);

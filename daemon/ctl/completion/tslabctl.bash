@@ -39,7 +39,7 @@ _tslabctl() {
         *$'\n'"$prev "*)
                 [[ $prev != --pool ]] || choices=$("$program" list --no-legend 2>/dev/null | cut -d ' ' -f 1)
                 [[ $prev != --by ]] || choices='place epoch class'
-                [[ $prev != --sort ]] || choices='cached held pending allocs frees threads client pid user command role since'
+                [[ $prev != --sort ]] || choices='cached held pending allocs frees records threads client pid user command role since'
                 mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$cur")
                 return
                 ;;

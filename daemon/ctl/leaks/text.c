@@ -48,7 +48,7 @@ static void print_clients(FILE *out, const Leaks *leaks) {
                 (void) fprintf(out, "%sProcess %d (%s)%s: 1 of %u allocations sampled, ", i ? "" : "\n",
                                c->pid, c->comm, c->gone ? ", gone" : "", c->every);
                 if (c->unreadable)
-                        (void) fprintf(out, "but what it gave cannot be read.\n");
+                        (void) fprintf(out, "but its samples cannot be read.\n");
                 else
                         (void) fprintf(out, "%" PRIu64 " so far, %" PRIu64 " live.\n", c->samples.n_taken,
                                        c->samples.n_live);

@@ -20,7 +20,7 @@ static const TopColumn class_columns[] = {
 static const TopColumn client_columns[] = {
         { "PID", 8, false, true },      { "ALLOC/S", 8, false, false }, { "FREE/S", 8, false, false },
         { "COMMAND", 15, true, true },  { "CACHED", 8, false, false },  { "HELD", 6, false, false },
-        { "PENDING", 7, false, false }, { "THR", 4, false, false },     { "ALLOCS", 8, false, false },
+        { "PENDING", 7, false, false }, { "RECORDS", 7, false, false }, { "ALLOCS", 8, false, false },
 };
 
 #define N(_array) (sizeof(_array) / sizeof((_array)[0]))
@@ -88,11 +88,9 @@ static const Tslab__EpochInfo *find_epoch(const TopSample *sample, const Tslab__
         return NULL;
 }
 
-/* The epoch has been in its state since then: since it was opened, or closed. */
+/* Since the epoch was opened, as in `epoch list`. */
 static uint64_t age_usec(const Tslab__EpochInfo *epoch, uint64_t now_usec) {
-        uint64_t since = epoch->closed_usec ?: epoch->opened_usec;
-
-        return since && since < now_usec ? now_usec - since : 0;
+        return epoch->opened_usec && epoch->opened_usec < now_usec ? now_usec - epoch->opened_usec : 0;
 }
 
 static void make_epoch(TopRow *row, const Tslab__EpochInfo *epoch, const TopSample *before,

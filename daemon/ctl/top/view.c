@@ -149,7 +149,7 @@ static void add_head(TopLines *lines, unsigned columns, const TopState *state, c
 
         add_line(lines, columns, STYLE_GOOD, "%s: %s, %s, up %s", state->pool,
                  format_count(FORMAT_BUFFER, stats->clients, "client", "clients"),
-                 format_count(FORMAT_BUFFER, stats->threads, "thread", "threads"),
+                 format_count(FORMAT_BUFFER, stats->threads, "record", "records"),
                  format_span(FORMAT_BUFFER, stats->uptime_usec));
         add_memory(lines, columns, stats);
         add_rates(lines, columns, before, now);

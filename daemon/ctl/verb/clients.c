@@ -75,7 +75,7 @@ static CtlExit parse_sort(ClientSort *ret) {
 CtlExit verb_clients(char **args, size_t n_args) {
         static const TableColumn columns[] = {
                 { "CLIENT", TABLE_RIGHT, 6 },  { "PID", TABLE_RIGHT, 0 },   { "USER", TABLE_LEFT, 7 },
-                { "COMMAND", TABLE_TEXT, 0 },  { "ROLE", TABLE_LEFT, 9 },   { "THREADS", TABLE_RIGHT, 3 },
+                { "COMMAND", TABLE_TEXT, 0 },  { "ROLE", TABLE_LEFT, 9 },   { "RECORDS", TABLE_RIGHT, 3 },
                 { "ALLOCS", TABLE_RIGHT, 2 },  { "FREES", TABLE_RIGHT, 5 }, { "CACHED", TABLE_RIGHT, 0 },
                 { "PENDING", TABLE_RIGHT, 4 }, { "HELD", TABLE_RIGHT, 1 },  { "SINCE", TABLE_LEFT, 8 },
         };

@@ -175,7 +175,7 @@ CtlExit verb_epoch_close(char **args, size_t n_args) {
         r = parse_epochs(closings, args, n_args);
         r = r ?: connection_open(&connection);
         if (r == CTL_DONE) {
-                progress_begin("closing", "what was closed stays closed, and goes on draining");
+                progress_begin("closing", "epochs that were closed stay closed, and go on draining");
                 r = close_epochs(&connection, closings, n_args);
                 progress_end();
                 shown = show_closings(closings, n_args);

@@ -93,7 +93,7 @@ CtlExit verb_map(char **args, size_t n_args) {
         CtlExit r;
 
         if (arg_json && arg_svg)
-                return complain_usage("--json and --svg both say what to print: give one of them");
+                return complain_usage("--json and --svg are two outputs: give one of them");
 
         r = map_data_fetch(&map, arg_svg    ? MAP_SVG_CELLS
                                  : arg_json ? JSON_CELLS

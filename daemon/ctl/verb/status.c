@@ -52,9 +52,9 @@ static void print_arena(FILE *out, const Tslab__StatsReply *stats) {
         (void) fprintf(
                 out, "%*s%s\n", BAR_INDENT, "",
                 format_bar(FORMAT_BUFFER, bar_width(), used, stats->retained_bytes, stats->size_bytes));
-        (void) fprintf(out, "   Objects: %" PRIu64 " live (%s), room for %" PRIu64 " in caches\n",
+        (void) fprintf(out, "   Objects: %" PRIu64 " live (%s); %s in the caches of threads\n",
                        stats->live_objects, format_bytes(FORMAT_BUFFER, stats->live_bytes),
-                       stats->cached_objects);
+                       format_count(FORMAT_BUFFER, stats->cached_objects, "free slot", "free slots"));
 }
 
 static void print_epoch_lines(FILE *out, const Tslab__StatsReply *stats) {
@@ -90,9 +90,8 @@ static void print_status(FILE *out, const char *path, const Tslab__StatsReply *s
         (void) fprintf(out, "    Daemon: pid %d, version %s, up for %s\n", stats->daemon_pid,
                        stats->daemon_version, format_span(FORMAT_BUFFER, stats->uptime_usec));
         print_arena(out, stats);
-        (void) fprintf(out, "   Clients: %s, %s; records for %u\n",
-                       format_count(FORMAT_BUFFER, stats->clients, "process", "processes"),
-                       format_count(FORMAT_BUFFER, stats->threads, "thread", "threads"),
+        (void) fprintf(out, "   Clients: %s; %u of %u thread records in use\n",
+                       format_count(FORMAT_BUFFER, stats->clients, "process", "processes"), stats->threads,
                        stats->n_records > 0 ? stats->n_records - 1 : 0); /* one is the daemon's */
         print_epoch_lines(out, stats);
         print_pool_hints(out, hints);

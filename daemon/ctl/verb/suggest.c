@@ -109,7 +109,7 @@ static void print_line(FILE *out, const Setting *line) {
 static void print_lines(FILE *out, const Tslab__StatsReply *stats, const Setting *lines) {
         const Tslab__Peaks *peaks = stats->peaks;
 
-        (void) fprintf(out, "# What would have fitted pool %s since %s (seen %s, with at most %s\n",
+        (void) fprintf(out, "# Settings that would have fitted pool %s since %s (seen %s, with at most %s\n",
                        stats->pool, format_time(FORMAT_BUFFER, peaks->since_usec),
                        format_count(FORMAT_BUFFER, peaks->looks, "time", "times"),
                        format_count(FORMAT_BUFFER, peaks->clients, "client", "clients"));

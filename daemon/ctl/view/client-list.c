@@ -45,6 +45,7 @@ static const struct {
         [CLIENT_FIELD_PENDING] = { "pending", compare_pending },
         [CLIENT_FIELD_ALLOCS] = { "allocs", compare_allocs },
         [CLIENT_FIELD_FREES] = { "frees", compare_frees },
+        [CLIENT_FIELD_RECORDS] = { "records", compare_threads },
         [CLIENT_FIELD_THREADS] = { "threads", compare_threads },
         [CLIENT_FIELD_CLIENT] = { "client", compare_client },
         [CLIENT_FIELD_PID] = { "pid", compare_pid },

@@ -21,7 +21,8 @@ typedef enum ClientField {
         CLIENT_FIELD_PENDING,
         CLIENT_FIELD_ALLOCS,
         CLIENT_FIELD_FREES,
-        CLIENT_FIELD_THREADS,
+        CLIENT_FIELD_RECORDS,
+        CLIENT_FIELD_THREADS, /* the older name of the same */
         CLIENT_FIELD_CLIENT,
         CLIENT_FIELD_PID,
         CLIENT_FIELD_USER,

@@ -16,8 +16,7 @@ struct Table {
         const TableColumn *columns;
         size_t n_columns;
         struct libscols_table *scols;
-        struct libscols_column *
-                *scols_columns; /* in the order of `columns`, which the user may change on the screen */
+        struct libscols_column **scols_columns; /* in the order of `columns`, however they are shown */
         struct libscols_line *line; /* that the last cell is in; NULL: no cell so far */
         size_t n_line_cells;
         bool selected; /* by the user */

@@ -62,7 +62,7 @@ class Top(Case):
         client = self.client(self.start())
         client.do('alloc 64 300')
         screen = self.screen(80, 24)
-        text = screen.shows('default: 1 client, 1 thread', 'epochs by EPOCH', 'EPOCH', 'allocs/s', '300')
+        text = screen.shows('default: 1 client, 1 record', 'epochs by EPOCH', 'EPOCH', 'allocs/s', '300')
         self.assertTrue(all(len(line) <= 80 for line in text.splitlines()))
         screen.key('l')
         screen.shows('classes by SIZE', '   768 ')
@@ -120,7 +120,7 @@ class Top(Case):
         client = self.client(self.start())
         client.do('alloc 64 300')
         text = self.text('top', '--once', '-d', '0.1')
-        self.assertRegex(text, r'\Adefault: 1 client, 1 thread, up \w+')
+        self.assertRegex(text, r'\Adefault: 1 client, 1 record, up \w+')
         self.assertRegex(text, r'\n +0:1 +300 +0 ')
         self.assertEqual(self.text('top', '-n', '3', '-d', '0.1').count('epochs by EPOCH'), 3)
 

@@ -250,10 +250,10 @@ class Verbs(Case):
         daemon = self.start()
         text = self.text('status')
         for part in ('default - tslab pool', f'Socket: {daemon.path}', f'pid {daemon.process.pid}', 'Arena: 16.0M',
-                     'Clients: 0 processes, 0 threads', 'Epoch: 0:1'):
+                     'Clients: 0 processes; 0 of 1024 thread records in use', 'Epoch: 0:1',
+                     '0 live (0B); 0 free slots in the caches of threads'):
             self.assertIn(part, text)
         self.assertRegex(text, r'\n +\[[#+.]{50}\]\n')
-        self.assertIn('0 threads; records for 1024\n', text)
         status = self.json('status')
         self.assert_members(status, {**STATS, 'daemon_pid': int, 'daemon_version': str, 'uptime_usec': int,
                                      'current_epoch': int, 'hints': list, 'socket': str})
@@ -394,7 +394,7 @@ class Verbs(Case):
                 waiting.send_signal(number)
                 out, err = waiting.communicate(timeout=DEADLINE)
             self.assertEqual((waiting.returncode, out), (-number, ''))
-            self.assertEqual(err, 'tslabctl: interrupted; what was closed stays closed, and goes on draining\n')
+            self.assertEqual(err, 'tslabctl: interrupted; epochs that were closed stay closed, and go on draining\n')
         self.assertEqual(self.json('epoch', 'list')[0]['state'], 'closing')
 
     def test_close_daemon_dies(self):
@@ -446,7 +446,7 @@ class Verbs(Case):
                            (['command'], [13, 11, 14, 12, 15]),
                            (['-command'], [15, 12, 11, 14, 13]),
                            (['since'], [14, 12, 13, 11, 15]),
-                           (['threads'], [11, 12, 13, 14, 15])):
+                           (['threads'], [11, 12, 13, 14, 15]), (['records'], [11, 12, 13, 14, 15])):
             sort = ['--sort', *sort] if sort else []
             # who has not attached is last, whatever is asked for
             self.assertEqual([c['pid'] for c in self.json('clients', *sort)], pids + [1], sort)

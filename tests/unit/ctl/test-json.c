@@ -200,7 +200,7 @@ static void test_hints_find_each(void **state) {
 
         stats.n_records = 1024;
         stats.threads = 1000;
-        assert_true(has_hint(&stats, "1000 of 1024 records"));
+        assert_true(has_hint(&stats, "1000 of 1024 thread records"));
         stats.records_shared = 2;
         assert_true(has_hint(&stats, "2 threads are without a record"));
 
@@ -222,6 +222,8 @@ static void test_hints_find_each(void **state) {
         assert_false(has_hint(&stats, "epoch 3:2"));
         epoch.state = TSLAB__EPOCH_STATE__EPOCH_STATE_CLOSING;
         assert_true(has_hint(&stats, "epoch 3:2 was closed"));
+        /* advice never destroys data */
+        assert_false(has_hint(&stats, "revoke"));
         older.live_objects = 9;
         epoch.older = &older;
         assert_true(has_hint(&stats, "earlier eras of epoch 3 still hold 9 objects"));

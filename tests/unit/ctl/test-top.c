@@ -58,6 +58,27 @@ static void test_rate(void **state) {
         assert_true(top_rate(&a.sample, &b.sample, 100, 300) == 0);
 }
 
+/* AGE is the time since the epoch was opened, closed or not, as in `epoch list`. */
+static void test_rows_epoch_age(void **state) {
+        Tslab__EpochInfo epoch = TSLAB__EPOCH_INFO__INIT, *epochs[] = { &epoch };
+        TopRows rows;
+        size_t n, age = 0;
+        const TopColumn *columns = top_columns(TOP_EPOCHS, &n);
+        Made a;
+
+        make(&a, 1000000, 0, (uint64_t[]){ 10, 10, 10 });
+        epoch.state = TSLAB__EPOCH_STATE__EPOCH_STATE_CLOSING;
+        epoch.opened_usec = 1000000;
+        epoch.closed_usec = 61000000;
+        a.stats.epochs = epochs;
+        a.stats.n_epochs = 1;
+        while (strcmp(columns[age].title, "AGE"))
+                age++;
+        top_rows_make(&rows, TOP_EPOCHS, &a.sample, &a.sample, 91000000);
+        assert_string_equal(rows.rows[0].cells[age].text, "1min 30s");
+        top_rows_deinit(&rows);
+}
+
 static void test_rows_sort(void **state) {
         Made a, b;
         TopRows rows;
@@ -174,13 +195,10 @@ static void test_state_key(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_rate),
-                cmocka_unit_test(test_rows_sort),
-                cmocka_unit_test(test_rows_client_index_reused),
-                cmocka_unit_test(test_format_number),
-                cmocka_unit_test(test_view_fits),
-                cmocka_unit_test(test_view_cut),
-                cmocka_unit_test(test_state_key),
+                cmocka_unit_test(test_rate),          cmocka_unit_test(test_rows_epoch_age),
+                cmocka_unit_test(test_rows_sort),     cmocka_unit_test(test_rows_client_index_reused),
+                cmocka_unit_test(test_format_number), cmocka_unit_test(test_view_fits),
+                cmocka_unit_test(test_view_cut),      cmocka_unit_test(test_state_key),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
