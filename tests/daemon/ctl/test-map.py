@@ -78,7 +78,7 @@ class Map(Case):
         self.assertTrue(all(len(line) <= 20 for line in self.grid(self.text('map', COLUMNS='20'))))
 
     def test_large(self):
-        """64 GiB: what was never used is not looked at, and nothing of it comes into memory."""
+        """64 GiB: slabs that were never used are not looked at, and get no memory."""
         self.fill('64G')
         before = self.json('stats')['memfd_blocks_bytes']
         value = self.json('map')

@@ -104,7 +104,7 @@ class Events(Case):
         return [json.loads(line)['kind'] for line in monitor.lines]
 
     def test_repair(self):
-        """What a killed client had in its caches is repaired, and it is told in this order."""
+        """The slots in the caches of a killed client are repaired; the events come in this order."""
         daemon = self.start()
         monitor = Monitor(self, '--json')
         monitor.watches()
@@ -124,7 +124,7 @@ class Events(Case):
         self.assertIn(f' {attached["cached_objects"]} slots given back', repair['text'])
 
     def test_nothing_to_repair(self):
-        """Who allocates without caches leaves objects and no more: the death says so, and no repair follows."""
+        """A client without caches leaves objects and no more: the death says so, and no repair follows."""
         daemon = self.start()
         monitor = Monitor(self, '--json')
         monitor.watches()
@@ -161,7 +161,7 @@ class Events(Case):
         self.assertRegex(err, r'\Atslabctl: the daemon hung up[^\n]+--follow[^\n]+\n\Z')
 
     def test_stays_stopped(self):
-        """Where systemd listens, whoever connects starts the daemon again: the monitor does not."""
+        """Where systemd listens, a connection starts the daemon again: the monitor makes none."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             listener.bind(f'{self.folder}/default.sock')
             listener.listen()
@@ -226,7 +226,7 @@ class Events(Case):
         code, err = monitor.end()
         self.assertEqual(code, 1)
         self.assertRegex(err, r'\Atslabctl: the daemon hung up: [^\n]+ did not read fast enough; [^\n]+\n\Z')
-        # what it did get is whole, and without a gap
+        # the events it did get are whole, and without a gap
         events = [json.loads(line) for line in monitor.lines]
         epochs = [e['epoch'] for e in events if e['kind'] == 'advance']
         self.assertGreater(len(epochs), 100)

@@ -1,7 +1,7 @@
 """Every verb beside a daemon that is older: one that knows fewer requests, and fills in fewer fields.
 
-It is played here, with the replies of the first version of the protocol: what was added to proto/tslab.proto since may
-be missing. A verb does what can be done, or says what is too old.
+It is played here, with the replies of the first version of the protocol: later additions to
+proto/tslab.proto may be missing. A verb does as much as it can, or says that the daemon is too old.
 """
 
 import errno
@@ -18,7 +18,7 @@ def epochs(number):
                           field(8, 5) + field(9, 320) + field(10, 8192) + field(15, b'')) for i in range(2))
 
 
-# Fields 1 to 40 of what there is now; no high-water marks, and not what is retained or unsettled.
+# Fields 1 to 40 of those there are now: no high-water marks, no retain_bytes, no records_unsettled.
 FIRST_STATS = (
     field(1, 'default') + field(2, 16 << 20) + field(3, 16384) + field(4, 4096) + field(5, 0) + field(6, 10) +
     field(7, 640) + field(8, 3) + field(9, 1) + field(10, 1) + epochs(11) +
@@ -96,7 +96,7 @@ class Suggest(OlderCase):
         self.assertNotIn('TSLAB_CLASSES', text)
 
     def test_newer_fields(self):
-        """Of a daemon that is newer: they are passed over."""
+        """A newer daemon sends fields that are not known: they are passed over."""
         newer = field(99, 5) + field(100, b'new') + field(48, field(1, 1) + field(2, 5) + field(4, 3 << 20) + field(99, 1))
         self.older(stats=FIRST_STATS + newer)
         self.assertEqual({s['name']: s['value'] for s in self.json('suggest')['settings']}['TSLAB_SIZE'], '4M')
@@ -119,7 +119,7 @@ class Others(OlderCase):
             self.assertNotEqual(self.text(*verb.split()), '', verb)
 
     def test_refused(self):
-        """What it does not know is named as such, in one line."""
+        """One line names the request that the daemon does not know."""
         self.older()
         for verb in ('map', 'leaks', 'monitor', 'epoch advance', 'epoch close 0', 'epoch reserve', 'epoch label 0 x'):
             self.refused(1, 'is it older than this tslabctl', *verb.split())

@@ -15,7 +15,7 @@ import ctl_case
 import wire
 from ctl_case import TSLABCTL, VERB_CLIENT, Case, environment
 
-# What they need; the rest goes without.
+# The arguments that verbs need; the others go without.
 ARGUMENTS = {'epoch close': ['3'], 'epoch label': ['4', 'x'], 'top': ['--once', '-d', '0.1']}
 SILENT = {'epoch label'}
 READER_MAY_NOT = {'epoch advance', 'epoch close', 'epoch reserve', 'epoch label', 'trim', 'check', 'leaks'}
@@ -62,7 +62,7 @@ class Sweep(Case):
                 self.assertEqual((monitor.returncode, 'cannot write' in monitor.stderr.read()), (1, True))
 
     def test_reader_goes(self):
-        """It is gone before anything is written: no complaint, and no trace but what SIGPIPE leaves."""
+        """It is gone before anything is written: no complaint, and no trace but the signal SIGPIPE."""
         self.start()
         for name, arguments in self.commands():
             for restore, codes in ((True, (-signal.SIGPIPE, 0) if name in SILENT else (-signal.SIGPIPE,)), (False, (0,))):
@@ -85,7 +85,7 @@ class Sweep(Case):
             raw.call(ATTACH, b'')
         listed = self.json('clients')
         self.assertEqual(len([c for c in listed if not c['control_only']]), N_CLIENTS)
-        # those that cache come first
+        # clients with caches come first
         self.assertEqual({c['pid'] for c in listed[:10]}, {c.process.pid for c in clients})
         self.assertEqual(self.json('stats')['clients'], N_CLIENTS)
         self.assertIn(f'{N_CLIENTS} processes', self.text('status'))
@@ -93,7 +93,7 @@ class Sweep(Case):
             self.assertEqual(self.text(*arguments) == '', name in SILENT, name)
 
     def test_no_legend(self):
-        """Of what is a table, the rows alone; of the rest, nothing that was not asked for."""
+        """A table shows its rows alone, other output no line that was not asked for."""
         daemon = self.start()
         self.client(daemon).do('alloc 64 10')
         with_legend, rows = ({name: self.text(*arguments, *more).splitlines() for name, arguments in self.commands()

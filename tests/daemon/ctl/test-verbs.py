@@ -42,7 +42,7 @@ POOL = {'pool': str, 'socket': str, 'state': str, 'size_bytes': int, 'used_bytes
 
 
 class Usage(Case):
-    """What is wrong with the command line alone: exit code 2, before any daemon is looked for."""
+    """Errors in the command line alone: exit code 2, before any daemon is looked for."""
 
     def test_refused(self):
         for arguments, parts in (
@@ -448,7 +448,7 @@ class Verbs(Case):
                            (['since'], [14, 12, 13, 11, 15]),
                            (['threads'], [11, 12, 13, 14, 15]), (['records'], [11, 12, 13, 14, 15])):
             sort = ['--sort', *sort] if sort else []
-            # who has not attached is last, whatever is asked for
+            # a process that has not attached is last, by any field
             self.assertEqual([c['pid'] for c in self.json('clients', *sort)], pids + [1], sort)
             rows = self.text('clients', '--no-legend', *sort).splitlines()
             self.assertEqual([int(row.split()[1]) for row in rows], pids + [1], sort)
@@ -522,7 +522,7 @@ class Output(Case):
     """Terminals, pagers and pipes."""
 
     def on_terminal(self, *arguments, rows=50, columns=80, stderr_too=False, **env):
-        """What arrives at a terminal."""
+        """The text that arrives at a terminal."""
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', rows, columns, 0, 0))
         with subprocess.Popen([TSLABCTL, *arguments], stdin=slave, stdout=slave,
@@ -555,7 +555,7 @@ class Output(Case):
             self.assertRegex(text, fr"\A\r?tslabctl: the terminal '{term}' is not known, or can't do this; [^\n]*--once[^\n]*\n\Z")
 
     def test_narrow(self):
-        """Tables of what there is room for, and which columns there was none for; all of them where it is no terminal."""
+        """A narrow terminal gets the columns that fit, and a line that names the others; a pipe gets all."""
         daemon = self.start()
         self.client(daemon).do('alloc 64 300')
         self.text('epoch', 'label', '0', 'the sessions')
@@ -578,7 +578,7 @@ class Output(Case):
         self.assertRegex(self.on_terminal('status', columns=40, NO_COLOR='1'), r'\n {12}\[[#+.]{26}\]\n')
 
     def test_columns(self):
-        """Those that were asked for, in that order, however narrow the terminal; a wrong name is told before all else."""
+        """The chosen columns in their order, on a terminal of any width; a wrong name is refused before any daemon is asked."""
         self.start()
         for verb, columns in (('list', 'socket,POOL'), ('epoch list', 'label,Opened,epoch'), ('clients', 'since,pid')):
             titles = columns.upper().split(',')

@@ -63,7 +63,7 @@ static void test_format_time_local(void **state) {
         tzset();
         assert_string_equal(format_time(FORMAT_BUFFER, 0), "-");
         assert_string_equal(format_time(FORMAT_BUFFER, 86400 * SECOND), "1970-01-02 00:00:00");
-        /* what a daemon says may be nonsense */
+        /* a daemon may send nonsense */
         assert_true(strlen(format_time(FORMAT_BUFFER, UINT64_MAX)) < FORMAT_SIZE);
 }
 
@@ -92,7 +92,7 @@ static void test_format_bar_stays_within(void **state) {
         assert_string_equal(format_bar(FORMAT_BUFFER, 10, 100, 100, 100), "[##########]");
         assert_string_equal(format_bar(FORMAT_BUFFER, 10, 50, UINT64_MAX, 100), "[#####+++++]");
         assert_string_equal(format_bar(FORMAT_BUFFER, 10, 1, 0, 0), "[..........]");
-        /* what is not nothing shows */
+        /* anything above 0 shows */
         assert_string_equal(format_bar(FORMAT_BUFFER, 10, 1, 1, 1000000), "[#+........]");
         assert_true(strlen(format_bar(FORMAT_BUFFER, 1000, 1, 1, 2)) < FORMAT_SIZE);
 }

@@ -1,4 +1,4 @@
-/* The fixed names of what tslabctl says in JSON, and hints. */
+/* The fixed names in the JSON of tslabctl, and hints. */
 
 #include <setjmp.h>
 #include <stdarg.h>

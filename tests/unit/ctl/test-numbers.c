@@ -140,7 +140,7 @@ static void check_metric(const char *where, NumberScope scope, const Number *num
         assert_has(where, part);
         (void) snprintf(part, sizeof(part), "\ntslab_%s%s{pool=\"p\"%s} ", number->metric, total,
                         labels[scope]);
-        /* of an uptime, the value is the time of day before it */
+        /* an uptime becomes the time of the start */
         if (number->unit != NUMBER_UPTIME)
                 (void) snprintf(part + strlen(part), sizeof(part) - strlen(part), "%llu\n",
                                 (unsigned long long) value);

@@ -17,7 +17,7 @@
 
 #define ARGS_MAX 16
 
-/* What a command line comes to, "tslabctl" before it. */
+/* The outcome of a command line, before which "tslabctl" is put. */
 typedef struct Parsed {
         CtlExit r;
         char **words;

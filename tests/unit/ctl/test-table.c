@@ -69,7 +69,7 @@ static void assert_narrow(unsigned width, bool legend, const char *expected) {
         assert_prints_within(table, width, legend, expected);
 }
 
-/* Columns go by rank, empty ones first, never those of rank 0. */
+/* Columns go by rank, empty ones first, never columns of rank 0. */
 static void test_table_print_narrow(void **state) {
         assert_narrow(32, true,
                       "NAME  SIZE  STATE  USER  LABEL\n"
@@ -110,7 +110,7 @@ static void test_table_select_columns(void **state) {
         table_add(table, "%s", "a");
         table_add(table, "%d", 1);
         table_add(table, "%s", "x");
-        /* what was asked for stays, however narrow; text alone is cut */
+        /* chosen columns stay on the narrowest terminal; text alone is cut */
         assert_prints_within(table, 5, true,
                              "LABEL  NAME\n"
                              "x      a\n");

@@ -152,7 +152,7 @@ static void test_view_fits(void **state) {
                 }
 }
 
-/* Of the numbers at the head, those are left out that there is no room for: none is cut in two. */
+/* The numbers at the head that do not fit are left out: none is cut in two. */
 static void test_view_cut(void **state) {
         TopLines all, lines;
         TopState top;
