@@ -57,7 +57,7 @@ static void look_at_surplus(Hints *hints, const Tslab__StatsReply *stats) {
 static void look_at_epoch(Hints *hints, const Tslab__EpochInfo *epoch, uint64_t now_usec) {
         char number[FORMAT_SIZE];
 
-        (void) format_epoch(number, epoch->id | epoch->era << 8);
+        (void) format_epoch(number, epoch_number(epoch));
         if (epoch->state == TSLAB__EPOCH_STATE__EPOCH_STATE_CLOSING && epoch->live_objects > 0)
                 add_hint(
                         hints,

@@ -42,6 +42,10 @@ int ask_stats_quietly(ProtoCall *call, uint64_t timeout_usec, ProtoReply **ret_r
         return proto_call(call, &request, timeout_usec, NULL, NULL, ret_reply, NULL);
 }
 
+uint32_t epoch_number(const Tslab__EpochInfo *epoch) {
+        return epoch->id | epoch->era << 8;
+}
+
 uint64_t stats_used_bytes(const Tslab__StatsReply *stats) {
         return stats->committed_bytes > stats->retained_bytes ? stats->committed_bytes - stats->retained_bytes
                                                               : 0;

@@ -19,5 +19,7 @@ CtlExit ask_stats(Connection *connection, ProtoReply **ret_reply);
 /* Asks a pool to which a connection is open, without complaints; returns 0 or as proto_call(). */
 int ask_stats_quietly(ProtoCall *call, uint64_t timeout_usec, ProtoReply **ret_reply);
 
+/* The number that the library uses for an epoch and its era. */
+uint32_t epoch_number(const Tslab__EpochInfo *epoch);
 /* The memory of slabs that have some and are not free. */
 uint64_t stats_used_bytes(const Tslab__StatsReply *stats);

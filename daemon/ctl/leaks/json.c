@@ -1,12 +1,10 @@
 #include "daemon/ctl/leaks/leaks.h"
+#include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
 
 static json_object *holding_to_json(const LeaksHolding *h) {
-        json_object *o = json_new_object();
+        json_object *o = json_epoch_number(h->epoch);
 
-        json_add_u64(o, "epoch", h->epoch);
-        json_add_u64(o, "id", h->epoch & 0xff);
-        json_add_u64(o, "era", h->epoch >> 8);
         json_add_string(o, "state", h->state);
         json_add_u64(o, "opened_usec", h->opened_usec);
         json_add_bool(o, "older", h->older);

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "daemon/ctl/base/ask.h"
 #include "daemon/ctl/base/numbers.h"
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
@@ -30,7 +31,7 @@ json_object *json_epoch(const Tslab__EpochInfo *epoch) {
         json_object *o = json_new_object();
 
         ADD_U64(o, epoch, id);
-        json_add_u64(o, "epoch", epoch->id | epoch->era << 8);
+        json_add_u64(o, "epoch", epoch_number(epoch));
         json_add_string(o, "state", proto_epoch_state_to_string((int) epoch->state));
         ADD_STRING(o, epoch, label);
         ADD_BOOL(o, epoch, current);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/ctl/base/ask.h"
 #include "daemon/ctl/base/complain.h"
 #include "daemon/ctl/base/format.h"
 #include "daemon/ctl/top/rows.h"
@@ -99,7 +100,7 @@ static void make_epoch(TopRow *row, const Tslab__EpochInfo *epoch, const TopSamp
         uint64_t age = age_usec(epoch, now_usec);
         TopCell *c = row->cells;
 
-        set_text(&c[0], epoch->id, "%.40s", format_epoch(FORMAT_BUFFER, epoch->id | epoch->era << 8));
+        set_text(&c[0], epoch->id, "%.40s", format_epoch(FORMAT_BUFFER, epoch_number(epoch)));
         set_cell_count(&c[1], (double) epoch->live_objects);
         set_cell_count(&c[2], top_change(before, now, old ? old->live_objects : 0, epoch->live_objects));
         set_bytes(&c[3], epoch->live_bytes);

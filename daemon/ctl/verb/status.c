@@ -63,7 +63,7 @@ static void print_epoch_lines(FILE *out, const Tslab__StatsReply *stats) {
 
         (void) fprintf(out, "     Epoch: ");
         if (current) {
-                (void) fprintf(out, "%s", format_epoch(FORMAT_BUFFER, current->id | current->era << 8));
+                (void) fprintf(out, "%s", format_epoch(FORMAT_BUFFER, epoch_number(current)));
                 if (current->label && current->label[0])
                         (void) fprintf(out, " '%s'", current->label);
                 (void) fprintf(out, ", opened %s; ",
@@ -104,7 +104,7 @@ static json_object *status_to_json(const char *path, const Tslab__StatsReply *st
         for (size_t i = 0; i < hints->n_hints; ++i)
                 json_append_string(array, hints->hints[i]);
         json_add_string(o, "socket", path);
-        json_add_u64_or_null(o, "current_epoch", current, current ? current->id | current->era << 8 : 0);
+        json_add_u64_or_null(o, "current_epoch", current, current ? epoch_number(current) : 0);
         json_add(o, "hints", array);
         return o;
 }

@@ -1,5 +1,6 @@
 #include <inttypes.h>
 
+#include "daemon/ctl/base/ask.h"
 #include "daemon/ctl/base/format.h"
 #include "daemon/ctl/base/terminal.h"
 #include "daemon/ctl/view/epoch-table.h"
@@ -30,7 +31,7 @@ static void add_epoch(Table *table, const Tslab__EpochInfo *epoch) {
         uint64_t now_usec = format_now_usec();
         uint64_t older = epoch->older ? epoch->older->live_objects : 0;
 
-        table_add(table, "%s", format_epoch(FORMAT_BUFFER, epoch->id | epoch->era << 8));
+        table_add(table, "%s", format_epoch(FORMAT_BUFFER, epoch_number(epoch)));
         add_state(table, epoch);
         table_add(table, "%" PRIu64, epoch->slabs);
         table_add(table, "%" PRIu64, epoch->live_objects);
