@@ -54,8 +54,8 @@ struct Manager {
 static void on_wake(void *userdata) {
         Manager *manager = userdata;
 
-        reserve_wake(manager->reserve);
-        maintainer_wake(manager->maintainer);
+        reserve_notify(manager->reserve);
+        maintainer_notify(manager->maintainer);
         high_water_scan(manager->high_water);
 }
 

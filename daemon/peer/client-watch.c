@@ -56,7 +56,7 @@ uint32_t client_watch_count_records(const ClientWatch *client) {
         return n;
 }
 
-/* Revokes the client's leases. The arena is told to revoke before the client entry goes, so a crash loses none. */
+/* Revokes the client's leases. The order to revoke is in the arena before the client entry goes: a crash loses none. */
 static void end_leases(const ClientWatch *client) {
         uint32_t n = shm_epoch_end_leases(&client->clients->pool->arena, client->index);
 

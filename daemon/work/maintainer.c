@@ -120,7 +120,7 @@ static void tell_round(Maintainer *maintainer, uint32_t id) {
                 return;
         tell_revoked(told, close, &info);
         tell_drained(maintainer, told, &info);
-        reserve_look(maintainer->reserve);
+        reserve_check(maintainer->reserve);
 }
 
 static void tell_news(Maintainer *maintainer) {
@@ -294,7 +294,7 @@ void maintainer_repair(Maintainer *maintainer) {
         task_wake(&maintainer->task);
 }
 
-void maintainer_wake(Maintainer *maintainer) {
+void maintainer_notify(Maintainer *maintainer) {
         shm_maintain_look(&maintainer->engine, false, proto_now_usec());
         task_wake(&maintainer->task);
 }

@@ -158,7 +158,7 @@ static void count_some(Reserve *reserve) {
                 return;
         reserve->counting = false;
         correct_n_free(reserve);
-        reserve_look(reserve);
+        reserve_check(reserve);
 }
 
 static uint64_t on_reserve_slice(void *userdata, uint64_t now) {
@@ -183,14 +183,14 @@ static void begin_counting(Reserve *reserve) {
         task_wake(&reserve->task);
 }
 
-void reserve_look(Reserve *reserve) {
+void reserve_check(Reserve *reserve) {
         if (reserve->asleep || reserve->failed || reserve->filling ||
             reserve_n_free(reserve) >= low_mark(reserve))
                 return;
         begin_filling(reserve);
 }
 
-void reserve_wake(Reserve *reserve) {
+void reserve_notify(Reserve *reserve) {
         uint64_t now = proto_now_usec();
 
         if (reserve_n_free(reserve) >= low_mark(reserve))
@@ -201,7 +201,7 @@ void reserve_wake(Reserve *reserve) {
         reserve->woken_usec = now;
         reserve->asleep = false;
         publish_low(reserve);
-        reserve_look(reserve);
+        reserve_check(reserve);
 }
 
 void reserve_sleep(Reserve *reserve) {

@@ -15,9 +15,9 @@ int reserve_new(Reserve **ret_reserve, Pool *pool);
 Reserve *reserve_free(Reserve *reserve);
 
 /* A client woke the daemon. */
-void reserve_wake(Reserve *reserve);
+void reserve_notify(Reserve *reserve);
 /* The daemon itself took free slabs: fills the reserve if they are few now. */
-void reserve_look(Reserve *reserve);
+void reserve_check(Reserve *reserve);
 void reserve_tick(Reserve *reserve);
 /* All free slabs are about to be given back: fills nothing until a client needs slabs. */
 void reserve_sleep(Reserve *reserve);

@@ -181,7 +181,7 @@ static void test_drained(void **state) {
         assert_int_equal(n_done, 0);
         assert_int_equal(asked.n_left, 1);
         assert_int_equal(shm_object_free(&t->actor, handle), 0);
-        maintainer_wake(maintainer);
+        maintainer_notify(maintainer);
         run_until_done(1);
         assert_int_equal(asked.n_left, 0);
         assert_int_equal(asked.reclaimed_size, SHM_SLAB_SIZE);
@@ -268,7 +268,7 @@ static void test_repair(void **state) {
         for (int i = 0; i < 2; i++) {
                 (void) shm_actor_init(&dead, &t->arena, 0, 9);
                 (void) shm_record_mark_dead(&t->arena, dead.id);
-                maintainer_wake(maintainer); /* does not look at records */
+                maintainer_notify(maintainer); /* does not look at records */
                 run_until_idle();
                 woken = shm_record_owner(&t->arena, dead.id).state;
                 if (i == 0)
