@@ -91,7 +91,7 @@ static inline ShmCache *shm_arena_cache(const ShmArena *arena, uint32_t record, 
 
 /* Slabs below it may be looked at; nothing reads metadata of those at or above. */
 static inline uint32_t shm_arena_n_slabs_ever(const ShmArena *arena) {
-        /* ORDER: acq, pairs with extend(); tags and words of the slabs below are there. */
+        /* ORDER: acq, pairs with pages_extend_arena(); tags and words of the slabs below are there. */
         uint64_t n = shm_load_acq(&arena->header->n_slabs_ever.value);
 
         return n < arena->n_slabs ? (uint32_t) n : arena->n_slabs;

@@ -111,7 +111,7 @@ static bool word_used(uint64_t word) {
         return word_state(word) != SHM_CLIENT_FREE;
 }
 
-static void describe(ShmClient *client, const ShmClientInfo *info) {
+static void client_describe(ShmClient *client, const ShmClientInfo *info) {
         uint64_t comm[2];
 
         memcpy(comm, info->comm, sizeof(comm));
@@ -136,7 +136,7 @@ int shm_client_add(ShmArena *arena, ShmClientInfo *info) {
                 /* ORDER: acqrel, pairs with shm_client_remove(); the last one's records are free. */
                 if (word_used(old) || !shm_cas_acqrel(&client->word, &old, word_make(info)))
                         continue;
-                describe(client, info);
+                client_describe(client, info);
                 info->index = i;
                 return 0;
         }
@@ -312,7 +312,7 @@ static bool was_left(const ShmArena *arena, uint32_t record) {
 }
 
 /* An odd `seq` says that it died inside an operation: no intent, so before it did anything. */
-static void release(ShmArena *arena, uint32_t record) {
+static void client_release_record(ShmArena *arena, uint32_t record) {
         if (holds_nothing(arena, record))
                 shm_record_set_unused(arena, record);
         else if (!was_left(arena, record))
@@ -320,11 +320,11 @@ static void release(ShmArena *arena, uint32_t record) {
 }
 
 /* Whether it remains the client's, which is gone. */
-static bool release_of(ShmArena *arena, uint32_t record, uint32_t client) {
+static bool client_release_record_of(ShmArena *arena, uint32_t record, uint32_t client) {
         ShmRecordOwner owner = shm_record_owner(arena, record);
 
         if (owner.client == client && (owner.state == SHM_RECORD_USED || owner.state == SHM_RECORD_LEFT))
-                release(arena, record);
+                client_release_record(arena, record);
         owner = shm_record_owner(arena, record);
         return owner.client == client && owner.state > SHM_RECORD_UNUSED && owner.state <= SHM_RECORD_LEFT;
 }
@@ -334,7 +334,7 @@ uint32_t shm_client_release_records(ShmArena *arena, uint32_t client) {
 
         for (uint32_t i = 1; i < n_ever; i++)
                 if (shm_record_owner(arena, i).client == client)
-                        n_left += release_of(arena, i, client);
+                        n_left += client_release_record_of(arena, i, client);
         return n_left;
 }
 
@@ -349,6 +349,6 @@ void shm_clients_release_records(ShmArena *arena, uint32_t *n_left) {
                 if (n_left[owner.client] & SHM_CLIENT_STAYS)
                         n_left[owner.client]++;
                 else
-                        n_left[owner.client] += release_of(arena, i, owner.client);
+                        n_left[owner.client] += client_release_record_of(arena, i, owner.client);
         }
 }

@@ -49,8 +49,8 @@ static const ShmEdge edges[] = {
 const ShmEdges shm_record_edges = SHM_EDGES(edges);
 
 /* One edge from the head as it was read. False: there is none, or the head changed. */
-static bool change(ShmArena *arena, uint32_t record, uint64_t old, ShmRecordEvent event, uint32_t client,
-                   uint32_t tid) {
+static bool record_change_head(ShmArena *arena, uint32_t record, uint64_t old, ShmRecordEvent event,
+                               uint32_t client, uint32_t tid) {
         int to = shm_edge_to(shm_record_edges, head_decode(old).state, event);
         uint64_t new = to == SHM_RECORD_UNUSED ? 0 : head_make((ShmRecordState) to, client, tid);
 
@@ -63,11 +63,11 @@ static uint64_t load_head(const ShmArena *arena, uint32_t record) {
 }
 
 /* The same, by whoever owns it. */
-static bool change_state(ShmArena *arena, uint32_t record, ShmRecordEvent event) {
+static bool record_change_state(ShmArena *arena, uint32_t record, ShmRecordEvent event) {
         uint64_t old = load_head(arena, record);
         ShmRecordOwner owner = head_decode(old);
 
-        return change(arena, record, old, event, owner.client, owner.tid);
+        return record_change_head(arena, record, old, event, owner.client, owner.tid);
 }
 
 ShmRecordOwner shm_record_owner(const ShmArena *arena, uint32_t record) {
@@ -75,7 +75,7 @@ ShmRecordOwner shm_record_owner(const ShmArena *arena, uint32_t record) {
         return head_decode(shm_load_acq(&arena->heads[record].word));
 }
 
-static void view_init(ShmActor *actor, ShmArena *arena, uint32_t record) {
+static void actor_init_view(ShmActor *actor, ShmArena *arena, uint32_t record) {
         *actor = (ShmActor){
                 .record = shm_arena_record(arena, record),
                 .attention = UINT64_MAX,
@@ -93,7 +93,7 @@ static void view_init(ShmActor *actor, ShmArena *arena, uint32_t record) {
 }
 
 void shm_actor_init_daemon(ShmActor *actor, ShmArena *arena) {
-        view_init(actor, arena, 0);
+        actor_init_view(actor, arena, 0);
 }
 
 static void raise_records_ever(ShmArena *arena, uint64_t n) {
@@ -128,9 +128,9 @@ int shm_actor_init(ShmActor *actor, ShmArena *arena, uint32_t client, uint32_t t
                 if (head_decode(old).state != SHM_RECORD_UNUSED)
                         continue;
                 raise_records_ever(arena, i + 1);
-                if (!change(arena, i, old, SHM_RECORD_EV_TAKE, client, tid))
+                if (!record_change_head(arena, i, old, SHM_RECORD_EV_TAKE, client, tid))
                         continue;
-                view_init(actor, arena, i);
+                actor_init_view(actor, arena, i);
                 begin_ownership(actor->record);
                 return 0;
         }
@@ -138,7 +138,7 @@ int shm_actor_init(ShmActor *actor, ShmArena *arena, uint32_t client, uint32_t t
 }
 
 void shm_actor_take_over(ShmActor *actor, ShmArena *arena, uint32_t record) {
-        view_init(actor, arena, record);
+        actor_init_view(actor, arena, record);
         make_seq_even(actor->record);
 }
 
@@ -150,27 +150,27 @@ void shm_actor_deinit(ShmActor *actor) {
 }
 
 bool shm_record_mark_dead(ShmArena *arena, uint32_t record) {
-        return change_state(arena, record, SHM_RECORD_EV_DIE);
+        return record_change_state(arena, record, SHM_RECORD_EV_DIE);
 }
 
 bool shm_record_mark_gone(ShmArena *arena, uint32_t record, ShmRecordOwner owner) {
-        return change(arena, record, head_make(owner.state, owner.client, owner.tid), SHM_RECORD_EV_DIE,
-                      owner.client, owner.tid);
+        return record_change_head(arena, record, head_make(owner.state, owner.client, owner.tid),
+                                  SHM_RECORD_EV_DIE, owner.client, owner.tid);
 }
 
 bool shm_record_inherit(ShmArena *arena, uint32_t record, uint32_t client, uint32_t tid) {
         uint64_t old = load_head(arena, record);
 
         return head_decode(old).client == client &&
-               change(arena, record, old, SHM_RECORD_EV_INHERIT, client, tid);
+               record_change_head(arena, record, old, SHM_RECORD_EV_INHERIT, client, tid);
 }
 
 void shm_record_set_swept(ShmArena *arena, uint32_t record) {
-        (void) change_state(arena, record, SHM_RECORD_EV_SWEEP);
+        (void) record_change_state(arena, record, SHM_RECORD_EV_SWEEP);
 }
 
 void shm_record_set_left(ShmArena *arena, uint32_t record) {
-        (void) change_state(arena, record, SHM_RECORD_EV_LEAVE);
+        (void) record_change_state(arena, record, SHM_RECORD_EV_LEAVE);
 }
 
 bool shm_record_set_unused(ShmArena *arena, uint32_t record) {
@@ -178,7 +178,7 @@ bool shm_record_set_unused(ShmArena *arena, uint32_t record) {
                 return false;
         /* ORDER: rlx; ordered by the head: the next owner may not fence. */
         shm_store_rlx(&shm_arena_record(arena, record)->flags, 0);
-        return change_state(arena, record, SHM_RECORD_EV_FREE);
+        return record_change_state(arena, record, SHM_RECORD_EV_FREE);
 }
 
 ShmIntent shm_record_intent(const ShmArena *arena, uint32_t record) {

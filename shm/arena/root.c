@@ -48,11 +48,11 @@ static int hash_name(const ShmArena *arena, const char *name, uint64_t *ret) {
 }
 
 /* The entry of a hash, or else the free one where it would go; NULL when there is neither. */
-static ShmRoot *find(const ShmArena *arena, uint64_t hash, uint64_t *ret_found) {
+static ShmRoot *root_find_entry(const ShmArena *arena, uint64_t hash, uint64_t *ret_found) {
         for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++) {
                 ShmRoot *root = &arena->header->roots[(hash + i) % SHM_ROOTS_MAX];
 
-                /* ORDER: acq, pairs with take(); nothing but the hash itself hangs on it. */
+                /* ORDER: acq, pairs with root_take_entry(); nothing but the hash itself hangs on it. */
                 *ret_found = shm_load_acq(&root->hash);
                 if (*ret_found == hash || *ret_found == 0)
                         return root;
@@ -68,7 +68,7 @@ int shm_root_get(const ShmArena *arena, const char *name, uint64_t *ret_handle) 
         r = hash_name(arena, name, &hash);
         if (r)
                 return r;
-        root = find(arena, hash, &found);
+        root = root_find_entry(arena, hash, &found);
         if (!root || found == 0)
                 return -ENOENT;
         /* ORDER: acq, pairs with shm_root_set(); the object was filled before it was set. */
@@ -93,15 +93,15 @@ static void write_text(ShmRoot *root, const char *name) {
 }
 
 /* The entry of a name, taken now if it has none. Each turn passes an entry that somebody else took. */
-static int take(ShmArena *arena, uint64_t hash, ShmRoot **ret) {
+static int root_take_entry(ShmArena *arena, uint64_t hash, ShmRoot **ret) {
         uint64_t found;
 
         for (uint32_t turn = 0; turn <= SHM_ROOTS_MAX; turn++) {
-                ShmRoot *root = find(arena, hash, &found);
+                ShmRoot *root = root_find_entry(arena, hash, &found);
 
                 if (!root)
                         return -ENOSPC;
-                /* ORDER: acqrel, pairs with find(); one wins, the others look at what it took. */
+                /* ORDER: acqrel, pairs with root_find_entry(); one wins, the others look at what it took. */
                 if (found == hash || shm_cas_acqrel(&root->hash, &found, hash) || found == hash) {
                         *ret = root;
                         return 0;
@@ -121,12 +121,12 @@ int shm_root_set(ShmArena *arena, const char *name, uint64_t expected, uint64_t 
         if (r)
                 return r;
 
-        root = find(arena, hash, &found);
+        root = root_find_entry(arena, hash, &found);
         if ((!root || found == 0) && expected != 0)
                 return -EAGAIN; /* absent: no reason to take an entry */
         if ((!root || found == 0) && handle == 0)
                 return 0;
-        r = take(arena, hash, &root);
+        r = root_take_entry(arena, hash, &root);
         if (r)
                 return r;
         write_text(root, name);
@@ -141,7 +141,7 @@ int shm_root_at(const ShmArena *arena, uint32_t i, char *ret_name, uint64_t *ret
         if (i >= SHM_ROOTS_MAX)
                 return -ENOENT;
         root = &arena->header->roots[i];
-        /* ORDER: acq, pairs with take(); the hash before the handle. */
+        /* ORDER: acq, pairs with root_take_entry(); the hash before the handle. */
         hash = shm_load_acq(&root->hash);
         /* ORDER: acq, pairs with shm_root_set(); the text was written before. */
         handle = shm_load_acq(&root->handle);

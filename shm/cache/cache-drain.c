@@ -19,7 +19,7 @@ typedef struct Group {
 } Group;
 
 /* k slots by slab, through a small hash table: how many slabs. */
-static uint32_t group(const uint32_t *slots, uint32_t k, Group *groups) {
+static uint32_t cache_group_slots(const uint32_t *slots, uint32_t k, Group *groups) {
         uint16_t table[2 * SHM_CACHE_MAX] = {};
         uint32_t n = 0;
 
@@ -40,11 +40,11 @@ static uint32_t group(const uint32_t *slots, uint32_t k, Group *groups) {
 }
 
 /* One compare-and-set a slab. Returns how many that were. */
-static uint32_t give_back(ShmActor *actor, const uint32_t *slots, uint32_t k) {
+static uint32_t cache_free_slots(ShmActor *actor, const uint32_t *slots, uint32_t k) {
         uint32_t n_slabs_ever = shm_arena_n_slabs_ever(actor->arena), n;
         Group groups[SHM_CACHE_MAX];
 
-        n = group(slots, k, groups);
+        n = cache_group_slots(slots, k, groups);
         for (uint32_t i = 0; i < n; i++)
                 if (groups[i].slab < n_slabs_ever)
                         (void) shm_slab_give_back(actor, groups[i].slab, groups[i].mask);
@@ -59,7 +59,7 @@ uint32_t shm_cache_flush(ShmActor *actor, uint32_t record, ShmCache *cache, uint
         if (k == 0)
                 return 0;
         shm_actor_intend(actor, shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | k));
-        n_words = give_back(actor, cache->slots + (n - k), k);
+        n_words = cache_free_slots(actor, cache->slots + (n - k), k);
         shm_cache_set_count(cache, n - k);
         shm_actor_intend(actor, 0);
         return n_words;

@@ -70,7 +70,7 @@ static void copy_sizes(ShmActor *actor) {
         }
 }
 
-static void refresh(ShmActor *actor) {
+static void cache_refresh_copies(ShmActor *actor) {
         /* ORDER: acq, pairs with shm_freeze_begin(); before the epochs: if they change, so will it. */
         actor->seen = actor->attention = shm_load_acq(&actor->record->attention);
         actor->n_slots_ever = (uint64_t) shm_arena_n_slabs_ever(actor->arena) * SHM_SLOTS_MAX;
@@ -83,19 +83,19 @@ static void refresh(ShmActor *actor) {
 }
 
 /* Whether the caches are ours in this operation. */
-static bool caching(ShmActor *actor) {
+static bool cache_is_ours(ShmActor *actor) {
         if (actor->fences)
                 shm_fence_sc(); /* ORDER: sc; stands for the membarrier after epochs and attention are written. */
         if (actor->mode == SHM_CACHE_OFF)
                 return false;
         /* ORDER: acq, pairs with shm_freeze_begin(); as in the fast path. */
         if (shm_load_acq(&actor->record->attention) != actor->seen)
-                refresh(actor);
+                cache_refresh_copies(actor);
         return !(actor->seen & SHM_ATTENTION_FREEZE);
 }
 
 /* Slots that were claimed, with CLAIM standing, onto the stack: the lowest on top. */
-static uint32_t fill(ShmActor *actor, ShmCache *cache, uint32_t slab, uint64_t mask) {
+static uint32_t cache_fill_stack(ShmActor *actor, ShmCache *cache, uint32_t slab, uint64_t mask) {
         uint32_t n = shm_load_rlx(&cache->count), n_new = 0; /* ORDER: rlx; ours alone. */
 
         for (; mask != 0; n_new++) {
@@ -111,7 +111,8 @@ static uint32_t fill(ShmActor *actor, ShmCache *cache, uint32_t slab, uint64_t m
 }
 
 /* Up to n slots from the slab held, or from another one, which is held from then on if more is left. */
-static uint32_t refill_once(ShmActor *actor, ShmCache *cache, uint64_t target, uint32_t n, bool no_commit) {
+static uint32_t cache_refill_once(ShmActor *actor, ShmCache *cache, uint64_t target, uint32_t n,
+                                  bool no_commit) {
         uint32_t held = shm_load_rlx(&cache->held); /* ORDER: rlx; ours alone. */
         ShmWant want = { .target = target, .n = n, .hold = true, .no_commit = no_commit };
         ShmFound found;
@@ -119,7 +120,7 @@ static uint32_t refill_once(ShmActor *actor, ShmCache *cache, uint64_t target, u
 
         if (held != 0) {
                 if (held - 1 < actor->arena->n_slabs && shm_slab_hold(actor, held - 1, target, n, &mask) == 0)
-                        return fill(actor, cache, held - 1, mask);
+                        return cache_fill_stack(actor, cache, held - 1, mask);
                 shm_cache_release_held(actor, actor->id, cache);
         }
         if (shm_search(actor, &want, &found))
@@ -127,11 +128,11 @@ static uint32_t refill_once(ShmActor *actor, ShmCache *cache, uint64_t target, u
         if (found.held)
                 /* ORDER: rlx; the word says it, CLAIM names it. */
                 shm_store_rlx(&cache->held, found.slab + 1);
-        return fill(actor, cache, found.slab, found.mask);
+        return cache_fill_stack(actor, cache, found.slab, found.mask);
 }
 
 /* 0, or -ENOMEM: not one slot. */
-static int refill(ShmActor *actor, ShmCache *cache, uint64_t target) {
+static int cache_refill(ShmActor *actor, ShmCache *cache, uint64_t target) {
         uint32_t want, got = 0, n = 0;
 
         if (cache->capacity == 0)
@@ -139,7 +140,7 @@ static int refill(ShmActor *actor, ShmCache *cache, uint64_t target) {
         shm_cache_adapt_capacity(cache, SHM_CACHE_LAST_REFILL);
         want = cache->capacity / 2;
         do {
-                uint32_t more = refill_once(actor, cache, target, want - got, got > 0);
+                uint32_t more = cache_refill_once(actor, cache, target, want - got, got > 0);
 
                 if (more == 0)
                         break;
@@ -158,7 +159,7 @@ static int refill(ShmActor *actor, ShmCache *cache, uint64_t target) {
 }
 
 /* Pops; the cache is not empty. */
-static int pop(ShmActor *actor, ShmCache *cache, const ShmPending *pending, uint64_t *ret_handle) {
+static int cache_pop_slot(ShmActor *actor, ShmCache *cache, const ShmPending *pending, uint64_t *ret_handle) {
         uint32_t n = shm_load_rlx(&cache->count), tag; /* ORDER: rlx; ours alone. */
         SlotId id = { shm_load_rlx(&cache->slots[n - 1]) & SHM_SLOT_ID_MASK }; /* ORDER: rlx; ours alone. */
         uint64_t handle;
@@ -189,9 +190,9 @@ static int alloc_cached(ShmActor *actor, ShmCache *cache, uint64_t target, const
                 return shm_uncached_alloc(actor, target, pending, ret_handle);
         }
         /* What refill cannot find, the long way may. */
-        if (n == 0 && refill(actor, cache, target))
+        if (n == 0 && cache_refill(actor, cache, target))
                 return shm_uncached_alloc(actor, target, pending, ret_handle);
-        r = pop(actor, cache, pending, ret_handle);
+        r = cache_pop_slot(actor, cache, pending, ret_handle);
         if (r == 0)
                 shm_actor_count(actor, SHM_COUNT_ALLOC_HITS, 1);
         return r;
@@ -221,7 +222,7 @@ int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const Shm
         if (size > arena->size_max)
                 return -E2BIG;
 
-        cached = caching(actor);
+        cached = cache_is_ours(actor);
         r = shm_epoch_admit(arena, epoch, &id, &era);
         if (r)
                 return r;
@@ -311,7 +312,7 @@ int shm_cache_free_slow(ShmActor *actor, uint64_t handle) {
         }
         w = shm_slab_word(arena, slot_id_slab(id));
         epoch = slab_word_epoch(w);
-        if (caching(actor) && slab_word_class(w) < arena->n_classes &&
+        if (cache_is_ours(actor) && slab_word_class(w) < arena->n_classes &&
             actor->places[epoch << 4 | slab_word_class(w)].target == (w.high & SLAB_TARGET_MASK))
                 cache = cache_at(actor, epoch, slab_word_class(w));
         actor->n_slots_ever = (uint64_t) shm_arena_n_slabs_ever(arena) * SHM_SLOTS_MAX;
@@ -326,7 +327,7 @@ int shm_cache_free_slow(ShmActor *actor, uint64_t handle) {
 }
 
 bool shm_cache_drain(ShmActor *actor) {
-        if (!caching(actor))
+        if (!cache_is_ours(actor))
                 return actor->mode == SHM_CACHE_OFF;
         shm_cache_drain_record(actor, actor->id, UINT64_MAX);
         return true;

@@ -73,7 +73,7 @@ int slab_word_begin(SlabWord w, uint32_t holder, SlabWord *ret) {
         return 0;
 }
 
-static int end(SlabWord w, uint32_t holder, SlabPlace place, SlabWord *ret) {
+static int slab_word_end_pages(SlabWord w, uint32_t holder, SlabPlace place, SlabWord *ret) {
         if (!held_by(w, SLAB_BUSY, holder))
                 return SLAB_E_REFUSED;
 
@@ -85,11 +85,11 @@ static int end(SlabWord w, uint32_t holder, SlabPlace place, SlabWord *ret) {
 }
 
 int slab_word_commit(SlabWord w, uint32_t holder, SlabWord *ret) {
-        return end(w, holder, SLAB_FREE, ret);
+        return slab_word_end_pages(w, holder, SLAB_FREE, ret);
 }
 
 int slab_word_drop(SlabWord w, uint32_t holder, SlabWord *ret) {
-        return end(w, holder, SLAB_UNCOMMITTED, ret);
+        return slab_word_end_pages(w, holder, SLAB_UNCOMMITTED, ret);
 }
 
 /* The lowest n free bits, or all there are. */
@@ -105,7 +105,8 @@ static uint64_t lowest_free(uint64_t bitmap, uint32_t n) {
         return mask;
 }
 
-static int take(SlabWord w, uint64_t target, uint64_t beyond, uint32_t n, SlabWord *ret, uint64_t *ret_mask) {
+static int slab_word_take_slots(SlabWord w, uint64_t target, uint64_t beyond, uint32_t n, SlabWord *ret,
+                                uint64_t *ret_mask) {
         uint64_t mask;
 
         if (slab_word_place(w) == SLAB_FREE) {
@@ -134,7 +135,7 @@ int slab_word_claim(SlabWord w, uint64_t target, uint64_t beyond, uint32_t n, Sl
         if (place != SLAB_FREE && place != SLAB_LISTED)
                 return SLAB_E_REFUSED;
 
-        r = take(w, target, beyond, n, &taken, ret_mask);
+        r = slab_word_take_slots(w, target, beyond, n, &taken, ret_mask);
         if (r)
                 return r;
 
@@ -151,7 +152,7 @@ int slab_word_hold(SlabWord w, uint32_t holder, uint64_t target, uint64_t beyond
         if (place != SLAB_FREE && place != SLAB_LISTED && !held_by(w, SLAB_HELD, holder))
                 return SLAB_E_REFUSED;
 
-        r = take(w, target, beyond, n, &taken, ret_mask);
+        r = slab_word_take_slots(w, target, beyond, n, &taken, ret_mask);
         if (r)
                 return r;
 

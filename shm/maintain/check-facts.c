@@ -69,7 +69,7 @@ static void check_slots(const ShmArena *arena, ShmCheck *check, uint32_t record,
         uint32_t n = shm_cache_walk_count(walk), n_slots = arena->classes[walk->class].n_slots;
 
         for (uint32_t i = 0; i < n; i++) {
-                /* ORDER: acq, pairs with extend(); n_slabs_ever was raised before a slot got here. */
+                /* ORDER: acq, pairs with pages_extend_arena(); n_slabs_ever was raised before a slot got here. */
                 SlotId id = { shm_load_acq(&walk->cache->slots[i]) };
 
                 if (slot_id_slab(id) < shm_arena_n_slabs_ever(arena) && slot_id_slot(id) < n_slots)

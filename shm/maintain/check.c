@@ -325,7 +325,7 @@ ShmCheckRun *shm_check_begin(void *memory, const ShmArena *arena, uint32_t n_sla
         return c;
 }
 
-static int check(const ShmArena *arena, ShmActor *control, ShmCheck *ret) {
+static int check_run_all(const ShmArena *arena, ShmActor *control, ShmCheck *ret) {
         uint32_t n_slabs = shm_arena_n_slabs_ever(arena);
         void *memory = calloc(1, shm_check_size(arena, n_slabs));
         ShmCheckRun *c;
@@ -340,9 +340,9 @@ static int check(const ShmArena *arena, ShmActor *control, ShmCheck *ret) {
 }
 
 int shm_check(const ShmArena *arena, ShmCheck *ret) {
-        return check(arena, NULL, ret);
+        return check_run_all(arena, NULL, ret);
 }
 
 int shm_check_repair(ShmActor *control, ShmCheck *ret) {
-        return check(control->arena, control, ret);
+        return check_run_all(control->arena, control, ret);
 }

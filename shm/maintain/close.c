@@ -55,11 +55,11 @@ static void take_edge(ShmClose *close, ShmCloseEvent event) {
                 close->state = (ShmCloseState) to;
 }
 
-static uint64_t min(uint64_t a, uint64_t b) {
+static uint64_t usec_min(uint64_t a, uint64_t b) {
         return a < b ? a : b;
 }
 
-static uint64_t max(uint64_t a, uint64_t b) {
+static uint64_t usec_max(uint64_t a, uint64_t b) {
         return a > b ? a : b;
 }
 
@@ -72,11 +72,11 @@ void shm_close_start(ShmClose *close, uint64_t now_usec) {
 }
 
 void shm_close_wake(ShmClose *close, uint64_t now_usec) {
-        uint64_t at = max(close->walked_usec + close->rest_usec, now_usec);
+        uint64_t at = usec_max(close->walked_usec + close->rest_usec, now_usec);
 
         close->woken = true;
         if (close->state == SHM_CLOSE_WAIT)
-                close->due_usec = min(close->due_usec, at);
+                close->due_usec = usec_min(close->due_usec, at);
         if (close->state == SHM_CLOSE_IDLE)
                 close->due_usec = at;
         take_edge(close, SHM_CLOSE_EV_WAKE);
@@ -108,7 +108,7 @@ static void wait_longer(ShmClose *close, uint64_t now_usec) {
         uint64_t limit = close->n_pending > 0 ? WAIT_MAX_USEC : KEPT_MAX_USEC;
 
         close->due_usec = now_usec + close->wait_usec;
-        close->wait_usec = min(close->wait_usec * 2, limit);
+        close->wait_usec = usec_min(close->wait_usec * 2, limit);
 }
 
 static void end_wait(ShmClose *close, ShmActor *control, const ShmFreeze *freeze, uint64_t now_usec) {
@@ -139,7 +139,7 @@ static void begin_round(ShmClose *close, ShmActor *control, const ShmFreeze *fre
                                  : SHM_CLOSE_EV_EMPTIED);
 }
 
-static void mark(ShmClose *close, ShmActor *control) {
+static void close_mark_objects(ShmClose *close, ShmActor *control) {
         uint64_t before = close->revoke.objects;
         bool done = shm_revoke_mark(control, &close->revoke, MARK_SLABS);
 
@@ -150,7 +150,7 @@ static void mark(ShmClose *close, ShmActor *control) {
         take_edge(close, close->unfenced ? SHM_CLOSE_EV_UNFENCED : SHM_CLOSE_EV_MARKED);
 }
 
-static void collect(ShmClose *close, ShmActor *control, ShmReach *reach) {
+static void close_collect_slots(ShmClose *close, ShmActor *control, ShmReach *reach) {
         uint32_t budget = CHECK_BUDGET;
 
         if (!shm_revoke_collect(control, &close->revoke, reach, &budget))
@@ -160,14 +160,15 @@ static void collect(ShmClose *close, ShmActor *control, ShmReach *reach) {
         take_edge(close, SHM_CLOSE_EV_COLLECTED);
 }
 
-static void end_round(ShmClose *close, uint64_t now_usec) {
+static void close_end_round(ShmClose *close, uint64_t now_usec) {
         bool settled = close->walk.final && close->revoke.kept == 0 && !close->unfenced;
 
         close->walked = close->walk;
         close->n_rounds++;
         close->n_walked = close->round_starts;
         close->walked_usec = now_usec;
-        close->rest_usec = min(max((now_usec - close->round_usec) * REST, REST_MIN_USEC), REST_MAX_USEC);
+        close->rest_usec =
+                usec_min(usec_max((now_usec - close->round_usec) * REST, REST_MIN_USEC), REST_MAX_USEC);
         if (settled)
                 close->n_settled = close->round_starts;
         close->round_usec = now_usec;
@@ -176,7 +177,7 @@ static void end_round(ShmClose *close, uint64_t now_usec) {
         } else if (!settled) {
                 wait_longer(close, now_usec);
                 if (close->n_pending == 0)
-                        close->due_usec = max(close->due_usec, now_usec + close->rest_usec);
+                        close->due_usec = usec_max(close->due_usec, now_usec + close->rest_usec);
                 take_edge(close, SHM_CLOSE_EV_PENDING);
         } else {
                 take_edge(close, SHM_CLOSE_EV_WALKED);
@@ -193,7 +194,7 @@ static bool is_same(const ShmClose *close, const ShmArena *arena) {
                (info.state == SHM_EPOCH_OPEN) == close->open;
 }
 
-static void walk(ShmClose *close, ShmActor *control, uint64_t now_usec) {
+static void close_walk_slabs(ShmClose *close, ShmActor *control, uint64_t now_usec) {
         uint64_t before = close->walk.reclaimed_size;
         bool done;
 
@@ -201,7 +202,7 @@ static void walk(ShmClose *close, ShmActor *control, uint64_t now_usec) {
         done = shm_drain_step(control, &close->walk, WALK_SLABS);
         close->reclaimed_size += close->walk.reclaimed_size - before;
         if (done)
-                end_round(close, now_usec);
+                close_end_round(close, now_usec);
 }
 
 void shm_close_step(ShmClose *close, ShmActor *control, const ShmFreeze *freeze, ShmReach *reach,
@@ -211,13 +212,13 @@ void shm_close_step(ShmClose *close, ShmActor *control, const ShmFreeze *freeze,
                 begin_round(close, control, freeze);
                 break;
         case SHM_CLOSE_MARK:
-                mark(close, control);
+                close_mark_objects(close, control);
                 break;
         case SHM_CLOSE_COLLECT:
-                collect(close, control, reach);
+                close_collect_slots(close, control, reach);
                 break;
         case SHM_CLOSE_WALK:
-                walk(close, control, now_usec);
+                close_walk_slabs(close, control, now_usec);
                 break;
         case SHM_CLOSE_WAIT:
                 end_wait(close, control, freeze, now_usec);

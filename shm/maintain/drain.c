@@ -82,7 +82,7 @@ static Fate drain_slab(ShmActor *control, ShmDrain *drain, uint32_t slab) {
 }
 
 /* A sum for people, which the maintainer alone adds to. */
-static void add(uint64_t *sum, uint64_t n) {
+static void sum_add(uint64_t *sum, uint64_t n) {
         shm_store_rlx(sum, shm_load_rlx(sum) + n); /* ORDER: rlx; for people. */
 }
 
@@ -91,8 +91,8 @@ static void drop_empty(ShmActor *control, ShmDrain *drain, uint32_t group, uint6
         uint64_t size = (uint64_t) shm_pages_drop(control, group, mask) * SHM_SLAB_SIZE;
 
         drain->reclaimed_size += size;
-        add(&e->reclaimed_size, size);
-        add(&e->era_reclaimed_size, size);
+        sum_add(&e->reclaimed_size, size);
+        sum_add(&e->era_reclaimed_size, size);
 }
 
 static void drain_group(ShmActor *control, ShmDrain *drain, uint32_t group, uint64_t mask) {

@@ -29,16 +29,16 @@
 #include "shm/cache/cache-drain.h"
 #include "shm/epoch/attention.h"
 
-static int membarrier(int command) {
+static int membarrier_call(int command) {
         return syscall(SYS_membarrier, command, 0, 0) < 0 ? -errno : 0;
 }
 
 int shm_membarrier(void) {
-        return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+        return membarrier_call(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
 
 int shm_membarrier_register(void) {
-        return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
+        return membarrier_call(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
 }
 
 static void set_epochs(ShmFreeze *freeze, uint32_t record, uint64_t epochs) {
@@ -72,12 +72,12 @@ static void read_seqs(const ShmArena *arena, ShmFreeze *freeze) {
 }
 
 /* Where it fails the fence is for threads that fence for themselves. */
-static int barrier(ShmFreeze *freeze) {
+static int freeze_barrier(ShmFreeze *freeze) {
         int r = shm_membarrier();
 
         freeze->unfenced = r < 0;
         if (r < 0)
-                shm_fence_sc(); /* ORDER: sc, pairs with caching(); attention is written before seq is read. */
+                shm_fence_sc(); /* ORDER: sc, pairs with cache_is_ours(); attention is written before seq is read. */
         return r;
 }
 
@@ -90,7 +90,7 @@ int shm_freeze_begin(ShmActor *control, ShmFreeze *freeze, uint64_t epochs) {
         do {
                 for (; i < shm_arena_n_records_ever(arena); i++)
                         freeze_record(arena, freeze, i, version, epochs);
-                r = barrier(freeze);
+                r = freeze_barrier(freeze);
         } while (i < shm_arena_n_records_ever(arena));
 
         freeze->n = i;
@@ -139,7 +139,7 @@ static bool is_pending(const ShmArena *arena, const ShmFreeze *freeze, uint32_t 
                shm_load_acq(&r->seq) == freeze->seq[record];
 }
 
-static void thaw(ShmArena *arena, uint32_t record) {
+static void freeze_clear_bit(ShmArena *arena, uint32_t record) {
         shm_attention_store(arena, record, shm_attention_load(arena, record) & ~SHM_ATTENTION_FREEZE);
 }
 
@@ -161,7 +161,7 @@ static uint64_t epochs_to_empty(const ShmArena *arena, ShmFreeze *freeze, uint32
 
 static void end_record(ShmArena *arena, ShmFreeze *freeze, uint32_t record) {
         freeze->n_emptied++;
-        thaw(arena, record);
+        freeze_clear_bit(arena, record);
         if (is_left(shm_record_owner(arena, record))) {
                 /* It may have left in between, when not all of its caches were to be emptied. */
                 if (freeze->epochs[record] != UINT64_MAX) {
@@ -199,7 +199,7 @@ static bool empty_record(ShmActor *control, ShmFreeze *freeze, uint32_t *n) {
 
 /* A membarrier that works after all: from here on threads that stand still can be told. */
 static void fence_again(const ShmArena *arena, ShmFreeze *freeze) {
-        if (barrier(freeze) == 0)
+        if (freeze_barrier(freeze) == 0)
                 read_seqs(arena, freeze);
 }
 
@@ -221,7 +221,7 @@ uint32_t shm_freeze_step(ShmActor *control, ShmFreeze *freeze, uint32_t n) {
         return freeze->n_left;
 }
 
-static bool waits(const ShmArena *arena, const ShmFreeze *freeze, uint32_t record) {
+static bool record_is_waited_for(const ShmArena *arena, const ShmFreeze *freeze, uint32_t record) {
         return is_pending(arena, freeze, record, shm_record_owner(arena, record));
 }
 
@@ -229,7 +229,7 @@ uint32_t shm_freeze_pending(const ShmActor *control, const ShmFreeze *freeze) {
         uint32_t n = 0;
 
         for (uint32_t i = 1; i < freeze->n; i++)
-                n += freeze->epochs[i] != 0 && waits(control->arena, freeze, i);
+                n += freeze->epochs[i] != 0 && record_is_waited_for(control->arena, freeze, i);
         return n;
 }
 
@@ -240,7 +240,7 @@ uint32_t shm_freeze_left(const ShmActor *control, const ShmFreeze *freeze, uint3
         for (uint32_t i = 1; i < freeze->n; i++)
                 if (freeze->epochs[i] >> epoch & 1) {
                         n++;
-                        n_pending += waits(control->arena, freeze, i);
+                        n_pending += record_is_waited_for(control->arena, freeze, i);
                 }
         *ret_pending = n_pending;
         return n;

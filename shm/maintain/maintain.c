@@ -31,7 +31,7 @@ void shm_maintain_init(ShmMaintain *m, ShmActor *control) {
 
 /* Freezing */
 
-static void freeze(ShmMaintain *m, uint64_t epochs, uint64_t now_usec) {
+static void begin_freeze(ShmMaintain *m, uint64_t epochs, uint64_t now_usec) {
         m->membarrier_error = shm_freeze_begin(m->control, &m->freeze, epochs);
         m->freeze_busy = true;
         m->freeze_wait_usec = WAIT_MIN_USEC;
@@ -70,7 +70,7 @@ static void freeze_step(ShmMaintain *m, uint64_t now_usec) {
 uint64_t shm_maintain_empty_caches(ShmMaintain *m, uint64_t now_usec) {
         /* ORDER: acq; a client that asks after this is for the next time. */
         m->wanted = shm_load_acq(&m->control->arena->header->caches_wanted.value);
-        freeze(m, UINT64_MAX, now_usec);
+        begin_freeze(m, UINT64_MAX, now_usec);
         m->asked_looks = shm_freeze_looks_due(&m->freeze);
         return ++m->n_asked;
 }
@@ -94,7 +94,7 @@ static bool give_caches(ShmMaintain *m, uint64_t now_usec) {
 /* Requests */
 
 uint64_t shm_maintain_close(ShmMaintain *m, uint32_t id, uint64_t now_usec) {
-        freeze(m, UINT64_C(1) << id, now_usec);
+        begin_freeze(m, UINT64_C(1) << id, now_usec);
         shm_close_start(&m->closes[id], now_usec);
         m->close_looks[id] = shm_freeze_looks_due(&m->freeze);
         return m->closes[id].n_starts;
@@ -109,7 +109,7 @@ void shm_maintain_repair(ShmMaintain *m) {
 }
 
 /* Slabs of it are to drain: it was closed for that, or they are of earlier eras. */
-static bool drains(const ShmClose *close, const ShmEpochInfo *info) {
+static bool close_drains_slabs(const ShmClose *close, const ShmEpochInfo *info) {
         return close->walked.n_left > 0 ||
                (info->state == SHM_EPOCH_CLOSING && info->flags & SHM_EPOCH_DRAIN);
 }
@@ -122,7 +122,7 @@ static void look_at_drained(ShmMaintain *m, uint64_t now_usec) {
         if (shm_xchg_acqrel(&arena->header->n_drained.value, 0) == 0)
                 return;
         for (uint32_t id = 0; id < arena->n_epochs; id++)
-                if (shm_epoch_get(arena, id, &info) == 0 && drains(&m->closes[id], &info))
+                if (shm_epoch_get(arena, id, &info) == 0 && close_drains_slabs(&m->closes[id], &info))
                         shm_close_wake(&m->closes[id], now_usec);
 }
 

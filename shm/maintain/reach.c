@@ -119,7 +119,7 @@ bool shm_reach_free(ShmActor *control, uint32_t slab, uint64_t mask) {
         return done;
 }
 
-static void decide(ShmReach *reach, uint32_t i) {
+static void reach_decide_slab(ShmReach *reach, uint32_t i) {
         const ShmArena *arena = reach->control->arena;
         ShmReachSlab *s = &reach->slabs[i];
         ShmRefSlab ref = shm_refs_at(&reach->refs, i);
@@ -148,7 +148,7 @@ static void release_seized(ShmReach *reach) {
 }
 
 /* Nobody claims of it then. An intent that stands leaves no room for another one. */
-static void seize(ShmReach *reach, uint32_t slab) {
+static void reach_pin_slab(ShmReach *reach, uint32_t slab) {
         ShmActor *control = reach->control;
         SlabWord w = shm_slab_word(control->arena, slab);
         uint32_t index = slab_word_epoch(w) * control->arena->n_classes + slab_word_class(w);
@@ -188,7 +188,7 @@ static ShmReachState end_round(ShmReach *reach) {
         if (stands || reach->n_seized == SEIZED_MAX)
                 return SHM_REACH_DONE;
         reach->n_seized++;
-        seize(reach, slab);
+        reach_pin_slab(reach, slab);
         return SHM_REACH_VIEW;
 }
 
@@ -202,7 +202,7 @@ static bool next_slab(ShmReach *reach, uint32_t *budget) {
         }
         *budget -= VIEW_COST < *budget ? VIEW_COST : *budget;
         if (reach->state == SHM_REACH_DECIDE)
-                decide(reach, i);
+                reach_decide_slab(reach, i);
         else if (reach->slabs[i].open != 0)
                 shm_slab_view(reach->control->arena, shm_refs_slab(&reach->refs, i), &reach->views[i]);
         return false;

@@ -197,7 +197,7 @@ static uint32_t gather_cache(const ShmRefs *refs) {
 
 /* Records */
 
-static bool refers(const ShmRefs *refs, uint32_t record, ShmRecordState state) {
+static bool refs_names_slab(const ShmRefs *refs, uint32_t record, ShmRecordState state) {
         if (record == 0 || state == SHM_RECORD_SWEPT)
                 return !refs->some;
         return state == SHM_RECORD_USED || state == SHM_RECORD_LEFT || state == SHM_RECORD_DEAD;
@@ -209,7 +209,7 @@ static bool begin_record(ShmRefs *refs, uint32_t *budget) {
         ShmRecordState state = shm_record_owner(refs->arena, refs->record).state;
         uint64_t n_notes;
 
-        if (!refers(refs, refs->record, state))
+        if (!refs_names_slab(refs, refs->record, state))
                 return false;
         refs->alive = refs->record > 0 && (state == SHM_RECORD_USED || state == SHM_RECORD_LEFT);
         /* ORDER: acq, pairs with shm_actor_leave(); before the caches (invariant 2). */

@@ -84,7 +84,7 @@ static bool is_unsettled(const ShmReach *reach, SlotId id) {
         return index >= 0 && (shm_reach_unsettled(reach, (uint32_t) index) & slot_id_mask(id)) != 0;
 }
 
-static uint64_t release(ShmActor *control, uint32_t record, uint32_t slab) {
+static uint64_t repair_release_slab(ShmActor *control, uint32_t record, uint32_t slab) {
         SlabWord w;
 
         if (slab >= shm_arena_n_slabs_ever(control->arena))
@@ -115,7 +115,7 @@ static void settle_cache(ShmActor *control, ShmRepair *repair, const ShmReach *r
         if (n > 0)
                 shm_cache_set_count(walk->cache, n_kept);
         held = shm_load_rlx(&walk->cache->held); /* ORDER: rlx; the owner is dead. */
-        repair->counts.slabs += release(control, repair->record, held - 1);
+        repair->counts.slabs += repair_release_slab(control, repair->record, held - 1);
         shm_store_rlx(&walk->cache->held, 0); /* ORDER: rlx; before the record is free. */
         walk->cache->last = SHM_CACHE_LAST_NONE;
 }
@@ -127,7 +127,7 @@ static void settle_intent(ShmActor *control, uint32_t record, ShmRepairCounts *c
         if (intent.kind == SHM_INTENT_RUN)
                 counts->slabs += shm_pages_undo(control, record, slot_id_slab(intent.id), intent.arg);
         if (intent.kind == SHM_INTENT_CLAIM || intent.kind == SHM_INTENT_SLAB)
-                counts->slabs += release(control, record, slot_id_slab(intent.id));
+                counts->slabs += repair_release_slab(control, record, slot_id_slab(intent.id));
         shm_hints_mend_intent(control->arena, intent);
 }
 
@@ -207,7 +207,7 @@ static bool add_caches(const ShmArena *arena, ShmRepair *repair, ShmReach *reach
         return any;
 }
 
-static ShmRepairEvent collect(ShmActor *control, ShmRepair *repair, ShmReach *reach) {
+static ShmRepairEvent repair_collect_slots(ShmActor *control, ShmRepair *repair, ShmReach *reach) {
         const ShmArena *arena = control->arena;
         bool first = !repair->begun;
 
@@ -234,7 +234,7 @@ static bool has_more(const ShmArena *arena, const ShmRepair *repair) {
         return shm_cache_walk_next(&walk, arena, repair->record);
 }
 
-static ShmRepairEvent settle(ShmActor *control, ShmRepair *repair, const ShmReach *reach) {
+static ShmRepairEvent repair_settle_record(ShmActor *control, ShmRepair *repair, const ShmReach *reach) {
         const ShmArena *arena = control->arena;
         uint64_t before = repair->counts.unsettled;
         ShmCacheWalk walk = repair->from;
@@ -263,14 +263,14 @@ bool shm_repair_step(ShmActor *control, ShmRepair *repair, ShmReach *reach, uint
                         event = roll_back(control, repair);
                         break;
                 case SHM_REPAIR_COLLECT:
-                        event = collect(control, repair, reach);
+                        event = repair_collect_slots(control, repair, reach);
                         break;
                 case SHM_REPAIR_CHECK:
                         if (!shm_reach_step(reach, budget))
                                 return false;
                         break;
                 default:
-                        event = settle(control, repair, reach);
+                        event = repair_settle_record(control, repair, reach);
                 }
                 repair->state = (ShmRepairState) shm_edge_to(shm_repair_edges, repair->state, event);
                 *budget -= SHM_CACHE_MAX < *budget ? SHM_CACHE_MAX : *budget;
@@ -280,7 +280,7 @@ bool shm_repair_step(ShmActor *control, ShmRepair *repair, ShmReach *reach, uint
 
 /* The maintainer's own */
 
-static bool holds(const ShmCache *cache, uint32_t n, SlotId id) {
+static bool record_holds_intent(const ShmCache *cache, uint32_t n, SlotId id) {
         for (uint32_t i = 0; i < n; i++)
                 /* ORDER: rlx; the maintainer's alone. */
                 if (shm_load_rlx(&cache->slots[i]) == id.value)
@@ -293,7 +293,7 @@ static void keep_slot(ShmActor *control, SlotId id, SlabWord w) {
         ShmCacheWalk walk = { .cache = shm_arena_cache(control->arena, 0, 0, index) };
 
         n = shm_cache_walk_count(&walk);
-        if (n == SHM_CACHE_MAX || holds(walk.cache, n, id))
+        if (n == SHM_CACHE_MAX || record_holds_intent(walk.cache, n, id))
                 return;
         shm_record_use_cache(control->record, index);
         shm_store_rlx(&walk.cache->slots[n], id.value); /* ORDER: rlx; ordered by the count. */
@@ -358,7 +358,7 @@ void shm_repair_control(ShmActor *control, ShmReach *reach, ShmRepairCounts *ret
                 shm_reach_init(reach, control);
                 add_named(control->arena, reach, control->record, intent);
                 check_and_keep(control, reach, &counts);
-                counts.slabs += release(control, 0, slot_id_slab(intent.id));
+                counts.slabs += repair_release_slab(control, 0, slot_id_slab(intent.id));
         }
         shm_hints_mend_intent(control->arena, intent);
         shm_actor_intend(control, 0);
@@ -394,6 +394,6 @@ bool shm_repair_holder(ShmActor *control, uint32_t slab) {
         if (shm_slab_word(control->arena, slab).high != w.high)
                 return false;
         if (slab_word_place(w) == SLAB_HELD)
-                return release(control, holder, slab) > 0;
+                return repair_release_slab(control, holder, slab) > 0;
         return slab_word_place(w) == SLAB_BUSY && shm_pages_undo(control, holder, slab, 1) > 0;
 }

@@ -52,7 +52,7 @@ static void remove_run(ShmArena *arena, uint32_t set, uint32_t slab, uint32_t n)
 }
 
 /* Not a place for a thread to be cancelled: in the middle of an operation, its intent standing. */
-static int fall(const ShmArena *arena, int mode, const void *address, uint64_t size) {
+static int pages_fallocate(const ShmArena *arena, int mode, const void *address, uint64_t size) {
         int cancel_state, r;
 
         (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
@@ -62,13 +62,13 @@ static int fall(const ShmArena *arena, int mode, const void *address, uint64_t s
         return r;
 }
 
-static void punch(ShmArena *arena, uint32_t slab, uint32_t n) {
+static void pages_punch_run(ShmArena *arena, uint32_t slab, uint32_t n) {
         uint8_t *address = shm_arena_slab(arena, slab);
         size_t size = (size_t) n * SHM_SLAB_SIZE;
         int saved = errno;
 
         if (madvise(address, size, MADV_REMOVE) < 0)
-                (void) fall(arena, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, address, size);
+                (void) pages_fallocate(arena, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, address, size);
         errno = saved;
 }
 
@@ -115,7 +115,7 @@ static uint32_t find_dropped(ShmActor *actor, uint32_t n, uint32_t *ret_slab) {
 }
 
 /* A run of slabs that never were, by raising n_slabs_ever over them. */
-static int extend(ShmActor *actor, uint32_t n, uint32_t *ret_slab, uint32_t *ret_n) {
+static int pages_extend_arena(ShmActor *actor, uint32_t n, uint32_t *ret_slab, uint32_t *ret_n) {
         ShmArena *arena = actor->arena;
         uint64_t ever = shm_arena_n_slabs_ever(arena);
         uint32_t slab;
@@ -126,9 +126,9 @@ static int extend(ShmActor *actor, uint32_t n, uint32_t *ret_slab, uint32_t *ret
                 if (ever >= arena->n_slabs)
                         return -ENOMEM;
                 n = n < arena->n_slabs - slab ? n : arena->n_slabs - slab;
-                r = fall(arena, 0, &arena->lines[slab], n * sizeof(ShmSlabLine));
+                r = pages_fallocate(arena, 0, &arena->lines[slab], n * sizeof(ShmSlabLine));
                 if (r == 0)
-                        r = fall(arena, 0, &arena->tags[slab], n * sizeof(ShmTags));
+                        r = pages_fallocate(arena, 0, &arena->tags[slab], n * sizeof(ShmTags));
                 if (r == -EINTR)
                         continue;
                 if (r)
@@ -144,21 +144,22 @@ static int extend(ShmActor *actor, uint32_t n, uint32_t *ret_slab, uint32_t *ret
         return 0;
 }
 
-static void undo(ShmActor *actor, uint32_t slab, uint32_t n) {
+static void pages_undo_run(ShmActor *actor, uint32_t slab, uint32_t n) {
         if (n == 0)
                 return;
-        punch(actor->arena, slab, n);
+        pages_punch_run(actor->arena, slab, n);
         end_run(actor, slab, n, SLAB_UNCOMMITTED);
         add_run(actor->arena, SHM_SET_UNCOMMITTED, slab, n);
 }
 
 /* Pages for the BUSY run; where a signal interrupts, for half of it. Returns for how many. */
-static uint32_t populate(ShmActor *actor, uint32_t slab, uint32_t n) {
+static uint32_t pages_populate_run(ShmActor *actor, uint32_t slab, uint32_t n) {
         ShmArena *arena = actor->arena;
         uint32_t m = n;
         int r;
 
-        while ((r = fall(arena, 0, shm_arena_slab(arena, slab), (uint64_t) m * SHM_SLAB_SIZE)) == -EINTR)
+        while ((r = pages_fallocate(arena, 0, shm_arena_slab(arena, slab), (uint64_t) m * SHM_SLAB_SIZE)) ==
+               -EINTR)
                 m = m > 1 ? m / 2 : 1;
         if (r)
                 return 0;
@@ -168,7 +169,7 @@ static uint32_t populate(ShmActor *actor, uint32_t slab, uint32_t n) {
 }
 
 /* Clients commit only what the daemon, who watches the limits, says there is room for. */
-static bool allowed(ShmActor *actor, uint32_t n) {
+static bool pages_draw_allowance(ShmActor *actor, uint32_t n) {
         uint64_t *allowance = &actor->arena->header->commit_allowance.value;
 
         if (actor->id == 0)
@@ -186,14 +187,14 @@ int shm_pages_commit(ShmActor *actor, uint32_t n, uint32_t *ret_n) {
         int r = 0;
 
         n = n < SHM_RUN_MAX ? n : SHM_RUN_MAX;
-        if (!allowed(actor, n))
+        if (!pages_draw_allowance(actor, n))
                 return -ENOMEM;
         length = find_dropped(actor, n, &slab);
         if (length == 0)
-                r = extend(actor, n, &slab, &length);
+                r = pages_extend_arena(actor, n, &slab, &length);
         if (r == 0) {
-                done = populate(actor, slab, length);
-                undo(actor, slab + done, length - done);
+                done = pages_populate_run(actor, slab, length);
+                pages_undo_run(actor, slab + done, length - done);
                 end_run(actor, slab, done, SLAB_FREE);
                 shm_free_added(arena, done);
                 add_run(arena, SHM_SET_FREE, slab, done);
@@ -234,7 +235,7 @@ uint32_t shm_pages_drop(ShmActor *control, uint32_t group, uint64_t mask) {
                         uint64_t shifted = rest >> first;
                         uint32_t length = shifted == UINT64_MAX ? 64 : (uint32_t) __builtin_ctzll(~shifted);
 
-                        punch(arena, group * 64 + first, length);
+                        pages_punch_run(arena, group * 64 + first, length);
                         end_run(control, group * 64 + first, length, SLAB_UNCOMMITTED);
                         rest &= ~group_mask(group * 64 + first, length);
                 }
@@ -307,7 +308,7 @@ static uint64_t drop_if_surplus(ShmActor *control, uint32_t slab) {
                 return 0;
         shm_actor_intend(control, shm_intent_other(SHM_INTENT_RUN, slab, 1));
         if (begin_run(control, slab, 1, SLAB_UNCOMMITTED) == 1) {
-                undo(control, slab, 1);
+                pages_undo_run(control, slab, 1);
                 size = SHM_SLAB_SIZE;
         }
         shm_actor_intend(control, 0);
@@ -364,7 +365,7 @@ uint32_t shm_pages_undo(ShmActor *control, uint32_t holder, uint32_t slab, uint3
 
                 if (slab_word_place(w) != SLAB_BUSY || slab_word_holder(w) != holder)
                         continue;
-                punch(control->arena, i, 1);
+                pages_punch_run(control->arena, i, 1);
                 (void) shm_slab_end(control, holder, i, SLAB_UNCOMMITTED);
                 shm_set_add(control->arena, SHM_SET_UNCOMMITTED, i);
                 n_undone++;

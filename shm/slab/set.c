@@ -63,7 +63,7 @@ void shm_set_add_mask(const ShmArena *arena, uint32_t set, uint32_t group, uint6
 }
 
 /* Those of the group's slabs in mask whose words want them in the set. */
-static uint64_t wanted(const ShmArena *arena, uint32_t set, uint32_t group, uint64_t mask) {
+static uint64_t set_wanted_bits(const ShmArena *arena, uint32_t set, uint32_t group, uint64_t mask) {
         uint64_t result = 0;
 
         for (; mask != 0; mask &= mask - 1) {
@@ -82,7 +82,7 @@ void shm_set_remove_mask(const ShmArena *arena, uint32_t set, uint32_t group, ui
         uint32_t level = arena->shape.n_levels - 1, index = group;
         /* ORDER: sc, pairs with shm_set_add_mask(); cleared before the slab words are read again. */
         uint64_t old = shm_and_sc(word_at(arena, set, level, index), ~mask);
-        uint64_t back = wanted(arena, set, group, mask);
+        uint64_t back = set_wanted_bits(arena, set, group, mask);
 
         if (back != 0) {
                 shm_set_add_mask(arena, set, group, back);
@@ -107,7 +107,7 @@ void shm_set_remove_mask(const ShmArena *arena, uint32_t set, uint32_t group, ui
 void shm_set_mend(const ShmArena *arena, uint32_t set, uint32_t slab) {
         uint32_t level = arena->shape.n_levels - 1, index = slab / 64;
 
-        if (wanted(arena, set, index, UINT64_C(1) << slab % 64) != 0)
+        if (set_wanted_bits(arena, set, index, UINT64_C(1) << slab % 64) != 0)
                 shm_set_add(arena, set, slab);
         for (; level > 0; level--) {
                 /* ORDER: acq, pairs with shm_set_add_mask(); a child with bits has its bit above. */

@@ -16,7 +16,7 @@
 
 #define N_WORDS (sizeof(ShmPeaks) / sizeof(uint64_t))
 
-static void raise(uint64_t *peak, uint64_t value) {
+static void peak_raise(uint64_t *peak, uint64_t value) {
         *peak = *peak < value ? value : *peak;
 }
 
@@ -25,8 +25,8 @@ static void raise_used(ShmPeaks *peaks, uint64_t used) {
         if (used < peaks->fallen_slabs)
                 peaks->fallen_slabs = used;
         if (peaks->n_looks > 1)
-                raise(&peaks->swing_slabs,
-                      (used < peaks->used_slabs ? used : peaks->used_slabs) - peaks->fallen_slabs);
+                peak_raise(&peaks->swing_slabs,
+                           (used < peaks->used_slabs ? used : peaks->used_slabs) - peaks->fallen_slabs);
         if (used >= peaks->used_slabs)
                 peaks->used_slabs = peaks->fallen_slabs = used;
 }
@@ -38,13 +38,13 @@ void shm_peaks_raise(ShmPeaks *peaks, const ShmStats *stats, uint64_t now_usec) 
         if (peaks->since_usec == 0)
                 *peaks = (ShmPeaks){ .since_usec = now_usec };
         peaks->n_looks++;
-        raise(&peaks->committed_slabs, committed);
-        raise(&peaks->retained_slabs, retained);
-        raise(&peaks->clients, stats->clients);
-        raise(&peaks->threads, stats->threads);
+        peak_raise(&peaks->committed_slabs, committed);
+        peak_raise(&peaks->retained_slabs, retained);
+        peak_raise(&peaks->clients, stats->clients);
+        peak_raise(&peaks->threads, stats->threads);
         for (uint32_t i = 0; i < SHM_CLASSES_MAX; i++) {
-                raise(&peaks->class_slabs[i], stats->classes[i].slabs);
-                raise(&peaks->class_objects[i], stats->class_taken[i]);
+                peak_raise(&peaks->class_slabs[i], stats->classes[i].slabs);
+                peak_raise(&peaks->class_objects[i], stats->class_taken[i]);
         }
         raise_used(peaks, committed - retained);
 }

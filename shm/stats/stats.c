@@ -24,13 +24,13 @@
 
 #define CACHE_COST 32U /* in slabs: a cache lies on a page of its own */
 
-static void add(ShmCount *count, uint64_t slabs, uint64_t objects, uint64_t size) {
+static void count_add(ShmCount *count, uint64_t slabs, uint64_t objects, uint64_t size) {
         count->slabs += slabs;
         count->live_objects += objects;
         count->live_size += objects * size;
 }
 
-static void subtract(ShmCount *count, uint64_t objects, uint64_t size) {
+static void count_subtract(ShmCount *count, uint64_t objects, uint64_t size) {
         objects = objects < count->live_objects ? objects : count->live_objects;
         count->live_objects -= objects;
         count->live_size -= objects * size < count->live_size ? objects * size : count->live_size;
@@ -48,9 +48,9 @@ static void count_objects(const ShmStatsWalk *c, SlabWord w) {
 
         if (class >= c->arena->n_classes || epoch >= c->arena->n_epochs)
                 return;
-        add(epoch_count(c, epoch, slab_word_era(w)), 1, n, size);
-        add(&c->stats->epoch_classes[epoch][class], 1, n, size);
-        add(&c->stats->classes[class], 1, n, size);
+        count_add(epoch_count(c, epoch, slab_word_era(w)), 1, n, size);
+        count_add(&c->stats->epoch_classes[epoch][class], 1, n, size);
+        count_add(&c->stats->classes[class], 1, n, size);
         c->stats->class_taken[class] += n;
 }
 
@@ -80,14 +80,14 @@ static void count_cache(const ShmStatsWalk *c) {
         uint64_t n = shm_cache_walk_count(walk), size = c->arena->classes[walk->class].size;
 
         c->stats->cached_objects += n;
-        subtract(epoch_count(c, walk->epoch, c->eras[walk->epoch]), n, size);
-        subtract(&c->stats->epoch_classes[walk->epoch][walk->class], n, size);
-        subtract(&c->stats->classes[walk->class], n, size);
+        count_subtract(epoch_count(c, walk->epoch, c->eras[walk->epoch]), n, size);
+        count_subtract(&c->stats->epoch_classes[walk->epoch][walk->class], n, size);
+        count_subtract(&c->stats->classes[walk->class], n, size);
         count_requested(c, walk->cache);
 }
 
 /* What a SWEPT record still lists is being given back, slot by slot: it is not subtracted. */
-static bool holds(uint32_t record, ShmRecordState state) {
+static bool record_holds_slots(uint32_t record, ShmRecordState state) {
         return record == 0 || state == SHM_RECORD_USED || state == SHM_RECORD_DEAD ||
                state == SHM_RECORD_LEFT;
 }
@@ -101,7 +101,7 @@ static bool count_record(const ShmStatsWalk *c, uint32_t record) {
         for (uint32_t i = 0; i < SHM_COUNTERS_MAX; i++)
                 /* ORDER: rlx; a sum for statistics. */
                 c->stats->counters[i] += shm_load_rlx(&r->counters[i]);
-        return holds(record, state);
+        return record_holds_slots(record, state);
 }
 
 /* The next one, or the next cache of the one that is under way. */
@@ -136,7 +136,7 @@ static void eras_init(ShmStatsWalk *c) {
                         c->eras[id] = info.era & SLAB_ERA_BITS;
 }
 
-static void totals(const ShmStatsWalk *c) {
+static void stats_add_totals(const ShmStatsWalk *c) {
         const ShmArena *arena = c->arena;
         uint64_t resident = shm_arena_resident_size(arena);
         ShmStats *s = c->stats;
@@ -173,7 +173,7 @@ bool shm_stats_step(ShmStatsWalk *walk, uint32_t budget) {
                 count_thread(walk);
         if (budget == 0)
                 return false;
-        totals(walk);
+        stats_add_totals(walk);
         return true;
 }
 

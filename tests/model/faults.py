@@ -44,10 +44,10 @@ FAULTS = [
         if (change(actor, slab, SLAB_UNCOMMITTED, SLAB_FREE) && !has)
                 shm_set_add(&world_arena, SHM_SET_FREE, slab);'''),
     ('set remove: slab word not read again', 'set', 'shm/slab/set.c',
-     'uint64_t back = wanted(arena, set, group, mask);', 'uint64_t back = 0;'),
+     'uint64_t back = set_wanted_bits(arena, set, group, mask);', 'uint64_t back = 0;'),
     ('set remove: slab word read before the clear', 'set', 'shm/slab/set.c',
      '''        uint64_t old = shm_and_sc(word_at(arena, set, level, index), ~mask);
-        uint64_t back = wanted(arena, set, group, mask);''', '''        uint64_t back = wanted(arena, set, group, mask);
+        uint64_t back = set_wanted_bits(arena, set, group, mask);''', '''        uint64_t back = set_wanted_bits(arena, set, group, mask);
         uint64_t old = shm_and_sc(word_at(arena, set, level, index), ~mask);'''),
     ('set remove: child word not read again', 'set', 'shm/slab/set.c',
      'if (shm_load_acq(word_at(arena, set, level + 1, child)) != 0) {', 'if (0) {'),
@@ -88,8 +88,8 @@ FAULTS = [
      '''        if (place != SLAB_FREE && place != SLAB_LISTED)
                 return SLAB_E_REFUSED;
 
-        r = take(w, target''', '''        (void) place;
-        r = take(w, target'''),
+        r = slab_word_take_slots(w, target''', '''        (void) place;
+        r = slab_word_take_slots(w, target'''),
     ('claim: target ignored', 'claim-claim', 'shm/format/slab-word.c',
      '(w.high & SLAB_TARGET_MASK) != target', '0'),
     ('claim: class and epoch compared, era not', 'drain', 'shm/format/slab-word.c',
@@ -137,10 +137,10 @@ FAULTS = [
      '''!held_by(w, SLAB_HELD, holder))
                 return SLAB_E_REFUSED;
 
-        r = take''', '''place != SLAB_HELD)
+        r = slab_word_take_slots''', '''place != SLAB_HELD)
                 return SLAB_E_REFUSED;
 
-        r = take'''),
+        r = slab_word_take_slots'''),
     ('pages: drop ignores place', 'pages', 'shm/slab/slab.c',
      '''                return slab_word_place(old) != request->from ? SLAB_E_REFUSED
                                                              : slab_word_begin(old, request->holder, ret);
@@ -161,10 +161,10 @@ FAULTS = [
      '''                length = 1;
 ''', ''),
     ('pages: dropped after the word says so', 'pages', 'shm/slab/pages.c',
-     '''                        punch(arena, group * 64 + first, length);
+     '''                        pages_punch_run(arena, group * 64 + first, length);
                         end_run(control, group * 64 + first, length, SLAB_UNCOMMITTED);
 ''', '''                        end_run(control, group * 64 + first, length, SLAB_UNCOMMITTED);
-                        punch(arena, group * 64 + first, length);
+                        pages_punch_run(arena, group * 64 + first, length);
 '''),
     ('pages: n_slabs_ever by a plain store', 'pages', 'shm/slab/pages.c',
      '!shm_cas_acqrel(&arena->header->n_slabs_ever.value, &ever, (uint64_t) slab + n)', '({ shm_store_rel(&arena->header->n_slabs_ever.value, (uint64_t) slab + n); false; })'),
@@ -236,9 +236,9 @@ FAULTS = [
      '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | k));
 ''', ''),
     ('cache: flush lowers the count first', 'cache', 'shm/cache/cache-drain.c',
-     '''        n_words = give_back(actor, cache->slots + (n - k), k);
+     '''        n_words = cache_free_slots(actor, cache->slots + (n - k), k);
         shm_cache_set_count(cache, n - k);''', '''        shm_cache_set_count(cache, n - k);
-        n_words = give_back(actor, cache->slots + (n - k), k);'''),
+        n_words = cache_free_slots(actor, cache->slots + (n - k), k);'''),
     ('cache: flush clears FLUSH before the count', 'cache', 'shm/cache/cache-drain.c',
      '''        shm_cache_set_count(cache, n - k);
         shm_actor_intend(actor, 0);''', '''        shm_actor_intend(actor, 0);
@@ -252,7 +252,7 @@ FAULTS = [
      '''        w.low |= mask;
         w.high += SLAB_GEN_ONE;''', '        w.low |= mask;'),
     ('freeze: no membarrier', 'cache', 'shm/maintain/freeze.c',
-     'return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);', 'return 0;'),
+     'return membarrier_call(MEMBARRIER_CMD_GLOBAL_EXPEDITED);', 'return 0;'),
     ('freeze: seq ignored', 'cache', 'shm/maintain/freeze.c',
      '        return freeze->seq[record] & 1 &&', '        return 0 &&'),
     ('freeze: seq read before attention is set', 'cache', 'shm/maintain/freeze.c',
@@ -265,7 +265,7 @@ FAULTS = [
     ('freeze: bit cleared before the caches are emptied', 'cache', 'shm/maintain/freeze.c',
      '''        freeze->walk_epochs = epochs;
 ''', '''        freeze->walk_epochs = epochs;
-        thaw(control->arena, record);
+        freeze_clear_bit(control->arena, record);
 '''),
     ('freeze: the head is read twice', 'freeze-repair/marked-dead', 'shm/maintain/freeze.c',
      'return is_pending(arena, freeze, record, owner) ?', 'return is_pending(arena, freeze, record, shm_record_owner(arena, record)) ?'),
@@ -372,7 +372,7 @@ FAULTS = [
     ('repair: BUSY slabs stay so', 'repair', 'shm/maintain/repair.c',
      '        if (intent.kind == SHM_INTENT_RUN)\n                counts->slabs += shm_pages_undo', '        if (0)\n                counts->slabs += shm_pages_undo'),
     ('repair: slabs stay HELD', 'repair', 'shm/maintain/repair.c',
-     'repair->counts.slabs += release(control, repair->record, held - 1);', ''),
+     'repair->counts.slabs += repair_release_slab(control, repair->record, held - 1);', ''),
     ('repair: the intent of FREE is no suspect', 'repair', 'shm/maintain/repair.c',
      '(intent.kind == SHM_INTENT_FREE && tag_is', '(0 && tag_is'),
     ('rollback: pending objects stay', 'repair', 'shm/maintain/rollback.c',
@@ -408,22 +408,22 @@ FAULTS = [
     ('cache: no fence where there is no membarrier', 'cache', 'shm/cache/cache.c',
      '                shm_fence_sc(); /', '                (void) 0; /'),
     ('birth: head by a plain store', 'record', 'shm/arena/record.c',
-     'if (!change(arena, i, old, SHM_RECORD_EV_TAKE, client, tid))\n                        continue;\n',
+     'if (!record_change_head(arena, i, old, SHM_RECORD_EV_TAKE, client, tid))\n                        continue;\n',
      'shm_store_rel(&arena->heads[i].word, head_make(SHM_RECORD_USED, client, tid));\n'),
     ('birth: n_records_ever raised after the head', 'record', 'shm/arena/record.c',
      '''                raise_records_ever(arena, i + 1);
-''', '', '                view_init(actor, arena, i);\n', '''                raise_records_ever(arena, i + 1);
-                view_init(actor, arena, i);
+''', '', '                actor_init_view(actor, arena, i);\n', '''                raise_records_ever(arena, i + 1);
+                actor_init_view(actor, arena, i);
 '''),
     ('birth: n_records_ever by a plain store', 'record', 'shm/arena/record.c',
      'while (old < n && !shm_cas_acqrel(ever, &old, n))\n                ;', 'if (old < n)\n                shm_store_rel(ever, n);'),
     ('birth: seq stays odd', 'record', 'shm/arena/record.c',
      '        make_seq_even(r); /* its last', '        /* its last'),
     ('gone: whoever has the record now', 'record', 'shm/arena/record.c',
-     'return change(arena, record, head_make(owner.state, owner.client, owner.tid), SHM_RECORD_EV_DIE,', 'return change(arena, record, load_head(arena, record), SHM_RECORD_EV_DIE,'),
+     'head_make(owner.state, owner.client, owner.tid),', 'load_head(arena, record),'),
     ('gone: head by a plain store', 'record', 'shm/arena/record.c',
-     '''        return change(arena, record, head_make(owner.state, owner.client, owner.tid), SHM_RECORD_EV_DIE,
-                      owner.client, owner.tid);''', '''        if (shm_load_acq(&arena->heads[record].word) != head_make(owner.state, owner.client, owner.tid))
+     '''        return record_change_head(arena, record, head_make(owner.state, owner.client, owner.tid),
+                                  SHM_RECORD_EV_DIE, owner.client, owner.tid);''', '''        if (shm_load_acq(&arena->heads[record].word) != head_make(owner.state, owner.client, owner.tid))
                 return false;
         shm_store_rel(&arena->heads[record].word, head_make(SHM_RECORD_DEAD, owner.client, owner.tid));
         return true;'''),
@@ -434,7 +434,7 @@ FAULTS = [
 '''),
     ('inherit: head by a plain store', 'record', 'shm/arena/record.c',
      '''        return head_decode(old).client == client &&
-               change(arena, record, old, SHM_RECORD_EV_INHERIT, client, tid);''', '''        if (head_decode(old).client != client || head_decode(old).state != SHM_RECORD_USED)
+               record_change_head(arena, record, old, SHM_RECORD_EV_INHERIT, client, tid);''', '''        if (head_decode(old).client != client || head_decode(old).state != SHM_RECORD_USED)
                 return false;
         shm_store_rel(&arena->heads[record].word, head_make(SHM_RECORD_USED, client, tid));
         return true;'''),
