@@ -1,5 +1,15 @@
 /*
- * Making, mapping and checking arenas.
+ * Arenas
+ *
+ * Purpose: making, mapping and checking arenas.
+ *
+ * Invariants
+ *   1. `magic` is stored last: an arena that has it is complete.
+ *   2. Seals, size and geometry are checked before anything is mapped, and taken from the private copy afterwards.
+ *
+ * Who may do what: the process that makes an arena writes its header once; everybody else reads it.
+ *
+ * Crash: an arena without its magic is refused, and goes with its last descriptor.
  *
  * Kernel facts (6.1 to 6.18): a memfd is born with mode 0777, and a read-only descriptor of it can
  * be reopened for writing through /proc/self/fd unless its mode forbids, so it becomes 0600.

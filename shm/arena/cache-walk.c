@@ -1,4 +1,16 @@
-/* See the header. What a cache holds is read by whoever walks. */
+/*
+ * Walking over caches
+ *
+ * Purpose: finds the caches of a record that were ever used.
+ *
+ * Invariants
+ *   1. A cache whose `used` bit is clear was never written, and is not read: that would make its page.
+ *   2. The position only rises, so a walk ends whatever the bits say.
+ *
+ * Who may do what: anyone may walk; the caller knows whether the owner may write meanwhile.
+ *
+ * Crash: nothing is left.
+ */
 #include "shm/arena/cache-walk.h"
 
 bool shm_cache_walk_next(ShmCacheWalk *walk, const ShmArena *arena, uint32_t record) {

@@ -6,6 +6,8 @@
  *
  * Invariants: those of shm/cache/cache.c.
  *
+ * Who may do what: the owner of the record, unless it is frozen; then the maintainer.
+ *
  * Crash: under FLUSH, some of the top k are given back, and maybe somebody else's already: repair
  *   judges each, then lowers the count.
  */
