@@ -150,7 +150,7 @@ static bool epoch_drains(const ShmEpochInfo *info) {
 static void walk_all(ShmActor *control) {
         ShmEpochInfo info;
 
-        /* ORDER: acqrel, pairs with shm_slab_give_back(); a thread that drains a slab from here on looks itself. */
+        /* ORDER: acqrel, pairs with shm_slab_free_slots(); a thread that drains a slab from here on looks itself. */
         (void) shm_xchg_acqrel(&control->arena->header->n_drained.value, 0);
         for (uint32_t id = 0; id < control->arena->n_epochs; id++)
                 if (shm_epoch_get(control->arena, id, &info) == 0 && epoch_drains(&info))
@@ -292,7 +292,7 @@ static void drop_one(ShmActor *control, uint32_t slab) {
         uint32_t id = slab_word_epoch(shm_slab_word(arena, slab)), other;
         ShmDrain drain = { .epoch = id };
 
-        /* ORDER: acqrel, pairs with shm_slab_give_back(); no other slab drained: this one counts as seen. */
+        /* ORDER: acqrel, pairs with shm_slab_free_slots(); no other slab drained: this one counts as seen. */
         if (slab < 64 || !shm_cas_acqrel(n_drained, &one, 0)) {
                 walk_all(control);
                 return;

@@ -49,7 +49,7 @@ static uint32_t cache_free_slots(ShmActor *actor, const uint32_t *slots, uint32_
         n = cache_group_slots(slots, k, groups);
         for (uint32_t i = 0; i < n; i++)
                 if (groups[i].slab < n_slabs_ever)
-                        (void) shm_slab_give_back(actor, groups[i].slab, groups[i].mask);
+                        (void) shm_slab_free_slots(actor, groups[i].slab, groups[i].mask);
         return n;
 }
 

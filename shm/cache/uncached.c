@@ -47,7 +47,7 @@ int shm_uncached_alloc(ShmActor *actor, uint64_t target, const ShmPending *pendi
                 /* ORDER: rel, pairs with shm_object_get(); the intent and the note stand before it is live. */
                 shm_store_rel(tag, value);
         } else {
-                (void) shm_slab_give_back(actor, found.slab, found.mask);
+                (void) shm_slab_free_slots(actor, found.slab, found.mask);
         }
         shm_actor_intend(actor, 0);
         if (r)
@@ -64,7 +64,7 @@ int shm_uncached_free(ShmActor *actor, uint32_t tag, SlotId id) {
         shm_actor_intend(actor, shm_intent_free(tag, id));
         /* ORDER: acqrel, pairs with shm_object_copy(); the object is over before the slot is given back. */
         if (shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1)) {
-                r = shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;
+                r = shm_slab_free_slots(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;
                 shm_actor_count(actor, SHM_COUNT_FREES_UNCACHED, 1);
         }
         shm_actor_intend(actor, 0);

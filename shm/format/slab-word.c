@@ -11,10 +11,10 @@ const SlabEdge slab_edges[] = {
         { SLAB_FREE, SLAB_OP_HOLD, SLAB_HELD },          { SLAB_LISTED, SLAB_OP_HOLD, SLAB_HELD },
         { SLAB_HELD, SLAB_OP_HOLD, SLAB_HELD },          { SLAB_HELD, SLAB_OP_RELEASE, SLAB_FREE },
         { SLAB_HELD, SLAB_OP_RELEASE, SLAB_LISTED },     { SLAB_HELD, SLAB_OP_RELEASE, SLAB_FULL },
-        { SLAB_HELD, SLAB_OP_GIVE_BACK, SLAB_HELD },     { SLAB_LISTED, SLAB_OP_GIVE_BACK, SLAB_LISTED },
-        { SLAB_LISTED, SLAB_OP_GIVE_BACK, SLAB_FREE },   { SLAB_FULL, SLAB_OP_GIVE_BACK, SLAB_LISTED },
-        { SLAB_FULL, SLAB_OP_GIVE_BACK, SLAB_FREE },     { SLAB_DRAINING, SLAB_OP_GIVE_BACK, SLAB_DRAINING },
-        { SLAB_DRAINING, SLAB_OP_GIVE_BACK, SLAB_FREE }, { SLAB_HELD, SLAB_OP_DRAIN, SLAB_DRAINING },
+        { SLAB_HELD, SLAB_OP_FREE_SLOTS, SLAB_HELD },     { SLAB_LISTED, SLAB_OP_FREE_SLOTS, SLAB_LISTED },
+        { SLAB_LISTED, SLAB_OP_FREE_SLOTS, SLAB_FREE },   { SLAB_FULL, SLAB_OP_FREE_SLOTS, SLAB_LISTED },
+        { SLAB_FULL, SLAB_OP_FREE_SLOTS, SLAB_FREE },     { SLAB_DRAINING, SLAB_OP_FREE_SLOTS, SLAB_DRAINING },
+        { SLAB_DRAINING, SLAB_OP_FREE_SLOTS, SLAB_FREE }, { SLAB_HELD, SLAB_OP_DRAIN, SLAB_DRAINING },
         { SLAB_HELD, SLAB_OP_DRAIN, SLAB_FREE },         { SLAB_LISTED, SLAB_OP_DRAIN, SLAB_DRAINING },
         { SLAB_FULL, SLAB_OP_DRAIN, SLAB_DRAINING },     { SLAB_LISTED, SLAB_OP_SEIZE, SLAB_HELD },
         { SLAB_FULL, SLAB_OP_SEIZE, SLAB_HELD },         { SLAB_HELD, SLAB_OP_SEIZE, SLAB_HELD },
@@ -168,7 +168,7 @@ int slab_word_release(SlabWord w, uint64_t beyond, SlabWord *ret) {
         return 0;
 }
 
-int slab_word_give_back(SlabWord w, uint64_t mask, uint64_t beyond, SlabWord *ret) {
+int slab_word_free_slots(SlabWord w, uint64_t mask, uint64_t beyond, SlabWord *ret) {
         SlabPlace place = slab_word_place(w);
 
         if (place != SLAB_LISTED && place != SLAB_FULL && place != SLAB_HELD && place != SLAB_DRAINING)

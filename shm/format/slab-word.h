@@ -26,10 +26,10 @@
  *     LISTED      -> HELD             slab_word_hold              a client                    acqrel
  *     HELD        -> HELD             slab_word_hold              the holder: more slots      acqrel
  *     HELD        -> FREE | LISTED | FULL   slab_word_release     the holder; daemon          acqrel
- *     HELD        -> HELD             slab_word_give_back         whoever gives back          acqrel
- *     LISTED      -> LISTED | FREE    slab_word_give_back         whoever gives back          acqrel
- *     FULL        -> LISTED | FREE    slab_word_give_back         whoever gives back          acqrel
- *     DRAINING    -> DRAINING | FREE  slab_word_give_back         whoever gives back          acqrel
+ *     HELD        -> HELD             slab_word_free_slots        whoever frees slots          acqrel
+ *     LISTED      -> LISTED | FREE    slab_word_free_slots        whoever frees slots          acqrel
+ *     FULL        -> LISTED | FREE    slab_word_free_slots        whoever frees slots          acqrel
+ *     DRAINING    -> DRAINING | FREE  slab_word_free_slots        whoever frees slots          acqrel
  *     LISTED | FULL -> DRAINING       slab_word_drain             daemon: its era is over     acqrel
  *     HELD        -> DRAINING | FREE  slab_word_drain             daemon: its era is over     acqrel
  *     LISTED | FULL | HELD -> HELD    slab_word_seize             daemon: claims are to stop  acqrel
@@ -63,7 +63,7 @@ typedef enum SlabOp {
         SLAB_OP_CLAIM,
         SLAB_OP_HOLD,
         SLAB_OP_RELEASE,
-        SLAB_OP_GIVE_BACK,
+        SLAB_OP_FREE_SLOTS,
         SLAB_OP_DRAIN,
         SLAB_OP_SEIZE,
         _SLAB_OP_N,
@@ -144,6 +144,6 @@ int slab_word_claim(SlabWord w, uint64_t target, uint64_t beyond, uint32_t n, Sl
 int slab_word_hold(SlabWord w, uint32_t holder, uint64_t target, uint64_t beyond, uint32_t n, SlabWord *ret,
                    uint64_t *ret_mask);
 int slab_word_release(SlabWord w, uint64_t beyond, SlabWord *ret);
-int slab_word_give_back(SlabWord w, uint64_t mask, uint64_t beyond, SlabWord *ret);
+int slab_word_free_slots(SlabWord w, uint64_t mask, uint64_t beyond, SlabWord *ret);
 int slab_word_drain(SlabWord w, uint64_t target, uint64_t beyond, SlabWord *ret);
 int slab_word_seize(SlabWord w, uint32_t holder, SlabWord *ret);

@@ -118,7 +118,7 @@ static void look_at_drained(ShmMaintain *m, uint64_t now_usec) {
         const ShmArena *arena = m->control->arena;
         ShmEpochInfo info;
 
-        /* ORDER: acqrel, pairs with shm_slab_give_back(); whoever drains one from here on wakes us again. */
+        /* ORDER: acqrel, pairs with shm_slab_free_slots(); whoever drains one from here on wakes us again. */
         if (shm_xchg_acqrel(&arena->header->n_drained.value, 0) == 0)
                 return;
         for (uint32_t id = 0; id < arena->n_epochs; id++)

@@ -113,7 +113,7 @@ bool shm_reach_free(ShmActor *control, uint32_t slab, uint64_t mask) {
 
         if (!stands)
                 shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
-        done = shm_slab_give_back(control, slab, mask) == 0;
+        done = shm_slab_free_slots(control, slab, mask) == 0;
         if (!stands)
                 shm_actor_intend(control, 0);
         return done;

@@ -115,8 +115,8 @@ static inline int slab_request_apply(const ShmArena *arena, SlabRequest *request
                                       &request->mask);
         case SLAB_OP_RELEASE:
                 return slab_word_release(old, beyond, ret);
-        case SLAB_OP_GIVE_BACK:
-                return slab_word_give_back(old, request->mask, beyond, ret);
+        case SLAB_OP_FREE_SLOTS:
+                return slab_word_free_slots(old, request->mask, beyond, ret);
         case SLAB_OP_DRAIN:
                 return slab_word_drain(old, request->target, beyond, ret);
         case SLAB_OP_SEIZE:
@@ -181,8 +181,8 @@ int shm_slab_hold(ShmActor *actor, uint32_t slab, uint64_t target, uint32_t n, u
         return r;
 }
 
-int shm_slab_give_back(ShmActor *actor, uint32_t slab, uint64_t mask) {
-        return slab_change(actor, slab, &(SlabRequest){ .op = SLAB_OP_GIVE_BACK, .mask = mask });
+int shm_slab_free_slots(ShmActor *actor, uint32_t slab, uint64_t mask) {
+        return slab_change(actor, slab, &(SlabRequest){ .op = SLAB_OP_FREE_SLOTS, .mask = mask });
 }
 
 int shm_slab_release(ShmActor *actor, uint32_t slab) {

@@ -9,7 +9,7 @@
 #include "shm/format/slab-word.h"
 
 static inline SlabWord shm_slab_word(const ShmArena *arena, uint32_t slab) {
-        /* ORDER: acq, pairs with shm_slab_give_back(); what the slots held is over. */
+        /* ORDER: acq, pairs with shm_slab_free_slots(); what the slots held is over. */
         return shm_pair_load_acq(&arena->lines[slab].word);
 }
 
@@ -27,7 +27,7 @@ int shm_slab_claim(ShmActor *actor, uint32_t slab, uint64_t target, uint32_t n, 
 int shm_slab_hold(ShmActor *actor, uint32_t slab, uint64_t target, uint32_t n, uint64_t *ret_mask);
 
 /* These leave the intent as it is: it names the slab already. SLAB_E_REFUSED. */
-int shm_slab_give_back(ShmActor *actor, uint32_t slab, uint64_t mask);
+int shm_slab_free_slots(ShmActor *actor, uint32_t slab, uint64_t mask);
 int shm_slab_release(ShmActor *actor, uint32_t slab);
 /* While it is of this target, of which the era is over. */
 int shm_slab_drain(ShmActor *control, uint32_t slab, uint64_t target);

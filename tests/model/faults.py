@@ -100,12 +100,12 @@ FAULTS = [
      '''        shm_actor_intend(actor, shm_intent_free(tag, id));
 ''', ''),
     ('free: intent cleared before the give-back', 'free', 'shm/cache/uncached.c',
-     '                r = shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;', '''                shm_actor_intend(actor, 0);
-                r = shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;'''),
+     '                r = shm_slab_free_slots(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;', '''                shm_actor_intend(actor, 0);
+                r = shm_slab_free_slots(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;'''),
     ('free: slot given back before the tag is even', 'free', 'shm/cache/uncached.c',
      '''        if (shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1)) {
-                r = shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;''', '''        if (shm_load_acq(shm_slot_tag(actor->arena, id)) == tag &&
-            shm_slab_give_back(actor, slot_id_slab(id), slot_id_mask(id)) == 0) {
+                r = shm_slab_free_slots(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;''', '''        if (shm_load_acq(shm_slot_tag(actor->arena, id)) == tag &&
+            shm_slab_free_slots(actor, slot_id_slab(id), slot_id_mask(id)) == 0) {
                 r = shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1) ? 0 : -ESTALE;'''),
     ('alloc: TAKE not written, CLAIM cleared', 'claim-claim', 'shm/cache/uncached.c',
      '        shm_actor_intend(actor, shm_intent_take(value, id));', '        shm_actor_intend(actor, 0);'),
@@ -472,7 +472,7 @@ FAULTS = [
                 r = shm_actor_note(actor, handle, pending->root, pending->hash);
         *ret_handle'''),
     ('pending: refused, and not given back', 'notes', 'shm/cache/uncached.c',
-     '                (void) shm_slab_give_back(actor, found.slab, found.mask);\n', '                (void) 0;\n'),
+     '                (void) shm_slab_free_slots(actor, found.slab, found.mask);\n', '                (void) 0;\n'),
     ('pending: refused, and taken from the stack', 'notes', 'shm/cache/cache.c',
      '                if (r)\n                        return r;\n        }\n        /* ORDER: rel, pairs with shm_object_get(); noted',
      '                if (r) {\n                        shm_cache_set_count(cache, n - 1);\n                        return r;\n                }\n        }\n        /* ORDER: rel, pairs with shm_object_get(); noted'),

@@ -64,7 +64,7 @@ static void pre_held(void) {
         world_set_control(0);
         a = world_actor(2);
         shm_slab_hold(a, 0, slab_target(1, 1, 1), 2, &mask);
-        shm_slab_give_back(a, 0, mask & -mask);
+        shm_slab_free_slots(a, 0, mask & -mask);
         world.notes[0] = mask & (mask - 1);
         /* CLAIM stands for what is held: a cache would, in its place. */
         shm_actor_intend_mask(a, world.notes[0]);
@@ -76,7 +76,7 @@ static void pre_held_empty(void) {
 
         pre_held();
         a = world_actor(2);
-        shm_slab_give_back(a, 0, world.notes[0]);
+        shm_slab_free_slots(a, 0, world.notes[0]);
         shm_actor_intend(a, 0);
         world_tidy();
 }
@@ -93,7 +93,7 @@ static void release_held(void) {
 static void give_back_held(void) {
         ShmActor *a = world_actor(2);
 
-        if (shm_slab_give_back(a, 0, world.notes[0]) != 0)
+        if (shm_slab_free_slots(a, 0, world.notes[0]) != 0)
                 model_fail("held slots cannot be given back");
         release_held();
 }

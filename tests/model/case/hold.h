@@ -22,9 +22,9 @@ static void hold(unsigned actor) {
         shm_actor_enter(a);
         if (shm_slab_hold(a, 0, target, 1, &mask) == 0) {
                 /* CLAIM stands for what is held: a cache would, in its place. */
-                if (shm_slab_give_back(a, 0, mask) != 0)
+                if (shm_slab_free_slots(a, 0, mask) != 0)
                         model_fail("held slots cannot be given back");
-                if (shm_slab_hold(a, 0, target, 2, &more) == 0 && shm_slab_give_back(a, 0, more) != 0)
+                if (shm_slab_hold(a, 0, target, 2, &more) == 0 && shm_slab_free_slots(a, 0, more) != 0)
                         model_fail("more held slots cannot be given back");
                 shm_actor_intend(a, shm_intent_other(SHM_INTENT_SLAB, 0, 0));
                 if (slab_word_holder(shm_slab_word(&world_arena, 0)) == a->id)

@@ -195,7 +195,7 @@ static void test_odd_top_under_flush(void **state) {
         cache = cache_of(t, t->actor.id);
         id = top(t, t->actor.id);
         shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, 0 << 9 | 2));
-        assert_int_equal(shm_slab_give_back(&t->actor, slot_id_slab(id), slot_id_mask(id)), 0);
+        assert_int_equal(shm_slab_free_slots(&t->actor, slot_id_slab(id), slot_id_mask(id)), 0);
         assert_int_equal(shm_slab_release(&t->actor, slot_id_slab(id)), 0);
         other.mode = SHM_CACHE_OFF;
         do
@@ -524,7 +524,7 @@ static void test_control_flush(void **state) {
         shm_actor_intend(&t->control, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, 0 << 9 | (n - 1)));
         for (uint32_t i = 1; i <= n / 2; i++)
                 mask |= slot_id_mask((SlotId){ cache->slots[n - i] });
-        assert_int_equal(shm_slab_give_back(&t->control, slot_id_slab(top(t, t->actor.id)), mask), 0);
+        assert_int_equal(shm_slab_free_slots(&t->control, slot_id_slab(top(t, t->actor.id)), mask), 0);
         maintain_repair_control(&t->control, &counts);
         assert_int_equal(counts.slots, n - 1 - n / 2);
         assert_int_equal(cache->count, 1);

@@ -50,8 +50,8 @@ static int apply(SlabOp op, SlabWord w, uint64_t mask, SlabWord *ret) {
                 return slab_word_hold(w, HOLDER, target, BEYOND, (uint32_t) mask, ret, &got);
         case SLAB_OP_RELEASE:
                 return slab_word_release(w, BEYOND, ret);
-        case SLAB_OP_GIVE_BACK:
-                return slab_word_give_back(w, mask, BEYOND, ret);
+        case SLAB_OP_FREE_SLOTS:
+                return slab_word_free_slots(w, mask, BEYOND, ret);
         case SLAB_OP_DRAIN:
                 return slab_word_drain(w, target, BEYOND, ret);
         default:
@@ -158,9 +158,9 @@ static void test_hold_not_mine(void **state) {
 static void test_give_back_not_taken(void **state) {
         SlabWord w = make(SLAB_LISTED, BEYOND | 5, 0), new;
 
-        assert_int_equal(slab_word_give_back(w, 2, BEYOND, &new), SLAB_E_REFUSED);
-        assert_int_equal(slab_word_give_back(w, 1 << 4, BEYOND, &new), SLAB_E_REFUSED);
-        assert_int_equal(slab_word_give_back(w, 1, BEYOND, &new), 0);
+        assert_int_equal(slab_word_free_slots(w, 2, BEYOND, &new), SLAB_E_REFUSED);
+        assert_int_equal(slab_word_free_slots(w, 1 << 4, BEYOND, &new), SLAB_E_REFUSED);
+        assert_int_equal(slab_word_free_slots(w, 1, BEYOND, &new), 0);
         assert_int_equal(slab_word_gen(new), 77); /* giving back is not a claim */
 }
 
