@@ -16,8 +16,8 @@ const SlabEdge slab_edges[] = {
         { SLAB_FULL, SLAB_OP_FREE_SLOTS, SLAB_FREE },     { SLAB_DRAINING, SLAB_OP_FREE_SLOTS, SLAB_DRAINING },
         { SLAB_DRAINING, SLAB_OP_FREE_SLOTS, SLAB_FREE }, { SLAB_HELD, SLAB_OP_DRAIN, SLAB_DRAINING },
         { SLAB_HELD, SLAB_OP_DRAIN, SLAB_FREE },         { SLAB_LISTED, SLAB_OP_DRAIN, SLAB_DRAINING },
-        { SLAB_FULL, SLAB_OP_DRAIN, SLAB_DRAINING },     { SLAB_LISTED, SLAB_OP_SEIZE, SLAB_HELD },
-        { SLAB_FULL, SLAB_OP_SEIZE, SLAB_HELD },         { SLAB_HELD, SLAB_OP_SEIZE, SLAB_HELD },
+        { SLAB_FULL, SLAB_OP_DRAIN, SLAB_DRAINING },     { SLAB_LISTED, SLAB_OP_PIN, SLAB_HELD },
+        { SLAB_FULL, SLAB_OP_PIN, SLAB_HELD },         { SLAB_HELD, SLAB_OP_PIN, SLAB_HELD },
 };
 /* clang-format on */
 
@@ -193,7 +193,7 @@ int slab_word_drain(SlabWord w, uint64_t target, uint64_t beyond, SlabWord *ret)
         return 0;
 }
 
-int slab_word_seize(SlabWord w, uint32_t holder, SlabWord *ret) {
+int slab_word_pin(SlabWord w, uint32_t holder, SlabWord *ret) {
         SlabPlace place = slab_word_place(w);
 
         if (place != SLAB_LISTED && place != SLAB_FULL && place != SLAB_HELD)

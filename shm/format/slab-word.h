@@ -32,7 +32,7 @@
  *     DRAINING    -> DRAINING | FREE  slab_word_free_slots        whoever frees slots          acqrel
  *     LISTED | FULL -> DRAINING       slab_word_drain             daemon: its era is over     acqrel
  *     HELD        -> DRAINING | FREE  slab_word_drain             daemon: its era is over     acqrel
- *     LISTED | FULL | HELD -> HELD    slab_word_seize             daemon: claims are to stop  acqrel
+ *     LISTED | FULL | HELD -> HELD    slab_word_pin             daemon: claims are to stop  acqrel
  *
  * All orders are acqrel because the word passes slots, and the objects in them, from one process
  * to another. slab_edges[] says the same to the test that tries every place with every operation.
@@ -65,7 +65,7 @@ typedef enum SlabOp {
         SLAB_OP_RELEASE,
         SLAB_OP_FREE_SLOTS,
         SLAB_OP_DRAIN,
-        SLAB_OP_SEIZE,
+        SLAB_OP_PIN,
         _SLAB_OP_N,
 } SlabOp;
 
@@ -146,4 +146,4 @@ int slab_word_hold(SlabWord w, uint32_t holder, uint64_t target, uint64_t beyond
 int slab_word_release(SlabWord w, uint64_t beyond, SlabWord *ret);
 int slab_word_free_slots(SlabWord w, uint64_t mask, uint64_t beyond, SlabWord *ret);
 int slab_word_drain(SlabWord w, uint64_t target, uint64_t beyond, SlabWord *ret);
-int slab_word_seize(SlabWord w, uint32_t holder, SlabWord *ret);
+int slab_word_pin(SlabWord w, uint32_t holder, SlabWord *ret);

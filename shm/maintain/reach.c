@@ -30,7 +30,7 @@
 #else
 #define ROUNDS 4
 #endif
-#define SEIZED_MAX 8 /* slabs: each costs a gathering */
+#define PINNED_MAX 8 /* slabs: each costs a gathering */
 #define VIEW_COST SHM_SLOTS_MAX
 
 /* Views */
@@ -87,8 +87,8 @@ uint64_t shm_slab_view_taken(const ShmArena *arena, SlabWord w) {
 void shm_reach_init(ShmReach *reach, ShmActor *control) {
         reach->control = control;
         reach->state = SHM_REACH_VIEW;
-        reach->position = reach->round = reach->n_seized = 0;
-        reach->seized = NULL;
+        reach->position = reach->round = reach->n_pinned = 0;
+        reach->pinned = NULL;
         shm_refs_init_some(&reach->refs, control->arena, &reach->some);
 }
 
@@ -142,9 +142,9 @@ static void reach_decide_slab(ShmReach *reach, uint32_t i) {
 }
 
 static void release_seized(ShmReach *reach) {
-        if (reach->seized)
-                shm_cache_release_held(reach->control, 0, reach->seized);
-        reach->seized = NULL;
+        if (reach->pinned)
+                shm_cache_release_held(reach->control, 0, reach->pinned);
+        reach->pinned = NULL;
 }
 
 /* Nobody claims of it then. An intent that stands leaves no room for another one. */
@@ -155,13 +155,13 @@ static void reach_pin_slab(ShmReach *reach, uint32_t slab) {
 
         if (slab_word_epoch(w) >= control->arena->n_epochs || slab_word_class(w) >= control->arena->n_classes)
                 return;
-        reach->seized = shm_arena_cache(control->arena, 0, 0, index);
+        reach->pinned = shm_arena_cache(control->arena, 0, 0, index);
         shm_record_use_cache(control->record, index);
-        shm_cache_release_held(control, 0, reach->seized); /* of a maintainer that died */
+        shm_cache_release_held(control, 0, reach->pinned); /* of a maintainer that died */
         shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
-        if (shm_slab_seize(control, slab) == 0)
+        if (shm_slab_pin(control, slab) == 0)
                 /* ORDER: rlx; ordered by the intent. */
-                shm_store_rlx(&reach->seized->held, slab + 1);
+                shm_store_rlx(&reach->pinned->held, slab + 1);
         shm_actor_intend(control, 0);
 }
 
@@ -185,9 +185,9 @@ static ShmReachState end_round(ShmReach *reach) {
                 return SHM_REACH_DONE;
         if (++reach->round < ROUNDS)
                 return SHM_REACH_VIEW;
-        if (stands || reach->n_seized == SEIZED_MAX)
+        if (stands || reach->n_pinned == PINNED_MAX)
                 return SHM_REACH_DONE;
-        reach->n_seized++;
+        reach->n_pinned++;
         reach_pin_slab(reach, slab);
         return SHM_REACH_VIEW;
 }

@@ -47,8 +47,8 @@ typedef struct ShmReach {
         ShmActor *control;
         ShmReachState state;
         uint32_t position; /* slab to be viewed next */
-        uint32_t round, n_seized;
-        ShmCache *seized; /* the cache of record 0 that holds a slab; NULL: none */
+        uint32_t round, n_pinned;
+        ShmCache *pinned; /* the cache of record 0 that holds a slab; NULL: none */
         ShmRefs refs;
         ShmRefsSome some;
         ShmReachSlab slabs[SHM_REFS_MAX];

@@ -12,7 +12,7 @@
  * Who may do what: the maintainer, on records whose owners are dead, and at first on its own.
  *
  * Crash: of the maintainer in here: the record is DEAD or SWEPT as before, record 0 says which slab's
- *   hints may be missing, or which it has seized, and the next maintainer begins anew.
+ *   hints may be missing, or which it has pinned, and the next maintainer begins anew.
  */
 #include "shm/maintain/repair.h"
 

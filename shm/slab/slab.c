@@ -119,8 +119,8 @@ static inline int slab_request_apply(const ShmArena *arena, SlabRequest *request
                 return slab_word_free_slots(old, request->mask, beyond, ret);
         case SLAB_OP_DRAIN:
                 return slab_word_drain(old, request->target, beyond, ret);
-        case SLAB_OP_SEIZE:
-                return slab_word_seize(old, request->holder, ret);
+        case SLAB_OP_PIN:
+                return slab_word_pin(old, request->holder, ret);
         default:
                 return SLAB_E_REFUSED;
         }
@@ -193,8 +193,8 @@ int shm_slab_drain(ShmActor *control, uint32_t slab, uint64_t target) {
         return slab_change(control, slab, &(SlabRequest){ .op = SLAB_OP_DRAIN, .target = target });
 }
 
-int shm_slab_seize(ShmActor *control, uint32_t slab) {
-        return slab_change(control, slab, &(SlabRequest){ .op = SLAB_OP_SEIZE, .holder = control->id });
+int shm_slab_pin(ShmActor *control, uint32_t slab) {
+        return slab_change(control, slab, &(SlabRequest){ .op = SLAB_OP_PIN, .holder = control->id });
 }
 
 int shm_slab_begin(ShmActor *actor, uint32_t slab, SlabPlace from) {

@@ -32,7 +32,7 @@ int shm_slab_release(ShmActor *actor, uint32_t slab);
 /* While it is of this target, of which the era is over. */
 int shm_slab_drain(ShmActor *control, uint32_t slab, uint64_t target);
 /* Whoever holds it: only control claims of it, until it is released. */
-int shm_slab_seize(ShmActor *control, uint32_t slab);
+int shm_slab_pin(ShmActor *control, uint32_t slab);
 
 /* Pages: a slab of this place becomes BUSY; one that is BUSY by this holder becomes FREE or UNCOMMITTED. No hints. */
 int shm_slab_begin(ShmActor *actor, uint32_t slab, SlabPlace from);

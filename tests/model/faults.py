@@ -386,11 +386,11 @@ FAULTS = [
      '                n = gather_cache(refs);', '                (void) gather_cache;'),
     ('refs: intent not read first', 'repair', 'shm/maintain/refs.c',
      '        gather_intent(refs, refs->intent);\n', ''),
-    ('reach: a slab in which claims keep coming is not seized', 'unit-repair-race', 'shm/maintain/reach.c',
-     'if (stands || reach->n_seized == SEIZED_MAX)', 'if (1)'),
-    ('reach: seized without an intent', 'repair', 'shm/maintain/reach.c',
+    ('reach: a slab in which claims keep coming is not pinned', 'unit-repair-race', 'shm/maintain/reach.c',
+     'if (stands || reach->n_pinned == PINNED_MAX)', 'if (1)'),
+    ('reach: pinned without an intent', 'repair', 'shm/maintain/reach.c',
      '''        shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
-        if (shm_slab_seize''', '        if (shm_slab_seize'),
+        if (shm_slab_pin''', '        if (shm_slab_pin'),
     ('revoke: objects of another epoch are marked', 'revoke', 'shm/maintain/revoke.c',
      '''        if (!is_revoked(arena, revoke, w))
                 return; /*''', '''        if (0)

@@ -651,11 +651,11 @@ static void test_control_seized(void **state) {
         ++*shm_slot_tag(&t->arena, id); /* nobody's */
         shm_reach_init(&reach, &t->control);
         assert_true(shm_reach_add_slot(&reach, id));
-        for (unsigned i = 0; !reach.seized; i++) {
+        for (unsigned i = 0; !reach.pinned; i++) {
                 assert_true(i < 1000);
                 budget = 1;
                 assert_false(shm_reach_step(&reach, &budget));
-                if (!reach.seized)
+                if (!reach.pinned)
                         handle = test_alloc(t, 64, 0);
         }
         assert_int_equal(slot_id_slab(shm_handle_slot(handle)), slab);

@@ -55,7 +55,7 @@ static int apply(SlabOp op, SlabWord w, uint64_t mask, SlabWord *ret) {
         case SLAB_OP_DRAIN:
                 return slab_word_drain(w, target, BEYOND, ret);
         default:
-                return slab_word_seize(w, 0, ret);
+                return slab_word_pin(w, 0, ret);
         }
 }
 
