@@ -63,8 +63,8 @@ static void add_cell(MapJob *job) {
 
         tslab__slab_cell__init(part);
         part->free = cell->places[SLAB_FREE];
-        part->listed = cell->places[SLAB_LISTED];
-        part->held = cell->places[SLAB_HELD];
+        part->listed = cell->places[SLAB_PARTIAL];
+        part->held = cell->places[SLAB_ACTIVE];
         part->full = cell->places[SLAB_FULL];
         part->draining = cell->places[SLAB_DRAINING];
         part->busy = cell->places[SLAB_BUSY];

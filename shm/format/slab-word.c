@@ -6,18 +6,18 @@
 const SlabEdge slab_edges[] = {
         { SLAB_UNCOMMITTED, SLAB_OP_BEGIN, SLAB_BUSY },  { SLAB_FREE, SLAB_OP_BEGIN, SLAB_BUSY },
         { SLAB_BUSY, SLAB_OP_COMMIT, SLAB_FREE },        { SLAB_BUSY, SLAB_OP_DROP, SLAB_UNCOMMITTED },
-        { SLAB_FREE, SLAB_OP_CLAIM, SLAB_LISTED },       { SLAB_FREE, SLAB_OP_CLAIM, SLAB_FULL },
-        { SLAB_LISTED, SLAB_OP_CLAIM, SLAB_LISTED },     { SLAB_LISTED, SLAB_OP_CLAIM, SLAB_FULL },
-        { SLAB_FREE, SLAB_OP_HOLD, SLAB_HELD },          { SLAB_LISTED, SLAB_OP_HOLD, SLAB_HELD },
-        { SLAB_HELD, SLAB_OP_HOLD, SLAB_HELD },          { SLAB_HELD, SLAB_OP_RELEASE, SLAB_FREE },
-        { SLAB_HELD, SLAB_OP_RELEASE, SLAB_LISTED },     { SLAB_HELD, SLAB_OP_RELEASE, SLAB_FULL },
-        { SLAB_HELD, SLAB_OP_FREE_SLOTS, SLAB_HELD },     { SLAB_LISTED, SLAB_OP_FREE_SLOTS, SLAB_LISTED },
-        { SLAB_LISTED, SLAB_OP_FREE_SLOTS, SLAB_FREE },   { SLAB_FULL, SLAB_OP_FREE_SLOTS, SLAB_LISTED },
+        { SLAB_FREE, SLAB_OP_CLAIM, SLAB_PARTIAL },       { SLAB_FREE, SLAB_OP_CLAIM, SLAB_FULL },
+        { SLAB_PARTIAL, SLAB_OP_CLAIM, SLAB_PARTIAL },     { SLAB_PARTIAL, SLAB_OP_CLAIM, SLAB_FULL },
+        { SLAB_FREE, SLAB_OP_HOLD, SLAB_ACTIVE },          { SLAB_PARTIAL, SLAB_OP_HOLD, SLAB_ACTIVE },
+        { SLAB_ACTIVE, SLAB_OP_HOLD, SLAB_ACTIVE },          { SLAB_ACTIVE, SLAB_OP_RELEASE, SLAB_FREE },
+        { SLAB_ACTIVE, SLAB_OP_RELEASE, SLAB_PARTIAL },     { SLAB_ACTIVE, SLAB_OP_RELEASE, SLAB_FULL },
+        { SLAB_ACTIVE, SLAB_OP_FREE_SLOTS, SLAB_ACTIVE },     { SLAB_PARTIAL, SLAB_OP_FREE_SLOTS, SLAB_PARTIAL },
+        { SLAB_PARTIAL, SLAB_OP_FREE_SLOTS, SLAB_FREE },   { SLAB_FULL, SLAB_OP_FREE_SLOTS, SLAB_PARTIAL },
         { SLAB_FULL, SLAB_OP_FREE_SLOTS, SLAB_FREE },     { SLAB_DRAINING, SLAB_OP_FREE_SLOTS, SLAB_DRAINING },
-        { SLAB_DRAINING, SLAB_OP_FREE_SLOTS, SLAB_FREE }, { SLAB_HELD, SLAB_OP_DRAIN, SLAB_DRAINING },
-        { SLAB_HELD, SLAB_OP_DRAIN, SLAB_FREE },         { SLAB_LISTED, SLAB_OP_DRAIN, SLAB_DRAINING },
-        { SLAB_FULL, SLAB_OP_DRAIN, SLAB_DRAINING },     { SLAB_LISTED, SLAB_OP_PIN, SLAB_HELD },
-        { SLAB_FULL, SLAB_OP_PIN, SLAB_HELD },         { SLAB_HELD, SLAB_OP_PIN, SLAB_HELD },
+        { SLAB_DRAINING, SLAB_OP_FREE_SLOTS, SLAB_FREE }, { SLAB_ACTIVE, SLAB_OP_DRAIN, SLAB_DRAINING },
+        { SLAB_ACTIVE, SLAB_OP_DRAIN, SLAB_FREE },         { SLAB_PARTIAL, SLAB_OP_DRAIN, SLAB_DRAINING },
+        { SLAB_FULL, SLAB_OP_DRAIN, SLAB_DRAINING },     { SLAB_PARTIAL, SLAB_OP_PIN, SLAB_ACTIVE },
+        { SLAB_FULL, SLAB_OP_PIN, SLAB_ACTIVE },         { SLAB_ACTIVE, SLAB_OP_PIN, SLAB_ACTIVE },
 };
 /* clang-format on */
 
@@ -27,8 +27,8 @@ const char *slab_place_to_string(SlabPlace place) {
         static const char *const names[_SLAB_PLACE_N] = {
                 [SLAB_UNCOMMITTED] = "uncommitted",
                 [SLAB_FREE] = "free",
-                [SLAB_LISTED] = "listed",
-                [SLAB_HELD] = "held",
+                [SLAB_PARTIAL] = "listed",
+                [SLAB_ACTIVE] = "held",
                 [SLAB_FULL] = "full",
                 [SLAB_DRAINING] = "draining",
                 [SLAB_BUSY] = "busy",
@@ -52,13 +52,13 @@ SlabWord slab_word_settle(SlabWord w, uint64_t beyond) {
         SlabPlace place = slab_word_place(w);
         bool empty = w.low == beyond;
 
-        if (place == SLAB_HELD || (place == SLAB_DRAINING && !empty))
+        if (place == SLAB_ACTIVE || (place == SLAB_DRAINING && !empty))
                 return w;
         if (empty) {
                 w.low = 0;
                 return with_place(w, SLAB_FREE, 0);
         }
-        return with_place(w, w.low == UINT64_MAX ? SLAB_FULL : SLAB_LISTED, 0);
+        return with_place(w, w.low == UINT64_MAX ? SLAB_FULL : SLAB_PARTIAL, 0);
 }
 
 int slab_word_begin(SlabWord w, uint32_t holder, SlabWord *ret) {
@@ -132,14 +132,14 @@ int slab_word_claim(SlabWord w, uint64_t target, uint64_t beyond, uint32_t n, Sl
         SlabWord taken;
         int r;
 
-        if (place != SLAB_FREE && place != SLAB_LISTED)
+        if (place != SLAB_FREE && place != SLAB_PARTIAL)
                 return SLAB_E_REFUSED;
 
         r = slab_word_take_slots(w, target, beyond, n, &taken, ret_mask);
         if (r)
                 return r;
 
-        *ret = slab_word_settle(with_place(taken, SLAB_LISTED, 0), beyond);
+        *ret = slab_word_settle(with_place(taken, SLAB_PARTIAL, 0), beyond);
         return 0;
 }
 
@@ -149,29 +149,29 @@ int slab_word_hold(SlabWord w, uint32_t holder, uint64_t target, uint64_t beyond
         SlabWord taken;
         int r;
 
-        if (place != SLAB_FREE && place != SLAB_LISTED && !held_by(w, SLAB_HELD, holder))
+        if (place != SLAB_FREE && place != SLAB_PARTIAL && !held_by(w, SLAB_ACTIVE, holder))
                 return SLAB_E_REFUSED;
 
         r = slab_word_take_slots(w, target, beyond, n, &taken, ret_mask);
         if (r)
                 return r;
 
-        *ret = with_place(taken, SLAB_HELD, holder);
+        *ret = with_place(taken, SLAB_ACTIVE, holder);
         return 0;
 }
 
 int slab_word_release(SlabWord w, uint64_t beyond, SlabWord *ret) {
-        if (slab_word_place(w) != SLAB_HELD)
+        if (slab_word_place(w) != SLAB_ACTIVE)
                 return SLAB_E_REFUSED;
 
-        *ret = slab_word_settle(with_place(w, SLAB_LISTED, 0), beyond);
+        *ret = slab_word_settle(with_place(w, SLAB_PARTIAL, 0), beyond);
         return 0;
 }
 
 int slab_word_free_slots(SlabWord w, uint64_t mask, uint64_t beyond, SlabWord *ret) {
         SlabPlace place = slab_word_place(w);
 
-        if (place != SLAB_LISTED && place != SLAB_FULL && place != SLAB_HELD && place != SLAB_DRAINING)
+        if (place != SLAB_PARTIAL && place != SLAB_FULL && place != SLAB_ACTIVE && place != SLAB_DRAINING)
                 return SLAB_E_REFUSED;
         if ((w.low & mask) != mask || (mask & beyond))
                 return SLAB_E_REFUSED;
@@ -184,7 +184,7 @@ int slab_word_free_slots(SlabWord w, uint64_t mask, uint64_t beyond, SlabWord *r
 int slab_word_drain(SlabWord w, uint64_t target, uint64_t beyond, SlabWord *ret) {
         SlabPlace place = slab_word_place(w);
 
-        if (place != SLAB_HELD && place != SLAB_LISTED && place != SLAB_FULL)
+        if (place != SLAB_ACTIVE && place != SLAB_PARTIAL && place != SLAB_FULL)
                 return SLAB_E_REFUSED;
         if ((w.high & SLAB_TARGET_MASK) != target)
                 return SLAB_E_REFUSED;
@@ -196,9 +196,9 @@ int slab_word_drain(SlabWord w, uint64_t target, uint64_t beyond, SlabWord *ret)
 int slab_word_pin(SlabWord w, uint32_t holder, SlabWord *ret) {
         SlabPlace place = slab_word_place(w);
 
-        if (place != SLAB_LISTED && place != SLAB_FULL && place != SLAB_HELD)
+        if (place != SLAB_PARTIAL && place != SLAB_FULL && place != SLAB_ACTIVE)
                 return SLAB_E_REFUSED;
 
-        *ret = with_place(w, SLAB_HELD, holder);
+        *ret = with_place(w, SLAB_ACTIVE, holder);
         return 0;
 }

@@ -8,7 +8,7 @@
  *     class   4
  *     epoch   6
  *     era    12   low bits of the epoch's era
- *     holder 12   record, when HELD or BUSY
+ *     holder 12   record, when ACTIVE or BUSY
  *     gen    26   + 1 by every transition that sets bits or changes class, epoch or pages
  *
  * FREE, UNCOMMITTED and BUSY words have an empty bitmap. A FREE word still says which class and
@@ -20,19 +20,19 @@
  *     BUSY        -> FREE             slab_word_commit            the holder                  acqrel
  *     BUSY        -> UNCOMMITTED      slab_word_drop              the holder; repair          acqrel
  *     FREE        -> BUSY             slab_word_begin             daemon                      acqrel
- *     FREE        -> LISTED | FULL    slab_word_claim             a client, uncached          acqrel
- *     FREE        -> HELD             slab_word_hold              a client                    acqrel
- *     LISTED      -> LISTED | FULL    slab_word_claim             a client, uncached          acqrel
- *     LISTED      -> HELD             slab_word_hold              a client                    acqrel
- *     HELD        -> HELD             slab_word_hold              the holder: more slots      acqrel
- *     HELD        -> FREE | LISTED | FULL   slab_word_release     the holder; daemon          acqrel
- *     HELD        -> HELD             slab_word_free_slots        whoever frees slots          acqrel
- *     LISTED      -> LISTED | FREE    slab_word_free_slots        whoever frees slots          acqrel
- *     FULL        -> LISTED | FREE    slab_word_free_slots        whoever frees slots          acqrel
+ *     FREE        -> PARTIAL | FULL    slab_word_claim             a client, uncached          acqrel
+ *     FREE        -> ACTIVE             slab_word_hold              a client                    acqrel
+ *     PARTIAL      -> PARTIAL | FULL    slab_word_claim             a client, uncached          acqrel
+ *     PARTIAL      -> ACTIVE             slab_word_hold              a client                    acqrel
+ *     ACTIVE        -> ACTIVE             slab_word_hold              the holder: more slots      acqrel
+ *     ACTIVE        -> FREE | PARTIAL | FULL   slab_word_release     the holder; daemon          acqrel
+ *     ACTIVE        -> ACTIVE             slab_word_free_slots        whoever frees slots          acqrel
+ *     PARTIAL      -> PARTIAL | FREE    slab_word_free_slots        whoever frees slots          acqrel
+ *     FULL        -> PARTIAL | FREE    slab_word_free_slots        whoever frees slots          acqrel
  *     DRAINING    -> DRAINING | FREE  slab_word_free_slots        whoever frees slots          acqrel
- *     LISTED | FULL -> DRAINING       slab_word_drain             daemon: its era is over     acqrel
- *     HELD        -> DRAINING | FREE  slab_word_drain             daemon: its era is over     acqrel
- *     LISTED | FULL | HELD -> HELD    slab_word_pin             daemon: claims are to stop  acqrel
+ *     PARTIAL | FULL -> DRAINING       slab_word_drain             daemon: its era is over     acqrel
+ *     ACTIVE        -> DRAINING | FREE  slab_word_drain             daemon: its era is over     acqrel
+ *     PARTIAL | FULL | ACTIVE -> ACTIVE    slab_word_pin             daemon: claims are to stop  acqrel
  *
  * All orders are acqrel because the word passes slots, and the objects in them, from one process
  * to another. slab_edges[] says the same to the test that tries every place with every operation.
@@ -48,8 +48,8 @@ typedef ShmPair SlabWord; /* low: bitmap, high: the rest */
 typedef enum SlabPlace {
         SLAB_UNCOMMITTED, /* no pages; a page that is there nonetheless is surplus */
         SLAB_FREE, /* pages, no slot taken; in the set `free` */
-        SLAB_LISTED, /* some slots free, claimable by anyone; in the set `partial` */
-        SLAB_HELD, /* claimable by the holder alone */
+        SLAB_PARTIAL, /* some slots free, claimable by anyone; in the set `partial` */
+        SLAB_ACTIVE, /* claimable by the holder alone */
         SLAB_FULL, /* no slot free */
         SLAB_DRAINING, /* of an era that is over: nobody claims */
         SLAB_BUSY, /* its pages are being made or dropped by the holder */

@@ -123,15 +123,15 @@ const char *shm_check_word(const ShmArena *arena, SlabWord w) {
                 return "its class is none";
         if (slab_word_epoch(w) >= arena->n_epochs)
                 return "its epoch is none";
-        if (place != SLAB_HELD && place != SLAB_BUSY && slab_word_holder(w) != 0)
+        if (place != SLAB_ACTIVE && place != SLAB_BUSY && slab_word_holder(w) != 0)
                 return "it names a holder";
         if (!shm_check_in_use(place))
                 return w.low != 0 ? "its bitmap is not empty" : NULL;
         if ((w.low & beyond) != beyond)
                 return "slots beyond its class's count are free";
-        if (w.low == beyond && (place == SLAB_LISTED || place == SLAB_DRAINING))
+        if (w.low == beyond && (place == SLAB_PARTIAL || place == SLAB_DRAINING))
                 return "no slot is taken";
-        if (w.low == UINT64_MAX && place == SLAB_LISTED)
+        if (w.low == UINT64_MAX && place == SLAB_PARTIAL)
                 return "all slots are taken";
         if (w.low != UINT64_MAX && place == SLAB_FULL)
                 return "slots are free";
@@ -143,7 +143,7 @@ const char *shm_check_holder(const ShmArena *arena, const ShmRefs *refs, uint32_
         uint32_t holder = slab_word_holder(w);
         ShmRecordState state;
 
-        if (place != SLAB_HELD && place != SLAB_BUSY)
+        if (place != SLAB_ACTIVE && place != SLAB_BUSY)
                 return NULL;
         if (holder >= shm_arena_n_records_ever(arena))
                 return "its holder is no record";

@@ -31,7 +31,7 @@ void shm_check_epochs(const ShmArena *arena, ShmCheck *check);
 void shm_check_record(const ShmArena *arena, ShmCheck *check, uint32_t record);
 
 static inline bool shm_check_in_use(SlabPlace place) {
-        return place >= SLAB_LISTED && place <= SLAB_DRAINING;
+        return place >= SLAB_PARTIAL && place <= SLAB_DRAINING;
 }
 
 /* What is wrong with the word by itself, or NULL. */

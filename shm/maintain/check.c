@@ -134,7 +134,7 @@ static const char *judge_hints(const ShmCheckRun *c, uint32_t slab, SlabWord w, 
                 return hint_missing(c, SHM_SET_FREE, slab, ret_level) ? "free" : NULL;
         if (place == SLAB_UNCOMMITTED)
                 return hint_missing(c, SHM_SET_UNCOMMITTED, slab, ret_level) ? "uncommitted" : NULL;
-        if (place == SLAB_LISTED &&
+        if (place == SLAB_PARTIAL &&
             hint_missing(c, shm_set_partial(arena, epoch, slab_word_class(w)), slab, ret_level))
                 return "partial";
         if (shm_check_in_use(place) && hint_missing(c, shm_set_of_epoch(arena, epoch), slab, ret_level))

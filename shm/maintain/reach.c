@@ -76,7 +76,7 @@ uint64_t shm_slab_view_same(const ShmSlabView *before, const ShmSlabView *after)
 uint64_t shm_slab_view_taken(const ShmArena *arena, SlabWord w) {
         SlabPlace place = slab_word_place(w);
 
-        if (place < SLAB_LISTED || place > SLAB_DRAINING || slab_word_class(w) >= arena->n_classes ||
+        if (place < SLAB_PARTIAL || place > SLAB_DRAINING || slab_word_class(w) >= arena->n_classes ||
             slab_word_epoch(w) >= arena->n_epochs)
                 return 0;
         return w.low & ~shm_slab_class(arena, w)->beyond;

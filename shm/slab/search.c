@@ -100,7 +100,7 @@ static bool search_words(ShmActor *actor, const ShmWant *want, ShmFound *ret) {
         for (uint32_t slab = 0; slab < n; slab++) {
                 SlabPlace place = slab_word_place(shm_slab_word(arena, slab));
 
-                if ((place == SLAB_FREE || place == SLAB_LISTED) && search_claim(actor, want, slab, ret))
+                if ((place == SLAB_FREE || place == SLAB_PARTIAL) && search_claim(actor, want, slab, ret))
                         return true;
         }
         return false;

@@ -34,10 +34,10 @@ bool shm_set_wants(const ShmArena *arena, uint32_t set, SlabWord w) {
         if (set == SHM_SET_UNCOMMITTED)
                 return place == SLAB_UNCOMMITTED;
         if (set < 2 + arena->n_epochs)
-                return place >= SLAB_LISTED && place <= SLAB_DRAINING && slab_word_epoch(w) == set - 2;
+                return place >= SLAB_PARTIAL && place <= SLAB_DRAINING && slab_word_epoch(w) == set - 2;
 
         set -= 2 + arena->n_epochs;
-        return place == SLAB_LISTED && slab_word_epoch(w) == set / arena->n_classes &&
+        return place == SLAB_PARTIAL && slab_word_epoch(w) == set / arena->n_classes &&
                slab_word_class(w) == set % arena->n_classes;
 }
 

@@ -19,7 +19,7 @@ static inline uint32_t shm_set_of_epoch(const ShmArena *arena, uint32_t epoch) {
         return 2 + epoch;
 }
 
-/* LISTED slabs of an epoch and class. */
+/* PARTIAL slabs of an epoch and class. */
 static inline uint32_t shm_set_partial(const ShmArena *arena, uint32_t epoch, uint32_t class) {
         return 2 + arena->n_epochs + epoch * arena->n_classes + class;
 }

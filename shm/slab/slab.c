@@ -6,7 +6,7 @@
  * Invariants
  *   1. A transition is one compare-and-set of the slab word; there is nothing to undo.
  *   2. Before the word changes, the actor's intent names the slab, and goes on naming it until the
- *      hints that the new word wants are set: LISTED in `partial`, FREE in `free`, in use in
+ *      hints that the new word wants are set: PARTIAL in `partial`, FREE in `free`, in use in
  *      `of_epoch`.
  *   3. n_free and n_drained are hints, too: who counts decides by what fetch-and-add returned, so
  *      each crossing wakes the daemon once.
@@ -65,7 +65,7 @@ static void slab_set_hints(ShmActor *actor, uint32_t slab, SlabWord old, SlabWor
                 shm_actor_count(actor, SHM_COUNT_SLABS_TAKEN, 1);
                 shm_set_add(arena, shm_set_of_epoch(arena, epoch), slab);
         }
-        if (to == SLAB_LISTED && from != SLAB_LISTED)
+        if (to == SLAB_PARTIAL && from != SLAB_PARTIAL)
                 shm_set_add(arena, shm_set_partial(arena, epoch, slab_word_class(new)), slab);
         if (to == SLAB_FREE) {
                 shm_set_add(arena, SHM_SET_FREE, slab);

@@ -19,7 +19,7 @@ static inline const ShmClass *shm_slab_class(const ShmArena *arena, SlabWord w) 
 }
 
 /*
- * Claims up to n slots of a FREE or LISTED slab. 0 with the intent CLAIM standing, for the caller to
+ * Claims up to n slots of a FREE or PARTIAL slab. 0 with the intent CLAIM standing, for the caller to
  * replace; SLAB_E_REFUSED with none.
  */
 int shm_slab_claim(ShmActor *actor, uint32_t slab, uint64_t target, uint32_t n, uint64_t *ret_mask);

@@ -85,7 +85,7 @@ FAULTS = [
      '} while (!shm_pair_cas_acqrel(word, &old, new));',
      '} while (slab_request_claims(request) ? ({ shm_step(word); *word = new; false; }) : !shm_pair_cas_acqrel(word, &old, new));'),
     ('claim: place ignored', 'pages', 'shm/format/slab-word.c',
-     '''        if (place != SLAB_FREE && place != SLAB_LISTED)
+     '''        if (place != SLAB_FREE && place != SLAB_PARTIAL)
                 return SLAB_E_REFUSED;
 
         r = slab_word_take_slots(w, target''', '''        (void) place;
@@ -113,8 +113,8 @@ FAULTS = [
      '''                shm_store_rel(tag, value);
 ''', '''                shm_actor_intend(actor, 0), shm_store_rel(tag, value);
 '''),
-    ('hint: LISTED left out', 'free', 'shm/slab/slab.c',
-     'if (to == SLAB_LISTED && from != SLAB_LISTED)', 'if (0)'),
+    ('hint: PARTIAL left out', 'free', 'shm/slab/slab.c',
+     'if (to == SLAB_PARTIAL && from != SLAB_PARTIAL)', 'if (0)'),
     ('hint: FREE left out', 'free', 'shm/slab/slab.c',
      '''                shm_set_add(arena, SHM_SET_FREE, slab);
 ''', ''),
@@ -124,20 +124,20 @@ FAULTS = [
     ('search: stale bit removed without an intent', 'free', 'shm/slab/search.c',
      '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
         shm_set_remove''', '        shm_set_remove'),
-    ('settle: an empty slab stays LISTED', 'free', 'shm/format/slab-word.c',
+    ('settle: an empty slab stays PARTIAL', 'free', 'shm/format/slab-word.c',
      '''        if (empty) {
                 w.low = 0;''', '''        if (empty && place == SLAB_DRAINING) {
                 w.low = 0;'''),
     ('release: place ignored', 'hold', 'shm/format/slab-word.c',
-     '''        if (slab_word_place(w) != SLAB_HELD)
+     '''        if (slab_word_place(w) != SLAB_ACTIVE)
                 return SLAB_E_REFUSED;
 
         *ret = slab''', '        *ret = slab'),
     ('hold: holder ignored', 'hold', 'shm/format/slab-word.c',
-     '''!held_by(w, SLAB_HELD, holder))
+     '''!held_by(w, SLAB_ACTIVE, holder))
                 return SLAB_E_REFUSED;
 
-        r = slab_word_take_slots''', '''place != SLAB_HELD)
+        r = slab_word_take_slots''', '''place != SLAB_ACTIVE)
                 return SLAB_E_REFUSED;
 
         r = slab_word_take_slots'''),
@@ -371,7 +371,7 @@ FAULTS = [
      '        shm_hints_mend_intent(control->arena, intent);\n}\n\nstatic void forget_notes', '}\n\nstatic void forget_notes'),
     ('repair: BUSY slabs stay so', 'repair', 'shm/maintain/repair.c',
      '        if (intent.kind == SHM_INTENT_RUN)\n                counts->slabs += shm_pages_undo', '        if (0)\n                counts->slabs += shm_pages_undo'),
-    ('repair: slabs stay HELD', 'repair', 'shm/maintain/repair.c',
+    ('repair: slabs stay ACTIVE', 'repair', 'shm/maintain/repair.c',
      'repair->counts.slabs += repair_release_slab(control, repair->record, held - 1);', ''),
     ('repair: the intent of FREE is no suspect', 'repair', 'shm/maintain/repair.c',
      '(intent.kind == SHM_INTENT_FREE && tag_is', '(0 && tag_is'),
@@ -485,9 +485,9 @@ FAULTS = [
     ('search: the words are not', 'search', 'shm/slab/search.c',
      ' || search_words(actor, want, ret))', ')'),
     ('search: words of slabs that are free are passed over', 'search', 'shm/slab/search.c',
-     '(place == SLAB_FREE || place == SLAB_LISTED) &&', 'place == SLAB_LISTED &&'),
+     '(place == SLAB_FREE || place == SLAB_PARTIAL) &&', 'place == SLAB_PARTIAL &&'),
     ('search: words of slabs that are listed are passed over', 'search', 'shm/slab/search.c',
-     '(place == SLAB_FREE || place == SLAB_LISTED) &&', 'place == SLAB_FREE &&'),
+     '(place == SLAB_FREE || place == SLAB_PARTIAL) &&', 'place == SLAB_FREE &&'),
     ('map put: goes on past a stale leaf in a bucket', 'map/bucket-stale', 'shm/map/map.c',
      'r = shm_trie_exchange(actor, trie, c, SHM_TRIE_GONE);', 'r = 0;'),
     ('guard: not stored', 'map-revoke/index-put', 'shm/arena/record.h',

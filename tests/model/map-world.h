@@ -144,7 +144,7 @@ static inline uint64_t map_check_slots(void) {
 
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
                 SlabWord w = shm_slab_word(&world_arena, slab);
-                bool in_use = slab_word_place(w) >= SLAB_LISTED && slab_word_place(w) <= SLAB_DRAINING;
+                bool in_use = slab_word_place(w) >= SLAB_PARTIAL && slab_word_place(w) <= SLAB_DRAINING;
 
                 for (uint32_t slot = 0; slot < 4; slot++) {
                         bool odd = world_arena.tags[slab].tag[slot] & 1;

@@ -376,7 +376,7 @@ static uint32_t n_unreturned(void) {
 /* Returns how many live ones are known to nobody. */
 static uint32_t check_slots(unsigned dead, uint32_t slab, SlabWord w) {
         SlabPlace place = slab_word_place(w);
-        bool in_use = place >= SLAB_LISTED && place <= SLAB_DRAINING;
+        bool in_use = place >= SLAB_PARTIAL && place <= SLAB_DRAINING;
         uint32_t n = in_use ? world_arena.classes[slab_word_class(w)].n_slots : SHM_SLOTS_MAX;
         uint32_t n_unknown = 0;
 
@@ -403,11 +403,11 @@ static uint32_t check_slots(unsigned dead, uint32_t slab, SlabWord w) {
 static void check_place(unsigned dead, uint32_t slab, SlabWord w) {
         SlabPlace place = slab_word_place(w);
         const ShmClass *class = shm_slab_class(&world_arena, w);
-        bool in_use = place >= SLAB_LISTED && place <= SLAB_DRAINING, right = true;
+        bool in_use = place >= SLAB_PARTIAL && place <= SLAB_DRAINING, right = true;
 
         if (place >= _SLAB_PLACE_N)
                 model_fail("slab %u: place %u", slab, (unsigned) place);
-        if (place == SLAB_LISTED || place == SLAB_DRAINING)
+        if (place == SLAB_PARTIAL || place == SLAB_DRAINING)
                 right = w.low != class->beyond && (w.low != UINT64_MAX || place == SLAB_DRAINING);
         if (place == SLAB_FULL)
                 right = w.low == UINT64_MAX;
@@ -415,7 +415,7 @@ static void check_place(unsigned dead, uint32_t slab, SlabWord w) {
                 model_fail("slab %u is %s with bitmap %lx", slab, slab_place_to_string(place),
                            (unsigned long) w.low);
 
-        if ((place == SLAB_HELD || place == SLAB_BUSY) && !is_dead_record(dead, slab_word_holder(w)) &&
+        if ((place == SLAB_ACTIVE || place == SLAB_BUSY) && !is_dead_record(dead, slab_word_holder(w)) &&
             !is_held(slab_word_holder(w), slab))
                 model_fail("slab %u is left %s by record %u", slab, slab_place_to_string(place),
                            slab_word_holder(w));

@@ -199,7 +199,7 @@ static void check_drained(void) {
                 SlabWord w = shm_slab_word(&world_arena, slab);
                 SlabPlace place = slab_word_place(w);
 
-                if (slab_word_epoch(w) == 1 && place >= SLAB_LISTED && place <= SLAB_FULL &&
+                if (slab_word_epoch(w) == 1 && place >= SLAB_PARTIAL && place <= SLAB_FULL &&
                     shm_epoch_over(&world_arena, 1, slab_word_era(w)))
                         model_fail("slab %u of an era that is over is %s", slab, slab_place_to_string(place));
         }

@@ -141,7 +141,7 @@ static void t_free_and_alloc(void) {
         world_alloc(1, WORLD_SIZE_2, 1);
 }
 
-/* Two slabs: one LISTED of epoch 1's era 1, one free. The next era of it begins, epoch 0 closes. */
+/* Two slabs: one PARTIAL of epoch 1's era 1, one free. The next era of it begins, epoch 0 closes. */
 static void advance(void) {
         uint32_t number;
 

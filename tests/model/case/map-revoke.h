@@ -26,7 +26,7 @@ static bool is_revoked(uint32_t slab) {
         SlabWord w = shm_slab_word(&world_arena, slab);
         SlabPlace place = slab_word_place(w);
 
-        return place >= SLAB_LISTED && place <= SLAB_DRAINING && slab_word_epoch(w) == REVOKED;
+        return place >= SLAB_PARTIAL && place <= SLAB_DRAINING && slab_word_epoch(w) == REVOKED;
 }
 
 static void fence(void) {

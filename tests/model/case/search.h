@@ -18,7 +18,7 @@ static uint32_t count_free(void) {
 
                 if (slab_word_place(w) == SLAB_FREE)
                         n += SHM_SLAB_SIZE / (uint32_t) wanted_size;
-                else if (slab_word_place(w) == SLAB_LISTED)
+                else if (slab_word_place(w) == SLAB_PARTIAL)
                         n += (uint32_t) __builtin_popcountll(~w.low);
         }
         return n;

@@ -51,7 +51,7 @@ static void expect_at(const ShmArena *arena, int line, Expected e) {
 #define expect(t, ...) expect_at(&(t)->arena, __LINE__, (Expected){ __VA_ARGS__ })
 #define expect_clean(t) expect(t, .lost = 0)
 
-/* Objects of several classes and epochs, some freed; FULL, LISTED, FREE and UNCOMMITTED slabs. */
+/* Objects of several classes and epochs, some freed; FULL, PARTIAL, FREE and UNCOMMITTED slabs. */
 static int setup(void **state) {
         ShmClientInfo info = { .pid = 1, .start_time = 2 };
         uint64_t handles[300];
@@ -93,7 +93,7 @@ static SlotId first(TestArena *t, uint32_t slab, bool taken) {
 
 /* A slot that is taken, with an even tag, and named nowhere. */
 static SlotId lose(TestArena *t) {
-        SlotId id = first(t, slab_in(t, SLAB_LISTED), false);
+        SlotId id = first(t, slab_in(t, SLAB_PARTIAL), false);
 
         word(t, slot_id_slab(id))->low |= slot_id_mask(id);
         return id;
@@ -196,7 +196,7 @@ static void test_lost_every_slot(void **state) {
 
 static void test_doubled_live_and_free(void **state) {
         TestArena *t = *state;
-        SlotId id = first(t, slab_in(t, SLAB_LISTED), false);
+        SlotId id = first(t, slab_in(t, SLAB_PARTIAL), false);
 
         ++*shm_slot_tag(&t->arena, id);
         expect(t, .doubled = 1, .text = "free in the bitmap, but live");
@@ -211,7 +211,7 @@ static void test_doubled_live_beyond(void **state) {
         uint32_t slab = 0;
 
         while (shm_slab_class(&t->arena, *word(t, slab))->n_slots == 64 ||
-               slab_word_place(*word(t, slab)) != SLAB_LISTED)
+               slab_word_place(*word(t, slab)) != SLAB_PARTIAL)
                 slab++;
         ++*shm_slot_tag(&t->arena, slot_id(slab, 63));
         expect(t, .doubled = 1);
@@ -262,14 +262,14 @@ static void test_doubled_one_cache_twice(void **state) {
 static void test_doubled_free_in_cache(void **state) {
         TestArena *t = *state;
 
-        push(t, t->actor.id, first(t, slab_in(t, SLAB_LISTED), false));
+        push(t, t->actor.id, first(t, slab_in(t, SLAB_PARTIAL), false));
         expect(t, .doubled = 1, .text = "free in the bitmap, but in a cache of record 1");
 }
 
 static void test_doubled_live_in_cache(void **state) {
         TestArena *t = *state;
 
-        push(t, t->actor.id, first(t, slab_in(t, SLAB_LISTED), true));
+        push(t, t->actor.id, first(t, slab_in(t, SLAB_PARTIAL), true));
         expect(t, .doubled = 1, .text = "live, but in a cache of record 1");
 }
 
@@ -277,7 +277,7 @@ static void test_doubled_live_in_cache(void **state) {
 static void test_unsettled_live_in_cache(void **state) {
         TestArena *t = *state;
 
-        push(t, t->actor.id, first(t, slab_in(t, SLAB_LISTED), true));
+        push(t, t->actor.id, first(t, slab_in(t, SLAB_PARTIAL), true));
         shm_actor_enter(&t->actor);
         expect(t, .unsettled = 1);
 }
@@ -363,7 +363,7 @@ static void test_unsettled_take(void **state) {
 /* FREE names the slot only once its own compare-and-set has made the tag even. */
 static void test_unsettled_free(void **state) {
         TestArena *t = *state;
-        SlotId id = first(t, slab_in(t, SLAB_LISTED), true);
+        SlotId id = first(t, slab_in(t, SLAB_PARTIAL), true);
         uint32_t tag = *shm_slot_tag(&t->arena, id);
 
         shm_actor_intend(&t->actor, shm_intent_free(tag, id));
@@ -377,7 +377,7 @@ static void test_unsettled_free(void **state) {
 /* Of what is being flushed, some is given back already; below that, all is as ever. */
 static void test_unsettled_flush(void **state) {
         TestArena *t = *state;
-        SlotId free_one = first(t, slab_in(t, SLAB_LISTED), false), id = lose(t);
+        SlotId free_one = first(t, slab_in(t, SLAB_PARTIAL), false), id = lose(t);
         uint32_t slab = slot_id_slab(id), cache;
 
         word(t, slab)->low &= ~slot_id_mask(id);
@@ -463,13 +463,13 @@ static void settle_hints(TestArena *t) {
 
 static void test_wrong_hint(void **state) {
         TestArena *t = *state;
-        SlabWord w = *word(t, slab_in(t, SLAB_LISTED)), full = *word(t, slab_in(t, SLAB_FULL));
+        SlabWord w = *word(t, slab_in(t, SLAB_PARTIAL)), full = *word(t, slab_in(t, SLAB_FULL));
 
         settle_hints(t);
         wrong_hint(t, SLAB_FREE, SHM_SET_FREE);
         wrong_hint(t, SLAB_UNCOMMITTED, SHM_SET_UNCOMMITTED);
-        wrong_hint(t, SLAB_LISTED, shm_set_partial(&t->arena, slab_word_epoch(w), slab_word_class(w)));
-        wrong_hint(t, SLAB_LISTED, shm_set_of_epoch(&t->arena, slab_word_epoch(w)));
+        wrong_hint(t, SLAB_PARTIAL, shm_set_partial(&t->arena, slab_word_epoch(w), slab_word_class(w)));
+        wrong_hint(t, SLAB_PARTIAL, shm_set_of_epoch(&t->arena, slab_word_epoch(w)));
         wrong_hint(t, SLAB_FULL, shm_set_of_epoch(&t->arena, slab_word_epoch(full)));
 }
 
@@ -565,31 +565,31 @@ static void test_busy_without_owner(void **state) {
 static void test_held(void **state) {
         TestArena *t = *state;
         ShmActor other = other_actor(t);
-        uint32_t slab = slab_in(t, SLAB_LISTED);
+        uint32_t slab = slab_in(t, SLAB_PARTIAL);
 
-        put(t, slab, SLAB_HELD, other.id);
+        put(t, slab, SLAB_ACTIVE, other.id);
         expect_clean(t);
         set_state(t, other.id, SHM_RECORD_SWEPT);
         expect_clean(t);
         shm_actor_deinit(&other);
         expect(t, .other = 1, .text = "its holder's record is not in use");
-        put(t, slab, SLAB_LISTED, 1);
+        put(t, slab, SLAB_PARTIAL, 1);
         expect(t, .other = 1, .text = "it names a holder");
 }
 
 static void test_place_against_bitmap(void **state) {
         TestArena *t = *state;
-        uint32_t slab = slab_in(t, SLAB_LISTED), full = slab_in(t, SLAB_FULL);
+        uint32_t slab = slab_in(t, SLAB_PARTIAL), full = slab_in(t, SLAB_FULL);
         uint64_t beyond = shm_slab_class(&t->arena, *word(t, slab))->beyond;
 
         put(t, slab, SLAB_FULL, 0);
         expect(t, .other = 1, .text = "slots are free");
-        put(t, slab, SLAB_LISTED, 0);
+        put(t, slab, SLAB_PARTIAL, 0);
         shm_set_add(
                 &t->arena,
                 shm_set_partial(&t->arena, slab_word_epoch(*word(t, full)), slab_word_class(*word(t, full))),
                 full);
-        put(t, full, SLAB_LISTED, 0);
+        put(t, full, SLAB_PARTIAL, 0);
         expect(t, .other = 1, .text = "all slots are taken");
         put(t, full, SLAB_FULL, 0);
 
@@ -611,7 +611,7 @@ static void test_beyond_free(void **state) {
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&t->arena); slab++) {
                 const ShmClass *class = shm_slab_class(&t->arena, *word(t, slab));
 
-                if (slab_word_place(*word(t, slab)) != SLAB_LISTED || class->beyond == 0)
+                if (slab_word_place(*word(t, slab)) != SLAB_PARTIAL || class->beyond == 0)
                         continue;
                 word(t, slab)->low &= ~(UINT64_C(1) << 63);
                 expect(t, .other = 1, .text = "beyond its class's count");
@@ -622,7 +622,7 @@ static void test_beyond_free(void **state) {
 
 static void test_garbage_word(void **state) {
         TestArena *t = *state;
-        uint32_t slab = slab_in(t, SLAB_LISTED);
+        uint32_t slab = slab_in(t, SLAB_PARTIAL);
         SlabWord good = *word(t, slab);
 
         for (uint64_t place = _SLAB_PLACE_N; place < 16; place++) {

@@ -479,22 +479,22 @@ static void test_held_of_another(void **state) {
 
         fill(t, &other);
         held = cache_of(t, other.id)->held;
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, held - 1)), SLAB_HELD);
+        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, held - 1)), SLAB_ACTIVE);
         test_cache(t, t->actor.id, 0, 0)->held = held;
         test_cache(t, t->actor.id, 0, 1)->held = 5;
         assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 4)), SLAB_FREE);
         assert_int_equal(expect_repaired(t).slabs, 0);
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, held - 1)), SLAB_HELD);
+        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, held - 1)), SLAB_ACTIVE);
         assert_int_equal(slab_word_holder(shm_slab_word(&t->arena, held - 1)), other.id);
 }
 
 /* Of a word that is none no slot is taken. */
 static void test_taken_garbage(void **state) {
         TestArena *t = *state;
-        SlabWord good = { .low = 1, .high = SLAB_LISTED | slab_target(0, 0, 1) }, class = good, epoch = good;
+        SlabWord good = { .low = 1, .high = SLAB_PARTIAL | slab_target(0, 0, 1) }, class = good, epoch = good;
 
-        class.high = SLAB_LISTED | slab_target(t->arena.n_classes, 0, 1);
-        epoch.high = SLAB_LISTED | slab_target(0, t->arena.n_epochs, 1);
+        class.high = SLAB_PARTIAL | slab_target(t->arena.n_classes, 0, 1);
+        epoch.high = SLAB_PARTIAL | slab_target(0, t->arena.n_epochs, 1);
         assert_int_equal(shm_slab_view_taken(&t->arena, good), 1);
         assert_int_equal(shm_slab_view_taken(&t->arena, class), 0);
         assert_int_equal(shm_slab_view_taken(&t->arena, epoch), 0);
@@ -659,12 +659,12 @@ static void test_control_seized(void **state) {
                         handle = test_alloc(t, 64, 0);
         }
         assert_int_equal(slot_id_slab(shm_handle_slot(handle)), slab);
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, slab)), SLAB_HELD);
+        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, slab)), SLAB_ACTIVE);
         assert_int_equal(slab_word_holder(shm_slab_word(&t->arena, slab)), 0);
         assert_true(shm_repair_kept(&t->arena));
         assert_true(taken(t, id));
         assert_int_equal(pass(t).slabs, 1);
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, slab)), SLAB_LISTED);
+        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, slab)), SLAB_PARTIAL);
         assert_false(shm_repair_kept(&t->arena));
         /* What was in question is so still: only that check was forgotten. */
         shm_reach_init(&reach, &t->control);
@@ -710,7 +710,7 @@ static void test_check_repair_holder(void **state) {
         cache_of(t, t->actor.id)->held = 0;
         shm_cache_drain_record(&t->actor, t->actor.id, UINT64_MAX);
         assert_true(shm_record_set_unused(&t->arena, t->actor.id));
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, held - 1)), SLAB_HELD);
+        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, held - 1)), SLAB_ACTIVE);
         expect_check_repairs(t, 1);
 }
 

@@ -102,7 +102,7 @@ static void test_mend_levels(void **state) {
 
 static void test_wants(void **state) {
         TestArena *t = *state;
-        SlabWord listed = { .high = SLAB_LISTED | slab_target(2, 3, 1) };
+        SlabWord listed = { .high = SLAB_PARTIAL | slab_target(2, 3, 1) };
         SlabWord draining = { .high = SLAB_DRAINING | slab_target(2, 3, 1) };
         SlabWord free_word = { .high = SLAB_FREE | slab_target(2, 3, 1) };
 

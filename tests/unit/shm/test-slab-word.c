@@ -23,11 +23,11 @@ static bool legal(SlabPlace place, uint64_t bitmap) {
         case SLAB_FREE:
         case SLAB_BUSY:
                 return bitmap == 0;
-        case SLAB_LISTED:
+        case SLAB_PARTIAL:
                 return bitmap != 0 && bitmap != BEYOND && bitmap != UINT64_MAX;
         case SLAB_FULL:
                 return bitmap == UINT64_MAX;
-        case SLAB_HELD:
+        case SLAB_ACTIVE:
                 return bitmap != 0;
         default:
                 return bitmap != 0 && bitmap != BEYOND;
@@ -106,12 +106,12 @@ static void test_edges_garbage(void **state) {
 }
 
 static void test_claim_lowest(void **state) {
-        SlabWord w = make(SLAB_LISTED, BEYOND | 1, 0), new;
+        SlabWord w = make(SLAB_PARTIAL, BEYOND | 1, 0), new;
         uint64_t mask;
 
         assert_int_equal(slab_word_claim(w, slab_target(3, 5, 9), BEYOND, 2, &new, &mask), 0);
         assert_int_equal(mask, 6);
-        assert_int_equal(slab_word_place(new), SLAB_LISTED);
+        assert_int_equal(slab_word_place(new), SLAB_PARTIAL);
         assert_int_equal(slab_word_gen(new), 78);
         assert_int_equal(slab_word_claim(w, slab_target(3, 5, 9), BEYOND, 64, &new, &mask), 0);
         assert_int_equal(mask, 14);
@@ -121,7 +121,7 @@ static void test_claim_lowest(void **state) {
 /* An id that was opened anew finds no room in slabs of its earlier era. */
 static void test_claim_other_target(void **state) {
         const uint64_t others[] = { slab_target(2, 5, 9), slab_target(3, 4, 9), slab_target(3, 5, 10) };
-        SlabWord w = make(SLAB_LISTED, BEYOND | 1, 0), held = make(SLAB_HELD, BEYOND | 1, HOLDER), new;
+        SlabWord w = make(SLAB_PARTIAL, BEYOND | 1, 0), held = make(SLAB_ACTIVE, BEYOND | 1, HOLDER), new;
         uint64_t mask;
 
         for (size_t i = 0; i < 3; i++) {
@@ -145,7 +145,7 @@ static void test_claim_free_takes_target(void **state) {
 }
 
 static void test_hold_not_mine(void **state) {
-        SlabWord w = make(SLAB_HELD, BEYOND | 1, HOLDER + 1), new;
+        SlabWord w = make(SLAB_ACTIVE, BEYOND | 1, HOLDER + 1), new;
         uint64_t mask;
 
         assert_int_equal(slab_word_hold(w, HOLDER, slab_target(3, 5, 9), BEYOND, 1, &new, &mask),
@@ -156,7 +156,7 @@ static void test_hold_not_mine(void **state) {
 }
 
 static void test_give_back_not_taken(void **state) {
-        SlabWord w = make(SLAB_LISTED, BEYOND | 5, 0), new;
+        SlabWord w = make(SLAB_PARTIAL, BEYOND | 5, 0), new;
 
         assert_int_equal(slab_word_free_slots(w, 2, BEYOND, &new), SLAB_E_REFUSED);
         assert_int_equal(slab_word_free_slots(w, 1 << 4, BEYOND, &new), SLAB_E_REFUSED);
