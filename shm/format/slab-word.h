@@ -14,25 +14,25 @@
  * FREE, UNCOMMITTED and BUSY words have an empty bitmap. A FREE word still says which class and
  * epoch it was used for last. A word of zeros, a hole of the arena, is UNCOMMITTED.
  *
- *     edge                            function                    who                         order
- *     UNCOMMITTED -> BUSY             slab_word_begin             daemon, a client out of     acqrel
- *                                                                 free slabs
- *     BUSY        -> FREE             slab_word_commit            the holder                  acqrel
- *     BUSY        -> UNCOMMITTED      slab_word_drop              the holder; repair          acqrel
- *     FREE        -> BUSY             slab_word_begin             daemon                      acqrel
- *     FREE        -> PARTIAL | FULL    slab_word_claim             a client, uncached          acqrel
- *     FREE        -> ACTIVE             slab_word_hold              a client                    acqrel
- *     PARTIAL      -> PARTIAL | FULL    slab_word_claim             a client, uncached          acqrel
- *     PARTIAL      -> ACTIVE             slab_word_hold              a client                    acqrel
- *     ACTIVE        -> ACTIVE             slab_word_hold              the holder: more slots      acqrel
- *     ACTIVE        -> FREE | PARTIAL | FULL   slab_word_release     the holder; daemon          acqrel
- *     ACTIVE        -> ACTIVE             slab_word_free_slots        whoever frees slots          acqrel
- *     PARTIAL      -> PARTIAL | FREE    slab_word_free_slots        whoever frees slots          acqrel
- *     FULL        -> PARTIAL | FREE    slab_word_free_slots        whoever frees slots          acqrel
- *     DRAINING    -> DRAINING | FREE  slab_word_free_slots        whoever frees slots          acqrel
- *     PARTIAL | FULL -> DRAINING       slab_word_drain             daemon: its era is over     acqrel
- *     ACTIVE        -> DRAINING | FREE  slab_word_drain             daemon: its era is over     acqrel
- *     PARTIAL | FULL | ACTIVE -> ACTIVE    slab_word_pin             daemon: claims are to stop  acqrel
+ *     edge                             function               by                            order
+ *     UNCOMMITTED -> BUSY              slab_word_begin        daemon, a client out of       acqrel
+ *                                                             free slabs
+ *     BUSY        -> FREE              slab_word_commit       the holder                    acqrel
+ *     BUSY        -> UNCOMMITTED       slab_word_drop         the holder; repair            acqrel
+ *     FREE        -> BUSY              slab_word_begin        daemon                        acqrel
+ *     FREE        -> PARTIAL | FULL    slab_word_claim        a client, uncached            acqrel
+ *     FREE        -> ACTIVE            slab_word_hold         a client                      acqrel
+ *     PARTIAL     -> PARTIAL | FULL    slab_word_claim        a client, uncached            acqrel
+ *     PARTIAL     -> ACTIVE            slab_word_hold         a client                      acqrel
+ *     ACTIVE      -> ACTIVE            slab_word_hold         the holder: more slots        acqrel
+ *     ACTIVE      -> FREE | PARTIAL | FULL slab_word_release     the holder; daemon            acqrel
+ *     ACTIVE      -> ACTIVE            slab_word_free_slots   any, with slots of it         acqrel
+ *     PARTIAL     -> PARTIAL | FREE    slab_word_free_slots   any, with slots of it         acqrel
+ *     FULL        -> PARTIAL | FREE    slab_word_free_slots   any, with slots of it         acqrel
+ *     DRAINING    -> DRAINING | FREE   slab_word_free_slots   any, with slots of it         acqrel
+ *     PARTIAL | FULL -> DRAINING       slab_word_drain        daemon: its era is over       acqrel
+ *     ACTIVE      -> DRAINING | FREE   slab_word_drain        daemon: its era is over       acqrel
+ *     PARTIAL | FULL | ACTIVE -> ACTIVE slab_word_pin         daemon: claims are to stop    acqrel
  *
  * All orders are acqrel because the word passes slots, and the objects in them, from one process
  * to another. slab_edges[] says the same to the test that tries every place with every operation.
