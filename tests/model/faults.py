@@ -556,17 +556,17 @@ FAULTS = [
     ('refs: a note of an object that is stale by now counts for nothing', 'pending-revoke/uncached', 'shm/maintain/refs.c',
      'if (tag + 1 == noted || tag == noted + 1)', 'if (tag + 1 == noted)'),
     ('trim: slabs are dropped after their words say so', 'maintain/trim-refill', 'shm/slab/pages.c',
-     '''                        punch(arena, group * 64 + first, length);
+     '''                        pages_punch_run(arena, group * 64 + first, length);
                         end_run(control, group * 64 + first, length, SLAB_UNCOMMITTED);
 ''', '''                        end_run(control, group * 64 + first, length, SLAB_UNCOMMITTED);
-                        punch(arena, group * 64 + first, length);
+                        pages_punch_run(arena, group * 64 + first, length);
 '''),
     ('trim: caches of threads inside a call are emptied', 'maintain/trim-pop', 'shm/maintain/freeze.c',
      '        return freeze->seq[record] & 1 &&', '        return 0 &&'),
     ('check: a word whose class is one too many is decoded', 'meson:unit-check/test_garbage_word', 'shm/maintain/check.c',
      'slab_word_class(w) < arena->n_classes &&', 'slab_word_class(w) <= arena->n_classes &&'),
     ('check: the word of a class that is one too many is sound', 'meson:unit-check/test_garbage_word',
-     'shm/maintain/check-word.c',
+     'shm/maintain/check-facts.c',
      'slab_word_class(w) >= arena->n_classes', 'slab_word_class(w) > arena->n_classes'),
     ('repair: slots below those in flight are kept, too', 'unit-repair', 'shm/maintain/repair.c',
      'for (; rest != 0; rest &= rest - 1)', 'for (; rest != 0; rest = rest - 1)'),
