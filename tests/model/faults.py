@@ -587,7 +587,7 @@ FAULTS = [
      'while (client && client->index != entry - 1)', 'while (client && client->pid != session->peer.pid)'),
     ('identity: entries of earlier programs stay', 'meson:daemon-identity/test_identity_exec_self',
      'daemon/request/attach.c',
-     'client_exec_end_others(session->manager, session->peer.pid, attach->program);', '(void) 0;'),
+     'client_exec_end_others(clients, session->peer.pid, attach->program);', '(void) 0;'),
     ('identity: a pool that is closed without a daemon leaves its entry',
      'meson:daemon-identity/test_identity_closed_without_daemon', 'libclient/close.c',
      'shm_client_leave(&pool->arena, pool->local->client);', '(void) 0;'),

@@ -3,6 +3,7 @@
 #include "shm/maintain/drain.h"
 #include "shm/maintain/freeze.h"
 #include "shm/epoch/epoch-close.h"
+#include "tests/model/calls.h"
 #include "tests/model/world.h"
 #include "tests/util/maintain.h"
 
@@ -95,42 +96,13 @@ static void pre_leave(void) {
         model_own(1, &next_owner, WORLD_ACTOR_SIZE);
 }
 
-static void t_alloc(void) {
-        world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
-}
-
-static void t_alloc_1(void) {
-        world_alloc(1, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
-}
-
 static void t_alloc_4(void) {
         world_alloc(1, WORLD_SIZE_4, SHM_EPOCH_CURRENT);
-}
-
-static void t_free(void) {
-        world_free(0, 1);
-}
-
-static void t_free_1(void) {
-        world_free(1, 1);
 }
 
 static void t_free_alloc(void) {
         world_free(0, 1);
         world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
-}
-
-static void t_alloc_free(void) {
-        if (world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT) == 0)
-                world_free(0, world_allocated(0, 0));
-}
-
-static void t_drain(void) {
-        ShmActor *a = world_actor(0);
-
-        shm_actor_enter(a);
-        (void) shm_cache_drain(a);
-        shm_actor_leave(a);
 }
 
 static void t_freeze(void) {
@@ -145,9 +117,6 @@ static void t_freeze_denied(void) {
         (void) shm_freeze_begin(world_actor(2), &freeze, 1);
         for (unsigned i = 0; i < 2; i++)
                 (void) shm_freeze_step(world_actor(2), &freeze, 4);
-}
-
-static void t_nothing(void) {
 }
 
 static void t_leave(void) {

@@ -9,6 +9,7 @@
 #include "shm/arena/client.h"
 #include "shm/maintain/check.h"
 #include "shm/slab/pages.h"
+#include "tests/model/calls.h"
 #include "tests/model/control.h"
 
 #define STRANGER 3
@@ -116,39 +117,9 @@ static void pre_denied(void) {
         model_own(1, &born, WORLD_ACTOR_SIZE);
 }
 
-static void t_nothing(void) {
-}
-
-static void t_alloc(void) {
-        world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
-}
-
-static void t_alloc_1(void) {
-        world_alloc(1, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
-}
-
-static void t_free(void) {
-        world_free(0, 0);
-}
-
-static void t_alloc_free(void) {
-        if (world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT) == 0)
-                world_free(0, world_allocated(0, 0));
-}
-
-static void drain(ShmActor *actor) {
-        shm_actor_enter(actor);
-        (void) shm_cache_drain(actor);
-        shm_actor_leave(actor);
-}
-
-static void t_drain(void) {
-        drain(world_actor(0));
-}
-
 static void t_free_drain_1(void) {
         world_free(1, 0);
-        drain(world_actor(1));
+        t_drain_1();
 }
 
 static void t_check(void) {

@@ -3,15 +3,12 @@
  * that does not fence is pending then, and control fences for its own part.
  */
 #include "shm/cache/cache.h"
+#include "tests/model/calls.h"
 #include "tests/model/control.h"
 
-/* Actor 0 holds both slots of slab 2 in its cache. All its stores may be late, and control's, too. */
+/* All stores of actor 0 may be late, and control's, too. */
 static void pre(void) {
-        world_init(3, 3, 0);
-        world_set_caching(0, 1);
-        world_objects(3, WORLD_SIZE_2, 0);
-        world_tidy();
-        world_fill_cache(1, 2, WORLD_SIZE_2);
+        calls_init(3);
         control_init();
         world_set_late(0);
         world_set_late(2);
@@ -28,25 +25,6 @@ static void pre_fences(void) {
         world_actor(0)->fences = true;
         world_actor(0)->attention = UINT64_MAX; /* as when its copies were made */
         world_actor(0)->record->flags = SHM_RECORD_FENCES;
-}
-
-static void t_nothing(void) {
-}
-
-static void t_alloc(void) {
-        world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
-}
-
-static void t_free(void) {
-        world_free(0, 1);
-}
-
-static void t_drain(void) {
-        ShmActor *a = world_actor(0);
-
-        shm_actor_enter(a);
-        (void) shm_cache_drain(a);
-        shm_actor_leave(a);
 }
 
 /* It goes on, whether it was told that the membarrier failed or not. */

@@ -1,4 +1,5 @@
 /* Freezing, with deaths, and then all that is left to repair: what the world's check excuses by intents goes back. */
+#include "tests/model/calls.h"
 #include "tests/model/control.h"
 #include "shm/epoch/epoch-close.h"
 
@@ -6,12 +7,8 @@ static ShmActor leaver; /* of record 1: actor 0's own */
 
 /* Actor 0 holds both slots of slab 2 in its cache; actor 1 caches. */
 static void pre_two(void) {
-        world_init(3, 3, 0);
-        world_set_caching(0, 1);
+        calls_init(3);
         world_set_caching(1, 1);
-        world_objects(3, WORLD_SIZE_2, 0);
-        world_tidy();
-        world_fill_cache(1, 2, WORLD_SIZE_2);
         control_init();
         leaver = *world_actor(0);
         model_own(0, &leaver, WORLD_ACTOR_SIZE);
@@ -57,33 +54,9 @@ static void t_mark_dead(void) {
         (void) shm_record_mark_dead(&world_arena, 1);
 }
 
-static void t_nothing(void) {
-}
-
-static void t_alloc(void) {
-        world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
-}
-
-static void t_alloc_1(void) {
-        world_alloc(1, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
-}
-
-static void t_alloc_free(void) {
-        if (world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT) == 0)
-                world_free(0, world_allocated(0, 0));
-}
-
 /* For which no slab is left, but for what is cached. */
 static void t_want(void) {
         world_alloc(0, WORLD_SIZE_1, SHM_EPOCH_CURRENT);
-}
-
-static void t_free(void) {
-        world_free(0, 1);
-}
-
-static void t_free_1(void) {
-        world_free(1, 1);
 }
 
 static void t_pending(void) {
@@ -97,14 +70,6 @@ static void t_pending(void) {
                 o->handle = handle;
         }
         o->error = 0;
-}
-
-static void t_drain(void) {
-        ShmActor *a = world_actor(0);
-
-        shm_actor_enter(a);
-        (void) shm_cache_drain(a);
-        shm_actor_leave(a);
 }
 
 static void t_leave(void) {

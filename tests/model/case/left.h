@@ -2,16 +2,13 @@
  * A thread ends while it is frozen for another epoch, so that its caches are full; control finishes the record,
  * or dies in it, and the next one does.
  */
+#include "tests/model/calls.h"
 #include "tests/model/control.h"
 
 static ShmActor leaver; /* of record 1: actor 0's own */
 
 static void begin(void) {
-        world_init(3, 3, 0);
-        world_set_caching(0, 1);
-        world_objects(3, WORLD_SIZE_2, 0);
-        world_tidy();
-        world_fill_cache(1, 2, WORLD_SIZE_2);
+        calls_init(3);
         control_init();
 }
 
@@ -37,13 +34,6 @@ static void pre_died(void) {
 
 static void t_leave(void) {
         shm_cache_leave(&leaver);
-}
-
-static void t_alloc_1(void) {
-        world_alloc(1, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
-}
-
-static void t_nothing(void) {
 }
 
 /* Caches of epoch 1 are emptied; then comes the daemon's next look at records that were left. */

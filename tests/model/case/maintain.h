@@ -3,6 +3,7 @@
  * long a thread stayed inside a call, and whoever died there.
  */
 #include "shm/slab/pages.h"
+#include "tests/model/calls.h"
 #include "tests/model/control.h"
 #include "shm/epoch/epoch-close.h"
 
@@ -36,38 +37,6 @@ static void pre(void) {
 static void pre_trim(void) {
         begin(64);
         world_fill_cache(1, 2, WORLD_SIZE_2);
-}
-
-static void t_nothing(void) {
-}
-
-static void t_alloc(void) {
-        world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
-}
-
-static void t_free(void) {
-        world_free(0, 1);
-}
-
-static void t_free_1(void) {
-        world_free(1, 1);
-}
-
-static void t_alloc_1(void) {
-        world_alloc(1, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
-}
-
-static void t_alloc_free(void) {
-        if (world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT) == 0)
-                world_free(0, world_allocated(0, 0));
-}
-
-static void t_drain(void) {
-        ShmActor *a = world_actor(0);
-
-        shm_actor_enter(a);
-        (void) shm_cache_drain(a);
-        shm_actor_leave(a);
 }
 
 /* As long as there is something to do at once. */

@@ -4,6 +4,7 @@
  * Actor 2 is control. It uses a slab that became free for an object of its own, into which nobody else writes.
  */
 #include "shm/epoch/epoch-close.h"
+#include "tests/model/calls.h"
 #include "tests/model/control.h"
 #include "tests/model/map-world.h"
 
@@ -61,9 +62,6 @@ static void pre_value_fences(void) {
 static void pre_index_fences(void) {
         pre_index();
         make_fencing();
-}
-
-static void t_nothing(void) {
 }
 
 static void t_put_value(void) {

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "shm/cache/cache.h"
+#include "tests/model/calls.h"
 #include "tests/model/world.h"
 
 static const ShmPending pending = {};
@@ -109,14 +110,6 @@ static void t_alloc_take_back(void) {
 static void t_refused(void) {
         if (alloc_pending(0) != 0 || world.objects[world_allocated(0, 0)].error != -ENOBUFS)
                 model_fail("allocated without a note");
-}
-
-static void t_alloc_1(void) {
-        world_alloc(1, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
-}
-
-static void t_free_1(void) {
-        world_free(1, 1);
 }
 
 /* Live, though nobody may have its handle: the dead thread's record says so. */

@@ -4,6 +4,7 @@
  * control. It uses a slab that became free for an object of its own, into which nobody else writes.
  */
 #include "shm/epoch/epoch-close.h"
+#include "tests/model/calls.h"
 #include "tests/model/control.h"
 #include "tests/model/map-world.h"
 
@@ -95,9 +96,6 @@ static void t_take_back(void) {
                 return;
         shm_cache_free_pending(world_actor(0));
         world.objects[world_allocated(0, 0)].error = 0;
-}
-
-static void t_nothing(void) {
 }
 
 static void t_revoke(void) {

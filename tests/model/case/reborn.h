@@ -2,6 +2,7 @@
  * Records that threads come to while control freezes: one that was never used, and one whose last owner died in
  * an operation, in front of each access in turn, and which control repairs in the midst of a freeze.
  */
+#include "tests/model/calls.h"
 #include "tests/model/control.h"
 #include "shm/epoch/epoch-close.h"
 
@@ -49,11 +50,7 @@ static void v_free(void) {
 
 /* Record 1's owner is dead, with slots in its cache; no other record is free. */
 static void pre_again(void (*operation)(void)) {
-        world_init(3, 3, 0);
-        world_set_caching(0, 1);
-        world_objects(3, WORLD_SIZE_2, 0);
-        world_tidy();
-        world_fill_cache(1, 2, WORLD_SIZE_2);
+        calls_init(3);
         begin(1);
         model_cut(operation);
 }
@@ -90,13 +87,6 @@ static void t_born_free(void) {
         o->n_begun++;
         if (shm_object_free(&born, o->handle) == 0)
                 o->n_won++;
-}
-
-static void t_nothing(void) {
-}
-
-static void t_alloc_1(void) {
-        world_alloc(1, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
 }
 
 static void t_close(void) {

@@ -7,6 +7,7 @@
 #include "shm/cache/cache.h"
 #include "shm/maintain/repair.h"
 #include "shm/slab/pages.h"
+#include "tests/model/calls.h"
 #include "tests/model/world.h"
 #include "tests/util/maintain.h"
 
@@ -219,31 +220,8 @@ static void t_repair(void) {
         while (!shm_repair_step(world_actor(2), &repair, &reach, &budget));
 }
 
-static void t_nothing(void) {
-}
-
-static void t_alloc(void) {
-        world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
-}
-
 static void t_free_same(void) {
         world_free(0, 0);
-}
-
-static void t_free_1(void) {
-        world_free(1, 1);
-}
-
-static void t_alloc_1(void) {
-        world_alloc(1, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
-}
-
-static void t_drain_1(void) {
-        ShmActor *a = world_actor(1);
-
-        shm_actor_enter(a);
-        (void) shm_cache_drain(a);
-        shm_actor_leave(a);
 }
 
 /* In the end */

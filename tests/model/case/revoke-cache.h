@@ -2,6 +2,7 @@
  * Revoking an epoch beside a thread that allocates and frees in it: from its cache, or under TAKE; whoever dies,
  * control, too, after which the next one revokes.
  */
+#include "tests/model/calls.h"
 #include "tests/model/control.h"
 #include "shm/epoch/epoch-close.h"
 
@@ -23,26 +24,6 @@ static void pre_late(void) {
         pre();
         world_set_late(0);
         world_set_late(2);
-}
-
-static void t_nothing(void) {
-}
-
-static void t_alloc(void) {
-        world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
-}
-
-static void t_free(void) {
-        world_free(0, 1);
-}
-
-static void t_free_1(void) {
-        world_free(1, 1);
-}
-
-static void t_alloc_free(void) {
-        if (world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT) == 0)
-                world_free(0, world_allocated(0, 0));
 }
 
 static void t_close_revoke(void) {

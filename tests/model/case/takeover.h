@@ -2,6 +2,7 @@
  * Control died while it emptied a frozen cache, in front of each access in turn. The next one ends that beside
  * threads that go on, dies in it, too, or not, and a third takes over.
  */
+#include "tests/model/calls.h"
 #include "tests/model/control.h"
 
 static void v_freeze(void) {
@@ -10,11 +11,7 @@ static void v_freeze(void) {
 }
 
 static void begin(void) {
-        world_init(4, 4, 0);
-        world_set_caching(0, 1);
-        world_objects(3, WORLD_SIZE_2, 0);
-        world_tidy();
-        world_fill_cache(1, 2, WORLD_SIZE_2);
+        calls_init(4);
         control_init();
 }
 
@@ -30,22 +27,6 @@ static void pre_both(void) {
         world_set_caching(1, 1);
         model_cut(v_freeze);
         control_forget();
-}
-
-static void t_nothing(void) {
-}
-
-static void t_alloc(void) {
-        world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
-}
-
-static void t_alloc_1(void) {
-        world_alloc(1, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
-}
-
-static void t_alloc_free_1(void) {
-        if (world_alloc(1, WORLD_SIZE_2, SHM_EPOCH_CURRENT) == 0)
-                world_free(1, world_allocated(1, 0));
 }
 
 static void t_free_alloc_1(void) {
