@@ -14,34 +14,19 @@
 #define N_OBJECTS 100U
 #define DAY_MSEC 86400000U
 
-typedef struct Pool {
-        DaemonFixture daemon;
-        RawClient client;
-        uint64_t handles[N_OBJECTS]; /* in epoch 1 */
-} Pool;
-
 static int setup(void **state) {
-        static Pool pool;
+        RawPool *pool = raw_pool_open((const char *[]){ "--size=16M", "--epochs=4", "--log-level=err", NULL },
+                                      N_OBJECTS);
 
-        daemon_start(&pool.daemon, (const char *[]){ "--size=16M", "--epochs=4", "--log-level=err", NULL });
-        raw_client_open(&pool.client, &pool.daemon, 0);
-        for (unsigned i = 0; i < N_OBJECTS; i++)
-                assert_int_equal(shm_object_alloc(&pool.client.actor, 700, 1, NULL, &pool.handles[i], NULL),
+        for (unsigned i = 0; i < N_OBJECTS; i++) /* in epoch 1 */
+                assert_int_equal(shm_object_alloc(&pool->client.actor, 700, 1, NULL, &pool->handles[i], NULL),
                                  0);
-        *state = &pool;
-        return 0;
-}
-
-static int teardown(void **state) {
-        Pool *pool = *state;
-
-        raw_client_close(&pool->client);
-        daemon_stop(&pool->daemon);
+        *state = pool;
         return 0;
 }
 
 /* A connection on which hello was said. */
-static int connect_raw(const Pool *pool) {
+static int connect_raw(const RawPool *pool) {
         ProtoCall *call = daemon_connect(&pool->daemon, 0);
         int fd = dup(proto_call_fd(call));
 
@@ -59,7 +44,7 @@ static void send_close(int fd, uint64_t id, Tslab__EpochClose *body) {
         assert_int_equal(proto_request_send(fd, &request, NULL, 0, NULL), 0);
 }
 
-static int start_watch(const Pool *pool) {
+static int start_watch(const RawPool *pool) {
         int fd = connect_raw(pool);
         ProtoRequest request = PROTO_REQUEST_INIT;
         Tslab__Watch watch = TSLAB__WATCH__INIT;
@@ -92,7 +77,7 @@ static void expect_reclaims(int watch, unsigned n) {
 }
 
 /* All are under way, and do not end while somebody waits; then he goes. */
-static void close_and_go(const Pool *pool, Tslab__EpochClose *body) {
+static void close_and_go(const RawPool *pool, Tslab__EpochClose *body) {
         int fd = connect_raw(pool);
 
         for (uint64_t i = 1; i <= N_CLOSINGS; i++)
@@ -108,7 +93,7 @@ static void close_and_go(const Pool *pool, Tslab__EpochClose *body) {
 
 /* The objects stay; the clients that wait for their end go. */
 static void test_gone_objects(void **state) {
-        Pool *pool = *state;
+        RawPool *pool = *state;
         Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
         int watch = start_watch(pool);
 
@@ -122,7 +107,7 @@ static void test_gone_objects(void **state) {
 
 /* The same for a thread that stands still inside an operation. */
 static void test_gone_thread(void **state) {
-        Pool *pool = *state;
+        RawPool *pool = *state;
         Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
         int watch = start_watch(pool);
 
@@ -135,7 +120,7 @@ static void test_gone_thread(void **state) {
         close(watch);
 }
 
-static unsigned n_live(const Pool *pool) {
+static unsigned n_live(const RawPool *pool) {
         unsigned n = 0;
 
         for (unsigned i = 0; i < N_OBJECTS; i++)
@@ -144,7 +129,7 @@ static unsigned n_live(const Pool *pool) {
 }
 
 /* Slots that were not given back. */
-static unsigned n_taken(const Pool *pool) {
+static unsigned n_taken(const RawPool *pool) {
         unsigned n = 0;
 
         for (unsigned i = 0; i < N_OBJECTS; i++) {
@@ -156,7 +141,7 @@ static unsigned n_taken(const Pool *pool) {
 }
 
 /* Stands still in the middle of an allocation, and as somebody revokes the epoch. */
-static int revoke_under(Pool *pool, uint32_t wait_msec, bool wait_drained) {
+static int revoke_under(RawPool *pool, uint32_t wait_msec, bool wait_drained) {
         const ShmArena *arena = &pool->client.arena;
         Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
         int fd = connect_raw(pool);
@@ -173,7 +158,7 @@ static int revoke_under(Pool *pool, uint32_t wait_msec, bool wait_drained) {
         return fd;
 }
 
-static void go_on(Pool *pool) {
+static void go_on(RawPool *pool) {
         shm_actor_intend(&pool->client.actor, 0);
         shm_actor_leave(&pool->client.actor);
 }
@@ -226,7 +211,7 @@ static void test_revoke_objects(void **state) {
 
 /* The slot goes back when the thread goes on, whether or not anybody waits. */
 static void test_revoke_gone(void **state) {
-        Pool *pool = *state;
+        RawPool *pool = *state;
         int watch = start_watch(pool), fd = revoke_under(pool, DAY_MSEC, true);
 
         close(fd);
@@ -237,7 +222,7 @@ static void test_revoke_gone(void **state) {
         close(watch);
 }
 
-#define TEST(_test) cmocka_unit_test_setup_teardown(_test, setup, teardown)
+#define TEST(_test) cmocka_unit_test_setup_teardown(_test, setup, raw_pool_teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {

@@ -15,33 +15,13 @@
         (800U *                                                                                              \
          SHM_SLAB_SIZE) /* of the memory in use: of a pool's slabs the reserve keeps a quarter at most */
 
-typedef struct Pool {
-        DaemonFixture daemon;
-        RawClient client;
-        uint64_t handles[N];
-} Pool;
-
 static int setup(void **state) {
-        Pool *pool = calloc(1, sizeof(*pool));
-
-        assert_non_null(pool);
-        daemon_start(&pool->daemon, (const char *[]){ "--size=8M", "--retain=0", "--epochs=4",
-                                                      "--log-level=warning", NULL });
-        raw_client_open(&pool->client, &pool->daemon, 0);
-        *state = pool;
+        *state = raw_pool_open(
+                (const char *[]){ "--size=8M", "--retain=0", "--epochs=4", "--log-level=warning", NULL }, N);
         return 0;
 }
 
-static int teardown(void **state) {
-        Pool *pool = *state;
-
-        raw_client_close(&pool->client);
-        daemon_stop(&pool->daemon);
-        free(pool);
-        return 0;
-}
-
-static void fill(Pool *pool, uint32_t epoch) {
+static void fill(RawPool *pool, uint32_t epoch) {
         void *object;
 
         for (size_t i = 0; i < N; i++) {
@@ -52,19 +32,19 @@ static void fill(Pool *pool, uint32_t epoch) {
         }
 }
 
-static void empty(Pool *pool, size_t from, size_t step) {
+static void empty(RawPool *pool, size_t from, size_t step) {
         for (size_t i = from; i < N; i += step)
                 assert_int_equal(shm_object_free(&pool->client.actor, pool->handles[i]), 0);
 }
 
-static uint64_t committed(Pool *pool, uint64_t *ret_blocks) {
+static uint64_t committed(RawPool *pool, uint64_t *ret_blocks) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(pool->client.call);
 
         *ret_blocks = reply->stats->memfd_blocks_bytes;
         return reply->stats->committed_bytes;
 }
 
-static Tslab__EpochState epoch_state(Pool *pool, uint32_t id, uint64_t *ret_reclaimed) {
+static Tslab__EpochState epoch_state(RawPool *pool, uint32_t id, uint64_t *ret_reclaimed) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(pool->client.call);
 
         *ret_reclaimed = reply->stats->epochs[id]->reclaimed_bytes;
@@ -73,7 +53,7 @@ static Tslab__EpochState epoch_state(Pool *pool, uint32_t id, uint64_t *ret_recl
 
 /* All freed before: nothing of it is left when close returns. */
 static void test_close_freed(void **state) {
-        Pool *pool = *state;
+        RawPool *pool = *state;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         uint64_t full, full_blocks, after, after_blocks;
 
@@ -93,7 +73,7 @@ static void test_close_freed(void **state) {
 
 /* Objects live on, can be freed after, and their slabs then go by themselves. */
 static void test_close_live(void **state) {
-        Pool *pool = *state;
+        RawPool *pool = *state;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         uint64_t handle, reclaimed, blocks, before, after;
         void *object;
@@ -132,7 +112,7 @@ static int count_progress(void *userdata, const ProtoReply *reply) {
 
 /* wait_drained answers when the last object is gone; here it goes after the first progress. */
 static void test_close_wait_drained(void **state) {
-        Pool *pool = *state;
+        RawPool *pool = *state;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         ProtoRequest request = PROTO_REQUEST_INIT;
         Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
@@ -153,7 +133,7 @@ static void test_close_wait_drained(void **state) {
 }
 
 static void test_close_wait_drained_timeout(void **state) {
-        Pool *pool = *state;
+        RawPool *pool = *state;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         ProtoRequest request = PROTO_REQUEST_INIT;
         Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
@@ -173,7 +153,7 @@ static void test_close_wait_drained_timeout(void **state) {
 
 /* Closing waits for objects of the era that was closed, and counts them: earlier eras are nobody's business. */
 static void test_close_beside_older(void **state) {
-        Pool *pool = *state;
+        RawPool *pool = *state;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL, *older = NULL;
         ProtoRequest request = PROTO_REQUEST_INIT;
         Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
@@ -201,7 +181,7 @@ static void test_close_beside_older(void **state) {
 
 /* Slots in a thread's cache do not keep a slab: close takes them away. */
 static void test_close_cached(void **state) {
-        Pool *pool = *state;
+        RawPool *pool = *state;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL, *stats = NULL;
         uint64_t reclaimed;
 
@@ -221,7 +201,7 @@ static void test_close_cached(void **state) {
 
 /* A thread that ends while it is frozen leaves its record to the daemon, also when that thaws it just then. */
 static void test_close_left(void **state) {
-        Pool *pool = *state;
+        RawPool *pool = *state;
         ShmActor other;
         uint32_t id;
 
@@ -242,7 +222,7 @@ static void test_close_left(void **state) {
 
 /* A thread that stands still inside an operation is reported, waited for no longer than asked, and drained after. */
 static void test_close_pending(void **state) {
-        Pool *pool = *state;
+        RawPool *pool = *state;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL, *again = NULL;
         ProtoRequest request = PROTO_REQUEST_INIT;
         Tslab__EpochClose body = TSLAB__EPOCH_CLOSE__INIT;
@@ -275,7 +255,7 @@ static void test_close_pending(void **state) {
 
 /* Round the ring twice: older eras drain while the id is open again. */
 static void test_advance_ring(void **state) {
-        Pool *pool = *state;
+        RawPool *pool = *state;
         uint64_t handle, reclaimed;
         void *object;
 
@@ -304,7 +284,7 @@ static bool is_taken(const ShmArena *arena, uint64_t handle) {
 
 /* A thread that is allocating as the epoch is revoked: its object is stale at once, its slot goes back later. */
 static void test_close_revoke(void **state) {
-        Pool *pool = *state;
+        RawPool *pool = *state;
         ShmActor *actor = &pool->client.actor;
         ShmArena *arena = &pool->client.arena;
         ProtoRequest request = PROTO_REQUEST_INIT;
@@ -339,7 +319,7 @@ static void test_close_revoke(void **state) {
 }
 
 static void test_close_errors(void **state) {
-        Pool *pool = *state;
+        RawPool *pool = *state;
         static const struct {
                 uint32_t epoch;
                 bool revoke;
@@ -365,7 +345,7 @@ static void test_close_errors(void **state) {
         }
 }
 
-#define TEST(_test) cmocka_unit_test_setup_teardown(_test, setup, teardown)
+#define TEST(_test) cmocka_unit_test_setup_teardown(_test, setup, raw_pool_teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {

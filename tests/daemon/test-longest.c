@@ -3,7 +3,6 @@
  * on with them a few at a time: requests are answered in between. How long its longest step took is printed; no
  * speed matters. The test counts the accesses that a step of the engine makes: shm is built with SHM_STEP here.
  */
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -114,16 +113,11 @@ static void stop_liar(pid_t pid) {
 static int setup(void **state) {
         static Fixture fixture;
         Fixture *f = &fixture;
-        int saved = dup(STDERR_FILENO);
         char threads[32];
 
-        f->log_fd = open("/tmp", O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
-        assert_true(saved >= 0 && f->log_fd >= 0);
         snprintf(threads, sizeof(threads), "--threads=%u", is_full() ? N_RECORDS_FULL : N_RECORDS);
-        assert_int_equal(dup2(f->log_fd, STDERR_FILENO), STDERR_FILENO);
-        daemon_start(&f->daemon, (const char *[]){ "--size=64M", threads, "--log-level=debug", NULL });
-        assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
-        close(saved);
+        f->log_fd = daemon_start_logged(&f->daemon,
+                                        (const char *[]){ "--size=64M", threads, "--log-level=debug", NULL });
         raw_client_open(&f->liar, &f->daemon, 0);
         take_records(f, false);
         *state = f;

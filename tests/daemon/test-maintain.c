@@ -12,33 +12,14 @@
 
 #define N_SLABS 32U /* of objects that fill one each */
 
-typedef struct Pool {
-        DaemonFixture daemon;
-        RawClient client;
-        uint64_t handles[N_SLABS];
-} Pool;
-
 static int setup(void **state) {
-        Pool *pool = calloc(1, sizeof(*pool));
-
-        assert_non_null(pool);
-        daemon_start(&pool->daemon, (const char *[]){ "--size=8M", "--retain=0", "--epochs=4",
-                                                      "--classes=64,4096", "--log-level=err", NULL });
-        raw_client_open(&pool->client, &pool->daemon, 0);
-        *state = pool;
+        *state = raw_pool_open((const char *[]){ "--size=8M", "--retain=0", "--epochs=4", "--classes=64,4096",
+                                                 "--log-level=err", NULL },
+                               N_SLABS);
         return 0;
 }
 
-static int teardown(void **state) {
-        Pool *pool = *state;
-
-        raw_client_close(&pool->client);
-        daemon_stop(&pool->daemon);
-        free(pool);
-        return 0;
-}
-
-static bool is_frozen(Pool *pool) {
+static bool is_frozen(RawPool *pool) {
         ShmActor *actor = &pool->client.actor;
 
         /* ORDER: acq, pairs with the daemon's thaw. */
@@ -48,7 +29,7 @@ static bool is_frozen(Pool *pool) {
 
 /* Once it is outside, it is thawed, though no epoch closes: the daemon looks again. */
 static void test_trim_beside_call(void **state) {
-        Pool *pool = *state;
+        RawPool *pool = *state;
 
         shm_actor_enter(&pool->client.actor);
         (void) daemon_trim(pool->client.call);
@@ -59,7 +40,7 @@ static void test_trim_beside_call(void **state) {
 
 /* The same, of a freeze that an earlier daemon began. */
 static void test_trim_beside_call_restart(void **state) {
-        Pool *pool = *state;
+        RawPool *pool = *state;
         char adopt[32];
 
         (void) snprintf(adopt, sizeof(adopt), "--adopt=%d", (int) getpid());
@@ -72,7 +53,7 @@ static void test_trim_beside_call_restart(void **state) {
         WAIT_FOR(!is_frozen(pool));
 }
 
-static unsigned n_used(Pool *pool) {
+static unsigned n_used(RawPool *pool) {
         unsigned n = 0;
 
         for (size_t i = 0; i < N_SLABS; i++) {
@@ -86,7 +67,7 @@ static unsigned n_used(Pool *pool) {
 
 /* Slabs of an era that is over go back as they drain, also under a later daemon and with another era open. */
 static void test_older_era_restart(void **state) {
-        Pool *pool = *state;
+        RawPool *pool = *state;
         char adopt[32];
 
         (void) snprintf(adopt, sizeof(adopt), "--adopt=%d", (int) getpid());
@@ -108,7 +89,7 @@ static void test_older_era_restart(void **state) {
         WAIT_FOR(n_used(pool) == 0);
 }
 
-#define TEST(_test) cmocka_unit_test_setup_teardown(_test, setup, teardown)
+#define TEST(_test) cmocka_unit_test_setup_teardown(_test, setup, raw_pool_teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {

@@ -3,7 +3,6 @@
  * the daemon keeps the slots. It looks at them again and again, though not as fast as it can.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -36,14 +35,9 @@ static int log_fd; /* the daemon's output */
 
 static int setup_epochs(void **state, const char *epochs) {
         static DaemonFixture daemon;
-        int saved = dup(STDERR_FILENO);
 
-        log_fd = open("/tmp", O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
-        assert_true(saved >= 0 && log_fd >= 0);
-        assert_int_equal(dup2(log_fd, STDERR_FILENO), STDERR_FILENO);
-        daemon_start(&daemon, (const char *[]){ "--size=16M", epochs, "--log-level=debug", NULL });
-        assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
-        close(saved);
+        log_fd = daemon_start_logged(&daemon,
+                                     (const char *[]){ "--size=16M", epochs, "--log-level=debug", NULL });
         *state = &daemon;
         return 0;
 }

@@ -113,6 +113,17 @@ void daemon_restart(DaemonFixture *daemon, const char *const *arguments) {
         WAIT_FOR(daemon_answers(daemon));
 }
 
+int daemon_start_logged(DaemonFixture *daemon, const char *const *arguments) {
+        int saved = dup(STDERR_FILENO), fd = open("/tmp", O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
+
+        assert_true(saved >= 0 && fd >= 0);
+        assert_int_equal(dup2(fd, STDERR_FILENO), STDERR_FILENO);
+        daemon_start(daemon, arguments);
+        assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
+        close(saved);
+        return fd;
+}
+
 void daemon_stop(DaemonFixture *daemon) {
         struct stat st;
         int status;
@@ -255,4 +266,25 @@ void raw_client_close(RawClient *client) {
         shm_cache_leave(&client->actor);
         client->call = proto_call_free(client->call);
         shm_arena_deinit(&client->arena);
+}
+
+RawPool *raw_pool_open(const char *const *arguments, size_t n_handles) {
+        RawPool *pool = calloc(1, sizeof(*pool));
+
+        assert_non_null(pool);
+        pool->handles = calloc(n_handles, sizeof(*pool->handles));
+        assert_non_null(pool->handles);
+        daemon_start(&pool->daemon, arguments);
+        raw_client_open(&pool->client, &pool->daemon, 0);
+        return pool;
+}
+
+int raw_pool_teardown(void **state) {
+        RawPool *pool = *state;
+
+        raw_client_close(&pool->client);
+        daemon_stop(&pool->daemon);
+        free(pool->handles);
+        free(pool);
+        return 0;
 }

@@ -23,6 +23,8 @@ extern unsigned daemon_descriptors;
  * answers. The pool is "default".
  */
 void daemon_start(DaemonFixture *daemon, const char *const *arguments);
+/* The same; its messages go to the file that is returned. */
+int daemon_start_logged(DaemonFixture *daemon, const char *const *arguments);
 /* SIGTERM; it must end well, and the socket be gone. */
 void daemon_stop(DaemonFixture *daemon);
 /* SIGKILL; its files stay. */
@@ -69,6 +71,16 @@ void raw_client_open(RawClient *client, const DaemonFixture *daemon, uint32_t wa
 void raw_client_close(RawClient *client);
 /* Attaches over `call`; `entry` is as in the message. */
 void raw_client_attach(RawClient *client, ProtoCall *call, uint32_t role, uint32_t entry);
+
+/* A daemon and an operator's process, for setup() and teardown() of a test; and room for handles. */
+typedef struct RawPool {
+        DaemonFixture daemon;
+        RawClient client;
+        uint64_t *handles;
+} RawPool;
+
+RawPool *raw_pool_open(const char *const *arguments, size_t n_handles);
+int raw_pool_teardown(void **state);
 
 /* Until the condition holds; ten seconds at most. */
 #define WAIT_FOR(_condition)                                                                                 \
