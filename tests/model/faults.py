@@ -582,6 +582,8 @@ FAULTS = [
      '        wait_operations(pool, n_records);\n', ''),
     ('tslab_close: a call does not look at the serial again', 'meson:model-close/refill', 'libclient/enter.h',
      'if (__builtin_expect(!pool_is_closed(pool), 1))', 'if (1)'),
+    ('maintainer: a membarrier that fails is told again and again', 'meson:daemon-denied/test_denied_told_once',
+     'daemon/work/maintainer.c', 'maintainer->membarrier_told = r < 0;', ''),
     ('identity: a handle gets the entry of another one of its process', 'meson:daemon-identity/test_identity_two_handles',
      'daemon/peer/client-resume.c',
      'while (client && client->index != entry - 1)', 'while (client && client->pid != session->peer.pid)'),
