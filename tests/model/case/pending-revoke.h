@@ -131,11 +131,11 @@ static void post(unsigned dead) {
 
 /* clang-format off */
 static const ModelCase model_cases[] = {
-        PENDING("pop", pre_cached, t_publish, .preemptions = 4),
+        PENDING("pop", pre_cached, t_publish),
         PENDING("pop-late", pre_cached_late, t_publish, .preemptions = 2, .full_preemptions = 3, .late = 2),
         PENDING("pop-take-back", pre_cached, t_take_back, .preemptions = 3),
-        PENDING("refill", pre_refill, t_publish, .preemptions = 3),
-        PENDING("uncached", pre_uncached, t_publish, .preemptions = 4),
+        PENDING("refill", pre_refill, t_publish),
+        PENDING("uncached", pre_uncached, t_publish),
         PENDING("uncached-late", pre_uncached_late, t_publish, .preemptions = 2, .full_preemptions = 3, .late = 2),
         PENDING("uncached-take-back", pre_uncached, t_take_back, .preemptions = 3),
 };
