@@ -9,7 +9,7 @@
  *      pool.free(h);
  *
  *      tslab_cxx::memory_resource memory(pool);
- *      std::pmr::vector<int> numbers(&memory);     (of this process: it has pointers)
+ *      std::pmr::list<int> numbers(&memory);       (of this process and its forked children)
  *
  * Where <tslab.h> returns a negative errno, an exception is thrown: tslab_cxx::error, which is a
  * std::system_error, or std::bad_alloc for -ENOMEM. Threads and forks are as in <tslab.h>. Header only; link
@@ -128,11 +128,14 @@ class pool {
         /* Returns the object, which is good until somebody frees it. Throws ESTALE if it is gone. */
         template <typename T> T &get(handle<T> h) const { return *static_cast<T *>(address(h)); }
 
-        /* Returns nullptr if the object is gone. */
+        /* Returns nullptr if the object is gone, or too small to be a T. */
         template <typename T> T *find(handle<T> h) const noexcept {
                 void *object;
+                size_t size;
 
-                return tslab_get(raw_, h.raw(), &object, nullptr) == 0 ? static_cast<T *>(object) : nullptr;
+                if (tslab_get(raw_, h.raw(), &object, &size) != 0 || size < sizeof(T))
+                        return nullptr;
+                return static_cast<T *>(object);
         }
 
         /* Returns a copy that was made while the object was live; nothing if it is gone. */
@@ -186,6 +189,16 @@ class pool {
                 return epoch;
         }
 
+        /*
+         * As tslab_epoch_advance_from(): whether this call advanced, and the epoch that is current now.
+         */
+        std::pair<bool, uint32_t> advance_from(uint32_t expected) {
+                uint32_t epoch;
+                int r = check(tslab_epoch_advance_from(raw_, expected, &epoch));
+
+                return { r > 0, epoch };
+        }
+
         uint32_t reserve(const char *label = nullptr) {
                 uint32_t epoch;
 
@@ -212,14 +225,20 @@ class pool {
 };
 
 /*
- * Memory of a pool for containers of one process, or of several that have it at the same address. Blocks
- * are in `epoch`. Blocks that are too large for the pool, or aligned to more than 16, come from `upstream`. The
- * pool must outlive the resource. Any thread, as far as `upstream` allows.
+ * Memory of a pool for containers. Blocks are in `epoch`. The pool must outlive the resource. Any thread, as
+ * far as `upstream` allows.
+ *
+ * Containers hold pointers. Other processes may use one only if they have the pool, and the code that the
+ * container calls, at the same addresses: that is, forked children. The container itself must then be in the
+ * pool too, and programs see to it that nobody reads while another one writes.
+ *
+ * A block that is too large for the pool (the largest class less 16 bytes), or aligned to more than 16, comes
+ * from `upstream`, which is memory of this process alone. Without one such a block is refused: error(E2BIG).
  */
 class memory_resource : public std::pmr::memory_resource {
     public:
         explicit memory_resource(pool &pool, uint32_t epoch = TSLAB_EPOCH_CURRENT,
-                                 std::pmr::memory_resource *upstream = std::pmr::get_default_resource()) noexcept
+                                 std::pmr::memory_resource *upstream = nullptr) noexcept
             : pool_(pool.raw()), epoch_(epoch), upstream_(upstream) {}
 
     private:
@@ -232,8 +251,10 @@ class memory_resource : public std::pmr::memory_resource {
                 void *block;
 
                 size = size > 0 ? size : 1;
-                if (!is_ours(size, alignment))
+                if (!is_ours(size, alignment) && upstream_)
                         return upstream_->allocate(size, alignment);
+                if (!is_ours(size, alignment))
+                        throw error(E2BIG);
                 block = tslab_malloc(pool_, size, epoch_);
                 if (!block)
                         check(-errno);

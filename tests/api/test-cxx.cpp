@@ -73,6 +73,7 @@ void test_objects() {
 
         /* of another type */
         handle<Middle> other(p.make<Session>().raw());
+        CHECK(!p.find(other) && !p.read(other));
         try {
                 (void) p.get(other);
                 CHECK(false);
@@ -139,7 +140,7 @@ void test_roots_and_epochs() {
 
 void test_memory_resource() {
         pool p = pool::create();
-        tslab_cxx::memory_resource memory(p), another(p);
+        tslab_cxx::memory_resource memory(p, TSLAB_EPOCH_CURRENT, std::pmr::new_delete_resource()), another(p);
         std::pmr::unordered_map<int, std::pmr::string> map(&memory);
         std::pmr::vector<char> grows(&memory); /* from the pool, then beyond what it has */
 
@@ -171,6 +172,60 @@ void test_memory_resource() {
                 thread.join();
 }
 
+using Numbers = std::pmr::vector<int>;
+
+/* A container whose memory is the pool's alone: a forked child reads, and changes, the one that its parent has. */
+void test_shared_container() {
+        pool p = pool::create();
+        tslab_cxx::memory_resource memory(p);
+        void *room = memory.allocate(sizeof(Numbers), alignof(Numbers));
+        Numbers *numbers = new (room) Numbers(&memory);
+        int status;
+
+        for (int i = 0; i < 100; i++)
+                numbers->push_back(i);
+        if (fork() == 0) {
+                (*numbers)[99] += (*numbers)[98];
+                numbers->push_back(7);
+                _exit(0);
+        }
+        wait(&status);
+        CHECK(status == 0 && numbers->size() == 101 && (*numbers)[99] == 99 + 98 && numbers->back() == 7);
+        numbers->~Numbers();
+        memory.deallocate(room, sizeof(Numbers), alignof(Numbers));
+}
+
+/* What the pool has no place for is refused, not put where other processes do not see it. */
+void test_too_large_to_share() {
+        pool p = pool::create();
+        tslab_cxx::memory_resource memory(p);
+        Numbers numbers(&memory);
+
+        for (auto [size, alignment] : { std::pair<size_t, size_t>{ 5000, 16 }, { 64, 64 } })
+                try {
+                        (void) memory.allocate(size, alignment);
+                        CHECK(false);
+                } catch (const tslab_cxx::error &e) {
+                        CHECK(e.code().value() == E2BIG);
+                }
+        try {
+                numbers.resize(5000);
+                CHECK(false);
+        } catch (const tslab_cxx::error &e) {
+                CHECK(e.code().value() == E2BIG && numbers.empty());
+        }
+}
+
+void test_advance_from() {
+        pool p = pool::create();
+        uint32_t first = p.epoch();
+        auto [advanced, now] = p.advance_from(first);
+
+        CHECK(advanced && now != first && p.epoch() == now);
+        CHECK(p.advance_from(first) == std::make_pair(false, now));
+        CHECK(error_of([](pool &q) { (void) q.advance_from(0); }, p) == EINVAL);
+}
+
 } // namespace
 
 int main() {
@@ -180,5 +235,8 @@ int main() {
         test_owners();
         test_roots_and_epochs();
         test_memory_resource();
+        test_shared_container();
+        test_too_large_to_share();
+        test_advance_from();
         return 0;
 }
