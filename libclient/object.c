@@ -223,15 +223,94 @@ _public_ int tslab_alloc_pending(struct tslab *pool, size_t size, uint32_t epoch
         return r == -ENOMEM ? alloc_again(pool, size, epoch, &pending, ret_handle, ret_object) : r;
 }
 
+/*
+ * Objects that are shared pending are noted in the spare record, whose notes are those of the thread that holds
+ * spare_lock. A thread that uses that record itself has the lock since pool_enter().
+ */
+static ThreadState *spare_lock(struct tslab *pool, const ThreadState *thread) {
+        ThreadState *spare = &pool->local->threads[pool->local->spare];
+
+        if (thread != spare)
+                pthread_mutex_lock(&pool->local->spare_lock);
+        return spare;
+}
+
+static void spare_unlock(struct tslab *pool, const ThreadState *thread, const ThreadState *spare) {
+        if (thread != spare)
+                pthread_mutex_unlock(&pool->local->spare_lock);
+}
+
+static bool is_pending(const ThreadState *thread, tslab_handle handle) {
+        for (uint32_t i = 0; i < SHM_NOTES_MAX && handle != 0; i++)
+                if (shm_record_note(thread->actor.record, i) == handle)
+                        return true;
+        return false;
+}
+
+static int publish_pending(ThreadState *thread, tslab_handle handle) {
+        int r = shm_object_publish(&thread->actor, handle);
+
+        thread->n_pending -= r == 0;
+        return r;
+}
+
 _public_ int tslab_publish(struct tslab *pool, tslab_handle handle) {
-        ThreadState *thread;
+        ThreadState *thread, *spare;
         int r;
 
         r = pool_enter(pool, &thread);
         if (r)
                 return r;
-        r = shm_object_publish(&thread->actor, handle);
-        thread->n_pending -= r == 0;
+        r = publish_pending(thread, handle);
+        if (r == -ENOENT) {
+                spare = spare_lock(pool, thread);
+                r = publish_pending(spare, handle);
+                spare_unlock(pool, thread, spare);
+        }
+        pool_leave(pool, thread);
+        return r;
+}
+
+/* Objects that another thread freed while they were pending, of which it does not tell us. */
+static void forget_freed(struct tslab *pool, ThreadState *spare) {
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
+                uint64_t handle = shm_record_note(spare->actor.record, i);
+
+                if (handle != 0 && !shm_object_live(&pool->arena, handle))
+                        forget_pending(spare, handle);
+        }
+}
+
+/* It is noted there before it no longer is here: a death in between frees it once, by its handle. */
+static int share_pending(struct tslab *pool, ThreadState *thread, ThreadState *spare, tslab_handle handle) {
+        int r;
+
+        if (is_pending(spare, handle))
+                return 0;
+        if (!is_pending(thread, handle))
+                return -ENOENT;
+        r = shm_actor_note(&spare->actor, handle, 0, 0);
+        if (r == -ENOBUFS) {
+                forget_freed(pool, spare);
+                r = shm_actor_note(&spare->actor, handle, 0, 0);
+        }
+        if (r)
+                return r;
+        spare->n_pending++;
+        forget_pending(thread, handle);
+        return 0;
+}
+
+_public_ int tslab_pending_share(struct tslab *pool, tslab_handle handle) {
+        ThreadState *thread, *spare;
+        int r;
+
+        r = pool_enter(pool, &thread);
+        if (r)
+                return r;
+        spare = spare_lock(pool, thread);
+        r = share_pending(pool, thread, spare, handle);
+        spare_unlock(pool, thread, spare);
         pool_leave(pool, thread);
         return r;
 }

@@ -264,14 +264,35 @@ int tslab_alloc_pending(struct tslab *pool, size_t size, uint32_t epoch, tslab_h
                         void **ret_object);
 
 /*
- * Publishes an object that this thread allocated pending: from then on it belongs to everyone. Enters the
- * daemon only to attach a forked child, where nothing is pending yet.
+ * Publishes an object that this thread allocated pending, or one that any thread of this process allocated
+ * and shared by tslab_pending_share(): from then on it belongs to everyone. Any thread may have written to
+ * its memory before. Enters the daemon only to attach a forked child, where nothing is pending yet.
  *
- * -ENOENT      it is not pending in this thread
+ * -ENOENT      it is pending neither in this thread nor, shared, in the process
  * -EROFS       opened with TSLAB_READER
  * and the attach errors
  */
 int tslab_publish(struct tslab *pool, tslab_handle handle);
+
+/*
+ * Lets all threads of this process publish, or free, an object that this thread allocated pending. It is for
+ * programs whose tasks go from thread to thread, as in async runtimes, or in Go:
+ *
+ *      r = tslab_alloc_pending(pool, 100, TSLAB_EPOCH_CURRENT, &handle, &object);
+ *      r = tslab_pending_share(pool, handle);
+ *      ...                                         (the task goes on, in another thread)
+ *      r = tslab_publish(pool, handle);
+ *
+ * The object no longer goes with the thread: it is freed if the process dies, or closes the pool, before it is
+ * published. Sharing it again changes nothing. Takes a lock of this process, for some
+ * nanoseconds. Never enters the daemon.
+ *
+ * -ENOENT      it is not pending in this thread
+ * -ENOBUFS     64 objects of this process are shared and pending
+ * -EROFS       opened with TSLAB_READER
+ * and the attach errors
+ */
+int tslab_pending_share(struct tslab *pool, tslab_handle handle);
 
 /*
  * Allocates an object for a program that keeps pointers. The 16 bytes before the object hold its handle, so

@@ -134,9 +134,9 @@ static inline bool shm_actor_guard(ShmActor *actor, uint64_t handle) {
         return false;
 }
 
-/* A handle that a dead thread noted, or 0. */
+/* A handle that a dead thread noted, or the caller itself; or 0. */
 static inline uint64_t shm_record_note(const ShmRecord *record, uint32_t i) {
-        return shm_load_rlx(&record->notes[i].handle); /* ORDER: rlx; the owner is dead. */
+        return shm_load_rlx(&record->notes[i].handle); /* ORDER: rlx; the owner is dead, or this thread. */
 }
 
 /* A cache that holds something is found by walks from then on. The record's owner's. */
