@@ -31,7 +31,7 @@ static AllocatorState *state_new(void) {
                 .size = sizeof(options),
                 .arena_bytes = ARENA_BYTES,
                 .retain_bytes = RETAIN_BYTES,
-                .n_epochs = ALLOCATOR_EPOCHS,
+                .n_epochs = ALLOCATOR_EPOCHS + 1,
                 .n_classes = ALLOCATOR_N_CLASSES,
                 .classes = ALLOCATOR_CLASSES,
         };
@@ -40,7 +40,11 @@ static AllocatorState *state_new(void) {
         if (!state)
                 return NULL;
         memset(state, 0, sizeof(*state));
-        return tslab_create(&state->pool, &options) == 0 ? state : state_free(state);
+        if (tslab_create(&state->pool, &options) < 0 ||
+            tslab_epoch_reserve(state->pool, "0, stable", &state->stable) < 0 ||
+            (state->stable & 0xff) != ALLOCATOR_STABLE)
+                return state_free(state);
+        return state;
 }
 
 _public_ void allocator_init(SlabAllocator *alloc) {
@@ -80,7 +84,7 @@ static int open_number(const AllocatorState *state, EpochId epoch, uint32_t *ret
         r = shm_epoch_admit(&state->pool->arena, epoch, &id, &era);
         if (r == 0)
                 *ret_number = shm_epoch_number(id, era);
-        return r;
+        return r == -ESHUTDOWN && epoch == 0 ? allocator_stable(state, ret_number) : r;
 }
 
 static int allocate(AllocatorState *state, uint32_t size, EpochId epoch, tslab_handle *ret_handle,

@@ -85,8 +85,7 @@ static void close_epoch(const epoch_domain_t *domain) {
         AllocatorState *state = allocator_state(domain->alloc);
 
         if (state)
-                (void) tslab_epoch_close(state->pool,
-                                         shm_epoch_number(domain->epoch_id, (uint32_t) domain->epoch_era), 0);
+                allocator_close(state, shm_epoch_number(domain->epoch_id, (uint32_t) domain->epoch_era));
 }
 
 static void close_if_last(const epoch_domain_t *domain) {

@@ -6,6 +6,7 @@
  * Who may do what: any thread of this process, by compare-and-set.
  * Crash: the counts are this process's, and end with it.
  */
+#include <errno.h>
 #include <string.h>
 
 #include <tslab.h>
@@ -13,6 +14,7 @@
 #include "libclient/slab-alloc/state.h"
 #include "shm/epoch/epoch.h"
 
+#define STABLE_ROOT "slab-alloc.closed" /* not 0: a program closed epoch 0 */
 #define USERS_BITS 40
 #define USERS_MASK ((UINT64_C(1) << USERS_BITS) - 1)
 
@@ -26,6 +28,30 @@ uint32_t allocator_era(const AllocatorState *state, EpochId epoch) {
         return shm_epoch_get(&state->pool->arena, epoch, &info) == 0 ? info.era : 0;
 }
 
+int allocator_stable(const AllocatorState *state, uint32_t *ret_number) {
+        tslab_handle closed = 0;
+
+        (void) tslab_root_get(state->pool, STABLE_ROOT, &closed);
+        if (closed != 0)
+                return -ESHUTDOWN;
+        *ret_number = state->stable;
+        return 0;
+}
+
+/* In the pool, where forked processes see it. */
+static void set_stable_closed(AllocatorState *state, bool closed) {
+        tslab_handle old = 0;
+
+        (void) tslab_root_get(state->pool, STABLE_ROOT, &old);
+        if ((old != 0) != closed)
+                (void) tslab_root_set(state->pool, STABLE_ROOT, old, closed);
+}
+
+void allocator_close(AllocatorState *state, uint32_t number) {
+        if (tslab_epoch_close(state->pool, number, 0) == 0 && (number & 0xff) == 0)
+                set_stable_closed(state, true);
+}
+
 _public_ EpochId epoch_current(SlabAllocator *alloc) {
         const AllocatorState *state = allocator_state(alloc);
 
@@ -34,16 +60,17 @@ _public_ EpochId epoch_current(SlabAllocator *alloc) {
 
 _public_ void epoch_advance(SlabAllocator *alloc) {
         AllocatorState *state = allocator_state(alloc);
+        uint32_t number;
 
-        if (state)
-                (void) tslab_epoch_advance(state->pool, NULL);
+        if (state && tslab_epoch_advance(state->pool, &number) == 0 && (number & 0xff) == 0)
+                set_stable_closed(state, false);
 }
 
 _public_ void epoch_close(SlabAllocator *alloc, EpochId epoch) {
         AllocatorState *state = state_with(alloc, epoch);
 
         if (state)
-                (void) tslab_epoch_close(state->pool, epoch, 0);
+                allocator_close(state, epoch);
 }
 
 _public_ void slab_epoch_set_label(SlabAllocator *alloc, EpochId epoch, const char *label) {

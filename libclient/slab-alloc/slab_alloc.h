@@ -16,6 +16,9 @@
  * several in a process. Epochs are numbers from 0 to 15, all open at first, 0 the current one; sizes are
  * bytes, up to 768. Objects are aligned to 16 and not zeroed.
  *
+ * Epoch 0 is for state that lives long while requests rotate through the others: it stays open to allocation when
+ * epoch_advance() leaves it, until epoch_close() names it.
+ *
  * Threads: any thread may make any call at any time, but for calls that end an allocator.
  * Fork: the memory of an allocator is shared with forked children, not copied. While one process
  * advances or closes epochs, such calls of other processes have no effect. Nothing here is
@@ -93,7 +96,10 @@ void *alloc_obj_epoch(SlabAllocator *alloc, uint32_t size, EpochId epoch, SlabHa
  */
 bool free_obj(SlabAllocator *alloc, SlabHandle handle);
 
-/* Allocates 1 to 760 bytes in an epoch, to be freed by slab_free(). NULL as alloc_obj_epoch(). */
+/*
+ * Allocates 1 to 760 bytes in an epoch, to be freed by slab_free(). NULL as alloc_obj_epoch(). 760 is what
+ * temporal-slab's header says; its code refuses more than 504, and its test_malloc_wrapper.c expects that.
+ */
 void *slab_malloc_epoch(SlabAllocator *alloc, size_t size, EpochId epoch);
 
 /* Frees an object that slab_malloc_epoch() returned. NULL-safe; an object that was freed before is left alone. */
@@ -103,7 +109,7 @@ void slab_free(SlabAllocator *alloc, void *ptr);
 EpochId epoch_current(SlabAllocator *alloc);
 
 /*
- * Closes the current epoch to allocation and makes the next one current, open and with neither label
+ * Closes the current epoch to allocation, unless it is 0, and makes the next one current, open and with neither label
  * nor references. The objects of both stay valid until they are freed.
  */
 void epoch_advance(SlabAllocator *alloc);

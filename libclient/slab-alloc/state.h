@@ -5,6 +5,8 @@
 #include "libclient/pool.h"
 
 #define ALLOCATOR_EPOCHS 16
+/* The id of the epoch that stands in for epoch 0 once the ring has left it; out of the ring. */
+#define ALLOCATOR_STABLE 16
 #define ALLOCATOR_SIZE_MAX 768
 #define ALLOCATOR_MALLOC_MAX 760
 #define ALLOCATOR_HEAD_SIZE 16 /* bytes that tslab_malloc() adds */
@@ -19,6 +21,7 @@ typedef struct ClassCounters {
 
 typedef struct AllocatorState {
         struct tslab *pool;
+        uint32_t stable; /* ALLOCATOR_STABLE with its era */
         uint64_t refs[ALLOCATOR_EPOCHS]; /* era 24 | users 40; of another era: none */
         ClassCounters classes[ALLOCATOR_N_CLASSES];
 } AllocatorState;
@@ -27,6 +30,14 @@ typedef struct AllocatorState {
 static inline AllocatorState *allocator_state(const SlabAllocator *alloc) {
         return alloc ? (AllocatorState *) alloc->state : NULL;
 }
+
+/*
+ * The epoch that allocations in epoch 0 go to while 0 itself is closed because the ring has left it: 0, or
+ * -ESHUTDOWN if a program closed epoch 0.
+ */
+int allocator_stable(const AllocatorState *state, uint32_t *ret_number);
+/* Closes an epoch, as epoch_close() does. */
+void allocator_close(AllocatorState *state, uint32_t number);
 
 /* The lifetime that an id is in, open or closed; the id is below ALLOCATOR_EPOCHS. */
 uint32_t allocator_era(const AllocatorState *state, EpochId epoch);

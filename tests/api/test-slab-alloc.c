@@ -268,6 +268,52 @@ static void churn(SlabAllocator *a) {
         }
 }
 
+/* Long-lived state goes to epoch 0 while requests rotate through the others, however often. */
+static void test_epoch_0_stays_open(void **test_state) {
+        SlabAllocator *a = make();
+        SlabHandle handles[40];
+        void *objects[40];
+
+        for (int i = 0; i < 40; i++) {
+                objects[i] = i % 2 ? slab_malloc_epoch(a, 100, 0) : alloc_obj_epoch(a, 100, 0, &handles[i]);
+                assert_non_null(objects[i]);
+                memset(objects[i], i, 100);
+                epoch_advance(a);
+                assert_int_equal(epoch_current(a), (i + 1) % 16);
+        }
+        for (int i = 0; i < 40; i++) {
+                assert_int_equal(((uint8_t *) objects[i])[99], i);
+                if (i % 2)
+                        slab_free(a, objects[i]);
+                else
+                        assert_true(free_obj(a, handles[i]));
+        }
+        slab_allocator_free(a);
+}
+
+/* Until it is closed by name; and again when it comes round. */
+static void test_epoch_0_closed(void **test_state) {
+        SlabAllocator *a = make();
+        SlabHandle handle;
+
+        epoch_advance(a);
+        assert_non_null(alloc_obj_epoch(a, 64, 0, &handle));
+        epoch_close(a, 0);
+        assert_null(alloc_obj_epoch(a, 64, 0, NULL));
+        assert_null(slab_malloc_epoch(a, 64, 0));
+        assert_true(free_obj(a, handle));
+        while (epoch_current(a) != 0) {
+                assert_null(alloc_obj_epoch(a, 64, 0, NULL));
+                epoch_advance(a);
+        }
+        assert_non_null(alloc_obj_epoch(a, 64, 0, &handle));
+        epoch_advance(a);
+        assert_true(free_obj(a, handle));
+        assert_non_null(alloc_obj_epoch(a, 64, 0, &handle));
+        assert_true(free_obj(a, handle));
+        slab_allocator_free(a);
+}
+
 /* Objects that are freed in epochs after theirs, over 20 advances. */
 static void cross_epochs(SlabAllocator *a) {
         static SlabHandle handles[20][1000];
@@ -420,6 +466,8 @@ static void test_memory_leaves_on_close(void **test_state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_epoch_0_stays_open),
+                cmocka_unit_test(test_epoch_0_closed),
                 cmocka_unit_test(test_all_of_it), /* first: it looks at resident memory */
                 cmocka_unit_test(test_memory_leaves_on_close),
                 cmocka_unit_test(test_sizes),
