@@ -8,13 +8,14 @@
 #include <tslab.h>
 
 #include "libclient/slab-alloc/counters.h"
+#include "libclient/slab-alloc/metadata.h"
 #include "shm/epoch/epoch.h"
 #include "shm/format/handle.h"
 
 /* Address space, not memory: but bitmaps of a larger one would be spread over more pages. */
 #define ARENA_BYTES (UINT64_C(2) << 30)
 /* Free slabs that keep their memory: enough that slabs do not bounce, too little to be missed. */
-#define RETAIN_BYTES (UINT64_C(512) << 10)
+#define RETAIN_BYTES (UINT64_C(416) << 10)
 /* An epoch's era may end between looking it up and allocating, but hardly again. */
 #define TRIES_MAX 4
 
@@ -48,8 +49,11 @@ static AllocatorState *state_new(void) {
 }
 
 _public_ void allocator_init(SlabAllocator *alloc) {
-        if (alloc)
-                *alloc = (SlabAllocator){ .state = state_new() };
+        if (!alloc)
+                return;
+        memset(alloc, 0, sizeof(*alloc));
+        alloc->state = state_new();
+        metadata_init(alloc);
 }
 
 _public_ void allocator_destroy(SlabAllocator *alloc) {
@@ -107,11 +111,15 @@ _public_ void *alloc_obj_epoch(SlabAllocator *alloc, uint32_t size, EpochId epoc
         tslab_handle handle;
         CountersMark mark;
         void *object;
+        int r;
 
         if (!state || size == 0 || size > ALLOCATOR_SIZE_MAX)
                 return NULL;
         mark = counters_mark(state->pool);
-        if (allocate(state, size, epoch, &handle, &object) < 0)
+        r = allocate(state, size, epoch, &handle, &object);
+        if (r == -ESHUTDOWN)
+                counters_note_refused(state, size);
+        if (r < 0)
                 return NULL;
         counters_note_alloc(state, &mark, size);
         if (out_handle)
@@ -135,9 +143,13 @@ _public_ bool free_obj(SlabAllocator *alloc, SlabHandle handle) {
 static void *allocate_bytes(AllocatorState *state, size_t size, EpochId epoch) {
         void *object = NULL;
         uint32_t number = 0;
+        int r;
 
         for (int i = 0; i < TRIES_MAX && !object; i++) {
-                if (open_number(state, epoch, &number) < 0)
+                r = open_number(state, epoch, &number);
+                if (r == -ESHUTDOWN)
+                        counters_note_refused(state, size + ALLOCATOR_HEAD_SIZE);
+                if (r < 0)
                         break;
                 object = tslab_malloc(state->pool, size, number);
                 if (!object && errno != ESTALE)

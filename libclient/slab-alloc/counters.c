@@ -66,6 +66,24 @@ __attribute__((noinline)) void counters_note_free_slow(AllocatorState *state, co
                 add(&state->classes[class].emptied, emptied);
 }
 
+void counters_note_refused(AllocatorState *state, size_t size) {
+        add(&state->classes[class_of(size)].refused, 1);
+}
+
+uint64_t counters_refused(const AllocatorState *state, uint32_t class) {
+        return get(&state->classes[class].refused);
+}
+
+void counters_note_close(AllocatorState *state, uint64_t ns) {
+        add(&state->n_closes, 1);
+        add(&state->closes_ns, ns);
+}
+
+void counters_get_closes(const AllocatorState *state, uint64_t *ret_n, uint64_t *ret_ns) {
+        *ret_n = get(&state->n_closes);
+        *ret_ns = get(&state->closes_ns);
+}
+
 _public_ void get_perf_counters(SlabAllocator *alloc, uint32_t size_class, PerfCounters *out) {
         AllocatorState *state = allocator_state(alloc);
         const ClassCounters *class;

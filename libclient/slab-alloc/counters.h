@@ -52,6 +52,12 @@ static inline CountersMark counters_mark_free(struct tslab *pool, uint32_t slab)
         return mark;
 }
 
+/* An allocation of `size` bytes found its epoch closed. */
+void counters_note_refused(AllocatorState *state, size_t size);
+uint64_t counters_refused(const AllocatorState *state, uint32_t class);
+void counters_note_close(AllocatorState *state, uint64_t ns);
+void counters_get_closes(const AllocatorState *state, uint64_t *ret_n, uint64_t *ret_ns);
+
 void counters_note_alloc_slow(AllocatorState *state, const CountersMark *mark, size_t size);
 void counters_note_free_slow(AllocatorState *state, const CountersMark *mark);
 

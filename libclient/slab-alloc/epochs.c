@@ -11,7 +11,8 @@
 
 #include <tslab.h>
 
-#include "libclient/slab-alloc/state.h"
+#include "libclient/slab-alloc/counters.h"
+#include "libclient/slab-alloc/metadata.h"
 #include "shm/epoch/epoch.h"
 
 #define STABLE_ROOT "slab-alloc.closed" /* not 0: a program closed epoch 0 */
@@ -62,15 +63,24 @@ _public_ void epoch_advance(SlabAllocator *alloc) {
         AllocatorState *state = allocator_state(alloc);
         uint32_t number;
 
-        if (state && tslab_epoch_advance(state->pool, &number) == 0 && (number & 0xff) == 0)
+        if (!state || tslab_epoch_advance(state->pool, &number) < 0)
+                return;
+        if ((number & 0xff) == 0)
                 set_stable_closed(state, false);
+        metadata_set_opened(alloc, number);
 }
 
 _public_ void epoch_close(SlabAllocator *alloc, EpochId epoch) {
         AllocatorState *state = state_with(alloc, epoch);
+        uint64_t rss, begin;
 
-        if (state)
-                allocator_close(state, epoch);
+        if (!state)
+                return;
+        rss = read_rss_bytes_linux();
+        begin = now_ns();
+        allocator_close(state, epoch);
+        counters_note_close(state, now_ns() - begin);
+        metadata_set_closed(alloc, epoch, rss, read_rss_bytes_linux());
 }
 
 _public_ void slab_epoch_set_label(SlabAllocator *alloc, EpochId epoch, const char *label) {
@@ -86,7 +96,8 @@ _public_ void slab_epoch_set_label(SlabAllocator *alloc, EpochId epoch, const ch
                         n--;
         if (n > 0)
                 memcpy(text, label, n);
-        (void) tslab_epoch_label(state->pool, epoch, text);
+        if (tslab_epoch_label(state->pool, epoch, text) == 0)
+                metadata_set_label(alloc, epoch, text);
 }
 
 static uint64_t users_of(uint64_t refs, uint32_t era) {

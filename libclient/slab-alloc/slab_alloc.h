@@ -48,10 +48,36 @@ typedef enum EpochLifecycleState {
 /* Names a live object of its allocator; 0 is never valid. */
 typedef uint64_t SlabHandle;
 
-/* Complete, so that it can be a variable; its members are not for programs. */
+#define SLAB_EPOCH_COUNT 16u
+#define SLAB_LABEL_IDS 16
+
+/* An epoch as the calls of this process know it. */
+typedef struct EpochMetadata {
+        uint64_t open_since_ns; /* CLOCK_MONOTONIC, at the epoch_advance() that opened it; 0: none did */
+        char label[32];
+        uint8_t label_id; /* in label_registry; 0: none */
+        uint64_t rss_before_close; /* of the process, at epoch_close(); 0: not closed since it was opened */
+        uint64_t rss_after_close;
+} EpochMetadata;
+
+/* Labels that were set first have ids, from 1. */
+typedef struct LabelRegistry {
+        char labels[SLAB_LABEL_IDS][32]; /* by id; 0 is "(unlabeled)" */
+        uint8_t count; /* with that of id 0 */
+} LabelRegistry;
+
+/*
+ * Complete so that it can be a variable. Programs may read the members below the line, as temporal-slab's tests do
+ * with its internal header. They tell of calls by this process; while such calls run they may be of different moments.
+ */
 typedef struct SlabAllocator {
         void *state;
         uint64_t reserved[7];
+        /* -- */
+        uint64_t epoch_era_counter; /* advances so far */
+        uint64_t epoch_era[SLAB_EPOCH_COUNT]; /* how many there were when each was opened */
+        EpochMetadata epoch_meta[SLAB_EPOCH_COUNT];
+        LabelRegistry label_registry;
 } SlabAllocator;
 
 /* Counts of one size class in this process; each only rises. */

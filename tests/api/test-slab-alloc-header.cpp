@@ -1,6 +1,8 @@
-// <slab_alloc.h> and <epoch_domain.h> in C++17.
+// <slab_alloc.h>, <epoch_domain.h>, <slab_stats.h> and <slab_diagnostics.h> in C++17.
 #include <epoch_domain.h>
 #include <slab_alloc.h>
+#include <slab_diagnostics.h>
+#include <slab_stats.h>
 
 int main() {
         SlabAllocator a;

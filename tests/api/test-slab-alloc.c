@@ -466,8 +466,6 @@ static void test_memory_leaves_on_close(void **test_state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_epoch_0_stays_open),
-                cmocka_unit_test(test_epoch_0_closed),
                 cmocka_unit_test(test_all_of_it), /* first: it looks at resident memory */
                 cmocka_unit_test(test_memory_leaves_on_close),
                 cmocka_unit_test(test_sizes),
@@ -479,6 +477,8 @@ int main(void) {
                 cmocka_unit_test(test_no_allocator),
                 cmocka_unit_test(test_counters),
                 cmocka_unit_test(test_utilities),
+                cmocka_unit_test(test_epoch_0_stays_open),
+                cmocka_unit_test(test_epoch_0_closed),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@ import tempfile
 SKIP = 77  # meson's exit code for a test that does not apply
 
 # Headers that are installed, by base name.
-PUBLIC_HEADER = re.compile(r'(tslab(_\w+)?|slab_alloc|epoch_domain)\.h')
+PUBLIC_HEADER = re.compile(r'(tslab(_\w+)?|slab_alloc|slab_alloc_internal|slab_diagnostics|slab_stats|epoch_domain)\.h')
 
 TOKEN = re.compile(r'(?P<comment>/\*.*?\*/|//[^\n]*)'
                    r'|"(?:\\.|[^"\\\n])*"'

@@ -1,0 +1,209 @@
+/* The figures of <slab_stats.h>, counted when they are asked for. */
+#include <slab_stats.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libclient/slab-alloc/counters.h"
+#include "libclient/slab-alloc/metadata.h"
+#include "proto/cleanup.h"
+#include "shm/stats/stats.h"
+
+#define N_CLASSES 8 /* that programs know; the largest is joined by that for large slab_malloc_epoch() */
+#define ALL_EPOCHS UINT32_MAX
+
+static const uint32_t class_sizes[] = ALLOCATOR_CLASSES;
+
+typedef struct SlabCount {
+        uint32_t partial, full;
+} SlabCount;
+
+static ShmStats *stats_new(const AllocatorState *state) {
+        ShmStats *stats = calloc(1, sizeof(*stats));
+
+        if (stats)
+                shm_stats(&state->pool->arena, stats);
+        return stats;
+}
+
+static bool is_class(uint32_t class, uint32_t wanted) {
+        return class == wanted || (class == N_CLASSES && wanted == N_CLASSES - 1);
+}
+
+static bool is_epoch(uint32_t id, uint32_t wanted) {
+        return wanted == ALL_EPOCHS || id == wanted || (id == ALLOCATOR_STABLE && wanted == 0);
+}
+
+static void count_slab(SlabWord word, SlabCount *count) {
+        SlabPlace place = slab_word_place(word);
+
+        if (place == SLAB_FULL || (place == SLAB_DRAINING && word.low == UINT64_MAX))
+                count->full++;
+        else if (place == SLAB_PARTIAL || place == SLAB_ACTIVE || place == SLAB_DRAINING)
+                count->partial++;
+}
+
+static SlabCount count_slabs(const AllocatorState *state, uint32_t class, uint32_t epoch) {
+        const ShmArena *arena = &state->pool->arena;
+        uint32_t budget = UINT32_MAX, slab;
+        SlabCount count = {};
+        ShmSlabWalk walk;
+        SlabWord word;
+
+        shm_slab_walk_begin(&walk, arena, SHM_SLAB_WALK_ALL);
+        while (shm_slab_walk_next(&walk, arena, &budget, &slab, &word))
+                if (is_class(slab_word_class(word), class) && is_epoch(slab_word_epoch(word), epoch))
+                        count_slab(word, &count);
+        return count;
+}
+
+static uint64_t count_objects(const ShmStats *stats, uint32_t class, uint32_t epoch) {
+        uint64_t n = 0;
+
+        for (uint32_t id = 0; id <= ALLOCATOR_STABLE; id++)
+                for (uint32_t c = 0; c < ALLOCATOR_N_CLASSES; c++)
+                        if (is_epoch(id, epoch) && is_class(c, class))
+                                n += stats->epoch_classes[id][c].live_objects;
+        return n;
+}
+
+static EpochLifecycleState epoch_state(const AllocatorState *state, EpochId epoch) {
+        uint32_t id, era;
+
+        if (shm_epoch_admit(&state->pool->arena, epoch, &id, &era) == 0)
+                return EPOCH_ACTIVE;
+        return epoch == 0 && allocator_stable(state, &id) == 0 ? EPOCH_ACTIVE : EPOCH_CLOSING;
+}
+
+static void add_counters(SlabAllocator *alloc, SlabGlobalStats *out) {
+        PerfCounters counters;
+
+        for (uint32_t class = 0; class < ALLOCATOR_N_CLASSES; class ++) {
+                get_perf_counters(alloc, class, &counters);
+                out->total_slabs_allocated += counters.new_slab_count;
+                out->total_slabs_recycled += counters.empty_slab_recycled + counters.empty_slab_overflowed;
+                out->total_cache_overflows += counters.empty_slab_overflowed;
+                out->total_slow_path_hits += counters.slow_path_hits;
+                out->total_slow_cache_miss += counters.current_partial_null;
+                out->total_slow_epoch_closed += counters_refused(allocator_state(alloc), class);
+        }
+}
+
+static void add_stats(const ShmStats *stats, SlabGlobalStats *out) {
+        for (uint32_t class = 0; class < ALLOCATOR_N_CLASSES; class ++)
+                out->net_slabs += stats->classes[class].slabs;
+        out->estimated_slab_rss_bytes = stats->committed_size;
+        out->total_madvise_calls = stats->reclaimed_slabs;
+        out->total_madvise_bytes = stats->reclaimed_slabs * SHM_SLAB_SIZE;
+        out->total_bitmap_alloc_attempts =
+                stats->counters[SHM_COUNT_ALLOC_HITS] + stats->counters[SHM_COUNT_ALLOCS_UNCACHED];
+        out->total_bitmap_free_attempts =
+                stats->counters[SHM_COUNT_FREES_CACHED] + stats->counters[SHM_COUNT_FREES_UNCACHED];
+}
+
+_public_ void slab_stats_global(SlabAllocator *alloc, SlabGlobalStats *out) {
+        _cleanup_(proto_freep) ShmStats *stats = NULL;
+        const AllocatorState *state = allocator_state(alloc);
+
+        *out = (SlabGlobalStats){ .version = SLAB_STATS_VERSION,
+                                  .rss_bytes_current = read_rss_bytes_linux() };
+        if (!state)
+                return;
+        out->current_epoch = epoch_current(alloc);
+        for (EpochId e = 0; e < ALLOCATOR_EPOCHS; e++)
+                out->active_epoch_count += epoch_state(state, e) == EPOCH_ACTIVE;
+        out->closing_epoch_count = ALLOCATOR_EPOCHS - out->active_epoch_count;
+        add_counters(alloc, out);
+        stats = stats_new(state);
+        if (stats)
+                add_stats(stats, out);
+}
+
+static void add_class_counters(SlabAllocator *alloc, uint32_t class, SlabClassStats *out) {
+        PerfCounters counters;
+
+        get_perf_counters(alloc, class, &counters);
+        out->slow_path_hits += counters.slow_path_hits;
+        out->new_slab_count += counters.new_slab_count;
+        out->current_partial_null += counters.current_partial_null;
+        out->current_partial_full += counters.current_partial_full;
+        out->empty_slab_recycled += counters.empty_slab_recycled;
+        out->empty_slab_overflowed += counters.empty_slab_overflowed;
+        out->slow_path_cache_miss += counters.current_partial_null;
+        out->slow_path_epoch_closed += counters_refused(allocator_state(alloc), class);
+}
+
+static void add_class_slabs(const AllocatorState *state, uint32_t class, SlabClassStats *out) {
+        _cleanup_(proto_freep) ShmStats *stats = stats_new(state);
+        SlabCount slabs = count_slabs(state, class, ALL_EPOCHS);
+
+        out->total_partial_slabs = slabs.partial;
+        out->total_full_slabs = slabs.full;
+        out->net_slabs = slabs.partial + slabs.full;
+        out->estimated_rss_bytes = out->committed_bytes = out->net_slabs * SHM_SLAB_SIZE;
+        out->cache_capacity = state->pool->retain;
+        if (!stats)
+                return;
+        out->live_bytes = count_objects(stats, class, ALL_EPOCHS) * out->object_size;
+        out->cache_size = (uint32_t) (stats->retained_size / SHM_SLAB_SIZE);
+}
+
+_public_ void slab_stats_class(SlabAllocator *alloc, uint32_t size_class, SlabClassStats *out) {
+        AllocatorState *state = allocator_state(alloc);
+        uint64_t n_emptied;
+
+        *out = (SlabClassStats){ .version = SLAB_STATS_VERSION };
+        if (!state || size_class >= N_CLASSES)
+                return;
+        out->class_index = size_class;
+        out->object_size = class_sizes[size_class];
+        for (uint32_t class = 0; class < ALLOCATOR_N_CLASSES; class ++)
+                if (is_class(class, size_class))
+                        add_class_counters(alloc, class, out);
+        n_emptied = out->empty_slab_recycled + out->empty_slab_overflowed;
+        if (n_emptied > 0)
+                out->recycle_rate_pct = 100.0 * (double) out->empty_slab_recycled / (double) n_emptied;
+        counters_get_closes(state, &out->epoch_close_calls, &out->epoch_close_total_ns);
+        add_class_slabs(state, size_class, out);
+}
+
+static uint64_t get_figure(const uint64_t *p) {
+        return shm_load_rlx(p); /* ORDER: rlx; for people. */
+}
+
+static void add_epoch_info(SlabAllocator *alloc, SlabEpochStats *out) {
+        const AllocatorState *state = allocator_state(alloc);
+        const EpochMetadata *meta = &alloc->epoch_meta[out->epoch_id];
+        ShmEpochInfo info;
+
+        if (shm_epoch_get(&state->pool->arena, out->epoch_id, &info) == 0) {
+                out->epoch_era = metadata_era(shm_epoch_number(info.id, info.era));
+                memcpy(out->label, info.label, sizeof(out->label));
+        }
+        out->state = epoch_state(state, out->epoch_id);
+        out->open_since_ns = get_figure(&meta->open_since_ns);
+        out->rss_before_close = get_figure(&meta->rss_before_close);
+        out->rss_after_close = get_figure(&meta->rss_after_close);
+}
+
+_public_ void slab_stats_epoch(SlabAllocator *alloc, uint32_t size_class, EpochId epoch,
+                               SlabEpochStats *out) {
+        _cleanup_(proto_freep) ShmStats *stats = NULL;
+        const AllocatorState *state = allocator_state(alloc);
+        SlabCount slabs;
+
+        *out = (SlabEpochStats){ .version = SLAB_STATS_VERSION };
+        if (!state || size_class >= N_CLASSES || epoch >= ALLOCATOR_EPOCHS)
+                return;
+        out->class_index = size_class;
+        out->object_size = class_sizes[size_class];
+        out->epoch_id = epoch;
+        add_epoch_info(alloc, out);
+        slabs = count_slabs(state, size_class, epoch);
+        out->partial_slab_count = slabs.partial;
+        out->full_slab_count = slabs.full;
+        out->estimated_rss_bytes = (uint64_t) (slabs.partial + slabs.full) * SHM_SLAB_SIZE;
+        stats = stats_new(state);
+        if (stats)
+                out->alloc_count = count_objects(stats, size_class, epoch);
+}
