@@ -1,4 +1,4 @@
-/* What cgroups leave, in trees that are made up. */
+/* The headroom that cgroups leave, in trees that the test makes. */
 #include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -153,7 +153,7 @@ static void test_cgroup_pressure_path(void **state) {
         assert_pressure("/a/b", "/sys/fs/cgroup/unified/a/b/memory.pressure");
         put("/sys/fs/cgroup/a/b/memory.pressure", "");
         assert_pressure("/a/b", "/sys/fs/cgroup/a/b/memory.pressure");
-        /* Of the slice where it is a pool's. */
+        /* The slice's limit counts where the slice is that of a pool. */
         put("/sys/fs/cgroup/tslab.slice/tslab-x.slice/memory.pressure", "");
         assert_pressure("/tslab.slice/tslab-x.slice/tslabd@x.service",
                         "/sys/fs/cgroup/tslab.slice/tslab-x.slice/memory.pressure");

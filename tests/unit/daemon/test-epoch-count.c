@@ -4,7 +4,9 @@
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 
-/* Of the era that is over alone, in steps of one slab; the set's bits may be for other slabs, too. */
+/*
+ * A count is that of the closed era alone, in steps of one slab; bits of the set may stand for other slabs.
+ */
 static void test_steps(void **state) {
         TestArena *t = *state;
         uint32_t epoch = shm_epoch_number(1, 0), n_steps = 1;

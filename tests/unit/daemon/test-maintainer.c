@@ -91,7 +91,7 @@ static void run_until_done(unsigned n) {
         assert_int_equal(n_done, n);
 }
 
-/* What is logged from here on, until log_end(). */
+/* Collects all that is logged from here on, until log_end(). */
 static int log_fd, log_before;
 
 static void log_begin(void) {
@@ -142,7 +142,7 @@ static void test_done(void **state) {
         assert_int_equal(asked.reclaimed_size, SHM_SLAB_SIZE);
         assert_int_equal(asked.n_left, 1);
         assert_int_equal(asked.n_pending, 0);
-        /* Of the next request what went back before is not counted. */
+        /* The next request does not count memory that went back before it. */
         start((CloseWait){ .deadline_usec = UINT64_MAX });
         run_until_done(2);
         assert_int_equal(asked.reclaimed_size, 0);

@@ -1,4 +1,4 @@
-/* Options that are taken; those that are refused are in tests/daemon/test-attach.c, as users see them. */
+/* Options that the daemon takes; tests/daemon/test-attach.c has the refused ones, as users see them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,12 +60,12 @@ static void test_options_set_classes(void **state) {
         assert_int_equal(options->geometry.class_size[0], 80);
         assert_int_equal(options->geometry.class_size[1], 4096);
         assert_int_equal(options->geometry.class_size[2], 0);
-        /* What is refused changes nothing. */
+        /* A refused option changes nothing. */
         assert_int_equal(options_set(options, OPTION_CLASSES, "64,65", why), -EINVAL);
         assert_int_equal(options->geometry.class_size[0], 80);
 }
 
-/* What stands in the environment gives way to arguments, which are set after it. */
+/* Arguments are set after the environment and replace its values. */
 static void test_options_environment(void **state) {
         Options *options = *state;
         char why[OPTIONS_WHY_SIZE];

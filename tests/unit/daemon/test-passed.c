@@ -1,6 +1,6 @@
 /*
  * Descriptors as systemd passes them: from 3 on, named by the environment of one process. Each case is a child of its
- * own, which is that process; it reads what the store is told from the other end of NOTIFY_SOCKET.
+ * own, which is that process; it reads the messages to the store from the other end of NOTIFY_SOCKET.
  */
 #include "daemon/takeover/passed.h"
 
@@ -29,7 +29,7 @@ typedef struct Case {
         const char *names; /* LISTEN_FDNAMES; NULL: there are no names */
         const char *count; /* LISTEN_FDS; NULL: as many as there are kinds */
         bool other_process; /* LISTEN_PID is not ours */
-        int r, socket, arena; /* what comes of it; 0 or -1: none */
+        int r, socket, arena; /* the results; 0 or -1: none */
         const char *removed[5]; /* names that the store is told to forget */
 } Case;
 
@@ -123,7 +123,7 @@ static int expect_removed(const Case *c, int store) {
         return 0;
 }
 
-/* What is not kept is closed, and what is kept is not inherited. */
+/* Descriptors that the daemon does not keep are closed, and children do not inherit the kept ones. */
 static int expect_descriptors(const Case *c) {
         for (size_t i = 0; i < strlen(c->kinds); i++) {
                 int fd = FIRST + (int) i, flags = fcntl(fd, F_GETFD);
@@ -243,7 +243,7 @@ static void hear(int store, char *ret_text, size_t size, int *ret_fd) {
         memcpy(ret_fd, CMSG_DATA(&control.header), sizeof(int));
 }
 
-/* The barrier is a pipe: as long as it is open, the store has not read what came before. */
+/* The barrier is a pipe: as long as it is open, the store has not read the messages before it. */
 static void test_store_arena(void **state) {
         const struct timeval limit = { .tv_sec = 10 };
         int store = open_store(), memfd = memfd_create("arena", MFD_CLOEXEC), fd;

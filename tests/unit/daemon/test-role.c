@@ -1,4 +1,7 @@
-/* Who gets which role, by credentials alone; groups of connections are in tests/systemd/test-roles.py. */
+/*
+ * The role that a client gets, by credentials alone; groups of connections are in
+ * tests/systemd/test-roles.py.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

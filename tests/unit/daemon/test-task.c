@@ -15,7 +15,7 @@ typedef struct Worker {
         char letter;
         unsigned n_steps; /* still to return 0; then `then_usec` */
         uint64_t then_usec;
-        uint64_t stepped_usec; /* what the last step got as the time */
+        uint64_t stepped_usec; /* the time that the last step got */
         bool slow; /* a step takes longer than a turn may */
         bool is_last; /* in its last step the task goes, and its memory is something else's */
         bool wakes_itself; /* once */
@@ -169,7 +169,7 @@ static void test_deinit_other(void **state) {
         close_queue();
 }
 
-/* A wake in the middle of the step is not lost, whatever the step returns. */
+/* A wake in the middle of the step is not lost, for every value that the step may return. */
 static void test_wake_while_running(void **state) {
         Worker a, b;
 

@@ -28,7 +28,7 @@ typedef struct Server {
         char dir[32], path[64];
         ShmArena arena;
         int wake_fd;
-        /* What it does wrong. */
+        /* The mistake that the daemon makes. */
         uint32_t role;
         uint32_t protocol_ahead, format_ahead; /* versions that it is ahead of ours */
         int hello_error, attach_error;
@@ -153,7 +153,7 @@ static void server_stop(Server *s) {
         s->pid = 0;
 }
 
-/* Listens before it forks: whoever connects from now on is served. */
+/* Listens before it forks: every later connection is served. */
 static void server_start(Server *s) {
         int fd;
 

@@ -87,7 +87,7 @@ static void test_line_no_http(void **state) {
         assert_text(request.path, "");
 }
 
-/* Every beginning of a line is refused, or is what the whole line is: nothing is made up. */
+/* Every beginning of a line is refused, or parses as the whole line does: no field is made up. */
 static void test_line_truncated(void **state) {
         static const char line[] =
                 "1.2.3.4 - - " TIME " \"GET /x HTTP/1.1\" 200 5123 \"http://r/\" \"agent\"";

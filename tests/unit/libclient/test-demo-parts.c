@@ -1,4 +1,4 @@
-/* Of the demo: sessions, the histogram, and the JSON it reads. */
+/* Parts of the demo: sessions, the histogram, and the JSON it reads. */
 
 #include "tests/util/test.h"
 

@@ -83,7 +83,10 @@ static void test_records_come_and_go(void **state) {
         assert_int_equal(pool->arena.header->n_unrecorded.value, 0);
 }
 
-/* Somebody else does control work: it is -EBUSY, freeing goes on, and what drained meanwhile goes back later. */
+/*
+ * Another process does control work: the call returns -EBUSY, frees go on, and slabs that drain meanwhile go
+ * back later.
+ */
 static void test_control_is_taken(void **state) {
         struct tslab *pool = *state;
         tslab_handle handles[64], handle;
@@ -101,7 +104,7 @@ static void test_control_is_taken(void **state) {
         assert_int_equal(pool->arena.header->n_drained.value, 1);
         assert_int_equal(pool->arena.header->epochs[epoch & 0xff].era_reclaimed_size, 0);
 
-        /* Whoever has the lock looks for that when it is done, with whatever it was. */
+        /* The holder of the lock looks for that when its own work is done. */
         pool->arena.header->control_owner.value = 0;
         assert_int_equal(tslab_epoch_reserve(pool, "s", &other), 0);
         assert_int_equal(pool->arena.header->n_drained.value, 0);
@@ -162,13 +165,13 @@ static void claim_begin(Claim *c, struct tslab *pool) {
         shm_actor_intend(&c->other, shm_intent_other(SHM_INTENT_CLAIM, slot_id_slab(id), 0));
 }
 
-/* It goes on, and what was unsettled can be told. */
+/* Control goes on, and reports the slots that were unsettled. */
 static void claim_end(Claim *c) {
         shm_actor_intend(&c->other, 0);
         shm_actor_deinit(&c->other);
 }
 
-/* Control died flushing the cache, and who took over kept the slot in record 0. No process is dead by now. */
+/* Control died flushing the cache, and its successor kept the slot in record 0. No process is dead by now. */
 static void test_reap_kept(void **state) {
         struct tslab *pool = *state;
         ShmRepairCounts counts;
@@ -275,11 +278,11 @@ static int pair(struct tslab *pool) {
         return tslab_alloc(pool, 64, 0, &handle, NULL) ?: tslab_free(pool, handle);
 }
 
-/* Whatever the thread calls next: no daemon looks after a freeze that waited for it. */
+/* Any next call of the thread ends the freeze that waited for it: there is no daemon that would. */
 static void test_thaw(void **state) {
         /*
-         * UBSan of gcc 12 takes the address of the thread's own state for NULL, in alloc_more() alone and where the
-         * library is linked into the program: not under it.
+         * UBSan of gcc 12 takes the address of the thread's own state for NULL, in alloc_more() alone and
+         * where the library is linked into the program: not under it.
          */
         static int (*const calls[])(struct tslab *) = {
                 free_batch_of_none,
@@ -303,7 +306,7 @@ static void test_thaw(void **state) {
         }
 }
 
-/* What a process leaves frozen is finished when it closes the pool, and its leases end then. */
+/* A process that closes the pool finishes the freeze that it left, and its leases end then. */
 static void test_close_frozen(void **state) {
         struct tslab *pool = *state;
         uint32_t n_used = records_used(pool), client = pool->local->client;
@@ -347,7 +350,7 @@ static int reap_without_memory(struct tslab *pool) {
         return r;
 }
 
-/* Nobody begins control work while record 0 says what a dead process was in the middle of. */
+/* Nobody begins control work while record 0 holds the intent of a dead process. */
 static void test_reap_without_memory(void **state) {
         struct tslab *pool = *state;
         ShmActor control;

@@ -1,6 +1,6 @@
 /*
- * The blocking client against a daemon that is played here: what it will answer is put into the
- * socket beforehand, for ids are known. Where that cannot be, a child plays it.
+ * The blocking client against a daemon that the test plays: ids are known, so the test writes the answers to
+ * the socket beforehand. Where that cannot be, a child plays the daemon.
  */
 
 #include <setjmp.h>
@@ -151,7 +151,7 @@ static void test_call_more(void **state) {
         assert_int_equal(n, 2);
 }
 
-/* Stopped by its callback, then used again: what was left of the first answer is skipped. */
+/* Stopped by its callback, then used again: the call skips the rest of the first answer. */
 static void test_call_more_stopped(void **state) {
         Fixture *f = *state;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;

@@ -1,5 +1,5 @@
 /*
- * The protocol's messages: what is refused, and that nothing refused leaks. Sockets are in
+ * The protocol's messages: the refused ones, and that none of them leaks. Sockets are in
  * test-proto-socket.
  */
 
@@ -29,7 +29,7 @@ static int pack_label(const char *label) {
         return proto_request_pack(&request, 0, &data, &size);
 }
 
-/* Unpacks without checks of the sender's: what a peer of ill will may send. */
+/* Unpacks bytes that no sender has checked, as a peer of ill will may send them. */
 static int unpack_raw(const ProtoRequest *request, size_t n_fds, uint64_t *ret_id) {
         _cleanup_(proto_request_freep) ProtoRequest *unpacked = NULL;
         uint8_t data[4096];
@@ -115,7 +115,7 @@ static void test_request_unknown_body(void **state) {
         assert_int_equal(proto_request_unpack(data, sizeof(data), 0, &request, &id), PROTO_E_UNKNOWN);
         assert_int_equal(id, 42);
         assert_null(request);
-        /* whatever came with it, it is answered the same */
+        /* descriptors beside it do not change the answer */
         assert_int_equal(proto_request_unpack(data, sizeof(data), 2, &request, &id), PROTO_E_UNKNOWN);
 }
 
@@ -230,7 +230,7 @@ static void test_reply_unknown_body(void **state) {
         assert_int_equal(proto_reply_unpack(data, sizeof(data), 0, &reply), PROTO_E_UNKNOWN);
 }
 
-/* What the fuzzer found: a field number of 0, which only an overlong form can carry. */
+/* Found by the fuzzer: a field number of 0, which only an overlong form can carry. */
 static void test_reply_field_zero(void **state) {
         static const uint8_t data[] = { 0x10, 0x01, 0x92, 0x02, 0x03, 0x82, 0x00, 0x00 };
         ProtoReply *reply = NULL;
@@ -238,7 +238,7 @@ static void test_reply_field_zero(void **state) {
         assert_int_equal(proto_reply_unpack(data, sizeof(data), 0, &reply), PROTO_E_MALFORMED);
 }
 
-/* Whoever reads a reply need not ask whether what it holds is there. */
+/* The reader of a reply need not ask whether a part of it is there. */
 static void test_reply_missing_message(void **state) {
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__WatchReply watch = TSLAB__WATCH_REPLY__INIT;
@@ -352,8 +352,7 @@ static void test_limit_counts(void **state) {
         assert_int_equal(proto_reply_pack(&reply, 0, &data, &size), 0);
 }
 
-/*
- * What is allowed fits: the largest list of clients goes into one datagram, and comes out of it
+/* All that is allowed fits: the largest list of clients goes into one datagram, and comes out of it
  * within the budget.
  */
 static void test_limit_largest_fits(void **state) {

@@ -68,7 +68,7 @@ static int teardown(void **state) {
         return r;
 }
 
-/* What no honest peer does: any number of descriptors. */
+/* A dishonest peer sends any number of descriptors. */
 static void send_raw(int fd, const void *data, size_t size, size_t n_fds) {
         union {
                 struct cmsghdr align;

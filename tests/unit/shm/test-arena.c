@@ -76,7 +76,7 @@ typedef struct HeaderFault {
         int expected;
 } HeaderFault;
 
-/* Whatever its header says, a file is refused, or mapped as what it is. */
+/* A file with any header is refused, or mapped as the arena that it is. */
 static void test_map_bad_header(void **state) {
         const HeaderFault faults[] = {
                 { offsetof(ShmHeader, magic), 'x', SHM_ARENA_E_FORMAT },

@@ -179,7 +179,7 @@ static void test_pending_cached(void **state) {
         assert_clean(t);
 }
 
-/* What an epoch's caches held is back after the close, though the thread never calls again. */
+/* After the close the slots in the epoch's caches are back, though the thread never calls again. */
 static void test_freeze_close(void **state) {
         TestArena *t = *state;
         uint64_t live = test_alloc(t, 64, 1), other;
@@ -202,7 +202,7 @@ static void test_freeze_close(void **state) {
         assert_clean(t);
 }
 
-/* Who is inside an operation keeps its caches until it leaves it, and is pending. */
+/* A thread inside an operation keeps its caches until it leaves it, and is pending. */
 static void test_freeze_inside(void **state) {
         TestArena *t = *state;
         ShmCache *cache;
@@ -282,7 +282,7 @@ static void test_freeze_taken_up(void **state) {
         assert_int_equal(t->actor.record->attention & SHM_ATTENTION_FREEZE, 0);
 }
 
-/* Two closes at once: the second does not lose what the first was to empty. */
+/* Two closes at once: the second does not lose the caches that the first was to empty. */
 static void test_freeze_joined(void **state) {
         TestArena *t = *state;
 

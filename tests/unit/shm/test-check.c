@@ -131,7 +131,7 @@ static void test_clean(void **state) {
         expect_clean(t);
 }
 
-/* What an earlier control died over, until a pass of repair has settled it. */
+/* The intent that an earlier control died with, until a pass of repair has settled it. */
 static void test_kept(void **state) {
         TestArena *t = *state;
         SlotId id = lose(t);
@@ -294,7 +294,7 @@ static void test_doubled_wrong_cache(void **state) {
         expect(t, .doubled = 2);
 }
 
-/* A record costs a piece of the budget, whatever it holds. */
+/* Every record costs a piece of the budget. */
 static void test_gather_steps(void **state) {
         TestArena *t = *state;
         uint32_t n = 0, n_slabs = shm_arena_n_slabs_ever(&t->arena), budget;
@@ -374,7 +374,7 @@ static void test_unsettled_free(void **state) {
         expect(t, .lost = 1);
 }
 
-/* Of what is being flushed, some is given back already; below that, all is as ever. */
+/* A flush has freed some of its slots already; the rest is as ever. */
 static void test_unsettled_flush(void **state) {
         TestArena *t = *state;
         SlotId free_one = first(t, slab_in(t, SLAB_PARTIAL), false), id = lose(t);
@@ -396,7 +396,7 @@ static void test_unsettled_flush(void **state) {
         expect_clean(t);
 }
 
-/* What the dead leave is for repair; it is neither lost nor held. */
+/* Slots of the dead are for repair; they are neither lost nor held. */
 static void test_unsettled_dead(void **state) {
         TestArena *t = *state;
 
@@ -445,7 +445,7 @@ static void wrong_hint(TestArena *t, SlabPlace place, uint32_t set) {
                 expect(t, .hints = n, .text = "lacks it at level 1");
         else
                 expect(t, .hints = n);
-        /* Another slab of the group explains what is missing above the leaves. */
+        /* Another slab of the group explains the bit that is missing above the leaves. */
         shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_SLAB, slab ^ 1, 0));
         expect_clean(t);
         shm_actor_intend(&t->actor, 0);
@@ -453,7 +453,7 @@ static void wrong_hint(TestArena *t, SlabPlace place, uint32_t set) {
         expect_clean(t);
 }
 
-/* Stale bits were cleared by nobody yet: only those that are wanted may count. */
+/* Nobody has cleared stale bits yet: only the wanted bits may count. */
 static void settle_hints(TestArena *t) {
         for (uint32_t set = 0; set < shm_set_partial(&t->arena, t->arena.n_epochs, 0); set++)
                 for (uint32_t slab = 0; slab < t->arena.n_slabs; slab++)
@@ -634,7 +634,7 @@ static void test_garbage_word(void **state) {
         word(t, slab)->high = good.high | UINT64_C(0x3f) << SLAB_EPOCH_SHIFT;
         expect(t, .other = 1, .text = "its epoch is none");
 
-        /* The first number above those that there are. */
+        /* The first number above the last valid one. */
         word(t, slab)->high = (good.high & ~SHM_PLACE_MASK) | (uint64_t) t->arena.n_classes
                                                                       << SLAB_CLASS_SHIFT;
         expect(t, .other = 1, .text = "its class is none");
@@ -726,7 +726,7 @@ static void scribble(uint64_t *seed, void *from, void *to) {
                         *w = random64(seed) >> (random64(seed) % 2 ? shift : 0);
 }
 
-/* Entries that decode: intents and cached slots that are in the arena, whatever they claim. */
+/* Entries that decode: intents and cached slots in the arena, true or not. */
 static void scribble_plausibly(uint64_t *seed, TestArena *t) {
         for (uint32_t record = 0; record < t->arena.n_records; record++) {
                 ShmRecord *r = shm_arena_record(&t->arena, record);

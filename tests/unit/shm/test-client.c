@@ -18,7 +18,7 @@ static void test_start_time_self(void **state) {
         assert_int_equal(shm_process_start_time(1, &parent), 0);
         assert_true(parent <= before);
 
-        /* A name is whatever the process says it is. */
+        /* A process chooses its name freely. */
         assert_int_equal(prctl(PR_SET_NAME, "a) S 1 (b) 2 )"), 0);
         assert_int_equal(shm_process_start_time(getpid(), &after), 0);
         assert_int_equal(before, after);
@@ -133,7 +133,7 @@ static void test_edges(void **state) {
         shm_client_end(&t->arena, t->arena.n_records);
 }
 
-/* A process that was kept waiting does not enter what another one has by now. */
+/* A process that was kept waiting does not enter an entry that another one has by now. */
 static void test_enter_another(void **state) {
         TestArena *t = *state;
         ShmClientInfo info = info_of(5);
@@ -198,7 +198,7 @@ static void test_release_left(void **state) {
         assert_int_equal(state_of(t, left.id), SHM_RECORD_DEAD);
 }
 
-/* One pass for many: those that stay keep their records, and have them counted. */
+/* One pass for many: clients that stay keep their records, and have them counted. */
 static void test_release_many(void **state) {
         uint32_t n_left[4] = { 0, SHM_CLIENT_STAYS, 0, 0 };
         TestArena *t = *state;
@@ -249,7 +249,7 @@ static void test_release_inside(void **state) {
         assert_int_equal(t->actor.record->seq & 1, 0);
 }
 
-/* Whatever a record holds, it is kept, DEAD, until repair has been through it. */
+/* Every record is kept, DEAD, until repair has been through it. */
 static void test_release_holding(void **state) {
         TestArena *t = *state;
         ShmRecord *r = t->actor.record;

@@ -26,7 +26,7 @@ static struct {
         ShmClose close;
         ShmFreeze freeze;
         uint64_t now;
-        uint64_t handle; /* of an object of the epoch */
+        uint64_t handle; /* an object of the epoch */
 } job;
 
 static int setup(void **state) {
@@ -91,7 +91,7 @@ static void step_to(TestArena *t, ShmCloseState state) {
         assert_int_equal(job.close.state, state);
 }
 
-/* As long as it wants to do something, at whatever time. */
+/* Turns the maintainer as long as it has work, now or at a later time. */
 static void run(TestArena *t) {
         for (int i = 0; i < 1000 && job.close.state != IDLE; i++) {
                 if (job.close.state == WAIT && job.close.due_usec > job.now)
@@ -365,7 +365,10 @@ static void test_unrepaired(void **state) {
         assert_int_equal(info(t).state, SHM_EPOCH_DRAINED);
 }
 
-/* After a walk it rests for ten times as long as the round took, within limits, whatever drains meanwhile. */
+/*
+ * After a walk it rests for ten times as long as the round took, within limits; slabs that drain meanwhile
+ * change nothing.
+ */
 static void test_rest(void **state) {
         static const struct {
                 uint64_t took, rest;
@@ -394,7 +397,7 @@ static void test_rest(void **state) {
                 shm_close_wake(&job.close, job.now + 20 * SEC);
                 assert_int_equal(job.close.due_usec, job.now + 20 * SEC);
         }
-        /* Of two rounds without a pause the second is measured by itself. */
+        /* Where two rounds follow without a pause, the second is measured by itself. */
         shm_close_start(&job.close, job.now);
         step_to(t, WALK);
         shm_close_start(&job.close, job.now);

@@ -1,4 +1,4 @@
-/* The epoch table, and the walk that drains what was closed. */
+/* The epoch table, and the walk that drains closed epochs. */
 #include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch-open.h"
 #include "shm/epoch/epoch.h"
@@ -182,7 +182,7 @@ static void test_label(void **state) {
         assert_int_equal(shm_epoch_label(&t->arena, 1, "0123456789012345678901234567890123"), -EINVAL);
         assert_int_equal(shm_epoch_label(&t->arena, 1, NULL), 0);
         assert_string_equal(info(t, 1).label, "");
-        /* as it was given; what could not have been given is somebody's scribble */
+        /* as the caller gave it; a value that no caller can give is a stray write */
         assert_int_equal(shm_epoch_label(&t->arena, 1, "f\303\274r sp\303\244ter"), 0);
         assert_string_equal(info(t, 1).label, "f\303\274r sp\303\244ter");
         assert_int_equal(shm_epoch_label(&t->arena, 1, "\033[31m\303 \342\200\256\302\205"), 0);
@@ -243,7 +243,7 @@ static void test_earlier_era_drains(void **state) {
                          SLAB_PARTIAL);
 }
 
-/* A walk tells the oldest and the youngest era that it met, in whatever order their slabs stand. */
+/* A walk reports the oldest and the youngest era that it met, in any order of their slabs. */
 static void test_drain_eras(void **state) {
         TestArena *t = *state;
         uint64_t other = test_alloc(t, 64, 2), handles[4];
@@ -395,7 +395,7 @@ static void test_revoke_eras_apart(void **state) {
         assert_int_equal(shm_epoch_revoke(&t->arena, shm_epoch_number(0, 1), false), 0);
         assert_int_equal(shm_epoch_revoke(&t->arena, shm_epoch_number(0, 4), false), -EBUSY);
         assert_true(shm_epoch_revoking(&t->arena, 0, &before));
-        /* What is asked for while some is under way is not forgotten when that is over. */
+        /* A request that comes during another one is not forgotten when the first is done. */
         assert_int_equal(shm_epoch_revoke(&t->arena, shm_epoch_number(0, 2), false), 0);
         shm_epoch_set_revoked(&t->arena, &before);
         assert_true(shm_epoch_revoking(&t->arena, 0, &after));

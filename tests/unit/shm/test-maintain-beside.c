@@ -1,4 +1,4 @@
-/* What comes while the maintainer is at something else. */
+/* Requests that come while the maintainer is at other work. */
 #include "shm/maintain/maintain.h"
 
 #include <stdlib.h>
@@ -106,7 +106,7 @@ static void test_left_over_and_over(void **state) {
         free(m);
 }
 
-/* A thread stays in a call for ever, and others free: what a walk takes is a small share of the time all the same. */
+/* A thread stays in a call for ever, and others free: walks take a small share of the time all the same. */
 static void test_pending_and_freed(void **state) {
         TestArena *t = *state;
         ShmMaintain *m = maintain_new(t);

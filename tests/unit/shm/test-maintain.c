@@ -149,7 +149,10 @@ static void test_empty_caches(void **state) {
         shm_actor_leave(&t->actor);
 }
 
-/* Clients that want memory are told when the caches are empty; those that ask meanwhile, the next time. */
+/*
+ * Clients that want memory are told when the caches are empty; clients that ask meanwhile are told the next
+ * time.
+ */
 static void test_caches_wanted(void **state) {
         TestArena *t = *state;
         ShmHeader *header = t->arena.header;
@@ -220,7 +223,7 @@ static void test_close_pending(void **state) {
         expect_clean(t);
 }
 
-/* It wants to be called at whatever comes first. */
+/* The maintainer asks to be called at the earliest of its times. */
 static void test_next_time(void **state) {
         TestArena *t = *state;
 
@@ -323,7 +326,7 @@ static void test_repair(void **state) {
         run();
         assert_int_equal(m.n_repairs, 2);
         assert_int_equal(shm_record_owner(&t->arena, t->actor.id).state, SHM_RECORD_UNUSED);
-        assert_int_equal(m.repaired.records, 0); /* of the second */
+        assert_int_equal(m.repaired.records, 0); /* the second repair found none */
         shm_maintain_look(&m, true, now);
         run();
         assert_int_equal(m.n_repairs, 2);
@@ -365,7 +368,10 @@ static void test_repair_wakes(void **state) {
         assert_int_equal(info(t, 3).state, SHM_EPOCH_DRAINED);
 }
 
-/* Slabs that drained wake what they may be of: closed for draining, or with slabs of earlier eras; nothing else. */
+/*
+ * Drained slabs wake the epochs that they may belong to: closed for draining, or with slabs of earlier eras;
+ * no others.
+ */
 static void test_look_drained(void **state) {
         TestArena *t = *state;
         uint64_t handle, old;
@@ -464,7 +470,7 @@ static void test_look_freeze(void **state) {
         assert_true(shm_freeze_is_over(&t->arena));
 }
 
-/* The next maintainer goes on with whatever the arena says. */
+/* The next maintainer goes on with the work that the arena names. */
 static void test_take_over(void **state) {
         TestArena *t = *state;
         uint64_t handle = test_alloc(t, 64, 1), kept = test_alloc(t, 64, 3);
@@ -507,7 +513,7 @@ static void test_take_over(void **state) {
         expect_clean(t);
 }
 
-/* Of a new arena there is nothing to go on with. */
+/* A new arena has no work to go on with. */
 static void test_take_over_new(void **state) {
         ShmRepairCounts counts;
 

@@ -1,7 +1,7 @@
 /*
  * Death at every shared access of every map operation: the shm layer is built with SHM_STEP, and the
- * n-th step does not return. Then what repair does with notes is done, and the map must hold the old
- * or the new, and the arena no object but the map's.
+ * n-th step does not return. Then the test repairs by the notes, as repair does, and the map must hold the
+ * old or the new, and the arena no object but the map's.
  *
  * And a revocation at every shared access of a put, of the epoch that its value goes to.
  */
@@ -40,8 +40,8 @@ void shm_step(const void *address) {
 typedef struct Case {
         const char *name;
         const char *first; /* put before, under "k"; NULL: none */
-        uint64_t other_hash; /* of "other", put before; 0: none */
-        uint64_t hash; /* of "k" */
+        uint64_t other_hash; /* that of "other", put before; 0: none */
+        uint64_t hash; /* that of "k" */
         const char *value; /* put by the victim; NULL: it deletes */
         bool expires; /* it expires the epoch */
 } Case;
@@ -142,7 +142,7 @@ static uint64_t n_inner(World *w, uint64_t value, uint32_t depth) {
         return n;
 }
 
-/* Exactly the map's objects are live. What the dead thread's intent names is not: others settle it. */
+/* Exactly the map's objects are live. The object in the dead thread's intent is not: others settle it. */
 static void assert_objects(World *w) {
         uint64_t n_live = 0;
         void *root;
@@ -222,7 +222,7 @@ typedef struct Revocation {
 
 static Revocation revocation;
 
-/* Another epoch is current then. Of what was made in this one, all tags become even. */
+/* Another epoch is current then. The tags of all objects that were made in this one become even. */
 static void revoke(World *w, uint32_t epoch) {
         uint32_t next;
 
@@ -252,7 +252,7 @@ static void on_put_step(void) {
 
 /*
  * A put over a value of another epoch, which is revoked in front of that step of the put. Returns what the put
- * returned; *ret_value is what was got in the end, as one character.
+ * returned; *ret_value is the value that the last get returned, as one character.
  */
 static int put_revoked_at(uint64_t step, bool by_number, ShmCacheMode mode, char *ret_value) {
         ShmMapPut p = { .value = "old", .value_size = 3 };

@@ -345,7 +345,7 @@ static void test_map_index_revoked(void **state) {
         assert_int_equal(shm_map_expire(&f->actor, &f->trie, 0, &scan, 10), -EIDRM);
 }
 
-/* The maps' epoch closed: what needs no new node goes on. */
+/* The maps' epoch is closed: changes that need no new node go on. */
 static void test_map_index_closed(void **state) {
         Fixture *f = *state;
 

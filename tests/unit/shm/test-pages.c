@@ -8,7 +8,7 @@
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 
-/* All metadata populated, so that what changes is slabs. */
+/* All metadata populated, so that only slabs change. */
 static int setup(void **state) {
         TestArena *t;
 

@@ -1,4 +1,7 @@
-/* A record's head: every state with every event; the freeze bit beside it; and what a new owner finds. */
+/*
+ * A record's head: every state with every event; the freeze bit beside it; and the record as a new owner
+ * finds it.
+ */
 #include "shm/arena/record.h"
 
 #include <errno.h>
@@ -144,7 +147,7 @@ static bool is_frozen(const TestArena *t) {
         return t->actor.record->attention & SHM_ATTENTION_FREEZE;
 }
 
-/* The bit with every state: a freeze sets it in all, a step clears it in those of which repair does not. */
+/* The bit with every state: a freeze sets it in all, a step clears it where repair does not. */
 static void test_freeze_bit(void **state) {
         static const struct {
                 int to; /* after a step */
@@ -238,7 +241,7 @@ static void test_freeze_fenced_again(void **state) {
         assert_false(is_frozen(t));
 }
 
-/* The last owner may have died inside an operation; what it counted is not the new one's. */
+/* The last owner may have died inside an operation; its counts are not the new owner's. */
 static void test_take(void **state) {
         TestArena *t = *state;
         ShmRecord *r = t->actor.record;

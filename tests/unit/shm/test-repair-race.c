@@ -51,7 +51,7 @@ static void move_back(World *w) {
         fill(&w->earlier);
 }
 
-/* To an object, and into the cache of who frees it. */
+/* From a slot to an object, and into the cache of the thread that frees it. */
 static void move_by_object(World *w) {
         uint64_t handles[SHM_CACHE_MAX];
         uint32_t n = 0;
@@ -114,7 +114,10 @@ static void init(void) {
         ShmCache *stale, *held;
 
         init_arena();
-        /* What the dead one was flushing has gone back already, and is in the cache of `later`. */
+        /*
+         * The slots that the dead thread was flushing have gone back already, and are in the cache of
+         * `later`.
+         */
         fill(&world.dead);
         shm_cache_drain_record(&world.dead, world.dead.id, UINT64_MAX);
         fill(&world.later);
@@ -151,7 +154,7 @@ static bool repair_at(uint64_t n) {
         steps_left = 0;
         if (moved && move == move_to_hand) {
                 end_in_hand(&world);
-                n_records += repair_nothing(); /* what was unsettled is settled now */
+                n_records += repair_nothing(); /* the unsettled slots are settled now */
         }
         assert_int_equal(n_records, 1);
         assert_int_equal(shm_check(&world.arena, &check), 0);

@@ -1,4 +1,4 @@
-/* Each rule of repair, on a state that is planted: what a thread leaves that died there. */
+/* Each rule of repair, on a planted state, as a thread that dies there leaves it. */
 #include "shm/maintain/repair.h"
 
 #include <errno.h>
@@ -241,7 +241,7 @@ static void test_claim(void **state) {
         assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 3)), SLAB_FREE);
 }
 
-/* Of the mask, what others claimed instead is theirs. */
+/* Slots of the mask that others claimed instead are theirs. */
 static void test_claim_lost(void **state) {
         TestArena *t = *state;
         uint64_t handle;
@@ -488,7 +488,7 @@ static void test_held_of_another(void **state) {
         assert_int_equal(slab_word_holder(shm_slab_word(&t->arena, held - 1)), other.id);
 }
 
-/* Of a word that is none no slot is taken. */
+/* Repair takes no slot from a word that decodes to none. */
 static void test_taken_garbage(void **state) {
         TestArena *t = *state;
         SlabWord good = { .low = 1, .high = SLAB_PARTIAL | slab_target(0, 0, 1) }, class = good, epoch = good;
@@ -577,7 +577,7 @@ static void test_control_flush_unsettled(void **state) {
         expect_clean(t);
 }
 
-/* Of the slots of a slab only those are kept that are named. */
+/* Repair keeps only those slots of a slab that a record names. */
 static void test_control_flush_unsettled_some(void **state) {
         TestArena *t = *state;
         ShmCache *cache = cache_of(t, t->actor.id), *kept = cache_of(t, 0);
@@ -666,7 +666,7 @@ static void test_control_seized(void **state) {
         assert_int_equal(pass(t).slabs, 1);
         assert_int_equal(slab_word_place(shm_slab_word(&t->arena, slab)), SLAB_PARTIAL);
         assert_false(shm_repair_kept(&t->arena));
-        /* What was in question is so still: only that check was forgotten. */
+        /* The slots in question still are: only the check of them was forgotten. */
         shm_reach_init(&reach, &t->control);
         assert_true(shm_reach_add_slot(&reach, id));
         assert_int_equal(shm_reach_run(&reach), 1);
@@ -685,7 +685,7 @@ static void expect_check_repairs(TestArena *t, uint64_t n) {
         assert_int_equal(c.repaired, 0);
 }
 
-/* What no record names any more, however that came about. */
+/* Slots that no record names any more, for any reason. */
 static void test_check_repair(void **state) {
         TestArena *t = *state;
         uint64_t handle;

@@ -70,7 +70,7 @@ static void test_revoke(void **state) {
         assert_int_equal(revoke(t).objects, 0);
 }
 
-/* Of an epoch that nobody revoked nothing is touched. */
+/* The walk touches no object of an epoch that nobody revoked. */
 static void test_revoke_open(void **state) {
         TestArena *t = *state;
 
@@ -209,7 +209,10 @@ static void test_revoke_guarded(void **state) {
         expect_collected(t);
 }
 
-/* The maintainer dies between the tags and the slots: the epoch says what is to be done, and the next one does it. */
+/*
+ * The maintainer dies between the tags and the slots: the epoch names the work, and the next maintainer does
+ * it.
+ */
 static void test_revoke_death(void **state) {
         TestArena *t = *state;
         ShmRevoke r = {};

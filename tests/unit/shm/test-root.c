@@ -77,7 +77,7 @@ static void name_of(uint32_t i, char *name) {
         snprintf(name, SHM_ROOT_NAME_SIZE, "root %u", i);
 }
 
-/* Whatever order the probes collide in, each of 64 names keeps its own value. */
+/* Probes collide in any order, and each of 64 names keeps its own value. */
 static void test_set_until_full(void **state) {
         TestArena *t = *state;
         char name[SHM_ROOT_NAME_SIZE];

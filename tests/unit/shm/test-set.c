@@ -83,7 +83,7 @@ static void test_remove_wanted(void **state) {
         assert_false(shm_set_has(&t->arena, SHM_SET_FREE, 71));
 }
 
-/* What a death in add or remove may leave. */
+/* The states that a death in add or remove may leave. */
 static void test_mend_levels(void **state) {
         TestArena t;
 

@@ -22,7 +22,7 @@ static int setup(void **state) {
         return 0;
 }
 
-/* The sum of what a walk in steps of `budget` comes by, each slab by its square: order and doubles show. */
+/* The sum of the slabs that a walk in steps of `budget` visits, each squared: order and doubles show. */
 static uint64_t walk_all(const ShmArena *arena, uint32_t set, uint32_t budget, uint32_t *ret_n) {
         uint64_t sum = 0;
         uint32_t slab, n_steps = 0;

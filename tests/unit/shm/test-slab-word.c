@@ -1,4 +1,7 @@
-/* Every place with every operation, against the table of edges; and what an edge does to the rest of the word. */
+/*
+ * Every place with every operation, against the table of edges; and the effect of an edge on the rest of the
+ * word.
+ */
 #include "shm/format/slab-word.h"
 
 #include "tests/util/test.h"
@@ -66,7 +69,7 @@ static bool edge_exists(SlabPlace from, SlabOp op, SlabPlace to) {
         return false;
 }
 
-/* What happened over all words and masks is exactly the table. */
+/* The edges seen over all words and masks are exactly the table. */
 static void test_edges_complete(void **state) {
         bool seen[_SLAB_PLACE_N][_SLAB_OP_N][_SLAB_PLACE_N] = {};
 

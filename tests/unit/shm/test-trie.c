@@ -1,4 +1,7 @@
-/* The trie alone: leaves of 64 bytes, hashes of the test's choosing, a crash imitated by what it leaves. */
+/*
+ * The trie alone: leaves of 64 bytes, hashes of the test's choosing, crashes imitated by the state that they
+ * leave.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -257,7 +260,7 @@ static void test_trie_exchange_changed(void **state) {
         assert_false(shm_object_live(&f->arena, theirs));
 }
 
-/* Its epoch was revoked before it was linked: it is still the caller's, and what was there stays. */
+/* Its epoch was revoked before it was linked: it is still the caller's, and the old value stays. */
 static void test_trie_exchange_stale(void **state) {
         Fixture *f = *state;
         uint64_t old, mine = leaf_new(f, 9, 1);
@@ -334,7 +337,7 @@ static void test_trie_stale_leaf_is_replaced(void **state) {
         assert_int_equal(f->arena.header->roots[0].handle, f->root);
 }
 
-/* What repair asks after a death at each step of a replacing put. */
+/* The questions that repair asks after a death at each step of a replacing put. */
 static void test_trie_contains_after_each_step(void **state) {
         Fixture *f = *state;
         uint64_t old = put(f, 9, 1), new = leaf_new(f, 9, 1), inner;
@@ -360,7 +363,7 @@ static void test_trie_contains_after_each_step(void **state) {
         assert_false(shm_trie_contains(&f->arena, UINT64_C(0xdeadbeef), 9, new));
 }
 
-/* Whatever the words hold, walks and scans end and stay inside the arena. */
+/* With any bits in the words, walks and scans end and stay inside the arena. */
 static void test_trie_scribbled(void **state) {
         Fixture *f = *state;
         ShmTrieCursor c;
