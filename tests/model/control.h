@@ -59,7 +59,7 @@ static inline void control_repair(void) {
         while (!shm_repair_step(world_actor(2), &work.repair, &work.reach, &budget));
 }
 
-/* What a daemon does first. */
+/* A daemon repairs record 0 first. */
 static inline void control_take_over(void) {
         shm_repair_control(world_actor(2), &work.reach, &work.counts);
         shm_epochs_recover(&world_arena);
@@ -77,7 +77,7 @@ static inline void control_close(uint32_t id) {
 
 /* In the end */
 
-/* Of an epoch that is revoked, an object that nobody freed may be gone. */
+/* An object of a revoked epoch may be gone though nobody freed it. */
 static inline void control_excuse_revoked(void) {
         for (unsigned i = 0; i < WORLD_N_OBJECTS; i++) {
                 WorldObject *o = &world.objects[i];
@@ -140,7 +140,7 @@ static inline void recover_check(unsigned dead) {
         for (uint32_t id = 0; id < WORLD_N_EPOCHS; id++)
                 if (shm_epoch_revoking(&world_arena, id, &revoking))
                         model_fail("epoch %u stays to be revoked", id);
-        world_check(dead | 1U << MODEL_ACTORS_MAX); /* control may be dead, whoever else is */
+        world_check(dead | 1U << MODEL_ACTORS_MAX); /* control may be dead in any case */
 }
 
 /* At any time. */

@@ -1,11 +1,11 @@
 #pragma once
 /*
- * Stores that wait in their processor's buffer, which is what x86 does to the order of memory (x86-TSO): their
+ * Stores that wait in their processor's buffer, as x86 orders memory (x86-TSO): their
  * own actor sees them, others do not yet. A case says which words' stores may wait, and how many at a time.
  *
- * The memory holds what has gone out. Stores of one actor go out in the order in which they were made, each at
- * any time; all of them in front of a locked instruction, a fence or a plain store that may not wait; and all
- * of all actors in front of a membarrier. Of a dead actor they go out too: its processor lives.
+ * The memory holds what has gone out. Stores of one actor go out in the order in which they were made, each
+ * at any time; all of them in front of a locked instruction, a fence or a plain store that may not wait; and
+ * all of all actors in front of a membarrier. Stores of a dead actor go out too: its processor lives.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@
 typedef struct Late {
         uint8_t *at;
         uint64_t value;
-        uint64_t under; /* what others see, while the actor itself runs */
+        uint64_t under; /* the value that others see, while the actor itself runs */
         uint32_t size;
 } Late;
 

@@ -3,22 +3,22 @@
  *
  * Purpose: see explore.h. A depth-first search over states. A state is the memory, the private part,
  *   and the stack of every actor, which holds its registers while it waits in shm_step(). A step is
- *   the access an actor waits to make and all it does up to the next; whoever it changes is saved to
+ *   the access an actor waits to make and all it does up to the next; every actor that it changes is saved to
  *   a log before and put back from there afterwards.
  *
- * Why not replay: a state reached twice need not be gone on from twice, which is what makes three
- *   actors with deaths exhaustible. How many interleavings there are is still known: ways from a
+ * Why not replay: the search goes on only once from a state that it reaches twice, so three actors with
+ *   deaths are exhaustible. How many interleavings there are is still known: ways from a
  *   state to the ends are summed up and kept with its hash.
  *
  * Invariants
- *   1. A state's hash covers all that decides what comes after it. Two states with one hash of 64
+ *   1. A state's hash covers all that decides the steps after it. Two states with one hash of 64
  *      bits would hide one; with 10 million states the odds are below 1 in 100,000.
  *   2. An actor's death changes nothing for others, so it is tried right after each of its own steps
  *      (and before the first) rather than at every moment until the end.
  *   3. A step commutes with all of others' if its 16-byte cell is touched by one actor alone or
- *      never changes. If an actor waits to make such a step, no other choice is tried first. What is
- *      such a cell is assumed, and the search begun anew when a step proves it wrong: up to the first
- *      such step the assumption held, so the reduced search meets that step too.
+ *      never changes. If an actor waits to make such a step, no other choice is tried first. The search
+ *      assumes which cells are such, and begins anew when a step proves it wrong: up to the first such step
+ *      the assumption held, so the reduced search meets that step too.
  *   4. Meeting a state again below itself is a loop that makes no progress: a violation.
  *   5. A store that waits is part of the state. Until it goes out, which is a choice of its own in every
  *      state, it changes nothing for others. So the step that makes it commutes with all of others' but a
@@ -50,11 +50,11 @@ typedef enum ActorState { ACTOR_LIVE, ACTOR_DONE, ACTOR_DEAD } ActorState;
 
 typedef struct Actor {
         void *sp;
-        const void *address; /* of the access it waits to make */
+        const void *address; /* the access that it waits to make */
         const void *caller;
         ModelKind kind;
         unsigned size;
-        uint64_t hash; /* of its stack and what is its own; 0 when it has ended */
+        uint64_t hash; /* covers its stack and its own memory; 0 when it has ended */
         uint64_t own_hash; /* 0: as at the start */
         ActorState state;
         bool news; /* another one has changed the memory since the actor last called model_wait() */
@@ -62,10 +62,10 @@ typedef struct Actor {
         unsigned n_steps;
 } Actor;
 
-/* What is saved and put back as a whole. */
+/* The part of a state that is saved and put back as a whole. */
 typedef struct Now {
         Actor actors[MODEL_ACTORS_MAX];
-        uint64_t memory_hash; /* sum over the lines, less what it was at the start */
+        uint64_t memory_hash; /* sum over the lines, less the sum at the start */
         uint64_t private_hash;
         unsigned n_dead, last, n_preemptions;
 } Now;
@@ -90,7 +90,7 @@ static bool was_whole, in_post;
 static bool some_wait; /* model_wait() was called */
 static char failure[512];
 
-/* Of a case in which nobody waits, news make no difference. */
+/* In a case in which nobody waits, news make no difference. */
 static uint64_t hash_state(const Actor *a) {
         return a->state + (some_wait && a->state == ACTOR_LIVE ? 4U * a->news + 8U * a->waits : 0);
 }
@@ -105,7 +105,7 @@ static uint64_t hash_now(void) {
         return h ? h : 1;
 }
 
-/* The same where the bound decides what comes after, too. */
+/* The same where the bound decides the next steps, too. */
 static uint64_t hash_bounded(void) {
         uint64_t h = hash_now();
 
@@ -214,7 +214,7 @@ static void all_go_out(unsigned i) {
                 go_out(i);
 }
 
-/* What has to be out before the actor makes its step. */
+/* Stores that have to go out before the actor makes its step. */
 static void go_out_before(unsigned i) {
         const Actor *a = &now.actors[i];
 
@@ -318,7 +318,7 @@ static void save_now(void) {
                 memory_save(&delays, sizeof(delays));
 }
 
-/* What follows if a store that waits goes out. */
+/* Explores the states after a waiting store goes out. */
 static double explore_out(unsigned i) {
         size_t mark = memory_mark();
         double n;
@@ -332,7 +332,7 @@ static double explore_out(unsigned i) {
         return n;
 }
 
-/* One step of an actor, what follows it, and what follows if the actor dies there. */
+/* Explores one step of an actor and the states after it, also those after the actor's death there. */
 static double explore_step(unsigned i) {
         Actor *a = &now.actors[i];
         bool free_choice = !commutes(a);

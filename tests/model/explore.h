@@ -16,8 +16,8 @@
  *
  * pre() runs once. Actors run as coroutines and change nothing but what they declared: the memory,
  * by shm/arch/atomic.h; the private part, by plain accesses; and their stacks. post() runs in every state
- * in which all actors have finished or died; bit i of `dead` says that actor i died. It may call
- * what it likes: all that it changes in the same places is undone.
+ * in which all actors have finished or died; bit i of `dead` says that actor i died. It may call any
+ * function: all that it changes in the same places is undone.
  *
  * Of weak memory it knows the stores that model_delay() names: x86's, which may go out late.
  */
@@ -61,9 +61,9 @@ typedef struct ModelResult {
 
 /* For pre(). */
 void model_memory(void *base, size_t size); /* 64-byte aligned, both */
-/* Whatever else actors may change, for post() to see. */
+/* All other memory that actors may change, for post() to see. */
 void model_private(void *base, size_t size);
-/* What one actor alone uses, and post() does not look at: up to six pieces. */
+/* Memory that one actor alone uses, and post() does not look at: up to six pieces. */
 void model_own(unsigned actor, void *base, size_t size);
 /* A line of the memory that is also written by plain stores. */
 void model_watch(void *line);
@@ -84,7 +84,7 @@ void model_names(const char *(*name)(const void *address, char *text, size_t siz
  * has the next. The last variant's is over: it died right after.
  */
 void model_cut(void (*operation)(void));
-/* The variant, from 0 on; what sets it is model_run()'s caller. Whether the last run had it whole. */
+/* The variant, from 0 on, which model_run()'s caller sets. Whether the last run had it whole. */
 extern unsigned model_variant;
 bool model_was_last_variant(void);
 

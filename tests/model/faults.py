@@ -21,7 +21,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'mutate'))
 import farm  # noqa: E402
 
-# What, the file with the case, source, then pairs of old and new text.
+# The name, the file with the case, source, then pairs of old and new text.
 FAULTS = [
     ('set add: nothing above a leaf bit that was set', 'set', 'shm/slab/set.c',
      '''        set_bits(word_at(arena, set, leaf, group), mask);
@@ -610,11 +610,11 @@ ENGINE = ['delay', 'explore', 'kernel', 'memory', 'report', 'table', 'world']  #
 FIXTURE = 'tests/util/arena.c'  # for these alone
 SECONDS = 300
 MESON = 'meson:'
-SUITES = ['unit', 'model', 'daemon', 'api', 'stress']  # of tests that meson builds
+SUITES = ['unit', 'model', 'daemon', 'api', 'stress']  # tests that meson builds
 
 
 class Tree:
-    """Sources with none, or one, of them replaced, and what is compiled of them."""
+    """Sources with none, or one, of them replaced, and the objects compiled from them."""
 
     def __init__(self, root, folder, base=None):
         self.root, self.folder, self.base = root, folder, base
@@ -677,7 +677,7 @@ def main_of(group):
 
 
 def failed_functions(output):
-    """Of a cmocka test."""
+    """The functions that fail in a cmocka test."""
     return re.findall(r'^\[  FAILED  \] (test_\w+)$', output, re.MULTILINE)
 
 
@@ -699,7 +699,7 @@ def link(tree, objects, group):
 
 
 def run(tree, objects, group, cases):
-    """What the first case says that goes red."""
+    """The message of the first case that goes red."""
     main = main_of(group)
     if tree.uses(main[0], group) and not tree.compile(*main):
         raise ValueError('does not compile')

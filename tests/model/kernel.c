@@ -1,6 +1,6 @@
 /*
- * What the core asks of the kernel: defined here, these are linked instead of libc's. Each call on slabs
- * is a step; pages of a slab may be made and dropped only while it is BUSY.
+ * The core's system calls: the functions here are linked instead of libc's. Each call on slabs is a step;
+ * pages of a slab may be made and dropped only while it is BUSY.
  */
 #include <errno.h>
 #include <fcntl.h>

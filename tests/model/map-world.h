@@ -12,7 +12,7 @@
 #define MAP_HASH_FAR (UINT64_C(1) << 58)
 
 static uint64_t map_root;
-static ShmTrie map_tries[MODEL_ACTORS_MAX + 1]; /* of each actor; the last is post()'s */
+static ShmTrie map_tries[MODEL_ACTORS_MAX + 1]; /* each actor's; the last is post()'s */
 static uint64_t map_hashes[3];
 
 static inline void map_must(int r) {
@@ -185,7 +185,7 @@ static inline uint64_t map_n_inner(uint64_t value, uint32_t depth) {
         return n;
 }
 
-/* What is live is root, index and entries, and each entry is found by its key; and n_others. */
+/* The live objects are root, index, entries and n_others, and each entry is found by its key. */
 static inline void map_check(unsigned n_keys, uint64_t n_others) {
         uint64_t live = map_check_slots(), index, found = 0;
         ssize_t n = shm_map_count(&map_tries[MODEL_ACTORS_MAX]);

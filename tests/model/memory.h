@@ -1,7 +1,7 @@
 #pragma once
 /*
- * What the explorer's actors change: the memory, line by line, and the private part, as a whole; with
- * a log to put things back from.
+ * All that the explorer's actors change: the memory, line by line, and the private part, as a whole; with a
+ * log to put things back from.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,12 +9,12 @@
 
 #define MEMORY_CELL 16
 
-/* Before, and after a case has said by model_memory() and model_private() what there is. */
+/* Before and after a case has named its memory by model_memory() and model_private(). */
 void memory_forget(void);
 void memory_prepare(void);
 /* All is as the case left it. Which cells were touched stays known. */
 void memory_reset(void);
-/* Whether it is now, by what was put back. */
+/* Whether the memory is so now, after pieces were put back. */
 bool memory_is_reset(void);
 
 /* Saves a piece; puts back all that was saved since the mark. */
@@ -22,9 +22,9 @@ void memory_save(void *at, size_t size);
 size_t memory_mark(void);
 void memory_undo(size_t mark);
 
-/* Saves all that an access, and what the actor does after it, may change. */
+/* Saves all that an access, and the actor after it, may change. */
 void memory_save_step(const void *address);
-/* Whether the step changed what is the actor's own, which then is saved as it was before. */
+/* Whether the step changed the actor's own memory, which then is saved as it was before. */
 bool memory_own_changed(unsigned actor);
 /* Saves all that is not in the memory, and the lines watched; a line of the memory. */
 void memory_save_plain(void);
@@ -35,7 +35,7 @@ uint64_t memory_rehash_line(const void *address);
 uint64_t memory_private_hash(void);
 uint64_t memory_own_hash(unsigned actor);
 
-/* Whether an access here commutes with those of all others, by what is known. */
+/* Whether an access here commutes with those of all others, as far as the search knows. */
 bool memory_commutes(const void *address);
 /* True when that was believed, and is wrong. */
 bool memory_touch(const void *address, unsigned actor, bool changed);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Leaving out what commutes must not cost an end. */
+/* Leaving out steps that commute must not lose an end. */
 static bool compare(const ModelCase *c, const ModelResult *reduced) {
         ModelResult r = model_run(c, MODEL_STATES);
 

@@ -4,6 +4,6 @@
 ModelKind model_kind;
 unsigned model_size;
 
-/* Of programs without an explorer. */
+/* Programs without an explorer use this one. */
 __attribute__((weak)) void shm_step(const void *address) {
 }

@@ -1,7 +1,7 @@
 #pragma once
 /*
  * Included in front of every source that the explorer runs (gcc -include): shm/arch/atomic.h's accesses, each of
- * which says by what kind of instruction it is made. x86 lets a plain store wait in its processor's buffer;
+ * which names the kind of instruction that makes it. x86 lets a plain store wait in its processor's buffer;
  * a locked instruction and a fence empty that first.
  */
 #include "shm/arch/atomic.h"
@@ -9,13 +9,13 @@
 typedef enum ModelKind {
         MODEL_LOAD,
         MODEL_STORE, /* plain */
-        MODEL_LOCKED, /* read-modify-writes and what the kernel does; a fence, where there is no address */
+        MODEL_LOCKED, /* read-modify-writes and stores of the kernel; a fence, where there is no address */
         MODEL_BARRIER, /* a membarrier: the buffers of all processors are emptied */
 } ModelKind;
 
-/* Of the step that is about to be made; what sets it calls shm_step() at once, which makes it MODEL_LOAD again. */
+/* The kind of the next step; its setter calls shm_step() at once, which makes it MODEL_LOAD again. */
 extern ModelKind model_kind;
-extern unsigned model_size; /* of a store: bytes */
+extern unsigned model_size; /* a store's, in bytes */
 
 /* A macro, so that the caller is known by its own line. */
 #define model_step(address, kind, size)                                                                      \

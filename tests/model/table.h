@@ -1,5 +1,5 @@
 #pragma once
-/* Hashes, and a table of what is known by hash: open addressing, never removes. */
+/* Hashes, and a table of values by hash: open addressing, never removes. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@ uint64_t table_hash(uint64_t seed, const uint8_t *bytes, size_t size);
 
 /* Empties it; for the first time, too. */
 void table_reset(Table *t);
-/* The entry of a hash, and whether it is new. What was returned before is void then. */
+/* The entry of a hash, and whether it is new. Pointers returned before are void then. */
 Entry *table_add(Table *t, uint64_t hash, bool *ret_new);
 /* The entry of a hash that is there. */
 Entry *table_find(Table *t, uint64_t hash);

@@ -178,7 +178,7 @@ static void barrier_1(void) {
         mine.seen[1] = 1 + shm_load_acq(X);
 }
 
-/* As the fast path does it: what is stored last is seen last; and what one stored oneself, at once. */
+/* As the fast path does it: others see the last store last; an actor sees its own stores at once. */
 static void forward_0(void) {
         shm_store_rlx(X, 1);
         if (shm_load_acq(X) != 1)
@@ -322,7 +322,10 @@ static void test_preemptions(void **state) {
         assert_true(model_run(&c, MODEL_LITERAL).n_schedules < 6);
 }
 
-/* Interleavings of programs of n[i] steps, with at most `deaths` deaths: by recursion on what each has left. */
+/*
+ * Interleavings of programs of n[i] steps, with at most `deaths` deaths: by recursion on the steps that each
+ * has left.
+ */
 static double count(unsigned n[], unsigned dead, unsigned deaths) {
         double sum = 0;
         bool live = false;
@@ -379,7 +382,7 @@ static void run_program(unsigned actor) {
                         shm_store_rel(cell, op->value);
                         break;
                 case OP_ADD:
-                        if (*seen & 1) /* the path depends on what was read */
+                        if (*seen & 1) /* the path depends on the value read */
                                 *seen += shm_add_acqrel(cell, op->value);
                         break;
                 case OP_FENCE:
@@ -497,6 +500,6 @@ int main(void) {
         };
         /* clang-format on */
 
-        unsetenv("TSLAB_TEST_FULL"); /* the bounds that are given here are what is tested */
+        unsetenv("TSLAB_TEST_FULL"); /* this tests the bounds that are given here */
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

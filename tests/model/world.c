@@ -192,7 +192,7 @@ void world_tidy(void) {
 }
 
 /*
- * What actors do
+ * Operations of actors
  */
 /* One that lives: it may have been revoked by now. */
 static bool lacks_page(uint64_t handle) {
@@ -230,7 +230,7 @@ int world_free(unsigned actor, unsigned object) {
 }
 
 /*
- * What must hold
+ * Conditions
  */
 static ShmIntent intent_of(unsigned actor) {
         return shm_record_intent(&world_arena, world_actor(actor)->id);

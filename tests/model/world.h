@@ -1,6 +1,6 @@
 #pragma once
 /*
- * The small arena that cases about the core run in, and what must hold in the end.
+ * The small arena that cases about the core run in, and the conditions at the end.
  *
  * Three classes, of 4, 2 and 1 slots a slab; two epochs; a record for each actor, and record 0 for the
  * one that does control work, if any. Pages are a bitmap here: fallocate() and madvise() are ours.
@@ -26,19 +26,19 @@
 
 typedef struct WorldObject {
         uint64_t handle; /* 0: none */
-        int32_t error; /* of the allocation, where it failed */
+        int32_t error; /* the allocation's, where it failed */
         uint8_t n_begun, n_won, n_stale; /* frees */
         uint8_t unused;
 } WorldObject;
 
 /* The private part. */
 typedef struct World {
-        uint64_t pages; /* of slabs: shared, as the kernel's state is */
+        uint64_t pages; /* those of slabs: shared, as the kernel's state is */
         uint64_t pad;
         WorldObject objects[WORLD_N_OBJECTS];
         uint8_t n_allocs[MODEL_ACTORS_MAX];
         int32_t results[MODEL_ACTORS_MAX]; /* for the case */
-        int32_t populate_errno; /* what making pages of slabs fails with, once for each bit of: */
+        int32_t populate_errno; /* with this error the making of slabs' pages fails, once for each bit of: */
         uint32_t n_populate_errors;
         uint32_t n_membarrier_errors; /* so many membarriers fail, and are none; UINT32_MAX: all */
         uint32_t unused;
@@ -66,7 +66,7 @@ unsigned world_object(size_t size, uint32_t epoch);
 /* So many at once; returns the index of the first. */
 unsigned world_objects(unsigned n, size_t size, uint32_t epoch);
 
-/* Clears bits that are stale: claims leave those of the set `free` to whoever meets them. */
+/* Clears bits that are stale: claims leave those of the set `free` to the next actor that meets them. */
 void world_tidy(void);
 
 /* For actors. */

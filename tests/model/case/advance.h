@@ -127,7 +127,7 @@ static uint32_t number_of(uint64_t handle) {
         return shm_epoch_number(slab_word_epoch(w), slab_word_era(w));
 }
 
-/* What a thread that lives gets now. */
+/* A live thread allocates now, and checks the epoch that its object gets. */
 static void probe(ShmActor *a) {
         uint32_t current = shm_epoch_current(&world_arena), old = shm_epoch_number(0, 1);
         uint64_t handle;

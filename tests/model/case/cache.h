@@ -1,4 +1,6 @@
-/* Caches: what a thread holds is in its record, whoever dies, frees the same, or freezes it. */
+/*
+ * Caches: the slots that a thread holds are in its record, if any actor dies, frees the same, or freezes it.
+ */
 #include "shm/cache/cache.h"
 #include "shm/maintain/drain.h"
 #include "shm/maintain/freeze.h"
@@ -8,7 +10,7 @@
 #include "tests/util/maintain.h"
 
 static ShmFreeze freeze; /* control's own: as much of it as there are records */
-static ShmActor leaver, next_owner; /* of actor 0's record */
+static ShmActor leaver, next_owner; /* takes over actor 0's record */
 
 /*
  * Objects 0 to 2, of slots two to a slab; actors 0 and 1 cache. Epochs are given as the fast path takes
@@ -28,7 +30,7 @@ static void pre_warm(void) {
         world_fill_cache(1, 2, WORLD_SIZE_2);
 }
 
-/* As pre(), but what is refilled is half a slab: the slab is then held. */
+/* As pre(), but a refill takes half a slab: the thread then holds the slab. */
 static void pre_small(void) {
         pre();
         world_set_capacity(1, 1, 2);
@@ -80,7 +82,7 @@ static void pre_one_fences(void) {
         world_set_late(0);
 }
 
-/* Of the two owners. */
+/* Stores of both owners wait. */
 static void pre_two_late(void) {
         pre_warm();
         world_set_late(0);
@@ -127,7 +129,7 @@ static void t_next(void) {
         (void) shm_actor_init(&next_owner, &world_arena, 1, 9);
 }
 
-/* Its seq is even whoever has it; and where nobody died nothing is left in it. */
+/* The record's seq is even with any owner; and where nobody died nothing is left in it. */
 static void post_leave(unsigned dead) {
         uint32_t record = world_actor(0)->id;
 

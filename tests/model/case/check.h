@@ -153,7 +153,7 @@ static void t_born_commit(void) {
                 commit_leave(&born);
 }
 
-/* Of slab 3, which is its owner's at any time. */
+/* The owner holds slab 3 at any time. */
 static void t_holder(void) {
         if (shm_repair_holder(world_actor(2), 3))
                 model_fail("the slab of a thread that lives was taken from it");

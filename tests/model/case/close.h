@@ -1,6 +1,7 @@
 /*
- * tslab_close() beside a call of another thread: whatever that thread has begun is over before its record is given
- * back, and nothing is begun after that. Actor 1 closes. Both run libtslab's own code, compiled for the explorer.
+ * tslab_close() beside a call of another thread: each call that the thread has begun ends before its record
+ * is given back, and none begins after that. Actor 1 closes. Both run libtslab's own code, compiled for the
+ * explorer.
  */
 #include "libclient/close.c"
 #include "libclient/object.c"
@@ -90,7 +91,7 @@ static void alloc(void) {
                 model_fail("allocating: error %d", o->error);
 }
 
-/* What the fast path reads without a step is the closer's to change: its stores do not commute with it. */
+/* The fast path reads `serial` without a step, and the closer changes it: those two do not commute. */
 static void share(void) {
         (void) shm_load_rlx(&pool->serial);
         (void) shm_load_rlx(&caller->actor.attention);

@@ -1,4 +1,4 @@
-/* Closing an epoch: what is allocated and freed meanwhile is drained by this walk or the next. */
+/* Closing an epoch: this walk or the next drains slabs that threads allocate from and free to meanwhile. */
 #include <errno.h>
 
 #include "shm/maintain/drain.h"
@@ -66,7 +66,7 @@ static void pre_held(void) {
         shm_slab_hold(a, 0, slab_target(1, 1, 1), 2, &mask);
         shm_slab_free_slots(a, 0, mask & -mask);
         world.notes[0] = mask & (mask - 1);
-        /* CLAIM stands for what is held: a cache would, in its place. */
+        /* The CLAIM intent records the held slots; in real use a cache would. */
         shm_actor_intend_mask(a, world.notes[0]);
 }
 

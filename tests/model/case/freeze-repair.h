@@ -3,7 +3,7 @@
 #include "tests/model/control.h"
 #include "shm/epoch/epoch-close.h"
 
-static ShmActor leaver; /* of record 1: actor 0's own */
+static ShmActor leaver; /* owns record 1, and is actor 0's */
 
 /* Actor 0 holds both slots of slab 2 in its cache; actor 1 caches. */
 static void pre_two(void) {
@@ -25,7 +25,7 @@ static void pre_late(void) {
         world_set_late(2);
 }
 
-/* Of two slots, which are there: a free makes room first. */
+/* The cache has room for two slots, and is full: a free makes room first. */
 static void pre_full(void) {
         ShmCache *cache;
 
@@ -94,7 +94,7 @@ static void t_freeze_abandoned(void) {
         world.results[2] = 1 + (int32_t) freeze.n_left;
 }
 
-/* What was asked for first was done, too, once no record is left. */
+/* Once no record is left, the request that came first is done, too. */
 static void post_abandoned(unsigned dead) {
         if (!(dead & 5) && world.results[2] == 1 && shm_arena_cache(&world_arena, 1, 0, 1)->count != 0)
                 model_fail("the thread caches of a closed epoch");

@@ -1,7 +1,7 @@
 /* A held slab: its holder, claimers, and a daemon that takes it away at any time. */
 #include "tests/model/world.h"
 
-static bool with_control; /* who takes slabs away */
+static bool with_control; /* which takes slabs away */
 
 static void pre_free(void) {
         with_control = false;
@@ -21,7 +21,7 @@ static void hold(unsigned actor) {
 
         shm_actor_enter(a);
         if (shm_slab_hold(a, 0, target, 1, &mask) == 0) {
-                /* CLAIM stands for what is held: a cache would, in its place. */
+                /* The CLAIM intent records the held slots; in real use a cache would. */
                 if (shm_slab_free_slots(a, 0, mask) != 0)
                         model_fail("held slots cannot be given back");
                 if (shm_slab_hold(a, 0, target, 2, &more) == 0 && shm_slab_free_slots(a, 0, more) != 0)

@@ -5,7 +5,7 @@
 #include "tests/model/calls.h"
 #include "tests/model/control.h"
 
-static ShmActor leaver; /* of record 1: actor 0's own */
+static ShmActor leaver; /* owns record 1, and is actor 0's */
 
 static void begin(void) {
         calls_init(3);

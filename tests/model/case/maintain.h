@@ -1,6 +1,6 @@
 /*
- * The whole engine beside threads: what was asked of it once comes to its end without anybody asking again, however
- * long a thread stayed inside a call, and whoever died there.
+ * The whole engine beside threads: it finishes every request without a second one, however long a thread
+ * stayed inside a call, and even if threads died there.
  */
 #include "shm/slab/pages.h"
 #include "tests/model/calls.h"
@@ -12,7 +12,7 @@ static ShmMaintain engine; /* control's own */
 /* Actors 0 and 1 cache; they may make slabs again that were dropped, if n_allowed says so. */
 static void begin(uint32_t n_allowed) {
         world_init(3, 3, n_allowed);
-        world_set_caching(0, 0); /* of which class a slab seems to be that was dropped */
+        world_set_caching(0, 0); /* a dropped slab seems to be of this class */
         world_set_caching(0, 1);
         world_set_caching(1, 0);
         world_set_caching(1, 1);
@@ -106,7 +106,7 @@ static void post_empty(unsigned dead) {
         world_check(dead | 1U << MODEL_ACTORS_MAX);
 }
 
-/* Of the epoch nothing is in a cache, nor can be; slabs of it drain, or are gone. */
+/* No cache has slots of the epoch, nor can get any; slabs of the epoch drain, or are gone. */
 static void check_closed(void) {
         uint32_t n_left = 0;
         ShmEpochInfo info;

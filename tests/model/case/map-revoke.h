@@ -10,13 +10,13 @@
 
 #define REVOKED 1
 
-/* What cases remember in the private part. */
+/* Figures that cases keep in the private part. */
 #define expected_version world.notes[0]
 #define victim world.notes[1]
 #define n_marked world.objects[WORLD_N_PRE].n_begun /* tags that control made even */
 #define n_pending world.objects[WORLD_N_PRE].n_won /* threads that were inside an operation when it began */
 
-static unsigned control; /* its number as an actor; and what is its own: */
+static unsigned control; /* the number of control as an actor; and its own state: */
 static struct {
         ShmRevoke revoke;
         ShmReach reach;
@@ -80,7 +80,7 @@ static void ready(uint32_t n_slabs, unsigned actor) {
 }
 
 /*
- * What must hold
+ * Conditions
  */
 static uint64_t n_live(uint32_t class) {
         uint64_t n = 0;
@@ -107,7 +107,7 @@ static void check(unsigned dead) {
         (void) map_check_slots();
 }
 
-/* Of an error that must not be, or a value that does not fit it. */
+/* Fails because of an error that must not be, or a value that does not fit it. */
 static void fail_a(char a) {
         model_fail("result %d, value %d, control saw %d", world.results[0], a, world.results[control]);
 }
@@ -209,7 +209,7 @@ static void t0_delete(void) {
         map_delete(0, 0);
 }
 
-/* `error`: what a change says that came too late. */
+/* `error`: the result of a change that came too late. */
 static void check_revoked(unsigned dead, int error, char new) {
         char a;
 

@@ -1,4 +1,4 @@
-/* Changes of a map beside each other, with deaths, and what repair then makes of the notes. */
+/* Changes of a map beside each other, with deaths, and repair by the notes afterwards. */
 #include "tests/model/map-world.h"
 
 static void t0_put(void) {
@@ -88,7 +88,7 @@ static void post_update_delete(unsigned dead) {
                 model_fail("the old value is back");
 }
 
-/* The put of b splits the word of a. `left`: what the other does to a leaves. */
+/* The put of b splits the word of a. `left`: the state of a after the other actor's change. */
 static void check_split(unsigned dead, char left) {
         char a, b;
 

@@ -106,7 +106,7 @@ static void t_freeze_repair(void) {
         control_freeze(1);
 }
 
-/* Of the epoch that is closed nothing is cached, nor can be, once the freeze says that nobody is pending. */
+/* Once the freeze says that nobody is pending, no cache has slots of the closed epoch, nor can get any. */
 static void post_closed(unsigned dead) {
         ShmCache *cache = shm_arena_cache(&world_arena, 3, 0, 1);
         bool pending = world.results[2] != 0;

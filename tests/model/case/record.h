@@ -1,16 +1,16 @@
 /*
- * Who has a record: threads that come and end, that take over another one's record, and that are found to be
- * gone. A record has one owner at a time, whoever dies.
+ * Owners of records: threads that begin and end, that take over another one's record, and that are found to be
+ * gone. A record has one owner at a time, even if actors die.
  */
 #include "tests/model/world.h"
 
 #define CLIENT 1
-#define OLD_TID 7 /* of record 1's owner, where it is gone */
+#define OLD_TID 7 /* the owner of record 1, where it is gone */
 #define NEW_TID 10 /* and more: of actor 0 and so on */
 
 static ShmActor mine[MODEL_ACTORS_MAX]; /* each actor's own */
 
-/* Of all records n are free, the last ones; those were never used. */
+/* The last n records are free; nobody has used them yet. */
 static void begin(uint32_t n) {
         world_init(1, 1, 0);
         for (uint32_t i = MODEL_ACTORS_MAX; i > MODEL_ACTORS_MAX - n; i--)
@@ -98,7 +98,7 @@ static void find_gone(unsigned i) {
                 world.results[i] = shm_record_mark_gone(&world_arena, 1, owner);
 }
 
-/* A thread of the process gives back what the owner had. */
+/* A thread of the process gives the owner's slots and record back. */
 static void inherit(unsigned i) {
         if (!shm_record_inherit(&world_arena, 1, CLIENT, NEW_TID + i))
                 return;

@@ -1,6 +1,6 @@
 /*
- * Repair beside threads that go on: whatever a thread was in the middle of when it died, whoever dies
- * meanwhile, the repairing daemon too, the next daemon's repair leaves nothing lost, nothing doubled.
+ * Repair beside threads that go on: a thread died in the middle of any operation, more actors die meanwhile,
+ * even the repairing daemon, and still the next daemon's repair leaves no slot lost, none doubled.
  *
  * Record 3 is the dead thread's, which died in front of each of its accesses in turn; actor 2 repairs.
  */
@@ -16,7 +16,7 @@
 /* The maintainer's own. */
 static ShmRepair repair;
 static ShmReach reach;
-static size_t victim_size; /* of what the victim allocates */
+static size_t victim_size; /* the size that the victim allocates */
 static const ShmPending *victim_pending;
 
 /* Objects of which nobody had the handles, and pending ones, when their thread died: repair frees them. */
@@ -83,7 +83,7 @@ static void use_cache(uint32_t record) {
 
         for (unsigned i = 0; i < 2; i++)
                 shm_object_alloc(a, WORLD_SIZE_2, 0, NULL, &handles[i], NULL);
-        for (unsigned i = 2; i > 0; i--) /* what is allocated next is what the next thread would take first */
+        for (unsigned i = 2; i > 0; i--) /* the next thread takes the object of the last turn first */
                 shm_object_free(a, handles[i - 1]);
         world_tidy();
 }
@@ -180,7 +180,7 @@ static void pre_free_uncached(void) {
         kill_in(v_free);
 }
 
-/* The slots are those of the one slab that is not full. */
+/* The slots belong to the one slab that is not full. */
 static void pre_flush(void) {
         begin(3, 3, 4);
         use_cache(VICTIM);
@@ -256,7 +256,7 @@ static void post(unsigned dead) {
                 if (slab_word_place(w) == SLAB_ACTIVE && slab_word_holder(w) == 0)
                         model_fail("slab %u stays with control", slab);
         }
-        world_check(dead | 1U << MODEL_ACTORS_MAX); /* the victim is dead, whoever else is */
+        world_check(dead | 1U << MODEL_ACTORS_MAX); /* the victim is dead in any case */
 }
 
 #define REPAIR(_name, _pre, _t0, _t1, _more...)                                                              \

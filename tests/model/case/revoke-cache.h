@@ -1,6 +1,6 @@
 /*
- * Revoking an epoch beside a thread that allocates and frees in it: from its cache, or under TAKE; whoever dies,
- * control, too, after which the next one revokes.
+ * Revoking an epoch beside a thread that allocates and frees in it: from its cache, or under TAKE. Any actor
+ * may die, control, too; then the next control revokes.
  */
 #include "tests/model/calls.h"
 #include "tests/model/control.h"
@@ -15,7 +15,7 @@ static void pre_uncached(void) {
 
 static void pre(void) {
         pre_uncached();
-        world_set_caching(0, 0); /* of which class a slab seems to be that was dropped */
+        world_set_caching(0, 0); /* a dropped slab seems to be of this class */
         world_set_caching(0, 1);
         world_fill_cache(1, 2, WORLD_SIZE_2);
 }

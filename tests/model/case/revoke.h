@@ -54,7 +54,7 @@ static void t_alloc(void) {
         world_alloc(2, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
 }
 
-/* Who revoked object 0 freed it; whatever was allocated meanwhile is not of the epoch, and lives. */
+/* The actor that revoked object 0 freed it; objects allocated meanwhile are not in the epoch, and live. */
 static void post(unsigned dead) {
         WorldObject *o = &world.objects[0];
 

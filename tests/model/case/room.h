@@ -96,7 +96,7 @@ static void t_alloc_two(void) {
                 world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
 }
 
-/* For which no slab is left, but for what is cached. */
+/* No slab is left for this class, except the cached slots. */
 static void t_want(void) {
         world_alloc(0, WORLD_SIZE_1, SHM_EPOCH_CURRENT);
 }
@@ -117,7 +117,7 @@ static void t_free_other(void) {
         world_free(1, 1);
 }
 
-/* What the wanted slab was made of was actor 0's alone. */
+/* All slots of the wanted slab came from actor 0 alone. */
 static void post_wanted(unsigned dead) {
         world_check(dead);
         if (dead == 0 && world.objects[world_allocated(0, 0)].error != 0)

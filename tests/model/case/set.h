@@ -1,6 +1,6 @@
 /*
- * Sets: whatever adders and removers do at once, a slab that should be found has its bits up to the
- * root. Three levels, so that a leaf word, and a word of the middle, can run empty.
+ * Sets: adders and removers work at once, and a slab that should be found still has its bits up to the root.
+ * Three levels, so that a leaf word, and a word of the middle, can run empty.
  */
 #include "tests/model/world.h"
 
@@ -60,7 +60,7 @@ static void pre_next_far(void) {
         make_free(SLAB_FAR);
 }
 
-/* What claiming and giving back a whole slab do to its word and the free set. */
+/* Changes the word and the free set as claiming and giving back a whole slab do. */
 static bool change(unsigned actor, uint32_t slab, SlabPlace from, SlabPlace to) {
         ShmActor *a = world_actor(actor);
         SlabWord old = shm_slab_word(&world_arena, slab), new;
@@ -156,7 +156,7 @@ static void post_stopped(unsigned dead) {
                 model_fail("slab %u was added and is not in the set", SLAB_A);
 }
 
-/* Those of words that want it; mended first where a dead one's intent names the slab. */
+/* The set has the slabs that want it, after a repair of each slab that a dead actor's intent names. */
 static void post(unsigned dead) {
         for (size_t i = 0; i < sizeof(slabs) / sizeof(slabs[0]); i++)
                 world_mend(dead, slabs[i]);

@@ -352,8 +352,9 @@ static void test_limit_counts(void **state) {
         assert_int_equal(proto_reply_pack(&reply, 0, &data, &size), 0);
 }
 
-/* All that is allowed fits: the largest list of clients goes into one datagram, and comes out of it
- * within the budget.
+/*
+ * All that is allowed fits: the largest list of clients goes into one datagram, and comes out of it within the
+ * budget.
  */
 static void test_limit_largest_fits(void **state) {
         _cleanup_(proto_reply_freep) ProtoReply *unpacked = NULL;
