@@ -17,7 +17,7 @@
 #define N_THREADS 4U
 #define N_HELD 64U
 #define N_ROUNDS 100000U
-#define SLOTS 5U /* of 768 bytes, in a slab */
+#define SLOTS 5U /* slots of 768 bytes in a slab */
 
 static void fail(const char *what) {
         fprintf(stderr, "syscalls-worker: %s\n", what);

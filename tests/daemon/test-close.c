@@ -13,7 +13,7 @@
 #define N 12288U /* objects of 512 bytes: 1536 slabs of 2048 */
 #define FALL                                                                                                 \
         (800U *                                                                                              \
-         SHM_SLAB_SIZE) /* of the memory in use: of a pool's slabs the reserve keeps a quarter at most */
+         SHM_SLAB_SIZE) /* fall of the memory in use: the reserve keeps at most a quarter of a pool's slabs */
 
 static int setup(void **state) {
         *state = raw_pool_open(

@@ -1,4 +1,4 @@
-"""What the shells complete for tslabctl is what its help tells of; and its manual page tells of all that.
+"""The shells complete for tslabctl all that its help names, and nothing else; its manual page names all of it, too.
 
     test-completion.py TSLABCTL TSLABD CTL-CLIENT SOURCE-FOLDER [unittest arguments]
 """
@@ -38,7 +38,7 @@ class Completion:
         done = subprocess.run([*self.SHELL, self.FILE, TSLABCTL, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True, env=self.daemon.environment, check=False, timeout=20, cwd=self.daemon.dir)
         self.assertEqual((done.returncode, done.stderr), (0, ''))
-        # bash is given what begins like the word, zsh all
+        # bash gets the completions that begin like the word, zsh gets all
         return {line for line in done.stdout.splitlines() if line.startswith(words[-1]) and line}
 
     def help(self, section, *verb):

@@ -1,4 +1,4 @@
-/* Clients that die, and those that only hang up. */
+/* Clients that die, and clients that only hang up. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>

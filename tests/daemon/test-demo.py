@@ -1,4 +1,4 @@
-"""The demo: what it counts is what awk counts, however many workers there are and whatever happens to them.
+"""The demo: it counts the same as awk, with any number of workers, and if some are killed.
 
 Arguments: the demo, tslabctl, and the root of the source tree.
 """
@@ -51,7 +51,7 @@ def make_line(rng, client, when):
 
 
 class MadeLog:
-    """A log, and what is to be counted in it. Clients come and go, times go back and forth."""
+    """A log, and the counts that a reader must find in it. Clients come and go, times go back and forth."""
 
     def __init__(self, folder, n, begin=1431857103, span=3 * 86400):
         rng = random.Random(SEED)
@@ -159,7 +159,7 @@ class DemoTest(unittest.TestCase):
         self.assertTrue(0 < latency['p50'] <= latency['p99'] <= latency['p999'] <= latency['max'], latency)
         self.assertLess(latency['timer'], latency['p50'])
         self.assertLessEqual(committed['before'], committed['peak'])
-        # Without what is retained: how large its reserve is, the daemon chooses anew at any time.
+        # Without the retained bytes: the daemon chooses the size of its reserve anew at any time.
         used = {when: committed[when] - retained[when] for when in ('before', 'after')}
         self.assertLess(used['after'], used['before'])
         self.assertGreaterEqual(report['reclaimed_bytes'], used['before'] - used['after'])

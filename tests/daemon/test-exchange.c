@@ -1,4 +1,4 @@
-/* Handles on their way between processes that know nothing of each other, and those that are nobody's. */
+/* Handles on their way between processes that know nothing of each other, and handles that are nobody's. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static Answer do_alloc(struct tslab *pool, const Request *q) {
         return a;
 }
 
-/* The size of the object there; -EILSEQ: its bytes are not those that were put there. */
+/* The size of the object there; -EILSEQ: its bytes are not the ones that were put there. */
 static int64_t do_get(struct tslab *pool, const Request *q) {
         void *object;
         size_t size;

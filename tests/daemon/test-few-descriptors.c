@@ -1,6 +1,6 @@
 /*
  * A daemon that takes a pool over from one that was killed, and has fewer descriptors than the pool has
- * clients: it takes none that lives for dead, and sees those that die.
+ * clients: it takes no live client for dead, and sees clients that die.
  */
 #include <dirent.h>
 #include <errno.h>

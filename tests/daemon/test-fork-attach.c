@@ -235,7 +235,7 @@ static void test_fork_then_another_root_and_user(void **state) {
         if (geteuid() != 0)
                 skip();
         role_start(&p, "nobody", f->daemon.socket, f->dir);
-        hear_all(f, &p, DEPTH + 2); /* those, the first child, and its parent */
+        hear_all(f, &p, DEPTH + 2); /* the descendants, the first child, and its parent */
         assert_int_equal(role_wait(&p), 0);
         WAIT_FOR(ctl_stat(&f->daemon, "clients") == 0);
         assert_int_equal(ctl_stat(&f->daemon, "threads"), 0);

@@ -1,4 +1,4 @@
-"""tslabctl leaks: what is held, and where sampled objects came from, also of the dead; and memfds of liars.
+"""tslabctl leaks: held objects, and the origin of sampled ones, also of the dead; and memfds of liars.
 
     test-leaks.py TSLABCTL TSLABD CTL-CLIENT SOURCE-FOLDER [unittest arguments]
 """
@@ -100,7 +100,7 @@ class Leaks(VerbTest):
         self.assertEqual([(s['samples'], s['objects']) for s in self.leaks()['stacks']], [(100, 1000)])
 
     def test_map_values(self):
-        """What is put is noted, what is replaced or deleted no more; the inside of the map is not."""
+        """A value that is put is noted, until it is replaced or deleted; the map's own objects never are."""
         client = self.client(TSLAB_SAMPLE='1')
         for _ in range(2):
             client.do('put 100 300')
@@ -120,7 +120,7 @@ class Leaks(VerbTest):
         self.assertEqual(self.leaks()['clients'], [])
 
     def test_dead(self):
-        """Who was killed can be asked what it was doing."""
+        """The samples of a killed client stay, and tell its last work."""
         client = Client(self.daemon, TSLAB_SAMPLE='1')
         client.do('session 100 30')
         client.kill()
@@ -142,7 +142,7 @@ class Leaks(VerbTest):
         self.assertEqual(sorted(sessions), [3, 20])
 
     def test_long_lived_stay(self):
-        """More samples than there is room for: those whose objects live are what is left."""
+        """More samples than there is room for: the samples of live objects are left."""
         client = self.client(TSLAB_SAMPLE='1')
         client.do('report 700 100')
         client.do('churn 64 20000')
@@ -161,7 +161,7 @@ class Leaks(VerbTest):
         self.assertGreater(entry['lost_samples'], 0)
 
     def test_file_replaced(self):
-        """A program that is not what it was has no names, and one that is gone neither."""
+        """A program whose file changed has no names, and one that is gone has none either."""
         program = f'{self.daemon.dir}/program'
         shutil.copy(VERB_CLIENT, program)
         with subprocess.Popen([program, self.daemon.socket], env={**os.environ, 'TSLAB_SAMPLE': '1'},
@@ -182,7 +182,7 @@ class Leaks(VerbTest):
             process.stdin.close()
 
     def test_not_samples(self):
-        """What is no memfd of the one size is refused; what is in one is not believed."""
+        """A file that is no memfd of the one size is refused; the daemon does not trust the contents of a memfd."""
         raw = self.raw().attach()
         reader, writer = os.pipe()
         null = os.open('/dev/null', os.O_RDWR)
@@ -239,7 +239,7 @@ class Leaks(VerbTest):
         self.assertNotIn('\x1b', self.text('leaks', '--no-pager'))
 
     def test_bounded(self):
-        """So many clients' are kept: those of the dead make room, those of the living do not."""
+        """The samples of so many clients are kept: dead clients make room, live ones do not."""
         raws = [self.raw().attach() for _ in range(66)]
         fd = memfd()
         self.assertEqual([raw.offer(fd) for raw in raws], [True] * 64 + [False] * 2)
@@ -247,7 +247,7 @@ class Leaks(VerbTest):
         self.assertEqual(len(self.leaks()['clients']), 64)
 
     def test_roles(self):
-        """No samples of who has not attached, and for operators' eyes only."""
+        """The daemon takes no samples from a client that has not attached, and shows them to operators alone."""
         raw = self.raw()
         self.assertIn(b'has attached', raw.call(39, field(1, 1), [memfd()]))
         reader = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

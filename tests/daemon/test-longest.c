@@ -24,7 +24,7 @@
 #define N_RECORDS 256U /* with TSLAB_TEST_FULL=1, 1024 */
 #define N_RECORDS_FULL 1024U
 #define N_REQUESTS 200U
-#define ACCESSES_MAX 60000U /* of a step: about a millisecond */
+#define ACCESSES_MAX 60000U /* in a step: about a millisecond */
 #define STEPS_MAX 1000000U
 
 enum { TRIM = 10, ROOTS };
@@ -32,7 +32,7 @@ enum { TRIM = 10, ROOTS };
 typedef struct Fixture {
         DaemonFixture daemon;
         RawClient liar;
-        uint64_t *heads; /* of records that were left, or are dead */
+        uint64_t *heads; /* the heads of records that were left, or are dead */
         int log_fd; /* the daemon's output */
 } Fixture;
 
@@ -44,7 +44,7 @@ static bool is_full(void) {
 
 /* ---- the liar */
 
-/* Of every slab that there could be, as far apart as they can be. */
+/* Fills the cache with slots of every slab that there could be, as far apart as they can be. */
 static void fill_cache(const ShmArena *arena, ShmCache *cache, uint32_t first) {
         for (uint32_t i = 0; i < SHM_CACHE_MAX; i++)
                 cache->slots[i] = slot_id((first + i * 37) % arena->n_slabs, first % SHM_SLOTS_MAX).value;

@@ -10,7 +10,7 @@
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
 
-#define N_SLABS 32U /* of objects that fill one each */
+#define N_SLABS 32U /* each full of objects */
 
 static int setup(void **state) {
         *state = raw_pool_open((const char *[]){ "--size=8M", "--retain=0", "--epochs=4", "--classes=64,4096",

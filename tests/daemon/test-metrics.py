@@ -42,7 +42,7 @@ class Metrics(unittest.TestCase):
         return done.stdout.decode()
 
     def ask(self, request, end=True):
-        """What one connection gets: status, headers, body."""
+        """The answer that one connection gets: status, headers, body."""
         ours, theirs = socket.socketpair()
         with ours, subprocess.Popen([TSLABCTL, 'metrics', '--http'], stdin=theirs, stdout=subprocess.PIPE,
                                     stderr=subprocess.PIPE, env=self.daemon.environment) as process:

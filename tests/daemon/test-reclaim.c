@@ -13,10 +13,10 @@
 
 #define SLAB UINT64_C(4096)
 #define SIZE 500U /* 8 to a slab */
-#define N_OBJECTS 16000U /* of an epoch: 2000 slabs */
+#define N_OBJECTS 16000U /* in an epoch: 2000 slabs */
 #define N_SLABS (N_OBJECTS / 8)
 #define N_AT_ONCE 8U
-#define METADATA_SLACK (UINT64_C(256) << 10) /* of a call here and there; the slabs are 8 MiB */
+#define METADATA_SLACK (UINT64_C(256) << 10) /* for a call here and there; the slabs are 8 MiB */
 
 /* An epoch with its objects. */
 typedef struct Lifetime {

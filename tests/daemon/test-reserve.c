@@ -70,7 +70,7 @@ static void test_recount(void **state) {
         raw_client_close(&client);
 }
 
-/* Free slabs beyond the retained ones go in the background, but not those of the reserve. */
+/* Free slabs beyond the retained ones go in the background, but slabs of the reserve stay. */
 static void test_retain(void **state) {
         static uint64_t handles[5 * 4000];
         uint64_t retained;

@@ -19,7 +19,7 @@
 #include "tests/util/test.h"
 
 #define N_OBJECTS 20U
-#define N_TURNS 4000U /* of the daemon's loop, at least */
+#define N_TURNS 4000U /* turns of the daemon's loop, at least */
 #define SWEEPS_MAX 100U /* in these. With rests it is one a second, after some that are sooner */
 #define N_CLOSINGS 500U
 
@@ -87,7 +87,7 @@ static unsigned n_sweeps(void) {
         return n;
 }
 
-/* Of one era. Answered within ten seconds. */
+/* The epoch of one era. The daemon answers within ten seconds. */
 static void revoke_era(const Liar *liar, uint32_t epoch) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         ProtoRequest request = PROTO_REQUEST_INIT;

@@ -1,6 +1,5 @@
 /*
- * A client that writes over the arena ruins the pool, and nothing else: the daemon goes on
- * answering, whatever it finds there.
+ * A client that writes over the arena ruins the pool, and nothing else: the daemon goes on answering.
  */
 #include <fcntl.h>
 #include <signal.h>

@@ -175,7 +175,7 @@ static int setup(void **state) {
         return start_daemon(state, "--threads=127");
 }
 
-/* Of so few, none are kept back. */
+/* The daemon keeps none of so few records back. */
 static int setup_small(void **state) {
         return start_daemon(state, "--threads=8");
 }
@@ -308,7 +308,7 @@ static void test_user_after_takeover(void **state) {
         WAIT_FOR(n_clients(daemon) == 0);
 }
 
-/* Those that find no record share one. */
+/* Threads that find no record share one. */
 static void test_threads(void **state) {
         const DaemonFixture *daemon = *state;
         Role greedy;
@@ -354,7 +354,7 @@ static void test_two_greedy(void **state) {
         WAIT_FOR(n_clients(daemon) == 0);
 }
 
-/* Idle connections: a user that takes those of others gets its share, and no more. */
+/* Idle connections: a user that takes the connections of others gets its share, and no more. */
 static void test_idle_connections(void **state) {
         static const char *const users[] = { "65531", "65530", "65529", "65528", "65527", "65526" };
         enum { N = sizeof(users) / sizeof(users[0]) };

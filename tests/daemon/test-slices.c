@@ -20,7 +20,7 @@ enum { STATS = 10, EPOCHS, CHECK, MEND, TRIM, CLOSE, MAP, ROOTS };
 
 static DaemonFixture fixture;
 
-/* Some hundred slabs; as if all had been in use: words that are holes are those of slabs without pages. */
+/* Some hundred slabs; as if all had been in use: words in holes belong to slabs without pages. */
 static void use(void) {
         RawClient client;
         uint64_t handle;

@@ -26,7 +26,7 @@ class Suggest(VerbTest):
         return {s['name']: s for s in self.json('suggest')['settings']}
 
     def look(self):
-        """Until the daemon has looked at what there is now: the look after the next one has begun since."""
+        """Waits until the daemon has looked at the present state: the look after the next one has begun since."""
         looks = self.peaks()['looks']
         wait_for(lambda: self.peaks()['looks'] >= looks + 2)
 
@@ -55,7 +55,7 @@ class Suggest(VerbTest):
         wait_for(lambda: self.settings()['TSLAB_CLASSES']['changed'])
         settings = self.settings()
         classes = [int(n) for n in settings['TSLAB_CLASSES']['value'].split(',')]
-        # 200 bytes go into 208; the largest class stays, for what was not seen
+        # 200 bytes go into 208; the largest class stays, for sizes that were not seen
         self.assertEqual(classes, [208, 768])
         before, after = 60000 / (4096 // 256), 60000 / (4096 // 208)
         self.assertAlmostEqual(settings['TSLAB_CLASSES']['saved_bytes'], (before - after) * 4096, delta=MIB / 4)
@@ -94,7 +94,7 @@ class Suggest(VerbTest):
         settings = self.settings()
         self.assertFalse(settings['TSLAB_CLASSES']['changed'])
         self.assertEqual(settings['TSLAB_CLASSES']['value'], '64,96,128,192,256,384,512,768')
-        # no advice that would make the next pool too small for what it is there for
+        # no advice that would make the next pool too small for its work
         self.assertEqual({s['changed'] for s in settings.values()}, {False})
         self.assertEqual(settings['TSLAB_SIZE']['value'], '128M')
         self.assertIn('\n# Nothing was in use so far: let a load run first.\n# As it is.\nTSLAB_SIZE=128M\n',

@@ -1,4 +1,4 @@
-"""What the allocation path asks of the kernel: nothing, while committed slabs are free, but one write to the daemon's
+"""The system calls of the allocation path: none, while committed slabs are free, but one write to the daemon's
 eventfd each time the reserve crosses its low mark. And nobody ever waits on an address in the arena.
 
 test-syscalls.py TSLABD TSLABCTL SYSCALLS-WORKER
@@ -92,7 +92,7 @@ def check_quiet(daemon, mode):
 
 
 def check_crossings(daemon):
-    """With the daemon stopped: it neither fills the reserve up nor does what the clients should."""
+    """With the daemon stopped: it neither fills the reserve up nor does the clients' work."""
     stats = daemon.ctl(TSLABCTL, 'stats')
     n_slabs = stats['retained_bytes'] // 4096
     ranges, calls = trace(daemon, 'crossing', n_slabs, N_CROSSINGS,
