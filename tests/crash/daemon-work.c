@@ -18,11 +18,11 @@
 #include "tests/crash/world.h"
 #include "tests/util/test.h"
 
-#define N_OBJECTS 200 /* of each class; of the first half every third stays. With TSLAB_TEST_FULL=1 */
+#define N_OBJECTS 200 /* in each class; of the first half every third stays. With TSLAB_TEST_FULL=1 */
 #define N_OBJECTS_SHORT 80
 #define N_PENDING 5
 #define N_LEASED 30
-#define N_LOST 35 /* of full slabs, half of which they are */
+#define N_LOST 35 /* in full slabs, half of which they are */
 #define QUIET_USEC (30 * UINT64_C(1000000))
 #define CALL_USEC (300 * UINT64_C(1000000))
 

@@ -21,6 +21,6 @@ typedef struct Deaths {
 } Deaths;
 
 void deaths_note(Deaths *deaths, const ShmArena *arena, pid_t pid);
-/* Of those that were live at a death, and not returned: how many are live. */
+/* The number of objects that were live at a death, were not returned, and are live now. */
 uint32_t deaths_left(const Deaths *deaths, const ShmArena *arena);
 void deaths_print(const Deaths *deaths);

@@ -31,8 +31,8 @@ typedef struct Walk {
         Moment moment; /* where it is */
         bool in_call;
         long call; /* that began last */
-        ino_t inode; /* of the arena */
-        size_t size; /* of its watched memory */
+        ino_t inode; /* the arena's */
+        size_t size; /* its watched memory's */
 } Walk;
 
 /* The child stands in front of the operation, and the daemon is held. */

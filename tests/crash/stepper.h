@@ -19,7 +19,7 @@ typedef struct Stepper {
         uintptr_t at; /* the next instruction */
         uintptr_t return_at; /* where another library returns to; 0: none is running */
         long return_code; /* that is there */
-        bool in_call; /* of the system, between two stops; of another library */
+        bool in_call; /* a system call between two stops; a call of another library */
         bool idle; /* it waits in such a call for the next event */
         unsigned n_instructions;
 } Stepper;

@@ -18,7 +18,7 @@
 static struct {
         jmp_buf end;
         const ShmArena *arena; /* NULL: nobody is to die */
-        const uint8_t *word; /* of the access before; NULL: outside of the arena */
+        const uint8_t *word; /* the word of the access before; NULL: outside of the arena */
         uint8_t before[WORD];
         unsigned n_changes, dies_at;
 } seam;
@@ -84,7 +84,7 @@ static void end_client(Life *life) {
                 shm_maintain_repair(&life->engine);
 }
 
-/* Of objects that were revoked: the thread met that, and let the slot go. */
+/* Notes of revoked objects: the thread saw the revocation, and let the slot go. */
 static void forget_stale_notes(ShmArena *arena, ShmRecord *record) {
         for (uint32_t i = 0; i < SHM_NOTES_MAX; i++)
                 if (record->notes[i].handle != 0 && !shm_object_live(arena, record->notes[i].handle))

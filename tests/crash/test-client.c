@@ -35,7 +35,7 @@
 
 #define N_RECORDS 13 /* with the daemon's */
 #define N_SLABS 128U
-#define N_OBJECTS 30 /* of each class; every third of them goes again */
+#define N_OBJECTS 30 /* in each class; every third of them goes again */
 #define MOMENTS_MAX 8192U
 #define N_TAKEN_MAX (N_SLABS * SHM_SLAB_SIZE / CLIENT_SCARCE)
 #define N_USES 20 /* by others, of each class, while one stands still */
@@ -75,7 +75,7 @@ typedef struct Run {
         Trace trace;
         Object objects[CLIENT_N_CLASSES * N_OBJECTS];
         uint64_t taken[N_TAKEN_MAX];
-        unsigned n_objects, n_taken, n_daemon_fds, n_children; /* of this pool */
+        unsigned n_objects, n_taken, n_daemon_fds, n_children; /* this pool's */
         State before;
         Moment moments[MOMENTS_MAX];
         bool speaks[MOMENTS_MAX]; /* others have been told something there, or memory was made */
@@ -217,7 +217,7 @@ static unsigned count_fds(pid_t pid) {
         return n;
 }
 
-/* The daemon has answered all earlier requests, those of new connections, too. */
+/* The daemon has answered all earlier requests, the requests of new connections, too. */
 static void let_daemon_see(void) {
         for (int i = 0; i < 4; i++)
                 (void) proto_reply_free(daemon_stats(run.control));
@@ -675,7 +675,7 @@ static void go_to_some(uint64_t *seed) {
         }
 }
 
-/* Also those that there were not the first time: which slabs are at hand is not always the same. */
+/* Goes also to moments that the first time did not have: which slabs are at hand is not always the same. */
 static void go_to_all(Fate fate) {
         unsigned n_calls = run.moments[run.n_moments - 1].n_calls;
 

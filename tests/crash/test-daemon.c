@@ -22,7 +22,7 @@
 #include "tests/util/test.h"
 
 #define CROWD_MAX 2048
-#define DEATHS_MAX 50U /* of the next daemon, on one arena. With TSLAB_TEST_FULL=1; else one */
+#define DEATHS_MAX 50U /* deaths of the next daemon, on one arena. With TSLAB_TEST_FULL=1; else one */
 
 typedef struct Crowd {
         uint64_t handles[CROWD_MAX];
@@ -36,7 +36,7 @@ typedef struct Run {
         Successor successor;
         bool full;
         unsigned n_arenas, n_deaths;
-        unsigned dies_at; /* of the next daemon, in changes; 0: it did not die */
+        unsigned dies_at; /* the next daemon's death, counted in changes; 0: it did not die */
 } Run;
 
 /* ---- the arena that the last daemon must leave */

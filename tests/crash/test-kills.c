@@ -35,7 +35,7 @@ typedef struct Held {
         size_t size;
 } Held;
 
-/* Of one worker and of those that take its place, in a file: it outlives them. */
+/* The notes of one worker and of its successors, in a file: it outlives them. */
 typedef struct Place {
         Held held[N_HELD]; /* noted when they have their bytes */
         volatile uint32_t leaving; /* 1 + which of them is being freed, and may be stale */
@@ -47,7 +47,7 @@ typedef struct Place {
 typedef struct Worker {
         struct tslab *pool;
         Place *place;
-        char label[24]; /* of its leases */
+        char label[24]; /* its leases' */
         uint32_t lease; /* 0: none */
         bool ending; /* it was asked to be revoked, which may come about at any time */
         Held held[N_HELD]; /* in the lease */
@@ -307,7 +307,7 @@ static void kill_and_adopt(Fixture *f) {
         check_busy(f);
 }
 
-/* Of all eras. */
+/* Revokes the epoch in all eras. */
 static void revoke_all(const Fixture *f) {
         _cleanup_(proto_call_freep) ProtoCall *call = daemon_connect(&f->daemon, 0);
 

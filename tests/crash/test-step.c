@@ -18,7 +18,7 @@
 
 #define KILLS 2
 #define CROWD_MAX 600
-#define STEPS_MAX 400000 /* of all kills of one operation, in the full run */
+#define STEPS_MAX 400000 /* for all kills of one operation, in the full run */
 
 typedef struct Run {
         World *world;

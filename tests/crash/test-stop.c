@@ -93,7 +93,7 @@ static void set_roots(ShmActor *actor, ShmArena *arena, uint32_t epoch) {
         assert_int_equal(shm_object_free(actor, handle), 0);
 }
 
-/* Of the child's own map, where it has one, by keys in the same nodes. */
+/* Uses the child's own map, where it has one, by keys in the same nodes. */
 static void use_map(ShmActor *actor, const ShmTrie *trie, uint32_t epoch) {
         char buffer[64] = "of others";
         ShmMapPut put = { .value = buffer, .value_size = 40, .epoch = epoch };

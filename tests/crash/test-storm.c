@@ -1,9 +1,9 @@
 /*
  * Workers under load, killed and stopped at random moments: beside a real daemon, and in a private pool
- * that is reaped. Epochs close meanwhile, with and without revoking. Whatever is published is noted in
- * memory of the test: at the end those objects live, with the bytes that they were given, and no others.
- * Most of the time workers are busy with bursts, so that one kill in four or so is in the middle of filling
- * or flushing a cache; how many of which sort there were is printed.
+ * that is reaped. Epochs close meanwhile, with and without revoking. Each published object is noted in memory
+ * of the test: at the end those objects live, with the bytes that they were given, and no others. Most of the
+ * time workers are busy with bursts, so that one kill in four or so is in the middle of filling or flushing a
+ * cache; how many of which sort there were is printed.
  *
  * `test-storm [seed [n]]`, with n kills and stops. TSLAB_TEST_FULL=1: 100,000 of them and more.
  */
@@ -31,7 +31,7 @@
 #include "tests/util/test.h"
 
 #define N_WORKERS 6
-#define N_OBJECTS 200 /* of a worker */
+#define N_OBJECTS 200 /* for each worker */
 #define SIZE_MAX_TESTED 768
 #define CALM 512 /* after so many kills and stops, half of the workers are stopped, and the others go on */
 #define CALM_OPS 20000 /* each of them, and nobody waits for */
@@ -53,7 +53,7 @@ typedef struct Storm {
         ProtoCall *control;
         struct tslab *pool; /* private */
         const ShmArena *arena;
-        uint32_t epoch; /* of bursts; reserved */
+        uint32_t epoch; /* for bursts; reserved */
         Deaths *deaths;
         pid_t pids[N_WORKERS];
         uint64_t random;

@@ -16,7 +16,7 @@ typedef struct TraceShared {
 typedef struct Trace {
         TraceShared *shared;
         pid_t pid;
-        pid_t tid; /* of the thread that is traced */
+        pid_t tid; /* the traced thread's */
 } Trace;
 
 TraceShared *trace_shared_new(void);
@@ -36,7 +36,7 @@ bool trace_run(Trace *trace, int *ret_signal);
 /* At such a stop: which call, and the address that the signal is about. */
 long trace_call_number(const Trace *trace);
 uintptr_t trace_fault_address(const Trace *trace);
-/* One instruction, whatever comes of it: SIGTRAP, or the signal that it brought. */
+/* Runs one instruction, and returns SIGTRAP, or the signal that it brought. */
 int trace_try(Trace *trace);
 /* Has the child make a system call here; not where one begins. */
 long trace_inject(Trace *trace, long number, uint64_t a, uint64_t b, uint64_t c);

@@ -17,7 +17,7 @@
 
 static const uint32_t sizes[CLIENT_N_CLASSES] = CLIENT_CLASSES;
 
-/* Of the child. */
+/* The child's pool. */
 static struct tslab *opened;
 static sem_t held;
 
@@ -149,7 +149,7 @@ static int run_lease(World *w) {
         return tslab_epoch_lease(w->pool, "lease", &epoch);
 }
 
-#define DESCRIPTORS 3 /* of a pool: socket, memory, eventfd */
+#define DESCRIPTORS 3 /* for each pool: socket, memory, eventfd */
 
 const ClientOperation client_operations[] = {
         {

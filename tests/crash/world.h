@@ -13,7 +13,7 @@ typedef struct World {
         uint64_t objects[WORLD_OBJECTS_MAX];
         uint32_t n;
         ShmTrie trie;
-        struct tslab *pool; /* of operations by way of the library, which owns this arena */
+        struct tslab *pool; /* for operations by way of the library; it owns this arena */
         void (*deinit)(struct World *world);
 } World;
 
