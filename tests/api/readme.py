@@ -63,7 +63,7 @@ def main():
         program = compile_program(text, folder, include, library, compiler)
         with tslab.Daemon(tslabd, '--size=16M') as daemon:
             run(daemon, program, folder)
-            run(daemon, program, folder)  # what a first run leaves must not break the second
+            run(daemon, program, folder)  # the files of a first run must not break the second
         run_without_daemon(program, folder)
     return 0
 

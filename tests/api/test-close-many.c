@@ -11,7 +11,7 @@
 #include "tests/util/process.h"
 #include "tests/util/test.h"
 
-#define N_POOLS 2500 /* of 64 GiB: 156 TiB, where a process has 128 */
+#define N_POOLS 2500 /* each has 64 GiB: 156 TiB, where a process has 128 */
 
 static void *wait_for_end(void *userdata) {
         (void) pthread_barrier_wait(userdata);
@@ -149,7 +149,7 @@ static void test_close_many(void **state) {
                         first = pool;
                 tslab_close(pool);
         }
-        /* Of the first one nothing is left, and it still says so. */
+        /* Nothing is left of the first pool, and calls still say so. */
         assert_int_equal(tslab_alloc(first, 64, TSLAB_EPOCH_CURRENT, &handle, NULL), -EBADF);
         assert_int_equal(tslab_free(first, handle), -EBADF);
         assert_int_equal(tslab_get(first, handle, &failed, NULL), -ESTALE);

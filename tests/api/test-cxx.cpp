@@ -71,7 +71,7 @@ void test_objects() {
         CHECK(error_of([](pool &q) { (void) q.get(handle<Session>(1)); }, p) == ESTALE);
         CHECK(error_of([](pool &q) { (void) q.make<Large>(); }, p) == E2BIG);
 
-        /* of another type */
+        /* a handle of another type */
         handle<Middle> other(p.make<Session>().raw());
         CHECK(!p.find(other) && !p.read(other));
         try {
@@ -142,7 +142,7 @@ void test_memory_resource() {
         pool p = pool::create();
         tslab_cxx::memory_resource memory(p, TSLAB_EPOCH_CURRENT, std::pmr::new_delete_resource()), another(p);
         std::pmr::unordered_map<int, std::pmr::string> map(&memory);
-        std::pmr::vector<char> grows(&memory); /* from the pool, then beyond what it has */
+        std::pmr::vector<char> grows(&memory); /* from the pool, then beyond its memory */
 
         for (int i = 0; i < 5000; i++) {
                 map.emplace(i, std::to_string(i) + " is a number that is not short");

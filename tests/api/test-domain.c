@@ -63,7 +63,7 @@ static void test_refs(void **state) {
         tslab_close(pool);
 }
 
-/* Those of an era that is over are not taken for the next one's. */
+/* References of an era that is over are not taken for the next era's. */
 static void test_refs_of_an_era(void **state) {
         struct tslab *pool = create();
         uint32_t first, epoch;

@@ -85,7 +85,7 @@ static void test_advance_from(void **state) {
         assert_int_equal(now, second);
         assert_int_equal(tslab_epoch_advance_from(pool, first, NULL), 0);
         assert_int_equal(current(pool), second);
-        assert_int_equal(tslab_epoch_advance_from(pool, second + (1U << 8), &now), 0); /* of an era to come */
+        assert_int_equal(tslab_epoch_advance_from(pool, second + (1U << 8), &now), 0); /* an era to come */
         assert_int_equal(tslab_epoch_advance_from(pool, second, NULL), 1);
         assert_int_not_equal(current(pool), second);
 }
@@ -320,7 +320,7 @@ static void test_free_closed_at_random(void **state) {
         free_closed_in_order(*state, SHUFFLED);
 }
 
-/* Of epochs that are open, no more than `retain` is kept. */
+/* Open epochs keep no more than `retain`. */
 static void test_retain(void **state) {
         struct tslab_options options = { .size = sizeof(options), .retain_bytes = 64 << 10 };
         tslab_handle *handles = calloc(N_OBJECTS, sizeof(*handles));

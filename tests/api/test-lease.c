@@ -101,7 +101,7 @@ static void check_revoked(struct tslab *pool, const Told *told) {
         void *object;
 
         assert_int_equal(n_live(pool, told), 0);
-        assert_int_equal(tslab_get(pool, told->shared, &object, NULL), 0); /* of another epoch */
+        assert_int_equal(tslab_get(pool, told->shared, &object, NULL), 0); /* in another epoch */
         assert_int_equal(tslab_alloc(pool, 128, told->epoch, &handle, NULL), -ESHUTDOWN);
         assert_int_equal(tslab_epoch_info(pool, told->epoch, &info), 0);
         assert_int_equal(info.state, TSLAB_EPOCH_DRAINED);

@@ -71,7 +71,7 @@ static void test_create_bad_options(void **state) {
         REFUSED(n_threads, UINT32_MAX);
         REFUSED(n_epochs, 1);
         REFUSED(n_epochs, 65);
-        REFUSED(n_classes, 1); /* of size 0 */
+        REFUSED(n_classes, 1); /* a class of size 0 */
         REFUSED(n_classes, 17);
         assert_ptr_equal(pool, &longer);
 

@@ -120,7 +120,7 @@ static void test_epochs(void **test_state) {
         assert_non_null(alloc_obj_epoch(a, 64, 0, &handle)); /* open again */
         assert_true(free_obj(a, handle));
         for (EpochId e = 0; e < 16; e++)
-                assert_true(free_obj(a, handles[e])); /* of lifetimes that are over */
+                assert_true(free_obj(a, handles[e])); /* objects of lifetimes that are over */
         slab_allocator_free(a);
 }
 
@@ -208,7 +208,7 @@ static void test_counters(void **test_state) {
         assert_true(c128.empty_slab_recycled > 0);
         assert_int_equal(c128.empty_slab_overflowed, 0);
 
-        /* Of a closed epoch they go. */
+        /* Slabs of a closed epoch are not kept. */
         for (uint32_t i = 0; i < 1000; i++)
                 assert_non_null(alloc_obj_epoch(a, 256, 1, &handles[i]));
         epoch_close(a, 1);

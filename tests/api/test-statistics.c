@@ -94,7 +94,7 @@ static int count_own(void *userdata) {
         return 0;
 }
 
-/* Of a record that others had before, only the counts since then. */
+/* From a record that others had before, a thread gets only the counts since then. */
 static void test_thread_stats(void **state) {
         struct tslab *pool = create();
 
@@ -137,7 +137,7 @@ static void test_slow(void **state) {
         tslab_close(pool);
 }
 
-/* Of a program that knows less, or more. */
+/* The struct of a program that knows fewer fields, or more. */
 static void test_sizes(void **state) {
         struct {
                 struct tslab_stats known;

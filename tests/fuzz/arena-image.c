@@ -25,7 +25,7 @@ typedef struct Later {
         ImageStep step;
 } Later;
 
-static ShmArena image; /* of the scribbling process */
+static ShmArena image; /* the scribbling process's */
 static uint8_t *saved; /* all up to the end of the slabs that are committed */
 static size_t saved_size;
 static Later later[N_LATER];
@@ -48,7 +48,7 @@ int madvise(void *address, size_t size, int advice) {
         return (int) syscall(SYS_madvise, address, size, advice);
 }
 
-/* Of words, tags and slabs. */
+/* Pages of words, tags and slabs. */
 int fallocate(int fd, int mode, off_t offset, off_t size) {
         uint64_t from = (uint64_t) ((uint8_t *) image.lines - image.base);
 

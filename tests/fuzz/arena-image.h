@@ -34,12 +34,12 @@ enum {
         IMAGE_FLIP, /* bits of one */
         IMAGE_FILL, /* 64 of them */
         IMAGE_LATER, /* the next writes come in front of the b-th access from then on */
-        IMAGE_STATE, /* of slab a: its word without the bitmap */
-        IMAGE_BITMAP, /* of slab a */
-        IMAGE_TAG, /* of slab a, slot b */
+        IMAGE_STATE, /* slab a: its word without the bitmap */
+        IMAGE_BITMAP, /* slab a */
+        IMAGE_TAG, /* slab a, slot b */
         IMAGE_CACHE, /* b of record a: as full as the value says, of slots from its upper half on */
-        IMAGE_HEAD, /* of record a */
-        IMAGE_INTENT, /* of record a */
+        IMAGE_HEAD, /* record a */
+        IMAGE_INTENT, /* record a */
         IMAGE_NOTE, /* b of record a */
         IMAGE_EPOCH, /* the word of epoch a */
         _IMAGE_WRITE_N,

@@ -114,7 +114,7 @@ static void advance(void) {
                 require((number & 0xff) < IMAGE_N_EPOCHS);
 }
 
-/* Of client b if that is one. */
+/* For client b, if there is one. */
 static void reserve(uint32_t client) {
         uint32_t id, number;
 

@@ -164,7 +164,7 @@ class Sessions(unittest.TestCase):
 
 
 class Cookies(unittest.TestCase):
-    """As Flask's own, which are what its users configured."""
+    """As Flask's own cookies, which have the settings of Flask's users."""
 
     CONFIGS = ({}, {'SESSION_COOKIE_SECURE': True, 'SESSION_COOKIE_SAMESITE': 'Lax'},
                {'SESSION_COOKIE_HTTPONLY': False, 'SESSION_COOKIE_PATH': '/', 'SESSION_COOKIE_NAME': 'sid'},

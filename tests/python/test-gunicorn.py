@@ -27,7 +27,7 @@ WORKERS = 4
 SESSIONS = 100
 KILLS = 100 if os.environ.get('TSLAB_TEST_FULL') else 12
 SEED = int(os.environ.get('TSLAB_TEST_SEED', '1'))
-DEADLINE = 60       # of one request, which is not to hang
+DEADLINE = 60       # for one request, which is not to hang
 REAL_WRK = shutil.which('wrk')
 
 

@@ -16,7 +16,7 @@ N_CONSUMERS = 4
 
 
 class Alone(unittest.TestCase):
-    """What a dictionary does."""
+    """A map in one process does all that a dictionary does."""
 
     def setUp(self):
         self.pool = tslab.create(size=64 << 20)
@@ -168,7 +168,7 @@ class Beside(unittest.TestCase):
         self.consumed(pop_any, 3000)
 
     def test_setdefault_agrees(self):
-        """All of those that call it get the same value, and it is the one that is there."""
+        """All callers get the same value, and it is the one that is there."""
         paths = [f'/proc/self/fd/{os.memfd_create("answers")}' for _ in range(N_CONSUMERS)]
 
         def child(path, mine):

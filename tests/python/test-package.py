@@ -278,7 +278,7 @@ class Maps(unittest.TestCase):
         self.assertRaises(tslab.ClosedError, self.map.get, b'a')
 
     def test_counts_of_many(self):
-        """Each adds to one number as often as it likes; none is lost, also not to those that are killed."""
+        """Each adds to one number as often as it likes; none is lost, also not to killed processes."""
         def child():
             for _ in range(200):
                 while True:

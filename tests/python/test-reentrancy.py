@@ -29,7 +29,7 @@ def interrupted(handler, every=0.0001):
 
 
 class Reading(unittest.TestCase):
-    """A lookup in the middle of another one must not change what that one returns."""
+    """A lookup in the middle of another one must not change the result of the outer one."""
 
     def setUp(self):
         self.pool = tslab.create(size=16 << 20)
@@ -109,7 +109,7 @@ class Limit(Exception):
 
 
 class Exceptions(unittest.TestCase):
-    """What a signal handler raises reaches the program, and leaves nothing behind."""
+    """An exception of a signal handler reaches the program, and leaves nothing behind."""
 
     def setUp(self):
         self.pool = tslab.create(size=16 << 20)

@@ -1,4 +1,4 @@
-"""tslab.SessionStore: what expires, and what workers leave that are killed in the middle of it.
+"""tslab.SessionStore: sessions expire, and workers are killed in the middle of it.
 
     test-sessions.py TSLABD TSLABCTL [unittest arguments]
 """
@@ -49,7 +49,7 @@ class Values(unittest.TestCase):
 
 
 class Expiry(unittest.TestCase):
-    """Lifetimes of tenths of a second: what is waited for is always the state, with a limit far beyond them."""
+    """Lifetimes of tenths of a second: a test always waits for the state, with a limit far beyond them."""
 
     def test_expires_with_its_memory(self):
         with daemon.Daemon(TSLABD, '--size=16M', '--retain=0') as d, tslab.open(d.socket) as pool:

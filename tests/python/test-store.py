@@ -204,7 +204,7 @@ class NewDaemon(unittest.TestCase):
         self.assert_one_pool()
 
     def test_is_found_by_children(self):
-        """Those of a preloading server, which attach only after the daemon was replaced."""
+        """Children of a preloading server find it, which attach only after the daemon was replaced."""
         restart(self.daemon)
         with self.assertLogs('tslab', 'WARNING'):
             pid = os.fork()

@@ -202,7 +202,7 @@ static void batch(Part *p) {
         p->n_frees += (uint64_t) n;
 }
 
-/* Ours for whatever is there. */
+/* Swaps our object for the handle in a random slot. */
 static void hand_over(Part *p, Held *h) {
         uint64_t *slot = &p->churn->slots[seed_below(&p->state, CHURN_SLOTS)];
 

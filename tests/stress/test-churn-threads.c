@@ -8,7 +8,7 @@
 #include "tests/util/test.h"
 
 #define N_THREADS 8U
-#define N_ROUNDS 5000U /* of a thread's life */
+#define N_ROUNDS 5000U /* in a thread's life */
 
 typedef struct Thread {
         Churn *churn;

@@ -17,7 +17,7 @@
 
 #define N_PROCESSES 8U
 #define N_THREADS 4U
-#define N_ROUNDS 20000U /* of a thread's life: then another one begins */
+#define N_ROUNDS 20000U /* in a thread's life: then another one begins */
 
 typedef struct Thread {
         Churn *churn;

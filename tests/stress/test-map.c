@@ -308,7 +308,7 @@ static void check_end(Shared *shared) {
         CHECK(n_live(&shared->arena) == 1 + inner + (uint64_t) shm_map_count(&w.trie));
         for (uint64_t id = 0; id < N_KEYS; id++)
                 step_delete(&w, id);
-        shm_cache_leave(&w.actor); /* of a process that is in no client table: check would find it */
+        shm_cache_leave(&w.actor); /* its process is in no client table: check would find it */
         CHECK(shm_map_count(&w.trie) == 0);
         CHECK(n_live(&shared->arena) == 1 + inner);
         check_clean(&shared->arena);

@@ -1,4 +1,4 @@
-"""What the tests under systemd share; only to be used in there, on a root file system that is thrown away."""
+"""Functions that the tests under systemd share; only to be used in there, on a root file system that is thrown away."""
 
 import json
 import os

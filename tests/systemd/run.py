@@ -1,6 +1,6 @@
 """Runs a test under a systemd of its own: run.py BUILD CLIENT TEST.
 
-What 'meson install' makes goes into a folder, which the test copies over the throwaway root. Exit status 77 where that
+The files of 'meson install' go into a folder, which the test copies over the throwaway root. Exit status 77 where that
 cannot be: not root, or systemd does not come up here.
 """
 

@@ -1,4 +1,4 @@
-"""Has systemd keep a descriptor for this unit, once: store-fd.py FILE NAME, where FILE holds what is to be in it."""
+"""Has systemd keep a descriptor for this unit, once: store-fd.py FILE NAME, where FILE holds its future contents."""
 
 import array
 import fcntl

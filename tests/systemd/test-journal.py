@@ -1,4 +1,4 @@
-"""The story of a crash, with its fields, and what journalctl -x says of it."""
+"""The story of a crash, with its fields, and the explanations of journalctl -x."""
 
 from host import *
 

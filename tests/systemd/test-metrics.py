@@ -53,7 +53,7 @@ expect(get(method='DELETE')[0] == 405, 'another method')
 with socket.create_connection((HOST, PORT), 20) as connection:
     connection.sendall(b'nonsense\r\n\r\n')
     expect(connection.recv(100).startswith(b'HTTP/1.1 400 '), 'a bad request')
-# Who says nothing keeps nobody out.
+# A client that says nothing keeps nobody out.
 with socket.create_connection((HOST, PORT)):
     expect(len(up()) == 2, 'beside one who says nothing')
 wait_for(lambda: not units().strip(), f'nothing stays of them: {units()}', 20)

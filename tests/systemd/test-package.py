@@ -14,7 +14,7 @@ def dpkg(*arguments):
 
 
 def traces():
-    """What of tslab is on the file system; Debian's packages leave users in place."""
+    """The files of tslab on the file system; Debian's packages leave users in place."""
     return sh('find', '/etc', '/usr', '/lib', '/run/tslab', '/var/lib/dpkg/info', '-xdev', '-name', '*tslab*',
               '-not', '-path', '/usr/bin/tslab-test-client', check=False)[1]
 

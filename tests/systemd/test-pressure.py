@@ -1,4 +1,4 @@
-"""Under memory pressure, what is retained falls by itself; told by systemd (as 254 does), and read from the cgroup."""
+"""Under memory pressure the retained memory falls by itself; systemd tells it (254 does), or the cgroup."""
 
 from host import *
 

@@ -1,4 +1,4 @@
-"""Who may connect, write, and close epochs."""
+"""The users that may connect, write, and close epochs."""
 
 from host import *
 
@@ -47,7 +47,7 @@ refused('outsider', CLIENT, 'read', POOL, error='EACCES')
 expect(any(e.get('MESSAGE_ID') and 'it has no role' in e['MESSAGE'] for e in journal(f'TSLAB_POOL={POOL}')),
        'the refusal is in the journal')
 
-# Roles and who works on epochs change by a reload.
+# Roles, and the right to work on epochs, change by a reload.
 settings(POOL, 'TSLAB_WRITERS=@workers,outsider')
 sh('systemctl', 'reload', f'tslabd@{POOL}.service')
 wait_for(lambda: as_user('outsider', CLIENT, 'close', POOL)[0] == 0, 'the reload')

@@ -1,4 +1,4 @@
-"""Units are clean and confined; what is installed is complete; a name that cannot be is refused with the reason."""
+"""Units are clean and confined; the installation is complete; an impossible name is refused with the reason."""
 
 import re
 
@@ -22,7 +22,7 @@ said = [e['MESSAGE'] for e in journal('-u', 'tslabd@no-name.service')]
 expect(any("name of a pool is 1 to 32 of a-z, 0-9 and '_'" in m for m in said), f'the reason: {said}')
 expect(show('no-name', 'NRestarts') == '0', 'no restart for a name that cannot be')
 
-# What can change at run time does; what can't is named.
+# A reload applies the settings that can change at run time, and names the others.
 settings('sessions', 'TSLAB_RETAIN=1M', 'TSLAB_LOG_LEVEL=debug', 'TSLAB_SIZE=512M')
 sh('systemctl', 'reload', 'tslabd@sessions.service')
 wait_for(lambda: any('settings were read again: 1024 KiB' in e['MESSAGE'] for e in journal('TSLAB_POOL=sessions')),

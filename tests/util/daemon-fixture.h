@@ -62,7 +62,7 @@ void daemon_child(int (*child)(const DaemonFixture *daemon, uint64_t argument), 
 typedef struct RawClient {
         ProtoCall *call;
         ShmArena arena;
-        ShmActor actor; /* of writers */
+        ShmActor actor; /* only for writers */
         uint32_t client;
 } RawClient;
 

@@ -42,7 +42,7 @@ class Daemon:
             return s.connect_ex(self.socket) == 0
 
     def ctl(self, tslabctl, *arguments):
-        """What tslabctl prints as JSON; it must succeed."""
+        """The output of tslabctl as JSON; it must succeed."""
         done = subprocess.run([tslabctl, '--json', '--socket', self.socket, *arguments], stdout=subprocess.PIPE,
                               check=True, timeout=SECONDS)
         return json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""What tests of tslabctl's verbs share: a daemon of their own, and programs that use its pool."""
+"""Fixtures that tests of tslabctl's verbs share: a daemon of their own, and programs that use its pool."""
 
 import os
 import subprocess

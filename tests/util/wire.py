@@ -1,4 +1,4 @@
-"""The control protocol by hand: what no client of ours would say."""
+"""The control protocol by hand: messages that no client of ours would send."""
 
 import os
 import socket
@@ -15,7 +15,7 @@ def varint(n):
 
 
 def field(number, value):
-    """Of protobuf: an int, or bytes or text."""
+    """A field of protobuf: an int, or bytes or text."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     value = value.encode() if isinstance(value, str) else value
@@ -37,7 +37,7 @@ class Raw:
         socket.send_fds(self.socket, [field(1, self.ids) + field(number, body)], fds)
 
     def receive(self):
-        """What comes next; b'' where the daemon hung up."""
+        """The next datagram; b'' where the daemon hung up."""
         data, fds, _, _ = socket.recv_fds(self.socket, 65536, 4)
         for fd in fds:
             os.close(fd)
