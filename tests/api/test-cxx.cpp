@@ -195,7 +195,7 @@ void test_shared_container() {
         memory.deallocate(room, sizeof(Numbers), alignof(Numbers));
 }
 
-/* What the pool has no place for is refused, not put where other processes do not see it. */
+/* An object without a place in the pool is refused, not put where other processes do not see it. */
 void test_too_large_to_share() {
         pool p = pool::create();
         tslab_cxx::memory_resource memory(p);

@@ -148,7 +148,7 @@ static int share_and_die(void *userdata) {
         return 0;
 }
 
-/* Of a process that dies, and of one that closes its pool, they are freed. */
+/* The pending objects of a process that dies, or that closes its pool, are freed. */
 static void test_freed_with_the_process(void **state) {
         struct tslab *pool = *state;
         Task t = { .pool = pool };

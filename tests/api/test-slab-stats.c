@@ -1,4 +1,4 @@
-/* <slab_stats.h>, <slab_diagnostics.h> and what programs read of struct SlabAllocator. */
+/* <slab_stats.h>, <slab_diagnostics.h> and the members of struct SlabAllocator that programs read. */
 #include <slab_diagnostics.h>
 
 #include <stdlib.h>
@@ -156,7 +156,7 @@ static void test_class(void **state) {
         assert_true(stats.committed_bytes >= SLAB_PAGE_SIZE && stats.committed_bytes % SLAB_PAGE_SIZE == 0);
         assert_int_equal(stats.net_slabs, stats.total_partial_slabs + stats.total_full_slabs);
         assert_true(stats.slow_path_hits > 0);
-        large = slab_malloc_epoch(a, 760, 0); /* of a class that programs do not know */
+        large = slab_malloc_epoch(a, 760, 0); /* its class is one that programs do not know */
         assert_non_null(large);
         assert_int_equal(class_of(a, 7).live_bytes, 768);
         slab_free(a, large);

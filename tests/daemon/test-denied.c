@@ -21,7 +21,7 @@
 
 static int log_fd; /* the daemon's output */
 
-/* For this process and those that it starts from now on; registering goes well. */
+/* For this process and its later children; registering goes well. */
 static void deny_membarrier(void) {
         struct sock_filter filter[] = {
                 BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),

@@ -2,10 +2,10 @@
 /*
  * Stores that wait in their processor's buffer, as x86 orders memory (x86-TSO): their
  * own actor sees them, others do not yet. A case says which words' stores may wait, and how many at a time.
- *
- * The memory holds what has gone out. Stores of one actor go out in the order in which they were made, each
- * at any time; all of them in front of a locked instruction, a fence or a plain store that may not wait; and
- * all of all actors in front of a membarrier. Stores of a dead actor go out too: its processor lives.
+ * The memory holds the stores that have gone out. Stores of one actor go out in the order in which they were
+ * made, each at any time; all of them in front of a locked instruction, a fence or a plain store that may not
+ * wait; and all of all actors in front of a membarrier. Stores of a dead actor go out too: its processor
+ * lives.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -14,7 +14,7 @@
  *             { .name = "claim-claim", .pre = pre, .actors = { t0, t1 }, .post = post, .deaths = 1 },
  *     };
  *
- * pre() runs once. Actors run as coroutines and change nothing but what they declared: the memory,
+ * pre() runs once. Actors run as coroutines and change nothing but their declared parts: the memory,
  * by shm/arch/atomic.h; the private part, by plain accesses; and their stacks. post() runs in every state
  * in which all actors have finished or died; bit i of `dead` says that actor i died. It may call any
  * function: all that it changes in the same places is undone.

@@ -1,4 +1,7 @@
-/* Freezing, with deaths, and then all that is left to repair: what the world's check excuses by intents goes back. */
+/*
+ * Freezing, with deaths, then repair of all that is left: slots that the world's check excuses by intents go
+ * back.
+ */
 #include "tests/model/calls.h"
 #include "tests/model/control.h"
 #include "shm/epoch/epoch-close.h"
@@ -54,7 +57,7 @@ static void t_mark_dead(void) {
         (void) shm_record_mark_dead(&world_arena, 1);
 }
 
-/* For which no slab is left, but for what is cached. */
+/* No slab is left for this class, except the cached slots. */
 static void t_want(void) {
         world_alloc(0, WORLD_SIZE_1, SHM_EPOCH_CURRENT);
 }
