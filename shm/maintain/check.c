@@ -47,16 +47,16 @@
 #endif
 
 /* Of slots, one bit each. */
-typedef struct Verdict {
+typedef struct SlotResults {
         uint64_t lost, doubled, unsettled;
-} Verdict;
+} SlotResults;
 
-typedef struct Suspect {
+typedef struct Candidate {
         ShmSlabView view;
         uint64_t slots; /* in question */
         bool word;
         bool hint;
-} Suspect;
+} Candidate;
 
 struct ShmCheckRun {
         const ShmArena *arena;
@@ -67,9 +67,9 @@ struct ShmCheckRun {
         uint32_t position; /* slab to look at next */
         uint32_t record; /* to be looked at next */
         bool gathered; /* for the first time */
-        int round; /* of judging the suspects; 0: they are being looked for */
-        size_t n_suspects;
-        Suspect suspects[BATCH];
+        int round; /* of checking the candidates; 0: they are being looked for */
+        size_t n_candidates;
+        Candidate candidates[BATCH];
 };
 
 static bool word_decodes(const ShmArena *arena, SlabWord w) {
@@ -77,13 +77,13 @@ static bool word_decodes(const ShmArena *arena, SlabWord w) {
                slab_word_epoch(w) < arena->n_epochs;
 }
 
-static Verdict judge_slots(const ShmCheckRun *c, const ShmSlabView *view) {
+static SlotResults check_view_slots(const ShmCheckRun *c, const ShmSlabView *view) {
         const ShmArena *arena = c->arena;
         ShmRefSlab named = shm_refs_at(&c->refs, view->slab), *ref = &named;
         uint64_t bits = shm_slab_view_taken(arena, view->word), live = view->live;
         uint64_t held = ref->cached | ref->inside;
         ShmRevoking revoking;
-        Verdict v = {};
+        SlotResults v = {};
 
         if (!word_decodes(arena, view->word))
                 return v; /* it says nothing of its slots */
@@ -123,7 +123,7 @@ static bool hint_missing(const ShmCheckRun *c, uint32_t set, uint32_t slab, uint
 }
 
 /* The name of a set that lacks the slab, or NULL. */
-static const char *judge_hints(const ShmCheckRun *c, uint32_t slab, SlabWord w, uint32_t *ret_level) {
+static const char *check_hints(const ShmCheckRun *c, uint32_t slab, SlabWord w, uint32_t *ret_level) {
         const ShmArena *arena = c->arena;
         SlabPlace place = slab_word_place(w);
         uint32_t epoch = slab_word_epoch(w);
@@ -188,7 +188,7 @@ static void report_doubled(ShmCheckRun *c, const ShmSlabView *view, uint32_t slo
                                   view->slab, slot, state, records[0], records[1]);
 }
 
-static void report_slots(ShmCheckRun *c, const ShmSlabView *view, Verdict v) {
+static void report_slots(ShmCheckRun *c, const ShmSlabView *view, SlotResults v) {
         if (c->control && v.lost != 0 && shm_reach_free(c->control, view->slab, v.lost)) {
                 c->result->repaired += (uint64_t) __builtin_popcountll(v.lost);
                 v.lost = 0;
@@ -205,14 +205,14 @@ static void report_slots(ShmCheckRun *c, const ShmSlabView *view, Verdict v) {
 }
 
 /* By what was gathered between the two views. What is decided is reported and closed. */
-static void judge_suspect(ShmCheckRun *c, Suspect *s, const ShmSlabView *after, bool last) {
+static void check_candidate(ShmCheckRun *c, Candidate *s, const ShmSlabView *after, bool last) {
         bool still = memcmp(&s->view.word, &after->word, sizeof(after->word)) == 0;
-        Verdict v = judge_slots(c, after);
+        SlotResults v = check_view_slots(c, after);
         uint64_t same = s->slots & shm_slab_view_same(&s->view, after);
         uint32_t level = 0;
         const char *wrong;
 
-        report_slots(c, after, (Verdict){ .lost = v.lost & same, .doubled = v.doubled & same });
+        report_slots(c, after, (SlotResults){ .lost = v.lost & same, .doubled = v.doubled & same });
         s->slots &= ~(same & ~v.unsettled);
         if (s->word && still) {
                 wrong = shm_check_word(c->arena, after->word);
@@ -224,34 +224,34 @@ static void judge_suspect(ShmCheckRun *c, Suspect *s, const ShmSlabView *after, 
                 s->word = false;
         }
         if (s->hint) {
-                wrong = still ? judge_hints(c, after->slab, after->word, &level) : NULL;
+                wrong = still ? check_hints(c, after->slab, after->word, &level) : NULL;
                 if (wrong && last)
                         report_hint(c, after, wrong, level);
                 s->hint = wrong && !last;
         }
 }
 
-static void view_suspects(ShmCheckRun *c) {
-        for (size_t i = 0; i < c->n_suspects; i++)
-                shm_slab_view(c->arena, c->suspects[i].view.slab, &c->suspects[i].view);
+static void view_candidates(ShmCheckRun *c) {
+        for (size_t i = 0; i < c->n_candidates; i++)
+                shm_slab_view(c->arena, c->candidates[i].view.slab, &c->candidates[i].view);
         shm_refs_begin(&c->refs);
 }
 
 /* One round is gathered. After the last, slots that are still in question are unsettled. */
-static void judge_suspects(ShmCheckRun *c) {
+static void check_candidates(ShmCheckRun *c) {
         ShmSlabView after;
 
-        for (size_t i = 0; i < c->n_suspects; i++) {
-                shm_slab_view(c->arena, c->suspects[i].view.slab, &after);
-                judge_suspect(c, &c->suspects[i], &after, c->round == ROUNDS);
+        for (size_t i = 0; i < c->n_candidates; i++) {
+                shm_slab_view(c->arena, c->candidates[i].view.slab, &after);
+                check_candidate(c, &c->candidates[i], &after, c->round == ROUNDS);
         }
         if (c->round++ < ROUNDS) {
-                view_suspects(c);
+                view_candidates(c);
                 return;
         }
-        for (size_t i = 0; i < c->n_suspects; i++)
-                c->result->unsettled_slots += (uint64_t) __builtin_popcountll(c->suspects[i].slots);
-        c->n_suspects = 0;
+        for (size_t i = 0; i < c->n_candidates; i++)
+                c->result->unsettled_slots += (uint64_t) __builtin_popcountll(c->candidates[i].slots);
+        c->n_candidates = 0;
         c->round = 0;
 }
 
@@ -259,28 +259,28 @@ static void check_slab(ShmCheckRun *c, uint32_t slab) {
         ShmSlabView view;
         uint32_t level;
         bool word, hint;
-        Verdict v;
+        SlotResults v;
 
         shm_slab_view(c->arena, slab, &view);
-        v = judge_slots(c, &view);
+        v = check_view_slots(c, &view);
         word = shm_check_word(c->arena, view.word) || shm_check_holder(c->arena, &c->refs, slab, view.word);
-        hint = judge_hints(c, slab, view.word, &level) != NULL;
+        hint = check_hints(c, slab, view.word, &level) != NULL;
         c->result->slabs++;
         if (shm_check_in_use(slab_word_place(view.word)))
                 c->result->slots += shm_slab_class(c->arena, view.word)->n_slots;
         if ((v.lost | v.doubled | v.unsettled) == 0 && !word && !hint)
                 return;
-        c->suspects[c->n_suspects++] = (Suspect){
+        c->candidates[c->n_candidates++] = (Candidate){
                 .view.slab = slab, .slots = v.lost | v.doubled | v.unsettled, .word = word, .hint = hint
         };
 }
 
-static void look_for_suspects(ShmCheckRun *c, uint32_t n) {
-        for (; n > 0 && c->position < c->n_slabs && c->n_suspects < BATCH; n--)
+static void find_candidates(ShmCheckRun *c, uint32_t n) {
+        for (; n > 0 && c->position < c->n_slabs && c->n_candidates < BATCH; n--)
                 check_slab(c, c->position++);
-        if (c->n_suspects == BATCH || (c->n_suspects > 0 && c->position == c->n_slabs)) {
+        if (c->n_candidates == BATCH || (c->n_candidates > 0 && c->position == c->n_slabs)) {
                 c->round = 1;
-                view_suspects(c);
+                view_candidates(c);
         }
 }
 
@@ -295,9 +295,9 @@ bool shm_check_step(ShmCheckRun *c, uint32_t n) {
                 c->gathered = true;
         }
         if (c->round > 0)
-                judge_suspects(c);
+                check_candidates(c);
         else
-                look_for_suspects(c, n);
+                find_candidates(c, n);
         return c->round > 0 || c->position < c->n_slabs;
 }
 

@@ -97,15 +97,15 @@ uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *c, const void
         return hashes[1] | SHM_TRIE_GONE;
 }
 
-typedef enum Judgement {
+typedef enum Match {
         OTHER, /* not the key's: a live leaf of another, or in a bucket what cannot be used */
         MINE,
         VACANT, /* nothing, or above the buckets a stale leaf, or in a bucket where it once was */
         AGAIN, /* the word was changed meanwhile, the cursor moved */
-} Judgement;
+} Match;
 
-/* A stale leaf is linked at the cursor. `actor`: of a put, else NULL. A Judgement, or an error. */
-static int judge_stale(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
+/* A stale leaf is linked at the cursor. `actor`: of a put, else NULL. A Match, or an error. */
+static int match_stale(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
         int r;
 
         if (!shm_trie_in_bucket(trie, c))
@@ -116,9 +116,9 @@ static int judge_stale(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
         return r == SHM_TRIE_E_CHANGED ? AGAIN : r < 0 ? r : OTHER;
 }
 
-/* What is at the cursor, as to the key. A Judgement, or an error, to readers -EIDRM alone. */
-static int judge(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
-                 ShmMapView *view) {
+/* What is at the cursor, as to the key. A Match, or an error, to readers -EIDRM alone. */
+static int match_word(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
+                      ShmMapView *view) {
         uint64_t seen = c->value;
         int r;
 
@@ -140,23 +140,23 @@ static int judge(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, Shm
                 return r;
         if (c->value != seen)
                 return AGAIN;
-        return judge_stale(actor, trie, c);
+        return match_stale(actor, trie, c);
 }
 
 static int find(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
                 ShmMapView *ret_view) {
-        int r, judgement;
+        int r, match;
 
         r = shm_trie_seek(trie, key->hash, c);
         while (r == 0) {
-                judgement = judge(actor, trie, key, c, ret_view);
-                if (judgement == MINE)
+                match = match_word(actor, trie, key, c, ret_view);
+                if (match == MINE)
                         return 0;
-                if (judgement == VACANT)
+                if (match == VACANT)
                         return SHM_MAP_E_ABSENT;
-                if (judgement < 0)
-                        return judgement;
-                if (judgement == OTHER)
+                if (match < 0)
+                        return match;
+                if (match == OTHER)
                         r = shm_trie_next(trie, c);
         }
         return r == SHM_TRIE_E_LAST ? SHM_MAP_E_TAKEN : r;

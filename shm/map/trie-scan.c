@@ -68,7 +68,7 @@ static int scan_buckets(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *c
  * A leaf above the buckets. 1: it is next; 0: it is not, the scan is where it was: its range is to
  * be passed over, or, when *ret_again, its word to be looked at again.
  */
-static int judge_leaf(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *c, bool *ret_again) {
+static int scan_leaf(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *c, bool *ret_again) {
         uint32_t bits = range_bits(trie, c);
         uint64_t hash, seen = c->value;
         int r;
@@ -105,7 +105,7 @@ static int scan_node(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *c) {
                         return scan_buckets(trie, scan, c);
                 again = false;
                 if (shm_trie_is_leaf(c->value)) {
-                        r = judge_leaf(trie, scan, c, &again);
+                        r = scan_leaf(trie, scan, c, &again);
                         if (r != 0)
                                 return r;
                 }

@@ -373,7 +373,7 @@ FAULTS = [
      '        if (intent.kind == SHM_INTENT_RUN)\n                counts->slabs += shm_pages_undo', '        if (0)\n                counts->slabs += shm_pages_undo'),
     ('repair: slabs stay ACTIVE', 'repair', 'shm/maintain/repair.c',
      'repair->counts.slabs += repair_release_slab(control, repair->record, held - 1);', ''),
-    ('repair: the intent of FREE is no suspect', 'repair', 'shm/maintain/repair.c',
+    ('repair: the intent of FREE is no candidate', 'repair', 'shm/maintain/repair.c',
      '(intent.kind == SHM_INTENT_FREE && tag_is', '(0 && tag_is'),
     ('rollback: pending objects stay', 'repair', 'shm/maintain/rollback.c',
      'return n + rollback_notes(arena, shm_arena_record(arena, record));', 'return rollback_notes ? n : 0;'),
