@@ -41,7 +41,7 @@ static void answer_check(Session *session, uint64_t id, const ShmCheck *c) {
         check.ok = c->problems == 0;
         check.lost_slots = c->lost_slots;
         check.doubled_slots = c->doubled_slots;
-        check.unsettled_slots = c->unsettled_slots;
+        check.unsettled_slots = c->in_flight_slots;
         check.wrong_hints = c->wrong_hints;
         check.repaired = c->repaired;
         check.slabs = c->slabs;

@@ -72,11 +72,11 @@ static void tell_repair(Maintainer *maintainer) {
         log_fields(LOG_INFO, (LogFields){ .message = MESSAGE_REPAIR }, format,
                    (unsigned long long) c->records, (unsigned long long) c->slots,
                    (unsigned long long) c->objects, (unsigned long long) c->slabs,
-                   (unsigned long long) c->unsettled);
+                   (unsigned long long) c->in_flight);
         events_send(maintainer->pool, &(EventInfo){ .kind = "repair" }, format,
                     (unsigned long long) c->records, (unsigned long long) c->slots,
                     (unsigned long long) c->objects, (unsigned long long) c->slabs,
-                    (unsigned long long) c->unsettled);
+                    (unsigned long long) c->in_flight);
 }
 
 /* Logs each era once, even if the era before was empty, too, and no round came between the two. */
@@ -313,13 +313,13 @@ uint32_t maintainer_take_over(Maintainer *maintainer) {
         n = shm_maintain_take_over(&maintainer->engine, proto_now_usec(), &counts);
         shm_actor_leave(&pool->actor);
         task_wake(&maintainer->task);
-        if (counts.slots + counts.objects + counts.slabs + counts.unsettled > 0)
+        if (counts.slots + counts.objects + counts.slabs + counts.in_flight > 0)
                 log_fields(
                         LOG_NOTICE, (LogFields){ .message = MESSAGE_REPAIR },
                         "the last daemon of pool %s ended inside an operation: %llu slots given back, %llu "
                         "slabs undone, %llu slots in flight",
                         pool->options->pool, (unsigned long long) counts.slots,
-                        (unsigned long long) counts.slabs, (unsigned long long) counts.unsettled);
+                        (unsigned long long) counts.slabs, (unsigned long long) counts.in_flight);
         return n;
 }
 

@@ -6,7 +6,7 @@
  * One walk over all slabs, by one picture of all records (shm/maintain/refs.h), tells which slots are in question.
  * These are decided on again, all at once: view their slabs, gather, view them again. A slot that has not
  * changed meanwhile is decided on by what was gathered; others, and those that are in flight, in the next
- * of ROUNDS rounds, and are unsettled after the last.
+ * of ROUNDS rounds, and are in flight after the last.
  *
  * Invariants
  *   1. Good is good at first sight. Nothing is called lost or doubled at first sight.
@@ -48,7 +48,7 @@
 
 /* Of slots, one bit each. */
 typedef struct SlotResults {
-        uint64_t lost, doubled, unsettled;
+        uint64_t lost, doubled, in_flight;
 } SlotResults;
 
 typedef struct Candidate {
@@ -88,12 +88,12 @@ static SlotResults check_view_slots(const ShmCheckRun *c, const ShmSlabView *vie
         if (!word_decodes(arena, view->word))
                 return v; /* it says nothing of its slots */
         v.doubled = ref->twice | ref->misfiled | (~bits & (live | held)) | (bits & live & ref->cached);
-        v.unsettled = bits & ~v.doubled &
+        v.in_flight = bits & ~v.doubled &
                       ((live & (ref->inside | ref->in_flight)) | (~live & ~held & ref->in_flight));
         v.lost = bits & ~live & ~(held | ref->in_flight) & ~v.doubled;
         if (v.lost != 0 && shm_epoch_revoking(arena, slab_word_epoch(view->word), &revoking) &&
             shm_revoking_has(&revoking, slab_word_era(view->word))) {
-                v.unsettled |= v.lost;
+                v.in_flight |= v.lost;
                 v.lost = 0;
         }
         return v;
@@ -213,7 +213,7 @@ static void check_candidate(ShmCheckRun *c, Candidate *s, const ShmSlabView *aft
         const char *wrong;
 
         report_slots(c, after, (SlotResults){ .lost = v.lost & same, .doubled = v.doubled & same });
-        s->slots &= ~(same & ~v.unsettled);
+        s->slots &= ~(same & ~v.in_flight);
         if (s->word && still) {
                 wrong = shm_check_word(c->arena, after->word);
                 wrong = wrong ?: shm_check_holder(c->arena, &c->refs, after->slab, after->word);
@@ -237,7 +237,7 @@ static void view_candidates(ShmCheckRun *c) {
         shm_refs_begin(&c->refs);
 }
 
-/* One round is gathered. After the last, slots that are still in question are unsettled. */
+/* One round is gathered. After the last, slots that are still in question are in flight. */
 static void check_candidates(ShmCheckRun *c) {
         ShmSlabView after;
 
@@ -250,7 +250,7 @@ static void check_candidates(ShmCheckRun *c) {
                 return;
         }
         for (size_t i = 0; i < c->n_candidates; i++)
-                c->result->unsettled_slots += (uint64_t) __builtin_popcountll(c->candidates[i].slots);
+                c->result->in_flight_slots += (uint64_t) __builtin_popcountll(c->candidates[i].slots);
         c->n_candidates = 0;
         c->round = 0;
 }
@@ -268,10 +268,10 @@ static void check_slab(ShmCheckRun *c, uint32_t slab) {
         c->result->slabs++;
         if (shm_check_in_use(slab_word_place(view.word)))
                 c->result->slots += shm_slab_class(c->arena, view.word)->n_slots;
-        if ((v.lost | v.doubled | v.unsettled) == 0 && !word && !hint)
+        if ((v.lost | v.doubled | v.in_flight) == 0 && !word && !hint)
                 return;
         c->candidates[c->n_candidates++] = (Candidate){
-                .view.slab = slab, .slots = v.lost | v.doubled | v.unsettled, .word = word, .hint = hint
+                .view.slab = slab, .slots = v.lost | v.doubled | v.in_flight, .word = word, .hint = hint
         };
 }
 

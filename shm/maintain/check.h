@@ -1,7 +1,7 @@
 #pragma once
 /*
  * Checking an arena, alive or not, without writing to it: every slot of every slab in use is free
- * in its bitmap, live, named by exactly one cache or intent, or unsettled; hints agree with words.
+ * in its bitmap, live, named by exactly one cache or intent, or in flight; hints agree with words.
  */
 #include <stdbool.h>
 #include <stddef.h>

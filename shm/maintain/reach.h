@@ -70,6 +70,6 @@ uint32_t shm_reach_run(ShmReach *reach);
 bool shm_reach_free(ShmActor *control, uint32_t slab, uint64_t mask);
 
 /* Slots that the check could not decide on, to be looked at later. */
-static inline uint64_t shm_reach_unsettled(const ShmReach *reach, uint32_t index) {
+static inline uint64_t shm_reach_in_flight(const ShmReach *reach, uint32_t index) {
         return reach->slabs[index].open | reach->slabs[index].in_flight;
 }

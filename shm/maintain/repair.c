@@ -74,14 +74,14 @@ static bool add_cache(ShmReach *reach, const ShmCacheWalk *walk) {
 static void count_checked(const ShmReach *reach, ShmRepairCounts *counts) {
         for (uint32_t i = 0; i < reach->refs.n; i++) {
                 counts->slots += (uint64_t) __builtin_popcountll(reach->slabs[i].lost);
-                counts->unsettled += (uint64_t) __builtin_popcountll(shm_reach_unsettled(reach, i));
+                counts->in_flight += (uint64_t) __builtin_popcountll(shm_reach_in_flight(reach, i));
         }
 }
 
-static bool is_unsettled(const ShmReach *reach, SlotId id) {
+static bool is_in_flight(const ShmReach *reach, SlotId id) {
         int index = shm_refs_index(&reach->refs, slot_id_slab(id));
 
-        return index >= 0 && (shm_reach_unsettled(reach, (uint32_t) index) & slot_id_mask(id)) != 0;
+        return index >= 0 && (shm_reach_in_flight(reach, (uint32_t) index) & slot_id_mask(id)) != 0;
 }
 
 static uint64_t repair_release_slab(ShmActor *control, uint32_t record, uint32_t slab) {
@@ -106,7 +106,7 @@ static void settle_cache(ShmActor *control, ShmRepair *repair, const ShmReach *r
         for (uint32_t i = 0; i < n; i++) {
                 SlotId id = shm_cache_walk_slot(walk, i);
 
-                if (is_unsettled(reach, id))
+                if (is_in_flight(reach, id))
                         /* ORDER: rlx; ordered by the count. */
                         shm_store_rlx(&walk->cache->slots[n_kept++], id.value);
                 if (slot_id_slab(id) < shm_arena_n_slabs_ever(control->arena))
@@ -216,7 +216,7 @@ static ShmRepairEvent repair_collect_slots(ShmActor *control, ShmRepair *repair,
         shm_reach_init(reach, control);
         if (first) {
                 repair->begun = true;
-                repair->record_unsettled = 0;
+                repair->record_in_flight = 0;
                 repair->to = (ShmCacheWalk){};
                 if (repair->record > 0)
                         add_named(arena, reach, shm_arena_record(arena, repair->record),
@@ -236,18 +236,18 @@ static bool has_more(const ShmArena *arena, const ShmRepair *repair) {
 
 static ShmRepairEvent repair_settle_record(ShmActor *control, ShmRepair *repair, const ShmReach *reach) {
         const ShmArena *arena = control->arena;
-        uint64_t before = repair->counts.unsettled;
+        uint64_t before = repair->counts.in_flight;
         ShmCacheWalk walk = repair->from;
 
         count_checked(reach, &repair->counts);
-        repair->record_unsettled += repair->counts.unsettled - before;
+        repair->record_in_flight += repair->counts.in_flight - before;
         while (walk.next < repair->to.next && shm_cache_walk_next(&walk, arena, repair->record))
                 settle_cache(control, repair, reach, &walk);
         if (has_more(arena, repair))
                 return SHM_REPAIR_EV_NEXT;
         if (repair->record > 0) {
                 settle_intent(control, repair->record, &repair->counts);
-                if (repair->record_unsettled == 0)
+                if (repair->record_in_flight == 0)
                         free_record(control, repair);
         }
         next_record(repair);
@@ -304,11 +304,11 @@ static void keep_slot(ShmActor *control, SlotId id, SlabWord w) {
  * Parks slots that are in flight in record 0. Idempotent, so a death here may repeat it. If the cache is full, since
  * more maintainers died than it has slots, the slot is left to the check.
  */
-static void keep_unsettled(ShmActor *control, const ShmReach *reach) {
+static void keep_in_flight(ShmActor *control, const ShmReach *reach) {
         for (uint32_t i = 0; i < reach->refs.n; i++) {
                 uint32_t slab = shm_refs_slab(&reach->refs, i);
                 SlabWord w = shm_slab_word(control->arena, slab);
-                uint64_t rest = shm_reach_unsettled(reach, i) & shm_slab_view_taken(control->arena, w);
+                uint64_t rest = shm_reach_in_flight(reach, i) & shm_slab_view_taken(control->arena, w);
 
                 for (; rest != 0; rest &= rest - 1)
                         keep_slot(control, slot_id(slab, (uint32_t) __builtin_ctzll(rest)), w);
@@ -318,7 +318,7 @@ static void keep_unsettled(ShmActor *control, const ShmReach *reach) {
 static void check_and_keep(ShmActor *control, ShmReach *reach, ShmRepairCounts *counts) {
         (void) shm_reach_run(reach);
         count_checked(reach, counts);
-        keep_unsettled(control, reach);
+        keep_in_flight(control, reach);
         for (uint32_t i = 0; i < reach->refs.n; i++)
                 shm_hints_mend(control->arena, shm_refs_slab(&reach->refs, i));
 }

@@ -29,7 +29,7 @@ typedef struct ShmRepairCounts {
         uint64_t slots; /* given back */
         uint64_t objects; /* unpublished: freed, because nobody had their handles */
         uint64_t slabs; /* given up, or whose pages were undone */
-        uint64_t unsettled; /* slots of which it is too early to tell */
+        uint64_t in_flight; /* slots of which it is too early to tell */
 } ShmRepairCounts;
 
 typedef enum ShmRepairState {
@@ -55,7 +55,7 @@ typedef struct ShmRepair {
         ShmRepairCounts counts; /* of the pass */
         uint32_t record; /* to be looked at next, or just now */
         bool begun; /* with that record */
-        uint64_t record_unsettled;
+        uint64_t record_in_flight;
         ShmCacheWalk from, to; /* caches that the check is about */
 } ShmRepair;
 

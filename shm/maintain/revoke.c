@@ -90,7 +90,7 @@ bool shm_revoke_collect(ShmActor *control, ShmRevoke *revoke, ShmReach *reach, u
                 return false;
         revoke->checking = false;
         for (uint32_t i = 0; i < reach->refs.n; i++)
-                revoke->kept += (uint64_t) __builtin_popcountll(shm_reach_unsettled(reach, i) |
+                revoke->kept += (uint64_t) __builtin_popcountll(shm_reach_in_flight(reach, i) |
                                                                 reach->slabs[i].owned);
         return revoke_ends_pass(revoke);
 }

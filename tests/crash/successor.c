@@ -119,7 +119,7 @@ static void live(Life *life) {
         shm_actor_leave(&life->control);
         sum->slots += counts.slots;
         sum->slabs += counts.slabs;
-        assert_int_equal(counts.unsettled, 0);
+        assert_int_equal(counts.in_flight, 0);
         end_client(life);
         shm_maintain_look(&life->engine, true, life->now_usec);
         go_on(life);

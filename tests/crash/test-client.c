@@ -274,7 +274,7 @@ static bool is_settled(void) {
                count_fds(run.daemon.pid) == run.n_daemon_fds && !has_leases();
 }
 
-static void print_unsettled(void) {
+static void print_in_flight(void) {
         const ShmArena *arena = &run.self.arena;
 
         print_error("descriptors of the daemon: %u, before: %u\n", count_fds(run.daemon.pid),
@@ -316,7 +316,7 @@ static void wait_settled(void) {
         while (!is_settled()) {
                 if (proto_deadline_left(deadline) > 0)
                         continue;
-                print_unsettled();
+                print_in_flight();
                 EXPECT(false, "the daemon does not come to an end with it");
         }
 }
@@ -327,12 +327,12 @@ static void expect_clean(bool at_rest) {
         ShmCheck c;
 
         assert_int_equal(shm_check(&run.self.arena, &c), 0);
-        if (c.lost_slots + c.doubled_slots == 0 && (!at_rest || c.problems + c.unsettled_slots == 0))
+        if (c.lost_slots + c.doubled_slots == 0 && (!at_rest || c.problems + c.in_flight_slots == 0))
                 return;
         for (size_t i = 0; i < c.n_texts; i++)
                 print_error("%s\n", c.texts[i]);
-        print_error("%d lost, %d doubled, %d unsettled, %d hints\n", (int) c.lost_slots,
-                    (int) c.doubled_slots, (int) c.unsettled_slots, (int) c.wrong_hints);
+        print_error("%d lost, %d doubled, %d in flight, %d hints\n", (int) c.lost_slots,
+                    (int) c.doubled_slots, (int) c.in_flight_slots, (int) c.wrong_hints);
         EXPECT(false, "the arena is not clean");
 }
 

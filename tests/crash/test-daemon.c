@@ -50,15 +50,15 @@ static void check_clean(const Run *run, const ShmArena *arena) {
         ShmCheck c;
 
         assert_int_equal(shm_check(arena, &c), 0);
-        if (c.problems == 0 && c.unsettled_slots == 0)
+        if (c.problems == 0 && c.in_flight_slots == 0)
                 return;
         for (size_t i = 0; i < c.n_texts; i++) {
                 print_where(run);
                 print_error("%s\n", c.texts[i]);
         }
         print_where(run);
-        print_error("%d lost, %d doubled, %d unsettled, %d hints\n", (int) c.lost_slots,
-                    (int) c.doubled_slots, (int) c.unsettled_slots, (int) c.wrong_hints);
+        print_error("%d lost, %d doubled, %d in flight, %d hints\n", (int) c.lost_slots,
+                    (int) c.doubled_slots, (int) c.in_flight_slots, (int) c.wrong_hints);
         fail();
 }
 

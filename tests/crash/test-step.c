@@ -33,16 +33,16 @@ static void print_problems(const Run *run, const ShmCheck *c) {
         for (size_t i = 0; i < c->n_texts; i++)
                 print_error("%s, instruction %u: %s\n", run->operation->name, run->n_instructions,
                             c->texts[i]);
-        print_error("%s, instruction %u: %d lost, %d doubled, %d unsettled, %d hints\n", run->operation->name,
+        print_error("%s, instruction %u: %d lost, %d doubled, %d in flight, %d hints\n", run->operation->name,
                     run->n_instructions, (int) c->lost_slots, (int) c->doubled_slots,
-                    (int) c->unsettled_slots, (int) c->wrong_hints);
+                    (int) c->in_flight_slots, (int) c->wrong_hints);
 }
 
 static void check_clean(const Run *run, const ShmArena *arena) {
         ShmCheck c;
 
         assert_int_equal(shm_check(arena, &c), 0);
-        if (c.problems == 0 && c.unsettled_slots == 0)
+        if (c.problems == 0 && c.in_flight_slots == 0)
                 return;
         print_problems(run, &c);
         fail();
@@ -74,10 +74,10 @@ static void check_death(Run *run, ShmArena *arena) {
         world_repair(arena, &counts);
         check_clean(run, arena);
         n_new = (int64_t) (world_count_live(arena) - run->n_live);
-        if (counts.unsettled != 0 || n_new < run->operation->least || n_new > run->operation->most ||
+        if (counts.in_flight != 0 || n_new < run->operation->least || n_new > run->operation->most ||
             (run->operation->is_alloc && intends && n_new != 0)) {
-                print_error("%s, instruction %u: %d unsettled, %d new objects\n", run->operation->name,
-                            run->n_instructions, (int) counts.unsettled, (int) n_new);
+                print_error("%s, instruction %u: %d in flight, %d new objects\n", run->operation->name,
+                            run->n_instructions, (int) counts.in_flight, (int) n_new);
                 fail();
         }
         run->n_slots += counts.slots;
@@ -110,7 +110,7 @@ static void check_crowded_death(Run *run, ShmArena *arena) {
                                     run->n_instructions);
                         fail();
                 }
-        assert_int_equal(counts.unsettled, 0);
+        assert_int_equal(counts.in_flight, 0);
 }
 
 static void step_through(Run *run) {

@@ -53,7 +53,7 @@ static void expect_clean(const Run *run, unsigned moment, bool at_rest) {
         ShmCheck c;
 
         assert_int_equal(shm_check(&run->world->arena, &c), 0);
-        if (c.lost_slots + c.doubled_slots == 0 && (!at_rest || c.problems + c.unsettled_slots == 0))
+        if (c.lost_slots + c.doubled_slots == 0 && (!at_rest || c.problems + c.in_flight_slots == 0))
                 return;
         for (size_t i = 0; i < c.n_texts; i++)
                 print_error("%s, instruction %u: %s\n", run->operation->name, moment, c.texts[i]);

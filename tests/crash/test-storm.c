@@ -157,13 +157,13 @@ static void expect_no_fault(const Storm *storm, bool at_rest) {
 
         assert_int_equal(shm_check(storm->arena, &check), 0);
         if (check.lost_slots + check.doubled_slots == 0 &&
-            (!at_rest || check.problems + check.unsettled_slots == 0))
+            (!at_rest || check.problems + check.in_flight_slots == 0))
                 return;
         for (size_t i = 0; i < check.n_texts; i++)
                 print_error("%s\n", check.texts[i]);
-        print_error("seed %llu, after %u kills: %d lost, %d doubled, %d unsettled\n",
+        print_error("seed %llu, after %u kills: %d lost, %d doubled, %d in flight\n",
                     (unsigned long long) seed, storm->n_kills, (int) check.lost_slots,
-                    (int) check.doubled_slots, (int) check.unsettled_slots);
+                    (int) check.doubled_slots, (int) check.in_flight_slots);
         fail();
 }
 

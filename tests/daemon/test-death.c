@@ -177,7 +177,7 @@ static void test_death_with_caches(void **state) {
         end_client(pid);
         WAIT_FOR(daemon_n_clients(control) == 1);
         assert_int_equal(shm_check(&other.arena, &check), 0);
-        assert_int_equal(check.problems + check.unsettled_slots, 0);
+        assert_int_equal(check.problems + check.in_flight_slots, 0);
         {
                 _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(control);
 
@@ -187,14 +187,14 @@ static void test_death_with_caches(void **state) {
         raw_client_close(&other);
 }
 
-static uint32_t n_unsettled(ProtoCall *control) {
+static uint32_t n_in_flight(ProtoCall *control) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(control);
 
         return reply->stats->records_unsettled;
 }
 
 /* A thread that is stopped may yet claim the slot: the dead one's record is kept until that is settled. */
-static void test_death_unsettled(void **state) {
+static void test_death_in_flight(void **state) {
         DaemonFixture *daemon = *state;
         _cleanup_(proto_call_freep) ProtoCall *control = daemon_connect(daemon, 0);
         RawClient other;
@@ -213,10 +213,10 @@ static void test_death_unsettled(void **state) {
         usleep(1200000); /* a tick */
         assert_int_equal(shm_record_owner(&other.arena, 2).state, SHM_RECORD_SWEPT);
         assert_int_equal(daemon_n_clients(control), 2);
-        assert_int_equal(n_unsettled(control), 1);
+        assert_int_equal(n_in_flight(control), 1);
         shm_actor_intend(&other.actor, 0);
         WAIT_FOR(daemon_n_clients(control) == 1);
-        assert_int_equal(n_unsettled(control), 0);
+        assert_int_equal(n_in_flight(control), 0);
         raw_client_close(&other);
 }
 
@@ -340,7 +340,7 @@ int main(void) {
                 cmocka_unit_test(test_death_left),        cmocka_unit_test(test_death),
                 cmocka_unit_test(test_death_inside),      cmocka_unit_test(test_death_after_hang_up),
                 cmocka_unit_test(test_stopped),           cmocka_unit_test(test_death_with_intent),
-                cmocka_unit_test(test_death_with_caches), cmocka_unit_test(test_death_unsettled),
+                cmocka_unit_test(test_death_with_caches), cmocka_unit_test(test_death_in_flight),
                 cmocka_unit_test(test_death_pending),
         };
 

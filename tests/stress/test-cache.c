@@ -185,7 +185,7 @@ static void finish(World *world, Worker *workers, ShmActor *control, ShmFreeze *
         assert_int_equal(shm_check(&world->arena, &check), 0);
         if (check.problems != 0)
                 fail_msg("seed %llu: %s", (unsigned long long) world->seed, check.texts[0]);
-        assert_int_equal(check.unsettled_slots, 0);
+        assert_int_equal(check.in_flight_slots, 0);
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world->arena); slab++) {
                 SlabPlace place = slab_word_place(shm_pair_load_acq(&world->arena.lines[slab].word));
 

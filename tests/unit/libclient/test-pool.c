@@ -165,7 +165,7 @@ static void claim_begin(Claim *c, struct tslab *pool) {
         shm_actor_intend(&c->other, shm_intent_other(SHM_INTENT_CLAIM, slot_id_slab(id), 0));
 }
 
-/* Control goes on, and reports the slots that were unsettled. */
+/* Control goes on, and reports the slots that were in flight. */
 static void claim_end(Claim *c) {
         shm_actor_intend(&c->other, 0);
         shm_actor_deinit(&c->other);
@@ -185,7 +185,7 @@ static void test_reap_kept(void **state) {
         shm_actor_intend(&control, shm_intent_other(SHM_INTENT_FLUSH, c.owner.id, 0 << 9 | c.cache->count));
         maintain_repair_control(&control, &counts);
         control_end(pool);
-        assert_int_equal(counts.unsettled, 1);
+        assert_int_equal(counts.in_flight, 1);
         assert_int_equal(tslab_reap(pool), 0);
         assert_true(shm_repair_kept(&pool->arena)); /* still named */
 
@@ -194,7 +194,7 @@ static void test_reap_kept(void **state) {
         assert_false(shm_repair_kept(&pool->arena));
         assert_false(shm_repair_wanted(&pool->arena));
         assert_int_equal(shm_check(&pool->arena, &check), 0);
-        assert_int_equal(check.problems + check.lost_slots + check.unsettled_slots, 0);
+        assert_int_equal(check.problems + check.lost_slots + check.in_flight_slots, 0);
         shm_cache_drain_record(&c.owner, c.owner.id, UINT64_MAX);
         shm_actor_deinit(&c.owner);
 }

@@ -39,7 +39,7 @@ static void assert_clean(const TestArena *t) {
         assert_int_equal(shm_check(&t->arena, &check), 0);
         if (check.problems != 0)
                 fail_msg("%s", check.texts[0]);
-        assert_int_equal(check.unsettled_slots, 0);
+        assert_int_equal(check.in_flight_slots, 0);
 }
 
 /* A pair needs the slab word once, for the first refill. */

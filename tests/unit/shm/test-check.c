@@ -17,7 +17,7 @@
 #include "tests/util/test.h"
 
 typedef struct Expected {
-        uint64_t lost, doubled, unsettled, hints;
+        uint64_t lost, doubled, in_flight, hints;
         uint64_t other; /* problems of other kinds */
         const char *text; /* in the first of them */
 } Expected;
@@ -36,13 +36,13 @@ static void expect_at(const ShmArena *arena, int line, Expected e) {
         ShmCheck c;
 
         check(arena, &c);
-        if (c.lost_slots != e.lost || c.doubled_slots != e.doubled || c.unsettled_slots != e.unsettled ||
+        if (c.lost_slots != e.lost || c.doubled_slots != e.doubled || c.in_flight_slots != e.in_flight ||
             c.wrong_hints != e.hints || c.problems != e.lost + e.doubled + e.hints + e.other ||
             (e.text && (c.n_texts == 0 || !strstr(c.texts[0], e.text)))) {
                 for (size_t i = 0; i < c.n_texts; i++)
                         print_error("        %s\n", c.texts[i]);
-                print_error("lost %d doubled %d unsettled %d hints %d problems %d\n", (int) c.lost_slots,
-                            (int) c.doubled_slots, (int) c.unsettled_slots, (int) c.wrong_hints,
+                print_error("lost %d doubled %d in_flight %d hints %d problems %d\n", (int) c.lost_slots,
+                            (int) c.doubled_slots, (int) c.in_flight_slots, (int) c.wrong_hints,
                             (int) c.problems);
                 _fail(__FILE__, line);
         }
@@ -139,7 +139,7 @@ static void test_kept(void **state) {
         shm_record_use_cache(t->control.record, (uint32_t) (cache_of(t, 0, slot_id_slab(id)) -
                                                             shm_arena_cache(&t->arena, 0, 0, 0)));
         push(t, 0, id);
-        expect(t, .unsettled = 1);
+        expect(t, .in_flight = 1);
 }
 
 static void test_clean_new(void **state) {
@@ -274,12 +274,12 @@ static void test_doubled_live_in_cache(void **state) {
 }
 
 /* Its owner has made the tag odd and was stopped before it lowered count. */
-static void test_unsettled_live_in_cache(void **state) {
+static void test_in_flight_live_in_cache(void **state) {
         TestArena *t = *state;
 
         push(t, t->actor.id, first(t, slab_in(t, SLAB_PARTIAL), true));
         shm_actor_enter(&t->actor);
-        expect(t, .unsettled = 1);
+        expect(t, .in_flight = 1);
 }
 
 static void test_doubled_wrong_cache(void **state) {
@@ -338,30 +338,30 @@ static void test_clean_steps(void **state) {
         assert_int_equal(c.problems, 0);
 }
 
-static void test_unsettled_claim(void **state) {
+static void test_in_flight_claim(void **state) {
         TestArena *t = *state;
         SlotId id = lose(t);
 
         shm_actor_intend_mask(&t->actor, slot_id_mask(id));
         shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_CLAIM, slot_id_slab(id), 0));
-        expect(t, .unsettled = 1);
+        expect(t, .in_flight = 1);
         shm_actor_intend_mask(&t->actor, ~slot_id_mask(id));
         expect(t, .lost = 1,
-               .unsettled = (uint64_t) __builtin_popcountll(word(t, slot_id_slab(id))->low) - 1);
+               .in_flight = (uint64_t) __builtin_popcountll(word(t, slot_id_slab(id))->low) - 1);
         shm_actor_intend(&t->actor, 0);
         expect(t, .lost = 1);
 }
 
-static void test_unsettled_take(void **state) {
+static void test_in_flight_take(void **state) {
         TestArena *t = *state;
         SlotId id = lose(t);
 
         shm_actor_intend(&t->actor, shm_intent_take(*shm_slot_tag(&t->arena, id) | 1, id));
-        expect(t, .unsettled = 1);
+        expect(t, .in_flight = 1);
 }
 
 /* FREE names the slot only once its own compare-and-set has made the tag even. */
-static void test_unsettled_free(void **state) {
+static void test_in_flight_free(void **state) {
         TestArena *t = *state;
         SlotId id = first(t, slab_in(t, SLAB_PARTIAL), true);
         uint32_t tag = *shm_slot_tag(&t->arena, id);
@@ -369,13 +369,13 @@ static void test_unsettled_free(void **state) {
         shm_actor_intend(&t->actor, shm_intent_free(tag, id));
         expect_clean(t);
         *shm_slot_tag(&t->arena, id) = tag + 1;
-        expect(t, .unsettled = 1);
+        expect(t, .in_flight = 1);
         *shm_slot_tag(&t->arena, id) = tag + 3;
         expect(t, .lost = 1);
 }
 
 /* A flush has freed some of its slots already; the rest is as ever. */
-static void test_unsettled_flush(void **state) {
+static void test_in_flight_flush(void **state) {
         TestArena *t = *state;
         SlotId free_one = first(t, slab_in(t, SLAB_PARTIAL), false), id = lose(t);
         uint32_t slab = slot_id_slab(id), cache;
@@ -391,33 +391,33 @@ static void test_unsettled_flush(void **state) {
         shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, cache << 9 | 1));
         expect_clean(t);
         word(t, slab)->low |= slot_id_mask(id);
-        expect(t, .unsettled = 1);
+        expect(t, .in_flight = 1);
         shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, (cache + 1) << 9 | 1));
         expect_clean(t);
 }
 
 /* Slots of the dead are for repair; they are neither lost nor held. */
-static void test_unsettled_dead(void **state) {
+static void test_in_flight_dead(void **state) {
         TestArena *t = *state;
 
         push(t, t->actor.id, lose(t));
         set_state(t, t->actor.id, SHM_RECORD_LEFT);
         expect_clean(t);
         set_state(t, t->actor.id, SHM_RECORD_DEAD);
-        expect(t, .unsettled = 1);
+        expect(t, .in_flight = 1);
         set_state(t, t->actor.id, SHM_RECORD_SWEPT);
-        expect(t, .unsettled = 1);
+        expect(t, .in_flight = 1);
         set_state(t, t->actor.id, SHM_RECORD_UNUSED);
         expect(t, .lost = 1);
 }
 
-static void test_unsettled_note(void **state) {
+static void test_in_flight_note(void **state) {
         TestArena *t = *state;
         SlotId id = lose(t);
         uint32_t tag = *shm_slot_tag(&t->arena, id);
 
         assert_int_equal(shm_actor_note(&t->actor, shm_handle_make(t->arena.key, id, tag + 1), 0, 0), 0);
-        expect(t, .unsettled = 1);
+        expect(t, .in_flight = 1);
 }
 
 static uint64_t *hint_word(TestArena *t, uint32_t set, uint32_t level, uint32_t index) {
@@ -817,13 +817,13 @@ int main(void) {
                 ON_ARENA(test_doubled_free_in_cache),
                 ON_ARENA(test_doubled_live_in_cache),
                 ON_ARENA(test_doubled_wrong_cache),
-                ON_ARENA(test_unsettled_live_in_cache),
-                ON_ARENA(test_unsettled_claim),
-                ON_ARENA(test_unsettled_take),
-                ON_ARENA(test_unsettled_free),
-                ON_ARENA(test_unsettled_flush),
-                ON_ARENA(test_unsettled_dead),
-                ON_ARENA(test_unsettled_note),
+                ON_ARENA(test_in_flight_live_in_cache),
+                ON_ARENA(test_in_flight_claim),
+                ON_ARENA(test_in_flight_take),
+                ON_ARENA(test_in_flight_free),
+                ON_ARENA(test_in_flight_flush),
+                ON_ARENA(test_in_flight_dead),
+                ON_ARENA(test_in_flight_note),
                 ON_ARENA(test_wrong_hint),
                 ON_ARENA(test_wrong_hint_far),
                 ON_ARENA(test_stale_hint),

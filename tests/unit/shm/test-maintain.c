@@ -77,7 +77,7 @@ static void expect_clean(const TestArena *t) {
         ShmCheck c;
 
         assert_int_equal(shm_check(&t->arena, &c), 0);
-        assert_int_equal(c.problems + c.unsettled_slots, 0);
+        assert_int_equal(c.problems + c.in_flight_slots, 0);
 }
 
 static void test_idle(void **state) {

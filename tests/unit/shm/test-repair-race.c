@@ -154,13 +154,13 @@ static bool repair_at(uint64_t n) {
         steps_left = 0;
         if (moved && move == move_to_hand) {
                 end_in_hand(&world);
-                n_records += repair_nothing(); /* the unsettled slots are settled now */
+                n_records += repair_nothing(); /* the in flight slots are settled now */
         }
         assert_int_equal(n_records, 1);
         assert_int_equal(shm_check(&world.arena, &check), 0);
         for (size_t i = 0; i < check.n_texts; i++)
                 print_error("step %d: %s\n", (int) n, check.texts[i]);
-        assert_int_equal(check.problems + check.unsettled_slots, 0);
+        assert_int_equal(check.problems + check.in_flight_slots, 0);
         shm_arena_deinit(&world.arena);
         return moved;
 }
@@ -204,7 +204,7 @@ static void test_claims_kept_coming(void **state) {
         while (!maintain_repair_step(&world.control, &repair, 1))
                 ;
         storms = false;
-        assert_int_equal(repair.counts.unsettled, 0);
+        assert_int_equal(repair.counts.in_flight, 0);
         assert_int_equal(repair.counts.slots, 4);
         assert_int_equal(repair.counts.records, 1);
         assert_int_equal(slab_word_place(shm_slab_word(&world.arena, 0)), SLAB_PARTIAL);

@@ -50,7 +50,7 @@ static void expect_clean(TestArena *t) {
         assert_int_equal(shm_check(&t->arena, &c), 0);
         for (size_t i = 0; i < c.n_texts; i++)
                 print_error("%s\n", c.texts[i]);
-        assert_int_equal(c.problems + c.unsettled_slots, 0);
+        assert_int_equal(c.problems + c.in_flight_slots, 0);
 }
 
 /* The record is free, the arena clean, and nothing is left to do. */
@@ -59,13 +59,13 @@ static ShmRepairCounts expect_repaired(TestArena *t) {
         ShmRepair r = {};
 
         assert_int_equal(counts.records, 1);
-        assert_int_equal(counts.unsettled, 0);
+        assert_int_equal(counts.in_flight, 0);
         assert_int_equal(shm_record_owner(&t->arena, t->actor.id).state, SHM_RECORD_UNUSED);
         expect_clean(t);
         while (!maintain_repair_step(&t->control, &r, 100))
                 ;
         again = r.counts;
-        assert_int_equal(again.records + again.slots + again.objects + again.slabs + again.unsettled, 0);
+        assert_int_equal(again.records + again.slots + again.objects + again.slabs + again.in_flight, 0);
         return counts;
 }
 
@@ -303,17 +303,17 @@ static void test_freed_by_another(void **state) {
 /* Swept once: the tag that TAKE names may later be another's, who took the slot after it went back. */
 static void test_swept_once(void **state) {
         TestArena *t = *state;
-        SlotId id = claim(t), unsettled = claim(t);
+        SlotId id = claim(t), in_flight = claim(t);
         uint64_t handle = shm_handle_make(t->arena.key, id, tag_of(t, id) | 1);
         ShmRepairCounts counts;
 
         shm_actor_intend(&t->actor, shm_intent_take(tag_of(t, id) | 1, id));
-        cache_of(t, t->actor.id)->slots[0] = unsettled.value;
+        cache_of(t, t->actor.id)->slots[0] = in_flight.value;
         test_cache(t, t->actor.id, 0, 0)->count = 1;
-        shm_actor_intend(&other, shm_intent_take(tag_of(t, unsettled) | 1, unsettled));
+        shm_actor_intend(&other, shm_intent_take(tag_of(t, in_flight) | 1, in_flight));
         counts = repair(t);
         assert_int_equal(counts.slots, 1);
-        assert_int_equal(counts.unsettled, 1);
+        assert_int_equal(counts.in_flight, 1);
         assert_int_equal(counts.records, 0);
         assert_int_equal(shm_record_owner(&t->arena, t->actor.id).state, SHM_RECORD_SWEPT);
         /* Another takes it, and its tag is the very one. */
@@ -325,15 +325,15 @@ static void test_swept_once(void **state) {
         shm_actor_intend(&other, 0);
         assert_int_equal(repair(t).records, 1);
         assert_true(shm_object_live(&t->arena, handle));
-        assert_false(taken(t, unsettled));
+        assert_false(taken(t, in_flight));
 }
 
-static void expect_unsettled(TestArena *t, ShmActor *by, uint64_t what) {
+static void expect_in_flight(TestArena *t, ShmActor *by, uint64_t what) {
         ShmRepairCounts counts;
 
         shm_actor_intend(by, what);
         counts = repair(t);
-        assert_int_equal(counts.unsettled, 1);
+        assert_int_equal(counts.in_flight, 1);
         assert_int_equal(counts.records, 0);
         assert_int_equal(shm_record_owner(&t->arena, t->actor.id).state, SHM_RECORD_SWEPT);
         assert_int_equal(cache_of(t, t->actor.id)->count, 1);
@@ -341,35 +341,35 @@ static void expect_unsettled(TestArena *t, ShmActor *by, uint64_t what) {
         (void) expect_repaired(t);
 }
 
-static void test_unsettled_claim(void **state) {
+static void test_in_flight_claim(void **state) {
         TestArena *t = *state;
         SlotId id;
 
         fill(t, &t->actor);
         id = top(t, t->actor.id);
         shm_actor_intend_mask(&other, slot_id_mask(id));
-        expect_unsettled(t, &other, shm_intent_other(SHM_INTENT_CLAIM, slot_id_slab(id), 0));
+        expect_in_flight(t, &other, shm_intent_other(SHM_INTENT_CLAIM, slot_id_slab(id), 0));
         assert_false(taken(t, id));
 }
 
-static void test_unsettled_take(void **state) {
+static void test_in_flight_take(void **state) {
         TestArena *t = *state;
 
         fill(t, &t->actor);
-        expect_unsettled(t, &other, shm_intent_take(1, top(t, t->actor.id)));
+        expect_in_flight(t, &other, shm_intent_take(1, top(t, t->actor.id)));
 }
 
-static void test_unsettled_free(void **state) {
+static void test_in_flight_free(void **state) {
         TestArena *t = *state;
         SlotId id;
 
         fill(t, &t->actor);
         id = top(t, t->actor.id);
-        expect_unsettled(t, &other, shm_intent_free(tag_of(t, id) - 1, id));
+        expect_in_flight(t, &other, shm_intent_free(tag_of(t, id) - 1, id));
 }
 
 /* Ids of a live cache that is being flushed are neither held nor given back yet. */
-static void test_unsettled_flush(void **state) {
+static void test_in_flight_flush(void **state) {
         TestArena *t = *state;
         ShmCache *cache;
         SlotId id;
@@ -380,7 +380,7 @@ static void test_unsettled_flush(void **state) {
         cache->slots[0] = id.value;
         cache->count = 1;
         shm_actor_intend(&other, shm_intent_other(SHM_INTENT_FLUSH, other.id, 0 << 9 | 1));
-        assert_int_equal(repair(t).unsettled, 1);
+        assert_int_equal(repair(t).in_flight, 1);
         assert_true(taken(t, id));
         cache->count = 0;
         shm_actor_intend(&other, 0);
@@ -546,7 +546,7 @@ static ShmRepairCounts pass(TestArena *t) {
  * The same, while another thread's intent names a slot: that may be its own by now, or not yet given
  * back. It is kept, by the next control too, until that thread has gone on.
  */
-static void test_control_flush_unsettled(void **state) {
+static void test_control_flush_in_flight(void **state) {
         TestArena *t = *state;
         ShmRepairCounts counts;
         uint32_t n;
@@ -563,22 +563,22 @@ static void test_control_flush_unsettled(void **state) {
                 shm_cache_set_count(cache_of(t, t->actor.id), n);
                 maintain_repair_control(&t->control, &counts);
                 assert_int_equal(counts.slots, death == 0 ? n - 1 : 0);
-                assert_int_equal(counts.unsettled, 1);
+                assert_int_equal(counts.in_flight, 1);
         }
         assert_true(shm_repair_kept(&t->arena));
-        assert_int_equal(pass(t).unsettled, 1);
+        assert_int_equal(pass(t).in_flight, 1);
         assert_true(taken(t, id));
         shm_actor_intend(&other, 0);
         counts = pass(t);
         assert_int_equal(counts.slots, 1);
-        assert_int_equal(counts.unsettled, 0);
+        assert_int_equal(counts.in_flight, 0);
         assert_false(taken(t, id));
         assert_false(shm_repair_kept(&t->arena));
         expect_clean(t);
 }
 
 /* Repair keeps only those slots of a slab that a record names. */
-static void test_control_flush_unsettled_some(void **state) {
+static void test_control_flush_in_flight_some(void **state) {
         TestArena *t = *state;
         ShmCache *cache = cache_of(t, t->actor.id), *kept = cache_of(t, 0);
         ShmRepairCounts counts;
@@ -594,14 +594,14 @@ static void test_control_flush_unsettled_some(void **state) {
         shm_cache_set_count(cache, 8);
         shm_actor_intend(&t->control, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, 8));
         maintain_repair_control(&t->control, &counts);
-        assert_int_equal(counts.unsettled, 2);
+        assert_int_equal(counts.in_flight, 2);
         assert_int_equal(kept->count, 2);
         assert_int_equal(kept->slots[0], slot_id(slab, 3).value);
         assert_int_equal(kept->slots[1], slot_id(slab, 5).value);
 }
 
 /* The same with all of them. */
-static void test_control_flush_unsettled_all(void **state) {
+static void test_control_flush_in_flight_all(void **state) {
         TestArena *t = *state;
         ShmRepairCounts counts;
         uint32_t n, i;
@@ -613,7 +613,7 @@ static void test_control_flush_unsettled_all(void **state) {
         shm_actor_intend(&other, shm_intent_other(SHM_INTENT_CLAIM, slot_id_slab(top(t, t->actor.id)), 0));
         shm_actor_intend(&t->control, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, n - 1));
         maintain_repair_control(&t->control, &counts);
-        assert_int_equal(counts.unsettled, n - 1);
+        assert_int_equal(counts.in_flight, n - 1);
         assert_int_equal(cache_of(t, t->actor.id)->count, 1);
         assert_int_equal(cache_of(t, 0)->count, n - 1);
         for (i = 0; i < n - 1; i++)
@@ -780,10 +780,10 @@ int main(void) {
                 TEST(freed),
                 TEST(freed_by_another),
                 TEST(swept_once),
-                TEST(unsettled_claim),
-                TEST(unsettled_take),
-                TEST(unsettled_free),
-                TEST(unsettled_flush),
+                TEST(in_flight_claim),
+                TEST(in_flight_take),
+                TEST(in_flight_free),
+                TEST(in_flight_flush),
                 TEST(notes),
                 TEST(run),
                 TEST(run_of_another),
@@ -794,9 +794,9 @@ int main(void) {
                 TEST(taken_garbage),
                 TEST(frozen),
                 TEST(control_flush),
-                TEST(control_flush_unsettled),
-                TEST(control_flush_unsettled_some),
-                TEST(control_flush_unsettled_all),
+                TEST(control_flush_in_flight),
+                TEST(control_flush_in_flight_some),
+                TEST(control_flush_in_flight_all),
                 TEST(control_run),
                 TEST(control_seized),
                 TEST(check_repair),

@@ -50,7 +50,7 @@ static void expect_clean(TestArena *t) {
         assert_int_equal(shm_check(&t->arena, &c), 0);
         for (size_t i = 0; i < c.n_texts; i++)
                 print_error("%s\n", c.texts[i]);
-        assert_int_equal(c.problems + c.unsettled_slots, 0);
+        assert_int_equal(c.problems + c.in_flight_slots, 0);
         for (int i = 0; i < N; i++)
                 assert_true(shm_object_live(&t->arena, others[i]));
 }
@@ -225,7 +225,7 @@ static void test_revoke_death(void **state) {
         assert_int_equal(r.objects, N);
         assert_int_equal(shm_check(&t->arena, &c), 0);
         assert_int_equal(c.problems, 0);
-        assert_int_equal(c.unsettled_slots, N);
+        assert_int_equal(c.in_flight_slots, N);
         assert_int_equal(maintain_revoke(&t->control, 1).objects, 0);
         expect_clean(t);
         assert_false(is_taken(t, handles[0]));
