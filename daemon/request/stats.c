@@ -54,7 +54,7 @@ static uint32_t count_records_in_flight(const ShmArena *arena) {
         for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++) {
                 ShmRecordState state = shm_record_owner(arena, i).state;
 
-                n += state == SHM_RECORD_DEAD || state == SHM_RECORD_SWEPT;
+                n += state == SHM_RECORD_DEAD || state == SHM_RECORD_ROLLED_BACK;
         }
         return n;
 }

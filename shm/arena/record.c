@@ -42,8 +42,8 @@ static const ShmEdge edges[] = {
         { SHM_RECORD_LEFT, SHM_RECORD_EV_FREE, SHM_RECORD_UNUSED },
         { SHM_RECORD_USED, SHM_RECORD_EV_DIE, SHM_RECORD_DEAD },
         { SHM_RECORD_LEFT, SHM_RECORD_EV_DIE, SHM_RECORD_DEAD },
-        { SHM_RECORD_DEAD, SHM_RECORD_EV_SWEEP, SHM_RECORD_SWEPT },
-        { SHM_RECORD_SWEPT, SHM_RECORD_EV_FREE, SHM_RECORD_UNUSED },
+        { SHM_RECORD_DEAD, SHM_RECORD_EV_ROLL_BACK, SHM_RECORD_ROLLED_BACK },
+        { SHM_RECORD_ROLLED_BACK, SHM_RECORD_EV_FREE, SHM_RECORD_UNUSED },
 };
 
 const ShmEdges shm_record_edges = SHM_EDGES(edges);
@@ -165,8 +165,8 @@ bool shm_record_inherit(ShmArena *arena, uint32_t record, uint32_t client, uint3
                record_change_head(arena, record, old, SHM_RECORD_EV_INHERIT, client, tid);
 }
 
-void shm_record_set_swept(ShmArena *arena, uint32_t record) {
-        (void) record_change_state(arena, record, SHM_RECORD_EV_SWEEP);
+void shm_record_set_rolled_back(ShmArena *arena, uint32_t record) {
+        (void) record_change_state(arena, record, SHM_RECORD_EV_ROLL_BACK);
 }
 
 void shm_record_set_left(ShmArena *arena, uint32_t record) {

@@ -14,16 +14,17 @@
 /*
  * A record's head. Each edge is one compare-and-set.
  *
- *     edge               event      who                                     by
- *     UNUSED -> USED     TAKE       the new owner                           shm_actor_init()
- *     USED   -> USED     INHERIT    another thread of the same process      shm_record_inherit()
- *     USED   -> UNUSED   FREE       the owner; of a dead one the maintainer shm_actor_deinit(), shm_record_set_unused()
- *     USED   -> LEFT     LEAVE      the owner, which is frozen              shm_record_set_left()
- *     LEFT   -> UNUSED   FREE       the maintainer, which emptied it        shm_record_set_unused()
- *     USED   -> DEAD     DIE        the maintainer; its own process         shm_record_mark_dead(), _mark_gone()
- *     LEFT   -> DEAD     DIE        the maintainer                          shm_record_mark_dead()
- *     DEAD   -> SWEPT    SWEEP      the maintainer                          shm_record_set_swept()
- *     SWEPT  -> UNUSED   FREE       the maintainer                          shm_record_set_unused()
+ *     edge                   event      who                                     by
+ *     UNUSED -> USED         TAKE       the new owner                           shm_actor_init()
+ *     USED   -> USED         INHERIT    another thread of the same process      shm_record_inherit()
+ *     USED   -> UNUSED       FREE       the owner                               shm_actor_deinit()
+ *     USED   -> UNUSED       FREE       the maintainer, if the owner died       shm_record_set_unused()
+ *     USED   -> LEFT         LEAVE      the owner, which is frozen              shm_record_set_left()
+ *     LEFT   -> UNUSED       FREE       the maintainer, which emptied it        shm_record_set_unused()
+ *     USED   -> DEAD         DIE        the maintainer; its own process         shm_record_mark_dead(), _mark_gone()
+ *     LEFT   -> DEAD         DIE        the maintainer                          shm_record_mark_dead()
+ *     DEAD   -> ROLLED_BACK  ROLL_BACK  the maintainer                          shm_record_set_rolled_back()
+ *     ROLLED_BACK -> UNUSED  FREE       the maintainer                          shm_record_set_unused()
  *
  * The freeze bit is in another word (ShmRecord.attention): the maintainer sets it in any state, and clears it once it
  * has emptied the caches that it set it for, or before the record becomes UNUSED.
@@ -32,7 +33,7 @@ typedef enum ShmRecordState {
         SHM_RECORD_UNUSED,
         SHM_RECORD_USED,
         SHM_RECORD_DEAD, /* its owner died; objects that nobody else knows are yet to be freed */
-        SHM_RECORD_SWEPT, /* they were; its slots are given back, if nobody refers to them */
+        SHM_RECORD_ROLLED_BACK, /* they were; its slots are given back, if nobody refers to them */
         SHM_RECORD_LEFT, /* its owner ended while frozen; the maintainer empties it */
         _SHM_RECORD_STATE_N,
 } ShmRecordState;
@@ -43,7 +44,7 @@ typedef enum ShmRecordEvent {
         SHM_RECORD_EV_FREE,
         SHM_RECORD_EV_LEAVE,
         SHM_RECORD_EV_DIE,
-        SHM_RECORD_EV_SWEEP,
+        SHM_RECORD_EV_ROLL_BACK,
         _SHM_RECORD_EV_N,
 } ShmRecordEvent;
 
@@ -86,7 +87,7 @@ bool shm_record_mark_gone(ShmArena *arena, uint32_t record, ShmRecordOwner owner
  */
 bool shm_record_inherit(ShmArena *arena, uint32_t record, uint32_t client, uint32_t tid);
 /* Repair has made even what a DEAD record says is to be. */
-void shm_record_set_swept(ShmArena *arena, uint32_t record);
+void shm_record_set_rolled_back(ShmArena *arena, uint32_t record);
 /* Its owner ended while frozen, and does nothing to it after this: control empties it, and gives it back. */
 void shm_record_set_left(ShmArena *arena, uint32_t record);
 /* Gives back a record, whose owner is gone, that holds nothing. */

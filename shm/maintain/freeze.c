@@ -153,7 +153,7 @@ static uint64_t epochs_to_empty(const ShmArena *arena, ShmFreeze *freeze, uint32
         if (is_left(owner))
                 return UINT64_MAX;
         /* Of the dead, repair empties the record and clears the bit; it may have done so already. */
-        if (owner.state == SHM_RECORD_DEAD || owner.state >= SHM_RECORD_SWEPT ||
+        if (owner.state == SHM_RECORD_DEAD || owner.state >= SHM_RECORD_ROLLED_BACK ||
             !(shm_attention_load(arena, record) & SHM_ATTENTION_FREEZE))
                 set_epochs(freeze, record, 0);
         return is_pending(arena, freeze, record, owner) ? 0 : freeze->epochs[record];

@@ -15,7 +15,7 @@
  *      gives slots back reads notes and guards after the tags were made even, and a membarrier.
  *   4. Nothing that is read here leads outside: slots of slabs that are not in question are left out, so
  *      is any that is no slot of its cache's class.
- *   5. A SWEPT record refers to nothing: repair decides on its slots. The check, which is to see them, counts
+ *   5. A ROLLED_BACK record refers to nothing: repair decides on its slots. The check, which is to see them, counts
  *      them as in flight; and so with record 0, the maintainer's own.
  *
  * Who may do what: it reads, and writes nothing.
@@ -198,7 +198,7 @@ static uint32_t gather_cache(const ShmRefs *refs) {
 /* Records */
 
 static bool refs_names_slab(const ShmRefs *refs, uint32_t record, ShmRecordState state) {
-        if (record == 0 || state == SHM_RECORD_SWEPT)
+        if (record == 0 || state == SHM_RECORD_ROLLED_BACK)
                 return !refs->some;
         return state == SHM_RECORD_USED || state == SHM_RECORD_LEFT || state == SHM_RECORD_DEAD;
 }

@@ -11,7 +11,7 @@
  *
  * Who may do what: the maintainer, on records whose owners are dead, and at first on its own.
  *
- * Crash: of the maintainer in here: the record is DEAD or SWEPT as before, record 0 says which slab's
+ * Crash: of the maintainer in here: the record is DEAD or ROLLED_BACK as before, record 0 says which slab's
  *   hints may be missing, or which it has pinned, and the next maintainer begins anew.
  */
 #include "shm/maintain/repair.h"
@@ -98,7 +98,7 @@ static uint64_t repair_release_slab(ShmActor *control, uint32_t record, uint32_t
         return 1;
 }
 
-/* Slots that are in flight stay, at the bottom. Ids may move: nobody reads the caches of a SWEPT record. */
+/* Slots that are in flight stay, at the bottom. Ids may move: nobody reads the caches of a ROLLED_BACK record. */
 static void settle_cache(ShmActor *control, ShmRepair *repair, const ShmReach *reach,
                          const ShmCacheWalk *walk) {
         uint32_t n = shm_cache_walk_count(walk), n_kept = 0, held;
@@ -151,10 +151,10 @@ static void free_record(ShmActor *control, ShmRepair *repair) {
 
 /* The pass */
 
-/* Record 0 is as if SWEPT: it holds slots that an earlier maintainer died over. */
+/* Record 0 is as if ROLLED_BACK: it holds slots that an earlier maintainer died over. */
 static bool is_in(const ShmArena *arena, uint32_t record, ShmRecordState state) {
         if (record == 0)
-                return state == SHM_RECORD_SWEPT;
+                return state == SHM_RECORD_ROLLED_BACK;
         return shm_record_owner(arena, record).state == state;
 }
 
@@ -184,7 +184,7 @@ static ShmRepairEvent roll_back(ShmActor *control, ShmRepair *repair) {
                 repair->counts.objects += shm_rollback_cache(arena, repair->record, &repair->to);
         } else {
                 repair->counts.objects += shm_rollback_named(arena, repair->record);
-                shm_record_set_swept(arena, repair->record);
+                shm_record_set_rolled_back(arena, repair->record);
                 next_record(repair);
         }
         return SHM_REPAIR_EV_NEXT;
@@ -211,7 +211,7 @@ static ShmRepairEvent repair_collect_slots(ShmActor *control, ShmRepair *repair,
         const ShmArena *arena = control->arena;
         bool first = !repair->begun;
 
-        if (first && !find_record(arena, repair, SHM_RECORD_SWEPT))
+        if (first && !find_record(arena, repair, SHM_RECORD_ROLLED_BACK))
                 return SHM_REPAIR_EV_NONE;
         shm_reach_init(reach, control);
         if (first) {
@@ -377,7 +377,7 @@ bool shm_repair_wanted(const ShmArena *arena) {
         for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++) {
                 ShmRecordState state = shm_record_owner(arena, i).state;
 
-                if (state == SHM_RECORD_DEAD || state == SHM_RECORD_SWEPT)
+                if (state == SHM_RECORD_DEAD || state == SHM_RECORD_ROLLED_BACK)
                         return true;
         }
         return shm_repair_kept(arena);

@@ -9,15 +9,15 @@
  *
  * A pass:
  *     edge                    event      meaning
- *     ROLLBACK -> ROLLBACK    NEXT       the caches of a DEAD record, one by one; then it is SWEPT
+ *     ROLLBACK -> ROLLBACK    NEXT       the caches of a DEAD record, one by one; then it is ROLLED_BACK
  *     ROLLBACK -> COLLECT     NONE       no record is DEAD any more
- *     COLLECT  -> CHECK       NEXT       the slots of a SWEPT record are put in question, as many as there is room for
+ *     COLLECT  -> CHECK       NEXT       slots of a ROLLED_BACK record become candidates, as many as there is room for
  *     CHECK    -> SETTLE      NEXT       the reachability check is over
  *     SETTLE   -> COLLECT     NEXT       slots that are in flight stay in the record, others leave it
- *     COLLECT  -> DONE        NONE       no record is SWEPT that this pass did not look at
+ *     COLLECT  -> DONE        NONE       no record is ROLLED_BACK that this pass did not look at
  *
- * A record of which a slot is in flight stays SWEPT; a later pass looks at it again. Record 0, the maintainer's
- * own, is looked at in each pass, as if it were SWEPT.
+ * A record of which a slot is in flight stays ROLLED_BACK; a later pass looks at it again. Record 0, the maintainer's
+ * own, is looked at in each pass, as if it were ROLLED_BACK.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,5 +75,5 @@ bool shm_repair_holder(ShmActor *control, uint32_t slab);
 /* Whether record 0 still keeps slots, or a slab. */
 bool shm_repair_kept(const ShmArena *arena);
 
-/* Whether a pass has anything to look at: a record that is DEAD or SWEPT, or anything that record 0 keeps. */
+/* Whether a pass has anything to look at: a record that is DEAD or ROLLED_BACK, or anything that record 0 keeps. */
 bool shm_repair_wanted(const ShmArena *arena);

@@ -5,7 +5,7 @@
  *
  * Invariants
  *   1. Tags are made even only while the record is DEAD. Nothing of it was given back then, so the rollback
- *      can be broken off and begun again. Once it is SWEPT a tag may be somebody's live object.
+ *      can be broken off and begun again. Once it is ROLLED_BACK a tag may be somebody's live object.
  *   2. An odd tag on top of a cache is an object whose handle nobody has: its thread died between the
  *      tag and the count. Not under FLUSH: there the top may have been given back, and be another's.
  *

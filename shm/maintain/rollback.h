@@ -1,7 +1,7 @@
 #pragma once
 /*
  * Rolling back a dead thread's record, once: objects that it allocated, and told nobody of, are freed. For the
- * maintainer, of a DEAD record, before it is SWEPT.
+ * maintainer, of a DEAD record, before it is ROLLED_BACK.
  */
 #include <stdbool.h>
 #include <stdint.h>

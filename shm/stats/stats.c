@@ -86,7 +86,7 @@ static void count_cache(const ShmStatsWalk *c) {
         count_requested(c, walk->cache);
 }
 
-/* What a SWEPT record still lists is being given back, slot by slot: it is not subtracted. */
+/* What a ROLLED_BACK record still lists is being given back, slot by slot: it is not subtracted. */
 static bool record_holds_slots(uint32_t record, ShmRecordState state) {
         return record == 0 || state == SHM_RECORD_USED || state == SHM_RECORD_DEAD ||
                state == SHM_RECORD_LEFT;

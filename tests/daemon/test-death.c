@@ -209,9 +209,9 @@ static void test_death_in_flight(void **state) {
         shm_actor_intend_mask(&other.actor, slot_id_mask(id));
         shm_actor_intend(&other.actor, shm_intent_other(SHM_INTENT_CLAIM, slot_id_slab(id), 0));
         end_client(pid);
-        WAIT_FOR(shm_record_owner(&other.arena, 2).state == SHM_RECORD_SWEPT);
+        WAIT_FOR(shm_record_owner(&other.arena, 2).state == SHM_RECORD_ROLLED_BACK);
         usleep(1200000); /* a tick */
-        assert_int_equal(shm_record_owner(&other.arena, 2).state, SHM_RECORD_SWEPT);
+        assert_int_equal(shm_record_owner(&other.arena, 2).state, SHM_RECORD_ROLLED_BACK);
         assert_int_equal(daemon_n_clients(control), 2);
         assert_int_equal(n_in_flight(control), 1);
         shm_actor_intend(&other.actor, 0);

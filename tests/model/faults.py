@@ -337,7 +337,7 @@ FAULTS = [
         }
         shm_actor_leave(actor);
         /* Either'''),
-    ('repair: a SWEPT record is rolled back again', 'repair', 'shm/maintain/repair.c',
+    ('repair: a ROLLED_BACK record is rolled back again', 'repair', 'shm/maintain/repair.c',
      '''        shm_reach_init(reach, control);
         if (first) {
                 repair->begun = true;''', '''        shm_reach_init(reach, control);
@@ -348,12 +348,12 @@ FAULTS = [
                                 (void) shm_rollback_cache(arena, repair->record, &w);
                 }
                 repair->begun = true;'''),
-    ('repair: SWEPT before it is rolled back', 'repair', 'shm/maintain/repair.c',
+    ('repair: ROLLED_BACK before it is rolled back', 'repair', 'shm/maintain/repair.c',
      '''                repair->begun = true;
                 repair->to = (ShmCacheWalk){};
         } else if''', '''                repair->begun = true;
                 repair->to = (ShmCacheWalk){};
-                shm_record_set_swept(arena, repair->record);
+                shm_record_set_rolled_back(arena, repair->record);
         } else if'''),
     ('rollback: the slot of TAKE stays live', 'repair', 'shm/maintain/rollback.c',
      '''        if (intent.kind == SHM_INTENT_TAKE)

@@ -199,8 +199,8 @@ static void test_reap_kept(void **state) {
         shm_actor_deinit(&c.owner);
 }
 
-/* The thread ended and its process did not; a pass left its record SWEPT. */
-static void test_reap_swept(void **state) {
+/* The thread ended and its process did not; a pass left its record ROLLED_BACK. */
+static void test_reap_rolled_back(void **state) {
         struct tslab *pool = *state;
         uint32_t record;
         Claim c;
@@ -209,7 +209,7 @@ static void test_reap_swept(void **state) {
         record = c.owner.id;
         assert_true(shm_record_mark_dead(&pool->arena, record));
         assert_true(control_run(pool));
-        assert_int_equal(shm_record_owner(&pool->arena, record).state, SHM_RECORD_SWEPT);
+        assert_int_equal(shm_record_owner(&pool->arena, record).state, SHM_RECORD_ROLLED_BACK);
 
         claim_end(&c);
         assert_int_equal(tslab_reap(pool), 0);
@@ -370,7 +370,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
                 TEST(test_records_come_and_go), TEST(test_control_is_taken),    TEST(test_control_over_fork),
-                TEST(test_reap_kept),           TEST(test_reap_swept),          TEST(test_call_closed),
+                TEST(test_reap_kept),           TEST(test_reap_rolled_back),    TEST(test_call_closed),
                 TEST(test_close_frozen),        TEST(test_reap_without_memory), TEST(test_thaw),
         };
 

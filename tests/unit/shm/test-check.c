@@ -405,7 +405,7 @@ static void test_in_flight_dead(void **state) {
         expect_clean(t);
         set_state(t, t->actor.id, SHM_RECORD_DEAD);
         expect(t, .in_flight = 1);
-        set_state(t, t->actor.id, SHM_RECORD_SWEPT);
+        set_state(t, t->actor.id, SHM_RECORD_ROLLED_BACK);
         expect(t, .in_flight = 1);
         set_state(t, t->actor.id, SHM_RECORD_UNUSED);
         expect(t, .lost = 1);
@@ -569,7 +569,7 @@ static void test_held(void **state) {
 
         put(t, slab, SLAB_ACTIVE, other.id);
         expect_clean(t);
-        set_state(t, other.id, SHM_RECORD_SWEPT);
+        set_state(t, other.id, SHM_RECORD_ROLLED_BACK);
         expect_clean(t);
         shm_actor_deinit(&other);
         expect(t, .other = 1, .text = "its holder's record is not in use");

@@ -279,7 +279,7 @@ static void test_release_holding(void **state) {
 
                 r->intent_what = r->notes[SHM_NOTES_MAX - 1].handle = last->count = last->held = 0;
                 assert_false(shm_record_set_unused(&t->arena, t->actor.id));
-                shm_record_set_swept(&t->arena, t->actor.id);
+                shm_record_set_rolled_back(&t->arena, t->actor.id);
                 assert_true(shm_record_set_unused(&t->arena, t->actor.id));
                 assert_int_equal(shm_client_release_records(&t->arena, 0), 0);
                 assert_int_equal(shm_actor_init(&t->actor, &t->arena, 0, 1), 0);

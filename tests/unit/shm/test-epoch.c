@@ -118,7 +118,7 @@ static void test_spare_passes_revoked(void **state) {
         set_revoked(t, 3);
         assert_int_equal(shm_epoch_spare(&t->arena, &id), 0);
         assert_int_equal(id, 3);
-        /* The other two still rotate, and wait for their sweep. */
+        /* The other two still rotate, and wait for their revoke pass. */
         assert_int_equal(shm_epoch_lease(&t->arena, id, NULL, 0, &number), 0);
         assert_int_equal(info(t, 1).flags & info(t, 2).flags, SHM_EPOCH_DRAIN | SHM_EPOCH_REVOKE);
 }

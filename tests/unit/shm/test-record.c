@@ -20,7 +20,7 @@
 #define UNUSED SHM_RECORD_UNUSED
 #define USED SHM_RECORD_USED
 #define DEAD SHM_RECORD_DEAD
-#define SWEPT SHM_RECORD_SWEPT
+#define ROLLED_BACK SHM_RECORD_ROLLED_BACK
 #define LEFT SHM_RECORD_LEFT
 #define N_STATES (_SHM_RECORD_STATE_N + 2) /* two that are none */
 
@@ -37,11 +37,11 @@ static uint64_t head(unsigned state) {
 
 static void test_table(void **state) {
         static const int to[_SHM_RECORD_STATE_N][_SHM_RECORD_EV_N] = {
-                /* TAKE, INHERIT, FREE, LEAVE, DIE, SWEEP */
+                /* TAKE, INHERIT, FREE, LEAVE, DIE, ROLL_BACK */
                 [UNUSED] = { USED, NONE, NONE, NONE, NONE, NONE },
                 [USED] = { NONE, USED, UNUSED, LEFT, DEAD, NONE },
-                [DEAD] = { NONE, NONE, NONE, NONE, NONE, SWEPT },
-                [SWEPT] = { NONE, NONE, UNUSED, NONE, NONE, NONE },
+                [DEAD] = { NONE, NONE, NONE, NONE, NONE, ROLLED_BACK },
+                [ROLLED_BACK] = { NONE, NONE, UNUSED, NONE, NONE, NONE },
                 [LEFT] = { NONE, NONE, UNUSED, NONE, DEAD, NONE },
         };
 
@@ -92,9 +92,9 @@ static bool do_gone_before(ShmArena *arena) {
         return shm_record_mark_gone(arena, RECORD, owner);
 }
 
-static bool do_sweep(ShmArena *arena) {
-        shm_record_set_swept(arena, RECORD);
-        return shm_record_owner(arena, RECORD).state == SWEPT;
+static bool do_roll_back(ShmArena *arena) {
+        shm_record_set_rolled_back(arena, RECORD);
+        return shm_record_owner(arena, RECORD).state == ROLLED_BACK;
 }
 
 /* The functions change the head by exactly these edges, and the freeze bit by none. */
@@ -102,7 +102,7 @@ static void test_edges(void **state) {
         static const struct {
                 bool (*operation)(ShmArena *arena);
                 uint32_t tid; /* afterwards */
-                int to[N_STATES]; /* from UNUSED, USED, DEAD, SWEPT, LEFT, and two that are no states */
+                int to[N_STATES]; /* from UNUSED, USED, DEAD, ROLLED_BACK, LEFT, and two that are no states */
         } table[] = {
                 { do_take, NEW_TID, { USED, NONE, NONE, NONE, NONE, NONE, NONE } },
                 { do_inherit, NEW_TID, { NONE, USED, NONE, NONE, NONE, NONE, NONE } },
@@ -112,7 +112,7 @@ static void test_edges(void **state) {
                 { do_die, TID, { NONE, DEAD, NONE, NONE, DEAD, NONE, NONE } },
                 { do_gone, TID, { NONE, DEAD, NONE, NONE, DEAD, NONE, NONE } },
                 { do_gone_before, 0, { NONE, NONE, NONE, NONE, NONE, NONE, NONE } },
-                { do_sweep, TID, { NONE, NONE, SWEPT, NONE, NONE, NONE, NONE } },
+                { do_roll_back, TID, { NONE, NONE, ROLLED_BACK, NONE, NONE, NONE, NONE } },
         };
         TestArena *t = *state;
         uint64_t *word = &t->arena.heads[RECORD].word;
@@ -126,7 +126,7 @@ static void test_edges(void **state) {
                                 uint64_t attention = 42 | (frozen ? SHM_ATTENTION_FREEZE : 0);
                                 int to = table[i].to[s];
                                 bool stays = (table[i].operation == do_leave && s == LEFT) ||
-                                             (table[i].operation == do_sweep && s == SWEPT);
+                                             (table[i].operation == do_roll_back && s == ROLLED_BACK);
 
                                 *word = head(state_of(s));
                                 t->actor.record->attention = attention;
@@ -155,7 +155,7 @@ static void test_freeze_bit(void **state) {
                 bool frozen; /* after it */
         } table[_SHM_RECORD_STATE_N] = {
                 [UNUSED] = { UNUSED, true, false }, [USED] = { USED, true, false },
-                [DEAD] = { DEAD, false, true },     [SWEPT] = { SWEPT, false, true },
+                [DEAD] = { DEAD, false, true },     [ROLLED_BACK] = { ROLLED_BACK, false, true },
                 [LEFT] = { UNUSED, true, false },
         };
         static ShmFreeze freeze;

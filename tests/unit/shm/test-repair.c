@@ -124,11 +124,11 @@ static void test_pass(void **state) {
         } expected[] = {
                 { ROLLBACK, 1, SHM_RECORD_DEAD }, /* it is found */
                 { ROLLBACK, 1, SHM_RECORD_DEAD }, /* its one cache */
-                { ROLLBACK, 2, SHM_RECORD_SWEPT }, { COLLECT, 0, SHM_RECORD_SWEPT },
-                { CHECK, 0, SHM_RECORD_SWEPT }, /* record 0 */
-                { SETTLE, 0, SHM_RECORD_SWEPT },   { COLLECT, 1, SHM_RECORD_SWEPT },
-                { CHECK, 1, SHM_RECORD_SWEPT },    { SETTLE, 1, SHM_RECORD_SWEPT },
-                { COLLECT, 2, SHM_RECORD_UNUSED }, { DONE, 3, SHM_RECORD_UNUSED },
+                { ROLLBACK, 2, SHM_RECORD_ROLLED_BACK }, { COLLECT, 0, SHM_RECORD_ROLLED_BACK },
+                { CHECK, 0, SHM_RECORD_ROLLED_BACK }, /* record 0 */
+                { SETTLE, 0, SHM_RECORD_ROLLED_BACK },   { COLLECT, 1, SHM_RECORD_ROLLED_BACK },
+                { CHECK, 1, SHM_RECORD_ROLLED_BACK },    { SETTLE, 1, SHM_RECORD_ROLLED_BACK },
+                { COLLECT, 2, SHM_RECORD_UNUSED },       { DONE, 3, SHM_RECORD_UNUSED },
         };
         TestArena *t = *state;
         ShmRepair r = {};
@@ -300,8 +300,8 @@ static void test_freed_by_another(void **state) {
         assert_true(shm_object_live(&t->arena, handle));
 }
 
-/* Swept once: the tag that TAKE names may later be another's, who took the slot after it went back. */
-static void test_swept_once(void **state) {
+/* Rolled back once: the tag that TAKE names may later be another's, who took the slot after it went back. */
+static void test_rolled_back_once(void **state) {
         TestArena *t = *state;
         SlotId id = claim(t), in_flight = claim(t);
         uint64_t handle = shm_handle_make(t->arena.key, id, tag_of(t, id) | 1);
@@ -315,7 +315,7 @@ static void test_swept_once(void **state) {
         assert_int_equal(counts.slots, 1);
         assert_int_equal(counts.in_flight, 1);
         assert_int_equal(counts.records, 0);
-        assert_int_equal(shm_record_owner(&t->arena, t->actor.id).state, SHM_RECORD_SWEPT);
+        assert_int_equal(shm_record_owner(&t->arena, t->actor.id).state, SHM_RECORD_ROLLED_BACK);
         /* Another takes it, and its tag is the very one. */
         t->arena.lines[3].word.low |= slot_id_mask(id);
         *shm_slot_tag(&t->arena, id) = shm_handle_tag(t->arena.key, handle);
@@ -335,7 +335,7 @@ static void expect_in_flight(TestArena *t, ShmActor *by, uint64_t what) {
         counts = repair(t);
         assert_int_equal(counts.in_flight, 1);
         assert_int_equal(counts.records, 0);
-        assert_int_equal(shm_record_owner(&t->arena, t->actor.id).state, SHM_RECORD_SWEPT);
+        assert_int_equal(shm_record_owner(&t->arena, t->actor.id).state, SHM_RECORD_ROLLED_BACK);
         assert_int_equal(cache_of(t, t->actor.id)->count, 1);
         shm_actor_intend(by, 0);
         (void) expect_repaired(t);
@@ -779,7 +779,7 @@ int main(void) {
                 TEST(take_before_its_tag),
                 TEST(freed),
                 TEST(freed_by_another),
-                TEST(swept_once),
+                TEST(rolled_back_once),
                 TEST(in_flight_claim),
                 TEST(in_flight_take),
                 TEST(in_flight_free),

@@ -20,7 +20,7 @@
 
 #define N_OBJECTS 20U
 #define N_TURNS 4000U /* turns of the daemon's loop, at least */
-#define SWEEPS_MAX 100U /* in these. With rests it is one a second, after some that are sooner */
+#define REVOKED_AGAIN_MAX 100U /* in these. With rests it is one a second, after some that are sooner */
 #define N_CLOSINGS 500U
 
 typedef struct Liar {
@@ -73,7 +73,7 @@ static SlotId slot_of(const Liar *liar, unsigned i) {
 }
 
 /* From the daemon's messages. */
-static unsigned n_sweeps(void) {
+static unsigned n_revoked_again(void) {
         unsigned n = 0;
         char *text;
         off_t size = lseek(log_fd, 0, SEEK_END);
@@ -101,15 +101,15 @@ static void revoke_era(const Liar *liar, uint32_t epoch) {
         reply = daemon_call(liar->client.call, &request, NULL);
 }
 
-static void expect_few_sweeps(const Liar *liar) {
-        unsigned before = n_sweeps(), n;
+static void expect_rarely_revoked(const Liar *liar) {
+        unsigned before = n_revoked_again(), n;
 
         for (unsigned i = 0; i < N_TURNS; i++)
                 (void) daemon_n_clients(liar->client.call);
-        n = n_sweeps() - before;
-        if (n > SWEEPS_MAX)
-                print_error("%u sweeps in %u turns\n", n, N_TURNS);
-        assert_true(n <= SWEEPS_MAX);
+        n = n_revoked_again() - before;
+        if (n > REVOKED_AGAIN_MAX)
+                print_error("revoked again %u times in %u turns\n", n, N_TURNS);
+        assert_true(n <= REVOKED_AGAIN_MAX);
 }
 
 static bool is_live(const Liar *liar, uint64_t handle) {
@@ -160,7 +160,7 @@ static void test_intent(void **state) {
         revoke_era(&liar, liar.epoch);
         assert_true(all_stale(&liar));
         assert_int_equal(n_kept(&liar), 1);
-        expect_few_sweeps(&liar);
+        expect_rarely_revoked(&liar);
         assert_true(is_kept(&liar, liar.handles[0]));
         set_intent(&liar, 0);
         WAIT_FOR(n_kept(&liar) == 0);
@@ -193,7 +193,7 @@ static void test_cache(void **state) {
         liar_open(&liar, *state);
         assert_int_equal(pthread_create(&liar.thread, NULL, lie_in_cache, &liar), 0);
         revoke_era(&liar, liar.epoch);
-        expect_few_sweeps(&liar);
+        expect_rarely_revoked(&liar);
         shm_store_rlx(&liar.stop, 1); /* ORDER: rlx; the join waits. */
         assert_int_equal(pthread_join(liar.thread, NULL), 0);
         expect_end(
@@ -204,9 +204,9 @@ static void test_cache(void **state) {
 static void wait_for_rest(void) {
         unsigned n = 0;
 
-        WAIT_FOR(n_sweeps() > 10);
-        n = n_sweeps();
-        WAIT_FOR(n_sweeps() > n);
+        WAIT_FOR(n_revoked_again() > 10);
+        n = n_revoked_again();
+        WAIT_FOR(n_revoked_again() > n);
 }
 
 static int try_advance(const Liar *liar) {
@@ -277,7 +277,7 @@ static void test_many_closings(void **state) {
         set_intent(&liar, shm_intent_take(0, slot_of(&liar, 0)));
         for (unsigned i = 0; i < N_CLOSINGS; i++)
                 revoke_era(&liar, liar.epoch);
-        expect_few_sweeps(&liar);
+        expect_rarely_revoked(&liar);
         assert_int_equal(n_kept(&liar), 1);
         set_intent(&liar, 0);
         WAIT_FOR(n_kept(&liar) == 0);
