@@ -1,6 +1,6 @@
 #include "daemon/request/high-water-info.h"
 
-static void fill_class_marks(HighWaterInfo *info, const ShmPeaks *marks, const ShmArena *arena) {
+static void fill_class_marks(HighWaterInfo *info, const ShmHighWater *marks, const ShmArena *arena) {
         for (uint32_t i = 0; i < arena->n_classes; i++) {
                 Tslab__ClassPeak *class = &info->classes[i];
 
@@ -31,7 +31,7 @@ static void fill_requested_sizes(HighWaterInfo *info, const uint64_t *requested)
 }
 
 void high_water_info_init(HighWaterInfo *info, const HighWater *high_water, const ShmArena *arena) {
-        const ShmPeaks *marks = high_water_get(high_water);
+        const ShmHighWater *marks = high_water_get(high_water);
         Tslab__Peaks *p = &info->info;
 
         tslab__peaks__init(p);

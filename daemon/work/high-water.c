@@ -17,13 +17,13 @@ struct HighWater {
         uint64_t rest_until_usec;
         ShmStatsWalk walk;
         ShmStats stats;
-        ShmPeaks marks;
+        ShmHighWater marks;
         uint64_t requested_sizes[SHM_GRANULES_MAX];
 };
 
 static void finish_scan(HighWater *marks, uint64_t now) {
-        shm_peaks_raise(&marks->marks, &marks->stats, shm_now_usec());
-        shm_peaks_store(&marks->pool->arena, &marks->marks);
+        shm_high_water_raise(&marks->marks, &marks->stats, shm_now_usec());
+        shm_high_water_store(&marks->pool->arena, &marks->marks);
         for (uint32_t i = 0; i < SHM_GRANULES_MAX; i++)
                 marks->requested_sizes[i] += marks->stats.requested[i];
         marks->rest_until_usec = now + REST * marks->spent_usec;
@@ -50,7 +50,7 @@ void high_water_scan(HighWater *marks) {
         task_wake(&marks->task);
 }
 
-const ShmPeaks *high_water_get(const HighWater *marks) {
+const ShmHighWater *high_water_get(const HighWater *marks) {
         return &marks->marks;
 }
 
@@ -64,7 +64,7 @@ int high_water_new(HighWater **ret_marks, Pool *pool) {
         if (!marks)
                 return -ENOMEM;
         marks->pool = pool;
-        shm_peaks_load(&pool->arena, &marks->marks);
+        shm_high_water_load(&pool->arena, &marks->marks);
         task_init(&marks->task, pool->tasks, "high-water scan", on_scan_slice, marks);
         task_set_background(&marks->task); /* nobody waits for the scan, so all other tasks come first */
         *ret_marks = marks;

@@ -71,7 +71,7 @@ typedef struct ShmLine64 {
 static_assert(sizeof(ShmLine64) == 64, "arena format");
 
 /* High-water marks, for people: written by the daemon, which counts now and then. */
-typedef struct ShmPeaks {
+typedef struct ShmHighWater {
         uint64_t since_usec; /* realtime; 0: none so far */
         uint64_t n_looks;
         uint64_t committed_slabs;
@@ -83,8 +83,8 @@ typedef struct ShmPeaks {
         uint64_t threads;
         uint64_t class_slabs[SHM_CLASSES_MAX];
         uint64_t class_objects[SHM_CLASSES_MAX]; /* with those in caches */
-} ShmPeaks;
-static_assert(sizeof(ShmPeaks) == 41 * 8, "arena format");
+} ShmHighWater;
+static_assert(sizeof(ShmHighWater) == 41 * 8, "arena format");
 
 typedef struct ShmHeader {
         /* Written once, before anyone else maps the arena. */
@@ -120,7 +120,7 @@ typedef struct ShmHeader {
         ShmLine64 caches_given; /* what caches_wanted was when control last did */
         ShmLine64 n_unrecorded; /* threads that found no record and share their process's spare one */
         ShmLine64 counters[2]; /* of the daemon and of this arena as a whole, see ShmTotal */
-        ShmPeaks peaks;
+        ShmHighWater high_water;
         uint8_t unused_peaks[56];
 
         ShmEpoch epochs[SHM_EPOCHS_MAX];
