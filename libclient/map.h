@@ -1,5 +1,5 @@
 #pragma once
-/* A map that is open in this process. It has nothing that a fork would have to mend. */
+/* A map that is open in this process. It has nothing that a fork would have to repair. */
 #include <tslab_map.h>
 
 #include "libclient/pool.h"

@@ -18,7 +18,7 @@ typedef struct ShmCheck {
         uint64_t doubled_slots; /* named twice, or live or named and free in the bitmap */
         uint64_t in_flight_slots; /* an operation is under way, or broke off, in whose intent they are */
         uint64_t wrong_hints; /* a bit that should be set and is not */
-        uint64_t repaired; /* slots, words and hints that were mended, and are in no other count */
+        uint64_t repaired; /* slots, words and hints; these are in no other count */
         uint64_t problems; /* of all kinds; the first of them in words: */
         size_t n_texts;
         char texts[SHM_CHECK_PROBLEMS_MAX][128];

@@ -151,7 +151,7 @@ static void report_word(ShmCheckRun *c, const ShmSlabView *view, const char *wha
 
 static void report_hint(ShmCheckRun *c, const ShmSlabView *view, const char *set, uint32_t level) {
         if (c->control) {
-                shm_hints_mend(c->arena, view->slab);
+                shm_hints_repair(c->arena, view->slab);
                 c->result->repaired++;
                 return;
         }

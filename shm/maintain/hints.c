@@ -15,40 +15,40 @@
 #include "shm/slab/set.h"
 #include "shm/slab/slab.h"
 
-void shm_hints_mend(const ShmArena *arena, uint32_t slab) {
+void shm_hints_repair(const ShmArena *arena, uint32_t slab) {
         SlabWord w = shm_slab_word(arena, slab);
 
-        shm_set_mend(arena, SHM_SET_FREE, slab);
-        shm_set_mend(arena, SHM_SET_UNCOMMITTED, slab);
+        shm_set_repair(arena, SHM_SET_FREE, slab);
+        shm_set_repair(arena, SHM_SET_UNCOMMITTED, slab);
         if (slab_word_epoch(w) >= arena->n_epochs || slab_word_class(w) >= arena->n_classes)
                 return;
-        shm_set_mend(arena, shm_set_of_epoch(arena, slab_word_epoch(w)), slab);
-        shm_set_mend(arena, shm_set_partial(arena, slab_word_epoch(w), slab_word_class(w)), slab);
+        shm_set_repair(arena, shm_set_of_epoch(arena, slab_word_epoch(w)), slab);
+        shm_set_repair(arena, shm_set_partial(arena, slab_word_epoch(w), slab_word_class(w)), slab);
 }
 
 /* Who removed a bit died, and its intent names the slab but not the set. */
-static void mend_all_sets(const ShmArena *arena, uint32_t slab) {
+static void repair_all_sets(const ShmArena *arena, uint32_t slab) {
         uint32_t n_sets = shm_set_partial(arena, arena->n_epochs, 0);
 
         for (uint32_t set = 0; set < n_sets; set++)
-                shm_set_mend(arena, set, slab);
+                shm_set_repair(arena, set, slab);
 }
 
-void shm_hints_mend_intent(const ShmArena *arena, ShmIntent intent) {
+void shm_hints_repair_intent(const ShmArena *arena, ShmIntent intent) {
         uint32_t n_slabs = shm_arena_n_slabs_ever(arena), slab = slot_id_slab(intent.id), end;
 
         if (intent.kind == SHM_INTENT_NONE || intent.kind == SHM_INTENT_FLUSH || slab >= n_slabs)
                 return;
         if (intent.kind != SHM_INTENT_RUN) {
-                shm_hints_mend(arena, slab);
+                shm_hints_repair(arena, slab);
                 if (intent.kind == SHM_INTENT_SLAB)
-                        mend_all_sets(arena, slab);
+                        repair_all_sets(arena, slab);
                 return;
         }
         intent.arg = intent.arg < SHM_RUN_MAX ? intent.arg : SHM_RUN_MAX;
         end = intent.arg < n_slabs - slab ? slab + intent.arg : n_slabs;
         for (uint32_t i = slab; i < end; i++)
-                shm_hints_mend(arena, i);
+                shm_hints_repair(arena, i);
         for (; slab < end; slab = (slab / 64 + 1) * 64)
-                mend_all_sets(arena, slab);
+                repair_all_sets(arena, slab);
 }

@@ -3,6 +3,6 @@
 #include "shm/arena/record.h"
 
 /* The hints that the slab's word wants. */
-void shm_hints_mend(const ShmArena *arena, uint32_t slab);
+void shm_hints_repair(const ShmArena *arena, uint32_t slab);
 /* Those of all slabs that the intent of a dead thread names. */
-void shm_hints_mend_intent(const ShmArena *arena, ShmIntent intent);
+void shm_hints_repair_intent(const ShmArena *arena, ShmIntent intent);

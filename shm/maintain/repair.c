@@ -110,7 +110,7 @@ static void settle_cache(ShmActor *control, ShmRepair *repair, const ShmReach *r
                         /* ORDER: rlx; ordered by the count. */
                         shm_store_rlx(&walk->cache->slots[n_kept++], id.value);
                 if (slot_id_slab(id) < shm_arena_n_slabs_ever(control->arena))
-                        shm_hints_mend(control->arena, slot_id_slab(id));
+                        shm_hints_repair(control->arena, slot_id_slab(id));
         }
         if (n > 0)
                 shm_cache_set_count(walk->cache, n_kept);
@@ -128,7 +128,7 @@ static void settle_intent(ShmActor *control, uint32_t record, ShmRepairCounts *c
                 counts->slabs += shm_pages_undo(control, record, slot_id_slab(intent.id), intent.arg);
         if (intent.kind == SHM_INTENT_CLAIM || intent.kind == SHM_INTENT_SLAB)
                 counts->slabs += repair_release_slab(control, record, slot_id_slab(intent.id));
-        shm_hints_mend_intent(control->arena, intent);
+        shm_hints_repair_intent(control->arena, intent);
 }
 
 static void forget_notes(ShmRecord *r) {
@@ -320,7 +320,7 @@ static void check_and_keep(ShmActor *control, ShmReach *reach, ShmRepairCounts *
         count_checked(reach, counts);
         keep_in_flight(control, reach);
         for (uint32_t i = 0; i < reach->refs.n; i++)
-                shm_hints_mend(control->arena, shm_refs_slab(&reach->refs, i));
+                shm_hints_repair(control->arena, shm_refs_slab(&reach->refs, i));
 }
 
 /* FLUSH stands only while the cache is the maintainer's: its owner is frozen, or has left it, or is dead. */
@@ -360,7 +360,7 @@ void shm_repair_control(ShmActor *control, ShmReach *reach, ShmRepairCounts *ret
                 check_and_keep(control, reach, &counts);
                 counts.slabs += repair_release_slab(control, 0, slot_id_slab(intent.id));
         }
-        shm_hints_mend_intent(control->arena, intent);
+        shm_hints_repair_intent(control->arena, intent);
         shm_actor_intend(control, 0);
         *ret = counts;
 }

@@ -18,7 +18,7 @@
  *   looks at the bit. If it still sees it set, the clear comes later, and so the re-read sees the change.
  *
  * Crash: in add, bits above are missing; in remove, a bit is missing that should be set again. Both
- *   are on the path of a slab that the dead thread's intent names: shm_set_mend() sets them.
+ *   are on the path of a slab that the dead thread's intent names: shm_set_repair() sets them.
  */
 #include "shm/slab/set.h"
 
@@ -104,7 +104,7 @@ void shm_set_remove_mask(const ShmArena *arena, uint32_t set, uint32_t group, ui
         }
 }
 
-void shm_set_mend(const ShmArena *arena, uint32_t set, uint32_t slab) {
+void shm_set_repair(const ShmArena *arena, uint32_t set, uint32_t slab) {
         uint32_t level = arena->shape.n_levels - 1, index = slab / 64;
 
         if (set_wanted_bits(arena, set, index, UINT64_C(1) << slab % 64) != 0)

@@ -33,7 +33,7 @@ void shm_set_add_mask(const ShmArena *arena, uint32_t set, uint32_t group, uint6
 void shm_set_remove_mask(const ShmArena *arena, uint32_t set, uint32_t group, uint64_t mask);
 
 /* Recomputes, after a death, all that an operation on this slab may have left: only sets bits. */
-void shm_set_mend(const ShmArena *arena, uint32_t set, uint32_t slab);
+void shm_set_repair(const ShmArena *arena, uint32_t set, uint32_t slab);
 
 /* The first slab of the set at or after `from`. */
 bool shm_set_find(const ShmArena *arena, uint32_t set, uint32_t from, uint32_t *ret_slab);

@@ -419,7 +419,7 @@ const DaemonWork daemon_works[] = {
         WORK("epoch reserve", NULL, begin_reserve, is_answered, .opens = true),
         WORK("trim", NULL, begin_trim, is_answered),
         WORK("caches that a client wants", NULL, begin_empty_caches, are_emptied),
-        WORK("check --repair", NULL, begin_check, is_answered, .mends = true),
+        WORK("check --repair", NULL, begin_check, is_answered, .repairs = true),
         WORK("commit", NULL, begin_commit, is_committed),
         WORK("end of a lease", NULL, begin_leave, is_ended_and_quiet, .ends = true),
         WORK("repair of a dead client", NULL, begin_repair, is_ended_and_quiet, .ends = true),

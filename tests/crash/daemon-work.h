@@ -15,7 +15,7 @@ typedef struct DaemonWork {
         bool closes; /* the newest era of epoch 0 */
         bool ends; /* a client's life */
         bool opens; /* an epoch */
-        bool mends; /* the request is lost: the next daemon is asked again */
+        bool repairs; /* the request is lost: the next daemon is asked again */
 } DaemonWork;
 
 extern const DaemonWork daemon_works[];

@@ -100,7 +100,7 @@ static void go_on(Life *life) {
                 shm_arena_record(life->arena, life->successor->inside)->seq = life->successor->seq;
 }
 
-static void mend(Life *life) {
+static void check_repairs(Life *life) {
         ShmCheck c;
 
         assert_int_equal(shm_check_repair(&life->control, &c), 0);
@@ -125,8 +125,8 @@ static void live(Life *life) {
         go_on(life);
         settle(life, false);
         end_client(life);
-        if (life->successor->mends)
-                mend(life);
+        if (life->successor->repairs)
+                check_repairs(life);
         shm_maintain_look(&life->engine, true, life->now_usec);
         settle(life, false);
 }

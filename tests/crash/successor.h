@@ -14,7 +14,7 @@ typedef struct Successor {
         uint32_t ended; /* client that is no more; SUCCESSOR_NONE: all live */
         uint32_t inside; /* record of a thread that stands still inside an operation; 0: none */
         uint64_t seq; /* that record's, when its thread goes on at last */
-        bool mends; /* runs a check that repairs, besides */
+        bool repairs; /* runs a check that repairs, besides */
         ShmRepairCounts counts; /* its predecessors' unfinished steps, summed up */
 } Successor;
 

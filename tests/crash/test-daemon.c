@@ -218,15 +218,15 @@ static void check_lost_only(const Run *run, const ShmArena *arena) {
         require(run, c.problems == c.lost_slots, "more than lost slots");
 }
 
-/* One that does not die, or two where there is something to mend. Returns in how many changes. */
+/* One that does not die, or two where there is something to repair. Returns in how many changes. */
 static unsigned take_over(Run *run) {
         unsigned n = 0;
 
-        if (run->pool.work->mends) {
-                run->successor.mends = false;
+        if (run->pool.work->repairs) {
+                run->successor.repairs = false;
                 n = successor_run(&run->successor, &run->copy, 0);
                 check_lost_only(run, &run->copy);
-                run->successor.mends = true;
+                run->successor.repairs = true;
         }
         n += successor_run(&run->successor, &run->copy, 0);
         check_all(run);
@@ -323,7 +323,7 @@ static void test_work(const DaemonWork *work, unsigned *n_all) {
         run = (Run){ .full = full && *full && *full != '0' };
         daemon_pool_open(&run.pool, work);
         run.successor = (Successor){ .ended = work->ends ? run.pool.victim_client : SUCCESSOR_NONE,
-                                     .mends = work->mends };
+                                     .repairs = work->repairs };
         usleep(50000); /* less is left to do beside */
         stepper_attach(&run.stepper, run.pool.daemon.pid, run.full);
         if (work->inside) {

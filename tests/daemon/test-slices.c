@@ -16,7 +16,7 @@
 #define N_SLABS 16384U
 #define N_OBJECTS 2000U /* five to a slab */
 
-enum { STATS = 10, EPOCHS, CHECK, MEND, TRIM, CLOSE, MAP, ROOTS };
+enum { STATS = 10, EPOCHS, CHECK, CHECK_REPAIR, TRIM, CLOSE, MAP, ROOTS };
 
 static DaemonFixture fixture;
 
@@ -55,10 +55,10 @@ static void send_request(int fd, uint64_t id) {
                 request.epoch_list = &list;
                 break;
         case CHECK:
-        case MEND:
+        case CHECK_REPAIR:
                 request.body_case = TSLAB__REQUEST__BODY_CHECK;
                 request.check = &check;
-                check.repair = id == MEND;
+                check.repair = id == CHECK_REPAIR;
                 break;
         case TRIM:
                 request.body_case = TSLAB__REQUEST__BODY_TRIM;
@@ -121,7 +121,7 @@ static void try_long(const uint64_t *ids, size_t n) {
 }
 
 static void test_each(void **state) {
-        static const uint64_t ids[] = { STATS, EPOCHS, CHECK, MEND, TRIM, CLOSE, MAP };
+        static const uint64_t ids[] = { STATS, EPOCHS, CHECK, CHECK_REPAIR, TRIM, CLOSE, MAP };
 
         (void) state;
         for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
@@ -129,7 +129,7 @@ static void test_each(void **state) {
 }
 
 static void test_all(void **state) {
-        static const uint64_t ids[] = { CLOSE, MAP, TRIM, MEND, STATS, CHECK, EPOCHS };
+        static const uint64_t ids[] = { CLOSE, MAP, TRIM, CHECK_REPAIR, STATS, CHECK, EPOCHS };
 
         (void) state;
         try_long(ids, sizeof(ids) / sizeof(ids[0]));

@@ -136,7 +136,7 @@ int image_reset(void) {
         return image.fd;
 }
 
-void image_mend_header(void) {
+void image_repair_header(void) {
         memcpy(image.base, saved, offsetof(ShmHeader, n_slabs_ever));
 }
 

@@ -50,7 +50,7 @@ int image_reset(void);
 /* A write that the input asks for: at once, or later. */
 void image_write(const ImageStep *step);
 /* The fields that make the memory an arena are put back. */
-void image_mend_header(void);
+void image_repair_header(void);
 
 /* Maps as the daemon does, between pages that nobody may touch; as shm_arena_map(). */
 int image_attach(ShmArena *arena);

@@ -188,14 +188,14 @@ static void take_over(void) {
 /* Reading */
 
 /* Beside the engine, as in the daemon. */
-static void check(bool mend) {
+static void check(bool repairs) {
         uint32_t n_slabs = shm_arena_n_slabs_ever(&arena);
         void *memory = calloc(1, shm_check_size(&arena, n_slabs));
         ShmCheckRun *run;
         ShmCheck result;
 
         require(memory);
-        run = shm_check_begin(memory, &arena, n_slabs, mend ? &control : NULL, &result);
+        run = shm_check_begin(memory, &arena, n_slabs, repairs ? &control : NULL, &result);
         while (shm_check_step(run, 16))
                 (void) work();
         free(memory);
@@ -259,7 +259,7 @@ enum {
         REPAIR,
         DIE,
         CHECK,
-        MEND,
+        CHECK_REPAIR,
         COUNT,
         ROOTS,
         EMPTY,
@@ -298,8 +298,8 @@ static void operate(unsigned what, const ImageStep *s) {
                 die(s->a % IMAGE_N_RECORDS);
                 break;
         case CHECK:
-        case MEND:
-                check(what == MEND);
+        case CHECK_REPAIR:
+                check(what == CHECK_REPAIR);
                 break;
         case COUNT:
                 count();
@@ -326,7 +326,7 @@ static void attach(void) {
 
         require(r == 0 || r == SHM_ARENA_E_FORMAT || r == SHM_ARENA_E_DAMAGED);
         if (r != 0) {
-                image_mend_header();
+                image_repair_header();
                 require(image_attach(&arena) == 0);
         }
         begin_engine();
@@ -347,8 +347,8 @@ static void step(const uint8_t *data) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        static const uint8_t rest[] = { TAKE_OVER, CHECK, COUNT, ROOTS,  ADVANCE, REVOKE,
-                                        EMPTY,     MEND,  TRIM,  REPAIR, LOOK };
+        static const uint8_t rest[] = { TAKE_OVER, CHECK,        COUNT, ROOTS,  ADVANCE, REVOKE,
+                                        EMPTY,     CHECK_REPAIR, TRIM,  REPAIR, LOOK };
 
         (void) image_reset();
         for (size_t i = 0; i + STEP <= size && i < STEPS_MAX * STEP; i += STEP)

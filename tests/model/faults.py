@@ -55,7 +55,7 @@ FAULTS = [
      '''                        add_above(arena, set, level + 1, child);
                         return;''', '''                        shm_or_sc(word_at(arena, set, level, index), mask);
                         return;'''),
-    ('set mend: leaf only', 'set', 'shm/slab/set.c',
+    ('set repair: leaf only', 'set', 'shm/slab/set.c',
      '''                if (shm_load_acq(word_at(arena, set, level, index)) != 0)
                         add_above(arena, set, level, index);''', ''),
     ('set words changed by load and store', 'set', 'shm/slab/set.c',
@@ -367,8 +367,8 @@ FAULTS = [
      'if (repair->record_in_flight == 0)', 'if (1)'),
     ('repair: slots in flight fall out of the cache', 'repair', 'shm/maintain/repair.c',
      'if (is_in_flight(reach, id))', 'if (0)'),
-    ('repair: hints not mended', 'repair', 'shm/maintain/repair.c',
-     '        shm_hints_mend_intent(control->arena, intent);\n}\n\nstatic void forget_notes', '}\n\nstatic void forget_notes'),
+    ('repair: hints not repaired', 'repair', 'shm/maintain/repair.c',
+     '        shm_hints_repair_intent(control->arena, intent);\n}\n\nstatic void forget_notes', '}\n\nstatic void forget_notes'),
     ('repair: BUSY slabs stay so', 'repair', 'shm/maintain/repair.c',
      '        if (intent.kind == SHM_INTENT_RUN)\n                counts->slabs += shm_pages_undo', '        if (0)\n                counts->slabs += shm_pages_undo'),
     ('repair: slabs stay ACTIVE', 'repair', 'shm/maintain/repair.c',

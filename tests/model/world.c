@@ -425,9 +425,9 @@ static void check_place(unsigned dead, uint32_t slab, SlabWord w) {
                 model_fail("slab %u is %s without pages", slab, slab_place_to_string(place));
 }
 
-void world_mend(unsigned dead, uint32_t slab) {
+void world_repair_hints(unsigned dead, uint32_t slab) {
         for (uint32_t set = 0; set < n_sets() && world_names_slab(dead, slab); set++)
-                shm_set_mend(&world_arena, set, slab);
+                shm_set_repair(&world_arena, set, slab);
 }
 
 static void check_hints(uint32_t slab) {
@@ -449,7 +449,7 @@ void world_check(unsigned dead) {
 
         check_objects();
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++)
-                world_mend(dead, slab);
+                world_repair_hints(dead, slab);
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
                 SlabWord w = shm_slab_word(&world_arena, slab);
 

@@ -1,6 +1,6 @@
 /*
  * A check that repairs, beside threads that go on: in a sound arena it finds nothing wrong and changes nothing; of a
- * damaged one it mends all. Where its control dies in it, the next control's check does.
+ * damaged one it repairs all. Where its maintainer dies, the check of the next maintainer does.
  *
  * Record 3 is in nobody's use. Actor 2 checks.
  */
@@ -18,7 +18,7 @@
 static _Alignas(16) uint8_t memory[4096];
 static ShmCheck result;
 static ShmActor born; /* actor 1's own */
-static uint64_t n_broken, n_hints; /* pre()'s: so many things are to be mended, and of these hints */
+static uint64_t n_broken, n_hints; /* pre()'s: so many things are to be repaired, and of these hints */
 
 /* All records are client 1's. */
 static void add_client(void) {
@@ -131,7 +131,7 @@ static void t_check(void) {
         if (result.problems > 0)
                 model_fail("the check says: %s", result.texts[0]);
         if (result.repaired != n_broken)
-                model_fail("%lu were mended, %lu were to be", (unsigned long) result.repaired,
+                model_fail("%lu were repaired, %lu were to be", (unsigned long) result.repaired,
                            (unsigned long) n_broken);
 }
 

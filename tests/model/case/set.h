@@ -159,7 +159,7 @@ static void post_stopped(unsigned dead) {
 /* The set has the slabs that want it, after a repair of each slab that a dead actor's intent names. */
 static void post(unsigned dead) {
         for (size_t i = 0; i < sizeof(slabs) / sizeof(slabs[0]); i++)
-                world_mend(dead, slabs[i]);
+                world_repair_hints(dead, slabs[i]);
         for (size_t i = 0; i < sizeof(slabs) / sizeof(slabs[0]); i++) {
                 bool wanted =
                         shm_set_wants(&world_arena, SHM_SET_FREE, shm_slab_word(&world_arena, slabs[i]));

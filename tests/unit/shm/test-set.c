@@ -84,17 +84,17 @@ static void test_remove_wanted(void **state) {
 }
 
 /* The states that a death in add or remove may leave. */
-static void test_mend_levels(void **state) {
+static void test_repair_levels(void **state) {
         TestArena t;
 
         with_slabs(300000, &t);
         make_free(&t.arena, 4097);
-        shm_set_mend(&t.arena, SHM_SET_FREE, 4097);
+        shm_set_repair(&t.arena, SHM_SET_FREE, 4097);
         assert_true(shm_set_has(&t.arena, SHM_SET_FREE, 4097));
 
         /* The neighbour's bit is there, those above are not: a remover died between. */
         t.arena.sets[t.arena.shape.level_off[0]] = 0;
-        shm_set_mend(&t.arena, SHM_SET_FREE, 4098);
+        shm_set_repair(&t.arena, SHM_SET_FREE, 4098);
         assert_true(shm_set_has(&t.arena, SHM_SET_FREE, 4097));
         assert_false(shm_set_has(&t.arena, SHM_SET_FREE, 4098));
         test_arena_deinit(&t);
@@ -123,7 +123,7 @@ int main(void) {
                 cmocka_unit_test(test_find_sparse),
                 cmocka_unit_test(test_remove_levels),
                 cmocka_unit_test_setup_teardown(test_remove_wanted, test_arena_setup, test_arena_teardown),
-                cmocka_unit_test(test_mend_levels),
+                cmocka_unit_test(test_repair_levels),
                 cmocka_unit_test_setup_teardown(test_wants, test_arena_setup, test_arena_teardown),
         };
 
