@@ -278,7 +278,7 @@ static bool is_due(const ShmArena *arena, SlabWord w) {
         ShmEpochInfo info;
         uint32_t id = slab_word_epoch(w);
 
-        return slab_word_place(w) == SLAB_FREE && shm_epoch_get(arena, id, &info) == 0 &&
+        return slab_word_state(w) == SLAB_FREE && shm_epoch_get(arena, id, &info) == 0 &&
                shm_epoch_over(arena, id, slab_word_era(w)) && epoch_drains(&info);
 }
 

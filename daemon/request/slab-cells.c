@@ -25,18 +25,18 @@ static void add_slab(SlabSum *sum, uint32_t slots, uint32_t taken) {
 }
 
 static void count_cell_slab(SlabCells *cells, const ShmArena *arena, SlabWord w) {
-        SlabPlace place = slab_word_place(w);
+        SlabState state = slab_word_state(w);
         uint32_t class = slab_word_class(w), epoch = slab_word_epoch(w), slots, taken;
 
-        if (place >= _SLAB_PLACE_N)
+        if (state >= _SLAB_STATE_N)
                 return;
-        cells->cell.places[place]++;
-        if (place == SLAB_UNCOMMITTED || place == SLAB_FREE || place == SLAB_BUSY ||
+        cells->cell.places[state]++;
+        if (state == SLAB_UNCOMMITTED || state == SLAB_FREE || state == SLAB_BUSY ||
             class >= arena->n_classes || epoch >= arena->n_epochs)
                 return;
 
         slots = arena->classes[class].n_slots;
-        taken = (uint32_t) __builtin_popcountll(w.low & ~arena->classes[class].beyond);
+        taken = (uint32_t) __builtin_popcountll(w.low & ~arena->classes[class].tail_mask);
         cells->cell.slots += slots;
         cells->cell.taken += taken;
         cells->cell.epochs[epoch]++;

@@ -11,7 +11,7 @@ typedef struct SlabSum {
 
 /* One stretch. */
 typedef struct SlabCell {
-        uint32_t places[_SLAB_PLACE_N]; /* slabs, without groups that are uncommitted as a whole */
+        uint32_t places[_SLAB_STATE_N]; /* slabs, without groups that are uncommitted as a whole */
         uint32_t slots, taken;
         uint32_t epochs[SHM_EPOCHS_MAX]; /* slabs that hold objects, or are kept for objects */
         uint32_t classes[SHM_CLASSES_MAX];

@@ -26,10 +26,10 @@ static uint32_t count_live(const ShmTags *tags, uint32_t n_slots) {
 }
 
 static void count_slab(EpochCount *count, const ShmArena *arena, uint32_t slab, SlabWord w) {
-        SlabPlace place = slab_word_place(w);
+        SlabState state = slab_word_state(w);
         uint32_t n;
 
-        if (place == SLAB_UNCOMMITTED || place == SLAB_FREE || place >= SLAB_BUSY ||
+        if (state == SLAB_UNCOMMITTED || state == SLAB_FREE || state >= SLAB_BUSY ||
             slab_word_epoch(w) != count->epoch ||
             (count->era != 0 && slab_word_era(w) != (count->era & SLAB_ERA_BITS)) ||
             slab_word_class(w) >= arena->n_classes || !shm_epoch_over(arena, count->epoch, slab_word_era(w)))

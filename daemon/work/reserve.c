@@ -153,7 +153,7 @@ static void count_some(Reserve *reserve) {
         SlabWord w;
 
         while (shm_slab_walk_next(&reserve->walk, &reserve->pool->arena, &budget, &slab, &w))
-                reserve->counted += slab_word_place(w) == SLAB_FREE;
+                reserve->counted += slab_word_state(w) == SLAB_FREE;
         if (!shm_slab_walk_done(&reserve->walk))
                 return;
         reserve->counting = false;

@@ -35,11 +35,11 @@ static bool is_epoch(uint32_t id, uint32_t wanted) {
 }
 
 static void count_slab(SlabWord word, SlabCount *count) {
-        SlabPlace place = slab_word_place(word);
+        SlabState state = slab_word_state(word);
 
-        if (place == SLAB_FULL || (place == SLAB_DRAINING && word.low == UINT64_MAX))
+        if (state == SLAB_FULL || (state == SLAB_DRAINING && word.low == UINT64_MAX))
                 count->full++;
-        else if (place == SLAB_PARTIAL || place == SLAB_ACTIVE || place == SLAB_DRAINING)
+        else if (state == SLAB_PARTIAL || state == SLAB_ACTIVE || state == SLAB_DRAINING)
                 count->partial++;
 }
 

@@ -25,7 +25,7 @@ static_assert(sizeof(ShmSizeOf) == SHM_CLASS_GRANULE, "a size is the offset of i
 
 /* Where the slots of a class of an open epoch are cached, by these bits of their slab's word. */
 typedef struct ShmPlaceOf {
-        uint64_t target; /* class, epoch and era, as in the word; 0: nowhere */
+        uint64_t key; /* class, epoch and era, as in the word; 0: nowhere */
         ShmCache *cache;
 } ShmPlaceOf;
 static_assert(sizeof(ShmPlaceOf) == 1 << SLAB_CLASS_SHIFT,

@@ -66,7 +66,7 @@ static void classes_init(ShmArena *arena, const ShmGeometry *g) {
                 arena->classes[i] = (ShmClass){
                         .size = g->class_size[i],
                         .n_slots = n,
-                        .beyond = n == SHM_SLOTS_MAX ? 0 : UINT64_MAX << n,
+                        .tail_mask = n == SHM_SLOTS_MAX ? 0 : UINT64_MAX << n,
                 };
         }
         arena->size_max = g->class_size[g->n_classes - 1];

@@ -17,7 +17,7 @@
 typedef struct ShmClass {
         uint32_t size;
         uint32_t n_slots;
-        uint64_t beyond; /* bits of a slab's bitmap beyond n_slots */
+        uint64_t tail_mask; /* bits of a slab's bitmap beyond n_slots */
 } ShmClass;
 
 typedef struct ShmArena {

@@ -74,7 +74,7 @@ void shm_cache_release_held(ShmActor *actor, uint32_t record, ShmCache *cache) {
         if (slab >= shm_arena_n_slabs_ever(actor->arena))
                 return;
         w = shm_slab_word(actor->arena, slab);
-        if (slab_word_place(w) == SLAB_ACTIVE && slab_word_holder(w) == record) {
+        if (slab_word_state(w) == SLAB_ACTIVE && slab_word_holder(w) == record) {
                 shm_actor_intend(actor, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
                 (void) shm_slab_release(actor, slab);
                 shm_actor_intend(actor, 0);

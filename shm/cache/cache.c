@@ -48,7 +48,7 @@ static void copy_epoch(ShmActor *actor, uint32_t epoch) {
         actor->numbers[epoch] = open ? shm_epoch_number(epoch, era) : UINT32_MAX;
         for (uint32_t class = 0; class < arena->n_classes; class += 1)
                 actor->places[epoch << 4 | class] = (ShmPlaceOf){
-                        .target = open ? slab_target(class, epoch, era) : 0,
+                        .key = open ? slab_key(class, epoch, era) : 0,
                         .cache = cache_at(actor, epoch, class),
                 };
 }
@@ -111,15 +111,15 @@ static uint32_t cache_fill_stack(ShmActor *actor, ShmCache *cache, uint32_t slab
 }
 
 /* Up to n slots from the slab held, or from another one, which is held from then on if more is left. */
-static uint32_t cache_refill_once(ShmActor *actor, ShmCache *cache, uint64_t target, uint32_t n,
+static uint32_t cache_refill_once(ShmActor *actor, ShmCache *cache, uint64_t key, uint32_t n,
                                   bool no_commit) {
         uint32_t held = shm_load_rlx(&cache->held); /* ORDER: rlx; ours alone. */
-        ShmWant want = { .target = target, .n = n, .hold = true, .no_commit = no_commit };
+        ShmWant want = { .key = key, .n = n, .hold = true, .no_commit = no_commit };
         ShmFound found;
         uint64_t mask;
 
         if (held != 0) {
-                if (held - 1 < actor->arena->n_slabs && shm_slab_hold(actor, held - 1, target, n, &mask) == 0)
+                if (held - 1 < actor->arena->n_slabs && shm_slab_hold(actor, held - 1, key, n, &mask) == 0)
                         return cache_fill_stack(actor, cache, held - 1, mask);
                 shm_cache_release_held(actor, actor->id, cache);
         }
@@ -132,7 +132,7 @@ static uint32_t cache_refill_once(ShmActor *actor, ShmCache *cache, uint64_t tar
 }
 
 /* 0, or -ENOMEM: not one slot. */
-static int cache_refill(ShmActor *actor, ShmCache *cache, uint64_t target) {
+static int cache_refill(ShmActor *actor, ShmCache *cache, uint64_t key) {
         uint32_t want, got = 0, n = 0;
 
         if (cache->capacity == 0)
@@ -140,7 +140,7 @@ static int cache_refill(ShmActor *actor, ShmCache *cache, uint64_t target) {
         shm_cache_adapt_capacity(cache, SHM_CACHE_LAST_REFILL);
         want = cache->capacity / 2;
         do {
-                uint32_t more = cache_refill_once(actor, cache, target, want - got, got > 0);
+                uint32_t more = cache_refill_once(actor, cache, key, want - got, got > 0);
 
                 if (more == 0)
                         break;
@@ -179,7 +179,7 @@ static int cache_pop_slot(ShmActor *actor, ShmCache *cache, const ShmPending *pe
         return 0;
 }
 
-static int alloc_cached(ShmActor *actor, ShmCache *cache, uint64_t target, const ShmPending *pending,
+static int alloc_cached(ShmActor *actor, ShmCache *cache, uint64_t key, const ShmPending *pending,
                         uint64_t *ret_handle) {
         uint32_t n = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone. */
         int r;
@@ -187,11 +187,11 @@ static int alloc_cached(ShmActor *actor, ShmCache *cache, uint64_t target, const
         if (n == 0 && cache->alloc.bypass > 0) {
                 cache->alloc.bypass--;
                 shm_actor_count(actor, SHM_COUNT_ALLOC_BYPASSED, 1);
-                return shm_uncached_alloc(actor, target, pending, ret_handle);
+                return shm_uncached_alloc(actor, key, pending, ret_handle);
         }
         /* What refill cannot find, the long way may. */
-        if (n == 0 && cache_refill(actor, cache, target))
-                return shm_uncached_alloc(actor, target, pending, ret_handle);
+        if (n == 0 && cache_refill(actor, cache, key))
+                return shm_uncached_alloc(actor, key, pending, ret_handle);
         r = cache_pop_slot(actor, cache, pending, ret_handle);
         if (r == 0)
                 shm_actor_count(actor, SHM_COUNT_ALLOC_HITS, 1);
@@ -211,7 +211,7 @@ int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const Shm
                          uint64_t *ret_handle, void **ret_object) {
         ShmArena *arena = actor->arena;
         uint32_t id, era, class;
-        uint64_t target, handle;
+        uint64_t key, handle;
         bool cached;
         int r;
 
@@ -227,16 +227,16 @@ int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const Shm
         if (r)
                 return r;
         class = shm_arena_class(arena, size);
-        target = slab_target(class, id, era);
+        key = slab_key(class, id, era);
         /* An epoch that was closed and opened since the attention was read is not one to cache for. */
         if (cached && actor->numbers[id] == shm_epoch_number(id, era))
-                r = alloc_cached(actor, requested_cache(actor, id, class, size), target, pending, &handle);
+                r = alloc_cached(actor, requested_cache(actor, id, class, size), key, pending, &handle);
         else
-                r = shm_uncached_alloc(actor, target, pending, &handle);
+                r = shm_uncached_alloc(actor, key, pending, &handle);
         /* Before memory is called exhausted: what this thread keeps for other classes and epochs. */
         if (r == -ENOMEM && cached) {
                 shm_cache_drain_record(actor, actor->id, UINT64_MAX);
-                r = shm_uncached_alloc(actor, target, pending, &handle);
+                r = shm_uncached_alloc(actor, key, pending, &handle);
         }
         if (r) {
                 if (r == -ENOMEM)
@@ -313,7 +313,7 @@ int shm_cache_free_slow(ShmActor *actor, uint64_t handle) {
         w = shm_slab_word(arena, slot_id_slab(id));
         epoch = slab_word_epoch(w);
         if (cache_is_ours(actor) && slab_word_class(w) < arena->n_classes &&
-            actor->places[epoch << 4 | slab_word_class(w)].target == (w.high & SLAB_TARGET_MASK))
+            actor->places[epoch << 4 | slab_word_class(w)].key == (w.high & SLAB_KEY_MASK))
                 cache = cache_at(actor, epoch, slab_word_class(w));
         actor->n_slots_ever = (uint64_t) shm_arena_n_slabs_ever(arena) * SHM_SLOTS_MAX;
 

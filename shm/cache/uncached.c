@@ -22,7 +22,7 @@
 #include "shm/slab/search.h"
 #include "shm/slab/slab.h"
 
-int shm_uncached_alloc(ShmActor *actor, uint64_t target, const ShmPending *pending, uint64_t *ret_handle) {
+int shm_uncached_alloc(ShmActor *actor, uint64_t key, const ShmPending *pending, uint64_t *ret_handle) {
         ShmArena *arena = actor->arena;
         uint32_t *tag, value;
         uint64_t handle;
@@ -30,7 +30,7 @@ int shm_uncached_alloc(ShmActor *actor, uint64_t target, const ShmPending *pendi
         SlotId id;
         int r;
 
-        r = shm_search(actor, &(ShmWant){ .target = target, .n = 1 }, &found);
+        r = shm_search(actor, &(ShmWant){ .key = key, .n = 1 }, &found);
         if (r)
                 return r;
 

@@ -11,6 +11,6 @@ typedef struct ShmPending {
 } ShmPending;
 
 /* An object of this class, epoch and era. -ENOMEM, -ENOBUFS (no note left). */
-int shm_uncached_alloc(ShmActor *actor, uint64_t target, const ShmPending *pending, uint64_t *ret_handle);
+int shm_uncached_alloc(ShmActor *actor, uint64_t key, const ShmPending *pending, uint64_t *ret_handle);
 /* -ESTALE, -EUCLEAN: as shm_object_free(). */
 int shm_uncached_free(ShmActor *actor, uint32_t tag, SlotId id);

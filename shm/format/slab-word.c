@@ -23,8 +23,8 @@ const SlabEdge slab_edges[] = {
 
 const size_t n_slab_edges = sizeof(slab_edges) / sizeof(slab_edges[0]);
 
-const char *slab_place_to_string(SlabPlace place) {
-        static const char *const names[_SLAB_PLACE_N] = {
+const char *slab_state_to_string(SlabState state) {
+        static const char *const names[_SLAB_STATE_N] = {
                 [SLAB_UNCOMMITTED] = "uncommitted",
                 [SLAB_FREE] = "free",
                 [SLAB_PARTIAL] = "listed",
@@ -34,52 +34,52 @@ const char *slab_place_to_string(SlabPlace place) {
                 [SLAB_BUSY] = "busy",
         };
 
-        return place < _SLAB_PLACE_N ? names[place] : "invalid";
+        return state < _SLAB_STATE_N ? names[state] : "invalid";
 }
 
-static SlabWord with_place(SlabWord w, SlabPlace place, uint32_t holder) {
-        w.high &= ~(SLAB_PLACE_MASK | SLAB_HOLDER_MASK);
-        w.high |= place | (uint64_t) holder << SLAB_HOLDER_SHIFT;
+static SlabWord with_state(SlabWord w, SlabState state, uint32_t holder) {
+        w.high &= ~(SLAB_STATE_MASK | SLAB_HOLDER_MASK);
+        w.high |= state | (uint64_t) holder << SLAB_HOLDER_SHIFT;
         return w;
 }
 
-static bool held_by(SlabWord w, SlabPlace place, uint32_t holder) {
-        return slab_word_place(w) == place && slab_word_holder(w) == holder;
+static bool held_by(SlabWord w, SlabState state, uint32_t holder) {
+        return slab_word_state(w) == state && slab_word_holder(w) == holder;
 }
 
-/* The one place where a word's place follows from its bitmap. */
-SlabWord slab_word_settle(SlabWord w, uint64_t beyond) {
-        SlabPlace place = slab_word_place(w);
-        bool empty = w.low == beyond;
+/* The one place where a word's state follows from its bitmap. */
+SlabWord slab_word_settle(SlabWord w, uint64_t tail_mask) {
+        SlabState state = slab_word_state(w);
+        bool empty = w.low == tail_mask;
 
-        if (place == SLAB_ACTIVE || (place == SLAB_DRAINING && !empty))
+        if (state == SLAB_ACTIVE || (state == SLAB_DRAINING && !empty))
                 return w;
         if (empty) {
                 w.low = 0;
-                return with_place(w, SLAB_FREE, 0);
+                return with_state(w, SLAB_FREE, 0);
         }
-        return with_place(w, w.low == UINT64_MAX ? SLAB_FULL : SLAB_PARTIAL, 0);
+        return with_state(w, w.low == UINT64_MAX ? SLAB_FULL : SLAB_PARTIAL, 0);
 }
 
 int slab_word_begin(SlabWord w, uint32_t holder, SlabWord *ret) {
-        SlabPlace place = slab_word_place(w);
+        SlabState state = slab_word_state(w);
 
-        if (place != SLAB_UNCOMMITTED && place != SLAB_FREE)
+        if (state != SLAB_UNCOMMITTED && state != SLAB_FREE)
                 return SLAB_E_REFUSED;
 
-        *ret = with_place(w, SLAB_BUSY, holder);
+        *ret = with_state(w, SLAB_BUSY, holder);
         ret->low = 0;
         ret->high += SLAB_GEN_ONE;
         return 0;
 }
 
-static int slab_word_end_pages(SlabWord w, uint32_t holder, SlabPlace place, SlabWord *ret) {
+static int slab_word_end_pages(SlabWord w, uint32_t holder, SlabState state, SlabWord *ret) {
         if (!held_by(w, SLAB_BUSY, holder))
                 return SLAB_E_REFUSED;
 
-        *ret = with_place(w, place, 0);
+        *ret = with_state(w, state, 0);
         ret->low = 0;
-        ret->high &= ~SLAB_TARGET_MASK;
+        ret->high &= ~SLAB_KEY_MASK;
         ret->high += SLAB_GEN_ONE;
         return 0;
 }
@@ -105,14 +105,14 @@ static uint64_t lowest_free(uint64_t bitmap, uint32_t n) {
         return mask;
 }
 
-static int slab_word_take_slots(SlabWord w, uint64_t target, uint64_t beyond, uint32_t n, SlabWord *ret,
+static int slab_word_take_slots(SlabWord w, uint64_t key, uint64_t tail_mask, uint32_t n, SlabWord *ret,
                                 uint64_t *ret_mask) {
         uint64_t mask;
 
-        if (slab_word_place(w) == SLAB_FREE) {
-                w.low = beyond;
-                w.high = (w.high & ~SLAB_TARGET_MASK) | target;
-        } else if ((w.high & SLAB_TARGET_MASK) != target) {
+        if (slab_word_state(w) == SLAB_FREE) {
+                w.low = tail_mask;
+                w.high = (w.high & ~SLAB_KEY_MASK) | key;
+        } else if ((w.high & SLAB_KEY_MASK) != key) {
                 return SLAB_E_REFUSED;
         }
 
@@ -126,79 +126,79 @@ static int slab_word_take_slots(SlabWord w, uint64_t target, uint64_t beyond, ui
         return 0;
 }
 
-int slab_word_claim(SlabWord w, uint64_t target, uint64_t beyond, uint32_t n, SlabWord *ret,
+int slab_word_claim(SlabWord w, uint64_t key, uint64_t tail_mask, uint32_t n, SlabWord *ret,
                     uint64_t *ret_mask) {
-        SlabPlace place = slab_word_place(w);
+        SlabState state = slab_word_state(w);
         SlabWord taken;
         int r;
 
-        if (place != SLAB_FREE && place != SLAB_PARTIAL)
+        if (state != SLAB_FREE && state != SLAB_PARTIAL)
                 return SLAB_E_REFUSED;
 
-        r = slab_word_take_slots(w, target, beyond, n, &taken, ret_mask);
+        r = slab_word_take_slots(w, key, tail_mask, n, &taken, ret_mask);
         if (r)
                 return r;
 
-        *ret = slab_word_settle(with_place(taken, SLAB_PARTIAL, 0), beyond);
+        *ret = slab_word_settle(with_state(taken, SLAB_PARTIAL, 0), tail_mask);
         return 0;
 }
 
-int slab_word_hold(SlabWord w, uint32_t holder, uint64_t target, uint64_t beyond, uint32_t n, SlabWord *ret,
+int slab_word_hold(SlabWord w, uint32_t holder, uint64_t key, uint64_t tail_mask, uint32_t n, SlabWord *ret,
                    uint64_t *ret_mask) {
-        SlabPlace place = slab_word_place(w);
+        SlabState state = slab_word_state(w);
         SlabWord taken;
         int r;
 
-        if (place != SLAB_FREE && place != SLAB_PARTIAL && !held_by(w, SLAB_ACTIVE, holder))
+        if (state != SLAB_FREE && state != SLAB_PARTIAL && !held_by(w, SLAB_ACTIVE, holder))
                 return SLAB_E_REFUSED;
 
-        r = slab_word_take_slots(w, target, beyond, n, &taken, ret_mask);
+        r = slab_word_take_slots(w, key, tail_mask, n, &taken, ret_mask);
         if (r)
                 return r;
 
-        *ret = with_place(taken, SLAB_ACTIVE, holder);
+        *ret = with_state(taken, SLAB_ACTIVE, holder);
         return 0;
 }
 
-int slab_word_release(SlabWord w, uint64_t beyond, SlabWord *ret) {
-        if (slab_word_place(w) != SLAB_ACTIVE)
+int slab_word_release(SlabWord w, uint64_t tail_mask, SlabWord *ret) {
+        if (slab_word_state(w) != SLAB_ACTIVE)
                 return SLAB_E_REFUSED;
 
-        *ret = slab_word_settle(with_place(w, SLAB_PARTIAL, 0), beyond);
+        *ret = slab_word_settle(with_state(w, SLAB_PARTIAL, 0), tail_mask);
         return 0;
 }
 
-int slab_word_free_slots(SlabWord w, uint64_t mask, uint64_t beyond, SlabWord *ret) {
-        SlabPlace place = slab_word_place(w);
+int slab_word_free_slots(SlabWord w, uint64_t mask, uint64_t tail_mask, SlabWord *ret) {
+        SlabState state = slab_word_state(w);
 
-        if (place != SLAB_PARTIAL && place != SLAB_FULL && place != SLAB_ACTIVE && place != SLAB_DRAINING)
+        if (state != SLAB_PARTIAL && state != SLAB_FULL && state != SLAB_ACTIVE && state != SLAB_DRAINING)
                 return SLAB_E_REFUSED;
-        if ((w.low & mask) != mask || (mask & beyond))
+        if ((w.low & mask) != mask || (mask & tail_mask))
                 return SLAB_E_REFUSED;
 
         w.low &= ~mask;
-        *ret = slab_word_settle(w, beyond);
+        *ret = slab_word_settle(w, tail_mask);
         return 0;
 }
 
-int slab_word_drain(SlabWord w, uint64_t target, uint64_t beyond, SlabWord *ret) {
-        SlabPlace place = slab_word_place(w);
+int slab_word_drain(SlabWord w, uint64_t key, uint64_t tail_mask, SlabWord *ret) {
+        SlabState state = slab_word_state(w);
 
-        if (place != SLAB_ACTIVE && place != SLAB_PARTIAL && place != SLAB_FULL)
+        if (state != SLAB_ACTIVE && state != SLAB_PARTIAL && state != SLAB_FULL)
                 return SLAB_E_REFUSED;
-        if ((w.high & SLAB_TARGET_MASK) != target)
+        if ((w.high & SLAB_KEY_MASK) != key)
                 return SLAB_E_REFUSED;
 
-        *ret = slab_word_settle(with_place(w, SLAB_DRAINING, 0), beyond);
+        *ret = slab_word_settle(with_state(w, SLAB_DRAINING, 0), tail_mask);
         return 0;
 }
 
 int slab_word_pin(SlabWord w, uint32_t holder, SlabWord *ret) {
-        SlabPlace place = slab_word_place(w);
+        SlabState state = slab_word_state(w);
 
-        if (place != SLAB_PARTIAL && place != SLAB_FULL && place != SLAB_ACTIVE)
+        if (state != SLAB_PARTIAL && state != SLAB_FULL && state != SLAB_ACTIVE)
                 return SLAB_E_REFUSED;
 
-        *ret = with_place(w, SLAB_ACTIVE, holder);
+        *ret = with_state(w, SLAB_ACTIVE, holder);
         return 0;
 }

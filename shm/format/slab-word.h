@@ -4,7 +4,7 @@
  * on plain values. shm/slab/slab.c wraps each in one compare-and-set loop.
  *
  *     bitmap 64   1 = slot taken (live, or in some cache) or beyond the class's count
- *     place   4   see SlabPlace
+ *     state   4   see SlabState
  *     class   4
  *     epoch   6
  *     era    12   low bits of the epoch's era
@@ -35,7 +35,7 @@
  *     PARTIAL | FULL | ACTIVE -> ACTIVE slab_word_pin         daemon: claims are to stop    acqrel
  *
  * All orders are acqrel because the word passes slots, and the objects in them, from one process
- * to another. slab_edges[] says the same to the test that tries every place with every operation.
+ * to another. slab_edges[] says the same to the test that tries every state with every operation.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@
 
 typedef ShmPair SlabWord; /* low: bitmap, high: the rest */
 
-typedef enum SlabPlace {
+typedef enum SlabState {
         SLAB_UNCOMMITTED, /* no pages; a page that is there nonetheless is surplus */
         SLAB_FREE, /* pages, no slot taken; in the set `free` */
         SLAB_PARTIAL, /* some slots free, claimable by anyone; in the set `partial` */
@@ -53,8 +53,8 @@ typedef enum SlabPlace {
         SLAB_FULL, /* no slot free */
         SLAB_DRAINING, /* of an era that is over: nobody claims */
         SLAB_BUSY, /* its pages are being made or dropped by the holder */
-        _SLAB_PLACE_N,
-} SlabPlace;
+        _SLAB_STATE_N,
+} SlabState;
 
 typedef enum SlabOp {
         SLAB_OP_BEGIN,
@@ -70,14 +70,14 @@ typedef enum SlabOp {
 } SlabOp;
 
 typedef struct SlabEdge {
-        SlabPlace from;
+        SlabState from;
         SlabOp op;
-        SlabPlace to;
+        SlabState to;
 } SlabEdge;
 
 extern const SlabEdge slab_edges[];
 extern const size_t n_slab_edges;
-const char *slab_place_to_string(SlabPlace place);
+const char *slab_state_to_string(SlabState state);
 
 enum {
         _SLAB_E_SUCCESS,
@@ -89,15 +89,15 @@ enum {
 #define SLAB_ERA_SHIFT 14
 #define SLAB_HOLDER_SHIFT 26
 #define SLAB_GEN_SHIFT 38
-#define SLAB_PLACE_MASK UINT64_C(0xf)
+#define SLAB_STATE_MASK UINT64_C(0xf)
 #define SLAB_HOLDER_MASK (UINT64_C(0xfff) << SLAB_HOLDER_SHIFT)
 #define SLAB_GEN_ONE (UINT64_C(1) << SLAB_GEN_SHIFT)
 #define SLAB_ERA_BITS UINT32_C(0xfff)
 /* Class, epoch and era: what a claim is for. */
-#define SLAB_TARGET_MASK (UINT64_C(0x3fffff) << SLAB_CLASS_SHIFT)
+#define SLAB_KEY_MASK (UINT64_C(0x3fffff) << SLAB_CLASS_SHIFT)
 
-static inline SlabPlace slab_word_place(SlabWord w) {
-        return (SlabPlace) (w.high & SLAB_PLACE_MASK);
+static inline SlabState slab_word_state(SlabWord w) {
+        return (SlabState) (w.high & SLAB_STATE_MASK);
 }
 
 static inline uint32_t slab_word_class(SlabWord w) {
@@ -121,29 +121,29 @@ static inline uint32_t slab_word_gen(SlabWord w) {
 }
 
 /* Class, epoch and era in their places in the word. */
-static inline uint64_t slab_target(uint32_t class, uint32_t epoch, uint32_t era) {
+static inline uint64_t slab_key(uint32_t class, uint32_t epoch, uint32_t era) {
         return (uint64_t) class << SLAB_CLASS_SHIFT | (uint64_t) epoch << SLAB_EPOCH_SHIFT |
                (uint64_t) (era & SLAB_ERA_BITS) << SLAB_ERA_SHIFT;
 }
 
-static inline uint32_t slab_target_class(uint64_t target) {
-        return (target >> SLAB_CLASS_SHIFT) & 0xf;
+static inline uint32_t slab_key_class(uint64_t key) {
+        return (key >> SLAB_CLASS_SHIFT) & 0xf;
 }
 
-static inline uint32_t slab_target_epoch(uint64_t target) {
-        return (target >> SLAB_EPOCH_SHIFT) & 0x3f;
+static inline uint32_t slab_key_epoch(uint64_t key) {
+        return (key >> SLAB_EPOCH_SHIFT) & 0x3f;
 }
 
-/* In each: `beyond` are the bits beyond the count of the word's, or the target's, class. */
-SlabWord slab_word_settle(SlabWord w, uint64_t beyond);
+/* In each: `tail_mask` has the bits beyond the count of the class of the word, or of the key. */
+SlabWord slab_word_settle(SlabWord w, uint64_t tail_mask);
 int slab_word_begin(SlabWord w, uint32_t holder, SlabWord *ret);
 int slab_word_commit(SlabWord w, uint32_t holder, SlabWord *ret);
 int slab_word_drop(SlabWord w, uint32_t holder, SlabWord *ret);
-int slab_word_claim(SlabWord w, uint64_t target, uint64_t beyond, uint32_t n, SlabWord *ret,
+int slab_word_claim(SlabWord w, uint64_t key, uint64_t tail_mask, uint32_t n, SlabWord *ret,
                     uint64_t *ret_mask);
-int slab_word_hold(SlabWord w, uint32_t holder, uint64_t target, uint64_t beyond, uint32_t n, SlabWord *ret,
+int slab_word_hold(SlabWord w, uint32_t holder, uint64_t key, uint64_t tail_mask, uint32_t n, SlabWord *ret,
                    uint64_t *ret_mask);
-int slab_word_release(SlabWord w, uint64_t beyond, SlabWord *ret);
-int slab_word_free_slots(SlabWord w, uint64_t mask, uint64_t beyond, SlabWord *ret);
-int slab_word_drain(SlabWord w, uint64_t target, uint64_t beyond, SlabWord *ret);
+int slab_word_release(SlabWord w, uint64_t tail_mask, SlabWord *ret);
+int slab_word_free_slots(SlabWord w, uint64_t mask, uint64_t tail_mask, SlabWord *ret);
+int slab_word_drain(SlabWord w, uint64_t key, uint64_t tail_mask, SlabWord *ret);
 int slab_word_pin(SlabWord w, uint32_t holder, SlabWord *ret);

@@ -114,43 +114,43 @@ void shm_check_record(const ShmArena *arena, ShmCheck *check, uint32_t record) {
 }
 
 const char *shm_check_word(const ShmArena *arena, SlabWord w) {
-        SlabPlace place = slab_word_place(w);
-        uint64_t beyond = shm_slab_class(arena, w)->beyond;
+        SlabState state = slab_word_state(w);
+        uint64_t tail_mask = shm_slab_class(arena, w)->tail_mask;
 
-        if (place >= _SLAB_PLACE_N)
-                return "its place is none";
+        if (state >= _SLAB_STATE_N)
+                return "its state is none";
         if (slab_word_class(w) >= arena->n_classes)
                 return "its class is none";
         if (slab_word_epoch(w) >= arena->n_epochs)
                 return "its epoch is none";
-        if (place != SLAB_ACTIVE && place != SLAB_BUSY && slab_word_holder(w) != 0)
+        if (state != SLAB_ACTIVE && state != SLAB_BUSY && slab_word_holder(w) != 0)
                 return "it names a holder";
-        if (!shm_check_in_use(place))
+        if (!shm_check_in_use(state))
                 return w.low != 0 ? "its bitmap is not empty" : NULL;
-        if ((w.low & beyond) != beyond)
+        if ((w.low & tail_mask) != tail_mask)
                 return "slots beyond its class's count are free";
-        if (w.low == beyond && (place == SLAB_PARTIAL || place == SLAB_DRAINING))
+        if (w.low == tail_mask && (state == SLAB_PARTIAL || state == SLAB_DRAINING))
                 return "no slot is taken";
-        if (w.low == UINT64_MAX && place == SLAB_PARTIAL)
+        if (w.low == UINT64_MAX && state == SLAB_PARTIAL)
                 return "all slots are taken";
-        if (w.low != UINT64_MAX && place == SLAB_FULL)
+        if (w.low != UINT64_MAX && state == SLAB_FULL)
                 return "slots are free";
         return NULL;
 }
 
 const char *shm_check_holder(const ShmArena *arena, const ShmRefs *refs, uint32_t slab, SlabWord w) {
-        SlabPlace place = slab_word_place(w);
+        SlabState state = slab_word_state(w);
         uint32_t holder = slab_word_holder(w);
-        ShmRecordState state;
+        ShmRecordState record_state;
 
-        if (place != SLAB_ACTIVE && place != SLAB_BUSY)
+        if (state != SLAB_ACTIVE && state != SLAB_BUSY)
                 return NULL;
         if (holder >= shm_arena_n_records_ever(arena))
                 return "its holder is no record";
-        state = shm_record_owner(arena, holder).state;
-        if (holder != 0 && (state == SHM_RECORD_UNUSED || state > SHM_RECORD_LEFT))
+        record_state = shm_record_owner(arena, holder).state;
+        if (holder != 0 && (record_state == SHM_RECORD_UNUSED || record_state > SHM_RECORD_LEFT))
                 return "its holder's record is not in use";
-        if (place == SLAB_BUSY && !shm_refs_at(refs, slab).run)
+        if (state == SLAB_BUSY && !shm_refs_at(refs, slab).run)
                 return "nobody is at work on its pages";
         return NULL;
 }

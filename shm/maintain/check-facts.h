@@ -30,8 +30,8 @@ void shm_check_problem(ShmCheck *check, const char *format, ...) __attribute__((
 void shm_check_epochs(const ShmArena *arena, ShmCheck *check);
 void shm_check_record(const ShmArena *arena, ShmCheck *check, uint32_t record);
 
-static inline bool shm_check_in_use(SlabPlace place) {
-        return place >= SLAB_PARTIAL && place <= SLAB_DRAINING;
+static inline bool shm_check_in_use(SlabState state) {
+        return state >= SLAB_PARTIAL && state <= SLAB_DRAINING;
 }
 
 /* What is wrong with the word by itself, or NULL. */

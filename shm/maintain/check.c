@@ -73,7 +73,7 @@ struct ShmCheckRun {
 };
 
 static bool word_decodes(const ShmArena *arena, SlabWord w) {
-        return slab_word_place(w) < _SLAB_PLACE_N && slab_word_class(w) < arena->n_classes &&
+        return slab_word_state(w) < _SLAB_STATE_N && slab_word_class(w) < arena->n_classes &&
                slab_word_epoch(w) < arena->n_epochs;
 }
 
@@ -125,26 +125,26 @@ static bool hint_missing(const ShmCheckRun *c, uint32_t set, uint32_t slab, uint
 /* The name of a set that lacks the slab, or NULL. */
 static const char *check_hints(const ShmCheckRun *c, uint32_t slab, SlabWord w, uint32_t *ret_level) {
         const ShmArena *arena = c->arena;
-        SlabPlace place = slab_word_place(w);
+        SlabState state = slab_word_state(w);
         uint32_t epoch = slab_word_epoch(w);
 
         if (!word_decodes(arena, w))
                 return NULL;
-        if (place == SLAB_FREE)
+        if (state == SLAB_FREE)
                 return hint_missing(c, SHM_SET_FREE, slab, ret_level) ? "free" : NULL;
-        if (place == SLAB_UNCOMMITTED)
+        if (state == SLAB_UNCOMMITTED)
                 return hint_missing(c, SHM_SET_UNCOMMITTED, slab, ret_level) ? "uncommitted" : NULL;
-        if (place == SLAB_PARTIAL &&
+        if (state == SLAB_PARTIAL &&
             hint_missing(c, shm_set_partial(arena, epoch, slab_word_class(w)), slab, ret_level))
                 return "partial";
-        if (shm_check_in_use(place) && hint_missing(c, shm_set_of_epoch(arena, epoch), slab, ret_level))
+        if (shm_check_in_use(state) && hint_missing(c, shm_set_of_epoch(arena, epoch), slab, ret_level))
                 return "of_epoch";
         return NULL;
 }
 
 static void report_word(ShmCheckRun *c, const ShmSlabView *view, const char *what) {
         shm_check_problem(c->result, "slab %u: %s (%s, class %u, epoch %u, holder %u, bitmap %016" PRIx64 ")",
-                          view->slab, what, slab_place_to_string(slab_word_place(view->word)),
+                          view->slab, what, slab_state_to_string(slab_word_state(view->word)),
                           slab_word_class(view->word), slab_word_epoch(view->word),
                           slab_word_holder(view->word), view->word.low);
 }
@@ -158,7 +158,7 @@ static void report_hint(ShmCheckRun *c, const ShmSlabView *view, const char *set
         c->result->wrong_hints++;
         shm_check_problem(c->result,
                           "slab %u (%s, class %u, epoch %u): set '%s' lacks it at level %u from the leaves",
-                          view->slab, slab_place_to_string(slab_word_place(view->word)),
+                          view->slab, slab_state_to_string(slab_word_state(view->word)),
                           slab_word_class(view->word), slab_word_epoch(view->word), set, level);
 }
 
@@ -266,7 +266,7 @@ static void check_slab(ShmCheckRun *c, uint32_t slab) {
         word = shm_check_word(c->arena, view.word) || shm_check_holder(c->arena, &c->refs, slab, view.word);
         hint = check_hints(c, slab, view.word, &level) != NULL;
         c->result->slabs++;
-        if (shm_check_in_use(slab_word_place(view.word)))
+        if (shm_check_in_use(slab_word_state(view.word)))
                 c->result->slots += shm_slab_class(c->arena, view.word)->n_slots;
         if ((v.lost | v.doubled | v.in_flight) == 0 && !word && !hint)
                 return;

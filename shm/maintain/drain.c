@@ -31,13 +31,13 @@ typedef enum Fate {
 } Fate;
 
 static Fate fate_of(const ShmArena *arena, uint32_t epoch, SlabWord w) {
-        SlabPlace place = slab_word_place(w);
+        SlabState state = slab_word_state(w);
 
-        if (place == SLAB_UNCOMMITTED || place >= SLAB_BUSY || slab_word_epoch(w) != epoch)
+        if (state == SLAB_UNCOMMITTED || state >= SLAB_BUSY || slab_word_epoch(w) != epoch)
                 return FATE_STALE;
         if (!shm_epoch_over(arena, epoch, slab_word_era(w)))
                 return FATE_KEEP;
-        return place == SLAB_FREE ? FATE_EMPTY : FATE_LEFT;
+        return state == SLAB_FREE ? FATE_EMPTY : FATE_LEFT;
 }
 
 static uint32_t age_of(uint32_t newest, uint32_t era) {
@@ -71,7 +71,7 @@ static Fate drain_slab(ShmActor *control, ShmDrain *drain, uint32_t slab) {
         if (fate == FATE_LEFT) {
                 shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
                 /* Refused: it is DRAINING already, or another's by now. */
-                (void) shm_slab_drain(control, slab, w.high & SLAB_TARGET_MASK);
+                (void) shm_slab_drain(control, slab, w.high & SLAB_KEY_MASK);
                 shm_actor_intend(control, 0);
                 w = shm_slab_word(control->arena, slab);
                 fate = fate_of(control->arena, drain->epoch, w);

@@ -63,7 +63,7 @@ void shm_slab_view(const ShmArena *arena, uint32_t slab, ShmSlabView *ret) {
 }
 
 uint64_t shm_slab_view_same(const ShmSlabView *before, const ShmSlabView *after) {
-        const uint64_t claimed = ~(SLAB_PLACE_MASK | SLAB_HOLDER_MASK);
+        const uint64_t claimed = ~(SLAB_STATE_MASK | SLAB_HOLDER_MASK);
         uint64_t same = ~(before->word.low ^ after->word.low);
 
         if ((before->word.high ^ after->word.high) & claimed)
@@ -74,12 +74,12 @@ uint64_t shm_slab_view_same(const ShmSlabView *before, const ShmSlabView *after)
 }
 
 uint64_t shm_slab_view_taken(const ShmArena *arena, SlabWord w) {
-        SlabPlace place = slab_word_place(w);
+        SlabState state = slab_word_state(w);
 
-        if (place < SLAB_PARTIAL || place > SLAB_DRAINING || slab_word_class(w) >= arena->n_classes ||
+        if (state < SLAB_PARTIAL || state > SLAB_DRAINING || slab_word_class(w) >= arena->n_classes ||
             slab_word_epoch(w) >= arena->n_epochs)
                 return 0;
-        return w.low & ~shm_slab_class(arena, w)->beyond;
+        return w.low & ~shm_slab_class(arena, w)->tail_mask;
 }
 
 /* The check */

@@ -90,7 +90,7 @@ static uint64_t repair_release_slab(ShmActor *control, uint32_t record, uint32_t
         if (slab >= shm_arena_n_slabs_ever(control->arena))
                 return 0;
         w = shm_slab_word(control->arena, slab);
-        if (slab_word_place(w) != SLAB_ACTIVE || slab_word_holder(w) != record)
+        if (slab_word_state(w) != SLAB_ACTIVE || slab_word_holder(w) != record)
                 return 0;
         shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
         (void) shm_slab_release(control, slab);
@@ -393,7 +393,7 @@ bool shm_repair_holder(ShmActor *control, uint32_t slab) {
         /* The next owner of the record may have taken the slab since: gen then differs. */
         if (shm_slab_word(control->arena, slab).high != w.high)
                 return false;
-        if (slab_word_place(w) == SLAB_ACTIVE)
+        if (slab_word_state(w) == SLAB_ACTIVE)
                 return repair_release_slab(control, holder, slab) > 0;
-        return slab_word_place(w) == SLAB_BUSY && shm_pages_undo(control, holder, slab, 1) > 0;
+        return slab_word_state(w) == SLAB_BUSY && shm_pages_undo(control, holder, slab, 1) > 0;
 }

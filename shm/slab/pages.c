@@ -73,7 +73,7 @@ static void pages_punch_run(ShmArena *arena, uint32_t slab, uint32_t n) {
 }
 
 /* Makes the n slabs at `slab` BUSY, as far as they can be: how many, from the first. */
-static uint32_t begin_run(ShmActor *actor, uint32_t slab, uint32_t n, SlabPlace from) {
+static uint32_t begin_run(ShmActor *actor, uint32_t slab, uint32_t n, SlabState from) {
         uint32_t i = 0;
 
         while (i < n && shm_slab_begin(actor, slab + i, from) == 0)
@@ -82,7 +82,7 @@ static uint32_t begin_run(ShmActor *actor, uint32_t slab, uint32_t n, SlabPlace 
 }
 
 /* Refused only in an arena that somebody scribbled over. */
-static void end_run(ShmActor *actor, uint32_t slab, uint32_t n, SlabPlace to) {
+static void end_run(ShmActor *actor, uint32_t slab, uint32_t n, SlabState to) {
         for (uint32_t i = 0; i < n; i++)
                 (void) shm_slab_end(actor, actor->id, slab + i, to);
 }
@@ -304,7 +304,7 @@ uint32_t shm_pages_trim(ShmActor *control, uint32_t keep, uint32_t n_max) {
 static uint64_t drop_if_surplus(ShmActor *control, uint32_t slab) {
         uint64_t size = 0;
 
-        if (slab_word_place(shm_slab_word(control->arena, slab)) != SLAB_UNCOMMITTED)
+        if (slab_word_state(shm_slab_word(control->arena, slab)) != SLAB_UNCOMMITTED)
                 return 0;
         shm_actor_intend(control, shm_intent_other(SHM_INTENT_RUN, slab, 1));
         if (begin_run(control, slab, 1, SLAB_UNCOMMITTED) == 1) {
@@ -328,7 +328,7 @@ bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_
         uint32_t end = shm_arena_n_slabs_ever(arena), page;
 
         for (; budget > 0 && surplus->position < end; budget--, surplus->position++) {
-                if (slab_word_place(shm_slab_word(arena, surplus->position)) != SLAB_UNCOMMITTED)
+                if (slab_word_state(shm_slab_word(arena, surplus->position)) != SLAB_UNCOMMITTED)
                         continue;
                 page = next_page(arena, surplus->position);
                 if (page >= end)
@@ -363,7 +363,7 @@ uint32_t shm_pages_undo(ShmActor *control, uint32_t holder, uint32_t slab, uint3
         for (uint32_t i = slab; i < slab + n; i++) {
                 SlabWord w = shm_slab_word(control->arena, i);
 
-                if (slab_word_place(w) != SLAB_BUSY || slab_word_holder(w) != holder)
+                if (slab_word_state(w) != SLAB_BUSY || slab_word_holder(w) != holder)
                         continue;
                 pages_punch_run(control->arena, i, 1);
                 (void) shm_slab_end(control, holder, i, SLAB_UNCOMMITTED);

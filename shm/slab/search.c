@@ -41,9 +41,8 @@ static void search_remove_stale(ShmActor *actor, uint32_t set, uint32_t slab) {
 /* Whether something would be left to hold, after n slots were taken. */
 static bool search_leaves_slots(const ShmArena *arena, const ShmWant *want, uint32_t slab) {
         SlabWord w = shm_slab_word(arena, slab);
-        uint64_t taken = slab_word_place(w) == SLAB_FREE
-                                 ? arena->classes[slab_target_class(want->target)].beyond
-                                 : w.low;
+        uint64_t taken =
+                slab_word_state(w) == SLAB_FREE ? arena->classes[slab_key_class(want->key)].tail_mask : w.low;
 
         return (uint32_t) __builtin_popcountll(~taken) > want->n;
 }
@@ -53,8 +52,8 @@ static bool search_claim(ShmActor *actor, const ShmWant *want, uint32_t slab, Sh
 
         ret->slab = slab;
         ret->held = want->hold && search_leaves_slots(actor->arena, want, slab);
-        r = ret->held ? shm_slab_hold(actor, slab, want->target, want->n, &ret->mask)
-                      : shm_slab_claim(actor, slab, want->target, want->n, &ret->mask);
+        r = ret->held ? shm_slab_hold(actor, slab, want->key, want->n, &ret->mask)
+                      : shm_slab_claim(actor, slab, want->key, want->n, &ret->mask);
         return r == 0;
 }
 
@@ -98,17 +97,17 @@ static bool search_words(ShmActor *actor, const ShmWant *want, ShmFound *ret) {
         actor->searched_msec = msec;
 
         for (uint32_t slab = 0; slab < n; slab++) {
-                SlabPlace place = slab_word_place(shm_slab_word(arena, slab));
+                SlabState state = slab_word_state(shm_slab_word(arena, slab));
 
-                if ((place == SLAB_FREE || place == SLAB_PARTIAL) && search_claim(actor, want, slab, ret))
+                if ((state == SLAB_FREE || state == SLAB_PARTIAL) && search_claim(actor, want, slab, ret))
                         return true;
         }
         return false;
 }
 
 int shm_search(ShmActor *actor, const ShmWant *want, ShmFound *ret) {
-        uint32_t partial = shm_set_partial(actor->arena, slab_target_epoch(want->target),
-                                           slab_target_class(want->target));
+        uint32_t partial =
+                shm_set_partial(actor->arena, slab_key_epoch(want->key), slab_key_class(want->key));
         uint32_t n;
 
         for (;;) {

@@ -7,7 +7,7 @@
 
 /* One slot to use at once, or a slab to hold and up to n of its slots. */
 typedef struct ShmWant {
-        uint64_t target;
+        uint64_t key;
         uint32_t n;
         bool hold;
         bool no_commit; /* where no slab has slots, none is made */

@@ -27,17 +27,17 @@ static uint64_t *word_at(const ShmArena *arena, uint32_t set, uint32_t level, ui
 }
 
 bool shm_set_wants(const ShmArena *arena, uint32_t set, SlabWord w) {
-        SlabPlace place = slab_word_place(w);
+        SlabState state = slab_word_state(w);
 
         if (set == SHM_SET_FREE)
-                return place == SLAB_FREE;
+                return state == SLAB_FREE;
         if (set == SHM_SET_UNCOMMITTED)
-                return place == SLAB_UNCOMMITTED;
+                return state == SLAB_UNCOMMITTED;
         if (set < 2 + arena->n_epochs)
-                return place >= SLAB_PARTIAL && place <= SLAB_DRAINING && slab_word_epoch(w) == set - 2;
+                return state >= SLAB_PARTIAL && state <= SLAB_DRAINING && slab_word_epoch(w) == set - 2;
 
         set -= 2 + arena->n_epochs;
-        return place == SLAB_PARTIAL && slab_word_epoch(w) == set / arena->n_classes &&
+        return state == SLAB_PARTIAL && slab_word_epoch(w) == set / arena->n_classes &&
                slab_word_class(w) == set % arena->n_classes;
 }
 

@@ -55,7 +55,7 @@ void shm_free_taken(ShmArena *arena, uint32_t n) {
 /* Sets the hints that the new word wants and the old one did not. */
 static void slab_set_hints(ShmActor *actor, uint32_t slab, SlabWord old, SlabWord new) {
         ShmArena *arena = actor->arena;
-        SlabPlace from = slab_word_place(old), to = slab_word_place(new);
+        SlabState from = slab_word_state(old), to = slab_word_state(new);
         uint32_t epoch = slab_word_epoch(new);
 
         if (epoch >= arena->n_epochs || slab_word_class(new) >= arena->n_classes)
@@ -82,9 +82,9 @@ static void slab_set_hints(ShmActor *actor, uint32_t slab, SlabWord old, SlabWor
 /* One transition, as slab_word_*() has it; the actor is the holder. */
 typedef struct SlabRequest {
         SlabOp op;
-        SlabPlace from; /* BEGIN: nothing is done to a word of another place */
+        SlabState from; /* BEGIN: nothing is done to a word of another state */
         uint32_t holder;
-        uint64_t target; /* CLAIM, HOLD, DRAIN */
+        uint64_t key; /* CLAIM, HOLD, DRAIN */
         uint32_t n; /* CLAIM, HOLD: slots at most */
         uint64_t mask; /* GIVE_BACK; after CLAIM and HOLD, the slots taken */
 } SlabRequest;
@@ -96,29 +96,28 @@ static inline bool slab_request_claims(const SlabRequest *request) {
 /* Pure but for the request's mask. */
 static inline int slab_request_apply(const ShmArena *arena, SlabRequest *request, SlabWord old,
                                      SlabWord *ret) {
-        uint32_t class =
-                slab_request_claims(request) ? slab_target_class(request->target) : slab_word_class(old);
-        uint64_t beyond = arena->classes[class].beyond;
+        uint32_t class = slab_request_claims(request) ? slab_key_class(request->key) : slab_word_class(old);
+        uint64_t tail_mask = arena->classes[class].tail_mask;
 
         switch (request->op) {
         case SLAB_OP_BEGIN:
-                return slab_word_place(old) != request->from ? SLAB_E_REFUSED
+                return slab_word_state(old) != request->from ? SLAB_E_REFUSED
                                                              : slab_word_begin(old, request->holder, ret);
         case SLAB_OP_COMMIT:
                 return slab_word_commit(old, request->holder, ret);
         case SLAB_OP_DROP:
                 return slab_word_drop(old, request->holder, ret);
         case SLAB_OP_CLAIM:
-                return slab_word_claim(old, request->target, beyond, request->n, ret, &request->mask);
+                return slab_word_claim(old, request->key, tail_mask, request->n, ret, &request->mask);
         case SLAB_OP_HOLD:
-                return slab_word_hold(old, request->holder, request->target, beyond, request->n, ret,
+                return slab_word_hold(old, request->holder, request->key, tail_mask, request->n, ret,
                                       &request->mask);
         case SLAB_OP_RELEASE:
-                return slab_word_release(old, beyond, ret);
+                return slab_word_release(old, tail_mask, ret);
         case SLAB_OP_FREE_SLOTS:
-                return slab_word_free_slots(old, request->mask, beyond, ret);
+                return slab_word_free_slots(old, request->mask, tail_mask, ret);
         case SLAB_OP_DRAIN:
-                return slab_word_drain(old, request->target, beyond, ret);
+                return slab_word_drain(old, request->key, tail_mask, ret);
         case SLAB_OP_PIN:
                 return slab_word_pin(old, request->holder, ret);
         default:
@@ -163,8 +162,8 @@ static inline __attribute__((always_inline)) int slab_change(ShmActor *actor, ui
         return 0;
 }
 
-int shm_slab_claim(ShmActor *actor, uint32_t slab, uint64_t target, uint32_t n, uint64_t *ret_mask) {
-        SlabRequest request = { .op = SLAB_OP_CLAIM, .target = target, .n = n };
+int shm_slab_claim(ShmActor *actor, uint32_t slab, uint64_t key, uint32_t n, uint64_t *ret_mask) {
+        SlabRequest request = { .op = SLAB_OP_CLAIM, .key = key, .n = n };
         int r = slab_change(actor, slab, &request);
 
         if (r == 0)
@@ -172,8 +171,8 @@ int shm_slab_claim(ShmActor *actor, uint32_t slab, uint64_t target, uint32_t n, 
         return r;
 }
 
-int shm_slab_hold(ShmActor *actor, uint32_t slab, uint64_t target, uint32_t n, uint64_t *ret_mask) {
-        SlabRequest request = { .op = SLAB_OP_HOLD, .holder = actor->id, .target = target, .n = n };
+int shm_slab_hold(ShmActor *actor, uint32_t slab, uint64_t key, uint32_t n, uint64_t *ret_mask) {
+        SlabRequest request = { .op = SLAB_OP_HOLD, .holder = actor->id, .key = key, .n = n };
         int r = slab_change(actor, slab, &request);
 
         if (r == 0)
@@ -189,20 +188,20 @@ int shm_slab_release(ShmActor *actor, uint32_t slab) {
         return slab_change(actor, slab, &(SlabRequest){ .op = SLAB_OP_RELEASE });
 }
 
-int shm_slab_drain(ShmActor *control, uint32_t slab, uint64_t target) {
-        return slab_change(control, slab, &(SlabRequest){ .op = SLAB_OP_DRAIN, .target = target });
+int shm_slab_drain(ShmActor *control, uint32_t slab, uint64_t key) {
+        return slab_change(control, slab, &(SlabRequest){ .op = SLAB_OP_DRAIN, .key = key });
 }
 
 int shm_slab_pin(ShmActor *control, uint32_t slab) {
         return slab_change(control, slab, &(SlabRequest){ .op = SLAB_OP_PIN, .holder = control->id });
 }
 
-int shm_slab_begin(ShmActor *actor, uint32_t slab, SlabPlace from) {
+int shm_slab_begin(ShmActor *actor, uint32_t slab, SlabState from) {
         return slab_change(actor, slab,
                            &(SlabRequest){ .op = SLAB_OP_BEGIN, .from = from, .holder = actor->id });
 }
 
-int shm_slab_end(ShmActor *actor, uint32_t holder, uint32_t slab, SlabPlace to) {
+int shm_slab_end(ShmActor *actor, uint32_t holder, uint32_t slab, SlabState to) {
         SlabRequest request = { .op = to == SLAB_FREE ? SLAB_OP_COMMIT : SLAB_OP_DROP, .holder = holder };
 
         return slab_change(actor, slab, &request);

@@ -22,21 +22,21 @@ static inline const ShmClass *shm_slab_class(const ShmArena *arena, SlabWord w) 
  * Claims up to n slots of a FREE or PARTIAL slab. 0 with the intent CLAIM standing, for the caller to
  * replace; SLAB_E_REFUSED with none.
  */
-int shm_slab_claim(ShmActor *actor, uint32_t slab, uint64_t target, uint32_t n, uint64_t *ret_mask);
+int shm_slab_claim(ShmActor *actor, uint32_t slab, uint64_t key, uint32_t n, uint64_t *ret_mask);
 /* The same, and holds the slab, or takes more of the one held. */
-int shm_slab_hold(ShmActor *actor, uint32_t slab, uint64_t target, uint32_t n, uint64_t *ret_mask);
+int shm_slab_hold(ShmActor *actor, uint32_t slab, uint64_t key, uint32_t n, uint64_t *ret_mask);
 
 /* These leave the intent as it is: it names the slab already. SLAB_E_REFUSED. */
 int shm_slab_free_slots(ShmActor *actor, uint32_t slab, uint64_t mask);
 int shm_slab_release(ShmActor *actor, uint32_t slab);
-/* While it is of this target, of which the era is over. */
-int shm_slab_drain(ShmActor *control, uint32_t slab, uint64_t target);
+/* While it is of this key, of which the era is over. */
+int shm_slab_drain(ShmActor *control, uint32_t slab, uint64_t key);
 /* Whoever holds it: only control claims of it, until it is released. */
 int shm_slab_pin(ShmActor *control, uint32_t slab);
 
-/* Pages: a slab of this place becomes BUSY; one that is BUSY by this holder becomes FREE or UNCOMMITTED. No hints. */
-int shm_slab_begin(ShmActor *actor, uint32_t slab, SlabPlace from);
-int shm_slab_end(ShmActor *actor, uint32_t holder, uint32_t slab, SlabPlace to);
+/* Pages: a slab of this state becomes BUSY; one that is BUSY by this holder becomes FREE or UNCOMMITTED. No hints. */
+int shm_slab_begin(ShmActor *actor, uint32_t slab, SlabState from);
+int shm_slab_end(ShmActor *actor, uint32_t holder, uint32_t slab, SlabState to);
 
 /* Wakes the daemon; a pool without one sees to it by itself. */
 void shm_wake(const ShmArena *arena);

@@ -43,7 +43,7 @@ static ShmCount *epoch_count(const ShmStatsWalk *c, uint32_t epoch, uint32_t era
 
 static void count_objects(const ShmStatsWalk *c, SlabWord w) {
         uint32_t class = slab_word_class(w), epoch = slab_word_epoch(w);
-        uint64_t n = (uint64_t) __builtin_popcountll(w.low & ~shm_slab_class(c->arena, w)->beyond);
+        uint64_t n = (uint64_t) __builtin_popcountll(w.low & ~shm_slab_class(c->arena, w)->tail_mask);
         uint64_t size = shm_slab_class(c->arena, w)->size;
 
         if (class >= c->arena->n_classes || epoch >= c->arena->n_epochs)
@@ -55,14 +55,14 @@ static void count_objects(const ShmStatsWalk *c, SlabWord w) {
 }
 
 static void count_slab(const ShmStatsWalk *c, SlabWord w) {
-        SlabPlace place = slab_word_place(w);
+        SlabState state = slab_word_state(w);
 
-        if (place == SLAB_UNCOMMITTED || place >= _SLAB_PLACE_N)
+        if (state == SLAB_UNCOMMITTED || state >= _SLAB_STATE_N)
                 return;
         c->stats->committed_size += SHM_SLAB_SIZE;
-        if (place == SLAB_FREE)
+        if (state == SLAB_FREE)
                 c->stats->retained_size += SHM_SLAB_SIZE;
-        else if (place != SLAB_BUSY)
+        else if (state != SLAB_BUSY)
                 count_objects(c, w);
 }
 

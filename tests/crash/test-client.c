@@ -228,7 +228,7 @@ static uint64_t count_free(void) {
         uint64_t n = 0;
 
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(arena); slab++)
-                n += slab_word_place(shm_slab_word(arena, slab)) == SLAB_FREE;
+                n += slab_word_state(shm_slab_word(arena, slab)) == SLAB_FREE;
         return n;
 }
 

@@ -242,7 +242,7 @@ static void test_close_pending(void **state) {
 
         /* It adds a slab to the epoch that it saw open, then moves on: a walk finds it. */
         WAIT_FOR(shm_set_has(&pool->client.arena, SHM_SET_FREE, 0));
-        assert_int_equal(shm_slab_claim(&other, 0, slab_target(0, 1, 1), 1, &mask), 0);
+        assert_int_equal(shm_slab_claim(&other, 0, slab_key(0, 1, 1), 1, &mask), 0);
         assert_int_equal(shm_slab_free_slots(&other, 0, mask), 0);
         shm_actor_intend(&other, 0);
         shm_actor_leave(&other);

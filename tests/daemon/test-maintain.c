@@ -60,7 +60,7 @@ static unsigned n_used(RawPool *pool) {
                 SlabWord w =
                         shm_slab_word(&pool->client.arena, slot_id_slab(shm_handle_slot(pool->handles[i])));
 
-                n += slab_word_place(w) != SLAB_UNCOMMITTED;
+                n += slab_word_state(w) != SLAB_UNCOMMITTED;
         }
         return n;
 }

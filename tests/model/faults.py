@@ -84,16 +84,16 @@ FAULTS = [
     ('claim: word by a plain store', 'claim-claim', 'shm/slab/slab.c',
      '} while (!shm_pair_cas_acqrel(word, &old, new));',
      '} while (slab_request_claims(request) ? ({ shm_step(word); *word = new; false; }) : !shm_pair_cas_acqrel(word, &old, new));'),
-    ('claim: place ignored', 'pages', 'shm/format/slab-word.c',
-     '''        if (place != SLAB_FREE && place != SLAB_PARTIAL)
+    ('claim: state ignored', 'pages', 'shm/format/slab-word.c',
+     '''        if (state != SLAB_FREE && state != SLAB_PARTIAL)
                 return SLAB_E_REFUSED;
 
-        r = slab_word_take_slots(w, target''', '''        (void) place;
-        r = slab_word_take_slots(w, target'''),
-    ('claim: target ignored', 'claim-claim', 'shm/format/slab-word.c',
-     '(w.high & SLAB_TARGET_MASK) != target', '0'),
+        r = slab_word_take_slots(w, key''', '''        (void) state;
+        r = slab_word_take_slots(w, key'''),
+    ('claim: key ignored', 'claim-claim', 'shm/format/slab-word.c',
+     '(w.high & SLAB_KEY_MASK) != key', '0'),
     ('claim: class and epoch compared, era not', 'drain', 'shm/format/slab-word.c',
-     '(w.high & SLAB_TARGET_MASK) != target', '((w.high ^ target) & SLAB_TARGET_MASK & 0x3ff0) != 0'),
+     '(w.high & SLAB_KEY_MASK) != key', '((w.high ^ key) & SLAB_KEY_MASK & 0x3ff0) != 0'),
     ('free: tag by a plain store', 'free', 'shm/cache/uncached.c',
      'if (shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1)) {', 'if (shm_load_acq(shm_slot_tag(actor->arena, id)) == expected && ({ shm_store_rel(shm_slot_tag(actor->arena, id), tag + 1); true; })) {'),
     ('free: intent not written', 'free', 'shm/cache/uncached.c',
@@ -126,10 +126,10 @@ FAULTS = [
         shm_set_remove''', '        shm_set_remove'),
     ('settle: an empty slab stays PARTIAL', 'free', 'shm/format/slab-word.c',
      '''        if (empty) {
-                w.low = 0;''', '''        if (empty && place == SLAB_DRAINING) {
+                w.low = 0;''', '''        if (empty && state == SLAB_DRAINING) {
                 w.low = 0;'''),
-    ('release: place ignored', 'hold', 'shm/format/slab-word.c',
-     '''        if (slab_word_place(w) != SLAB_ACTIVE)
+    ('release: state ignored', 'hold', 'shm/format/slab-word.c',
+     '''        if (slab_word_state(w) != SLAB_ACTIVE)
                 return SLAB_E_REFUSED;
 
         *ret = slab''', '        *ret = slab'),
@@ -137,16 +137,16 @@ FAULTS = [
      '''!held_by(w, SLAB_ACTIVE, holder))
                 return SLAB_E_REFUSED;
 
-        r = slab_word_take_slots''', '''place != SLAB_ACTIVE)
+        r = slab_word_take_slots''', '''state != SLAB_ACTIVE)
                 return SLAB_E_REFUSED;
 
         r = slab_word_take_slots'''),
-    ('pages: drop ignores place', 'pages', 'shm/slab/slab.c',
-     '''                return slab_word_place(old) != request->from ? SLAB_E_REFUSED
+    ('pages: drop ignores state', 'pages', 'shm/slab/slab.c',
+     '''                return slab_word_state(old) != request->from ? SLAB_E_REFUSED
                                                              : slab_word_begin(old, request->holder, ret);
 ''', '''                if (slab_word_begin(old, request->holder, ret)) {
                         *ret = old;
-                        ret->high = (old.high & ~SLAB_PLACE_MASK) | SLAB_BUSY;
+                        ret->high = (old.high & ~SLAB_STATE_MASK) | SLAB_BUSY;
                         ret->low = 0;
                 }
                 return 0;
@@ -190,10 +190,10 @@ FAULTS = [
     ('drain: epoch stays open', 'drain', 'shm/format/epoch-word.c',
      'w.state = (ShmEpochState) to;', 'w.state = event == SHM_EPOCH_EV_CLOSE ? w.state : (ShmEpochState) to;'),
     ('drain: slab drains that is another epoch\'s by now', 'drain/drain-reused', 'shm/format/slab-word.c',
-     '''        if ((w.high & SLAB_TARGET_MASK) != target)
+     '''        if ((w.high & SLAB_KEY_MASK) != key)
                 return SLAB_E_REFUSED;
 
-        *ret = slab_word_settle(with_place(w, SLAB_DRAINING''', '        *ret = slab_word_settle(with_place(w, SLAB_DRAINING'),
+        *ret = slab_word_settle(with_state(w, SLAB_DRAINING''', '        *ret = slab_word_settle(with_state(w, SLAB_DRAINING'),
     ('drain: a walk that is not the last stores DRAINED', 'drain', 'shm/maintain/drain.c',
      'if (drain->final && shm_epoch_get', 'if (shm_epoch_get'),
     ('cache: FREE not written', 'cache', 'shm/cache/cache-hit.h',
@@ -378,7 +378,7 @@ FAULTS = [
     ('rollback: pending objects stay', 'repair', 'shm/maintain/rollback.c',
      'return n + rollback_notes(arena, shm_arena_record(arena, record));', 'return rollback_notes ? n : 0;'),
     ('reach: gen not compared', 'repair', 'shm/maintain/reach.c',
-     'const uint64_t claimed = ~(SLAB_PLACE_MASK | SLAB_HOLDER_MASK);', 'const uint64_t claimed = SLAB_TARGET_MASK;'),
+     'const uint64_t claimed = ~(SLAB_STATE_MASK | SLAB_HOLDER_MASK);', 'const uint64_t claimed = SLAB_KEY_MASK;'),
     ('refs: intents not read', 'repair', 'shm/maintain/refs.c',
      '        gather_intent(refs, refs->intent);\n', '',
      '                gather_intent(refs, shm_record_intent(refs->arena, refs->record));\n', ''),
@@ -485,9 +485,9 @@ FAULTS = [
     ('search: the words are not', 'search', 'shm/slab/search.c',
      ' || search_words(actor, want, ret))', ')'),
     ('search: words of slabs that are free are passed over', 'search', 'shm/slab/search.c',
-     '(place == SLAB_FREE || place == SLAB_PARTIAL) &&', 'place == SLAB_PARTIAL &&'),
-    ('search: words of slabs that are listed are passed over', 'search', 'shm/slab/search.c',
-     '(place == SLAB_FREE || place == SLAB_PARTIAL) &&', 'place == SLAB_FREE &&'),
+     '(state == SLAB_FREE || state == SLAB_PARTIAL) &&', 'state == SLAB_PARTIAL &&'),
+    ('search: words of slabs that are partial are passed over', 'search', 'shm/slab/search.c',
+     '(state == SLAB_FREE || state == SLAB_PARTIAL) &&', 'state == SLAB_FREE &&'),
     ('map put: goes on past a stale leaf in a bucket', 'map/bucket-stale', 'shm/map/map.c',
      'r = shm_trie_exchange(actor, trie, c, SHM_TRIE_GONE);', 'r = 0;'),
     ('guard: not stored', 'map-revoke/index-put', 'shm/arena/record.h',

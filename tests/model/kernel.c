@@ -23,11 +23,11 @@ static void change_pages(uint64_t offset, uint64_t size, bool make) {
         n = (uint32_t) (size / SHM_SLAB_SIZE);
         model_step(&world.pages, MODEL_LOCKED, 0);
         for (uint32_t slab = first; slab < first + n && slab < 64; slab++) {
-                SlabPlace place = slab_word_place(world_arena.lines[slab].word);
+                SlabState state = slab_word_state(world_arena.lines[slab].word);
 
-                if (place != SLAB_BUSY)
+                if (state != SLAB_BUSY)
                         model_fail("pages of slab %u are %s while it is %s", slab, make ? "made" : "dropped",
-                                   slab_place_to_string(place));
+                                   slab_state_to_string(state));
                 if (make)
                         world.pages |= UINT64_C(1) << slab;
                 else

@@ -144,12 +144,12 @@ static inline uint64_t map_check_slots(void) {
 
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
                 SlabWord w = shm_slab_word(&world_arena, slab);
-                bool in_use = slab_word_place(w) >= SLAB_PARTIAL && slab_word_place(w) <= SLAB_DRAINING;
+                bool in_use = slab_word_state(w) >= SLAB_PARTIAL && slab_word_state(w) <= SLAB_DRAINING;
 
                 for (uint32_t slot = 0; slot < 4; slot++) {
                         bool odd = world_arena.tags[slab].tag[slot] & 1;
                         bool taken = in_use && (w.low >> slot & 1) &&
-                                     !(shm_slab_class(&world_arena, w)->beyond >> slot & 1);
+                                     !(shm_slab_class(&world_arena, w)->tail_mask >> slot & 1);
 
                         live += odd;
                         if (odd != taken)

@@ -375,8 +375,8 @@ static uint32_t n_unreturned(void) {
 
 /* Returns how many live ones are known to nobody. */
 static uint32_t check_slots(unsigned dead, uint32_t slab, SlabWord w) {
-        SlabPlace place = slab_word_place(w);
-        bool in_use = place >= SLAB_PARTIAL && place <= SLAB_DRAINING;
+        SlabState state = slab_word_state(w);
+        bool in_use = state >= SLAB_PARTIAL && state <= SLAB_DRAINING;
         uint32_t n = in_use ? world_arena.classes[slab_word_class(w)].n_slots : SHM_SLOTS_MAX;
         uint32_t n_unknown = 0;
 
@@ -401,28 +401,28 @@ static uint32_t check_slots(unsigned dead, uint32_t slab, SlabWord w) {
 }
 
 static void check_place(unsigned dead, uint32_t slab, SlabWord w) {
-        SlabPlace place = slab_word_place(w);
+        SlabState state = slab_word_state(w);
         const ShmClass *class = shm_slab_class(&world_arena, w);
-        bool in_use = place >= SLAB_PARTIAL && place <= SLAB_DRAINING, right = true;
+        bool in_use = state >= SLAB_PARTIAL && state <= SLAB_DRAINING, right = true;
 
-        if (place >= _SLAB_PLACE_N)
-                model_fail("slab %u: place %u", slab, (unsigned) place);
-        if (place == SLAB_PARTIAL || place == SLAB_DRAINING)
-                right = w.low != class->beyond && (w.low != UINT64_MAX || place == SLAB_DRAINING);
-        if (place == SLAB_FULL)
+        if (state >= _SLAB_STATE_N)
+                model_fail("slab %u: state %u", slab, (unsigned) state);
+        if (state == SLAB_PARTIAL || state == SLAB_DRAINING)
+                right = w.low != class->tail_mask && (w.low != UINT64_MAX || state == SLAB_DRAINING);
+        if (state == SLAB_FULL)
                 right = w.low == UINT64_MAX;
-        if (!right || (in_use ? (w.low & class->beyond) != class->beyond : w.low != 0))
-                model_fail("slab %u is %s with bitmap %lx", slab, slab_place_to_string(place),
+        if (!right || (in_use ? (w.low & class->tail_mask) != class->tail_mask : w.low != 0))
+                model_fail("slab %u is %s with bitmap %lx", slab, slab_state_to_string(state),
                            (unsigned long) w.low);
 
-        if ((place == SLAB_ACTIVE || place == SLAB_BUSY) && !is_dead_record(dead, slab_word_holder(w)) &&
+        if ((state == SLAB_ACTIVE || state == SLAB_BUSY) && !is_dead_record(dead, slab_word_holder(w)) &&
             !is_held(slab_word_holder(w), slab))
-                model_fail("slab %u is left %s by record %u", slab, slab_place_to_string(place),
+                model_fail("slab %u is left %s by record %u", slab, slab_state_to_string(state),
                            slab_word_holder(w));
-        if (place == SLAB_BUSY && !world_names_slab(dead, slab))
+        if (state == SLAB_BUSY && !world_names_slab(dead, slab))
                 model_fail("slab %u is busy, no intent names it", slab);
-        if ((in_use || place == SLAB_FREE) && slab < 64 && !(world.pages >> slab & 1))
-                model_fail("slab %u is %s without pages", slab, slab_place_to_string(place));
+        if ((in_use || state == SLAB_FREE) && slab < 64 && !(world.pages >> slab & 1))
+                model_fail("slab %u is %s without pages", slab, slab_state_to_string(state));
 }
 
 void world_repair_hints(unsigned dead, uint32_t slab) {
@@ -440,7 +440,7 @@ static void check_hints(uint32_t slab) {
                         continue;
                 name_set(set * world_arena.shape.stride, text, sizeof(text));
                 model_fail("slab %u is %s and not in the set: %s", slab,
-                           slab_place_to_string(slab_word_place(w)), text);
+                           slab_state_to_string(slab_word_state(w)), text);
         }
 }
 
@@ -456,7 +456,7 @@ void world_check(unsigned dead) {
                 check_place(dead, slab, w);
                 n_unknown += check_slots(dead, slab, w);
                 check_hints(slab);
-                n_free += slab_word_place(w) == SLAB_FREE;
+                n_free += slab_word_state(w) == SLAB_FREE;
         }
         if (n_unknown > n_unreturned())
                 model_fail("%u objects are live whose handles nobody has", n_unknown);

@@ -187,9 +187,9 @@ static void finish(World *world, Worker *workers, ShmActor *control, ShmFreeze *
                 fail_msg("seed %llu: %s", (unsigned long long) world->seed, check.texts[0]);
         assert_int_equal(check.in_flight_slots, 0);
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world->arena); slab++) {
-                SlabPlace place = slab_word_place(shm_pair_load_acq(&world->arena.lines[slab].word));
+                SlabState state = slab_word_state(shm_pair_load_acq(&world->arena.lines[slab].word));
 
-                assert_true(place == SLAB_FREE || place == SLAB_UNCOMMITTED);
+                assert_true(state == SLAB_FREE || state == SLAB_UNCOMMITTED);
         }
 }
 

@@ -197,11 +197,11 @@ static void post_told(unsigned dead) {
 static void check_drained(void) {
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
                 SlabWord w = shm_slab_word(&world_arena, slab);
-                SlabPlace place = slab_word_place(w);
+                SlabState state = slab_word_state(w);
 
-                if (slab_word_epoch(w) == 1 && place >= SLAB_PARTIAL && place <= SLAB_FULL &&
+                if (slab_word_epoch(w) == 1 && state >= SLAB_PARTIAL && state <= SLAB_FULL &&
                     shm_epoch_over(&world_arena, 1, slab_word_era(w)))
-                        model_fail("slab %u of an era that is over is %s", slab, slab_place_to_string(place));
+                        model_fail("slab %u of an era that is over is %s", slab, slab_state_to_string(state));
         }
 }
 

@@ -87,7 +87,7 @@ static void pre_held(void) {
         uint64_t mask;
 
         pre_sound();
-        if (shm_slab_hold(a, 3, slab_target(1, 0, 1), 1, &mask) != 0 || shm_slab_free_slots(a, 3, mask) != 0)
+        if (shm_slab_hold(a, 3, slab_key(1, 0, 1), 1, &mask) != 0 || shm_slab_free_slots(a, 3, mask) != 0)
                 model_fail("slab 3 cannot be held");
         shm_actor_intend(a, 0);
         n_broken = 1;

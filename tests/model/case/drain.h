@@ -63,7 +63,7 @@ static void pre_held(void) {
         world_init(1, 1, 0);
         world_set_control(0);
         a = world_actor(2);
-        shm_slab_hold(a, 0, slab_target(1, 1, 1), 2, &mask);
+        shm_slab_hold(a, 0, slab_key(1, 1, 1), 2, &mask);
         shm_slab_free_slots(a, 0, mask & -mask);
         world.notes[0] = mask & (mask - 1);
         /* The CLAIM intent records the held slots; in real use a cache would. */
@@ -192,13 +192,13 @@ static void post(unsigned dead) {
         world_check(dead);
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
                 SlabWord w = shm_slab_word(&world_arena, slab);
-                SlabPlace place = slab_word_place(w);
+                SlabState state = slab_word_state(w);
 
-                if (place == SLAB_UNCOMMITTED || slab_word_epoch(w) != 1 || slab_word_class(w) >= 3)
+                if (state == SLAB_UNCOMMITTED || slab_word_epoch(w) != 1 || slab_word_class(w) >= 3)
                         continue;
                 n_left++;
-                if (place != SLAB_DRAINING)
-                        model_fail("slab %u of a closed epoch is %s", slab, slab_place_to_string(place));
+                if (state != SLAB_DRAINING)
+                        model_fail("slab %u of a closed epoch is %s", slab, slab_state_to_string(state));
         }
         if (shm_epoch_get(&world_arena, 1, &info) != 0 || (info.state == SHM_EPOCH_DRAINED) != (n_left == 0))
                 model_fail("the epoch's state is %u, %u slabs are left of it", (unsigned) info.state, n_left);
@@ -210,7 +210,7 @@ static void post_reused(unsigned dead) {
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
                 SlabWord w = shm_slab_word(&world_arena, slab);
 
-                if (slab_word_place(w) == SLAB_DRAINING &&
+                if (slab_word_state(w) == SLAB_DRAINING &&
                     !shm_epoch_over(&world_arena, slab_word_epoch(w), slab_word_era(w)))
                         model_fail("slab %u of epoch %u, which is open, drains", slab, slab_word_epoch(w));
         }

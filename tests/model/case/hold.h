@@ -17,14 +17,14 @@ static void pre_listed(void) {
 /* Holds slab 0, takes more of it, gives all back, releases it. */
 static void hold(unsigned actor) {
         ShmActor *a = world_actor(actor);
-        uint64_t target = slab_target(0, 0, 1), mask, more;
+        uint64_t key = slab_key(0, 0, 1), mask, more;
 
         shm_actor_enter(a);
-        if (shm_slab_hold(a, 0, target, 1, &mask) == 0) {
+        if (shm_slab_hold(a, 0, key, 1, &mask) == 0) {
                 /* The CLAIM intent records the held slots; in real use a cache would. */
                 if (shm_slab_free_slots(a, 0, mask) != 0)
                         model_fail("held slots cannot be given back");
-                if (shm_slab_hold(a, 0, target, 2, &more) == 0 && shm_slab_free_slots(a, 0, more) != 0)
+                if (shm_slab_hold(a, 0, key, 2, &more) == 0 && shm_slab_free_slots(a, 0, more) != 0)
                         model_fail("more held slots cannot be given back");
                 shm_actor_intend(a, shm_intent_other(SHM_INTENT_SLAB, 0, 0));
                 if (slab_word_holder(shm_slab_word(&world_arena, 0)) == a->id)

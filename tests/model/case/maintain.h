@@ -119,11 +119,11 @@ static void check_closed(void) {
                         if (shm_cache_walk_count(&walk) != 0)
                                 model_fail("record %u caches of a closed epoch", i);
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
-                SlabPlace place = slab_word_place(shm_slab_word(&world_arena, slab));
+                SlabState state = slab_word_state(shm_slab_word(&world_arena, slab));
 
-                if (place >= SLAB_PARTIAL && place <= SLAB_FULL)
-                        model_fail("slab %u of a closed epoch is %s", slab, slab_place_to_string(place));
-                n_left += place == SLAB_DRAINING;
+                if (state >= SLAB_PARTIAL && state <= SLAB_FULL)
+                        model_fail("slab %u of a closed epoch is %s", slab, slab_state_to_string(state));
+                n_left += state == SLAB_DRAINING;
         }
         if ((info.state == SHM_EPOCH_DRAINED) != (n_left == 0))
                 model_fail("the epoch's state is %u, %u slabs are left of it", (unsigned) info.state, n_left);

@@ -24,9 +24,9 @@ static struct {
 
 static bool is_revoked(uint32_t slab) {
         SlabWord w = shm_slab_word(&world_arena, slab);
-        SlabPlace place = slab_word_place(w);
+        SlabState state = slab_word_state(w);
 
-        return place >= SLAB_PARTIAL && place <= SLAB_DRAINING && slab_word_epoch(w) == REVOKED;
+        return state >= SLAB_PARTIAL && state <= SLAB_DRAINING && slab_word_epoch(w) == REVOKED;
 }
 
 static void fence(void) {

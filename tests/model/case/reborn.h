@@ -121,10 +121,10 @@ static void post_closed(unsigned dead) {
                 model_fail("the new thread caches of a closed epoch");
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
                 SlabWord w = shm_slab_word(&world_arena, slab);
-                SlabPlace place = slab_word_place(w);
+                SlabState state = slab_word_state(w);
 
-                if (slab_word_epoch(w) == 0 && place >= SLAB_PARTIAL && place <= SLAB_FULL)
-                        model_fail("slab %u of the closed epoch is %s", slab, slab_place_to_string(place));
+                if (slab_word_epoch(w) == 0 && state >= SLAB_PARTIAL && state <= SLAB_FULL)
+                        model_fail("slab %u of the closed epoch is %s", slab, slab_state_to_string(state));
         }
 }
 

@@ -253,7 +253,7 @@ static void post(unsigned dead) {
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
                 SlabWord w = shm_slab_word(&world_arena, slab);
 
-                if (slab_word_place(w) == SLAB_ACTIVE && slab_word_holder(w) == 0)
+                if (slab_word_state(w) == SLAB_ACTIVE && slab_word_holder(w) == 0)
                         model_fail("slab %u stays with control", slab);
         }
         world_check(dead | 1U << MODEL_ACTORS_MAX); /* the victim is dead in any case */

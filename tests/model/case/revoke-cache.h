@@ -43,10 +43,10 @@ static void post(unsigned dead) {
         if (shm_epoch_get(&world_arena, 0, &info) != 0 || info.state == SHM_EPOCH_OPEN)
                 return;
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
-                SlabPlace place = slab_word_place(shm_slab_word(&world_arena, slab));
+                SlabState state = slab_word_state(shm_slab_word(&world_arena, slab));
 
-                if (place != SLAB_FREE && place != SLAB_UNCOMMITTED)
-                        model_fail("slab %u of a revoked epoch is %s", slab, slab_place_to_string(place));
+                if (state != SLAB_FREE && state != SLAB_UNCOMMITTED)
+                        model_fail("slab %u of a revoked epoch is %s", slab, slab_state_to_string(state));
         }
 }
 

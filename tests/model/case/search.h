@@ -16,9 +16,9 @@ static uint32_t count_free(void) {
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
                 SlabWord w = shm_slab_word(&world_arena, slab);
 
-                if (slab_word_place(w) == SLAB_FREE)
+                if (slab_word_state(w) == SLAB_FREE)
                         n += SHM_SLAB_SIZE / (uint32_t) wanted_size;
-                else if (slab_word_place(w) == SLAB_PARTIAL)
+                else if (slab_word_state(w) == SLAB_PARTIAL)
                         n += (uint32_t) __builtin_popcountll(~w.low);
         }
         return n;

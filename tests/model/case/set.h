@@ -61,15 +61,15 @@ static void pre_next_far(void) {
 }
 
 /* Changes the word and the free set as claiming and giving back a whole slab do. */
-static bool change(unsigned actor, uint32_t slab, SlabPlace from, SlabPlace to) {
+static bool change(unsigned actor, uint32_t slab, SlabState from, SlabState to) {
         ShmActor *a = world_actor(actor);
         SlabWord old = shm_slab_word(&world_arena, slab), new;
 
         shm_actor_intend(a, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
         do {
-                if (slab_word_place(old) != from)
+                if (slab_word_state(old) != from)
                         return false;
-                new = (SlabWord){ old.low, ((old.high & ~SLAB_PLACE_MASK) | to) + SLAB_GEN_ONE };
+                new = (SlabWord){ old.low, ((old.high & ~SLAB_STATE_MASK) | to) + SLAB_GEN_ONE };
         } while (!shm_pair_cas_acqrel(&world_arena.lines[slab].word, &old, new));
         return true;
 }

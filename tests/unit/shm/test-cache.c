@@ -69,7 +69,7 @@ static void test_refill_one_cas(void **state) {
         for (int i = 0; i < SHM_CACHE_CAPACITY_START / 2; i++)
                 test_alloc(t, 64, SHM_EPOCH_CURRENT);
         assert_int_equal(slab_word_gen(shm_slab_word(&t->arena, slab)), gen + 1);
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, slab)), SLAB_ACTIVE);
+        assert_int_equal(slab_word_state(shm_slab_word(&t->arena, slab)), SLAB_ACTIVE);
         assert_int_equal(slab_word_holder(shm_slab_word(&t->arena, slab)), t->actor.id);
         assert_clean(t);
 }
@@ -106,7 +106,7 @@ static void test_flush(void **state) {
         assert_true(shm_cache_drain(&t->actor));
         shm_actor_leave(&t->actor);
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&t->arena); slab++)
-                assert_int_equal(slab_word_place(shm_slab_word(&t->arena, slab)), SLAB_FREE);
+                assert_int_equal(slab_word_state(shm_slab_word(&t->arena, slab)), SLAB_FREE);
         assert_clean(t);
 }
 

@@ -77,16 +77,16 @@ static SlabWord *word(TestArena *t, uint32_t slab) {
 }
 
 /* The first slab that is somewhere, whose word is to be damaged. */
-static uint32_t slab_in(TestArena *t, SlabPlace place) {
+static uint32_t slab_in(TestArena *t, SlabState state) {
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&t->arena); slab++)
-                if (slab_word_place(*word(t, slab)) == place)
+                if (slab_word_state(*word(t, slab)) == state)
                         return slab;
-        fail_msg("there is no slab %s", slab_place_to_string(place));
+        fail_msg("there is no slab %s", slab_state_to_string(state));
         return 0;
 }
 
 static SlotId first(TestArena *t, uint32_t slab, bool taken) {
-        uint64_t bits = word(t, slab)->low & ~shm_slab_class(&t->arena, *word(t, slab))->beyond;
+        uint64_t bits = word(t, slab)->low & ~shm_slab_class(&t->arena, *word(t, slab))->tail_mask;
 
         return slot_id(slab, (uint32_t) __builtin_ctzll(taken ? bits : ~word(t, slab)->low));
 }
@@ -211,7 +211,7 @@ static void test_doubled_live_beyond(void **state) {
         uint32_t slab = 0;
 
         while (shm_slab_class(&t->arena, *word(t, slab))->n_slots == 64 ||
-               slab_word_place(*word(t, slab)) != SLAB_PARTIAL)
+               slab_word_state(*word(t, slab)) != SLAB_PARTIAL)
                 slab++;
         ++*shm_slot_tag(&t->arena, slot_id(slab, 63));
         expect(t, .doubled = 1);
@@ -425,8 +425,8 @@ static uint64_t *hint_word(TestArena *t, uint32_t set, uint32_t level, uint32_t 
 }
 
 /* The bit at the leaf, and the one at the root, in each set that wants the slab. */
-static void wrong_hint(TestArena *t, SlabPlace place, uint32_t set) {
-        uint32_t slab = slab_in(t, place), leaf = t->arena.shape.n_levels - 1;
+static void wrong_hint(TestArena *t, SlabState state, uint32_t set) {
+        uint32_t slab = slab_in(t, state), leaf = t->arena.shape.n_levels - 1;
         uint64_t *w = hint_word(t, set, leaf, slab / 64), old = *w, n;
 
         assert_true(shm_set_has(&t->arena, set, slab));
@@ -484,7 +484,7 @@ static void test_wrong_hint_far(void **state) {
         for (uint32_t slab = 60; slab < 100; slab++) {
                 uint64_t *w = hint_word(t, SHM_SET_FREE, t->arena.shape.n_levels - 1, slab / 64), old = *w;
 
-                assert_int_equal(slab_word_place(*word(t, slab)), SLAB_FREE);
+                assert_int_equal(slab_word_state(*word(t, slab)), SLAB_FREE);
                 *w &= ~(UINT64_C(1) << slab % 64);
                 expect(t, .hints = 1);
                 *w = old;
@@ -536,11 +536,11 @@ static void test_late_hint(void **state) {
         }
 }
 
-static void put(TestArena *t, uint32_t slab, SlabPlace place, uint32_t holder) {
+static void put(TestArena *t, uint32_t slab, SlabState state, uint32_t holder) {
         SlabWord *w = word(t, slab);
 
-        w->high &= ~(SLAB_PLACE_MASK | SLAB_HOLDER_MASK);
-        w->high |= place | (uint64_t) holder << SLAB_HOLDER_SHIFT;
+        w->high &= ~(SLAB_STATE_MASK | SLAB_HOLDER_MASK);
+        w->high |= state | (uint64_t) holder << SLAB_HOLDER_SHIFT;
 }
 
 static void test_busy_without_owner(void **state) {
@@ -580,7 +580,7 @@ static void test_held(void **state) {
 static void test_place_against_bitmap(void **state) {
         TestArena *t = *state;
         uint32_t slab = slab_in(t, SLAB_PARTIAL), full = slab_in(t, SLAB_FULL);
-        uint64_t beyond = shm_slab_class(&t->arena, *word(t, slab))->beyond;
+        uint64_t tail_mask = shm_slab_class(&t->arena, *word(t, slab))->tail_mask;
 
         put(t, slab, SLAB_FULL, 0);
         expect(t, .other = 1, .text = "slots are free");
@@ -595,7 +595,7 @@ static void test_place_against_bitmap(void **state) {
 
         for (uint32_t i = 0; i < 64; i++) /* nothing is live in it */
                 t->arena.tags[slab].tag[i] &= ~1U;
-        word(t, slab)->low = beyond;
+        word(t, slab)->low = tail_mask;
         expect(t, .other = 1, .text = "no slot is taken");
         put(t, slab, SLAB_DRAINING, 0);
         expect(t, .other = 1, .text = "no slot is taken");
@@ -611,7 +611,7 @@ static void test_beyond_free(void **state) {
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&t->arena); slab++) {
                 const ShmClass *class = shm_slab_class(&t->arena, *word(t, slab));
 
-                if (slab_word_place(*word(t, slab)) != SLAB_PARTIAL || class->beyond == 0)
+                if (slab_word_state(*word(t, slab)) != SLAB_PARTIAL || class->tail_mask == 0)
                         continue;
                 word(t, slab)->low &= ~(UINT64_C(1) << 63);
                 expect(t, .other = 1, .text = "beyond its class's count");
@@ -625,9 +625,9 @@ static void test_garbage_word(void **state) {
         uint32_t slab = slab_in(t, SLAB_PARTIAL);
         SlabWord good = *word(t, slab);
 
-        for (uint64_t place = _SLAB_PLACE_N; place < 16; place++) {
-                word(t, slab)->high = (good.high & ~SLAB_PLACE_MASK) | place;
-                expect(t, .other = 1, .text = "its place is none (invalid");
+        for (uint64_t none = _SLAB_STATE_N; none < 16; none++) {
+                word(t, slab)->high = (good.high & ~SLAB_STATE_MASK) | none;
+                expect(t, .other = 1, .text = "its state is none (invalid");
         }
         word(t, slab)->high = good.high | UINT64_C(0xf) << SLAB_CLASS_SHIFT;
         expect(t, .other = 1, .text = "its class is none");

@@ -239,7 +239,7 @@ static void test_earlier_era_drains(void **state) {
         drain = walk(t, 1);
         assert_int_equal(drain.reclaimed_size, SHM_SLAB_SIZE);
         assert_true(shm_object_live(&t->arena, new));
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, slot_id_slab(shm_handle_slot(new)))),
+        assert_int_equal(slab_word_state(shm_slab_word(&t->arena, slot_id_slab(shm_handle_slot(new)))),
                          SLAB_PARTIAL);
 }
 

@@ -36,7 +36,7 @@ static void test_commit_run(void **state) {
         assert_int_equal(slab_bytes(t), 100 * SHM_SLAB_SIZE);
         assert_int_equal(t->arena.header->n_free.value, 100);
         for (uint32_t slab = 0; slab < 100; slab++) {
-                assert_int_equal(slab_word_place(shm_slab_word(&t->arena, slab)), SLAB_FREE);
+                assert_int_equal(slab_word_state(shm_slab_word(&t->arena, slab)), SLAB_FREE);
                 assert_true(shm_set_has(&t->arena, SHM_SET_FREE, slab));
         }
         assert_int_equal(t->control.record->intent_what, 0);
@@ -61,15 +61,15 @@ static void test_drop_and_commit(void **state) {
         assert_int_equal(shm_pages_drop(&t->control, 0, UINT64_C(0xff00ff)), 16);
         assert_int_equal(slab_bytes(t), 112 * SHM_SLAB_SIZE);
         assert_int_equal(t->arena.header->n_free.value, 112);
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 0)), SLAB_UNCOMMITTED);
+        assert_int_equal(slab_word_state(shm_slab_word(&t->arena, 0)), SLAB_UNCOMMITTED);
         assert_true(shm_set_has(&t->arena, SHM_SET_UNCOMMITTED, 0));
         assert_false(shm_set_has(&t->arena, SHM_SET_FREE, 0));
         assert_int_equal(shm_pages_drop(&t->control, 0, UINT64_C(0xff)), 0);
 
         assert_int_equal(shm_pages_commit(&t->control, 64, &n), 0);
         assert_int_equal(n, 8);
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 0)), SLAB_FREE);
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 16)), SLAB_UNCOMMITTED);
+        assert_int_equal(slab_word_state(shm_slab_word(&t->arena, 0)), SLAB_FREE);
+        assert_int_equal(slab_word_state(shm_slab_word(&t->arena, 16)), SLAB_UNCOMMITTED);
         assert_int_equal(shm_arena_n_slabs_ever(&t->arena), 128);
 }
 
@@ -92,7 +92,7 @@ static void test_commit_beside_lies(void **state) {
         assert_true(shm_set_has(&t.arena, SHM_SET_UNCOMMITTED, 256));
         assert_int_equal(shm_pages_commit(&t.actor, 1, &n), 0);
         assert_int_equal(shm_arena_n_slabs_ever(&t.arena), 1024 + 1);
-        assert_int_equal(slab_word_place(shm_slab_word(&t.arena, 1023)), SLAB_FREE);
+        assert_int_equal(slab_word_state(shm_slab_word(&t.arena, 1023)), SLAB_FREE);
         test_arena_deinit(&t);
 }
 
@@ -112,8 +112,8 @@ static void test_trim_highest(void **state) {
         assert_int_equal(shm_pages_commit(&t->control, 256, &n), 0);
         assert_int_equal(shm_pages_trim(&t->control, 100, UINT32_MAX), 156);
         assert_int_equal(slab_bytes(t), 100 * SHM_SLAB_SIZE);
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 99)), SLAB_FREE);
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 100)), SLAB_UNCOMMITTED);
+        assert_int_equal(slab_word_state(shm_slab_word(&t->arena, 99)), SLAB_FREE);
+        assert_int_equal(slab_word_state(shm_slab_word(&t->arena, 100)), SLAB_UNCOMMITTED);
         assert_int_equal(shm_pages_trim(&t->control, 100, UINT32_MAX), 0);
 }
 
@@ -140,9 +140,9 @@ static void test_trim_steps(void **state) {
         } while (!done);
         assert_int_equal(trim.n_dropped, 8500 - 127 * 64 - 10);
         assert_int_equal(t.arena.header->n_free.value, 10);
-        assert_int_equal(slab_word_place(shm_slab_word(&t.arena, 9)), SLAB_FREE);
-        assert_int_equal(slab_word_place(shm_slab_word(&t.arena, 10)), SLAB_UNCOMMITTED);
-        assert_int_equal(slab_word_place(shm_slab_word(&t.arena, 8499)), SLAB_UNCOMMITTED);
+        assert_int_equal(slab_word_state(shm_slab_word(&t.arena, 9)), SLAB_FREE);
+        assert_int_equal(slab_word_state(shm_slab_word(&t.arena, 10)), SLAB_UNCOMMITTED);
+        assert_int_equal(slab_word_state(shm_slab_word(&t.arena, 8499)), SLAB_UNCOMMITTED);
         test_arena_deinit(&t);
 }
 

@@ -207,7 +207,7 @@ static void test_claims_kept_coming(void **state) {
         assert_int_equal(repair.counts.in_flight, 0);
         assert_int_equal(repair.counts.slots, 4);
         assert_int_equal(repair.counts.records, 1);
-        assert_int_equal(slab_word_place(shm_slab_word(&world.arena, 0)), SLAB_PARTIAL);
+        assert_int_equal(slab_word_state(shm_slab_word(&world.arena, 0)), SLAB_PARTIAL);
         assert_int_equal(world.control.record->intent_what, 0);
         shm_arena_deinit(&world.arena);
 }

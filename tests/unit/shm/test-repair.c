@@ -226,7 +226,7 @@ static SlotId claim(TestArena *t) {
         uint64_t mask;
         SlotId id;
 
-        assert_int_equal(shm_slab_claim(&t->actor, 3, slab_target(0, 0, 1), 1, &mask), 0);
+        assert_int_equal(shm_slab_claim(&t->actor, 3, slab_key(0, 0, 1), 1, &mask), 0);
         id = slot_id(3, (uint32_t) __builtin_ctzll(mask));
         shm_actor_intend(&t->actor, 0);
         return id;
@@ -236,9 +236,9 @@ static void test_claim(void **state) {
         TestArena *t = *state;
         uint64_t mask;
 
-        assert_int_equal(shm_slab_hold(&t->actor, 3, slab_target(0, 0, 1), 9, &mask), 0);
+        assert_int_equal(shm_slab_hold(&t->actor, 3, slab_key(0, 0, 1), 9, &mask), 0);
         assert_int_equal(expect_repaired(t).slots, 9);
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 3)), SLAB_FREE);
+        assert_int_equal(slab_word_state(shm_slab_word(&t->arena, 3)), SLAB_FREE);
 }
 
 /* Slots of the mask that others claimed instead are theirs. */
@@ -418,10 +418,10 @@ static void test_run(void **state) {
         }
         assert_int_equal(expect_repaired(t).slabs, 2);
         for (uint32_t slab = 4; slab < 6; slab++) {
-                assert_int_equal(slab_word_place(shm_slab_word(&t->arena, slab)), SLAB_UNCOMMITTED);
+                assert_int_equal(slab_word_state(shm_slab_word(&t->arena, slab)), SLAB_UNCOMMITTED);
                 assert_true(shm_set_has(&t->arena, SHM_SET_UNCOMMITTED, slab));
         }
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 6)), SLAB_FREE);
+        assert_int_equal(slab_word_state(shm_slab_word(&t->arena, 6)), SLAB_FREE);
 }
 
 /* Somebody else's are his. */
@@ -434,7 +434,7 @@ static void test_run_of_another(void **state) {
         assert_int_equal(slab_word_begin(shm_slab_word(&t->arena, 4), other.id, &new), 0);
         t->arena.lines[4].word = new;
         assert_int_equal(repair(t).slabs, 0);
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 4)), SLAB_BUSY);
+        assert_int_equal(slab_word_state(shm_slab_word(&t->arena, 4)), SLAB_BUSY);
 }
 
 /* A remover died between clear and look, at every level of every set. */
@@ -465,7 +465,7 @@ static void test_hints_run_leaves(void **state) {
                          t->arena.shape.level_off[t->arena.shape.n_levels - 1];
 
         for (uint32_t slab = 4; slab < 7; slab++)
-                assert_int_equal(slab_word_place(shm_slab_word(&t->arena, slab)), SLAB_FREE);
+                assert_int_equal(slab_word_state(shm_slab_word(&t->arena, slab)), SLAB_FREE);
         *leaf &= ~(UINT64_C(7) << 4);
         shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_RUN, 4, 3));
         (void) expect_repaired(t);
@@ -479,22 +479,22 @@ static void test_held_of_another(void **state) {
 
         fill(t, &other);
         held = cache_of(t, other.id)->held;
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, held - 1)), SLAB_ACTIVE);
+        assert_int_equal(slab_word_state(shm_slab_word(&t->arena, held - 1)), SLAB_ACTIVE);
         test_cache(t, t->actor.id, 0, 0)->held = held;
         test_cache(t, t->actor.id, 0, 1)->held = 5;
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, 4)), SLAB_FREE);
+        assert_int_equal(slab_word_state(shm_slab_word(&t->arena, 4)), SLAB_FREE);
         assert_int_equal(expect_repaired(t).slabs, 0);
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, held - 1)), SLAB_ACTIVE);
+        assert_int_equal(slab_word_state(shm_slab_word(&t->arena, held - 1)), SLAB_ACTIVE);
         assert_int_equal(slab_word_holder(shm_slab_word(&t->arena, held - 1)), other.id);
 }
 
 /* Repair takes no slot from a word that decodes to none. */
 static void test_taken_garbage(void **state) {
         TestArena *t = *state;
-        SlabWord good = { .low = 1, .high = SLAB_PARTIAL | slab_target(0, 0, 1) }, class = good, epoch = good;
+        SlabWord good = { .low = 1, .high = SLAB_PARTIAL | slab_key(0, 0, 1) }, class = good, epoch = good;
 
-        class.high = SLAB_PARTIAL | slab_target(t->arena.n_classes, 0, 1);
-        epoch.high = SLAB_PARTIAL | slab_target(0, t->arena.n_epochs, 1);
+        class.high = SLAB_PARTIAL | slab_key(t->arena.n_classes, 0, 1);
+        epoch.high = SLAB_PARTIAL | slab_key(0, t->arena.n_epochs, 1);
         assert_int_equal(shm_slab_view_taken(&t->arena, good), 1);
         assert_int_equal(shm_slab_view_taken(&t->arena, class), 0);
         assert_int_equal(shm_slab_view_taken(&t->arena, epoch), 0);
@@ -659,12 +659,12 @@ static void test_control_seized(void **state) {
                         handle = test_alloc(t, 64, 0);
         }
         assert_int_equal(slot_id_slab(shm_handle_slot(handle)), slab);
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, slab)), SLAB_ACTIVE);
+        assert_int_equal(slab_word_state(shm_slab_word(&t->arena, slab)), SLAB_ACTIVE);
         assert_int_equal(slab_word_holder(shm_slab_word(&t->arena, slab)), 0);
         assert_true(shm_repair_kept(&t->arena));
         assert_true(taken(t, id));
         assert_int_equal(pass(t).slabs, 1);
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, slab)), SLAB_PARTIAL);
+        assert_int_equal(slab_word_state(shm_slab_word(&t->arena, slab)), SLAB_PARTIAL);
         assert_false(shm_repair_kept(&t->arena));
         /* The slots in question still are: only the check of them was forgotten. */
         shm_reach_init(&reach, &t->control);
@@ -710,7 +710,7 @@ static void test_check_repair_holder(void **state) {
         cache_of(t, t->actor.id)->held = 0;
         shm_cache_drain_record(&t->actor, t->actor.id, UINT64_MAX);
         assert_true(shm_record_set_unused(&t->arena, t->actor.id));
-        assert_int_equal(slab_word_place(shm_slab_word(&t->arena, held - 1)), SLAB_ACTIVE);
+        assert_int_equal(slab_word_state(shm_slab_word(&t->arena, held - 1)), SLAB_ACTIVE);
         expect_check_repairs(t, 1);
 }
 
@@ -731,14 +731,14 @@ static void test_many_slabs(void **state) {
                 uint32_t epoch = i / SHM_CACHE_MAX % 4, class = i / SHM_CACHE_MAX / 4;
                 ShmCache *cache = test_cache(&t, t.actor.id, epoch, class);
 
-                assert_int_equal(shm_slab_claim(&t.actor, i, slab_target(class, epoch, 1), 1, &mask), 0);
+                assert_int_equal(shm_slab_claim(&t.actor, i, slab_key(class, epoch, 1), 1, &mask), 0);
                 shm_actor_intend(&t.actor, 0);
                 cache->slots[cache->count++] = slot_id(i, (uint32_t) __builtin_ctzll(mask)).value;
         }
         (void) shm_record_mark_dead(&t.arena, t.actor.id);
         assert_int_equal(maintain_repair(&t.control).slots, N_CACHES * SHM_CACHE_MAX);
         for (uint32_t i = 0; i < N_CACHES * SHM_CACHE_MAX; i++)
-                assert_int_equal(slab_word_place(shm_slab_word(&t.arena, i)), SLAB_FREE);
+                assert_int_equal(slab_word_state(shm_slab_word(&t.arena, i)), SLAB_FREE);
         test_arena_deinit(&t);
 }
 

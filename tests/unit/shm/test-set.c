@@ -102,9 +102,9 @@ static void test_repair_levels(void **state) {
 
 static void test_wants(void **state) {
         TestArena *t = *state;
-        SlabWord listed = { .high = SLAB_PARTIAL | slab_target(2, 3, 1) };
-        SlabWord draining = { .high = SLAB_DRAINING | slab_target(2, 3, 1) };
-        SlabWord free_word = { .high = SLAB_FREE | slab_target(2, 3, 1) };
+        SlabWord listed = { .high = SLAB_PARTIAL | slab_key(2, 3, 1) };
+        SlabWord draining = { .high = SLAB_DRAINING | slab_key(2, 3, 1) };
+        SlabWord free_word = { .high = SLAB_FREE | slab_key(2, 3, 1) };
 
         assert_true(shm_set_wants(&t->arena, shm_set_partial(&t->arena, 3, 2), listed));
         assert_false(shm_set_wants(&t->arena, shm_set_partial(&t->arena, 3, 1), listed));

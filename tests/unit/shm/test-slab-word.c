@@ -1,5 +1,5 @@
 /*
- * Every place with every operation, against the table of edges; and the effect of an edge on the rest of the
+ * Every state with every operation, against the table of edges; and the effect of an edge on the rest of the
  * word.
  */
 #include "shm/format/slab-word.h"
@@ -11,17 +11,16 @@
 
 static const uint64_t bitmaps[] = { 0, BEYOND, BEYOND | 1, BEYOND | 6, BEYOND | 14, UINT64_MAX };
 
-static SlabWord make(SlabPlace place, uint64_t bitmap, uint32_t holder) {
+static SlabWord make(SlabState from, uint64_t bitmap, uint32_t holder) {
         return (SlabWord){
                 .low = bitmap,
-                .high = place | slab_target(3, 5, 9) | (uint64_t) holder << SLAB_HOLDER_SHIFT |
-                        77 * SLAB_GEN_ONE,
+                .high = from | slab_key(3, 5, 9) | (uint64_t) holder << SLAB_HOLDER_SHIFT | 77 * SLAB_GEN_ONE,
         };
 }
 
-/* Words that can be: a bitmap that agrees with the place. */
-static bool legal(SlabPlace place, uint64_t bitmap) {
-        switch (place) {
+/* Words that can be: a bitmap that agrees with the state. */
+static bool legal(SlabState from, uint64_t bitmap) {
+        switch (from) {
         case SLAB_UNCOMMITTED:
         case SLAB_FREE:
         case SLAB_BUSY:
@@ -38,7 +37,7 @@ static bool legal(SlabPlace place, uint64_t bitmap) {
 }
 
 static int apply(SlabOp op, SlabWord w, uint64_t mask, SlabWord *ret) {
-        uint64_t got, target = slab_target(3, 5, 9);
+        uint64_t got, key = slab_key(3, 5, 9);
 
         switch (op) {
         case SLAB_OP_BEGIN:
@@ -48,21 +47,21 @@ static int apply(SlabOp op, SlabWord w, uint64_t mask, SlabWord *ret) {
         case SLAB_OP_DROP:
                 return slab_word_drop(w, HOLDER, ret);
         case SLAB_OP_CLAIM:
-                return slab_word_claim(w, target, BEYOND, (uint32_t) mask, ret, &got);
+                return slab_word_claim(w, key, BEYOND, (uint32_t) mask, ret, &got);
         case SLAB_OP_HOLD:
-                return slab_word_hold(w, HOLDER, target, BEYOND, (uint32_t) mask, ret, &got);
+                return slab_word_hold(w, HOLDER, key, BEYOND, (uint32_t) mask, ret, &got);
         case SLAB_OP_RELEASE:
                 return slab_word_release(w, BEYOND, ret);
         case SLAB_OP_FREE_SLOTS:
                 return slab_word_free_slots(w, mask, BEYOND, ret);
         case SLAB_OP_DRAIN:
-                return slab_word_drain(w, target, BEYOND, ret);
+                return slab_word_drain(w, key, BEYOND, ret);
         default:
                 return slab_word_pin(w, 0, ret);
         }
 }
 
-static bool edge_exists(SlabPlace from, SlabOp op, SlabPlace to) {
+static bool edge_exists(SlabState from, SlabOp op, SlabState to) {
         for (size_t i = 0; i < n_slab_edges; i++)
                 if (slab_edges[i].from == from && slab_edges[i].op == op && slab_edges[i].to == to)
                         return true;
@@ -71,39 +70,39 @@ static bool edge_exists(SlabPlace from, SlabOp op, SlabPlace to) {
 
 /* The edges seen over all words and masks are exactly the table. */
 static void test_edges_complete(void **state) {
-        bool seen[_SLAB_PLACE_N][_SLAB_OP_N][_SLAB_PLACE_N] = {};
+        bool seen[_SLAB_STATE_N][_SLAB_OP_N][_SLAB_STATE_N] = {};
 
-        for (SlabPlace place = 0; place < _SLAB_PLACE_N; place++)
+        for (SlabState from = 0; from < _SLAB_STATE_N; from++)
                 for (SlabOp op = 0; op < _SLAB_OP_N; op++)
                         for (size_t b = 0; b < sizeof(bitmaps) / sizeof(bitmaps[0]); b++)
                                 for (uint64_t mask = 1; mask < 16; mask++) {
-                                        SlabWord w = make(place, bitmaps[b], HOLDER), new;
+                                        SlabWord w = make(from, bitmaps[b], HOLDER), new;
 
-                                        if (!legal(place, bitmaps[b]) || apply(op, w, mask, &new))
+                                        if (!legal(from, bitmaps[b]) || apply(op, w, mask, &new))
                                                 continue;
-                                        assert_true(legal(slab_word_place(new), new.low));
-                                        seen[place][op][slab_word_place(new)] = true;
+                                        assert_true(legal(slab_word_state(new), new.low));
+                                        seen[from][op][slab_word_state(new)] = true;
                                 }
 
-        for (SlabPlace from = 0; from < _SLAB_PLACE_N; from++)
+        for (SlabState from = 0; from < _SLAB_STATE_N; from++)
                 for (SlabOp op = 0; op < _SLAB_OP_N; op++)
-                        for (SlabPlace to = 0; to < _SLAB_PLACE_N; to++)
+                        for (SlabState to = 0; to < _SLAB_STATE_N; to++)
                                 if (seen[from][op][to] != edge_exists(from, op, to))
-                                        fail_msg("%s by operation %d to %s: %s", slab_place_to_string(from),
-                                                 op, slab_place_to_string(to),
+                                        fail_msg("%s by operation %d to %s: %s", slab_state_to_string(from),
+                                                 op, slab_state_to_string(to),
                                                  seen[from][op][to] ? "not in the table" : "never happens");
 }
 
 /* A scribbled word is refused, or at worst becomes another word: nothing else can be asked of it. */
 static void test_edges_garbage(void **state) {
-        for (uint32_t place = 0; place < 16; place++)
+        for (uint32_t from = 0; from < 16; from++)
                 for (SlabOp op = 0; op < _SLAB_OP_N; op++)
                         for (size_t b = 0; b < sizeof(bitmaps) / sizeof(bitmaps[0]); b++) {
-                                SlabWord w = make(place, bitmaps[b], 0xfff), new;
+                                SlabWord w = make(from, bitmaps[b], 0xfff), new;
                                 int r = apply(op, w, 3, &new);
 
                                 assert_true(r == 0 || r == SLAB_E_REFUSED);
-                                if (place >= _SLAB_PLACE_N)
+                                if (from >= _SLAB_STATE_N)
                                         assert_int_equal(r, SLAB_E_REFUSED);
                         }
 }
@@ -112,18 +111,18 @@ static void test_claim_lowest(void **state) {
         SlabWord w = make(SLAB_PARTIAL, BEYOND | 1, 0), new;
         uint64_t mask;
 
-        assert_int_equal(slab_word_claim(w, slab_target(3, 5, 9), BEYOND, 2, &new, &mask), 0);
+        assert_int_equal(slab_word_claim(w, slab_key(3, 5, 9), BEYOND, 2, &new, &mask), 0);
         assert_int_equal(mask, 6);
-        assert_int_equal(slab_word_place(new), SLAB_PARTIAL);
+        assert_int_equal(slab_word_state(new), SLAB_PARTIAL);
         assert_int_equal(slab_word_gen(new), 78);
-        assert_int_equal(slab_word_claim(w, slab_target(3, 5, 9), BEYOND, 64, &new, &mask), 0);
+        assert_int_equal(slab_word_claim(w, slab_key(3, 5, 9), BEYOND, 64, &new, &mask), 0);
         assert_int_equal(mask, 14);
-        assert_int_equal(slab_word_place(new), SLAB_FULL);
+        assert_int_equal(slab_word_state(new), SLAB_FULL);
 }
 
 /* An id that was opened anew finds no room in slabs of its earlier era. */
 static void test_claim_other_target(void **state) {
-        const uint64_t others[] = { slab_target(2, 5, 9), slab_target(3, 4, 9), slab_target(3, 5, 10) };
+        const uint64_t others[] = { slab_key(2, 5, 9), slab_key(3, 4, 9), slab_key(3, 5, 10) };
         SlabWord w = make(SLAB_PARTIAL, BEYOND | 1, 0), held = make(SLAB_ACTIVE, BEYOND | 1, HOLDER), new;
         uint64_t mask;
 
@@ -137,10 +136,10 @@ static void test_claim_other_target(void **state) {
 }
 
 static void test_claim_free_takes_target(void **state) {
-        SlabWord w = { .high = SLAB_FREE | slab_target(1, 2, 3) }, new;
+        SlabWord w = { .high = SLAB_FREE | slab_key(1, 2, 3) }, new;
         uint64_t mask;
 
-        assert_int_equal(slab_word_claim(w, slab_target(3, 5, 9), BEYOND, 1, &new, &mask), 0);
+        assert_int_equal(slab_word_claim(w, slab_key(3, 5, 9), BEYOND, 1, &new, &mask), 0);
         assert_int_equal(new.low, BEYOND | 1);
         assert_int_equal(slab_word_class(new), 3);
         assert_int_equal(slab_word_epoch(new), 5);
@@ -151,7 +150,7 @@ static void test_hold_not_mine(void **state) {
         SlabWord w = make(SLAB_ACTIVE, BEYOND | 1, HOLDER + 1), new;
         uint64_t mask;
 
-        assert_int_equal(slab_word_hold(w, HOLDER, slab_target(3, 5, 9), BEYOND, 1, &new, &mask),
+        assert_int_equal(slab_word_hold(w, HOLDER, slab_key(3, 5, 9), BEYOND, 1, &new, &mask),
                          SLAB_E_REFUSED);
         w = make(SLAB_BUSY, 0, HOLDER + 1);
         assert_int_equal(slab_word_commit(w, HOLDER, &new), SLAB_E_REFUSED);
@@ -169,13 +168,13 @@ static void test_give_back_not_taken(void **state) {
 
 /* Repair tells claims by gen: it changes whenever bits are set, or class, epoch or pages change. */
 static void test_gen_changes(void **state) {
-        for (SlabPlace place = 0; place < _SLAB_PLACE_N; place++)
+        for (SlabState from = 0; from < _SLAB_STATE_N; from++)
                 for (SlabOp op = 0; op < _SLAB_OP_N; op++)
                         for (size_t b = 0; b < sizeof(bitmaps) / sizeof(bitmaps[0]); b++) {
-                                SlabWord w = make(place, bitmaps[b], HOLDER), new;
+                                SlabWord w = make(from, bitmaps[b], HOLDER), new;
                                 bool claims = op <= SLAB_OP_HOLD;
 
-                                if (!legal(place, bitmaps[b]) || apply(op, w, 1, &new))
+                                if (!legal(from, bitmaps[b]) || apply(op, w, 1, &new))
                                         continue;
                                 assert_int_equal(slab_word_gen(new), 77 + claims);
                         }

@@ -75,7 +75,7 @@ static void test_cached(void **state) {
 
         for (int i = 0; i < 5; i++)
                 slab = slot_id_slab(shm_handle_slot(test_alloc(t, 64, SHM_EPOCH_CURRENT)));
-        assert_int_equal(shm_slab_claim(&t->actor, slab, slab_target(0, 0, 1), 8, &mask), 0);
+        assert_int_equal(shm_slab_claim(&t->actor, slab, slab_key(0, 0, 1), 8, &mask), 0);
         shm_actor_intend(&t->actor, 0);
         for (; mask != 0; mask &= mask - 1)
                 cache->slots[cache->count++] = slot_id(slab, (uint32_t) __builtin_ctzll(mask)).value;
