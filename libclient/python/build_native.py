@@ -10,6 +10,7 @@ builder = FFI()
 builder.cdef('''
 typedef uint64_t tslab_handle;
 struct tslab;
+struct tslab_domain;
 struct tslab_map;
 
 #define TSLAB_EPOCH_CURRENT ...
@@ -22,6 +23,7 @@ struct tslab_map;
 #define TSLAB_EPOCH_OPEN ...
 #define TSLAB_EPOCH_CLOSING ...
 #define TSLAB_EPOCH_DRAINED ...
+#define TSLAB_DOMAIN_AUTO_CLOSE ...
 #define TSLAB_MAP_EXISTING ...
 #define TSLAB_MAP_EXCLUSIVE ...
 
@@ -53,6 +55,27 @@ struct tslab_epoch_info {
         ...;
 };
 
+struct tslab_stats {
+        size_t size;
+        uint64_t live_objects, live_bytes, cached_objects, committed_bytes, retained_bytes, allocs, frees, alloc_hits,
+                frees_cached, refills, flushes, slabs_taken, slabs_recycled, slabs_reclaimed, failures;
+        uint32_t threads;
+        ...;
+};
+
+struct tslab_count {
+        size_t size;
+        uint64_t slabs, live_objects, live_bytes;
+        ...;
+};
+
+struct tslab_thread_stats {
+        size_t size;
+        uint64_t allocs, frees, alloc_hits, frees_cached, refills, flushes, failures;
+        uint32_t is_shared;
+        ...;
+};
+
 struct tslab_map_options {
         size_t size;
         uint32_t flags;
@@ -79,6 +102,7 @@ ssize_t tslab_read(struct tslab *pool, tslab_handle handle, void *buffer, size_t
 ssize_t tslab_alloc_batch(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret_handles, size_t n);
 ssize_t tslab_free_batch(struct tslab *pool, const tslab_handle *handles, size_t n);
 int tslab_publish(struct tslab *pool, tslab_handle handle);
+int tslab_pending_share(struct tslab *pool, tslab_handle handle);
 int tslab_drain(struct tslab *pool);
 int tslab_reap(struct tslab *pool);
 int tslab_root_get(struct tslab *pool, const char *name, tslab_handle *ret_handle);
@@ -88,7 +112,23 @@ int tslab_epoch_info(struct tslab *pool, uint32_t epoch, struct tslab_epoch_info
 int tslab_epoch_advance(struct tslab *pool, uint32_t *ret_epoch);
 int tslab_epoch_advance_from(struct tslab *pool, uint32_t expected, uint32_t *ret_epoch);
 int tslab_epoch_reserve(struct tslab *pool, const char *label, uint32_t *ret_epoch);
+int tslab_epoch_lease(struct tslab *pool, const char *label, uint32_t *ret_epoch);
+int tslab_epoch_label(struct tslab *pool, uint32_t epoch, const char *label);
 int tslab_epoch_close(struct tslab *pool, uint32_t epoch, uint32_t flags);
+int tslab_epoch_ref(struct tslab *pool, uint32_t epoch);
+int tslab_epoch_unref(struct tslab *pool, uint32_t epoch);
+int tslab_epoch_refs(struct tslab *pool, uint32_t epoch);
+
+int tslab_domain_open(struct tslab_domain **ret, struct tslab *pool, uint32_t epoch, uint32_t flags);
+struct tslab_domain *tslab_domain_close(struct tslab_domain *domain);
+int tslab_domain_enter(struct tslab_domain *domain);
+int tslab_domain_leave(struct tslab_domain *domain);
+uint32_t tslab_domain_epoch(const struct tslab_domain *domain);
+
+int tslab_stats(struct tslab *pool, struct tslab_stats *stats);
+int tslab_class_stats(struct tslab *pool, size_t size, struct tslab_count *ret);
+int tslab_epoch_stats(struct tslab *pool, uint32_t epoch, struct tslab_count *ret);
+int tslab_thread_stats(struct tslab *pool, struct tslab_thread_stats *stats);
 
 int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
                    const struct tslab_map_options *options);
@@ -176,10 +216,11 @@ static struct value get_value_epoch(struct tslab_map *map, const void *key, size
 struct swept { int error; size_t n_deleted; bool more; };
 
 /*
- * Goes on with a walk by up to `n` entries, and deletes those whose value begins with a number in [from, to), unless they
- * were changed meanwhile. It is C because Python takes 20 times as long.
+ * Goes on with a walk by up to `n` entries, and deletes those whose value begins with a number in [from, to), unless
+ * they were changed meanwhile. It is C because Python takes 20 times as long.
  */
-static struct swept sweep_values(struct tslab_map *map, struct tslab_map_iter *walk, uint64_t from, uint64_t to, size_t n) {
+static struct swept sweep_values(struct tslab_map *map, struct tslab_map_iter *walk, uint64_t from, uint64_t to,
+                                 size_t n) {
         struct swept s = {};
         uint64_t head = 0;
         int r = 0;

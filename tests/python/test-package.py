@@ -102,6 +102,30 @@ class Objects(unittest.TestCase):
         self.assertEqual(len(set(handles)), 1000)
         self.assertEqual(self.pool.free_batch(handles + handles), 1000)
 
+    def test_pending_block(self):
+        with self.pool.pending(64) as (handle, view):
+            view[:2] = b'ok'
+        self.assertRaises(tslab.NotFoundError, self.pool.publish, handle)
+        self.assertEqual(self.pool.read(handle)[:2], b'ok')
+        for _ in range(100):
+            with self.assertRaises(KeyError), self.pool.pending(64) as (handle, view):
+                raise KeyError
+            self.assertRaises(tslab.StaleError, self.pool.get, handle)
+
+    def test_statistics(self):
+        handles = self.pool.alloc_batch(100, 50)
+        before = self.pool.stats()
+        self.assertEqual((before.live_objects, before.live_bytes), (50, 50 * 128))
+        self.assertGreaterEqual(before.committed_bytes, before.live_bytes)
+        self.assertEqual(self.pool.class_stats(100), tslab.Count(before.slabs_taken, 50, 50 * 128))
+        self.assertEqual(self.pool.class_stats(64).live_objects, 0)
+        self.assertEqual(self.pool.epoch_stats(self.pool.epoch_current()).live_objects, 50)
+        self.assertRaises(tslab.TooLargeError, self.pool.class_stats, 5000)
+        self.assertEqual(self.pool.free_batch(handles), 50)
+        after, thread = self.pool.stats(), self.pool.thread_stats()
+        self.assertEqual((after.live_objects, after.frees), (0, 50))
+        self.assertEqual((thread.allocs, thread.frees, thread.is_shared), (50, 50, False))
+
     def test_pending_of_the_dead(self):
         handles = self.pool.alloc_batch(64, 2)
 
@@ -197,6 +221,71 @@ class RootsAndEpochs(unittest.TestCase):
         handle = self.pool.put(b'x', epoch)
         self.pool.epoch_close(epoch, revoke=True)
         self.assertRaises(tslab.StaleError, self.pool.get, handle)
+
+    def test_lease(self):
+        def child():
+            epoch = self.pool.epoch_lease('of a child')
+            self.assertEqual(self.pool.epoch_info(epoch).label, 'of a child')
+            leased[:8] = self.pool.put(b'x', epoch).to_bytes(8, 'little')
+            self.pool.get(int.from_bytes(leased[:8], 'little'))
+
+        _, leased = self.pool.alloc(64)
+        fork(child)
+        self.assertEqual(self.pool.reap(), 1)
+        self.assertRaises(tslab.StaleError, self.pool.get, int.from_bytes(leased[:8], 'little'))
+
+    def test_label(self):
+        epoch = self.pool.epoch_current()
+        self.pool.epoch_label(epoch, 'requests')
+        self.assertEqual(self.pool.epoch_info(epoch).label, 'requests')
+        self.pool.epoch_label(epoch, None)
+        self.assertEqual(self.pool.epoch_info(epoch).label, '')
+        with self.assertRaises(tslab.Error):
+            self.pool.epoch_label(epoch, 'x' * 32)
+        self.assertRaises(tslab.StaleError, self.pool.epoch_label, epoch + (1 << 8), 'to come')
+
+    def test_references(self):
+        epoch = self.pool.epoch_current()
+        self.assertRaises(tslab.NotFoundError, self.pool.epoch_unref, epoch)
+        self.pool.epoch_ref(epoch)
+        self.pool.epoch_ref(epoch)
+        self.assertEqual(self.pool.epoch_refs(epoch), 1)
+        fork(lambda: self.assertRaises(tslab.NotFoundError, self.pool.epoch_unref, epoch))
+        self.assertEqual(self.pool.epoch_unref(epoch), 1)
+        self.assertEqual(self.pool.epoch_unref(epoch), 0)
+        self.pool.epoch_advance()
+        self.assertRaises(tslab.EpochClosedError, self.pool.epoch_ref, epoch)
+
+    def test_advance_from(self):
+        first = self.pool.epoch_current()
+        advanced, second = self.pool.epoch_advance_from(first)
+        self.assertTrue(advanced)
+        self.assertEqual(self.pool.epoch_advance_from(first), (False, second))
+        self.assertEqual(self.pool.epoch_current(), second)
+
+    def test_domain(self):
+        with self.pool.domain(auto_close=True) as domain:
+            self.assertEqual(domain.epoch, self.pool.epoch_current())
+            with domain:
+                handle, _ = self.pool.alloc(64, domain.epoch)
+            self.assertEqual(self.pool.epoch_info(domain.epoch).state, 'open')
+            self.assertEqual(self.pool.epoch_refs(domain.epoch), 1)
+        self.assertEqual(self.pool.epoch_info(domain.epoch).state, 'closing')
+        self.assertRaises(tslab.EpochClosedError, domain.enter)
+        self.pool.free(handle)
+        one, other = self.pool.domain(1), self.pool.domain(2)
+        with one, other:
+            with self.assertRaises(tslab.Error) as caught:
+                one.leave()
+            self.assertEqual(caught.exception.errno, errno.EINVAL)
+        self.assertEqual(self.pool.epoch_info(1).state, 'open')
+        self.pool.close()
+        self.assertRaises(tslab.ClosedError, one.enter)
+
+    def test_domain_left_by_an_exception(self):
+        with self.assertRaises(KeyError), self.pool.domain(auto_close=True) as domain:
+            raise KeyError
+        self.assertEqual(self.pool.epoch_info(domain.epoch).state, 'drained')
 
     def test_epochs(self):
         infos = list(self.pool.epochs())

@@ -15,17 +15,19 @@ from typing import Any as _Any
 
 from tslab._native import ffi as _ffi
 from tslab._native import lib as _lib
+from tslab.domain import Domain
 from tslab.errors import (BusyError, ChangedError, ClosedError, DaemonError, EpochClosedError, Error, FullError,
                           NotFoundError, ReadOnlyError, ReplacedError, StaleError, TooLargeError)
 from tslab.map import Entry, Map
 from tslab.pool import EPOCH_CURRENT, EpochInfo, Pool, create, open  # noqa: A004
 from tslab.sessions import SessionStore
+from tslab.stats import Count, Stats, ThreadStats
 
 __version__ = _ffi.string(_lib.tslab_version()).decode()
 
-__all__ = ['EPOCH_CURRENT', 'BusyError', 'ChangedError', 'ClosedError', 'DaemonError', 'Entry', 'EpochClosedError',
-           'EpochInfo', 'Error', 'FullError', 'Map', 'NotFoundError', 'Pool', 'ReadOnlyError', 'ReplacedError',
-           'SessionStore', 'StaleError', 'TooLargeError', 'create', 'open']
+__all__ = ['EPOCH_CURRENT', 'BusyError', 'ChangedError', 'ClosedError', 'Count', 'DaemonError', 'Domain', 'Entry',
+           'EpochClosedError', 'EpochInfo', 'Error', 'FullError', 'Map', 'NotFoundError', 'Pool', 'ReadOnlyError',
+           'ReplacedError', 'SessionStore', 'StaleError', 'Stats', 'ThreadStats', 'TooLargeError', 'create', 'open']
 
 
 def __getattr__(name: str) -> _Any:

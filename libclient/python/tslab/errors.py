@@ -1,4 +1,4 @@
-"""What goes wrong, as exceptions. All are OSErrors: `errno` is what libtslab returned."""
+"""Exceptions. All are OSErrors, whose `errno` libtslab returned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Dict, Tuple, Type
 
 
 class Error(OSError):
-    """Any error of tslab; the more telling ones are below."""
+    """Any error of tslab. Those that programs tell apart have classes of their own."""
 
 
 class StaleError(Error):
@@ -80,7 +80,7 @@ def error(number: int, what: str = '') -> Error:
 
 
 def check(result: int, what: str = '') -> int:
-    """What a call returned, where it is no error."""
+    """The result of a call, where it is no error."""
     if result < 0:
         raise error(-result, what)
     return result

@@ -74,8 +74,8 @@ class SessionInterface(FlaskSessionInterface):
                 response.delete_cookie(self.get_cookie_name(app), **self._cookie(app))
                 response.vary.add('Cookie')
         elif self._save(app, session) and self.should_set_cookie(app, session):
-            response.set_cookie(self.get_cookie_name(app), session.id or '', expires=self.get_expiration_time(app, session),
-                                **self._cookie(app))
+            response.set_cookie(self.get_cookie_name(app), session.id or '',
+                                expires=self.get_expiration_time(app, session), **self._cookie(app))
             response.vary.add('Cookie')
 
     def regenerate(self, session: SessionMixin) -> None:

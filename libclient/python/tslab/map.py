@@ -5,37 +5,44 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections.abc import ItemsView, MutableMapping, ValuesView
-from typing import Iterator, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple, TypeVar, Union, cast, overload
 
+from tslab._bytes import Bytes, c_string, raw
 from tslab._native import ffi, lib
 from tslab.errors import ChangedError, ClosedError, check
-from tslab.pool import EPOCH_CURRENT, Bytes, Pool, c_string, raw
+from tslab.pool import EPOCH_CURRENT, Pool
+from tslab.stats import new
 
+_T = TypeVar('_T')
 _RAISE = object()       # pop() without a default
 
 
 class Entry(NamedTuple):
-    """What a map has for a key. Versions are never used twice in a pool."""
+    """An entry of a map, without its key. Versions are never used twice in a pool."""
 
     value: bytes
     epoch: int
     version: int
 
 
-class _Items(ItemsView):
-    def __iter__(self):
+class _Items(ItemsView[bytes, bytes]):
+    _mapping: Map
+
+    def __iter__(self) -> Iterator[Tuple[bytes, bytes]]:
         return ((key, entry.value) for key, entry in self._mapping.entries())
 
 
-class _Values(ValuesView):
-    def __iter__(self):
+class _Values(ValuesView[bytes]):
+    _mapping: Map
+
+    def __iter__(self) -> Iterator[bytes]:
         return (entry.value for _, entry in self._mapping.entries())
 
     def __contains__(self, value: object) -> bool:
         return any(value == other for other in self)
 
 
-class Map(MutableMapping):
+class Map(MutableMapping[bytes, bytes]):
     """A map of a pool, by name; made where there is none.
 
     Nobody waits for anybody in here, and a process killed in the middle of a call leaves the old value or the new one.
@@ -45,22 +52,35 @@ class Map(MutableMapping):
     Other processes may change the map at any time. Each call that is about one key is atomic, pop(), popitem() and
     setdefault() too: of several that pop one entry, one gets it. update(), clear() and walks through the map are not:
     they go from entry to entry. len() walks through all of it.
+
+    Keys and values are bytes, or whatever has the buffer protocol, taken byte by byte; both come back as bytes. Any
+    thread may use a map at any time, also a signal handler or a finalizer in the middle of another call. A forked child
+    goes on using its parent's map; a map is pickled by its name and that of its pool.
+
+    Calls that write raise FullError where there is no memory for more (the old value stays), TooLargeError,
+    ReadOnlyError in a pool opened as a reader, EpochClosedError and StaleError for the epoch, and the errors of
+    attaching in a forked child (see Pool). All calls raise Error with EIDRM where an operator revoked the index of the
+    maps: open the map again.
     """
 
     def __init__(self, pool: Pool, name: str, *, existing: bool = False, exclusive: bool = False) -> None:
-        options = ffi.new('struct tslab_map_options *')
-        options.size = ffi.sizeof('struct tslab_map_options')
+        """`existing`: NotFoundError where there is none; `exclusive`: Error with EEXIST where there is one. A name has
+        1 to 43 bytes, and takes one of the pool's 64 roots for good (Error with ENOSPC)."""
+        options = new('tslab_map_options')
         options.flags = (existing and lib.TSLAB_MAP_EXISTING) | (exclusive and lib.TSLAB_MAP_EXCLUSIVE)
         native = ffi.new('struct tslab_map **')
         check(lib.tslab_map_open(native, pool._pool, c_string(name, 'the name of a map'), options), f'map {name!r}')
         self.pool, self.name = pool, name
         self._owner = pool._native          # it must not go before the map
-        self._native = ffi.gc(native[0], lib.tslab_map_close)
+        self._native: Optional[Any] = ffi.gc(native[0], lib.tslab_map_close)
         self.size_max: int = lib.tslab_map_size_max(self._native)
-        self._buffers: list = []            # that no call is using
+        self._buffers: List[Any] = []       # that no call is using
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return Map, (self.pool, self.name)
 
     @property
-    def _map(self):
+    def _map(self) -> Any:
         if self._native is None or self.pool.closed:
             raise ClosedError(errno.EBADF, 'the map was closed')
         return self._native
@@ -69,7 +89,7 @@ class Map(MutableMapping):
         """Closes the map in this process; it stays in the pool."""
         self._native = None
 
-    def _take_buffer(self):
+    def _take_buffer(self) -> Any:
         """Room for any value, for one call. Signal handlers, finalizers and other threads may begin a call of their own
         before this one has copied its value out, so no two calls have the same buffer."""
         try:
@@ -77,14 +97,21 @@ class Map(MutableMapping):
         except IndexError:
             return ffi.new('char[]', self.size_max)
 
-    def _value(self, buffer, size: int) -> bytes:
-        value = ffi.buffer(buffer, check(size, 'a key'))[:]
+    def _value(self, buffer: Any, size: int) -> bytes:
+        value: bytes = ffi.buffer(buffer, check(size, 'a key'))[:]
         self._buffers.append(buffer)
         return value
 
     # Reading
 
-    def get(self, key: Bytes, default=None):
+    @overload
+    def get(self, key: Bytes) -> Optional[bytes]: ...
+
+    @overload
+    def get(self, key: Bytes, default: Union[bytes, _T]) -> Union[bytes, _T]: ...
+
+    def get(self, key: Bytes, default: Any = None) -> Any:
+        """A key's value, or `default`. A copy, whole as it was at one moment."""
         key, buffer = raw(key), self._take_buffer()
         n = lib.tslab_map_get(self._map, key, len(key), buffer, self.size_max, ffi.NULL)
         if n == -errno.ENOENT:
@@ -99,10 +126,10 @@ class Map(MutableMapping):
         return value
 
     def __contains__(self, key: object) -> bool:
-        return self.get(key) is not None        # type: ignore[arg-type]
+        return self.get(cast(Bytes, key)) is not None
 
-    def _get_with(self, call, key: Bytes):
-        """What `call` found, and the value; or None."""
+    def _get_with(self, call: Callable[..., Any], key: Bytes) -> Optional[Tuple[Any, bytes]]:
+        """The struct that `call` returned, and the value; or None."""
         key, buffer = raw(key), self._take_buffer()
         found = call(self._map, key, len(key), buffer, self.size_max)
         if found.size == -errno.ENOENT:
@@ -110,19 +137,19 @@ class Map(MutableMapping):
             return None
         return found, self._value(buffer, found.size)
 
-    def get_epoch(self, key: Bytes):
+    def get_epoch(self, key: Bytes) -> Optional[Tuple[bytes, int]]:
         """The value and the epoch that it is in, or None."""
         found = self._get_with(lib.get_value_epoch, key)
         return found and (found[1], found[0].epoch)
 
-    def get_version(self, key: Bytes):
+    def get_version(self, key: Bytes) -> Optional[Tuple[bytes, int]]:
         """The value and its version, for replace(), or None."""
         found = self._get_with(lib.get_value_version, key)
         return found and (found[1], found[0].version)
 
-    def entries(self) -> Iterator[tuple]:
-        """(key, Entry) of all, in no order that means anything. May run beside writers: what is there all the time is
-        met once."""
+    def entries(self) -> Iterator[Tuple[bytes, Entry]]:
+        """(key, Entry) of all, in no order that means anything. May run beside writers: an entry that is there from the
+        first step to the last is met once."""
         position = ffi.new('struct tslab_map_iter *')
         while check(lib.tslab_map_next(self._map, position)) > 0:
             yield (ffi.buffer(position.key, position.key_size)[:],
@@ -131,11 +158,11 @@ class Map(MutableMapping):
     def __iter__(self) -> Iterator[bytes]:
         return (key for key, _ in self.entries())
 
-    def items(self) -> ItemsView:
+    def items(self) -> ItemsView[bytes, bytes]:
         """(key, value) of all; each is met with the value that it had at that moment."""
         return _Items(self)
 
-    def values(self) -> ValuesView:
+    def values(self) -> ValuesView[bytes]:
         return _Values(self)
 
     def __len__(self) -> int:
@@ -149,6 +176,7 @@ class Map(MutableMapping):
     # Writing
 
     def put(self, key: Bytes, value: Bytes, epoch: int = EPOCH_CURRENT) -> None:
+        """Sets a key's value, whatever it was before."""
         key, value = raw(key), raw(value)
         check(lib.tslab_map_put(self._map, key, len(key), value, len(value), epoch), 'putting a key')
 
@@ -159,13 +187,13 @@ class Map(MutableMapping):
         """As put(), where the key is absent: whether it was."""
         key, value = raw(key), raw(value)
         r = lib.tslab_map_insert(self._map, key, len(key), value, len(value), epoch)
-        return r != -errno.EEXIST and check(r, 'inserting a key') == 0
+        return bool(r != -errno.EEXIST and check(r, 'inserting a key') == 0)
 
     def change(self, key: Bytes, value: Bytes, epoch: int = EPOCH_CURRENT) -> bool:
         """As put(), where the key is present: whether it was."""
         key, value = raw(key), raw(value)
         r = lib.tslab_map_update(self._map, key, len(key), value, len(value), epoch)
-        return r != -errno.ENOENT and check(r, 'changing a key') == 0
+        return bool(r != -errno.ENOENT and check(r, 'changing a key') == 0)
 
     def replace(self, key: Bytes, version: int, value: Bytes, epoch: int = EPOCH_CURRENT) -> None:
         """As put(), where the value is of this version, 0 for absent; ChangedError where it is not."""
@@ -174,21 +202,28 @@ class Map(MutableMapping):
               'replacing a key')
 
     def delete(self, key: Bytes, version: Optional[int] = None) -> bool:
-        """Whether it was there. With a version, ChangedError where it is of another."""
+        """Deletes a key and frees its entry: whether it was there. With a version, ChangedError where it is of
+        another."""
         key = raw(key)
         if version is None:
             r = lib.tslab_map_delete(self._map, key, len(key))
         else:
             r = lib.tslab_map_delete_version(self._map, key, len(key), version)
-        return r != -errno.ENOENT and check(r, 'deleting a key') == 0
+        return bool(r != -errno.ENOENT and check(r, 'deleting a key') == 0)
 
     def __delitem__(self, key: Bytes) -> None:
         if not self.delete(key):
             raise KeyError(bytes(key))
 
-    def pop(self, key: Bytes, default=_RAISE):
-        """Deletes a key: the value that it had. `default`, or KeyError, where it is absent. Of several that pop a value,
-        one gets it."""
+    @overload
+    def pop(self, key: Bytes) -> bytes: ...
+
+    @overload
+    def pop(self, key: Bytes, default: Union[bytes, _T]) -> Union[bytes, _T]: ...
+
+    def pop(self, key: Bytes, default: Any = _RAISE) -> Any:
+        """Deletes a key: the value that it had. `default`, or KeyError, where it is absent. Of several that pop a
+        value, one gets it."""
         while True:
             found = self.get_version(key)
             if found is None:
@@ -222,7 +257,7 @@ class Map(MutableMapping):
             self.delete(key)
 
     def expire(self, epoch: int) -> int:
-        """Deletes all that is in an epoch: how many. Walks through the whole map; close the epoch first."""
+        """Deletes all entries that are in an epoch: how many. Walks through the whole map; close the epoch first."""
         return check(lib.tslab_map_expire(self._map, epoch), f'expiring epoch {epoch & 0xff}')
 
 

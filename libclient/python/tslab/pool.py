@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import errno
 import functools
 import operator
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+import os
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
+from tslab import stats as _stats
+from tslab._bytes import Bytes, c_string, raw
 from tslab._native import ffi, lib
+from tslab.domain import Domain
 from tslab.errors import ClosedError, DaemonError, check, error
 
 EPOCH_CURRENT: int = lib.TSLAB_EPOCH_CURRENT
@@ -17,72 +22,56 @@ _CACHES = {'adaptive': lib.TSLAB_CACHE_ADAPTIVE, 'on': lib.TSLAB_CACHE_ON, 'off'
 _STATES = {lib.TSLAB_EPOCH_OPEN: 'open', lib.TSLAB_EPOCH_CLOSING: 'closing', lib.TSLAB_EPOCH_DRAINED: 'drained'}
 _ROOT_NAME_MAX = 47
 
-Bytes = Union[bytes, bytearray, memoryview]     # and whatever else has the buffer protocol
-
 
 @dataclasses.dataclass(frozen=True)
 class EpochInfo:
     """An epoch. Times are seconds since 1970; `closed` is None while it is open."""
 
-    epoch: int              # with its era
+    epoch: int              # id in the low 8 bits, above it the era
     state: str              # 'open', 'closing' (objects may remain), 'drained'
     current: bool
     reserved: bool          # out of the rotation
     label: str
     opened: float
     closed: Optional[float]
-    reclaimed_bytes: int
-
-
-def raw(data: Bytes):
-    """The bytes of `data` as libtslab takes them. Its len() counts bytes, where that of `data` may count items."""
-    if isinstance(data, bytes):
-        return data
-    view = memoryview(data)
-    return ffi.from_buffer(view) if view.c_contiguous else view.tobytes()
-
-
-def c_string(text: str, what: str) -> bytes:
-    """The text as C has it: that ends at a NUL, and two names that differ after one would be the same."""
-    if '\0' in text:
-        raise ValueError(f'{what} must not contain a NUL: {text!r}')
-    return text.encode()
-
-
-def _fill(cache: str, timeout: Optional[float], comm: Optional[str]):
-    """Options, and what they point to."""
-    if cache not in _CACHES:
-        raise ValueError(f'cache is one of {", ".join(_CACHES)}, not {cache!r}')
-    options = ffi.new('struct tslab_options *')
-    options.size = ffi.sizeof('struct tslab_options')
-    options.cache = _CACHES[cache]
-    if timeout is not None:
-        options.timeout_ms = max(1, int(timeout * 1000))
-    name = ffi.new('char[]', c_string(comm, 'comm')) if comm is not None else ffi.NULL
-    options.comm = name
-    return options, name
+    reclaimed_bytes: int    # that went back to the system so far, of this era
 
 
 class Pool:
     """A pool, open in this process: `tslab.open()` and `tslab.create()` make one.
 
-    Any thread may use it at any time. A forked child goes on using its parent's; its first call attaches it. Views of
-    objects stay good after close(): the memory is unmapped when the last of them is gone.
+    Handles are numbers that name objects, the same in all processes. An epoch is a number, too: its id, and above 8
+    bits its era; an id alone stands for the era that is open, EPOCH_CURRENT for the epoch that is current at the call.
+
+    Threads: any thread may use it at any time. Each gets a record in the pool with its first call that allocates or
+    frees. Fork: a forked child goes on using its parent's pool; its first call that needs a record attaches it, which
+    may raise DaemonError where there is no daemon, ReplacedError where that has another arena. Spawned processes get
+    the pool pickled: by its name, so that they open it for themselves. A private pool is shared by forking only.
+
+    Views of objects stay good after close(): the memory is unmapped when the last of them is gone.
+
+    All errors are OSErrors, of the classes in tslab.errors. Calls of which nothing else is said raise ClosedError after
+    close(); those that change something ReadOnlyError in a pool opened as a reader.
     """
 
-    def __init__(self, native, arguments: Optional[Dict[str, Any]] = None) -> None:
-        self._native = ffi.gc(native, lib.tslab_close)
-        self._arguments = arguments         # of open(); None for a private pool
+    def __init__(self, native: Any, arguments: Optional[Dict[str, Any]] = None) -> None:
+        self._native: Optional[Any] = ffi.gc(native, lib.tslab_close)
+        self._arguments = arguments         # for open(); None: a private pool
         self._reader = bool(arguments and arguments['reader'])
 
     def __enter__(self) -> Pool:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __reduce__(self) -> Tuple[Any, ...]:
+        if self._arguments is None:
+            raise TypeError('a private pool cannot be pickled: it is shared with forked children only')
+        return _open_pickled, (self._arguments,)
+
     @property
-    def _pool(self):
+    def _pool(self) -> Any:
         native = self._native
         if native is None:
             raise ClosedError(errno.EBADF, 'the pool was closed')
@@ -90,6 +79,7 @@ class Pool:
 
     @property
     def closed(self) -> bool:
+        """Whether close() was called, in this process."""
         return self._native is None
 
     def close(self) -> None:
@@ -98,9 +88,9 @@ class Pool:
 
     @property
     def stale(self) -> bool:
-        """Whether the daemon has another arena by now: close this pool, and reopen() it. Where the daemon is gone this asks
-        its successor, if there is one; otherwise it takes one system call."""
-        return lib.tslab_stale(self._pool)
+        """Whether the daemon has another arena by now: close this pool, and reopen() it. Where the daemon is gone this
+        asks its successor, if there is one; otherwise it takes one system call."""
+        return bool(lib.tslab_stale(self._pool))
 
     def reopen(self) -> Pool:
         """Opens the same pool once more, with the same arguments, whatever arena the daemon has by now. This one stays
@@ -111,74 +101,105 @@ class Pool:
 
     # Objects
 
-    def _view(self, found) -> memoryview:
+    def _view(self, found: Any) -> memoryview:
         # The finalizer refers to the pool, so that this stays mapped until the last view is gone. It must not be Python
-        # code: signal handlers would run inside it, and what they raise would be lost.
+        # code: signal handlers would run inside it, and the exceptions that they raise would be lost.
         kept = ffi.gc(found.object, functools.partial(operator.is_, self._native))
         view = memoryview(ffi.buffer(kept, found.size)).cast('B')
         return view.toreadonly() if self._reader else view
 
     def alloc(self, size: int, epoch: int = EPOCH_CURRENT) -> Tuple[int, memoryview]:
-        """A new object: its handle, and its memory, which is not zeroed. It stays until somebody frees the handle,
-        also when this process dies."""
+        """Allocates an object of `size` bytes: its handle, and its memory, which is not zeroed. It stays until somebody
+        frees the handle, also when this process dies.
+
+        TooLargeError (larger than the pool's largest class), FullError (the arena, the system or the pool's limit has
+        no memory for it), EpochClosedError, StaleError (the era of `epoch` is over)."""
         found = lib.alloc_object(self._pool, size, epoch, False)
         check(found.error, f'allocating {size} bytes')
         return found.handle, self._view(found)
 
     def alloc_pending(self, size: int, epoch: int = EPOCH_CURRENT) -> Tuple[int, memoryview]:
-        """As alloc(), but the object is freed if this process dies before publish()."""
+        """Allocates as alloc() does, but the object is freed if this thread ends, or its process dies, before
+        publish(). A thread may have 64 of them (Error with ENOBUFS beyond), so free() those that come to nothing, or
+        use pending()."""
         found = lib.alloc_object(self._pool, size, epoch, True)
         check(found.error, f'allocating {size} bytes')
         return found.handle, self._view(found)
 
+    @contextlib.contextmanager
+    def pending(self, size: int, epoch: int = EPOCH_CURRENT) -> Iterator[Tuple[int, memoryview]]:
+        """An object to be made ready in a `with` block: published at its end, freed where an exception leaves it.
+
+            with pool.pending(100) as (handle, view):
+                view[:5] = b'hello'
+
+        The block must begin and end in one thread."""
+        handle, view = self.alloc_pending(size, epoch)
+        try:
+            yield handle, view
+        except BaseException:
+            self.free(handle)
+            raise
+        self.publish(handle)
+
     def publish(self, handle: int) -> None:
-        """Makes an object that this thread allocated pending everyone's."""
+        """Makes an object everyone's that this thread allocated pending, or any thread of this process shared by
+        share_pending(). NotFoundError where it is neither."""
         check(lib.tslab_publish(self._pool, handle), 'publishing an object')
 
+    def share_pending(self, handle: int) -> None:
+        """Lets all threads of this process publish or free an object that this thread allocated pending, as is needed
+        where a task goes on in another thread. From then on it is freed only if the process dies, or closes the pool,
+        before it is published. NotFoundError where it is not pending here."""
+        check(lib.tslab_pending_share(self._pool, handle), 'sharing an object')
+
     def put(self, data: Bytes, epoch: int = EPOCH_CURRENT) -> int:
-        """A new object that begins with `data`: its handle. A process killed in here leaves nothing behind, and nor does
-        an exception."""
+        """Allocates an object that begins with `data`: its handle. A process killed in here leaves nothing behind, and
+        nor does an exception. Errors as alloc()."""
         data = raw(data)
         found = lib.put_object(self._pool, data, len(data), epoch)
         check(found.error, f'allocating {len(data)} bytes')
-        return found.handle
+        return int(found.handle)
 
     def get(self, handle: int) -> memoryview:
-        """An object's memory, as large as its class; not a copy. It is good until somebody frees the handle: what is
-        read through it later may be another object's. In a pool opened as a reader
-        it is read-only."""
+        """An object's memory, as large as its class; not a copy. It is good until somebody frees the handle: later the
+        view may show another object. In a pool opened as a reader it is read-only. StaleError where the handle names no
+        live object. Needs no record, so a forked child need not attach."""
         found = lib.get_object(self._pool, handle)
         check(found.error, 'an object')
         return self._view(found)
 
     def read(self, handle: int) -> bytes:
-        """A copy of an object, made while it was live; as large as its class."""
+        """A copy of an object, made while it was live; as large as its class. StaleError."""
         found = lib.get_object(self._pool, handle)
         check(found.error, 'an object')
         copy = ffi.new('char[]', found.size)
         n = check(lib.tslab_read(self._pool, handle, copy, found.size), 'an object')
-        return ffi.buffer(copy, n)[:]
+        return bytes(ffi.buffer(copy, n))
 
     def free(self, handle: int) -> None:
-        """Frees an object; StaleError where somebody did before."""
+        """Frees an object, whoever allocated it. StaleError where somebody did before: of several one succeeds."""
         check(lib.tslab_free(self._pool, handle), 'freeing an object')
 
     def alloc_batch(self, size: int, n: int, epoch: int = EPOCH_CURRENT) -> List[int]:
-        """Handles of up to n new objects; fewer where memory ran out on the way."""
+        """Allocates up to n objects: their handles; fewer where memory ran out on the way. Errors as alloc() where
+        there is not even one."""
         handles = ffi.new('tslab_handle[]', n)
         done = check(lib.tslab_alloc_batch(self._pool, size, epoch, handles, n), f'allocating {size} bytes')
-        return ffi.unpack(handles, done)
+        return list(ffi.unpack(handles, done))
 
     def free_batch(self, handles: Sequence[int]) -> int:
         """Frees objects: how many; the others were stale."""
         return check(lib.tslab_free_batch(self._pool, ffi.new('tslab_handle[]', handles), len(handles)))
 
     def drain(self) -> None:
-        """Gives back what threads hold in advance for allocations to come."""
+        """Gives back the slots that threads of all processes hold for allocations to come. Waits for the daemon up to
+        20 ms."""
         check(lib.tslab_drain(self._pool))
 
     def reap(self) -> int:
-        """Private pools: gives back what children that died left behind; how many those were."""
+        """Private pools: gives back the slots that dead children held, and frees the objects that they had pending: how
+        many children those were. BusyError while another process is at control work."""
         return check(lib.tslab_reap(self._pool))
 
     # Roots
@@ -187,29 +208,33 @@ class Pool:
         """The handle that a named root was last set to; it may be stale. NotFoundError."""
         handle = ffi.new('tslab_handle *')
         check(lib.tslab_root_get(self._pool, _root_name(name), handle), f'root {name!r}')
-        return handle[0]
+        return int(handle[0])
 
     def root_set(self, name: str, handle: int, expected: int = 0) -> None:
-        """Sets a root to `handle` where it is `expected`, 0 for absent; ChangedError where it is not."""
+        """Sets a root to `handle` where it is `expected`, 0 for absent; ChangedError where it is not. A pool has room
+        for 64 names, and each is used for good by its first set (Error with ENOSPC)."""
         check(lib.tslab_root_set(self._pool, _root_name(name), expected, handle), f'root {name!r}')
 
-    # Epochs
+    # Epochs. Control calls enter the daemon and wait for its answer: they raise DaemonError where there is none,
+    # ReplacedError where it has another arena, Error with EPERM or EACCES where it does not let this process; in a
+    # private pool BusyError while another process is at control work.
 
     def epoch_current(self) -> int:
+        """The epoch that EPOCH_CURRENT stands for now, with its era. Never enters the daemon."""
         epoch = ffi.new('uint32_t *')
         check(lib.tslab_epoch_current(self._pool, epoch))
-        return epoch[0]
+        return int(epoch[0])
 
     def epoch_info(self, epoch: int) -> EpochInfo:
-        """Of an epoch with its era, or of an id alone: whichever era is open."""
-        info = ffi.new('struct tslab_epoch_info *')
-        info.size = ffi.sizeof('struct tslab_epoch_info')
+        """Tells of an epoch with its era, or of an id alone. StaleError where the era is over. Never enters the
+        daemon."""
+        info = _stats.new('tslab_epoch_info')
         check(lib.tslab_epoch_info(self._pool, epoch, info), f'epoch {epoch & 0xff}')
         return EpochInfo(info.epoch, _STATES[info.state], info.current, info.reserved,
                          ffi.string(info.label).decode(errors='replace'), info.opened_usec / 1e6,
                          info.closed_usec / 1e6 if info.closed_usec else None, info.reclaimed_bytes)
 
-    def epochs(self) -> Iterable[EpochInfo]:
+    def epochs(self) -> Iterator[EpochInfo]:
         """All of them, in the order of their ids."""
         for number in range(64):
             try:
@@ -220,65 +245,159 @@ class Pool:
                 return
 
     def epoch_advance(self) -> int:
-        """Closes the current epoch to allocation, opens the next one and makes it current."""
+        """Closes the current epoch to allocation, opens the next one and makes it current. A control call."""
         epoch = ffi.new('uint32_t *')
         check(lib.tslab_epoch_advance(self._pool, epoch), 'advancing the epoch')
-        return epoch[0]
+        return int(epoch[0])
 
     def epoch_advance_from(self, expected: int) -> Tuple[bool, int]:
         """As epoch_advance(), but only while `expected`, as epoch_current() told it, is current: whether this call
-        advanced, and the epoch that is current now. Of several workers that expect the same epoch one advances."""
+        advanced, and the epoch that is current now. Of several workers that expect the same epoch one advances. A
+        control call."""
         epoch = ffi.new('uint32_t *')
         advanced = check(lib.tslab_epoch_advance_from(self._pool, expected, epoch), 'advancing the epoch')
-        return advanced > 0, epoch[0]
+        return advanced > 0, int(epoch[0])
 
     def epoch_reserve(self, label: Optional[str] = None) -> int:
-        """Opens an epoch out of the rotation, for what outlives the others."""
+        """Opens an epoch out of the rotation, for objects that outlive the others; epoch_close() gives it back. Error
+        with ENOSPC where none can be spared. A control call."""
         epoch = ffi.new('uint32_t *')
-        check(lib.tslab_epoch_reserve(self._pool, c_string(label, 'a label') if label else ffi.NULL, epoch), 'reserving an epoch')
-        return epoch[0]
+        check(lib.tslab_epoch_reserve(self._pool, _label(label), epoch), 'reserving an epoch')
+        return int(epoch[0])
+
+    def epoch_lease(self, label: Optional[str] = None) -> int:
+        """Reserves an epoch for this process alone to own: when it dies, or closes the pool, the epoch is closed and
+        all its objects are freed. A forked child does not inherit the lease. A control call."""
+        epoch = ffi.new('uint32_t *')
+        check(lib.tslab_epoch_lease(self._pool, _label(label), epoch), 'leasing an epoch')
+        return int(epoch[0])
+
+    def epoch_label(self, epoch: int, label: Optional[str]) -> None:
+        """Labels an epoch for people, in at most 31 bytes of printable text; None takes the label off. It goes when the
+        id is opened anew. StaleError. A control call."""
+        check(lib.tslab_epoch_label(self._pool, epoch, _label(label)), f'labelling epoch {epoch & 0xff}')
 
     def epoch_close(self, epoch: int, revoke: bool = False, older: bool = False) -> None:
-        """Closes an epoch and gives the memory of its empty slabs back.
+        """Closes an epoch and gives the memory of its empty slabs back to the system; that of others follows as their
+        objects are freed. Waits up to 200 ms for threads in the middle of a call. A control call.
 
-        `revoke` frees all objects of the era that `epoch` names, or of the newest; `older` those of earlier eras, too.
-        """
+        `revoke` frees all objects of the era that `epoch` names, or of the newest; `older` those of earlier eras,
+        too."""
         flags = (lib.TSLAB_CLOSE_REVOKE if revoke else 0) | (lib.TSLAB_CLOSE_OLDER if older else 0)
-        check(lib.tslab_epoch_close(self._pool, epoch, flags),
-              f'closing epoch {epoch & 0xff}')
+        check(lib.tslab_epoch_close(self._pool, epoch, flags), f'closing epoch {epoch & 0xff}')
+
+    def epoch_ref(self, epoch: int) -> None:
+        """Takes a reference to an open epoch for this process: it keeps nothing open, and tells the last process to
+        give its own back that it is the last. References nest; a dead process has none, a forked child begins with
+        none. EpochClosedError, StaleError."""
+        check(lib.tslab_epoch_ref(self._pool, epoch), f'epoch {epoch & 0xff}')
+
+    def epoch_unref(self, epoch: int) -> int:
+        """Gives a reference back: how many processes still have any. NotFoundError where this one has none."""
+        return check(lib.tslab_epoch_unref(self._pool, epoch), f'epoch {epoch & 0xff}')
+
+    def epoch_refs(self, epoch: int) -> int:
+        """How many processes have references to an epoch."""
+        return check(lib.tslab_epoch_refs(self._pool, epoch), f'epoch {epoch & 0xff}')
+
+    def domain(self, epoch: int = EPOCH_CURRENT, *, auto_close: bool = False) -> Domain:
+        """A scope that is this epoch's; EPOCH_CURRENT means the one that is current now, for good."""
+        return Domain(self, self._pool, epoch, auto_close)
+
+    # Statistics. All but thread_stats() walk through the slabs in use: some milliseconds for a GiB. They never enter
+    # the daemon, and work at once in a forked child.
+
+    def stats(self) -> _stats.Stats:
+        """Counts the whole pool."""
+        struct = _stats.new('tslab_stats')
+        check(lib.tslab_stats(self._pool, struct), 'counting the pool')
+        return _stats.Stats(**_stats.fields(_stats.Stats, struct))
+
+    def class_stats(self, size: int) -> _stats.Count:
+        """Counts the class that objects of `size` bytes are in. TooLargeError."""
+        struct = _stats.new('tslab_count')
+        check(lib.tslab_class_stats(self._pool, size, struct), f'counting objects of {size} bytes')
+        return _stats.Count(**_stats.fields(_stats.Count, struct))
+
+    def epoch_stats(self, epoch: int) -> _stats.Count:
+        """Counts an epoch, open or closed. StaleError."""
+        struct = _stats.new('tslab_count')
+        check(lib.tslab_epoch_stats(self._pool, epoch, struct), f'counting epoch {epoch & 0xff}')
+        return _stats.Count(**_stats.fields(_stats.Count, struct))
+
+    def thread_stats(self) -> _stats.ThreadStats:
+        """Tells of this thread, and gives it a record if it has none."""
+        struct = _stats.new('tslab_thread_stats')
+        check(lib.tslab_thread_stats(self._pool, struct), 'counting the thread')
+        return _stats.ThreadStats(**{**_stats.fields(_stats.ThreadStats, struct), 'is_shared': struct.is_shared != 0})
+
+
+def _label(label: Optional[str]) -> Any:
+    return c_string(label, 'a label') if label is not None else ffi.NULL
 
 
 def _root_name(name: str) -> bytes:
     encoded = name.encode()
     if not 0 < len(encoded) <= _ROOT_NAME_MAX or b'\0' in encoded:
-        raise ValueError(f'a root\'s name has 1 to {_ROOT_NAME_MAX} bytes')
+        raise ValueError(f'a root\'s name has 1 to {_ROOT_NAME_MAX} bytes, none of them NUL')
     return encoded
+
+
+_unpickled: Dict[Tuple[Tuple[str, Any], ...], Pool] = {}
+
+
+def _open_pickled(arguments: Dict[str, Any]) -> Pool:
+    """A pool that came pickled. All those of one process share one: a worker need not attach for each of its tasks."""
+    key = tuple(sorted(arguments.items()))
+    pool = _unpickled.get(key)
+    if pool is None or pool.closed or pool.stale:
+        pool = _unpickled[key] = open(**arguments)
+    return pool
+
+
+def _options(cache: str, timeout: Optional[float], comm: Optional[str]) -> Tuple[Any, Any]:
+    """Options, and the memory that they point to."""
+    if cache not in _CACHES:
+        raise ValueError(f'cache is one of {", ".join(_CACHES)}, not {cache!r}')
+    options = _stats.new('tslab_options')
+    options.cache = _CACHES[cache]
+    if timeout is not None:
+        options.timeout_ms = max(1, int(timeout * 1000))
+    name = ffi.new('char[]', c_string(comm, 'comm')) if comm is not None else ffi.NULL
+    options.comm = name
+    return options, name
 
 
 def open(pool: Optional[str] = None, *, reader: bool = False, cache: str = 'adaptive',  # noqa: A001
          timeout: Optional[float] = None, comm: Optional[str] = None) -> Pool:
     """Opens a pool of a daemon: a name, the path of its socket, or None for $TSLAB_POOL, else "default".
 
-    `timeout` is for each answer of the daemon, in seconds. DaemonError where there is none.
-    """
-    options, _alive = _fill(cache, timeout, comm)
+    A `reader` maps the pool read-only. `cache` is 'adaptive', 'on' or 'off': whether threads keep slots for allocations
+    to come. `timeout` is for each answer of the daemon, in seconds; None: 5. `comm` is shown for this process by
+    tslabctl, at most 15 bytes; None: its own name.
+
+    DaemonError (there is no daemon; it did not answer in time), Error with EACCES or EPERM (no permission), with EINVAL
+    (not a name)."""
+    options, _alive = _options(cache, timeout, comm)
     options.flags = lib.TSLAB_READER if reader else 0
+    name = pool if pool is not None else os.environ.get('TSLAB_POOL') or 'default'
     native = ffi.new('struct tslab **')
-    r = lib.tslab_open(native, c_string(pool, 'the name of a pool') if pool is not None else ffi.NULL, options)
-    what = f'pool {pool!r}' if pool is not None else 'the default pool'
+    r = lib.tslab_open(native, c_string(name, 'the name of a pool'), options)
     if r == -errno.ENOENT:
-        raise DaemonError(errno.ENOENT, f'{what}: there is no daemon')
-    check(r, what)
-    return Pool(native[0], {'pool': pool, 'reader': reader, 'cache': cache, 'timeout': timeout, 'comm': comm})
+        raise DaemonError(errno.ENOENT, f'pool {name!r}: there is no daemon')
+    check(r, f'pool {name!r}')
+    return Pool(native[0], {'pool': name, 'reader': reader, 'cache': cache, 'timeout': timeout, 'comm': comm})
 
 
 def create(*, size: int = 0, retain: int = 0, threads: int = 0, epochs: int = 0, classes: Sequence[int] = (),
            cache: str = 'adaptive') -> Pool:
     """Creates a private pool, shared with children that are forked later; it needs no daemon.
 
-    `size` and `retain` are bytes; 0 stands for the default everywhere. See <tslab.h>.
-    """
-    options, _alive = _fill(cache, None, None)
+    `size` is the room for objects and `retain` the memory that free slabs keep, in bytes; `threads` is the number of
+    records, of which each process takes one more than it has threads; `epochs` are 2 to 64; `classes` are rising
+    multiples of 16 from 64 to 4096. 0, and no classes, stand for the defaults: see <tslab.h>. Error with EINVAL where
+    they are out of range."""
+    options, _alive = _options(cache, None, None)
     options.arena_bytes, options.retain_bytes = size, retain
     options.n_threads, options.n_epochs, options.n_classes = threads, epochs, len(classes)
     if len(classes) > len(options.classes):

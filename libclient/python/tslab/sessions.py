@@ -27,8 +27,8 @@ _LOG_SECONDS = 60.0         # between two messages about one trouble
 _SWEEP_SLICE = 256          # entries that a set() or touch() looks at for the memory of others
 _TRIES_MAX = 100            # of a millisecond, while another process is at control work
 
-# A value begins with the time at which it is over, in milliseconds of CLOCK_BOOTTIME, and in the top byte the version of
-# this format. All processes of a machine have that clock in common, and nobody sets it.
+# A value begins with the time at which it is over, in milliseconds of CLOCK_BOOTTIME, and in the top byte the version
+# of this format. All processes of a machine have that clock in common, and nobody sets it.
 _HEAD = struct.Struct('<Q')
 _FORMAT = 1 << 56
 
@@ -60,8 +60,8 @@ class SessionStore:
         store.set(session_id, b'...')
 
     A session lives for `lifetime` seconds after it was set or touched, and up to `lifetime / steps` longer. That is a
-    property of each session: stores of other lifetimes on the same pool, or even of the same name, and whatever turns the
-    pool's epochs do not change it. The time that a machine is suspended counts; setting its clock does not.
+    property of each session: stores of other lifetimes on the same pool, or even of the same name, and whatever turns
+    the pool's epochs do not change it. The time that a machine is suspended counts; setting its clock does not.
 
     Memory of sessions that are over is given back by and by, as a by-product of set() and touch(), or at once by
     expire(). Each `lifetime / steps` seconds the first store to notice advances the pool's epoch, so that sessions that
@@ -71,8 +71,8 @@ class SessionStore:
     start the pool with a larger class where that is too little, up to 4096.
 
     Any thread may use a store at any time, and so may forked children; a store is pickled by the name of its pool.
-    Nobody waits for anybody, with one exception: the call that advances the epoch waits for the daemon's answer. A worker
-    killed in any of these calls leaves the old value or the new one.
+    Nobody waits for anybody, with one exception: the call that advances the epoch waits for the daemon's answer. A
+    worker killed in any of these calls leaves the old value or the new one.
 
     Where the daemon ended with the pool's memory, and there is a new one, the store opens the new pool within a second,
     by itself, and logs a warning (logger `tslab`): it is empty. While there is no daemon the store goes on as it is.
@@ -298,8 +298,8 @@ class SessionStore:
                 raise
 
     def _close_old(self, pool: Pool) -> None:
-        """Epochs that have been closed to allocation for so long that their sessions are over: the memory of their slabs
-        goes back to the system as these empty, and is not kept for allocations to come."""
+        """Epochs that have been closed to allocation for so long that their sessions are over: the memory of their
+        slabs goes back to the system as these empty, and is not kept for allocations to come."""
         for info in pool.epochs():
             if info.state == 'closing' and not info.reserved and info.closed is not None and \
                     time.time() - info.closed >= self.lifetime + self.step:

@@ -1,0 +1,52 @@
+"""Domains: scopes that are one epoch's."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any, Optional
+
+from tslab._native import ffi, lib
+from tslab.errors import ClosedError, check
+
+
+class Domain:
+    """A scope that is one epoch's: Pool.domain() makes one.
+
+        with pool.domain(auto_close=True) as domain:
+            handle, view = pool.alloc(100, domain.epoch)
+
+    Inside, this process has a reference to the epoch; with `auto_close` the last to leave, in all processes, closes the
+    epoch. Any number of threads may be inside, each any number of times; a thread leaves the domain first that it
+    entered last, so generators and coroutines must not suspend inside one. A process that is killed inside is inside no
+    more, but closes nothing.
+
+    Entering raises EpochClosedError or StaleError where the epoch is closed, or its era over. Leaving raises
+    DaemonError where the epoch was to be closed and there was no daemon; the domain was left all the same.
+    """
+
+    def __init__(self, pool: Any, native_pool: Any, epoch: int, auto_close: bool) -> None:
+        native = ffi.new('struct tslab_domain **')
+        check(lib.tslab_domain_open(native, native_pool, epoch, lib.TSLAB_DOMAIN_AUTO_CLOSE if auto_close else 0),
+              f'a domain of epoch {epoch & 0xff}')
+        self._pool, self._owner = pool, native_pool     # which must not go before the domain
+        self._native: Optional[Any] = ffi.gc(native[0], lib.tslab_domain_close)
+        self.epoch: int = lib.tslab_domain_epoch(native[0])
+
+    def _domain(self) -> Any:
+        if self._native is None or self._pool.closed:
+            raise ClosedError(errno.EBADF, 'the domain was closed')
+        return self._native
+
+    def enter(self) -> None:
+        check(lib.tslab_domain_enter(self._domain()), f'entering epoch {self.epoch & 0xff}')
+
+    def leave(self) -> None:
+        """Error with EINVAL where this thread entered another domain last."""
+        check(lib.tslab_domain_leave(self._domain()), f'leaving epoch {self.epoch & 0xff}')
+
+    def __enter__(self) -> Domain:
+        self.enter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()

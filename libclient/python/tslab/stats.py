@@ -1,0 +1,65 @@
+"""Statistics of pools. Sums over a pool in use are of no single moment."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Dict
+
+from tslab._native import ffi
+
+
+@dataclasses.dataclass(frozen=True)
+class Stats:
+    """A whole pool."""
+
+    live_objects: int
+    live_bytes: int             # of these, as large as their classes
+    cached_objects: int         # free, held by threads for allocations to come
+    committed_bytes: int        # of slabs that have memory
+    retained_bytes: int         # of these, free
+    # Sums over all threads that there have been.
+    allocs: int
+    frees: int
+    alloc_hits: int             # allocations that a thread's cache served
+    frees_cached: int           # frees that one took
+    refills: int                # of caches
+    flushes: int
+    slabs_taken: int            # free slabs that came into use
+    slabs_recycled: int         # slabs that were emptied
+    slabs_reclaimed: int        # slabs whose memory went back to the system
+    failures: int               # allocations that were refused for want of memory
+    threads: int                # that have a record now
+
+
+@dataclasses.dataclass(frozen=True)
+class Count:
+    """A size class, or an epoch."""
+
+    slabs: int                  # in use
+    live_objects: int
+    live_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class ThreadStats:
+    """The calling thread, since it got its record."""
+
+    allocs: int
+    frees: int
+    alloc_hits: int
+    frees_cached: int
+    refills: int
+    flushes: int
+    failures: int
+    is_shared: bool             # with other threads of the process: there were no records left
+
+
+def new(kind: str) -> Any:
+    """A struct for libtslab to fill in."""
+    struct = ffi.new(f'struct {kind} *')
+    struct.size = ffi.sizeof(f'struct {kind}')
+    return struct
+
+
+def fields(cls: type, struct: Any) -> Dict[str, int]:
+    return {field.name: getattr(struct, field.name) for field in dataclasses.fields(cls)}
