@@ -70,12 +70,13 @@ def free_port():
 
 
 @contextlib.contextmanager
-def application(d, lifetime=1000):
+def application(d, *options, lifetime=1000):
     """gunicorn with the example: its process and its port."""
     port = free_port()
     environment = {**d.environment, 'LIFETIME': str(lifetime), 'PYTHONPATH': f'{os.environ["PYTHONPATH"]}:{EXAMPLES}'}
     process = subprocess.Popen([sys.executable, '-m', 'gunicorn', '--workers', str(WORKERS), '--bind',
-                                f'{HOST}:{port}', '--log-level', 'warning', '--timeout', '120', 'sessions_app:app'],
+                                f'{HOST}:{port}', '--log-level', 'warning', '--timeout', '120', *options,
+                                'sessions_app:app'],
                                env=environment, cwd=d.dir)
     try:
         daemon.wait_for(lambda: answers(process, port))
@@ -152,7 +153,24 @@ class Application(unittest.TestCase):
         check = self.ctl('check')
         self.assertTrue(check['ok'], f'{check}, seed {SEED}')
 
-    def kill_workers(self, master, browsers, rng):
+    def test_workers_of_all_kinds(self):
+        """Each is killed, and reloaded; those of --max-requests end all the time by themselves."""
+        rng = random.Random(SEED)
+        for options in (['--worker-class', 'gthread', '--threads', '4'], ['--preload'],
+                        ['--max-requests', '20', '--max-requests-jitter', '10']):
+            with self.subTest(options=options), application(self.daemon, *options) as (master, port):
+                browsers = [Browser(port) for _ in range(10)]
+                for i, browser in enumerate(browsers):
+                    browser.persist('POST', '/login', f'user=user{i}')
+                self.kill_workers(master, browsers, rng, kills=3)
+                master.send_signal(signal.SIGHUP)
+                for _ in range(3):
+                    for i, browser in enumerate(browsers):
+                        self.assertEqual(browser.persist('GET', '/user')['user'], f'user{i}', f'seed {SEED}')
+        daemon.wait_for(lambda: self.ctl('stats')['clients'] == 0)
+        self.assertTrue(self.ctl('check')['ok'])
+
+    def kill_workers(self, master, browsers, rng, kills=KILLS):
         """Meanwhile every session is read and written by somebody who is served."""
         over = threading.Event()
         failures = []
@@ -169,11 +187,14 @@ class Application(unittest.TestCase):
         threads = [threading.Thread(target=browse, args=(browsers[i::2],)) for i in range(2)]
         for thread in threads:
             thread.start()
-        for _ in range(KILLS):
+        for _ in range(kills):
             daemon.wait_for(lambda: len(worker_pids(master)) == WORKERS)
             time.sleep(rng.random() * 0.1)      # a random place to be killed at, not a wait for anything
-            victim = rng.choice(worker_pids(master))
-            os.kill(victim, signal.SIGKILL)
+            victim = rng.choice(worker_pids(master) or [0])
+            if victim == 0:
+                continue
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGKILL)
             daemon.wait_for(lambda: victim not in worker_pids(master))
         over.set()
         for thread in threads:
