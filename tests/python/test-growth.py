@@ -1,0 +1,156 @@
+"""Each method, many times over: neither the process nor the pool grows.
+
+    test-growth.py TSLABD TSLABCTL [unittest arguments]
+"""
+
+import gc
+import os
+import pickle
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
+import daemon  # noqa: E402
+
+import tslab  # noqa: E402
+
+TSLABD, TSLABCTL = map(os.path.abspath, sys.argv[1:3])
+N_CALLS = 1000000 if os.environ.get('TSLAB_TEST_FULL') else 20000
+N_SLOW = N_CALLS // 50          # calls that enter the daemon, or walk through the pool
+GROWTH_MAX = 1 << 20            # a leak of 64 bytes in each of 20,000 calls is more
+
+
+def resident():
+    gc.collect()
+    with open('/proc/self/statm', encoding='ascii') as statm:
+        return int(statm.read().split()[1]) * os.sysconf('SC_PAGESIZE')
+
+
+def ignore(kind, call, *arguments):
+    """A call that fails; what it raises must not stay either."""
+    try:
+        call(*arguments)
+    except kind:
+        return
+    raise AssertionError('it did not fail')
+
+
+class Growth(unittest.TestCase):
+    def setUp(self):
+        self.daemon = self.enterContext(daemon.Daemon(TSLABD, '--size=64M'))
+        self.pool = self.enterContext(tslab.open(self.daemon.socket))
+        self.map = tslab.Map(self.pool, 'm')
+        self.map.update((str(i).encode(), b'x' * 100) for i in range(10))
+        self.store = tslab.SessionStore(self.pool, lifetime=1000)
+        self.store.set('a', b'1')
+        self.handle = self.pool.put(b'x' * 100)
+        self.stale = self.pool.put(b'x')
+        self.pool.free(self.stale)
+        self.pool.root_set('r', self.handle)
+
+    def repeat(self, name, call, n=N_CALLS):
+        with self.subTest(name):
+            for _ in range(n // 10 + 100):
+                call()
+            objects, memory = self.pool.stats().live_objects, resident()
+            for _ in range(n):
+                call()
+            self.assertEqual(self.pool.stats().live_objects, objects)
+            self.assertLess(resident() - memory, GROWTH_MAX)
+
+    def test_objects(self):
+        pool = self.pool
+        self.repeat('alloc', lambda: pool.free(pool.alloc(100)[0]))
+        self.repeat('put', lambda: pool.free(pool.put(b'x' * 100)))
+        self.repeat('put a view', lambda: pool.free(pool.put(memoryview(bytearray(100)))))
+        self.repeat('put too much', lambda: ignore(tslab.TooLargeError, pool.put, b'x' * 5000))
+        self.repeat('get', lambda: pool.get(self.handle))
+        self.repeat('get a stale one', lambda: ignore(tslab.StaleError, pool.get, self.stale))
+        self.repeat('read', lambda: pool.read(self.handle))
+        self.repeat('free a stale one', lambda: ignore(tslab.StaleError, pool.free, self.stale))
+        self.repeat('batch', lambda: pool.free_batch(pool.alloc_batch(64, 10)))
+        self.repeat('root_get', lambda: pool.root_get('r'))
+        self.repeat('root_set', lambda: pool.root_set('r', self.handle, self.handle))
+
+        def pending():
+            with pool.pending(64) as (handle, _):
+                pass
+            pool.free(handle)
+
+        def shared():
+            handle, _ = pool.alloc_pending(64)
+            pool.share_pending(handle)
+            pool.publish(handle)
+            pool.free(handle)
+
+        self.repeat('pending', pending)
+        self.repeat('share_pending', shared)
+
+    def test_epochs(self):
+        pool = self.pool
+        current = pool.epoch_current()
+        self.repeat('epoch_current', pool.epoch_current)
+        self.repeat('epoch_info', lambda: pool.epoch_info(current))
+        self.repeat('epochs', lambda: list(pool.epochs()), N_SLOW)
+        self.repeat('references', lambda: (pool.epoch_ref(current), pool.epoch_refs(current), pool.epoch_unref(current)))
+        self.repeat('stats', pool.stats, N_SLOW)
+        self.repeat('class_stats', lambda: pool.class_stats(64), N_SLOW)
+        self.repeat('epoch_stats', lambda: pool.epoch_stats(current), N_SLOW)
+        self.repeat('thread_stats', pool.thread_stats)
+        self.repeat('stale', lambda: pool.stale)
+        self.repeat('epoch_label', lambda: pool.epoch_label(current, 'x'), N_SLOW)
+        self.repeat('epoch_reserve', lambda: pool.epoch_close(pool.epoch_reserve('x')), N_SLOW)
+        self.repeat('epoch_lease', lambda: pool.epoch_close(pool.epoch_lease('x')), min(N_SLOW, 5))
+        self.repeat('epoch_advance', pool.epoch_advance, N_SLOW)
+        self.repeat('epoch_advance_from', lambda: pool.epoch_advance_from(pool.epoch_current()), N_SLOW)
+
+        def domain():
+            with pool.domain():
+                pass
+
+        self.repeat('domain', domain)
+
+    def test_maps(self):
+        m = self.map
+        self.repeat('get', lambda: m.get(b'1'))
+        self.repeat('get none', lambda: m.get(b'none'))
+        self.repeat('get_epoch', lambda: m.get_epoch(b'1'))
+        self.repeat('get_version', lambda: m.get_version(b'1'))
+        self.repeat('put', lambda: m.put(b'1', b'x' * 100))
+        self.repeat('insert and delete', lambda: (m.insert(b'new', b'x'), m.delete(b'new')))
+        self.repeat('change', lambda: m.change(b'1', b'x' * 100))
+        self.repeat('replace', lambda: m.replace(b'1', m.get_version(b'1')[1], b'x' * 100))
+        self.repeat('replace another', lambda: ignore(tslab.ChangedError, m.replace, b'1', 77, b'x'))
+        self.repeat('pop', lambda: (m.setdefault(b'new', b'x'), m.pop(b'new')))
+        self.repeat('popitem', lambda: m.put(*m.popitem()))
+        self.repeat('walk', lambda: (dict(m.items()), len(m), bool(m)), N_SLOW)
+        self.repeat('half a walk', lambda: next(iter(m)))
+        self.repeat('clear', lambda: (m.clear(), m.update({b'1': b'x'})), N_SLOW)
+        self.repeat('open', lambda: tslab.Map(self.pool, 'm'), N_SLOW)
+        self.repeat('pickle', lambda: pickle.loads(pickle.dumps(m)), N_SLOW)
+
+    def test_stores(self):
+        s = self.store
+        self.repeat('get', lambda: s.get('a'))
+        self.repeat('set', lambda: s.set('a', b'1'))
+        self.repeat('touch', lambda: s.touch('a'))
+        self.repeat('delete', lambda: (s.set('b', b'1'), s.delete('b')))
+        self.repeat('expire', s.expire, N_SLOW)
+        self.repeat('too large', lambda: ignore(tslab.TooLargeError, s.set, 'a', b'x' * 5000))
+
+    def test_pools(self):
+        def private():
+            with tslab.create(size=1 << 20, threads=8) as pool:
+                pool.put(b'x')
+
+        def opened():
+            with tslab.open(self.daemon.socket) as pool:
+                pool.free(pool.put(b'x'))
+
+        self.repeat('create', private, N_SLOW)
+        self.repeat('open', opened, N_SLOW)
+        self.repeat('open none', lambda: ignore(tslab.DaemonError, tslab.open, '/nonexistent'), N_SLOW)
+
+
+if __name__ == '__main__':
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
