@@ -1,5 +1,5 @@
-"""tslab._native, by which the package calls libtslab. setup.py builds it with what is installed, or named by CFLAGS and
-LDFLAGS; `build_native.py FILE` writes its C source."""
+"""tslab._native, by which the package calls libtslab. setup.py builds it with the library that is installed, or that
+CFLAGS and LDFLAGS name; `build_native.py FILE` writes its C source."""
 
 import sys
 

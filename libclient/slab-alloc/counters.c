@@ -1,7 +1,7 @@
 /*
  * Counters of an allocator
  *
- * Purpose: the figures of get_perf_counters(), by class, from what the engine counts by thread.
+ * Purpose: the figures of get_perf_counters(), by class, from the counters that the engine has by thread.
  * Invariants: 1. each counter only rises.
  * Who may do what: any thread adds; nothing is decided by them.
  * Crash: they are this process's, and end with it.

@@ -1,4 +1,4 @@
-/* Domains: each thread's stack of what it entered. */
+/* Domains: each thread's stack of the domains that it entered. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #define DEPTH_MAX 64
 
 static __thread epoch_domain_t *stack[DEPTH_MAX];
-static __thread uint32_t depth; /* what is above DEPTH_MAX is not in the stack */
+static __thread uint32_t depth; /* domains above DEPTH_MAX are not in the stack */
 
 static uint32_t n_known(void) {
         return depth < DEPTH_MAX ? depth : DEPTH_MAX;
@@ -28,7 +28,7 @@ static void pop(const epoch_domain_t *domain) {
 
         if (depth == 0)
                 return;
-        /* Of what is above DEPTH_MAX it is not known which it was: those go first. */
+        /* The stack does not say which domains are above DEPTH_MAX: they go first. */
         while (depth <= DEPTH_MAX && i > 0 && stack[i - 1] != domain)
                 i--;
         if (i == 0)

@@ -114,7 +114,7 @@ static void change_users(AllocatorState *state, EpochId epoch, bool more) {
                 if (!more && n == 0)
                         return;
                 n = more ? n + 1 : n - 1;
-                /* ORDER: acqrel, pairs with slab_epoch_get_refcount(); what a user did is done when it goes. */
+                /* ORDER: acqrel, pairs with slab_epoch_get_refcount(); the work of a user is done when it goes. */
         } while (!shm_cas_acqrel(word, &old, (uint64_t) era << USERS_BITS | n));
 }
 
@@ -135,6 +135,6 @@ _public_ void slab_epoch_dec_refcount(SlabAllocator *alloc, EpochId epoch) {
 _public_ uint64_t slab_epoch_get_refcount(SlabAllocator *alloc, EpochId epoch) {
         AllocatorState *state = state_with(alloc, epoch);
 
-        /* ORDER: acq, pairs with change_users(); who is gone has done what it did. */
+        /* ORDER: acq, pairs with change_users(); the work of users that are gone is done. */
         return state ? users_of(shm_load_acq(&state->refs[epoch]), allocator_era(state, epoch)) : 0;
 }

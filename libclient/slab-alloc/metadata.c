@@ -1,7 +1,7 @@
 /*
  * Metadata of an allocator
  *
- * Purpose: what temporal-slab keeps in its struct, for programs that read it there.
+ * Purpose: the members of temporal-slab's struct that programs read there.
  * Invariants: 1. labels are registered under label_lock; a label has one id as long as the allocator lives.
  * Who may do what: any thread of this process writes; nothing is decided by it.
  * Crash: it is this process's, and ends with it.

@@ -1,4 +1,4 @@
-/* What needs no allocator. */
+/* The calls that need no allocator. */
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>

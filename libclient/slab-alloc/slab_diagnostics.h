@@ -1,7 +1,8 @@
 #pragma once
 /*
- * temporal-slab's diagnostics: figures of <slab_stats.h>, arranged to say what to do. All calls may be made by any
- * thread, and take NULL for an empty allocator. Where there is no memory for a report it is empty, and its array NULL.
+ * temporal-slab's diagnostics: figures of <slab_stats.h>, arranged so that they give advice. All calls may be made by
+ * any thread, and take NULL for an empty allocator. Where there is no memory for a report it is empty, and its array
+ * NULL.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,7 +38,7 @@ typedef struct EpochLeakReport {
         uint32_t threshold_sec;
         uint32_t candidate_count;
         uint32_t top_count; /* in candidates[] */
-        EpochLeakCandidate *candidates; /* those with the most memory first; for free() */
+        EpochLeakCandidate *candidates; /* by memory, most first; for free() */
 } EpochLeakReport;
 
 /* Finds epochs that were opened at least `threshold_sec` ago, are closed, and hold objects: how many. */
@@ -55,7 +56,7 @@ typedef struct SlowPathAttribution {
         uint64_t partial_null_count; /* 0: a slab is new, or has slots */
         uint64_t partial_full_count; /* found slots in slabs of the class */
 
-        /* Of all these, slow or refused. */
+        /* Shares of the slow and the refused together. */
         double cache_miss_pct;
         double epoch_closed_pct;
         double partial_null_pct;
@@ -73,13 +74,13 @@ typedef struct SlowPathReport {
 /* Says why allocations of each class were slow or refused, in this process. */
 void slab_analyze_slow_path(SlabAllocator *alloc, SlowPathReport *out);
 
-/* What closing an epoch gave back. */
+/* The memory that closing an epoch gave back. */
 typedef struct EpochReclamation {
         uint32_t class_index; /* 0: slabs that go back are of no class */
         EpochId epoch_id;
         uint64_t epoch_era;
 
-        uint64_t slabs_recycled; /* whose memory went back, of this lifetime so far */
+        uint64_t slabs_recycled; /* that gave their memory back, of this lifetime so far */
         uint64_t bytes_madvised;
         uint64_t rss_before; /* of the process, at epoch_close() */
         uint64_t rss_after;

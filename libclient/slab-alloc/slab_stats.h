@@ -76,7 +76,7 @@ typedef struct SlabClassStats {
         uint64_t madvise_bytes; /* 0 */
         uint64_t madvise_failures; /* 0 */
 
-        uint64_t epoch_close_calls; /* epoch_close(), whatever classes the epoch had */
+        uint64_t epoch_close_calls; /* epoch_close(), for epochs with objects of any class */
         uint64_t epoch_close_scanned_slabs; /* 0 */
         uint64_t epoch_close_recycled_slabs; /* 0 */
         uint64_t epoch_close_total_ns;
@@ -120,7 +120,7 @@ typedef struct SlabClassStats {
         uint64_t estimated_rss_bytes; /* of these */
 } SlabClassStats;
 
-/* One epoch within a size class, with what is left of its earlier lifetimes. Epoch 0: all that was allocated in it. */
+/* One epoch within a size class, with the rest of its earlier lifetimes. Epoch 0: all that was allocated in it. */
 typedef struct SlabEpochStats {
         uint32_t version;
         uint32_t class_index; /* 0 to 7 */

@@ -154,7 +154,7 @@ class Application(unittest.TestCase):
         self.assertTrue(check['ok'], f'{check}, seed {SEED}')
 
     def test_workers_of_all_kinds(self):
-        """Each is killed, and reloaded; those of --max-requests end all the time by themselves."""
+        """Each is killed, and reloaded; with --max-requests workers end by themselves all the time."""
         rng = random.Random(SEED)
         for options in (['--worker-class', 'gthread', '--threads', '4'], ['--preload'],
                         ['--max-requests', '20', '--max-requests-jitter', '10']):

@@ -23,7 +23,7 @@ N_ADDS = 300
 
 
 def add(numbers, key, n):
-    """Adds 1 to a number n times, whoever else does."""
+    """Adds 1 to a number n times, as others do."""
     for _ in range(n):
         while True:
             value, version = numbers.get_version(key)

@@ -31,7 +31,7 @@ __all__ = ['EPOCH_CURRENT', 'BusyError', 'ChangedError', 'ClosedError', 'Count',
 
 
 def __getattr__(name: str) -> _Any:
-    """tslab.flask needs Flask, so it is imported by whoever names it."""
+    """tslab.flask needs Flask, so only programs that name it import it."""
     if name == 'flask':
         return _importlib.import_module('tslab.flask')
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

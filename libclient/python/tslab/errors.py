@@ -8,7 +8,7 @@ from typing import Dict, Tuple, Type
 
 
 class Error(OSError):
-    """Any error of tslab. Those that programs tell apart have classes of their own."""
+    """Any error of tslab. The errors that programs tell apart have classes of their own."""
 
 
 class StaleError(Error):
@@ -44,7 +44,7 @@ class BusyError(Error):
 
 
 class DaemonError(Error, ConnectionError):
-    """There is no daemon now, or it did not answer; what needs none goes on working."""
+    """There is no daemon now, or it did not answer. Calls that need none go on working."""
 
 
 class ReplacedError(Error):

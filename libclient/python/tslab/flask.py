@@ -2,8 +2,8 @@
 
     app.session_interface = tslab.flask.SessionInterface(lambda: SessionStore(tslab.open('web')))
 
-The browser gets a random id; what the session holds stays in the pool. The store is made by each process for itself,
-when it first needs it.
+The browser gets a random id; the contents of the session stay in the pool. The store is made by each process for
+itself, when it first needs it.
 
 Cookies have the attributes that Flask is configured for (SESSION_COOKIE_SECURE and so on). A change that the pool does
 not take, because it is too large or the pool is full, is logged as an error of the application; the session stays as it

@@ -53,7 +53,7 @@ class Map(MutableMapping[bytes, bytes]):
     setdefault() too: of several that pop one entry, one gets it. update(), clear() and walks through the map are not:
     they go from entry to entry. len() walks through all of it.
 
-    Keys and values are bytes, or whatever has the buffer protocol, taken byte by byte; both come back as bytes. Any
+    Keys and values are bytes, or any object with the buffer protocol, taken byte by byte; both come back as bytes. Any
     thread may use a map at any time, also a signal handler or a finalizer in the middle of another call. A forked child
     goes on using its parent's map; a map is pickled by its name and that of its pool.
 
@@ -176,7 +176,7 @@ class Map(MutableMapping[bytes, bytes]):
     # Writing
 
     def put(self, key: Bytes, value: Bytes, epoch: int = EPOCH_CURRENT) -> None:
-        """Sets a key's value, whatever it was before."""
+        """Sets a key's value, present or absent before."""
         key, value = raw(key), raw(value)
         check(lib.tslab_map_put(self._map, key, len(key), value, len(value), epoch), 'putting a key')
 
@@ -252,7 +252,7 @@ class Map(MutableMapping[bytes, bytes]):
                 return bytes(default)
 
     def clear(self) -> None:
-        """Deletes all entries that are there when it begins. One walk; what others put meanwhile may stay."""
+        """Deletes all entries that are there when it begins. One walk; entries that others put meanwhile may stay."""
         for key in self:
             self.delete(key)
 

@@ -50,13 +50,13 @@ class Pool:
 
     Views of objects stay good after close(): the memory is unmapped when the last of them is gone.
 
-    All errors are OSErrors, of the classes in tslab.errors. Calls of which nothing else is said raise ClosedError after
-    close(); those that change something ReadOnlyError in a pool opened as a reader.
+    All errors are OSErrors, of the classes in tslab.errors. After close() every call raises ClosedError; in a pool
+    opened as a reader, calls that change something raise ReadOnlyError.
     """
 
     def __init__(self, native: Any, arguments: Optional[Dict[str, Any]] = None) -> None:
         self._native: Optional[Any] = ffi.gc(native, lib.tslab_close)
-        self._arguments = arguments         # for open(); None: a private pool
+        self._arguments = arguments         # that open() got; None: a private pool
         self._reader = bool(arguments and arguments['reader'])
 
     def __enter__(self) -> Pool:
@@ -93,8 +93,8 @@ class Pool:
         return bool(lib.tslab_stale(self._pool))
 
     def reopen(self) -> Pool:
-        """Opens the same pool once more, with the same arguments, whatever arena the daemon has by now. This one stays
-        open. Errors as open(); ValueError for a private pool, which no daemon has."""
+        """Opens the same pool once more, with the same arguments, in the arena that the daemon has by now. This one
+        stays open. Errors as open(); ValueError for a private pool, which no daemon has."""
         if self._arguments is None:
             raise ValueError('a private pool cannot be opened again: it is shared with forked children only')
         return open(**self._arguments)
@@ -120,8 +120,8 @@ class Pool:
 
     def alloc_pending(self, size: int, epoch: int = EPOCH_CURRENT) -> Tuple[int, memoryview]:
         """Allocates as alloc() does, but the object is freed if this thread ends, or its process dies, before
-        publish(). A thread may have 64 of them (Error with ENOBUFS beyond), so free() those that come to nothing, or
-        use pending()."""
+        publish(). A thread may have 64 of them (Error with ENOBUFS beyond), so free() objects that come to nothing,
+        or use pending()."""
         found = lib.alloc_object(self._pool, size, epoch, True)
         check(found.error, f'allocating {size} bytes')
         return found.handle, self._view(found)
@@ -178,7 +178,7 @@ class Pool:
         return bytes(ffi.buffer(copy, n))
 
     def free(self, handle: int) -> None:
-        """Frees an object, whoever allocated it. StaleError where somebody did before: of several one succeeds."""
+        """Frees an object of any process. StaleError where somebody did before: of several one succeeds."""
         check(lib.tslab_free(self._pool, handle), 'freeing an object')
 
     def alloc_batch(self, size: int, n: int, epoch: int = EPOCH_CURRENT) -> List[int]:
@@ -281,8 +281,8 @@ class Pool:
         """Closes an epoch and gives the memory of its empty slabs back to the system; that of others follows as their
         objects are freed. Waits up to 200 ms for threads in the middle of a call. A control call.
 
-        `revoke` frees all objects of the era that `epoch` names, or of the newest; `older` those of earlier eras,
-        too."""
+        `revoke` frees all objects of the era that `epoch` names, or of the newest; `older` also the objects of
+        earlier eras."""
         flags = (lib.TSLAB_CLOSE_REVOKE if revoke else 0) | (lib.TSLAB_CLOSE_OLDER if older else 0)
         check(lib.tslab_epoch_close(self._pool, epoch, flags), f'closing epoch {epoch & 0xff}')
 
@@ -347,7 +347,7 @@ _unpickled: Dict[Tuple[Tuple[str, Any], ...], Pool] = {}
 
 
 def _open_pickled(arguments: Dict[str, Any]) -> Pool:
-    """A pool that came pickled. All those of one process share one: a worker need not attach for each of its tasks."""
+    """A pool that came pickled. A process opens it once: a worker need not attach for each of its tasks."""
     key = tuple(sorted(arguments.items()))
     pool = _unpickled.get(key)
     if pool is None or pool.closed or pool.stale:

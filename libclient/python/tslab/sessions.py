@@ -38,7 +38,7 @@ def _now_ms() -> int:
 
 
 def _end_ms(value: bytes) -> int:
-    """When a value is over; 0, which is in the past, for what no store has written."""
+    """When a value is over; 0, which is in the past, for a value that no store has written."""
     if len(value) < _HEAD.size:
         return 0
     head: int = _HEAD.unpack_from(value)[0]
@@ -46,11 +46,11 @@ def _end_ms(value: bytes) -> int:
 
 
 class _Opened:
-    """A pool with the map of a store, and what this process is in the middle of there."""
+    """A pool with the map of a store, and the walks through it that this process has begun."""
 
     def __init__(self, number: int, pool: Pool, name: str) -> None:
         self.number, self.pool, self.map = number, pool, Map(pool, name)
-        self.walks: List[Any] = []          # through the map, to delete what is over; whoever goes on has taken it out
+        self.walks: List[Any] = []          # to delete sessions that are over; whichever thread goes on takes one out
 
 
 class SessionStore:
@@ -60,14 +60,15 @@ class SessionStore:
         store.set(session_id, b'...')
 
     A session lives for `lifetime` seconds after it was set or touched, and up to `lifetime / steps` longer. That is a
-    property of each session: stores of other lifetimes on the same pool, or even of the same name, and whatever turns
-    the pool's epochs do not change it. The time that a machine is suspended counts; setting its clock does not.
+    property of each session: stores of other lifetimes on the same pool, or even of the same name, do not change it,
+    nor does any program that advances the pool's epochs. The time that a machine is suspended counts; setting its clock
+    does not.
 
     Memory of sessions that are over is given back by and by, as a by-product of set() and touch(), or at once by
     expire(). Each `lifetime / steps` seconds the first store to notice advances the pool's epoch, so that sessions that
     end together lie together. Where only operators may do that, epochs stay as they are.
 
-    A value is one object: with its id it is at most `size_max` bytes, and set() refuses what is larger (TooLargeError);
+    A value is one object: with its id it is at most `size_max` bytes, and set() refuses a larger one (TooLargeError);
     start the pool with a larger class where that is too little, up to 4096.
 
     Any thread may use a store at any time, and so may forked children; a store is pickled by the name of its pool.
@@ -114,8 +115,8 @@ class SessionStore:
     def set(self, session: Id, value: bytes) -> None:
         """Sets a session's value; its lifetime begins anew.
 
-        TooLargeError, FullError (also after what is over was deleted), EpochClosedError (no other epoch can be opened):
-        the old value stays.
+        TooLargeError, FullError (also after sessions that are over were deleted), EpochClosedError (no other epoch can
+        be opened): the old value stays.
         """
         key = _key(session)
         if len(key) + len(value) > self.size_max:
@@ -144,7 +145,7 @@ class SessionStore:
                 return True
 
     def _prolong(self, key: bytes, value: bytes, version: int) -> bool:
-        """False: others changed it meanwhile. What was touched within the last step is left alone."""
+        """False: others changed it meanwhile. A session that was touched within the last step is left alone."""
         if _end_ms(value) - _now_ms() >= self.lifetime * 1000:
             return True
         data = self._value(value[_HEAD.size:])
@@ -165,13 +166,13 @@ class SessionStore:
         return self.get(session) is not None
 
     def __len__(self) -> int:
-        """With those that are over and not yet deleted. Walks through all of them."""
+        """How many there are, with sessions that are over and not yet deleted. Walks through all of them."""
         return self._use(lambda opened: len(opened.map))
 
     def _value(self, value: bytes) -> bytes:
         return _HEAD.pack(_FORMAT + _now_ms() + int((self.lifetime + self.step) * 1000)) + value
 
-    # What is in the way
+    # Trouble: new daemons, closed epochs
 
     def _use(self, call: Callable[[_Opened], _Result]) -> _Result:
         """Calls it with the pool that there is, after a look at that once a second."""

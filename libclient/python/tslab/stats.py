@@ -13,10 +13,10 @@ class Stats:
     """A whole pool."""
 
     live_objects: int
-    live_bytes: int             # of these, as large as their classes
+    live_bytes: int             # each as large as its class
     cached_objects: int         # free, held by threads for allocations to come
     committed_bytes: int        # of slabs that have memory
-    retained_bytes: int         # of these, free
+    retained_bytes: int         # the part of them that is free
     # Sums over all threads that there have been.
     allocs: int
     frees: int
