@@ -9,6 +9,10 @@
 
 #define BACKLOG 128
 
+#ifndef SCM_PIDFD
+#define SCM_PIDFD 0x04 /* since Linux 6.5 */
+#endif
+
 /*
  * A descriptor that a peer sent: if it is the last one to a TCP socket with SO_LINGER, close()
  * would wait for as long as the peer chose. ENOTSOCK and the like do not matter.
@@ -124,6 +128,20 @@ static bool take_rights(struct cmsghdr *control, ProtoFds *fds) {
         return fits;
 }
 
+/*
+ * A pidfd that the receiver did not ask for. A peer that sent the socket by ForkAttach may still have it open, and set
+ * SO_PASSPIDFD at any time; recvmsg() then installs a descriptor for each message.
+ */
+static void close_pidfd(const struct cmsghdr *control) {
+        int fd;
+
+        if (control->cmsg_len != CMSG_LEN(sizeof(fd)))
+                return;
+        memcpy(&fd, CMSG_DATA(control), sizeof(fd));
+        if (fd >= 0)
+                (void) proto_close(fd);
+}
+
 /* Every descriptor ends up in `fds` or closed, whatever else is wrong. */
 static int take_control(struct msghdr *header, ProtoFds *fds, struct ucred *credentials) {
         bool fits = !(header->msg_flags & MSG_CTRUNC);
@@ -137,6 +155,8 @@ static int take_control(struct msghdr *header, ProtoFds *fds, struct ucred *cred
                 else if (control->cmsg_type == SCM_CREDENTIALS &&
                          control->cmsg_len == CMSG_LEN(sizeof(*credentials)))
                         memcpy(credentials, CMSG_DATA(control), sizeof(*credentials));
+                else if (control->cmsg_type == SCM_PIDFD)
+                        close_pidfd(control);
         }
 
         return fits ? 0 : PROTO_E_BAD_FDS;

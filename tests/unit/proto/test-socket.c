@@ -24,6 +24,10 @@
 
 #define N_TOO_MANY 16
 
+#ifndef SO_PASSPIDFD
+#define SO_PASSPIDFD 76 /* since Linux 6.5 */
+#endif
+
 typedef struct Fixture {
         int a, b;
         size_t n_open;
@@ -220,6 +224,24 @@ static void test_credentials(void **state) {
 
         assert_int_equal(proto_peer_credentials(f->b, &got), 0);
         assert_int_equal(got.pid, getpid());
+}
+
+/* The kernel adds a pidfd to each message if the peer, which may have the same socket, asked for it. */
+static void test_receive_closes_pidfd(void **state) {
+        Fixture *f = *state;
+        const int one = 1;
+        size_t n;
+
+        if (setsockopt(f->b, SOL_SOCKET, SO_PASSPIDFD, &one, sizeof(one)) < 0)
+                skip();
+        for (int adopted = 0; adopted < 2; ++adopted) {
+                for (size_t n_fds = 0; n_fds <= N_TOO_MANY; ++n_fds) {
+                        send_raw(f->a, "x", 1, n_fds);
+                        (void) receive(f->b, &n);
+                        assert_int_equal(count_open(), f->n_open);
+                }
+                assert_int_equal(proto_socket_adopt(f->b, false), 0);
+        }
 }
 
 static void test_request_receive_closes_fds(void **state) {
@@ -423,6 +445,7 @@ int main(void) {
                 TEST(test_receive_too_many_fds),
                 TEST(test_send_full),
                 TEST(test_credentials),
+                TEST(test_receive_closes_pidfd),
                 TEST(test_request_receive_closes_fds),
                 TEST(test_received_linger),
                 TEST(test_adopt_refuses),
