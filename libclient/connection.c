@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libclient/sampler.h"
@@ -78,15 +79,24 @@ __attribute__((constructor)) static void init_program(void) {
                 (void) crypto_shorthash((unsigned char *) &program, message, sizeof(message), key);
 }
 
+/* Whether the descriptor is of the file that this process has mapped. */
+static bool is_our_memfd(const struct tslab *pool, int memfd) {
+        struct stat ours, other;
+
+        return fstat(pool->arena.fd, &ours) == 0 && fstat(memfd, &other) == 0 &&
+               ours.st_dev == other.st_dev && ours.st_ino == other.st_ino;
+}
+
 /* Whether the answer is one for the entry that this process has, and for the arena that it has mapped. */
-static bool arena_fits(const struct tslab *pool, uint32_t entry, uint32_t client) {
-        if (pool->arena.base && client >= pool->arena.n_records)
+static bool attachment_fits(const struct tslab *pool, uint32_t entry, const Attachment *a) {
+        if (pool->arena.base && (a->client >= pool->arena.n_records || !is_our_memfd(pool, a->memfd)))
                 return false;
-        return entry == 0 || pool->is_reader || client == entry - 1;
+        return entry == 0 || pool->is_reader || a->client == entry - 1;
 }
 
 static int connection_attach(const struct tslab *pool, ProtoCall *call, const uint64_t *arena_id,
                              Attachment *ret) {
+        _cleanup_(attachment_deinit) Attachment attachment = { .memfd = -1, .wake_fd = -1 };
         _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         ProtoRequest request = PROTO_REQUEST_INIT;
@@ -106,14 +116,16 @@ static int connection_attach(const struct tslab *pool, ProtoCall *call, const ui
                 return r;
         if (!pool->is_reader && reply->attach->role < PROTO_ROLE_WRITER)
                 return -EACCES;
-        if (!arena_fits(pool, body.entry, reply->attach->client))
-                return -EPROTO;
-        *ret = (Attachment){
+        attachment = (Attachment){
                 .client = reply->attach->client,
                 .role = reply->attach->role,
                 .memfd = proto_fds_take(&fds, 0),
                 .wake_fd = proto_fds_take(&fds, 1),
         };
+        if (!attachment_fits(pool, body.entry, &attachment))
+                return -EPROTO;
+        *ret = attachment;
+        attachment.memfd = attachment.wake_fd = -1;
         return 0;
 }
 

@@ -74,6 +74,14 @@ static int epoch_ask(struct tslab *pool, ProtoRequest *request, ProtoReply **ret
         return r;
 }
 
+/* Takes the epoch of a reply. -EPROTO: the pool has no such epoch. */
+static int epoch_take(const struct tslab *pool, uint32_t epoch, uint32_t *ret_epoch) {
+        if ((epoch & 0xff) >= pool->arena.n_epochs || epoch >> 8 == 0)
+                return -EPROTO;
+        *ret_epoch = epoch;
+        return 0;
+}
+
 static int epoch_call_begin(struct tslab *pool, ShmActor *ret_control) {
         int r;
 
@@ -132,8 +140,8 @@ static int advance_daemon(struct tslab *pool, uint32_t expected, uint32_t *ret_e
         r = epoch_ask(pool, &request, &reply);
         if (r)
                 return r;
-        *ret_epoch = reply->epoch_advance->epoch;
-        return !reply->epoch_advance->unexpected;
+        r = epoch_take(pool, reply->epoch_advance->epoch, ret_epoch);
+        return r ? r : !reply->epoch_advance->unexpected;
 }
 
 static int epoch_advance(struct tslab *pool, uint32_t expected, uint32_t *ret_epoch) {
@@ -194,9 +202,7 @@ static int reserve_daemon(struct tslab *pool, const char *label, bool lease, uin
         request.body_case = TSLAB__REQUEST__BODY_EPOCH_RESERVE;
         request.epoch_reserve = &body;
         r = epoch_ask(pool, &request, &reply);
-        if (r == 0)
-                *ret_epoch = reply->epoch_reserve->epoch;
-        return r;
+        return r ? r : epoch_take(pool, reply->epoch_reserve->epoch, ret_epoch);
 }
 
 static int epoch_reserve(struct tslab *pool, const char *label, bool lease, uint32_t *ret_epoch) {

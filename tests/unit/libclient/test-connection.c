@@ -36,6 +36,7 @@ typedef struct Server {
         bool dies_on_advance;
         bool gives_up; /* has a successor that gives the entry up, before the client sees the answer */
         uint32_t wrong_client; /* the index that it answers; 0: the right one */
+        uint32_t wrong_epoch; /* the epoch that it answers; UINT32_MAX: the right one */
         struct pollfd peers[N_PEERS];
         size_t n_peers;
         pid_t pid;
@@ -94,8 +95,19 @@ static void serve_advance(Server *s, int fd, ProtoReply *reply) {
                 _exit(0);
         if (shm_epoch_advance(&s->arena, &advance.epoch) < 0)
                 _exit(1);
+        if (s->wrong_epoch != UINT32_MAX)
+                advance.epoch = s->wrong_epoch;
         reply->body_case = TSLAB__REPLY__BODY_EPOCH_ADVANCE;
         reply->epoch_advance = &advance;
+        (void) proto_reply_send(fd, reply, NULL, 0);
+}
+
+static void serve_reserve(const Server *s, int fd, ProtoReply *reply) {
+        Tslab__EpochReserveReply reserve = TSLAB__EPOCH_RESERVE_REPLY__INIT;
+
+        reserve.epoch = s->wrong_epoch;
+        reply->body_case = TSLAB__REPLY__BODY_EPOCH_RESERVE;
+        reply->epoch_reserve = &reserve;
         (void) proto_reply_send(fd, reply, NULL, 0);
 }
 
@@ -126,6 +138,9 @@ static void serve_peer(Server *s, struct pollfd *peer) {
                 break;
         case TSLAB__REQUEST__BODY_EPOCH_ADVANCE:
                 serve_advance(s, peer->fd, &reply);
+                break;
+        case TSLAB__REQUEST__BODY_EPOCH_RESERVE:
+                serve_reserve(s, peer->fd, &reply);
                 break;
         default:
                 _exit(1);
@@ -181,6 +196,7 @@ static int setup(void **state) {
 
         s->arena.fd = s->arena.wake_fd = s->memfd = -1;
         s->role = PROTO_ROLE_OPERATOR;
+        s->wrong_epoch = UINT32_MAX;
         strcpy(s->dir, "/tmp/tslab-test-XXXXXX");
         assert_non_null(mkdtemp(s->dir));
         snprintf(s->path, sizeof(s->path), "%s/a.sock", s->dir);
@@ -361,6 +377,50 @@ static void test_open_wrong_client(void **state) {
         tslab_close(pool);
 }
 
+/* No such id, or no era: the number would stand for another epoch than the one that the daemon opened. */
+static void test_open_wrong_epoch(void **state) {
+        static const uint32_t wrong[] = { 4 | 1 << 8, 63 | 1 << 8, 2, 0 };
+        Server *s = *state;
+        struct tslab *pool;
+        uint32_t epoch = 7;
+
+        server_start(s);
+        pool = open_pool(s);
+        for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+                s->wrong_epoch = wrong[i];
+                server_start(s);
+                assert_int_equal(tslab_epoch_advance(pool, &epoch), -EPROTO);
+                assert_int_equal(tslab_epoch_reserve(pool, "x", &epoch), -EPROTO);
+                assert_int_equal(epoch, 7);
+        }
+        s->wrong_epoch = 3 | 1 << 8;
+        server_start(s);
+        assert_int_equal(tslab_epoch_advance(pool, &epoch), 0);
+        assert_int_equal(tslab_epoch_reserve(pool, "x", &epoch), 0);
+        assert_int_equal(epoch, 3 | 1 << 8);
+        tslab_close(pool);
+}
+
+/* A successor that names the right arena, and sends another file. */
+static void test_open_wrong_memfd(void **state) {
+        Server *s = *state;
+        struct tslab *pool;
+        tslab_handle handle;
+
+        server_start(s);
+        pool = open_pool(s);
+        s->memfd = memfd_create("other", MFD_CLOEXEC);
+        server_start(s);
+        assert_int_equal(tslab_epoch_advance(pool, NULL), -EPROTO);
+        close(s->memfd);
+        s->memfd = -1;
+        server_start(s);
+        assert_int_equal(tslab_epoch_advance(pool, NULL), 0);
+        assert_int_equal(tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL), 0);
+        assert_int_equal(tslab_free(pool, handle), 0);
+        tslab_close(pool);
+}
+
 /* A daemon of another version, or an arena that another build made. Only the last is found after attaching. */
 static void test_open_other_version(void **state) {
         Server *s = *state;
@@ -534,6 +594,8 @@ int main(void) {
                 TEST(test_fork_daemon_died),
                 TEST(test_open_given_up),
                 TEST(test_open_wrong_client),
+                TEST(test_open_wrong_epoch),
+                TEST(test_open_wrong_memfd),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
