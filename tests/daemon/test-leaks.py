@@ -3,6 +3,7 @@
     test-leaks.py TSLABCTL TSLABD CTL-CLIENT SOURCE-FOLDER [unittest arguments]
 """
 
+import ctypes
 import os
 import shutil
 import socket
@@ -21,6 +22,23 @@ N_MODULES, MODULE_SIZE, N_ENTRIES, ENTRY_SIZE = 64, 256, 4096, 224
 HEAD_SIZE = 64
 FILE_SIZE = HEAD_SIZE + N_MODULES * MODULE_SIZE + N_ENTRIES * ENTRY_SIZE
 MAGIC = 0x316d617362616c73
+
+
+class Opens:
+    """Counts open() calls on a file, by inotify."""
+
+    OPEN = 0x20
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def __init__(self, path):
+        self.fd = self.libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.libc.inotify_add_watch(self.fd, path.encode(), self.OPEN) < 0:
+            raise OSError(ctypes.get_errno(), path)
+
+    def close(self):
+        """How many there were."""
+        with open(self.fd, 'rb', buffering=0) as events:
+            return len(events.read(65536) or b'') // 16
 
 
 class Raw(wire.Raw):
@@ -237,6 +255,38 @@ class Leaks(VerbTest):
         self.assertEqual(len(stack['frames']), 24)
         self.assertEqual({f['symbol'] for f in stack['frames']}, {''})
         self.assertNotIn('\x1b', self.text('leaks', '--no-pager'))
+
+    def name_modules(self, client, paths):
+        """Writes paths to the client's samples, and a frame in each to the first."""
+        fds = f'/proc/{client.process.pid}/fd'
+        name, = (n for n in os.listdir(fds) if 'tslab-samples' in os.readlink(f'{fds}/{n}'))
+        with open(f'{fds}/{name}', 'r+b', buffering=0) as file:
+            data = file.read()
+            at = next(at for at in range(HEAD_SIZE + N_MODULES * MODULE_SIZE, FILE_SIZE, ENTRY_SIZE)
+                      if data[at:at + 4] != bytes(4))
+            os.pwrite(file.fileno(), struct.pack('<I', len(paths)), 28)
+            for i, path in enumerate(paths):
+                module = struct.pack('<I20s232s', 0, b'', path.encode())
+                os.pwrite(file.fileno(), module, HEAD_SIZE + i * MODULE_SIZE)
+                os.pwrite(file.fileno(), struct.pack('<Q', (i + 1 << 48) + 4096), at + 32 + i * 8)
+            os.pwrite(file.fileno(), struct.pack('<I', len(paths)), at + 28)
+
+    def test_hostile_paths(self):
+        """A client names files: one that is no regular file, or is of the kernel, is not even opened."""
+        victim = self.client(TSLAB_SAMPLE='1')
+        victim.do('session 100 1')
+        fifo, link, regular = (f'{self.daemon.dir}/{name}' for name in ('fifo', 'link', 'regular'))
+        os.mkfifo(fifo)
+        os.symlink('/proc/version', link)
+        with open(regular, 'w', encoding='ascii') as file:
+            file.write('no program')
+        paths = [fifo, link, '/proc/version', '/sys/kernel/uevent_seqnum', '/dev/null', regular]
+        self.name_modules(victim, paths)
+        opens = {path: Opens(path) for path in paths}
+        stack, = self.leaks()['stacks']
+        self.assertEqual([(f['module'], f['symbol']) for f in stack['frames']], [(path, '') for path in paths])
+        opened = [path for path in paths if opens[path].close() > 0]
+        self.assertEqual([path for path in opened if path != '/dev/null'], [regular])
 
     def test_bounded(self):
         """The samples of so many clients are kept: dead clients make room, live ones do not."""

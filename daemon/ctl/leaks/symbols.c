@@ -2,34 +2,67 @@
 
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "daemon/ctl/base/complain.h"
+#include "proto/cleanup.h"
+
+/* <linux/magic.h> lacks them. */
+#define CONFIGFS_MAGIC 0x62656570
+#ifndef FUSE_SUPER_MAGIC
+#define FUSE_SUPER_MAGIC 0x65735546 /* since Linux 5.18 */
+#endif
 
 struct SymbolsFile {
         Dwfl *dwfl; /* NULL: the file is not trusted */
         Dwfl_Module *module;
 };
 
-static int open_trusted(const char *path) {
+/*
+ * Reading a file of these has side effects, or waits for the process that serves it. Such a process also chooses the
+ * owner that fstat() reports.
+ */
+static bool is_plain_file_system(int fd) {
+        static const uint32_t others[] = {
+                PROC_SUPER_MAGIC,   SYSFS_MAGIC,         DEBUGFS_MAGIC,    TRACEFS_MAGIC,  SECURITYFS_MAGIC,
+                CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC,     EFIVARFS_MAGIC, CONFIGFS_MAGIC,
+                PSTOREFS_MAGIC,     SELINUX_MAGIC,       FUSE_SUPER_MAGIC,
+        };
+        struct statfs status;
+
+        if (fstatfs(fd, &status) < 0)
+                return false;
+        for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); ++i)
+                if ((uint32_t) status.f_type == others[i])
+                        return false;
+        return true;
+}
+
+/* A descriptor that only refers to the file: the open() of a device can do anything. */
+static bool is_trusted(int path_fd) {
         struct stat status;
-        int fd;
+
+        return fstat(path_fd, &status) == 0 && S_ISREG(status.st_mode) &&
+               (status.st_uid == 0 || status.st_uid == geteuid()) && is_plain_file_system(path_fd);
+}
+
+static int open_trusted(const char *path) {
+        _cleanup_(proto_closep) int path_fd = -1;
+        char link[32];
 
         if (path[0] != '/')
                 return -1;
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        if (fd < 0)
+        path_fd = open(path, O_PATH | O_CLOEXEC);
+        if (path_fd < 0 || !is_trusted(path_fd))
                 return -1;
-        if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
-            (status.st_uid != 0 && status.st_uid != geteuid())) {
-                (void) close(fd);
-                return -1;
-        }
-        return fd;
+        (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
+        return open(link, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 }
 
 static bool has_build_id(Dwfl_Module *module, const uint8_t *build_id, size_t size) {

@@ -2,8 +2,9 @@
 
 /*
  * Names for addresses in program files, from their symbols and debug information. A client names the
- * path, so a file is opened only if root or the user owns it, it is a regular file, and it has the
- * build id that the client saw. Otherwise there are no names.
+ * path, so a file is opened only if it is a regular file that root or the user owns, and on no file
+ * system of the kernel (as /proc) or of a process (FUSE). If it has another build id than the client
+ * saw, there are no names.
  */
 
 #include <stddef.h>
