@@ -223,14 +223,24 @@ static int bind_own_socket(Listener *listener) {
         return 0;
 }
 
+/* A peer may close its connection before it is accepted; accept() must not block then. */
+static int make_nonblocking(int fd) {
+        int flags = fcntl(fd, F_GETFL), r = 0;
+
+        if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
+                r = -errno;
+                log_error(LOG_ERR, r, "could not make the socket non-blocking");
+        }
+        return r;
+}
+
 int listener_start(Listener *listener) {
         int r = *listener->passed_fd >= 0 ? take_passed_socket(listener) : bind_own_socket(listener);
 
+        if (r == 0)
+                r = make_nonblocking(listener->fd);
         if (r < 0)
                 return r;
-        /* A peer may close its connection before it is accepted; accept() must not block then. */
-        if (fcntl(listener->fd, F_SETFL, fcntl(listener->fd, F_GETFL) | O_NONBLOCK) < 0)
-                return -errno;
         r = sd_event_add_io(listener->sessions->pool->event, &listener->source, listener->fd, EPOLLIN,
                             on_connection, listener);
         if (r < 0)
