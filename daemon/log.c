@@ -13,8 +13,9 @@
 #include "daemon/message-id.h"
 #include "proto/deadline.h"
 
+#define WINDOW_USEC (10 * PROTO_USEC_PER_SEC)
 #define PEER_LINES 20U
-#define PEER_WINDOW_USEC (10 * PROTO_USEC_PER_SEC)
+#define CLIENT_LINES 400U /* a pool may start with hundreds of workers */
 #define TEXT_MAX 512
 #define FIELDS_MAX 12
 
@@ -151,26 +152,53 @@ void log_fields(int level, LogFields fields, const char *format, ...) {
         va_end(ap);
 }
 
-void log_peer(int level, pid_t pid, const char *format, ...) {
-        static uint64_t window_usec;
-        static unsigned n_lines;
-        LogFields fields = { .message = MESSAGE_REFUSAL, .pid = pid };
+/* Lines that peers can cause as often as they like. */
+typedef struct LogLimit {
+        const char *noun;
+        unsigned n_max; /* lines in WINDOW_USEC */
+        unsigned n; /* lines in this window, written or left out */
+        uint64_t window_usec; /* when this window began */
+} LogLimit;
+
+static void tell_left_out(const LogLimit *limit) {
+        if (limit->n > limit->n_max)
+                log_line(LOG_NOTICE, "%u log lines about %s were left out", limit->n - limit->n_max,
+                         limit->noun);
+}
+
+static bool limit_admits(LogLimit *limit) {
         uint64_t now = proto_now_usec();
+
+        if (now - limit->window_usec >= WINDOW_USEC) {
+                tell_left_out(limit);
+                limit->window_usec = now;
+                limit->n = 0;
+        }
+        if (++limit->n == limit->n_max + 1)
+                log_line(LOG_NOTICE,
+                         "too many log lines about %s: further ones are left out for some seconds",
+                         limit->noun);
+        return limit->n <= limit->n_max;
+}
+
+void log_peer(int level, pid_t pid, const char *format, ...) {
+        static LogLimit limit = { .noun = "peers", .n_max = PEER_LINES };
+        LogFields fields = { .message = MESSAGE_REFUSAL, .pid = pid };
         va_list ap;
 
-        if (level > log_level)
+        if (level > log_level || !limit_admits(&limit))
                 return;
-        if (now - window_usec >= PEER_WINDOW_USEC) {
-                window_usec = now;
-                n_lines = 0;
-        }
-        if (++n_lines > PEER_LINES) {
-                if (n_lines == PEER_LINES + 1)
-                        log_line(
-                                LOG_NOTICE,
-                                "too many log lines about peers: further ones are left out for some seconds");
+        va_start(ap, format);
+        log_va(level, &fields, format, ap);
+        va_end(ap);
+}
+
+void log_client(int level, LogFields fields, const char *format, ...) {
+        static LogLimit limit = { .noun = "clients that come and go", .n_max = CLIENT_LINES };
+        va_list ap;
+
+        if (level > log_level || !limit_admits(&limit))
                 return;
-        }
         va_start(ap, format);
         log_va(level, &fields, format, ap);
         va_end(ap);

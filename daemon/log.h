@@ -34,3 +34,5 @@ void log_fields(int level, LogFields fields, const char *format, ...) __attribut
 
 /* For lines that peers can cause as often as they like: a few of them in ten seconds, then none. */
 void log_peer(int level, pid_t pid, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* For clients that attach, leave or die: some hundred lines in ten seconds. */
+void log_client(int level, LogFields fields, const char *format, ...) __attribute__((format(printf, 3, 4)));

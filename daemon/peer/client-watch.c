@@ -62,7 +62,7 @@ static void end_leases(const ClientWatch *client) {
 
         if (n == 0)
                 return;
-        log_fields(LOG_INFO, (LogFields){ .client = &client->index, .pid = client->pid },
+        log_client(LOG_INFO, (LogFields){ .client = &client->index, .pid = client->pid },
                    "%u epochs that client %u, process %d, leased are revoked", n, client->index,
                    (int) client->pid);
         maintainer_rescan(client->clients->maintainer);
@@ -74,7 +74,7 @@ static void remove_client(ClientWatch *client, const char *kind, const char *mes
         end_leases(client);
 
         shm_client_remove(&pool->arena, client->index);
-        log_fields(LOG_INFO, (LogFields){ .message = message, .client = &client->index, .pid = client->pid },
+        log_client(LOG_INFO, (LogFields){ .message = message, .client = &client->index, .pid = client->pid },
                    "client %u, process %d, %s", client->index, (int) client->pid, text);
         events_send(pool, &(EventInfo){ .kind = kind, .client = client->index, .pid = client->pid },
                     "client %u, process %d, %s", client->index, (int) client->pid, text);
@@ -117,7 +117,7 @@ void client_watch_end(ClientWatch *client, const char *how) {
         clients->n_unrepaired++;
         client->death = sd_event_source_disable_unref(client->death);
         client->wake = sd_event_source_disable_unref(client->wake);
-        log_fields(LOG_INFO,
+        log_client(LOG_INFO,
                    (LogFields){ .message = MESSAGE_DEATH, .client = &client->index, .pid = client->pid },
                    format, client->index, (int) client->pid, how, n_left);
         events_send(clients->pool,

@@ -157,7 +157,7 @@ void request_attach(RequestContext *context, const ProtoRequest *request) {
                 refuse_attach(context, r);
                 return;
         }
-        log_fields(LOG_INFO,
+        log_client(LOG_INFO,
                    (LogFields){ .message = MESSAGE_ATTACH, .client = &client->index, .pid = client->pid },
                    "client %u is process %d (%s), as %s", client->index, (int) client->pid, session->comm,
                    proto_role_to_string(client->role));

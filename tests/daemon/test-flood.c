@@ -22,6 +22,9 @@
 #define FDS_MAX (N_KEPT_MAX + 64U)
 #define RSS_GROWTH_MAX (96UL << 10) /* KiB */
 #define N_SLOW 100U
+#define N_VISITS 1000U
+#define LOG_LINES_MAX 500U /* in LOG_WINDOW_USEC */
+#define LOG_WINDOW_USEC UINT64_C(10000000)
 #define FDS_SENT 250 /* with one message: about as many as the kernel takes */
 
 static DaemonFixture fixture;
@@ -289,6 +292,41 @@ static void test_slow_readers(void **state) {
         expect_descriptors(before);
 }
 
+static unsigned count_lines(int log_fd, const char *text) {
+        unsigned n = 0;
+        char line[512];
+        FILE *file;
+
+        assert_int_equal(lseek(log_fd, 0, SEEK_SET), 0);
+        file = fdopen(dup(log_fd), "r");
+        assert_non_null(file);
+        while (fgets(line, sizeof(line), file))
+                n += strstr(line, text) != NULL;
+        fclose(file);
+        return n;
+}
+
+/* A client that comes and goes without end does not fill the log. */
+static void test_log_lines(void **state) {
+        uint64_t began = proto_now_usec(), n_windows;
+        DaemonFixture daemon;
+        RawClient client;
+        int log_fd;
+
+        (void) state;
+        log_fd = daemon_start_logged(&daemon, (const char *[]){ "--size=1M", "--log-level=info", NULL });
+        for (unsigned i = 0; i < N_VISITS; i++) {
+                raw_client_open(&client, &daemon, PROTO_ROLE_READER);
+                raw_client_close(&client);
+        }
+        n_windows = 2 + (proto_now_usec() - began) / LOG_WINDOW_USEC;
+        assert_true(count_lines(log_fd, "client ") > 0);
+        assert_true(count_lines(log_fd, "client ") <= n_windows * LOG_LINES_MAX);
+        assert_true(count_lines(log_fd, "too many log lines about clients") > 0);
+        daemon_stop(&daemon);
+        close(log_fd);
+}
+
 static int setup(void **state) {
         struct rlimit limit;
 
@@ -316,7 +354,7 @@ int main(void) {
                 cmocka_unit_test(test_half_open),    cmocka_unit_test(test_idle),
                 cmocka_unit_test(test_others_stay),  cmocka_unit_test(test_half_fork_attach),
                 cmocka_unit_test(test_descriptors),  cmocka_unit_test(test_messages),
-                cmocka_unit_test(test_slow_readers),
+                cmocka_unit_test(test_slow_readers), cmocka_unit_test(test_log_lines),
         };
 
         return cmocka_run_group_tests(tests, setup, teardown);
