@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "proto/cleanup.h"
 
@@ -61,7 +62,8 @@ int config_read(Options *options, const char *path, char *ret_why) {
         if (!file && errno == ENOENT)
                 return 0;
         if (!file) {
-                (void) snprintf(ret_why, OPTIONS_WHY_SIZE, "%.120s: %s", path, strerror(errno));
+                (void) snprintf(ret_why, OPTIONS_WHY_SIZE, "%.120s: %s (tslabd reads it as user %u)", path,
+                                strerror(errno), (unsigned) geteuid());
                 return -EINVAL;
         }
         for (unsigned n = 1; fgets(line, sizeof(line), file); n++) {

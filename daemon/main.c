@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "daemon/config.h"
+#include "daemon/last-good.h"
 #include "daemon/log.h"
 #include "daemon/manager.h"
+#include "daemon/message-id.h"
 #include "daemon/options.h"
 
 #define EXIT_USAGE 2
@@ -14,11 +16,14 @@
 enum {
         OPTION_VERSION = 512,
         OPTION_HELP,
+        OPTION_CHECK_CONFIG,
 };
 
 static Options arg_options;
 static int arg_count;
 static char **arg_values;
+static bool arg_check_config;
+static bool arg_last_good; /* settings of the last daemon are in use */
 
 static const struct option long_options[] = {
         { "pool", required_argument, NULL, OPTION_POOL },
@@ -37,6 +42,7 @@ static const struct option long_options[] = {
         { "config", required_argument, NULL, OPTION_CONFIG },
         { "adopt", required_argument, NULL, OPTION_ADOPT },
         { "operators-only", no_argument, NULL, OPTION_OPERATORS_ONLY },
+        { "check-config", no_argument, NULL, OPTION_CHECK_CONFIG },
         { "version", no_argument, NULL, OPTION_VERSION },
         { "help", no_argument, NULL, OPTION_HELP },
         {},
@@ -62,6 +68,7 @@ static void print_help(void) {
                     "  --log-level=LEVEL   err, warning, notice, info or debug (info)\n"
                     "  --adopt=PID         take the memory from this client of a dead daemon\n"
                     "  --config=PATH       file with TSLAB_SIZE=... and so on, read again on SIGHUP\n"
+                    "  --check-config      check the settings only; the exit status is 2 if they are bad\n"
                     "  --version           show the version\n"
                     "  --help              show this text\n"
                     "\n"
@@ -89,6 +96,9 @@ static int parse_argument(Options *options, int c, char *ret_why) {
         case OPTION_VERSION:
                 (void) puts("tslabd " TSLAB_VERSION);
                 return 1;
+        case OPTION_CHECK_CONFIG:
+                arg_check_config = true;
+                return 0;
         case '?':
                 (void) fputs("tslabd: 'tslabd --help' shows the options\n", stderr);
                 return -EINVAL;
@@ -118,7 +128,11 @@ static int parse_arguments(Options *options, char *ret_why) {
         return 0;
 }
 
-/* Environment, then the file, then the arguments. The arguments are also read first, for the path of the file. */
+/*
+ * The file overrides the environment, and the arguments override both. The arguments are also read first, for the path
+ * of the file. systemd puts the settings of the file into the environment, too. The file comes first, so that a mistake
+ * is reported with its line; config_read() removes the settings that it reads from the environment.
+ */
 static int load_options(Options *ret, char *ret_why) {
         Options arguments;
         int r;
@@ -129,9 +143,9 @@ static int load_options(Options *ret, char *ret_why) {
         /* --help must work even if the environment is wrong. */
         r = parse_arguments(&arguments, ret_why);
         if (r == 0)
+                r = arguments.config ? config_read(ret, arguments.config, ret_why) : 0;
+        if (r == 0)
                 r = options_set_environment(ret, ret_why);
-        if (r == 0 && arguments.config)
-                r = config_read(ret, arguments.config, ret_why);
         if (r == 0)
                 r = parse_arguments(ret, ret_why);
         if (r == 0)
@@ -140,12 +154,66 @@ static int load_options(Options *ret, char *ret_why) {
         return r;
 }
 
+/* The arguments without the bad ones. */
+static void parse_good_arguments(Options *options) {
+        char why[OPTIONS_WHY_SIZE];
+        int c;
+
+        optind = 0;
+        while ((c = getopt_long(arg_count, arg_values, "", long_options, NULL)) >= 0)
+                if (c >= OPTION_POOL && c < OPTION_VERSION)
+                        (void) options_set(options, (OptionId) c, optarg, why);
+}
+
+/*
+ * The settings are bad, but the daemon was given the memory of a pool, which is lost if the daemon ends. So it goes on
+ * with the settings that last worked. If there are none, the roles are not known, and only operators may connect.
+ * -EINVAL: no memory was given.
+ */
+static int load_last_good(Options *options, const char *why) {
+        const char *pool = secure_getenv("TSLAB_POOL");
+        char ignored[OPTIONS_WHY_SIZE];
+        Options last;
+        int r;
+
+        options_init(&last);
+        last.load = load_options;
+        if (pool)
+                (void) options_set(&last, OPTION_POOL, pool, ignored);
+        parse_good_arguments(&last);
+        if (!manager_is_given_pool() && last.adopt == 0) {
+                options_deinit(&last);
+                return -EINVAL;
+        }
+        r = last_good_read(&last);
+        if (r) {
+                role_list_set_nobody(&last.roles.writers);
+                role_list_set_nobody(&last.roles.readers);
+        }
+        parse_good_arguments(&last);
+        options_set_trouble(&last, why);
+        options_deinit(options);
+        *options = last;
+        arg_last_good = r == 0;
+        return 0;
+}
+
+static void log_trouble(const Options *options) {
+        if (*options->trouble)
+                log_fields(LOG_ERR, (LogFields){ .message = MESSAGE_SETTINGS },
+                           "the settings are bad: %s. Pool %s goes on with %s; correct them, then reload",
+                           options->trouble, options->pool,
+                           arg_last_good ? "the settings that last worked"
+                                         : "defaults, and only operators may connect");
+}
+
 static int run_manager(void) {
         Manager *manager = NULL;
         int r;
 
         log_open(arg_options.pool);
         log_set_level(arg_options.log_level);
+        log_trouble(&arg_options);
         r = manager_new(&manager, &arg_options);
         if (r == 0)
                 r = manager_run(manager);
@@ -160,10 +228,12 @@ int main(int argc, char **argv) {
         arg_count = argc;
         arg_values = argv;
         r = load_options(&arg_options, why);
+        if (r == -EINVAL && !arg_check_config)
+                r = load_last_good(&arg_options, why);
         if (r == -EINVAL && *why)
                 (void) fprintf(stderr, "tslabd: %s\n", why);
         if (r == 0)
-                r = run_manager();
+                r = arg_check_config ? EXIT_SUCCESS : run_manager();
         else
                 r = r == 1 ? EXIT_SUCCESS : r == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
         options_deinit(&arg_options);

@@ -9,6 +9,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "daemon/last-good.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "daemon/peer/client-exec.h"
@@ -45,7 +46,7 @@ struct Manager {
         Listener *listener;
 
         Requests requests;
-        char status[192];
+        char status[448];
 };
 
 /* ---- Connections between the parts */
@@ -110,14 +111,18 @@ static void connect_parts(Manager *manager) {
 /* ---- The loop */
 
 static void update_status(Manager *manager) {
+        const char *trouble = manager->pool.options->trouble;
         char status[sizeof(manager->status)];
-        (void) snprintf(status, sizeof(status),
-                        "pool %s: %u clients, %u connections, %llu of %llu MiB in memory, %llu MiB free%s",
-                        manager->pool.options->pool, clients_count(&manager->clients), manager->sessions.n,
-                        (unsigned long long) shm_arena_resident_size(&manager->pool.arena) >> 20,
-                        (unsigned long long) manager->pool.arena.n_slabs * SHM_SLAB_SIZE >> 20,
-                        (unsigned long long) reserve_n_free(manager->reserve) * SHM_SLAB_SIZE >> 20,
-                        manager->clients.n_unrepaired > 0 ? ", repairing" : "");
+
+        (void) snprintf(
+                status, sizeof(status),
+                "pool %s: %u clients, %u connections, %llu of %llu MiB in memory, %llu MiB free%s%s%s",
+                manager->pool.options->pool, clients_count(&manager->clients), manager->sessions.n,
+                (unsigned long long) shm_arena_resident_size(&manager->pool.arena) >> 20,
+                (unsigned long long) manager->pool.arena.n_slabs * SHM_SLAB_SIZE >> 20,
+                (unsigned long long) reserve_n_free(manager->reserve) * SHM_SLAB_SIZE >> 20,
+                manager->clients.n_unrepaired > 0 ? ", repairing" : "",
+                *trouble ? "; the settings are bad, and not in use: " : "", trouble);
         if (!strcmp(status, manager->status))
                 return;
         memcpy(manager->status, status, sizeof(status));
@@ -256,6 +261,10 @@ static int open_parts(Manager *manager) {
         return r < 0 ? r : requests_init(&manager->requests);
 }
 
+bool manager_is_given_pool(void) {
+        return passed_has_arena();
+}
+
 int manager_new(Manager **ret_manager, Options *options) {
         Manager *manager = calloc(1, sizeof(*manager));
         int r;
@@ -306,6 +315,7 @@ int manager_run(Manager *manager) {
                    (unsigned long long) manager->pool.arena.n_slabs * SHM_SLAB_SIZE >> 20,
                    listener_path(manager->listener));
         pressure_compare_limit(&manager->pool);
+        last_good_save(manager->pool.options);
         (void) sd_notify(false, "READY=1");
         update_status(manager);
         r = sd_event_loop(manager->pool.event);

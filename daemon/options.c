@@ -9,6 +9,7 @@
 
 #include "daemon/log.h"
 #include "proto/path.h"
+#include "proto/text.h"
 
 #define GIB (UINT64_C(1) << 30)
 
@@ -308,6 +309,10 @@ int options_set_environment(Options *options, char *ret_why) {
                         return r;
         }
         return 0;
+}
+
+void options_set_trouble(Options *options, const char *why) {
+        proto_text_clean(options->trouble, sizeof(options->trouble), why);
 }
 
 int options_check(const Options *options, char *ret_why) {

@@ -11,6 +11,8 @@
 #include "daemon/role.h"
 #include "shm/arena/arena.h"
 
+#define OPTIONS_WHY_SIZE 256
+
 typedef struct Options Options;
 
 struct Options {
@@ -24,6 +26,7 @@ struct Options {
         Roles roles;
         int log_level;
         pid_t adopt; /* the process that the arena is taken from; 0: none */
+        char trouble[OPTIONS_WHY_SIZE]; /* the mistake in the settings, which are not in use then; "": none */
         char *config; /* a reload reads this file again; NULL: none */
         /* Reads all sources anew. -EINVAL with `ret_why`. The caller deinits *ret in any case. */
         int (*load)(Options *ret, char *ret_why);
@@ -48,8 +51,6 @@ typedef enum OptionId {
         OPTION_ADOPT,
 } OptionId;
 
-#define OPTIONS_WHY_SIZE 256
-
 void options_init(Options *options);
 void options_deinit(Options *options);
 
@@ -59,5 +60,7 @@ int options_set(Options *options, OptionId id, const char *value, char *ret_why)
 int options_set_variable(Options *options, const char *name, const char *value, char *ret_why);
 /* The same for TSLAB_POOL and so on; `ret_why` begins with the name of the variable. */
 int options_set_environment(Options *options, char *ret_why);
+/* Sets `trouble`, as text that may go to any log or terminal. */
+void options_set_trouble(Options *options, const char *why);
 /* Checks the values against each other. */
 int options_check(const Options *options, char *ret_why);

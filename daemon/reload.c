@@ -3,6 +3,7 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
+#include "daemon/last-good.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "proto/deadline.h"
@@ -36,6 +37,8 @@ static void apply_options(Pool *pool, const Options *new) {
         options->roles = new->roles;
         options->operators_only = new->operators_only;
         options->log_level = new->log_level;
+        options->trouble[0] = 0;
+        last_good_save(options);
         log_fields(LOG_NOTICE, (LogFields){ .message = MESSAGE_RELOAD },
                    "settings were read again: %llu KiB retained, epochs are for %s, the log level is %s; the "
                    "roles apply to new connections",
@@ -52,12 +55,14 @@ void reload(Pool *pool) {
 
         (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long) proto_now_usec());
         r = pool->options->load(&options, why);
-        if (r == 0)
+        if (r == 0) {
                 apply_options(pool, &options);
-        else
+        } else {
+                options_set_trouble(pool->options, *why ? why : strerror(-r));
                 log_fields(LOG_ERR, (LogFields){ .message = MESSAGE_RELOAD },
                            "the settings could not be read, and stay as they are: %s",
-                           *why ? why : strerror(-r));
+                           pool->options->trouble);
+        }
         options_deinit(&options);
         (void) sd_notify(false, "READY=1");
 }

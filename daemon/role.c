@@ -71,6 +71,10 @@ int role_list_parse(const char *text, RoleList *ret) {
         return 0;
 }
 
+void role_list_set_nobody(RoleList *list) {
+        *list = (RoleList){ .n_users = 1, .users = { (uid_t) -1 } };
+}
+
 typedef struct Groups {
         gid_t *ids;
         uint32_t n;

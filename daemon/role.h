@@ -22,5 +22,8 @@ typedef struct Roles {
 /* Users, and groups with '@' before, by name or number, with commas between. -EINVAL; -E2BIG. */
 int role_list_parse(const char *text, RoleList *ret);
 
+/* A list that admits nobody, while an empty one may admit everybody. */
+void role_list_set_nobody(RoleList *list);
+
 /* Uses the groups of the process that connected `fd`, unless that is -1. 0: no role at all. */
 uint32_t role_of(const Roles *roles, const struct ucred *peer, int fd);

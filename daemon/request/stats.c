@@ -72,6 +72,7 @@ static void fill_pool(Tslab__StatsReply *reply, const Pool *pool, const ShmStats
         reply->cached_objects = stats->cached_objects;
         reply->clients = stats->clients;
         reply->threads = stats->threads;
+        reply->settings_error = (char *) pool->options->trouble;
         reply->daemon_version = (char *) TSLAB_VERSION;
         reply->daemon_pid = (int32_t) getpid();
         reply->uptime_usec = proto_now_usec() - pool->started_usec;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include "daemon/log.h"
 #include "daemon/message-id.h"
@@ -59,6 +60,21 @@ int passed_take(Passed *ret) {
                 take_descriptor(&passed, SD_LISTEN_FDS_START + i, names[i]);
         *ret = passed;
         return 0;
+}
+
+bool passed_has_arena(void) {
+        const char *pid = secure_getenv("LISTEN_PID"), *name = secure_getenv("LISTEN_FDNAMES");
+        size_t n;
+
+        if (!pid || !name || atoi(pid) != (int) getpid())
+                return false;
+        for (;; name += n + 1) {
+                n = strcspn(name, ":");
+                if (n == strlen(PASSED_ARENA) && !strncmp(name, PASSED_ARENA, n))
+                        return true;
+                if (!name[n])
+                        return false;
+        }
 }
 
 void passed_deinit(Passed *passed) {

@@ -14,6 +14,8 @@ typedef struct Passed {
 
 /* Logs its errors. */
 int passed_take(Passed *ret);
+/* Whether systemd passes the memory of a pool to this process. The environment is all that this looks at. */
+bool passed_has_arena(void);
 void passed_deinit(Passed *passed);
 
 /* Has systemd keep the memory, and waits until it does. Does nothing without systemd. */

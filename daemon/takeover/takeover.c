@@ -124,6 +124,18 @@ static void compare_options(const ShmArena *arena, const Options *options) {
         log_difference("classes", is, set);
 }
 
+/* The settings are bad: they say nothing of the pool. */
+static void take_geometry(const ShmArena *arena, ShmGeometry *ret) {
+        ShmGeometry g = { .slabs_size = (uint64_t) arena->n_slabs * SHM_SLAB_SIZE,
+                          .n_records = arena->n_records,
+                          .n_epochs = arena->n_epochs,
+                          .n_classes = arena->n_classes };
+
+        for (uint32_t i = 0; i < arena->n_classes; i++)
+                g.class_size[i] = arena->classes[i].size;
+        *ret = g;
+}
+
 static int take_arena(ArenaOrigin *origin, Pool *pool, Passed *passed) {
         int fd = proto_steal_fd(&passed->arena);
 
@@ -174,7 +186,10 @@ int takeover_open_arena(ArenaOrigin *origin, Pool *pool, Passed *passed, Listene
         if (origin->taken_up) {
                 passed_store_arena(
                         pool->arena.fd); /* again: another arena of its name may have been removed */
-                compare_options(&pool->arena, pool->options);
+                if (*pool->options->trouble)
+                        take_geometry(&pool->arena, &pool->options->geometry);
+                else
+                        compare_options(&pool->arena, pool->options);
         }
         mark_arena(origin, &pool->arena, listener);
         pool->arena.populate = true;

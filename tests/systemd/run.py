@@ -15,6 +15,7 @@ SKIP = 77
 HERE = pathlib.Path(__file__).resolve().parent
 BOOT_FAILED = 125
 INSTALLED = '/run/tslab-installed'
+SCRIPTS = HERE.parent.parent / 'systemd/debian'
 TESTS = '/run/tslab-tests'
 
 
@@ -45,7 +46,8 @@ def main():
         installed.mkdir()
         install(build, client, installed)
         status = subprocess.run(
-            [HERE / 'with-systemd', '-i', '-t', '50', '-B', f'{installed}:{INSTALLED}', '-B', f'{HERE}:{TESTS}', '-', '--',
+            [HERE / 'with-systemd', '-i', '-t', '50', '-B', f'{installed}:{INSTALLED}', '-B', f'{HERE}:{TESTS}',
+             '-B', f'{SCRIPTS}:/run/tslab-debian', '-', '--',
              sys.executable, '-B', f'{TESTS}/{test}', INSTALLED], cwd=folder).returncode
         if status == BOOT_FAILED and not boots(folder):
             sys.exit(SKIP)

@@ -29,7 +29,12 @@ wait_for(lambda: any('settings were read again: 1024 KiB' in e['MESSAGE'] for e 
          'the reload')
 expect(any('size, classes, epochs and threads' in e['MESSAGE'] for e in journal('TSLAB_POOL=sessions')), 'what stays')
 settings('sessions', 'TSLAB_RETIAN=1M')
-sh('systemctl', 'reload', 'tslabd@sessions.service')
+expect(sh('systemctl', 'reload', 'tslabd@sessions.service', check=False)[0] != 0, 'a reload of a misspelt name')
+expect(any('sessions.conf:1: there is no setting TSLAB_RETIAN' in e['MESSAGE']
+           for e in journal('-u', 'tslabd@sessions.service')), 'the misspelt name, and where it is')
+expect(ctl_json('sessions', 'status')['settings_error'] == '', 'the daemon has not tried them')
+sh('systemctl', 'kill', '-s', 'HUP', '--kill-who=main', 'tslabd@sessions.service')
+wait_for(lambda: 'TSLAB_RETIAN' in ctl_json('sessions', 'status')['settings_error'], 'the daemon has')
 wait_for(lambda: any('there is no setting TSLAB_RETIAN' in e['MESSAGE'] for e in journal('TSLAB_POOL=sessions')),
          'the misspelt name')
 expect(show('sessions', 'ActiveState') == 'active', 'still there after a bad reload')

@@ -20,6 +20,13 @@ __attribute__((format(printf, 2, 3))) static void add_hint(Hints *hints, const c
         va_end(arguments);
 }
 
+static void look_at_settings(Hints *hints, const Tslab__StatsReply *stats) {
+        if (stats->settings_error && stats->settings_error[0])
+                add_hint(hints,
+                         "the settings are bad, and not in use: %.160s; correct them, then reload the daemon",
+                         stats->settings_error);
+}
+
 static void look_at_records(Hints *hints, const Tslab__StatsReply *stats) {
         if (stats->records_shared > 0)
                 add_hint(hints,
@@ -80,6 +87,7 @@ void hints_find(Hints *hints, const Tslab__StatsReply *stats) {
         uint64_t now_usec = format_now_usec();
 
         hints->n_hints = 0;
+        look_at_settings(hints, stats);
         look_at_records(hints, stats);
         look_at_memory(hints, stats);
         look_at_surplus(hints, stats);
