@@ -5,7 +5,7 @@
 
 struct ProtoCall {
         int fd; /* -1: given up */
-        uint64_t last_id; /* of the latest request */
+        uint64_t last_id; /* the latest request's */
 };
 
 int proto_call_new(ProtoCall **ret_call, int fd) {
@@ -109,7 +109,7 @@ static bool reply_fits(const ProtoReply *reply, const ProtoRequest *request) {
 }
 
 /*
- * One reply to `request`, after those that are late. A daemon that sends such for ever is bounded
+ * One reply to `request`, after late ones. A daemon that sends late ones for ever is bounded
  * by the deadline.
  */
 static int next_reply(ProtoCall *call, const ProtoRequest *request, uint64_t deadline, ProtoReply **ret_reply,

@@ -38,7 +38,7 @@ typedef Tslab__Hello ProtoHello;
 #define PROTO_HELLO_INIT TSLAB__HELLO__INIT
 
 /*
- * Gets each reply of a call but the last: those with `more`, which hold progress, a part of a long
+ * Gets each reply of a call but the last: the replies with `more`, which hold progress, a part of a long
  * list, or an event. The call ends at once when it returns other than 0, with that value; the rest
  * of the answer is skipped later.
  */

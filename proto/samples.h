@@ -39,7 +39,7 @@ static_assert(sizeof(SamplesEntry) == 32 + 8 * SAMPLES_FRAMES_MAX, "format of sa
 
 typedef struct SamplesFile {
         uint64_t magic;
-        uint64_t n_taken; /* samples, with those that were replaced */
+        uint64_t n_taken; /* samples, replaced ones too */
         uint64_t n_lost; /* replaced though their object lived */
         uint32_t every; /* one of so many allocations */
         uint32_t n_modules;

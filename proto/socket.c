@@ -142,7 +142,7 @@ static void close_pidfd(const struct cmsghdr *control) {
                 (void) proto_close(fd);
 }
 
-/* Every descriptor ends up in `fds` or closed, whatever else is wrong. */
+/* Every descriptor ends up in `fds` or closed, even if the rest is wrong. */
 static int take_control(struct msghdr *header, ProtoFds *fds, struct ucred *credentials) {
         bool fits = !(header->msg_flags & MSG_CTRUNC);
 

@@ -36,7 +36,7 @@ enum {
 };
 
 /*
- * Descriptors that came with a datagram; all are CLOEXEC. The holder closes those that it does not take:
+ * Descriptors that came with a datagram; all are CLOEXEC. The holder closes the ones that it does not take:
  *
  *      _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
  *      r = proto_receive(fd, buffer, sizeof(buffer), &size, &fds, NULL);

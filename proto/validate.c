@@ -6,7 +6,7 @@
 
 #define EPOCH_ID_MAX 63U
 #define ERA_MAX 0xffffffU
-#define FIELD_MAX ((1U << 29) - 1) /* of protobuf */
+#define FIELD_MAX ((1U << 29) - 1) /* protobuf's */
 
 /*
  * The first rule that matches is the one; without `message`, it matches the field in every message.
@@ -18,7 +18,7 @@ typedef struct FieldRule {
         uint64_t max;
 } FieldRule;
 
-/* Of strings and bytes, the length. */
+/* The length of strings and bytes. */
 static const FieldRule length_rules[] = {
         { "Attach", "arena_id", 0, PROTO_ARENA_ID_SIZE }, /* bytes_are_valid() */
         { NULL, "arena_id", PROTO_ARENA_ID_SIZE, PROTO_ARENA_ID_SIZE },
@@ -35,7 +35,7 @@ static const FieldRule length_rules[] = {
         { NULL, "text", 0, PROTO_TEXT_MAX },
 };
 
-/* Of repeated fields, how often. */
+/* How often repeated fields may stand. */
 static const FieldRule count_rules[] = {
         { NULL, "asked", 0, PROTO_ASKED_MAX },     { NULL, "classes", 0, PROTO_CLASSES_MAX },
         { NULL, "clients", 0, PROTO_CLIENTS_MAX }, { NULL, "epochs", 0, PROTO_EPOCHS_MAX },
@@ -44,7 +44,7 @@ static const FieldRule count_rules[] = {
 };
 
 /*
- * Of numbers, the value. Those that are not here are counts, times and the like, where any value
+ * The value of numbers. Fields that are not here are counts, times and the like, where any value
  * may be shown.
  */
 static const FieldRule number_rules[] = {
@@ -139,7 +139,7 @@ static bool value_is_valid(const char *message, const ProtobufCFieldDescriptor *
                 return *(ProtobufCMessage *const *) value &&
                        proto_message_is_valid(*(ProtobufCMessage *const *) value);
         default:
-                return false; /* of a type that the protocol does not use so far */
+                return false; /* a type that the protocol does not use so far */
         }
 }
 
@@ -176,8 +176,7 @@ static const uint8_t *field_values(const ProtobufCMessage *message, const Protob
         } else if (field->type == PROTOBUF_C_TYPE_MESSAGE &&
                    (!strcmp(field->name, "progress") || !strcmp(field->name, "peaks"))) {
                 /*
-                 * of the messages within messages, the only ones that may be missing: users may rely
-                 * on the others
+                 * Only these messages within messages may be missing: users may rely on the others.
                  */
                 *ret_n = *(ProtobufCMessage *const *) value ? 1 : 0;
         }
