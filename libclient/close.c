@@ -78,7 +78,7 @@ static ThreadState *next_state(const struct tslab *pool, uint32_t n_records, uin
         return NULL;
 }
 
-/* Of a thread that is gone, the record may be somebody else's by now. */
+/* The record of a thread that is gone may be somebody else's by now. */
 static bool is_ours(const struct tslab *pool, uint32_t record) {
         ShmRecordOwner owner = shm_record_owner(&pool->arena, record);
 
@@ -153,7 +153,10 @@ static bool has_records(const struct tslab *pool) {
         return false;
 }
 
-/* Of threads that ended inside a call, or frozen. False: others are at control work, and do it after our end. */
+/*
+ * Repairs threads that ended inside a call, or frozen. False: others are at control work, and repair after
+ * our end.
+ */
 static bool repair_gone(struct tslab *pool) {
         return !has_records(pool) || (control_run(pool) && !has_records(pool));
 }
@@ -169,7 +172,7 @@ static void pool_detach(struct tslab *pool) {
         for (uint32_t i = 1; (state = next_state(pool, n_records, &i));) {
                 ShmActor actor;
 
-                /* Of a thread that is gone, the record may have been found by others, and be theirs. */
+                /* Others may have found the record of a thread that is gone, and own it. */
                 if (!shm_record_inherit(&pool->arena, i - 1, pool->local->client, (uint32_t) gettid()))
                         continue;
                 shm_actor_take_over(&actor, &pool->arena, i - 1);

@@ -332,7 +332,7 @@ void control_slab_freed(struct tslab *pool, uint32_t slab) {
         pool_end(pool);
 }
 
-/* Does what the eventfd asks of a daemon: freezes, empties caches, and says so. */
+/* Does the work that the eventfd asks a daemon for: freezes, empties caches, and says so. */
 static bool ask_daemon(struct tslab *pool) {
         const struct timespec slice = { .tv_nsec = ASK_SLICE_USEC * 1000 };
         ShmHeader *header = pool->arena.header;
@@ -349,7 +349,7 @@ static bool ask_daemon(struct tslab *pool) {
         return false;
 }
 
-/* Of threads that stay inside an operation, later: shm_maintain_look() finds their freeze. */
+/* Threads that stay inside an operation empty theirs later: shm_maintain_look() finds their freeze. */
 static int empty_caches(ShmActor *control) {
         ShmMaintain *m;
         int r;

@@ -42,7 +42,7 @@ static int ref_take(struct tslab *pool, uint32_t epoch) {
         ref = &local->refs[info.id];
         pthread_mutex_lock(&local->refs_lock);
         if (ref->epoch != epoch)
-                *ref = (EpochRef){ .epoch = epoch }; /* those of an era that is over are void */
+                *ref = (EpochRef){ .epoch = epoch }; /* references to an era that is over are void */
         if (ref->n++ == 0)
                 shm_client_hold(&pool->arena, local->client, info.id);
         pthread_mutex_unlock(&local->refs_lock);

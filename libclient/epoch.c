@@ -90,7 +90,7 @@ static int epoch_call_begin(struct tslab *pool, ShmActor *ret_control) {
 }
 
 /* Slabs of earlier eras of the id that comes next go first: see shm_epoch_advance(). */
-/* Where there is none, one of those that are yet to be revoked, or emptied, may be had after that. */
+/* Where no id is free, an epoch that is yet to be revoked, or emptied, may give one after that. */
 static int find_id(ShmActor *control, int (*find)(const ShmArena *arena, uint32_t *ret), uint32_t *ret) {
         int r;
 

@@ -30,7 +30,7 @@
 
 #define MAPS_ROOT "tslab.maps"
 #define MAPS_LABEL "maps"
-#define TRIES_MAX 1000 /* of a millisecond, where others do control work */
+#define TRIES_MAX 1000 /* a millisecond each, where others do control work */
 
 static_assert(sizeof("map.") + TSLAB_MAP_NAME_MAX == SHM_ROOT_NAME_SIZE, "a map's name fits a root's");
 

@@ -219,7 +219,7 @@ static int open_once(struct tslab **ret, const char *name, const struct tslab_op
         return r;
 }
 
-/* Of address space there may be too little because of pools that were closed just now. */
+/* Pools that were closed just now may still hold address space that this one needs. */
 _public_ int tslab_open(struct tslab **ret, const char *name, const struct tslab_options *given) {
         int r;
 

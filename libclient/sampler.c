@@ -36,7 +36,7 @@
 #define ADDRESS_MASK ((UINT64_C(1) << SAMPLES_MODULE_SHIFT) - 1)
 
 typedef struct Module {
-        uint64_t begin, end; /* of its code */
+        uint64_t begin, end; /* its code's */
         uint64_t bias;
 } Module;
 

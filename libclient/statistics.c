@@ -97,7 +97,7 @@ _public_ int tslab_epoch_stats(struct tslab *pool, uint32_t epoch, struct tslab_
 }
 
 static uint64_t stats_since(const ShmRecord *record, ShmCounter counter) {
-        /* ORDER: rlx; this thread's own, or, of those that share a record, a count for people. */
+        /* ORDER: rlx; this thread's own count, or one that threads share, for people. */
         return shm_load_rlx(&record->counters[counter]) -
                shm_load_rlx(&record->base_counters[counter]); /* ORDER: rlx; the same. */
 }

@@ -50,7 +50,7 @@ static __thread ThreadTable *thread_table __attribute__((tls_model("initial-exec
 /* While a thread is in calls, which may hold locks and must be counted off, it is not cancelled. */
 static __thread struct {
         uint32_t n_calls;
-        int cancel_state; /* of before the first */
+        int cancel_state; /* the state before the first */
 } inside __attribute__((tls_model("initial-exec")));
 
 static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
@@ -81,7 +81,7 @@ static void drop_entry(const ThreadCache *entry) {
                 pool->local->n_entries--;
 }
 
-/* Of an entry that is about to have a state in this process. */
+/* Counts an entry that is about to have a state in this process. */
 static void count_entry(struct tslab *pool, ThreadCache *entry) {
         pthread_mutex_lock(registry_lock);
         if (entry->counted != pool->local->number)
@@ -364,7 +364,7 @@ void pool_leave_shared(struct tslab *pool) {
 int pool_begin(struct tslab *pool) {
         uint64_t *n_calls = &pool->local->n_calls;
 
-        if (pool_is_closed(pool)) /* or those that call again and again would be waited for */
+        if (pool_is_closed(pool)) /* or tslab_close() would wait for threads that call again and again */
                 return -EBADF;
         if (inside.n_calls++ == 0)
                 (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &inside.cancel_state);

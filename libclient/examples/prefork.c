@@ -67,7 +67,7 @@ static int start_worker(struct server *server, int i) {
         return server->workers[i] < 0 ? -errno : 0;
 }
 
-/* Replaces those that died. */
+/* Replaces the workers that died. */
 static int look_after(struct server *server) {
         pid_t pid;
         int r = 0;

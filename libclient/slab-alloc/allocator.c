@@ -172,7 +172,7 @@ _public_ void *slab_malloc_epoch(SlabAllocator *alloc, size_t size, EpochId epoc
         return object;
 }
 
-/* Of a pointer into the arena; of another, any number. */
+/* The slab of a pointer into the arena; for other pointers, any number. */
 static uint32_t slab_of(const AllocatorState *state, const void *ptr) {
         return (uint32_t) (((uintptr_t) ptr - (uintptr_t) state->pool->arena.slabs) / SHM_SLAB_SIZE);
 }
