@@ -91,8 +91,8 @@ static int open_number(const AllocatorState *state, EpochId epoch, uint32_t *ret
         return r == -ESHUTDOWN && epoch == 0 ? allocator_stable(state, ret_number) : r;
 }
 
-static int allocate(AllocatorState *state, uint32_t size, EpochId epoch, tslab_handle *ret_handle,
-                    void **ret_object) {
+static int allocate_object(AllocatorState *state, uint32_t size, EpochId epoch, tslab_handle *ret_handle,
+                           void **ret_object) {
         uint32_t number = 0;
         int r;
 
@@ -116,7 +116,7 @@ _public_ void *alloc_obj_epoch(SlabAllocator *alloc, uint32_t size, EpochId epoc
         if (!state || size == 0 || size > ALLOCATOR_SIZE_MAX)
                 return NULL;
         mark = counters_mark(state->pool);
-        r = allocate(state, size, epoch, &handle, &object);
+        r = allocate_object(state, size, epoch, &handle, &object);
         if (r == -ESHUTDOWN)
                 counters_note_refused(state, size);
         if (r < 0)

@@ -12,11 +12,11 @@
 
 #include "shm/epoch/epoch.h"
 
-static void add(uint64_t *counter, uint64_t n) {
+static void add_count(uint64_t *counter, uint64_t n) {
         (void) shm_add_rlx(counter, n); /* ORDER: rlx; a count. */
 }
 
-static uint64_t get(const uint64_t *counter) {
+static uint64_t read_count(const uint64_t *counter) {
         return shm_load_rlx(counter); /* ORDER: rlx; a count. */
 }
 
@@ -45,10 +45,10 @@ __attribute__((noinline)) void counters_note_alloc_slow(AllocatorState *state, c
         uint64_t taken = counters_get(mark->record, SHM_COUNT_SLABS_TAKEN) - mark->taken;
         ClassCounters *class = &state->classes[class_of(size)];
 
-        add(&class->slow, 1);
+        add_count(&class->slow, 1);
         if (taken != 0) {
-                add(&class->slabs, taken);
-                add(&class->slow_new, 1);
+                add_count(&class->slabs, taken);
+                add_count(&class->slow_new, 1);
         }
 }
 
@@ -61,27 +61,27 @@ __attribute__((noinline)) void counters_note_free_slow(AllocatorState *state, co
         if (class >= ALLOCATOR_N_CLASSES)
                 return;
         if (shm_epoch_over(arena, slab_word_epoch(mark->word), slab_word_era(mark->word)))
-                add(&state->classes[class].emptied_closed, emptied);
+                add_count(&state->classes[class].emptied_closed, emptied);
         else
-                add(&state->classes[class].emptied, emptied);
+                add_count(&state->classes[class].emptied, emptied);
 }
 
 void counters_note_refused(AllocatorState *state, size_t size) {
-        add(&state->classes[class_of(size)].refused, 1);
+        add_count(&state->classes[class_of(size)].refused, 1);
 }
 
 uint64_t counters_refused(const AllocatorState *state, uint32_t class) {
-        return get(&state->classes[class].refused);
+        return read_count(&state->classes[class].refused);
 }
 
 void counters_note_close(AllocatorState *state, uint64_t ns) {
-        add(&state->n_closes, 1);
-        add(&state->closes_ns, ns);
+        add_count(&state->n_closes, 1);
+        add_count(&state->closes_ns, ns);
 }
 
 void counters_get_closes(const AllocatorState *state, uint64_t *ret_n, uint64_t *ret_ns) {
-        *ret_n = get(&state->n_closes);
-        *ret_ns = get(&state->closes_ns);
+        *ret_n = read_count(&state->n_closes);
+        *ret_ns = read_count(&state->closes_ns);
 }
 
 _public_ void get_perf_counters(SlabAllocator *alloc, uint32_t size_class, PerfCounters *out) {
@@ -94,10 +94,10 @@ _public_ void get_perf_counters(SlabAllocator *alloc, uint32_t size_class, PerfC
         if (!state || size_class >= ALLOCATOR_N_CLASSES)
                 return;
         class = &state->classes[size_class];
-        out->current_partial_null = get(&class->slow_new);
-        out->slow_path_hits = get(&class->slow);
+        out->current_partial_null = read_count(&class->slow_new);
+        out->slow_path_hits = read_count(&class->slow);
         out->current_partial_full = out->slow_path_hits - out->current_partial_null;
-        out->new_slab_count = get(&class->slabs);
-        out->empty_slab_recycled = get(&class->emptied);
-        out->empty_slab_overflowed = get(&class->emptied_closed);
+        out->new_slab_count = read_count(&class->slabs);
+        out->empty_slab_recycled = read_count(&class->emptied);
+        out->empty_slab_overflowed = read_count(&class->emptied_closed);
 }

@@ -67,7 +67,7 @@ _public_ uint32_t slab_detect_epoch_leaks(SlabAllocator *alloc, uint32_t thresho
         return out->candidate_count;
 }
 
-static const char *recommend(const SlowPathAttribution *a) {
+static const char *recommend_change(const SlowPathAttribution *a) {
         if (a->total_slow_path_hits + a->epoch_closed_count == 0)
                 return "nothing to do: no allocation was slow";
         if (a->epoch_closed_pct > 50)
@@ -99,7 +99,7 @@ static SlowPathAttribution make_attribution(SlabAllocator *alloc, uint32_t class
         a.epoch_closed_count = stats.slow_path_epoch_closed;
         a.partial_full_count = stats.current_partial_full;
         set_shares(&a);
-        snprintf(a.recommendation, sizeof(a.recommendation), "%s", recommend(&a));
+        snprintf(a.recommendation, sizeof(a.recommendation), "%s", recommend_change(&a));
         return a;
 }
 

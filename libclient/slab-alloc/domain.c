@@ -17,13 +17,13 @@ static uint32_t n_known(void) {
         return depth < DEPTH_MAX ? depth : DEPTH_MAX;
 }
 
-static void push(epoch_domain_t *domain) {
+static void push_domain(epoch_domain_t *domain) {
         if (depth < DEPTH_MAX)
                 stack[depth] = domain;
         depth++;
 }
 
-static void pop(const epoch_domain_t *domain) {
+static void pop_domain(const epoch_domain_t *domain) {
         uint32_t n = n_known(), i = n;
 
         if (depth == 0)
@@ -38,7 +38,7 @@ static void pop(const epoch_domain_t *domain) {
         depth--;
 }
 
-static void forget(const epoch_domain_t *domain) {
+static void forget_domain(const epoch_domain_t *domain) {
         uint32_t n = n_known(), kept = 0;
 
         for (uint32_t i = 0; i < n; i++)
@@ -93,7 +93,7 @@ static void close_if_last(const epoch_domain_t *domain) {
                 close_epoch(domain);
 }
 
-static void leave(epoch_domain_t *domain) {
+static void leave_epoch(epoch_domain_t *domain) {
         /* Users of a later lifetime are not ours to count. */
         if (!is_over(domain))
                 slab_epoch_dec_refcount(domain->alloc, domain->epoch_id);
@@ -104,16 +104,16 @@ _public_ void epoch_domain_enter(epoch_domain_t *domain) {
                 return;
         if (domain->refcount++ == 0 && !is_over(domain))
                 slab_epoch_inc_refcount(domain->alloc, domain->epoch_id);
-        push(domain);
+        push_domain(domain);
 }
 
 _public_ void epoch_domain_exit(epoch_domain_t *domain) {
         if (!is_ours(domain) || domain->refcount == 0)
                 return;
-        pop(domain);
+        pop_domain(domain);
         if (--domain->refcount > 0)
                 return;
-        leave(domain);
+        leave_epoch(domain);
         close_if_last(domain);
 }
 
@@ -133,8 +133,8 @@ _public_ void epoch_domain_destroy(epoch_domain_t *domain) {
         if (!domain)
                 return;
         if (domain->refcount > 0) {
-                forget(domain);
-                leave(domain);
+                forget_domain(domain);
+                leave_epoch(domain);
         }
         close_if_last(domain);
         free(domain);
