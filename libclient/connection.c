@@ -1,3 +1,25 @@
+/*
+ * A pool's connection to its daemon
+ *
+ * Purpose: to attach this process to a daemon's pool, and to call the daemon, also after another one took its place.
+ *
+ * Invariants
+ *   1. Once the pool is open, `call` is a connection at any moment: replace_call() stores the new one before it
+ *      frees the old one, so that a child that is forked in between inherits an open descriptor.
+ *   2. `stale` goes from 0 to 1, never back: a daemon at the pool's path has another arena, or gave this process up.
+ *   3. The number of arena.wake_fd never changes while the pool is open: dup3() puts the new daemon's eventfd
+ *      behind it, and threads that are about to write to it wake the one daemon or the other.
+ *   4. `program` is written before main() runs, and only read afterwards.
+ *   5. The process uses only an entry whose state shm_client_enter() has made USED.
+ *
+ * Who may do what: the thread that opens the pool calls connection_open() before others know the pool. A thread
+ *   that holds attach_lock calls connection_attach_child(); a thread that holds control_lock calls
+ *   connection_call() and connection_look(). Any thread reads `stale`.
+ *
+ * Crash: a process that dies with an entry leaves the entry to the daemon, which finds the process gone, repairs
+ *   its records and frees the entry. A daemon that dies after it made an entry leaves it in state COMES: the next
+ *   daemon gives the entry up with client_resume(), shm_client_enter() then fails, and the process attaches again.
+ */
 #include "libclient/connection.h"
 
 #include <errno.h>
@@ -198,7 +220,7 @@ static bool has_our_arena(const struct tslab *pool, const ProtoReply *hello) {
         return memcmp(hello->hello->arena_id.data, pool->arena.arena_id, PROTO_ARENA_ID_SIZE) == 0;
 }
 
-/* By the path. */
+/* Attaches again, by the path. */
 static int connection_reconnect(struct tslab *pool, uint32_t *ret_client) {
         _cleanup_(attachment_deinit) Attachment attachment = { .memfd = -1, .wake_fd = -1 };
         _cleanup_(proto_call_freep) ProtoCall *call = NULL;
@@ -225,7 +247,7 @@ static int connection_reconnect(struct tslab *pool, uint32_t *ret_client) {
         return 0;
 }
 
-/* Over the inherited connection. */
+/* Attaches over the inherited connection. */
 static int fork_attach(struct tslab *pool, uint32_t *ret_client) {
         _cleanup_(attachment_deinit) Attachment attachment = { .memfd = -1, .wake_fd = -1 };
         _cleanup_(proto_call_freep) ProtoCall *call = NULL;

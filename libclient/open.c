@@ -1,9 +1,24 @@
 /*
- * Opening pools, and attaching forked children.
+ * Opening pools, and attaching forked children
  *
- * A process that uses the pool has an entry in the arena's client table. In a daemon's pool the daemon
- * makes it, in a private one each process makes its own. With it goes one spare record, for threads that
- * find none.
+ * Purpose: to give a process a pool, an entry in the arena's client table, and a spare record.
+ *
+ * In a daemon's pool the daemon makes the entry, in a private one each process makes its own. The spare record is for
+ * threads that find no record of their own.
+ *
+ * Invariants
+ *   1. Where `attached` is 1, `client`, `spare`, `fences` and `number` are set. It goes from 0 to 1 once in a
+ *      process; in a forked child the kernel wipes the PoolLocal, so that the child attaches for itself.
+ *   2. `joined` is 1 from the moment that the entry `client` is this process's. If attaching fails after that, the
+ *      next try uses the same entry.
+ *   3. The spare record has thread id 0, and ends with the process, not with the thread that took it.
+ *   4. A record's flags say whether its thread fences for itself before the thread's first operation.
+ *
+ * Who may do what: the thread that opens the pool does all alone, until registry_add(). Afterwards a thread attaches
+ *   under attach_lock, and any thread reads `attached` and `stale`. Each thread takes its own record.
+ *
+ * Crash: a process that dies with an entry, or with records, leaves both in the arena. The daemon finds the process
+ *   gone, repairs the records and frees the entry; in a private pool tslab_reap() of another process does so.
  */
 #include "libclient/open.h"
 

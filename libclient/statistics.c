@@ -1,4 +1,19 @@
-/* Statistics: the caller counts them from the arena when it asks for them. */
+/*
+ * Statistics
+ *
+ * Purpose: to count objects, memory and calls from the arena when a caller asks for them.
+ *
+ * Invariants
+ *   1. A figure is for people: nothing is decided by it. Figures that change meanwhile may not fit each other.
+ *   2. Counters of a record only rise, and base_counters are the same counters at the time when the owner took the
+ *      record. Their difference is the owner's count.
+ *   3. A caller's struct is written up to its size: fields that this library does not know become 0.
+ *
+ * Who may do what: any thread reads. The thread that owns a record adds to its counters, threads that share the spare
+ *   record add one at a time; begin_ownership() sets base_counters.
+ *
+ * Crash: reading leaves nothing behind. The counters of a dead thread stay in its record, and in the sums.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

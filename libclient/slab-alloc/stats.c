@@ -1,4 +1,11 @@
-/* The figures of <slab_stats.h>, counted when they are asked for. */
+/*
+ * Statistics of an allocator
+ *
+ * Purpose: the figures of <slab_stats.h>, counted when a program asks for them.
+ * Invariants: 1. a figure is for people; figures that change meanwhile may not fit each other.
+ * Who may do what: any thread reads; this file writes only to its caller's struct.
+ * Crash: reading leaves nothing behind.
+ */
 #include <slab_stats.h>
 
 #include <stdlib.h>
