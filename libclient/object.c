@@ -224,7 +224,7 @@ _public_ int tslab_alloc_pending(struct tslab *pool, size_t size, uint32_t epoch
 }
 
 /*
- * Objects that are shared pending are noted in the spare record, whose notes are those of the thread that holds
+ * Objects that are shared pending are noted in the spare record, whose notes belong to the thread that holds
  * spare_lock. A thread that uses that record itself has the lock since pool_enter().
  */
 static ThreadState *spare_lock(struct tslab *pool, const ThreadState *thread) {

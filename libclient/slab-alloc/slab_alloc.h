@@ -56,7 +56,7 @@ typedef struct EpochMetadata {
         uint64_t open_since_ns; /* CLOCK_MONOTONIC, at the epoch_advance() that opened it; 0: none did */
         char label[32];
         uint8_t label_id; /* in label_registry; 0: none */
-        uint64_t rss_before_close; /* of the process, at epoch_close(); 0: not closed since it was opened */
+        uint64_t rss_before_close; /* the process's, at epoch_close(); 0: not closed since it was opened */
         uint64_t rss_after_close;
 } EpochMetadata;
 
@@ -123,8 +123,9 @@ void *alloc_obj_epoch(SlabAllocator *alloc, uint32_t size, EpochId epoch, SlabHa
 bool free_obj(SlabAllocator *alloc, SlabHandle handle);
 
 /*
- * Allocates 1 to 760 bytes in an epoch, to be freed by slab_free(). NULL as alloc_obj_epoch(). 760 is what
- * temporal-slab's header says; its code refuses more than 504, and its test_malloc_wrapper.c expects that.
+ * Allocates 1 to 760 bytes in an epoch, to be freed by slab_free(). NULL as alloc_obj_epoch(). 760 is the
+ * limit in temporal-slab's header; its code refuses more than 504, and its test_malloc_wrapper.c expects
+ * that.
  */
 void *slab_malloc_epoch(SlabAllocator *alloc, size_t size, EpochId epoch);
 

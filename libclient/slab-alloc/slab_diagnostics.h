@@ -82,7 +82,7 @@ typedef struct EpochReclamation {
 
         uint64_t slabs_recycled; /* that gave their memory back, of this lifetime so far */
         uint64_t bytes_madvised;
-        uint64_t rss_before; /* of the process, at epoch_close() */
+        uint64_t rss_before; /* the process's, at epoch_close() */
         uint64_t rss_after;
         int64_t rss_delta; /* after less before */
 

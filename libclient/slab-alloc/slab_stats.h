@@ -38,7 +38,7 @@ typedef struct SlabGlobalStats {
         uint64_t total_slow_path_hits;
         uint64_t total_cache_overflows; /* slabs of closed epochs that a free emptied */
 
-        uint64_t total_slow_cache_miss; /* of the slow ones: that had to take a new slab */
+        uint64_t total_slow_cache_miss; /* slow calls that had to take a new slab */
         uint64_t total_slow_epoch_closed; /* refused: the epoch is closed */
 
         uint64_t total_madvise_calls; /* slabs whose memory went back; runs of them take one system call */
@@ -95,8 +95,8 @@ typedef struct SlabClassStats {
         uint32_t scan_adapt_switches; /* 0 */
         uint32_t scan_mode; /* 0 */
 
-        uint64_t committed_bytes; /* of the slabs of this class */
-        uint64_t live_bytes; /* of objects, as large as the class */
+        uint64_t committed_bytes; /* the slabs of this class */
+        uint64_t live_bytes; /* live objects, each as large as the class */
         uint64_t empty_slabs_count; /* 0: a slab that empties is of no class any more */
 
         double avg_alloc_cas_retries_per_attempt; /* 0 */
@@ -115,9 +115,9 @@ typedef struct SlabClassStats {
         uint32_t total_partial_slabs; /* with a slot that is neither live nor held by a thread */
         uint32_t total_full_slabs;
 
-        double recycle_rate_pct; /* of the slabs that were emptied: in open epochs */
+        double recycle_rate_pct; /* the share of open epochs in all slabs that were emptied */
         uint64_t net_slabs; /* partial and full */
-        uint64_t estimated_rss_bytes; /* of these */
+        uint64_t estimated_rss_bytes; /* these slabs' */
 } SlabClassStats;
 
 /* One epoch within a size class, with the rest of its earlier lifetimes. Epoch 0: all that was allocated in it. */
@@ -133,13 +133,12 @@ typedef struct SlabEpochStats {
         uint64_t alloc_count; /* live objects of this class */
         char label[32];
 
-        uint64_t
-                rss_before_close; /* of this process, at its last epoch_close(); 0: not closed since it was opened */
+        uint64_t rss_before_close; /* this process's, at the last epoch_close(); 0: not closed since opened */
         uint64_t rss_after_close;
 
         uint32_t partial_slab_count;
         uint32_t full_slab_count;
-        uint64_t estimated_rss_bytes; /* of these */
+        uint64_t estimated_rss_bytes; /* these slabs' */
 
         uint32_t reclaimable_slab_count; /* 0: a slab that empties is of no epoch any more */
         uint64_t reclaimable_bytes; /* 0 */
