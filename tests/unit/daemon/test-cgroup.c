@@ -153,7 +153,7 @@ static void test_cgroup_pressure_path(void **state) {
         assert_pressure("/a/b", "/sys/fs/cgroup/unified/a/b/memory.pressure");
         put("/sys/fs/cgroup/a/b/memory.pressure", "");
         assert_pressure("/a/b", "/sys/fs/cgroup/a/b/memory.pressure");
-        /* The slice's limit counts where the slice is that of a pool. */
+        /* The pressure of the slice is told where the slice is that of a pool. */
         put("/sys/fs/cgroup/tslab.slice/tslab-x.slice/memory.pressure", "");
         assert_pressure("/tslab.slice/tslab-x.slice/tslabd@x.service",
                         "/sys/fs/cgroup/tslab.slice/tslab-x.slice/memory.pressure");
