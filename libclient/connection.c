@@ -220,7 +220,7 @@ static bool has_our_arena(const struct tslab *pool, const ProtoReply *hello) {
         return memcmp(hello->hello->arena_id.data, pool->arena.arena_id, PROTO_ARENA_ID_SIZE) == 0;
 }
 
-/* Attaches again, by the path. */
+/* Attaches to the daemon that serves the path by now. */
 static int connection_reconnect(struct tslab *pool, uint32_t *ret_client) {
         _cleanup_(attachment_deinit) Attachment attachment = { .memfd = -1, .wake_fd = -1 };
         _cleanup_(proto_call_freep) ProtoCall *call = NULL;

@@ -349,7 +349,7 @@ static bool ask_daemon(struct tslab *pool) {
         return false;
 }
 
-/* Threads that stay inside an operation empty theirs later: shm_maintain_look() finds their freeze. */
+/* Threads that stay inside an operation empty their caches later: shm_maintain_look() finds their freeze. */
 static int empty_caches(ShmActor *control) {
         ShmMaintain *m;
         int r;
