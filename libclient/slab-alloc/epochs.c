@@ -2,7 +2,7 @@
  * Epochs of an allocator
  *
  * Purpose: its epoch calls, and how many users each epoch has.
- * Invariants: 1. a word of refs counts users of the era that stands in it; of others there are none.
+ * Invariants: 1. a word of refs counts users of the era that stands in it; other eras have none.
  * Who may do what: any thread of this process, by compare-and-set.
  * Crash: the counts are this process's, and end with it.
  */

@@ -22,7 +22,7 @@ typedef struct ClassCounters {
 typedef struct AllocatorState {
         struct tslab *pool;
         uint32_t stable; /* ALLOCATOR_STABLE with its era */
-        uint64_t refs[ALLOCATOR_EPOCHS]; /* era 24 | users 40; of another era: none */
+        uint64_t refs[ALLOCATOR_EPOCHS]; /* era 24 | users 40; another era has no users */
         uint64_t n_closes, closes_ns; /* epoch_close() */
         ClassCounters classes[ALLOCATOR_N_CLASSES];
         pthread_mutex_t label_lock;
@@ -38,7 +38,7 @@ static inline AllocatorState *allocator_state(const SlabAllocator *alloc) {
  * -ESHUTDOWN if a program closed epoch 0.
  */
 int allocator_stable(const AllocatorState *state, uint32_t *ret_number);
-/* Closes an epoch; of epoch 0 also the one that stands in for it. */
+/* Closes an epoch; for epoch 0 also the one that stands in for it. */
 void allocator_close(AllocatorState *state, uint32_t number);
 
 /* The lifetime that an id is in, open or closed; the id is below ALLOCATOR_EPOCHS. */

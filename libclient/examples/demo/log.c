@@ -154,7 +154,7 @@ static bool find_time(Cursor *c) {
         return true;
 }
 
-/* The second word of "GET /x HTTP/1.0"; of anything but an HTTP request, the whole text. */
+/* The second word of "GET /x HTTP/1.0"; the whole text where it is no HTTP request. */
 static Text path_of(Text request) {
         Cursor c = { request.bytes, request.bytes + request.size };
         Text method, path;

@@ -7,7 +7,10 @@
 
 #define KIB(_size) ((_size) / 1024)
 
-/* Where no worker died, every request must be in the ledger; of one that died its last may be or not. */
+/*
+ * Where no worker died, every request must be in the ledger; the last request of a dead worker may be
+ * missing.
+ */
 bool report_is_good(const Report *r) {
         return r->n_died == 0 && r->check == 0 && r->stats.n_requests == r->n_expected &&
                r->n_booked == r->n_expected;
