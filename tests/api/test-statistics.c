@@ -107,7 +107,7 @@ static void test_thread_stats(void **state) {
         tslab_close(pool);
 }
 
-/* The slow way: of 1000 objects some hundred refills and flushes, each second one timed. */
+/* The slow way: 1000 objects take some hundred refills and flushes, each second one timed. */
 static void test_slow(void **state) {
         struct tslab_options options = { .size = sizeof(options), .time_slow = 2 };
         struct tslab_thread_stats stats = { .size = sizeof(stats) };

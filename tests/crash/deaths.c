@@ -6,7 +6,7 @@
 #include "shm/arena/client.h"
 
 static uint32_t tag_of(const ShmArena *arena, SlotId id) {
-        /* ORDER: acq, pairs with shm_uncached_free(); of a dead thread, or long after. */
+        /* ORDER: acq, pairs with shm_uncached_free(); the thread is dead, or freed long ago. */
         return shm_load_acq(shm_slot_tag(arena, id));
 }
 

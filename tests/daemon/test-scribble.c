@@ -102,7 +102,7 @@ typedef struct Region {
         size_t size;
 } Region;
 
-/* All that is shared but the slabs; of tables that are mostly holes, their beginning. */
+/* All that is shared but the slabs; only the beginning of tables that are mostly holes. */
 static void find_regions(const ShmArena *arena, Region *ret) {
         uint8_t *header = (uint8_t *) arena->header;
 

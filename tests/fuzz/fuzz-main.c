@@ -1,7 +1,7 @@
 /*
  * Runs a fuzz target over files without a fuzzer: `fuzz-NAME [--changes=N] PATH...`, where a PATH is a
- * file or a folder of files. Of each file, also all prefixes, and all changes of a single byte of the
- * first N, 1024 where not given. Prints how many inputs that were; none at all is a failure.
+ * file or a folder of files. It also runs all prefixes of each file, and all changes of a single byte of the
+ * first N, 1024 where not given. It prints how many inputs it ran; none at all is a failure.
  */
 
 #include <errno.h>

@@ -10,7 +10,7 @@
 #include "shm/epoch/epoch-open.h"
 #include "tests/model/world.h"
 
-/* Control's own: of the freeze, as much as there are records. */
+/* Control's own: as much of the freeze as there are records. */
 static ShmFreeze freeze;
 static struct {
         ShmReach reach;

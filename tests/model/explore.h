@@ -19,7 +19,7 @@
  * in which all actors have finished or died; bit i of `dead` says that actor i died. It may call any
  * function: all that it changes in the same places is undone.
  *
- * Of weak memory it knows the stores that model_delay() names: x86's, which may go out late.
+ * The weak memory that it knows is the stores that model_delay() names: x86's, which may go out late.
  */
 #include <stdbool.h>
 #include <stddef.h>

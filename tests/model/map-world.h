@@ -68,7 +68,7 @@ static inline void map_entry(unsigned k, char value, uint32_t epoch) {
                             epoch));
 }
 
-/* Objects are part of the memory too. Of each slot the first two lines are written by plain stores. */
+/* Objects are part of the memory too. Plain stores write the first two lines of each slot. */
 static inline uint8_t *map_line(uint32_t slab, uint32_t slot, uint32_t line) {
         return world_arena.slabs + slab * SHM_SLAB_SIZE + slot * WORLD_SIZE_4 + line * 64;
 }
@@ -85,7 +85,7 @@ static inline void map_ready(uint32_t n_slabs) {
 }
 
 /*
- * Zeros in all of an object of one slot a slab. Of a word that is some map's, too, the store is a step: others'
+ * Zeros in all of an object of one slot a slab. A store to a word that some map also uses is a step: others'
  * accesses do not commute with it.
  */
 static inline void map_wipe(uint64_t handle) {

@@ -86,7 +86,7 @@ class Suggest(OlderCase):
         self.refused(1, 'has not looked yet', 'suggest')
 
     def test_part_of_the_peaks(self):
-        """None of classes and of sizes asked for: of these nothing is said, rather than an empty setting."""
+        """A daemon without the peaks of classes and sizes: the answer leaves them out, rather than an empty setting."""
         self.older(stats=FIRST_STATS + peaks(since_usec=1, looks=5, committed_bytes=4 << 20, used_bytes=3 << 20))
         settings = {s['name']: s for s in self.json('suggest')['settings']}
         self.assertEqual((settings['TSLAB_SIZE']['value'], settings['TSLAB_SIZE']['current']), ('4M', '16M'))

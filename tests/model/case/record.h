@@ -6,7 +6,7 @@
 
 #define CLIENT 1
 #define OLD_TID 7 /* the owner of record 1, where it is gone */
-#define NEW_TID 10 /* and more: of actor 0 and so on */
+#define NEW_TID 10 /* actor 0's; those of the other actors follow */
 
 static ShmActor mine[MODEL_ACTORS_MAX]; /* each actor's own */
 
