@@ -2,16 +2,16 @@
 /*
  * Atomics
  *
- * The only file that names memory orders, and the test seam of everything lock-free: built with
- * -DSHM_STEP each access first calls shm_step(), where an explorer may switch to another actor or
- * let this one die.
+ * This is the only file that names memory orders, and the test seam of all lock-free code: in a build
+ * with -DSHM_STEP each access first calls shm_step(), where an explorer may switch to another actor or
+ * end the current one as if its process had been killed.
  *
  * The names carry the order: rlx, acq, rel, acqrel, sc. On x86 all loads are acquire and all stores
  * are release, so a `rel` store is a plain mov that the compiler may not move; the orders are
  * written for the processors that differ.
  *
  * Every use outside this file says on its line, or at most two above it:
- *   ORDER: <order>[, pairs with f()]; what stays on which side.
+ *   ORDER: <order>[, pairs with f()]; <the accesses that stay before, or after>.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,12 +33,12 @@ void shm_step(const void *address);
 
 /*
  * All read-modify-writes are locked instructions on x86 and so sequentially consistent there. In
- * cas, `expected` points to a local, which holds the value met when it fails.
+ * cas, `expected` points to a local variable; a cas that fails stores the value that it found there.
  */
 /* One line each. */
 /* clang-format off */
 #define SHM_AT(p, expression) ({ SHM_STEP_HERE(p); expression; })
-/* The value is worked out, by steps of its own, before the store's step. */
+/* `v` is evaluated before the step of the store, since its own accesses are steps too. */
 #define SHM_STORE(p, v, order) \
         ({ __typeof__(*(p)) shm_v_ = (v); SHM_STEP_HERE(p); __atomic_store_n((p), shm_v_, order); })
 #define shm_load_rlx(p) SHM_AT(p, __atomic_load_n((p), __ATOMIC_RELAXED))
@@ -68,8 +68,8 @@ static inline void shm_fence_acq(void) {
 }
 
 /*
- * Loads a word that another thread may store, at most 8 bytes and aligned, in whatever instruction the
- * compiler finds for it: after a compiler barrier, and without order.
+ * A plain load, without order, of a word that another thread may store: aligned and at most 8 bytes, so
+ * that every instruction the compiler may choose reads it whole. To be used after a compiler barrier.
  */
 #ifdef SHM_TSAN
 #define shm_peek_rlx(p) SHM_AT(p, __atomic_load_n((p), __ATOMIC_RELAXED))
@@ -77,7 +77,7 @@ static inline void shm_fence_acq(void) {
 #define shm_peek_rlx(p) (*(p))
 #endif
 
-/* Adds one to a word that this thread alone writes: a single instruction, and not a locked one. */
+/* Adds one to a word that only this thread writes, by a single instruction without a lock prefix. */
 static inline void shm_count_rlx(uint64_t *p) {
         SHM_STEP_HERE(p);
 #ifdef SHM_TSAN
@@ -87,12 +87,12 @@ static inline void shm_count_rlx(uint64_t *p) {
 #endif
 }
 
-/* Keeps the compiler, not the processor, from moving accesses across it. */
+/* The compiler moves no access across it; the processor may. */
 static inline void shm_compiler_barrier(void) {
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Two 64-bit halves that move together. */
+/* Two 64-bit halves, written together by shm_pair_cas_acqrel(). */
 typedef struct ShmPair {
         uint64_t low, high;
 } __attribute__((aligned(16))) ShmPair;
@@ -106,9 +106,9 @@ void __tsan_release(void *address);
 #endif
 
 /*
- * 16-byte compare-and-set. Inline assembly, because gcc's builtin calls libatomic, which takes a
- * lock of this process where it cannot prove the processor's support, and under ThreadSanitizer
- * always: another process would not know of it.
+ * 16-byte compare-and-set. It is inline assembly because gcc's builtin calls libatomic. That takes a
+ * lock where it cannot prove that the processor has the instruction, and always under ThreadSanitizer,
+ * and the lock is private to this process: it would not keep other processes out.
  */
 __attribute__((no_sanitize("thread"))) static inline bool shm_pair_cas_acqrel(ShmPair *p, ShmPair *expected,
                                                                               ShmPair desired) {
@@ -125,9 +125,9 @@ __attribute__((no_sanitize("thread"))) static inline bool shm_pair_cas_acqrel(Sh
 }
 
 /*
- * Reads both halves: high, low, high. cmpxchg16b would fault on a reader's mapping. When the high
- * half stood still the two belong together; it changes with every compare-and-set but one that
- * only clears bits of the low half.
+ * Reads both halves in the order high, low, high. (cmpxchg16b would fault on a mapping that is read-only.)
+ * If both loads of the high half agree, the halves belong together: every compare-and-set changes the high
+ * half, except one that only clears bits of the low half.
  */
 static inline ShmPair shm_pair_load_acq(const ShmPair *p) {
         ShmPair v;

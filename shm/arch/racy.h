@@ -1,8 +1,9 @@
 #pragma once
 /*
- * Reading what another process may be overwriting meanwhile: the tag tells afterwards whether the
- * bytes were an object's. That is a data race by intent, which ThreadSanitizer is told here, once:
- * it intercepts memcpy() and memcmp(), so its build has loops of its own.
+ * Reading bytes that another process may be overwriting at the same time. The reader checks the tag
+ * afterwards, which says whether the bytes belonged to its object. This data race is intended.
+ * ThreadSanitizer would report it, and intercepts memcpy() and memcmp(): a build with it uses the loops
+ * below, which it does not instrument.
  */
 #include <stdbool.h>
 #include <stddef.h>
