@@ -48,7 +48,7 @@ uint32_t shm_era_whole(uint32_t newest, uint32_t slab_era) {
         return (newest - ((newest - slab_era) & SLAB_ERA_BITS)) & SHM_ERA_MAX;
 }
 
-/* The low 12 bits, which slab words hold, are never 0. */
+/* Skips eras whose low 12 bits, which slab words hold, are 0. */
 static uint32_t next_era(uint32_t era) {
         do
                 era = (era + 1) & SHM_ERA_MAX;

@@ -1,21 +1,22 @@
 #pragma once
 /*
- * The word of an epoch, all of it that changes together, and its transitions as pure functions on plain
- * values:  state 8 | flags 8 | era 24 | version 24
+ * The word of an epoch, which holds all of its state that changes together, and its transitions as pure
+ * functions on plain values:  state 8 | flags 8 | era 24 | version 24
  *
  *     edge                          event             by
  *     OPEN    -> OPEN               RETIRE            an advance that is about to open the next id
- *     OPEN    -> OPEN               KEEP              the next control, after a death within that advance
+ *     OPEN    -> OPEN               KEEP              the next maintainer, after a death within that advance
  *     OPEN    -> CLOSING            CLOSE             close, advance, the end of a lease
- *     CLOSING -> CLOSING            CLOSE             the same, with flags that were not asked for before
+ *     CLOSING -> CLOSING            CLOSE             the same, which may add flags
  *     DRAINED -> DRAINED            CLOSE             the same
- *     CLOSING -> DRAINED            EMPTY             a walk that found no slab, when no thread may add one
- *     DRAINED -> CLOSING            NOT_EMPTY         a walk that found one after all
- *     CLOSING -> CLOSING            REVOKED           a revocation that is over
+ *     CLOSING -> DRAINED            EMPTY             a walk that found no slab while no thread could add one
+ *     DRAINED -> CLOSING            NOT_EMPTY         a walk that found a slab after all
+ *     CLOSING -> CLOSING            REVOKED           a revocation, as it ends
  *     DRAINED -> DRAINED            REVOKED           the same
  *     CLOSING | DRAINED -> OPEN     REOPEN            advance, reserve: the next era
  *
- * The maintainer alone changes it (the daemon, or in a private pool the holder of the control lock); clients read.
+ * Only the maintainer changes the word (the daemon, or in a private pool the holder of the control lock); clients
+ * read it.
  */
 #include <stdbool.h>
 
@@ -24,8 +25,8 @@
 typedef enum ShmEpochState {
         SHM_EPOCH_UNUSED,
         SHM_EPOCH_OPEN,
-        SHM_EPOCH_CLOSING, /* no allocation; objects of it may live on */
-        SHM_EPOCH_DRAINED, /* closed, and no slab is left of it */
+        SHM_EPOCH_CLOSING, /* closed to allocation; its objects may live on */
+        SHM_EPOCH_DRAINED, /* closed, and no slab of it is left */
         _SHM_EPOCH_STATE_N,
 } ShmEpochState;
 
@@ -41,9 +42,9 @@ typedef enum ShmEpochEvent {
 } ShmEpochEvent;
 
 #define SHM_EPOCH_RESERVED UINT32_C(1) /* taken out of the rotation */
-#define SHM_EPOCH_DRAIN UINT32_C(2) /* close was asked for: its slabs drain and go back */
-#define SHM_EPOCH_REVOKE UINT32_C(4) /* the revocation of its newest era is not over (ShmEpoch.revoke_from) */
-#define SHM_EPOCH_RETIRING UINT32_C(8) /* an advance past it is under way */
+#define SHM_EPOCH_DRAIN UINT32_C(2) /* closed by request: its slabs drain, their pages go */
+#define SHM_EPOCH_REVOKE UINT32_C(4) /* a revocation from revoke_from to its newest era is not over */
+#define SHM_EPOCH_RETIRING UINT32_C(8) /* an advance from this epoch to the next is under way */
 
 #define SHM_ERA_MAX UINT32_C(0xffffff)
 
@@ -59,9 +60,9 @@ static inline uint32_t shm_epoch_number(uint32_t id, uint32_t era) {
         return id | era << 8;
 }
 
-/* Whether era a is before b; both are of 24 bits, and less than half of these apart. */
+/* Whether era a is before era b. Eras have 24 bits and wrap; the two must be less than half the range apart. */
 bool shm_era_is_before(uint32_t a, uint32_t b);
-/* The latest era, not after `newest`, that has these low 12 bits: of a slab word's era, all of it. */
+/* All 24 bits of a slab word's era, which has 12: the latest era with these low bits that is not after `newest`. */
 uint32_t shm_era_whole(uint32_t newest, uint32_t slab_era);
 
 ShmEpochWord shm_epoch_word_decode(uint64_t word);
@@ -69,11 +70,11 @@ uint64_t shm_epoch_word_encode(ShmEpochWord word);
 
 enum {
         _SHM_EPOCH_E_SUCCESS,
-        SHM_EPOCH_E_REFUSED, /* no such edge; or the id is yet to be revoked, and may not be opened anew */
+        SHM_EPOCH_E_REFUSED, /* no such edge; or a REOPEN while the id is still to be revoked */
 };
 
 /*
- * The word after the event, its version raised. `flags`: CLOSE adds DRAIN and REVOKE, REOPEN sets RESERVED;
- * the other events take 0.
+ * Returns the word after the event, its version raised by one. `flags`: CLOSE adds DRAIN and REVOKE if they are
+ * given, REOPEN sets RESERVED if it is given; the other events take 0.
  */
 int shm_epoch_word_apply(ShmEpochWord word, ShmEpochEvent event, uint32_t flags, ShmEpochWord *ret);

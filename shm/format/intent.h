@@ -1,12 +1,13 @@
 #pragma once
 /*
- * A record's intent: what its owner is about to do, for whoever repairs after its death.
+ * A record's intent: the step that its owner is about to take. After a death, repair finishes or undoes that step.
  *
  *     63                32 31  30 29                   0
  *     [ tag             ][ kind ][ slot id             ]    FREE h, TAKE h
  *     [ arg 28   ][sub 4][  3   ][ slab, record << 6   ]    CLAIM slab, FLUSH r,cache,k, SLAB s, RUN s,n
  *
- * `mask` is written before `what`, `what` is cleared first; 0 is none. Intents never nest.
+ * The record has two words of it. To set an intent its owner writes the mask (intent_mask), then this word
+ * (intent_what); to clear it, it stores 0 in this word. Intents never nest.
  */
 #include <stdint.h>
 
@@ -14,18 +15,18 @@
 
 typedef enum ShmIntentKind {
         SHM_INTENT_NONE,
-        SHM_INTENT_FREE, /* about to make the tag even; not possession */
-        SHM_INTENT_TAKE, /* claimed, its tag about to become odd */
-        SHM_INTENT_CLAIM, /* about to set bits of the slab; the mask says which */
-        SHM_INTENT_FLUSH, /* about to give back the top k of a cache of record r, mostly one's own */
-        SHM_INTENT_SLAB, /* hints of the slab are being set */
-        SHM_INTENT_RUN, /* pages of n slabs are being made or dropped */
+        SHM_INTENT_FREE, /* about to make the tag even; does not own the slot: another free may win */
+        SHM_INTENT_TAKE, /* has claimed the slot, and is about to make its tag odd */
+        SHM_INTENT_CLAIM, /* about to take the slots of the mask in the bitmap of the slab */
+        SHM_INTENT_FLUSH, /* about to free the top k slots of a cache of record r, mostly its own record */
+        SHM_INTENT_SLAB, /* setting hints of the slab */
+        SHM_INTENT_RUN, /* making or dropping the pages of n slabs */
 } ShmIntentKind;
 
 typedef struct ShmIntent {
         ShmIntentKind kind;
-        SlotId id; /* CLAIM, SLAB, RUN: slot 0 of the slab; FLUSH: of what would be slab r */
-        uint32_t tag; /* FREE, TAKE: of the handle, odd */
+        SlotId id; /* CLAIM, SLAB, RUN: slot 0 of the slab; FLUSH: record r in place of the slab */
+        uint32_t tag; /* FREE, TAKE: the handle's tag, which is odd */
         uint32_t arg; /* RUN: n; FLUSH: cache << 9 | k */
         uint64_t mask; /* CLAIM */
 } ShmIntent;
@@ -42,7 +43,7 @@ static inline uint64_t shm_intent_other(ShmIntentKind kind, uint32_t slab, uint3
         return (uint64_t) arg << 36 | (uint64_t) kind << 32 | UINT64_C(3) << 30 | slab << 6;
 }
 
-/* Of anything at all: what is not an intent is NONE. */
+/* Accepts any two words; words that are no intent decode as NONE. */
 static inline ShmIntent shm_intent_decode(uint64_t what, uint64_t mask) {
         ShmIntent i = { .id = { (uint32_t) what & SHM_SLOT_ID_MASK },
                         .tag = (uint32_t) (what >> 32),
@@ -60,7 +61,7 @@ static inline ShmIntent shm_intent_decode(uint64_t what, uint64_t mask) {
         return i;
 }
 
-/* How many from the top of this cache of this record are being given back. */
+/* How many slots, from the top of this cache of this record, are being freed under FLUSH. */
 static inline uint32_t shm_intent_flushed(ShmIntent intent, uint32_t record, uint32_t index) {
         if (intent.kind != SHM_INTENT_FLUSH || slot_id_slab(intent.id) != record || intent.arg >> 9 != index)
                 return 0;

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Arena format: who uses the arena, and what each thread holds. Part of shm/format/layout.h's format: the
- * same rules, the same version.
+ * Arena format: the processes that use the arena, and the slots and objects that each thread holds. It is part
+ * of the format in shm/format/layout.h: the same rules and the same version apply.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -18,16 +18,16 @@ typedef struct ShmClient {
         uint32_t gid;
         uint64_t attached_usec;
         uint8_t comm[16];
-        uint64_t holds; /* epochs that it has references to, a bit for each id */
+        uint64_t holds; /* epochs to which the process has references, a bit for each id */
         uint32_t role; /* as in the protocol: 1 reader, 2 writer, 3 operator; 0: not known */
         uint32_t unused;
-        uint64_t program; /* a number of the program that the process executes; 0: not known */
+        uint64_t program; /* number of the program image, which changes with exec; 0: not known */
 } ShmClient;
 static_assert(sizeof(ShmClient) == 64, "arena format");
 
 /*
- * Who uses record i. Dense and apart from the records, so that looking for a free one does not
- * bring every record's pages into being.
+ * The owner of record i. The heads are in an array apart from the records, so that a search for a free
+ * record does not touch, and so allocate, the pages of every record.
  *     state 8 | client 24 | tid 32
  */
 typedef struct ShmRecordHead {
@@ -37,9 +37,10 @@ typedef struct ShmRecordHead {
 static_assert(sizeof(ShmRecordHead) == 64, "arena format");
 
 /*
- * An object that its allocator may still take back: pending until published, or (root != 0) linked
- * into, or just taken out of, the trie of that root. After a death it is freed, unless that trie
- * holds it; root SHM_NOTE_NAMED_ROOT: unless a named root names it (shm_trie_contains() knows both).
+ * An object that repair frees if the thread dies. With root 0 the object is pending until it is published.
+ * Else it is being linked into, or was just taken out of, the trie of that root, and repair frees it unless
+ * that trie contains it. With root SHM_NOTE_NAMED_ROOT repair frees it unless a named root refers to it.
+ * shm_trie_contains() answers both questions.
  */
 typedef struct ShmNote {
         uint64_t handle;
@@ -49,35 +50,35 @@ typedef struct ShmNote {
 } ShmNote;
 static_assert(sizeof(ShmNote) == 32, "arena format");
 
-/* How well caching has paid since a window began; times that it goes uncached because it did not. */
+/* How well a cache has paid since the current window began. Where it did not, `bypass` operations go past it. */
 typedef struct ShmCacheWindow {
         uint32_t bypass; /* operations still to go uncached */
-        uint32_t n_words; /* slab words changed */
-        uint32_t n_slots; /* slots that moved by them */
+        uint32_t n_words; /* slab words that refills, or flushes, changed */
+        uint32_t n_slots; /* slots that these moved */
         uint32_t hits; /* the record's count of hits when the window began, low half */
 } ShmCacheWindow;
 static_assert(sizeof(ShmCacheWindow) == 16, "arena format");
 
 /*
- * Slots of one (epoch, class) that a thread holds: even tags, bitmap bits set. Its owner writes it;
- * the daemon while it is frozen. Zeros are an empty cache that has no room yet.
+ * Slots of one (epoch, class) that a thread holds: their tags are even, their bits in the bitmap set. The
+ * owner of the record writes it or, while the record is frozen, the maintainer. Zeros are an empty cache
+ * without room.
  */
 typedef struct ShmCache {
         uint32_t count;
-        uint32_t room; /* pushes go up to here: the capacity, or 0 to send them the slow way */
-        uint32_t held; /* slab index + 1 of the slab this thread holds for it */
+        uint32_t room; /* frees push while the count is below it: the capacity, or 0 for the slow path */
+        uint32_t held; /* slab index + 1 of the slab that the thread holds (ACTIVE) for it; 0: none */
         uint32_t capacity; /* up to SHM_CACHE_MAX; 0: never used */
-        uint32_t last; /* a refill or a flush: one after the other says it is too small */
-        uint8_t requested_next; /* of `requested` */
-        uint8_t requested
-                [11]; /* sizes requested lately, where it was refilled, in granules less 1; 0: none */
+        uint32_t last; /* a refill or a flush; when the two alternate, the cache is too small */
+        uint8_t requested_next; /* index into `requested` */
+        uint8_t requested[11]; /* requested sizes, sampled, in granules less 1; 0: none */
         ShmCacheWindow alloc, free;
         uint32_t slots[SHM_CACHE_MAX];
 } ShmCache;
 static_assert(sizeof(ShmCache) == 64 + 4 * SHM_CACHE_MAX, "arena format");
 
 typedef enum ShmCounter {
-        SHM_COUNT_ALLOCS_UNCACHED, /* whose sum with the hits is all of them */
+        SHM_COUNT_ALLOCS_UNCACHED, /* with the hits: all allocations */
         SHM_COUNT_FREES_UNCACHED,
         SHM_COUNT_ALLOC_HITS,
         SHM_COUNT_FREES_CACHED,
@@ -89,8 +90,8 @@ typedef enum ShmCounter {
         SHM_COUNT_SLABS_TAKEN,
         SHM_COUNT_SLABS_RECYCLED,
         SHM_COUNT_SLABS_COMMITTED,
-        SHM_COUNT_STALE, /* handles refused */
-        SHM_COUNT_FAILURES, /* allocations refused for want of memory */
+        SHM_COUNT_STALE, /* frees of a stale handle */
+        SHM_COUNT_FAILURES, /* allocations that failed with -ENOMEM */
         SHM_COUNT_FLUSHED_SLOTS,
         SHM_COUNT_REFILLED_SLOTS,
         SHM_COUNTERS_MAX = 32,
@@ -100,18 +101,18 @@ typedef enum ShmCounter {
 
 /* A thread's record, followed by its caches: n_epochs × n_classes ShmCache. */
 typedef struct ShmRecord {
-        /* The owner's line, but for `attention`, which the daemon writes. */
+        /* Only the owner writes this cache line, except `attention`, which only the maintainer writes. */
         uint64_t seq; /* odd inside an operation; never reset */
         uint64_t intent_what; /* written last, cleared first; see shm/format/intent.h */
         uint64_t intent_mask;
         uint64_t attention; /* freeze bit | version of the epoch table */
-        uint64_t flags; /* SHM_RECORD_FENCES: the owner fences for itself */
+        uint64_t flags; /* SHM_RECORD_FENCES: membarrier does not reach the owner, which fences instead */
         uint64_t guard; /* handle of an object that the owner is about to write into; see shm_actor_guard() */
-        uint64_t n_notes; /* notes at or above it were never used; only rises */
+        uint64_t n_notes; /* notes at or above this index were never used; only rises */
         uint64_t unused;
-        uint64_t counters[SHM_COUNTERS_MAX]; /* over all owners, written by the owner alone */
-        uint64_t base_counters[SHM_COUNTERS_MAX]; /* as they were when the owner came */
-        uint64_t used[SHM_CACHES_MAX / 64]; /* caches that were ever used: others are not to be read */
+        uint64_t counters[SHM_COUNTERS_MAX]; /* sums over all owners; only the present owner writes them */
+        uint64_t base_counters[SHM_COUNTERS_MAX]; /* the counters when the present owner took the record */
+        uint64_t used[SHM_CACHES_MAX / 64]; /* a bit for each cache that was ever used; read no other */
         ShmNote notes[SHM_NOTES_MAX];
 } ShmRecord;
 static_assert(sizeof(ShmRecord) == 64 + 2 * 256 + 128 + 2048, "arena format");

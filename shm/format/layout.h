@@ -2,13 +2,13 @@
 /*
  * Arena format
  *
- * Everything here is shared with other processes and with other versions of this program: fixed
- * width, no pointers, a size assert for every struct. Offsets are from the start of the arena.
+ * Other processes and other versions of this program share everything here: members have fixed width and are
+ * no pointers, and every struct has an assert of its size. Offsets are from the start of the arena.
  * A change of anything below changes SHM_FORMAT_VERSION.
  *
  *     header | client table | record heads | records | slab sets | slab words | slot tags | slabs
  *
- * All but the slabs is metadata. Pages of it come into being when first touched: the tables are
+ * All but the slabs is metadata. The kernel allocates a page of it when it is first touched: the tables are
  * sized for the largest case and are mostly holes.
  */
 #include <assert.h>
@@ -37,25 +37,25 @@
 #define SHM_POOL_NAME_SIZE 40
 
 /*
- * One epoch. `word` is what counts, see shm/format/epoch-word.h. Label, times and sums are for people and may be torn.
+ * One epoch. Its state is `word`, see shm/format/epoch-word.h. Label, times and sums are for people to read and
+ * may be torn.
  */
 typedef struct ShmEpoch {
         uint64_t word;
         uint64_t opened_usec; /* realtime */
         uint64_t closed_usec;
-        uint64_t reclaimed_size; /* bytes given back, over all eras of this id */
-        uint64_t era_reclaimed_size; /* the same of the last era */
-        uint32_t floor_era; /* no slab is of an era before it, and no thread may add one */
+        uint64_t reclaimed_size; /* bytes dropped, over all eras of this id */
+        uint64_t era_reclaimed_size; /* bytes dropped of the last era */
+        uint32_t floor_era; /* no slab is of an earlier era, and no thread can add one */
         uint32_t owner_client; /* leased epochs: client index + 1 */
         uint8_t label[SHM_LABEL_SIZE];
-        uint64_t
-                revoke_older; /* eras before the newest whose objects are to be freed: to 32 | from 32; 0: none */
+        uint64_t revoke_older; /* a range of earlier eras to be revoked: to 32 | from 32; 0: none */
         uint32_t revoke_from; /* with SHM_EPOCH_REVOKE in the word: from this era to the newest */
         uint8_t unused[36];
 } ShmEpoch;
 static_assert(sizeof(ShmEpoch) == 128, "arena format");
 
-/* A named root: `hash` is set once, by one compare-and-set, and decides the name for good. */
+/* A named root. `hash` is set once, by one compare-and-set: from then on the entry belongs to that name. */
 typedef struct ShmRoot {
         uint64_t hash;
         uint64_t handle;
@@ -70,28 +70,28 @@ typedef struct ShmLine64 {
 } ShmLine64;
 static_assert(sizeof(ShmLine64) == 64, "arena format");
 
-/* High-water marks, for people: written by the daemon, which counts now and then. */
+/* High-water marks, for people to read: the daemon counts at intervals and raises them. */
 typedef struct ShmHighWater {
-        uint64_t since_usec; /* realtime; 0: none so far */
-        uint64_t n_looks;
+        uint64_t since_usec; /* realtime; 0: nothing was counted so far */
+        uint64_t n_looks; /* times that the daemon counted */
         uint64_t committed_slabs;
         uint64_t used_slabs; /* committed and not FREE */
         uint64_t retained_slabs; /* FREE */
-        uint64_t swing_slabs; /* by which used_slabs rose after it had fallen */
-        uint64_t fallen_slabs; /* the least used_slabs since their peak */
+        uint64_t swing_slabs; /* the largest rise of slabs in use after a fall, see raise_used() */
+        uint64_t fallen_slabs; /* the fewest slabs in use since their peak */
         uint64_t clients;
         uint64_t threads;
         uint64_t class_slabs[SHM_CLASSES_MAX];
-        uint64_t class_objects[SHM_CLASSES_MAX]; /* with those in caches */
+        uint64_t class_objects[SHM_CLASSES_MAX]; /* live objects and slots in caches */
 } ShmHighWater;
 static_assert(sizeof(ShmHighWater) == 41 * 8, "arena format");
 
 typedef struct ShmHeader {
-        /* Written once, before anyone else maps the arena. */
+        /* Written once, by the process that makes the arena, before another process maps it. */
         uint64_t magic;
         uint32_t format_version;
         uint32_t header_size;
-        uint64_t format_hash; /* of the struct sizes: catches a build that differs without saying so */
+        uint64_t format_hash; /* hash of struct sizes: detects a build that changed only these */
         uint64_t arena_id[2];
         uint8_t pool_key[16];
         uint64_t total_size;
@@ -105,21 +105,21 @@ typedef struct ShmHeader {
         uint8_t pool_name[SHM_POOL_NAME_SIZE];
         uint8_t unused[56];
 
-        /* One line each. */
-        ShmLine64 n_slabs_ever; /* slabs below it have been committed at some time; only rises */
-        ShmLine64 n_free; /* FREE slabs: a hint, recounted by the daemon */
-        ShmLine64 reserve_low; /* the daemon is poked when n_free falls through it; 0 = never */
+        /* Each has a cache line of its own. */
+        ShmLine64 n_slabs_ever; /* slabs below this index were committed at some time; only rises */
+        ShmLine64 n_free; /* FREE slabs: a hint, which the daemon recounts */
+        ShmLine64 reserve_low; /* a client wakes the daemon when n_free falls below it; 0: never */
         ShmLine64
                 commit_allowance; /* slabs that clients may still commit by themselves; INT64_MAX: no limit known */
         ShmLine64 n_drained; /* slabs that drained since the daemon last looked */
-        ShmLine64 n_records_ever; /* records below it have been used at some time; only rises */
+        ShmLine64 n_records_ever; /* records below this index were used at some time; only rises */
         ShmLine64 epoch_current;
-        ShmLine64 control_owner; /* private pools: who holds the try-lock of the control work */
-        ShmLine64 attention; /* version of the epoch table, in its place in ShmRecord.attention */
-        ShmLine64 caches_wanted; /* raised by who is out of memory: control is to empty all caches */
-        ShmLine64 caches_given; /* what caches_wanted was when control last did */
-        ShmLine64 n_unrecorded; /* threads that found no record and share their process's spare one */
-        ShmLine64 counters[2]; /* of the daemon and of this arena as a whole, see ShmTotal */
+        ShmLine64 control_owner; /* private pools: the holder of the control lock, a try-lock */
+        ShmLine64 attention; /* version of the epoch table, shifted as in ShmRecord.attention */
+        ShmLine64 caches_wanted; /* a client out of memory raises it: the maintainer is to empty all caches */
+        ShmLine64 caches_given; /* the value of caches_wanted for which the maintainer last did so */
+        ShmLine64 n_unrecorded; /* threads that found no record and share the spare one of their process */
+        ShmLine64 counters[2]; /* sums over the arena, see ShmTotal */
         ShmHighWater high_water;
         uint8_t unused_peaks[56];
 
@@ -129,10 +129,10 @@ typedef struct ShmHeader {
 static_assert(sizeof(ShmHeader) == 256 + 20 * 64 + 64 * 128 + 64 * 64, "arena format");
 
 typedef enum ShmTotal {
-        SHM_TOTAL_RECLAIMED, /* slabs given back to the system */
+        SHM_TOTAL_RECLAIMED, /* slabs whose pages were dropped */
 } ShmTotal;
 
-/* A slab's state, apart from the slab. */
+/* A slab's state, outside of the slab. */
 typedef struct ShmSlabLine {
         ShmPair word; /* see shm/format/slab-word.h */
         uint64_t unused[6];

@@ -47,7 +47,7 @@ static bool held_by(SlabWord w, SlabState state, uint32_t holder) {
         return slab_word_state(w) == state && slab_word_holder(w) == holder;
 }
 
-/* The one place where a word's state follows from its bitmap. */
+/* Only here a word's state is computed from its bitmap. */
 SlabWord slab_word_settle(SlabWord w, uint64_t tail_mask) {
         SlabState state = slab_word_state(w);
         bool empty = w.low == tail_mask;
@@ -92,7 +92,7 @@ int slab_word_drop(SlabWord w, uint32_t holder, SlabWord *ret) {
         return slab_word_end_pages(w, holder, SLAB_UNCOMMITTED, ret);
 }
 
-/* The lowest n free bits, or all there are. */
+/* The lowest n free bits, or all free bits if there are fewer. */
 static uint64_t lowest_free(uint64_t bitmap, uint32_t n) {
         uint64_t rest = ~bitmap, mask = 0;
 

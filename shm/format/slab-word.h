@@ -1,18 +1,18 @@
 #pragma once
 /*
- * The slab word: all state of a slab that changes together, and its transitions as pure functions
- * on plain values. shm/slab/slab.c wraps each in one compare-and-set loop.
+ * The slab word holds all state of a slab that changes together. Its transitions are pure functions
+ * on plain values; shm/slab/slab.c wraps each in one compare-and-set loop.
  *
  *     bitmap 64   1 = slot taken (live, or in some cache) or beyond the class's count
  *     state   4   see SlabState
  *     class   4
  *     epoch   6
  *     era    12   low bits of the epoch's era
- *     holder 12   record, when ACTIVE or BUSY
+ *     holder 12   index of the record that holds the slab, when ACTIVE or BUSY
  *     gen    26   + 1 by every transition that sets bits or changes class, epoch or pages
  *
- * FREE, UNCOMMITTED and BUSY words have an empty bitmap. A FREE word still says which class and
- * epoch it was used for last. A word of zeros, a hole of the arena, is UNCOMMITTED.
+ * FREE, UNCOMMITTED and BUSY words have an empty bitmap. A FREE word keeps the class and epoch that
+ * the slab last served. A word of zeros, as in a hole of the arena, is UNCOMMITTED.
  *
  *     edge                             function               by                            order
  *     UNCOMMITTED -> BUSY              slab_word_begin        daemon, a client out of       acqrel
@@ -46,13 +46,13 @@
 typedef ShmPair SlabWord; /* low: bitmap, high: the rest */
 
 typedef enum SlabState {
-        SLAB_UNCOMMITTED, /* no pages; a page that is there nonetheless is surplus */
-        SLAB_FREE, /* pages, no slot taken; in the set `free` */
-        SLAB_PARTIAL, /* some slots free, claimable by anyone; in the set `partial` */
-        SLAB_ACTIVE, /* claimable by the holder alone */
-        SLAB_FULL, /* no slot free */
-        SLAB_DRAINING, /* of an era that is over: nobody claims */
-        SLAB_BUSY, /* its pages are being made or dropped by the holder */
+        SLAB_UNCOMMITTED, /* it has no page; if there is one, it is surplus and may be dropped */
+        SLAB_FREE, /* it has a page, and no slot is taken; in the set `free` */
+        SLAB_PARTIAL, /* some slots are free, and any thread may claim them; in the set `partial` */
+        SLAB_ACTIVE, /* only the holder may claim slots */
+        SLAB_FULL, /* no slot is free */
+        SLAB_DRAINING, /* its era is over, and no thread may claim slots */
+        SLAB_BUSY, /* the holder is making or dropping its page */
         _SLAB_STATE_N,
 } SlabState;
 
@@ -81,7 +81,7 @@ const char *slab_state_to_string(SlabState state);
 
 enum {
         _SLAB_E_SUCCESS,
-        SLAB_E_REFUSED, /* the word is not, or no longer, one that this can be done to */
+        SLAB_E_REFUSED, /* the word has no such edge, perhaps because another thread changed it */
 };
 
 #define SLAB_CLASS_SHIFT 4
@@ -93,7 +93,7 @@ enum {
 #define SLAB_HOLDER_MASK (UINT64_C(0xfff) << SLAB_HOLDER_SHIFT)
 #define SLAB_GEN_ONE (UINT64_C(1) << SLAB_GEN_SHIFT)
 #define SLAB_ERA_BITS UINT32_C(0xfff)
-/* Class, epoch and era: what a claim is for. */
+/* Class, epoch and era: a claim succeeds only if the slab's agree with the caller's. */
 #define SLAB_KEY_MASK (UINT64_C(0x3fffff) << SLAB_CLASS_SHIFT)
 
 static inline SlabState slab_word_state(SlabWord w) {
@@ -134,7 +134,7 @@ static inline uint32_t slab_key_epoch(uint64_t key) {
         return (key >> SLAB_EPOCH_SHIFT) & 0x3f;
 }
 
-/* In each: `tail_mask` has the bits beyond the count of the class of the word, or of the key. */
+/* In each call `tail_mask` has the bits beyond the slots of the class: that of the key or, without one, of the word. */
 SlabWord slab_word_settle(SlabWord w, uint64_t tail_mask);
 int slab_word_begin(SlabWord w, uint32_t holder, SlabWord *ret);
 int slab_word_commit(SlabWord w, uint32_t holder, SlabWord *ret);
