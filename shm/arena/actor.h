@@ -1,7 +1,8 @@
 #pragma once
 /*
- * An actor is a thread's own view of its record: where things are, what it saw last. No two threads
- * use one at a time. Here are the stores that every operation makes into its record; they are plain.
+ * An actor is a thread's private view of its record: pointers, and copies of the state that it saw last. Only
+ * one thread uses an actor at a time. Below are the stores that every operation makes into its record: these
+ * are plain stores, without locked instructions.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,48 +11,48 @@
 #include "shm/format/slab-word.h"
 
 typedef enum ShmCacheMode {
-        SHM_CACHE_ADAPTIVE, /* steps aside where it does not pay */
+        SHM_CACHE_ADAPTIVE, /* operations go past a cache for a while where it does not pay */
         SHM_CACHE_ON,
         SHM_CACHE_OFF,
 } ShmCacheMode;
 
-/* All that allocating needs to know of a size. */
+/* The values that an allocation needs for its size. */
 typedef struct ShmSizeOf {
-        ShmCache *cache; /* in the current epoch */
-        uint32_t cache_off; /* of its class' cache, from the first one of an epoch */
-        uint32_t size_more; /* of an object of the class, than the smallest's */
+        ShmCache *cache; /* the cache for the size in the current epoch */
+        uint32_t cache_off; /* bytes from an epoch's first cache to its cache for the size */
+        uint32_t size_more; /* size of the class, less SHM_CLASS_SIZE_MIN */
 } ShmSizeOf;
 static_assert(sizeof(ShmSizeOf) == SHM_CLASS_GRANULE, "a size is the offset of its entry");
 
-/* Where the slots of a class of an open epoch are cached, by these bits of their slab's word. */
+/* The cache for slots of a class of an open epoch; indexed by the class and epoch bits of their slab's word. */
 typedef struct ShmPlaceOf {
-        uint64_t key; /* class, epoch and era, as in the word; 0: nowhere */
+        uint64_t key; /* class, epoch and era, as in the word; 0: the epoch is not open */
         ShmCache *cache;
 } ShmPlaceOf;
 static_assert(sizeof(ShmPlaceOf) == 1 << SLAB_CLASS_SHIFT,
               "a word's class and epoch are the offset of its entry");
 
-/* A word's bits that choose its entry: class and epoch. */
+/* The bits of a slab word that are the offset of its ShmPlaceOf: class and epoch. */
 #define SHM_PLACE_MASK (UINT64_C(0x3ff) << SLAB_CLASS_SHIFT)
 
 typedef struct ShmActor {
-        /* What the fast path needs, in the order in which it does. */
+        /* The fast path uses these members, in this order. */
         ShmRecord *record;
-        uint64_t attention; /* the record's, when the copies below were made; UINT64_MAX: the slow way */
-        uint8_t *caches; /* of the record */
-        uint64_t size_max; /* of the largest class */
+        uint64_t attention; /* that of the record when the copies were made; UINT64_MAX: take the slow path */
+        uint8_t *caches; /* the caches of the record */
+        uint64_t size_max; /* size of the largest class */
         uint32_t *tags;
         uint8_t *slabs;
         ShmSlabLine *lines;
-        uint64_t handle_bits; /* what a handle is besides tag and slot id */
-        uint64_t n_slots_ever; /* slots of slabs that have ever been used; may lag */
+        uint64_t handle_bits; /* pool key and version, as in every handle of the pool */
+        uint64_t n_slots_ever; /* slots of slabs that were ever used; may lag behind */
 
         ShmArena *arena;
-        uint32_t id; /* of the record */
-        bool fences; /* no membarrier: this thread fences for itself, on the slow way */
+        uint32_t id; /* index of the record */
+        bool fences; /* membarrier does not reach this thread: it takes the slow path and fences */
         ShmCacheMode mode;
-        uint32_t emptied; /* slab + 1 that this actor made FREE last: for pools without a daemon */
-        uint64_t searched_msec; /* when it last searched the slab words themselves, in vain */
+        uint32_t emptied; /* index + 1 of the slab that it made FREE last; for pools without a daemon */
+        uint64_t searched_msec; /* when it last searched the slab words themselves */
         uint64_t seen; /* the record's attention when the copies were made */
         uint32_t numbers[SHM_EPOCHS_MAX]; /* API numbers of open epochs, or UINT32_MAX */
         ShmSizeOf sizes[SHM_GRANULES_MAX]; /* by (size - 1) / SHM_CLASS_GRANULE */
@@ -59,17 +60,17 @@ typedef struct ShmActor {
 } ShmActor;
 
 /*
- * Operations. Between enter and leave `seq` is odd: whoever closes an epoch, having closed it for
- * all to see and issued a membarrier, waits for the odd ones it then finds.
+ * Operations. `seq` is odd between enter and leave. The maintainer first changes the epoch's word or `attention`,
+ * then issues a membarrier, then reads `seq`: an operation that began before the change is one whose `seq` is odd.
  */
 static inline void shm_record_enter(ShmRecord *record) {
-        /* ORDER: rlx; its owner's alone; the other side's membarrier makes it precede every later load. */
+        /* ORDER: rlx; only the owner writes it; the maintainer's membarrier puts it before every later load. */
         shm_store_rlx(&record->seq, shm_load_rlx(&record->seq) + 1);
         shm_compiler_barrier();
 }
 
 static inline void shm_record_leave(ShmRecord *record) {
-        /* ORDER: rel, pairs with shm_freeze_step(); the operation is over before it says so. ORDER: rlx; ours. */
+        /* ORDER: rel, pairs with shm_freeze_step(); all accesses of the operation are before. ORDER: rlx; ours. */
         shm_store_rel(&record->seq, shm_load_rlx(&record->seq) + 1);
 }
 
@@ -81,15 +82,15 @@ static inline void shm_actor_leave(ShmActor *actor) {
         shm_record_leave(actor->record);
 }
 
-/* The stores are release: the intent precedes what it speaks of, and what it spoke of its end. */
+/* Both stores are release: an intent stands before the change that it describes, and is cleared after it. */
 static inline void shm_actor_intend(ShmActor *actor, uint64_t what) {
-        /* ORDER: rel, pairs with shm_record_intent(); all before is done when the intent changes. */
+        /* ORDER: rel, pairs with shm_record_intent(); the change that the old intent describes is before. */
         shm_store_rel(&actor->record->intent_what, what);
         shm_compiler_barrier();
 }
 
 static inline void shm_actor_intend_mask(ShmActor *actor, uint64_t mask) {
-        /* ORDER: rel, pairs with shm_record_intent(); the mask is there before its `what`. */
+        /* ORDER: rel, pairs with shm_record_intent(); before the intent_what that it belongs to. */
         shm_store_rel(&actor->record->intent_mask, mask);
         shm_compiler_barrier();
 }
@@ -97,6 +98,6 @@ static inline void shm_actor_intend_mask(ShmActor *actor, uint64_t mask) {
 static inline void shm_actor_count(ShmActor *actor, ShmCounter counter, uint64_t n) {
         uint64_t *c = &actor->record->counters[counter];
 
-        /* ORDER: rlx; written by this thread alone, read for statistics. */
+        /* ORDER: rlx; only this thread writes it, others read it for statistics. */
         shm_store_rlx(c, shm_load_rlx(c) + n);
 }

@@ -1,4 +1,4 @@
-/* More mappings of an arena: another one of it, and blank memory in its place. */
+/* Mapping an arena a second time, and putting blank memory in the place of a mapping. */
 #include "shm/arena/arena-map.h"
 
 #include <errno.h>
@@ -31,8 +31,8 @@ int shm_arena_map_again(ShmArena *ret, const ShmArena *arena) {
 }
 
 /*
- * Made elsewhere and moved: what is at the place is replaced in one step. Unlocked before it is writable:
- * under MCL_FUTURE it would be populated whole.
+ * The blank memory is made elsewhere and moved, so that mremap() replaces the arena's mapping in one step. It is
+ * unlocked before it is writable: under MCL_FUTURE the kernel would populate all of it.
  */
 int shm_arena_blank(ShmArena *arena) {
         size_t size = arena->size;

@@ -1,12 +1,15 @@
 #pragma once
-/* More mappings of an arena in this process. Where a mapping fails: -ENOMEM and what the kernel says. */
+/* More mappings of an arena in this process. A mapping that fails returns the errno of the kernel, as -ENOMEM. */
 #include "shm/arena/arena.h"
 
-/* Another mapping of an arena. It has the descriptors of the first: only one of the two may be deinitialised. */
+/* Maps an arena once more. Both have the same descriptors, so only one of the two may be deinitialised. */
 int shm_arena_map_again(ShmArena *ret, const ShmArena *arena);
 
-/* Puts private memory that reads as zeros in the arena's place: an arena without slabs, which takes what is written. */
+/*
+ * Replaces the arena's mapping by private memory that reads as zeros: an arena without slabs, into which stray
+ * writes do no harm.
+ */
 int shm_arena_blank(ShmArena *arena);
 
-/* From now on the arena is at `base`, where its like is mapped. */
+/* From now on the view of the arena is at `base`, where the caller has mapped the same arena. */
 void shm_arena_move(ShmArena *arena, void *base);

@@ -5,16 +5,16 @@
  *
  * Invariants
  *   1. `magic` is stored last: an arena that has it is complete.
- *   2. Seals, size and geometry are checked before anything is mapped, and taken from the private copy afterwards.
+ *   2. Seals, size and geometry are checked before anything is mapped, and used from the private copy afterwards.
  *
  * Who may do what: the process that makes an arena writes its header once; everybody else reads it.
  *
- * Crash: an arena without its magic is refused, and goes with its last descriptor.
+ * Crash: an arena without its magic is refused, and the kernel frees it with its last descriptor.
  *
- * Kernel facts (6.1 to 6.18): a memfd is born with mode 0777, and a read-only descriptor of it can
- * be reopened for writing through /proc/self/fd unless its mode forbids, so it becomes 0600.
+ * Kernel facts (6.1 to 6.18): a new memfd has mode 0777, and a read-only descriptor of it can be
+ * reopened for writing through /proc/self/fd unless its mode forbids it, so its mode becomes 0600.
  * F_SEAL_FUTURE_WRITE would make dropping pages fail with EPERM and is never set. Under
- * mlockall(MCL_FUTURE) a readable mapping would be populated whole: it is made PROT_NONE first.
+ * mlockall(MCL_FUTURE) the kernel would populate all of a readable mapping, so mappings begin PROT_NONE.
  */
 #include "shm/arena/arena.h"
 
@@ -41,7 +41,7 @@ int shm_cpu_check(void) {
         return 0;
 }
 
-/* FNV-1a over what a build thinks the format is. */
+/* FNV-1a over the numbers of the format with which this program was built. */
 static uint64_t format_hash(void) {
         static const uint64_t facts[] = {
                 sizeof(ShmHeader),  sizeof(ShmClient),   sizeof(ShmRecordHead), sizeof(ShmRecord),
@@ -116,7 +116,7 @@ static int make_memfd(const char *pool, uint64_t size, int *ret) {
         return 0;
 }
 
-/* All open, in era 1, the first one current. */
+/* All epochs are open, in era 1; epoch 0 is current. */
 static void header_init_epochs(ShmHeader *h) {
         for (uint32_t i = 0; i < h->n_epochs; i++) {
                 h->epochs[i].word =
@@ -155,7 +155,7 @@ int shm_arena_map_fd(int fd, size_t size, bool read_only, uint8_t **ret) {
         base = mmap(NULL, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
         if (base == MAP_FAILED)
                 return -errno;
-        /* A core dump would read, and so commit, the whole arena. */
+        /* A core dump would read the whole arena, and so allocate all of its pages. */
         if (!dump || strcmp(dump, "1") != 0)
                 madvise(base, size, MADV_DONTDUMP);
         if (mprotect(base, size, protection) < 0) {
@@ -230,7 +230,7 @@ static int header_check(const ShmHeader *h, const struct stat *st, ShmGeometry *
         return 0;
 }
 
-/* Reads the header, which may lie: seals and size are checked before anything is mapped. */
+/* Reads and checks the header, which may be forged, and the seals and the size of the file, before any mapping. */
 static int header_read(int fd, ShmHeader *ret, ShmGeometry *ret_geometry, ShmOffsets *ret_offsets) {
         struct stat st;
         int seals;

@@ -1,9 +1,9 @@
 #pragma once
 /*
- * One process's view of an arena: where it is mapped, and a private copy of its geometry.
+ * One process's view of an arena: the addresses of its parts, and a private copy of its geometry.
  *
- * Geometry is read from the arena once, checked, and then taken from here alone: what other
- * processes write into the header afterwards cannot lead this one outside the mapping.
+ * The geometry is read from the arena once, checked, and from then on used only from this copy: another
+ * process that overwrites the header cannot lead this one outside of the mapping.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,8 +38,8 @@ typedef struct ShmArena {
         uint32_t n_records;
         uint32_t n_epochs;
         uint32_t n_classes;
-        uint32_t key; /* of this pool's handles */
-        uint32_t size_max; /* of the largest class */
+        uint32_t key; /* the pool key in all of its handles */
+        uint32_t size_max; /* size of the largest class */
         ShmClass classes[SHM_CLASSES_MAX];
         uint8_t class_of[SHM_GRANULES_MAX]; /* by (size - 1) / SHM_CLASS_GRANULE */
         uint64_t arena_id[2];
@@ -48,7 +48,7 @@ typedef struct ShmArena {
         int fd;
         int wake_fd; /* eventfd that wakes the daemon; -1: none */
         bool read_only;
-        bool populate; /* commits fault their pages in here: the daemon */
+        bool populate; /* commits also map the new pages in this process: for the daemon */
 } ShmArena;
 
 enum {
@@ -62,21 +62,21 @@ int shm_cpu_check(void);
 
 /*
  * Makes an arena in a fresh, sealed memfd of mode 0600 and maps it. `pool` may be NULL.
- * -EINVAL (geometry), -ENOMEM, -EOPNOTSUPP, or what the kernel said.
+ * -EINVAL (geometry), -ENOMEM, -EOPNOTSUPP, or another errno of the kernel.
  */
 int shm_arena_create(ShmArena *arena, const ShmGeometry *geometry, const char *pool);
 
 /*
- * Maps the arena behind fd, which is kept open but not owned before this succeeds. Positive
- * SHM_ARENA_E_* where it is not one of ours. With `read_only` the mapping is PROT_READ.
+ * Maps the arena behind fd. The arena owns fd if this succeeds; if it fails, the caller does. Positive
+ * SHM_ARENA_E_* if fd is not an arena of this format. With `read_only` the mapping is PROT_READ.
  */
 int shm_arena_map(ShmArena *arena, int fd, bool read_only);
-/* One mapping of the memfd: out of core dumps unless $TSLAB_DUMP is 1. */
+/* Maps the memfd once. The mapping is left out of core dumps unless $TSLAB_DUMP is 1. */
 int shm_arena_map_fd(int fd, size_t size, bool read_only, uint8_t **ret);
-/* Unmaps, closes the descriptors. */
+/* Unmaps the arena and closes its descriptors. */
 void shm_arena_deinit(ShmArena *arena);
 
-/* Bytes of the memfd that exist (st_blocks), or 0 where it cannot be asked. */
+/* Bytes of the memfd that have pages (st_blocks), or 0 if fstat() fails. */
 uint64_t shm_arena_resident_size(const ShmArena *arena);
 
 static inline ShmRecord *shm_arena_record(const ShmArena *arena, uint32_t record) {
@@ -89,9 +89,9 @@ static inline ShmCache *shm_arena_cache(const ShmArena *arena, uint32_t record, 
                epoch * arena->n_classes + class;
 }
 
-/* Slabs below it may be looked at; nothing reads metadata of those at or above. */
+/* The metadata of slabs below this index may be read, that of others may not: it has no pages. */
 static inline uint32_t shm_arena_n_slabs_ever(const ShmArena *arena) {
-        /* ORDER: acq, pairs with pages_extend_arena(); tags and words of the slabs below are there. */
+        /* ORDER: acq, pairs with pages_extend_arena(); tags and words of slabs below it have pages. */
         uint64_t n = shm_load_acq(&arena->header->n_slabs_ever.value);
 
         return n < arena->n_slabs ? (uint32_t) n : arena->n_slabs;
@@ -101,7 +101,7 @@ static inline uint8_t *shm_arena_slab(const ShmArena *arena, uint32_t slab) {
         return arena->slabs + (uint64_t) slab * SHM_SLAB_SIZE;
 }
 
-/* The class for `size` bytes, which are at least 1 and at most shm_arena_size_max(). */
+/* The class for `size` bytes: from 1 to shm_arena_size_max(). */
 static inline uint32_t shm_arena_class(const ShmArena *arena, size_t size) {
         return arena->class_of[(size - 1) / SHM_CLASS_GRANULE];
 }

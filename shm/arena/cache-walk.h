@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Walking over the caches of a record that were ever used: reading one that was not would allocate
- * its page.
+ * Walking over the caches of a record that were ever used. (Reading a cache that was never used would allocate
+ * its page.)
  *
  *     for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, record);)
  *             look(walk.cache, walk.epoch, walk.class);
@@ -21,15 +21,15 @@ typedef struct ShmCacheWalk {
 
 bool shm_cache_walk_next(ShmCacheWalk *walk, const ShmArena *arena, uint32_t record);
 
-/* The cache's count, as far as it can be one. */
+/* The cache's count, cut to SHM_CACHE_MAX, since the word may be garbage. */
 static inline uint32_t shm_cache_walk_count(const ShmCacheWalk *walk) {
-        /* ORDER: acq, pairs with shm_cache_free_hit(); the ids below it are there. */
+        /* ORDER: acq, pairs with shm_cache_free_hit(); the ids below it are stored. */
         uint32_t count = shm_load_acq(&walk->cache->count);
 
         return count < SHM_CACHE_MAX ? count : SHM_CACHE_MAX;
 }
 
-/* One of them. */
+/* The slot at index i of the cache. */
 static inline SlotId shm_cache_walk_slot(const ShmCacheWalk *walk, uint32_t i) {
         /* ORDER: rlx; the owner is dead, or frozen. */
         return (SlotId){ shm_load_rlx(&walk->cache->slots[i]) & SHM_SLOT_ID_MASK };

@@ -1,24 +1,25 @@
 /*
  * The client table
  *
- * Purpose: which processes use the arena, so that the next daemon can find out which of them live.
+ * Purpose: lists the processes that use the arena, so that the next daemon can find out which of them live.
  *
  * Invariants
  *   1. An entry's word is its whole identity, pid and start time together: one compare-and-set takes
  *      the entry, and no reader sees one process's pid with another's start time.
  *   2. The rest of an entry is for people. It is written after the word and may lag behind it.
- *   3. An entry is freed only when no record names it.
- *   4. A process enters before its first record names the entry, and leaves after its last use of it. The
- *      daemon stores DEAD before it releases the first record. So the state alone tells the next daemon what
- *      remains to be done.
- *   5. A process that enters compares the word that it read before `program`: an entry that was freed and given
- *      to another one in between has another word.
+ *   3. An entry is freed only when no record refers to it.
+ *   4. A process enters (USED) before its first record refers to the entry, and leaves (LEFT) after its last use of
+ *      the entry. The daemon stores DEAD before it releases the first record. So the state alone tells the next
+ *      daemon which steps remain.
+ *   5. A process that enters reads the word, then `program`, then changes the word by compare-and-set. If the entry
+ *      was freed and given to another process in between, its word is another, and the compare-and-set fails.
  *
- * Who may do what: in a daemon's pool the daemon writes, but for the edges of the process and `holds`; in a
- *   private pool each process writes its own entry, and the holder of the control lock those of the dead.
+ * Who may do what: in a daemon's pool the process takes the edges COMES -> USED -> LEFT of its entry, and writes
+ *   `holds`; the daemon writes all else. In a private pool each process writes its own entry, and the holder of
+ *   the control lock writes the entries of dead processes.
  *
- * Crash: after the word, the entry stands with its identity, which is enough to see that its
- *   process died. An entry whose state is no state we know counts as free.
+ * Crash: once the word is written, the entry has its identity, which is enough to see that its process died. An
+ *   entry with an unknown state counts as free.
  */
 #include "shm/arena/client.h"
 
@@ -41,7 +42,7 @@
 #define PID_MAX_BITS UINT32_C(0xffffff)
 #define WORD_MAX ((UINT64_C(1) << STATE_SHIFT) - 1)
 
-/* proc(5): the 22nd field, the 20th after the name, which may itself have spaces and parentheses. */
+/* proc(5): the start time is field 22, and so the 20th after the name, which may have spaces and parentheses. */
 #define FIELDS_AFTER_NAME 20
 
 static int read_stat(pid_t pid, char *buffer, size_t size) {
@@ -57,7 +58,7 @@ static int read_stat(pid_t pid, char *buffer, size_t size) {
         saved = errno;
         close(fd);
         if (n < 0)
-                return -saved; /* ESRCH: it ended between open and read */
+                return -saved; /* ESRCH: the process ended between open and read */
         buffer[n] = 0;
         return 0;
 }
@@ -118,7 +119,7 @@ static void client_describe(ShmClient *client, const ShmClientInfo *info) {
         shm_store_rlx(&client->uid, info->uid); /* ORDER: rlx; for people, may lag behind the word. */
         shm_store_rlx(&client->gid, info->gid); /* ORDER: rlx; the same. */
         shm_store_rlx(&client->role, info->role); /* ORDER: rlx; the same. */
-        /* ORDER: rlx; it is there before the daemon answers. */
+        /* ORDER: rlx; the process reads it after the daemon's answer, which is sent later. */
         shm_store_rlx(&client->program, info->program);
         shm_store_rlx(&client->attached_usec, info->attached_usec); /* ORDER: rlx; the same. */
         for (int i = 0; i < 2; i++)
@@ -133,7 +134,7 @@ int shm_client_add(ShmArena *arena, ShmClientInfo *info) {
                 /* ORDER: rlx; the compare-and-set decides. */
                 uint64_t old = shm_load_rlx(&client->word);
 
-                /* ORDER: acqrel, pairs with shm_client_remove(); the last one's records are free. */
+                /* ORDER: acqrel, pairs with shm_client_remove(); the records of its last client are free. */
                 if (word_used(old) || !shm_cas_acqrel(&client->word, &old, word_make(info)))
                         continue;
                 client_describe(client, info);
@@ -143,7 +144,7 @@ int shm_client_add(ShmArena *arena, ShmClientInfo *info) {
         return -ENOSPC;
 }
 
-/* The word after the event. False: there is no such edge. */
+/* Returns the word after the event in *ret. False: there is no such edge. */
 static bool client_word_apply(uint64_t word, ClientEvent event, uint64_t *ret) {
         int to = shm_edge_to((ShmEdges) SHM_EDGES(client_edges), word_state(word), event);
 
@@ -159,7 +160,7 @@ static bool client_take_edge(ShmArena *arena, uint32_t client, ClientEvent event
         word = &arena->clients[client].word;
         old = shm_load_rlx(word); /* ORDER: rlx; the compare-and-set decides. */
         while (client_word_apply(old, event, &new))
-                /* ORDER: acqrel, pairs with shm_client_get(); a process is done with its records before it leaves. */
+                /* ORDER: acqrel, pairs with shm_client_get(); the process gave its records back before it leaves. */
                 if (shm_cas_acqrel(word, &old, new))
                         return true;
         return false;
@@ -176,7 +177,7 @@ bool shm_client_enter(ShmArena *arena, uint32_t client, uint64_t program) {
         if (!client_word_apply(word, CLIENT_EV_ENTER, &entered) ||
             shm_load_rlx(&c->program) != program) /* ORDER: rlx; it was written before the daemon answered. */
                 return false;
-        /* ORDER: acqrel, pairs with shm_client_give_up(); one of the two has it. Once: see invariant 5. */
+        /* ORDER: acqrel, pairs with shm_client_give_up(); one of the two wins. No retry: see invariant 5. */
         return shm_cas_acqrel(&c->word, &word, entered);
 }
 
@@ -201,16 +202,16 @@ void shm_client_remove(ShmArena *arena, uint32_t client) {
         if (client >= arena->n_records)
                 return;
         shm_store_rlx(&arena->clients[client].holds, 0); /* ORDER: rlx; ordered by the word below. */
-        /* ORDER: rlx; the same. The next process is not taken for this user's before it is described. */
+        /* ORDER: rlx; the same. Until the next process is described, its records do not count as this user's. */
         shm_store_rlx(&arena->clients[client].uid, 0);
         shm_store_rlx(&arena->clients[client].role, 0); /* ORDER: rlx; the same. */
         shm_store_rlx(&arena->clients[client].program, 0); /* ORDER: rlx; the same. */
-        /* ORDER: rel, pairs with shm_client_add(); the records are free before the entry is. */
+        /* ORDER: rel, pairs with shm_client_add(); the records are freed before the entry. */
         shm_store_rel(&arena->clients[client].word, 0);
 }
 
 void shm_client_hold(ShmArena *arena, uint32_t client, uint32_t epoch) {
-        /* ORDER: sc, pairs with shm_client_count_holders(); of two that leave at once, one sees no other. */
+        /* ORDER: sc, pairs with shm_client_count_holders(); if two clients leave at once, one of them counts 0. */
         (void) shm_or_sc(&arena->clients[client].holds, UINT64_C(1) << epoch);
 }
 
@@ -225,9 +226,9 @@ uint32_t shm_client_count_holders(const ShmArena *arena, uint32_t epoch) {
         for (uint32_t i = 0; i < arena->n_records; i++) {
                 const ShmClient *client = &arena->clients[i];
 
-                /* ORDER: acq, pairs with shm_client_add(); what the entry's last owner had is gone. */
+                /* ORDER: acq, pairs with shm_client_add(); `holds` of the entry's last owner was cleared. */
                 if (word_used(shm_load_acq(&client->word)))
-                        /* ORDER: sc, pairs with shm_client_hold(); read after ours was given back. */
+                        /* ORDER: sc, pairs with shm_client_hold(); read after our own bit was cleared. */
                         n += shm_load_sc(&client->holds) >> epoch & 1;
         }
         return n;
@@ -240,7 +241,7 @@ int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret) {
         if (client >= arena->n_records)
                 return -ENOENT;
         c = &arena->clients[client];
-        /* ORDER: acq, pairs with shm_client_add(); pid and start time, which belong together. */
+        /* ORDER: acq, pairs with shm_client_add(); one load, so pid and start time are of one process. */
         word = shm_load_acq(&c->word);
         if (!word_used(word))
                 return -ENOENT;
@@ -253,7 +254,7 @@ int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret) {
                 .uid = shm_load_rlx(&c->uid), /* ORDER: rlx; for people, may lag behind the word. */
                 .gid = shm_load_rlx(&c->gid), /* ORDER: rlx; the same. */
                 .role = shm_load_rlx(&c->role), /* ORDER: rlx; the same. */
-                .program = shm_load_rlx(&c->program), /* ORDER: rlx; the daemon alone writes it. */
+                .program = shm_load_rlx(&c->program), /* ORDER: rlx; only the daemon writes it. */
                 .attached_usec = shm_load_rlx(&c->attached_usec), /* ORDER: rlx; the same. */
         };
         shm_text_copy(ret->comm, c->comm, sizeof(ret->comm));
@@ -266,7 +267,7 @@ static uint32_t load_uid(const ShmArena *arena, uint32_t client) {
         return shm_load_rlx(&arena->clients[client].uid); /* ORDER: rlx; a share need not be exact. */
 }
 
-/* Others may take some meanwhile: then it is a few more. */
+/* Other threads may take records at the same time: a user may then get a few more than its share. */
 bool shm_client_in_share(const ShmArena *arena, uint32_t client) {
         uint32_t n_ever = shm_arena_n_records_ever(arena), n_kept = shm_share_kept(arena->n_records),
                  n_left = arena->n_records - n_ever, n_held = 0, uid;
@@ -285,7 +286,7 @@ bool shm_client_in_share(const ShmArena *arena, uint32_t client) {
 
 static bool has_notes(const ShmRecord *record) {
         for (uint32_t i = 0; i < SHM_NOTES_MAX; i++)
-                /* ORDER: rlx; the owner is dead, and death orders it all. */
+                /* ORDER: rlx; the owner is dead, and was seen to be: all its stores are visible. */
                 if (shm_load_rlx(&record->notes[i].handle) != 0)
                         return true;
         return false;
@@ -304,14 +305,17 @@ static bool holds_nothing(const ShmArena *arena, uint32_t record) {
         return true;
 }
 
-/* Its thread ended in order, while frozen, and not in the middle of that: whoever froze it finishes it. */
+/*
+ * Whether its thread ended in order while the record was frozen, and was not killed before the last step: then the
+ * maintainer, which froze the record, empties it and frees it.
+ */
 static bool was_left(const ShmArena *arena, uint32_t record) {
         return shm_record_owner(arena, record).state == SHM_RECORD_LEFT &&
                /* ORDER: acq, pairs with shm_actor_leave(); even: its last operation is over. */
                !(shm_load_acq(&shm_arena_record(arena, record)->seq) & 1);
 }
 
-/* An odd `seq` says that it died inside an operation: no intent, so before it did anything. */
+/* If `seq` is odd, the thread died inside an operation; without an intent, it had not changed anything yet. */
 static void client_release_record(ShmArena *arena, uint32_t record) {
         if (holds_nothing(arena, record))
                 shm_record_set_unused(arena, record);
@@ -319,7 +323,7 @@ static void client_release_record(ShmArena *arena, uint32_t record) {
                 shm_record_mark_dead(arena, record);
 }
 
-/* Whether it remains the client's, which is gone. */
+/* Releases a record of a client that is gone. Returns whether the record still belongs to the client. */
 static bool client_release_record_of(ShmArena *arena, uint32_t record, uint32_t client) {
         ShmRecordOwner owner = shm_record_owner(arena, record);
 

@@ -1,5 +1,5 @@
 #pragma once
-/* The time that the arena tells people: microseconds since 1970. */
+/* Wall-clock time as it is stored in the arena for people to read: microseconds since 1970. */
 #include <stdint.h>
 #include <time.h>
 

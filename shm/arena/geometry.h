@@ -1,5 +1,5 @@
 #pragma once
-/* What a pool is made with, and where everything in its arena is: that follows from the geometry alone. */
+/* The geometry with which a pool is made, and the offsets of all parts of its arena, which follow from it alone. */
 #include <stdint.h>
 
 #include "shm/format/layout-record.h"
@@ -9,7 +9,7 @@
 
 typedef struct ShmGeometry {
         uint64_t slabs_size; /* bytes of slabs, a multiple of SHM_SLAB_SIZE */
-        uint32_t n_records; /* with the daemon's */
+        uint32_t n_records; /* including record 0, the daemon's */
         uint32_t n_epochs;
         uint32_t n_classes;
         uint32_t class_size[SHM_CLASSES_MAX];
@@ -17,7 +17,7 @@ typedef struct ShmGeometry {
 
 #define SHM_SET_LEVELS_MAX 4
 
-/* Where the levels of every slab set are, in words from its start; level 0 is the root. */
+/* Offsets of the levels of a slab set, in words from its start; level 0 is the root. */
 typedef struct ShmSetShape {
         uint32_t n_levels;
         uint32_t level_off[SHM_SET_LEVELS_MAX];
@@ -25,7 +25,7 @@ typedef struct ShmSetShape {
         uint64_t stride; /* words from one set to the next */
 } ShmSetShape;
 
-/* From the start of the arena. */
+/* Offsets of the parts of the arena, in bytes from its start. */
 typedef struct ShmOffsets {
         uint64_t clients, heads, records, sets, lines, tags, slabs, total;
         uint64_t record_stride;
@@ -40,11 +40,11 @@ typedef struct ShmOffsets {
 #define SHM_N_EPOCHS_DEFAULT 16
 #define SHM_RETAIN_DEFAULT (UINT64_C(16) << 20)
 
-/* 0; -EINVAL with *ret_why set to what is wrong, in words. */
+/* 0, or -EINVAL with *ret_why set to a sentence that tells the error. */
 int shm_geometry_check(const ShmGeometry *geometry, const char **ret_why);
 
-/* Of a geometry that was checked. */
+/* Computes the offsets for a geometry that shm_geometry_check() accepted. */
 void shm_geometry_offsets(const ShmGeometry *geometry, ShmOffsets *ret);
 
-/* The levels of a set over n_slabs slabs. */
+/* Computes the levels of a set over n_slabs slabs. */
 void shm_set_shape_init(ShmSetShape *shape, uint32_t n_slabs);

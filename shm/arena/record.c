@@ -1,18 +1,19 @@
 /*
  * Records and intents
  *
- * Purpose: what a thread holds, and what it is about to do, where others find it after its death.
+ * Purpose: keeps the slots and objects that a thread holds, and the step that it is about to take, so that the
+ *   maintainer finds them after its death.
  *
  * Invariants
- *   1. A record belongs to whoever set its head USED, until that one, or repair, sets it otherwise.
- *   2. n_records_ever is raised before a record at its edge is taken: no taken record is above it.
+ *   1. A record belongs to the thread that set its head USED, until that thread, or repair, changes the head.
+ *   2. n_records_ever is raised above a record before that record is taken.
  *   3. A record that is UNUSED has no intent, no note, no guard and empty caches.
  *   4. seq and the counters are never reset: seq only rises, counters are sums over all owners.
  *
  * Who may do what: the owner writes the record; the daemon writes `attention`, and the head of a
  *   record whose owner is dead.
  *
- * Crash: after the head is USED all is found through it. Before, nothing was taken.
+ * Crash: once the head is USED, repair finds all through it. Before that, the thread had taken nothing.
  */
 #include "shm/arena/record.h"
 
@@ -48,13 +49,13 @@ static const ShmEdge edges[] = {
 
 const ShmEdges shm_record_edges = SHM_EDGES(edges);
 
-/* One edge from the head as it was read. False: there is none, or the head changed. */
+/* Takes one edge from the head `old`, as it was read. False: there is no such edge, or the head changed. */
 static bool record_change_head(ShmArena *arena, uint32_t record, uint64_t old, ShmRecordEvent event,
                                uint32_t client, uint32_t tid) {
         int to = shm_edge_to(shm_record_edges, head_decode(old).state, event);
         uint64_t new = to == SHM_RECORD_UNUSED ? 0 : head_make((ShmRecordState) to, client, tid);
 
-        /* ORDER: acqrel, pairs with shm_record_owner(); all that was done to the record before is seen after. */
+        /* ORDER: acqrel, pairs with shm_record_owner(); all earlier stores into the record are before. */
         return to >= 0 && shm_cas_acqrel(&arena->heads[record].word, &old, new);
 }
 
@@ -62,7 +63,7 @@ static uint64_t load_head(const ShmArena *arena, uint32_t record) {
         return shm_load_rlx(&arena->heads[record].word); /* ORDER: rlx; the compare-and-set decides. */
 }
 
-/* The same, by whoever owns it. */
+/* Takes one edge from the present head; the owner in it stays. */
 static bool record_change_state(ShmArena *arena, uint32_t record, ShmRecordEvent event) {
         uint64_t old = load_head(arena, record);
         ShmRecordOwner owner = head_decode(old);
@@ -71,7 +72,7 @@ static bool record_change_state(ShmArena *arena, uint32_t record, ShmRecordEvent
 }
 
 ShmRecordOwner shm_record_owner(const ShmArena *arena, uint32_t record) {
-        /* ORDER: acq, pairs with shm_actor_init(); what the owner wrote before it gave the record up. */
+        /* ORDER: acq, pairs with shm_actor_init(); the owner's stores before it gave the record up are seen. */
         return head_decode(shm_load_acq(&arena->heads[record].word));
 }
 
@@ -98,7 +99,7 @@ void shm_actor_init_daemon(ShmActor *actor, ShmArena *arena) {
 
 static void raise_records_ever(ShmArena *arena, uint64_t n) {
         uint64_t *ever = &arena->header->n_records_ever.value;
-        /* ORDER: rlx; only its own value decides. */
+        /* ORDER: rlx; the compare-and-set decides. */
         uint64_t old = shm_load_rlx(ever);
 
         /* ORDER: acqrel, pairs with shm_arena_n_records_ever(); raised before the record is taken. */
@@ -111,7 +112,7 @@ static void make_seq_even(ShmRecord *r) {
         uint64_t seq = shm_load_rlx(&r->seq);
 
         if (seq & 1)
-                shm_store_rlx(&r->seq, seq + 1); /* ORDER: rlx; whoever left it odd does nothing any more. */
+                shm_store_rlx(&r->seq, seq + 1); /* ORDER: rlx; the thread that left it odd has ended. */
 }
 
 static void begin_ownership(ShmRecord *r) {
@@ -176,14 +177,14 @@ void shm_record_set_left(ShmArena *arena, uint32_t record) {
 bool shm_record_set_unused(ShmArena *arena, uint32_t record) {
         if (shm_record_owner(arena, record).state == SHM_RECORD_UNUSED)
                 return false;
-        /* ORDER: rlx; ordered by the head: the next owner may not fence. */
+        /* ORDER: rlx; the head orders it. Cleared since the next owner may be one that does not fence. */
         shm_store_rlx(&shm_arena_record(arena, record)->flags, 0);
         return record_change_state(arena, record, SHM_RECORD_EV_FREE);
 }
 
 ShmIntent shm_record_intent(const ShmArena *arena, uint32_t record) {
         const ShmRecord *r = shm_arena_record(arena, record);
-        /* ORDER: acq, pairs with shm_actor_intend_mask(); the mask belongs to this `what` or is younger. */
+        /* ORDER: acq, pairs with shm_actor_intend_mask(); the mask read below belongs to `what`, or is newer. */
         uint64_t what = shm_load_acq(&r->intent_what);
 
         /* ORDER: acq, pairs with shm_actor_intend(); after `what`. */
@@ -194,14 +195,14 @@ int shm_actor_note(ShmActor *actor, uint64_t handle, uint64_t root, uint64_t has
         ShmRecord *r = actor->record;
 
         for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
-                /* ORDER: rlx; notes are this thread's alone. */
+                /* ORDER: rlx; only this thread writes its notes. */
                 if (shm_load_rlx(&r->notes[i].handle) != 0)
                         continue;
-                if (i >= shm_load_rlx(&r->n_notes)) /* ORDER: rlx; this thread's alone. */
+                if (i >= shm_load_rlx(&r->n_notes)) /* ORDER: rlx; only this thread writes it. */
                         shm_store_rlx(&r->n_notes, i + 1); /* ORDER: rlx; ordered by the handle below. */
                 shm_store_rlx(&r->notes[i].root, root); /* ORDER: rlx; ordered by the handle below. */
                 shm_store_rlx(&r->notes[i].hash, hash); /* ORDER: rlx; ordered by the handle below. */
-                /* ORDER: rel; root and hash are there before the handle. */
+                /* ORDER: rel; root and hash are stored before the handle. */
                 shm_store_rel(&r->notes[i].handle, handle);
                 return 0;
         }
@@ -211,13 +212,13 @@ int shm_actor_note(ShmActor *actor, uint64_t handle, uint64_t root, uint64_t has
 int shm_actor_unnote(ShmActor *actor, uint64_t handle) {
         ShmRecord *r = actor->record;
 
-        if (handle == 0) /* it marks the notes that are not in use */
+        if (handle == 0) /* 0 marks a note that is not in use */
                 return -ENOENT;
         for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
-                /* ORDER: rlx; notes are this thread's alone. */
+                /* ORDER: rlx; only this thread writes its notes. */
                 if (shm_load_rlx(&r->notes[i].handle) != handle)
                         continue;
-                /* ORDER: rel; what made the note needless is done. */
+                /* ORDER: rel; the publishing or freeing after which the note is not needed is before. */
                 shm_store_rel(&r->notes[i].handle, 0);
                 return 0;
         }

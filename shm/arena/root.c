@@ -1,21 +1,22 @@
 /*
  * Named roots
  *
- * Purpose: finding the first object. 64 entries, open addressing from the name's keyed hash.
+ * Purpose: names for the objects from which a process finds all others. A hash table of 64 entries, with open
+ *   addressing from the keyed hash of the name.
  *
  * Invariants
  *   1. An entry's hash goes from 0 to its value once, by one compare-and-set, and never changes: the
- *      name is decided by it, for as long as the arena lives.
- *   2. On the way from a hash's home to its entry there is no entry of hash 0, so that a lookup may
- *      stop at the first, and two who set one name meet at the same entry.
- *   3. The hash is keyed: nobody outside the pool chooses names that collide. Two names of one hash
- *      are one root; with 64 names that does not happen.
- *   4. The handle is a value: whether it names a live object is for whoever resolves it.
+ *      entry belongs to that name for as long as the arena lives.
+ *   2. Between the home position of a hash and its entry there is no entry of hash 0. So a lookup may
+ *      stop at the first of these, and two threads that set one name meet at the same entry.
+ *   3. The hash is keyed: an outsider cannot choose names that collide. Two names with the same 64-bit
+ *      hash would be one root; among 64 names that does not happen.
+ *   4. The handle is a plain value here: the caller finds out, by a lookup, whether it is live.
  *
- * Who may do what: anyone who may write the arena takes an entry and changes its handle.
+ * Who may do what: any process that may write the arena takes an entry and changes its handle.
  *
- * Crash: after the hash, the entry is taken, absent (handle 0), and without its text, which the
- *   next one to set the name writes. After the handle, all is done.
+ * Crash: after the hash is stored, the entry is taken, but absent (handle 0), and has no text: the next
+ *   process that sets the name writes that. After the handle is stored, nothing is left to do.
  */
 #include "shm/arena/root.h"
 
@@ -47,12 +48,12 @@ static int hash_name(const ShmArena *arena, const char *name, uint64_t *ret) {
         return 0;
 }
 
-/* The entry of a hash, or else the free one where it would go; NULL when there is neither. */
+/* The entry of a hash, or the free entry where it would go; NULL when there is neither. */
 static ShmRoot *root_find_entry(const ShmArena *arena, uint64_t hash, uint64_t *ret_found) {
         for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++) {
                 ShmRoot *root = &arena->header->roots[(hash + i) % SHM_ROOTS_MAX];
 
-                /* ORDER: acq, pairs with root_take_entry(); nothing but the hash itself hangs on it. */
+                /* ORDER: acq, pairs with root_take_entry(); no other data depends on it. */
                 *ret_found = shm_load_acq(&root->hash);
                 if (*ret_found == hash || *ret_found == 0)
                         return root;
@@ -71,7 +72,7 @@ int shm_root_get(const ShmArena *arena, const char *name, uint64_t *ret_handle) 
         root = root_find_entry(arena, hash, &found);
         if (!root || found == 0)
                 return -ENOENT;
-        /* ORDER: acq, pairs with shm_root_set(); the object was filled before it was set. */
+        /* ORDER: acq, pairs with shm_root_set(); the object was filled before the root was set. */
         handle = shm_load_acq(&root->handle);
         if (handle == 0)
                 return -ENOENT;
@@ -79,7 +80,7 @@ int shm_root_get(const ShmArena *arena, const char *name, uint64_t *ret_handle) 
         return 0;
 }
 
-/* Idempotent: whoever writes the text of an entry writes the same. */
+/* Idempotent: all threads that write the text of an entry write the same text. */
 static void write_text(ShmRoot *root, const char *name) {
         uint64_t words[SHM_ROOT_NAME_SIZE / sizeof(uint64_t)] = {};
 
@@ -92,7 +93,7 @@ static void write_text(ShmRoot *root, const char *name) {
                 shm_store_rlx((uint64_t *) root->name + i, words[i]);
 }
 
-/* The entry of a name, taken now if it has none. Each turn passes an entry that somebody else took. */
+/* Finds the entry of a name, or takes one for it. Each further turn passes an entry that another thread took. */
 static int root_take_entry(ShmArena *arena, uint64_t hash, ShmRoot **ret) {
         uint64_t found;
 
@@ -101,13 +102,13 @@ static int root_take_entry(ShmArena *arena, uint64_t hash, ShmRoot **ret) {
 
                 if (!root)
                         return -ENOSPC;
-                /* ORDER: acqrel, pairs with root_find_entry(); one wins, the others look at what it took. */
+                /* ORDER: acqrel, pairs with root_find_entry(); one thread wins, the others compare its hash. */
                 if (found == hash || shm_cas_acqrel(&root->hash, &found, hash) || found == hash) {
                         *ret = root;
                         return 0;
                 }
         }
-        return -ENOSPC; /* only where somebody scribbles */
+        return -ENOSPC; /* only if a process scribbles over the arena */
 }
 
 int shm_root_set(ShmArena *arena, const char *name, uint64_t expected, uint64_t handle) {
@@ -123,14 +124,14 @@ int shm_root_set(ShmArena *arena, const char *name, uint64_t expected, uint64_t 
 
         root = root_find_entry(arena, hash, &found);
         if ((!root || found == 0) && expected != 0)
-                return -EAGAIN; /* absent: no reason to take an entry */
+                return -EAGAIN; /* the root is absent, so it is not `expected`; no entry is taken */
         if ((!root || found == 0) && handle == 0)
                 return 0;
         r = root_take_entry(arena, hash, &root);
         if (r)
                 return r;
         write_text(root, name);
-        /* ORDER: acqrel, pairs with shm_root_get(); the object is filled before it can be found. */
+        /* ORDER: acqrel, pairs with shm_root_get(); the object is filled before others can find it. */
         return shm_cas_acqrel(&root->handle, &expected, handle) ? 0 : -EAGAIN;
 }
 
@@ -149,7 +150,7 @@ int shm_root_at(const ShmArena *arena, uint32_t i, char *ret_name, uint64_t *ret
                 return -ENOENT;
 
         shm_text_copy(ret_name, root->name, SHM_ROOT_NAME_SIZE);
-        if (ret_name[0] == 0) /* scribbled over */
+        if (ret_name[0] == 0) /* a process scribbled over it, or died before it wrote it */
                 snprintf(ret_name, SHM_ROOT_NAME_SIZE, "#%016" PRIx64, hash);
         *ret_handle = handle;
         return 0;

@@ -1,5 +1,5 @@
 #pragma once
-/* Named roots: 64 names, each the handle of an object, found by every process of the pool. */
+/* Named roots: up to 64 names, each with the handle of an object. Every process of the pool finds them. */
 #include <stdint.h>
 
 #include "shm/arena/arena.h"
@@ -7,11 +7,11 @@
 /* 0; -ENOENT: absent; -EINVAL: the name is empty or longer than SHM_ROOT_NAME_SIZE - 1. */
 int shm_root_get(const ShmArena *arena, const char *name, uint64_t *ret_handle);
 /*
- * Compare-and-set; 0 stands for absent. -EAGAIN: it was not `expected`; -ENOSPC: 64 names have been
- * used (a name is taken for good by its first set); -EINVAL; -EROFS.
+ * Compare-and-set of the root's handle; 0 means absent. -EAGAIN: it was not `expected`; -ENOSPC: 64 names were
+ * used (the first set of a name takes an entry for good); -EINVAL; -EROFS.
  */
 int shm_root_set(ShmArena *arena, const char *name, uint64_t expected, uint64_t handle);
-/* Root i, for listings: 0, or -ENOENT where none is set. The name is of SHM_ROOT_NAME_SIZE, terminated. */
+/* Root i, for listings. -ENOENT: it is not set. ret_name has room for SHM_ROOT_NAME_SIZE bytes; it is terminated. */
 int shm_root_at(const ShmArena *arena, uint32_t i, char *ret_name, uint64_t *ret_handle);
 
 /* The pool's keyed hash (SipHash-2-4) of some bytes; never 0. */

@@ -1,15 +1,15 @@
 #pragma once
 /*
- * How much of what there is only so much of one user may have: nearly all, while others want none. Of the
- * last few, less than what would be left: each user that comes finds some, and nobody but an operator
- * takes the last.
+ * The fair share of a scarce table. While more than n_kept entries are free, any user may take one. From then on a
+ * user may take one only if it would then hold fewer than were free: so each new user finds some, and the last
+ * entry is left to an operator.
  */
 #include <stdbool.h>
 #include <stdint.h>
 
 #define SHM_SHARE_KEPT_MAX 16U
 
-/* The last few, of so many. Of less than 64 there are none: first come, first served. */
+/* How many entries of a table of n are kept for users that hold few: none if n < 64. */
 static inline uint32_t shm_share_kept(uint32_t n) {
         return n / 64 < SHM_SHARE_KEPT_MAX ? n / 64 : SHM_SHARE_KEPT_MAX;
 }

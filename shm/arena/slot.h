@@ -1,5 +1,5 @@
 #pragma once
-/* What a handle or a slot id means in one arena: the slot's tag, its address. */
+/* From a handle or a slot id to the slot's tag and address in one arena. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -7,8 +7,8 @@
 #include "shm/format/handle.h"
 
 /*
- * Whether it can name an object at all: version, a live tag, a slab that has ever been used. Only
- * then may the slot's tag be read.
+ * Whether the handle can name an object at all: its version is right, its tag is odd, its slab was used at some
+ * time. Only then may the slot's tag be read: else a read could allocate a page.
  */
 static inline bool shm_handle_plausible(const ShmArena *arena, uint64_t handle) {
         return ((uint32_t) handle >> 30) == SHM_HANDLE_VERSION && (shm_handle_tag(arena->key, handle) & 1) &&

@@ -1,15 +1,15 @@
 #pragma once
 /*
- * Text from the arena: names and labels that anybody may have scribbled over, on their way to a
- * terminal or a log.
+ * Text from the arena, for a terminal or a log: names and labels that any process of the pool may have
+ * scribbled over.
  */
 #include <stddef.h>
 #include <stdint.h>
 
 /*
- * The length of the clean character at `s`, which ends by 0, or 0 if there is none. Refused: C0,
- * DEL, C1, overlong forms, surrogates, beyond U+10FFFF, and the line and paragraph separators and
- * bidirectional controls, with which one field of a table can pass for another.
+ * The length of the UTF-8 character at `s`, a terminated string, or 0 if the character is not clean. Refused are
+ * C0, DEL, C1, overlong forms, surrogates, numbers above U+10FFFF, and the line and paragraph separators and
+ * bidirectional controls, with which one field of a table could look like another.
  */
 static inline size_t shm_text_character(const char *s) {
         const uint8_t *p = (const uint8_t *) s;
@@ -47,7 +47,7 @@ static inline size_t shm_text_character(const char *s) {
         return n;
 }
 
-/* In place: '?' stands for each byte that is of no clean character. */
+/* Replaces, in place, each byte that does not belong to a clean character by '?'. */
 static inline void shm_text_clean(char *text) {
         while (*text) {
                 size_t n = shm_text_character(text);
@@ -58,11 +58,11 @@ static inline void shm_text_clean(char *text) {
         }
 }
 
-/* Copies up to the first 0, at most size - 1 bytes, and cleans the copy. Terminates. */
+/* Copies up to the first 0, at most size - 1 bytes, terminates the copy and cleans it. */
 static inline void shm_text_copy(char *ret, const uint8_t *text, size_t size) {
         size_t i = 0;
 
-        /* Once: it may change between a test and the use. */
+        /* Each byte is loaded once: another process may change it between two loads. */
         for (; i + 1 < size && (ret[i] = (char) *(const volatile uint8_t *) &text[i]) != 0; i++)
                 ;
         ret[i] = 0;

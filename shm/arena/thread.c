@@ -1,20 +1,21 @@
 /*
- * Threads that ended without a word
+ * Threads that ended silently
  *
- * Purpose: finds records whose thread is no more, in a process that lives.
+ * Purpose: finds records whose thread has ended while its process lives on.
  *
- * Kernel facts (proc(5)): /proc/PID/task/TID is there for as long as the thread is; the first thread of
- *   a process that ended before the others is a zombie. A directory that is open stays the one process's.
- *   Numbers are those of the pid namespace of /proc; NSpid: says in how many a process is. To tgkill(2)
- *   they are the caller's own; it finds zombies, too.
+ * Kernel facts (proc(5)): /proc/PID/task/TID exists for as long as the thread does. If the first thread of a
+ *   process ends before the others, it stays as a zombie. An open /proc/PID directory refers to the one process,
+ *   even if its number is reused. Thread numbers in /proc belong to the pid namespace for which it was mounted;
+ *   the line NSpid: lists a process's number in each of its namespaces. tgkill(2) takes numbers of the caller's
+ *   namespace, and finds zombies too.
  *
  * Invariants
- *   1. A thread that is not there owns no record: its own, if the head still says so, is nobody's. One
- *      compare-and-set of the whole head, as it was read before the thread was looked for, marks it.
- *   2. Records of a process (thread number 0) are no thread's.
- *   3. Where numbers may mean something else here, nothing is marked.
+ *   1. A thread that does not exist owns no record. The head is read first, then the thread is looked for, then one
+ *      compare-and-set of the whole head marks the record: it fails if the record has got another owner.
+ *   2. A record with thread number 0 belongs to a process as a whole, and is left alone.
+ *   3. Where thread numbers may belong to another namespace, no record is marked.
  *
- * Who may do what: control work. The process itself may take such a record over (shm_record_inherit()).
+ * Who may do what: the maintainer marks records. The process itself may take one over (shm_record_inherit()).
  *
  * Crash: a record that is marked DEAD is found by the next repair.
  */
@@ -29,7 +30,7 @@
 
 #include "shm/arena/record.h"
 
-/* Up to size - 1 bytes, terminated. Negative errno. */
+/* Reads up to size - 1 bytes, and terminates them. 0 or a negative errno. */
 static int read_file(int dir_fd, const char *path, char *buffer, size_t size) {
         int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY), saved;
         ssize_t n;
@@ -45,7 +46,7 @@ static int read_file(int dir_fd, const char *path, char *buffer, size_t size) {
         return 0;
 }
 
-/* Whether the process is of the pid namespace whose numbers /proc has. */
+/* Whether the process is in the pid namespace whose numbers /proc shows. */
 static bool is_of_our_namespace(int proc_fd) {
         char buffer[4096], *at;
 
@@ -86,11 +87,11 @@ static int open_process(const ShmClientInfo *client) {
         return -ESRCH;
 }
 
-/* The process whose /proc is open. Its records often stand side by side. */
+/* The process whose /proc directory is open. It is kept open since records of one process are often neighbours. */
 typedef struct OpenProcess {
         pid_t pid; /* 0: none */
         uint32_t start_time;
-        int fd; /* negative: it cannot be seen */
+        int fd; /* negative: the process cannot be seen */
 } OpenProcess;
 
 static void close_process(OpenProcess *process) {
@@ -127,7 +128,7 @@ uint32_t shm_threads_mark_gone(ShmArena *arena, uint32_t *position, uint32_t bud
         return n;
 }
 
-/* Of our own process. Only its first thread stays when it has ended, as a zombie. */
+/* Whether a thread of our own process has ended. tgkill() tells, except for the first thread, which stays a zombie. */
 static bool is_own_gone(uint32_t tid) {
         int fd;
         bool gone;

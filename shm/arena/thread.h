@@ -1,16 +1,17 @@
 #pragma once
-/* Threads that ended without a word: by a raw exit, which runs no destructors. Control work. */
+/* Threads that ended silently: by a raw exit system call, which runs no destructors. For the maintainer. */
 #include "shm/arena/client.h"
 
 /*
- * Of processes that live: marks records of their threads that are no more DEAD, for repair. How many. It begins at
- * record *position, not 0, looks at no more than `budget` threads, and leaves in *position where to go on: n_records
- * when that was all. None where threads cannot be seen, or not by the numbers that their process knows them by.
+ * Marks DEAD, for repair, the records of ended threads in processes that live. Returns how many it marked. It begins
+ * at record *position, which is not 0, looks for at most `budget` threads, and sets *position to the record to go on
+ * with: n_records after the last. It marks none of a process whose threads it cannot see, or that is in another pid
+ * namespace.
  */
 uint32_t shm_threads_mark_gone(ShmArena *arena, uint32_t *position, uint32_t budget);
 
 /*
- * The same by the process itself, of its own threads, for which it needs no /proc. Of one whose number
- * another of its threads was given since, it is not told.
+ * The same for the threads of the calling process, without /proc. It misses an ended thread whose number
+ * the kernel has given to another thread of the process since.
  */
 uint32_t shm_threads_mark_own_gone(ShmArena *arena, uint32_t client);
