@@ -4,20 +4,20 @@
  * Purpose: making slabs (UNCOMMITTED -> BUSY -> FREE) and giving their pages back (FREE -> BUSY ->
  *   UNCOMMITTED), in runs of neighbours.
  *
- * Kernel facts (6.1 to 6.18): MADV_DONTNEED on a shared mapping frees nothing, MADV_REMOVE does; it is
- *   EINVAL where the mapping is locked, where punching through the descriptor still works.
- *   fallocate makes pages or fails, so nobody meets SIGBUS; a signal makes it EINTR with part done.
+ * Kernel facts (6.1 to 6.18): MADV_DONTNEED on a shared mapping frees nothing, MADV_REMOVE does. MADV_REMOVE
+ *   fails with EINVAL if the mapping is locked; punching a hole through the descriptor still works then.
+ *   fallocate() makes pages or fails, so no process gets SIGBUS; a signal makes it fail with EINTR, part done.
  *
  * Invariants
  *   1. Only the holder of a BUSY slab touches its pages.
  *   2. Words and tags of a slab have pages before n_slabs_ever covers it.
  *   3. A slab is FREE only after its pages exist.
  *
- * Who may do what: the daemon commits ahead and drops; a client that found no free slab commits a
- *   run of at most SHM_COMMIT_RUN_MAX.
+ * Who may do what: the daemon commits ahead of demand, and drops; a client that found no free slab commits
+ *   a run of at most SHM_COMMIT_RUN_MAX.
  *
- * Crash: RUN names the slabs. BUSY ones are dropped (punched, UNCOMMITTED) by repair; below
- *   n_slabs_ever, UNCOMMITTED ones may lack their bit in `uncommitted`, FREE ones that in `free`.
+ * Crash: RUN names the slabs. Repair drops the BUSY slabs among them (punches them, and makes them UNCOMMITTED),
+ *   and sets missing bits: of UNCOMMITTED slabs below n_slabs_ever in `uncommitted`, of FREE slabs in `free`.
  */
 #include "shm/slab/pages.h"
 
@@ -31,9 +31,9 @@
 #include "shm/slab/slab.h"
 
 #define TRIES_MAX 256U
-#define DROP_COST 32U /* of a slab's pages, in slabs that are only looked at */
+#define DROP_COST 32U /* budget that dropping a slab's page costs; looking at a slab costs 1 */
 
-/* The bits of [slab, slab + n) that are in the group of `slab`. */
+/* The slabs of [slab, slab + n) that are in the group of `slab`, as a mask of the group. */
 static uint64_t group_mask(uint32_t slab, uint32_t n) {
         uint32_t first = slab % 64;
         uint32_t in_group = n < 64 - first ? n : 64 - first;
@@ -51,7 +51,7 @@ static void remove_run(ShmArena *arena, uint32_t set, uint32_t slab, uint32_t n)
                 shm_set_remove_mask(arena, set, slab / 64, group_mask(slab, end - slab));
 }
 
-/* Not a place for a thread to be cancelled: in the middle of an operation, its intent standing. */
+/* fallocate() is a cancellation point, but the thread is inside an operation, with an intent. */
 static int pages_fallocate(const ShmArena *arena, int mode, const void *address, uint64_t size) {
         int cancel_state, r;
 
@@ -72,7 +72,7 @@ static void pages_punch_run(ShmArena *arena, uint32_t slab, uint32_t n) {
         errno = saved;
 }
 
-/* Makes the n slabs at `slab` BUSY, as far as they can be: how many, from the first. */
+/* Makes the n slabs from `slab` on BUSY, up to the first that cannot be. Returns how many became BUSY. */
 static uint32_t begin_run(ShmActor *actor, uint32_t slab, uint32_t n, SlabState from) {
         uint32_t i = 0;
 
@@ -81,15 +81,15 @@ static uint32_t begin_run(ShmActor *actor, uint32_t slab, uint32_t n, SlabState 
         return i;
 }
 
-/* Refused only in an arena that somebody scribbled over. */
+/* The actor holds the slabs, so a transition is refused only if a process scribbled over the arena. */
 static void end_run(ShmActor *actor, uint32_t slab, uint32_t n, SlabState to) {
         for (uint32_t i = 0; i < n; i++)
                 (void) shm_slab_end(actor, actor->id, slab + i, to);
 }
 
 /*
- * A run of slabs that were given back once: lowest first. 0: there is none, or the daemon, which has
- * others to serve, has removed as many bits of slabs with pages as it does at a time.
+ * Makes a run of UNCOMMITTED slabs below n_slabs_ever BUSY, lowest first, and returns its length. 0: there is none,
+ * or the daemon has met TRIES_MAX stale bits in `uncommitted`, and stops since it has other work to do.
  */
 static uint32_t find_dropped(ShmActor *actor, uint32_t n, uint32_t *ret_slab) {
         ShmArena *arena = actor->arena;
@@ -98,7 +98,7 @@ static uint32_t find_dropped(ShmActor *actor, uint32_t n, uint32_t *ret_slab) {
 
         while (length == 0 && n_tries-- > 0 && shm_set_find(arena, SHM_SET_UNCOMMITTED, slab, &slab) &&
                slab < ever) {
-                /* At least this one, also if its bit is gone by now: the intent has to name it. */
+                /* The run has at least this slab, even if its bit was removed since: the intent must name it. */
                 length = 1;
                 while (length < n && slab + length < ever &&
                        shm_set_has(arena, SHM_SET_UNCOMMITTED, slab + length))
@@ -114,7 +114,7 @@ static uint32_t find_dropped(ShmActor *actor, uint32_t n, uint32_t *ret_slab) {
         return length;
 }
 
-/* A run of slabs that never were, by raising n_slabs_ever over them. */
+/* Makes a run of slabs that were never used BUSY, by raising n_slabs_ever over them. */
 static int pages_extend_arena(ShmActor *actor, uint32_t n, uint32_t *ret_slab, uint32_t *ret_n) {
         ShmArena *arena = actor->arena;
         uint64_t ever = shm_arena_n_slabs_ever(arena);
@@ -152,7 +152,7 @@ static void pages_undo_run(ShmActor *actor, uint32_t slab, uint32_t n) {
         add_run(actor->arena, SHM_SET_UNCOMMITTED, slab, n);
 }
 
-/* Pages for the BUSY run; where a signal interrupts, for half of it. Returns for how many. */
+/* Makes pages for the BUSY run; for half as many slabs after each EINTR. Returns for how many slabs. */
 static uint32_t pages_populate_run(ShmActor *actor, uint32_t slab, uint32_t n) {
         ShmArena *arena = actor->arena;
         uint32_t m = n;
@@ -168,13 +168,13 @@ static uint32_t pages_populate_run(ShmActor *actor, uint32_t slab, uint32_t n) {
         return m;
 }
 
-/* Clients commit only what the daemon, who watches the limits, says there is room for. */
+/* Clients commit at most as many slabs as the daemon, which watches the limits of memory, has published. */
 static bool pages_draw_allowance(ShmActor *actor, uint32_t n) {
         uint64_t *allowance = &actor->arena->header->commit_allowance.value;
 
         if (actor->id == 0)
                 return true;
-        /* ORDER: acqrel; who drew it below zero puts it back and stays away. */
+        /* ORDER: acqrel; a client that draws it below zero adds its part again, and does not commit. */
         if ((int64_t) shm_sub_acqrel(allowance, n) >= (int64_t) n)
                 return true;
         shm_add_acqrel(allowance, n); /* ORDER: acqrel; see above. */
@@ -207,7 +207,7 @@ int shm_pages_commit(ShmActor *actor, uint32_t n, uint32_t *ret_n) {
         return r;
 }
 
-/* Makes FREE slabs of the group BUSY; those that were. */
+/* Makes the FREE slabs of `mask` BUSY. Returns the mask of the slabs that were FREE. */
 static uint64_t begin_group(ShmActor *control, uint32_t group, uint64_t mask) {
         uint64_t taken = 0;
 
@@ -254,7 +254,7 @@ void shm_pages_trim_begin(ShmTrim *trim, const ShmArena *arena) {
         trim->group = (trim->count.end + 63) / 64;
 }
 
-/* Goes down to the next group that may have FREE slabs. False: there is none among these 64 groups. */
+/* Goes down to the next group that may have FREE slabs. False: this word of 64 groups has none, and is skipped. */
 static bool go_down(ShmTrim *trim, const ShmArena *arena) {
         uint32_t last = trim->group - 1;
         uint64_t groups = shm_set_groups(arena, SHM_SET_FREE, last / 64) & UINT64_MAX >> (63 - last % 64);
@@ -263,7 +263,7 @@ static bool go_down(ShmTrim *trim, const ShmArena *arena) {
         return groups != 0;
 }
 
-/* Returns how many it had, or might have had. */
+/* Drops the FREE slabs of the group, except those to be kept. Returns how many bits of `free` it had. */
 static uint32_t trim_group(ShmActor *control, ShmTrim *trim, uint32_t keep) {
         uint64_t mask = shm_set_group(control->arena, SHM_SET_FREE, trim->group);
         uint32_t n = (uint32_t) __builtin_popcountll(mask);
@@ -315,7 +315,7 @@ static uint64_t drop_if_surplus(ShmActor *control, uint32_t slab) {
         return size;
 }
 
-/* The first page there is at or after it; or as good as the end. Pages are asked for where none should be. */
+/* The first slab at or after `slab` that has a page, by asking the file for data; UINT32_MAX if there is none. */
 static uint32_t next_page(const ShmArena *arena, uint32_t slab) {
         off_t base = arena->slabs - arena->base, at;
 

@@ -1,17 +1,18 @@
 /*
  * Finding slots
  *
- * Purpose: from a class and an epoch to slots that are the caller's, of a partial slab, a free one, or one
- *   of fresh pages.
+ * Purpose: claims slots of a class and an epoch for the caller: in a partial slab, in a free slab, or in a slab that
+ *   is committed for it.
  *
  * Invariants
- *   1. A set's bit only says where to look: a slot is found when the compare-and-set of its slab's word has claimed it.
+ *   1. A set's bit is a hint: a slot is the caller's once the compare-and-set of its slab's word has claimed it.
  *   2. A stale bit is removed while the actor's intent names the slab (invariant 2 of shm/slab/set.c).
- *   3. Before -ENOMEM the slab words themselves are searched, at most every 100 ms.
+ *   3. Before -ENOMEM the slab words themselves are searched, at most once in 100 ms.
  *
  * Who may do what: any thread with its own actor, inside an operation.
  *
- * Crash: CLAIM names the slots that were claimed, SLAB a bit that was being removed, RUN pages that were being made.
+ * Crash: CLAIM names the slots that were claimed, SLAB the slab whose bit was being removed, RUN the slabs whose pages
+ *   were being made.
  */
 #include "shm/slab/search.h"
 
@@ -22,10 +23,10 @@
 #include "shm/slab/set.h"
 #include "shm/slab/slab.h"
 
-/* Slabs of an earlier era, waiting to be drained, that a search passes over before it gives up. */
+/* A search gives up a set after this many slabs that are in it rightly but of an earlier era, not drained yet. */
 #define SKIPS_MAX 64
 
-/* A set is searched from a home group on, so that threads meet in one word less often. */
+/* Each thread searches a set from a home group of its own, so that threads rarely contend for one word. */
 static uint32_t search_home(const ShmActor *actor) {
         uint32_t n_groups = (shm_arena_n_slabs_ever(actor->arena) + 63) / 64;
 
@@ -38,7 +39,7 @@ static void search_remove_stale(ShmActor *actor, uint32_t set, uint32_t slab) {
         shm_actor_intend(actor, 0);
 }
 
-/* Whether something would be left to hold, after n slots were taken. */
+/* Whether free slots would be left after n were taken: only then is it useful to hold the slab. */
 static bool search_leaves_slots(const ShmArena *arena, const ShmWant *want, uint32_t slab) {
         SlabWord w = shm_slab_word(arena, slab);
         uint64_t taken =
@@ -81,8 +82,8 @@ static bool search_set(ShmActor *actor, uint32_t set, const ShmWant *want, ShmFo
 }
 
 /*
- * The words themselves, before memory is called exhausted: a hint may be missing that a dead thread
- * should have set. At most every 100 ms, since a full arena would otherwise be read each time.
+ * Searches the words themselves before -ENOMEM: a thread that died may not have set the hint of a slab with free
+ * slots. At most once in 100 ms, since otherwise each allocation in a full arena would read all words.
  */
 static bool search_words(ShmActor *actor, const ShmWant *want, ShmFound *ret) {
         ShmArena *arena = actor->arena;

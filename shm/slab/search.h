@@ -1,23 +1,26 @@
 #pragma once
-/* Finding slots of a class and epoch, wherever there are any. */
+/* Finding slots of a class and epoch in any slab that has some. */
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "shm/arena/actor.h"
 
-/* One slot to use at once, or a slab to hold and up to n of its slots. */
+/* Up to n slots of one slab; with `hold` the rest of the slab too, for later. */
 typedef struct ShmWant {
         uint64_t key;
         uint32_t n;
         bool hold;
-        bool no_commit; /* where no slab has slots, none is made */
+        bool no_commit; /* fail if no committed slab has slots */
 } ShmWant;
 
 typedef struct ShmFound {
         uint32_t slab;
         uint64_t mask;
-        bool held; /* more is left, and the actor holds the slab from now on */
+        bool held; /* the slab has more slots, and the actor holds it from now on */
 } ShmFound;
 
-/* 0 with the intent CLAIM standing, for the caller to replace; -ENOMEM with none. Inside an operation. */
+/*
+ * 0: the slots are the caller's, and its intent CLAIM names them until the caller changes the intent. -ENOMEM: no
+ * slots and no intent. Inside an operation.
+ */
 int shm_search(ShmActor *actor, const ShmWant *want, ShmFound *ret);

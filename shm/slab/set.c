@@ -1,21 +1,22 @@
 /*
  * Slab sets
  *
- * Purpose: finding a slab in a few loads, among 16 million. Level 0 is one word, the root; a bit
- * of it says that the word below it has bits; the last level has a bit per slab.
+ * Purpose: finds a slab among 16 million in a few loads. Level 0 is one word, the root; each of its bits
+ * says whether the word below has bits; the last level has a bit for each slab.
  *
  * Invariants
- *   1. A bit may be stale-set at rest: whoever takes the slab by its word fails, and removes it.
- *   2. A slab whose word wants it in the set has its bits set up to the root, or is named by the
- *      intent of a record (of a live thread, or of a dead one until it is repaired).
+ *   1. A bit may be set though its slab does not belong in the set: a thread that tries to claim the slab fails,
+ *      and removes the bit.
+ *   2. A slab that belongs in the set by its word has its bits set up to the root, or the intent of a record names
+ *      it (a record of a live thread, or of a dead thread until it is repaired).
  *
- * Who may do what: anyone adds and removes, always up to the root: a bit that is set says nothing of
- *   those above it, since whoever set it may have been stopped there. Words change by locked
- *   instructions, and only where a bit is missing: with those near the root written each time, all
- *   cores would wait for them.
- *   Remove clears, then re-reads what the bit stands for, and sets it again if need be. It is that
- *   order that leaves a concurrent add standing: the adder changes what the bit stands for, then
- *   looks at the bit. If it still sees it set, the clear comes later, and so the re-read sees the change.
+ * Who may do what: any thread adds and removes. An add always goes up to the root: a bit that is set does not mean that
+ *   the bits above it are, since the thread that set it may have been stopped there. Words are changed by locked
+ *   instructions, and only if a bit is missing: if each add wrote the words near the root, all cores would contend
+ *   for these.
+ *   Remove clears a bit, then reads the slab word (or the child word) that the bit describes, and sets the bit again
+ *   if that says so. This order does not lose a concurrent add: the adding thread changes the slab word, then looks
+ *   at the bit. If it still finds the bit set, the clear comes later, and so the read after the clear sees the change.
  *
  * Crash: in add, bits above are missing; in remove, a bit is missing that should be set again. Both
  *   are on the path of a slab that the dead thread's intent names: shm_set_repair() sets them.
@@ -42,12 +43,12 @@ bool shm_set_wants(const ShmArena *arena, uint32_t set, SlabWord w) {
 }
 
 static void set_bits(uint64_t *word, uint64_t mask) {
-        /* ORDER: sc, pairs with shm_set_remove_mask(); what the bits stand for was changed before. */
+        /* ORDER: sc, pairs with shm_set_remove_mask(); the words that the bits describe were changed before. */
         if ((shm_load_sc(word) & mask) != mask)
                 shm_or_sc(word, mask); /* ORDER: sc; the same. */
 }
 
-/* Sets the bit of child `index` at `level`, and those above. */
+/* Sets the bits above the word `index` of `level`, up to the root. */
 static void add_above(const ShmArena *arena, uint32_t set, uint32_t level, uint32_t index) {
         for (; level > 0; level--) {
                 set_bits(word_at(arena, set, level - 1, index / 64), UINT64_C(1) << index % 64);
@@ -62,7 +63,7 @@ void shm_set_add_mask(const ShmArena *arena, uint32_t set, uint32_t group, uint6
         add_above(arena, set, leaf, group);
 }
 
-/* Those of the group's slabs in mask whose words want them in the set. */
+/* The slabs in `mask` that belong in the set by their words. */
 static uint64_t set_wanted_bits(const ShmArena *arena, uint32_t set, uint32_t group, uint64_t mask) {
         uint64_t result = 0;
 
@@ -117,7 +118,7 @@ void shm_set_repair(const ShmArena *arena, uint32_t set, uint32_t slab) {
         }
 }
 
-/* Moves forward only, so it ends however others change the words meanwhile. */
+/* It only moves forward, so it ends even if other threads change the words all the time. */
 bool shm_set_find(const ShmArena *arena, uint32_t set, uint32_t from, uint32_t *ret_slab) {
         uint32_t leaf = arena->shape.n_levels - 1, level = leaf;
         uint64_t position = from;
@@ -126,7 +127,7 @@ bool shm_set_find(const ShmArena *arena, uint32_t set, uint32_t from, uint32_t *
                 uint64_t word = 0;
 
                 if (position / 64 < arena->shape.level_words[level])
-                        /* ORDER: acq, pairs with shm_set_add_mask(); the slab word is what counts. */
+                        /* ORDER: acq, pairs with shm_set_add_mask(); a hint, the slab word decides. */
                         word = shm_load_acq(word_at(arena, set, level, (uint32_t) (position / 64))) &
                                UINT64_MAX << position % 64;
                 if (word == 0) {
@@ -149,7 +150,7 @@ bool shm_set_find(const ShmArena *arena, uint32_t set, uint32_t from, uint32_t *
 }
 
 uint64_t shm_set_group(const ShmArena *arena, uint32_t set, uint32_t group) {
-        /* ORDER: acq, pairs with shm_set_add_mask(); the slab words are what counts. */
+        /* ORDER: acq, pairs with shm_set_add_mask(); hints, the slab words decide. */
         return shm_load_acq(word_at(arena, set, arena->shape.n_levels - 1, group));
 }
 

@@ -1,18 +1,18 @@
 /*
  * Walking over slabs
  *
- * Purpose: the one way in which counts, pictures, checks and drains go over the slabs of an arena.
+ * Purpose: goes over the slabs of an arena in steps, for all code that counts, draws, checks or drains them.
  *
  * Invariants
- *   1. Nothing at or above n_slabs_ever is read: reading a hole would make a page.
- *   2. The position only rises, and each unit of the budget is a few loads, whatever the sets say: a
+ *   1. Nothing at or above n_slabs_ever is read: reading a hole would allocate a page.
+ *   2. The position only rises, and each unit of the budget stands for a few loads, even if the sets are garbage: a
  *      step ends, and takes no longer than its budget allows.
- *   3. Groups that are uncommitted whole are skipped by their hint; a group whose hint is stale is
- *      missed until a thread that looks there removes the hint.
+ *   3. A group is skipped if all its bits in `uncommitted` are set. If one of these is stale, the walk misses
+ *      the group until a thread that looks there removes the bit.
  *
- * Who may do what: it reads, and writes nothing.
+ * Who may do what: any thread may walk; a walk writes nothing into the arena.
  *
- * Crash: nothing is left.
+ * Crash: nothing was written.
  */
 #include "shm/slab/slab-walk.h"
 
@@ -20,14 +20,14 @@ void shm_slab_walk_begin(ShmSlabWalk *walk, const ShmArena *arena, uint32_t set)
         *walk = (ShmSlabWalk){ .set = set, .end = shm_arena_n_slabs_ever(arena) };
 }
 
-/* Those of a group that the walk is about. */
+/* The slabs of a group over which the walk goes. */
 static uint64_t walk_members(const ShmSlabWalk *walk, const ShmArena *arena, uint32_t group) {
         if (walk->set != SHM_SLAB_WALK_ALL)
                 return shm_set_group(arena, walk->set, group);
         return shm_set_group(arena, SHM_SET_UNCOMMITTED, group) == UINT64_MAX ? 0 : UINT64_MAX;
 }
 
-/* The first slab of the groups after this one that are worth a look. */
+/* The first slab of the next group that may have members. */
 static uint32_t walk_skip(const ShmSlabWalk *walk, const ShmArena *arena, uint32_t group) {
         uint64_t groups;
 
@@ -38,7 +38,7 @@ static uint32_t walk_skip(const ShmSlabWalk *walk, const ShmArena *arena, uint32
         return groups == 0 ? (group / 64 + 1) * 64 * 64 : (group + (uint32_t) __builtin_ctzll(groups)) * 64;
 }
 
-/* Goes on to the next slab there is; what is left of its group, from that slab on. */
+/* Goes on to the next slab of the walk. Returns the members of its group from that slab on; 0 if there is none. */
 static uint64_t walk_seek(ShmSlabWalk *walk, const ShmArena *arena, uint32_t *budget) {
         for (; *budget > 0 && walk->position < walk->end; (*budget)--) {
                 uint32_t group = walk->position / 64;

@@ -1,20 +1,20 @@
 /*
  * Slabs
  *
- * Purpose: the compare-and-set loop around the pure transitions, and the hints after it.
+ * Purpose: changes slab words, by a compare-and-set loop around the pure transitions, and then sets the hints.
  *
  * Invariants
  *   1. A transition is one compare-and-set of the slab word; there is nothing to undo.
- *   2. Before the word changes, the actor's intent names the slab, and goes on naming it until the
- *      hints that the new word wants are set: PARTIAL in `partial`, FREE in `free`, in use in
- *      `of_epoch`.
- *   3. n_free and n_drained are hints, too: who counts decides by what fetch-and-add returned, so
- *      each crossing wakes the daemon once.
+ *   2. Before the word changes, the actor's intent names the slab, and it goes on naming it until the
+ *      hints of the new word are set: a PARTIAL slab in `partial`, a FREE slab in `free`, a slab in use
+ *      in `of_epoch`.
+ *   3. n_free and n_drained are hints too. The thread whose fetch-and-add crosses the threshold wakes the
+ *      daemon, so each crossing wakes it once.
  *
  * Who may do what: see the table in shm/format/slab-word.h.
  *
- * Crash: before the compare-and-set, nothing; after it, hints that are missing, of a slab that the
- *   intent names; a count that is off by one until the daemon recounts.
+ * Crash: before the compare-and-set nothing has changed. After it, hints may be missing, of a slab that the
+ *   intent names, and a count may be off by one until the daemon recounts.
  */
 #include "shm/slab/slab.h"
 
@@ -28,31 +28,31 @@ void shm_wake(const ShmArena *arena) {
         uint64_t one = 1;
         int saved = errno, cancel_state;
 
-        /* Not a place for a thread to be cancelled: it is in an operation. */
+        /* write() is a cancellation point, but the thread is inside an operation. */
         (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
         if (arena->wake_fd >= 0 && write(arena->wake_fd, &one, sizeof(one)) < 0) {
-                /* EAGAIN: it is about to wake anyway. */
+                /* EAGAIN: the daemon is about to wake anyway. */
         }
         (void) pthread_setcancelstate(cancel_state, NULL);
         errno = saved;
 }
 
 void shm_free_added(ShmArena *arena, uint32_t n) {
-        /* ORDER: rlx; a hint, the sets and words are what counts. */
+        /* ORDER: rlx; a hint, the sets and words decide. */
         shm_add_rlx(&arena->header->n_free.value, n);
 }
 
 void shm_free_taken(ShmArena *arena, uint32_t n) {
-        /* ORDER: acqrel; of all who take, one sees the crossing. */
+        /* ORDER: acqrel; of all threads that take slabs, one sees the crossing. */
         uint64_t old = shm_sub_acqrel(&arena->header->n_free.value, n);
-        /* ORDER: rlx; set by the daemon, may lag. */
+        /* ORDER: rlx; the daemon sets it, and it may lag behind. */
         uint64_t low = shm_load_rlx(&arena->header->reserve_low.value);
 
         if (low != 0 && (int64_t) old >= (int64_t) low && (int64_t) (old - n) < (int64_t) low)
                 shm_wake(arena);
 }
 
-/* Sets the hints that the new word wants and the old one did not. */
+/* Sets the hints of the new word that the old word did not have. */
 static void slab_set_hints(ShmActor *actor, uint32_t slab, SlabWord old, SlabWord new) {
         ShmArena *arena = actor->arena;
         SlabState from = slab_word_state(old), to = slab_word_state(new);
@@ -73,27 +73,27 @@ static void slab_set_hints(ShmActor *actor, uint32_t slab, SlabWord old, SlabWor
                 actor->emptied = slab + 1;
                 shm_actor_count(actor, SHM_COUNT_SLABS_RECYCLED, 1);
         }
-        /* ORDER: acqrel, pairs with shm_drain_step(); the first since it looked wakes it. */
+        /* ORDER: acqrel, pairs with shm_drain_step(); the first slab to drain since the daemon looked wakes it. */
         if (to == SLAB_FREE && from == SLAB_DRAINING &&
             shm_add_acqrel(&arena->header->n_drained.value, 1) == 0)
                 shm_wake(arena);
 }
 
-/* One transition, as slab_word_*() has it; the actor is the holder. */
+/* The arguments of one transition, for slab_word_*(). */
 typedef struct SlabRequest {
         SlabOp op;
-        SlabState from; /* BEGIN: nothing is done to a word of another state */
+        SlabState from; /* BEGIN: refused unless the word is in this state */
         uint32_t holder;
         uint64_t key; /* CLAIM, HOLD, DRAIN */
-        uint32_t n; /* CLAIM, HOLD: slots at most */
-        uint64_t mask; /* GIVE_BACK; after CLAIM and HOLD, the slots taken */
+        uint32_t n; /* CLAIM, HOLD: slots to take, at most */
+        uint64_t mask; /* FREE_SLOTS: the slots; after CLAIM and HOLD: the slots that were taken */
 } SlabRequest;
 
 static inline bool slab_request_claims(const SlabRequest *request) {
         return request->op == SLAB_OP_CLAIM || request->op == SLAB_OP_HOLD;
 }
 
-/* Pure but for the request's mask. */
+/* Pure, except that it stores the request's mask. */
 static inline int slab_request_apply(const ShmArena *arena, SlabRequest *request, SlabWord old,
                                      SlabWord *ret) {
         uint32_t class = slab_request_claims(request) ? slab_key_class(request->key) : slab_word_class(old);
@@ -125,7 +125,7 @@ static inline int slab_request_apply(const ShmArena *arena, SlabRequest *request
         }
 }
 
-/* CLAIM names the slots before they are taken; the mask is written anew for each attempt. */
+/* The intent CLAIM names the slots before they are taken; each attempt stores its own mask. */
 static inline void slab_request_intend(ShmActor *actor, uint32_t slab, const SlabRequest *request,
                                        bool intended) {
         shm_actor_intend_mask(actor, request->mask);
@@ -134,8 +134,8 @@ static inline void slab_request_intend(ShmActor *actor, uint32_t slab, const Sla
 }
 
 /*
- * The one loop by which slab words change. Inlined, so that each transition's is its own code. Hints are the caller's
- * where pages change (shm/slab/pages.c).
+ * The one loop by which slab words change. It is inlined, so that the compiler specializes it for each transition.
+ * For BEGIN, COMMIT and DROP the caller sets the hints (shm/slab/pages.c).
  */
 static inline __attribute__((always_inline)) int slab_change(ShmActor *actor, uint32_t slab,
                                                              SlabRequest *request) {
@@ -155,7 +155,7 @@ static inline __attribute__((always_inline)) int slab_change(ShmActor *actor, ui
                         slab_request_intend(actor, slab, request, intended);
                         intended = true;
                 }
-                /* ORDER: acqrel, pairs with shm_slab_word(); work on slots or pages is done before. */
+                /* ORDER: acqrel, pairs with shm_slab_word(); all work on the slots or pages is before. */
         } while (!shm_pair_cas_acqrel(word, &old, new));
         if (request->op >= SLAB_OP_CLAIM)
                 slab_set_hints(actor, slab, old, new);

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Slabs: the transitions of shm/format/slab-word.h, each in one compare-and-set loop, with the hints that
- * follow from them. All are called inside an operation of the actor.
+ * Slabs: the transitions of shm/format/slab-word.h, each as one compare-and-set loop, which then sets the hints of
+ * the new word. All are called inside an operation of the actor.
  */
 #include <stdint.h>
 
@@ -9,38 +9,41 @@
 #include "shm/format/slab-word.h"
 
 static inline SlabWord shm_slab_word(const ShmArena *arena, uint32_t slab) {
-        /* ORDER: acq, pairs with shm_slab_free_slots(); what the slots held is over. */
+        /* ORDER: acq, pairs with shm_slab_free_slots(); all accesses to the objects in free slots are before. */
         return shm_pair_load_acq(&arena->lines[slab].word);
 }
 
-/* By a word that may be garbage: any class index has an entry. */
+/* The class of a slab. The word may be garbage: every number that it can have is an index of `classes`. */
 static inline const ShmClass *shm_slab_class(const ShmArena *arena, SlabWord w) {
         return &arena->classes[slab_word_class(w)];
 }
 
 /*
- * Claims up to n slots of a FREE or PARTIAL slab. 0 with the intent CLAIM standing, for the caller to
- * replace; SLAB_E_REFUSED with none.
+ * Claims up to n slots of a FREE or PARTIAL slab. 0: the intent CLAIM names them until the caller changes the
+ * intent. SLAB_E_REFUSED: there is no intent.
  */
 int shm_slab_claim(ShmActor *actor, uint32_t slab, uint64_t key, uint32_t n, uint64_t *ret_mask);
-/* The same, and holds the slab, or takes more of the one held. */
+/* The same, and the actor holds the slab from then on; also to take more slots of a slab that it holds. */
 int shm_slab_hold(ShmActor *actor, uint32_t slab, uint64_t key, uint32_t n, uint64_t *ret_mask);
 
-/* These leave the intent as it is: it names the slab already. SLAB_E_REFUSED. */
+/* The next four leave the intent as it is: it must name the slab already. 0 or SLAB_E_REFUSED. */
 int shm_slab_free_slots(ShmActor *actor, uint32_t slab, uint64_t mask);
 int shm_slab_release(ShmActor *actor, uint32_t slab);
-/* While it is of this key, of which the era is over. */
+/* Retires a slab whose class, epoch and era are `key`, an era that is over. Refused if they are others by now. */
 int shm_slab_drain(ShmActor *control, uint32_t slab, uint64_t key);
-/* Whoever holds it: only control claims of it, until it is released. */
+/* Makes the maintainer the holder of the slab, even if a thread holds it: no thread claims of it until release. */
 int shm_slab_pin(ShmActor *control, uint32_t slab);
 
-/* Pages: a slab of this state becomes BUSY; one that is BUSY by this holder becomes FREE or UNCOMMITTED. No hints. */
+/*
+ * For work on pages. begin: a slab that is `from` becomes BUSY. end: a slab that is BUSY with this holder becomes
+ * `to`, FREE or UNCOMMITTED. Neither sets hints.
+ */
 int shm_slab_begin(ShmActor *actor, uint32_t slab, SlabState from);
 int shm_slab_end(ShmActor *actor, uint32_t holder, uint32_t slab, SlabState to);
 
-/* Wakes the daemon; a pool without one sees to it by itself. */
+/* Wakes the daemon. Does nothing in a pool without one, whose processes do the work by themselves. */
 void shm_wake(const ShmArena *arena);
 
-/* How many FREE slabs there are came to be, or ceased to be. Wakes the daemon when they run low. */
+/* Count n slabs that became FREE, or that are no longer FREE. The latter wakes the daemon when few are left. */
 void shm_free_added(ShmArena *arena, uint32_t n);
 void shm_free_taken(ShmArena *arena, uint32_t n);
