@@ -1,15 +1,15 @@
 /*
  * The attention words
  *
- * Purpose: how a change of the epoch table, and the request to leave its caches alone, reach a thread.
+ * Purpose: tells threads that the epoch table changed, or that they must not use their caches.
  *
  * Invariants
- *   1. `attention` is written by the maintainer alone; it rises, but for the freeze bit.
- *   2. A thread reads its record's word after its seq went odd, and copies the epochs anew where it changed.
+ *   1. Only the maintainer writes `attention`; it only rises, apart from the freeze bit.
+ *   2. A thread reads the word of its record after its seq became odd, and copies the epochs again if it changed.
  *
  * Who may do what: the maintainer writes, the owner of a record reads.
  *
- * Crash: some records have the new version, some do not: the next maintainer publishes anew.
+ * Crash: some records have the new version and some do not: the next maintainer publishes again.
  */
 #include "shm/epoch/attention.h"
 
@@ -19,27 +19,27 @@
 
 uint64_t shm_attention_next_version(ShmArena *arena) {
         uint64_t *version = &arena->header->attention.value;
-        /* ORDER: rlx; the maintainer's alone. */
+        /* ORDER: rlx; only the maintainer uses it. */
         uint64_t v = (shm_load_rlx(version) & ~SHM_ATTENTION_FREEZE) + VERSION_ONE;
 
-        shm_store_rlx(version, v); /* ORDER: rlx; the maintainer's alone. */
+        shm_store_rlx(version, v); /* ORDER: rlx; only the maintainer uses it. */
         return v;
 }
 
 uint64_t shm_attention_load(const ShmArena *arena, uint32_t record) {
-        /* ORDER: rlx; the maintainer's alone. */
+        /* ORDER: rlx; only the maintainer writes it. */
         return shm_load_rlx(&shm_arena_record(arena, record)->attention);
 }
 
 void shm_attention_store(ShmArena *arena, uint32_t record, uint64_t attention) {
-        /* ORDER: rel, pairs with shm_cache_alloc_hit(); epochs changed, caches emptied before. */
+        /* ORDER: rel, pairs with shm_cache_alloc_hit(); the change of the epochs, or the emptying, is before. */
         shm_store_rel(&shm_arena_record(arena, record)->attention, attention);
 }
 
 void shm_attention_publish(ShmArena *arena) {
         uint64_t version = shm_attention_next_version(arena);
 
-        /* ORDER: sc; a record that is taken after n_records_ever was read sees the epochs as they are now. */
+        /* ORDER: sc; the owner of a record taken after n_records_ever is read here sees the changed epochs. */
         shm_fence_sc();
         for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
                 shm_attention_store(arena, i,

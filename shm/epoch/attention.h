@@ -12,7 +12,7 @@ uint64_t shm_attention_next_version(ShmArena *arena);
 uint64_t shm_attention_load(const ShmArena *arena, uint32_t record);
 void shm_attention_store(ShmArena *arena, uint32_t record, uint64_t attention);
 /*
- * Tells all threads that the epoch table changed. What they allocate in operations that begin
- * after this follows the new one.
+ * Tells all threads that the epoch table changed. Operations that begin after this call allocate by
+ * the new table.
  */
 void shm_attention_publish(ShmArena *arena);

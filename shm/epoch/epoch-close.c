@@ -1,14 +1,14 @@
 /*
  * Closing and revoking eras
  *
- * Purpose: which eras of an id are over, and of which the objects are to be freed.
+ * Purpose: stores which eras of an id are closed, and which are to be revoked: their objects are to be freed.
  *
- * Invariants: those of shm/epoch/epoch.c.
+ * Invariants: see shm/epoch/epoch.c.
  *
- * Who may do what: the maintainer writes.
+ * Who may do what: only the maintainer writes.
  *
- * Crash: which eras are to be revoked stands before the epoch's word says that some are; a word of earlier eras
- *   says all by itself. What is to be freed stays so until shm_epoch_set_revoked().
+ * Crash: revoke_from is stored before the epoch's word gets SHM_EPOCH_REVOKE; revoke_older is a single word. An era
+ *   stays to be revoked until shm_epoch_set_revoked().
  */
 #include "shm/epoch/epoch-close.h"
 
@@ -21,12 +21,12 @@ bool shm_epoch_change(ShmArena *arena, uint32_t id, ShmEpochEvent event, uint32_
 
         if (shm_epoch_word_apply(shm_epoch_load(arena, id), event, flags, &w))
                 return false;
-        /* ORDER: rel, pairs with shm_epoch_load(); the ids before it are drained, label and eras are set. */
+        /* ORDER: rel, pairs with shm_epoch_load(); label, owner and the eras to be revoked are stored before. */
         shm_store_rel(&arena->header->epochs[id].word, shm_epoch_word_encode(w));
         return true;
 }
 
-/* 0; -EINVAL, -ESTALE. */
+/* From an API number to its id and era; era 0 is the newest. -EINVAL: no such id; -ESTALE: no such era yet. */
 static int epoch_find_era(const ShmArena *arena, uint32_t number, uint32_t *ret_id, uint32_t *ret_era,
                           uint32_t *ret_newest) {
         uint32_t id = number & 0xff, era = number >> 8;
@@ -71,7 +71,7 @@ static void epoch_revoke_newest(ShmArena *arena, uint32_t id, uint32_t from) {
 
 static int epoch_revoke_older(ShmArena *arena, uint32_t id, uint32_t from, uint32_t to) {
         ShmEpoch *e = &arena->header->epochs[id];
-        uint64_t old = shm_load_rlx(&e->revoke_older); /* ORDER: rlx; the maintainer's alone. */
+        uint64_t old = shm_load_rlx(&e->revoke_older); /* ORDER: rlx; only the maintainer writes it. */
         uint32_t old_from = (uint32_t) old, old_to = (uint32_t) (old >> 32);
 
         if (old != 0) {
@@ -80,7 +80,7 @@ static int epoch_revoke_older(ShmArena *arena, uint32_t id, uint32_t from, uint3
                 from = shm_era_is_before(old_from, from) ? old_from : from;
                 to = shm_era_is_before(to, old_to) ? old_to : to;
         }
-        /* ORDER: rel; one word says all. */
+        /* ORDER: rel; the whole range is in one word. */
         shm_store_rel(&e->revoke_older, (uint64_t) to << 32 | from);
         return 0;
 }
@@ -92,7 +92,7 @@ int shm_epoch_revoke(ShmArena *arena, uint32_t number, bool older) {
         r = epoch_find_era(arena, number, &id, &era, &newest);
         if (r)
                 return r;
-        /* ORDER: rlx; the maintainer's alone. */
+        /* ORDER: rlx; only the maintainer writes it. */
         from = older ? shm_load_rlx(&arena->header->epochs[id].floor_era) & SHM_ERA_MAX : era;
         from = shm_era_is_before(era, from) ? era : from;
         if (era != newest)
@@ -106,7 +106,7 @@ void shm_epoch_set_revoked(ShmArena *arena, const ShmRevoking *revoking) {
 
         (void) shm_epoch_revoking(arena, revoking->id, &now);
         if (now.older != 0 && now.older == revoking->older)
-                /* ORDER: rel; what was freed is free before. */
+                /* ORDER: rel; all frees of the revocation are before. */
                 shm_store_rel(&arena->header->epochs[revoking->id].revoke_older, 0);
         if (now.from != 0 && now.from == revoking->from && now.newest == revoking->newest)
                 (void) shm_epoch_change(arena, revoking->id, SHM_EPOCH_EV_REVOKED, 0);
@@ -120,9 +120,9 @@ void shm_epoch_walked(ShmArena *arena, uint32_t id, uint32_t floor_era, uint32_t
         ShmEpoch *e = &arena->header->epochs[id];
         ShmEpochWord w = shm_epoch_load(arena, id);
 
-        /* ORDER: rlx; the maintainer's alone. */
+        /* ORDER: rlx; only the maintainer uses it. */
         shm_store_rlx(&e->floor_era, shm_era_whole(w.era, floor_era));
         (void) shm_epoch_change(arena, id, n_left == 0 ? SHM_EPOCH_EV_EMPTY : SHM_EPOCH_EV_NOT_EMPTY, 0);
         if (n_left == 0 && w.state != SHM_EPOCH_OPEN && !(w.flags & SHM_EPOCH_REVOKE))
-                shm_store_rlx(&e->owner_client, 0); /* ORDER: rlx; the maintainer's alone. */
+                shm_store_rlx(&e->owner_client, 0); /* ORDER: rlx; only the maintainer writes it. */
 }

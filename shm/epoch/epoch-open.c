@@ -1,13 +1,13 @@
 /*
  * Opening eras
  *
- * Purpose: advancing to the next epoch, and taking ids out of the rotation.
+ * Purpose: advances to the next epoch, and takes ids out of the rotation.
  *
- * Invariants: those of shm/epoch/epoch.c.
+ * Invariants: see shm/epoch/epoch.c.
  *
- * Who may do what: the maintainer writes.
+ * Who may do what: only the maintainer writes.
  *
- * Crash: see shm/epoch/epoch.c; shm_epochs_recover() ends an advance that a maintainer died in.
+ * Crash: see shm/epoch/epoch.c; shm_epochs_recover() ends an advance in which a maintainer died.
  */
 #include "shm/epoch/epoch-open.h"
 
@@ -34,7 +34,7 @@ static void epoch_put_label(ShmEpoch *e, const char *label) {
 }
 
 static uint32_t epoch_load_owner(const ShmArena *arena, uint32_t id) {
-        /* ORDER: rlx; the maintainer's alone. */
+        /* ORDER: rlx; only the maintainer writes it. */
         return shm_load_rlx(&arena->header->epochs[id].owner_client);
 }
 
@@ -46,7 +46,7 @@ static bool epoch_may_reopen(const ShmArena *arena, uint32_t id) {
         if (shm_epoch_revoking(arena, id, &revoking) || epoch_load_owner(arena, id) != 0)
                 return false;
         floor = shm_load_rlx(&arena->header->epochs[id].floor_era); /* ORDER: rlx; the maintainer's alone. */
-        /* By one more than the next era, which may skip one. */
+        /* 2, not 1: the next era skips one number if that has low bits of 0 (next_era() in epoch-word.c). */
         return ((revoking.newest + 2 - floor) & SHM_ERA_MAX) <= SLAB_ERA_BITS;
 }
 
@@ -64,7 +64,7 @@ int shm_epoch_next(const ShmArena *arena, uint32_t *ret_id) {
         return -ENOSPC;
 }
 
-/* A new era of an id that is closed. 0 or -ENOSPC. */
+/* Opens a new era of an id that is closed. 0 or -ENOSPC. */
 static int epoch_open_era(ShmArena *arena, uint32_t id, uint32_t flags, const char *label, uint32_t owner,
                           uint32_t *ret_number) {
         ShmEpoch *e = &arena->header->epochs[id];
@@ -89,7 +89,7 @@ int shm_epoch_advance(ShmArena *arena, uint32_t *ret_number) {
         if (r)
                 return r;
         if (old >= arena->n_epochs)
-                return -EINVAL; /* somebody scribbled over it */
+                return -EINVAL; /* a process scribbled over it */
         if (shm_epoch_load(arena, id).state == SHM_EPOCH_OPEN)
                 (void) shm_epoch_close(arena, id, true);
 
@@ -99,7 +99,7 @@ int shm_epoch_advance(ShmArena *arena, uint32_t *ret_number) {
                 (void) shm_epoch_change(arena, old, SHM_EPOCH_EV_KEEP, 0);
                 return r;
         }
-        /* ORDER: rel, pairs with shm_epoch_current(); opened before it is current. */
+        /* ORDER: rel, pairs with shm_epoch_current(); the epoch is opened before it is current. */
         shm_store_rel(&arena->header->epoch_current.value, number);
         (void) shm_epoch_close(arena, old, false);
         shm_attention_publish(arena);
@@ -121,7 +121,7 @@ void shm_epochs_recover(ShmArena *arena) {
         shm_attention_publish(arena);
 }
 
-/* No slab of it, of whatever era, holds or may get objects. */
+/* Whether no slab of the id, of any era, holds objects or may get some. */
 static bool epoch_is_unused(const ShmArena *arena, uint32_t id) {
         uint32_t set = shm_set_of_epoch(arena, id), slab = 0;
 
@@ -176,7 +176,7 @@ uint32_t shm_epoch_end_leases(ShmArena *arena, uint32_t client) {
                 if (epoch_load_owner(arena, id) != client + 1)
                         continue;
                 (void) shm_epoch_revoke(arena, id, false);
-                /* ORDER: rel; the word says so before the client, and with it the lease, is forgotten. */
+                /* ORDER: rel; the word says that the era is to be revoked before the lease is cleared. */
                 shm_store_rel(&arena->header->epochs[id].owner_client, 0);
                 n++;
         }

@@ -3,28 +3,32 @@
 #include "shm/epoch/epoch.h"
 
 /*
- * After the death of a maintainer: ends an advance that it was in the middle of, and tells all threads of the
- * table as it is.
+ * After the death of a maintainer: ends the advance in which it died, if any, and publishes the table to all
+ * threads.
  */
 void shm_epochs_recover(ShmArena *arena);
 
 /*
- * Which id advance would open next. -ENOSPC: all others are reserved, leased, yet to be revoked, or hold slabs
- * of an era whose number would come again.
+ * The id that advance would open next. -ENOSPC: every other id is reserved, is leased, is still to be revoked, or has
+ * slabs of an old era whose low 12 bits the new era could share.
  */
 int shm_epoch_next(const ShmArena *arena, uint32_t *ret_id);
 /*
- * Opens the next id of the ring in a new era, makes it current, closes the old one to allocation.
- * Before that, close it, and freeze: no cache may hold slots of it any more; and walk (shm/maintain/drain.h).
+ * Opens the next id of the ring in a new era, makes it current, and closes the old current epoch to allocation.
+ * Before the call, the caller closes the next id, freezes, so that no cache has slots of it any more, and walks
+ * (shm/maintain/drain.h).
  */
 int shm_epoch_advance(ShmArena *arena, uint32_t *ret_number);
-/* Which id can be taken out of the rotation: no slab of it is in use. -ENOSPC: none, for the reasons of advance too. */
+/*
+ * An id that can be taken out of the rotation, since no slab of it is in use. -ENOSPC: there is none, perhaps for one
+ * of the reasons that stop advance.
+ */
 int shm_epoch_spare(const ShmArena *arena, uint32_t *ret_id);
-/* Opens it in a new era, out of the rotation. Like the next one it is closed, and frozen, before. -EINVAL, -ENOSPC. */
+/* Opens the id in a new era, out of the rotation. Preparations by the caller as for advance. -EINVAL, -ENOSPC. */
 int shm_epoch_reserve(ShmArena *arena, uint32_t id, const char *label, uint32_t *ret_number);
-/* The same; its objects are to be freed when this client ends. */
+/* The same; the epoch is revoked when this client ends. */
 int shm_epoch_lease(ShmArena *arena, uint32_t id, const char *label, uint32_t client, uint32_t *ret_number);
-/* Closes what the client leased, to be revoked. How many. */
+/* Closes the epochs that the client leased, to be revoked. Returns how many these are. */
 uint32_t shm_epoch_end_leases(ShmArena *arena, uint32_t client);
-/* -EINVAL (epoch; label of SHM_LABEL_SIZE bytes or more), -ESTALE. NULL or "" removes it. */
+/* Sets the label; NULL or "" removes it. -EINVAL (no such id, or a label of SHM_LABEL_SIZE bytes or more), -ESTALE. */
 int shm_epoch_label(ShmArena *arena, uint32_t number, const char *label);

@@ -1,28 +1,29 @@
 /*
  * The epoch table
  *
- * Purpose: which lifetimes are open to allocation.
+ * Purpose: says which epochs are open to allocation.
  *
  * Invariants
- *   1. An epoch's word changes only by the maintainer, one store at a time, along shm_epoch_edges; its
- *      version rises with each.
- *   2. The current epoch is opened before it is made current, and the one before it closed only
- *      after that: a thread that finds the current one closed looks again.
- *   3. An id is opened anew only after a freeze that empties all caches of it has begun; a thread that
- *      is pending then does not use its caches before. A claim compares eras besides.
- *   4. Every change is published to all records (shm/epoch/attention.h) before the maintainer answers for it.
- *   5. Slab words hold the low 12 bits of an era. No id is opened in an era that shares them with one since
- *      floor_era, so of any slab the distance to the newest era tells its era.
- *   6. An id is not opened anew while objects of it are to be freed, or a client holds it in lease.
+ *   1. Only the maintainer changes an epoch's word, by one store for each edge of shm_epoch_edges; the version in
+ *      the word rises with each.
+ *   2. An epoch is opened before it is made current, and the epoch that was current is closed only after that. So a
+ *      thread that finds the current epoch closed looks again which one is current.
+ *   3. An id is opened in a new era only after a freeze began that empties all caches of the id. Threads that are
+ *      pending in that freeze do not use their caches until it has emptied them. A claim compares eras besides.
+ *   4. Every change is published to all records (shm/epoch/attention.h) before the maintainer answers the request.
+ *   5. Slab words hold the low 12 bits of an era. No id is opened in an era that shares them with an era since
+ *      floor_era, so the distance to the newest era tells the era of every slab.
+ *   6. An id is not opened in a new era while objects of it are to be revoked, or while a client leases it.
  *
- * Who may do what: the maintainer writes, everybody reads. A client that read OPEN may go on allocating
- *   until its operation ends: the maintainer waits for it (shm_freeze_pending()).
+ * Who may do what: the maintainer writes, all processes read. A client that read OPEN may go on allocating
+ *   until its operation ends; the maintainer takes that into account (shm_freeze_pending()).
  *
- * Crash: each step leaves a state that the table in shm/format/epoch-word.h has, and
- * shm_epochs_recover() goes on from there.
- *   RETIRING tells of an advance under way: where the next epoch is current the old one is closed, else it stays.
- *   The owner of a lease is set before the era opens, and taken off after the word says that its objects are to be
- *   freed. Which eras are to be freed is stored before the word says that some are.
+ * Crash: each step leaves a state of the table in shm/format/epoch-word.h, and shm_epochs_recover() goes on from
+ * there.
+ *   RETIRING marks the current epoch during an advance. If the next epoch is current already, recovery closes the old
+ *   one; else the old one stays open.
+ *   The owner of a lease is stored before the era opens, and cleared after the word says that the era is to be revoked.
+ *   revoke_from is stored before the word gets SHM_EPOCH_REVOKE.
  */
 #include "shm/epoch/epoch.h"
 
@@ -32,11 +33,11 @@
 #include "shm/arena/text.h"
 
 ShmEpochWord shm_epoch_load(const ShmArena *arena, uint32_t id) {
-        /* ORDER: acq, pairs with shm_epoch_change(); all that the maintainer did before it opened the era. */
+        /* ORDER: acq, pairs with shm_epoch_change(); the maintainer's stores before that are seen. */
         return shm_epoch_word_decode(shm_load_acq(&arena->header->epochs[id].word));
 }
 
-/* A figure for people may lag behind the word, and is read while the maintainer writes it. */
+/* Figures are for people to read: they may lag behind the word, and the maintainer may be writing them. */
 static uint64_t epoch_get_figure(const uint64_t *p) {
         return shm_load_rlx(p); /* ORDER: rlx; for people. */
 }
@@ -52,7 +53,7 @@ static void epoch_get_label(const ShmEpoch *e, char *ret) {
 }
 
 uint32_t shm_epoch_current(const ShmArena *arena) {
-        /* ORDER: acq, pairs with shm_epoch_advance(); it was opened before. */
+        /* ORDER: acq, pairs with shm_epoch_advance(); the epoch was opened before. */
         return (uint32_t) shm_load_acq(&arena->header->epoch_current.value);
 }
 
@@ -79,8 +80,9 @@ int shm_epoch_admit(const ShmArena *arena, uint32_t number, uint32_t *ret_id, ui
         if (number != SHM_EPOCH_CURRENT)
                 return epoch_admit_number(arena, number, ret_id, ret_era);
 
-        /* Closed, or over, while current: look whether it still is. A hostile arena could go on for
-         * ever; three advances between two loads of ours do not happen. */
+        /* If the current epoch is closed, or its era over, it may not be current any more: look again. At most
+         * three times, since a hostile arena could go on for ever, and three advances between two loads of ours
+         * do not happen. */
         for (int tries = 0; tries < 3; tries++) {
                 current = shm_epoch_current(arena);
                 r = epoch_admit_number(arena, current, ret_id, ret_era);
@@ -112,7 +114,7 @@ int shm_epoch_get(const ShmArena *arena, uint32_t id, ShmEpochInfo *ret) {
                 .era = w.era,
                 .current = shm_epoch_number(id, w.era) == shm_epoch_current(arena),
                 .revoking = shm_epoch_revoking(arena, id, &revoking),
-                /* ORDER: rlx; the word, loaded before, says since when. */
+                /* ORDER: rlx; for people. The word is loaded before. */
                 .owner = shm_load_rlx(&e->owner_client),
                 .opened_usec = epoch_get_figure(&e->opened_usec),
                 .closed_usec = epoch_get_figure(&e->closed_usec),
@@ -123,7 +125,7 @@ int shm_epoch_get(const ShmArena *arena, uint32_t id, ShmEpochInfo *ret) {
 }
 
 static uint64_t revoking_load_older(const ShmArena *arena, uint32_t id) {
-        /* ORDER: rlx; the maintainer's alone. */
+        /* ORDER: rlx; only the maintainer writes it. */
         return shm_load_rlx(&arena->header->epochs[id].revoke_older);
 }
 
@@ -135,7 +137,7 @@ bool shm_epoch_revoking(const ShmArena *arena, uint32_t id, ShmRevoking *ret) {
                 .id = id,
                 .newest = w.era,
                 .open = w.state == SHM_EPOCH_OPEN,
-                /* ORDER: rlx; the word, loaded before, says whether it counts. */
+                /* ORDER: rlx; the word, loaded before, says whether it is valid. */
                 .from = w.flags & SHM_EPOCH_REVOKE ? shm_load_rlx(&e->revoke_from) & SHM_ERA_MAX : 0,
                 .older = revoking_load_older(arena, id),
         };
