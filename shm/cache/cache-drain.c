@@ -1,15 +1,15 @@
 /*
  * Handle caches: emptying
  *
- * Purpose: slots of a cache, and the slab held for it, back to the slab words; of one's own cache or
- *   of a frozen owner's.
+ * Purpose: frees the slots of a cache, and releases the slab that is held for it; of the actor's own record, or
+ *   of a frozen record.
  *
- * Invariants: those of shm/cache/cache.c.
+ * Invariants: see shm/cache/cache.c.
  *
  * Who may do what: the owner of the record, unless it is frozen; then the maintainer.
  *
- * Crash: under FLUSH, some of the top k are given back, and maybe somebody else's already: repair
- *   judges each, then lowers the count.
+ * Crash: under FLUSH, some of the top k are free, and other threads may have claimed them already: repair
+ *   checks each, then lowers the count.
  */
 #include "shm/cache/cache-drain.h"
 
@@ -20,13 +20,13 @@ typedef struct Group {
         uint64_t mask;
 } Group;
 
-/* k slots by slab, through a small hash table: how many slabs. */
+/* Sorts k slots into one mask for each slab, by a small hash table. Returns the number of slabs. */
 static uint32_t cache_group_slots(const uint32_t *slots, uint32_t k, Group *groups) {
         uint16_t table[2 * SHM_CACHE_MAX] = {};
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < k; i++) {
-                /* ORDER: rlx; ours, or a frozen owner's. */
+                /* ORDER: rlx; ours, or of a frozen record. */
                 SlotId id = { shm_load_rlx(&slots[i]) & SHM_SLOT_ID_MASK };
                 uint32_t slab = slot_id_slab(id), at = slab * UINT32_C(0x9e3779b1) >> 23;
 
@@ -41,7 +41,7 @@ static uint32_t cache_group_slots(const uint32_t *slots, uint32_t k, Group *grou
         return n;
 }
 
-/* One compare-and-set a slab. Returns how many that were. */
+/* Frees k slots, by one compare-and-set for each slab. Returns the number of slabs. */
 static uint32_t cache_free_slots(ShmActor *actor, const uint32_t *slots, uint32_t k) {
         uint32_t n_slabs_ever = shm_arena_n_slabs_ever(actor->arena), n;
         Group groups[SHM_CACHE_MAX];
@@ -54,7 +54,7 @@ static uint32_t cache_free_slots(ShmActor *actor, const uint32_t *slots, uint32_
 }
 
 uint32_t shm_cache_flush(ShmActor *actor, uint32_t record, ShmCache *cache, uint32_t index, uint32_t k) {
-        uint32_t n = shm_load_rlx(&cache->count), n_words; /* ORDER: rlx; ours, or a frozen owner's. */
+        uint32_t n = shm_load_rlx(&cache->count), n_words; /* ORDER: rlx; ours, or of a frozen record. */
 
         n = n < SHM_CACHE_MAX ? n : SHM_CACHE_MAX;
         k = k < n ? k : n;
@@ -68,7 +68,7 @@ uint32_t shm_cache_flush(ShmActor *actor, uint32_t record, ShmCache *cache, uint
 }
 
 void shm_cache_release_held(ShmActor *actor, uint32_t record, ShmCache *cache) {
-        uint32_t slab = shm_load_rlx(&cache->held) - 1; /* ORDER: rlx; ours, or a frozen owner's. */
+        uint32_t slab = shm_load_rlx(&cache->held) - 1; /* ORDER: rlx; ours, or of a frozen record. */
         SlabWord w;
 
         if (slab >= shm_arena_n_slabs_ever(actor->arena))
@@ -79,7 +79,7 @@ void shm_cache_release_held(ShmActor *actor, uint32_t record, ShmCache *cache) {
                 (void) shm_slab_release(actor, slab);
                 shm_actor_intend(actor, 0);
         }
-        shm_store_rel(&cache->held, 0); /* ORDER: rel; the word says who holds it, this is a reminder. */
+        shm_store_rel(&cache->held, 0); /* ORDER: rel; after the release; the slab word decides. */
 }
 
 bool shm_cache_drain_next(ShmActor *actor, uint32_t record, uint64_t epochs, ShmCacheWalk *walk) {

@@ -1,13 +1,13 @@
 #pragma once
 /*
- * Handle caches: the fast path. A thread pops slots that it freed, or claimed in a batch, from its
- * record; shm/cache/cache.c does the rest.
+ * Handle caches: the fast path. A thread pops slots, which it freed or claimed in a batch before, from a cache
+ * in its record; shm/cache/cache.c does the rest.
  *
- * The stores, in this order, are what repair relies on:
+ * Repair relies on this order of the stores:
  *     alloc   tag odd, count - 1
  *     free    FREE h, compare-and-set of the tag, slots[n] = id, count + 1, none
- * A freeze, an epoch that changed, a cache that is empty, full or steps aside: all go the slow way,
- * by one comparison each.
+ * One comparison each detects a freeze, a change of the epochs, and a cache that is empty, full or bypassed. All of
+ * these take the slow path.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -24,7 +24,7 @@
 #define shm_unlikely(x) __builtin_expect(!!(x), 0)
 #define shm_inline static inline __attribute__((always_inline))
 
-/* Caches that are always empty: of an epoch that is not open. */
+/* Caches that are always empty, in the place of the caches of an epoch that is not open. */
 extern uint8_t shm_caches_none[SHM_CLASSES_MAX * sizeof(ShmCache)];
 
 static inline uint8_t *shm_caches_of(const ShmActor *actor, uint32_t number) {
@@ -35,12 +35,12 @@ static inline uint8_t *shm_caches_of(const ShmActor *actor, uint32_t number) {
         return actor->caches + id * actor->arena->n_classes * sizeof(ShmCache);
 }
 
-/* No hit: nothing was done but to enter the operation. */
+/* The fast path cannot serve the call. It has entered an operation, and has changed nothing else. */
 #define SHM_CACHE_E_MISS 1
 
 /*
- * As shm_object_alloc(), without pending, where the cache has a slot; SHM_CACHE_E_MISS where it has
- * none, or anything else is unusual: then the operation is still to be left.
+ * As shm_object_alloc() without `pending`, if the cache has a slot. SHM_CACHE_E_MISS if it has none, or if anything
+ * else is unusual: then the caller must leave the operation.
  */
 shm_inline int shm_cache_alloc_hit(ShmActor *actor, size_t size, uint32_t epoch, uint64_t *ret_handle,
                                    void **ret_object) {
@@ -51,7 +51,7 @@ shm_inline int shm_cache_alloc_hit(ShmActor *actor, size_t size, uint32_t epoch,
 
         shm_record_enter(record);
         /* ORDER: acq, pairs with shm_freeze_begin(); caches are ours, and the epochs as copied, if it stands.
-           ORDER: rlx; who closes the pool spoils ours, and looks at seq after that. */
+           ORDER: rlx; tslab_close() sets ours to UINT64_MAX, then checks seq. */
         if (shm_unlikely(shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention) ||
                          size - 1 >= actor->size_max))
                 return SHM_CACHE_E_MISS;
@@ -65,7 +65,7 @@ shm_inline int shm_cache_alloc_hit(ShmActor *actor, size_t size, uint32_t epoch,
 
         id = shm_load_rlx(&cache->slots[n - 1]); /* ORDER: rlx; ours alone while not frozen. */
         tag = shm_load_rlx(&actor->tags[id]) + 1; /* ORDER: rlx; a cached slot's tag is ours. */
-        /* ORDER: rel, pairs with shm_object_get(); it is live before it leaves the stack. */
+        /* ORDER: rel, pairs with shm_object_get(); the object is live before its slot leaves the stack. */
         shm_store_rel(&actor->tags[id], tag);
         shm_store_rel(&cache->count, n - 1); /* ORDER: rel; after the tag. */
         shm_count_rlx(&record->counters[SHM_COUNT_ALLOC_HITS]); /* ORDER: rlx; a count. */
@@ -77,12 +77,12 @@ shm_inline int shm_cache_alloc_hit(ShmActor *actor, size_t size, uint32_t epoch,
 }
 
 /*
- * As shm_object_free(), where the cache has room; SHM_CACHE_E_MISS where not, or anything else is
- * unusual: then the operation is still to be left.
+ * As shm_object_free(), if the cache has room. SHM_CACHE_E_MISS if it has none, or if anything else is unusual:
+ * then the caller must leave the operation.
  */
 shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t handle) {
         ShmRecord *record = actor->record;
-        /* Tag and slot id. Of another version than ours, the id is above all there are. */
+        /* Tag and slot id. If the handle has another version than ours, the id exceeds n_slots_ever. */
         uint64_t bits = handle ^ actor->handle_bits, state;
         uint32_t id = (uint32_t) bits, tag = (uint32_t) (bits >> 32), n;
         const ShmPlaceOf *place;
@@ -90,11 +90,11 @@ shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t handle) {
 
         shm_record_enter(record);
         /* ORDER: acq, pairs with shm_freeze_begin(); caches are ours, and the epochs as copied, if it stands.
-           ORDER: rlx; who closes the pool spoils ours, and looks at seq after that. */
+           ORDER: rlx; tslab_close() sets ours to UINT64_MAX, then checks seq. */
         if (shm_unlikely(shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention) ||
                          id >= actor->n_slots_ever || !(tag & 1)))
                 return SHM_CACHE_E_MISS;
-        /* ORDER: acq, pairs with shm_slab_claim(); while the object lives, it says its class and epoch. */
+        /* ORDER: acq, pairs with shm_slab_claim(); class and epoch are the object's while it lives. */
         state = shm_load_acq(&actor->lines[id / SHM_SLOTS_MAX].word.high);
         place = (const ShmPlaceOf *) ((const uint8_t *) actor->places + (state & SHM_PLACE_MASK));
         if (shm_unlikely((state & SLAB_KEY_MASK) != place->key))
@@ -104,18 +104,18 @@ shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t handle) {
         if (shm_unlikely(n >= shm_load_rlx(&cache->room))) /* ORDER: rlx; as the count. */
                 return SHM_CACHE_E_MISS;
 
-        /* ORDER: rel, pairs with shm_record_intent(); it stands before the tag changes. */
+        /* ORDER: rel, pairs with shm_record_intent(); the intent stands before the tag changes. */
         shm_store_rel(&record->intent_what, bits | shm_intent_free(0, (SlotId){ 0 }));
         shm_compiler_barrier();
-        /* ORDER: acqrel, pairs with shm_object_copy(); the object is over before the slot is ours. */
+        /* ORDER: acqrel, pairs with shm_object_copy(); all accesses to the object are before the slot is ours. */
         if (shm_unlikely(!shm_cas_acqrel(&actor->tags[id], &tag, tag + 1))) {
                 shm_actor_intend(actor, 0);
                 return SHM_CACHE_E_MISS;
         }
         shm_store_rlx(&cache->slots[n], id); /* ORDER: rlx; ordered by the count below. */
-        shm_store_rel(&cache->count, n + 1); /* ORDER: rel; the id is there before it counts. */
+        shm_store_rel(&cache->count, n + 1); /* ORDER: rel; the id is stored before. */
         shm_count_rlx(&record->counters[SHM_COUNT_FREES_CACHED]); /* ORDER: rlx; a count. */
-        /* ORDER: rel, pairs with shm_record_intent(); the slot is in the stack before it falls. */
+        /* ORDER: rel, pairs with shm_record_intent(); the slot is in the stack before the intent is cleared. */
         shm_store_rel(&record->intent_what, 0);
         shm_record_leave(record);
         return 0;

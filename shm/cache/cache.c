@@ -1,23 +1,22 @@
 /*
- * Handle caches: the slow ways
+ * Handle caches: the slow path
  *
- * Purpose: filling and emptying the stacks of shm/cache/cache.h in batches, deciding how large they are
- *   and whether they pay.
+ * Purpose: fills and empties caches, which are stacks of slot ids, in batches.
  *
  * Invariants
- *   1. What a thread holds is in its record: a slot is in one cache of one record, or named by an
- *      intent, or live, or free in its slab's bitmap.
- *   2. Ids never move inside a stack. Refill writes above the count, then raises it; flush gives the
- *      top k back under FLUSH, then lowers it.
- *   3. A cache is used only while the record's attention is as the actor last saw it, without the
- *      freeze bit: between those the daemon may empty it.
+ *   1. All slots that a thread holds are in its record. A slot is in one cache of one record, or an intent names
+ *      it, or it is live, or it is free in its slab's bitmap.
+ *   2. Ids never move inside a stack. A refill stores ids above the count, then raises the count; a flush frees
+ *      the top k slots under FLUSH, then lowers the count.
+ *   3. The owner uses a cache only in operations that find the record's attention as the actor last saw it,
+ *      without the freeze bit: while it has that bit, the maintainer may empty the cache.
  *   4. A record's `used` bit of a cache is set before the cache is first written.
  *
- * Who may do what: the owner, unless frozen; then the daemon, with its own record's intents. A
- *   frozen owner works on the slab words.
+ * Who may do what: the owner uses its caches, unless its record is frozen; then the maintainer does, with the
+ *   intents of its own record, and the owner works on the slab words.
  *
- * Crash: under CLAIM, slots of the mask are taken and in no stack, or in it: given back where nobody
- *   names them. Under FLUSH, some of the top k are given back and maybe somebody else's already.
+ * Crash: under CLAIM, slots of the mask are taken, and are in the stack or in none: repair frees a slot to which
+ *   no record refers. Under FLUSH, some of the top k are free, and other threads may have claimed them already.
  */
 #include "shm/cache/cache.h"
 
@@ -31,7 +30,7 @@
 #include "shm/slab/search.h"
 #include "shm/slab/slab.h"
 
-#define REFILL_WORDS_MAX 8 /* slabs that one refill goes to */
+#define REFILL_WORDS_MAX 8 /* slabs from which one refill takes slots, at most */
 
 uint8_t shm_caches_none[SHM_CLASSES_MAX * sizeof(ShmCache)];
 
@@ -39,7 +38,7 @@ static ShmCache *cache_at(const ShmActor *actor, uint32_t epoch, uint32_t class)
         return (ShmCache *) actor->caches + epoch * actor->arena->n_classes + class;
 }
 
-/* What the fast path may assume of one epoch. */
+/* Copies the data of one epoch that the fast path uses. */
 static void copy_epoch(ShmActor *actor, uint32_t epoch) {
         const ShmArena *arena = actor->arena;
         uint32_t id, era = 0;
@@ -53,7 +52,7 @@ static void copy_epoch(ShmActor *actor, uint32_t epoch) {
                 };
 }
 
-/* And of the current one. */
+/* Copies the data of the current epoch, by size. */
 static void copy_sizes(ShmActor *actor) {
         const ShmArena *arena = actor->arena;
         uint32_t current = shm_epoch_current(arena) % SHM_EPOCHS_MAX;
@@ -71,21 +70,21 @@ static void copy_sizes(ShmActor *actor) {
 }
 
 static void cache_refresh_copies(ShmActor *actor) {
-        /* ORDER: acq, pairs with shm_freeze_begin(); before the epochs: if they change, so will it. */
+        /* ORDER: acq, pairs with shm_freeze_begin(); before the epochs: a later change of them changes it again. */
         actor->seen = actor->attention = shm_load_acq(&actor->record->attention);
         actor->n_slots_ever = (uint64_t) shm_arena_n_slabs_ever(actor->arena) * SHM_SLOTS_MAX;
         for (uint32_t i = 0; i < actor->arena->n_epochs; i++)
                 copy_epoch(actor, i);
         copy_sizes(actor);
-        /* Nothing matches, and all goes the slow way. */
+        /* No record has this value, so every operation takes the slow path. */
         if (actor->attention & SHM_ATTENTION_FREEZE || actor->fences)
                 actor->attention = UINT64_MAX;
 }
 
-/* Whether the caches are ours in this operation. */
+/* Whether this thread may use its caches in this operation. */
 static bool cache_is_ours(ShmActor *actor) {
         if (actor->fences)
-                shm_fence_sc(); /* ORDER: sc; stands for the membarrier after epochs and attention are written. */
+                shm_fence_sc(); /* ORDER: sc; in place of the membarrier after epochs and attention change. */
         if (actor->mode == SHM_CACHE_OFF)
                 return false;
         /* ORDER: acq, pairs with shm_freeze_begin(); as in the fast path. */
@@ -94,7 +93,7 @@ static bool cache_is_ours(ShmActor *actor) {
         return !(actor->seen & SHM_ATTENTION_FREEZE);
 }
 
-/* Slots that were claimed, with CLAIM standing, onto the stack: the lowest on top. */
+/* Pushes claimed slots, the lowest on top, and clears the intent CLAIM. Returns how many. */
 static uint32_t cache_fill_stack(ShmActor *actor, ShmCache *cache, uint32_t slab, uint64_t mask) {
         uint32_t n = shm_load_rlx(&cache->count), n_new = 0; /* ORDER: rlx; ours alone. */
 
@@ -110,7 +109,10 @@ static uint32_t cache_fill_stack(ShmActor *actor, ShmCache *cache, uint32_t slab
         return n_new;
 }
 
-/* Up to n slots from the slab held, or from another one, which is held from then on if more is left. */
+/*
+ * Takes up to n slots from the slab that is held for the cache, or from another slab, which is held from then on if
+ * it has more. Returns how many.
+ */
 static uint32_t cache_refill_once(ShmActor *actor, ShmCache *cache, uint64_t key, uint32_t n,
                                   bool no_commit) {
         uint32_t held = shm_load_rlx(&cache->held); /* ORDER: rlx; ours alone. */
@@ -126,12 +128,12 @@ static uint32_t cache_refill_once(ShmActor *actor, ShmCache *cache, uint64_t key
         if (shm_search(actor, &want, &found))
                 return 0;
         if (found.held)
-                /* ORDER: rlx; the word says it, CLAIM names it. */
+                /* ORDER: rlx; the slab word decides who holds it, and CLAIM names the slab. */
                 shm_store_rlx(&cache->held, found.slab + 1);
         return cache_fill_stack(actor, cache, found.slab, found.mask);
 }
 
-/* 0, or -ENOMEM: not one slot. */
+/* Takes slots for half of the capacity. -ENOMEM: it found none at all. */
 static int cache_refill(ShmActor *actor, ShmCache *cache, uint64_t key) {
         uint32_t want, got = 0, n = 0;
 
@@ -158,7 +160,7 @@ static int cache_refill(ShmActor *actor, ShmCache *cache, uint64_t key) {
         return 0;
 }
 
-/* Pops; the cache is not empty. */
+/* Makes an object in the top slot of the cache, which must not be empty. */
 static int cache_pop_slot(ShmActor *actor, ShmCache *cache, const ShmPending *pending, uint64_t *ret_handle) {
         uint32_t n = shm_load_rlx(&cache->count), tag; /* ORDER: rlx; ours alone. */
         SlotId id = { shm_load_rlx(&cache->slots[n - 1]) & SHM_SLOT_ID_MASK }; /* ORDER: rlx; ours alone. */
@@ -172,7 +174,7 @@ static int cache_pop_slot(ShmActor *actor, ShmCache *cache, const ShmPending *pe
                 if (r)
                         return r;
         }
-        /* ORDER: rel, pairs with shm_object_get(); noted before it is live, live before it leaves the stack. */
+        /* ORDER: rel, pairs with shm_object_get(); noted before it is live, live before its slot leaves the stack. */
         shm_store_rel(shm_slot_tag(actor->arena, id), tag);
         shm_cache_set_count(cache, n - 1);
         *ret_handle = handle;
@@ -189,7 +191,7 @@ static int alloc_cached(ShmActor *actor, ShmCache *cache, uint64_t key, const Sh
                 shm_actor_count(actor, SHM_COUNT_ALLOC_BYPASSED, 1);
                 return shm_uncached_alloc(actor, key, pending, ret_handle);
         }
-        /* What refill cannot find, the long way may. */
+        /* If the refill finds no slot, the allocation past the cache may still find one. */
         if (n == 0 && cache_refill(actor, cache, key))
                 return shm_uncached_alloc(actor, key, pending, ret_handle);
         r = cache_pop_slot(actor, cache, pending, ret_handle);
@@ -198,11 +200,11 @@ static int alloc_cached(ShmActor *actor, ShmCache *cache, uint64_t key, const Sh
         return r;
 }
 
-/* Past the hits, so that it costs them nothing. */
+/* The cache for an allocation on the slow path, which samples the size. (Hits are not sampled: it would cost time.) */
 static ShmCache *requested_cache(ShmActor *actor, uint32_t id, uint32_t class, size_t size) {
         ShmCache *cache = cache_at(actor, id, class);
 
-        if (cache->capacity != 0) /* else its page may not be there yet */
+        if (cache->capacity != 0) /* a cache that was never used is not written, to save its page */
                 shm_requested_note(cache, size);
         return cache;
 }
@@ -228,12 +230,12 @@ int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const Shm
                 return r;
         class = shm_arena_class(arena, size);
         key = slab_key(class, id, era);
-        /* An epoch that was closed and opened since the attention was read is not one to cache for. */
+        /* If the epoch was closed and opened again since attention was read, the cache is not for the new era. */
         if (cached && actor->numbers[id] == shm_epoch_number(id, era))
                 r = alloc_cached(actor, requested_cache(actor, id, class, size), key, pending, &handle);
         else
                 r = shm_uncached_alloc(actor, key, pending, &handle);
-        /* Before memory is called exhausted: what this thread keeps for other classes and epochs. */
+        /* Before -ENOMEM: free the slots that this thread caches for other classes and epochs, and try again. */
         if (r == -ENOMEM && cached) {
                 shm_cache_drain_record(actor, actor->id, UINT64_MAX);
                 r = shm_uncached_alloc(actor, key, pending, &handle);
@@ -264,7 +266,7 @@ static void make_room(ShmActor *actor, ShmCache *cache) {
         shm_actor_count(actor, SHM_COUNT_FLUSHED_SLOTS, k);
 }
 
-/* False: this free goes uncached. */
+/* Makes room in the cache if it is full. False: this free must go past the cache. */
 static bool has_room(ShmActor *actor, ShmCache *cache) {
         if (cache->capacity == 0)
                 shm_cache_begin_use(actor, cache);
@@ -285,7 +287,7 @@ static int free_cached(ShmActor *actor, ShmCache *cache, uint32_t tag, SlotId id
         int r = -ESTALE;
 
         shm_actor_intend(actor, shm_intent_free(tag, id));
-        /* ORDER: acqrel, pairs with shm_object_copy(); the object is over before the slot is ours. */
+        /* ORDER: acqrel, pairs with shm_object_copy(); all accesses to the object are before the slot is ours. */
         if (shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1)) {
                 shm_store_rlx(&cache->slots[n], id.value); /* ORDER: rlx; ordered by the count. */
                 shm_cache_set_count(cache, n + 1);
@@ -335,7 +337,7 @@ bool shm_cache_drain(ShmActor *actor) {
 
 void shm_cache_free_pending(ShmActor *actor) {
         for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
-                /* ORDER: rlx; notes are this thread's alone. */
+                /* ORDER: rlx; only this thread writes its notes. */
                 uint64_t handle = shm_load_rlx(&actor->record->notes[i].handle);
 
                 if (handle == 0)
@@ -354,7 +356,7 @@ void shm_cache_leave(ShmActor *actor) {
         shm_actor_enter(actor);
         ours = shm_cache_drain(actor);
         shm_actor_leave(actor);
-        /* Either is the last that is done to the record: it may have another owner at once. */
+        /* Either call is this thread's last access to the record: another thread may own it at once. */
         if (ours)
                 shm_actor_deinit(actor);
         else

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Handle caches: allocating and freeing by way of them. The fast path is in shm/cache/cache-hit.h; shm/cache/cache.c
- * does the rest.
+ * Handle caches: allocating and freeing through them. The fast path is in shm/cache/cache-hit.h, the slow path in
+ * shm/cache/cache.c.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,20 +10,23 @@
 #include "shm/cache/cache-hit.h"
 #include "shm/cache/uncached.h"
 
-/* As shm_object_alloc(), inside an operation, with nothing assumed. */
+/* As shm_object_alloc(), inside an operation. It checks all that the fast path takes for granted. */
 int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
                          uint64_t *ret_handle, void **ret_object);
 /* As shm_object_free(), inside an operation. */
 int shm_cache_free_slow(ShmActor *actor, uint64_t handle);
 
-/* Gives back all the slots and slabs that the actor holds; false: it is frozen. Inside an operation. */
+/* Frees all slots and releases all slabs that the actor holds. False: its record is frozen. Inside an operation. */
 bool shm_cache_drain(ShmActor *actor);
 /* Frees the objects that are pending in this thread. */
 void shm_cache_free_pending(ShmActor *actor);
-/* A thread ends: gives back its pending objects, its caches and its record. NULL-safe. */
+/*
+ * A thread ends: frees its pending objects, empties its caches and gives back its record. An actor without a record
+ * is left alone.
+ */
 void shm_cache_leave(ShmActor *actor);
 
-/* As shm_object_alloc(), without pending, once the cache has been tried in vain. */
+/* As shm_object_alloc() without `pending`, after shm_cache_alloc_hit() missed and its operation was left. */
 static inline int shm_cache_alloc_missed(ShmActor *actor, size_t size, uint32_t epoch, uint64_t *ret_handle,
                                          void **ret_object) {
         int r;
@@ -34,7 +37,7 @@ static inline int shm_cache_alloc_missed(ShmActor *actor, size_t size, uint32_t 
         return r;
 }
 
-/* As shm_object_free(), once the cache has been tried in vain. */
+/* As shm_object_free(), after shm_cache_free_hit() missed and its operation was left. */
 static inline int shm_cache_free_missed(ShmActor *actor, uint64_t handle) {
         int r;
 
@@ -44,7 +47,7 @@ static inline int shm_cache_free_missed(ShmActor *actor, uint64_t handle) {
         return r;
 }
 
-/* As shm_object_alloc(), without pending. */
+/* As shm_object_alloc() without `pending`. */
 static inline int shm_cache_alloc(ShmActor *actor, size_t size, uint32_t epoch, uint64_t *ret_handle,
                                   void **ret_object) {
         int r = shm_cache_alloc_hit(actor, size, epoch, ret_handle, ret_object);

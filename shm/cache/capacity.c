@@ -1,8 +1,8 @@
 /*
  * How large a cache is, and whether it pays
  *
- * Purpose: a cache doubles while slots that it gave back are wanted again, and steps aside where it serves hardly
- *   an operation.
+ * Purpose: doubles a cache while slots that it flushed are needed again, and makes operations go past it for a while
+ *   if it serves hardly any of them.
  *
  * Invariants
  *   1. `room` is the capacity, or 0 while frees go past the cache.
@@ -10,14 +10,15 @@
  *
  * Who may do what: the owner of the record, while it is not frozen.
  *
- * Crash: nothing that repair relies on is written here but the `used` bit, which may be set for nothing.
+ * Crash: repair relies on nothing that is written here, except the `used` bit, which may be set though the cache is
+ *   empty.
  */
 #include "shm/cache/capacity.h"
 
 #include "shm/cache/cache-drain.h"
 
-#define WINDOW 256 /* slots by which caching is judged */
-#define BYPASS 8192 /* operations it then stays away */
+#define WINDOW 256 /* slots, or slab words, after which a window is full */
+#define BYPASS 8192 /* operations that then go past a cache that did not pay */
 
 void shm_cache_begin_use(ShmActor *actor, ShmCache *cache) {
         shm_record_use_cache(actor->record, shm_cache_index(actor, cache));

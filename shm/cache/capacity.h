@@ -9,12 +9,13 @@ static inline uint32_t shm_cache_index(const ShmActor *actor, const ShmCache *ca
         return (uint32_t) (cache - (ShmCache *) actor->caches);
 }
 
-/* The first slot is about to go through the cache. */
+/* To be called before a cache is first used: gives it its first capacity. */
 void shm_cache_begin_use(ShmActor *actor, ShmCache *cache);
-/* A refill after a flush, or a flush after a refill: what was given back was wanted. */
+/* Doubles the capacity on a refill after a flush, or a flush after a refill: the cache was too small. */
 void shm_cache_adapt_capacity(ShmCache *cache, uint32_t event);
 /*
- * Whether caching has not paid, when a window is full: hardly an operation was served by a slot that
- * came by itself, and slab words were changed for hardly more than one slot each.
+ * Ends the window if it is full. True: caching has not paid, so the next operations go past the cache. That is so if
+ * hardly any operation hit without slots that a refill or a flush had moved, and if each slab word was changed for
+ * fewer than two slots on average.
  */
 bool shm_cache_end_window(ShmActor *actor, ShmCacheWindow *window, ShmCounter counter);

@@ -1,15 +1,15 @@
 /*
  * Looking objects up
  *
- * Purpose: from a handle to its object.
+ * Purpose: finds the object of a handle.
  *
  * Invariants
- *   1. A handle's tag is read only below n_slabs_ever: garbage brings no page into being.
- *   2. The object is live if the tag is the handle's after all else was read.
+ *   1. A tag is read only if its slab is below n_slabs_ever: a garbage handle allocates no page.
+ *   2. An object is live if, after all else was read, the slot's tag is the handle's.
  *
- * Who may do what: anyone, without an actor; nothing is written.
+ * Who may do what: any thread, without an actor; nothing is written.
  *
- * Crash: nothing is left.
+ * Crash: nothing was written.
  */
 #include "shm/cache/lookup.h"
 
@@ -21,7 +21,7 @@
 bool shm_object_live(const ShmArena *arena, uint64_t handle) {
         if (!shm_handle_plausible(arena, handle))
                 return false;
-        /* ORDER: acq, pairs with shm_uncached_alloc(); the object is there when its tag is. */
+        /* ORDER: acq, pairs with shm_uncached_alloc(); the caller reads the object after the tag. */
         return shm_load_acq(shm_slot_tag(arena, shm_handle_slot(handle))) ==
                shm_handle_tag(arena->key, handle);
 }
@@ -34,12 +34,12 @@ int shm_object_get(const ShmArena *arena, uint64_t handle, void **ret_object, si
         if (!shm_handle_plausible(arena, handle))
                 return -ESTALE;
         /*
-         * The class before the tag: an object that is live by its tag afterwards was live, and its
-         * slab of that class, at the first load too.
+         * The class is read before the tag: if the tag then says that the object is live, it was live at the first
+         * load too, and so the class was the class of its slab.
          */
         /* ORDER: acq, pairs with shm_slab_claim(); before the tag. */
         state = shm_load_acq(&arena->lines[slot_id_slab(id)].word.high);
-        /* ORDER: acq, pairs with shm_uncached_alloc(); the object is there when its tag is. */
+        /* ORDER: acq, pairs with shm_uncached_alloc(); the caller reads the object after the tag. */
         if (shm_load_acq(shm_slot_tag(arena, id)) != shm_handle_tag(arena->key, handle))
                 return -ESTALE;
         class = slab_word_class((SlabWord){ .high = state });
@@ -62,7 +62,7 @@ int shm_object_copy(const ShmArena *arena, uint64_t handle, size_t offset, void 
         if (offset > room || size > room - offset)
                 return -EMSGSIZE;
         shm_racy_copy(buffer, (const uint8_t *) object + offset, size);
-        /* ORDER: acq, pairs with shm_uncached_free(); the bytes are read before the tag is again. */
+        /* ORDER: acq, pairs with shm_uncached_free(); the bytes are read before the tag is read again. */
         shm_fence_acq();
         return shm_object_live(arena, handle) ? 0 : -ESTALE;
 }

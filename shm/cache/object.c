@@ -1,4 +1,4 @@
-/* See the header. */
+/* The calls that other folders use: see shm/cache/object.h. */
 #include "shm/cache/object.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 #pragma once
 /*
- * Objects: allocate, free, publish; shm/cache/lookup.h looks them up.
+ * Objects: allocating, freeing, publishing; for lookups see shm/cache/lookup.h.
  *
- * All take the calling thread's actor, and enter and leave an operation by themselves.
+ * Each call takes the calling thread's actor, and enters and leaves an operation by itself.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -13,11 +13,11 @@
 #include "shm/epoch/epoch.h"
 
 /*
- * An object of `size` bytes in an epoch (id | era << 8, era 0 = whichever is open, or
- * SHM_EPOCH_CURRENT). Not zeroed.
+ * Allocates an object of `size` bytes in an epoch (id | era << 8, with era 0 for the era that is open, or
+ * SHM_EPOCH_CURRENT). Its bytes are not zeroed.
  *
- * With `pending` it is noted first: ours to take back until shm_object_publish(), or, where
- * `root` is not 0, for as long as the trie of that root does not hold it under `hash`.
+ * With `pending` the thread notes the object first: if the thread dies, repair frees the object, unless it was
+ * published by shm_object_publish() or, if `root` is not 0, the trie of that root has it under `hash`.
  *
  * -EINVAL (size 0, epoch out of range), -E2BIG, -ENOMEM, -ESHUTDOWN (epoch closed), -ESTALE (era
  * over), -EROFS, -ENOBUFS (no note left).
@@ -25,8 +25,8 @@
 int shm_object_alloc(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
                      uint64_t *ret_handle, void **ret_object);
 
-/* -ESTALE: it names no live object. -EUCLEAN: its slab's word contradicts its tag; the arena is damaged. */
+/* -ESTALE: the handle has no live object. -EUCLEAN: the slab's word contradicts the tag; the arena is damaged. */
 int shm_object_free(ShmActor *actor, uint64_t handle);
 
-/* The object is everyone's from now on. -ENOENT: not pending in this thread. */
+/* The object now belongs to the pool: it stays when this thread dies. -ENOENT: it is not pending in this thread. */
 int shm_object_publish(ShmActor *actor, uint64_t handle);

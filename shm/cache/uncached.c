@@ -1,19 +1,19 @@
 /*
  * Allocating and freeing past the caches
  *
- * Purpose: one slot, by the word of its slab.
+ * Purpose: takes and frees one slot, by changing the word of its slab.
  *
  * Invariants
- *   1. A slot's tag is odd exactly while it holds a live object; only the thread that claimed the slot makes it odd,
- *      and of all who free it one makes it even, by compare-and-set from the handle's tag.
- *   2. A slot that is claimed and not yet live is named by CLAIM or TAKE; one that is freed and not
- *      yet given back by FREE, with a tag one above the handle's.
+ *   1. A slot's tag is odd exactly while the slot has a live object. Only the thread that claimed the slot makes it
+ *      odd; of all threads that free the object one makes it even, by compare-and-set from the handle's tag.
+ *   2. CLAIM or TAKE names a slot that is claimed and not yet live. FREE names a slot whose tag is even again, one
+ *      above the handle's, and whose bit in the bitmap is not yet clear.
  *
  * Who may do what: any thread with its own actor, inside an operation.
  *
- * Crash: allocation, after CLAIM's compare-and-set: bits set, tag even: given back. After the tag is
- *   odd, under TAKE: nobody has the handle: made even, given back. Freeing, after the tag is even,
- *   under FREE: given back.
+ * Crash: in an allocation, after the compare-and-set under CLAIM, the bit is set and the tag even: repair frees the
+ *   slot. After the tag is odd, under TAKE, no other thread has the handle: repair makes the tag even and frees the
+ *   slot. In a free, after the tag is even, under FREE, repair frees the slot.
  */
 #include "shm/cache/uncached.h"
 
@@ -36,10 +36,13 @@ int shm_uncached_alloc(ShmActor *actor, uint64_t key, const ShmPending *pending,
 
         id = slot_id(found.slab, (uint32_t) __builtin_ctzll(found.mask));
         tag = shm_slot_tag(arena, id);
-        /* ORDER: rlx; the claim's compare-and-set made the slot, and its tag, ours. */
+        /* ORDER: rlx; the slot and its tag are ours since the compare-and-set of the claim. */
         value = shm_load_rlx(tag) | 1;
         handle = shm_handle_make(arena->key, id, value);
-        /* Under CLAIM: given back under TAKE, the slot could be another's object, of the very tag. */
+        /*
+         * Noted while CLAIM stands: if the note fails, the slot is freed. If that were under TAKE, and the thread died
+         * there, the slot could by then be an object of another thread with the very tag that repair makes even.
+         */
         if (pending)
                 r = shm_actor_note(actor, handle, pending->root, pending->hash);
         if (r == 0) {
@@ -62,7 +65,7 @@ int shm_uncached_free(ShmActor *actor, uint32_t tag, SlotId id) {
         int r = -ESTALE;
 
         shm_actor_intend(actor, shm_intent_free(tag, id));
-        /* ORDER: acqrel, pairs with shm_object_copy(); the object is over before the slot is given back. */
+        /* ORDER: acqrel, pairs with shm_object_copy(); all accesses to the object are before the slot is freed. */
         if (shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1)) {
                 r = shm_slab_free_slots(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;
                 shm_actor_count(actor, SHM_COUNT_FREES_UNCACHED, 1);

@@ -4,13 +4,13 @@
 
 #include "shm/arena/record.h"
 
-/* With what an object is noted first: see shm_object_alloc(). */
+/* The root and hash with which an object is noted: see shm_object_alloc(). */
 typedef struct ShmPending {
         uint64_t root;
         uint64_t hash;
 } ShmPending;
 
-/* An object of this class, epoch and era. -ENOMEM, -ENOBUFS (no note left). */
+/* Allocates an object of this class, epoch and era. -ENOMEM, -ENOBUFS (no note left). */
 int shm_uncached_alloc(ShmActor *actor, uint64_t key, const ShmPending *pending, uint64_t *ret_handle);
 /* -ESTALE, -EUCLEAN: as shm_object_free(). */
 int shm_uncached_free(ShmActor *actor, uint32_t tag, SlotId id);
