@@ -1,14 +1,14 @@
 /*
  * High-water marks
  *
- * Purpose: how much a pool has ever held, of figures that are counted now and then.
+ * Purpose: keeps the maximum of each figure that the daemon counts at intervals.
  *
  * Invariants
- *   1. What stands in the header is but figures, and may be garbage: no index comes from it.
+ *   1. The marks in the header are for people to read and may be garbage: none is used as an index.
  *
- * Who may do what: the daemon alone writes the marks in the header.
+ * Who may do what: only the daemon writes the marks in the header.
  *
- * Crash: marks of one count may be mixed with those of the one before; each is a true one.
+ * Crash: some marks may be of the last count and some of the count before; each is a true mark.
  */
 #include "shm/stats/high-water.h"
 
@@ -20,7 +20,7 @@ static void mark_raise(uint64_t *mark, uint64_t value) {
         *mark = *mark < value ? value : *mark;
 }
 
-/* How much memory was wanted again after it had become free: what is worth retaining. */
+/* Raises swing_slabs: how many slabs came into use again after they had become FREE, and so are worth retaining. */
 static void high_water_raise_used(ShmHighWater *marks, uint64_t used) {
         if (used < marks->fallen_slabs)
                 marks->fallen_slabs = used;

@@ -1,9 +1,9 @@
 #pragma once
-/* High-water marks: of what shm/stats/stats.h counts, the most there ever was. */
+/* High-water marks: the maximum so far of each figure that shm/stats/stats.h counts. */
 #include "shm/stats/stats.h"
 
-/* What is higher than before. `now_usec`: realtime. */
+/* Raises the marks that `stats` exceeds. `now_usec`: realtime. */
 void shm_high_water_raise(ShmHighWater *marks, const ShmStats *stats, uint64_t now_usec);
-/* From and to the header, whatever stands there: it is for people only. */
+/* Copy the marks from and to the header, where they may be garbage: they are for people to read. */
 void shm_high_water_load(const ShmArena *arena, ShmHighWater *ret);
 void shm_high_water_store(const ShmArena *arena, const ShmHighWater *marks);

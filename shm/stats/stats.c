@@ -1,18 +1,18 @@
 /*
  * Counting
  *
- * Purpose: figures for operators, from the slab words and the records themselves: nobody keeps
- *   counts on the allocation path.
+ * Purpose: counts, for operators, from the slab words and the records themselves: the allocation path keeps no
+ *   counts of objects.
  *
  * Invariants
- *   1. Live is what is taken in the bitmaps less what is in caches. The two are read at different
- *      times: no figure goes below zero for it, and on an arena at rest all are exact.
- *   2. A step is short: its budget pays for each slab, record and cache.
- *   3. What is read may be garbage, and is but a figure: no index comes from it unchecked.
+ *   1. Live objects are the slots taken in the bitmaps less the slots in caches. The two are read at different
+ *      times, so each subtraction stops at zero. On an arena at rest all figures are exact.
+ *   2. A step is short: each slab, record and cache costs part of its budget.
+ *   3. The words that are read may be garbage: none is used as an index unchecked.
  *
- * Who may do what: it reads, and writes nothing.
+ * Who may do what: any process may count; it writes nothing into the arena.
  *
- * Crash: nothing is left.
+ * Crash: nothing was written.
  */
 #include "shm/stats/stats.h"
 
@@ -22,7 +22,7 @@
 #include "shm/arena/record.h"
 #include "shm/slab/slab.h"
 
-#define CACHE_COST 32U /* in slabs: a cache lies on a page of its own */
+#define CACHE_COST 32U /* budget that a cache costs, since it is on a page of its own; a slab costs 1 */
 
 static void count_add(ShmCount *count, uint64_t slabs, uint64_t objects, uint64_t size) {
         count->slabs += slabs;
@@ -36,7 +36,7 @@ static void count_subtract(ShmCount *count, uint64_t objects, uint64_t size) {
         count->live_size -= objects * size < count->live_size ? objects * size : count->live_size;
 }
 
-/* Of this epoch's last era, or of those before. */
+/* The count of the epoch's newest era, or the count of all its earlier eras. */
 static ShmCount *epoch_count(const ShmStatsWalk *c, uint32_t epoch, uint32_t era) {
         return (era & SLAB_ERA_BITS) == c->eras[epoch] ? &c->stats->epochs[epoch] : &c->stats->older[epoch];
 }
@@ -86,13 +86,13 @@ static void count_cache(const ShmStatsWalk *c) {
         count_requested(c, walk->cache);
 }
 
-/* What a ROLLED_BACK record still lists is being given back, slot by slot: it is not subtracted. */
+/* Repair frees the slots of a ROLLED_BACK record one by one. Its caches may list free slots: not subtracted. */
 static bool record_holds_slots(uint32_t record, ShmRecordState state) {
         return record == 0 || state == SHM_RECORD_USED || state == SHM_RECORD_DEAD ||
                state == SHM_RECORD_LEFT;
 }
 
-/* What it says of itself. Returns whether its caches count. */
+/* Counts the record, without its caches. Returns whether the slots in its caches are to be counted. */
 static bool count_record(const ShmStatsWalk *c, uint32_t record) {
         const ShmRecord *r = shm_arena_record(c->arena, record);
         ShmRecordState state = shm_record_owner(c->arena, record).state;
@@ -104,7 +104,7 @@ static bool count_record(const ShmStatsWalk *c, uint32_t record) {
         return record_holds_slots(record, state);
 }
 
-/* The next one, or the next cache of the one that is under way. */
+/* Counts the next record, or the next cache of the record at which the walk is. */
 static void count_thread(ShmStatsWalk *c) {
         if (!c->in_record && !count_record(c, c->record)) {
                 c->record++;

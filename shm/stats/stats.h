@@ -1,5 +1,5 @@
 #pragma once
-/* Counting what an arena holds. Read-only; sums over a live arena are of no single moment. */
+/* Counting the slabs and objects of an arena. Nothing is written. On a live arena a sum is of no single moment. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -7,7 +7,7 @@
 #include "shm/slab/slab-walk.h"
 
 typedef struct ShmCount {
-        uint64_t slabs; /* that hold objects, or are kept for the class */
+        uint64_t slabs; /* slabs in use: neither UNCOMMITTED nor FREE nor BUSY */
         uint64_t live_objects;
         uint64_t live_size;
 } ShmCount;
@@ -18,8 +18,8 @@ typedef struct ShmStats {
         uint32_t clients, threads;
         uint32_t n_slabs_ever;
         uint64_t n_unrecorded;
-        ShmCount epochs[SHM_EPOCHS_MAX]; /* of the era that is open, or was last */
-        ShmCount older[SHM_EPOCHS_MAX]; /* of eras before that */
+        ShmCount epochs[SHM_EPOCHS_MAX]; /* by id: the newest era */
+        ShmCount older[SHM_EPOCHS_MAX]; /* by id: all earlier eras */
         ShmCount epoch_classes[SHM_EPOCHS_MAX][SHM_CLASSES_MAX]; /* all eras */
         ShmCount classes[SHM_CLASSES_MAX];
         uint64_t class_taken[SHM_CLASSES_MAX]; /* live objects and slots in caches */
@@ -31,15 +31,15 @@ typedef struct ShmStats {
 
 void shm_stats(const ShmArena *arena, ShmStats *ret);
 
-/* The same in steps: `budget` as for shm_slab_walk_next(). True: that was all. */
+/* The same in steps: `budget` as for shm_slab_walk_next(). True: it is done. */
 typedef struct ShmStatsWalk {
         const ShmArena *arena;
-        ShmStats *stats; /* the caller's */
+        ShmStats *stats; /* the result, which belongs to the caller */
         ShmSlabWalk slabs;
-        uint32_t record; /* to be counted next, or ... */
-        bool in_record; /* ... after this one of its caches */
-        ShmCacheWalk cache;
-        uint32_t eras[SHM_EPOCHS_MAX]; /* when it began; low bits, as slab words have them */
+        uint32_t record; /* to be counted next or, if in_record, cache by cache now */
+        bool in_record;
+        ShmCacheWalk cache; /* if in_record, the cache that was counted last */
+        uint32_t eras[SHM_EPOCHS_MAX]; /* newest eras as the walk began; low 12 bits, as in slab words */
 } ShmStatsWalk;
 
 void shm_stats_begin(ShmStatsWalk *walk, const ShmArena *arena, ShmStats *stats);
