@@ -1,13 +1,13 @@
 /*
  * Single facts of a check
  *
- * Purpose: what can be seen to be wrong by itself in the epoch table, a record, its caches, or a slab's word.
+ * Purpose: finds faults that show in a single word: in the epoch table, a record, its caches, or a slab's word.
  *
  * Invariants
- *   1. What is reported here is never lawful, not for an instant: no second look is needed but where
- *      two words are compared.
+ *   1. No lawful operation passes through a state that is reported here, so one look is enough. Only a comparison of
+ *      two words needs a second look.
  *
- * Who may do what: it reads, and writes nothing.
+ * Who may do what: the checker reads, and writes nothing.
  *
  * Crash: nothing is left.
  */
@@ -78,7 +78,7 @@ static void check_slots(const ShmArena *arena, ShmCheck *check, uint32_t record,
                         check,
                         "record %u: its cache for epoch %u, class %u holds slot %u of slab %u: no such slot",
                         record, walk->epoch, walk->class, slot_id_slot(id), slot_id_slab(id));
-                return; /* one tells enough of this cache */
+                return; /* one report for a cache is enough */
         }
 }
 

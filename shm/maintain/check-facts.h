@@ -14,17 +14,17 @@
 
 typedef struct ShmCheck {
         uint64_t slabs, slots; /* looked at */
-        uint64_t lost_slots; /* taken, but neither live nor named anywhere */
-        uint64_t doubled_slots; /* named twice, or live or named and free in the bitmap */
-        uint64_t in_flight_slots; /* an operation is under way, or broke off, in whose intent they are */
+        uint64_t lost_slots; /* taken, but not live, and no record refers to them */
+        uint64_t doubled_slots; /* in two caches; or live, or in a cache, while the bitmap says free */
+        uint64_t in_flight_slots; /* an operation that is under way, or broke off, refers to them */
         uint64_t wrong_hints; /* a bit that should be set and is not */
         uint64_t repaired; /* slots, words and hints; these are in no other count */
-        uint64_t problems; /* of all kinds; the first of them in words: */
+        uint64_t problems; /* all kinds; `texts` describes the first ones */
         size_t n_texts;
         char texts[SHM_CHECK_PROBLEMS_MAX][128];
 } ShmCheck;
 
-/* One more problem, in words as long as there is room for them. */
+/* Counts one more problem, and keeps its text while there is room for texts. */
 void shm_check_problem(ShmCheck *check, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 void shm_check_epochs(const ShmArena *arena, ShmCheck *check);
@@ -34,7 +34,7 @@ static inline bool shm_check_in_use(SlabState state) {
         return state >= SLAB_PARTIAL && state <= SLAB_DRAINING;
 }
 
-/* What is wrong with the word by itself, or NULL. */
+/* Says how the word contradicts itself. NULL: it does not. */
 const char *shm_check_word(const ShmArena *arena, SlabWord w);
-/* The same for its holder. A dead thread's slab is for repair to take. */
+/* The same for the word's holder. A holder that died is no fault: repair takes its slab. */
 const char *shm_check_holder(const ShmArena *arena, const ShmRefs *refs, uint32_t slab, SlabWord w);

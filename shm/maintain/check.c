@@ -3,25 +3,26 @@
  *
  * Purpose: the reachability rule, applied to every slot of an arena that may be in full use.
  *
- * One walk over all slabs, by one picture of all records (shm/maintain/refs.h), tells which slots are in question.
- * These are decided on again, all at once: view their slabs, gather, view them again. A slot that has not
- * changed meanwhile is decided on by what was gathered; others, and those that are in flight, in the next
- * of ROUNDS rounds, and are in flight after the last.
+ * One walk over all slabs, with the references of all records gathered once (shm/maintain/refs.h), finds candidates.
+ * The candidates are then checked together, in up to ROUNDS rounds. A round views their slabs, gathers, and views the
+ * slabs again. The gathered references decide on each slot that did not change between the two views. A slot that
+ * changed, or is in flight, goes to the next round; after the last round it counts as in flight.
  *
  * Invariants
- *   1. Good is good at first sight. Nothing is called lost or doubled at first sight.
+ *   1. The first walk may find a slot sound. It never reports one as lost or doubled.
  *   2. A slot is decided on only if its bit, its tag and gen, class, epoch and era of its slab were the
  *      same before and after the gathering (invariant 1 of shm/maintain/refs.c).
  *   3. A hint is called wrong only if it was missing in every round, while the word stood still and
- *      no intent named the slab, or one below the same bit. Hints are set after the word; what takes
- *      one away sets it again, and says in its intent where.
- *   4. Time is linear in slabs and in what records hold, whatever they hold: BATCH slabs at most are
- *      in question at once, and each batch costs ROUNDS gatherings. A step is some slabs, or some slots.
- *   5. Slots of an era that is being revoked are taken, even, and nobody's until they are collected: in flight.
+ *      no intent named the slab, or one below the same bit. An operation sets a hint after the word. An operation that
+ *      clears a stale hint may set it again, and its intent says where.
+ *   4. Time is linear in slabs and in the slots that records list, even if the lists are garbage: at most BATCH slabs
+ *      are candidates at once, and each batch costs ROUNDS gatherings. A step is some slabs, or some slots.
+ *   5. Until they are collected, slots of an era that is being revoked are taken, their tags are even, and no record
+ *      refers to them. They count as in flight.
  *
- * Who may do what: it reads, and writes nothing; but for control that is to repair.
+ * Who may do what: the checker reads, and writes nothing, unless the maintainer asked it to repair.
  *
- * Crash: nothing is left that was not there.
+ * Crash: a check leaves nothing behind.
  */
 #include "shm/maintain/check.h"
 
@@ -46,7 +47,7 @@
 #define BATCH 4096
 #endif
 
-/* Of slots, one bit each. */
+/* One bit per slot. */
 typedef struct SlotResults {
         uint64_t lost, doubled, in_flight;
 } SlotResults;
@@ -67,7 +68,7 @@ struct ShmCheckRun {
         uint32_t position; /* slab to look at next */
         uint32_t record; /* to be looked at next */
         bool gathered; /* for the first time */
-        int round; /* of checking the candidates; 0: they are being looked for */
+        int round; /* which check of the candidates; 0: the walk still looks for them */
         size_t n_candidates;
         Candidate candidates[BATCH];
 };
@@ -86,7 +87,7 @@ static SlotResults check_view_slots(const ShmCheckRun *c, const ShmSlabView *vie
         SlotResults v = {};
 
         if (!word_decodes(arena, view->word))
-                return v; /* it says nothing of its slots */
+                return v; /* a garbage word says nothing about its slots */
         v.doubled = ref->twice | ref->misfiled | (~bits & (live | held)) | (bits & live & ref->cached);
         v.in_flight = bits & ~v.doubled &
                       ((live & (ref->inside | ref->in_flight)) | (~live & ~held & ref->in_flight));
@@ -204,7 +205,7 @@ static void report_slots(ShmCheckRun *c, const ShmSlabView *view, SlotResults v)
                 report_doubled(c, view, (uint32_t) __builtin_ctzll(rest));
 }
 
-/* By what was gathered between the two views. What is decided is reported and closed. */
+/* Decides by the references gathered between the two views. Reports each decision, and drops its slot. */
 static void check_candidate(ShmCheckRun *c, Candidate *s, const ShmSlabView *after, bool last) {
         bool still = memcmp(&s->view.word, &after->word, sizeof(after->word)) == 0;
         SlotResults v = check_view_slots(c, after);

@@ -1,19 +1,21 @@
 /*
  * Closing an epoch
  *
- * Purpose: the rounds that follow the closing or the revocation of an epoch, until nothing may come after.
+ * Purpose: runs rounds after an epoch was closed or revoked, until no thread can add slots to it any more.
  *
  * Invariants
- *   1. A round that begins when no thread is pending, and no dead one is unrepaired, sees all slots of eras that
- *      are over: its walk is final. Only threads that were inside an operation when it was closed can add to it.
- *      Not so of an era that is opened or closed during the round, of which the walk has passed some slabs.
- *   2. A revocation is over when a round found no thread pending and collected all slots: what was asked for in between
- *      is another one's (shm_epoch_set_revoked()).
- *   3. Rounds cost a bounded share of time: one rests for as long as REST times what it took, or for REST_MAX.
+ *   1. A round's walk is final if no thread was pending and no dead record was unrepaired when the round began: it
+ *      sees all slots of eras that are over, since only threads that were inside an operation at the closing can add
+ *      to the epoch. A walk is not final if an era was opened or closed during the round, since the walk has then
+ *      passed some slabs of that era.
+ *   2. A revocation is over when a round found no thread pending and collected all slots. A request that came in
+ *      between starts another revocation (shm_epoch_set_revoked()).
+ *   3. Rounds cost a bounded share of time: after a round the machine rests REST times as long as the round took, and
+ *      REST_MAX at most.
  *
  * Who may do what: the maintainer.
  *
- * Crash: the epoch's word says that it is closed, and what is to be revoked. The next maintainer starts a round.
+ * Crash: the epoch's word says that it is closed, and names the eras to be revoked. The next maintainer starts a round.
  */
 #include "shm/maintain/close.h"
 
@@ -103,7 +105,7 @@ static bool may_see_more(const ShmClose *close) {
         return close->n_pending == 0 || close->revoke.kept > 0 || close->unfenced || close->woken;
 }
 
-/* To be looked at again, later each time. */
+/* Sets the time of the next look; each wait is longer than the one before. */
 static void wait_longer(ShmClose *close, uint64_t now_usec) {
         uint64_t limit = close->n_pending > 0 ? WAIT_MAX_USEC : KEPT_MAX_USEC;
 
@@ -186,7 +188,7 @@ static void close_end_round(ShmClose *close, uint64_t now_usec) {
         }
 }
 
-/* Whether the eras that are over are those of when the round began. */
+/* Whether no era was opened or closed since the round began. */
 static bool is_same(const ShmClose *close, const ShmArena *arena) {
         ShmEpochInfo info;
 

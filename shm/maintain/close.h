@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Closing an epoch, as one state machine: an epoch that was closed is emptied out of all caches, its eras that are
- * to be revoked are, and a walk gives its empty slabs back. It goes round until no thread may add to it any more.
+ * Closing an epoch, as one state machine: a freeze empties the epoch's slots out of all caches, a revocation frees the
+ * eras that are to be revoked, and a walk gives empty slabs back. This repeats until no thread can add to the epoch.
  *
  *     edge                  event        meaning
  *     IDLE    -> EMPTY      START        the epoch was closed: a freeze empties caches of it
@@ -17,7 +17,7 @@
  *     WAIT    -> EMPTY      DUE          threads moved on, or slabs drained, and time has passed
  *     WAIT    -> EMPTY      START        it was closed once more
  *
- * Nothing of it outlives the maintainer: the next one starts it by the epoch table.
+ * The machine does not outlive its maintainer: the next maintainer starts one from the epoch table.
  */
 #include "shm/maintain/drain.h"
 #include "shm/maintain/freeze.h"
@@ -55,7 +55,7 @@ typedef struct ShmClose {
         ShmRevoke revoke;
         ShmDrain walk;
         uint64_t n_starts; /* requests so far */
-        uint64_t round_starts; /* of these, seen by the round that is under way */
+        uint64_t round_starts; /* n_starts when the round began */
         uint64_t n_rounds; /* that are over */
         uint64_t n_walked; /* requests that were walked after */
         uint64_t n_settled; /* the same, when no thread was pending and no slot in hand */
@@ -70,7 +70,7 @@ typedef struct ShmClose {
         uint64_t round_usec; /* when the round began */
         uint64_t walked_usec, rest_usec; /* when the last walk ended, and how long to leave it at that */
         uint64_t wait_usec; /* between two looks */
-        uint64_t due_usec; /* of WAIT */
+        uint64_t due_usec; /* when WAIT ends */
 } ShmClose;
 
 /* The epoch was closed, or an era of it revoked; its caches are being frozen. */
@@ -85,6 +85,6 @@ static inline bool shm_close_checks(const ShmClose *close) {
         return close->state == SHM_CLOSE_COLLECT;
 }
 
-/* Does a short piece of what is ready. */
+/* Does one short piece of work. */
 void shm_close_step(ShmClose *close, ShmActor *control, const ShmFreeze *freeze, ShmReach *reach,
                     uint64_t now_usec);

@@ -6,10 +6,11 @@
  * Invariants
  *   1. The epoch's word says that the era is over before a slab of it is made DRAINING, and the slab's word says
  *      that it is still of that era when it changes.
- *   2. A slab of an era that is over is in `of_epoch`, or a thread inside an operation, or a dead
- *      one's intent, is to set that bit: a walk that begins after those threads have moved on sees
- *      every slab. It alone stores DRAINED, and the floor of the eras.
- *   3. Dropping a FREE slab is always right, whoever used it in between; only FREE ones are taken.
+ *   2. A slab of an era that is over is in `of_epoch`, or a thread inside an operation is about to set that bit, or
+ *      repair sets it by a dead thread's intent. So a walk that begins after those threads have moved on sees every
+ *      slab; only such a walk stores DRAINED, and the floor of the eras.
+ *   3. Dropping the pages of a FREE slab is always right, even if another thread used the slab in between, since
+ *      only a slab that is FREE at that instant is taken.
  *
  * Who may do what: the maintainer.
  *
@@ -24,7 +25,7 @@
 #include "shm/slab/slab.h"
 
 typedef enum Fate {
-        FATE_KEEP, /* of the era that is open */
+        FATE_KEEP, /* its era is open */
         FATE_LEFT, /* its era is over, objects remain */
         FATE_EMPTY, /* its era is over, its pages go */
         FATE_STALE, /* the set's bit is for nothing */

@@ -2,9 +2,9 @@
 /*
  * Draining: the walk that follows the closing of an epoch. For the maintainer, in steps.
  *
- * A walk over the slabs of one id makes those whose era is over DRAINING and gives the pages of
- * empty ones back. It finds none that a thread inside an operation is still to add, nor those whose
- * slots are in caches: the caller freezes (shm/maintain/freeze.h), and walks again when no thread is pending.
+ * A walk over the slabs of one id makes slabs of eras that are over DRAINING, and gives the pages of empty slabs back.
+ * It misses slabs that a thread inside an operation is about to add, and a slab stays while slots of it are in caches:
+ * the caller freezes (shm/maintain/freeze.h), and walks again when no thread is pending.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,15 +15,15 @@
 typedef struct ShmDrain {
         uint32_t epoch;
         bool final; /* no thread was pending when it began: it sees all slabs there are */
-        ShmSlabWalk slabs; /* of the epoch */
+        ShmSlabWalk slabs; /* the walk over the epoch's slabs */
         uint32_t n_left; /* slabs met that hold objects still */
-        uint32_t oldest, youngest; /* of their eras, in 12 bits, where there are any */
+        uint32_t oldest, youngest; /* eras of these slabs, 12 bits; set if n_left > 0 */
         uint64_t reclaimed_size;
 } ShmDrain;
 
 /*
- * Looks at up to n_max slabs. True: the walk is complete, `n_left` says how many of eras that are
- * over hold objects; after a final one the epoch is DRAINED if none does. Start with zeros, its id, and `final`.
+ * Looks at up to n_max slabs. True: the walk is complete, and `n_left` counts the slabs of eras that are over and hold
+ * objects. After a final walk that left none the epoch is DRAINED. Begin with zeros, the epoch's id, and `final`.
  */
 bool shm_drain_step(ShmActor *control, ShmDrain *drain, uint32_t n_max);
 

@@ -14,10 +14,10 @@
  *      again after the membarrier.
  *   5. A record that is LEFT is the maintainer's, frozen or not: its owner did nothing more once it had left it.
  *
- * Who may do what: the maintainer sets, empties, clears; owners look.
+ * Who may do what: the maintainer sets the bit, empties caches, and clears the bit; owners only read it.
  *
- * Crash: of the maintainer: bits stay set, their owners work uncached, and the next one's first freeze
- *   takes them up for all epochs. Of an owner: its record is DEAD, and repair's.
+ * Crash: if the maintainer dies, bits stay set, and the owners work uncached until the next maintainer's first freeze
+ *   takes their records up, for all epochs. If an owner dies, its record is DEAD, and repair takes it.
  */
 #include "shm/maintain/freeze.h"
 
@@ -98,7 +98,7 @@ int shm_freeze_begin(ShmActor *control, ShmFreeze *freeze, uint64_t epochs) {
         return r;
 }
 
-/* Of the dead, repair clears the bit. */
+/* Whether the freeze of this record is not over. Repair clears the bit of a dead record. */
 static bool is_open(const ShmArena *arena, uint32_t record) {
         ShmRecordState state = shm_record_owner(arena, record).state;
 
@@ -124,7 +124,7 @@ bool shm_freeze_resume(ShmActor *control, ShmFreeze *freeze) {
         return freeze->n_left > 0;
 }
 
-/* Whether the thread may be in the operation in which the freeze found it. Of one that died there, seq stays odd. */
+/* Whether the thread may be in the operation in which the freeze found it. The seq of a thread that died stays odd. */
 static bool is_pending(const ShmArena *arena, const ShmFreeze *freeze, uint32_t record,
                        ShmRecordOwner owner) {
         const ShmRecord *r = shm_arena_record(arena, record);
@@ -152,7 +152,7 @@ static uint64_t epochs_to_empty(const ShmArena *arena, ShmFreeze *freeze, uint32
 
         if (is_left(owner))
                 return UINT64_MAX;
-        /* Of the dead, repair empties the record and clears the bit; it may have done so already. */
+        /* Repair empties a dead record and clears its bit; it may have done so already. */
         if (owner.state == SHM_RECORD_DEAD || owner.state >= SHM_RECORD_ROLLED_BACK ||
             !(shm_attention_load(arena, record) & SHM_ATTENTION_FREEZE))
                 set_epochs(freeze, record, 0);
@@ -173,7 +173,7 @@ static void end_record(ShmArena *arena, ShmFreeze *freeze, uint32_t record) {
         set_epochs(freeze, record, 0);
 }
 
-/* Of the record at the position, up to *n caches. False: there are more. */
+/* Empties up to *n caches of the record at the position. False: it has more. */
 static bool empty_record(ShmActor *control, ShmFreeze *freeze, uint32_t *n) {
         uint32_t record = freeze->position;
         uint64_t epochs = epochs_to_empty(control->arena, freeze, record);
@@ -197,7 +197,7 @@ static bool empty_record(ShmActor *control, ShmFreeze *freeze, uint32_t *n) {
         return false;
 }
 
-/* A membarrier that works after all: from here on threads that stand still can be told. */
+/* Tries the membarrier again. Once it works, seq shows again which threads stand still. */
 static void fence_again(const ShmArena *arena, ShmFreeze *freeze) {
         if (freeze_barrier(freeze) == 0)
                 read_seqs(arena, freeze);

@@ -3,11 +3,11 @@
  * Freezing: how the maintainer comes to empty the caches of threads that use no atomics.
  *
  *     shm_freeze_begin(control, freeze, epochs)      all records, from now on
- *     shm_freeze_step(control, freeze, n)            those that stand still; again until it is 0
+ *     shm_freeze_step(control, freeze, n)            records that stand still; again until it is 0
  *
- * A frozen thread goes on, uncached. One that was inside an operation when the freeze began keeps
- * its caches until it has left it: it is pending, and nobody waits for it. The freeze is looked at until
- * no record is left, whoever began it.
+ * A frozen thread goes on, uncached. A thread that was inside an operation when the freeze began keeps its caches until
+ * it leaves the operation: it is pending, and the maintainer does not block on it. The maintainer steps a freeze until
+ * no record is left, even if an earlier maintainer began it.
  */
 #include <stdint.h>
 
@@ -16,7 +16,7 @@
 
 typedef struct ShmFreeze {
         uint32_t n; /* records below it are concerned */
-        uint32_t n_left; /* of them, yet to be emptied */
+        uint32_t n_left; /* records yet to be emptied */
         uint64_t n_emptied; /* caches and records, ever: tells whether a step got on */
         uint64_t n_looks; /* at records, ever */
         uint32_t position; /* record to be looked at next, or just now */
@@ -25,13 +25,13 @@ typedef struct ShmFreeze {
         ShmCacheWalk walk;
         uint64_t walk_epochs; /* it empties these: all that were asked for when it began */
         uint64_t seq[SHM_RECORDS_MAX]; /* as first read */
-        uint64_t epochs[SHM_RECORDS_MAX]; /* whose caches are to be emptied yet, a bit for each; 0: done */
+        uint64_t epochs[SHM_RECORDS_MAX]; /* a bit for each epoch whose caches are not emptied yet; 0: done */
 } ShmFreeze;
 
 /*
  * Publishes the epoch table (shm/epoch/attention.h), and freezes all threads, to empty their caches of these epochs. A
- * freeze that is not over is joined; one of a maintainer that died is taken up. 0, or what membarrier said: it is tried
- * again, and until it works threads that do not fence for themselves are pending.
+ * freeze that is not over is joined, and a freeze of a maintainer that died is taken up. Returns 0, or membarrier's
+ * error: steps try it again, and until it works threads that do not fence for themselves are pending.
  */
 int shm_freeze_begin(ShmActor *control, ShmFreeze *freeze, uint64_t epochs);
 /* Takes up a freeze of a maintainer that died, and records that were left since. True: there are any. */
@@ -43,7 +43,7 @@ bool shm_freeze_resume(ShmActor *control, ShmFreeze *freeze);
  */
 uint32_t shm_freeze_step(ShmActor *control, ShmFreeze *freeze, uint32_t n);
 
-/* What n_looks is when each record has been looked at from now on, and whether it is. */
+/* The value that n_looks reaches once each record has been looked at after this call; and whether it has. */
 static inline uint64_t shm_freeze_looks_due(const ShmFreeze *freeze) {
         return freeze->n_looks + freeze->n;
 }
@@ -55,14 +55,14 @@ static inline bool shm_freeze_has_looked(const ShmFreeze *freeze, uint64_t due) 
 /* No record is frozen, nor left to be emptied: no thread is pending since any freeze before. */
 bool shm_freeze_is_over(const ShmArena *arena);
 
-/* Of the records yet to be emptied, those that wait for their thread, or for a membarrier that works. */
+/* Counts records yet to be emptied that wait for their thread, or for a membarrier that works. */
 uint32_t shm_freeze_pending(const ShmActor *control, const ShmFreeze *freeze);
 
 /* Records yet to be emptied of this epoch; *ret_pending of these wait as above. */
 uint32_t shm_freeze_left(const ShmActor *control, const ShmFreeze *freeze, uint32_t epoch,
                          uint32_t *ret_pending);
 
-/* Orders what the maintainer stored before what it loads after, as all threads see it. False: not of all threads. */
+/* Orders the maintainer's earlier stores before its later loads, as all threads see them. False: not for all. */
 bool shm_freeze_fence(const ShmArena *arena);
 
 /* One membarrier over all processes that registered for it; 0 or negative errno. */

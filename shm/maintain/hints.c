@@ -3,11 +3,11 @@
  *
  * Purpose: sets the bits of slab sets that a thread which died may have left unset.
  *
- * Invariants: those of shm/slab/set.c. Bits are only set here.
+ * Invariants: see shm/slab/set.c. This file only sets bits.
  *
  * Who may do what: the maintainer.
  *
- * Crash: the intent that names the slabs stands until all is set.
+ * Crash: the intent that names the slabs stands until all their bits are set.
  */
 #include "shm/maintain/hints.h"
 
@@ -26,7 +26,7 @@ void shm_hints_repair(const ShmArena *arena, uint32_t slab) {
         shm_set_repair(arena, shm_set_partial(arena, slab_word_epoch(w), slab_word_class(w)), slab);
 }
 
-/* Who removed a bit died, and its intent names the slab but not the set. */
+/* A thread that died while it removed a bit left an intent that names the slab, but not the set. */
 static void repair_all_sets(const ShmArena *arena, uint32_t slab) {
         uint32_t n_sets = shm_set_partial(arena, arena->n_epochs, 0);
 

@@ -4,11 +4,11 @@
  * Purpose: closing, revoking, draining, emptying caches and repair, a piece at a time, each in its turn.
  *
  * Invariants
- *   1. All that has to outlive a maintainer is in the arena: the epoch table, freeze bits, heads of records, record 0.
- *      What is here can be had again from there, by shm_maintain_take_over().
- *   2. A freeze is looked at until no record is left to be emptied, whoever began it.
+ *   1. All state that must outlive a maintainer is in the arena: the epoch table, freeze bits, heads of records,
+ *      record 0. shm_maintain_take_over() rebuilds this engine's own state from there.
+ *   2. The engine steps a freeze until no record is left to be emptied, even if an earlier maintainer began it.
  *   3. One reachability check is under way at a time.
- *   4. A step is short, whatever the arena holds: some slabs, some caches, or some slots.
+ *   4. A step is short, even if the arena holds garbage: some slabs, some caches, or some slots.
  *
  * Who may do what: the maintainer alone.
  *
@@ -38,7 +38,7 @@ static void begin_freeze(ShmMaintain *m, uint64_t epochs, uint64_t now_usec) {
         m->freeze_due_usec = now_usec;
 }
 
-/* Not until none is left to empty: a writer can see to it that there always is one. */
+/* Does not wait until no record is left to empty: a hostile writer could always leave one. */
 static bool has_looked(const ShmMaintain *m, uint64_t looks_due) {
         return shm_freeze_has_looked(&m->freeze, looks_due);
 }
@@ -52,7 +52,7 @@ static bool freeze_is_ready(const ShmMaintain *m, uint64_t now_usec) {
         return ready;
 }
 
-/* A look at all records that empties none says that those that are left wait for their threads. */
+/* If a look at all records empties none, the records that are left wait for their threads. */
 static void freeze_step(ShmMaintain *m, uint64_t now_usec) {
         uint64_t before = m->freeze.n_emptied;
 
@@ -108,7 +108,7 @@ void shm_maintain_repair(ShmMaintain *m) {
         m->repair = (ShmRepair){};
 }
 
-/* Slabs of it are to drain: it was closed for that, or they are of earlier eras. */
+/* Whether slabs of the epoch are to drain: it was closed for that, or slabs of earlier eras are left. */
 static bool close_drains_slabs(const ShmClose *close, const ShmEpochInfo *info) {
         return close->walked.n_left > 0 ||
                (info->state == SHM_EPOCH_CLOSING && info->flags & SHM_EPOCH_DRAIN);
@@ -118,7 +118,7 @@ static void look_at_drained(ShmMaintain *m, uint64_t now_usec) {
         const ShmArena *arena = m->control->arena;
         ShmEpochInfo info;
 
-        /* ORDER: acqrel, pairs with shm_slab_free_slots(); whoever drains one from here on wakes us again. */
+        /* ORDER: acqrel, pairs with shm_slab_free_slots(); a slab drained after this wakes us again. */
         if (shm_xchg_acqrel(&arena->header->n_drained.value, 0) == 0)
                 return;
         for (uint32_t id = 0; id < arena->n_epochs; id++)
@@ -152,7 +152,7 @@ void shm_maintain_look(ShmMaintain *m, bool all, uint64_t now_usec) {
                 shm_maintain_repair(m);
 }
 
-/* Threads may not have been frozen yet; nor is it known of what eras slabs are left. */
+/* The dead maintainer may not have frozen the threads yet; and only a walk tells which eras have slabs left. */
 static uint32_t start_closes(ShmMaintain *m, uint64_t now_usec) {
         const ShmArena *arena = m->control->arena;
         ShmEpochInfo info;
@@ -179,7 +179,7 @@ uint32_t shm_maintain_take_over(ShmMaintain *m, uint64_t now_usec, ShmRepairCoun
 
 /* Steps */
 
-/* The check belongs to whoever uses it until it is over. */
+/* One user, a close or repair, has the check until it is over. */
 static bool may_check(const ShmMaintain *m, uint32_t user) {
         return !m->reach_is_used || m->reach_user == user;
 }
@@ -231,7 +231,7 @@ static bool close_step(ShmMaintain *m, uint32_t id, uint64_t now_usec) {
         return true;
 }
 
-/* Whoever is next and has something to do. */
+/* Steps the next user in turn that has something to do. */
 static bool step_one(ShmMaintain *m, uint64_t now_usec) {
         uint32_t n = m->control->arena->n_epochs + 1;
 

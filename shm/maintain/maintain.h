@@ -1,10 +1,10 @@
 #pragma once
 /*
  * The maintainer: all maintenance work of an arena as one engine, in short steps. tslabd drives it from its event
- * loop, private pools under their control lock. How long somebody waits for it is theirs.
+ * loop, private pools under their control lock. Callers that wait for work to be done choose how long.
  *
  *     shm_maintain_init(m, control)
- *     shm_maintain_take_over(m, now, &counts)      goes on with the engine from what the arena says
+ *     shm_maintain_take_over(m, now, &counts)      sets the engine going from the arena's state
  *     shm_maintain_close(m, id, now), ...          requests
  *     next = shm_maintain_step(m, now)             0: at once again; SHM_MAINTAIN_IDLE: when something is asked for
  *
@@ -21,20 +21,20 @@ typedef struct ShmMaintain {
         bool freeze_busy; /* records that stand still may be left to be emptied */
         uint64_t freeze_due_usec; /* when pending threads are looked at again */
         uint64_t freeze_wait_usec;
-        int membarrier_error; /* of the last freeze; 0: it worked */
+        int membarrier_error; /* the last freeze's; 0: it worked */
 
         ShmClose closes[SHM_EPOCHS_MAX];
-        uint64_t close_looks[SHM_EPOCHS_MAX]; /* of the freeze, when its round may begin */
+        uint64_t close_looks[SHM_EPOCHS_MAX]; /* the freeze's n_looks when its round may begin */
         uint32_t turn; /* the close that is looked at first; n_epochs: repair */
 
         bool repairing, repair_again; /* a pass is under way; another one is wanted */
         uint64_t n_repairs; /* passes that are over */
-        ShmRepairCounts repaired; /* of the last one */
+        ShmRepairCounts repaired; /* the last pass's counts */
         ShmRepair repair;
 
-        uint64_t n_asked, n_given; /* requests to empty all caches; those that are done */
-        uint64_t asked_looks; /* of the freeze, when the last of these is done */
-        uint64_t wanted; /* the arena's count of clients' requests, as of the last one of these */
+        uint64_t n_asked, n_given; /* requests to empty all caches, and how many are done */
+        uint64_t asked_looks; /* the freeze's n_looks when the last request is done */
+        uint64_t wanted; /* the arena's count of clients' requests when the last of these began */
 
         ShmReach reach; /* for one check at a time: */
         bool reach_is_used;
@@ -43,8 +43,9 @@ typedef struct ShmMaintain {
 
 void shm_maintain_init(ShmMaintain *m, ShmActor *control);
 /*
- * After the death of a maintainer, or where there was none: whatever it was in the middle of goes on. *ret: what
- * record 0 held. How many epochs are to drain.
+ * Takes an arena over after the death of a maintainer, or for the first time: ends the operation that record 0's intent
+ * names, and starts closes, freezes and repair anew. *ret counts the slots and slabs of record 0. Returns how many
+ * epochs are to drain.
  */
 uint32_t shm_maintain_take_over(ShmMaintain *m, uint64_t now_usec, ShmRepairCounts *ret);
 

@@ -1,22 +1,22 @@
 /*
  * The reachability check
  *
- * Purpose: the rule by which the maintainer tells a slot that is lost from one that is somebody's, for the
- *   slots of up to SHM_REFS_MAX slabs by one gathering, beside threads that go on.
+ * Purpose: finds, while threads go on, slots that are lost: taken, though no record refers to them. One gathering
+ *   decides on the candidates of up to SHM_REFS_MAX slabs.
  *
  * Invariants
  *   1. A slot is decided on only if its bit and tag and its slab's gen were the same before and after the
  *      gathering (invariant 1 of shm/maintain/refs.c).
- *   2. A slot that is taken, with an even tag, and referred to nowhere cannot come to be anybody's: a claim
- *      wants its bit clear, a free its tag odd. Giving it back needs no lock; the maintainer alone does so.
- *   3. A slab that the check takes into the maintainer's hand is named by the intent SLAB or by `held` of a cache of
- *      record 0 until it is released.
+ *   2. If a slot is taken, its tag is even, and no record refers to it, then no thread can come to own it: a claim
+ *      needs its bit clear, a free its tag odd. Giving it back needs no lock; the maintainer alone does so.
+ *   3. Until a slab that the check pinned is released, the intent SLAB or `held` of a cache of record 0 names it.
  *   4. A step is short: some slabs viewed, or some slots gathered.
  *
  * Who may do what: the maintainer. Everybody else goes on meanwhile.
  *
- * Crash: giving back is one compare-and-set a slab, under SLAB, or under the intent that stands and names the slab;
- *   whatever put the slots in question stays until all is done, and the next check finds them free, or somebody's.
+ * Crash: each slab's slots go back by one compare-and-set, under SLAB or under an intent that stands and names the
+ *   slab. The record that made the slots candidates keeps them until the check is over; the next check finds them
+ *   free, or owned.
  */
 #include "shm/maintain/reach.h"
 
@@ -26,7 +26,7 @@
 #include "shm/slab/slab.h"
 
 #ifdef SHM_STEP
-#define ROUNDS 1 /* each claim that comes between leads to what a storm of them would */
+#define ROUNDS 1 /* one claim in between has the effect of many */
 #else
 #define ROUNDS 4
 #endif
@@ -35,7 +35,7 @@
 
 /* Views */
 
-/* The explorer, to which each tag is a step, looks at slots that there are. */
+/* In the explorer each tag costs a step: it reads only tags of slots that exist. */
 static uint32_t n_viewed(const ShmArena *arena, SlabWord w) {
         if (w.high == 0 && w.low == 0)
                 return 0; /* never committed: its tags are zeros, and their pages need not come into being */
@@ -108,7 +108,7 @@ bool shm_reach_add(ShmReach *reach, uint32_t slab, uint64_t mask) {
 }
 
 bool shm_reach_free(ShmActor *control, uint32_t slab, uint64_t mask) {
-        /* ORDER: rlx; our own. One that stands names the slab: the maintainer repairs itself. */
+        /* ORDER: rlx; our own. An intent that stands names the slab: the maintainer repairs record 0. */
         bool stands = shm_load_rlx(&control->record->intent_what) != 0, done;
 
         if (!stands)
@@ -147,7 +147,7 @@ static void release_seized(ShmReach *reach) {
         reach->pinned = NULL;
 }
 
-/* Nobody claims of it then. An intent that stands leaves no room for another one. */
+/* Pins the slab, so that no thread claims slots of it. Not under an intent that stands: intents do not nest. */
 static void reach_pin_slab(ShmReach *reach, uint32_t slab) {
         ShmActor *control = reach->control;
         SlabWord w = shm_slab_word(control->arena, slab);
@@ -157,7 +157,7 @@ static void reach_pin_slab(ShmReach *reach, uint32_t slab) {
                 return;
         reach->pinned = shm_arena_cache(control->arena, 0, 0, index);
         shm_record_use_cache(control->record, index);
-        shm_cache_release_held(control, 0, reach->pinned); /* of a maintainer that died */
+        shm_cache_release_held(control, 0, reach->pinned); /* a dead maintainer may have left one */
         shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
         if (shm_slab_pin(control, slab) == 0)
                 /* ORDER: rlx; ordered by the intent. */
@@ -165,7 +165,7 @@ static void reach_pin_slab(ShmReach *reach, uint32_t slab) {
         shm_actor_intend(control, 0);
 }
 
-/* Of slabs in which slots are open still, the first. */
+/* The first slab in which slots are still open. */
 static bool find_open(const ShmReach *reach, uint32_t *ret) {
         for (uint32_t i = 0; i < reach->refs.n; i++)
                 if (reach->slabs[i].open != 0) {

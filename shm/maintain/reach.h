@@ -1,15 +1,15 @@
 #pragma once
 /*
- * The reachability check: whether a slot that is taken, with an even tag, is anybody's. Repair asks it of
- * what a dead thread may have held, revoking of what it made stale. For the maintainer.
+ * The reachability check: whether any record refers to a slot that is taken and whose tag is even. Repair checks slots
+ * that a dead thread may have held; revoking checks slots of objects that it made stale. For the maintainer.
  *
  *     shm_reach_init(reach, control)
- *     shm_reach_add(reach, slab, mask)         slots in question, of at most SHM_REFS_MAX slabs
+ *     shm_reach_add(reach, slab, mask)         candidates, in at most SHM_REFS_MAX slabs
  *     while (!shm_reach_step(reach, &budget))
  *             budget = ...;
  *
- * Slots that nobody refers to were given back then. Claims in a slab make what was gathered void. Where they
- * keep coming, the check takes the slab into the maintainer's hand, decides, and lets it go.
+ * At the end, slots that no record refers to have been given back. A claim in a slab makes the references gathered for
+ * it void. If claims keep coming, the check pins the slab, decides, and releases it.
  */
 #include "shm/maintain/refs.h"
 
@@ -27,10 +27,10 @@ uint64_t shm_slab_view_same(const ShmSlabView *before, const ShmSlabView *after)
 /* Slots that are live or in a cache, by the word. */
 uint64_t shm_slab_view_taken(const ShmArena *arena, SlabWord word);
 
-/* What was decided on the slots of a slab. */
+/* The result for the slots of a slab. */
 typedef struct ShmReachSlab {
-        uint64_t open; /* not yet: claims kept coming */
-        uint64_t lost; /* nobody referred to them: given back */
+        uint64_t open; /* undecided: claims kept coming */
+        uint64_t lost; /* no record referred to them: given back */
         uint64_t owned; /* in the cache of a thread that lives */
         uint64_t in_flight; /* an intent, a note or a dead thread's record refers to them: look again later */
 } ShmReachSlab;
@@ -56,7 +56,7 @@ typedef struct ShmReach {
 } ShmReach;
 
 void shm_reach_init(ShmReach *reach, ShmActor *control);
-/* False: there is no room for one more slab. What is no slot at all is left out. */
+/* False: there is no room for one more slab. An id that is no slot is left out. */
 bool shm_reach_add(ShmReach *reach, uint32_t slab, uint64_t mask);
 static inline bool shm_reach_add_slot(ShmReach *reach, SlotId id) {
         return shm_reach_add(reach, slot_id_slab(id), slot_id_mask(id));
@@ -66,7 +66,7 @@ bool shm_reach_step(ShmReach *reach, uint32_t *budget);
 /* To the end. Returns how many slots went back. */
 uint32_t shm_reach_run(ShmReach *reach);
 
-/* Gives back slots of the slab that are lost. False: somebody scribbled over its word. */
+/* Gives back lost slots of the slab. False: a stray write changed the slab's word. */
 bool shm_reach_free(ShmActor *control, uint32_t slab, uint64_t mask);
 
 /* Slots that the check could not decide on, to be looked at later. */

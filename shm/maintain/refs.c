@@ -1,24 +1,24 @@
 /*
  * References
  *
- * Purpose: one picture of all caches, intents, notes and guards, linear in what they hold, however full of
- *   lies: memory goes by the number of slabs in question, not by what records claim to hold.
+ * Purpose: gathers the references in all caches, intents, notes and guards. Time is linear in the number of
+ *   references, even if records are garbage; memory depends on the number of slabs in question, not on the records.
  *
  * Invariants
  *   1. A slot whose bit, tag and slab's gen are the same before and after the gathering was in one
  *      place meanwhile, or moved within one record: claims raise gen, allocating and freeing change
  *      the tag. Within a record the intent names the slot before it leaves its place and until it
  *      is in the next (shm/format/intent.h), so intent, caches from the top down, intent again do not miss it.
- *   2. A slot that is live and in a cache is so lawfully only inside an operation that began before
- *      its tag was read: `seq` of the owner is odd, or the cache's count has been lowered.
- *   3. A handle that is noted or guarded was so before its object could be freed by its owner, and whoever
- *      gives slots back reads notes and guards after the tags were made even, and a membarrier.
- *   4. Nothing that is read here leads outside: slots of slabs that are not in question are left out, so
- *      is any that is no slot of its cache's class.
- *   5. A ROLLED_BACK record refers to nothing: repair decides on its slots. The check, which is to see them, counts
- *      them as in flight; and so with record 0, the maintainer's own.
+ *   2. A slot may be live and in a cache only inside an operation that began before its tag was read: the owner's
+ *      `seq` is odd, or the cache's count has been lowered.
+ *   3. A thread notes or guards a handle before the owner can free the object. The maintainer reads notes and guards
+ *      after it made the tags even and issued a membarrier; only then it gives slots back.
+ *   4. No index read here leads out of bounds: an id is left out if its slab is not in question, or if it is no slot
+ *      of its cache's class.
+ *   5. A ROLLED_BACK record refers to nothing: repair decides on its slots. The arena check, which has to see these
+ *      slots, counts them as in flight. The same holds for record 0, the maintainer's own.
  *
- * Who may do what: it reads, and writes nothing.
+ * Who may do what: this code reads, and writes nothing.
  *
  * Crash: nothing is left.
  */
@@ -28,7 +28,7 @@
 
 #include "shm/slab/slab.h"
 
-#define NOTE_COST 8U /* of a step's budget: a tag that may be anywhere */
+#define NOTE_COST 8U /* taken off a step's budget: a note costs a cache miss on its tag */
 
 /* Slabs in question */
 
@@ -64,7 +64,7 @@ int shm_refs_add(ShmRefs *refs, uint32_t slab) {
         if (*at == 0) {
                 if (refs->n == SHM_REFS_MAX)
                         return -1;
-                refs->slabs[refs->n].round = 0; /* of no gathering: they begin with 1 */
+                refs->slabs[refs->n].round = 0; /* no gathering: rounds begin with 1 */
                 refs->some->ids[refs->n++] = slab;
                 *at = (uint16_t) refs->n;
         }
@@ -105,7 +105,7 @@ static uint32_t load_tag(const ShmArena *arena, SlotId id) {
         return shm_load_acq(shm_slot_tag(arena, id));
 }
 
-/* Hostile runs could cover everything 4096 times over; lawful ones do not overlap. */
+/* Lawful runs do not overlap. Hostile ones could cover the arena 4096 times: run_budget bounds them. */
 static void gather_run(ShmRefs *refs, uint32_t slab, uint64_t n) {
         n = n < refs->n - slab ? n : refs->n - slab;
         n = n < refs->run_budget ? n : refs->run_budget;
@@ -116,7 +116,7 @@ static void gather_run(ShmRefs *refs, uint32_t slab, uint64_t n) {
         }
 }
 
-/* A FREE that lost its race, or has not begun, says nothing of the slot. */
+/* A FREE that lost its race, or has not begun, says nothing about the slot. */
 static bool intent_counts(const ShmRefs *refs, ShmIntent intent) {
         if (intent.kind != SHM_INTENT_FREE)
                 return intent.kind == SHM_INTENT_TAKE;
@@ -142,7 +142,7 @@ static void gather_intent(ShmRefs *refs, ShmIntent intent) {
                 gather_in_flight(refs, intent.id);
 }
 
-/* In hand whether it is not yet live, or freed by now: in between it is its tag that counts. */
+/* The slot is in flight if its object is not live yet, or was freed. While the object lives, its tag protects it. */
 static void gather_handle(const ShmRefs *refs, uint64_t handle) {
         uint32_t noted = shm_handle_tag(refs->arena->key, handle), tag;
 
@@ -167,7 +167,7 @@ static void gather_slot(const ShmRefs *refs, ShmRefSlab *slab, SlotId id) {
                 slab->cached |= bit;
 }
 
-/* By its owner, or, where that is frozen, by the maintainer. */
+/* How many top slots are under FLUSH: the owner's or, if the owner is frozen, the maintainer's. */
 static uint32_t n_flushed(const ShmRefs *refs) {
         uint32_t own = shm_intent_flushed(refs->intent, refs->record, refs->walk.index);
         uint32_t other =
@@ -203,7 +203,7 @@ static bool refs_names_slab(const ShmRefs *refs, uint32_t record, ShmRecordState
         return state == SHM_RECORD_USED || state == SHM_RECORD_LEFT || state == SHM_RECORD_DEAD;
 }
 
-/* All but the caches. False: the record refers to nothing. */
+/* Gathers all references but the caches. False: the record refers to nothing. */
 static bool begin_record(ShmRefs *refs, uint32_t *budget) {
         const ShmRecord *r = shm_arena_record(refs->arena, refs->record);
         ShmRecordState state = shm_record_owner(refs->arena, refs->record).state;

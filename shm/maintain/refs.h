@@ -1,11 +1,11 @@
 #pragma once
 /*
- * References: which slots the records refer to, gathered into private memory. Repair, revoking and the
- * check decide by it, and by nothing else.
+ * References: which slots the records refer to, gathered into private memory. Repair, revoking and the check decide by
+ * them alone.
  *
  *     shm_refs_init_whole(refs, arena, n_slabs, memory)     or  shm_refs_init_some(refs, arena, storage)
  *     shm_refs_add(refs, slab)                      of some: each slab that is in question
- *     shm_refs_begin(refs)                          forgets what was gathered before
+ *     shm_refs_begin(refs)                          forgets the last gathering
  *     while (!shm_refs_step(refs, &budget))
  *             budget = ...;
  *     shm_refs_at(refs, index)
@@ -31,7 +31,7 @@ typedef struct ShmRefSlab {
         uint64_t inside; /* in a cache whose owner was inside an operation */
         uint64_t twice; /* in a cache, and again in that one or another */
         uint64_t misfiled; /* in a cache of another class or epoch */
-        uint64_t in_flight; /* by an intent, a note, a guard, a cache under FLUSH or of a dead thread */
+        uint64_t in_flight; /* in an intent, a note, a guard, a cache under FLUSH, or a dead thread's cache */
         uint32_t run; /* not 0: a RUN covers the slab */
         uint32_t round; /* the gathering that wrote this; zeros stand for any other */
 } ShmRefSlab;
@@ -48,16 +48,16 @@ typedef struct ShmRefs {
         ShmRefSlab *slabs;
         uint32_t n; /* slabs; those at or above are left out where `some` is NULL */
         ShmRefsSome *some; /* NULL: all slabs below n */
-        uint64_t *touched; /* of all: slabs that an intent names, with bits above as in a slab set */
-        uint64_t caches[SHM_CACHES_MAX / 64]; /* of some: where their slots can be; others are not read */
-        ShmIntent flush; /* of a maintainer that died: the cache does not hold these slots any more */
+        uint64_t *touched; /* all slabs: a slab set of slabs that an intent names; else NULL */
+        uint64_t caches[SHM_CACHES_MAX / 64]; /* some slabs: only these caches can hold their slots */
+        ShmIntent flush; /* a dead maintainer's FLUSH: these slots do not count as cached */
         uint64_t run_budget;
         uint32_t round;
 
         /* Where the gathering is. */
         uint32_t record; /* to be looked at next, or just now */
         bool begun; /* with that record */
-        bool alive; /* its owner may be: its caches hold what they list */
+        bool alive; /* its owner may be: the slots that its caches list are owned */
         bool is_inside;
         ShmIntent intent;
         ShmCacheWalk walk;
@@ -85,7 +85,7 @@ static inline ShmRefSlab shm_refs_at(const ShmRefs *refs, uint32_t index) {
         return refs->slabs[index].round == refs->round ? refs->slabs[index] : (ShmRefSlab){};
 }
 
-/* Of all: whether an intent names the slab or, above the leaves, one of those below the slab's bit at `level`. */
+/* With all slabs: whether an intent names the slab or, above the leaves, any slab below the slab's bit at `level`. */
 bool shm_refs_touch(const ShmRefs *refs, uint32_t slab, uint32_t level);
 
 /* The first records that have the slot in a cache, for people: how many of the two were found. */

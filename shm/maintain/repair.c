@@ -1,18 +1,18 @@
 /*
  * Repair
  *
- * Purpose: ends for dead threads the operations that they were in, and gives back what they held.
+ * Purpose: ends the operations in which threads died, and gives back the slots and slabs of these threads.
  *
  * Invariants
  *   1. All DEAD records are rolled back before the slots of any are checked (shm/maintain/rollback.h).
- *   2. A slot stays in the record until it was checked. Checking it twice does no harm: a slot that
- *      went back is found free, or somebody's.
+ *   2. A slot stays in the record until it was checked. Checking it twice does no harm: the second check finds a
+ *      slot that went back free, or owned.
  *   3. A record is UNUSED last, when it is empty and thawed.
  *
- * Who may do what: the maintainer, on records whose owners are dead, and at first on its own.
+ * Who may do what: the maintainer repairs records whose owners are dead, and before them record 0, its own.
  *
- * Crash: of the maintainer in here: the record is DEAD or ROLLED_BACK as before, record 0 says which slab's
- *   hints may be missing, or which it has pinned, and the next maintainer begins anew.
+ * Crash: if the maintainer dies, the record is DEAD or ROLLED_BACK as before; record 0 names a slab whose hints may
+ *   be missing, or that is pinned. The next maintainer begins anew.
  */
 #include "shm/maintain/repair.h"
 
@@ -27,7 +27,7 @@
 static bool tag_is(const ShmArena *arena, SlotId id, uint32_t tag) {
         if (slot_id_slab(id) >= shm_arena_n_slabs_ever(arena))
                 return false;
-        /* ORDER: acq, pairs with shm_uncached_free(); who made it another is done with that. */
+        /* ORDER: acq, pairs with shm_uncached_free(); a free that changed it is over. */
         return shm_load_acq(shm_slot_tag(arena, id)) == tag;
 }
 
@@ -120,7 +120,7 @@ static void settle_cache(ShmActor *control, ShmRepair *repair, const ShmReach *r
         walk->cache->last = SHM_CACHE_LAST_NONE;
 }
 
-/* Its intent, once its slots were checked. */
+/* Ends the operation that the record's intent names, once its slots were checked. */
 static void settle_intent(ShmActor *control, uint32_t record, ShmRepairCounts *counts) {
         ShmIntent intent = shm_record_intent(control->arena, record);
 
@@ -151,7 +151,7 @@ static void free_record(ShmActor *control, ShmRepair *repair) {
 
 /* The pass */
 
-/* Record 0 is as if ROLLED_BACK: it holds slots that an earlier maintainer died over. */
+/* Record 0 counts as ROLLED_BACK: it keeps slots that were in flight when an earlier maintainer died. */
 static bool is_in(const ShmArena *arena, uint32_t record, ShmRecordState state) {
         if (record == 0)
                 return state == SHM_RECORD_ROLLED_BACK;
@@ -323,7 +323,7 @@ static void check_and_keep(ShmActor *control, ShmReach *reach, ShmRepairCounts *
                 shm_hints_repair(control->arena, shm_refs_slab(&reach->refs, i));
 }
 
-/* FLUSH stands only while the cache is the maintainer's: its owner is frozen, or has left it, or is dead. */
+/* FLUSH stands only while the maintainer may write the cache: its owner is frozen, has left it, or is dead. */
 static void end_flush(ShmActor *control, ShmReach *reach, ShmIntent intent, ShmRepairCounts *counts) {
         uint32_t record = slot_id_slab(intent.id), index = intent.arg >> 9, k = intent.arg & 0x1ff, n;
         const ShmArena *arena = control->arena;
@@ -350,7 +350,7 @@ void shm_repair_control(ShmActor *control, ShmReach *reach, ShmRepairCounts *ret
         if (intent.kind == SHM_INTENT_FLUSH) {
                 end_flush(control, reach, intent, &counts);
         } else if (intent.kind == SHM_INTENT_RUN) {
-                /* Its own run: the intent stands as it is while it is undone. */
+                /* The intent stands while its own run is undone. */
                 counts.slabs += shm_pages_undo(control, 0, slot_id_slab(intent.id), intent.arg);
         } else if (intent.kind != SHM_INTENT_NONE) {
                 if (intent.kind == SHM_INTENT_TAKE)

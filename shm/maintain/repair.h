@@ -1,6 +1,6 @@
 #pragma once
 /*
- * Repair: what dead threads left in their records goes back to where it belongs. For the maintainer.
+ * Repair: gives slots and slabs in the records of dead threads back. For the maintainer.
  *
  *     shm_repair_control(control, ...)           once, when maintenance is taken over
  *     shm_record_mark_dead(), shm_client_release_records()
@@ -28,8 +28,8 @@ typedef struct ShmRepairCounts {
         uint64_t records; /* that are free again */
         uint64_t slots; /* given back */
         uint64_t objects; /* unpublished: freed, because nobody had their handles */
-        uint64_t slabs; /* given up, or whose pages were undone */
-        uint64_t in_flight; /* slots of which it is too early to tell */
+        uint64_t slabs; /* released, or whose pages were undone */
+        uint64_t in_flight; /* slots that cannot be decided on yet */
 } ShmRepairCounts;
 
 typedef enum ShmRepairState {
@@ -52,7 +52,7 @@ extern const ShmEdges shm_repair_edges;
 /* Zeros begin a pass. */
 typedef struct ShmRepair {
         ShmRepairState state;
-        ShmRepairCounts counts; /* of the pass */
+        ShmRepairCounts counts; /* this pass's */
         uint32_t record; /* to be looked at next, or just now */
         bool begun; /* with that record */
         uint64_t record_in_flight;
@@ -69,7 +69,7 @@ bool shm_repair_step(ShmActor *control, ShmRepair *repair, ShmReach *reach, uint
  */
 void shm_repair_control(ShmActor *control, ShmReach *reach, ShmRepairCounts *ret);
 
-/* Of a slab whose holder's record is in no use: gives it up, or undoes it. False: it has a holder. */
+/* Releases, or undoes, a slab whose holder's record is not in use. False: it has a holder. */
 bool shm_repair_holder(ShmActor *control, uint32_t slab);
 
 /* Whether record 0 still keeps slots, or a slab. */

@@ -5,17 +5,17 @@
  *
  * Invariants
  *   1. A tag is made even by compare-and-set: of a free and a revocation that race, one wins.
- *   2. Only slabs of eras that are over. A slab that empties meanwhile may become another epoch's at once. So the
+ *   2. Only slabs of eras that are over are marked. A slab that empties may become another epoch's at once. So the
  *      slab's word is read after the tags: an object of another epoch, whose tag was read, is gone by the time that
  *      the slab is of the era, and its tag never comes back.
  *   3. A slot goes back only when no record refers to it. A thread that is to write into an object it does not own
  *      alone, since others may revoke it, has noted or guarded it before it looks at the tag once more; MARK changes
  *      the tag before COLLECT looks for notes and guards. So no thread writes into a slot that was given back.
  *
- * Who may do what: the maintainer. Everybody else goes on meanwhile.
+ * Who may do what: the maintainer revokes; threads go on meanwhile.
  *
- * Crash: tags that are even stay so, and their slots are taken and nobody's. The epoch says that it is to be
- *   revoked until both passes are over: the next maintainer begins them anew, and collects these slots too.
+ * Crash: even tags stay even; their slots are taken, and no record refers to them. The epoch says that it is to be
+ *   revoked until both passes are over: the next maintainer begins both anew, and collects these slots too.
  */
 #include "shm/maintain/revoke.h"
 

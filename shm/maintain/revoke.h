@@ -5,7 +5,7 @@
  *     MARK       makes the tags of their objects even: all handles are stale from then on
  *     COLLECT    gives back slots of these eras that are taken, even, and referred to by no record
  *
- * Slots that some record refers to are kept: a thread has them in hand. They are collected later.
+ * Slots that some record refers to are kept, since a thread may have them in hand. A later pass collects them.
  */
 #include "shm/epoch/epoch.h"
 #include "shm/maintain/reach.h"
@@ -13,7 +13,7 @@
 
 typedef struct ShmRevoke {
         ShmRevoking eras;
-        ShmSlabWalk slabs; /* of the id; zeros begin a pass */
+        ShmSlabWalk slabs; /* the walk over the id's slabs; zeros begin a pass */
         bool checking; /* a reachability check is under way */
         uint64_t objects; /* freed */
         uint64_t kept; /* slots in the hands of threads */

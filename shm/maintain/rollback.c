@@ -1,15 +1,15 @@
 /*
  * Rolling back
  *
- * Purpose: frees objects that a dead thread had allocated, or noted, and of which nobody has the handle.
+ * Purpose: frees objects that a dead thread had allocated, or noted, and whose handle no other thread has.
  *
  * Invariants
- *   1. Tags are made even only while the record is DEAD. Nothing of it was given back then, so the rollback
- *      can be broken off and begun again. Once it is ROLLED_BACK a tag may be somebody's live object.
- *   2. An odd tag on top of a cache is an object whose handle nobody has: its thread died between the
- *      tag and the count. Not under FLUSH: there the top may have been given back, and be another's.
+ *   1. Tags are made even only while the record is DEAD. No slot of the record was given back by then, so the rollback
+ *      can be broken off and begun again. Once the record is ROLLED_BACK a tag may be another thread's live object.
+ *   2. An odd tag on top of a cache is an object whose handle no thread has: the owner died between the tag and the
+ *      count. This does not hold under FLUSH: the top may have been given back, and be another thread's.
  *
- * Who may do what: control work, on records whose owners are dead.
+ * Who may do what: the maintainer, on records whose owners are dead.
  *
  * Crash: the record is DEAD as before.
  */
@@ -37,7 +37,7 @@ static uint32_t odd_tag(const ShmArena *arena, SlotId id) {
         return tag & 1 ? tag : 0;
 }
 
-/* The deepest first: broken off, the top is odd still. */
+/* Frees the deepest first: if this is broken off, the top is still odd. */
 static uint64_t rollback_top(const ShmArena *arena, const ShmCacheWalk *walk) {
         uint32_t n = shm_cache_walk_count(walk), i = n;
         uint64_t n_made = 0;

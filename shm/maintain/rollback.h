@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Rolling back a dead thread's record, once: objects that it allocated, and told nobody of, are freed. For the
- * maintainer, of a DEAD record, before it is ROLLED_BACK.
+ * Rolling a dead thread's record back, once: frees objects that the thread allocated and did not share. For the
+ * maintainer; the record is DEAD, and ROLLED_BACK afterwards.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,9 +9,9 @@
 #include "shm/arena/cache-walk.h"
 #include "shm/arena/record.h"
 
-/* Of its intent and its notes. Returns how many objects that were. */
+/* Frees the objects of its intent and its notes. Returns how many. */
 uint64_t shm_rollback_named(ShmArena *arena, uint32_t record);
-/* Of one of its caches. */
+/* Frees the objects of one of its caches. Returns how many. */
 uint64_t shm_rollback_cache(const ShmArena *arena, uint32_t record, const ShmCacheWalk *walk);
 
 /* Makes the slot's tag even if it is this odd one. Returns whether it was. */
