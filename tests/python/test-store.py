@@ -220,6 +220,23 @@ class NewDaemon(unittest.TestCase):
             self.assert_one_pool()
         self.assertEqual(self.store.get('child'), b'1')
 
+    def test_new_arena_cannot_be_opened(self):
+        """There is no entry left in it: the old memory will do, and the log says why."""
+        self.daemon.command = [*self.daemon.command, '--threads=2']
+        restart(self.daemon)
+        others = contextlib.ExitStack()
+        with contextlib.suppress(tslab.Error):
+            while True:
+                others.enter_context(tslab.open(self.daemon.socket))
+        with others, self.assertLogs('tslab', 'WARNING') as logs:
+            for _ in range(3):
+                self.store._next_look = 0
+                self.assertEqual(self.store.get('a'), b'1')
+                self.store.set('b', b'2')
+        self.assertEqual(len(logs.records), 1, logs.output)
+        self.assertIn('cannot be opened', logs.output[0])
+        daemon.wait_for(lambda: self.store.set('b', b'2') or self.store.get('a') is None)
+
     def test_no_daemon(self):
         """Nothing changes while there is none."""
         self.daemon.process.send_signal(signal.SIGKILL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import functools
 import logging
@@ -50,6 +49,7 @@ class _Opened:
 
     def __init__(self, number: int, pool: Pool, name: str) -> None:
         self.number, self.pool, self.map = number, pool, Map(pool, name)
+        self.size_max = self.map.size_max - _HEAD.size
         self.walks: List[Any] = []          # to delete sessions that are over; whichever thread goes on takes one out
 
 
@@ -102,7 +102,7 @@ class SessionStore:
     @property
     def size_max(self) -> int:
         """The largest sum of an id's and a value's size, in bytes."""
-        return self._opened.map.size_max - _HEAD.size
+        return self._opened.size_max
 
     # Sessions
 
@@ -119,7 +119,7 @@ class SessionStore:
         be opened): the old value stays.
         """
         key = _key(session)
-        if len(key) + len(value) > self.size_max:
+        if len(key) + len(value) > self._opened.size_max:
             raise TooLargeError(errno.E2BIG, f'a session of {len(value)} bytes: id and value may have '
                                              f'{self.size_max} together; the pool\'s largest class decides')
         data = self._value(value)
@@ -181,14 +181,21 @@ class SessionStore:
         if now >= self._next_look:
             self._next_look = now + min(_LOOK_SECONDS, self.step / 4)
             if opened.pool.stale:
-                with contextlib.suppress(DaemonError):      # gone again: the old memory will do
-                    opened = self._reopen(opened)
+                opened = self._try_reopen(opened)
         try:
             return call(opened)
         except Error as e:
             if e.errno != errno.EIDRM and not (isinstance(e, ReplacedError) and opened.pool.stale):
                 raise
             return call(self._reopen(opened))
+
+    def _try_reopen(self, old: _Opened) -> _Opened:
+        """Where the new pool cannot be opened, the old memory will do until the next look."""
+        try:
+            return self._reopen(old)
+        except Error as e:
+            self._log_seldom('reopen', 'the daemon has a new arena, which cannot be opened: %s', e)
+            return old
 
     def _reopen(self, old: _Opened) -> _Opened:
         """Opens the pool that has replaced the old one, or the map that was revoked there."""
@@ -268,6 +275,8 @@ class SessionStore:
         return self.expire() > 0
 
     def _keep_house(self) -> None:
+        if not self._opened.walks and time.monotonic() < self._next_sweep:
+            return
         try:
             self._use(self._tend)
         except Error as e:
@@ -282,7 +291,7 @@ class SessionStore:
         try:
             walk = opened.walks.pop()
         except IndexError:
-            return
+            return                  # another thread has it
         if self._sweep(opened, walk, _SWEEP_SLICE)[1]:
             opened.walks.append(walk)
 
