@@ -148,14 +148,14 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
         Manager *manager = userdata;
 
-        log_fields(
-                LOG_NOTICE, (LogFields){ .message = MESSAGE_STOP },
-                "pool %s stops: %s; %u clients are attached%s", manager->pool.options->pool,
-                strsignal((int) info->ssi_signo), clients_count(&manager->clients),
-                manager->clients.first
-                        ? ". They keep the memory that they have mapped. Unless this is a restart, the next "
-                          "daemon begins with an empty pool, and they have to open it again"
-                        : "");
+        log_fields(LOG_NOTICE, (LogFields){ .message = MESSAGE_STOP },
+                   "pool %s stops: %s; %u clients are attached%s", manager->pool.options->pool,
+                   strsignal((int) info->ssi_signo), clients_count(&manager->clients),
+                   manager->clients.first
+                           ? ". They keep the memory that they have mapped. Under systemd, unless this is a "
+                             "restart, the next daemon begins with an empty pool, and they have to open it "
+                             "again; without systemd, --adopt takes the memory from one of them"
+                           : "");
         (void) sd_notify(false, "STOPPING=1");
         return sd_event_exit(manager->pool.event, 0);
 }

@@ -264,6 +264,9 @@ int options_set(Options *options, OptionId id, const char *value, char *ret_why)
                 return set_text(&options->config, value);
         case OPTION_ADOPT:
                 return set_adopt(options, value, ret_why);
+        case OPTION_FRESH:
+                options->fresh = true;
+                return 0;
         }
         return -EINVAL;
 }

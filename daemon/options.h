@@ -25,6 +25,7 @@ struct Options {
         bool operators_only; /* writers may not advance, close, reserve and label */
         Roles roles;
         int log_level;
+        bool fresh; /* make an empty pool even if clients of an earlier daemon still use the old one */
         pid_t adopt; /* the process that the arena is taken from; 0: none */
         char trouble[OPTIONS_WHY_SIZE]; /* the mistake in the settings, which are not in use then; "": none */
         char *config; /* a reload reads this file again; NULL: none */
@@ -49,6 +50,7 @@ typedef enum OptionId {
         OPTION_OPERATORS_ONLY,
         OPTION_CONFIG,
         OPTION_ADOPT,
+        OPTION_FRESH,
 } OptionId;
 
 void options_init(Options *options);

@@ -23,7 +23,7 @@ struct Listener {
         char *path;
         bool ours; /* the daemon made the socket file, and removes it */
         bool paused; /* for want of descriptors */
-        char left[33]; /* id of the last daemon's arena, if that daemon was killed */
+        char left[33]; /* id of the last daemon's arena; "": none */
         sd_event_source *source;
 };
 
@@ -43,6 +43,12 @@ static void read_lock(int fd, char ret_pid[12], char ret_arena[33]) {
         (void) sscanf(text, "%11[0-9]\n%32[0-9a-f]", ret_pid, ret_arena);
 }
 
+static void write_lock(int fd, const char *arena) {
+        if (ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0 ||
+            dprintf(fd, "%d\n%s\n", (int) getpid(), arena) < 0)
+                log_error(LOG_WARNING, -errno, "could not write to the lock of the pool");
+}
+
 static void log_other_daemon(const char *pool, int fd) {
         char pid[12], arena[33];
 
@@ -52,8 +58,7 @@ static void log_other_daemon(const char *pool, int fd) {
 }
 
 void listener_name_arena(Listener *listener, const char *arena_id) {
-        if (dprintf(listener->lock_fd, "%s\n", arena_id) < 0)
-                log_error(LOG_WARNING, -errno, "could not write to the lock of the pool");
+        write_lock(listener->lock_fd, arena_id);
 }
 
 /*
@@ -81,8 +86,7 @@ static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_le
                 return -EBUSY;
         }
         read_lock(fd, pid, ret_left);
-        if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", (int) getpid()) < 0)
-                log_error(LOG_WARNING, -errno, "could not write to %s", path);
+        write_lock(fd, ret_left); /* should this daemon not take its place, the next one has to know, too */
         *ret_fd = proto_steal_fd(&fd);
         return 0;
 }
@@ -131,13 +135,9 @@ int listener_new(Listener **ret_listener, Sessions *sessions, int *passed_fd) {
         return 0;
 }
 
-/* A daemon that ends in order removes its socket. */
+/* systemd keeps the memory over restarts. If it passes none, the pool was given up by 'systemctl stop'. */
 const char *listener_left_arena(const Listener *listener) {
-        struct stat st;
-
-        if (*listener->passed_fd >= 0 || lstat(listener->path, &st) < 0 || !S_ISSOCK(st.st_mode))
-                return NULL;
-        return *listener->left ? listener->left : NULL;
+        return *listener->passed_fd < 0 && *listener->left ? listener->left : NULL;
 }
 
 static void pause_accepting(Listener *listener, int error) {

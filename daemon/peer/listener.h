@@ -16,7 +16,7 @@ Listener *listener_free(Listener *listener);
 
 /* Writes the arena's id into the lock file, for the next daemon, if this one is killed. */
 void listener_name_arena(Listener *listener, const char *arena_id);
-/* The id of the last daemon's arena, if that daemon was killed and systemd did not keep the arena; or NULL. */
+/* The id of the last daemon's arena, unless systemd keeps arenas; or NULL. */
 const char *listener_left_arena(const Listener *listener);
 const char *listener_path(const Listener *listener);
 /* Accepts again after a pause for want of descriptors. */

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
-#include "daemon/message-id.h"
 #include "proto/cleanup.h"
 #include "shm/arena/client.h"
 #include "shm/arena/text.h"
@@ -245,11 +244,10 @@ static bool could_adopt(const char *pool, const char *arena_id, pid_t pid) {
         return !strcmp(id, arena_id);
 }
 
-void adopt_hint(const char *pool, const char *arena_id) {
+unsigned adopt_count(const char *pool, const char *arena_id, pid_t *ret_first) {
         _cleanup_(close_dir) DIR *dir = opendir("/proc");
         struct dirent *entry;
         unsigned n = 0;
-        pid_t first = 0;
 
         while (dir && (entry = readdir(dir))) {
                 pid_t pid = atoi(entry->d_name);
@@ -257,13 +255,7 @@ void adopt_hint(const char *pool, const char *arena_id) {
                 if (pid <= 0 || !could_adopt(pool, arena_id, pid))
                         continue;
                 if (n++ == 0)
-                        first = pid;
+                        *ret_first = pid;
         }
-        if (n > 0)
-                log_fields(
-                        LOG_WARNING, (LogFields){ .message = MESSAGE_ABANDONED, .pid = first },
-                        "the last daemon of pool %s was killed, and %u processes, such as %d, still use its "
-                        "memory; this daemon makes a new, empty pool. To keep theirs, stop this daemon and "
-                        "start it with --adopt=%d",
-                        pool, n, (int) first, (int) first);
+        return n;
 }

@@ -21,8 +21,5 @@ int adopt_lock(const ShmArena *arena);
 #define ADOPT_ID_SIZE 33 /* text of 32 digits */
 void adopt_id(const ShmArena *arena, char ret_text[ADOPT_ID_SIZE]);
 
-/*
- * The last daemon served the arena with this id, and the new one will not: logs a hint at --adopt if processes still
- * use that arena.
- */
-void adopt_hint(const char *pool, const char *arena_id);
+/* How many processes could be adopted from, of those that use the arena with this id; *ret_first is one of them. */
+unsigned adopt_count(const char *pool, const char *arena_id, pid_t *ret_first);

@@ -150,12 +150,35 @@ static int take_arena(ArenaOrigin *origin, Pool *pool, Passed *passed) {
         return fd < 0 ? 0 : take_kept_arena(pool, fd, &origin->taken_up);
 }
 
+/* The last daemon has ended, and its clients hold the objects of the pool. -EEXIST: --fresh does not give them up. */
+static int check_nothing_lost(const Pool *pool, const char *left) {
+        const Options *options = pool->options;
+        pid_t first = 0;
+        unsigned n = adopt_count(options->pool, left, &first);
+
+        if (n == 0)
+                return 0;
+        if (options->fresh)
+                log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_ABANDONED, .pid = first },
+                           "pool %s begins empty, as --fresh says; %u processes, such as %d, still use the "
+                           "memory of its last daemon, and have to open the pool again",
+                           options->pool, n, (int) first);
+        else
+                log_fields(
+                        LOG_ERR, (LogFields){ .message = MESSAGE_ABANDONED, .pid = first },
+                        "the last daemon of pool %s has ended, and %u processes, such as %d, still use its "
+                        "memory: start with --adopt=%d to go on with it, or with --fresh to give it up and "
+                        "begin with an empty pool",
+                        options->pool, n, (int) first, (int) first);
+        return options->fresh ? 0 : -EEXIST;
+}
+
 static int make_arena(Pool *pool, const Listener *listener) {
         const char *left = listener_left_arena(listener);
-        int r;
+        int r = left ? check_nothing_lost(pool, left) : 0;
 
-        if (left)
-                adopt_hint(pool->options->pool, left);
+        if (r)
+                return r;
         r = shm_arena_create(&pool->arena, &pool->options->geometry, pool->options->pool);
         if (r == -EOPNOTSUPP)
                 log_line(LOG_ERR, "this processor has no 16-byte compare-and-set (cmpxchg16b)");

@@ -363,14 +363,14 @@ static void test_adopt_number_given_anew(void **state) {
         daemon_stop(&daemon);
 }
 
-/* A daemon that is started without --adopt names the arena that it passes over. */
+/* With --fresh the daemon gives up the memory of its clients, and names one of them. */
 static void restart_and_read(DaemonFixture *daemon, char *ret_text, size_t size) {
         int saved = dup(STDERR_FILENO), fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
         ssize_t n;
 
         assert_true(saved >= 0 && fd >= 0);
         assert_int_equal(dup2(fd, STDERR_FILENO), STDERR_FILENO);
-        daemon_restart(daemon, (const char *[]){ "--size=16M", "--log-level=warning", NULL });
+        daemon_restart(daemon, (const char *[]){ "--size=16M", "--log-level=warning", "--fresh", NULL });
         assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
         n = pread(fd, ret_text, size - 1, 0);
         assert_true(n >= 0);
@@ -379,16 +379,20 @@ static void restart_and_read(DaemonFixture *daemon, char *ret_text, size_t size)
         close(saved);
 }
 
-static void test_adopt_is_hinted_at(void **state) {
+static void test_adopt_or_fresh(void **state) {
         DaemonFixture daemon;
-        char text[1024];
+        char text[1024], pid[48];
         Role client;
 
         start(&daemon);
         start_worker(&client, &daemon, "writer");
         daemon_kill(&daemon);
+        for (int i = 0; i < 2; i++) /* the first refusal forgets nothing */
+                check_refused(daemon.dir, "--log-level=warning", adopt_from(client.pid));
+        assert_int_equal(ask(&client, ALLOC, 0, NULL), 0);
         restart_and_read(&daemon, text, sizeof(text));
-        assert_non_null(strstr(text, adopt_from(client.pid)));
+        snprintf(pid, sizeof(pid), "such as %d, still use", (int) client.pid);
+        assert_non_null(strstr(text, pid));
 
         /* Now it has both. */
         assert_int_equal(ask(&client, ADVANCE, 0, NULL), -EUCLEAN);
@@ -399,7 +403,24 @@ static void test_adopt_is_hinted_at(void **state) {
         end_worker(&client);
 
         restart_and_read(&daemon, text, sizeof(text));
-        assert_null(strstr(text, "--adopt"));
+        assert_null(strstr(text, "still use"));
+        daemon_stop(&daemon);
+}
+
+/* A daemon that is stopped by hand, and started again. */
+static void test_adopt_after_stop(void **state) {
+        DaemonFixture daemon;
+        Role client;
+        int status;
+
+        start(&daemon);
+        start_worker(&client, &daemon, "writer");
+        assert_int_equal(kill(daemon.pid, SIGTERM), 0);
+        assert_int_equal(waitpid(daemon.pid, &status, 0), daemon.pid);
+        check_refused(daemon.dir, "--log-level=warning", adopt_from(client.pid));
+        adopt(&daemon, client.pid);
+        assert_int_equal(ask(&client, ADVANCE, 0, NULL), 0);
+        assert_int_equal(role_wait(&client), 0);
         daemon_stop(&daemon);
 }
 
@@ -433,7 +454,8 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(test_adopt_wrong_process),
                 cmocka_unit_test(test_adopt_child_that_did_not_attach),
                 cmocka_unit_test(test_adopt_number_given_anew),
-                cmocka_unit_test(test_adopt_is_hinted_at),
+                cmocka_unit_test(test_adopt_or_fresh),
+                cmocka_unit_test(test_adopt_after_stop),
                 cmocka_unit_test(test_adopt_while_it_is_served),
         };
 

@@ -150,7 +150,7 @@ class Sessions(unittest.TestCase):
             self.assertEqual(client.get('/length').text, '100')
             d.process.kill()
             d.process.wait()
-            d.process = subprocess.Popen(d.command, env=d.environment)
+            d.process = subprocess.Popen([*d.command, '--fresh'], env=d.environment)
             daemon.wait_for(d.answers)
             with self.assertLogs('tslab', 'WARNING'):
                 def is_new():

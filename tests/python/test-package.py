@@ -412,7 +412,7 @@ class OnADaemon(unittest.TestCase):
             d.process.wait()
             pool.free(pool.put(b'without it'))
             self.assertRaises(tslab.DaemonError, pool.epoch_advance)
-            d.process = subprocess.Popen(d.command, env=d.environment)
+            d.process = subprocess.Popen([*d.command, '--fresh'], env=d.environment)
             daemon.wait_for(d.answers)
             self.assertRaises(tslab.ReplacedError, pool.epoch_advance)
             self.assertTrue(pool.stale)

@@ -40,7 +40,7 @@ def restart(d):
     """Another daemon, with another arena."""
     d.process.send_signal(signal.SIGKILL)
     d.process.wait()
-    d.process = subprocess.Popen(d.command, env=d.environment)
+    d.process = subprocess.Popen([*d.command, '--fresh'], env=d.environment)
     daemon.wait_for(d.answers)
 
 
@@ -144,7 +144,7 @@ class Closed(unittest.TestCase):
             with limit():
                 self.assertRaises(tslab.Error, store.set, 'a', b'2')
             self.assertEqual(store.get('a'), b'1')
-            d.process = subprocess.Popen(d.command, env=d.environment)
+            d.process = subprocess.Popen([*d.command, '--fresh'], env=d.environment)
             daemon.wait_for(d.answers)
 
 
@@ -246,7 +246,7 @@ class NewDaemon(unittest.TestCase):
             self.assertTrue(self.store.touch('a'))
             self.assertEqual((self.store.get('a'), self.store.get('b')), (b'1', b'2'))
             self.store._next_look = 0
-        self.daemon.process = subprocess.Popen(self.daemon.command, env=self.daemon.environment)
+        self.daemon.process = subprocess.Popen([*self.daemon.command, '--fresh'], env=self.daemon.environment)
         daemon.wait_for(self.daemon.answers)
 
     def test_map_is_revoked(self):

@@ -4,10 +4,11 @@
 #include <sys/stat.h>
 
 #include "daemon/ctl/base/connect.h"
+#include "daemon/ctl/base/lost.h"
 #include "daemon/ctl/base/options.h"
 #include "proto/path.h"
 
-#define HOW_TO_START_SIZE 160
+#define HOW_TO_START_SIZE 240
 #define GROUP_SIZE 64
 
 void connection_deinit(Connection *connection) {
@@ -52,9 +53,17 @@ static CtlExit find_path(char **ret_path) {
 
 static void how_to_start(char *ret, const char *path) {
         char pool[PROTO_POOL_NAME_MAX + 1];
+        pid_t client;
 
         connection_pool_name(pool, sizeof(pool), path);
-        if (pool[0])
+        client = pool[0] ? lost_client_find(pool) : 0;
+        if (client > 0)
+                (void) snprintf(
+                        ret, HOW_TO_START_SIZE,
+                        "process %d still has its memory, and 'tslabd --pool %s --adopt %d', as the user of "
+                        "the last daemon, goes on with it",
+                        (int) client, pool, (int) client);
+        else if (pool[0])
                 (void) snprintf(ret, HOW_TO_START_SIZE,
                                 "start it with 'systemctl start tslabd@%s.socket' or 'tslabd --pool %s'",
                                 pool, pool);
@@ -143,9 +152,10 @@ CtlExit connection_complain(const char *path, int r, const ProtoReply *reply) {
 }
 
 static CtlExit complain_open(const char *path, int r, const ProtoReply *reply) {
-        char start[HOW_TO_START_SIZE];
+        char start[HOW_TO_START_SIZE] = "";
 
-        how_to_start(start, path);
+        if (r == -ENOENT || r == -ENOTDIR || r == -ECONNREFUSED)
+                how_to_start(start, path);
         switch (r) {
         case -ENOENT:
         case -ENOTDIR:

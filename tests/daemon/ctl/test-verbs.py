@@ -145,6 +145,18 @@ class Reach(Case):
                      'clients', 'roots', 'trim', 'check'):
             self.refused(1, 'no daemon', *verb.split())
 
+    def test_lost(self):
+        """The daemon was killed: the advice is to take the memory from a client, not to make an empty pool beside it."""
+        daemon = self.start('lost')
+        client = self.client(daemon)
+        client.do('alloc 100 10')
+        daemon.process.kill()
+        daemon.process.wait()
+        self.refused(1, ['nobody listens', f'tslabd --pool lost --adopt {client.process.pid}'], '--pool', 'lost', 'status')
+        client.process.kill()
+        client.process.wait()
+        self.refused(1, "'tslabd --pool lost'", '--pool', 'lost', 'status')
+
     def test_dead(self):
         self.dead_socket('web')
         self.refused(1, ['no daemon', 'nobody listens at', 'web.sock', 'systemctl start tslabd@web.socket'],

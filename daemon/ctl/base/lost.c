@@ -1,0 +1,95 @@
+#include "daemon/ctl/base/lost.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/cleanup.h"
+#include "proto/path.h"
+
+#define DAEMON_ARENAS_MAX 64U
+
+typedef struct LostSearch {
+        char link[PROTO_POOL_NAME_MAX + 32]; /* the name of the memory in /proc */
+        ino_t of_daemons
+                [DAEMON_ARENAS_MAX]; /* arenas that a tslabd has open; those of another directory, too */
+        size_t n_of_daemons;
+        pid_t client;
+} LostSearch;
+
+static void close_proc(DIR **dir) {
+        if (*dir)
+                (void) closedir(*dir);
+}
+
+static bool is_daemon(pid_t pid) {
+        char path[32], comm[16] = "";
+        FILE *file;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/comm", (int) pid);
+        file = fopen(path, "re");
+        if (!file)
+                return false;
+        if (!fgets(comm, sizeof(comm), file))
+                comm[0] = 0;
+        (void) fclose(file);
+        return !strcmp(comm, "tslabd\n");
+}
+
+static bool is_of_daemon(const LostSearch *search, ino_t inode) {
+        for (size_t i = 0; i < search->n_of_daemons; ++i)
+                if (search->of_daemons[i] == inode)
+                        return true;
+        return false;
+}
+
+static void look_at_descriptor(LostSearch *search, pid_t pid, int dir_fd, const char *entry, bool daemon) {
+        char link[sizeof(search->link) + 1];
+        ssize_t n = readlinkat(dir_fd, entry, link, sizeof(link) - 1);
+        struct stat status;
+
+        link[n > 0 ? n : 0] = 0;
+        if (strcmp(link, search->link) != 0 || fstatat(dir_fd, entry, &status, 0) < 0)
+                return;
+        if (!daemon && !is_of_daemon(search, status.st_ino))
+                search->client = pid;
+        else if (daemon && search->n_of_daemons < DAEMON_ARENAS_MAX)
+                search->of_daemons[search->n_of_daemons++] = status.st_ino;
+}
+
+static void look_at_process(LostSearch *search, pid_t pid, bool daemon) {
+        _cleanup_(close_proc) DIR *dir = NULL;
+        struct dirent *entry;
+        char path[32];
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/fd", (int) pid);
+        dir = opendir(path);
+        while (dir && (entry = readdir(dir)))
+                look_at_descriptor(search, pid, dirfd(dir), entry->d_name, daemon);
+}
+
+static void look_at_all(LostSearch *search, bool daemons) {
+        _cleanup_(close_proc) DIR *dir = opendir("/proc");
+        struct dirent *entry;
+
+        while (dir && search->client == 0 && (entry = readdir(dir))) {
+                pid_t pid = atoi(entry->d_name);
+
+                if (pid > 0 && is_daemon(pid) == daemons)
+                        look_at_process(search, pid, daemons);
+        }
+}
+
+pid_t lost_client_find(const char *pool) {
+        LostSearch search = {};
+
+        (void) snprintf(search.link, sizeof(search.link), "/memfd:tslab:%s (deleted)", pool);
+        look_at_all(&search, true);
+        look_at_all(&search, false);
+        return search.client;
+}

@@ -1,0 +1,8 @@
+#pragma once
+
+/* Processes that go on with the memory of a pool whose daemon has ended: the next daemon can take it from them. */
+
+#include <sys/types.h>
+
+/* A process that has the memory of this pool open while no tslabd has; 0: none that this user may look at. */
+pid_t lost_client_find(const char *pool);
