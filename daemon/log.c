@@ -17,7 +17,7 @@
 #define PEER_LINES 20U
 #define CLIENT_LINES 400U /* a pool may start with hundreds of workers */
 #define TEXT_MAX 512
-#define FIELDS_MAX 12
+#define FIELDS_MAX 16
 
 static int log_level = LOG_INFO;
 static bool log_to_journal;
@@ -99,6 +99,14 @@ static void send_to_journal(int level, const LogFields *fields, const char *text
                 put_field(&entry, "TSLAB_BYTES=%llu", (unsigned long long) *fields->size);
         if (fields->name)
                 put_field(&entry, "TSLAB_DESCRIPTOR=%s", fields->name);
+        if (fields->action)
+                put_field(&entry, "TSLAB_ACTION=%s", fields->action);
+        if (fields->uid)
+                put_field(&entry, "TSLAB_UID=%u", (unsigned) *fields->uid);
+        if (fields->comm)
+                put_field(&entry, "TSLAB_COMM=%s", fields->comm);
+        if (fields->cgroup)
+                put_field(&entry, "TSLAB_CGROUP=%s", fields->cgroup);
         if (fields->pid != 0)
                 put_field(&entry, "OBJECT_PID=%d", (int) fields->pid);
         if (fields->error != 0)

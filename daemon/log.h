@@ -16,6 +16,8 @@ typedef struct LogFields {
         const char *message; /* MESSAGE_...; NULL: none */
         const uint64_t *size; /* bytes; NULL: none */
         const char *name; /* the name of a descriptor; NULL: none */
+        const uid_t *uid; /* NULL: none */
+        const char *comm, *cgroup, *action; /* NULL: none */
         pid_t pid; /* 0: none */
         int error; /* negative errno; 0: none */
 } LogFields;

@@ -8,6 +8,7 @@
 #include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/request/request.h"
+#include "daemon/request/trail.h"
 #include "proto/deadline.h"
 #include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch-open.h"
@@ -19,6 +20,7 @@ typedef struct AdvanceJob {
         CloseWait wait;
         Call call;
         Requests *requests;
+        Trail trail;
         uint32_t expected; /* 0: whichever epoch is current */
 } AdvanceJob;
 
@@ -41,8 +43,7 @@ static void finish_advance(AdvanceJob *job) {
                 request_refuse_epoch(job->requests, job->call.session, job->call.id, r, job->wait.epoch);
                 return;
         }
-        log_fields(LOG_DEBUG, (LogFields){ .epoch = &number }, "epoch %u:%u is current", number & 0xff,
-                   number >> 8);
+        trail_log(&job->trail, "advance", &number, "advanced to epoch %u:%u", number & 0xff, number >> 8);
         events_send(job->requests->pool, &(EventInfo){ .kind = "advance", .epoch = number },
                     "epoch %u:%u is current", number & 0xff, number >> 8);
         answer_advance(job, number, false);
@@ -109,6 +110,7 @@ void request_epoch_advance(RequestContext *context, const ProtoRequest *request)
                 return;
         }
         job->requests = requests;
+        trail_init(&job->trail, context);
         job->expected = request->epoch_advance->expected;
         job->wait.userdata = job;
         job->wait.on_done = on_next_drained;

@@ -6,6 +6,7 @@
 
 #include "daemon/log.h"
 #include "daemon/message-id.h"
+#include "daemon/request/trail.h"
 #include "proto/deadline.h"
 #include "proto/text.h"
 #include "shm/maintain/check.h"
@@ -134,12 +135,17 @@ static uint64_t on_check_slice(void *userdata, uint64_t now) {
 void request_check(RequestContext *context, const ProtoRequest *request) {
         Checker *checker = context->requests->checker;
         CheckJob *job = calloc(1, sizeof(*job));
+        Trail trail;
 
         if (!job) {
                 request_refuse_memory(context->session, context->id);
                 return;
         }
         job->repair = request->check->repair;
+        if (job->repair) {
+                trail_init(&trail, context);
+                trail_log(&trail, "repair", NULL, "repairs the pool");
+        }
         job->progress_usec = proto_now_usec() + PROGRESS_USEC;
         call_open(&job->call, context->session, context->id);
         queue_append(&checker->jobs, job);

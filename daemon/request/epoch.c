@@ -8,6 +8,7 @@
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "daemon/request/request.h"
+#include "daemon/request/trail.h"
 #include "proto/deadline.h"
 #include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch.h"
@@ -123,6 +124,16 @@ static uint32_t number_with_era(const ShmArena *arena, uint32_t number) {
                        : shm_epoch_number(info.id, info.era);
 }
 
+static void log_close_request(const RequestContext *context, const Tslab__EpochClose *close,
+                              uint32_t number) {
+        Trail trail;
+
+        trail_init(&trail, context);
+        trail_log(&trail, close->revoke ? "revoke" : "close", &number, "%s epoch %u:%u%s",
+                  close->revoke ? "revoked" : "closed", number & 0xff, number >> 8,
+                  close->older ? " and its earlier eras" : "");
+}
+
 void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
         Session *session = context->session;
         Requests *requests = context->requests;
@@ -143,6 +154,7 @@ void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
                 return;
         }
         *job = (CloseJob){ .requests = requests, .number = number_with_era(&pool->arena, close->epoch) };
+        log_close_request(context, close, job->number);
         job->wait = (CloseWait){
                 .epoch = close->epoch & 0xff,
                 .era = close->older ? 0 : job->number >> 8,

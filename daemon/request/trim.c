@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "daemon/request/request.h"
+#include "daemon/request/trail.h"
 
 typedef struct TrimRequest {
         TrimJob job;
@@ -36,11 +37,14 @@ static void on_trimmed(TrimJob *job) {
 
 void request_trim(RequestContext *context, const ProtoRequest *request) {
         TrimRequest *trim = calloc(1, sizeof(*trim));
+        Trail trail;
 
         if (!trim) {
                 request_refuse_memory(context->session, context->id);
                 return;
         }
+        trail_init(&trail, context);
+        trail_log(&trail, "trim", NULL, "trims the pool");
         trim->job.is_wanted = is_trim_wanted;
         trim->job.on_done = on_trimmed;
         trim->job.userdata = trim;

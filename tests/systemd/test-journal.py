@@ -31,6 +31,16 @@ wait_for_other_daemon(POOL, pid)
 ctl(POOL, 'epoch', 'advance')
 ctl(POOL, 'epoch', 'close', '0')
 ctl(POOL, 'trim')
+sh('tslabctl', '--pool', POOL, 'check', '--repair')
+sh('useradd', '--no-create-home', '--groups', 'tslab', 'boss')
+sh('setpriv', '--reuid=boss', '--regid=boss', '--init-groups', 'tslabctl', '--pool', POOL, 'epoch', 'advance')
+sh('systemd-run', '--wait', '--quiet', '--unit=cleaner', 'tslabctl', '--pool', POOL, 'epoch', 'close', '1', '--revoke')
+
+# One who floods the journal does not hide others.
+sh('useradd', '--no-create-home', '--groups', 'tslab', 'noisy')
+sh('setpriv', '--reuid=noisy', '--regid=noisy', '--init-groups', 'sh', '-c',
+   f'for i in $(seq 25); do tslabctl --pool {POOL} epoch advance || exit 1; done')
+ctl(POOL, 'epoch', 'close', '2')
 keeper.process.kill()
 keeper.process.wait()
 
@@ -54,6 +64,24 @@ find('Records of a dead process were repaired')
 closed = find('An epoch was closed', TSLAB_EPOCH=256)
 expect('TSLAB_BYTES' in closed, 'bytes of a close')
 find('Memory of a pool was given back')
+
+# Who did what, of the five that change a pool.
+for action, more in {'advance': {'TSLAB_EPOCH': 513}, 'close': {'TSLAB_EPOCH': 256}, 'trim': {}, 'repair': {}}.items():
+    entry = find('A process changed a pool by request', TSLAB_ACTION=action, TSLAB_UID=0, TSLAB_COMM='tslabctl',
+                 PRIORITY=5, **more)
+    expect(entry['OBJECT_PID'].isdigit() and entry['TSLAB_CGROUP'].startswith('/'), f'its process: {entry}')
+boss = sh('id', '-u', 'boss').strip()
+entry = find('A process changed a pool by request', TSLAB_ACTION='advance', TSLAB_UID=boss, TSLAB_EPOCH=514)
+expect(f'of user {boss} advanced to epoch 2:2' in entry['MESSAGE'], entry['MESSAGE'])
+entry = find('A process changed a pool by request', TSLAB_ACTION='revoke', TSLAB_EPOCH=513)
+expect(entry['TSLAB_CGROUP'].endswith('/cleaner.service'), f'its unit: {entry}')
+
+noisy = sh('id', '-u', 'noisy').strip()
+lines = [e for e in story if e.get('TSLAB_UID') == noisy]
+expect(len(lines) == 20, f'{len(lines)} lines of one user')
+expect(sum(f'user {noisy} advances, closes' in e['MESSAGE'] for e in story) == 1, 'that lines are left out is said')
+others = [e for e in story if e.get('TSLAB_ACTION') == 'close' and e['TSLAB_UID'] == '0']
+expect(len(others) == 2, f'the requests of others: {others}')
 
 explained = sh('journalctl', '--no-pager', '-x', f'TSLAB_POOL={POOL}')
 for e in story:
