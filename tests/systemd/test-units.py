@@ -16,10 +16,13 @@ ctl('sessions', 'status')
 expect(show('sessions', 'Slice') == 'tslab-sessions.slice', 'the slice')
 wait_for(lambda: 'pool sessions: 0 clients' in show('sessions', 'StatusText'), 'the status')
 
-start('no-name')
+code, text = sh('systemctl', 'enable', '--now', 'tslabd@no-name.socket', check=False)
+expect(code != 0 and show('no-name', 'ActiveState', 'socket') == 'failed', f'a name that no pool can have: {code}, {text}')
+said = [e['MESSAGE'] for e in journal('-u', 'tslabd@no-name.socket')]
+expect(any("--pool: 'no-name' will not do; the name of a pool is 1 to 32 of a-z, 0-9 and '_'" in m for m in said),
+       f'the reason: {said}')
+sh('systemctl', 'disable', 'tslabd@no-name.socket')
 sh('systemctl', 'start', 'tslabd@no-name.service', check=False)
-said = [e['MESSAGE'] for e in journal('-u', 'tslabd@no-name.service')]
-expect(any("name of a pool is 1 to 32 of a-z, 0-9 and '_'" in m for m in said), f'the reason: {said}')
 expect(show('no-name', 'NRestarts') == '0', 'no restart for a name that cannot be')
 
 # A reload applies the settings that can change at run time, and names the others.
