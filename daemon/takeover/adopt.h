@@ -13,8 +13,9 @@
 int adopt_arena(ShmArena *ret, const char *pool, pid_t pid);
 
 /*
- * Marks the memory as served, until the returned descriptor is closed, or the daemon ends.
- * -EBUSY: it is marked already, by a daemon in another runtime directory, or by a hostile client.
+ * Marks the memory as served, until the returned descriptor is closed, or the daemon ends. A mark by a process of
+ * another user is no daemon's: it is logged, and passed over.
+ * -EBUSY: it is marked already, by a daemon in another runtime directory.
  */
 int adopt_lock(const ShmArena *arena);
 

@@ -1,9 +1,11 @@
 /* Daemons that are killed where nobody keeps the memory for the next one, which takes it from a client. */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <tslab.h>
 #include <unistd.h>
@@ -16,7 +18,7 @@
 
 #define N_OBJECTS 500
 
-typedef enum Op { ALLOC, GET, FREE, CLOSE, ADVANCE, STALE, OPEN } Op;
+typedef enum Op { ALLOC, GET, FREE, CLOSE, ADVANCE, STALE, OPEN, LOCK } Op;
 
 typedef struct Request {
         Op op;
@@ -46,6 +48,25 @@ static int64_t do_get(struct tslab *pool, uint64_t handle) {
         return r < 0 ? r : pattern_check(object, 128, 1);
 }
 
+/* As user `uid`, locks the memfd in a description of its own. */
+static int64_t do_lock(uid_t uid) {
+        char path[64], name[64];
+
+        for (int fd = 3; fd < 64; fd++) {
+                ssize_t n;
+
+                snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+                n = readlink(path, name, sizeof(name) - 1);
+                if (n < 0 || strncmp(name, "/memfd:tslab:", strlen("/memfd:tslab:")) != 0)
+                        continue;
+                fd = open(path, O_RDONLY | O_CLOEXEC);
+                if (setresuid(uid, uid, uid) < 0)
+                        return -errno;
+                return flock(fd, LOCK_SH | LOCK_NB) < 0 ? -errno : 0; /* stays open */
+        }
+        return -ENOENT;
+}
+
 static Answer answer(struct tslab *pool, const Request *q, const char *socket) {
         struct tslab *second;
         Answer a = {};
@@ -73,6 +94,9 @@ static Answer answer(struct tslab *pool, const Request *q, const char *socket) {
                 break;
         case OPEN:
                 a.r = tslab_open(&second, socket, NULL); /* stays open */
+                break;
+        case LOCK:
+                a.r = do_lock((uid_t) q->handle);
                 break;
         }
         return a;
@@ -446,6 +470,26 @@ static void test_adopt_while_it_is_served(void **state) {
         (void) rmdir(dir);
 }
 
+/* A client can lock the memory, too. */
+static void test_adopt_memory_that_a_client_locked(void **state) {
+        DaemonFixture daemon;
+        Role client, locker;
+
+        if (geteuid() != 0)
+                skip();
+        start(&daemon);
+        start_worker(&client, &daemon, "writer");
+        start_worker(&locker, &daemon, "reader");
+        daemon_kill(&daemon);
+        assert_int_equal(ask(&locker, LOCK, 65534, NULL), 0);
+        adopt(&daemon, client.pid);
+        assert_int_equal(ask(&client, ADVANCE, 0, NULL), 0);
+        ctl_check(&daemon);
+        end_worker(&locker);
+        assert_int_equal(role_wait(&client), 0);
+        daemon_stop(&daemon);
+}
+
 int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_adopt),
@@ -457,6 +501,7 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(test_adopt_or_fresh),
                 cmocka_unit_test(test_adopt_after_stop),
                 cmocka_unit_test(test_adopt_while_it_is_served),
+                cmocka_unit_test(test_adopt_memory_that_a_client_locked),
         };
 
         if (argc == 4)
