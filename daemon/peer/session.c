@@ -1,10 +1,12 @@
 #include "daemon/peer/session.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "daemon/log.h"
@@ -12,6 +14,8 @@
 #include "proto/socket.h"
 #include "proto/text.h"
 #include "shm/arena/clock.h"
+
+#define UNREAD_MAX (16 * 1024) /* bytes in the kernel, with its overhead */
 
 static int on_session_io(sd_event_source *source, int fd, uint32_t revents, void *userdata);
 
@@ -23,14 +27,24 @@ static uint32_t count_sessions_of(const Sessions *sessions, uid_t uid) {
         uint32_t n = 0;
 
         for (const Session *session = sessions->first; session; session = session->next)
-                n += !session->dropped && session->peer.uid == uid;
+                n += (!session->dropped || session->lingers) && session->peer.uid == uid;
         return n;
+}
+
+/*
+ * Whether the peer has yet to read what was sent: descriptors, which the kernel charges to the daemon's user and
+ * limits by RLIMIT_NOFILE, or more than a few bytes, which it charges to the daemon's cgroup. They stay after a close.
+ */
+static bool has_unread(const Session *session) {
+        int size;
+
+        return ioctl(session->fd, SIOCOUTQ, &size) == 0 && size > (session->sent_fds ? 0 : UNREAD_MAX);
 }
 
 /* Nobody would miss this session: it has not attached, and waits for nothing. */
 static bool is_session_idle(const Session *session) {
         return !session->dropped && !session->client && session->watch_id == 0 && session->n_calls == 0 &&
-               outgoing_is_empty(&session->outgoing);
+               outgoing_is_empty(&session->outgoing) && !has_unread(session);
 }
 
 /*
@@ -118,16 +132,23 @@ static void unlink_session(Session *session) {
         sessions->n--;
 }
 
+/* The session keeps nothing but its socket and its place in the list. */
+static void empty_session(Session *session) {
+        for (Call *call = session->calls; call; call = call->next)
+                call->session = NULL;
+        session->calls = NULL;
+        if (session->client && session->sessions->on_free)
+                session->sessions->on_free(session);
+        session->watch_id = 0;
+        outgoing_clear(&session->outgoing);
+        session->source = sd_event_source_disable_unref(session->source);
+}
+
 Session *session_free(Session *session) {
         if (!session)
                 return NULL;
-        for (Call *call = session->calls; call; call = call->next)
-                call->session = NULL;
-        if (session->client && session->sessions->on_free)
-                session->sessions->on_free(session);
-        outgoing_clear(&session->outgoing);
+        empty_session(session);
         unlink_session(session);
-        (void) sd_event_source_disable_unref(session->source);
         (void) proto_close(session->fd);
         free(session);
         return NULL;
@@ -141,6 +162,19 @@ void session_drop(Session *session) {
         (void) sd_event_source_set_enabled(session->sessions->reaper, SD_EVENT_ONESHOT);
 }
 
+/* While the peer leaves much unread, the connection counts as one of its user's. */
+static void reap_session(Session *session) {
+        if (!has_unread(session)) {
+                (void) session_free(session);
+                return;
+        }
+        if (session->lingers)
+                return;
+        empty_session(session);
+        (void) shutdown(session->fd, SHUT_RDWR);
+        session->lingers = true;
+}
+
 static int on_session_reaper(sd_event_source *source, void *userdata) {
         Sessions *sessions = userdata;
         Session *next;
@@ -148,7 +182,7 @@ static int on_session_reaper(sd_event_source *source, void *userdata) {
         for (Session *session = sessions->first; session; session = next) {
                 next = session->next;
                 if (session->dropped)
-                        (void) session_free(session);
+                        reap_session(session);
         }
         return 0;
 }
@@ -156,9 +190,12 @@ static int on_session_reaper(sd_event_source *source, void *userdata) {
 void sessions_tick(Sessions *sessions) {
         uint64_t now = proto_now_usec();
 
-        for (Session *session = sessions->first; session; session = session->next)
+        for (Session *session = sessions->first; session; session = session->next) {
                 if (session->role == 0 && now - session->since_usec > SESSION_HELLO_USEC)
                         session_drop(session);
+                if (session->lingers)
+                        (void) sd_event_source_set_enabled(sessions->reaper, SD_EVENT_ONESHOT);
+        }
 }
 
 int sessions_init(Sessions *sessions, Pool *pool) {
@@ -218,6 +255,7 @@ static void send_packed(Session *session, const uint8_t *data, size_t size, cons
 
         if (session->dropped)
                 return;
+        session->sent_fds |= n_fds > 0;
         r = outgoing_send(&session->outgoing, session->fd, data, size, fds, n_fds);
         if (r == OUTGOING_E_FULL) {
                 log_peer(LOG_INFO, session->peer.pid, "process %d was dropped: it does not read its replies",

@@ -2,8 +2,9 @@
 /*
  * One connection. Three bounds limit the memory that a peer can make the daemon hold: the number of sessions (the
  * oldest idle session that has not attached makes room for a new one, and a user who has many makes room among their
- * own: see daemon/peer/share.h), the bytes that wait to be sent (a session is dropped if its peer does not read), and
- * the requests under way (a session with many is not read from).
+ * own: see daemon/peer/share.h), the bytes that wait to be sent (a session is dropped if its peer does not read; it
+ * counts as long as the kernel keeps descriptors or many bytes for that peer), and the requests under way (a session
+ * with many is not read from).
  *
  * A session knows neither requests nor clients: it calls the functions that the manager has put into Sessions.
  */
@@ -61,7 +62,9 @@ struct Session {
         unsigned n_calls;
         uint64_t watch_id; /* the request that asked for events; 0: none */
         bool closing; /* hangs up when all is sent */
+        bool sent_fds;
         bool dropped; /* the reaper frees it */
+        bool lingers; /* dropped, but its peer has yet to read what was sent, and so it counts */
 };
 
 /* The manager fills in the callbacks. 0 or a negative errno. */
@@ -79,7 +82,7 @@ void sessions_tick(Sessions *sessions);
 int session_new(Session **ret_session, Sessions *sessions, int fd, const struct ucred *peer, int groups_fd);
 /* Returns NULL. Not from within a callback of the session: session_drop(). */
 Session *session_free(Session *session);
-/* Nothing more is read or sent. The session is freed soon. */
+/* Nothing more is read or sent. The session is freed soon, or once its peer has read what was sent, or hung up. */
 void session_drop(Session *session);
 
 /*

@@ -4,10 +4,12 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -327,6 +329,54 @@ static void test_log_lines(void **state) {
         close(log_fd);
 }
 
+/* Attaches as a reader, and does not read the reply. False: the daemon refused the connection. */
+static bool attach_unread(uint32_t entry) {
+        _cleanup_(proto_call_freep) ProtoCall *call = NULL;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        ProtoHello hello = PROTO_HELLO_INIT;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__Attach attach = TSLAB__ATTACH__INIT;
+        struct pollfd p = { .events = POLLIN };
+        int n = 0;
+
+        hello.software = hello.comm = (char *) "flood";
+        hello.want_role = PROTO_ROLE_READER;
+        if (proto_call_open(&call, fixture.socket, &hello, DAEMON_TIMEOUT_USEC, &reply) != 0)
+                return false;
+        attach.entry = entry;
+        request.id = 9;
+        request.body_case = TSLAB__REQUEST__BODY_ATTACH;
+        request.attach = &attach;
+        assert_int_equal(proto_request_send(proto_call_fd(call), &request, NULL, 0, NULL), 0);
+        p.fd = dup(proto_call_fd(call));
+        assert_int_equal(poll(&p, 1, 10000), 1);
+        assert_int_equal(ioctl(p.fd, FIONREAD, &n), 0);
+        fds[n_fds++] = p.fd;
+        return n > 0;
+}
+
+/*
+ * Replies that are not read keep descriptors in flight, and the kernel limits those of the daemon's user: they count,
+ * although the daemon drops the connections.
+ */
+static void test_unread_descriptors(void **state) {
+        unsigned before = count_descriptors();
+        RawClient client;
+        uint32_t entry;
+
+        (void) state;
+        raw_client_open(&client, &fixture, PROTO_ROLE_READER);
+        entry = client.client + 1;
+        while (n_fds < N_CONNECTIONS && attach_unread(entry))
+                (void) send(fds[n_fds - 1], "nonsense", 8, MSG_NOSIGNAL);
+        assert_in_range(n_fds, 900, N_KEPT_MAX);
+        drop_all();
+        raw_client_close(&client);
+        expect_descriptors(before);
+        WAIT_FOR(daemon_answers(&fixture));
+        behave();
+}
+
 static int setup(void **state) {
         struct rlimit limit;
 
@@ -351,10 +401,11 @@ static int teardown(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_half_open),    cmocka_unit_test(test_idle),
-                cmocka_unit_test(test_others_stay),  cmocka_unit_test(test_half_fork_attach),
-                cmocka_unit_test(test_descriptors),  cmocka_unit_test(test_messages),
-                cmocka_unit_test(test_slow_readers), cmocka_unit_test(test_log_lines),
+                cmocka_unit_test(test_half_open),          cmocka_unit_test(test_idle),
+                cmocka_unit_test(test_others_stay),        cmocka_unit_test(test_half_fork_attach),
+                cmocka_unit_test(test_descriptors),        cmocka_unit_test(test_messages),
+                cmocka_unit_test(test_slow_readers),       cmocka_unit_test(test_log_lines),
+                cmocka_unit_test(test_unread_descriptors),
         };
 
         return cmocka_run_group_tests(tests, setup, teardown);
