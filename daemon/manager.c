@@ -15,6 +15,7 @@
 #include "daemon/peer/client-exec.h"
 #include "daemon/peer/client-reaper.h"
 #include "daemon/peer/client-resume.h"
+#include "daemon/peer/closer.h"
 #include "daemon/peer/listener.h"
 #include "daemon/peer/watchers.h"
 #include "daemon/pool.h"
@@ -276,6 +277,7 @@ int manager_new(Manager **ret_manager, Options *options) {
         manager->passed = (Passed){ .socket = -1, .arena = -1 };
 
         raise_descriptors();
+        closer_init();
         r = open_loop(manager);
         if (r < 0)
                 log_error(LOG_ERR, r, "could not set up the event loop");

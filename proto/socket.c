@@ -13,6 +13,12 @@
 #define SCM_PIDFD 0x04 /* since Linux 6.5 */
 #endif
 
+static const ProtoCloser *received_closer;
+
+void proto_set_closer(const ProtoCloser *closer) {
+        received_closer = closer;
+}
+
 /*
  * A descriptor that a peer sent: if it is the last one to a TCP socket with SO_LINGER, close()
  * would wait for as long as the peer chose. ENOTSOCK and the like do not matter.
@@ -22,7 +28,10 @@ static void close_received(int fd) {
         int saved = errno;
 
         (void) setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-        (void) close(fd);
+        if (received_closer)
+                received_closer->close(fd);
+        else
+                (void) close(fd);
         errno = saved;
 }
 
@@ -177,6 +186,8 @@ int proto_receive(int fd, void *buffer, size_t size, size_t *ret_size, ProtoFds 
         ssize_t n;
         int r;
 
+        if (received_closer && !received_closer->has_room())
+                header.msg_controllen = CMSG_SPACE(sizeof(struct ucred));
         do {
                 n = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         } while (n < 0 && errno == EINTR);

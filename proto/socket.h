@@ -8,8 +8,8 @@
  * set nor trusted.
  *
  * A peer can make our close() wait by sending a descriptor of a file system that it serves itself (FUSE
- * asks its server on every close). Each process that may connect can do that, once for each descriptor;
- * socket mode and group are the guard. Sockets that linger are dealt with.
+ * asks its server on every close). A process with other peers to serve sets a ProtoCloser. Sockets that
+ * linger are dealt with.
  */
 
 #include <stdbool.h>
@@ -52,6 +52,17 @@ typedef struct ProtoFds {
         {                                                                                                    \
                 .n_fds = 0, .fds = { -1, -1 }                                                                \
         }
+
+#define PROTO_FDS_RECEIVED_MAX 16U /* more than the kernel installs where there is room for PROTO_FDS_MAX */
+
+/* Closes descriptors that were received and not taken, where the caller must not wait. */
+typedef struct ProtoCloser {
+        void (*close)(int fd); /* owns it */
+        bool (*has_room)(void); /* false: no descriptors are received, and the kernel drops them */
+} ProtoCloser;
+
+/* For the whole process; NULL, as at first: they are closed at once. */
+void proto_set_closer(const ProtoCloser *closer);
 
 void proto_fds_deinit(ProtoFds *fds);
 /* Moves descriptor `i` to the caller; -1 if there is none. n_fds stays. */

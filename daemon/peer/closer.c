@@ -1,0 +1,117 @@
+/*
+ * Purpose: the loop never waits for the file system of a descriptor that a peer sent.
+ *
+ * Invariants
+ *   1. The threads hold no lock while they close, and touch nothing but the list of descriptors.
+ *   2. At most DESCRIPTORS_MAX descriptors wait. While there are so many, the loop receives no descriptors at all, and
+ *      the kernel drops those that come.
+ *
+ * Who may do what: the loop adds descriptors; the threads take them.
+ *
+ * Crash: a thread that waits in close() keeps the process from ending until the file system answers.
+ */
+#include "daemon/peer/closer.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+#include "proto/socket.h"
+
+#define THREADS_MAX 32U
+#define DESCRIPTORS_MAX 128U
+#define STACK_SIZE (64U * 1024U)
+
+static struct {
+        pthread_mutex_t lock;
+        pthread_cond_t added;
+        int fds[DESCRIPTORS_MAX];
+        unsigned n_fds;
+        unsigned n_threads;
+        unsigned n_idle; /* threads that wait for a descriptor */
+} closer = { .lock = PTHREAD_MUTEX_INITIALIZER, .added = PTHREAD_COND_INITIALIZER };
+
+static void *closer_thread(void *userdata) {
+        (void) userdata;
+        (void) pthread_mutex_lock(&closer.lock);
+        for (;;) {
+                int fd;
+
+                closer.n_idle++;
+                while (closer.n_fds == 0)
+                        (void) pthread_cond_wait(&closer.added, &closer.lock);
+                closer.n_idle--;
+                fd = closer.fds[--closer.n_fds];
+                (void) pthread_mutex_unlock(&closer.lock);
+                (void) close(fd);
+                (void) pthread_mutex_lock(&closer.lock);
+        }
+        return NULL;
+}
+
+/* Threads inherit the loop's signal mask, which blocks the signals that the loop reads. */
+static void start_thread(void) {
+        pthread_attr_t attributes;
+        pthread_t thread;
+
+        (void) pthread_attr_init(&attributes);
+        (void) pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+        (void) pthread_attr_setstacksize(&attributes, STACK_SIZE);
+        if (pthread_create(&thread, &attributes, closer_thread, NULL) == 0)
+                closer.n_threads++;
+        (void) pthread_attr_destroy(&attributes);
+}
+
+/* Neither kind waits in close(). Only memfds, and files of their file system, have seals. */
+static bool closes_at_once(int fd) {
+        int domain;
+        socklen_t size = sizeof(domain);
+
+        if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0)
+                return domain == AF_UNIX;
+        return fcntl(fd, F_GET_SEALS) >= 0;
+}
+
+static void closer_close(int fd) {
+        if (closes_at_once(fd)) {
+                (void) close(fd);
+                return;
+        }
+        (void) pthread_mutex_lock(&closer.lock);
+        if (closer.n_fds < DESCRIPTORS_MAX) {
+                closer.fds[closer.n_fds++] = fd;
+                fd = -1;
+        }
+        if (closer.n_fds > closer.n_idle && closer.n_threads < THREADS_MAX)
+                start_thread();
+        (void) pthread_cond_signal(&closer.added);
+        (void) pthread_mutex_unlock(&closer.lock);
+        if (fd >= 0) /* a message may have brought more descriptors than there was room for: it stays open */
+                log_peer(LOG_WARNING, 0,
+                         "a descriptor that a process sent cannot be closed: file systems do not answer");
+}
+
+/* There is room for all descriptors of a message. */
+static bool closer_has_room(void) {
+        bool has_room;
+
+        (void) pthread_mutex_lock(&closer.lock);
+        has_room = closer.n_fds + PROTO_FDS_RECEIVED_MAX <= DESCRIPTORS_MAX;
+        (void) pthread_mutex_unlock(&closer.lock);
+        if (!has_room)
+                log_peer(
+                        LOG_WARNING, 0,
+                        "descriptors that processes sent cannot be closed, since their file systems do not answer: "
+                        "no further ones are received");
+        return has_room;
+}
+
+void closer_init(void) {
+        static const ProtoCloser functions = { .close = closer_close, .has_room = closer_has_room };
+
+        proto_set_closer(&functions);
+}

@@ -1,0 +1,253 @@
+/*
+ * A peer sends descriptors of a FUSE file system whose server answers no FUSE_FLUSH: close() of one waits without end.
+ * The daemon serves all others meanwhile. The test is that server.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "proto/deadline.h"
+#include "tests/util/daemon-fixture.h"
+#include "tests/util/test.h"
+
+#define FILE_ID 2U
+#define N_MESSAGES 300U
+#define DESCRIPTORS_MAX 300U
+
+typedef struct FileSystem {
+        char dir[32], file[48];
+        pid_t server; /* of the file system */
+} FileSystem;
+
+/* ---- the server */
+
+static void answer(int fuse, uint64_t unique, int error, const void *body, size_t size) {
+        char data[4096];
+        struct fuse_out_header header = { .len = (uint32_t) (sizeof(header) + size),
+                                          .error = error,
+                                          .unique = unique };
+
+        memcpy(data, &header, sizeof(header));
+        memcpy(data + sizeof(header), body, size);
+        (void) !write(fuse, data, header.len);
+}
+
+static struct fuse_attr attributes_of(uint64_t id) {
+        return (struct fuse_attr){ .ino = id,
+                                   .nlink = 1,
+                                   .mode = id == FILE_ID ? S_IFREG | 0666 : S_IFDIR | 0755 };
+}
+
+static void serve_request(int fuse, const struct fuse_in_header *in) {
+        struct fuse_init_out init = { .major = FUSE_KERNEL_VERSION, .minor = 31, .max_write = 4096 };
+        struct fuse_entry_out entry = { .nodeid = FILE_ID, .attr = attributes_of(FILE_ID) };
+        struct fuse_attr_out attributes = { .attr = attributes_of(in->nodeid) };
+        struct fuse_open_out opened = {};
+
+        switch (in->opcode) {
+        case FUSE_INIT:
+                answer(fuse, in->unique, 0, &init, sizeof(init));
+                break;
+        case FUSE_LOOKUP:
+                answer(fuse, in->unique, 0, &entry, sizeof(entry));
+                break;
+        case FUSE_GETATTR:
+                answer(fuse, in->unique, 0, &attributes, sizeof(attributes));
+                break;
+        case FUSE_OPEN:
+                answer(fuse, in->unique, 0, &opened, sizeof(opened));
+                break;
+        case FUSE_FLUSH:
+        case FUSE_INTERRUPT:
+        case FUSE_FORGET:
+        case FUSE_BATCH_FORGET:
+                break;
+        default:
+                answer(fuse, in->unique, -ENOSYS, "", 0);
+        }
+}
+
+static void serve(int fuse) {
+        static char data[FUSE_MIN_READ_BUFFER * 4];
+
+        for (;;) {
+                ssize_t n = read(fuse, data, sizeof(data));
+
+                if (n >= (ssize_t) sizeof(struct fuse_in_header))
+                        serve_request(fuse, (const struct fuse_in_header *) (const void *) data);
+                else if (n < 0 && errno != EINTR && errno != ENOENT)
+                        _exit(0);
+        }
+}
+
+/* False: this process may not mount. */
+static bool mount_file_system(FileSystem *fs) {
+        char options[96];
+        int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+        if (fuse < 0)
+                return false;
+        strcpy(fs->dir, "/tmp/tslab-fuse-XXXXXX");
+        assert_non_null(mkdtemp(fs->dir));
+        snprintf(fs->file, sizeof(fs->file), "%s/f", fs->dir);
+        snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%u,group_id=%u", fuse, geteuid(),
+                 getegid());
+        if (mount("tslab-test", fs->dir, "fuse", MS_NOSUID | MS_NODEV, options) < 0) {
+                close(fuse);
+                rmdir(fs->dir);
+                return false;
+        }
+        fs->server = fork();
+        assert_true(fs->server >= 0);
+        if (fs->server == 0) {
+                alarm(120);
+                serve(fuse);
+        }
+        close(fuse);
+        return true;
+}
+
+/* ---- the peer, in a process of its own, whose close() waits too */
+
+static void send_with_fd(int fd, unsigned i, int sent) {
+        uint8_t data[64];
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__Stats stats = TSLAB__STATS__INIT;
+        Tslab__Samples samples = TSLAB__SAMPLES__INIT;
+        Tslab__ForkAttach fork_attach = TSLAB__FORK_ATTACH__INIT;
+        size_t size;
+
+        request.id = 1;
+        samples.every = 1;
+        switch (i % 4) {
+        case 0:
+                request.body_case = TSLAB__REQUEST__BODY_STATS;
+                request.stats = &stats;
+                break;
+        case 1:
+                request.body_case = TSLAB__REQUEST__BODY_SAMPLES;
+                request.samples = &samples;
+                break;
+        case 2:
+                request.body_case = TSLAB__REQUEST__BODY_FORK_ATTACH;
+                request.fork_attach = &fork_attach;
+                break;
+        default:
+                (void) proto_send(fd, "nonsense", 8, &sent, 1, NULL);
+                return;
+        }
+        size = tslab__request__pack(&request, data);
+        (void) proto_send(fd, data, size, &sent, 1, NULL);
+}
+
+static pid_t start_peer(const DaemonFixture *daemon, const FileSystem *fs) {
+        int done[2];
+        pid_t pid;
+
+        assert_int_equal(pipe2(done, O_CLOEXEC), 0);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                alarm(120);
+                for (unsigned i = 0; i < N_MESSAGES; i++) {
+                        ProtoCall *call = daemon_connect(daemon, 0);
+                        int sent = open(fs->file, O_RDONLY | O_CLOEXEC);
+
+                        if (sent < 0)
+                                _exit(1);
+                        send_with_fd(proto_call_fd(call), i, sent);
+                }
+                (void) !write(done[1], "", 1);
+                for (;;)
+                        pause();
+        }
+        close(done[1]);
+        assert_int_equal(read(done[0], &(char){ 0 }, 1), 1);
+        close(done[0]);
+        return pid;
+}
+
+static unsigned count_descriptors_of(pid_t pid) {
+        char path[64];
+        unsigned n = 0;
+
+        for (unsigned fd = 0; fd < 4096; fd++) {
+                struct stat st;
+
+                snprintf(path, sizeof(path), "/proc/%d/fd/%u", (int) pid, fd);
+                n += lstat(path, &st) == 0;
+        }
+        return n;
+}
+
+typedef struct Fixture {
+        DaemonFixture daemon;
+        FileSystem fs;
+        pid_t peer;
+} Fixture;
+
+static int setup(void **state) {
+        static Fixture f;
+
+        daemon_start(&f.daemon, (const char *[]){ "--size=1M", "--log-level=err", NULL });
+        *state = &f;
+        return 0;
+}
+
+static void end_process(pid_t *pid) {
+        if (*pid > 0) {
+                (void) kill(*pid, SIGKILL);
+                (void) waitpid(*pid, NULL, 0);
+        }
+        *pid = 0;
+}
+
+/* The death of the server ends all waits. */
+static int teardown(void **state) {
+        Fixture *f = *state;
+
+        if (f->fs.server > 0) {
+                end_process(&f->fs.server);
+                end_process(&f->peer);
+                assert_int_equal(umount2(f->fs.dir, MNT_DETACH), 0);
+                assert_int_equal(rmdir(f->fs.dir), 0);
+        }
+        daemon_stop(&f->daemon);
+        return 0;
+}
+
+static void test_descriptors_that_do_not_close(void **state) {
+        Fixture *f = *state;
+
+        if (!mount_file_system(&f->fs))
+                skip();
+        f->peer = start_peer(&f->daemon, &f->fs);
+        for (int i = 0; i < 10; i++) {
+                _cleanup_(proto_call_freep) ProtoCall *call = daemon_connect(&f->daemon, 0);
+                _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(call);
+
+                assert_int_equal(reply->stats->live_objects, 0);
+        }
+        assert_true(count_descriptors_of(f->daemon.pid) <= N_MESSAGES + DESCRIPTORS_MAX);
+        end_process(&f->fs.server);
+        end_process(&f->peer);
+        WAIT_FOR(count_descriptors_of(f->daemon.pid) < 50);
+        assert_int_equal(umount2(f->fs.dir, MNT_DETACH), 0);
+        assert_int_equal(rmdir(f->fs.dir), 0);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_descriptors_that_do_not_close, setup, teardown),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
