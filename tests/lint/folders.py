@@ -12,6 +12,8 @@ BESIDE = ('.md', '.scd', 'meson.build')
 EXCEPTIONS = {
     'libclient': 'three public headers and the list of symbols stand beside the sources',
     'libclient/examples/demo': 'one program, which no other code includes',
+    'daemon/request': 'one file a request',
+    'daemon/ctl/base': 'thirteen modules, each with its header',
     'tests/model/case': 'one file a case of the explorer',
     'tests/daemon': 'one file a topic',
     'tests/crash': 'one file a scenario',
