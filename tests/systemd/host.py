@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+README = pathlib.Path('/run/tslab-readme.md')
 CLIENT = '/usr/bin/tslab-test-client'
 
 
@@ -20,19 +21,22 @@ def sh(*command, check=True, **more):
     return text if check else (result.returncode, text)
 
 
+def after_install():
+    """The commands of README that follow the installation from source."""
+    text = README.read_text(encoding='utf-8').split('## Under systemd', 1)[1]
+    commands = re.search(r'ninja -C build install\n(.*?)systemctl enable', text, re.DOTALL)
+    sh('sh', '-e', '-c', commands.group(1))
+
+
 def setup():
     """Installs tslab."""
     # /lib may be a symbolic link, which cp would not go through.
     sh('sh', '-c', f'tar -C {sys.argv[1]} -c . | tar -C / -x --keep-directory-symlink --no-overwrite-dir')
-    sh('systemd-sysusers')
-    sh('systemd-tmpfiles', '--create', 'tslab.conf')
-    sh('journalctl', '--update-catalog')
-    sh('systemctl', 'daemon-reload')
+    after_install()
 
 
 def settings(pool, *lines):
     path = pathlib.Path(f'/etc/tslab/{pool}.conf')
-    path.parent.mkdir(exist_ok=True)
     path.write_text('\n'.join(lines) + '\n')
 
 

@@ -15,7 +15,9 @@ SKIP = 77
 HERE = pathlib.Path(__file__).resolve().parent
 BOOT_FAILED = 125
 INSTALLED = '/run/tslab-installed'
-SCRIPTS = HERE.parent.parent / 'systemd/debian'
+SOURCE = HERE.parent.parent
+README = SOURCE / 'README.md'
+SCRIPTS = SOURCE / 'systemd/debian'
 TESTS = '/run/tslab-tests'
 
 
@@ -47,7 +49,7 @@ def main():
         install(build, client, installed)
         status = subprocess.run(
             [HERE / 'with-systemd', '-i', '-t', '50', '-B', f'{installed}:{INSTALLED}', '-B', f'{HERE}:{TESTS}',
-             '-B', f'{SCRIPTS}:/run/tslab-debian', '-', '--',
+             '-B', f'{SCRIPTS}:/run/tslab-debian', '-B', f'{README}:/run/tslab-readme.md', '-', '--',
              sys.executable, '-B', f'{TESTS}/{test}', INSTALLED], cwd=folder).returncode
         if status == BOOT_FAILED and not boots(folder):
             sys.exit(SKIP)

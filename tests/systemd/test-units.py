@@ -5,6 +5,9 @@ import re
 from host import *
 
 setup()
+expect('A pool is ready' in sh('journalctl', '--list-catalog'), 'the catalog')
+folder = pathlib.Path('/etc/tslab').stat()
+expect((folder.st_uid, folder.st_mode & 0o7777) == (0, 0o755), 'the folder of settings')
 sh('systemd-analyze', 'verify', 'tslabd@sessions.socket', 'tslabd@sessions.service', 'tslab-sessions.slice')
 verify = sh('systemd-analyze', 'verify', 'tslabd@sessions.service')
 expect(not verify.strip(), f'verify says: {verify}')
