@@ -23,7 +23,11 @@ static bool can_place(void) {
 }
 
 bool top_screen_begin(void) {
-        static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+        /*
+         * Not SIGHUP: there is no screen to restore. Where programs are built with LeakSanitizer, the SIGCONT that
+         * the kernel sends with it can stop the search for leaks at the exit for ever.
+         */
+        static const int numbers[] = { SIGINT, SIGTERM };
         const struct sigaction action = { .sa_handler = on_screen_interrupt };
 
         (void) setlocale(LC_CTYPE, "");
@@ -91,7 +95,7 @@ int top_screen_key(uint64_t usec) {
         if (key == ERR) {
                 struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
 
-                /* if the terminal is gone, getch() returns at once for ever */
+                /* if the terminal is gone and SIGHUP ignored, getch() returns at once for ever */
                 return poll(&input, 1, 0) == 1 && (input.revents & (POLLHUP | POLLERR | POLLNVAL))
                                ? TOP_KEY_END
                                : TOP_KEY_NONE;

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 
@@ -49,7 +50,23 @@ class Screen:
         return int(self.shows('code ').split('code ')[1].split()[0])
 
     def close(self):
+        """Ends the server; nothing that ran on its terminal is left."""
+        processes = family(int(self.tmux('list-panes', '-F', '#{pane_pid}')))
         self.tmux('kill-server')
+        wait_for(lambda: not any(runs(pid) for pid in processes))
+
+
+def family(pid):
+    found = subprocess.run(['ps', '-o', 'pid=', '--ppid', str(pid)], stdout=subprocess.PIPE, check=False, text=True)
+    return [pid, *map(int, found.stdout.split())]
+
+
+def runs(pid):
+    try:
+        with open(f'/proc/{pid}/stat', encoding='utf-8') as file:
+            return file.read().rpartition(') ')[2][0] not in 'ZX'
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 class Top(Case):
@@ -115,6 +132,25 @@ class Top(Case):
         screen.shows('EPOCH')
         screen.key('C-c')
         self.assertEqual(screen.exit_code(), 0)
+
+    def hang_up(self, *command):
+        """The wait status after the terminal was closed."""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execvpe(command[0], [*command, ctl_case.TSLABCTL, 'top', '-d', '0.1'],
+                       {**ctl_case.environment(self.folder), 'TERM': 'screen'})
+        shown = b''
+        while b'EPOCH' not in shown:
+            shown += os.read(terminal, 4096)
+        os.close(terminal)
+        self.addCleanup(lambda: runs(pid) and os.kill(pid, signal.SIGKILL))
+        wait_for(lambda: not runs(pid))
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    def test_terminal_is_closed(self):
+        self.start()
+        self.assertEqual(self.hang_up('env'), -signal.SIGHUP)
+        self.assertEqual(self.hang_up('sh', '-c', 'trap "" HUP; exec "$@"', 'sh'), 0)
 
     def test_batch(self):
         client = self.client(self.start())
