@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <systemd/sd-journal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/message-id.h"
@@ -20,7 +21,7 @@
 #define FIELDS_MAX 16
 
 static int log_level = LOG_INFO;
-static bool log_to_journal;
+static bool log_to_journal, log_to_terminal;
 static const char *log_pool;
 
 static const struct {
@@ -44,6 +45,7 @@ static bool stderr_is_journal(void) {
 void log_open(const char *pool) {
         log_pool = pool;
         log_to_journal = stderr_is_journal();
+        log_to_terminal = isatty(STDERR_FILENO) == 1;
 }
 
 void log_set_level(int level) {
@@ -114,11 +116,29 @@ static void send_to_journal(int level, const LogFields *fields, const char *text
         (void) sd_journal_sendv(entry.fields, entry.n_fields);
 }
 
+/* The local time and a space. Other readers of stderr, such as a supervisor, add times of their own. */
+static void format_time(char *ret, size_t size) {
+        struct timespec now;
+        struct tm tm;
+        size_t n;
+
+        *ret = 0;
+        if (clock_gettime(CLOCK_REALTIME, &now) < 0 || !localtime_r(&now.tv_sec, &tm))
+                return;
+        n = strftime(ret, size, "%F %T", &tm);
+        (void) snprintf(ret + n, size - n, ".%03ld ", now.tv_nsec / 1000000);
+}
+
 static void write_line(int level, const LogFields *fields, const char *text) {
-        if (log_to_journal)
+        char time[40] = "";
+
+        if (log_to_journal) {
                 send_to_journal(level, fields, text);
-        else
-                (void) fprintf(stderr, "tslabd: %s: %s\n", log_level_to_string(level), text);
+                return;
+        }
+        if (log_to_terminal)
+                format_time(time, sizeof(time));
+        (void) fprintf(stderr, "%stslabd: %s: %s\n", time, log_level_to_string(level), text);
 }
 
 static void log_va(int level, const LogFields *fields, const char *format, va_list ap) {

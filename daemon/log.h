@@ -1,6 +1,6 @@
 #pragma once
 /*
- * Log lines: to the journal with fields where stderr is connected to it, else to stderr.
+ * Log lines: to the journal with fields where stderr is connected to it, else to stderr; on a terminal with the time.
  *
  *      log_line(LOG_INFO, "pool %s is ready", name);
  *      log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_DEATH, .client = &index }, "client %u died", index);

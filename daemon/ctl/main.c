@@ -9,24 +9,6 @@
 #include "daemon/ctl/output/output.h"
 #include "daemon/ctl/verbs.h"
 
-static CtlExit show_help(char **words, size_t n_words) {
-        const Verb *verb;
-        size_t n_name;
-        CtlExit r;
-
-        if (n_words == 0) {
-                verbs_print_help(output_stream());
-                return CTL_DONE;
-        }
-        if (n_words == 1 && verbs_print_group_help(output_stream(), words[0]))
-                return CTL_DONE;
-
-        r = verb_find(words, n_words, &verb, &n_name);
-        if (r == CTL_DONE)
-                verb_print_help(output_stream(), verb);
-        return r;
-}
-
 static CtlExit run_words(int argc, char **argv) {
         unsigned options = 0;
         char **words = NULL;
@@ -43,7 +25,7 @@ static CtlExit run_words(int argc, char **argv) {
                 return CTL_DONE;
         }
         if (arg_help)
-                return show_help(words, n_words);
+                return verb_help(words, n_words);
 
         r = verb_find(words, n_words, &verb, &n_name);
         if (r)

@@ -3,6 +3,7 @@
 
 #include "daemon/ctl/base/nearest.h"
 #include "daemon/ctl/base/options.h"
+#include "daemon/ctl/output/output.h"
 #include "daemon/ctl/verbs.h"
 
 static const Verb verbs[] = {
@@ -160,6 +161,13 @@ static const Verb verbs[] = {
                 .options = OPTION_POOL,
                 .run = verb_suggest,
         },
+        {
+                .name = "help",
+                .operands = "[VERB]",
+                .summary = "Show this text, or help on one verb",
+                .n_args_max = 2,
+                .run = verb_help,
+        },
 };
 
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -274,7 +282,7 @@ static void print_verbs(FILE *out, const char *group, unsigned *ret_options) {
         }
 }
 
-void verbs_print_help(FILE *out) {
+static void print_all_help(FILE *out) {
         unsigned options = 0;
 
         (void) fprintf(out, "Usage: tslabctl [OPTION...] VERB [ARGUMENT...]\n"
@@ -292,7 +300,7 @@ void verbs_print_help(FILE *out) {
                             "See tslabctl(1).\n");
 }
 
-bool verbs_print_group_help(FILE *out, const char *group) {
+static bool print_group_help(FILE *out, const char *group) {
         unsigned options = 0;
 
         if (!is_verb_group(group))
@@ -305,7 +313,7 @@ bool verbs_print_group_help(FILE *out, const char *group) {
         return true;
 }
 
-void verb_print_help(FILE *out, const Verb *verb) {
+static void print_verb_help(FILE *out, const Verb *verb) {
         (void) fprintf(out, "Usage: tslabctl [OPTION...] %s%s%s\n\n%s.\n", verb->name,
                        verb->operands[0] ? " " : "", verb->operands, verb->summary);
         if (verb->details)
@@ -313,4 +321,22 @@ void verb_print_help(FILE *out, const Verb *verb) {
 
         (void) fprintf(out, "\nOptions:\n");
         options_print_help(out, verb->options);
+}
+
+CtlExit verb_help(char **words, size_t n_words) {
+        const Verb *verb;
+        size_t n_name;
+        CtlExit r;
+
+        if (n_words == 0) {
+                print_all_help(output_stream());
+                return CTL_DONE;
+        }
+        if (n_words == 1 && print_group_help(output_stream(), words[0]))
+                return CTL_DONE;
+
+        r = verb_find(words, n_words, &verb, &n_name);
+        if (r == CTL_DONE)
+                print_verb_help(output_stream(), verb);
+        return r;
 }

@@ -2,9 +2,7 @@
 
 /* The table of all verbs: finds the verb of a command line and prints help. */
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 
 #include "daemon/ctl/verb/verb.h"
 
@@ -16,7 +14,5 @@ CtlExit verb_find(char **words, size_t n_words, const Verb **ret_verb, size_t *r
 /* CTL_USAGE after a complaint: too few or too many arguments, or options that it does not take. */
 CtlExit verb_admit(const Verb *verb, size_t n_args, char **args, unsigned options);
 
-void verbs_print_help(FILE *out);
-/* Prints help on the verbs "epoch ..."; false: there is no such group. */
-bool verbs_print_group_help(FILE *out, const char *group);
-void verb_print_help(FILE *out, const Verb *verb);
+/* Prints help on one verb, on the verbs "epoch ...", or, without words, on all. */
+CtlExit verb_help(char **words, size_t n_words);

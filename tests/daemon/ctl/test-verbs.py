@@ -111,6 +111,9 @@ class Usage(Case):
         self.assertIn('--revoke', self.text('epoch', 'close', '--help'))
         self.assertNotIn('--revoke', self.text('stats', '--help'))
         self.refused(2, 'unknown verb', 'frobnicate', '--help')
+        for words in ((), ('epoch',), ('epoch', 'close'), ('stats',)):
+            self.assertEqual(self.text('help', *words), self.text(*words, '--help'))
+        self.refused(2, 'unknown verb', 'help', 'frobnicate')
 
     def test_version(self):
         self.assertRegex(self.text('--version'), r'\Atslabctl \d+\.\d+\.\d+\n\Z')
