@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/sockios.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #define UNREAD_MAX (16 * 1024) /* bytes in the kernel, with its overhead */
 
 static int on_session_io(sd_event_source *source, int fd, uint32_t revents, void *userdata);
+static void serve_session(Turn *turn);
 
 uint32_t session_role_of(const Pool *pool, const struct ucred *peer, int fd) {
         return role_of(&pool->options->roles, peer, fd);
@@ -106,8 +108,17 @@ int session_new(Session **ret_session, Sessions *sessions, int fd, const struct 
                 .peer = *peer,
                 .over_share = over_share,
         };
-        r = sd_event_add_io(sessions->pool->event, &session->source, fd, EPOLLIN, on_session_io, session);
+        r = turns_join(&sessions->turns, &session->turn, peer->uid);
+        if (r == 0)
+                r = sd_event_add_io(sessions->pool->event, &session->source, fd, EPOLLIN, on_session_io,
+                                    session);
+        /* All sessions that have a request wait for their turns before one of them is served. */
+        if (r >= 0)
+                r = sd_event_source_set_priority(session->source, SD_EVENT_PRIORITY_NORMAL - 1);
         if (r < 0) {
+                (void) sd_event_source_disable_unref(session->source);
+                if (session->turn.user)
+                        turns_leave(&sessions->turns, &session->turn);
                 free(session);
                 return r;
         }
@@ -149,6 +160,7 @@ Session *session_free(Session *session) {
                 return NULL;
         empty_session(session);
         unlink_session(session);
+        turns_leave(&session->sessions->turns, &session->turn);
         (void) proto_close(session->fd);
         free(session);
         return NULL;
@@ -158,6 +170,7 @@ void session_drop(Session *session) {
         if (session->dropped)
                 return;
         session->dropped = true;
+        turns_cancel(&session->turn);
         (void) sd_event_source_set_enabled(session->source, SD_EVENT_OFF);
         (void) sd_event_source_set_enabled(session->sessions->reaper, SD_EVENT_ONESHOT);
 }
@@ -202,6 +215,9 @@ int sessions_init(Sessions *sessions, Pool *pool) {
         int r;
 
         *sessions = (Sessions){ .pool = pool };
+        r = turns_init(&sessions->turns, pool->event, serve_session);
+        if (r < 0)
+                return r;
         r = sd_event_add_defer(pool->event, &sessions->reaper, on_session_reaper, sessions);
         return r < 0 ? r : sd_event_source_set_enabled(sessions->reaper, SD_EVENT_OFF);
 }
@@ -213,6 +229,7 @@ void sessions_clear(Sessions *sessions) {
 
 void sessions_deinit(Sessions *sessions) {
         sessions_clear(sessions);
+        turns_deinit(&sessions->turns);
         sessions->reaper = sd_event_source_disable_unref(sessions->reaper);
 }
 
@@ -363,10 +380,24 @@ static int on_session_io(sd_event_source *source, int fd, uint32_t revents, void
                 r = outgoing_flush(&session->outgoing, session->fd);
         if (r < 0)
                 drop_unsendable(session, r);
-        if (!session->dropped && revents & EPOLLIN)
-                receive_request(session);
-        else if (!session->dropped && revents & (EPOLLHUP | EPOLLERR) && !(revents & EPOLLIN))
+        if (!session->dropped && revents & EPOLLIN) {
+                turns_wait(&session->sessions->turns, &session->turn);
+                return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        }
+        if (!session->dropped && revents & (EPOLLHUP | EPOLLERR))
                 hang_up(session);
         session_update(session);
         return 0;
+}
+
+/* The session's turn has come. */
+static void serve_session(Turn *turn) {
+        Session *session = (Session *) (void *) ((char *) turn - offsetof(Session, turn));
+
+        if (sd_event_source_set_enabled(session->source, SD_EVENT_ON) < 0) {
+                session_drop(session);
+                return;
+        }
+        receive_request(session);
+        session_update(session);
 }

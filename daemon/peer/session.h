@@ -14,6 +14,7 @@
 
 #include "daemon/peer/outgoing.h"
 #include "daemon/peer/share.h"
+#include "daemon/peer/turns.h"
 #include "daemon/pool.h"
 #include "proto/message.h"
 
@@ -30,6 +31,7 @@ typedef struct Sessions {
         Session *first;
         unsigned n;
         sd_event_source *reaper; /* frees dropped sessions */
+        Turns turns;
         ShareLog share_log;
 
         /* A whole, valid request. The callee takes the descriptors that it needs. */
@@ -47,6 +49,7 @@ struct Session {
         Session *previous, *next;
         int fd;
         sd_event_source *source;
+        Turn turn; /* while it waits, the session is not watched */
         uint64_t since_usec; /* CLOCK_MONOTONIC */
         uint64_t since_realtime_usec;
 

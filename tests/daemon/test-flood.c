@@ -372,7 +372,7 @@ static void test_unread_descriptors(void **state) {
         assert_in_range(n_fds, 900, N_KEPT_MAX);
         drop_all();
         raw_client_close(&client);
-        expect_descriptors(before);
+        expect_descriptors(before + 1); /* its last connection did not hang up: it may still be a client */
         WAIT_FOR(daemon_answers(&fixture));
         behave();
 }
