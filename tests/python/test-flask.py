@@ -142,6 +142,24 @@ class Sessions(unittest.TestCase):
         self.assertEqual(self.length(), 100)
         self.assertNotIn(new.decode(), before or '')
 
+    def test_no_daemon_yet(self):
+        """A worker that cannot open the pool answers without a session, and ends none."""
+        with daemon.Daemon(TSLABD, '--size=16M') as d:
+            path = d.socket
+            make_interface = lambda: tslab.flask.SessionInterface(        # noqa: E731
+                lambda: tslab.SessionStore(tslab.open(path), lifetime=1000))
+            client = make_app(make_interface()).test_client()
+            client.post('/set/100')
+            late = make_app(make_interface())
+            path = '/nonexistent'
+            client.application = late
+            for method, where in ('GET', '/length'), ('POST', '/set/7'), ('POST', '/clear'):
+                with self.assertLogs(late.logger, 'ERROR'):
+                    response = client.open(where, method=method)
+                self.assertEqual((response.status_code, cookie(response)), (200, None))
+            path = d.socket
+            self.assertEqual(client.get('/length').text, '100')
+
     def test_new_daemon(self):
         with daemon.Daemon(TSLABD, '--size=16M') as d:
             app = make_app(tslab.flask.SessionInterface(lambda: tslab.SessionStore(tslab.open(d.socket))))

@@ -201,6 +201,41 @@ class Application(unittest.TestCase):
             thread.join(DEADLINE)
         self.assertEqual(failures, [], f'seed {SEED}')
 
+    def test_daemon_is_replaced(self):
+        """The new one has another arena. Every request is answered, and soon all workers have the new sessions."""
+        with application(self.daemon) as (_, port):
+            pids, over, failures = set(), threading.Event(), []
+            daemon.wait_for(lambda: pids.add(Browser(port).ask('GET', '/read')['pid']) or len(pids) == WORKERS)
+
+            def browse():
+                browser = Browser(port)
+                try:
+                    while not over.is_set():
+                        for path in '/', '/read', '/user':
+                            browser.ask('GET', path)
+                except Exception as e:  # noqa: BLE001 (shown below)
+                    failures.append(e)
+
+            threads = [threading.Thread(target=browse) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            self.daemon.process.kill()
+            self.daemon.process.wait()
+            time.sleep(0.2)                     # requests while there is no daemon
+            self.daemon.process = subprocess.Popen(self.daemon.command, env=self.daemon.environment)
+            daemon.wait_for(self.daemon.answers)
+            daemon.wait_for(lambda: self.ctl('stats')['clients'] == WORKERS)
+            browser, seen = Browser(port), set()
+            browser.ask('POST', '/login', 'user=ann')
+            while seen < pids:
+                answer = browser.ask('GET', '/user')
+                self.assertEqual(answer['user'], 'ann')
+                seen.add(answer['pid'])
+            over.set()
+            for thread in threads:
+                thread.join(DEADLINE)
+            self.assertEqual(failures, [])
+
     def test_memory_returns(self):
         with application(self.daemon, lifetime=1) as (_, port):
             for i in range(300):

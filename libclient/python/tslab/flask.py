@@ -7,7 +7,8 @@ itself, when it first needs it.
 
 Cookies have the attributes that Flask is configured for (SESSION_COOKIE_SECURE and so on). A change that the pool does
 not take, because it is too large or the pool is full, is logged as an error of the application; the session stays as it
-was, and the request is answered.
+was, and the request is answered. So is a request while the pool cannot be opened: without a session, and that is
+logged.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ _ID = re.compile(r'[A-Za-z0-9_-]{43}')     # 256 random bits
 
 
 class Session(SecureCookieSession):
-    """A session, which knows whether it was read or changed. `id` is None until it is first saved."""
+    """A session, which knows whether it was read or changed. `id` is None until it is first saved. One that stands for
+    a session that could not be read is not `available`: changes of it are lost."""
 
-    def __init__(self, initial: Any = None, id: Optional[str] = None) -> None:    # noqa: A002
+    def __init__(self, initial: Any = None, id: Optional[str] = None, available: bool = True) -> None:  # noqa: A002
         super().__init__(initial)
-        self.id, self.new = id, id is None
+        self.id, self.new, self.available = id, id is None, available
 
 
 class SessionInterface(FlaskSessionInterface):
@@ -55,7 +57,11 @@ class SessionInterface(FlaskSessionInterface):
 
     def open_session(self, app: Flask, request: Request) -> Session:
         id = request.cookies.get(self.get_cookie_name(app), '')    # noqa: A001
-        data = self.store.get(id) if _ID.fullmatch(id) else None
+        try:
+            data = self.store.get(id) if _ID.fullmatch(id) else None
+        except Error as e:
+            app.logger.error('a session cannot be read, and the request is answered without it: %s', e)
+            return Session(available=False)
         if data is None:
             return Session()        # an id that we did not give out is not taken over
         try:
@@ -68,6 +74,8 @@ class SessionInterface(FlaskSessionInterface):
         assert isinstance(session, Session)
         if session.accessed:
             response.vary.add('Cookie')
+        if not session.available:
+            return
         if not session:
             if session.modified:
                 self._delete(app, session)
