@@ -9,6 +9,7 @@
 
 #include "daemon/config.h"
 #include "daemon/log.h"
+#include "daemon/state-file.h"
 #include "proto/cleanup.h"
 #include "proto/path.h"
 
@@ -18,7 +19,7 @@ static int find_path(const char *pool, char **ret_path) {
 
         if (r < 0)
                 return r;
-        return asprintf(ret_path, "%s/%s.settings", dir, pool) < 0 ? -ENOMEM : 0;
+        return state_file_path(dir, pool, "settings", ret_path);
 }
 
 static void put_role(FILE *file, const char *name, const RoleList *list) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
+#include "daemon/state-file.h"
 #include "proto/path.h"
 #include "proto/socket.h"
 
@@ -70,7 +71,7 @@ static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_le
         _cleanup_(proto_freep) char *path = NULL;
         _cleanup_(proto_closep) int fd = -1;
 
-        if (asprintf(&path, "%s/%s.lock", dir, pool) < 0)
+        if (state_file_path(dir, pool, "lock", &path) < 0)
                 return -ENOMEM;
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
         if (fd < 0) {

@@ -108,7 +108,7 @@ sh('systemctl', 'daemon-reload')
 
 # With nothing that worked before, nobody is let in by mistake.
 settings(POOL, 'TSLAB_RETAIN=4MB', *GOOD)
-pathlib.Path(f'/run/tslab/{POOL}.settings').unlink()
+pathlib.Path(f'/run/tslab/lock/{POOL}.settings').unlink()
 crash()
 expect(told(), 'a mistake')
 expect(ctl_json(POOL, 'stats')['arena_id'] == arena, 'the pool is kept by defaults')

@@ -19,6 +19,16 @@ ctl('sessions', 'status')
 expect(show('sessions', 'Slice') == 'tslab-sessions.slice', 'the slice')
 wait_for(lambda: 'pool sessions: 0 clients' in show('sessions', 'StatusText'), 'the status')
 
+# The daemon's user cannot put anything in the place of a socket: systemd binds it, and gives it that user, as root.
+def as_daemon(*command):
+    return sh('setpriv', '--reuid=tslab', '--regid=tslab', '--clear-groups', *command, check=False)[0]
+
+
+expect(sh('stat', '-c', '%U:%G %a', '/run/tslab').strip() == 'root:root 755', 'sockets are in a directory of root')
+expect(as_daemon('ln', '-s', '/etc/victim', '/run/tslab/other.sock') != 0, 'a link beside the sockets')
+expect(as_daemon('rm', '-f', '/run/tslab/sessions.sock') != 0, 'a socket removed')
+expect(as_daemon('test', '-f', '/run/tslab/lock/sessions.lock') == 0, 'the lock')
+
 code, text = sh('systemctl', 'enable', '--now', 'tslabd@no-name.socket', check=False)
 expect(code != 0 and show('no-name', 'ActiveState', 'socket') == 'failed', f'a name that no pool can have: {code}, {text}')
 said = [e['MESSAGE'] for e in journal('-u', 'tslabd@no-name.socket')]
