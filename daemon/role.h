@@ -1,7 +1,7 @@
 #pragma once
 /*
  * The roles of users. Operators are root, the daemon's user and the users of the list of operators. Writers are the
- * users of their list; if it is empty, all others. The same rule gives the readers among the rest.
+ * users of their list; if it is empty, all others but tslab-metrics. The same rule gives the readers among the rest.
  */
 #include <stdbool.h>
 #include <stdint.h>

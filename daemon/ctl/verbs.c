@@ -138,7 +138,7 @@ static const Verb verbs[] = {
                 .name = "metrics",
                 .operands = "",
                 .summary = "Print all numbers for a monitoring system (OpenMetrics)",
-                .details = "With --http, one request is answered on standard input, for all pools:\n"
+                .details = "With --http, all pools are served on standard input, a listening socket:\n"
                            "tslab-metrics.socket runs it so.",
                 .options = OPTION_POOL | OPTION_METRICS,
                 .run = verb_metrics,

@@ -87,7 +87,7 @@ static const struct {
         { { "http", no_argument, NULL, ARG_HTTP },
           OPTION_METRICS,
           "--http",
-          "answer one HTTP request on standard input" },
+          "serve HTTP on standard input, a listening socket" },
         { { "by", required_argument, NULL, ARG_BY },
           OPTION_BY,
           "--by WHAT",

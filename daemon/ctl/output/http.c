@@ -1,193 +1,149 @@
 #include "daemon/ctl/output/http.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
-#include <poll.h>
+#include <fcntl.h>
+#include <microhttpd.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
+#include "daemon/ctl/output/metrics.h"
 #include "proto/deadline.h"
 
-#define DRAIN_MAX (1024U * 1024U) /* limit for data that still arrives after the answer */
+#define CONNECTIONS_MAX 64U
+#define CONNECTION_SECONDS 10U
+#define HEAD_MAX 16384U /* bytes of a connection's memory */
+#define IDLE_USEC (30 * PROTO_USEC_PER_SEC)
+#define WAIT_MSEC 1000
 
-static const char *status_reason(int status) {
-        switch (status) {
-        case 200:
-                return "OK";
-        case 404:
-                return "Not Found";
-        case 405:
-                return "Method Not Allowed";
-        case 408:
-                return "Request Timeout";
-        case 431:
-                return "Request Header Fields Too Large";
-        case 500:
-                return "Internal Server Error";
-        default:
-                return "Bad Request";
-        }
-}
+/* The name without port and brackets; false: it is too long. */
+static bool host_name(const char *host, char *ret, size_t size) {
+        const char *begin = host[0] == '[' ? host + 1 : host;
+        size_t n = strcspn(begin, host[0] == '[' ? "]" : ":");
 
-bool http_head_is_whole(const char *data, size_t n, size_t *ret_size) {
-        const char *end = memmem(data, n, "\r\n\r\n", 4);
-
-        if (!end)
+        if (n >= size)
                 return false;
-        *ret_size = (size_t) (end - data) + 4;
+        memcpy(ret, begin, n);
+        ret[n] = '\0';
         return true;
 }
 
-/* The next word of a line, without the space after it. */
-static bool take_word(const char **line, const char *end, const char **ret_word, size_t *ret_n) {
-        const char *begin = *line, *p = begin;
+bool http_host_is_local(const char *host) {
+        struct in6_addr address;
+        char name[64];
 
-        while (p<end && * p> ' ' && *p < 0x7f)
-                p++;
-        if (p == begin)
+        if (!host_name(host, name, sizeof(name)))
                 return false;
-        *ret_word = begin;
-        *ret_n = (size_t) (p - begin);
-        *line = p < end && *p == ' ' ? p + 1 : p;
-        return true;
+        return !strcasecmp(name, "localhost") || inet_pton(AF_INET, name, &address) == 1 ||
+               inet_pton(AF_INET6, name, &address) == 1;
 }
 
-static bool word_is(const char *word, size_t n, const char *what) {
-        return n == strlen(what) && !memcmp(word, what, n);
-}
+static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type,
+                              char *body, size_t size) {
+        struct MHD_Response *response = MHD_create_response_from_buffer(size, body, MHD_RESPMEM_MUST_FREE);
+        enum MHD_Result r;
 
-/* Whether the media type is in an Accept header; preferences for other types are not looked at. */
-static bool line_accepts_open(const char *line, size_t n) {
-        return n > 7 && !strncasecmp(line, "accept:", 7) &&
-               memmem(line, n, "application/openmetrics-text", strlen("application/openmetrics-text"));
-}
-
-/* The lines after the first. False: one of them is no header field. */
-static bool parse_fields(const char *line, const char *end, HttpRequest *request) {
-        while (line < end) {
-                const char *next = memmem(line, (size_t) (end - line), "\r\n", 2);
-                size_t n = (size_t) ((next ?: end) - line);
-
-                if (n == 0)
-                        return true;
-                if (line[0] == ':' || !memchr(line, ':', n) || memchr(line, 0, n))
-                        return false;
-                request->accepts_open |= line_accepts_open(line, n);
-                line += n + 2;
+        if (!response) {
+                free(body);
+                return MHD_NO;
         }
-        return true;
+        (void) MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+        (void) MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+        if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+                (void) MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+        r = MHD_queue_response(connection, status, response);
+        MHD_destroy_response(response);
+        return r;
 }
 
-int http_parse(const char *head, size_t size, HttpRequest *ret) {
-        const char *line = head, *end = memmem(head, size, "\r\n", 2), *method, *path, *version;
-        size_t n_method, n_path, n_version, n;
+static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status) {
+        char *body = NULL;
+        int n = asprintf(&body, "%u %s\n", status, MHD_get_reason_phrase_for(status));
 
-        *ret = (HttpRequest){};
-        if (!end || !take_word(&line, end, &method, &n_method) || !take_word(&line, end, &path, &n_path) ||
-            !take_word(&line, end, &version, &n_version) || line != end)
-                return 400;
-        if (n_version != 8 || memcmp(version, "HTTP/1.", 7) || path[0] != '/')
-                return 400;
-        if (!parse_fields(end + 2, head + size, ret))
-                return 400;
-
-        n = strcspn(path, "? ");
-        if (!word_is(path, n, "/metrics"))
-                return 404;
-        ret->is_head = word_is(method, n_method, "HEAD");
-        return ret->is_head || word_is(method, n_method, "GET") ? 200 : 405;
+        return n < 0 ? MHD_NO : answer(connection, status, "text/plain; charset=utf-8", body, (size_t) n);
 }
 
-/* 1: one of `events` came; 0: the time was over. */
-static bool wait_for(int fd, short events, uint64_t deadline) {
-        struct pollfd poller = { .fd = fd, .events = events };
-        uint64_t left = proto_deadline_left(deadline);
-        int r;
+static unsigned check_request(struct MHD_Connection *connection, const char *url, const char *method) {
+        const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
 
-        do
-                r = poll(&poller, 1, left / 1000 > INT32_MAX ? INT32_MAX : (int) ((left + 999) / 1000));
-        while (r < 0 && errno == EINTR && proto_deadline_left(deadline) > 0);
-        return r > 0;
+        if (host && !http_host_is_local(host))
+                return MHD_HTTP_FORBIDDEN;
+        if (strcmp(url, "/metrics") != 0)
+                return MHD_HTTP_NOT_FOUND;
+        return strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0
+                       ? MHD_HTTP_METHOD_NOT_ALLOWED
+                       : MHD_HTTP_OK;
 }
 
-int http_read(int fd, uint64_t timeout_usec, HttpRequest *ret) {
-        uint64_t deadline = proto_deadline(timeout_usec);
-        char data[HTTP_HEAD_MAX];
-        size_t n = 0, size;
-        ssize_t got;
+static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *data_size, void **state) {
+        HttpRender *const *render = userdata;
+        unsigned status = check_request(connection, url, method);
+        const char *accept;
+        size_t size;
+        bool open;
+        char *body;
 
-        *ret = (HttpRequest){};
-        while (n < sizeof(data)) {
-                if (!wait_for(fd, POLLIN, deadline))
-                        return 408;
-                got = read(fd, data + n, sizeof(data) - n);
-                if (got < 0 && (errno == EINTR || errno == EAGAIN))
-                        continue;
-                if (got <= 0)
-                        return n > 0 && got == 0 ? 400 : 0;
-                n += (size_t) got;
-                if (http_head_is_whole(data, n, &size))
-                        return http_parse(data, size, ret);
+        (void) version;
+        (void) data;
+        (void) data_size;
+        if (status != MHD_HTTP_OK)
+                return refuse(connection, status);
+        if (!*state) { /* the head alone is there; an answer now would end the connection early */
+                *state = connection;
+                return MHD_YES;
         }
-        return 431;
+        accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+        open = accept && strstr(accept, "application/openmetrics-text");
+        body = (*render)(open, &size);
+        if (!body)
+                return refuse(connection, MHD_HTTP_INTERNAL_SERVER_ERROR);
+        return answer(connection, MHD_HTTP_OK, open ? METRICS_TYPE_OPEN : METRICS_TYPE_PLAIN, body, size);
 }
 
-static bool write_all(int fd, uint64_t deadline, const char *data, size_t size) {
-        while (size > 0) {
-                ssize_t n;
+static bool is_listening(int fd) {
+        socklen_t size = sizeof(int);
+        int value = 0;
 
-                if (!wait_for(fd, POLLOUT, deadline))
-                        return false;
-                n = send(fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-                if (n < 0 && errno == ENOTSOCK)
-                        n = write(fd, data, size);
-                if (n < 0 && errno != EINTR && errno != EAGAIN)
-                        return false;
-                if (n > 0) {
-                        data += n;
-                        size -= (size_t) n;
-                }
-        }
-        return true;
+        return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &size) == 0 && value;
 }
 
-/* If a connection is closed with data unread, the kernel throws away data that it has yet to send. */
-static void drain_socket(int fd, uint64_t deadline) {
-        char data[4096];
-        size_t n = 0;
-        ssize_t got;
+/* The socket stays with systemd, which starts another server for the next connection. */
+static void serve_until_idle(struct MHD_Daemon *server) {
+        uint64_t busy_usec = proto_now_usec();
 
-        if (shutdown(fd, SHUT_WR) < 0)
-                return;
-        do {
-                if (!wait_for(fd, POLLIN, deadline))
+        while (proto_now_usec() - busy_usec < IDLE_USEC) {
+                const union MHD_DaemonInfo *info;
+
+                if (MHD_run_wait(server, WAIT_MSEC) != MHD_YES)
                         return;
-                got = read(fd, data, sizeof(data));
-                n += got > 0 ? (size_t) got : 0;
-        } while (got > 0 && n < DRAIN_MAX);
+                info = MHD_get_daemon_info(server, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+                if (info && info->num_connections > 0)
+                        busy_usec = proto_now_usec();
+        }
 }
 
-bool http_answer(int fd, uint64_t timeout_usec, int status, const HttpRequest *request, const char *type,
-                 const char *body, size_t size) {
-        uint64_t deadline = proto_deadline(timeout_usec);
-        char head[256], text[64];
-        bool sent;
-        int n;
+int http_serve(int listen_fd, HttpRender *render) {
+        struct MHD_Daemon *server;
 
-        if (status != 200) {
-                type = "text/plain; charset=utf-8";
-                body = text;
-                size = (size_t) snprintf(text, sizeof(text), "%d %s\n", status, status_reason(status));
-        }
-        n = snprintf(
-                head, sizeof(head),
-                "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n%sConnection: close\r\n\r\n",
-                status, status_reason(status), type, size, status == 405 ? "Allow: GET, HEAD\r\n" : "");
-        sent = write_all(fd, deadline, head, (size_t) n) &&
-               (request->is_head || write_all(fd, deadline, body, size));
-        if (sent)
-                drain_socket(fd, deadline);
-        return sent;
+        if (!is_listening(listen_fd))
+                return -ENOTSOCK;
+        (void) signal(SIGPIPE, SIG_IGN);
+        listen_fd = fcntl(listen_fd, F_DUPFD_CLOEXEC, 3); /* the server closes it */
+        if (listen_fd < 0)
+                return -errno;
+        server = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, &render, MHD_OPTION_LISTEN_SOCKET,
+                                  listen_fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+                                  MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_SECONDS,
+                                  MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) HEAD_MAX,
+                                  MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+        if (!server)
+                return -EIO;
+        serve_until_idle(server);
+        MHD_stop_daemon(server);
+        return 0;
 }

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +19,6 @@
 /* A monitoring system gives up after ten seconds: silent pools must not hide the others. */
 #define ASK_USEC UINT64_C(1000000)
 #define ASK_ALL_USEC UINT64_C(5000000)
-#define HTTP_USEC UINT64_C(10000000)
 
 typedef struct Scrape {
         Pools found;
@@ -97,32 +97,28 @@ static CtlExit print_one_pool(void) {
         return CTL_DONE;
 }
 
-/*
- * The connection is our standard input; the peer learns of a failure by the status, and stderr says
- * more.
- */
-static CtlExit serve_request(void) {
+static char *render_all_pools(bool open, size_t *ret_size) {
         _cleanup_(scrape_deinit) Scrape scrape = {};
-        _cleanup_(proto_freep) char *body = NULL;
-        HttpRequest request;
-        size_t size = 0;
+        char *body = NULL;
         FILE *out;
-        int status;
 
-        status = http_read(STDIN_FILENO, HTTP_USEC, &request);
-        if (status == 0)
-                return CTL_DONE;
-        if (status == 200) {
-                if (scrape_all(&scrape))
-                        status = 500;
-                out = must(open_memstream(&body, &size));
-                metrics_print(out, scrape.pools, scrape.found.n_paths, request.accepts_open);
-                if (fclose(out))
-                        (void) must(NULL);
-        }
-        (void) http_answer(STDIN_FILENO, HTTP_USEC, status, &request,
-                           request.accepts_open ? METRICS_TYPE_OPEN : METRICS_TYPE_PLAIN, body, size);
-        return CTL_DONE;
+        if (scrape_all(&scrape))
+                return NULL; /* stderr says more */
+        out = must(open_memstream(&body, ret_size));
+        metrics_print(out, scrape.pools, scrape.found.n_paths, open);
+        if (fclose(out))
+                (void) must(NULL);
+        return body;
+}
+
+/* Standard input is a socket that listens. */
+static CtlExit serve_http(void) {
+        int r = http_serve(STDIN_FILENO, render_all_pools);
+
+        if (r == -ENOTSOCK)
+                return complain_usage("--http takes a listening socket as standard input: enable "
+                                      "tslab-metrics.socket, and systemd starts it so");
+        return r < 0 ? complain("cannot serve HTTP: %s", strerror(-r)) : CTL_DONE;
 }
 
 CtlExit verb_metrics(char **args, size_t n_args) {
@@ -132,6 +128,6 @@ CtlExit verb_metrics(char **args, size_t n_args) {
                 return complain_usage("%s means all pools: leave out %s", arg_http ? "--http" : "--all",
                                       arg_pool ? "--pool" : "--socket");
         if (arg_http)
-                return serve_request();
+                return serve_http();
         return arg_all ? print_all_pools() : print_one_pool();
 }
