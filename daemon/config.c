@@ -36,7 +36,7 @@ static char *strip_quotes(char *text) {
         return text;
 }
 
-static int read_setting(Options *options, char *line, char *why) {
+static int read_setting(Options *options, char *line, bool takes_over, char *why) {
         char *name = strip_blanks(line), *value;
 
         if (*name == 0 || *name == '#' || *name == ';')
@@ -49,12 +49,12 @@ static int read_setting(Options *options, char *line, char *why) {
         *value++ = 0;
         name = strip_blanks(name);
         /* systemd put it into the environment, too: it would come back after its line is deleted from the file. */
-        if (!strncmp(name, "TSLAB_", 6))
+        if (takes_over && !strncmp(name, "TSLAB_", 6))
                 (void) unsetenv(name);
         return options_set_variable(options, name, strip_quotes(strip_blanks(value)), why);
 }
 
-int config_read(Options *options, const char *path, char *ret_why) {
+static int read_file(Options *options, const char *path, bool takes_over, char *ret_why) {
         _cleanup_(close_file) FILE *file = fopen(path, "re");
         char line[LINE_SIZE], why[OPTIONS_WHY_SIZE] = "";
         int r;
@@ -67,11 +67,19 @@ int config_read(Options *options, const char *path, char *ret_why) {
                 return -EINVAL;
         }
         for (unsigned n = 1; fgets(line, sizeof(line), file); n++) {
-                r = read_setting(options, line, why);
+                r = read_setting(options, line, takes_over, why);
                 if (r == -EINVAL)
                         (void) snprintf(ret_why, OPTIONS_WHY_SIZE, "%.80s:%u: %.150s", path, n, why);
                 if (r)
                         return r;
         }
         return 0;
+}
+
+int config_read(Options *options, const char *path, char *ret_why) {
+        return read_file(options, path, true, ret_why);
+}
+
+int config_read_saved(Options *options, const char *path, char *ret_why) {
+        return read_file(options, path, false, ret_why);
 }

@@ -98,5 +98,5 @@ int last_good_read(Options *options) {
 
         if (r == 0 && access(path, F_OK) < 0)
                 r = -errno;
-        return r ?: config_read(options, path, why);
+        return r ?: config_read_saved(options, path, why);
 }

@@ -23,12 +23,16 @@ static int teardown(void **state) {
         return unlink(path);
 }
 
-static int read_text(Options *options, const char *text, char *why) {
+static void write_text(const char *text) {
         FILE *file = fopen(path, "w");
 
         assert_non_null(file);
         assert_true(fputs(text, file) >= 0);
         assert_int_equal(fclose(file), 0);
+}
+
+static int read_text(Options *options, const char *text, char *why) {
+        write_text(text);
         options_init(options);
         strcpy(why, "");
         return config_read(options, path, why);
@@ -84,6 +88,22 @@ static void test_config_read_takes_over(void **state) {
         options_deinit(&options);
 }
 
+/* The next reload finds the environment as the daemon was given it: without its roles all users would be let in. */
+static void test_config_read_saved(void **state) {
+        char why[OPTIONS_WHY_SIZE] = "";
+        Options options;
+
+        assert_int_equal(setenv("TSLAB_WRITERS", "4711", true), 0);
+        assert_int_equal(read_text(&options, "", why), 0);
+        write_text("TSLAB_WRITERS=4712\n");
+        assert_int_equal(config_read_saved(&options, path, why), 0);
+        assert_int_equal(options.roles.writers.users[0], 4712);
+        assert_int_equal(options_set_environment(&options, why), 0);
+        assert_int_equal(options.roles.writers.users[0], 4711);
+        assert_int_equal(unsetenv("TSLAB_WRITERS"), 0);
+        options_deinit(&options);
+}
+
 static void test_config_read_none(void **state) {
         char why[OPTIONS_WHY_SIZE] = "";
         Options options;
@@ -99,6 +119,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_config_read, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_config_read_refuses, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_config_read_takes_over, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_config_read_saved, setup, teardown),
                 cmocka_unit_test(test_config_read_none),
         };
 
