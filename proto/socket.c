@@ -9,6 +9,8 @@
 
 #define BACKLOG 128
 
+#define SECURITY_LABEL_MAX 256 /* that SO_PASSSEC adds, which the peer may have set */
+
 #ifndef SCM_PIDFD
 #define SCM_PIDFD 0x04 /* since Linux 6.5 */
 #endif
@@ -72,6 +74,16 @@ typedef union ControlBuffer {
         struct cmsghdr align;
         char data[CMSG_SPACE(PROTO_FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 } ControlBuffer;
+
+/*
+ * Room for all that a message can bring. The kernel closes a descriptor for which there is no room in the thread that
+ * receives, and waits there if it is a socket that lingers.
+ */
+typedef union ReceivedControl {
+        struct cmsghdr align;
+        char data[CMSG_SPACE(PROTO_FDS_RECEIVED_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred)) +
+                  CMSG_SPACE(sizeof(int)) + CMSG_SPACE(SECURITY_LABEL_MAX)];
+} ReceivedControl;
 
 static void put_control(struct msghdr *header, int type, const void *data, size_t size) {
         /*
@@ -171,11 +183,56 @@ static int take_control(struct msghdr *header, ProtoFds *fds, struct ucred *cred
         return fits ? 0 : PROTO_E_BAD_FDS;
 }
 
+static ssize_t receive_message(int fd, struct msghdr *header) {
+        ssize_t n;
+
+        if (received_closer && !received_closer->has_room())
+                header->msg_controllen = CMSG_SPACE(sizeof(struct ucred));
+        do {
+                n = recvmsg(fd, header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        } while (n < 0 && errno == EINTR);
+
+        return n;
+}
+
+/* False: there is no message. At the end of a connection there are no credentials, either. */
+static bool discard_message(int fd) {
+        _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
+        struct ucred credentials;
+        ReceivedControl control;
+        char buffer[1];
+        struct iovec vector = { .iov_base = buffer, .iov_len = sizeof(buffer) };
+        struct msghdr header = {
+                .msg_iov = &vector,
+                .msg_iovlen = 1,
+                .msg_control = control.data,
+                .msg_controllen = sizeof(control.data),
+        };
+        ssize_t n = receive_message(fd, &header);
+
+        if (n < 0)
+                return false;
+        (void) take_control(&header, &fds, &credentials);
+        return n > 0 || header.msg_controllen > 0;
+}
+
+int proto_socket_close(int fd) {
+        const int one = 1;
+
+        if (fd < 0)
+                return -1;
+        (void) shutdown(fd, SHUT_RDWR); /* nothing more comes */
+        (void) setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one));
+        while (discard_message(fd))
+                ;
+        return proto_close(fd);
+}
+
 int proto_receive(int fd, void *buffer, size_t size, size_t *ret_size, ProtoFds *ret_fds,
                   struct ucred *ret_credentials) {
         _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
         struct ucred credentials = { .pid = 0, .uid = (uid_t) -1, .gid = (gid_t) -1 };
-        ControlBuffer control = {};
+        ReceivedControl control = {};
         struct iovec vector = { .iov_base = buffer, .iov_len = size };
         struct msghdr header = {
                 .msg_iov = &vector,
@@ -186,11 +243,7 @@ int proto_receive(int fd, void *buffer, size_t size, size_t *ret_size, ProtoFds 
         ssize_t n;
         int r;
 
-        if (received_closer && !received_closer->has_room())
-                header.msg_controllen = CMSG_SPACE(sizeof(struct ucred));
-        do {
-                n = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-        } while (n < 0 && errno == EINTR);
+        n = receive_message(fd, &header);
         if (n < 0)
                 return io_outcome(errno);
 

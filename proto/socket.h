@@ -53,7 +53,7 @@ typedef struct ProtoFds {
                 .n_fds = 0, .fds = { -1, -1 }                                                                \
         }
 
-#define PROTO_FDS_RECEIVED_MAX 16U /* more than the kernel installs where there is room for PROTO_FDS_MAX */
+#define PROTO_FDS_RECEIVED_MAX 253U /* descriptors with a datagram that the kernel lets a peer send */
 
 /* Closes descriptors that were received and not taken, where the caller must not wait. */
 typedef struct ProtoCloser {
@@ -63,6 +63,12 @@ typedef struct ProtoCloser {
 
 /* For the whole process; NULL, as at first: they are closed at once. */
 void proto_set_closer(const ProtoCloser *closer);
+
+/*
+ * Closes a connection. Its unread messages are received first: the kernel would close their descriptors in this
+ * thread, and wait there for sockets that linger. Returns -1.
+ */
+int proto_socket_close(int fd);
 
 void proto_fds_deinit(ProtoFds *fds);
 /* Moves descriptor `i` to the caller; -1 if there is none. n_fds stays. */

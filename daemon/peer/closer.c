@@ -16,14 +16,13 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "daemon/log.h"
 #include "proto/socket.h"
 
 #define THREADS_MAX 32U
-#define DESCRIPTORS_MAX 128U
+#define DESCRIPTORS_MAX 384U
 #define STACK_SIZE (64U * 1024U)
 
 static struct {
@@ -66,13 +65,11 @@ static void start_thread(void) {
         (void) pthread_attr_destroy(&attributes);
 }
 
-/* Neither kind waits in close(). Only memfds, and files of their file system, have seals. */
+/*
+ * Only memfds, and files of their file system, have seals, and none of them waits in close(). A socket may: it lingers,
+ * or its queue has messages with descriptors of sockets that linger.
+ */
 static bool closes_at_once(int fd) {
-        int domain;
-        socklen_t size = sizeof(domain);
-
-        if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0)
-                return domain == AF_UNIX;
         return fcntl(fd, F_GET_SEALS) >= 0;
 }
 

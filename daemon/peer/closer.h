@@ -1,8 +1,8 @@
 #pragma once
 /*
  * Closes descriptors that peers sent. A close() asks the file system, and that of FUSE asks a process: a hostile one
- * never answers, and the caller then waits without end, even for SIGKILL. So descriptors other than AF_UNIX sockets
- * and memfds are closed by helper threads, which do nothing else.
+ * never answers, and the caller then waits without end, even for SIGKILL. So descriptors other than memfds are closed
+ * by helper threads, which do nothing else.
  */
 
 /* From now on proto/socket.h closes received descriptors this way. */

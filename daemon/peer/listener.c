@@ -160,9 +160,8 @@ static bool is_want_of_room(int error) {
 
 static int on_connection(sd_event_source *source, int listen_fd, uint32_t revents, void *userdata) {
         Listener *listener = userdata;
-        _cleanup_(proto_closep) int fd = -1;
         struct ucred peer;
-        int r;
+        int fd, r;
 
         fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0) {
@@ -182,6 +181,7 @@ static int on_connection(sd_event_source *source, int listen_fd, uint32_t revent
                 pause_accepting(listener, r);
         else
                 log_peer(LOG_NOTICE, 0, "a connection was refused: %s", strerror(-r));
+        (void) proto_socket_close(fd);
         return 0;
 }
 

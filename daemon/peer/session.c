@@ -161,7 +161,7 @@ Session *session_free(Session *session) {
         empty_session(session);
         unlink_session(session);
         turns_leave(&session->sessions->turns, &session->turn);
-        (void) proto_close(session->fd);
+        (void) proto_socket_close(session->fd);
         free(session);
         return NULL;
 }

@@ -22,6 +22,7 @@
 #include "proto/message.h"
 #include "proto/path.h"
 
+#define LINGERING_MAX 20U
 #define N_TOO_MANY 16
 
 #ifndef SO_PASSPIDFD
@@ -265,34 +266,86 @@ static void test_request_receive_closes_fds(void **state) {
         assert_int_equal(fds.n_fds, 0);
 }
 
+static int listen_inet(void) {
+        const struct sockaddr_in address = { .sin_family = AF_INET,
+                                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        assert_int_equal(bind(fd, (const struct sockaddr *) &address, sizeof(address)), 0);
+        assert_int_equal(listen(fd, 128), 0);
+        return fd;
+}
+
 /*
- * close() of such a socket, with data that nobody reads, waits: here at most 20 s, on a hostile
- * peer's choice for ever.
+ * close() of such a socket, with data that nobody reads, waits: here at most 20 s, on a hostile peer's choice for
+ * ever.
  */
-static void test_received_linger(void **state) {
-        Fixture *f = *state;
+static void send_lingering(int fd, int listener, size_t n) {
         const struct linger linger = { .l_onoff = 1, .l_linger = 20 };
         struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-        _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
-        _cleanup_(proto_closep) int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        _cleanup_(proto_closep) int sender = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         socklen_t size = sizeof(address);
-        char buffer[16];
-        size_t n;
+        int sent[LINGERING_MAX];
+        union {
+                struct cmsghdr header;
+                char data[CMSG_SPACE(sizeof(sent))];
+        } control = {};
+        struct iovec vector = { .iov_base = (char[]){ 'x' }, .iov_len = 1 };
+        struct msghdr header = {
+                .msg_iov = &vector,
+                .msg_iovlen = 1,
+                .msg_control = control.data,
+                .msg_controllen = CMSG_SPACE(n * sizeof(int)),
+        };
 
-        assert_int_equal(bind(listener, (struct sockaddr *) &address, size), 0);
-        assert_int_equal(listen(listener, 1), 0);
         assert_int_equal(getsockname(listener, (struct sockaddr *) &address, &size), 0);
-        assert_int_equal(connect(sender, (struct sockaddr *) &address, size), 0);
-        assert_int_equal(setsockopt(sender, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
-        while (send(sender, (char[4096]){ 0 }, 4096, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
-                ;
-        assert_int_equal(proto_send(f->a, "x", 1, &sender, 1, NULL), 0);
-        sender = proto_close(sender);
-        assert_int_equal(proto_receive(f->b, buffer, sizeof(buffer), &n, &fds, NULL), 0);
+        for (size_t i = 0; i < n; ++i) {
+                sent[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+                assert_int_equal(connect(sent[i], (struct sockaddr *) &address, size), 0);
+                assert_int_equal(setsockopt(sent[i], SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+                while (send(sent[i], (char[4096]){ 0 }, 4096, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+                        ;
+        }
+        control.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+                                           .cmsg_type = SCM_RIGHTS,
+                                           .cmsg_len = CMSG_LEN(n * sizeof(int)) };
+        memcpy(CMSG_DATA(&control.header), sent, n * sizeof(int));
+        assert_int_equal(sendmsg(fd, &header, 0), 1);
+        for (size_t i = 0; i < n; ++i)
+                close(sent[i]);
+}
+
+static void test_received_linger(void **state) {
+        _cleanup_(proto_closep) int listener = listen_inet();
+        Fixture *f = *state;
+
+        for (size_t n = 1; n <= LINGERING_MAX; n += 3) {
+                ProtoFds fds = PROTO_FDS_INIT;
+                char buffer[16];
+                size_t size;
+                int r;
+
+                send_lingering(f->a, listener, n);
+                alarm(5);
+                r = proto_receive(f->b, buffer, sizeof(buffer), &size, &fds, NULL);
+                assert_int_equal(r, n > PROTO_FDS_MAX ? PROTO_E_BAD_FDS : 0);
+                proto_fds_deinit(&fds);
+                alarm(0);
+        }
+}
+
+/* Messages that were never received: empty ones, too, are no end of the connection. */
+static void test_unread_linger(void **state) {
+        _cleanup_(proto_closep) int listener = listen_inet();
+        Fixture *f = *state;
+
+        assert_int_equal(proto_socket_adopt(f->b, false), 0);
+        assert_int_equal(send(f->a, "", 0, 0), 0);
+        send_lingering(f->a, listener, 1);
+        send_lingering(f->a, listener, LINGERING_MAX);
         alarm(5);
-        proto_fds_deinit(&fds);
+        f->b = proto_socket_close(f->b);
         alarm(0);
+        assert_int_equal(f->b, -1);
 }
 
 static void test_adopt_refuses(void **state) {
@@ -448,6 +501,7 @@ int main(void) {
                 TEST(test_receive_closes_pidfd),
                 TEST(test_request_receive_closes_fds),
                 TEST(test_received_linger),
+                TEST(test_unread_linger),
                 TEST(test_adopt_refuses),
                 TEST(test_listen_connect),
                 TEST(test_listen_not_a_socket),
