@@ -65,6 +65,12 @@ static void start_thread(void) {
         (void) pthread_attr_destroy(&attributes);
 }
 
+/* Called again while descriptors wait: a thread that could not be started, for want of memory, may be started later. */
+static void start_missing_thread(void) {
+        if (closer.n_fds > closer.n_idle && closer.n_threads < THREADS_MAX)
+                start_thread();
+}
+
 /*
  * Only memfds, and files of their file system, have seals, and none of them waits in close(). A socket may: it lingers,
  * or its queue has messages with descriptors of sockets that linger.
@@ -83,8 +89,7 @@ static void closer_close(int fd) {
                 closer.fds[closer.n_fds++] = fd;
                 fd = -1;
         }
-        if (closer.n_fds > closer.n_idle && closer.n_threads < THREADS_MAX)
-                start_thread();
+        start_missing_thread();
         (void) pthread_cond_signal(&closer.added);
         (void) pthread_mutex_unlock(&closer.lock);
         if (fd >= 0) /* a message may have brought more descriptors than there was room for: it stays open */
@@ -97,6 +102,7 @@ static bool closer_has_room(void) {
         bool has_room;
 
         (void) pthread_mutex_lock(&closer.lock);
+        start_missing_thread();
         has_room = closer.n_fds + PROTO_FDS_RECEIVED_MAX <= DESCRIPTORS_MAX;
         (void) pthread_mutex_unlock(&closer.lock);
         if (!has_room)
