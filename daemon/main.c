@@ -193,7 +193,7 @@ static int load_last_good(Options *options, const char *why) {
                 role_list_set_nobody(&last.roles.readers);
         }
         parse_good_arguments(&last);
-        options_set_trouble(&last, why);
+        options_set_trouble(&last, *why ? why : "an option is unknown, or lacks its value");
         options_deinit(options);
         *options = last;
         arg_last_good = r == 0;
