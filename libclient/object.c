@@ -81,13 +81,47 @@ static void forget_pending(ThreadState *thread, tslab_handle handle) {
                 thread->n_pending--;
 }
 
+/*
+ * Objects that are shared pending are noted in the spare record, whose notes belong to the thread that holds
+ * spare_lock. A thread that uses that record itself has the lock since pool_enter().
+ */
+static ThreadState *spare_lock(struct tslab *pool, const ThreadState *thread) {
+        ThreadState *spare = &pool->local->threads[pool->local->spare];
+
+        if (thread != spare)
+                pthread_mutex_lock(&pool->local->spare_lock);
+        return spare;
+}
+
+static void spare_unlock(struct tslab *pool, const ThreadState *thread, const ThreadState *spare) {
+        if (thread != spare)
+                pthread_mutex_unlock(&pool->local->spare_lock);
+}
+
+/*
+ * An object that was shared pending and is stale is pending no more, even if it was revoked. Otherwise the free itself
+ * makes the note one that forget_freed() finds.
+ */
+static void forget_shared(struct tslab *pool, const ThreadState *thread, tslab_handle handle) {
+        const ShmRecord *record = pool->local->threads[pool->local->spare].actor.record;
+        ThreadState *spare;
+
+        if (shm_load_rlx(&record->n_notes) == 0) /* ORDER: rlx; 0: nothing was ever shared. */
+                return;
+        spare = spare_lock(pool, thread);
+        forget_pending(spare, handle);
+        spare_unlock(pool, thread, spare);
+}
+
 /* `missed`: as above. */
-shm_inline int thread_free(ThreadState *thread, tslab_handle handle, bool missed) {
+shm_inline int thread_free(struct tslab *pool, ThreadState *thread, tslab_handle handle, bool missed) {
         int r;
 
         r = missed ? shm_cache_free_missed(&thread->actor, handle) : shm_cache_free(&thread->actor, handle);
         if (shm_unlikely(thread->n_pending != 0))
                 forget_pending(thread, handle);
+        if (shm_unlikely(r == -ESTALE))
+                forget_shared(pool, thread, handle);
         return r;
 }
 
@@ -109,7 +143,7 @@ shm_inline int free_entered(struct tslab *pool, tslab_handle handle, bool missed
         if (r)
                 return r;
         begin = slow_begin(pool, &thread->slow_frees);
-        r = thread_free(thread, handle, missed);
+        r = thread_free(pool, thread, handle, missed);
         slow_end(&thread->slow_frees, begin);
         emptied = take_emptied(thread);
         pool_leave(pool, thread);
@@ -197,12 +231,39 @@ _public_ ssize_t tslab_free_batch(struct tslab *pool, const tslab_handle *handle
         if (r)
                 return r;
         for (size_t i = 0; i < n; i++)
-                done += thread_free(thread, handles[i], false) == 0;
+                done += thread_free(pool, thread, handles[i], false) == 0;
         emptied = take_emptied(thread);
         pool_leave(pool, thread);
         if (emptied != 0 && pool->is_private)
                 control_slab_freed(pool, emptied - 1);
         return done;
+}
+
+/*
+ * Whether a pending object was freed, by a thread that does not tell us. Not if it may have been revoked: its note then
+ * keeps the slot, since a thread of ours may be writing into it.
+ */
+static bool is_freed(const ShmArena *arena, uint64_t handle) {
+        SlotId id = shm_handle_slot(handle);
+        uint32_t next = shm_handle_tag(arena->key, handle) + 1;
+        SlabWord w;
+
+        if (!shm_handle_plausible(arena, handle) || shm_object_live(arena, handle))
+                return false;
+        /* ORDER: acq, pairs with mark_slab(); an era that is revoked was closed before. */
+        if (shm_load_acq(shm_slot_tag(arena, id)) != next)
+                return true; /* the slot was used again */
+        w = shm_slab_word(arena, slot_id_slab(id));
+        return !(w.low & slot_id_mask(id)) || !shm_epoch_over(arena, slab_word_epoch(w), slab_word_era(w));
+}
+
+static void forget_freed(struct tslab *pool, ThreadState *thread) {
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
+                uint64_t handle = shm_record_note(thread->actor.record, i);
+
+                if (handle != 0 && is_freed(&pool->arena, handle))
+                        forget_pending(thread, handle);
+        }
 }
 
 _public_ int tslab_alloc_pending(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret_handle,
@@ -215,29 +276,16 @@ _public_ int tslab_alloc_pending(struct tslab *pool, size_t size, uint32_t epoch
         if (r)
                 return r;
         r = shm_object_alloc(&thread->actor, size, epoch, &pending, ret_handle, ret_object);
+        if (r == -ENOBUFS) {
+                forget_freed(pool, thread);
+                r = shm_object_alloc(&thread->actor, size, epoch, &pending, ret_handle, ret_object);
+        }
         if (r == 0) {
                 sampler_note(pool, *ret_handle, size);
                 pool_thread_pends(thread);
         }
         pool_leave(pool, thread);
         return r == -ENOMEM ? alloc_again(pool, size, epoch, &pending, ret_handle, ret_object) : r;
-}
-
-/*
- * Objects that are shared pending are noted in the spare record, whose notes belong to the thread that holds
- * spare_lock. A thread that uses that record itself has the lock since pool_enter().
- */
-static ThreadState *spare_lock(struct tslab *pool, const ThreadState *thread) {
-        ThreadState *spare = &pool->local->threads[pool->local->spare];
-
-        if (thread != spare)
-                pthread_mutex_lock(&pool->local->spare_lock);
-        return spare;
-}
-
-static void spare_unlock(struct tslab *pool, const ThreadState *thread, const ThreadState *spare) {
-        if (thread != spare)
-                pthread_mutex_unlock(&pool->local->spare_lock);
 }
 
 static bool is_pending(const ThreadState *thread, tslab_handle handle) {
@@ -269,16 +317,6 @@ _public_ int tslab_publish(struct tslab *pool, tslab_handle handle) {
         }
         pool_leave(pool, thread);
         return r;
-}
-
-/* Objects that another thread freed while they were pending, of which it does not tell us. */
-static void forget_freed(struct tslab *pool, ThreadState *spare) {
-        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
-                uint64_t handle = shm_record_note(spare->actor.record, i);
-
-                if (handle != 0 && !shm_object_live(&pool->arena, handle))
-                        forget_pending(spare, handle);
-        }
 }
 
 /* It is noted there before it no longer is here: a death in between frees it once, by its handle. */

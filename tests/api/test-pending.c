@@ -138,6 +138,41 @@ static void test_room(void **state) {
         assert_int_equal(tslab_free(pool, handles[0]), 0);
 }
 
+/*
+ * A revocation leaves the slots of pending objects alone, since their tasks may be writing into them. Such an object
+ * makes room for no other before its task publishes or frees it.
+ */
+static void test_revoked_is_not_freed(void **state) {
+        struct tslab *pool = *state;
+        tslab_handle handles[N_MAX + 1];
+        uint32_t epoch;
+
+        assert_int_equal(tslab_epoch_reserve(pool, NULL, &epoch), 0);
+        assert_int_equal(tslab_alloc_pending(pool, 64, epoch, &handles[0], NULL), 0);
+        assert_int_equal(tslab_pending_share(pool, handles[0]), 0);
+        assert_int_equal(tslab_epoch_close(pool, epoch, TSLAB_CLOSE_REVOKE), 0);
+        assert_false(is_live(pool, handles[0]));
+        for (int i = 1; i <= N_MAX; i++) {
+                assert_int_equal(tslab_alloc_pending(pool, 64, TSLAB_EPOCH_CURRENT, &handles[i], NULL), 0);
+                assert_int_equal(tslab_pending_share(pool, handles[i]), i < N_MAX ? 0 : -ENOBUFS);
+        }
+        assert_int_equal(tslab_publish(pool, handles[0]), 0);
+        assert_int_equal(tslab_pending_share(pool, handles[N_MAX]), 0);
+}
+
+static void test_revoked_and_freed(void **state) {
+        Task t = { .pool = *state };
+        uint32_t epoch;
+
+        for (int i = 0; i < 3 * N_MAX; i++) {
+                assert_int_equal(tslab_epoch_reserve(t.pool, NULL, &epoch), 0);
+                assert_int_equal(tslab_alloc_pending(t.pool, 64, epoch, &t.handle, NULL), 0);
+                assert_int_equal(tslab_pending_share(t.pool, t.handle), 0);
+                assert_int_equal(tslab_epoch_close(t.pool, epoch, TSLAB_CLOSE_REVOKE), 0);
+                assert_int_equal(i % 2 ? run_elsewhere(drop, &t) : tslab_free(t.pool, t.handle), -ESTALE);
+        }
+}
+
 static int share_and_die(void *userdata) {
         Task *t = userdata;
         void *slot;
@@ -178,14 +213,32 @@ static void test_of_a_shared_record(void **state) {
         tslab_close(t.pool);
 }
 
+/* Their pending objects are shared from the beginning: threads with records of their own may free them. */
+static void test_freed_of_a_shared_record(void **state) {
+        struct tslab_options options = { .size = sizeof(options), .arena_bytes = 1 << 20, .n_threads = 2 };
+        Task t = {};
+
+        (void) state;
+        assert_int_equal(tslab_create(&t.pool, &options), 0);
+        assert_int_equal(tslab_alloc(t.pool, 64, TSLAB_EPOCH_CURRENT, &t.handle, NULL), 0);
+        for (int i = 0; i < 3 * N_MAX; i++) {
+                assert_int_equal(run_elsewhere(begin_shared, &t), 0);
+                assert_int_equal(tslab_free(t.pool, t.handle), 0);
+        }
+        tslab_close(t.pool);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_published_elsewhere, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_unshared_is_of_its_thread, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_bad_handles, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_room, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_revoked_is_not_freed, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_revoked_and_freed, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_freed_with_the_process, setup, teardown),
                 cmocka_unit_test(test_of_a_shared_record),
+                cmocka_unit_test(test_freed_of_a_shared_record),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
