@@ -290,22 +290,41 @@ static bool has_hung_up(const ProtoCall *call) {
                (poll(&poller, 1, 0) > 0 && (poller.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)));
 }
 
-void connection_look(struct tslab *pool) {
+/* A forked child that has not attached has no entry: it asks only. */
+static void look_unattached(struct tslab *pool) {
         _cleanup_(proto_call_freep) ProtoCall *call = NULL;
         _cleanup_(proto_reply_freep) ProtoReply *hello = NULL;
 
-        if (has_hung_up(pool->call) && say_hello(pool, &call, &hello) == 0 && !has_our_arena(pool, hello))
+        if (say_hello(pool, &call, &hello) == 0 && !has_our_arena(pool, hello))
                 shm_store_rlx(&pool->stale, 1); /* ORDER: rlx; says nothing of other memory. */
+}
+
+static int reconnect(struct tslab *pool) {
+        int r = connection_reconnect(pool, &pool->local->client);
+
+        if (r == 0)
+                sampler_offer(pool);
+        return r;
+}
+
+/* The connection stays, so that a process which asks often makes one connection, not one for each call. */
+void connection_look(struct tslab *pool) {
+        if (!has_hung_up(pool->call))
+                return;
+        /* ORDER: acq, pairs with finish_attach(); client is set. */
+        if (shm_load_acq(&pool->local->attached))
+                (void) reconnect(pool);
+        else
+                look_unattached(pool);
 }
 
 int connection_call(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply) {
         int r;
 
         if (has_hung_up(pool->call)) {
-                r = connection_reconnect(pool, &pool->local->client);
+                r = reconnect(pool);
                 if (r)
                         return r;
-                sampler_offer(pool);
         }
         r = proto_call(pool->call, request, pool->timeout_usec, NULL, NULL, ret_reply, NULL);
         return connection_error(r, *ret_reply);

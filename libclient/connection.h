@@ -23,7 +23,7 @@ int connection_attach_child(struct tslab *pool, uint32_t *ret_client);
 int connection_call(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply);
 
 /*
- * Where the daemon hung up: asks its successor which arena that has, and sets pool->stale if it is another one. Under
- * control_lock, also in a forked child that has not attached.
+ * Where the daemon hung up: connects to its successor, and sets pool->stale if that has another arena, or gave this
+ * process up. Under control_lock. A forked child that has not attached asks for the arena only.
  */
 void connection_look(struct tslab *pool);

@@ -179,8 +179,8 @@ struct tslab *tslab_close(struct tslab *pool);
  * process up. The arena goes on working for the processes that have it, but no daemon gives its memory
  * back or repairs it: close the pool and open it again.
  *
- * If the daemon to which this process was connected is gone, the call asks the next daemon, if there is one,
- * for its arena, and waits for the answer up to options->timeout_ms. Otherwise it takes one system call and
+ * If the daemon to which this process was connected is gone, the call connects to the next daemon, if there is
+ * one, and waits for each of its answers up to options->timeout_ms. Otherwise it takes one system call and
  * does not enter the daemon. Any thread, also in a forked child, which it does not attach.
  */
 bool tslab_stale(struct tslab *pool);

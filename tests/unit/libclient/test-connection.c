@@ -472,6 +472,7 @@ static int look_stale(void *userdata) {
 static void test_other_arena_is_looked_for(void **state) {
         Server *s = *state;
         struct tslab *pool;
+        int connected;
 
         server_start(s);
         pool = open_pool(s);
@@ -480,6 +481,10 @@ static void test_other_arena_is_looked_for(void **state) {
         assert_false(tslab_stale(pool)); /* nobody answers */
         server_start(s);
         assert_false(tslab_stale(pool)); /* a successor, with the same arena */
+        connected = proto_call_fd(pool->call);
+        assert_int_equal(poll(&(struct pollfd){ .fd = connected, .events = POLLRDHUP }, 1, 0), 0);
+        assert_false(tslab_stale(pool));
+        assert_int_equal(proto_call_fd(pool->call), connected); /* it is asked once */
         assert_int_equal(tslab_epoch_advance(pool, NULL), 0);
         server_stop(s);
         make_arena(s);
