@@ -2,8 +2,9 @@
 /* Files that a daemon keeps for the next daemon of its pool, beside the socket or in a directory of their own. */
 
 /*
- * Where the sockets are in a directory of root's, as under systemd, the daemon's user has the directory `lock` in it for
- * these files: `dir`/lock/`pool`.`suffix`, else `dir`/`pool`.`suffix`. Were the sockets in a directory of that user, it
- * could have systemd, which binds them as root, follow a symbolic link. The caller frees *ret_path. -ENOMEM.
+ * Where the sockets are in a directory of root's, as under systemd, the daemon's user has the directory `lock` in
+ * it for these files: `dir`/lock/`pool`.`suffix`, else `dir`/`pool`.`suffix`. Were the sockets in a directory of
+ * that user, it could have systemd, which binds them as root, follow a symbolic link. The caller frees *ret_path.
+ * -ENOMEM.
  */
 int state_file_path(const char *dir, const char *pool, const char *suffix, char **ret_path);

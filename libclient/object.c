@@ -1,3 +1,19 @@
+/*
+ * The calls on objects
+ *
+ * Purpose: to check a program's arguments, enter the pool, and have shm/cache/object.h allocate, free or read.
+ *
+ * Invariants
+ *   1. The fast path needs no pool_enter(): pool_thread() says that the state is this thread's alone, with nothing
+ *      pending. Every other way goes through pool_enter() and pool_leave().
+ *   2. A pending object is in the notes of its thread's record, or, shared with the process, in those of the spare
+ *      record. It leaves them when it is published or freed, and not before.
+ *   3. tslab_read() copies first and then finds the tag unchanged, or it returns -ESTALE.
+ *
+ * Who may do what: a thread changes the notes of its own record; the spare record's under its lock.
+ *
+ * Crash: repair frees the pending objects that the notes of a dead record name.
+ */
 #include <errno.h>
 #include <sys/types.h>
 

@@ -14,7 +14,7 @@ typedef struct TurnUser TurnUser;
 /* Embedded in each session. */
 typedef struct Turn {
         TurnUser *user;
-        struct Turn *previous, *next; /* of the same user */
+        struct Turn *previous, *next; /* the same user's */
         bool waits;
 } Turn;
 

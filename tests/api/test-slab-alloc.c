@@ -482,7 +482,7 @@ int main(void) {
                 cmocka_unit_test(test_epoch_0_closed),
         };
 
-        /* glibc makes heaps for threads that wait for one another's, and keeps them: not ours, and more of them under load. */
+        /* glibc makes more heaps for threads under load, and keeps them: their memory is not the pool's. */
         (void) mallopt(M_ARENA_MAX, 1);
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
