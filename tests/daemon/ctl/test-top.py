@@ -137,6 +137,7 @@ class Top(Case):
         """The wait status after the terminal was closed."""
         pid, terminal = pty.fork()
         if pid == 0:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)    # under nohup it would be ignored
             os.execvpe(command[0], [*command, ctl_case.TSLABCTL, 'top', '-d', '0.1'],
                        {**ctl_case.environment(self.folder), 'TERM': 'screen'})
         shown = b''
