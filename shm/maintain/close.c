@@ -79,8 +79,10 @@ void shm_close_wake(ShmClose *close, uint64_t now_usec) {
         close->woken = true;
         if (close->state == SHM_CLOSE_WAIT)
                 close->due_usec = usec_min(close->due_usec, at);
-        if (close->state == SHM_CLOSE_IDLE)
+        if (close->state == SHM_CLOSE_IDLE) {
                 close->due_usec = at;
+                close->wait_usec = WAIT_MIN_USEC; /* as after a start: the round may find pending threads */
+        }
         take_edge(close, SHM_CLOSE_EV_WAKE);
 }
 

@@ -314,6 +314,28 @@ static void test_pending_woken(void **state) {
         assert_int_equal(job.close.n_settled, 1);
 }
 
+/* A round that was woken, not started, beside such a thread: it waits as long as a started one. */
+static void test_woken_pending(void **state) {
+        TestArena *t = *state;
+
+        shm_actor_enter(&t->actor);
+        close_epoch(t, false);
+        empty_caches(t);
+        shm_close_wake(&job.close, job.now);
+        step_to(t, EMPTY);
+        step_to(t, WALK);
+        step_to(t, WAIT);
+        assert_int_equal(job.close.n_pending, 1);
+        for (uint64_t wait = 1000; wait <= 200000; wait *= 2) {
+                assert_int_equal(job.close.due_usec - job.now, wait < 100 * MSEC ? wait : 100 * MSEC);
+                job.now = job.close.due_usec;
+                step(t);
+                assert_int_equal(job.close.state, WAIT);
+        }
+        shm_actor_leave(&t->actor);
+        run(t);
+}
+
 /* A slot in a thread's hand: rounds that rest in between, until the thread has put it down. */
 static void test_kept(void **state) {
         TestArena *t = *state;
@@ -493,9 +515,9 @@ static void test_freeze_unfenced(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(table),      TEST(round),   TEST(round_revokes), TEST(start),
-                TEST(wake),       TEST(pending), TEST(pending_woken), TEST(kept),
-                TEST(unrepaired), TEST(rest),    TEST(unfenced),      TEST(freeze_unfenced),
+                TEST(table),   TEST(round),         TEST(round_revokes),   TEST(start), TEST(wake),
+                TEST(pending), TEST(pending_woken), TEST(woken_pending),   TEST(kept),  TEST(unrepaired),
+                TEST(rest),    TEST(unfenced),      TEST(freeze_unfenced),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
