@@ -299,7 +299,7 @@ static void look_unattached(struct tslab *pool) {
                 shm_store_rlx(&pool->stale, 1); /* ORDER: rlx; says nothing of other memory. */
 }
 
-static int reconnect(struct tslab *pool) {
+static int reconnect_call(struct tslab *pool) {
         int r = connection_reconnect(pool, &pool->local->client);
 
         if (r == 0)
@@ -313,7 +313,7 @@ void connection_look(struct tslab *pool) {
                 return;
         /* ORDER: acq, pairs with finish_attach(); client is set. */
         if (shm_load_acq(&pool->local->attached))
-                (void) reconnect(pool);
+                (void) reconnect_call(pool);
         else
                 look_unattached(pool);
 }
@@ -322,7 +322,7 @@ int connection_call(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_
         int r;
 
         if (has_hung_up(pool->call)) {
-                r = reconnect(pool);
+                r = reconnect_call(pool);
                 if (r)
                         return r;
         }

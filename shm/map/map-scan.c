@@ -83,8 +83,8 @@ typedef enum Fate {
         FORGET, /* stale: nobody's entry */
 } Fate;
 
-/* *ret_vacancy: what the word is to hold if the leaf goes. */
-static Fate decide(const ShmTrie *trie, const ShmTrieCursor *c, uint32_t epoch, uint64_t *ret_vacancy) {
+/* *ret_vacancy: the word's value if the leaf goes. */
+static Fate decide_fate(const ShmTrie *trie, const ShmTrieCursor *c, uint32_t epoch, uint64_t *ret_vacancy) {
         ShmMapView view;
         int r;
 
@@ -111,12 +111,12 @@ static int expire_next(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, Shm
         r = shm_trie_scan(trie, scan, &c, &hash);
         if (r != 1)
                 return r;
-        fate = decide(trie, &c, epoch, &vacancy);
+        fate = decide_fate(trie, &c, epoch, &vacancy);
         if (fate == KEEP)
                 return 0;
         r = shm_trie_exchange(actor, trie, &c, vacancy);
         if (r == SHM_TRIE_E_CHANGED) {
-                /* It is not what was decided on any more. */
+                /* The word changed after the decision. */
                 *scan = before;
                 return 0;
         }

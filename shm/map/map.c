@@ -62,7 +62,7 @@ bool shm_map_view_live(const ShmArena *arena, const ShmMapView *view) {
  * Where an object begins is known only when its slab's word is. Its class is guessed to be that of
  * the leaf read before: word and object are then fetched at one time. It spares a miss of two.
  */
-static inline void prefetch(const ShmTrie *trie, uint64_t handle) {
+static inline void prefetch_leaf(const ShmTrie *trie, uint64_t handle) {
         SlotId id = shm_handle_slot(handle);
         /* ORDER: rlx; a guess. */
         uint32_t size = trie->arena->classes[shm_load_rlx(&trie->leaf_class)].size;
@@ -98,7 +98,7 @@ uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *c, const void
 }
 
 typedef enum Match {
-        OTHER, /* not the key's: a live leaf of another, or in a bucket what cannot be used */
+        OTHER, /* not the key's: a live leaf of another key, or in a bucket a word that cannot be used */
         MINE,
         VACANT, /* nothing, or above the buckets a stale leaf, or in a bucket where it once was */
         AGAIN, /* the word was changed meanwhile, the cursor moved */
@@ -116,7 +116,7 @@ static int match_stale(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
         return r == SHM_TRIE_E_CHANGED ? AGAIN : r < 0 ? r : OTHER;
 }
 
-/* What is at the cursor, as to the key. A Match, or an error, to readers -EIDRM alone. */
+/* Compares the entry at the cursor with the key. A Match, or an error; readers get only -EIDRM. */
 static int match_word(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
                       ShmMapView *view) {
         uint64_t seen = c->value;
@@ -126,7 +126,7 @@ static int match_word(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
                 return VACANT;
         if (!shm_trie_is_leaf(seen))
                 return seen == shm_map_vacancy(trie, c, key->bytes, key->size) ? VACANT : OTHER;
-        prefetch(trie, seen);
+        prefetch_leaf(trie, seen);
         if (shm_map_view(trie->arena, seen, view) == 0) {
                 bool same = is_key(view, key);
 
@@ -143,8 +143,8 @@ static int match_word(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
         return match_stale(actor, trie, c);
 }
 
-static int find(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
-                ShmMapView *ret_view) {
+static int find_entry(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
+                      ShmMapView *ret_view) {
         int r, match;
 
         r = shm_trie_seek(trie, key->hash, c);
@@ -163,7 +163,7 @@ static int find(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmT
 }
 
 int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c, ShmMapView *ret_view) {
-        return find(NULL, trie, key, c, ret_view);
+        return find_entry(NULL, trie, key, c, ret_view);
 }
 
 ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
@@ -188,8 +188,8 @@ ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, siz
 }
 
 /* The era an allocation in `epoch` would be of now. The leaf has to say it; so it is asked for by name. */
-static int alloc(ShmActor *actor, const ShmTrie *trie, size_t size, const ShmPending *pending, uint32_t epoch,
-                 uint32_t *ret_number, uint64_t *ret_handle, void **ret_object) {
+static int alloc_leaf(ShmActor *actor, const ShmTrie *trie, size_t size, const ShmPending *pending,
+                      uint32_t epoch, uint32_t *ret_number, uint64_t *ret_handle, void **ret_object) {
         bool whichever = epoch == SHM_EPOCH_CURRENT || epoch >> 8 == 0;
         uint32_t id, era;
         int r = -ESTALE;
@@ -215,8 +215,8 @@ static int leaf_new(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
         void *object;
         int r;
 
-        r = alloc(actor, trie, sizeof(head) + key->size + put->value_size, &pending, put->epoch, &head.epoch,
-                  ret_handle, &object);
+        r = alloc_leaf(actor, trie, sizeof(head) + key->size + put->value_size, &pending, put->epoch,
+                       &head.epoch, ret_handle, &object);
         if (r)
                 return r;
         bytes = object;
@@ -227,7 +227,7 @@ static int leaf_new(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
 }
 
 /* Whether the mode allows a put where `version` is; 0: nothing. */
-static int admit(const ShmMapPut *put, uint64_t version) {
+static int admit_put(const ShmMapPut *put, uint64_t version) {
         switch (put->mode) {
         case SHM_MAP_PUT:
                 return 0;
@@ -248,10 +248,10 @@ static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
         ShmMapView view;
         int found, r;
 
-        found = find(actor, trie, key, &c, &view);
+        found = find_entry(actor, trie, key, &c, &view);
         if (found < 0)
                 return found;
-        r = admit(put, found == 0 ? c.value : 0);
+        r = admit_put(put, found == 0 ? c.value : 0);
         if (r)
                 return r;
         if (found == SHM_MAP_E_TAKEN)

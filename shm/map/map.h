@@ -22,7 +22,7 @@ typedef struct ShmMapLeaf {
 } ShmMapLeaf;
 static_assert(sizeof(ShmMapLeaf) == 24, "arena format");
 
-/* What the root "tslab.maps" names: which epoch the indexes of all maps are in. Never changes. */
+/* The object of the root "tslab.maps": the epoch of the indexes of all maps. Never changes. */
 #define SHM_MAPS_MAGIC UINT64_C(0x7370616d2d6d6873) /* "shm-maps" */
 typedef struct ShmMaps {
         uint64_t magic;
@@ -37,7 +37,7 @@ typedef struct ShmMapKey {
         uint64_t hash;
 } ShmMapKey;
 
-/* A leaf seen in place. Read it, then ask shm_map_view_live() whether what was read was of it. */
+/* A leaf seen in place. Read it, then ask shm_map_view_live() whether the bytes were the leaf's. */
 typedef struct ShmMapView {
         uint64_t handle;
         const uint8_t *bytes; /* the key, then the value */
@@ -74,7 +74,7 @@ static inline size_t shm_map_size_max(const ShmArena *arena) {
 int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapView *ret);
 bool shm_map_view_live(const ShmArena *arena, const ShmMapView *view);
 
-/* What a word is to hold after the entry at the cursor was deleted. `key` NULL: it is not known. */
+/* The word's value after the entry at the cursor was deleted. `key` NULL: it is not known. */
 uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *cursor, const void *key,
                          uint32_t key_size);
 
@@ -99,7 +99,7 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
 int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected);
 
 /*
- * Deletes what is in an epoch (era 0: any era of that id), and forgets entries that are stale, among
+ * Deletes the entries that are in an epoch (era 0: any era of that id), and forgets entries that are stale, among
  * the next n_max leaves. Returns how many it deleted; scan->done says whether there are more leaves.
  * -EIDRM, -ENOBUFS, -EROFS.
  */

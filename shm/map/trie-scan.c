@@ -19,7 +19,7 @@
 
 #include <errno.h>
 
-/* Of the hash, how many bits lie below those that led to the cursor's word. */
+/* The number of bits of the hash below those that led to the cursor's word. */
 static uint32_t range_bits(const ShmTrie *trie, const ShmTrieCursor *c) {
         if (c->depth == 0)
                 return 64;

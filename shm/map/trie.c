@@ -46,7 +46,7 @@
 #define N_TOP 2
 #define LOW_BITS 4
 #define BITS_MIN 3 /* a node of the smallest class there can be */
-#define BITS_MAX 9 /* of the largest */
+#define BITS_MAX 9 /* in the largest node */
 
 /* Between version 1, of handles, and 2, of inner nodes. */
 #define FLIP (UINT64_C(3) << 30)
@@ -142,8 +142,8 @@ int shm_trie_open(ShmTrie *trie, ShmArena *arena, uint64_t handle) {
         return 0;
 }
 
-/* Of a handle that was found plausible: whether its object is there still. */
-static inline bool live(const ShmArena *arena, uint64_t handle) {
+/* Whether the object is still there; the handle was found plausible. */
+static inline bool is_live(const ShmArena *arena, uint64_t handle) {
         /* ORDER: acq, pairs with shm_uncached_free(); callers read the object before, or write after. */
         return shm_load_acq(shm_slot_tag(arena, shm_handle_slot(handle))) ==
                shm_handle_tag(arena->key, handle);
@@ -168,15 +168,15 @@ static inline uint64_t *node_at(const ShmTrie *trie, uint64_t value, const ShmTr
                              slot_id_slot(id) * level->stride);
 }
 
-/* -EIDRM: the node is stale, and what was read may be of another object. */
+/* -EIDRM: the node is stale, and the word may be another object's. */
 static inline int load_word(const ShmTrie *trie, ShmTrieCursor *c) {
-        /* ORDER: acq, pairs with shm_trie_exchange() and shm_trie_split(); what it names is written. */
+        /* ORDER: acq, pairs with shm_trie_exchange() and shm_trie_split(); the object it names is written. */
         c->value = shm_load_acq(c->word);
-        return live(trie->arena, c->node) ? 0 : -EIDRM;
+        return is_live(trie->arena, c->node) ? 0 : -EIDRM;
 }
 
 /* One level down, from a word that holds an inner node. Bounded: a scribbled arena may have circles. */
-static inline int down(const ShmTrie *trie, ShmTrieCursor *c) {
+static inline int cursor_down(const ShmTrie *trie, ShmTrieCursor *c) {
         const ShmTrieLevel *level = level_at(trie, c->depth);
         uint64_t *node = node_at(trie, c->value, level);
 
@@ -189,20 +189,20 @@ static inline int down(const ShmTrie *trie, ShmTrieCursor *c) {
         return load_word(trie, c);
 }
 
-static inline int descend(const ShmTrie *trie, ShmTrieCursor *c) {
+static inline int cursor_descend(const ShmTrie *trie, ShmTrieCursor *c) {
         int r = 0;
 
         while (r == 0 && is_inner(c->value))
-                r = down(trie, c);
+                r = cursor_down(trie, c);
         return r;
 }
 
 int shm_trie_reload(const ShmTrie *trie, ShmTrieCursor *c) {
-        return load_word(trie, c) ?: descend(trie, c);
+        return load_word(trie, c) ?: cursor_descend(trie, c);
 }
 
 int shm_trie_seek(const ShmTrie *trie, uint64_t hash, ShmTrieCursor *ret) {
-        if (!live(trie->arena, trie->root))
+        if (!is_live(trie->arena, trie->root))
                 return -EIDRM;
         *ret = (ShmTrieCursor){ .hash = hash, .word = &root_of(trie)->word, .node = trie->root };
         return shm_trie_reload(trie, ret);
@@ -221,7 +221,7 @@ int shm_trie_next(const ShmTrie *trie, ShmTrieCursor *c) {
         return shm_trie_reload(trie, c);
 }
 
-/* The word of a new node that what is at the cursor moves to. */
+/* The word of a new node to which the leaf at the cursor moves. */
 static int find_room(const ShmTrie *trie, const ShmTrieCursor *c, const ShmTrieLevel *level, uint32_t *ret) {
         uint64_t hash;
         int r;
@@ -244,14 +244,14 @@ static int find_room(const ShmTrie *trie, const ShmTrieCursor *c, const ShmTrieL
 static bool put_back(const ShmTrie *trie, const ShmTrieCursor *c, uint64_t leaf) {
         uint64_t expected = leaf;
 
-        return shm_trie_is_leaf(leaf) && shm_trie_is_leaf(c->value) && !live(trie->arena, leaf) &&
+        return shm_trie_is_leaf(leaf) && shm_trie_is_leaf(c->value) && !is_live(trie->arena, leaf) &&
                /* ORDER: acqrel, pairs with load_word(); the old leaf is as it was. */
                shm_cas_acqrel(c->word, &expected, c->value);
 }
 
 /*
- * Puts `value` in place of what the cursor saw. SHM_TRIE_E_CHANGED; SHM_TRIE_E_STALE: what `value` names
- * is stale; -EIDRM: the word's node is.
+ * Puts `value` in place of the value that the cursor saw. SHM_TRIE_E_CHANGED; SHM_TRIE_E_STALE: the object
+ * that `value` names is stale; -EIDRM: the word's node is.
  */
 static int link_word(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t value) {
         uint64_t expected = c->value, handle = is_inner(value) ? value ^ FLIP : value;
@@ -259,9 +259,9 @@ static int link_word(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *
 
         if (!shm_actor_guard(actor, c->node))
                 return -EIDRM;
-        if (shm_trie_is_leaf(handle) && !live(trie->arena, handle))
+        if (shm_trie_is_leaf(handle) && !is_live(trie->arena, handle))
                 r = SHM_TRIE_E_STALE;
-        /* ORDER: acqrel, pairs with load_word(); what it names is written, and noted, before it is linked. */
+        /* ORDER: acqrel, pairs with load_word(); the object is written, and noted, before it is linked. */
         else if (shm_cas_acqrel(c->word, &expected, value))
                 r = put_back(trie, c, value) ? SHM_TRIE_E_STALE : 0;
         shm_actor_unguard(actor);
@@ -324,7 +324,7 @@ int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, ui
 }
 
 /* Any root: the asker is about a dead thread's object, which no longer moves. */
-static bool named(const ShmArena *arena, uint64_t handle) {
+static bool is_named(const ShmArena *arena, uint64_t handle) {
         for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++)
                 /* ORDER: acq, pairs with shm_root_set(); a root that is named stays as it is. */
                 if (shm_load_acq(&arena->header->roots[i].handle) == handle)
@@ -337,7 +337,7 @@ bool shm_trie_contains(ShmArena *arena, uint64_t root, uint64_t hash, uint64_t h
         ShmTrie trie;
 
         if (root == SHM_NOTE_NAMED_ROOT)
-                return named(arena, handle);
+                return is_named(arena, handle);
         if (shm_trie_open(&trie, arena, root) != 0)
                 return false;
         c = (ShmTrieCursor){ .hash = hash, .word = &root_of(&trie)->word, .node = root };
@@ -345,7 +345,7 @@ bool shm_trie_contains(ShmArena *arena, uint64_t root, uint64_t hash, uint64_t h
                 int r = load_word(&trie, &c);
 
                 while (r == 0 && is_inner(c.value) && c.value != (handle ^ FLIP))
-                        r = down(&trie, &c);
+                        r = cursor_down(&trie, &c);
                 if (r)
                         return false;
                 if (c.value == handle || c.value == (handle ^ FLIP))

@@ -32,7 +32,7 @@ typedef struct ShmTrieRoot {
         uint64_t magic;
         uint64_t word; /* the first word, above all levels */
         uint32_t epoch; /* API number of the epoch of root and inner nodes */
-        uint8_t top_bits; /* of the hash for each of the first n_top levels */
+        uint8_t top_bits; /* bits of the hash for each of the first n_top levels */
         uint8_t n_top;
         uint8_t low_bits; /* for each level below; 1 << low_bits is also the size of a bucket */
         uint8_t unused;
@@ -41,9 +41,9 @@ typedef struct ShmTrieRoot {
 static_assert(sizeof(ShmTrieRoot) == 64, "arena format");
 
 typedef struct ShmTrieLevel {
-        uint8_t shift; /* of the hash: the bits below are those of lower levels */
+        uint8_t shift; /* bits of the hash that belong to lower levels */
         uint16_t mask;
-        uint16_t n_words; /* of a node; the last level may use fewer */
+        uint16_t n_words; /* words in a node; the last level may use fewer */
         uint16_t n_slots; /* in a slab of such nodes */
         uint32_t stride; /* from one such node to the next */
 } ShmTrieLevel;
@@ -52,10 +52,11 @@ typedef struct ShmTrieLevel {
 typedef struct ShmTrie {
         ShmArena *arena;
         uint64_t root;
-        uint64_t root_off; /* of the root object, from the first slab */
+        uint64_t root_off; /* the root object's offset from the first slab */
         uint32_t epoch;
         uint32_t n_levels;
-        uint32_t leaf_class; /* of the leaf last read: where a next one probably begins, for prefetching */
+        uint32_t
+                leaf_class; /* the class of the leaf last read, and probably of the next one: for prefetching */
         ShmTrieLevel levels[SHM_TRIE_LEVELS_MAX + 1]; /* the last: buckets */
 } ShmTrie;
 
@@ -64,9 +65,9 @@ typedef struct ShmTrieCursor {
         uint64_t hash;
         uint64_t *word;
         uint64_t node; /* handle of the node that the word is in, or of the root: to be guarded by a writer */
-        uint64_t value; /* of the word when last looked at: 0, a leaf or SHM_TRIE_GONE */
+        uint64_t value; /* the word's, when last looked at: 0, a leaf or SHM_TRIE_GONE */
         uint32_t depth; /* nodes above the word */
-        uint32_t index; /* of the word in its node */
+        uint32_t index; /* the word's place in its node */
 } ShmTrieCursor;
 
 /* Where a scan is: leaves from (hash, position among those of that hash) on are still to come. */

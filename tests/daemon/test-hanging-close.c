@@ -24,7 +24,7 @@
 
 typedef struct FileSystem {
         char dir[32], file[48];
-        pid_t server; /* of the file system */
+        pid_t server;
 } FileSystem;
 
 /* ---- the server */

@@ -509,9 +509,9 @@ FAULTS = [
         shm_actor_unguard(actor);
         if (shm_trie_is_leaf(handle)'''),
     ('trie: a word counts though its node is stale', 'map-revoke/index-delete', 'shm/map/trie.c',
-     'return live(trie->arena, c->node) ? 0 : -EIDRM;', 'return 0;'),
+     'return is_live(trie->arena, c->node) ? 0 : -EIDRM;', 'return 0;'),
     ('trie exchange: a stale leaf is linked', 'unit-map-death', 'shm/map/trie.c',
-     'if (shm_trie_is_leaf(handle) && !live(trie->arena, handle))', 'if (0)'),
+     'if (shm_trie_is_leaf(handle) && !is_live(trie->arena, handle))', 'if (0)'),
     ('trie exchange: the old leaf is not put back', 'map-revoke/put-over', 'shm/map/trie.c',
      'r = put_back(trie, c, value) ? SHM_TRIE_E_STALE : 0;', 'r = 0;'),
     ('trie exchange: the leaf is noted until it is to be linked', 'map-revoke/old-put', 'shm/map/trie.c',

@@ -65,7 +65,7 @@ closed = find('An epoch was closed', TSLAB_EPOCH=256)
 expect('TSLAB_BYTES' in closed, 'bytes of a close')
 find('Memory of a pool was given back')
 
-# Who did what, of the five that change a pool.
+# The actor and the action of each request that changes a pool.
 for action, more in {'advance': {'TSLAB_EPOCH': 513}, 'close': {'TSLAB_EPOCH': 256}, 'trim': {}, 'repair': {}}.items():
     entry = find('A process changed a pool by request', TSLAB_ACTION=action, TSLAB_UID=0, TSLAB_COMM='tslabctl',
                  PRIORITY=5, **more)

@@ -41,8 +41,8 @@ bool http_host_is_local(const char *host) {
                inet_pton(AF_INET6, name, &address) == 1;
 }
 
-static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type,
-                              char *body, size_t size) {
+static enum MHD_Result answer_request(struct MHD_Connection *connection, unsigned status, const char *type,
+                                      char *body, size_t size) {
         struct MHD_Response *response = MHD_create_response_from_buffer(size, body, MHD_RESPMEM_MUST_FREE);
         enum MHD_Result r;
 
@@ -59,11 +59,12 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status
         return r;
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status) {
+static enum MHD_Result refuse_request(struct MHD_Connection *connection, unsigned status) {
         char *body = NULL;
         int n = asprintf(&body, "%u %s\n", status, MHD_get_reason_phrase_for(status));
 
-        return n < 0 ? MHD_NO : answer(connection, status, "text/plain; charset=utf-8", body, (size_t) n);
+        return n < 0 ? MHD_NO
+                     : answer_request(connection, status, "text/plain; charset=utf-8", body, (size_t) n);
 }
 
 static unsigned check_request(struct MHD_Connection *connection, const char *url, const char *method) {
@@ -92,7 +93,7 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
         (void) data;
         (void) data_size;
         if (status != MHD_HTTP_OK)
-                return refuse(connection, status);
+                return refuse_request(connection, status);
         if (!*state) { /* the head alone is there; an answer now would end the connection early */
                 *state = connection;
                 return MHD_YES;
@@ -101,8 +102,9 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
         open = accept && strstr(accept, "application/openmetrics-text");
         body = (*render)(open, &size);
         if (!body)
-                return refuse(connection, MHD_HTTP_INTERNAL_SERVER_ERROR);
-        return answer(connection, MHD_HTTP_OK, open ? METRICS_TYPE_OPEN : METRICS_TYPE_PLAIN, body, size);
+                return refuse_request(connection, MHD_HTTP_INTERNAL_SERVER_ERROR);
+        return answer_request(connection, MHD_HTTP_OK, open ? METRICS_TYPE_OPEN : METRICS_TYPE_PLAIN, body,
+                              size);
 }
 
 static bool is_listening(int fd) {
