@@ -10,6 +10,5 @@ no_arguments "$@"
 need build test
 configure "$build"
 ninja -C "$build" lint-inputs
-python3 tests/lint/counts.py . folders headless heads names
 run_tests "$build" --suite lint
 finish_tests
