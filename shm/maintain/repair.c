@@ -131,18 +131,11 @@ static void settle_intent(ShmActor *control, uint32_t record, ShmRepairCounts *c
         shm_hints_repair_intent(control->arena, intent);
 }
 
-static void forget_notes(ShmRecord *r) {
-        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++)
-                if (shm_record_note(r, i) != 0)
-                        shm_store_rlx(&r->notes[i].handle, 0); /* ORDER: rlx; before the record is free. */
-        shm_store_rlx(&r->guard, 0); /* ORDER: rlx; before the record is free. */
-}
-
 static void free_record(ShmActor *control, ShmRepair *repair) {
         ShmRecord *r = shm_arena_record(control->arena, repair->record);
         uint64_t attention = shm_load_rlx(&r->attention); /* ORDER: rlx; the maintainer's alone. */
 
-        forget_notes(r);
+        shm_rollback_forget(r);
         shm_store_rlx(&r->intent_what, 0); /* ORDER: rlx; before the record is free. */
         shm_store_rlx(&r->attention, attention & ~SHM_ATTENTION_FREEZE); /* ORDER: rlx; the same. */
         if (shm_record_set_unused(control->arena, repair->record))
@@ -184,6 +177,7 @@ static ShmRepairEvent roll_back(ShmActor *control, ShmRepair *repair) {
                 repair->counts.objects += shm_rollback_cache(arena, repair->record, &repair->to);
         } else {
                 repair->counts.objects += shm_rollback_named(arena, repair->record);
+                shm_rollback_paths(control, repair->record);
                 shm_record_set_rolled_back(arena, repair->record);
                 next_record(repair);
         }
@@ -362,6 +356,7 @@ void shm_repair_control(ShmActor *control, ShmReach *reach, ShmRepairCounts *ret
         }
         shm_hints_repair_intent(control->arena, intent);
         shm_actor_intend(control, 0);
+        shm_rollback_control(control);
         *ret = counts;
 }
 

@@ -11,12 +11,13 @@
  *
  * Who may do what: the maintainer, on records whose owners are dead.
  *
- * Crash: the record is DEAD as before.
+ * Crash: the record is DEAD as before. Notes of the maintainer itself, which it has while it shortens a path, are for
+ *   the next one.
  */
 #include "shm/maintain/rollback.h"
 
 #include "shm/format/intent.h"
-#include "shm/map/trie.h"
+#include "shm/map/trie-shrink.h"
 
 bool shm_rollback_object(const ShmArena *arena, SlotId id, uint32_t tag) {
         uint32_t expected = tag;
@@ -64,6 +65,41 @@ static uint64_t rollback_notes(ShmArena *arena, const ShmRecord *r) {
                 n += shm_rollback_object(arena, shm_handle_slot(handle), shm_handle_tag(arena->key, handle));
         }
         return n;
+}
+
+void shm_rollback_paths(ShmActor *control, uint32_t record) {
+        const ShmRecord *r = shm_arena_record(control->arena, record);
+
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
+                uint64_t root = shm_load_rlx(&r->notes[i].root); /* ORDER: rlx; the owner is dead. */
+                uint64_t hash = shm_load_rlx(&r->notes[i].hash); /* ORDER: rlx; as above. */
+                ShmTrie trie;
+
+                if (shm_record_note(r, i) != 0 && root > SHM_NOTE_NAMED_ROOT &&
+                    shm_trie_open(&trie, control->arena, root) == 0)
+                        (void) shm_trie_shrink(control, &trie, hash);
+        }
+}
+
+void shm_rollback_forget(ShmRecord *r) {
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++)
+                if (shm_record_note(r, i) != 0)
+                        shm_store_rlx(&r->notes[i].handle, 0); /* ORDER: rlx; before the record is free. */
+        shm_store_rlx(&r->guard, 0); /* ORDER: rlx; before the record is free. */
+}
+
+void shm_rollback_control(ShmActor *control) {
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
+                uint64_t root =
+                        shm_load_rlx(&control->record->notes[i].root); /* ORDER: rlx; the maintainer's. */
+                uint64_t hash = shm_load_rlx(&control->record->notes[i].hash); /* ORDER: rlx; the same. */
+                uint64_t handle = shm_record_note(control->record, i);
+
+                if (handle != 0 && root != 0 && !shm_trie_contains(control->arena, root, hash, handle))
+                        (void) shm_object_free(control, handle);
+        }
+        shm_rollback_paths(control, 0);
+        shm_rollback_forget(control->record);
 }
 
 uint64_t shm_rollback_cache(const ShmArena *arena, uint32_t record, const ShmCacheWalk *walk) {

@@ -11,6 +11,12 @@
 
 /* Frees the objects of its intent and its notes. Returns how many. */
 uint64_t shm_rollback_named(ShmArena *arena, uint32_t record);
+/* Makes the paths of maps that it was changing as short as they can be. After the above. */
+void shm_rollback_paths(ShmActor *control, uint32_t record);
+/* Clears its notes and its guard: last. */
+void shm_rollback_forget(ShmRecord *record);
+/* The same for the maintainer's own record, after a death: nodes that it unlinked, or was about to. */
+void shm_rollback_control(ShmActor *control);
 /* Frees the objects of one of its caches. Returns how many. */
 uint64_t shm_rollback_cache(const ShmArena *arena, uint32_t record, const ShmCacheWalk *walk);
 

@@ -27,6 +27,7 @@
 #include <sodium/crypto_shorthash_siphash24.h>
 
 #include "shm/arch/racy.h"
+#include "shm/map/trie-shrink.h"
 
 #define PREFETCH_SIZE 384
 
@@ -254,13 +255,14 @@ static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
         r = admit_put(put, found == 0 ? c.value : 0);
         if (r)
                 return r;
-        if (found == SHM_MAP_E_TAKEN)
-                return shm_trie_split(actor, trie, &c) ?: SHM_TRIE_E_CHANGED;
+        /* Before a split: the leaf's note says where repair is to look for a node that nothing came into. */
         if (*leaf == 0) {
                 r = leaf_new(actor, trie, key, put, leaf);
                 if (r)
                         return r;
         }
+        if (found == SHM_MAP_E_TAKEN)
+                return shm_trie_split(actor, trie, &c, *leaf);
         return shm_trie_exchange(actor, trie, &c, *leaf);
 }
 
@@ -277,6 +279,8 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
                 /* A leaf that is stale, since its epoch was revoked, makes the put begin anew with another. */
                 if (r && r != SHM_TRIE_E_CHANGED && leaf) {
                         (void) shm_object_free(actor, leaf);
+                        if (r < 0) /* after a split, perhaps */
+                                (void) shm_trie_shrink(actor, trie, key->hash);
                         (void) shm_actor_unnote(actor, leaf);
                         leaf = 0;
                 }

@@ -2,10 +2,11 @@
 /*
  * The trie: a lock-free hash trie of 64-bit keyed hashes, the index of the maps.
  *
- * A word of it is 0, a leaf's handle, an inner node's handle with version 2 in place of 1, or
- * (in buckets) SHM_TRIE_GONE. An inner node is an object of nothing but words; which one a hash goes on to is
- * said by the hash's next bits, highest first. Below the last bit nodes are buckets: leaves of one
- * and the same hash, in words filled from the first to the last, which leads on to a next bucket.
+ * A word of it holds nothing, a leaf, an inner node, or (in buckets) SHM_TRIE_GONE: see shm/map/trie-word.h. An inner
+ * node is an object of nothing but words; the hash's next bits, highest first, say in which one the path of the hash
+ * goes on. Below the last bit nodes are buckets: leaves of one and the same hash, in words filled from the first to the
+ * last, which leads on to a next bucket. Inner nodes with less than two leaves below them are removed again, but for
+ * the first levels and the buckets (shm/map/trie-shrink.c).
  *
  * The trie knows handles and hashes, not keys: a leaf is any object that begins with its hash.
  * Whether the leaf at a cursor is the one that is sought, its caller finds out.
@@ -15,10 +16,11 @@
 #include <stdint.h>
 
 #include "shm/cache/object.h"
+#include "shm/map/trie-word.h"
 
-#define SHM_TRIE_MAGIC UINT64_C(0x656972742d6d6873) /* "shm-trie" */
+#define SHM_TRIE_MAGIC UINT64_C(0x326972742d6d6873) /* "shm-tri2": words are sealed, nodes are removed */
 #define SHM_TRIE_LEVELS_MAX 22 /* 64 bits, 3 at a time */
-#define SHM_TRIE_BUCKETS_MAX 64 /* in a chain */
+#define SHM_TRIE_BUCKETS_MAX 136 /* in a chain */
 #define SHM_TRIE_GONE (UINT64_C(3) << 30) /* in buckets: a leaf was here; the other bits are the caller's */
 
 /*
@@ -55,8 +57,8 @@ typedef struct ShmTrie {
         uint64_t root_off; /* the root object's offset from the first slab */
         uint32_t epoch;
         uint32_t n_levels;
-        uint32_t
-                leaf_class; /* the class of the leaf last read, and probably of the next one: for prefetching */
+        uint32_t n_fixed; /* of them, from the first on: nodes that stay */
+        uint32_t leaf_class; /* of the leaf last read: where a next one probably begins, for prefetching */
         ShmTrieLevel levels[SHM_TRIE_LEVELS_MAX + 1]; /* the last: buckets */
 } ShmTrie;
 
@@ -65,9 +67,11 @@ typedef struct ShmTrieCursor {
         uint64_t hash;
         uint64_t *word;
         uint64_t node; /* handle of the node that the word is in, or of the root: to be guarded by a writer */
-        uint64_t value; /* the word's, when last looked at: 0, a leaf or SHM_TRIE_GONE */
+        uint64_t raw; /* the word when last looked at, */
+        uint64_t value; /* and what it says: 0, a leaf or SHM_TRIE_GONE */
         uint32_t depth; /* nodes above the word */
-        uint32_t index; /* the word's place in its node */
+        uint32_t index; /* of the word in its node */
+        bool frozen; /* the node is being removed: to be helped with before the word can be changed */
 } ShmTrieCursor;
 
 /* Where a scan is: leaves from (hash, position among those of that hash) on are still to come. */
@@ -81,12 +85,8 @@ enum {
         _SHM_TRIE_E_SUCCESS,
         SHM_TRIE_E_CHANGED, /* the word was changed meanwhile; the cursor is where its path ends now */
         SHM_TRIE_E_LAST, /* no leaf of that hash further on */
-        SHM_TRIE_E_STALE, /* the leaf that was to be linked is stale: its epoch was revoked */
+        SHM_TRIE_E_STALE, /* the leaf that was to be linked is stale, since its epoch was revoked, or cannot be */
 };
-
-static inline bool shm_trie_is_leaf(uint64_t value) {
-        return ((uint32_t) value >> 30) == SHM_HANDLE_VERSION;
-}
 
 /*
  * A root of an empty trie whose root and inner nodes are, and will be, in `epoch`. It is pending
@@ -106,18 +106,19 @@ int shm_trie_seek(const ShmTrie *trie, uint64_t hash, ShmTrieCursor *ret);
 int shm_trie_reload(const ShmTrie *trie, ShmTrieCursor *cursor);
 /* To where another leaf of the same hash may be: 0, SHM_TRIE_E_LAST, -EIDRM. */
 int shm_trie_next(const ShmTrie *trie, ShmTrieCursor *cursor);
-/* Whether the cursor is where a word belongs to one leaf, and its successors, for good. */
+/* Where a word belongs to one leaf, and its successors, for good. */
 static inline bool shm_trie_in_bucket(const ShmTrie *trie, const ShmTrieCursor *cursor) {
         return cursor->depth > trie->n_levels;
 }
 
 /*
- * Makes room beside the leaf (or SHM_TRIE_GONE) at the cursor: moves it one level down, into a new
- * inner node. The cursor is then at the end of its path again. 0, SHM_TRIE_E_CHANGED, -EIDRM,
- * -ENOSPC (more leaves of one hash than a trie holds), errors of shm_object_alloc() (-ESHUTDOWN: of
- * the trie's own epoch).
+ * Makes room for a leaf of the cursor's hash, pending under this root and hash, beside another (or SHM_TRIE_GONE) at
+ * the cursor, which is moved one level down, into a new inner node. 0: the leaf is there, too, and no longer pending.
+ * SHM_TRIE_E_CHANGED: the leaf is pending still, since they share the word one level down, too, or the cursor's was
+ * changed: seek again. SHM_TRIE_E_STALE, -EIDRM, -ENOSPC (more leaves of one hash than a trie holds), errors of
+ * shm_object_alloc() (-ESHUTDOWN: of the trie's own epoch): nothing was done.
  */
-int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *cursor);
+int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *cursor, uint64_t leaf);
 
 /*
  * Puts `value` where the cursor is: a leaf, pending under this root and hash, or nothing, which is 0,

@@ -275,8 +275,9 @@ const Operation operations[] = {
         OPERATION("map insert", prepare_map, run_insert, 0, 1, true, false),
         OPERATION("map insert with nodes", prepare_map, run_split, 0, 12, true, false),
         OPERATION("map replace", prepare_map, run_replace, 0, 0, true, false),
-        OPERATION("map delete", prepare_map, run_delete, -1, 0, true, false),
-        OPERATION("map expire", prepare_map, run_expire, -2, 0, true, false),
+        /* With the five nodes above the two leaves. */
+        OPERATION("map delete", prepare_map, run_delete, -6, 0, true, false),
+        OPERATION("map expire", prepare_map, run_expire, -7, 0, true, false),
 };
 
 const unsigned n_operations = sizeof(operations) / sizeof(operations[0]);

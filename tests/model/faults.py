@@ -503,25 +503,25 @@ FAULTS = [
      '''        if (shm_load_acq(tag) == shm_handle_tag(actor->arena->key, handle))
                 return true;
 ''', '        return true;'),
-    ('guard: over before the compare-and-set', 'map-revoke/index-put', 'shm/map/trie.c',
-     '''                return -EIDRM;
-        if (shm_trie_is_leaf(handle)''', '''                return -EIDRM;
+    ('guard: over before the compare-and-set', 'map-revoke/index-put', 'shm/map/trie-change.c',
+     '''                return SHM_TRIE_E_CHANGED;
+        if (shm_trie_is_leaf(value)''', '''                return SHM_TRIE_E_CHANGED;
         shm_actor_unguard(actor);
-        if (shm_trie_is_leaf(handle)'''),
-    ('trie: a word counts though its node is stale', 'map-revoke/index-delete', 'shm/map/trie.c',
-     'return is_live(trie->arena, c->node) ? 0 : -EIDRM;', 'return 0;'),
-    ('trie exchange: a stale leaf is linked', 'unit-map-death', 'shm/map/trie.c',
-     'if (shm_trie_is_leaf(handle) && !is_live(trie->arena, handle))', 'if (0)'),
-    ('trie exchange: the old leaf is not put back', 'map-revoke/put-over', 'shm/map/trie.c',
+        if (shm_trie_is_leaf(value)'''),
+    ('trie: a word counts though its node is stale', 'map-revoke/index-delete', 'shm/map/trie-walk.h',
+     'return trie_live(trie->arena, c->node) ? 0 : SHM_TRIE_E_CHANGED;', 'return 0;'),
+    ('trie exchange: a stale leaf is linked', 'unit-map-death', 'shm/map/trie-change.c',
+     'if (shm_trie_is_leaf(value) && !trie_live(trie->arena, value))', 'if (0)'),
+    ('trie exchange: the old leaf is not put back', 'map-revoke/put-over', 'shm/map/trie-change.c',
      'r = put_back(trie, c, value) ? SHM_TRIE_E_STALE : 0;', 'r = 0;'),
-    ('trie exchange: the leaf is noted until it is to be linked', 'map-revoke/old-put', 'shm/map/trie.c',
+    ('trie exchange: the leaf is noted until it is to be linked', 'map-revoke/old-put', 'shm/map/trie-change.c',
      '''        r = link_word(actor, trie, c, value);
 ''', '''        if (shm_trie_is_leaf(value))
                 (void) shm_actor_unnote(actor, value);
         r = link_word(actor, trie, c, value);
 '''),
-    ('trie split: the node is not noted', 'map-revoke/index-split-late', 'shm/map/trie.c',
-     'trie->epoch, &pending, &handle,', 'trie->epoch, NULL, &handle,'),
+    ('trie split: the node is not noted', 'map-revoke/index-split-late', 'shm/map/trie-change.c',
+     'trie->epoch, &pending, &handle, &object);', 'trie->epoch, NULL, &handle, &object);'),
     ('map put: the leaf is not noted', 'map-revoke/put-late', 'shm/map/map.c',
      'shm_object_alloc(actor, size, *ret_number, pending, ret_handle, ret_object)',
      'shm_object_alloc(actor, size, *ret_number, NULL, ret_handle, ret_object)'),
@@ -601,6 +601,64 @@ FAULTS = [
      'bool settled = close->walk.final && ', 'bool settled = close->walk.final && close->walk.n_left == 0 && '),
     ('freeze: a step empties all caches of a record', 'meson:daemon-longest/test_steps_left', 'shm/maintain/freeze.c',
      'for (; *n > 0; --*n, freeze->n_emptied++)', 'for (;; freeze->n_emptied++)'),
+    ('trie word: the seal is of the slot alone', 'map-shrink/come-and-go-update', 'shm/map/trie-word.h',
+     'uint64_t mix = node * ', 'uint64_t mix = (uint32_t) node * '),
+    ('trie shrink: words are not frozen', 'map-shrink/delete-insert', 'shm/map/trie-shrink.c',
+     'shm_trie_freeze(value) ^ seal)', 'value ^ seal)'),
+    ('trie shrink: a word that is empty is not frozen', 'map-shrink/delete-insert', 'shm/map/trie-shrink.c',
+     '} while (!shm_trie_is_frozen(value) &&', '} while (value != 0 && !shm_trie_is_frozen(value) &&'),
+    ('trie shrink: a node with an inner node is removed', 'map-shrink/delete-split', 'shm/map/trie-shrink.c',
+     'if (frozen && n <= 1 && !shm_trie_is_inner(value)) {', 'if (frozen && n <= 1) {'),
+    ('trie shrink: two leaves, and one is taken', 'map-shrink/delete-insert', 'shm/map/trie-shrink.c',
+     'if (frozen && n <= 1 && !shm_trie_is_inner(value)) {', 'if (frozen && !shm_trie_is_inner(value)) {'),
+    ('trie shrink: the node is not noted', 'map-shrink/delete-update', 'shm/map/trie-shrink.c',
+     'r = shm_actor_note(actor, removal->node, trie->root, removal->above.hash);', 'r = 0;'),
+    ('trie shrink: freed also by a thread that did not unlink it', 'map-shrink/come-and-go-below', 'shm/map/trie-shrink.c',
+     '                if (removed)\n', ''),
+    ('trie shrink: words are renewed before the tag', 'map-shrink/delete-insert-get', 'shm/map/trie-shrink.c',
+     '''        /* ORDER: acqrel, pairs with trie_load_renewed(); all words are frozen before, and written anew after. */
+''', '''        (void) renew_words(trie, removal, renewed);
+'''),
+    ('trie shrink: the word above takes the next tag before all words do', 'map-shrink/delete-insert-get',
+     'shm/map/trie-shrink.c', 'if (renew_words(trie, removal, renewed))', 'if (1)'),
+    ('trie shrink: words are renewed though the word above changed', 'map-shrink/come-and-go-update',
+     'shm/map/trie-shrink.c', '''                if (!trie_link_holds(trie, above))
+                        return false;
+                if (shm_trie_is_frozen(raw''', '''                if (shm_trie_is_frozen(raw'''),
+    ('trie shrink: a node that somebody is at is not looked at again', 'map-shrink/come-and-go',
+     'shm/map/trie-shrink.c', '''                if (shm_trie_is_frozen(value))
+                        return true;
+                n +=''', '                n +='),
+    ('trie shrink: not looked at again after a removal that failed', 'map-shrink/delete-insert-delete',
+     'shm/map/trie-shrink.c', 'if (r == SHM_TRIE_E_CHANGED || (r == 0', 'if ((r == 0'),
+    ('trie shrink: the node above is not looked at', 'map-shrink/deep-delete-get', 'shm/map/trie-shrink.c',
+     '(r == 0 && is_sparse(trie, &removal.above))', '0'),
+    ('trie shrink: others are not helped', 'map-shrink/deep-delete-insert', 'shm/map/trie-shrink.c',
+     '(c.node != ret->node || shm_trie_is_frozen(c.value))', '(c.node != ret->node)'),
+    ('trie walk: of a node that is renewed, the word above is not read again', 'map-shrink/delete-insert-get',
+     'shm/map/trie.c', '''        if (!trie_link_holds(trie, above))
+                return SHM_TRIE_E_CHANGED;
+        if (!is_next''', '        if (!is_next'),
+    ('trie walk: of a node that is renewed, the seal before counts', 'map-shrink/delete-insert-get', 'shm/map/trie.c',
+     '''        if (shm_trie_is_frozen(c->value))
+                c->value = c->raw ^ shm_trie_seal(c->node);
+''', ''),
+    ('trie exchange: the path is shortened after the note', 'map-shrink/delete-update', 'shm/map/trie-change.c',
+     '''        if (c->value == 0)
+                (void) shm_trie_shrink_at(actor, trie, c);
+        if (old)
+                (void) shm_actor_unnote(actor, old);
+''', '''        if (old)
+                (void) shm_actor_unnote(actor, old);
+        if (c->value == 0)
+                (void) shm_trie_shrink_at(actor, trie, c);
+'''),
+    ('trie exchange: a frozen word is changed', 'map-shrink/delete-update', 'shm/map/trie-change.c',
+     '''        if (c->frozen)
+                return look_again(actor, trie, c);
+''', ''),
+    ('repair: paths are not shortened', 'map-shrink/delete-update', 'shm/maintain/repair.c',
+     '                shm_rollback_paths(control, repair->record);\n', ''),
 ]
 
 GCC = [*(['ccache'] if shutil.which('ccache') else []), 'gcc']

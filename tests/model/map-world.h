@@ -6,11 +6,21 @@
 #include "shm/map/map.h"
 #include "tests/model/world.h"
 #include "tests/util/maintain.h"
+#include "tests/util/trie.h"
 
 #define MAP_HASH UINT64_C(1)
-#define MAP_HASH_NEAR UINT64_C(2) /* the node at the first level has two leaves in one line */
-#define MAP_HASH_FAR (UINT64_C(1) << 58)
+#define MAP_HASH_FAR (UINT64_C(1) << 60)
 
+#define MAP_N_LEFT 3 /* words of a slot that the hashes of cases lead to */
+#define map_left world.objects[WORLD_N_PRE].handle /* digest of those of a slab, see map_wipe() */
+
+/* What shape the index has. Nodes that stay have 16 words, others 8: no more than a case needs. */
+typedef enum MapShape {
+        MAP_FIXED, /* two levels stay */
+        MAP_SHRINKS, /* none does */
+} MapShape;
+
+static MapShape map_shape;
 static uint64_t map_root;
 static ShmTrie map_tries[MODEL_ACTORS_MAX + 1]; /* each actor's; the last is post()'s */
 static uint64_t map_hashes[3];
@@ -48,6 +58,17 @@ static inline void map_delete(unsigned actor, unsigned k) {
         world.results[actor] = shm_map_delete(world_actor(actor), &map_tries[actor], &key, 0);
 }
 
+static inline void map_shape_root(void) {
+        ShmTrieRoot *root;
+        void *object;
+
+        map_must(shm_object_get(&world_arena, map_root, &object, NULL));
+        root = object;
+        root->n_top = map_shape == MAP_SHRINKS ? 0 : 2;
+        root->top_bits = 4;
+        root->low_bits = map_shape == MAP_SHRINKS ? 3 : 4;
+}
+
 /* For pre(). An empty map; its index is in an epoch of its own, or shares one with values. */
 static inline void map_init(uint32_t n_slabs, uint32_t index_epoch, uint64_t h0, uint64_t h1, uint64_t h2) {
         world_init(n_slabs, n_slabs, 0);
@@ -55,6 +76,7 @@ static inline void map_init(uint32_t n_slabs, uint32_t index_epoch, uint64_t h0,
         map_hashes[1] = h1;
         map_hashes[2] = h2;
         map_must(shm_trie_create(&world_actors[0], shm_epoch_number(index_epoch, 1), &map_root));
+        map_shape_root();
         map_must(shm_object_publish(&world_actors[0], map_root));
         for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
                 map_must(shm_trie_open(&map_tries[i], &world_arena, map_root));
@@ -68,7 +90,7 @@ static inline void map_entry(unsigned k, char value, uint32_t epoch) {
                             epoch));
 }
 
-/* Objects are part of the memory too. Plain stores write the first two lines of each slot. */
+/* Objects are part of the memory too. Of each slot as many lines as a node has are also written by plain stores. */
 static inline uint8_t *map_line(uint32_t slab, uint32_t slot, uint32_t line) {
         return world_arena.slabs + slab * SHM_SLAB_SIZE + slot * WORLD_SIZE_4 + line * 64;
 }
@@ -85,30 +107,42 @@ static inline void map_ready(uint32_t n_slabs) {
 }
 
 /*
- * Zeros in all of an object of one slot a slab. A store to a word that some map also uses is a step: others'
- * accesses do not commute with it.
+ * For actors: an object over the whole slab, whose owner leaves words that were a map's as they were, since an object is
+ * not zeroed, and clears the others. A write that comes late finds there what it expects. To look at such a word is a
+ * step: others' accesses do not commute with it.
  */
 static inline void map_wipe(uint64_t handle) {
         uint32_t slab = slot_id_slab(shm_handle_slot(handle));
 
+        map_left = 0;
         for (uint32_t slot = 0; slot < 4; slot++) {
                 uint64_t *words = (uint64_t *) map_line(slab, slot, 0);
 
-                memset(words, 0, 128);
-                shm_store_rlx(&words[1], 0);
-                shm_store_rlx(&words[2], 0);
+                for (unsigned i = 0; i < MAP_N_LEFT; i++)
+                        map_left = map_left * UINT64_C(0x9e3779b97f4a7c15) + shm_load_rlx(&words[i]);
+                memset(words + MAP_N_LEFT, 0, 128 - MAP_N_LEFT * sizeof(*words));
         }
 }
 
 /* For post(): it lives, and nobody has written into it; 0: there is none. */
 static inline void map_check_wiped(uint64_t handle) {
         uint32_t slab = slot_id_slab(shm_handle_slot(handle));
+        uint64_t left = 0, others = 0;
 
-        if (handle != 0 && !shm_object_live(&world_arena, handle))
+        if (handle == 0)
+                return;
+        if (!shm_object_live(&world_arena, handle))
                 model_fail("the victim was freed");
-        for (uint32_t i = 0; handle != 0 && i < 8 * 64; i++)
-                if (map_line(slab, i / 128, i / 64 % 2)[i % 64] != 0)
-                        model_fail("the victim was written into");
+        for (uint32_t slot = 0; slot < 4; slot++) {
+                const uint64_t *words = (const uint64_t *) map_line(slab, slot, 0);
+
+                for (unsigned i = 0; i < MAP_N_LEFT; i++)
+                        left = left * UINT64_C(0x9e3779b97f4a7c15) + words[i];
+                for (unsigned i = MAP_N_LEFT; i < 128 / sizeof(*words); i++)
+                        others |= words[i];
+        }
+        if (left != map_left || others != 0)
+                model_fail("the victim was written into");
 }
 
 /* The value, 0 where the key is absent; or an error other than that. */
@@ -169,30 +203,17 @@ static inline uint64_t map_check_slots(void) {
         return live;
 }
 
-static inline uint64_t map_n_inner(uint64_t value, uint32_t depth) {
-        const ShmTrie *t = &map_tries[MODEL_ACTORS_MAX];
-        uint32_t level = depth < t->n_levels ? depth : t->n_levels;
-        uint64_t n = 1, *words;
-        void *object;
-
-        if (((uint32_t) value >> 30) != 2)
-                return 0;
-        if (shm_object_get(&world_arena, value ^ UINT64_C(3) << 30, &object, NULL) != 0)
-                model_fail("a linked inner node is stale");
-        words = object;
-        for (uint32_t i = 0; i < t->levels[level].n_words; i++)
-                n += map_n_inner(words[i], depth + 1);
-        return n;
-}
-
 /* The live objects are root, index, entries and n_others, and each entry is found by its key. */
 static inline void map_check(unsigned n_keys, uint64_t n_others) {
         uint64_t live = map_check_slots(), index, found = 0;
         ssize_t n = shm_map_count(&map_tries[MODEL_ACTORS_MAX]);
-        void *object;
+        TrieCount count = trie_count(&map_tries[MODEL_ACTORS_MAX]);
 
-        map_must(shm_object_get(&world_arena, map_root, &object, NULL));
-        index = 1 + map_n_inner(((ShmTrieRoot *) object)->word, 0);
+        if (count.n_stale)
+                model_fail("a linked inner node is stale");
+        if (count.n_sparse)
+                model_fail("%lu nodes are not removed", (unsigned long) count.n_sparse);
+        index = 1 + count.n_nodes;
         for (unsigned k = 0; k < n_keys; k++)
                 found += map_get(k) != 0;
         if ((uint64_t) n != found)

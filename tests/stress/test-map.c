@@ -23,6 +23,7 @@
 #include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch-open.h"
 #include "tests/util/reserve.h"
+#include "tests/util/trie.h"
 
 /* ThreadSanitizer does not see how objects pass from hand to hand in another process. */
 #ifdef SHM_TSAN
@@ -256,20 +257,6 @@ static void run_process(Shared *shared, uint32_t process) {
                 CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
-static uint64_t n_inner(const ShmTrie *trie, uint64_t value, uint32_t depth) {
-        uint32_t level = depth < trie->n_levels ? depth : trie->n_levels;
-        uint64_t n = 1, *words;
-        void *object;
-
-        if (((uint32_t) value >> 30) != 2)
-                return 0;
-        CHECK(shm_object_get(trie->arena, value ^ UINT64_C(3) << 30, &object, NULL) == 0);
-        words = object;
-        for (uint32_t i = 0; i < trie->levels[level].n_words; i++)
-                n += n_inner(trie, words[i], depth + 1);
-        return n;
-}
-
 static uint64_t n_live(const ShmArena *arena) {
         uint64_t n = 0;
 
@@ -290,8 +277,8 @@ static void check_clean(ShmArena *arena) {
 
 static void check_end(Shared *shared) {
         Worker w = { .shared = shared };
-        uint64_t value, inner;
-        void *root;
+        TrieCount count;
+        uint64_t value;
 
         CHECK(shm_trie_open(&w.trie, &shared->arena, shared->root) == 0);
         CHECK(shm_actor_init(&w.actor, &shared->arena, 0, 99) == 0);
@@ -303,17 +290,19 @@ static void check_end(Shared *shared) {
                 CHECK(value == shared->n_increments[i]);
                 CHECK(shm_map_delete(&w.actor, &w.trie, &key, 0) == 0);
         }
-        CHECK(shm_object_get(&shared->arena, shared->root, &root, NULL) == 0);
-        inner = n_inner(&w.trie, ((ShmTrieRoot *) root)->word, 0);
-        CHECK(n_live(&shared->arena) == 1 + inner + (uint64_t) shm_map_count(&w.trie));
+        count = trie_count(&w.trie);
+        CHECK(count.n_stale == 0 && count.n_frozen == 0);
+        CHECK(n_live(&shared->arena) == 1 + count.n_nodes + (uint64_t) shm_map_count(&w.trie));
         for (uint64_t id = 0; id < N_KEYS; id++)
                 step_delete(&w, id);
         shm_cache_leave(&w.actor); /* its process is in no client table: check would find it */
         CHECK(shm_map_count(&w.trie) == 0);
-        CHECK(n_live(&shared->arena) == 1 + inner);
+        count = trie_count(&w.trie);
+        CHECK(count.n_sparse == 0);
+        CHECK(n_live(&shared->arena) == 1 + count.n_nodes);
         check_clean(&shared->arena);
         printf("%lu operations, %lu retries of counters, %lu inner nodes\n", (unsigned long) shared->n_ops,
-               (unsigned long) shared->n_retries, (unsigned long) inner);
+               (unsigned long) shared->n_retries, (unsigned long) count.n_nodes);
 }
 
 static void reserve(ShmArena *arena, const char *label, uint32_t *ret_epoch) {

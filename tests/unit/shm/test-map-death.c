@@ -17,6 +17,8 @@
 
 #include "tests/util/reserve.h"
 #include "shm/map/map.h"
+#include "shm/map/trie-shrink.h"
+#include "tests/util/trie.h"
 #include "shm/slab/slab.h"
 #include "shm/epoch/epoch-open.h"
 
@@ -55,7 +57,9 @@ static const Case cases[] = {
         { "split to a bucket", NULL, 5, 5, "new", false },
         { "replace in a bucket", "old", 5, 5, "new", false },
         { "delete in a bucket", "old", 5, 5, NULL, false },
+        { "delete deep", "old", 4, 5, NULL, false },
         { "expire", "old", UINT64_C(1) << 63, 5, NULL, true },
+        { "expire deep", "old", 4, 5, NULL, true },
 };
 
 typedef struct World {
@@ -123,36 +127,23 @@ static void repair_notes(World *w, bool backwards) {
 
                 if (note->handle && !shm_trie_contains(&w->arena, note->root, note->hash, note->handle))
                         (void) shm_object_free(&w->survivor, note->handle);
+                if (note->handle)
+                        assert_int_equal(shm_trie_shrink(&w->survivor, &w->trie, note->hash), 0);
                 note->handle = 0;
         }
 }
 
-static uint64_t n_inner(World *w, uint64_t value, uint32_t depth) {
-        uint32_t level = depth < w->trie.n_levels ? depth : w->trie.n_levels;
-        uint64_t n = 1, *words;
-        size_t size;
-        void *object;
-
-        if (((uint32_t) value >> 30) != 2)
-                return 0;
-        assert_int_equal(shm_object_get(&w->arena, value ^ UINT64_C(3) << 30, &object, &size), 0);
-        words = object;
-        for (uint32_t i = 0; i < w->trie.levels[level].n_words; i++)
-                n += n_inner(w, words[i], depth + 1);
-        return n;
-}
-
 /* Exactly the map's objects are live. The object in the dead thread's intent is not: others settle it. */
 static void assert_objects(World *w) {
+        TrieCount count = trie_count(&w->trie);
         uint64_t n_live = 0;
-        void *root;
 
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&w->arena); slab++)
                 for (uint32_t slot = 0; slot < SHM_SLOTS_MAX; slot++)
                         n_live += w->arena.tags[slab].tag[slot] & 1;
-        assert_int_equal(shm_object_get(&w->arena, w->root, &root, NULL), 0);
-        n_live -= n_inner(w, ((ShmTrieRoot *) root)->word, 0);
-        assert_int_equal(n_live, 1 + shm_map_count(&w->trie));
+        assert_int_equal(count.n_stale, 0);
+        assert_int_equal(count.n_sparse, 0);
+        assert_int_equal(n_live, 1 + count.n_nodes + shm_map_count(&w->trie));
 }
 
 static void assert_old_or_new(World *w, const Case *c, bool died) {

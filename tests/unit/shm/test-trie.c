@@ -14,6 +14,9 @@
 
 #include "shm/cache/cache.h"
 #include "shm/map/trie.h"
+#include "tests/util/trie.h"
+
+#define FIXED_SIZE (65 * 512) /* of the levels that stay */
 
 typedef struct Leaf {
         uint64_t hash;
@@ -111,8 +114,13 @@ static uint64_t put(Fixture *f, uint64_t hash, uint64_t value) {
         ShmTrieCursor c;
 
         while (!find(f, hash, value, &c) && c.value != 0 &&
-               (shm_trie_in_bucket(&f->trie, &c) || leaf_at(f, c.value)))
-                assert_int_equal(shm_trie_split(&f->actor, &f->trie, &c), 0);
+               (shm_trie_in_bucket(&f->trie, &c) || leaf_at(f, c.value))) {
+                int r = shm_trie_split(&f->actor, &f->trie, &c, leaf);
+
+                if (r == 0)
+                        return leaf;
+                assert_int_equal(r, SHM_TRIE_E_CHANGED);
+        }
         assert_int_equal(n_notes(f), 1);
         assert_int_equal(shm_trie_exchange(&f->actor, &f->trie, &c, leaf), 0);
         assert_int_equal(n_notes(f), 0);
@@ -175,6 +183,40 @@ static void test_trie_many(void **state) {
         assert_int_equal(scan_count(f, NULL), N - (N + 2) / 3);
 }
 
+/* An index of entries that come and go: nodes with less than two leaves below them do not stay. */
+static void test_trie_shrinks(void **state) {
+        enum { LIVE = 1000, N = 1000000 };
+        Fixture *f = *state;
+        TrieCount count;
+
+        for (uint64_t i = 0; i < N; i++) {
+                put(f, mix(i), i);
+                if (i >= LIVE)
+                        delete (f, mix(i - LIVE), i - LIVE);
+        }
+        count = trie_count(&f->trie);
+        assert_int_equal(count.n_leaves, LIVE);
+        assert_int_equal(count.n_sparse + count.n_frozen + count.n_stale, 0);
+        assert_in_range(count.size, 0, 48 * LIVE + FIXED_SIZE);
+        for (uint64_t i = N - LIVE; i < N; i++)
+                delete (f, mix(i), i);
+        assert_in_range(trie_count(&f->trie).size, 0, FIXED_SIZE);
+}
+
+/* After a burst, and at each number of entries on the way: the bound is for the worst of them. */
+static void test_trie_size(void **state) {
+        enum { N = 200000 };
+        Fixture *f = *state;
+
+        for (uint64_t i = 0; i < N; i++)
+                put(f, mix(i), i);
+        for (uint64_t left = N; left > 0;) {
+                assert_in_range(trie_count(&f->trie).size, 0, 48 * left + FIXED_SIZE);
+                for (uint64_t end = left * 7 / 8; left > end; left--)
+                        delete (f, mix(left - 1), left - 1);
+        }
+}
+
 static void test_trie_shares_all_but_last_bit(void **state) {
         Fixture *f = *state;
         ShmTrieCursor c;
@@ -228,14 +270,14 @@ static void test_trie_split_too_many_equal(void **state) {
 
         for (;; n++) {
                 leaf = leaf_new(f, 5, n);
-                while (!find(f, 5, n, &c) && c.value != 0 && r == 0)
-                        r = shm_trie_split(&f->actor, &f->trie, &c);
-                if (r)
+                while (!find(f, 5, n, &c) && c.value != 0 && r >= 0)
+                        r = shm_trie_split(&f->actor, &f->trie, &c, leaf);
+                if (r < 0)
                         break;
                 assert_int_equal(shm_trie_exchange(&f->actor, &f->trie, &c, leaf), 0);
         }
         assert_int_equal(r, -ENOSPC);
-        assert_in_range(n, 500, 2000);
+        assert_in_range(n, 900, 2000);
         assert_int_equal(n_notes(f), 1);
         shm_cache_free_pending(&f->actor);
         assert_int_equal(scan_count(f, NULL), n);
@@ -269,7 +311,7 @@ static void test_trie_exchange_stale(void **state) {
         assert_int_equal(shm_object_free(&f->actor, mine), 0);
         assert_false(find(f, 9, 1, &c));
         assert_int_equal(shm_trie_exchange(&f->actor, &f->trie, &c, mine), SHM_TRIE_E_STALE);
-        assert_true(*c.word == 0);
+        assert_true(*c.word == c.raw && c.value == 0);
         assert_int_equal(n_notes(f), 1);
         assert_int_equal(f->actor.record->guard, 0);
         shm_cache_free_pending(&f->actor);
@@ -279,14 +321,14 @@ static void test_trie_exchange_stale(void **state) {
         assert_int_equal(shm_object_free(&f->actor, mine), 0);
         assert_true(find(f, 9, 1, &c));
         assert_int_equal(shm_trie_exchange(&f->actor, &f->trie, &c, mine), SHM_TRIE_E_STALE);
-        assert_true(*c.word == old && shm_object_live(&f->arena, old));
+        assert_true(*c.word == (old ^ shm_trie_seal(c.node)) && shm_object_live(&f->arena, old));
         assert_int_equal(n_notes(f), 1);
 }
 
 /* The node of the cursor is revoked: its memory may be another's, and is not written into. */
 static void test_trie_change_of_stale_node(void **state) {
         Fixture *f = *state;
-        uint64_t mine, theirs, before;
+        uint64_t mine, theirs, before, before_leaf;
         ShmTrieCursor c, at_leaf;
 
         (void) put(f, 9, 1);
@@ -297,10 +339,11 @@ static void test_trie_change_of_stale_node(void **state) {
         assert_true(c.node == at_leaf.node && c.value == 0 && at_leaf.value != 0);
         theirs = at_leaf.value;
         before = *c.word;
+        before_leaf = *at_leaf.word;
         assert_int_equal(shm_object_free(&f->actor, c.node), 0);
         assert_int_equal(shm_trie_exchange(&f->actor, &f->trie, &c, mine), -EIDRM);
-        assert_int_equal(shm_trie_split(&f->actor, &f->trie, &at_leaf), -EIDRM);
-        assert_true(*c.word == before && *at_leaf.word == theirs);
+        assert_true(*c.word == before && *at_leaf.word == before_leaf);
+        assert_int_equal(shm_trie_split(&f->actor, &f->trie, &at_leaf, mine), SHM_TRIE_E_CHANGED);
         assert_int_equal(shm_trie_reload(&f->trie, &c), -EIDRM);
         assert_int_equal(shm_trie_seek(&f->trie, 9, &c), -EIDRM);
         assert_false(shm_trie_contains(&f->arena, f->root, 9, theirs));
@@ -311,15 +354,22 @@ static void test_trie_change_of_stale_node(void **state) {
 static void test_trie_split_changed(void **state) {
         Fixture *f = *state;
         ShmTrieCursor c, d;
+        uint64_t mine;
 
         put(f, 9, 1);
-        assert_true(find(f, 9, 1, &c));
+        mine = leaf_new(f, 8, 2);
+        assert_false(find(f, 8, 2, &c));
         d = c;
-        assert_int_equal(shm_trie_split(&f->actor, &f->trie, &d), 0);
-        assert_true(d.depth > c.depth && d.value == c.value);
-        assert_int_equal(shm_trie_split(&f->actor, &f->trie, &c), SHM_TRIE_E_CHANGED);
+        assert_int_equal(shm_trie_split(&f->actor, &f->trie, &d, mine), SHM_TRIE_E_CHANGED);
+        assert_false(find(f, 8, 2, &d));
+        assert_true(d.depth == c.depth + 1 && d.value == c.value);
+        assert_int_equal(shm_trie_split(&f->actor, &f->trie, &c, mine), SHM_TRIE_E_CHANGED);
+        assert_false(find(f, 8, 2, &c));
         assert_true(c.word == d.word && c.depth == d.depth && c.value == d.value);
-        assert_int_equal(n_notes(f), 0);
+        assert_int_equal(n_notes(f), 1);
+        assert_int_equal(shm_object_free(&f->actor, mine), 0);
+        assert_int_equal(shm_trie_split(&f->actor, &f->trie, &c, mine), SHM_TRIE_E_STALE);
+        shm_cache_free_pending(&f->actor);
 }
 
 static void test_trie_stale_leaf_is_replaced(void **state) {
@@ -346,13 +396,13 @@ static void test_trie_contains_after_each_step(void **state) {
         assert_false(shm_trie_contains(&f->arena, f->root, 9, new));
         assert_true(shm_trie_contains(&f->arena, f->root, 9, old));
         assert_true(find(f, 9, 1, &c));
-        *c.word = new;
+        *c.word = new ^ shm_trie_seal(c.node);
         assert_true(shm_trie_contains(&f->arena, f->root, 9, new));
         assert_false(shm_trie_contains(&f->arena, f->root, 9, old));
 
         assert_true(find(f, 9, 1, &c));
-        assert_int_equal(shm_trie_split(&f->actor, &f->trie, &c), 0);
-        inner = ((ShmTrieRoot *) leaf_at(f, f->root))->word ^ UINT64_C(3) << 30;
+        assert_int_equal(shm_trie_split(&f->actor, &f->trie, &c, leaf_new(f, 9, 2)), SHM_TRIE_E_CHANGED);
+        inner = ((ShmTrieRoot *) leaf_at(f, f->root))->word ^ shm_trie_seal(f->root) ^ SHM_TRIE_FLIP;
         assert_true(shm_object_live(&f->arena, inner));
         assert_true(shm_trie_contains(&f->arena, f->root, 9, inner));
         assert_true(shm_trie_contains(&f->arena, f->root, 9, new));
@@ -376,7 +426,8 @@ static void test_trie_scribbled(void **state) {
                 uint64_t h = mix(seed++);
 
                 if (shm_trie_seek(&f->trie, mix(h % 64), &c) == 0)
-                        *c.word = h & 1 ? handles[h >> 8 & 63] ^ (h & 2 ? UINT64_C(3) << 30 : 0) : mix(h);
+                        *c.word = (h & 1 ? handles[h >> 8 & 63] ^ (h & 2 ? SHM_TRIE_FLIP : 0) : mix(h)) ^
+                                  shm_trie_seal(c.node);
                 (void) shm_trie_contains(&f->arena, f->root, mix(h % 64), handles[h >> 20 & 63]);
                 if (round % 100 != 0)
                         continue;
@@ -398,8 +449,9 @@ static void test_trie_circle(void **state) {
         fixture_init(&f, 1, (uint32_t[]){ 64 });
         leaf = put(&f, 0, 1);
         assert_int_equal(shm_trie_seek(&f.trie, 0, &c), 0);
-        assert_int_equal(shm_trie_split(&f.actor, &f.trie, &c), 0);
-        *c.word = ((ShmTrieRoot *) leaf_at(&f, f.root))->word;
+        assert_int_equal(shm_trie_split(&f.actor, &f.trie, &c, leaf_new(&f, 0, 2)), SHM_TRIE_E_CHANGED);
+        assert_int_equal(shm_trie_seek(&f.trie, 0, &c), 0);
+        *c.word = ((ShmTrieRoot *) leaf_at(&f, f.root))->word ^ shm_trie_seal(f.root) ^ shm_trie_seal(c.node);
         assert_int_equal(shm_trie_seek(&f.trie, 0, &c), -EIDRM);
         assert_false(shm_trie_contains(&f.arena, f.root, 0, leaf));
         while ((r = shm_trie_scan(&f.trie, &scan, &c, &hash)) == 1)
@@ -415,7 +467,7 @@ static void test_trie_shapes(void **state) {
                 uint32_t n, sizes[4], top, low;
         } cases[] = {
                 { 1, { 64 }, 3, 3 },           { 1, { 4096 }, 6, 4 }, { 2, { 64, 1024 }, 6, 3 },
-                { 3, { 80, 144, 528 }, 6, 4 }, { 1, { 240 }, 4, 4 },
+                { 3, { 80, 144, 528 }, 6, 3 }, { 1, { 240 }, 4, 4 },
         };
 
         (void) state;
@@ -445,6 +497,8 @@ static void test_trie_shapes(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_trie_many, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_trie_shrinks, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_trie_size, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_trie_shares_all_but_last_bit, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_trie_equal_hashes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_trie_split_too_many_equal, setup, teardown),

@@ -1,0 +1,153 @@
+/*
+ * The trie: changing words
+ *
+ * Purpose: links leaves and inner nodes, by one compare-and-set each.
+ *
+ * Invariants: see shm/map/trie.c.
+ *
+ * Who may do what: writers, as there.
+ *
+ * Crash: as there.
+ */
+#include "shm/map/trie-shrink.h"
+#include "shm/map/trie-walk.h"
+
+/* The word of a new node that what is at the cursor moves to. */
+static int find_room(const ShmTrie *trie, const ShmTrieCursor *c, const ShmTrieLevel *level, uint32_t *ret) {
+        uint64_t hash;
+        int r;
+
+        *ret = 0;
+        if (level->mask == 0)
+                return 0;
+        r = shm_object_copy(trie->arena, c->value, 0, &hash, sizeof(hash));
+        if (r)
+                return r;
+        *ret = (uint32_t) (hash >> level->shift) & level->mask;
+        return 0;
+}
+
+/*
+ * A leaf that went stale between the look at its tag and its compare-and-set, and took the place of another:
+ * that one is linked again, so that the key keeps its value. False: the leaf is live; it replaced none, which is
+ * as if it had been revoked a moment later; or somebody else has changed the word since.
+ */
+static bool put_back(const ShmTrie *trie, const ShmTrieCursor *c, uint64_t leaf) {
+        uint64_t expected = leaf ^ shm_trie_seal(c->node);
+
+        return shm_trie_is_leaf(leaf) && shm_trie_is_leaf(c->value) && !trie_live(trie->arena, leaf) &&
+               /* ORDER: acqrel, pairs with trie_load(); the old leaf is as it was. */
+               shm_cas_acqrel(c->word, &expected, c->raw);
+}
+
+/*
+ * Puts `value` in place of what the cursor saw. SHM_TRIE_E_CHANGED, also where the node is stale; SHM_TRIE_E_STALE:
+ * what `value` names is.
+ */
+static int link_word(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t value) {
+        uint64_t expected = c->raw;
+        int r = SHM_TRIE_E_CHANGED;
+
+        if (!shm_actor_guard(actor, c->node))
+                return SHM_TRIE_E_CHANGED;
+        if (shm_trie_is_leaf(value) && !trie_live(trie->arena, value))
+                r = SHM_TRIE_E_STALE;
+        /* ORDER: acqrel, pairs with trie_load(); what it names is written, and noted, before it is linked. */
+        else if (shm_cas_acqrel(c->word, &expected, value ^ shm_trie_seal(c->node)))
+                r = put_back(trie, c, value) ? SHM_TRIE_E_STALE : 0;
+        shm_actor_unguard(actor);
+        return r;
+}
+
+/* The cursor's word is not what it was, or cannot be changed as it is. */
+static int look_again(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
+        int r = c->frozen ? shm_trie_help(actor, trie, c->hash) : 0;
+
+        return r ?: shm_trie_reload(trie, c) ?: SHM_TRIE_E_CHANGED;
+}
+
+/* A node in which what is at the cursor has the word `index`, and the leaf that of its hash, if that is another one. */
+static int node_new(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint32_t index,
+                    uint64_t leaf, uint64_t *ret_handle) {
+        const ShmPending pending = { .root = trie->root, .hash = c->hash };
+        const ShmTrieLevel *level = trie_level(trie, c->depth);
+        uint32_t leaf_index = (uint32_t) (c->hash >> level->shift) & level->mask;
+        uint64_t handle, *node, seal;
+        void *object;
+        int r;
+
+        r = shm_object_alloc(actor, level->n_words * sizeof(uint64_t), trie->epoch, &pending, &handle,
+                             &object);
+        if (r)
+                return r == -ESTALE ? -ESHUTDOWN : r;
+        node = object;
+        seal = shm_trie_seal(handle);
+        for (uint32_t i = 0; i < level->n_words; i++)
+                node[i] = seal;
+        node[leaf_index] = leaf ^ seal;
+        node[index] = c->value ^ seal; /* there is no room for the leaf, where it is the same word */
+        *ret_handle = handle;
+        return leaf_index == index ? SHM_TRIE_E_CHANGED : 0;
+}
+
+int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uint64_t leaf) {
+        uint64_t handle = 0;
+        uint32_t index;
+        int r, linked;
+
+        if (c->depth >= trie->n_levels + SHM_TRIE_BUCKETS_MAX)
+                return -ENOSPC;
+        if (!trie_live(trie->arena, leaf) || !shm_trie_can_link(leaf))
+                return SHM_TRIE_E_STALE;
+        if (c->frozen || find_room(trie, c, trie_level(trie, c->depth), &index) != 0)
+                return look_again(actor, trie, c);
+        r = node_new(actor, trie, c, index, leaf, &handle);
+        if (r < 0)
+                return r;
+        linked = shm_trie_can_link(handle) ? link_word(actor, trie, c, handle ^ SHM_TRIE_FLIP)
+                                           : SHM_TRIE_E_CHANGED;
+        if (linked != 0)
+                (void) shm_object_free(actor, handle);
+        (void) shm_actor_unnote(actor, handle);
+        if (linked == 0 && r == 0)
+                (void) shm_actor_unnote(actor, leaf);
+        return linked ?: r;
+}
+
+/* The note of a deleted leaf stands until the path is as short as can be. */
+static void end_exchange(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t old) {
+        if (old)
+                /* Stale where somebody else freed it, with its epoch or by its handle: then it is free. */
+                (void) shm_object_free(actor, old);
+        if (c->value == 0)
+                (void) shm_trie_shrink_at(actor, trie, c);
+        if (old)
+                (void) shm_actor_unnote(actor, old);
+        if (shm_trie_is_leaf(c->value))
+                (void) shm_actor_unnote(actor, c->value);
+}
+
+int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uint64_t value) {
+        uint64_t old = shm_trie_is_leaf(c->value) ? c->value : 0;
+        int r;
+
+        if (c->frozen)
+                return look_again(actor, trie, c);
+        if (shm_trie_is_leaf(value) && !shm_trie_can_link(value))
+                return SHM_TRIE_E_STALE;
+        if (old) {
+                r = shm_actor_note(actor, old, trie->root, c->hash);
+                if (r)
+                        return r;
+        }
+        r = link_word(actor, trie, c, value);
+        if (r) {
+                if (old)
+                        (void) shm_actor_unnote(actor, old);
+                return r == SHM_TRIE_E_CHANGED ? look_again(actor, trie, c) : r;
+        }
+        c->value = value;
+        c->raw = value ^ shm_trie_seal(c->node);
+        end_exchange(actor, trie, c, old);
+        return 0;
+}

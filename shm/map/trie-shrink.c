@@ -1,0 +1,246 @@
+/*
+ * The trie: removing inner nodes
+ *
+ * Purpose: nodes with less than two leaves below them go, so that the index shrinks with its entries.
+ *
+ *     word          holds     frozen                  then the node
+ *     empty         0         SHM_TRIE_FROZEN_EMPTY   is removed, if it holds one leaf at most: the word above takes
+ *     leaf          kind 1    kind 0                  that leaf, or is empty. Otherwise something was put into the
+ *     inner node    kind 2    kind 3                  node meanwhile, and the node is renewed.
+ *
+ * A removal freezes all words of a node, in any order. A frozen word does not change any more while the node's tag is
+ * the same; so from the last one on the node's contents are settled, and all who help come to the same decision. To
+ * renew a node, its tag is raised by 2, which is another handle of the same slot; then its words are written anew, with
+ * the seal of that handle; then the word above takes the handle. This needs no memory, so a delete cannot fail for want
+ * of it. A copy into a new node would be simpler, and could.
+ *
+ * The first levels (n_fixed) stay: at most 65 nodes of 64 words, 33 KiB a map, which a small map would otherwise remove
+ * and make again all the time. Buckets stay, too: see shm/map/trie.c, invariant 5. Where there is a class of 64 bytes
+ * the index takes 31 bytes an entry, on average over hashes, and 33 KiB: nodes of 8 words, one line each. With nodes of
+ * 16 words it would take 50 at some numbers of entries, since most nodes then have two or three leaves.
+ *
+ * Invariants
+ *   1. Words are frozen, written anew and unlinked by compare-and-sets that expect a word as it was sealed while the
+ *      node had the tag in question. A thread that comes late, to a node that was renewed, or to a slot that is another
+ *      object's, changes nothing.
+ *   2. A node is frozen only through a word above that names it with its present tag: no word of a node is frozen again
+ *      while the word above still has the tag before. So a reader that finds the next tag, and after that the word
+ *      above unchanged, knows which of the two seals each word has.
+ *   3. Of nested removals the upper one is ended first. A node that has an inner node in it is never removed.
+ *   4. The thread that unlinks a node frees it, once. Others may still read it then; its tag tells them.
+ *   5. After a delete the node it was in is looked at, and after a removal the one above: of two deletes in one node
+ *      the later one sees what is left.
+ *
+ * Who may do what: any writer begins a removal, ends it for others before it changes a frozen word, and so waits for
+ *   nobody. Readers read through.
+ *
+ * Crash: a node that is frozen in part is whole, and anybody goes on. The node is noted from before the first word is
+ *   frozen until it is freed: unlinked, repair frees it; linked still, repair ends the removal (shm_trie_shrink()).
+ */
+#include "shm/map/trie-shrink.h"
+
+#include "shm/map/trie-walk.h"
+
+/* A node that is to be removed, or whose removal was begun; and the word above it. */
+typedef struct Removal {
+        ShmTrieCursor above;
+        uint64_t node; /* as the word above names it */
+        uint64_t *words;
+        uint32_t n_words;
+} Removal;
+
+/* Whether the node that the cursor's word is in is to be removed; or somebody is at it, who may have begun earlier. */
+static bool is_sparse(const ShmTrie *trie, const ShmTrieCursor *c) {
+        uint64_t *words = c->word - c->index, seal = shm_trie_seal(c->node);
+        uint32_t n_words, n = 0;
+
+        if (!trie_is_removable(trie, c->depth))
+                return false;
+        n_words = trie_level(trie, c->depth - 1)->n_words;
+        for (uint32_t i = 0; i < n_words; i++) {
+                uint64_t value =
+                        shm_load_sc(&words[i]) ^ seal; /* ORDER: sc; after the delete in this node. */
+
+                if (value == 0)
+                        continue;
+                if (shm_trie_is_frozen(value))
+                        return true;
+                n += shm_trie_is_inner(value) ? 2 : 1;
+        }
+        return n < 2;
+}
+
+/*
+ * The first node of the path whose removal was begun; else, where `sparse` is asked for, the last one, if it is to be
+ * removed. *ret_found: whether there is one. SHM_TRIE_E_CHANGED: begin again. -EIDRM.
+ */
+static int find_removal(const ShmTrie *trie, uint64_t hash, bool sparse, Removal *ret, bool *ret_found) {
+        ShmTrieCursor c;
+        int r;
+
+        trie_begin(trie, &c, hash);
+        if (trie_load(trie, &c) != 0)
+                return -EIDRM;
+        while (shm_trie_is_inner(c.value)) {
+                ret->above = c;
+                r = trie_down(trie, &c);
+                if (r)
+                        return r;
+                ret->node = ret->above.value ^ SHM_TRIE_FLIP;
+                ret->words = c.word - c.index;
+                ret->n_words = trie_level(trie, c.depth - 1)->n_words;
+                *ret_found = trie_is_removable(trie, c.depth) &&
+                             (c.node != ret->node || shm_trie_is_frozen(c.value));
+                if (*ret_found)
+                        return 0;
+        }
+        *ret_found = sparse && is_sparse(trie, &c);
+        return 0;
+}
+
+/* False: the node is not what it was. *ret_n: how many words are not empty; *ret_value: of one of these, as it was. */
+static bool freeze_words(const ShmTrie *trie, const Removal *removal, uint32_t *ret_n, uint64_t *ret_value) {
+        uint64_t seal = shm_trie_seal(removal->node);
+
+        *ret_n = 0;
+        *ret_value = 0;
+        for (uint32_t i = 0; i < removal->n_words; i++) {
+                /* ORDER: acq; before the tag: what was read was of this node. */
+                uint64_t raw = shm_load_acq(&removal->words[i]), value;
+
+                do {
+                        if (!trie_live(trie->arena, removal->node))
+                                return false;
+                        value = raw ^ seal;
+                } while (!shm_trie_is_frozen(value) &&
+                         /* ORDER: acqrel, pairs with trie_load(); nothing is put into the word after this. */
+                         !shm_cas_acqrel(&removal->words[i], &raw, shm_trie_freeze(value) ^ seal));
+                if (shm_trie_is_frozen(value))
+                        value = shm_trie_thaw(value);
+                if (value == 0)
+                        continue;
+                ++*ret_n;
+                *ret_value = value;
+        }
+        return true;
+}
+
+/* Puts `value` in place of the node. False: somebody else did, or renewed it. */
+static bool change_above(ShmActor *actor, const Removal *removal, uint64_t value) {
+        const ShmTrieCursor *above = &removal->above;
+        uint64_t expected = above->raw;
+        bool done;
+
+        if (!shm_actor_guard(actor, above->node))
+                return false;
+        /* ORDER: acqrel, pairs with trie_load(); all words are frozen, or renewed, before. */
+        done = shm_cas_acqrel(above->word, &expected, value ^ shm_trie_seal(above->node));
+        shm_actor_unguard(actor);
+        return done;
+}
+
+/* Writes words of the next version of the node, where they are not yet. False: that is over. */
+static bool renew_words(const ShmTrie *trie, const Removal *removal, uint64_t renewed) {
+        TrieLink above = { removal->above.word, removal->above.raw, removal->above.node };
+        uint64_t seal = shm_trie_seal(removal->node), next = shm_trie_seal(renewed);
+
+        for (uint32_t i = 0; i < removal->n_words; i++) {
+                /* ORDER: acq; before the word above: until that is changed nothing is frozen again. */
+                uint64_t raw = shm_load_acq(&removal->words[i]);
+
+                if (!trie_link_holds(trie, above))
+                        return false;
+                if (shm_trie_is_frozen(raw ^ next))
+                        /* ORDER: acqrel, pairs with trie_load(); once, whoever comes first. */
+                        (void) shm_cas_acqrel(&removal->words[i], &raw, shm_trie_thaw(raw ^ seal) ^ next);
+        }
+        return true;
+}
+
+static void renew(ShmActor *actor, const ShmTrie *trie, const Removal *removal) {
+        uint32_t tag = shm_handle_tag(trie->arena->key, removal->node), expected = tag;
+        SlotId id = shm_handle_slot(removal->node);
+        uint64_t renewed = shm_handle_make(trie->arena->key, id, tag + 2);
+
+        /* ORDER: acqrel, pairs with trie_load_renewed(); all words are frozen before, and written anew after. */
+        (void) shm_cas_acqrel(shm_slot_tag(trie->arena, id), &expected, tag + 2);
+        if (!shm_actor_guard(actor, renewed))
+                return;
+        if (renew_words(trie, removal, renewed))
+                (void) change_above(actor, removal, renewed ^ SHM_TRIE_FLIP);
+        shm_actor_unguard(actor);
+}
+
+/* 0: the node was removed, by this thread; SHM_TRIE_E_CHANGED: by another, or renewed, or what is above changed. */
+static int end_removal(ShmActor *actor, const ShmTrie *trie, const Removal *removal) {
+        bool frozen, removed = false;
+        uint64_t value;
+        uint32_t n;
+        int r;
+
+        r = shm_actor_note(actor, removal->node, trie->root, removal->above.hash);
+        if (r)
+                return r;
+        frozen = shm_actor_guard(actor, removal->node) && freeze_words(trie, removal, &n, &value);
+        shm_actor_unguard(actor);
+        if (frozen && n <= 1 && !shm_trie_is_inner(value)) {
+                removed = change_above(actor, removal, value);
+                if (removed)
+                        (void) shm_object_free(actor, removal->node);
+        } else {
+                renew(actor, trie, removal);
+        }
+        (void) shm_actor_unnote(actor, removal->node);
+        return removed ? 0 : SHM_TRIE_E_CHANGED;
+}
+
+int shm_trie_help(ShmActor *actor, const ShmTrie *trie, uint64_t hash) {
+        bool found = false;
+        Removal removal;
+        int r;
+
+        r = find_removal(trie, hash, false, &removal, &found);
+        if (r == 0 && found)
+                r = end_removal(actor, trie, &removal);
+        return r == SHM_TRIE_E_CHANGED ? 0 : r;
+}
+
+/* The node that the cursor is in, without another look at all that is above. False: it is not where it was. */
+static bool find_above(const ShmTrie *trie, const ShmTrieCursor *c, Removal *ret) {
+        trie_begin(trie, &ret->above, c->hash);
+        if (trie_load(trie, &ret->above) != 0)
+                return false;
+        trie_walk_down(trie, &ret->above, c->depth - 1);
+        ret->node = c->node;
+        ret->words = c->word - c->index;
+        ret->n_words = trie_level(trie, c->depth - 1)->n_words;
+        return ret->above.depth == c->depth - 1 && ret->above.value == (c->node ^ SHM_TRIE_FLIP);
+}
+
+int shm_trie_shrink_at(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c) {
+        Removal removal;
+        int r;
+
+        if (!is_sparse(trie, c))
+                return 0;
+        if (!find_above(trie, c, &removal))
+                return shm_trie_shrink(actor, trie, c->hash);
+        r = end_removal(actor, trie, &removal);
+        if (r == SHM_TRIE_E_CHANGED || (r == 0 && is_sparse(trie, &removal.above)))
+                r = shm_trie_shrink(actor, trie, c->hash);
+        return r;
+}
+
+int shm_trie_shrink(ShmActor *actor, const ShmTrie *trie, uint64_t hash) {
+        bool found = true;
+        Removal removal;
+        int r = 0;
+
+        /* One for each level, and as many again where others are at it. What is left then is theirs. */
+        for (uint32_t i = 0; i < 2 * SHM_TRIE_LEVELS_MAX && r >= 0 && (found || r); i++) {
+                r = find_removal(trie, hash, true, &removal, &found);
+                if (r == 0 && found)
+                        r = end_removal(actor, trie, &removal);
+        }
+        return r < 0 ? r : 0;
+}

@@ -1,0 +1,13 @@
+#pragma once
+/* Removing nodes of a trie that are no longer needed. For writers, and for repair. */
+#include "shm/map/trie.h"
+
+/*
+ * Removes the nodes at the end of the path of `hash` that have less than two leaves below them, and ends removals
+ * that others began there. -EIDRM, -ENOBUFS (no note left).
+ */
+int shm_trie_shrink(ShmActor *actor, const ShmTrie *trie, uint64_t hash);
+/* Ends the first removal that others began on the path: its words can be changed then. Errors as above. */
+int shm_trie_help(ShmActor *actor, const ShmTrie *trie, uint64_t hash);
+/* The same for a path that ends at the cursor, where a leaf was deleted just now. */
+int shm_trie_shrink_at(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *cursor);

@@ -1,0 +1,125 @@
+#pragma once
+/*
+ * Walking a trie, for the files of this folder. What a walk meets when a node is removed or renewed beneath it:
+ * see shm/map/trie-shrink.c.
+ */
+#include <errno.h>
+
+#include "shm/map/trie.h"
+
+/* Of a handle that was found plausible: whether its object is there still. */
+static inline bool trie_live(const ShmArena *arena, uint64_t handle) {
+        /* ORDER: acq, pairs with shm_uncached_free(); callers read the object before, or write after. */
+        return shm_load_acq(shm_slot_tag(arena, shm_handle_slot(handle))) ==
+               shm_handle_tag(arena->key, handle);
+}
+
+static inline ShmTrieRoot *trie_root(const ShmTrie *trie) {
+        return (ShmTrieRoot *) (trie->arena->slabs + trie->root_off);
+}
+
+static inline const ShmTrieLevel *trie_level(const ShmTrie *trie, uint32_t depth) {
+        return &trie->levels[depth < trie->n_levels ? depth : trie->n_levels];
+}
+
+/* Whether nodes with so many nodes above their words, themselves included, are ever removed. */
+static inline bool trie_is_removable(const ShmTrie *trie, uint32_t depth) {
+        return depth > trie->n_fixed && depth <= trie->n_levels;
+}
+
+/* SHM_TRIE_E_CHANGED: the node is stale, and what was read may be of another object. */
+static inline int trie_load(const ShmTrie *trie, ShmTrieCursor *c) {
+        /* ORDER: acq, pairs with shm_trie_exchange() and shm_trie_split(); what it names is written. */
+        c->raw = shm_load_acq(c->word);
+        c->value = c->raw ^ shm_trie_seal(c->node);
+        return trie_live(trie->arena, c->node) ? 0 : SHM_TRIE_E_CHANGED;
+}
+
+static inline void trie_begin(const ShmTrie *trie, ShmTrieCursor *c, uint64_t hash) {
+        *c = (ShmTrieCursor){ .hash = hash, .word = &trie_root(trie)->word, .node = trie->root };
+}
+
+/* Where the walk came from, one level up. */
+typedef struct TrieLink {
+        uint64_t *word;
+        uint64_t raw;
+        uint64_t node;
+} TrieLink;
+
+static inline bool trie_link_holds(const ShmTrie *trie, TrieLink above) {
+        /* ORDER: acq, pairs with shm_trie_help(); after what was read below it. */
+        return shm_load_acq(above.word) == above.raw && trie_live(trie->arena, above.node);
+}
+
+/*
+ * The node at the cursor is not, or no longer, what the link above names. 0: it is being renewed, and the cursor is of
+ * its next version; SHM_TRIE_E_CHANGED: begin at the root; -EIDRM: it was revoked.
+ */
+int trie_load_renewed(const ShmTrie *trie, TrieLink above, ShmTrieCursor *c);
+
+/*
+ * Where a handle's node is, if it can be one of the level at all; else NULL. That its class is the level's is not
+ * looked up: it stays inside its slab.
+ */
+static inline uint64_t *trie_node(const ShmTrie *trie, uint64_t handle, const ShmTrieLevel *level) {
+        SlotId id = shm_handle_slot(handle);
+
+        if (!shm_handle_plausible(trie->arena, handle) || slot_id_slot(id) >= level->n_slots)
+                return NULL;
+        return (uint64_t *) (shm_arena_slab(trie->arena, slot_id_slab(id)) +
+                             slot_id_slot(id) * level->stride);
+}
+
+/* One level down, from a word that holds an inner node. Bounded: a scribbled arena may have circles. */
+static inline int trie_down(const ShmTrie *trie, ShmTrieCursor *c) {
+        const ShmTrieLevel *level = trie_level(trie, c->depth);
+        uint64_t *node = trie_node(trie, c->value ^ SHM_TRIE_FLIP, level);
+        TrieLink above = { c->word, c->raw, c->node };
+
+        if (!node || c->depth >= trie->n_levels + SHM_TRIE_BUCKETS_MAX)
+                return -EIDRM;
+        c->index = (uint32_t) (c->hash >> level->shift) & level->mask;
+        c->word = node + c->index;
+        c->node = c->value ^ SHM_TRIE_FLIP;
+        c->depth++;
+        return trie_load(trie, c) == 0 ? 0 : trie_load_renewed(trie, above, c);
+}
+
+/*
+ * The way down in most cases, with what it needs in registers: until the cursor has so many nodes above it, which are
+ * no buckets, or as far as nodes are what the words above say. trie_down() knows what to do with the rest.
+ */
+static inline void trie_walk_down(const ShmTrie *trie, ShmTrieCursor *c, uint32_t depth) {
+        const ShmTrieLevel *level = &trie->levels[c->depth], *end = &trie->levels[depth];
+        const uint32_t n_slabs = shm_arena_n_slabs_ever(trie->arena), key = trie->arena->key;
+        uint64_t value = c->value, raw = c->raw, node = c->node, hash = c->hash;
+        const uint8_t *slabs = trie->arena->slabs;
+        ShmTags *tags = trie->arena->tags;
+        uint64_t *word = c->word;
+
+        for (; shm_trie_is_inner(value) && level < end; level++) {
+                uint64_t handle = value ^ SHM_TRIE_FLIP, *at, there;
+                uint32_t slab = slot_id_slab(shm_handle_slot(handle)), slot = (uint32_t) handle & 63;
+
+                if (slab >= n_slabs || slot >= level->n_slots)
+                        break;
+                at = (uint64_t *) (slabs + (uint64_t) slab * SHM_SLAB_SIZE + slot * level->stride) +
+                     (hash >> level->shift & level->mask);
+                /* ORDER: acq, pairs with shm_trie_exchange() and shm_trie_split(); what it names is written. */
+                there = shm_load_acq(at);
+                /* ORDER: acq, pairs with shm_uncached_free(); what was read was of this node. */
+                if (shm_load_acq(&tags[slab].tag[slot]) != shm_handle_tag(key, handle))
+                        break;
+                value = there ^ shm_trie_seal(handle);
+                word = at;
+                raw = there;
+                node = handle;
+        }
+        c->word = word;
+        c->node = node;
+        c->raw = raw;
+        c->value = value;
+        c->depth = (uint32_t) (level - trie->levels);
+        if (c->depth > 0)
+                c->index = (uint32_t) (hash >> level[-1].shift) & level[-1].mask;
+}
