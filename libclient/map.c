@@ -170,8 +170,9 @@ _public_ ssize_t tslab_map_expire(struct tslab_map *map, uint32_t epoch) {
 _public_ int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter) {
         ShmTrieScan scan = {
                 .hash = iter->position[0],
-                .position = (uint32_t) iter->position[1],
-                .done = (uint32_t) (iter->position[1] >> 32),
+                .position = iter->position[1] & 0xffff,
+                .done = iter->position[1] >> 16 & 1,
+                .n_words = iter->position[1] >> 17,
         };
         ShmMapView view;
         int r;
@@ -179,7 +180,7 @@ _public_ int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter) 
         static_assert(sizeof(iter->buffer) >= SHM_CLASS_SIZE_MAX, "an entry fits");
         r = shm_map_next(&map->trie, &scan, iter->buffer, &view);
         iter->position[0] = scan.hash;
-        iter->position[1] = (uint64_t) scan.done << 32 | scan.position;
+        iter->position[1] = scan.n_words << 17 | (uint64_t) scan.done << 16 | scan.position;
         if (r <= 0)
                 return (int) unless_closed(map, r);
         iter->key = iter->buffer;

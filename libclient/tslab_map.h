@@ -38,8 +38,9 @@
  * epoch is done before that, or begins anew in the epoch that is open now, or fails with -ESHUTDOWN or
  * -ESTALE; then the old value stays, though the key may have been absent for a moment.
  *
- * The index of all maps of a pool is in one reserved epoch, labelled "maps", that the first map reserves; it keeps
- * its largest size. Close that epoch and maps cannot grow; revoke it and they are gone (-EIDRM).
+ * The index of all maps of a pool is in one reserved epoch, labelled "maps", that the first map reserves. It grows
+ * and shrinks with the entries: at most 48 bytes for each entry, and 33 KiB for each map, if the pool has a class of 64
+ * bytes. Close that epoch and maps cannot grow; revoke it and they are gone (-EIDRM).
  *
  * Threads: any thread may make any call at any time, but for tslab_map_close(), which must be the
  * last with this map. While and after tslab_close() closes the pool, calls that change a map return -EBADF,
@@ -109,8 +110,10 @@ ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, v
                       size_t buffer_size, uint32_t *ret_epoch);
 
 /*
- * Copies a value out as tslab_map_get() does, and tells its version. Every put makes a new version, which no
- * other value of the pool has or had. A version is not a handle to be freed.
+ * Copies a value out as tslab_map_get() does, and tells its version. Every put makes a new version. No other value of
+ * the pool has it, and none of the last 2^31 - 1 objects in the same slot had it. A program that keeps a version while
+ * that slot is reused so often (for more than three minutes, at 10 million times a second) may meet it again as the
+ * version of another value. A version is not a handle to be freed.
  *
  * Fails as tslab_map_get() does, with -ENOENT, -EMSGSIZE or -EIDRM.
  */

@@ -22,13 +22,14 @@
 
 /* A leaf found freed: 0: it is stale; SHM_TRIE_E_CHANGED: another is in its place, the scan is back. */
 static int step_back(const ShmTrie *trie, ShmTrieCursor *c, const ShmTrieScan *before, ShmTrieScan *scan) {
-        uint64_t seen = c->value;
+        uint64_t seen = c->value, n_words = scan->n_words;
         int r;
 
         r = shm_trie_reload(trie, c);
         if (r || c->value == seen)
                 return r;
         *scan = *before;
+        scan->n_words = n_words;
         return SHM_TRIE_E_CHANGED;
 }
 

@@ -9,7 +9,9 @@
  *      that goes on behind the last place it saw meets what stays exactly once.
  *   2. A word that is 0, or holds a leaf that is behind, has nothing else below it: its whole range
  *      of hashes is passed over.
- *   3. Each round raises the place, whatever the arena holds: a scan ends.
+ *   3. Each round raises the place, whatever the arena holds. Nodes of a trie that was scribbled over may share what is
+ *      below them, and so have more words below the root than there are hashes' prefixes in the world; a scan that was
+ *      shown many times as many words as the pool has ends with an error.
  *
  * Who may do what: anyone who can read the arena. Nothing is written.
  *
@@ -19,7 +21,14 @@
 
 #include <errno.h>
 
-/* The number of bits of the hash below those that led to the cursor's word. */
+/* Others may put nodes where the scan is yet to come, and remove others behind it. */
+static bool is_too_long(const ShmTrie *trie, const ShmTrieScan *scan) {
+        uint64_t n_slabs = shm_arena_n_slabs_ever(trie->arena);
+
+        return scan->n_words > 16 * (n_slabs + 1) * (SHM_SLAB_SIZE / sizeof(uint64_t));
+}
+
+/* Of the hash, how many bits lie below those that led to the cursor's word. */
 static uint32_t range_bits(const ShmTrie *trie, const ShmTrieCursor *c) {
         if (c->depth == 0)
                 return 64;
@@ -101,6 +110,9 @@ static int scan_node(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *c) {
         int r = 0;
 
         while (r == 0) {
+                scan->n_words++;
+                if (is_too_long(trie, scan))
+                        return -EIDRM;
                 if (shm_trie_in_bucket(trie, c))
                         return scan_buckets(trie, scan, c);
                 again = false;

@@ -36,8 +36,8 @@
  *   frees it; the old one is noted and linked, it stays. After it: the new one is linked and stays;
  *   the old one is noted and not linked, repair frees it, or somebody did. A split: the node is
  *   noted; not linked, it is freed; linked, it stays, and the leaf that came with it. Repair asks
- *   shm_trie_contains(). A guard is cleared by repair, which gives back the slot it names if that was revoked. A deleted
- *   leaf is noted until nodes above it that became needless were removed: repair shrinks the path of each note.
+ *   shm_trie_contains(). A guard is cleared by repair, which gives back the slot it names if that was revoked. A
+ *   deleted leaf is noted until nodes above it that became needless were removed: repair shrinks the path of each note.
  */
 #include "shm/map/trie.h"
 

@@ -79,6 +79,7 @@ typedef struct ShmTrieScan {
         uint64_t hash;
         uint32_t position;
         uint32_t done;
+        uint64_t n_words; /* passed over since it began */
 } ShmTrieScan;
 
 enum {
@@ -137,6 +138,7 @@ bool shm_trie_contains(ShmArena *arena, uint64_t root, uint64_t hash, uint64_t h
 /*
  * The next leaf, in the order of hashes: 1, 0 (no more), -EIDRM. Start with a ShmTrieScan of
  * zeros. A leaf that is in the trie throughout is met exactly once, whatever others do beside.
+ * -EIDRM also of a scan that is longer than there are words for, since nodes share what is below them.
  * The leaf may be stale; *ret_hash is its hash, or where stale one that shares its path.
  */
 int shm_trie_scan(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *ret, uint64_t *ret_hash);

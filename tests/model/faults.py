@@ -625,11 +625,11 @@ FAULTS = [
      'shm/map/trie-shrink.c', '''                if (!trie_link_holds(trie, above))
                         return false;
                 if (shm_trie_is_frozen(raw''', '''                if (shm_trie_is_frozen(raw'''),
-    ('trie shrink: a node that somebody is at is not looked at again', 'map-shrink/come-and-go',
+    ('trie shrink: a node that somebody is at is not looked at again', 'map-shrink/three-delete-delete',
      'shm/map/trie-shrink.c', '''                if (shm_trie_is_frozen(value))
                         return true;
                 n +=''', '                n +='),
-    ('trie shrink: not looked at again after a removal that failed', 'map-shrink/delete-insert-delete',
+    ('trie shrink: not looked at again after a removal that failed', 'map-shrink/deep-delete-delete',
      'shm/map/trie-shrink.c', 'if (r == SHM_TRIE_E_CHANGED || (r == 0', 'if ((r == 0'),
     ('trie shrink: the node above is not looked at', 'map-shrink/deep-delete-get', 'shm/map/trie-shrink.c',
      '(r == 0 && is_sparse(trie, &removal.above))', '0'),

@@ -107,7 +107,7 @@ static inline void map_ready(uint32_t n_slabs) {
 }
 
 /*
- * For actors: an object over the whole slab, whose owner leaves words that were a map's as they were, since an object is
+ * For actors: an object over the whole slab. Its owner leaves words that were a map's as they were, since an object is
  * not zeroed, and clears the others. A write that comes late finds there what it expects. To look at such a word is a
  * step: others' accesses do not commute with it.
  */

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
 import daemon  # noqa: E402
@@ -352,6 +353,13 @@ class Maps(unittest.TestCase):
         self.assertEqual({k: e.epoch == epoch for k, e in self.map.entries()}, {b'old': True, b'new': False})
         self.assertEqual(self.map.expire(epoch), 1)
         self.assertEqual(list(self.map), [b'new'])
+
+    def test_clear(self):
+        for i in range(1000):
+            self.map[b'%d' % i] = b''
+        with unittest.mock.patch.object(tslab.Map, 'popitem', side_effect=AssertionError('a walk for each')):
+            self.map.clear()
+        self.assertEqual(len(self.map), 0)
 
     def test_sizes(self):
         self.map[b'k'] = b'x' * (self.map.size_max - 1)

@@ -18,7 +18,7 @@ _RAISE = object()       # pop() without a default
 
 
 class Entry(NamedTuple):
-    """An entry of a map, without its key. Versions are never used twice in a pool."""
+    """An entry of a map, without its key. A version is used again after 2^31 reuses of its slot at the earliest."""
 
     value: bytes
     epoch: int

@@ -461,6 +461,42 @@ static void test_trie_circle(void **state) {
         shm_arena_deinit(&f.arena);
 }
 
+/* A node all of whose words lead to the next, or hold the same leaf. */
+static uint64_t node_of(Fixture *f, uint64_t value, uint32_t n_words) {
+        uint64_t handle, *words;
+        void *object;
+
+        assert_int_equal(shm_object_alloc(&f->actor, n_words * 8, f->trie.epoch, NULL, &handle, &object), 0);
+        words = object;
+        for (uint32_t i = 0; i < n_words; i++)
+                words[i] = value ^ shm_trie_seal(handle);
+        return handle ^ SHM_TRIE_FLIP;
+}
+
+/* Some 20 nodes that share what is below them have more words than anybody could look at. */
+static void test_trie_scan_ends(void **state) {
+        Fixture *f = *state;
+        uint64_t leaves[3] = { 0, leaf_new(f, 5, 1), leaf_new(f, 6, 1) };
+
+        assert_int_equal(shm_object_free(&f->actor, leaves[2]), 0); /* stale */
+        for (unsigned i = 0; i < 3; i++) {
+                ShmTrieRoot *root = (ShmTrieRoot *) leaf_at(f, f->root);
+                uint64_t value = leaves[i], hash, n = 0;
+                ShmTrieScan scan = {};
+                ShmTrieCursor c;
+                int r;
+
+                for (uint32_t level = f->trie.n_levels; level-- > 0;)
+                        value = node_of(f, value, f->trie.levels[level].n_words);
+                root->word = value ^ shm_trie_seal(f->root);
+                while ((r = shm_trie_scan(&f->trie, &scan, &c, &hash)) == 1)
+                        n++;
+                assert_int_equal(r, -EIDRM);
+                assert_in_range(n, 0, 10000000);
+        }
+        shm_cache_free_pending(&f->actor);
+}
+
 /* Every list of classes has a shape that works. */
 static void test_trie_shapes(void **state) {
         static const struct {
@@ -509,6 +545,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_trie_stale_leaf_is_replaced, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_trie_contains_after_each_step, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_trie_scribbled, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_trie_scan_ends, setup, teardown),
                 cmocka_unit_test(test_trie_circle),
                 cmocka_unit_test(test_trie_shapes),
         };
