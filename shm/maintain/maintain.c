@@ -8,7 +8,7 @@
  *      record 0. shm_maintain_take_over() rebuilds this engine's own state from there.
  *   2. The engine steps a freeze until no record is left to be emptied, even if an earlier maintainer began it.
  *   3. One reachability check is under way at a time.
- *   4. A step is short, even if the arena holds garbage: some slabs, some caches, or some slots.
+ *   4. A step is short, even if the arena holds garbage: some slabs, some caches, some slots, or some entries.
  *
  * Who may do what: the maintainer alone.
  *
@@ -19,6 +19,7 @@
 
 #define FREEZE_CACHES 8U /* a step */
 #define REPAIR_BUDGET 8192U
+#define SWEEP_ENTRIES 256U
 #define WAIT_MIN_USEC 500U
 #define WAIT_MAX_USEC 20000U
 
@@ -173,6 +174,7 @@ uint32_t shm_maintain_take_over(ShmMaintain *m, uint64_t now_usec, ShmRepairCoun
         shm_repair_control(m->control, &m->reach, ret);
         shm_epochs_recover(m->control->arena);
         n = start_closes(m, now_usec);
+        m->sweeping = true; /* another maintainer may have died over one */
         shm_maintain_look(m, true, now_usec);
         return n;
 }
@@ -218,8 +220,15 @@ static bool repair_step(ShmMaintain *m, uint64_t now_usec) {
         return true;
 }
 
+/* From the first map on: what was passed over may be stale by now. */
+static void begin_sweep(ShmMaintain *m) {
+        m->sweeping = true;
+        m->sweep = (ShmMapSweep){};
+}
+
 static bool close_step(ShmMaintain *m, uint32_t id, uint64_t now_usec) {
         ShmClose *close = &m->closes[id];
+        bool marked = close->state == SHM_CLOSE_MARK;
 
         if (!shm_close_is_ready(close, has_looked(m, m->close_looks[id]), now_usec) ||
             (shm_close_checks(close) && !may_check(m, id)))
@@ -228,17 +237,26 @@ static bool close_step(ShmMaintain *m, uint32_t id, uint64_t now_usec) {
         if (close->state == SHM_CLOSE_EMPTY)
                 m->close_looks[id] = shm_freeze_looks_due(&m->freeze);
         use_check(m, id, shm_close_checks(close) && close->revoke.checking);
+        if (marked && close->state != SHM_CLOSE_MARK)
+                begin_sweep(m);
         return true;
+}
+
+static bool sweep_step(ShmMaintain *m) {
+        m->sweeping = m->sweeping && !shm_map_sweep_step(m->control, &m->sweep, SWEEP_ENTRIES);
+        return m->sweeping;
 }
 
 /* Steps the next user in turn that has something to do. */
 static bool step_one(ShmMaintain *m, uint64_t now_usec) {
-        uint32_t n = m->control->arena->n_epochs + 1;
+        uint32_t n_epochs = m->control->arena->n_epochs, n = n_epochs + 2;
 
         for (uint32_t i = 0; i < n; i++) {
                 uint32_t turn = (m->turn + i) % n;
 
-                if (turn == n - 1 ? repair_step(m, now_usec) : close_step(m, turn, now_usec)) {
+                if (turn < n_epochs    ? close_step(m, turn, now_usec)
+                    : turn == n_epochs ? repair_step(m, now_usec)
+                                       : sweep_step(m)) {
                         m->turn = turn + 1;
                         return true;
                 }

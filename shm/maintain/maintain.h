@@ -12,6 +12,7 @@
  */
 #include "shm/maintain/close.h"
 #include "shm/maintain/repair.h"
+#include "shm/map/map-sweep.h"
 
 #define SHM_MAINTAIN_IDLE UINT64_MAX
 
@@ -39,6 +40,9 @@ typedef struct ShmMaintain {
         ShmReach reach; /* for one check at a time: */
         bool reach_is_used;
         uint32_t reach_user; /* a close, or n_epochs: repair */
+
+        bool sweeping; /* entries of maps that were revoked are taken out of their indexes */
+        ShmMapSweep sweep;
 } ShmMaintain;
 
 void shm_maintain_init(ShmMaintain *m, ShmActor *control);

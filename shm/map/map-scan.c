@@ -10,9 +10,9 @@
  *   2. In a bucket, a key whose leaf was revoked is put into a later word (shm/map/map.c, invariant 3): one scan may
  *      meet the revoked entry and the new one.
  *
- * Who may do what: see trie.c. Reading needs no actor.
+ * Who may do what: see trie-walk.c. Reading needs no actor.
  *
- * Crash: see trie.c. An expiry that was killed has deleted some and not others.
+ * Crash: see trie-walk.c. An expiry that was killed has deleted some and not others.
  */
 #include "shm/map/map.h"
 

@@ -15,9 +15,9 @@
  *      one that it will never be its key's, and a change that expects the stale leaf there fails.
  *   4. The compare-and-set of a change names the version it was decided on: nothing comes between.
  *
- * Who may do what: see trie.c. Reading needs no actor.
+ * Who may do what: see trie-walk.c. Reading needs no actor.
  *
- * Crash: see trie.c. A put that was killed is done or not; its leaf is linked or freed by repair.
+ * Crash: see trie-walk.c. A put that was killed is done or not; its leaf is linked or freed by repair.
  */
 #include "shm/map/map.h"
 

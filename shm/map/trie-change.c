@@ -3,7 +3,7 @@
  *
  * Purpose: links leaves and inner nodes, by one compare-and-set each.
  *
- * Invariants: see shm/map/trie.c.
+ * Invariants: see shm/map/trie-walk.c.
  *
  * Who may do what: writers, as there.
  *

@@ -15,9 +15,9 @@
  * of it. A copy into a new node would be simpler, and could.
  *
  * The first levels (n_fixed) stay: at most 65 nodes of 64 words, 33 KiB a map, which a small map would otherwise remove
- * and make again all the time. Buckets stay, too: see shm/map/trie.c, invariant 5. Where there is a class of 64 bytes
- * the index takes 31 bytes an entry, on average over hashes, and 33 KiB: nodes of 8 words, one line each. With nodes of
- * 16 words it would take 50 at some numbers of entries, since most nodes then have two or three leaves.
+ * and make again all the time. Buckets stay, too: see invariant 5 in shm/map/trie-walk.c. Where there is a class of 64
+ * bytes the index takes 31 bytes an entry, on average over hashes, and 33 KiB: nodes of 8 words, one line each. With
+ * nodes of 16 words it would take 50 at some numbers of entries, since most nodes then have two or three leaves.
  *
  * Invariants
  *   1. Words are frozen, written anew and unlinked by compare-and-sets that expect a word as it was sealed while the
@@ -40,6 +40,8 @@
 #include "shm/map/trie-shrink.h"
 
 #include "shm/map/trie-walk.h"
+
+#define FREEZE_TRIES_MAX 10000 /* others win each time: not by chance */
 
 /* A node that is to be removed, or whose removal was begun; and the word above it. */
 typedef struct Removal {
@@ -101,6 +103,7 @@ static int find_removal(const ShmTrie *trie, uint64_t hash, bool sparse, Removal
 /* False: the node is not what it was. *ret_n: how many words are not empty; *ret_value: of one of these, as it was. */
 static bool freeze_words(const ShmTrie *trie, const Removal *removal, uint32_t *ret_n, uint64_t *ret_value) {
         uint64_t seal = shm_trie_seal(removal->node);
+        uint32_t tries = 0;
 
         *ret_n = 0;
         *ret_value = 0;
@@ -109,7 +112,7 @@ static bool freeze_words(const ShmTrie *trie, const Removal *removal, uint32_t *
                 uint64_t raw = shm_load_acq(&removal->words[i]), value;
 
                 do {
-                        if (!trie_live(trie->arena, removal->node))
+                        if (!trie_live(trie->arena, removal->node) || ++tries > FREEZE_TRIES_MAX)
                                 return false;
                         value = raw ^ seal;
                 } while (!shm_trie_is_frozen(value) &&
@@ -157,7 +160,7 @@ static bool renew_words(const ShmTrie *trie, const Removal *removal, uint64_t re
         return true;
 }
 
-static void renew(ShmActor *actor, const ShmTrie *trie, const Removal *removal) {
+static void renew_node(ShmActor *actor, const ShmTrie *trie, const Removal *removal) {
         uint32_t tag = shm_handle_tag(trie->arena->key, removal->node), expected = tag;
         SlotId id = shm_handle_slot(removal->node);
         uint64_t renewed = shm_handle_make(trie->arena->key, id, tag + 2);
@@ -187,8 +190,8 @@ static int end_removal(ShmActor *actor, const ShmTrie *trie, const Removal *remo
                 removed = change_above(actor, removal, value);
                 if (removed)
                         (void) shm_object_free(actor, removal->node);
-        } else {
-                renew(actor, trie, removal);
+        } else if (frozen || !trie_live(trie->arena, removal->node)) {
+                renew_node(actor, trie, removal);
         }
         (void) shm_actor_unnote(actor, removal->node);
         return removed ? 0 : SHM_TRIE_E_CHANGED;

@@ -131,7 +131,7 @@ int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *curso
 
 /*
  * Whether the path of `hash` holds this very handle, as leaf or inner node. One walk decides, also
- * beside others that write: see trie.c. Never fails: of what is no trie, the answer is no.
+ * beside others that write: see trie-walk.c. Never fails: of what is no trie, the answer is no.
  */
 bool shm_trie_contains(ShmArena *arena, uint64_t root, uint64_t hash, uint64_t handle);
 

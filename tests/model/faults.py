@@ -636,10 +636,10 @@ FAULTS = [
     ('trie shrink: others are not helped', 'map-shrink/deep-delete-insert', 'shm/map/trie-shrink.c',
      '(c.node != ret->node || shm_trie_is_frozen(c.value))', '(c.node != ret->node)'),
     ('trie walk: of a node that is renewed, the word above is not read again', 'map-shrink/delete-insert-get',
-     'shm/map/trie.c', '''        if (!trie_link_holds(trie, above))
+     'shm/map/trie-walk.c', '''        if (!trie_link_holds(trie, above))
                 return SHM_TRIE_E_CHANGED;
         if (!is_next''', '        if (!is_next'),
-    ('trie walk: of a node that is renewed, the seal before counts', 'map-shrink/delete-insert-get', 'shm/map/trie.c',
+    ('trie walk: of a node that is renewed, the seal before counts', 'map-shrink/delete-insert-get', 'shm/map/trie-walk.c',
      '''        if (shm_trie_is_frozen(c->value))
                 c->value = c->raw ^ shm_trie_seal(c->node);
 ''', ''),

@@ -12,6 +12,7 @@
 #include "shm/epoch/epoch-open.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
+#include "tests/util/trie.h"
 
 #define BEGIN UINT64_C(1000000)
 #define MSEC UINT64_C(1000)
@@ -78,6 +79,36 @@ static void expect_clean(const TestArena *t) {
 
         assert_int_equal(shm_check(&t->arena, &c), 0);
         assert_int_equal(c.problems + c.in_flight_slots, 0);
+}
+
+/* The index shrinks with what is revoked, though nobody asks for it. */
+static void test_revoke_of_a_map(void **state) {
+        enum { N = 3000 };
+        TestArena *t = *state;
+        uint32_t other = shm_epoch_number(2, 1);
+        TrieCount count;
+        uint64_t root;
+        ShmTrie trie;
+
+        assert_int_equal(shm_trie_create(&t->actor, other, &root), 0);
+        t->arena.header->roots[1].handle = root;
+        assert_int_equal(shm_object_publish(&t->actor, root), 0);
+        assert_int_equal(shm_trie_open(&trie, &t->arena, root), 0);
+        for (uint64_t i = 0; i < N; i++) {
+                ShmMapKey key = { &i, sizeof(i), i * UINT64_C(0x9e3779b97f4a7c15) >> 12 };
+                ShmMapPut put = { .value = "", .epoch = i < 10 ? other : shm_epoch_number(1, 1) };
+
+                assert_int_equal(shm_map_put(&t->actor, &trie, &key, &put, NULL), 0);
+        }
+        assert_int_equal(trie_count(&trie).n_leaves, N);
+        assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
+        assert_int_equal(shm_epoch_revoke(&t->arena, shm_epoch_number(1, 1), false), 0);
+        (void) shm_maintain_close(&m, 1, now);
+        run();
+        count = trie_count(&trie);
+        assert_int_equal(count.n_leaves, 10);
+        assert_int_equal(count.n_sparse + count.n_frozen + count.n_stale, 0);
+        assert_int_equal(shm_map_count(&trie), 10);
 }
 
 static void test_idle(void **state) {
@@ -534,6 +565,7 @@ int main(void) {
                 TEST(caches_wanted),
                 TEST(caches_given_last),
                 TEST(close_pending),
+                TEST(revoke_of_a_map),
                 TEST(next_time),
                 TEST(turns),
                 TEST(one_check),

@@ -1,0 +1,163 @@
+/*
+ * The trie: walking it
+ *
+ * Purpose: from a hash to the words where a leaf of that hash can be. Changes: shm/map/trie-change.c.
+ *
+ * Invariants
+ *   1. An inner node is linked once, at the end of the path of the hashes below it, and never again after it was
+ *      unlinked (shm/map/trie-shrink.c). A word is sealed with the handle of its node (shm/map/trie-word.h): a
+ *      compare-and-set that was decided on before the node was removed fails, whatever its slot is by then.
+ *   2. A leaf's object never changes after it is linked; a replaced or deleted leaf is unlinked
+ *      first, freed then. A handle that left the trie never comes back: tags do not repeat. But a leaf
+ *      that was replaced by one that is stale may come back, before anybody frees it (put_back()).
+ *   3. A leaf moves only along the path of its hash, and stays linked while it moves. Downward: the word holds it
+ *      until the compare-and-set by which an inner node that holds it takes its place. Upward: a node that is removed
+ *      holds it, frozen, until the compare-and-set by which it takes the node's place, and until the node is freed.
+ *   4. From 1 to 3: a handle that one downward walk along its path does not meet was not linked at one moment of the
+ *      walk, and will not be. A walk that meets a node that was freed begins again.
+ *   5. In a bucket no word becomes 0 again, and a leaf of a key that has no word goes to the first
+ *      that is 0: two who add the same key meet in one word, and it is that key's for good. What is
+ *      deleted leaves SHM_TRIE_GONE behind, with bits by which the caller knows the key again. Buckets, and nodes
+ *      above them, stay: no two of many keys have one hash by chance.
+ *   6. An object that is not linked yet, or about to be unlinked, is noted with root and hash:
+ *      noted before its tag is odd or before the link is cut, linked or freed before the note goes.
+ *   7. Any object may be revoked at any moment: its handle is stale then. Its memory is not reused while
+ *      a note of a live thread names it, so a leaf or node is filled under its note; nor while a
+ *      guard does, so a word is changed under a guard on its node. A word that was read counts
+ *      only if its node is live after that.
+ *   8. What is stale is not linked. Where a leaf goes stale between the look at its tag and the
+ *      compare-and-set, its writer finds out by a second look, before it frees the leaf that was
+ *      replaced, and links that one again: the key is absent for a moment only.
+ *
+ * Who may do what: whoever can read the arena walks; writers change words, with their own actor,
+ *   outside any operation, with at most three notes at a time.
+ *
+ * Crash: before the compare-and-set of an exchange: the new leaf is noted and not linked, repair
+ *   frees it; the old one is noted and linked, it stays. After it: the new one is linked and stays;
+ *   the old one is noted and not linked, repair frees it, or somebody did. A split: the node is
+ *   noted; not linked, it is freed; linked, it stays, and the leaf that came with it. Repair asks
+ *   shm_trie_contains(). A guard is cleared by repair, which gives back the slot it names if that was revoked. A
+ *   deleted leaf is noted until nodes above it that became needless were removed: repair shrinks the path of each note.
+ */
+#include "shm/map/trie-walk.h"
+
+#include <errno.h>
+
+#define RESTARTS_MAX 65536 /* of a walk: each says that somebody made progress, or scribbles */
+
+int trie_load_renewed(const ShmTrie *trie, TrieLink above, ShmTrieCursor *c) {
+        const ShmArena *arena = trie->arena;
+        uint32_t tag = shm_handle_tag(arena->key, c->node) + 2;
+        SlotId id = shm_handle_slot(c->node);
+        uint64_t renewed = shm_handle_make(arena->key, id, tag);
+        bool is_next;
+
+        /* ORDER: acq, pairs with shm_trie_help(); before the word. */
+        is_next = shm_load_acq(shm_slot_tag(arena, id)) == tag;
+        /* ORDER: acq, pairs with shm_trie_help(); before the link: until that is changed nothing is frozen again. */
+        c->raw = shm_load_acq(c->word);
+        /* Freed and used again, it was unlinked before, or its epoch was revoked, and the node above is stale, too. */
+        if (!trie_link_holds(trie, above))
+                return SHM_TRIE_E_CHANGED;
+        if (!is_next || !trie_live(arena, renewed))
+                return trie_live(arena, c->node) || trie_live(arena, renewed) ? SHM_TRIE_E_CHANGED : -EIDRM;
+        c->value = c->raw ^ shm_trie_seal(renewed);
+        if (shm_trie_is_frozen(c->value))
+                c->value = c->raw ^ shm_trie_seal(c->node);
+        c->node = renewed;
+        return 0;
+}
+
+/*
+ * To the end of the path, or to the word that holds the inner node `stop`. SHM_TRIE_E_CHANGED: begin at the root.
+ * -EIDRM.
+ */
+static inline int walk_path(const ShmTrie *trie, ShmTrieCursor *c, uint64_t stop) {
+        int r = 0;
+
+        if (stop == 0 && c->depth < trie->n_levels)
+                trie_walk_down(trie, c, trie->n_levels);
+        for (;;) {
+                while (__builtin_expect(r == 0 && shm_trie_is_inner(c->value) && c->value != stop, 0))
+                        r = trie_down(trie, c);
+                c->frozen = r == 0 && !shm_trie_in_bucket(trie, c) && shm_trie_is_frozen(c->value);
+                if (__builtin_expect(!c->frozen, 1))
+                        return r;
+                c->value = shm_trie_thaw(c->value);
+                if (!shm_trie_is_inner(c->value) || c->value == stop)
+                        return 0;
+        }
+}
+
+int shm_trie_seek(const ShmTrie *trie, uint64_t hash, ShmTrieCursor *ret) {
+        int r = SHM_TRIE_E_CHANGED;
+
+        for (uint32_t i = 0; i < RESTARTS_MAX && r == SHM_TRIE_E_CHANGED; i++) {
+                trie_begin(trie, ret, hash);
+                if (trie_load(trie, ret) != 0)
+                        return -EIDRM;
+                r = walk_path(trie, ret, 0);
+        }
+        return r == SHM_TRIE_E_CHANGED ? -EIDRM : r;
+}
+
+int shm_trie_reload(const ShmTrie *trie, ShmTrieCursor *c) {
+        int r = trie_load(trie, c) ?: walk_path(trie, c, 0);
+
+        return r == SHM_TRIE_E_CHANGED ? shm_trie_seek(trie, c->hash, c) : r;
+}
+
+static bool bucket_goes_on(const ShmTrie *trie, const ShmTrieCursor *c) {
+        return shm_trie_in_bucket(trie, c) && c->value != 0 &&
+               c->index + 1U < trie->levels[trie->n_levels].n_words;
+}
+
+int shm_trie_next(const ShmTrie *trie, ShmTrieCursor *c) {
+        if (!bucket_goes_on(trie, c))
+                return SHM_TRIE_E_LAST;
+        c->index++;
+        c->word++;
+        return shm_trie_reload(trie, c);
+}
+
+/* Any root: the asker is about a dead thread's object, which no longer moves. */
+static bool is_named_root(const ShmArena *arena, uint64_t handle) {
+        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++)
+                /* ORDER: acq, pairs with shm_root_set(); a root that is named stays as it is. */
+                if (shm_load_acq(&arena->header->roots[i].handle) == handle)
+                        return true;
+        return false;
+}
+
+/* One walk along all words where a leaf of the hash can be. SHM_TRIE_E_CHANGED, -EIDRM. */
+static int walk_contains(const ShmTrie *trie, uint64_t hash, uint64_t handle, bool *ret) {
+        const uint64_t inner = handle ^ SHM_TRIE_FLIP;
+        ShmTrieCursor c;
+
+        trie_begin(trie, &c, hash);
+        for (;;) {
+                int r = trie_load(trie, &c) ?: walk_path(trie, &c, inner);
+
+                if (r)
+                        return r == SHM_TRIE_E_CHANGED && !trie_live(trie->arena, trie->root) ? -EIDRM : r;
+                *ret = c.value == handle || c.value == inner;
+                if (*ret || !bucket_goes_on(trie, &c))
+                        return 0;
+                c.index++;
+                c.word++;
+        }
+}
+
+bool shm_trie_contains(ShmArena *arena, uint64_t root, uint64_t hash, uint64_t handle) {
+        int r = SHM_TRIE_E_CHANGED;
+        bool contains = false;
+        ShmTrie trie;
+
+        if (root == SHM_NOTE_NAMED_ROOT)
+                return is_named_root(arena, handle);
+        if (shm_trie_open(&trie, arena, root) != 0)
+                return false;
+        for (uint32_t i = 0; i < RESTARTS_MAX && r == SHM_TRIE_E_CHANGED; i++)
+                r = walk_contains(&trie, hash, handle, &contains);
+        return r == 0 && contains;
+}
