@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Sweeping all maps: entries that are stale, since their epoch was revoked, are taken out of the index, which shrinks by
- * that. For the maintainer, in steps, after each revocation.
+ * Sweeping all maps: entries that are stale, since their epoch was revoked, are taken out of the index, which shrinks
+ * by that. For the maintainer, in steps, after each revocation.
  */
 #include "shm/map/map.h"
 

@@ -183,6 +183,43 @@ static void test_trie_many(void **state) {
         assert_int_equal(scan_count(f, NULL), N - (N + 2) / 3);
 }
 
+/* Words as values: what is frozen is told from what is not, and from what it was. */
+static void test_trie_words(void **state) {
+        const uint64_t leaf = UINT64_C(0x1234567855) << 32 | UINT64_C(1) << 30 | 77,
+                       inner = leaf ^ SHM_TRIE_FLIP;
+        const uint64_t values[] = { 0, leaf, inner };
+
+        (void) state;
+        for (unsigned i = 0; i < 3; i++) {
+                uint64_t frozen = shm_trie_freeze(values[i]);
+
+                assert_false(shm_trie_is_frozen(values[i]));
+                assert_true(shm_trie_is_frozen(frozen));
+                assert_false(shm_trie_is_leaf(frozen) || shm_trie_is_inner(frozen));
+                assert_true(shm_trie_thaw(frozen) == values[i]);
+        }
+        assert_false(shm_trie_can_link(SHM_HANDLE_VERSION << 30));
+        assert_true(shm_trie_can_link(leaf));
+        for (uint64_t n = 1; n < 1000; n++) {
+                uint64_t change = shm_trie_seal(leaf) ^ shm_trie_seal(leaf + (n << 33));
+
+                assert_int_equal(change & SHM_TRIE_KIND, 0);
+                assert_true(change >> 32 != 0 && (uint32_t) change != 0);
+        }
+}
+
+/* The one leaf that could not be told from an empty word, if it were frozen, is refused. */
+static void test_trie_exchange_refuses(void **state) {
+        Fixture *f = *state;
+        ShmTrieCursor c;
+
+        assert_false(find(f, 9, 1, &c));
+        assert_int_equal(shm_trie_exchange(&f->actor, &f->trie, &c, SHM_HANDLE_VERSION << 30),
+                         SHM_TRIE_E_STALE);
+        assert_true(*c.word == c.raw);
+        assert_int_equal(n_notes(f), 0);
+}
+
 /* An index of entries that come and go: nodes with less than two leaves below them do not stay. */
 static void test_trie_shrinks(void **state) {
         enum { LIVE = 1000, N = 1000000 };
@@ -533,6 +570,8 @@ static void test_trie_shapes(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_trie_many, setup, teardown),
+                cmocka_unit_test(test_trie_words),
+                cmocka_unit_test_setup_teardown(test_trie_exchange_refuses, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_trie_shrinks, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_trie_size, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_trie_shares_all_but_last_bit, setup, teardown),

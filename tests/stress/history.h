@@ -1,0 +1,60 @@
+#pragma once
+/*
+ * Histories of calls on one key of a map, and whether some order explains their answers.
+ *
+ * A history is linearizable if each call can be given one moment between its beginning and its end, such that the
+ * calls, in the order of these moments, have the answers that they had. The checker goes through beginnings and ends in
+ * the order of time, with the set of all states that are possible by then: which of the calls under way have had their
+ * moment, and what the value is. At the end of a call those states are left in which it has had its moment. If none is
+ * left, no order explains the answers; otherwise one does, since each state stands for an order that was followed.
+ *
+ * A call whose process died has had its moment before that, or never. Each value is put once, so that a value tells
+ * which put it is of.
+ *
+ * Revoking is no call on one key: a value of an epoch that is being revoked is absent from some moment on. As
+ * tslab_map.h says, (1) a change may have been decided on before the value that it replaces was revoked, and come after
+ * that; (2) a put into such an epoch may replace a value, and put it back: the key is absent for a moment.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HISTORY_WORKERS 8
+
+typedef enum CallKind {
+        CALL_GET,
+        CALL_PUT,
+        CALL_INSERT,
+        CALL_UPDATE,
+        CALL_REPLACE,
+        CALL_DELETE,
+        CALL_DELETE_VERSION,
+        _CALL_N,
+} CallKind;
+
+typedef struct Call {
+        uint8_t kind;
+        uint8_t worker;
+        uint8_t died;
+        uint8_t unused;
+        uint32_t key;
+        uint32_t epoch; /* for the value that is put */
+        int32_t result; /* 0 or an error; of a get 0, where it got something */
+        uint64_t begin, end; /* moments; end 0: not yet */
+        uint64_t value; /* put, or got */
+        uint64_t expected; /* the value that goes with the version named; 0: none */
+} Call;
+
+/* An epoch that is revoked, from `begin` on. */
+typedef struct Revocation {
+        uint32_t epoch;
+        uint64_t begin;
+} Revocation;
+
+/* The epoch of a value is part of it. */
+static inline uint64_t history_value(uint32_t worker, uint32_t epoch, uint64_t n) {
+        return (uint64_t) worker << 60 | (uint64_t) (epoch & 0xfffff) << 40 | n;
+}
+
+/* Calls on one key, which was absent before, by `begin`. NULL: there is an order; else the call that none explains. */
+const Call *history_check(Call *calls, size_t n, const Revocation *revoked, size_t n_revoked);
