@@ -43,7 +43,7 @@
 
 #include <errno.h>
 
-#define RESTARTS_MAX 65536 /* of a walk: each says that somebody made progress, or scribbles */
+#define RESTARTS_MAX 65536 /* a walk begins again since somebody made progress, or scribbles */
 
 int trie_load_renewed(const ShmTrie *trie, TrieLink above, ShmTrieCursor *c) {
         const ShmArena *arena = trie->arena;

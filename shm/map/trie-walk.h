@@ -7,7 +7,7 @@
 
 #include "shm/map/trie.h"
 
-/* Of a handle that was found plausible: whether its object is there still. */
+/* Whether the object of a handle that was found plausible is there still. */
 static inline bool trie_live(const ShmArena *arena, uint64_t handle) {
         /* ORDER: acq, pairs with shm_uncached_free(); callers read the object before, or write after. */
         return shm_load_acq(shm_slot_tag(arena, shm_handle_slot(handle))) ==

@@ -55,7 +55,7 @@ static inline uint64_t shm_trie_thaw(uint64_t value) {
         return value == SHM_TRIE_FROZEN_EMPTY ? 0 : value ^ SHM_TRIE_FREEZE;
 }
 
-/* Of one handle alone a frozen word could not be told from an empty one: it is not linked. */
+/* There is one handle whose frozen word could not be told from an empty one: it is not linked. */
 static inline bool shm_trie_can_link(uint64_t handle) {
         return (handle & ~SHM_TRIE_KIND) != 0;
 }

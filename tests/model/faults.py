@@ -521,7 +521,7 @@ FAULTS = [
         r = link_word(actor, trie, c, value);
 '''),
     ('trie split: the node is not noted', 'map-revoke/index-split-late', 'shm/map/trie-change.c',
-     'trie->epoch, &pending, &handle, &object);', 'trie->epoch, NULL, &handle, &object);'),
+     'trie->epoch, &pending, &handle,', 'trie->epoch, NULL, &handle,'),
     ('map put: the leaf is not noted', 'map-revoke/put-late', 'shm/map/map.c',
      'shm_object_alloc(actor, size, *ret_number, pending, ret_handle, ret_object)',
      'shm_object_alloc(actor, size, *ret_number, NULL, ret_handle, ret_object)'),
@@ -657,6 +657,8 @@ FAULTS = [
      '''        if (c->frozen)
                 return look_again(actor, trie, c);
 ''', ''),
+    ('maintainer: maps are not swept after a revocation', 'unit-maintain', 'shm/maintain/maintain.c',
+     '                begin_sweep(m);', '                (void) m;'),
     ('repair: paths are not shortened', 'map-shrink/delete-update', 'shm/maintain/repair.c',
      '                shm_rollback_paths(control, repair->record);\n', ''),
 ]
