@@ -4,7 +4,8 @@
  * Purpose: makes every handle into an era stale, while threads go on freeing, and some are stopped.
  *
  * Invariants
- *   1. A tag is made even by compare-and-set: of a free and a revocation that race, one wins.
+ *   1. A tag is made even by compare-and-set: of a free and a revocation that race, one wins. Against a node of an
+ *      index that is renewed (shm/map/trie-shrink.c), which has another odd tag then, the revocation tries again.
  *   2. Only slabs of eras that are over are marked. A slab that empties may become another epoch's at once. So the
  *      slab's word is read after the tags: an object of another epoch, whose tag was read, is gone by the time that
  *      the slab is of the era, and its tag never comes back.
@@ -21,6 +22,8 @@
 
 #include "shm/slab/set.h"
 #include "shm/slab/slab.h"
+
+#define MARK_TRIES_MAX 65536 /* others win each time: not by chance */
 
 static bool is_revoked(const ShmArena *arena, const ShmRevoke *revoke, SlabWord w) {
         return shm_slab_view_taken(arena, w) != 0 && slab_word_epoch(w) == revoke->eras.id &&
@@ -46,6 +49,21 @@ static bool revoke_ends_pass(ShmRevoke *revoke) {
         return true;
 }
 
+/* False: it was freed. An index node may be renewed meanwhile, by which it gets another tag that is odd, too. */
+static bool mark_slot(const ShmArena *arena, const ShmRevoke *revoke, uint32_t slab, uint32_t slot,
+                      uint32_t tag) {
+        uint32_t *at = &arena->tags[slab].tag[slot];
+
+        for (uint32_t i = 0; i < MARK_TRIES_MAX; i++) {
+                /* ORDER: acqrel, pairs with shm_object_copy(); the object is over before it is given back. */
+                if (shm_cas_acqrel(at, &tag, tag + 1))
+                        return true;
+                if (!(tag & 1) || !is_revoked(arena, revoke, shm_slab_word(arena, slab)))
+                        return false;
+        }
+        return false;
+}
+
 static void mark_slab(const ShmArena *arena, ShmRevoke *revoke, uint32_t slab) {
         ShmSlabView view;
         SlabWord w;
@@ -55,10 +73,9 @@ static void mark_slab(const ShmArena *arena, ShmRevoke *revoke, uint32_t slab) {
         if (!is_revoked(arena, revoke, w))
                 return; /* it is another's by now */
         for (uint64_t rest = view.live & shm_slab_view_taken(arena, w); rest != 0; rest &= rest - 1) {
-                uint32_t i = (uint32_t) __builtin_ctzll(rest), expected = view.tags[i];
+                uint32_t i = (uint32_t) __builtin_ctzll(rest);
 
-                /* ORDER: acqrel, pairs with shm_object_copy(); the object is over before it is given back. */
-                revoke->objects += shm_cas_acqrel(&arena->tags[slab].tag[i], &expected, view.tags[i] + 1);
+                revoke->objects += mark_slot(arena, revoke, slab, i, view.tags[i]);
         }
 }
 
