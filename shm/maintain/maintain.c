@@ -220,10 +220,10 @@ static bool repair_step(ShmMaintain *m, uint64_t now_usec) {
         return true;
 }
 
-/* From the first map on: what was passed over may be stale by now. */
+/* A round that is under way is ended first; what it passed over may be stale by now, and another one follows. */
 static void begin_sweep(ShmMaintain *m) {
+        m->sweep_again = m->sweeping;
         m->sweeping = true;
-        m->sweep = (ShmMapSweep){};
 }
 
 static bool close_step(ShmMaintain *m, uint32_t id, uint64_t now_usec) {
@@ -243,7 +243,13 @@ static bool close_step(ShmMaintain *m, uint32_t id, uint64_t now_usec) {
 }
 
 static bool sweep_step(ShmMaintain *m) {
-        m->sweeping = m->sweeping && !shm_map_sweep_step(m->control, &m->sweep, SWEEP_ENTRIES);
+        if (!m->sweeping)
+                return false;
+        if (shm_map_sweep_step(m->control, &m->sweep, SWEEP_ENTRIES)) {
+                m->sweep = (ShmMapSweep){};
+                m->sweeping = m->sweep_again;
+                m->sweep_again = false;
+        }
         return m->sweeping;
 }
 

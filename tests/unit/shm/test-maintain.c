@@ -81,26 +81,54 @@ static void expect_clean(const TestArena *t) {
         assert_int_equal(c.problems + c.in_flight_slots, 0);
 }
 
-/* The index shrinks with what is revoked, though nobody asks for it. */
-static void test_revoke_of_a_map(void **state) {
-        enum { N = 3000 };
-        TestArena *t = *state;
+/* A map whose first n_kept entries, and its index, are of epoch 2, and the others of epoch 1. */
+static void map_fill(TestArena *t, uint64_t n, uint64_t n_kept, ShmTrie *ret) {
         uint32_t other = shm_epoch_number(2, 1);
-        TrieCount count;
         uint64_t root;
-        ShmTrie trie;
 
         assert_int_equal(shm_trie_create(&t->actor, other, &root), 0);
         t->arena.header->roots[1].handle = root;
         assert_int_equal(shm_object_publish(&t->actor, root), 0);
-        assert_int_equal(shm_trie_open(&trie, &t->arena, root), 0);
-        for (uint64_t i = 0; i < N; i++) {
+        assert_int_equal(shm_trie_open(ret, &t->arena, root), 0);
+        for (uint64_t i = 0; i < n; i++) {
                 ShmMapKey key = { &i, sizeof(i), i * UINT64_C(0x9e3779b97f4a7c15) >> 12 };
-                ShmMapPut put = { .value = "", .epoch = i < 10 ? other : shm_epoch_number(1, 1) };
+                ShmMapPut put = { .value = "", .epoch = i < n_kept ? other : shm_epoch_number(1, 1) };
 
-                assert_int_equal(shm_map_put(&t->actor, &trie, &key, &put, NULL), 0);
+                assert_int_equal(shm_map_put(&t->actor, ret, &key, &put, NULL), 0);
         }
-        assert_int_equal(trie_count(&trie).n_leaves, N);
+        assert_int_equal(trie_count(ret).n_leaves, n);
+}
+
+/* A sweep that is under way when eras are revoked is ended first: else one revocation after another would stop it. */
+static void test_revoke_beside_a_sweep(void **state) {
+        TestArena *t = *state;
+        uint32_t last = 0;
+        ShmTrie trie;
+
+        map_fill(t, 3000, 2990, &trie);
+        m.sweeping = true;
+        assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
+        assert_int_equal(shm_epoch_revoke(&t->arena, shm_epoch_number(1, 1), false), 0);
+        (void) shm_maintain_close(&m, 1, now);
+        for (unsigned i = 0; !m.sweep_again; i++) {
+                assert_true(i < 1000);
+                (void) shm_maintain_step(&m, now += 1000);
+                assert_true(m.sweep.root >= last);
+                last = m.sweep.root;
+        }
+        assert_int_equal(last, 1);
+        run();
+        assert_int_equal(trie_count(&trie).n_leaves, 2990);
+}
+
+/* The index shrinks with what is revoked, though nobody asks for it. */
+static void test_revoke_of_a_map(void **state) {
+        enum { N = 3000 };
+        TestArena *t = *state;
+        TrieCount count;
+        ShmTrie trie;
+
+        map_fill(t, N, 10, &trie);
         assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
         assert_int_equal(shm_epoch_revoke(&t->arena, shm_epoch_number(1, 1), false), 0);
         (void) shm_maintain_close(&m, 1, now);
@@ -566,6 +594,7 @@ int main(void) {
                 TEST(caches_given_last),
                 TEST(close_pending),
                 TEST(revoke_of_a_map),
+                TEST(revoke_beside_a_sweep),
                 TEST(next_time),
                 TEST(turns),
                 TEST(one_check),
