@@ -20,6 +20,9 @@
 
 #include "shm/arch/racy.h"
 
+#define WORDS_A_LEAF                                                                                         \
+        64U /* a step of an expiry passes over as many words of the index for each leaf, at most */
+
 /* A leaf found freed: 0: it is stale; SHM_TRIE_E_CHANGED: another is in its place, the scan is back. */
 static int step_back(const ShmTrie *trie, ShmTrieCursor *c, const ShmTrieScan *before, ShmTrieScan *scan) {
         uint64_t seen = c->value, n_words = scan->n_words;
@@ -117,7 +120,8 @@ static int expire_next(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, Shm
                 return 0;
         r = shm_trie_exchange(actor, trie, &c, vacancy);
         if (r == SHM_TRIE_E_CHANGED) {
-                /* The word changed after the decision. */
+                before.n_words = scan->n_words;
+                /* It is not what was decided on any more. */
                 *scan = before;
                 return 0;
         }
@@ -131,7 +135,8 @@ ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, Shm
 
         if (trie->arena->read_only)
                 return -EROFS;
-        for (uint32_t i = 0; i < n_max && !scan->done; i++) {
+        scan->pause = scan->n_words + (uint64_t) n_max * WORDS_A_LEAF;
+        for (uint32_t i = 0; i < n_max && !scan->done && scan->n_words < scan->pause; i++) {
                 r = expire_next(actor, trie, epoch, scan);
                 if (r < 0)
                         return r;

@@ -99,9 +99,9 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
 int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected);
 
 /*
- * Deletes the entries that are in an epoch (era 0: any era of that id), and forgets entries that are stale, among
- * the next n_max leaves. Returns how many it deleted; scan->done says whether there are more leaves.
- * -EIDRM, -ENOBUFS, -EROFS.
+ * Deletes what is in an epoch (era 0: any era of that id), and forgets entries that are stale, among the next n_max
+ * leaves, or fewer where many words of the index are empty. Returns how many it deleted; scan->done says whether there
+ * are more leaves. -EIDRM, -ENOBUFS, -EROFS.
  */
 ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan,
                        uint32_t n_max);

@@ -28,6 +28,10 @@ static bool is_too_long(const ShmTrie *trie, const ShmTrieScan *scan) {
         return scan->n_words > 16 * (n_slabs + 1) * (SHM_SLAB_SIZE / sizeof(uint64_t));
 }
 
+static bool is_paused(const ShmTrieScan *scan) {
+        return scan->pause != 0 && scan->n_words >= scan->pause;
+}
+
 /* Of the hash, how many bits lie below those that led to the cursor's word. */
 static uint32_t range_bits(const ShmTrie *trie, const ShmTrieCursor *c) {
         if (c->depth == 0)
@@ -87,7 +91,7 @@ static int scan_leaf(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *c, b
                 r = shm_trie_reload(trie, c);
                 if (r)
                         return r;
-                *ret_again = c->value != seen;
+                *ret_again = c->value != seen || range_bits(trie, c) != bits;
                 if (*ret_again)
                         return 0;
                 c->hash = scan->hash;
@@ -104,12 +108,12 @@ static int scan_leaf(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *c, b
         return 1;
 }
 
-/* From the cursor to the end of its node. 1: a leaf; 0: none, the scan is behind the node. */
+/* From the cursor to the end of its node. 1: a leaf; 0: none, the scan is behind the node, or paused. */
 static int scan_node(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *c) {
         bool again;
         int r = 0;
 
-        while (r == 0) {
+        while (r == 0 && !is_paused(scan)) {
                 scan->n_words++;
                 if (is_too_long(trie, scan))
                         return -EIDRM;
@@ -130,7 +134,7 @@ static int scan_node(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *c) {
 int shm_trie_scan(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *ret, uint64_t *ret_hash) {
         int r;
 
-        while (!scan->done) {
+        while (!scan->done && !is_paused(scan)) {
                 r = shm_trie_seek(trie, scan->hash, ret);
                 if (r == 0)
                         r = scan_node(trie, scan, ret);

@@ -80,6 +80,7 @@ typedef struct ShmTrieScan {
         uint32_t position;
         uint32_t done;
         uint64_t n_words; /* passed over since it began */
+        uint64_t pause; /* of n_words, where it is to pause; 0: nowhere */
 } ShmTrieScan;
 
 enum {
@@ -136,7 +137,7 @@ int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *curso
 bool shm_trie_contains(ShmArena *arena, uint64_t root, uint64_t hash, uint64_t handle);
 
 /*
- * The next leaf, in the order of hashes: 1, 0 (no more), -EIDRM. Start with a ShmTrieScan of
+ * The next leaf, in the order of hashes: 1, 0 (no more, or a pause before scan->done), -EIDRM. Start with a scan of
  * zeros. A leaf that is in the trie throughout is met exactly once, whatever others do beside.
  * -EIDRM also of a scan that is longer than there are words for, since nodes share what is below them.
  * The leaf may be stale; *ret_hash is its hash, or where stale one that shares its path.

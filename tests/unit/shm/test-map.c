@@ -293,6 +293,27 @@ static void test_map_expire(void **state) {
         assert_int_equal(shm_map_count(&f->trie), 0);
 }
 
+/* A step passes over few words, though there is no entry in most of them. */
+static void test_map_expire_step(void **state) {
+        Fixture *f = *state;
+        ShmTrieScan scan = {};
+        unsigned n_steps = 0;
+        uint64_t before;
+        char name[16];
+
+        for (unsigned i = 0; i < 3000; i++) {
+                snprintf(name, sizeof(name), "%u", i);
+                assert_int_equal(put(f, name, name), 0);
+        }
+        assert_int_equal(expire(f, shm_epoch_current(&f->arena), 1000), 3000);
+        for (; !scan.done; n_steps++) {
+                before = scan.n_words;
+                assert_int_equal(shm_map_expire(&f->actor, &f->trie, 0xff, &scan, 1), 0);
+                assert_in_range(scan.n_words - before, 1, 64);
+        }
+        assert_true(n_steps > 10);
+}
+
 /* Entries that stay are met once, though others come and go, and values change, at every step. */
 static void test_map_next_beside_changes(void **state) {
         enum { N = 2000 };
@@ -366,6 +387,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_stale_is_absent, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_equal_hashes_stale, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_expire, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_expire_step, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_next_beside_changes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_index_revoked, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_index_closed, setup, teardown),
