@@ -279,8 +279,7 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
                 /* A leaf that is stale, since its epoch was revoked, makes the put begin anew with another. */
                 if (r && r != SHM_TRIE_E_CHANGED && leaf) {
                         (void) shm_object_free(actor, leaf);
-                        if (r < 0) /* after a split, perhaps */
-                                (void) shm_trie_shrink(actor, trie, key->hash);
+                        (void) shm_trie_shrink(actor, trie, key->hash); /* after a split, perhaps */
                         (void) shm_actor_unnote(actor, leaf);
                         leaf = 0;
                 }
