@@ -50,17 +50,19 @@ int trie_load_renewed(const ShmTrie *trie, TrieLink above, ShmTrieCursor *c) {
         uint32_t tag = shm_handle_tag(arena->key, c->node) + 2;
         SlotId id = shm_handle_slot(c->node);
         uint64_t renewed = shm_handle_make(arena->key, id, tag);
-        bool is_next;
+        bool is_next, is_live, was_live;
 
         /* ORDER: acq, pairs with shm_trie_help(); before the word. */
         is_next = shm_load_acq(shm_slot_tag(arena, id)) == tag;
         /* ORDER: acq, pairs with shm_trie_help(); before the link: until that is changed nothing is frozen again. */
         c->raw = shm_load_acq(c->word);
+        was_live = trie_live(arena, c->node);
+        is_live = trie_live(arena, renewed);
         /* Freed and used again, it was unlinked before, or its epoch was revoked, and the node above is stale, too. */
         if (!trie_link_holds(trie, above))
                 return SHM_TRIE_E_CHANGED;
-        if (!is_next || !trie_live(arena, renewed))
-                return trie_live(arena, c->node) || trie_live(arena, renewed) ? SHM_TRIE_E_CHANGED : -EIDRM;
+        if (!is_next || !is_live)
+                return is_live || was_live ? SHM_TRIE_E_CHANGED : -EIDRM;
         c->value = c->raw ^ shm_trie_seal(renewed);
         if (shm_trie_is_frozen(c->value))
                 c->value = c->raw ^ shm_trie_seal(c->node);
@@ -83,6 +85,8 @@ static inline int walk_path(const ShmTrie *trie, ShmTrieCursor *c, uint64_t stop
                 c->frozen = r == 0 && !shm_trie_in_bucket(trie, c) && shm_trie_is_frozen(c->value);
                 if (__builtin_expect(!c->frozen, 1))
                         return r;
+                if (!trie_is_removable(trie, c->depth))
+                        return -EIDRM; /* nobody could end that removal */
                 c->value = shm_trie_thaw(c->value);
                 if (!shm_trie_is_inner(c->value) || c->value == stop)
                         return 0;
@@ -101,9 +105,17 @@ int shm_trie_seek(const ShmTrie *trie, uint64_t hash, ShmTrieCursor *ret) {
         return r == SHM_TRIE_E_CHANGED ? -EIDRM : r;
 }
 
+/*
+ * A node that holds a word which is not frozen is linked. Of a frozen one the node's tag does not tell: a node is
+ * unlinked first, freed then; so what it holds may have moved up, and have been replaced there. Where the cursor's node
+ * is being renewed, a word that still has the seal of the version before is read as some frozen one.
+ */
 int shm_trie_reload(const ShmTrie *trie, ShmTrieCursor *c) {
-        int r = trie_load(trie, c) ?: walk_path(trie, c, 0);
+        int r = trie_load(trie, c);
 
+        if (r == 0 && !shm_trie_in_bucket(trie, c) && shm_trie_is_frozen(c->value))
+                r = SHM_TRIE_E_CHANGED;
+        r = r ?: walk_path(trie, c, 0);
         return r == SHM_TRIE_E_CHANGED ? shm_trie_seek(trie, c->hash, c) : r;
 }
 

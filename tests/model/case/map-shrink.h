@@ -275,11 +275,44 @@ static void post_delete_insert_delete(unsigned dead) {
         expect(dead, 2, 1, 'b', 0);
 }
 
+static void t2_scan(void) {
+        char buffer[SHM_CLASS_SIZE_MAX];
+        ShmTrieScan scan = {};
+        ShmMapView view;
+        int r, n = 0;
+
+        while ((r = shm_map_next(&map_tries[2], &scan, buffer, &view)) == 1)
+                n += buffer[0] == 'b';
+        world.results[2] = r < 0 ? r : n;
+}
+
+static void post_delete_update_get(unsigned dead) {
+        check(dead);
+        if (world.results[2] != 'b' && world.results[2] != 'y')
+                model_fail("get saw %d", world.results[2]);
+}
+
+static void post_delete_update_update(unsigned dead) {
+        check(dead);
+        if (world.results[1] != 0 || world.results[2] != 0)
+                model_fail("updates %d %d", world.results[1], world.results[2]);
+}
+
+static void post_delete_scan(unsigned dead) {
+        check(dead);
+        if (world.results[2] != 1)
+                model_fail("scan %d", world.results[2]);
+}
+
 #define TWO(pre_, t1, post_, n)                                                                              \
         .pre = pre_, .actors = { t0_delete_a, t1 }, .post = post_, .preemptions = n, .full_preemptions = n + 1
 #define THREE(pre_, t1, t2, post_, n)                                                                        \
         .pre = pre_, .actors = { t0_delete_a, t1, t2 }, .post = post_, .preemptions = n,                     \
         .full_preemptions = n + 1
+
+/* They need as many to be red, and have too many states for more. */
+#define LONG(pre_, t1, t2, post_, n)                                                                         \
+        .pre = pre_, .actors = { t0_delete_a, t1, t2 }, .post = post_, .preemptions = n, .full_preemptions = n
 
 /* clang-format off */
 static const ModelCase model_cases[] = {
@@ -306,6 +339,10 @@ static const ModelCase model_cases[] = {
         { .name = "delete-insert-update", THREE(pre_two, t1_insert_c, t2_update_b, post_delete_insert_update, 2) },
         { .name = "delete-insert-delete", THREE(pre_two, t1_insert_c, t2_delete_b, post_delete_insert_delete, 2) },
         { .name = "delete-delete-insert", THREE(pre_two, t1_delete_b, t2_insert_c, post_delete_delete_insert, 2) },
+        { .name = "delete-update-get", LONG(pre_two, t1_update_b, t2_get_b, post_delete_update_get, 4) },
+        { .name = "delete-update-update", LONG(pre_two, t1_update_b, t2_update_b, post_delete_update_update, 3) },
+        { .name = "delete-update-scan", LONG(pre_two, t1_update_b, t2_scan, post_delete_scan, 3) },
+        { .name = "delete-insert-scan", LONG(pre_two, t1_insert_c, t2_scan, post_delete_scan, 3) },
         { .name = "delete-insert-late", TWO(pre_two_late, t1_insert_c, post_insert_c, 2), .late = 2 },
         { .name = "delete-get-late", TWO(pre_two_late, t1_get_b, post_get_b, 2), .late = 2 },
 };

@@ -192,6 +192,31 @@ static uint64_t die_at_every_step(const Case *c, ShmCacheMode mode) {
         return step - 2;
 }
 
+/* In a root, or a node above those that are ever removed: nobody can end it. */
+static void test_map_frozen_word_that_stays(void **state) {
+        const uint64_t values[] = { SHM_TRIE_FROZEN_EMPTY, UINT64_C(77) << 32 /* a leaf that is stale */ };
+
+        (void) state;
+        for (unsigned i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+                const ShmMapKey key = { "k", 1, 5 };
+                ShmTrieScan scan = {};
+                World w = {};
+                void *object;
+
+                world_init(&w, &cases[0], SHM_CACHE_OFF);
+                assert_int_equal(shm_object_get(&w.arena, w.root, &object, NULL), 0);
+                ((ShmTrieRoot *) object)->word = values[i] ^ shm_trie_seal(w.root);
+                steps_left = 1000000;
+                if (setjmp(death))
+                        fail_msg("a word that is frozen for good holds a writer up");
+                assert_int_equal(put(&w, &w.victim, key, "x"), -EIDRM);
+                assert_int_equal(shm_map_delete(&w.victim, &w.trie, &key, 0), -EIDRM);
+                assert_int_equal(shm_map_expire(&w.victim, &w.trie, 0, &scan, 256), -EIDRM);
+                steps_left = 0;
+                shm_arena_deinit(&w.arena);
+        }
+}
+
 static void test_map_death_at_every_step(void **state) {
         (void) state;
         for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -317,6 +342,7 @@ static void test_map_put_by_number_revoked_at_every_step(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_map_frozen_word_that_stays),
                 cmocka_unit_test(test_map_put_revoked_at_every_step),
                 cmocka_unit_test(test_map_put_by_number_revoked_at_every_step),
                 cmocka_unit_test(test_map_death_at_every_step),
