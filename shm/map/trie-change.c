@@ -12,6 +12,8 @@
 #include "shm/map/trie-shrink.h"
 #include "shm/map/trie-walk.h"
 
+#define PUT_BACK_TRIES_MAX 10000 /* others win each time: not by chance */
+
 /* The word of a new node that what is at the cursor moves to. */
 static int find_room(const ShmTrie *trie, const ShmTrieCursor *c, const ShmTrieLevel *level, uint32_t *ret) {
         uint64_t hash;
@@ -27,43 +29,85 @@ static int find_room(const ShmTrie *trie, const ShmTrieCursor *c, const ShmTrieL
         return 0;
 }
 
-/*
- * A leaf that went stale between the look at its tag and its compare-and-set, and took the place of another:
- * that one is linked again, so that the key keeps its value. False: the leaf is live; it replaced none, which is
- * as if it had been revoked a moment later; or somebody else has changed the word since.
- */
-static bool put_back(const ShmTrie *trie, const ShmTrieCursor *c, uint64_t leaf) {
+/* A leaf that went stale between the look at its tag and its compare-and-set, and took the place of another. */
+static bool is_lost(const ShmTrie *trie, const ShmTrieCursor *c, uint64_t leaf) {
+        return shm_trie_is_leaf(leaf) && shm_trie_is_leaf(c->value) && !trie_live(trie->arena, leaf);
+}
+
+/* Links the leaf before again, so that the key keeps its value. False: the word was changed or frozen since. */
+static bool put_back(const ShmTrieCursor *c, uint64_t leaf) {
         uint64_t expected = leaf ^ shm_trie_seal(c->node);
 
-        return shm_trie_is_leaf(leaf) && shm_trie_is_leaf(c->value) && !trie_live(trie->arena, leaf) &&
-               /* ORDER: acqrel, pairs with trie_load(); the old leaf is as it was. */
-               shm_cas_acqrel(c->word, &expected, c->raw);
+        /* ORDER: acqrel, pairs with trie_load(); the old leaf is as it was. */
+        return shm_cas_acqrel(c->word, &expected, c->raw);
+}
+
+static bool put_back_at(ShmActor *actor, const ShmTrieCursor *c, uint64_t value) {
+        uint64_t expected = c->raw;
+        bool done;
+
+        if (!shm_actor_guard(actor, c->node))
+                return false;
+        /* ORDER: acqrel, pairs with trie_load(); the old leaf is as it was. */
+        done = shm_cas_acqrel(c->word, &expected, value ^ shm_trie_seal(c->node));
+        shm_actor_unguard(actor);
+        return done;
+}
+
+/*
+ * The same where a removal, which is ended first, froze the word, by which the leaf moves. False: somebody else has
+ * changed the word since.
+ */
+static bool put_back_moved(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t leaf) {
+        ShmTrieCursor at;
+        bool found;
+
+        for (uint32_t i = 0; i < PUT_BACK_TRIES_MAX; i++) {
+                if (shm_trie_seek(trie, c->hash, &at) != 0 || at.value != leaf)
+                        return false;
+                if (at.frozen && shm_trie_help(actor, trie, c->hash, &found) != 0)
+                        return false;
+                if (!at.frozen && put_back_at(actor, &at, c->value))
+                        return true;
+        }
+        return false;
 }
 
 /*
  * Puts `value` in place of what the cursor saw. SHM_TRIE_E_CHANGED, also where the node is stale; SHM_TRIE_E_STALE:
- * what `value` names is.
+ * what `value` names is. A leaf that is stale, and replaced none, is as if it had been revoked a moment later.
  */
 static int link_word(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t value) {
         uint64_t expected = c->raw;
         int r = SHM_TRIE_E_CHANGED;
+        bool is_late = false;
 
         if (!shm_actor_guard(actor, c->node))
                 return SHM_TRIE_E_CHANGED;
-        if (shm_trie_is_leaf(value) && !trie_live(trie->arena, value))
+        if (shm_trie_is_leaf(value) && !trie_live(trie->arena, value)) {
                 r = SHM_TRIE_E_STALE;
-        /* ORDER: acqrel, pairs with trie_load(); what it names is written, and noted, before it is linked. */
-        else if (shm_cas_acqrel(c->word, &expected, value ^ shm_trie_seal(c->node)))
-                r = put_back(trie, c, value) ? SHM_TRIE_E_STALE : 0;
+                /* ORDER: acqrel, pairs with trie_load(); what it names is written, and noted, before it is linked. */
+        } else if (shm_cas_acqrel(c->word, &expected, value ^ shm_trie_seal(c->node))) {
+                is_late = is_lost(trie, c, value);
+                r = is_late && put_back(c, value) ? SHM_TRIE_E_STALE : 0;
+        }
         shm_actor_unguard(actor);
+        if (is_late && r == 0 && put_back_moved(actor, trie, c, value))
+                r = SHM_TRIE_E_STALE;
         return r;
 }
 
 /* The cursor's word is not what it was, or cannot be changed as it is. */
 static int look_again(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
-        int r = c->frozen ? shm_trie_help(actor, trie, c->hash) : 0;
+        bool was_frozen = c->frozen, found = false;
+        uint64_t seen = c->raw;
+        int r = was_frozen ? shm_trie_help(actor, trie, c->hash, &found) : 0;
 
-        return r ?: shm_trie_reload(trie, c) ?: SHM_TRIE_E_CHANGED;
+        r = r ?: shm_trie_reload(trie, c);
+        if (r)
+                return r;
+        /* A seal is of one version of one node: it is the same removal, which cannot be ended. */
+        return was_frozen && !found && c->frozen && c->raw == seen ? -EIDRM : SHM_TRIE_E_CHANGED;
 }
 
 /* A node in which what is at the cursor has the word `index`, and the leaf that of its hash, if that is another one. */

@@ -160,18 +160,22 @@ static bool renew_words(const ShmTrie *trie, const Removal *removal, uint64_t re
         return true;
 }
 
-static void renew_node(ShmActor *actor, const ShmTrie *trie, const Removal *removal) {
+/* -EIDRM: the next version of this very node could not be linked. */
+static int renew_node(ShmActor *actor, const ShmTrie *trie, const Removal *removal) {
         uint32_t tag = shm_handle_tag(trie->arena->key, removal->node), expected = tag;
         SlotId id = shm_handle_slot(removal->node);
         uint64_t renewed = shm_handle_make(trie->arena->key, id, tag + 2);
 
+        if (!shm_trie_can_link(renewed))
+                return -EIDRM;
         /* ORDER: acqrel, pairs with trie_load_renewed(); all words are frozen before, and written anew after. */
         (void) shm_cas_acqrel(shm_slot_tag(trie->arena, id), &expected, tag + 2);
         if (!shm_actor_guard(actor, renewed))
-                return;
+                return 0;
         if (renew_words(trie, removal, renewed))
                 (void) change_above(actor, removal, renewed ^ SHM_TRIE_FLIP);
         shm_actor_unguard(actor);
+        return 0;
 }
 
 /* 0: the node was removed, by this thread; SHM_TRIE_E_CHANGED: by another, or renewed, or what is above changed. */
@@ -191,19 +195,21 @@ static int end_removal(ShmActor *actor, const ShmTrie *trie, const Removal *remo
                 if (removed)
                         (void) shm_object_free(actor, removal->node);
         } else if (frozen || !trie_live(trie->arena, removal->node)) {
-                renew_node(actor, trie, removal);
+                r = renew_node(actor, trie, removal);
         }
         (void) shm_actor_unnote(actor, removal->node);
-        return removed ? 0 : SHM_TRIE_E_CHANGED;
+        return removed ? 0 : r ?: SHM_TRIE_E_CHANGED;
 }
 
-int shm_trie_help(ShmActor *actor, const ShmTrie *trie, uint64_t hash) {
-        bool found = false;
+int shm_trie_help(ShmActor *actor, const ShmTrie *trie, uint64_t hash, bool *ret_found) {
         Removal removal;
         int r;
 
-        r = find_removal(trie, hash, false, &removal, &found);
-        if (r == 0 && found)
+        *ret_found = false;
+        r = find_removal(trie, hash, false, &removal, ret_found);
+        if (r == SHM_TRIE_E_CHANGED)
+                *ret_found = true; /* somebody is at it */
+        if (r == 0 && *ret_found)
                 r = end_removal(actor, trie, &removal);
         return r == SHM_TRIE_E_CHANGED ? 0 : r;
 }

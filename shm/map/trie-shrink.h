@@ -7,7 +7,10 @@
  * that others began there. -EIDRM, -ENOBUFS (no note left).
  */
 int shm_trie_shrink(ShmActor *actor, const ShmTrie *trie, uint64_t hash);
-/* Ends the first removal that others began on the path: its words can be changed then. Errors as above. */
-int shm_trie_help(ShmActor *actor, const ShmTrie *trie, uint64_t hash);
+/*
+ * Ends the first removal that others began on the path: its words can be changed then. *ret_found: there was
+ * one. Errors as above.
+ */
+int shm_trie_help(ShmActor *actor, const ShmTrie *trie, uint64_t hash, bool *ret_found);
 /* The same for a path that ends at the cursor, where a leaf was deleted just now. */
 int shm_trie_shrink_at(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *cursor);

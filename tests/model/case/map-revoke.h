@@ -480,6 +480,86 @@ static void pre_old_late(void) {
 #define THREE(pre_, t0, t1, post_, n)                                                                        \
         .pre = pre_, .actors = { t0, t1, t_revoke }, .post = post_, .preemptions = n,                        \
         .full_preemptions = n + 1
+#define MARK(pre_, t1, t2, post_, n)                                                                         \
+        .pre = pre_, .actors = { t0_delete, t1, t2 }, .post = post_, .preemptions = n, .full_preemptions = n
+
+/*
+ * The index, in epoch 1, is revoked while a node of it is removed, and renewed for key c, whose leaf is put as if its
+ * word had been looked at before.
+ */
+static void pre_index_renewed(void) {
+        map_shape = MAP_SHRINKS;
+        map_init(4, 1, MAP_HASH, UINT64_C(1) << 61, UINT64_C(2) << 61);
+        map_shape = MAP_FIXED;
+        map_entry(0, 'o', 0);
+        map_entry(1, 'b', 0);
+        ready(4, 2);
+}
+
+static void t1_link_c(void) {
+        const ShmPending pending = { .root = map_root, .hash = UINT64_C(2) << 61 };
+        ShmMapLeaf head = { .hash = pending.hash, .key_size = 1, .value_size = 1 };
+        ShmTrieCursor c;
+        uint64_t leaf;
+        void *object;
+
+        if (shm_object_alloc(world_actor(1), sizeof(head) + 2, 0, &pending, &leaf, &object) != 0)
+                return;
+        memcpy(object, &head, sizeof(head));
+        memcpy((char *) object + sizeof(head), "cc", 2);
+        if (shm_trie_seek(&map_tries[1], head.hash, &c) == 0 && c.depth == 1 && c.value == 0)
+                world.results[1] = shm_trie_exchange(world_actor(1), &map_tries[1], &c, leaf);
+}
+
+static void t_mark(void) {
+        map_must(shm_epoch_revoke(&world_arena, shm_epoch_number(REVOKED, 1), false));
+        own.revoke = (ShmRevoke){};
+        (void) shm_epoch_revoking(&world_arena, REVOKED, &own.revoke.eras);
+        while (!shm_revoke_mark(world_actor(control), &own.revoke, 1))
+                ;
+}
+
+static void post_index_renewed(unsigned dead) {
+        (void) dead;
+        for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++)
+                for (uint32_t slot = 0; slot < 4 && is_revoked(slab); slot++)
+                        if (world_arena.tags[slab].tag[slot] & 1)
+                                model_fail("slot %u:%u of the era that was revoked is live", slab, slot);
+}
+
+/* Values of epoch 1 are revoked while b gets one and the node of its word is removed. */
+static void pre_node_old(void) {
+        map_shape = MAP_SHRINKS;
+        map_init(4, 0, MAP_HASH, UINT64_C(1) << 61, 0);
+        map_shape = MAP_FIXED;
+        map_entry(0, 'o', 0);
+        map_entry(1, 'b', 0);
+        ready(4, 2);
+}
+
+static void t1_put_b_1(void) {
+        map_put(1, 1, 'x', SHM_MAP_PUT, 1);
+}
+
+/* It reads b at last: then the leaf is stale, and so, if b has its value before still, it stays. */
+static void t_mark_get_b(void) {
+        t_mark();
+        n_marked = (uint8_t) own.revoke.objects;
+        world.results[control] = map_get_by(&map_tries[control], 1);
+}
+
+static void post_node_old(unsigned dead) {
+        char b;
+
+        check(dead);
+        b = map_get(1);
+        if (b != 0 && b != 'b')
+                model_fail("value %d, result %d", b, world.results[1]);
+        if (b == 0 && n_marked > 0 && world.results[control] == 'b')
+                model_fail("value before was seen, result %d", world.results[1]);
+        if (map_get(0) != 0 || world.results[0] != 0)
+                fail_a(map_get(0));
+}
 
 /* clang-format off */
 static const ModelCase model_cases[] = {
@@ -511,6 +591,8 @@ static const ModelCase model_cases[] = {
         { .name = "index-expire", TWO(pre_index_two, t0_expire_0, post_index_expire, 3), .deaths = 1 },
         { .name = "index-get", TWO(pre_index_two, t0_get, post_index_read, 3), .deaths = 1 },
         { .name = "index-scan", TWO(pre_index_two, t0_scan, post_index_read, 3), .deaths = 1 },
+        { .name = "index-renewed", MARK(pre_index_renewed, t1_link_c, t_mark, post_index_renewed, 2) },
+        { .name = "delete-put-over", MARK(pre_node_old, t1_put_b_1, t_mark_get_b, post_node_old, 3) },
         { .name = "index-put-late", TWO(pre_index_none_late, t0_put_0, post_index_add, 2), .late = 2 },
         { .name = "index-split-late", TWO(pre_index_old_late, t0_put_b_0, post_index_add_to_one, 2), .late = 2 },
         { .name = "index-node-late", TWO(pre_index_node_late, t0_put_0, post_index_add_to_two, 2), .late = 2 },
