@@ -513,7 +513,9 @@ FAULTS = [
     ('trie exchange: a stale leaf is linked', 'unit-map-death', 'shm/map/trie-change.c',
      'if (shm_trie_is_leaf(value) && !trie_live(trie->arena, value))', 'if (0)'),
     ('trie exchange: the old leaf is not put back', 'map-revoke/put-over', 'shm/map/trie-change.c',
-     'r = put_back(trie, c, value) ? SHM_TRIE_E_STALE : 0;', 'r = 0;'),
+     'is_late = is_lost(trie, c, value);', 'is_late = false;'),
+    ('trie exchange: the old leaf is not put back where the word was frozen', 'map-revoke/delete-put-over',
+     'shm/map/trie-change.c', 'if (is_late && r == 0 && put_back_moved(', 'if (0 && put_back_moved('),
     ('trie exchange: the leaf is noted until it is to be linked', 'map-revoke/old-put', 'shm/map/trie-change.c',
      '''        r = link_word(actor, trie, c, value);
 ''', '''        if (shm_trie_is_leaf(value))
@@ -643,6 +645,18 @@ FAULTS = [
      '''        if (shm_trie_is_frozen(c->value))
                 c->value = c->raw ^ shm_trie_seal(c->node);
 ''', ''),
+    ('trie reload: a frozen word counts though its node may be unlinked', 'map-shrink/delete-update-get',
+     'shm/map/trie-walk.c', '''        if (r == 0 && !shm_trie_in_bucket(trie, c) && shm_trie_is_frozen(c->value))
+                r = SHM_TRIE_E_CHANGED;
+''', ''),
+    ('trie reload: of a node that is renewed, words with the seal before count', 'map-shrink/delete-insert-scan',
+     'shm/map/trie-walk.c', '''        if (r == 0 && !shm_trie_in_bucket(trie, c) && shm_trie_is_frozen(c->value))
+                r = SHM_TRIE_E_CHANGED;
+''', ''),
+    ('trie walk: words that stay can be frozen', 'unit-map-death', 'shm/map/trie-walk.c',
+     'if (!trie_is_removable(trie, c->depth))', 'if (0)'),
+    ('revoke: an index node that was renewed is not marked', 'map-revoke/index-renewed', 'shm/maintain/revoke.c',
+     'if (!(tag & 1) || !is_revoked(', 'if (1 || !is_revoked('),
     ('trie exchange: the path is shortened after the note', 'map-shrink/delete-update', 'shm/map/trie-change.c',
      '''        if (c->value == 0)
                 (void) shm_trie_shrink_at(actor, trie, c);
@@ -659,6 +673,10 @@ FAULTS = [
 ''', ''),
     ('maintainer: maps are not swept after a revocation', 'unit-maintain', 'shm/maintain/maintain.c',
      '                begin_sweep(m);', '                (void) m;'),
+    ('maintainer: a revocation begins the sweep anew', 'unit-maintain', 'shm/maintain/maintain.c',
+     '        m->sweep_again = m->sweeping;', '        m->sweep = (ShmMapSweep){}, m->sweep_again = m->sweeping;'),
+    ('map expire: leaves are counted alone', 'unit-map', 'shm/map/map-scan.c',
+     'scan->pause = scan->n_words + (uint64_t) n_max * WORDS_A_LEAF;', 'scan->pause = UINT64_MAX;'),
     ('repair: paths are not shortened', 'map-shrink/delete-update', 'shm/maintain/repair.c',
      '                shm_rollback_paths(control, repair->record);\n', ''),
 ]
