@@ -32,7 +32,7 @@ static bool is_paused(const ShmTrieScan *scan) {
         return scan->pause != 0 && scan->n_words >= scan->pause;
 }
 
-/* Of the hash, how many bits lie below those that led to the cursor's word. */
+/* The number of bits of the hash below those that led to the cursor's word. */
 static uint32_t range_bits(const ShmTrie *trie, const ShmTrieCursor *c) {
         if (c->depth == 0)
                 return 64;

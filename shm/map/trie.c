@@ -8,7 +8,7 @@
 #define LOW_BITS_MIN 3
 #define LOW_BITS_MAX 4
 #define BITS_MIN 3 /* a node of the smallest class there can be */
-#define BITS_MAX 9 /* of the largest */
+#define BITS_MAX 9 /* in the largest node */
 
 /* The widest node of at most `bits` that fills at least half of its class; else the widest that fits. */
 static uint8_t choose_bits(const ShmArena *arena, uint8_t bits) {
@@ -28,7 +28,7 @@ static uint32_t node_size(const ShmArena *arena, uint8_t bits) {
 }
 
 /*
- * Of n leaves with hashes by chance, n / (bits x ln 2) nodes have two or more below them, within 3 %: the memory of the
+ * For n leaves with random hashes, n / (bits x ln 2) nodes have two or more below them, within 3 %: the memory of the
  * index goes by a node's size over its bits. Where there is a class of 64 bytes that is 31 bytes a leaf.
  */
 static uint8_t choose_low_bits(const ShmArena *arena) {

@@ -57,8 +57,9 @@ typedef struct ShmTrie {
         uint64_t root_off; /* the root object's offset from the first slab */
         uint32_t epoch;
         uint32_t n_levels;
-        uint32_t n_fixed; /* of them, from the first on: nodes that stay */
-        uint32_t leaf_class; /* of the leaf last read: where a next one probably begins, for prefetching */
+        uint32_t n_fixed; /* the first levels, whose nodes stay */
+        uint32_t
+                leaf_class; /* the class of the leaf last read, and probably of the next one: for prefetching */
         ShmTrieLevel levels[SHM_TRIE_LEVELS_MAX + 1]; /* the last: buckets */
 } ShmTrie;
 
@@ -70,7 +71,7 @@ typedef struct ShmTrieCursor {
         uint64_t raw; /* the word when last looked at, */
         uint64_t value; /* and what it says: 0, a leaf or SHM_TRIE_GONE */
         uint32_t depth; /* nodes above the word */
-        uint32_t index; /* of the word in its node */
+        uint32_t index; /* the word's place in its node */
         bool frozen; /* the node is being removed: to be helped with before the word can be changed */
 } ShmTrieCursor;
 
@@ -80,7 +81,7 @@ typedef struct ShmTrieScan {
         uint32_t position;
         uint32_t done;
         uint64_t n_words; /* passed over since it began */
-        uint64_t pause; /* of n_words, where it is to pause; 0: nowhere */
+        uint64_t pause; /* the n_words at which it pauses; 0: nowhere */
 } ShmTrieScan;
 
 enum {

@@ -14,7 +14,7 @@
 #define MAP_N_LEFT 3 /* words of a slot that the hashes of cases lead to */
 #define map_left world.objects[WORLD_N_PRE].handle /* digest of those of a slab, see map_wipe() */
 
-/* What shape the index has. Nodes that stay have 16 words, others 8: no more than a case needs. */
+/* The shape of the index. Nodes that stay have 16 words, others 8: no more than a case needs. */
 typedef enum MapShape {
         MAP_FIXED, /* two levels stay */
         MAP_SHRINKS, /* none does */

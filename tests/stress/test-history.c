@@ -24,11 +24,11 @@
 #define N_WORKERS 4
 #define N_KEYS 6
 #define N_OTHERS 12000 /* keys that stay: below the levels of the index that do, too */
-#define CALLS_MAX 200000 /* of a worker, in a round */
+#define CALLS_MAX 200000 /* a worker's, in a round */
 #define ROUND_NS UINT64_C(1000000000)
 #define REVOKED_MAX 100000
 #define NO_RESULT INT32_MIN
-#define LIFE_NS 2000000 /* of a process, at most */
+#define LIFE_NS 2000000 /* a process's, at most */
 #define KILLS_A_REVOCATION 4
 
 #define CHECK(x) ((x) ? (void) 0 : fail(__LINE__, #x))

@@ -1,5 +1,5 @@
 #pragma once
-/* What a trie at rest consists of: its inner nodes and leaves, counted by a walk of the test's own. */
+/* The inner nodes and leaves of a trie at rest, counted by a walk of the test's own. */
 #include "shm/map/trie.h"
 
 typedef struct TrieCount {

@@ -16,7 +16,7 @@
 #include "shm/map/trie.h"
 #include "tests/util/trie.h"
 
-#define FIXED_SIZE (65 * 512) /* of the levels that stay */
+#define FIXED_SIZE (65 * 512) /* the levels that stay */
 
 typedef struct Leaf {
         uint64_t hash;
