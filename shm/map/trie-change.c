@@ -9,6 +9,7 @@
  *
  * Crash: as there.
  */
+#include "shm/arch/racy.h"
 #include "shm/map/trie-shrink.h"
 #include "shm/map/trie-walk.h"
 
@@ -110,6 +111,11 @@ static int look_again(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
         return was_frozen && !found && c->frozen && c->raw == seen ? -EIDRM : SHM_TRIE_E_CHANGED;
 }
 
+/* Late readers of the slot's last object may still look at it; they find its tag changed. */
+static void word_init(uint64_t *word, uint64_t value) {
+        shm_racy_copy(word, &value, sizeof(value));
+}
+
 /* A node in which what is at the cursor has the word `index`, and the leaf that of its hash, if that is another one. */
 static int node_new(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint32_t index,
                     uint64_t leaf, uint64_t *ret_handle) {
@@ -127,9 +133,10 @@ static int node_new(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c
         node = object;
         seal = shm_trie_seal(handle);
         for (uint32_t i = 0; i < level->n_words; i++)
-                node[i] = seal;
-        node[leaf_index] = leaf ^ seal;
-        node[index] = c->value ^ seal; /* there is no room for the leaf, where it is the same word */
+                word_init(&node[i], seal);
+        word_init(&node[leaf_index], leaf ^ seal);
+        word_init(&node[index],
+                  c->value ^ seal); /* there is no room for the leaf, where it is the same word */
         *ret_handle = handle;
         return leaf_index == index ? SHM_TRIE_E_CHANGED : 0;
 }
