@@ -89,7 +89,6 @@ static int epoch_call_begin(struct tslab *pool, ShmActor *ret_control) {
         return r ? r : control_begin(pool, true, ret_control);
 }
 
-/* Slabs of earlier eras of the id that comes next go first: see shm_epoch_advance(). */
 /* Where no id is free, an epoch that is yet to be revoked, or emptied, may give one after that. */
 static int find_id(ShmActor *control, int (*find)(const ShmArena *arena, uint32_t *ret), uint32_t *ret) {
         int r;
@@ -101,6 +100,7 @@ static int find_id(ShmActor *control, int (*find)(const ShmArena *arena, uint32_
         return find(control->arena, ret);
 }
 
+/* Slabs of earlier eras of the id that comes next go first: see shm_epoch_advance(). */
 static int advance_here(ShmActor *control, uint32_t *ret_epoch) {
         uint32_t next;
         int r;
