@@ -3,33 +3,11 @@
 #include <tslab.h>
 
 #include "tests/util/advance.h"
-#include "tests/util/ctl.h"
+#include "tests/util/small-daemon.h"
 #include "tests/util/test.h"
 
-static int setup(void **state) {
-        static DaemonFixture daemon;
-
-        daemon_start(&daemon, (const char *[]){ "--size=16M", "--log-level=warning", NULL });
-        *state = &daemon;
-        return 0;
-}
-
-static int teardown(void **state) {
-        ctl_check(*state);
-        daemon_stop(*state);
-        return 0;
-}
-
-static struct tslab *pool_open(const DaemonFixture *daemon, uint32_t flags) {
-        struct tslab_options options = { .size = sizeof(options), .flags = flags };
-        struct tslab *pool;
-
-        assert_int_equal(tslab_open(&pool, daemon->socket, &options), 0);
-        return pool;
-}
-
 static void test_advance_from(void **state) {
-        struct tslab *pool = pool_open(*state, 0), *reader = pool_open(*state, TSLAB_READER);
+        struct tslab *pool = small_daemon_open(*state, 0), *reader = small_daemon_open(*state, TSLAB_READER);
         uint32_t first, second, now;
 
         assert_int_equal(tslab_epoch_current(pool, &first), 0);
@@ -45,7 +23,7 @@ static void test_advance_from(void **state) {
 }
 
 static void test_advance_from_by_many(void **state) {
-        struct tslab *pool = pool_open(*state, 0);
+        struct tslab *pool = small_daemon_open(*state, 0);
 
         advance_by_many(pool);
         tslab_close(pool);
@@ -57,5 +35,5 @@ int main(void) {
                 cmocka_unit_test(test_advance_from_by_many),
         };
 
-        return cmocka_run_group_tests(tests, setup, teardown);
+        return cmocka_run_group_tests(tests, small_daemon_setup, small_daemon_teardown);
 }

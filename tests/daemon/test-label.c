@@ -2,30 +2,8 @@
 #include <errno.h>
 #include <tslab.h>
 
-#include "tests/util/ctl.h"
+#include "tests/util/small-daemon.h"
 #include "tests/util/test.h"
-
-static int setup(void **state) {
-        static DaemonFixture daemon;
-
-        daemon_start(&daemon, (const char *[]){ "--size=16M", "--log-level=warning", NULL });
-        *state = &daemon;
-        return 0;
-}
-
-static int teardown(void **state) {
-        ctl_check(*state);
-        daemon_stop(*state);
-        return 0;
-}
-
-static struct tslab *pool_open(const DaemonFixture *daemon, uint32_t flags) {
-        struct tslab_options options = { .size = sizeof(options), .flags = flags };
-        struct tslab *pool;
-
-        assert_int_equal(tslab_open(&pool, daemon->socket, &options), 0);
-        return pool;
-}
 
 static void assert_label(struct tslab *pool, uint32_t epoch, const char *label) {
         struct tslab_epoch_info info = { .size = sizeof(info) };
@@ -35,7 +13,8 @@ static void assert_label(struct tslab *pool, uint32_t epoch, const char *label) 
 }
 
 static void test_label_seen_by_reader(void **state) {
-        struct tslab *writer = pool_open(*state, 0), *reader = pool_open(*state, TSLAB_READER);
+        struct tslab *writer = small_daemon_open(*state, 0),
+                     *reader = small_daemon_open(*state, TSLAB_READER);
 
         assert_int_equal(tslab_epoch_label(writer, TSLAB_EPOCH_CURRENT, "morning"), 0);
         assert_label(reader, TSLAB_EPOCH_CURRENT, "morning");
@@ -48,7 +27,7 @@ static void test_label_seen_by_reader(void **state) {
 }
 
 static void test_label_bad_epoch(void **state) {
-        struct tslab *pool = pool_open(*state, 0);
+        struct tslab *pool = small_daemon_open(*state, 0);
         uint32_t epoch;
 
         assert_int_equal(tslab_epoch_current(pool, &epoch), 0);
@@ -64,5 +43,5 @@ int main(void) {
                 cmocka_unit_test(test_label_bad_epoch),
         };
 
-        return cmocka_run_group_tests(tests, setup, teardown);
+        return cmocka_run_group_tests(tests, small_daemon_setup, small_daemon_teardown);
 }
