@@ -1,7 +1,7 @@
 /*
  * Statistics
  *
- * Purpose: to count objects, memory and calls from the arena when a caller asks for them.
+ * Purpose: to count objects, memory and calls from the arena when a caller asks for them, and to tell its sizes.
  *
  * Invariants
  *   1. A figure is for people: nothing is decided by it. Figures that change meanwhile may not fit each other.
@@ -36,6 +36,18 @@ static int give_stats(void *to, const void *full, size_t full_size) {
         memcpy((uint8_t *) to + sizeof(size), (const uint8_t *) full + sizeof(size),
                (size < full_size ? size : full_size) - sizeof(size));
         return 0;
+}
+
+_public_ size_t tslab_size_max(struct tslab *pool) {
+        return shm_arena_size_max(&pool->arena);
+}
+
+_public_ uint64_t tslab_capacity(struct tslab *pool) {
+        return (uint64_t) pool->arena.n_slabs * SHM_SLAB_SIZE;
+}
+
+_public_ bool tslab_contains(struct tslab *pool, const void *address) {
+        return (uintptr_t) address - (uintptr_t) pool->arena.slabs < tslab_capacity(pool);
 }
 
 static ShmStats *count_stats(struct tslab *pool) {

@@ -569,6 +569,23 @@ uint32_t tslab_domain_epoch(const struct tslab_domain *domain);
 struct tslab_domain *tslab_domain_current(void);
 
 /*
+ * The pool's sizes, and whether an address is in it. They never change, so any thread may ask at any time before
+ * tslab_close() returns, also in a forked child and with TSLAB_READER. Nothing is walked through, nobody is asked.
+ */
+
+/* Returns the largest size that tslab_alloc() takes: that of the pool's largest class, in bytes. */
+size_t tslab_size_max(struct tslab *pool);
+
+/* Returns the room for objects in bytes: the size of all slabs, whether they have memory or not. */
+uint64_t tslab_capacity(struct tslab *pool);
+
+/*
+ * Returns whether `address` is where this process has the pool's objects mapped, as is each address that
+ * tslab_alloc(), tslab_get() or tslab_malloc() returns here. It does not tell whether an object lives there.
+ */
+bool tslab_contains(struct tslab *pool, const void *address);
+
+/*
  * Statistics. The caller sets the `size` of each struct. Sums over a pool in use belong to no single moment.
  * The calls for the pool, a class and an epoch walk through the slabs in use: some milliseconds for a GiB. Any
  * thread; they work at once in a forked child, and with TSLAB_READER, and never enter the daemon.

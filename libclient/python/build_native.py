@@ -97,6 +97,8 @@ int tslab_open(struct tslab **ret, const char *pool, const struct tslab_options 
 int tslab_create(struct tslab **ret, const struct tslab_options *options);
 struct tslab *tslab_close(struct tslab *pool);
 bool tslab_stale(struct tslab *pool);
+size_t tslab_size_max(struct tslab *pool);
+uint64_t tslab_capacity(struct tslab *pool);
 int tslab_free(struct tslab *pool, tslab_handle handle);
 ssize_t tslab_read(struct tslab *pool, tslab_handle handle, void *buffer, size_t size);
 ssize_t tslab_alloc_batch(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret_handles, size_t n);

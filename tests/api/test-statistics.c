@@ -50,6 +50,32 @@ static void test_stats(void **state) {
         tslab_close(pool);
 }
 
+/* A pool with classes of its own: the largest size is theirs, and one byte more is refused. */
+static void test_size_and_place(void **state) {
+        struct tslab_options options = {
+                .size = sizeof(options), .arena_bytes = 1 << 20, .n_classes = 2, .classes = { 64, 208 }
+        };
+        struct tslab *pool, *other = create();
+        tslab_handle handle;
+        uint8_t *object;
+        void *first;
+
+        (void) state;
+        assert_int_equal(tslab_create(&pool, &options), 0);
+        assert_int_equal(tslab_size_max(pool), 208);
+        assert_int_equal(tslab_alloc(pool, 208, TSLAB_EPOCH_CURRENT, &handle, &first), 0);
+        assert_int_equal(tslab_alloc(pool, 209, TSLAB_EPOCH_CURRENT, &handle, NULL), -E2BIG);
+        assert_int_equal(tslab_capacity(pool), 1 << 20);
+        object = first;
+        assert_true(tslab_contains(pool, object) && tslab_contains(pool, object + 207));
+        assert_false(tslab_contains(other, object));
+        assert_false(tslab_contains(pool, NULL) || tslab_contains(pool, &handle));
+        assert_int_equal(tslab_free(pool, handle), 0);
+        assert_true(tslab_contains(pool, object));
+        tslab_close(pool);
+        tslab_close(other);
+}
+
 static void test_counts(void **state) {
         struct tslab_count count = { .size = sizeof(count) };
         struct tslab *pool = create();
@@ -161,9 +187,9 @@ static void test_sizes(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_stats),        cmocka_unit_test(test_counts),
-                cmocka_unit_test(test_thread_stats), cmocka_unit_test(test_slow),
-                cmocka_unit_test(test_sizes),
+                cmocka_unit_test(test_stats),  cmocka_unit_test(test_size_and_place),
+                cmocka_unit_test(test_counts), cmocka_unit_test(test_thread_stats),
+                cmocka_unit_test(test_slow),   cmocka_unit_test(test_sizes),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,6 +127,11 @@ class Objects(unittest.TestCase):
         self.assertEqual((after.live_objects, after.frees), (0, 50))
         self.assertEqual((thread.allocs, thread.frees, thread.is_shared), (50, 50, False))
 
+    def test_sizes_of_the_pool(self):
+        self.assertRaises(tslab.TooLargeError, self.pool.alloc, self.pool.size_max + 1)
+        self.pool.free(self.pool.alloc(self.pool.size_max)[0])
+        self.assertEqual(self.pool.capacity, 16 << 20)
+
     def test_pending_of_the_dead(self):
         handles = self.pool.alloc_batch(64, 2)
 

@@ -92,6 +92,16 @@ class Pool:
         asks its successor, if there is one; otherwise it takes one system call."""
         return bool(lib.tslab_stale(self._pool))
 
+    @property
+    def size_max(self) -> int:
+        """The largest size in bytes that alloc() takes."""
+        return int(lib.tslab_size_max(self._pool))
+
+    @property
+    def capacity(self) -> int:
+        """The room for objects in bytes, whether it has memory or not."""
+        return int(lib.tslab_capacity(self._pool))
+
     def reopen(self) -> Pool:
         """Opens the same pool once more, with the same arguments, in the arena that the daemon has by now. This one
         stays open. Errors as open(); ValueError for a private pool, which no daemon has."""
