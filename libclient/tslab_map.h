@@ -32,7 +32,7 @@
  *              r = tslab_map_replace(map, "hits", 4, version, &count, sizeof(count), TSLAB_EPOCH_CURRENT);
  *      } while (r == -EAGAIN);
  *
- * An entry is one object: 24 bytes, the key and the value, in the epoch its put names; together they
+ * An entry is one object: 32 bytes, the key and the value, in the epoch its put names; together they
  * must fit the pool's largest class. When that epoch is closed the entry stays, until it is deleted,
  * replaced or expired; when it is revoked the entry is absent from then on. A put beside a revocation of its
  * epoch is done before that, or begins anew in the epoch that is open now, or fails with -ESHUTDOWN or
@@ -95,7 +95,7 @@ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
 /* Closes the map in this process and returns NULL; NULL-safe. The map itself stays in the pool. */
 struct tslab_map *tslab_map_close(struct tslab_map *map);
 
-/* Returns the largest sum of a key's and a value's size, at most 4072: a buffer of so many bytes is enough. */
+/* Returns the largest sum of a key's and a value's size, at most 4064: a buffer of so many bytes is enough. */
 size_t tslab_map_size_max(struct tslab_map *map);
 
 /*

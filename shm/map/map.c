@@ -31,34 +31,6 @@
 
 #define PREFETCH_SIZE 384
 
-int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapView *ret) {
-        size_t size, room;
-        void *object;
-        int r;
-
-        r = shm_object_get(arena, handle, &object, &size);
-        if (r)
-                return r;
-        ret->handle = handle;
-        ret->bytes = (const uint8_t *) object + sizeof(ShmMapLeaf);
-        shm_racy_copy(&ret->head, object, sizeof(ret->head));
-        room = size - sizeof(ShmMapLeaf);
-        if (ret->head.key_size <= room && ret->head.value_size <= room - ret->head.key_size)
-                return 0;
-        /* ORDER: acq, pairs with shm_uncached_free(); if it was overwritten, its unlinking is seen. */
-        shm_fence_acq();
-        return -ESTALE;
-}
-
-bool shm_map_view_live(const ShmArena *arena, const ShmMapView *view) {
-        uint32_t *tag = shm_slot_tag(arena, shm_handle_slot(view->handle));
-
-        /* ORDER: acq, pairs with shm_uncached_free(); the bytes are read before the tag is again. */
-        shm_fence_acq();
-        /* ORDER: acq, pairs with shm_uncached_free(); its unlinking before that is seen hereafter. */
-        return shm_load_acq(tag) == shm_handle_tag(arena->key, view->handle);
-}
-
 /*
  * Where an object begins is known only when its slab's word is. Its class is guessed to be that of
  * the leaf read before: word and object are then fetched at one time. It spares a miss of two.
@@ -211,7 +183,11 @@ static int alloc_leaf(ShmActor *actor, const ShmTrie *trie, size_t size, const S
 static int leaf_new(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                     uint64_t *ret_handle) {
         const ShmPending pending = { .root = trie->root, .hash = key->hash };
-        ShmMapLeaf head = { .hash = key->hash, .key_size = key->size, .value_size = put->value_size };
+        ShmMapLeaf head = {
+                .hash = key->hash,
+                .key_size = (uint16_t) key->size,
+                .value_size = put->value_size,
+        };
         uint8_t *bytes;
         void *object;
         int r;
@@ -220,6 +196,7 @@ static int leaf_new(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
                        &head.epoch, ret_handle, &object);
         if (r)
                 return r;
+        head.expires = shm_leaf_seal(*ret_handle);
         bytes = object;
         memcpy(bytes, &head, sizeof(head));
         memcpy(bytes + sizeof(head), key->bytes, key->size);

@@ -5,22 +5,10 @@
  * An entry is found by the pool's keyed hash of its key. It never changes: a new value is a new
  * leaf. Its handle is the version of the value.
  */
-#include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
+#include "shm/map/leaf.h"
 #include "shm/map/trie.h"
-
-/* A leaf. Key and value follow, in this order, at once. */
-typedef struct ShmMapLeaf {
-        uint64_t hash;
-        uint32_t key_size;
-        uint32_t value_size;
-        uint32_t epoch; /* API number: the leaf's */
-        uint32_t unused;
-} ShmMapLeaf;
-static_assert(sizeof(ShmMapLeaf) == 24, "arena format");
 
 /* The object of the root "tslab.maps": the epoch of the indexes of all maps. Never changes. */
 #define SHM_MAPS_MAGIC UINT64_C(0x7370616d2d6d6873) /* "shm-maps" */
@@ -36,13 +24,6 @@ typedef struct ShmMapKey {
         uint32_t size;
         uint64_t hash;
 } ShmMapKey;
-
-/* A leaf seen in place. Read it, then ask shm_map_view_live() whether the bytes were the leaf's. */
-typedef struct ShmMapView {
-        uint64_t handle;
-        const uint8_t *bytes; /* the key, then the value */
-        ShmMapLeaf head; /* a copy; the sizes fit the object */
-} ShmMapView;
 
 typedef enum ShmMapMode {
         SHM_MAP_PUT, /* whatever was there */
@@ -69,10 +50,6 @@ enum {
 static inline size_t shm_map_size_max(const ShmArena *arena) {
         return shm_arena_size_max(arena) - sizeof(ShmMapLeaf);
 }
-
-/* -ESTALE: no live object, or none that can be a leaf. */
-int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapView *ret);
-bool shm_map_view_live(const ShmArena *arena, const ShmMapView *view);
 
 /* The word's value after the entry at the cursor was deleted. `key` NULL: it is not known. */
 uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *cursor, const void *key,

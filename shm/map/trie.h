@@ -18,7 +18,7 @@
 #include "shm/cache/object.h"
 #include "shm/map/trie-word.h"
 
-#define SHM_TRIE_MAGIC UINT64_C(0x326972742d6d6873) /* "shm-tri2": words are sealed, nodes are removed */
+#define SHM_TRIE_MAGIC UINT64_C(0x336972742d6d6873) /* "shm-tri3": leaves have an end of their time */
 #define SHM_TRIE_LEVELS_MAX 22 /* 64 bits, 3 at a time */
 #define SHM_TRIE_BUCKETS_MAX 136 /* in a chain */
 #define SHM_TRIE_GONE (UINT64_C(3) << 30) /* in buckets: a leaf was here; the other bits are the caller's */

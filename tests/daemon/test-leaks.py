@@ -126,7 +126,7 @@ class Leaks(VerbTest):
         self.assertEqual((entry['samples'], entry['live_samples']), (600, 300))
         stack, = self.leaks()['stacks']
         self.assertEqual((stack['frames'][0]['symbol'], stack['samples'], stack['objects']), ('put_value', 300, 300))
-        # 24 bytes, the key's 8 and the value's 100 are of the class of 192
+        # 32 bytes, the key's 8 and the value's 100 are of the class of 192
         self.assertEqual(stack['bytes'], 300 * 192)
         client.do('delete 0 299')
         self.assertEqual([s['samples'] for s in self.leaks()['stacks']], [1])

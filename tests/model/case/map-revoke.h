@@ -505,6 +505,7 @@ static void t1_link_c(void) {
 
         if (shm_object_alloc(world_actor(1), sizeof(head) + 2, 0, &pending, &leaf, &object) != 0)
                 return;
+        head.expires = shm_leaf_seal(leaf);
         memcpy(object, &head, sizeof(head));
         memcpy((char *) object + sizeof(head), "cc", 2);
         if (shm_trie_seek(&map_tries[1], head.hash, &c) == 0 && c.depth == 1 && c.value == 0)
