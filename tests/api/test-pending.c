@@ -53,6 +53,15 @@ static void *begin_shared(void *userdata) {
         return NULL;
 }
 
+/* 1: this thread uses the record that threads without one share; 0: its own. */
+static void *uses_spare(void *userdata) {
+        struct tslab_thread_stats stats = { .size = sizeof(stats) };
+        Task *t = userdata;
+
+        t->r = tslab_thread_stats(t->pool, &stats) ?: stats.is_shared != 0;
+        return NULL;
+}
+
 static void *begin_unshared(void *userdata) {
         Task *t = userdata;
 
@@ -207,12 +216,13 @@ static void test_freed_with_the_process(void **state) {
 
 /* Threads that found no record left share that which shared pending objects are noted in. */
 static void test_of_a_shared_record(void **state) {
-        struct tslab_options options = { .size = sizeof(options), .arena_bytes = 1 << 20, .n_threads = 3 };
+        struct tslab_options options = { .size = sizeof(options), .arena_bytes = 1 << 20, .n_threads = 2 };
         Task t = {};
 
         (void) state;
         assert_int_equal(tslab_create(&t.pool, &options), 0);
         assert_int_equal(tslab_alloc(t.pool, 64, TSLAB_EPOCH_CURRENT, &t.handle, NULL), 0);
+        assert_int_equal(run_elsewhere(uses_spare, &t), 1);
         for (int i = 0; i < 3 * N_MAX; i++) {
                 assert_int_equal(run_elsewhere(begin_shared, &t), 0);
                 assert_int_equal(i % 2 ? tslab_publish(t.pool, t.handle) : run_elsewhere(publish, &t), 0);
@@ -229,6 +239,7 @@ static void test_freed_of_a_shared_record(void **state) {
         (void) state;
         assert_int_equal(tslab_create(&t.pool, &options), 0);
         assert_int_equal(tslab_alloc(t.pool, 64, TSLAB_EPOCH_CURRENT, &t.handle, NULL), 0);
+        assert_int_equal(run_elsewhere(uses_spare, &t), 1);
         for (int i = 0; i < 3 * N_MAX; i++) {
                 assert_int_equal(run_elsewhere(begin_shared, &t), 0);
                 assert_int_equal(tslab_free(t.pool, t.handle), 0);
