@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "shm/arch/atomic.h"
+#include "shm/format/layout-map.h"
 
 #define SHM_MAGIC UINT64_C(0x6e726162616c7374) /* "tslabarn" */
 #define SHM_FORMAT_VERSION 3
@@ -109,8 +110,7 @@ typedef struct ShmHeader {
         ShmLine64 n_slabs_ever; /* slabs below this index were committed at some time; only rises */
         ShmLine64 n_free; /* FREE slabs: a hint, which the daemon recounts */
         ShmLine64 reserve_low; /* a client wakes the daemon when n_free falls below it; 0: never */
-        ShmLine64
-                commit_allowance; /* slabs that clients may still commit by themselves; INT64_MAX: no limit known */
+        ShmLine64 commit_allowance; /* slabs that clients may still commit; INT64_MAX: no limit known */
         ShmLine64 n_drained; /* slabs that drained since the daemon last looked */
         ShmLine64 n_records_ever; /* records below this index were used at some time; only rises */
         ShmLine64 epoch_current;
@@ -120,13 +120,15 @@ typedef struct ShmHeader {
         ShmLine64 caches_given; /* the value of caches_wanted for which the maintainer last did so */
         ShmLine64 n_unrecorded; /* threads that found no record and share the spare one of their process */
         ShmLine64 counters[2]; /* sums over the arena, see ShmTotal */
+        ShmLine64 boot_offset_ms; /* the pool's clock runs ahead of CLOCK_MONOTONIC by this */
+        ShmLine64 expires_first; /* no entry expires before this time of that clock; 0: none does */
         ShmHighWater high_water;
         uint8_t unused_peaks[56];
-
         ShmEpoch epochs[SHM_EPOCHS_MAX];
         ShmRoot roots[SHM_ROOTS_MAX];
+        ShmMapState maps[SHM_ROOTS_MAX]; /* state of the map that the root with this index names */
 } ShmHeader;
-static_assert(sizeof(ShmHeader) == 256 + 20 * 64 + 64 * 128 + 64 * 64, "arena format");
+static_assert(sizeof(ShmHeader) == 256 + 22 * 64 + 64 * (128 + 64 + 640), "arena format");
 
 typedef enum ShmTotal {
         SHM_TOTAL_RECLAIMED, /* slabs whose pages were dropped */
@@ -135,7 +137,8 @@ typedef enum ShmTotal {
 /* A slab's state, outside of the slab. */
 typedef struct ShmSlabLine {
         ShmPair word; /* see shm/format/slab-word.h */
-        uint64_t unused[6];
+        uint64_t expires_first; /* the same for entries in this slab, or too early */
+        uint64_t unused[5];
 } ShmSlabLine;
 static_assert(sizeof(ShmSlabLine) == 64, "arena format");
 

@@ -29,7 +29,7 @@
  */
 #define SHM_NOTE_NAMED_ROOT UINT64_C(1)
 
-/* The root object. All but `word` is written once, before the root is linked anywhere. */
+/* The root object. All but `word` and `options` is written once, before the root is linked anywhere. */
 typedef struct ShmTrieRoot {
         uint64_t magic;
         uint64_t word; /* the first word, above all levels */
@@ -38,7 +38,8 @@ typedef struct ShmTrieRoot {
         uint8_t n_top;
         uint8_t low_bits; /* for each level below; 1 << low_bits is also the size of a bucket */
         uint8_t unused;
-        uint64_t unused2[5];
+        ShmMapOptions options; /* the map's */
+        uint64_t unused2[2];
 } ShmTrieRoot;
 static_assert(sizeof(ShmTrieRoot) == 64, "arena format");
 

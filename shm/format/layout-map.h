@@ -1,0 +1,54 @@
+#pragma once
+/*
+ * Arena format: what the arena knows of each map but its entries. It is part of the format in shm/format/layout.h: the
+ * same rules and the same version apply.
+ */
+#include <assert.h>
+#include <stdint.h>
+
+#define SHM_MAP_STRIPES 8
+#define SHM_MAP_WAITS 16
+
+typedef enum ShmMapEvict {
+        SHM_MAP_EVICT_NEVER,
+        SHM_MAP_EVICT_SIEVE,
+} ShmMapEvict;
+
+/* In the root object of the map, so that a map and its options come into being at once. May be changed live. */
+typedef struct ShmMapOptions {
+        uint64_t limit_bytes; /* 0: none */
+        uint32_t ttl_ms; /* the lifetime of entries that are put without one; 0: no end */
+        uint32_t stale_ms; /* how long entries are kept after their end; 0: not at all */
+        uint32_t value_max; /* largest value; 0: the library's default */
+        uint32_t evict; /* ShmMapEvict */
+} ShmMapOptions;
+static_assert(sizeof(ShmMapOptions) == 24, "arena format");
+
+/* Counted by writers. Entries: inserts, less what went by one of the next three. */
+typedef enum ShmMapCount {
+        SHM_MAP_INSERTS, /* entries that came, not those in place of another */
+        SHM_MAP_DELETES, /* also of entries that were revoked */
+        SHM_MAP_EXPIRATIONS,
+        SHM_MAP_EVICTIONS,
+        SHM_MAP_FAILURES, /* puts that failed for want of memory or room */
+        SHM_MAP_BYTES, /* the size that entries take: their slots' */
+        SHM_MAP_MISCOUNTED, /* to be added to entries: after a death in a change */
+        _SHM_MAP_COUNT_N,
+} ShmMapCount;
+
+/* Sums modulo 2^64 of those threads whose records have this stripe. */
+typedef struct ShmMapStripe {
+        uint64_t counts[8];
+} ShmMapStripe;
+static_assert(sizeof(ShmMapStripe) == 64 && _SHM_MAP_COUNT_N <= 8, "arena format");
+
+/* Zeros: nothing is known. */
+typedef struct ShmMapState {
+        uint64_t
+                miscounts; /* rises when a thread dies in a change of the map: its entries are to be counted */
+        uint64_t counted; /* the value of `miscounts` when the maintainer last began to count */
+        uint64_t unused[6];
+        uint32_t waits[SHM_MAP_WAITS]; /* futex words, by hash of the key */
+        ShmMapStripe stripes[SHM_MAP_STRIPES];
+} ShmMapState;
+static_assert(sizeof(ShmMapState) == 64 + 64 + 512, "arena format");
