@@ -187,6 +187,10 @@ _public_ int tslab_free(struct tslab *pool, tslab_handle handle) {
         return 0;
 }
 
+_public_ size_t tslab_size_max(struct tslab *pool) {
+        return shm_arena_size_max(&pool->arena);
+}
+
 _public_ int tslab_get(struct tslab *pool, tslab_handle handle, void **ret_object, size_t *ret_size) {
         return shm_object_get(&pool->arena, handle, ret_object, ret_size);
 }

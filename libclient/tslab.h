@@ -201,6 +201,12 @@ bool tslab_stale(struct tslab *pool);
 int tslab_alloc(struct tslab *pool, size_t size, uint32_t epoch, tslab_handle *ret_handle, void **ret_object);
 
 /*
+ * Tells the largest size that tslab_alloc() takes: that of the pool's largest class. (For tslab_malloc() it is 16 bytes
+ * less.) Any thread; works at once in a forked child; never enters the daemon.
+ */
+size_t tslab_size_max(struct tslab *pool);
+
+/*
  * Frees an object, which any process may have allocated. If several threads free one handle, one succeeds.
  * Any thread; a forked child attaches first. Enters no daemon otherwise. In a private pool, freeing the
  * last object of a slab of a closed epoch also gives the memory of the slab back.

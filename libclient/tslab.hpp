@@ -253,7 +253,7 @@ class memory_resource : public std::pmr::memory_resource {
                 size = size > 0 ? size : 1;
                 if (!is_ours(size, alignment) && upstream_)
                         return upstream_->allocate(size, alignment);
-                if (!is_ours(size, alignment))
+                if (alignment > 16)
                         throw error(E2BIG);
                 block = tslab_malloc(pool_, size, epoch_);
                 if (!block)
@@ -273,24 +273,10 @@ class memory_resource : public std::pmr::memory_resource {
                 return this == &other;
         }
 
-        /* The largest size that tslab_malloc() takes. */
-        static size_t find_size_max(tslab *pool, uint32_t epoch) noexcept {
-                size_t size = 0;
-
-                for (size_t step = 4096; step >= 16; step /= 2) {
-                        void *block = tslab_malloc(pool, size + step, epoch);
-
-                        if (block || errno != E2BIG)
-                                size += step;
-                        tslab_mfree(pool, block);
-                }
-                return size;
-        }
-
         tslab *pool_;
         uint32_t epoch_;
         std::pmr::memory_resource *upstream_;
-        size_t size_max_ = find_size_max(pool_, epoch_);
+        size_t size_max_ = tslab_size_max(pool_) - 16; /* as tslab_malloc() takes */
 };
 
 } /* namespace tslab_cxx */

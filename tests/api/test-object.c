@@ -104,6 +104,7 @@ static void test_create_own_classes(void **state) {
         assert_int_equal(tslab_get(pool, handle, &object, &size), 0);
         assert_int_equal(size, 4096);
         assert_int_equal(tslab_alloc(pool, 4097, 0, &handle, NULL), -E2BIG);
+        assert_int_equal(tslab_size_max(pool), 4096);
         tslab_close(pool);
 }
 
