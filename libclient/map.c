@@ -65,6 +65,19 @@ _public_ ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, s
         return n;
 }
 
+/* Sizes that the core could not even be told. */
+static int refuse_large(struct tslab_map *map, size_t key_size, size_t value_size) {
+        ThreadState *thread;
+        int r;
+
+        r = pool_enter(map->pool, &thread);
+        if (r)
+                return r;
+        r = shm_map_refuse_large(&thread->actor, key_size, value_size);
+        pool_leave(map->pool, thread);
+        return r;
+}
+
 static int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *p, size_t value_size) {
         ThreadState *thread;
         uint64_t version;
@@ -74,7 +87,7 @@ static int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmM
         if (map->pool->is_reader)
                 return -EROFS;
         if (value_size > shm_map_size_max(&map->pool->arena) || !key_init(&k, map, key, key_size))
-                return -E2BIG;
+                return refuse_large(map, key_size, value_size);
         p->value_size = (uint32_t) value_size;
         if (value_size == 0)
                 p->value = "";

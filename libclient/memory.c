@@ -14,14 +14,17 @@ typedef struct MemoryHead {
 
 _public_ void *tslab_malloc(struct tslab *pool, size_t size, uint32_t epoch) {
         MemoryHead head = {};
+        size_t whole;
         void *object;
         int r;
 
-        if (size == 0 || size > SIZE_MAX - sizeof(head)) {
-                errno = size == 0 ? EINVAL : E2BIG;
+        if (size == 0) {
+                errno = EINVAL;
                 return NULL;
         }
-        r = tslab_alloc(pool, size + sizeof(head), epoch, &head.handle, &object);
+        if (__builtin_add_overflow(size, sizeof(head), &whole))
+                whole = SIZE_MAX; /* is refused, and counted */
+        r = tslab_alloc(pool, whole, epoch, &head.handle, &object);
         if (r < 0) {
                 errno = -r;
                 return NULL;

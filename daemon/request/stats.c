@@ -45,6 +45,10 @@ static void fill_counters(StatsParts *parts, const ShmStats *stats) {
         c->slabs_recycled = from[SHM_COUNT_SLABS_RECYCLED];
         c->slabs_reclaimed = stats->reclaimed_slabs;
         c->failures = from[SHM_COUNT_FAILURES];
+        c->too_large = from[SHM_COUNT_TOO_LARGE];
+        c->too_large_bytes = from[SHM_COUNT_TOO_LARGE_MAX];
+        c->values_too_large = from[SHM_COUNT_VALUES_TOO_LARGE];
+        c->values_too_large_bytes = from[SHM_COUNT_VALUES_TOO_LARGE_MAX];
 }
 
 /* Records of dead threads. Each tick repairs them again while a live thread may still take their slots. */

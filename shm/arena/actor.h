@@ -101,3 +101,12 @@ static inline void shm_actor_count(ShmActor *actor, ShmCounter counter, uint64_t
         /* ORDER: rlx; only this thread writes it, others read it for statistics. */
         shm_store_rlx(c, shm_load_rlx(c) + n);
 }
+
+/* A request of `size` bytes was refused. `counter` is one of the two that has a largest size. */
+static inline void shm_actor_count_too_large(ShmActor *actor, ShmCounter counter, uint64_t size) {
+        uint64_t *max = &actor->record->counters[counter + SHM_COUNT_TOO_LARGE_MAX - SHM_COUNT_TOO_LARGE];
+
+        shm_actor_count(actor, counter, 1);
+        if (shm_load_rlx(max) < size) /* ORDER: rlx; as above. */
+                shm_store_rlx(max, size); /* ORDER: rlx; as above. */
+}

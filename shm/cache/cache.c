@@ -221,8 +221,10 @@ int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const Shm
                 return -EROFS;
         if (size == 0)
                 return -EINVAL;
-        if (size > arena->size_max)
+        if (size > arena->size_max) {
+                shm_actor_count_too_large(actor, SHM_COUNT_TOO_LARGE, size);
                 return -E2BIG;
+        }
 
         cached = cache_is_ours(actor);
         r = shm_epoch_admit(arena, epoch, &id, &era);

@@ -94,6 +94,10 @@ typedef enum ShmCounter {
         SHM_COUNT_FAILURES, /* allocations that failed with -ENOMEM */
         SHM_COUNT_FLUSHED_SLOTS,
         SHM_COUNT_REFILLED_SLOTS,
+        SHM_COUNT_TOO_LARGE, /* objects that were refused with -E2BIG, and values of maps apart from them */
+        SHM_COUNT_VALUES_TOO_LARGE,
+        SHM_COUNT_TOO_LARGE_MAX, /* no sum but the largest size of them, with a value's key and head */
+        SHM_COUNT_VALUES_TOO_LARGE_MAX,
         SHM_COUNTERS_MAX = 32,
 } ShmCounter;
 

@@ -243,6 +243,16 @@ static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
         return shm_trie_exchange(actor, trie, &c, *leaf);
 }
 
+int shm_map_refuse_large(ShmActor *actor, size_t key_size, size_t value_size) {
+        size_t size;
+
+        if (__builtin_add_overflow(key_size, value_size, &size) ||
+            __builtin_add_overflow(size, sizeof(ShmMapLeaf), &size))
+                size = SIZE_MAX;
+        shm_actor_count_too_large(actor, SHM_COUNT_VALUES_TOO_LARGE, size);
+        return -E2BIG;
+}
+
 int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                 uint64_t *ret_version) {
         size_t room = shm_map_size_max(trie->arena);
@@ -250,7 +260,7 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
         int r;
 
         if (key->size > room || put->value_size > room - key->size)
-                return -E2BIG;
+                return shm_map_refuse_large(actor, key->size, put->value_size);
         do {
                 r = put_once(actor, trie, key, put, &leaf);
                 /* A leaf that is stale, since its epoch was revoked, makes the put begin anew with another. */

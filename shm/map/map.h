@@ -72,6 +72,9 @@ ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, siz
 int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                 uint64_t *ret_version);
 
+/* Counts a put whose key and value have no room in any map of the pool; -E2BIG. */
+int shm_map_refuse_large(ShmActor *actor, size_t key_size, size_t value_size);
+
 /* -ENOENT, -EAGAIN (`expected` is not 0, and it is another), -EIDRM, -ENOBUFS, -EROFS. */
 int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected);
 

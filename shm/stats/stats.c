@@ -92,6 +92,13 @@ static bool record_holds_slots(uint32_t record, ShmRecordState state) {
                state == SHM_RECORD_LEFT;
 }
 
+static void count_counter(uint64_t *total, ShmCounter counter, uint64_t n) {
+        if (counter != SHM_COUNT_TOO_LARGE_MAX && counter != SHM_COUNT_VALUES_TOO_LARGE_MAX)
+                *total += n;
+        else if (*total < n)
+                *total = n;
+}
+
 /* Counts the record, without its caches. Returns whether the slots in its caches are to be counted. */
 static bool count_record(const ShmStatsWalk *c, uint32_t record) {
         const ShmRecord *r = shm_arena_record(c->arena, record);
@@ -99,8 +106,8 @@ static bool count_record(const ShmStatsWalk *c, uint32_t record) {
 
         c->stats->threads += record > 0 && state == SHM_RECORD_USED;
         for (uint32_t i = 0; i < SHM_COUNTERS_MAX; i++)
-                /* ORDER: rlx; a sum for statistics. */
-                c->stats->counters[i] += shm_load_rlx(&r->counters[i]);
+                count_counter(&c->stats->counters[i], i,
+                              shm_load_rlx(&r->counters[i])); /* ORDER: rlx; a figure. */
         return record_holds_slots(record, state);
 }
 

@@ -25,7 +25,7 @@ typedef struct ShmStats {
         uint64_t class_taken[SHM_CLASSES_MAX]; /* live objects and slots in caches */
         uint64_t
                 requested[SHM_GRANULES_MAX]; /* requested sizes, sampled, by (size - 1) / SHM_CLASS_GRANULE */
-        uint64_t counters[SHM_COUNTERS_MAX]; /* sums over all records */
+        uint64_t counters[SHM_COUNTERS_MAX]; /* sums over all records, or largest values */
         uint64_t reclaimed_slabs;
 } ShmStats;
 

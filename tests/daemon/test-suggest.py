@@ -100,6 +100,42 @@ class Suggest(VerbTest):
         self.assertIn('\n# Nothing was in use so far: let a load run first.\n# As it is.\nTSLAB_SIZE=128M\n',
                       self.text('suggest'))
 
+    def refused(self, order):
+        """A client whose request is refused. It ends then."""
+        client = subprocess.run([os.environ['VERB_CLIENT'], self.daemon.socket], input=order + '\n',
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(client.stderr, 'verb-client: -7\n')
+
+    def test_too_large(self):
+        """Sizes that no class takes: all verbs tell of them, and a pool with the classes proposed takes them."""
+        for order in ('session 1300 1', 'report 900 1', 'put 1900 1', 'session 1301 1'):
+            self.refused(order)
+        self.look()
+        counters = self.json('stats')['counters']
+        self.assertEqual((counters['too_large'], counters['too_large_bytes']), (3, 1301))
+        self.assertEqual((counters['values_too_large'], counters['values_too_large_bytes']), (1, 1932))
+        self.assertEqual(counters['failures'], 0)
+        hints = '\n'.join(self.json('status')['hints'])
+        self.assertIn('3 objects were refused, since the largest size class has 768 bytes; the largest of them took '
+                      "1301 bytes; 'tslabctl suggest' says", hints)
+        self.assertIn('1 value of a map was refused', hints)
+        metrics = self.text('metrics')
+        self.assertIn('tslab_too_large_total{pool="default"} 3\n', metrics)
+        self.assertIn('tslab_values_too_large_bytes{pool="default"} 1932\n', metrics)
+        self.assertIn('0 too large/s', self.text('top', '--once'))
+
+        classes = self.settings()['TSLAB_CLASSES']
+        self.assertEqual((classes['value'], classes['changed']), ('64,96,128,192,256,384,512,768,1936', True))
+        self.assertIn('of up to 1932 bytes were refused', classes['why'])
+        with Daemon(TSLABD, '--size=16M', '--classes=' + classes['value']) as self.daemon:
+            self.client().do('put 1900 1')
+
+    def test_too_large_for_any(self):
+        self.refused('session 5000 1')
+        self.look()
+        self.assertIn('no class can have so many: split them', '\n'.join(self.json('status')['hints']))
+        self.assertFalse(self.settings()['TSLAB_CLASSES']['changed'])
+
     def test_full(self):
         """Where memory was short, less of it is no advice."""
         with Daemon(TSLABD, '--size=1M') as self.daemon:

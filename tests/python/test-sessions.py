@@ -43,6 +43,14 @@ class Values(unittest.TestCase):
         self.assertIn('736', str(caught.exception))
         self.store.set('a', b'x' * (self.store.size_max - 1))
 
+    def test_too_large_is_told(self):
+        """To the operator, too: by `tslabctl status`."""
+        with daemon.Daemon(TSLABD, '--size=16M') as d, tslab.open(d.socket) as pool:
+            store = tslab.SessionStore(pool, lifetime=1000)
+            for size in 3000, 800:
+                self.assertRaises(tslab.TooLargeError, store.set, 'a', b'x' * size)
+            self.assertIn('2 values of maps were refused', '\n'.join(d.ctl(TSLABCTL, 'status')['hints']))
+
     def test_arguments(self):
         for bad in {'lifetime': 0}, {'lifetime': -1}, {'steps': 0}:
             self.assertRaises(ValueError, tslab.SessionStore, self.pool, **bad)

@@ -138,7 +138,7 @@ static void keep_classes(AdviceClasses *ret, const Tslab__Peaks *peaks, const ch
         (void) snprintf(ret->why, sizeof(ret->why), "%s", why);
 }
 
-void advice_find_classes(AdviceClasses *ret, const Tslab__StatsReply *stats) {
+static void fit_classes(AdviceClasses *ret, const Tslab__StatsReply *stats) {
         static CostTable table;
         const Tslab__Peaks *peaks = stats->peaks;
         uint64_t n = count_samples(peaks, 0, UINT32_MAX);
@@ -164,4 +164,36 @@ void advice_find_classes(AdviceClasses *ret, const Tslab__StatsReply *stats) {
         ret->saved_bytes = (uint64_t) (now - then);
         (void) snprintf(ret->why, sizeof(ret->why), "fits %" PRIu64 " samples of sizes that were asked for",
                         n);
+}
+
+/* The largest size that was refused and that a class can have; 0: none. */
+static uint32_t find_refused_size(const Tslab__Counters *counters) {
+        uint64_t sizes[] = { counters ? counters->too_large_bytes : 0,
+                             counters ? counters->values_too_large_bytes : 0 };
+        uint64_t largest = 0;
+
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i)
+                if (sizes[i] <= SHM_CLASS_SIZE_MAX && sizes[i] > largest)
+                        largest = sizes[i];
+        return (uint32_t) largest;
+}
+
+static void add_refused_size(AdviceClasses *ret, uint32_t size) {
+        size_t n = ret->changed ? strlen(ret->why) : 0;
+
+        if (ret->n == ADVICE_CLASSES_MAX)
+                ret->n--; /* its objects go into the new class */
+        ret->sizes[ret->n++] = (size + GRANULE - 1) / GRANULE * GRANULE;
+        (void) snprintf(ret->why + n, sizeof(ret->why) - n,
+                        "%s of up to %" PRIu32 " bytes were refused, since no class is so large",
+                        ret->changed ? "; objects" : "objects", size);
+        ret->changed = true;
+}
+
+void advice_find_classes(AdviceClasses *ret, const Tslab__StatsReply *stats) {
+        uint32_t refused = find_refused_size(stats->counters);
+
+        fit_classes(ret, stats);
+        if (ret->n > 0 && refused > ret->sizes[ret->n - 1])
+                add_refused_size(ret, refused);
 }

@@ -5,6 +5,7 @@
 #include "daemon/ctl/advice/hints.h"
 #include "daemon/ctl/base/ask.h"
 #include "daemon/ctl/base/format.h"
+#include "shm/format/layout.h"
 
 /* The least surplus that is worth a sentence; stale pointers make a few such pages all the time. */
 #define SURPLUS_MIN (UINT64_C(1) << 20)
@@ -53,6 +54,31 @@ static void look_at_memory(Hints *hints, const Tslab__StatsReply *stats) {
                          format_count(FORMAT_BUFFER, stats->counters->failures, "allocation", "allocations"));
 }
 
+static uint32_t largest_class(const Tslab__StatsReply *stats) {
+        return stats->n_classes > 0 ? stats->classes[stats->n_classes - 1]->size : 0;
+}
+
+static void look_at_refused(Hints *hints, const Tslab__StatsReply *stats, uint64_t n, uint64_t largest,
+                            const char *one, const char *many) {
+        if (n > 0)
+                add_hint(hints,
+                         "%s refused, since the largest size class has %u bytes; the largest of them took "
+                         "%" PRIu64 " bytes; %s",
+                         format_count(FORMAT_BUFFER, n, one, many), largest_class(stats), largest,
+                         largest > SHM_CLASS_SIZE_MAX ? "no class can have so many: split them"
+                                                      : "'tslabctl suggest' says which classes take them");
+}
+
+static void look_at_sizes(Hints *hints, const Tslab__StatsReply *stats) {
+        const Tslab__Counters *c = stats->counters;
+
+        if (!c)
+                return;
+        look_at_refused(hints, stats, c->too_large, c->too_large_bytes, "object was", "objects were");
+        look_at_refused(hints, stats, c->values_too_large, c->values_too_large_bytes, "value of a map was",
+                        "values of maps were");
+}
+
 static void look_at_surplus(Hints *hints, const Tslab__StatsReply *stats) {
         uint64_t known = stats->committed_bytes + stats->metadata_bytes;
 
@@ -90,6 +116,7 @@ void hints_find(Hints *hints, const Tslab__StatsReply *stats) {
         look_at_settings(hints, stats);
         look_at_records(hints, stats);
         look_at_memory(hints, stats);
+        look_at_sizes(hints, stats);
         look_at_surplus(hints, stats);
         for (size_t i = 0; i < stats->n_epochs; ++i)
                 look_at_epoch(hints, stats->epochs[i], now_usec);

@@ -11,6 +11,8 @@
 #define POOL_AS(_member, _metric) MEMBER(Tslab__StatsReply, _member), .metric = (_metric)
 #define COUNTER(_member)                                                                                     \
         MEMBER(Tslab__Counters, _member), .metric = #_member, .text = #_member, .kind = NUMBER_COUNTER
+#define COUNTER_MAX(_member)                                                                                 \
+        MEMBER(Tslab__Counters, _member), .metric = #_member, .text = #_member, .unit = NUMBER_BYTES
 #define EPOCH(_member) MEMBER(Tslab__EpochInfo, _member), .metric = "epoch_" #_member
 #define CLASS(_member) MEMBER(Tslab__ClassInfo, _member), .metric = "class_" #_member
 
@@ -62,6 +64,11 @@ static const Number counters[] = {
         { COUNTER(slabs_recycled), .help = "Slabs that drained and served anew" },
         { COUNTER(slabs_reclaimed), .help = "Slabs whose memory was given back to the system" },
         { COUNTER(failures), .whole = NUMBER_ATTEMPTS, .help = "Allocations that failed for lack of memory" },
+        { COUNTER(too_large), .whole = NUMBER_ATTEMPTS,
+          .help = "Allocations that were refused because no size class is large enough" },
+        { COUNTER_MAX(too_large_bytes), .help = "Largest of these allocations" },
+        { COUNTER(values_too_large), .help = "Values of maps that were refused because they are too large" },
+        { COUNTER_MAX(values_too_large_bytes), .help = "Largest of these values, with its key and 24 bytes" },
 };
 
 static const Number epoch_numbers[] = {

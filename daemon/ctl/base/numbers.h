@@ -33,7 +33,7 @@ typedef enum NumberUnit {
         NUMBER_UPTIME, /* microseconds; as a metric, the second of the start, as monitoring systems want it */
 } NumberUnit;
 
-#define NUMBER_ATTEMPTS "attempts" /* a whole that is no counter: allocations and failures */
+#define NUMBER_ATTEMPTS "attempts" /* a whole that is no counter: allocations, and those that failed so */
 
 typedef struct Number {
         const char *name; /* name of the member, in the message and in JSON */

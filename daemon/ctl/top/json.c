@@ -15,6 +15,8 @@ static json_object *rates_to_json(const TopSample *before, const TopSample *now)
                 double rate =
                         top_rate(before, now, number_value(&numbers[i], a), number_value(&numbers[i], b));
 
+                if (numbers[i].kind != NUMBER_COUNTER)
+                        continue;
                 json_add(o, numbers[i].name, must(json_object_new_double(rate)));
         }
         return o;

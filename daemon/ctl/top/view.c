@@ -135,12 +135,15 @@ static void add_rates(TopLines *lines, unsigned columns, const TopSample *before
                 return;
         }
         add_line(lines, columns, STYLE_PLAIN,
-                 "%s allocs/s, %s frees/s, %u%% cached, %s refills/s, %s failed/s",
+                 "%s allocs/s, %s frees/s, %u%% cached, %s refills/s, %s failed/s, "
+                 "%s too large/s",
                  NUMBER(top_rate(before, now, a->allocs, b->allocs)),
                  NUMBER(top_rate(before, now, a->frees, b->frees)),
                  allocs ? (unsigned) (100 * (double) (hits < allocs ? hits : allocs) / (double) allocs) : 0,
                  NUMBER(top_rate(before, now, a->refills, b->refills)),
-                 NUMBER(top_rate(before, now, a->failures, b->failures)));
+                 NUMBER(top_rate(before, now, a->failures, b->failures)),
+                 NUMBER(top_rate(before, now, a->too_large + a->values_too_large,
+                                 b->too_large + b->values_too_large)));
 }
 
 static void add_head(TopLines *lines, unsigned columns, const TopState *state, const TopSample *before,

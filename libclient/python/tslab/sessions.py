@@ -119,13 +119,13 @@ class SessionStore:
         be opened): the old value stays.
         """
         key = _key(session)
-        if len(key) + len(value) > self._opened.size_max:
-            raise TooLargeError(errno.E2BIG, f'a session of {len(value)} bytes: id and value may have '
-                                             f'{self.size_max} together; the pool\'s largest class decides')
         data = self._value(value)
         self._keep_house()
         try:
             self._write(lambda opened: opened.map.put(key, data))
+        except TooLargeError:
+            raise TooLargeError(errno.E2BIG, f'a session of {len(value)} bytes: id and value may have '
+                                             f'{self.size_max} together; the pool\'s largest class decides') from None
         except FullError:
             if not self._make_room():
                 raise

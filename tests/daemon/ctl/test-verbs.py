@@ -31,7 +31,8 @@ OLDER = {'slabs': int, 'live_objects': int}
 CLASS = {'size': int, 'slabs': int, 'live_objects': int}
 COUNTERS = {name: int for name in (
     'allocs', 'frees', 'alloc_hits', 'frees_cached', 'refills', 'flushes', 'alloc_bypassed', 'free_bypassed',
-    'bypass_windows', 'slabs_recycled', 'slabs_reclaimed', 'failures')}
+    'bypass_windows', 'slabs_recycled', 'slabs_reclaimed', 'failures', 'too_large', 'too_large_bytes',
+    'values_too_large', 'values_too_large_bytes')}
 CHECK = {'ok': bool, 'lost_slots': int, 'doubled_slots': int, 'unsettled_slots': int, 'wrong_hints': int,
          'problems': list}
 CLOSE = {'epoch': int, 'reclaimed_bytes': int, 'live_objects': int, 'pending_threads': int}

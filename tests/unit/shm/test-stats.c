@@ -1,11 +1,13 @@
 #include "shm/stats/stats.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "shm/cache/requested.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch-open.h"
 #include "shm/epoch/epoch.h"
+#include "shm/map/map.h"
 #include "shm/slab/pages.h"
 #include "shm/slab/slab.h"
 #include "tests/util/arena.h"
@@ -95,6 +97,33 @@ static void test_cached(void **state) {
         assert_int_equal(s.cached_objects, SHM_CACHE_MAX);
 }
 
+/* Refusals are summed over threads; of their sizes the largest counts. */
+static void test_too_large(void **state) {
+        TestArena *t = *state;
+        ShmActor other;
+        uint64_t handle;
+        ShmStats s;
+
+        assert_int_equal(shm_actor_init(&other, &t->arena, 0, 2), 0);
+        for (size_t size = 767; size < 772; size++)
+                (void) shm_object_alloc(&t->actor, size, SHM_EPOCH_CURRENT, NULL, &handle, NULL);
+        assert_int_equal(shm_object_alloc(&other, 1000, 0, NULL, &handle, NULL), -E2BIG);
+        assert_int_equal(shm_object_alloc(&other, 900, 0, &(ShmPending){}, &handle, NULL), -E2BIG);
+        assert_int_equal(shm_map_refuse_large(&other, 10, 2000), -E2BIG);
+        assert_int_equal(shm_map_refuse_large(&t->actor, 1, 800), -E2BIG);
+
+        shm_stats(&t->arena, &s);
+        assert_int_equal(s.counters[SHM_COUNT_TOO_LARGE], 3 + 2);
+        assert_int_equal(s.counters[SHM_COUNT_TOO_LARGE_MAX], 1000);
+        assert_int_equal(s.counters[SHM_COUNT_VALUES_TOO_LARGE], 2);
+        assert_int_equal(s.counters[SHM_COUNT_VALUES_TOO_LARGE_MAX], 2010 + sizeof(ShmMapLeaf));
+        assert_int_equal(s.counters[SHM_COUNT_FAILURES], 0);
+
+        assert_int_equal(shm_map_refuse_large(&t->actor, SIZE_MAX, SIZE_MAX), -E2BIG);
+        shm_stats(&t->arena, &s);
+        assert_true(s.counters[SHM_COUNT_VALUES_TOO_LARGE_MAX] == SIZE_MAX);
+}
+
 static void test_dropped(void **state) {
         TestArena *t = *state;
         ShmStats s;
@@ -140,7 +169,7 @@ static void test_steps(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 ON_ARENA(test_empty),   ON_ARENA(test_objects), ON_ARENA(test_cached),
-                ON_ARENA(test_dropped), ON_ARENA(test_steps),
+                ON_ARENA(test_dropped), ON_ARENA(test_steps),   ON_ARENA(test_too_large),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
