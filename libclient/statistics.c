@@ -38,10 +38,6 @@ static int give_stats(void *to, const void *full, size_t full_size) {
         return 0;
 }
 
-_public_ size_t tslab_size_max(struct tslab *pool) {
-        return shm_arena_size_max(&pool->arena);
-}
-
 _public_ uint64_t tslab_capacity(struct tslab *pool) {
         return (uint64_t) pool->arena.n_slabs * SHM_SLAB_SIZE;
 }

@@ -575,12 +575,9 @@ uint32_t tslab_domain_epoch(const struct tslab_domain *domain);
 struct tslab_domain *tslab_domain_current(void);
 
 /*
- * The pool's sizes, and whether an address is in it. They never change, so any thread may ask at any time before
+ * The pool's size, and whether an address is in it. They never change, so any thread may ask at any time before
  * tslab_close() returns, also in a forked child and with TSLAB_READER. Nothing is walked through, nobody is asked.
  */
-
-/* Returns the largest size that tslab_alloc() takes: that of the pool's largest class, in bytes. */
-size_t tslab_size_max(struct tslab *pool);
 
 /* Returns the room for objects in bytes: the size of all slabs, whether they have memory or not. */
 uint64_t tslab_capacity(struct tslab *pool);
