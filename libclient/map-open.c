@@ -28,7 +28,6 @@
 #include "libclient/enter.h"
 #include "shm/arena/root.h"
 
-#define MAPS_ROOT "tslab.maps"
 #define MAPS_LABEL "maps"
 #define TRIES_MAX 1000 /* a millisecond each, where others do control work */
 
@@ -53,7 +52,7 @@ static int maps_get(const ShmArena *arena, uint32_t *ret_epoch, uint64_t *ret_ha
         ShmMaps maps;
 
         *ret_handle = 0;
-        if (shm_root_get(arena, MAPS_ROOT, ret_handle) != 0)
+        if (shm_root_get(arena, SHM_MAPS_ROOT, ret_handle) != 0)
                 return -ENOENT;
         if (shm_object_copy(arena, *ret_handle, 0, &maps, sizeof(maps)) != 0 || maps.magic != SHM_MAPS_MAGIC)
                 return -ENOENT;
@@ -76,7 +75,7 @@ static int maps_set(struct tslab *pool, uint32_t epoch, uint64_t expected) {
         r = shm_object_alloc(&thread->actor, sizeof(ShmMaps), epoch, &pending, &handle, &object);
         if (r == 0) {
                 *(ShmMaps *) object = (ShmMaps){ .magic = SHM_MAPS_MAGIC, .epoch = epoch };
-                r = name_object(&thread->actor, MAPS_ROOT, expected, handle);
+                r = name_object(&thread->actor, SHM_MAPS_ROOT, expected, handle);
         }
         pool_leave(pool, thread);
         return r;

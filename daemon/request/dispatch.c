@@ -48,6 +48,7 @@ void requests_deinit(Requests *requests) {
         requests->checker = checker_free(requests->checker);
         requests->counter = counter_free(requests->counter);
         map_jobs_free(requests);
+        close_looks_free(requests);
 }
 
 static const struct RequestType *find_type(uint32_t body) {

@@ -55,8 +55,8 @@ static void on_close_progress(CloseWait *wait) {
         session_send(job->call.session, job->call.id, &reply);
 }
 
-static size_t fill_class_counts(const ShmArena *arena, const EpochCount *live, Tslab__ClassCount *counts,
-                                Tslab__ClassCount **pointers) {
+size_t request_class_counts(const ShmArena *arena, const EpochCount *live, Tslab__ClassCount *counts,
+                            Tslab__ClassCount **pointers) {
         size_t n = 0;
 
         for (uint32_t i = 0; i < arena->n_classes; i++) {
@@ -81,7 +81,7 @@ static void answer_close(const CloseJob *job) {
         close.live_objects = job->wait.live->live_objects;
         close.pending_threads = job->wait.n_pending;
         close.classes = pointers;
-        close.n_classes = fill_class_counts(&job->requests->pool->arena, job->wait.live, counts, pointers);
+        close.n_classes = request_class_counts(&job->requests->pool->arena, job->wait.live, counts, pointers);
         reply.body_case = TSLAB__REPLY__BODY_EPOCH_CLOSE;
         reply.epoch_close = &close;
         session_send(job->call.session, job->call.id, &reply);
@@ -139,9 +139,14 @@ void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
         Requests *requests = context->requests;
         Pool *pool = requests->pool;
         const Tslab__EpochClose *close = request->epoch_close;
-        CloseJob *job = calloc(1, sizeof(*job));
+        CloseJob *job;
         int r;
 
+        if (close->look) {
+                close_look_start(context, close);
+                return;
+        }
+        job = calloc(1, sizeof(*job));
         if (!job) {
                 request_refuse_memory(session, context->id);
                 return;

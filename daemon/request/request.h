@@ -10,6 +10,7 @@
 typedef struct Counter Counter;
 typedef struct Checker Checker;
 typedef struct MapJob MapJob;
+typedef struct LookJob LookJob;
 
 /* All parts that handlers use. The manager owns it, and fills in the members before the line. */
 typedef struct Requests {
@@ -24,6 +25,7 @@ typedef struct Requests {
         Counter *counter;
         Checker *checker;
         MapJob *maps; /* all maps under way; daemon/request/map.c's alone */
+        LookJob *looks; /* all under way; daemon/request/close-look.c's alone */
         Queue advances; /* the first is under way; daemon/request/advance.c's alone */
 } Requests;
 
@@ -54,6 +56,14 @@ void request_watch(RequestContext *context, const ProtoRequest *request);
 void request_slab_map(RequestContext *context, const ProtoRequest *request);
 /* Frees the maps that are under way when the daemon ends. */
 void map_jobs_free(Requests *requests);
+
+/* Answers what closing, or revoking, an epoch would do; nothing is done. */
+void close_look_start(RequestContext *context, const Tslab__EpochClose *close);
+void close_looks_free(Requests *requests);
+
+/* The classes that have live objects, at most SHM_CLASSES_MAX. Returns how many. */
+size_t request_class_counts(const ShmArena *arena, const EpochCount *live, Tslab__ClassCount *counts,
+                            Tslab__ClassCount **pointers);
 
 /* Refusals that several handlers send. */
 void request_refuse_memory(Session *session, uint64_t id);

@@ -25,18 +25,33 @@ static uint32_t count_live(const ShmTags *tags, uint32_t n_slots) {
         return n;
 }
 
+static bool is_counted_era(const EpochCount *count, const ShmArena *arena, uint32_t era) {
+        if (count->eras)
+                return shm_revoking_has(count->eras, era);
+        return (count->era == 0 || era == (count->era & SLAB_ERA_BITS)) &&
+               shm_epoch_over(arena, count->epoch, era);
+}
+
+static void note_era(EpochCount *count, uint32_t era) {
+        if (count->oldest == 0 || shm_era_is_before(era, count->oldest))
+                count->oldest = era;
+        if (count->newest == 0 || shm_era_is_before(count->newest, era))
+                count->newest = era;
+}
+
 static void count_slab(EpochCount *count, const ShmArena *arena, uint32_t slab, SlabWord w) {
         SlabState state = slab_word_state(w);
         uint32_t n;
 
         if (state == SLAB_UNCOMMITTED || state == SLAB_FREE || state >= SLAB_BUSY ||
-            slab_word_epoch(w) != count->epoch ||
-            (count->era != 0 && slab_word_era(w) != (count->era & SLAB_ERA_BITS)) ||
-            slab_word_class(w) >= arena->n_classes || !shm_epoch_over(arena, count->epoch, slab_word_era(w)))
+            slab_word_epoch(w) != count->epoch || slab_word_class(w) >= arena->n_classes ||
+            !is_counted_era(count, arena, slab_word_era(w)))
                 return;
         n = count_live(&arena->tags[slab], shm_slab_class(arena, w)->n_slots);
         count->live_objects += n;
         count->classes[slab_word_class(w)] += n;
+        if (n > 0)
+                note_era(count, shm_era_whole(shm_epoch_load(arena, count->epoch).era, slab_word_era(w)));
 }
 
 bool epoch_count_step(EpochCount *count, const ShmArena *arena, uint32_t budget) {

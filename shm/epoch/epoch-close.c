@@ -85,7 +85,7 @@ static int epoch_revoke_older(ShmArena *arena, uint32_t id, uint32_t from, uint3
         return 0;
 }
 
-int shm_epoch_revoke(ShmArena *arena, uint32_t number, bool older) {
+int shm_epoch_to_revoke(const ShmArena *arena, uint32_t number, bool older, ShmRevoking *ret) {
         uint32_t id, era, newest, from;
         int r;
 
@@ -95,9 +95,25 @@ int shm_epoch_revoke(ShmArena *arena, uint32_t number, bool older) {
         /* ORDER: rlx; only the maintainer writes it. */
         from = older ? shm_load_rlx(&arena->header->epochs[id].floor_era) & SHM_ERA_MAX : era;
         from = shm_era_is_before(era, from) ? era : from;
-        if (era != newest)
-                return epoch_revoke_older(arena, id, from, era);
-        epoch_revoke_newest(arena, id, from);
+        *ret = (ShmRevoking){ .id = id, .newest = newest };
+        if (era == newest)
+                ret->from = from;
+        else
+                ret->older = (uint64_t) era << 32 | from;
+        return 0;
+}
+
+int shm_epoch_revoke(ShmArena *arena, uint32_t number, bool older) {
+        ShmRevoking eras;
+        int r;
+
+        r = shm_epoch_to_revoke(arena, number, older, &eras);
+        if (r)
+                return r;
+        if (eras.older != 0)
+                return epoch_revoke_older(arena, eras.id, (uint32_t) eras.older,
+                                          (uint32_t) (eras.older >> 32));
+        epoch_revoke_newest(arena, eras.id, eras.from);
         return 0;
 }
 

@@ -11,6 +11,10 @@ bool shm_epoch_change(ShmArena *arena, uint32_t id, ShmEpochEvent event, uint32_
  */
 int shm_epoch_close(ShmArena *arena, uint32_t number, bool drain);
 /*
+ * The eras whose objects shm_epoch_revoke() would free, for shm_revoking_has(); nothing is written. -EINVAL, -ESTALE.
+ */
+int shm_epoch_to_revoke(const ShmArena *arena, uint32_t number, bool older, ShmRevoking *ret);
+/*
  * Closes the epoch with `drain`, and stores that the objects of the era are to be freed; with `older` the objects of
  * all eras before it too. `number` may name an earlier era, which is over: then only its objects are concerned. After
  * a death the epoch is unchanged, or closed and to be revoked. -EBUSY: a revocation of other earlier eras is going on.

@@ -11,6 +11,7 @@
 #include "shm/map/trie.h"
 
 /* The object of the root "tslab.maps": the epoch of the indexes of all maps. Never changes. */
+#define SHM_MAPS_ROOT "tslab.maps"
 #define SHM_MAPS_MAGIC UINT64_C(0x7370616d2d6d6873) /* "shm-maps" */
 typedef struct ShmMaps {
         uint64_t magic;
