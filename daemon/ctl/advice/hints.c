@@ -59,73 +59,75 @@ static uint32_t largest_class(const Tslab__StatsReply *stats) {
 }
 
 static void look_at_refused(Hints *hints, const Tslab__StatsReply *stats, uint64_t n, uint64_t largest,
-                            const char *one, const char *many) {
+                            const char *one, const char *many, const char *command) {
         if (n > 0)
                 add_hint(hints,
                          "%s refused, since the largest size class has %u bytes; the largest of them took "
-                         "%" PRIu64 " bytes; %s",
+                         "%" PRIu64 " bytes; %s%s%s",
                          format_count(FORMAT_BUFFER, n, one, many), largest_class(stats), largest,
-                         largest > SHM_CLASS_SIZE_MAX ? "no class can have so many: split them"
-                                                      : "'tslabctl suggest' says which classes take them");
+                         largest > SHM_CLASS_SIZE_MAX ? "no class can have so many: split them" : "'",
+                         largest > SHM_CLASS_SIZE_MAX ? "" : command,
+                         largest > SHM_CLASS_SIZE_MAX ? "" : " suggest' says which classes take them");
 }
 
-static void look_at_sizes(Hints *hints, const Tslab__StatsReply *stats) {
+static void look_at_sizes(Hints *hints, const Tslab__StatsReply *stats, const char *command) {
         const Tslab__Counters *c = stats->counters;
 
         if (!c)
                 return;
-        look_at_refused(hints, stats, c->too_large, c->too_large_bytes, "object was", "objects were");
+        look_at_refused(hints, stats, c->too_large, c->too_large_bytes, "object was", "objects were",
+                        command);
         look_at_refused(hints, stats, c->values_too_large, c->values_too_large_bytes, "value of a map was",
-                        "values of maps were");
+                        "values of maps were", command);
 }
 
-static void look_at_surplus(Hints *hints, const Tslab__StatsReply *stats) {
+static void look_at_surplus(Hints *hints, const Tslab__StatsReply *stats, const char *command) {
         uint64_t known = stats->committed_bytes + stats->metadata_bytes;
 
         if (stats->memfd_blocks_bytes > known && stats->memfd_blocks_bytes - known > SURPLUS_MIN)
-                add_hint(hints, "%s of pages belong to no slab; 'tslabctl trim' gives them back",
-                         format_bytes(FORMAT_BUFFER, stats->memfd_blocks_bytes - known));
+                add_hint(hints, "%s of pages belong to no slab; '%s trim' gives them back",
+                         format_bytes(FORMAT_BUFFER, stats->memfd_blocks_bytes - known), command);
 }
 
-static void look_at_epoch(Hints *hints, const Tslab__EpochInfo *epoch, uint64_t now_usec) {
+static void look_at_epoch(Hints *hints, const Tslab__EpochInfo *epoch, uint64_t now_usec,
+                          const char *command) {
         char number[FORMAT_SIZE];
 
         (void) format_epoch(number, epoch_number(epoch));
         if (epoch->state == TSLAB__EPOCH_STATE__EPOCH_STATE_CLOSING && epoch->live_objects > 0)
                 add_hint(
                         hints,
-                        "epoch %s was closed %s and still holds %s (%s); 'tslabctl leaks' shows where they came from",
+                        "epoch %s was closed %s and still holds %s (%s); '%s leaks' shows where they came from",
                         number, format_ago(FORMAT_BUFFER, epoch->closed_usec, now_usec),
                         format_count(FORMAT_BUFFER, epoch->live_objects, "object", "objects"),
-                        format_bytes(FORMAT_BUFFER, epoch->live_bytes));
+                        format_bytes(FORMAT_BUFFER, epoch->live_bytes), command);
         if (epoch->state != TSLAB__EPOCH_STATE__EPOCH_STATE_OPEN && epoch->current)
-                add_hint(
-                        hints,
-                        "the current epoch, %s, is closed: allocation in it fails until 'tslabctl epoch advance'",
-                        number);
+                add_hint(hints,
+                         "the current epoch, %s, is closed: allocation in it fails until '%s epoch advance'",
+                         number, command);
         if (epoch->older && epoch->older->live_objects > 0)
                 add_hint(hints, "earlier eras of epoch %u still hold %s in %s", epoch->id,
                          format_count(FORMAT_BUFFER, epoch->older->live_objects, "object", "objects"),
                          format_count(FORMAT_BUFFER, epoch->older->slabs, "slab", "slabs"));
 }
 
-void hints_find(Hints *hints, const Tslab__StatsReply *stats) {
+void hints_find(Hints *hints, const Tslab__StatsReply *stats, const char *command) {
         uint64_t now_usec = format_now_usec();
 
         hints->n_hints = 0;
         look_at_settings(hints, stats);
         look_at_records(hints, stats);
         look_at_memory(hints, stats);
-        look_at_sizes(hints, stats);
-        look_at_surplus(hints, stats);
+        look_at_sizes(hints, stats, command);
+        look_at_surplus(hints, stats, command);
         for (size_t i = 0; i < stats->n_epochs; ++i)
-                look_at_epoch(hints, stats->epochs[i], now_usec);
+                look_at_epoch(hints, stats->epochs[i], now_usec, command);
 }
 
-void hints_find_epochs(Hints *hints, Tslab__EpochInfo *const *epochs, size_t n_epochs) {
+void hints_find_epochs(Hints *hints, Tslab__EpochInfo *const *epochs, size_t n_epochs, const char *command) {
         uint64_t now_usec = format_now_usec();
 
         hints->n_hints = 0;
         for (size_t i = 0; i < n_epochs; ++i)
-                look_at_epoch(hints, epochs[i], now_usec);
+                look_at_epoch(hints, epochs[i], now_usec, command);
 }

@@ -28,6 +28,17 @@ void connection_pool_name(char *ret, size_t size, const char *path) {
         (void) snprintf(ret, size, "%s", proto_pool_name_is_valid(name) ? name : "");
 }
 
+void connection_command(char ret[CONNECTION_COMMAND_SIZE], const char *path) {
+        _cleanup_(proto_freep) char *of_pool = NULL;
+        char pool[PROTO_POOL_NAME_MAX + 1];
+
+        connection_pool_name(pool, sizeof(pool), path);
+        if (pool[0] && proto_socket_path(pool, &of_pool) == 0 && !strcmp(of_pool, path))
+                (void) snprintf(ret, CONNECTION_COMMAND_SIZE, "tslabctl --pool %s", pool);
+        else
+                (void) snprintf(ret, CONNECTION_COMMAND_SIZE, "tslabctl --socket %s", path);
+}
+
 static CtlExit find_path(char **ret_path) {
         const char *variable = getenv("TSLAB_POOL");
         int r;
@@ -105,7 +116,9 @@ static CtlExit complain_access(const char *path) {
                         what, (unsigned) status.st_uid);
 }
 
-static CtlExit complain_refused(const ProtoReply *reply) {
+static CtlExit complain_refused(const char *path, const ProtoReply *reply) {
+        char command[CONNECTION_COMMAND_SIZE];
+
         if (reply->error == -EOPNOTSUPP)
                 return complain(
                         "the daemon does not know how to do that: is it older than this tslabctl, %s? restart it "
@@ -114,6 +127,7 @@ static CtlExit complain_refused(const ProtoReply *reply) {
         if (reply->message && reply->message[0])
                 return complain("%s", reply->message);
 
+        connection_command(command, path);
         switch (reply->error) {
         case -EPERM:
         case -EACCES:
@@ -121,7 +135,8 @@ static CtlExit complain_refused(const ProtoReply *reply) {
                         "the daemon refused: your role in this pool does not allow that; ask its operator");
         case -ESTALE:
                 return complain(
-                        "the epoch has no such era open; 'tslabctl epoch list' shows the newest era of each");
+                        "the epoch has no such era open; '%s epoch list' shows the newest era of each",
+                        command);
         default:
                 return complain("the daemon refused: %s", strerror(-reply->error));
         }
@@ -130,7 +145,7 @@ static CtlExit complain_refused(const ProtoReply *reply) {
 CtlExit connection_complain(const char *path, int r, const ProtoReply *reply) {
         switch (r) {
         case PROTO_E_REFUSED:
-                return complain_refused(reply);
+                return complain_refused(path, reply);
         case PROTO_E_CLOSED:
                 return complain("the daemon at %s hung up; its log says why: 'journalctl -t tslabd'", path);
         case -ETIMEDOUT:

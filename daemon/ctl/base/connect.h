@@ -50,6 +50,13 @@ CtlExit connection_complain(const char *path, int r, const ProtoReply *reply);
 int connection_try(const char *path, uint64_t timeout_usec, ProtoCall **ret_call, ProtoReply **ret_hello);
 
 /*
+ * Writes the beginning of a command for the pool that has this socket, "tslabctl --pool web", to be quoted in advice.
+ * The pool is named even where it is the default: the advice may be followed in another shell.
+ */
+#define CONNECTION_COMMAND_SIZE 160
+void connection_command(char ret[CONNECTION_COMMAND_SIZE], const char *path);
+
+/*
  * Writes the name of the pool that has this socket, by the name of the file; "" if the file has
  * another name.
  */

@@ -15,10 +15,12 @@
 #include "daemon/ctl/view/epoch-table.h"
 #include "proto/text.h"
 
-static void print_epoch_hints(const Tslab__EpochListReply *list) {
+static void print_epoch_hints(const Connection *connection, const Tslab__EpochListReply *list) {
+        char command[CONNECTION_COMMAND_SIZE];
         Hints hints;
 
-        hints_find_epochs(&hints, list->epochs, list->n_epochs);
+        connection_command(command, connection->path);
+        hints_find_epochs(&hints, list->epochs, list->n_epochs, command);
         for (size_t i = 0; i < hints.n_hints; ++i)
                 (void) fprintf(output_stream(), "%s%sWarning:%s %s.\n", i == 0 ? "\n" : "",
                                style_begin(STYLE_WARN), style_end(STYLE_WARN), hints.hints[i]);
@@ -44,7 +46,7 @@ CtlExit verb_epoch_list(char **args, size_t n_args) {
                 epoch_table_print(table, output_stream(), reply->epoch_list->epochs,
                                   reply->epoch_list->n_epochs, arg_legend);
                 if (arg_legend)
-                        print_epoch_hints(reply->epoch_list);
+                        print_epoch_hints(&connection, reply->epoch_list);
                 return CTL_DONE;
         }
 

@@ -122,6 +122,16 @@ static void reconnect_monitor(Connection *connection) {
         (void) fprintf(stderr, "tslabctl: connected again\n");
 }
 
+static CtlExit complain_end(const char *path) {
+        char command[CONNECTION_COMMAND_SIZE];
+
+        connection_command(command, path);
+        return complain(
+                "the daemon hung up: it ended, or this did not read fast enough; '%s monitor --follow' "
+                "waits for the next one",
+                command);
+}
+
 CtlExit verb_monitor(char **args, size_t n_args) {
         _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
         CtlExit exit_code;
@@ -144,8 +154,7 @@ CtlExit verb_monitor(char **args, size_t n_args) {
                 if (r && r != PROTO_E_CLOSED)
                         return connection_complain(connection.path, r, reply);
                 if (!arg_follow)
-                        return complain("the daemon hung up: it ended, or this did not read fast enough; "
-                                        "'tslabctl monitor --follow' waits for the next one");
+                        return complain_end(connection.path);
                 print_reason(was_too_slow(&connection, since));
                 reconnect_monitor(&connection);
         }

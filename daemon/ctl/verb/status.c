@@ -112,6 +112,7 @@ static json_object *status_to_json(const char *path, const Tslab__StatsReply *st
 CtlExit verb_status(char **args, size_t n_args) {
         _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        char command[CONNECTION_COMMAND_SIZE];
         Hints hints;
         CtlExit r;
 
@@ -119,7 +120,8 @@ CtlExit verb_status(char **args, size_t n_args) {
         if (r)
                 return r;
 
-        hints_find(&hints, reply->stats);
+        connection_command(command, connection.path);
+        hints_find(&hints, reply->stats, command);
         if (arg_json)
                 output_json(status_to_json(connection.path, reply->stats, &hints));
         else

@@ -166,10 +166,15 @@ static void test_json_client_role(void **state) {
 static bool has_hint(const Tslab__StatsReply *stats, const char *part) {
         Hints hints;
 
-        hints_find(&hints, stats);
-        for (size_t i = 0; i < hints.n_hints; ++i)
+        hints_find(&hints, stats, "tslabctl --pool web");
+        for (size_t i = 0; i < hints.n_hints; ++i) {
+                const char *command = strstr(hints.hints[i], "tslabctl");
+
+                /* a command names the pool */
+                assert_true(!command || !strncmp(command, "tslabctl --pool web ", 20));
                 if (strstr(hints.hints[i], part))
                         return true;
+        }
         return false;
 }
 
@@ -178,7 +183,7 @@ static void test_hints_find_none(void **state) {
         Hints hints;
 
         /* all 0, as of a daemon that has just begun */
-        hints_find(&hints, &stats);
+        hints_find(&hints, &stats, "tslabctl --pool web");
         assert_int_equal(hints.n_hints, 0);
 
         stats.n_slabs = 1000;
@@ -188,7 +193,7 @@ static void test_hints_find_none(void **state) {
         stats.memfd_blocks_bytes = stats.committed_bytes;
         stats.n_records = 1024;
         stats.threads = 10;
-        hints_find(&hints, &stats);
+        hints_find(&hints, &stats, "tslabctl --pool web");
         assert_int_equal(hints.n_hints, 0);
 }
 
@@ -247,7 +252,7 @@ static void test_hints_find_bounded(void **state) {
                 epochs[i] = &epoch;
         stats.epochs = epochs;
         stats.n_epochs = 64;
-        hints_find(&hints, &stats);
+        hints_find(&hints, &stats, "tslabctl --pool web");
         assert_int_equal(hints.n_hints, HINTS_MAX);
 }
 
