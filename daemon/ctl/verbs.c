@@ -51,8 +51,9 @@ static const Verb verbs[] = {
                 .operands = "EPOCH...",
                 .summary = "Close epochs and give their memory back",
                 .details = "EPOCH is N or N:ERA, or a number as --json shows. With --wait, the exit code\n"
-                           "is 3 if objects remain.",
-                .options = OPTION_POOL | OPTION_REVOKE | OPTION_WAIT,
+                           "is 3 if objects remain. On a terminal, --revoke asks first, and so does a close\n"
+                           "of the current epoch, of a leased one, or of that of all maps.",
+                .options = OPTION_POOL | OPTION_REVOKE | OPTION_YES | OPTION_WAIT,
                 .n_args_min = 1,
                 .n_args_max = SIZE_MAX,
                 .run = verb_epoch_close,

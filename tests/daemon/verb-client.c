@@ -10,6 +10,7 @@
  *      fork SIZE N     as report, in a child that then ends; its objects are nobody's to free
  *      put SIZE N      N values under keys 0 to N - 1 of a map, in a function of its own name
  *      delete 0 N      deletes them
+ *      lease SIZE N    N objects in an epoch that it leases for them
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -112,6 +113,15 @@ static int each_key(const Order *order, bool put) {
         return r;
 }
 
+static int in_lease(const Order *order) {
+        uint32_t epoch;
+        int r = tslab_epoch_lease(order->pool, "batch", &epoch);
+
+        for (size_t i = 0; i < order->n && r == 0; i++)
+                r = tslab_alloc(order->pool, order->size, epoch, &handles[n_handles], NULL);
+        return r;
+}
+
 static int free_all(struct tslab *pool) {
         int r = 0;
 
@@ -136,6 +146,8 @@ static int do_line(struct tslab *pool, const char *line) {
                 return repeat(&order, open_and_close);
         if (!strcmp(word, "put") || !strcmp(word, "delete"))
                 return each_key(&order, !strcmp(word, "put"));
+        if (!strcmp(word, "lease"))
+                return in_lease(&order);
         if (!strcmp(word, "thread"))
                 return in_thread(&order);
         return strcmp(word, "fork") ? -1 : in_child(&order);

@@ -18,6 +18,7 @@ bool arg_help;
 bool arg_version;
 bool arg_revoke;
 bool arg_older;
+bool arg_yes;
 bool arg_wait;
 uint32_t arg_wait_msec;
 bool arg_repair;
@@ -41,6 +42,7 @@ enum {
         ARG_VERSION,
         ARG_REVOKE,
         ARG_OLDER,
+        ARG_YES,
         ARG_WAIT,
         ARG_REPAIR,
         ARG_ALL,
@@ -78,6 +80,10 @@ static const struct {
           OPTION_REVOKE,
           "--older",
           "with --revoke: objects of earlier eras of the id, too" },
+        { { "yes", no_argument, NULL, ARG_YES },
+          OPTION_YES,
+          "--yes",
+          "without a question, whatever follows" },
         { { "wait", optional_argument, NULL, ARG_WAIT },
           OPTION_WAIT,
           "--wait[=SEC]",
@@ -133,8 +139,8 @@ static void set_defaults(void) {
         arg_delay_msec = 1000;
         arg_count = 0;
         arg_once = arg_follow = false;
-        arg_json = arg_help = arg_version = arg_revoke = arg_older = arg_wait = arg_repair = arg_all =
-                arg_http = false;
+        arg_json = arg_help = arg_version = arg_revoke = arg_older = arg_yes = arg_wait = arg_repair =
+                arg_all = arg_http = false;
         arg_legend = arg_pager = true;
         arg_wait_msec = UINT32_MAX;
 }
@@ -260,6 +266,9 @@ static int set_option(int value, const char *argument) {
         case ARG_OLDER:
                 arg_older = true;
                 break;
+        case ARG_YES:
+                arg_yes = true;
+                break;
         case ARG_REPAIR:
                 arg_repair = true;
                 break;
@@ -364,6 +373,8 @@ const char *options_name(unsigned set) {
                 return arg_socket ? "--socket" : "--pool";
         if (set & OPTION_REVOKE)
                 return "--revoke";
+        if (set & OPTION_YES)
+                return "--yes";
         if (set & OPTION_WAIT)
                 return "--wait";
         if (set & OPTION_METRICS)

@@ -15,6 +15,7 @@ enum {
         OPTION_REVOKE = 1 << 1,
         OPTION_WAIT = 1 << 2,
         OPTION_REPAIR = 1 << 3,
+        OPTION_YES = 1 << 4,
         OPTION_METRICS = 1 << 8, /* --all and --http */
         OPTION_BY = 1 << 16,
         OPTION_SVG = 1 << 17,
@@ -40,6 +41,7 @@ extern bool arg_help;
 extern bool arg_version;
 extern bool arg_revoke;
 extern bool arg_older; /* with arg_revoke */
+extern bool arg_yes;
 extern bool arg_wait;
 extern uint32_t arg_wait_msec; /* from --wait=SEC; UINT32_MAX: for ever */
 extern bool arg_repair;

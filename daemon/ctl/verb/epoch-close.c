@@ -15,6 +15,7 @@
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
+#include "daemon/ctl/verb/close-confirm.h"
 #include "daemon/ctl/verb/verb.h"
 #include "proto/deadline.h"
 
@@ -26,14 +27,14 @@ typedef struct Closing {
         uint64_t reclaimed_bytes; /* by an earlier call */
 } Closing;
 
-static CtlExit parse_epochs(Closing *closings, char **args, size_t n_args) {
+static CtlExit parse_epochs(uint32_t *epochs, char **args, size_t n_args) {
         for (size_t i = 0; i < n_args; ++i) {
-                CtlExit r = epoch_argument(args[i], &closings[i].epoch);
+                CtlExit r = epoch_argument(args[i], &epochs[i]);
 
                 if (r)
                         return r;
                 for (size_t j = 0; j < i; ++j)
-                        if (closings[j].epoch == closings[i].epoch)
+                        if (epochs[j] == epochs[i])
                                 return complain_usage("epoch '%s' is given twice", args[i]);
         }
         return CTL_DONE;
@@ -169,11 +170,15 @@ static CtlExit show_closings(const Closing *closings, size_t n_closings) {
 
 CtlExit verb_epoch_close(char **args, size_t n_args) {
         _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
+        _cleanup_(proto_freep) uint32_t *epochs = must(calloc(n_args, sizeof(*epochs)));
         Closing *closings = must(calloc(n_args, sizeof(*closings)));
         CtlExit r, shown;
 
-        r = parse_epochs(closings, args, n_args);
+        r = parse_epochs(epochs, args, n_args);
         r = r ?: connection_open(&connection);
+        r = r || arg_yes ? r : close_confirm(&connection, epochs, n_args);
+        for (size_t i = 0; i < n_args; ++i)
+                closings[i].epoch = epochs[i];
         if (r == CTL_DONE) {
                 progress_begin("closing", "epochs that were closed stay closed, and go on draining");
                 r = close_epochs(&connection, closings, n_args);

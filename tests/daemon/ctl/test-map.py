@@ -45,7 +45,7 @@ class Map(Case):
 
     def test_draining(self):
         self.fill()
-        self.text('epoch', 'close', '0')
+        self.text('epoch', 'close', '0', '--yes')
         cells = self.json('map')['cells']
         self.assertGreaterEqual(sum(c['draining'] for c in cells), 10)
         self.assertIn('▓ draining', self.text('map'))

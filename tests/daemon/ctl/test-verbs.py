@@ -78,6 +78,7 @@ class Usage(Case):
                 ('epoch close 64', "there is no epoch '64'"),
                 ('epoch close 3:99999999', "there is no epoch '3:99999999'"),
                 ('epoch close 3:1 4 3:1', "'3:1' is given twice"),
+                ('epoch advance --yes', "--yes does not go with 'epoch advance'"),
                 ('epoch close 3 --wait=soon', "'soon' is not a number of seconds"),
                 ('epoch close 3 --wait=100000', 'more than a day'),
                 ('epoch close 3 --wait 5', ["is '5' after --wait seconds, or an epoch", '--wait=5']),
@@ -230,7 +231,9 @@ class Reach(Case):
                 (errno.EOPNOTSUPP, '', 'older than this tslabctl'),
                 (errno.ESTALE, '', 'epoch list'),
                 (errno.EBUSY, '', os.strerror(errno.EBUSY))):
-            played = Played(f'{self.folder}/web.sock', [hello()], [reply(2, error=error, message=message)])
+            # the look at what a close would do is refused, and so is the close
+            played = Played(f'{self.folder}/web.sock', [hello()],
+                            *([reply(i, error=error, message=message)] for i in (2, 3)))
             self.refused(1, expected, '--pool', 'web', 'epoch', 'close', '3')
             played.close()
 
@@ -277,7 +280,7 @@ class Verbs(Case):
         self.assertEqual(status['daemon_pid'], daemon.process.pid)
         self.assertEqual(status['current_epoch'], 0 | 1 << 8)
         self.assertEqual(status['hints'], [])
-        self.text('epoch', 'close', '0')
+        self.text('epoch', 'close', '0', '--yes')
         self.assertIn('the current epoch, 0:1, is closed', self.text('status'))
         self.assertEqual(len(self.json('status')['hints']), 1)
 
@@ -338,7 +341,7 @@ class Verbs(Case):
     def test_future_era(self):
         self.start()
         self.refused(1, 'era 7 of epoch 0 has not begun: the newest is 1', 'epoch', 'close', '0:7')
-        self.text('epoch', 'close', '0')
+        self.text('epoch', 'close', '0', '--yes')
         for _ in range(16):
             self.text('epoch', 'advance')
         self.refused(1, 'era 1 of epoch 0 is over', 'epoch', 'close', '0:1')
@@ -370,7 +373,7 @@ class Verbs(Case):
     def test_close_objects_remain(self):
         client = self.client(self.start())
         number = client.do('alloc 64 300')
-        closed = self.json('epoch', 'close', number)
+        closed = self.json('epoch', 'close', number, '--yes')
         self.assertEqual((closed['epoch'], closed['live_objects']), (int(number), 300))
         self.assertEqual(closed['classes'], [{'size': 64, 'live_objects': 300}])
         self.assertEqual(self.json('epoch', 'list')[0]['state'], 'closing')
@@ -391,7 +394,7 @@ class Verbs(Case):
     def test_close_waits(self):
         client = self.client(self.start())
         client.do('alloc 64 300')
-        with subprocess.Popen([TSLABCTL, 'epoch', 'close', '0', '--wait', '--json'], stdout=subprocess.PIPE,
+        with subprocess.Popen([TSLABCTL, 'epoch', 'close', '0', '--yes', '--wait', '--json'], stdout=subprocess.PIPE,
                               env=environment(self.folder)) as waiting:
             wait_for(lambda: self.json('epoch', 'list')[0]['state'] == 'closing')
             time.sleep(0.1)
@@ -404,7 +407,7 @@ class Verbs(Case):
         client = self.client(self.start())
         client.do('alloc 64 1')
         for number in (signal.SIGINT, signal.SIGTERM):
-            with subprocess.Popen([TSLABCTL, 'epoch', 'close', '0', '--wait'], stdout=subprocess.PIPE,
+            with subprocess.Popen([TSLABCTL, 'epoch', 'close', '0', '--yes', '--wait'], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, env=environment(self.folder)) as waiting:
                 wait_for(lambda: self.json('epoch', 'list')[0]['state'] == 'closing')
                 time.sleep(0.2)
@@ -417,7 +420,7 @@ class Verbs(Case):
     def test_close_daemon_dies(self):
         daemon = self.start()
         self.client(daemon).do('alloc 64 1')
-        with subprocess.Popen([TSLABCTL, 'epoch', 'close', '0', '--wait'], stdout=subprocess.PIPE,
+        with subprocess.Popen([TSLABCTL, 'epoch', 'close', '0', '--yes', '--wait'], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, env=environment(self.folder)) as waiting:
             wait_for(lambda: self.json('epoch', 'list')[0]['state'] == 'closing')
             time.sleep(0.1)
