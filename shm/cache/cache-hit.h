@@ -97,7 +97,7 @@ shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t handle) {
         /* ORDER: acq, pairs with shm_slab_claim(); class and epoch are the object's while it lives. */
         state = shm_load_acq(&actor->lines[id / SHM_SLOTS_MAX].word.high);
         place = (const ShmPlaceOf *) ((const uint8_t *) actor->places + (state & SHM_PLACE_MASK));
-        if (shm_unlikely((state & SLAB_KEY_MASK) != place->key))
+        if (shm_unlikely((state & SLAB_CACHED_MASK) != place->key))
                 return SHM_CACHE_E_MISS;
         cache = place->cache;
         n = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone while not frozen. */

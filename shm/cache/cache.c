@@ -317,7 +317,7 @@ int shm_cache_free_slow(ShmActor *actor, uint64_t handle) {
         w = shm_slab_word(arena, slot_id_slab(id));
         epoch = slab_word_epoch(w);
         if (cache_is_ours(actor) && slab_word_class(w) < arena->n_classes &&
-            actor->places[epoch << 4 | slab_word_class(w)].key == (w.high & SLAB_KEY_MASK))
+            actor->places[epoch << 4 | slab_word_class(w)].key == (w.high & SLAB_CACHED_MASK))
                 cache = cache_at(actor, epoch, slab_word_class(w));
         actor->n_slots_ever = (uint64_t) shm_arena_n_slabs_ever(arena) * SHM_SLOTS_MAX;
 

@@ -38,13 +38,21 @@ const char *slab_state_to_string(SlabState state) {
 }
 
 static SlabWord with_state(SlabWord w, SlabState state, uint32_t holder) {
-        w.high &= ~(SLAB_STATE_MASK | SLAB_HOLDER_MASK);
+        w.high &= ~(SLAB_STATE_MASK | SLAB_SPARSE | SLAB_HOLDER_MASK);
         w.high |= state | (uint64_t) holder << SLAB_HOLDER_SHIFT;
         return w;
 }
 
 static bool held_by(SlabWord w, SlabState state, uint32_t holder) {
         return slab_word_state(w) == state && slab_word_holder(w) == holder;
+}
+
+/* At most a quarter is taken, rounded so that one slot of two, or of five, is few. */
+static bool is_sparse(uint64_t bitmap, uint64_t tail_mask) {
+        uint32_t n_slots = 64 - (uint32_t) __builtin_popcountll(tail_mask);
+        uint32_t n_taken = (uint32_t) __builtin_popcountll(bitmap & ~tail_mask);
+
+        return n_taken <= (n_slots + 2) / 4;
 }
 
 /* Only here a word's state is computed from its bitmap. */
@@ -58,7 +66,11 @@ SlabWord slab_word_settle(SlabWord w, uint64_t tail_mask) {
                 w.low = 0;
                 return with_state(w, SLAB_FREE, 0);
         }
-        return with_state(w, w.low == UINT64_MAX ? SLAB_FULL : SLAB_PARTIAL, 0);
+        if (w.low == UINT64_MAX)
+                return with_state(w, SLAB_FULL, 0);
+        w = with_state(w, SLAB_PARTIAL, 0);
+        w.high |= is_sparse(w.low, tail_mask) ? SLAB_SPARSE : 0;
+        return w;
 }
 
 int slab_word_begin(SlabWord w, uint32_t holder, SlabWord *ret) {

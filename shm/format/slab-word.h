@@ -4,7 +4,8 @@
  * on plain values; shm/slab/slab.c wraps each in one compare-and-set loop.
  *
  *     bitmap 64   1 = slot taken (live, or in some cache) or beyond the class's count
- *     state   4   see SlabState
+ *     state   3   see SlabState
+ *     sparse  1   few slots are taken, and no thread holds the slab: see SLAB_SPARSE
  *     class   4
  *     epoch   6
  *     era    12   low bits of the epoch's era
@@ -89,15 +90,28 @@ enum {
 #define SLAB_ERA_SHIFT 14
 #define SLAB_HOLDER_SHIFT 26
 #define SLAB_GEN_SHIFT 38
-#define SLAB_STATE_MASK UINT64_C(0xf)
+#define SLAB_STATE_MASK UINT64_C(0x7)
+/*
+ * A slab that is PARTIAL, of whose slots a quarter or less are taken. A thread that frees an object in it gives the
+ * slot back at once: from a cache it would be allocated again and again, and the slab would never empty. A larger share
+ * would empty slabs that are half full, too, but then many a slab is sparse while a batch of its objects is freed. Every
+ * transition computes the bit anew; a thread that acts on an old one puts one slot too many into a cache, or the slab.
+ */
+#define SLAB_SPARSE UINT64_C(0x8)
 #define SLAB_HOLDER_MASK (UINT64_C(0xfff) << SLAB_HOLDER_SHIFT)
 #define SLAB_GEN_ONE (UINT64_C(1) << SLAB_GEN_SHIFT)
 #define SLAB_ERA_BITS UINT32_C(0xfff)
 /* Class, epoch and era: a claim succeeds only if the slab's agree with the caller's. */
 #define SLAB_KEY_MASK (UINT64_C(0x3fffff) << SLAB_CLASS_SHIFT)
+/* The key and SLAB_SPARSE: a slot goes into the cache of this key if its slab's word has the key and not the bit. */
+#define SLAB_CACHED_MASK (SLAB_KEY_MASK | SLAB_SPARSE)
 
 static inline SlabState slab_word_state(SlabWord w) {
         return (SlabState) (w.high & SLAB_STATE_MASK);
+}
+
+static inline bool slab_word_is_sparse(SlabWord w) {
+        return w.high & SLAB_SPARSE;
 }
 
 static inline uint32_t slab_word_class(SlabWord w) {

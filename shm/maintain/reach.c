@@ -63,7 +63,7 @@ void shm_slab_view(const ShmArena *arena, uint32_t slab, ShmSlabView *ret) {
 }
 
 uint64_t shm_slab_view_same(const ShmSlabView *before, const ShmSlabView *after) {
-        const uint64_t claimed = ~(SLAB_STATE_MASK | SLAB_HOLDER_MASK);
+        const uint64_t claimed = ~(SLAB_STATE_MASK | SLAB_SPARSE | SLAB_HOLDER_MASK);
         uint64_t same = ~(before->word.low ^ after->word.low);
 
         if ((before->word.high ^ after->word.high) & claimed)

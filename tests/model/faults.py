@@ -124,6 +124,12 @@ FAULTS = [
     ('search: stale bit removed without an intent', 'free', 'shm/slab/search.c',
      '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
         shm_set_remove''', '        shm_set_remove'),
+    ('sparse: slots of sparse slabs are cached by the slow path', 'sparse/free-free', 'shm/cache/cache.c',
+     '.key == (w.high & SLAB_CACHED_MASK)', '.key == (w.high & SLAB_KEY_MASK)'),
+    ('sparse: slots of sparse slabs are cached by the fast path', 'sparse/free-free', 'shm/cache/cache-hit.h',
+     '(state & SLAB_CACHED_MASK) != place->key', '(state & SLAB_KEY_MASK) != place->key'),
+    ('sparse: as at the last free, whatever was claimed since', 'sparse', 'shm/format/slab-word.c',
+     'w.high &= ~(SLAB_STATE_MASK | SLAB_SPARSE | SLAB_HOLDER_MASK);', 'w.high &= ~(SLAB_STATE_MASK | SLAB_HOLDER_MASK);'),
     ('settle: an empty slab stays PARTIAL', 'free', 'shm/format/slab-word.c',
      '''        if (empty) {
                 w.low = 0;''', '''        if (empty && state == SLAB_DRAINING) {
@@ -378,7 +384,7 @@ FAULTS = [
     ('rollback: pending objects stay', 'repair', 'shm/maintain/rollback.c',
      'return n + rollback_notes(arena, shm_arena_record(arena, record));', 'return rollback_notes ? n : 0;'),
     ('reach: gen not compared', 'repair', 'shm/maintain/reach.c',
-     'const uint64_t claimed = ~(SLAB_STATE_MASK | SLAB_HOLDER_MASK);', 'const uint64_t claimed = SLAB_KEY_MASK;'),
+     'const uint64_t claimed = ~(SLAB_STATE_MASK | SLAB_SPARSE | SLAB_HOLDER_MASK);', 'const uint64_t claimed = SLAB_KEY_MASK;'),
     ('refs: intents not read', 'repair', 'shm/maintain/refs.c',
      '        gather_intent(refs, refs->intent);\n', '',
      '                gather_intent(refs, shm_record_intent(refs->arena, refs->record));\n', ''),

@@ -403,6 +403,7 @@ static uint32_t check_slots(unsigned dead, uint32_t slab, SlabWord w) {
 static void check_place(unsigned dead, uint32_t slab, SlabWord w) {
         SlabState state = slab_word_state(w);
         const ShmClass *class = shm_slab_class(&world_arena, w);
+        uint32_t n_taken = (uint32_t) __builtin_popcountll(w.low & ~class->tail_mask);
         bool in_use = state >= SLAB_PARTIAL && state <= SLAB_DRAINING, right = true;
 
         if (state >= _SLAB_STATE_N)
@@ -411,6 +412,9 @@ static void check_place(unsigned dead, uint32_t slab, SlabWord w) {
                 right = w.low != class->tail_mask && (w.low != UINT64_MAX || state == SLAB_DRAINING);
         if (state == SLAB_FULL)
                 right = w.low == UINT64_MAX;
+        if (slab_word_is_sparse(w) != (state == SLAB_PARTIAL && n_taken <= (class->n_slots + 2) / 4))
+                model_fail("slab %u is %s with %u slots taken, and%s sparse", slab,
+                           slab_state_to_string(state), n_taken, slab_word_is_sparse(w) ? "" : " not");
         if (!right || (in_use ? (w.low & class->tail_mask) != class->tail_mask : w.low != 0))
                 model_fail("slab %u is %s with bitmap %lx", slab, slab_state_to_string(state),
                            (unsigned long) w.low);

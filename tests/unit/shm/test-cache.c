@@ -141,7 +141,9 @@ static void test_free_bypassed(void **state) {
                 for (uint32_t slab = 0; slab < 256; slab++)
                         assert_int_equal(shm_object_free(&t->actor, handles[slab * 64 + i]), 0);
         assert_true(counter(t, SHM_COUNT_BYPASS_WINDOWS) >= 1);
-        assert_true(counter(t, SHM_COUNT_FREE_BYPASSED) > n * 9 / 10);
+        /* The last quarter goes past the cache anyway: its slabs are sparse. */
+        assert_true(counter(t, SHM_COUNT_FREES_UNCACHED) > n * 9 / 10);
+        assert_true(counter(t, SHM_COUNT_FREE_BYPASSED) > n * 6 / 10);
         assert_clean(t);
         free(handles);
 }

@@ -11,10 +11,16 @@
 
 static const uint64_t bitmaps[] = { 0, BEYOND, BEYOND | 1, BEYOND | 6, BEYOND | 14, UINT64_MAX };
 
+/* One slot of four is few. */
+static bool should_be_sparse(SlabState from, uint64_t bitmap) {
+        return from == SLAB_PARTIAL && __builtin_popcountll(bitmap & ~BEYOND) <= 1;
+}
+
 static SlabWord make(SlabState from, uint64_t bitmap, uint32_t holder) {
         return (SlabWord){
                 .low = bitmap,
-                .high = from | slab_key(3, 5, 9) | (uint64_t) holder << SLAB_HOLDER_SHIFT | 77 * SLAB_GEN_ONE,
+                .high = from | (should_be_sparse(from, bitmap) ? SLAB_SPARSE : 0) | slab_key(3, 5, 9) |
+                        (uint64_t) holder << SLAB_HOLDER_SHIFT | 77 * SLAB_GEN_ONE,
         };
 }
 
@@ -81,6 +87,8 @@ static void test_edges_complete(void **state) {
                                         if (!legal(from, bitmaps[b]) || apply(op, w, mask, &new))
                                                 continue;
                                         assert_true(legal(slab_word_state(new), new.low));
+                                        assert_int_equal(slab_word_is_sparse(new),
+                                                         should_be_sparse(slab_word_state(new), new.low));
                                         seen[from][op][slab_word_state(new)] = true;
                                 }
 
@@ -102,7 +110,7 @@ static void test_edges_garbage(void **state) {
                                 int r = apply(op, w, 3, &new);
 
                                 assert_true(r == 0 || r == SLAB_E_REFUSED);
-                                if (from >= _SLAB_STATE_N)
+                                if ((from & SLAB_STATE_MASK) >= _SLAB_STATE_N)
                                         assert_int_equal(r, SLAB_E_REFUSED);
                         }
 }
@@ -180,6 +188,25 @@ static void test_gen_changes(void **state) {
                         }
 }
 
+/* For every number of slots: the slab is sparse while at most a quarter is taken, and never while it is held. */
+static void test_sparse_quarter(void **state) {
+        for (uint32_t n_slots = 2; n_slots <= 64; n_slots++) {
+                uint64_t tail = n_slots == 64 ? 0 : UINT64_MAX << n_slots, key = slab_key(3, 5, 9), mask;
+                SlabWord w = { .low = UINT64_MAX, .high = SLAB_FULL | key }, held;
+
+                for (uint32_t n_taken = n_slots - 1; n_taken > 0; n_taken--) {
+                        assert_int_equal(slab_word_free_slots(w, UINT64_C(1) << n_taken, tail, &w), 0);
+                        assert_int_equal(slab_word_is_sparse(w), n_taken <= (n_slots + 2) / 4);
+                        assert_int_equal(slab_word_hold(w, HOLDER, key, tail, 1, &held, &mask), 0);
+                        assert_false(slab_word_is_sparse(held));
+                        assert_int_equal(slab_word_free_slots(held, mask, tail, &held), 0);
+                        assert_false(slab_word_is_sparse(held));
+                        assert_int_equal(slab_word_release(held, tail, &held), 0);
+                        assert_int_equal(slab_word_is_sparse(held), slab_word_is_sparse(w));
+                }
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_edges_complete),
@@ -190,6 +217,7 @@ int main(void) {
                 cmocka_unit_test(test_hold_not_mine),
                 cmocka_unit_test(test_give_back_not_taken),
                 cmocka_unit_test(test_gen_changes),
+                cmocka_unit_test(test_sparse_quarter),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
