@@ -625,7 +625,7 @@ static void test_garbage_word(void **state) {
         uint32_t slab = slab_in(t, SLAB_PARTIAL);
         SlabWord good = *word(t, slab);
 
-        for (uint64_t none = _SLAB_STATE_N; none < 16; none++) {
+        for (uint64_t none = _SLAB_STATE_N; none <= SLAB_STATE_MASK; none++) {
                 word(t, slab)->high = (good.high & ~SLAB_STATE_MASK) | none;
                 expect(t, .other = 1, .text = "its state is none (invalid");
         }
