@@ -222,6 +222,7 @@ _public_ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const ch
                 free(map);
                 return r;
         }
+        shm_map_attach(&map->trie);
         *ret = map;
         return 0;
 }

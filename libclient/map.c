@@ -32,6 +32,19 @@ static ssize_t unless_closed(const struct tslab_map *map, ssize_t result) {
         return pool_is_closed(map->pool) ? -EIDRM : result;
 }
 
+/* A thread without a record, or with objects that are pending, is not counted. */
+static void count_get(const struct tslab_map *map, ssize_t result) {
+        ThreadState *thread = pool_thread(map->pool);
+
+        if (!thread || pool_set_busy(map->pool, thread) != 0)
+                return;
+        if (result >= 0)
+                shm_tally_hit(&thread->actor, &map->trie);
+        else if (result == -ENOENT)
+                shm_tally_miss(&thread->actor, &map->trie);
+        pool_clear_busy(thread);
+}
+
 static ssize_t map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
                        size_t buffer_size, ShmMapView *view) {
         ShmMapKey k;
@@ -40,6 +53,7 @@ static ssize_t map_get(struct tslab_map *map, const void *key, size_t key_size, 
         if (!key_init(&k, map, key, key_size))
                 return -ENOENT;
         n = shm_map_get(&map->trie, &k, buffer, buffer_size, view);
+        count_get(map, n);
         return n == -ENOENT ? unless_closed(map, n) : n;
 }
 

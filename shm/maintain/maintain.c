@@ -199,6 +199,20 @@ static void wake_waiting(ShmMaintain *m, uint64_t now_usec) {
                         shm_close_wake(&m->closes[id], now_usec);
 }
 
+/* A round that is under way is ended first; what it passed over may be stale by now, and another one follows. */
+static void begin_sweep(ShmMaintain *m) {
+        m->sweep_again |= m->sweeping;
+        m->sweeping = true;
+}
+
+/* A round of maps in a change of which a thread died. Any other round counts these, too. */
+static void begin_count(ShmMaintain *m) {
+        if (m->sweeping || !shm_map_sweep_wanted(m->control->arena))
+                return;
+        m->sweeping = true;
+        m->sweep.miscounted_only = true;
+}
+
 static bool repair_step(ShmMaintain *m, uint64_t now_usec) {
         uint32_t n_epochs = m->control->arena->n_epochs, budget = REPAIR_BUDGET;
 
@@ -213,17 +227,12 @@ static bool repair_step(ShmMaintain *m, uint64_t now_usec) {
         m->repairing = false;
         m->n_repairs++;
         m->repaired = m->repair.counts;
+        begin_count(m);
         /* A slot that went back may be the last of its slab, in an epoch that was closed. */
         wake_waiting(m, now_usec);
         if (m->repair_again)
                 shm_maintain_repair(m);
         return true;
-}
-
-/* A round that is under way is ended first; what it passed over may be stale by now, and another one follows. */
-static void begin_sweep(ShmMaintain *m) {
-        m->sweep_again = m->sweeping;
-        m->sweeping = true;
 }
 
 static bool close_step(ShmMaintain *m, uint32_t id, uint64_t now_usec) {
@@ -249,6 +258,7 @@ static bool sweep_step(ShmMaintain *m) {
                 m->sweep = (ShmMapSweep){};
                 m->sweeping = m->sweep_again;
                 m->sweep_again = false;
+                begin_count(m);
         }
         return m->sweeping;
 }

@@ -41,8 +41,8 @@ typedef struct ShmMaintain {
         bool reach_is_used;
         uint32_t reach_user; /* a close, or n_epochs: repair */
 
-        bool sweep_again; /* another round is wanted */
-        bool sweeping; /* entries of maps that were revoked are taken out of their indexes */
+        bool sweep_again; /* another round, of all maps, is wanted */
+        bool sweeping; /* maps are swept */
         ShmMapSweep sweep;
 } ShmMaintain;
 

@@ -17,6 +17,7 @@
 #include "shm/maintain/rollback.h"
 
 #include "shm/format/intent.h"
+#include "shm/map/tally.h"
 #include "shm/map/trie-shrink.h"
 
 bool shm_rollback_object(const ShmArena *arena, SlotId id, uint32_t tag) {
@@ -85,6 +86,7 @@ void shm_rollback_forget(ShmRecord *r) {
         for (uint32_t i = 0; i < SHM_NOTES_MAX; i++)
                 if (shm_record_note(r, i) != 0)
                         shm_store_rlx(&r->notes[i].handle, 0); /* ORDER: rlx; before the record is free. */
+        shm_store_rlx(&r->map, 0); /* ORDER: rlx; before the record is free. */
         shm_store_rlx(&r->guard, 0); /* ORDER: rlx; before the record is free. */
 }
 
@@ -98,6 +100,7 @@ void shm_rollback_control(ShmActor *control) {
                 if (handle != 0 && root != 0 && !shm_trie_contains(control->arena, root, hash, handle))
                         (void) shm_object_free(control, handle);
         }
+        shm_map_miscounted(control->arena, control->record);
         shm_rollback_paths(control, 0);
         shm_rollback_forget(control->record);
 }
@@ -114,5 +117,6 @@ uint64_t shm_rollback_named(ShmArena *arena, uint32_t record) {
 
         if (intent.kind == SHM_INTENT_TAKE)
                 n = shm_rollback_object(arena, intent.id, intent.tag);
+        shm_map_miscounted(arena, shm_arena_record(arena, record));
         return n + rollback_notes(arena, shm_arena_record(arena, record));
 }

@@ -19,9 +19,13 @@
 #include <errno.h>
 
 #include "shm/arch/racy.h"
+#include "shm/map/tally.h"
 
+#define NO_EPOCH 0xffU /* no id is so large */
 #define WORDS_A_LEAF                                                                                         \
         64U /* a step of an expiry passes over as many words of the index for each leaf, at most */
+
+static_assert(SHM_EPOCHS_MAX <= NO_EPOCH, "an epoch that there is not");
 
 /* A leaf found freed: 0: it is stale; SHM_TRIE_E_CHANGED: another is in its place, the scan is back. */
 static int step_back(const ShmTrie *trie, ShmTrieCursor *c, const ShmTrieScan *before, ShmTrieScan *scan) {
@@ -87,8 +91,9 @@ typedef enum Fate {
         FORGET, /* stale: nobody's entry */
 } Fate;
 
-/* *ret_vacancy: the word's value if the leaf goes. */
-static Fate decide_fate(const ShmTrie *trie, const ShmTrieCursor *c, uint32_t epoch, uint64_t *ret_vacancy) {
+/* *ret_vacancy: the word's value if the leaf goes. *ret_head: of a leaf that is not stale. */
+static Fate decide_fate(const ShmTrie *trie, const ShmTrieCursor *c, uint32_t epoch, uint64_t *ret_vacancy,
+                        ShmMapLeaf *ret_head) {
         ShmMapView view;
         int r;
 
@@ -99,15 +104,32 @@ static Fate decide_fate(const ShmTrie *trie, const ShmTrieCursor *c, uint32_t ep
                 *ret_vacancy = shm_map_vacancy(trie, c, NULL, 0);
                 return FORGET;
         }
+        *ret_head = view.head;
         if ((view.head.epoch & 0xff) != (epoch & 0xff))
                 return KEEP;
         return epoch >> 8 == 0 || view.head.epoch >> 8 == epoch >> 8 ? DELETE : KEEP;
 }
 
+static void tally_fate(const ShmActor *actor, const ShmTrie *trie, Fate fate, const ShmMapLeaf *head) {
+        if (fate == DELETE)
+                shm_tally_gone(actor, trie, SHM_MAP_DELETES, head);
+        else
+                shm_tally_add(actor, trie, SHM_MAP_DELETES, 1); /* its size is not known any more */
+}
+
+static void count_kept(const ShmTrie *trie, const ShmMapLeaf *head, ShmMapCensus *census) {
+        if (!census)
+                return;
+        census->entries++;
+        census->bytes += shm_leaf_cost(trie->arena, head->key_size, head->value_size);
+}
+
 /* One leaf: 1: deleted it; 0: kept it, forgot it, or is to look at it again. */
-static int expire_next(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan) {
+static int expire_next(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan,
+                       ShmMapCensus *census) {
         ShmTrieScan before = *scan;
         ShmTrieCursor c;
+        ShmMapLeaf head;
         uint64_t hash, vacancy;
         Fate fate;
         int r;
@@ -115,9 +137,11 @@ static int expire_next(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, Shm
         r = shm_trie_scan(trie, scan, &c, &hash);
         if (r != 1)
                 return r;
-        fate = decide_fate(trie, &c, epoch, &vacancy);
-        if (fate == KEEP)
+        fate = decide_fate(trie, &c, epoch, &vacancy, &head);
+        if (fate == KEEP) {
+                count_kept(trie, &head, census);
                 return 0;
+        }
         r = shm_trie_exchange(actor, trie, &c, vacancy);
         if (r == SHM_TRIE_E_CHANGED) {
                 before.n_words = scan->n_words;
@@ -125,11 +149,15 @@ static int expire_next(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, Shm
                 *scan = before;
                 return 0;
         }
+        if (r == 0)
+                tally_fate(actor, trie, fate, &head);
+        if (r == 0 && census)
+                census->entries_before--;
         return r == 0 && fate == DELETE ? 1 : r;
 }
 
-ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan,
-                       uint32_t n_max) {
+static ssize_t expire_slice(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan,
+                            uint32_t n_max, ShmMapCensus *census) {
         ssize_t n = 0;
         int r;
 
@@ -137,10 +165,22 @@ ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, Shm
                 return -EROFS;
         scan->pause = scan->n_words + (uint64_t) n_max * WORDS_A_LEAF;
         for (uint32_t i = 0; i < n_max && !scan->done && scan->n_words < scan->pause; i++) {
-                r = expire_next(actor, trie, epoch, scan);
+                shm_tally_begin(actor, trie);
+                r = expire_next(actor, trie, epoch, scan, census);
+                shm_tally_end(actor, trie);
                 if (r < 0)
                         return r;
                 n += r;
         }
         return n;
+}
+
+ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan,
+                       uint32_t n_max) {
+        return expire_slice(actor, trie, epoch, scan, n_max, NULL);
+}
+
+ssize_t shm_map_clean(ShmActor *actor, const ShmTrie *trie, ShmTrieScan *scan, uint32_t n_max,
+                      ShmMapCensus *census) {
+        return expire_slice(actor, trie, NO_EPOCH, scan, n_max, census);
 }

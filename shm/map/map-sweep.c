@@ -4,7 +4,7 @@
  * Purpose: after a revocation, gives the index memory back that its entries took, without anybody asking for it.
  *
  * Invariants
- *   1. Only stale entries go: the epoch that is expired is none (NO_EPOCH).
+ *   1. Only stale entries go.
  *   2. A step is short, and a sweep ends, whatever the arena holds: scans do (shm/map/trie-scan.c).
  *
  * Who may do what: the maintainer, with record 0, like any writer.
@@ -13,29 +13,51 @@
  */
 #include "shm/map/map-sweep.h"
 
-#define NO_EPOCH 0xffU /* no id is so large */
-
-static_assert(SHM_EPOCHS_MAX <= NO_EPOCH, "an epoch that there is not");
-
 /* False: the root names no map. */
 static bool open_map(ShmArena *arena, uint32_t root, ShmTrie *ret) {
         /* ORDER: acq, pairs with shm_root_set(); the object is there. */
         uint64_t handle = shm_load_acq(&arena->header->roots[root].handle);
 
-        return handle != 0 && shm_trie_open(ret, arena, handle) == 0;
+        if (handle == 0 || shm_trie_open(ret, arena, handle) != 0)
+                return false;
+        ret->map = root + 1;
+        return true;
+}
+
+bool shm_map_sweep_wanted(const ShmArena *arena) {
+        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++)
+                if (shm_map_is_miscounted(arena, i))
+                        return true;
+        return false;
+}
+
+/* The next map that is to be swept. False: there is none. */
+static bool next_map(ShmArena *arena, ShmMapSweep *sweep, ShmTrie *ret) {
+        for (; sweep->root < SHM_ROOTS_MAX; sweep->root++) {
+                if (sweep->miscounted_only && !sweep->opened && !shm_map_is_miscounted(arena, sweep->root))
+                        continue;
+                if (open_map(arena, sweep->root, ret))
+                        return true;
+                shm_map_uncounted(arena, sweep->root);
+                sweep->opened = false;
+        }
+        return false;
 }
 
 bool shm_map_sweep_step(ShmActor *control, ShmMapSweep *sweep, uint32_t n) {
         ShmTrie trie;
+        ssize_t r;
 
-        while (sweep->root < SHM_ROOTS_MAX && !open_map(control->arena, sweep->root, &trie))
-                sweep->root++;
-        sweep->done = sweep->root == SHM_ROOTS_MAX;
+        sweep->done = !next_map(control->arena, sweep, &trie);
         if (sweep->done)
                 return true;
-        if (shm_map_expire(control, &trie, NO_EPOCH, &sweep->scan, n) < 0 || sweep->scan.done) {
-                sweep->root++;
-                sweep->scan = (ShmTrieScan){};
-        }
+        if (!sweep->opened)
+                shm_map_census_begin(control->arena, sweep->root, &sweep->census);
+        sweep->opened = true;
+        r = shm_map_clean(control, &trie, &sweep->scan, n, &sweep->census);
+        if (r >= 0 && !sweep->scan.done)
+                return false;
+        shm_map_census_end(control, sweep->root, &sweep->census);
+        *sweep = (ShmMapSweep){ .root = sweep->root + 1, .miscounted_only = sweep->miscounted_only };
         return false;
 }

@@ -27,6 +27,7 @@
 #include <sodium/crypto_shorthash_siphash24.h>
 
 #include "shm/arch/racy.h"
+#include "shm/map/tally.h"
 #include "shm/map/trie-shrink.h"
 
 #define PREFETCH_SIZE 384
@@ -86,6 +87,8 @@ static int match_stale(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
         if (!actor)
                 return OTHER;
         r = shm_trie_exchange(actor, trie, c, SHM_TRIE_GONE);
+        if (r == 0)
+                shm_tally_add(actor, trie, SHM_MAP_DELETES, 1);
         return r == SHM_TRIE_E_CHANGED ? AGAIN : r < 0 ? r : OTHER;
 }
 
@@ -187,6 +190,7 @@ static int leaf_new(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
                 .hash = key->hash,
                 .key_size = (uint16_t) key->size,
                 .value_size = put->value_size,
+                .map = trie->map,
         };
         uint8_t *bytes;
         void *object;
@@ -219,11 +223,26 @@ static int admit_put(const ShmMapPut *put, uint64_t version) {
         return -EINVAL;
 }
 
+/* A put is done. `old`: the entry that it replaced, or NULL; `was`: what was at the cursor, perhaps a stale leaf. */
+static void tally_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
+                      const ShmMapView *old, uint64_t was) {
+        uint64_t cost = shm_leaf_cost(trie->arena, key->size, put->value_size);
+
+        if (old)
+                cost -= shm_leaf_cost(trie->arena, old->head.key_size, old->head.value_size);
+        else
+                shm_tally_add(actor, trie, SHM_MAP_INSERTS, 1);
+        if (was)
+                shm_tally_add(actor, trie, SHM_MAP_DELETES, 1);
+        shm_tally_add(actor, trie, SHM_MAP_BYTES, cost);
+}
+
 /* One attempt. SHM_TRIE_E_CHANGED: to be done again. The leaf is made when it is first needed. */
 static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                     uint64_t *leaf) {
         ShmTrieCursor c;
         ShmMapView view;
+        uint64_t was;
         int found, r;
 
         found = find_entry(actor, trie, key, &c, &view);
@@ -238,9 +257,14 @@ static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
                 if (r)
                         return r;
         }
+        was = found == SHM_MAP_E_ABSENT && shm_trie_is_leaf(c.value) ? c.value : 0;
         if (found == SHM_MAP_E_TAKEN)
-                return shm_trie_split(actor, trie, &c, *leaf);
-        return shm_trie_exchange(actor, trie, &c, *leaf);
+                r = shm_trie_split(actor, trie, &c, *leaf);
+        else
+                r = shm_trie_exchange(actor, trie, &c, *leaf);
+        if (r == 0)
+                tally_put(actor, trie, key, put, found == 0 ? &view : NULL, was);
+        return r;
 }
 
 int shm_map_refuse_large(ShmActor *actor, size_t key_size, size_t value_size) {
@@ -261,6 +285,7 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
 
         if (key->size > room || put->value_size > room - key->size)
                 return shm_map_refuse_large(actor, key->size, put->value_size);
+        shm_tally_begin(actor, trie);
         do {
                 r = put_once(actor, trie, key, put, &leaf);
                 /* A leaf that is stale, since its epoch was revoked, makes the put begin anew with another. */
@@ -271,25 +296,40 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
                         leaf = 0;
                 }
         } while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE);
+        if (r == -ENOMEM || r == -ENOSPC)
+                shm_tally_add(actor, trie, SHM_MAP_FAILURES, 1);
+        shm_tally_end(actor, trie);
         if (r == 0 && ret_version)
                 *ret_version = leaf;
         return r;
 }
 
-int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected) {
+/* One attempt. SHM_TRIE_E_CHANGED: to be done again. */
+static int delete_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected) {
         ShmTrieCursor c;
         ShmMapView view;
         int r;
 
+        r = shm_map_find(trie, key, &c, &view);
+        if (r)
+                return r < 0 ? r : -ENOENT;
+        if (expected && c.value != expected)
+                return -EAGAIN;
+        r = shm_trie_exchange(actor, trie, &c, shm_map_vacancy(trie, &c, key->bytes, key->size));
+        if (r == 0)
+                shm_tally_gone(actor, trie, SHM_MAP_DELETES, &view.head);
+        return r;
+}
+
+int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected) {
+        int r;
+
         if (trie->arena->read_only)
                 return -EROFS;
+        shm_tally_begin(actor, trie);
         do {
-                r = shm_map_find(trie, key, &c, &view);
-                if (r)
-                        return r < 0 ? r : -ENOENT;
-                if (expected && c.value != expected)
-                        return -EAGAIN;
-                r = shm_trie_exchange(actor, trie, &c, shm_map_vacancy(trie, &c, key->bytes, key->size));
+                r = delete_once(actor, trie, key, expected);
         } while (r == SHM_TRIE_E_CHANGED);
+        shm_tally_end(actor, trie);
         return r;
 }

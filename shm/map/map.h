@@ -7,7 +7,7 @@
  */
 #include <sys/types.h>
 
-#include "shm/map/leaf.h"
+#include "shm/map/tally.h"
 #include "shm/map/trie.h"
 
 /* The object of the root "tslab.maps": the epoch of the indexes of all maps. Never changes. */
@@ -86,6 +86,13 @@ int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, u
  */
 ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan,
                        uint32_t n_max);
+
+/*
+ * Forgets what is stale, and counts the others for the census, among the next n_max leaves. It moves `scan` as
+ * shm_map_expire() does, and fails as that does.
+ */
+ssize_t shm_map_clean(ShmActor *actor, const ShmTrie *trie, ShmTrieScan *scan, uint32_t n_max,
+                      ShmMapCensus *census);
 
 /* The next entry: 1, its key and value copied to `buffer`, of SHM_CLASS_SIZE_MAX; 0: no more. -EIDRM. */
 int shm_map_next(const ShmTrie *trie, ShmTrieScan *scan, void *buffer, ShmMapView *ret);

@@ -16,7 +16,8 @@
 #include <cmocka.h>
 
 #include "tests/util/reserve.h"
-#include "shm/map/map.h"
+#include "shm/arena/root.h"
+#include "shm/map/map-sweep.h"
 #include "shm/map/trie-shrink.h"
 #include "tests/util/trie.h"
 #include "shm/slab/slab.h"
@@ -100,8 +101,10 @@ static void world_init(World *w, const Case *c, ShmCacheMode mode) {
         w->victim.mode = mode;
         reserve(&w->arena, "maps", &epoch);
         assert_int_equal(shm_trie_create(&w->survivor, epoch, &w->root), 0);
+        assert_int_equal(shm_root_set(&w->arena, "map.k", 0, w->root), 0);
         assert_int_equal(shm_object_publish(&w->survivor, w->root), 0);
         assert_int_equal(shm_trie_open(&w->trie, &w->arena, w->root), 0);
+        shm_map_attach(&w->trie);
         if (c->other_hash)
                 assert_int_equal(put(w, &w->survivor, (ShmMapKey){ "other", 5, c->other_hash }, "there"), 0);
         if (c->first)
@@ -146,6 +149,23 @@ static void assert_objects(World *w) {
         assert_int_equal(n_live, 1 + count.n_nodes + shm_map_count(&w->trie));
 }
 
+/* The totals are right, or the dead thread's record tells that they may be wrong. Returns whether they were wrong. */
+static bool assert_counted(World *w) {
+        uint64_t n = (uint64_t) shm_map_count(&w->trie);
+        ShmMapSweep sweep = { .miscounted_only = true };
+        ShmMapTotals before, after;
+
+        shm_map_totals(&w->arena, w->trie.map - 1, &before);
+        shm_map_miscounted(&w->arena, w->victim.record);
+        while (!shm_map_sweep_step(&w->survivor, &sweep, 1))
+                ;
+        shm_map_totals(&w->arena, w->trie.map - 1, &after);
+        assert_int_equal(after.entries, n);
+        assert_int_equal(after.bytes, n * 64);
+        assert_false(shm_map_sweep_wanted(&w->arena));
+        return before.entries != n;
+}
+
 static void assert_old_or_new(World *w, const Case *c, bool died) {
         ShmMapKey key = k_key(c), other = { "other", 5, c->other_hash };
         char buffer[64] = {};
@@ -175,7 +195,7 @@ static bool run_until(World *w, const Case *c, uint64_t step) {
 
 /* How often it died. */
 static uint64_t die_at_every_step(const Case *c, ShmCacheMode mode) {
-        bool died = true;
+        bool died = true, miscounted = false;
         uint64_t step;
 
         for (step = 1; died; step++) {
@@ -187,8 +207,10 @@ static uint64_t die_at_every_step(const Case *c, ShmCacheMode mode) {
                 repair_notes(&w, step & 1);
                 assert_old_or_new(&w, c, died);
                 assert_objects(&w);
+                miscounted |= assert_counted(&w);
                 shm_arena_deinit(&w.arena);
         }
+        assert_true(miscounted || (c->first && c->value));
         return step - 2;
 }
 

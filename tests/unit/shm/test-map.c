@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "shm/cache/cache.h"
-#include "shm/map/map.h"
+#include "shm/map/map-sweep.h"
 #include "tests/util/reserve.h"
 #include "shm/arena/root.h"
 #include "shm/epoch/epoch-close.h"
@@ -293,6 +293,57 @@ static void test_map_expire(void **state) {
         assert_int_equal(shm_map_count(&f->trie), 0);
 }
 
+static void assert_totals(Fixture *f, uint64_t entries, uint64_t bytes, uint64_t inserts, uint64_t deletes) {
+        ShmMapTotals t;
+
+        shm_map_totals(&f->arena, f->trie.map - 1, &t);
+        assert_int_equal(t.entries, entries);
+        assert_int_equal(t.bytes, bytes);
+        assert_int_equal(t.inserts, inserts);
+        assert_int_equal(t.deletes, deletes);
+}
+
+static void test_map_totals(void **state) {
+        Fixture *f = *state;
+        ShmMapKey a;
+
+        shm_map_attach(&f->trie);
+        a = key_of(f, "a");
+        assert_totals(f, 0, 0, 0, 0);
+        assert_int_equal(put(f, "a", "1"), 0);
+        assert_int_equal(put(f, "b", "1"), 0);
+        assert_totals(f, 2, 128, 2, 0);
+        assert_int_equal(put(f, "a", "a value that makes the entry larger than the smallest class"), 0);
+        assert_totals(f, 2, 64 + 96, 2, 0);
+        assert_int_equal(put_mode(f, a, "2", SHM_EPOCH_CURRENT, SHM_MAP_INSERT, 0, NULL), -EEXIST);
+        assert_totals(f, 2, 64 + 96, 2, 0);
+        assert_int_equal(shm_map_delete(&f->actor, &f->trie, &a, 0), 0);
+        assert_int_equal(shm_map_delete(&f->actor, &f->trie, &a, 0), -ENOENT);
+        assert_totals(f, 1, 64, 2, 1);
+        assert_int_equal(expire(f, shm_epoch_current(&f->arena), 10), 1);
+        assert_totals(f, 0, 0, 2, 2);
+        assert_int_equal(f->actor.record->map, 0);
+}
+
+/* The size of what was revoked is not known any more: the sweep counts what is left. */
+static void test_map_totals_after_revocation(void **state) {
+        Fixture *f = *state;
+        ShmMapSweep sweep = {};
+
+        shm_map_attach(&f->trie);
+        for (unsigned i = 0; i < 100; i++) {
+                char name[16];
+
+                snprintf(name, sizeof(name), "%u", i);
+                assert_int_equal(put(f, name, name), 0);
+                if (i % 2)
+                        assert_int_equal(shm_object_free(&f->actor, version_of(f, key_of(f, name))), 0);
+        }
+        while (!shm_map_sweep_step(&f->actor, &sweep, 7))
+                ;
+        assert_totals(f, 50, 50 * 64, 100, 50);
+}
+
 /* A step passes over few words, though there is no entry in most of them. */
 static void test_map_expire_step(void **state) {
         Fixture *f = *state;
@@ -388,6 +439,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_equal_hashes_stale, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_expire, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_expire_step, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_totals, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_totals_after_revocation, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_next_beside_changes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_index_revoked, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_index_closed, setup, teardown),

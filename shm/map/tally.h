@@ -1,0 +1,92 @@
+#pragma once
+/* Counts of maps: of their entries, and of what becomes of these. */
+#include "shm/arena/actor.h"
+#include "shm/map/leaf.h"
+#include "shm/map/trie.h"
+
+typedef struct ShmMapTotals {
+        uint64_t entries,
+                bytes; /* present; approximate beside writers, and after a death until it is repaired */
+        uint64_t inserts, deletes, expirations, evictions, failures; /* ShmMapCount */
+        uint64_t hits, misses; /* gets of threads that have records */
+} ShmMapTotals;
+
+/* The index of the named root that names a map's root; SHM_ROOTS_MAX: none does. */
+uint32_t shm_map_index(const ShmArena *arena, uint64_t root);
+/* From now on what is done through this view of a map that has a name is counted. */
+void shm_map_attach(ShmTrie *trie);
+
+/* The counts of the map that root i names, or named. */
+void shm_map_totals(const ShmArena *arena, uint32_t i, ShmMapTotals *ret);
+
+/*
+ * Around each change of a map, and the counting of it: a map whose writer dies between the two is counted anew
+ * (shm_map_miscounted()). They do not nest.
+ */
+static inline void shm_tally_begin(ShmActor *actor, const ShmTrie *trie) {
+        if (trie->map == 0)
+                return;
+        /* ORDER: rlx; before the release of the first change. */
+        shm_store_rlx(&actor->record->map, trie->map);
+        shm_compiler_barrier();
+}
+
+static inline void shm_tally_end(ShmActor *actor, const ShmTrie *trie) {
+        if (trie->map != 0)
+                shm_store_rel(&actor->record->map, 0); /* ORDER: rel; the change was counted. */
+}
+
+static inline void shm_tally_add(const ShmActor *actor, const ShmTrie *trie, ShmMapCount count, uint64_t n) {
+        if (trie->map != 0 && n != 0)
+                /* ORDER: rlx; others read it for statistics, and for the limit. */
+                (void) shm_add_rlx(&trie->arena->header->maps[trie->map - 1]
+                                            .stripes[actor->id % SHM_MAP_STRIPES]
+                                            .counts[count],
+                                   n);
+}
+
+/* The size of the slot that a leaf takes. */
+static inline uint64_t shm_leaf_cost(const ShmArena *arena, uint32_t key_size, uint32_t value_size) {
+        size_t size = sizeof(ShmMapLeaf) + key_size + value_size;
+
+        return size <= shm_arena_size_max(arena) ? arena->classes[shm_arena_class(arena, size)].size : size;
+}
+
+/* An entry went. */
+static inline void shm_tally_gone(const ShmActor *actor, const ShmTrie *trie, ShmMapCount count,
+                                  const ShmMapLeaf *head) {
+        shm_tally_add(actor, trie, count, 1);
+        shm_tally_add(actor, trie, SHM_MAP_BYTES,
+                      -shm_leaf_cost(trie->arena, head->key_size, head->value_size));
+}
+
+/* A get. Only the owner of the record calls them. */
+static inline void shm_tally_hit(const ShmActor *actor, const ShmTrie *trie) {
+        if (trie->map != 0)
+                /* ORDER: rlx; a statistic. */
+                shm_count_rlx(&actor->record->map_hits[trie->map - 1]);
+}
+
+static inline void shm_tally_miss(const ShmActor *actor, const ShmTrie *trie) {
+        if (trie->map != 0)
+                /* ORDER: rlx; a statistic. */
+                shm_count_rlx(&actor->record->map_misses[trie->map - 1]);
+}
+
+/* For repair, of a dead thread's record: the map that it was changing is to be counted. */
+void shm_map_miscounted(ShmArena *arena, const ShmRecord *record);
+
+/* Counting a map anew, by a walk beside writers. */
+typedef struct ShmMapCensus {
+        uint64_t asked; /* `miscounts` when it began */
+        uint64_t entries_before, bytes_before; /* the totals, but for what the walk itself takes out */
+        uint64_t entries, bytes; /* met by the walk */
+} ShmMapCensus;
+
+/* Whether a map is to be counted, since somebody died in a change of it. */
+bool shm_map_is_miscounted(const ShmArena *arena, uint32_t i);
+void shm_map_census_begin(const ShmArena *arena, uint32_t i, ShmMapCensus *ret);
+/* There is nothing to be counted: the root names no map, or one that is no more. */
+void shm_map_uncounted(ShmArena *arena, uint32_t i);
+/* Corrects entries and bytes. */
+void shm_map_census_end(ShmActor *control, uint32_t i, const ShmMapCensus *census);
