@@ -55,7 +55,7 @@ static void print_help(void) {
                     "\n"
                     "  --pool=NAME         name of the pool (default)\n"
                     "  --size=BYTES        room for objects, with K, M or G (256M)\n"
-                    "  --classes=LIST      object sizes (64,96,128,192,256,384,512,768)\n"
+                    "  --classes=LIST      object sizes (64,96,128,192,256,384,512,768,1024,1344,2048,4096)\n"
                     "  --epochs=N          epochs in the ring (16)\n"
                     "  --threads=N         threads that may use the pool at once (1024)\n"
                     "  --retain=BYTES      free memory that is kept, with K, M or G (16M)\n"

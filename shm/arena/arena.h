@@ -83,10 +83,31 @@ static inline ShmRecord *shm_arena_record(const ShmArena *arena, uint32_t record
         return (ShmRecord *) (arena->records + record * arena->record_stride);
 }
 
+static inline uint32_t shm_arena_n_caches(const ShmArena *arena) {
+        return shm_n_caches(arena->n_epochs, arena->n_classes);
+}
+
+/* The place of a cache in its record: below SHM_CACHES_MAX. */
+static inline uint32_t shm_arena_cache_index(const ShmArena *arena, uint32_t epoch, uint32_t class) {
+        uint32_t group = shm_cache_group(arena->n_classes);
+
+        return (class / group * arena->n_epochs + epoch) * group + class % group;
+}
+
+/* The class at a place; n_classes or more: the place is for none. */
+static inline uint32_t shm_arena_cache_class(const ShmArena *arena, uint32_t index) {
+        uint32_t group = shm_cache_group(arena->n_classes);
+
+        return index / group / arena->n_epochs * group + index % group;
+}
+
+static inline ShmCache *shm_arena_cache_at(const ShmArena *arena, uint32_t record, uint32_t index) {
+        return (ShmCache *) (arena->records + record * arena->record_stride + sizeof(ShmRecord)) + index;
+}
+
 static inline ShmCache *shm_arena_cache(const ShmArena *arena, uint32_t record, uint32_t epoch,
                                         uint32_t class) {
-        return (ShmCache *) (arena->records + record * arena->record_stride + sizeof(ShmRecord)) +
-               epoch * arena->n_classes + class;
+        return shm_arena_cache_at(arena, record, shm_arena_cache_index(arena, epoch, class));
 }
 
 /* The metadata of slabs below this index may be read, that of others may not: it has no pages. */

@@ -15,20 +15,23 @@
 
 bool shm_cache_walk_next(ShmCacheWalk *walk, const ShmArena *arena, uint32_t record) {
         const ShmRecord *r = shm_arena_record(arena, record);
-        uint32_t n = arena->n_epochs * arena->n_classes;
+        uint32_t n = shm_arena_n_caches(arena);
+        uint64_t bits;
 
-        for (uint64_t bits; walk->next < n; walk->next = (walk->next / 64 + 1) * 64) {
+        while (walk->next < n) {
                 /* ORDER: acq, pairs with shm_record_use_cache(); a cache without its bit was never written. */
                 bits = shm_load_acq(&r->used[walk->next / 64]) >> walk->next % 64;
-                if (bits == 0)
+                if (bits == 0) {
+                        walk->next = (walk->next / 64 + 1) * 64;
                         continue;
+                }
                 walk->index = walk->next + (uint32_t) __builtin_ctzll(bits);
-                if (walk->index >= n)
-                        return false;
                 walk->next = walk->index + 1;
-                walk->epoch = walk->index / arena->n_classes;
-                walk->class = walk->index % arena->n_classes;
-                walk->cache = shm_arena_cache(arena, record, 0, walk->index);
+                walk->class = shm_arena_cache_class(arena, walk->index);
+                if (walk->index >= n || walk->class >= arena->n_classes)
+                        continue; /* garbage set the bit */
+                walk->epoch = walk->index / shm_cache_group(arena->n_classes) % arena->n_epochs;
+                walk->cache = shm_arena_cache_at(arena, record, walk->index);
                 return true;
         }
         return false;

@@ -14,7 +14,7 @@
 
 typedef struct ShmCacheWalk {
         ShmCache *cache;
-        uint32_t index; /* epoch × n_classes + class */
+        uint32_t index; /* its place in the record */
         uint32_t epoch, class;
         uint32_t next; /* index to look at next */
 } ShmCacheWalk;

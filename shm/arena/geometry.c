@@ -62,7 +62,7 @@ static uint64_t take_region(uint64_t *end, uint64_t size) {
 
 void shm_geometry_offsets(const ShmGeometry *g, ShmOffsets *ret) {
         uint64_t n_slabs = g->slabs_size / SHM_SLAB_SIZE;
-        uint64_t n_caches = (uint64_t) g->n_epochs * g->n_classes;
+        uint64_t n_caches = shm_n_caches(g->n_epochs, g->n_classes);
         uint64_t end = 0;
         ShmOffsets o = {};
 
@@ -72,7 +72,8 @@ void shm_geometry_offsets(const ShmGeometry *g, ShmOffsets *ret) {
         o.clients = take_region(&end, (uint64_t) g->n_records * sizeof(ShmClient));
         o.heads = take_region(&end, (uint64_t) g->n_records * sizeof(ShmRecordHead));
         o.records = take_region(&end, g->n_records * o.record_stride);
-        o.sets = take_region(&end, (2 + g->n_epochs + n_caches) * o.shape.stride * sizeof(uint64_t));
+        o.sets = take_region(&end, (2 + g->n_epochs + (uint64_t) g->n_epochs * g->n_classes) *
+                                           o.shape.stride * sizeof(uint64_t));
         o.lines = take_region(&end, n_slabs * sizeof(ShmSlabLine));
         o.tags = take_region(&end, n_slabs * sizeof(ShmTags));
         o.slabs = take_region(&end, g->slabs_size);

@@ -33,7 +33,7 @@ typedef struct ShmOffsets {
 } ShmOffsets;
 
 #define SHM_CLASSES_DEFAULT                                                                                  \
-        { 64, 96, 128, 192, 256, 384, 512, 768 }
+        { 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1344, 2048, 4096 }
 #define SHM_N_CLASSES_DEFAULT ((uint32_t) (sizeof((uint32_t[]) SHM_CLASSES_DEFAULT) / sizeof(uint32_t)))
 #define SHM_SIZE_DEFAULT (UINT64_C(256) << 20)
 #define SHM_N_THREADS_DEFAULT 1024

@@ -88,6 +88,7 @@ static void actor_init_view(ShmActor *actor, ShmArena *arena, uint32_t record) {
                 .handle_bits = shm_handle_make(arena->key, (SlotId){ 0 }, 0),
                 .arena = arena,
                 .id = record,
+                .epoch_stride = shm_cache_group(arena->n_classes) * (uint32_t) sizeof(ShmCache),
                 .mode = SHM_CACHE_OFF,
                 .seen = UINT64_MAX,
         };

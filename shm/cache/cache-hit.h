@@ -24,15 +24,16 @@
 #define shm_unlikely(x) __builtin_expect(!!(x), 0)
 #define shm_inline static inline __attribute__((always_inline))
 
-/* Caches that are always empty, in the place of the caches of an epoch that is not open. */
-extern uint8_t shm_caches_none[SHM_CLASSES_MAX * sizeof(ShmCache)];
+/* A cache that is always empty, in the place of those of an epoch that is not open. */
+extern ShmCache shm_cache_none;
 
-static inline uint8_t *shm_caches_of(const ShmActor *actor, uint32_t number) {
+/* `off`: bytes from an epoch's first cache to the one in question. */
+static inline ShmCache *shm_cache_of(const ShmActor *actor, uint32_t number, uint32_t off) {
         uint32_t id = number & 0xff;
 
         if (id >= SHM_EPOCHS_MAX || actor->numbers[id] != number)
-                return shm_caches_none;
-        return actor->caches + id * actor->arena->n_classes * sizeof(ShmCache);
+                return &shm_cache_none;
+        return (ShmCache *) (actor->caches + id * actor->epoch_stride + off);
 }
 
 /* The fast path cannot serve the call. It has entered an operation, and has changed nothing else. */
@@ -58,7 +59,7 @@ shm_inline int shm_cache_alloc_hit(ShmActor *actor, size_t size, uint32_t epoch,
         s = (const ShmSizeOf *) ((const uint8_t *) actor->sizes + ((size - 1) & -sizeof(*s)));
         cache = s->cache;
         if (shm_unlikely(epoch != SHM_EPOCH_CURRENT))
-                cache = (ShmCache *) (shm_caches_of(actor, epoch) + s->cache_off);
+                cache = shm_cache_of(actor, epoch, s->cache_off);
         n = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone while not frozen. */
         if (shm_unlikely(n == 0))
                 return SHM_CACHE_E_MISS;

@@ -32,10 +32,10 @@
 
 #define REFILL_WORDS_MAX 8 /* slabs from which one refill takes slots, at most */
 
-uint8_t shm_caches_none[SHM_CLASSES_MAX * sizeof(ShmCache)];
+ShmCache shm_cache_none;
 
 static ShmCache *cache_at(const ShmActor *actor, uint32_t epoch, uint32_t class) {
-        return (ShmCache *) actor->caches + epoch * actor->arena->n_classes + class;
+        return (ShmCache *) actor->caches + shm_arena_cache_index(actor->arena, epoch, class);
 }
 
 /* Copies the data of one epoch that the fast path uses. */
@@ -56,13 +56,13 @@ static void copy_epoch(ShmActor *actor, uint32_t epoch) {
 static void copy_sizes(ShmActor *actor) {
         const ShmArena *arena = actor->arena;
         uint32_t current = shm_epoch_current(arena) % SHM_EPOCHS_MAX;
-        uint8_t *caches = shm_caches_of(actor, actor->numbers[current]);
 
         for (uint32_t i = 0; i < arena->size_max / SHM_CLASS_GRANULE; i++) {
-                uint32_t class = arena->class_of[i], off = class * (uint32_t) sizeof(ShmCache);
+                uint32_t class = arena->class_of[i],
+                         off = shm_arena_cache_index(arena, 0, class) * (uint32_t) sizeof(ShmCache);
 
                 actor->sizes[i] = (ShmSizeOf){
-                        .cache = (ShmCache *) (caches + off),
+                        .cache = shm_cache_of(actor, actor->numbers[current], off),
                         .cache_off = off,
                         .size_more = arena->classes[class].size - SHM_CLASS_SIZE_MIN,
                 };
@@ -139,7 +139,7 @@ static int cache_refill(ShmActor *actor, ShmCache *cache, uint64_t key) {
 
         if (cache->capacity == 0)
                 shm_cache_begin_use(actor, cache);
-        shm_cache_adapt_capacity(cache, SHM_CACHE_LAST_REFILL);
+        shm_cache_adapt_capacity(actor, cache, SHM_CACHE_LAST_REFILL);
         want = cache->capacity / 2;
         do {
                 uint32_t more = cache_refill_once(actor, cache, key, want - got, got > 0);
@@ -256,7 +256,7 @@ int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const Shm
 static void make_room(ShmActor *actor, ShmCache *cache) {
         uint32_t k;
 
-        shm_cache_adapt_capacity(cache, SHM_CACHE_LAST_FLUSH);
+        shm_cache_adapt_capacity(actor, cache, SHM_CACHE_LAST_FLUSH);
         if (shm_load_rlx(&cache->count) < cache->capacity) /* ORDER: rlx; ours alone. */
                 return;
         k = cache->capacity / 2;

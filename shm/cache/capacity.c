@@ -17,6 +17,7 @@
 
 #include "shm/cache/cache-drain.h"
 
+#define CAPACITY_BYTES_MAX (256U * 768) /* bounds caches of large classes */
 #define WINDOW 256 /* slots, or slab words, after which a window is full */
 #define BYPASS 8192 /* operations that then go past a cache that did not pay */
 
@@ -26,8 +27,16 @@ void shm_cache_begin_use(ShmActor *actor, ShmCache *cache) {
         shm_store_rlx(&cache->room, SHM_CACHE_CAPACITY_START); /* ORDER: rlx; ours alone. */
 }
 
-void shm_cache_adapt_capacity(ShmCache *cache, uint32_t event) {
-        if (cache->last != SHM_CACHE_LAST_NONE && cache->last != event && cache->capacity < SHM_CACHE_MAX) {
+/* A thread that uses large classes keeps no more memory from others than one that uses small ones. */
+static bool may_grow(const ShmActor *actor, const ShmCache *cache) {
+        uint32_t class = shm_arena_cache_class(actor->arena, shm_cache_index(actor, cache));
+
+        return cache->capacity < SHM_CACHE_MAX && class < actor->arena->n_classes &&
+               2 * cache->capacity * actor->arena->classes[class].size <= CAPACITY_BYTES_MAX;
+}
+
+void shm_cache_adapt_capacity(const ShmActor *actor, ShmCache *cache, uint32_t event) {
+        if (cache->last != SHM_CACHE_LAST_NONE && cache->last != event && may_grow(actor, cache)) {
                 cache->capacity *= 2;
                 if (cache->free.bypass == 0)
                         shm_store_rlx(&cache->room, cache->capacity); /* ORDER: rlx; ours alone. */

@@ -103,7 +103,7 @@ typedef enum ShmCounter {
 
 #define SHM_RECORD_FENCES UINT64_C(1)
 
-/* A thread's record, followed by its caches: n_epochs × n_classes ShmCache. */
+/* A thread's record, followed by its caches; for their order see shm_cache_group(). */
 typedef struct ShmRecord {
         /* Only the owner writes this cache line, except `attention`, which only the maintainer writes. */
         uint64_t seq; /* odd inside an operation; never reset */
@@ -123,3 +123,18 @@ typedef struct ShmRecord {
         uint64_t map_misses[SHM_ROOTS_MAX];
 } ShmRecord;
 static_assert(sizeof(ShmRecord) == 64 + 2 * 256 + 128 + 2048 + 2 * 512, "arena format");
+
+/*
+ * Caches of a record stand in one or two groups, each with up to SHM_CACHE_GROUP classes of each epoch: of a thread
+ * that uses small classes alone, those of large ones have no pages.
+ *
+ *     epoch 0: class 0 to 7 | epoch 1: class 0 to 7 | ...        epoch 0: class 8 to 15 | epoch 1: class 8 to 15 | ...
+ */
+static inline uint32_t shm_cache_group(uint32_t n_classes) {
+        return n_classes < SHM_CACHE_GROUP ? n_classes : SHM_CACHE_GROUP;
+}
+
+/* The number of places for caches in a record; some have no class. */
+static inline uint32_t shm_n_caches(uint32_t n_epochs, uint32_t n_classes) {
+        return n_epochs * shm_cache_group(n_classes) * (n_classes > SHM_CACHE_GROUP ? 2 : 1);
+}

@@ -35,6 +35,7 @@
 #define SHM_NOTES_MAX 64
 #define SHM_CACHE_MAX 256
 #define SHM_CACHES_MAX (SHM_EPOCHS_MAX * SHM_CLASSES_MAX)
+#define SHM_CACHE_GROUP 8 /* classes whose caches stand together, see shm/format/layout-record.h */
 #define SHM_POOL_NAME_SIZE 40
 
 /*

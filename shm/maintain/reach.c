@@ -151,11 +151,12 @@ static void release_seized(ShmReach *reach) {
 static void reach_pin_slab(ShmReach *reach, uint32_t slab) {
         ShmActor *control = reach->control;
         SlabWord w = shm_slab_word(control->arena, slab);
-        uint32_t index = slab_word_epoch(w) * control->arena->n_classes + slab_word_class(w);
+        uint32_t index;
 
         if (slab_word_epoch(w) >= control->arena->n_epochs || slab_word_class(w) >= control->arena->n_classes)
                 return;
-        reach->pinned = shm_arena_cache(control->arena, 0, 0, index);
+        index = shm_arena_cache_index(control->arena, slab_word_epoch(w), slab_word_class(w));
+        reach->pinned = shm_arena_cache_at(control->arena, 0, index);
         shm_record_use_cache(control->record, index);
         shm_cache_release_held(control, 0, reach->pinned); /* a dead maintainer may have left one */
         shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));

@@ -58,7 +58,7 @@ int shm_refs_index(const ShmRefs *refs, uint32_t slab) {
 
 int shm_refs_add(ShmRefs *refs, uint32_t slab) {
         SlabWord w = shm_slab_word(refs->arena, slab);
-        uint32_t index = slab_word_epoch(w) * refs->arena->n_classes + slab_word_class(w);
+        uint32_t index = shm_arena_cache_index(refs->arena, slab_word_epoch(w), slab_word_class(w));
         uint16_t *at = refs_entry(refs, slab);
 
         if (*at == 0) {

@@ -283,8 +283,8 @@ static bool record_holds_intent(const ShmCache *cache, uint32_t n, SlotId id) {
 }
 
 static void keep_slot(ShmActor *control, SlotId id, SlabWord w) {
-        uint32_t index = slab_word_epoch(w) * control->arena->n_classes + slab_word_class(w), n;
-        ShmCacheWalk walk = { .cache = shm_arena_cache(control->arena, 0, 0, index) };
+        uint32_t index = shm_arena_cache_index(control->arena, slab_word_epoch(w), slab_word_class(w)), n;
+        ShmCacheWalk walk = { .cache = shm_arena_cache_at(control->arena, 0, index) };
 
         n = shm_cache_walk_count(&walk);
         if (n == SHM_CACHE_MAX || record_holds_intent(walk.cache, n, id))
@@ -323,9 +323,9 @@ static void end_flush(ShmActor *control, ShmReach *reach, ShmIntent intent, ShmR
         const ShmArena *arena = control->arena;
         ShmCacheWalk walk;
 
-        if (record >= shm_arena_n_records_ever(arena) || index >= arena->n_epochs * arena->n_classes)
+        if (record >= shm_arena_n_records_ever(arena) || index >= shm_arena_n_caches(arena))
                 return;
-        walk = (ShmCacheWalk){ .cache = shm_arena_cache(arena, record, 0, index), .index = index };
+        walk = (ShmCacheWalk){ .cache = shm_arena_cache_at(arena, record, index), .index = index };
         n = shm_cache_walk_count(&walk);
         k = k < n ? k : n;
         shm_reach_init(reach, control);

@@ -29,7 +29,7 @@ struct Session {
 };
 
 struct Large {
-        char bytes[800];
+        char bytes[5000];
 };
 
 struct Middle {

@@ -170,7 +170,7 @@ static void test_map_sizes(void **state) {
         memset(big, 'b', sizeof(big));
         assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
         max = tslab_map_size_max(map);
-        assert_int_equal(max, 768 - 32);
+        assert_int_equal(max, 4096 - 32);
         assert_int_equal(tslab_map_put(map, NULL, 0, NULL, 0, TSLAB_EPOCH_CURRENT), 0);
         assert_int_equal(tslab_map_get(map, NULL, 0, buffer, 0, NULL), 0);
         assert_int_equal(tslab_map_put(map, big, 10, big, max - 10, TSLAB_EPOCH_CURRENT), 0);

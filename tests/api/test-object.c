@@ -109,13 +109,13 @@ static void test_create_own_classes(void **state) {
 }
 
 static void test_alloc_every_size(void **state) {
-        static const size_t classes[] = { 64, 96, 128, 192, 256, 384, 512, 768 };
+        static const size_t classes[] = { 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1344, 2048, 4096 };
         struct tslab *pool = *state;
         size_t size, class = 0;
         tslab_handle handle;
         void *object, *found;
 
-        for (size_t want = 1; want <= 768; want++) {
+        for (size_t want = 1; want <= 4096; want++) {
                 class += want > classes[class];
                 assert_int_equal(tslab_alloc(pool, want, TSLAB_EPOCH_CURRENT, &handle, &object), 0);
                 assert_int_equal((uintptr_t) object % 16, 0);
@@ -133,7 +133,7 @@ static void test_alloc_bad_sizes(void **state) {
         void *object = &handle;
 
         assert_int_equal(tslab_alloc(pool, 0, 0, &handle, &object), -EINVAL);
-        assert_int_equal(tslab_alloc(pool, 769, 0, &handle, &object), -E2BIG);
+        assert_int_equal(tslab_alloc(pool, 4097, 0, &handle, &object), -E2BIG);
         assert_int_equal(tslab_alloc(pool, SIZE_MAX, 0, &handle, &object), -E2BIG);
         assert_int_equal(tslab_alloc(pool, 1, 16, &handle, &object), -EINVAL);
         assert_int_equal(tslab_alloc(pool, 1, 7 << 8, &handle, &object), -ESTALE);
@@ -313,7 +313,7 @@ static void test_malloc_mfree(void **state) {
         struct tslab *pool = *state;
         uint8_t *a, *b, *garbage;
 
-        for (size_t size = 1; size <= 752; size++) {
+        for (size_t size = 1; size <= 4080; size++) {
                 a = tslab_malloc(pool, size, TSLAB_EPOCH_CURRENT);
                 assert_non_null(a);
                 assert_int_equal((uintptr_t) a % 16, 0);
@@ -321,7 +321,7 @@ static void test_malloc_mfree(void **state) {
                 tslab_mfree(pool, a);
         }
         errno = 0;
-        assert_null(tslab_malloc(pool, 753, TSLAB_EPOCH_CURRENT));
+        assert_null(tslab_malloc(pool, 4081, TSLAB_EPOCH_CURRENT));
         assert_int_equal(errno, E2BIG);
         assert_null(tslab_malloc(pool, SIZE_MAX, TSLAB_EPOCH_CURRENT));
         assert_int_equal(errno, E2BIG);

@@ -92,7 +92,7 @@ static void test_counts(void **state) {
         assert_int_equal(tslab_class_stats(pool, 64, &count), 0);
         assert_int_equal(count.live_objects, 0);
         assert_int_equal(tslab_class_stats(pool, 0, &count), -EINVAL);
-        assert_int_equal(tslab_class_stats(pool, 769, &count), -E2BIG);
+        assert_int_equal(tslab_class_stats(pool, 4097, &count), -E2BIG);
 
         assert_int_equal(tslab_epoch_advance(pool, &second), 0);
         assert_int_equal(tslab_epoch_stats(pool, first, &count), 0);

@@ -53,7 +53,7 @@ static void fill_cache(const ShmArena *arena, ShmCache *cache, uint32_t first) {
 /* Takes all records, once, and remembers their heads as they are when their threads are gone. */
 static void take_records(Fixture *f, bool dead) {
         ShmArena *arena = &f->liar.arena;
-        uint32_t n_caches = arena->n_epochs * arena->n_classes, record;
+        uint32_t n_caches = shm_arena_n_caches(arena), record;
         static ShmActor actor;
 
         f->heads = calloc(arena->n_records, sizeof(*f->heads));
@@ -62,7 +62,7 @@ static void take_records(Fixture *f, bool dead) {
                 record = actor.id;
                 for (uint32_t i = 0; i < n_caches; i++) {
                         shm_record_use_cache(actor.record, i);
-                        fill_cache(arena, shm_arena_cache(arena, record, 0, i), record + i);
+                        fill_cache(arena, shm_arena_cache_at(arena, record, i), record + i);
                 }
                 if (dead)
                         assert_true(shm_record_mark_dead(arena, record));
@@ -75,10 +75,10 @@ static void take_records(Fixture *f, bool dead) {
 
 static void leave_record(const Fixture *f, uint32_t record) {
         const ShmArena *arena = &f->liar.arena;
-        uint32_t n_caches = arena->n_epochs * arena->n_classes;
+        uint32_t n_caches = shm_arena_n_caches(arena);
 
         for (uint32_t i = 0; i < n_caches; i++)
-                shm_arena_cache(arena, record, 0, i)->count = SHM_CACHE_MAX;
+                shm_arena_cache_at(arena, record, i)->count = SHM_CACHE_MAX;
         for (uint32_t i = 0; i < n_caches; i++)
                 shm_arena_record(arena, record)->used[i / 64] |= UINT64_C(1) << i % 64;
         /* ORDER: rel; nonsense, but all of it. */

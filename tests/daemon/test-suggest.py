@@ -56,7 +56,7 @@ class Suggest(VerbTest):
         settings = self.settings()
         classes = [int(n) for n in settings['TSLAB_CLASSES']['value'].split(',')]
         # 200 bytes go into 208; the largest class stays, for sizes that were not seen
-        self.assertEqual(classes, [208, 768])
+        self.assertEqual(classes, [208, 4096])
         before, after = 60000 / (4096 // 256), 60000 / (4096 // 208)
         self.assertAlmostEqual(settings['TSLAB_CLASSES']['saved_bytes'], (before - after) * 4096, delta=MIB / 4)
 
@@ -74,7 +74,7 @@ class Suggest(VerbTest):
         self.look()                             # an earlier one may have seen a part of them
         wait_for(lambda: self.settings()['TSLAB_CLASSES']['changed'])
         text = self.text('suggest')
-        self.assertIn('\nTSLAB_CLASSES=208,768\n', text)
+        self.assertIn('\nTSLAB_CLASSES=208,4096\n', text)
         self.assertRegex(text, r'\n# It is 64,96,[0-9,]*; this would have saved 2\.\dM\.\n')
         self.assertRegex(text, r'\n# At most 1\d\.\dM were in use at once\.\n'
                                r'# It is 128M; this would have saved 108\.0M of address space\.\n')
@@ -86,14 +86,14 @@ class Suggest(VerbTest):
             with Daemon(TSLABD, f'--config={file.name}') as daemon:
                 stats = daemon.ctl(sys.argv[1], 'stats')
         self.assertEqual(stats['size_bytes'], 20 * MIB)
-        self.assertEqual([c['size'] for c in stats['classes']], [208, 768])
+        self.assertEqual([c['size'] for c in stats['classes']], [208, 4096])
         self.assertEqual((stats['retain_bytes'], stats['n_records']), (MIB, 17))
 
     def test_nothing_seen(self):
         self.look()
         settings = self.settings()
         self.assertFalse(settings['TSLAB_CLASSES']['changed'])
-        self.assertEqual(settings['TSLAB_CLASSES']['value'], '64,96,128,192,256,384,512,768')
+        self.assertEqual(settings['TSLAB_CLASSES']['value'], '64,96,128,192,256,384,512,768,1024,1344,2048,4096')
         # no advice that would make the next pool too small for its work
         self.assertEqual({s['changed'] for s in settings.values()}, {False})
         self.assertEqual(settings['TSLAB_SIZE']['value'], '128M')

@@ -175,8 +175,8 @@ static void write_words(const ImageStep *s, unsigned n) {
 }
 
 static void write_cache(ShmRecord *record, uint32_t id, const ImageStep *s) {
-        uint32_t index = s->b % (IMAGE_N_EPOCHS * IMAGE_N_CLASSES), count = (uint16_t) s->value;
-        ShmCache *cache = shm_arena_cache(&image, id, 0, index);
+        uint32_t index = s->b % shm_arena_n_caches(&image), count = (uint16_t) s->value;
+        ShmCache *cache = shm_arena_cache_at(&image, id, index);
 
         record->used[index / 64] |= UINT64_C(1) << index % 64;
         cache->count = count;

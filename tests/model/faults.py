@@ -289,9 +289,9 @@ FAULTS = [
      'bool ready = m->freeze_busy || (m->freeze.n_left > 0 && now_usec >= m->freeze_due_usec);', 'bool ready = m->freeze_busy;',
      'uint64_t at = m->freeze.n_left > 0 ? m->freeze_due_usec : SHM_MAINTAIN_IDLE;', 'uint64_t at = SHM_MAINTAIN_IDLE;'),
     ('flush of control: not ended where the record was left', 'left/again', 'shm/maintain/repair.c',
-     '''index >= arena->n_epochs * arena->n_classes)
+     '''index >= shm_arena_n_caches(arena))
                 return;
-''', '''index >= arena->n_epochs * arena->n_classes)
+''', '''index >= shm_arena_n_caches(arena))
                 return;
         if (shm_record_owner(arena, record).state == SHM_RECORD_LEFT)
                 return;

@@ -72,7 +72,7 @@ class Objects(unittest.TestCase):
         self.assertRaises(OverflowError, self.pool.free, -1)
 
     def test_sizes(self):
-        self.assertRaises(tslab.TooLargeError, self.pool.alloc, 769)
+        self.assertRaises(tslab.TooLargeError, self.pool.alloc, 4097)
         with self.assertRaises(tslab.Error) as caught:
             self.pool.alloc(0)
         self.assertEqual(caught.exception.errno, errno.EINVAL)

@@ -39,8 +39,8 @@ class Values(unittest.TestCase):
 
     def test_too_large(self):
         with self.assertRaises(tslab.TooLargeError) as caught:
-            self.store.set('a', b'x' * 800)
-        self.assertIn('736', str(caught.exception))
+            self.store.set('a', b'x' * 5000)
+        self.assertIn('4064', str(caught.exception))
         self.store.set('a', b'x' * (self.store.size_max - 1))
 
     def test_too_large_is_told(self):

@@ -55,7 +55,7 @@ uint64_t test_alloc(TestArena *t, size_t size, uint32_t epoch) {
 }
 
 ShmCache *test_cache(TestArena *t, uint32_t record, uint32_t epoch, uint32_t class) {
-        uint32_t index = epoch * t->arena.n_classes + class;
+        uint32_t index = shm_arena_cache_index(&t->arena, epoch, class);
 
         shm_arena_record(&t->arena, record)->used[index / 64] |= UINT64_C(1) << index % 64;
         return shm_arena_cache(&t->arena, record, epoch, class);

@@ -76,7 +76,8 @@ static void find_retain(AdviceNumber *ret, const Tslab__StatsReply *stats) {
 static void find_threads(AdviceNumber *ret, const Tslab__StatsReply *stats) {
         uint64_t peak = stats->peaks->threads, record;
 
-        record = sizeof(ShmRecord) + stats->n_epochs * stats->n_classes * sizeof(ShmCache);
+        record = sizeof(ShmRecord) +
+                 shm_n_caches(stats->n_epochs, (uint32_t) stats->n_classes) * sizeof(ShmCache);
         ret->current = stats->n_records > 0 ? stats->n_records - 1 : 0;
         if (peak == 0) {
                 keep_number(ret);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "shm/arena/client.h"
 #include "shm/maintain/check.h"
@@ -333,6 +334,57 @@ static void test_mode_off(void **state) {
                 assert_int_equal(t->actor.record->used[i], 0);
 }
 
+/* A cache of large objects keeps no more bytes than the largest cache of 768 does. */
+static void test_capacity_of_large(void **state) {
+        TestArena *t = *state;
+        uint64_t handles[200];
+
+        for (int round = 0; round < 20; round++) {
+                for (uint32_t i = 0; i < 200; i++)
+                        handles[i] = test_alloc(t, 4096, 0);
+                for (uint32_t i = 0; i < 200; i++)
+                        assert_int_equal(shm_object_free(&t->actor, handles[i]), 0);
+        }
+        for (uint32_t class = 0; class < t->arena.n_classes; class += 1)
+                assert_true(shm_arena_cache(&t->arena, t->actor.id, 0, class)->capacity *
+                                    t->arena.classes[class].size <=
+                            SHM_CACHE_MAX * 768);
+        assert_int_equal(shm_arena_cache(&t->arena, t->actor.id, 0, t->arena.n_classes - 1)->capacity, 32);
+        assert_clean(t);
+}
+
+/* Pages of a thread's record that exist. */
+static uint32_t n_resident(const TestArena *t) {
+        uint8_t *record = (uint8_t *) t->actor.record;
+        unsigned char pages[256];
+        uint32_t n = 0;
+
+        assert_true(t->arena.record_stride / SHM_SLAB_SIZE <= sizeof(pages));
+        assert_int_equal(mincore(record, t->arena.record_stride, pages), 0);
+        for (uint32_t i = 0; i < t->arena.record_stride / SHM_SLAB_SIZE; i++)
+                n += pages[i] & 1;
+        return n;
+}
+
+/* Large classes cost threads that do not use them nothing: the first eight of all epochs fill 35 pages. */
+static void test_resident(void **state) {
+        TestArena *t = *state;
+        uint32_t n =
+                (uint32_t) (sizeof(ShmRecord) + t->arena.n_epochs * 8 * sizeof(ShmCache)) / SHM_SLAB_SIZE + 1;
+        uint32_t before;
+
+        for (uint32_t epoch = 0; epoch < t->arena.n_epochs; epoch++)
+                for (uint32_t class = 0; class < 8; class += 1)
+                        assert_int_equal(shm_object_free(&t->actor,
+                                                         test_alloc(t, t->arena.classes[class].size, epoch)),
+                                         0);
+        before = n_resident(t);
+        assert_true(before <= n);
+        assert_int_equal(shm_object_free(&t->actor, test_alloc(t, 4096, 0)), 0);
+        assert_true(n_resident(t) > before);
+        assert_clean(t);
+}
+
 /* One a line. */
 /* clang-format off */
 #define WITH_ARENA(f) cmocka_unit_test_setup_teardown(f, setup, test_arena_teardown)
@@ -344,6 +396,8 @@ int main(void) {
                 WITH_ARENA(test_free_twice_cached),
                 WITH_ARENA(test_flush),
                 WITH_ARENA(test_capacity_grows),
+                WITH_ARENA(test_capacity_of_large),
+                WITH_ARENA(test_resident),
                 WITH_ARENA(test_free_bypassed),
                 WITH_ARENA(test_fill_with_caches),
                 WITH_ARENA(test_pending_cached),

@@ -387,7 +387,8 @@ static void test_in_flight_flush(void **state) {
         id = first(t, slab, false);
         push(t, t->actor.id, id);
         expect(t, .doubled = 1);
-        cache = slab_word_epoch(*word(t, slab)) * t->arena.n_classes + slab_word_class(*word(t, slab));
+        cache = shm_arena_cache_index(&t->arena, slab_word_epoch(*word(t, slab)),
+                                      slab_word_class(*word(t, slab)));
         shm_actor_intend(&t->actor, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, cache << 9 | 1));
         expect_clean(t);
         word(t, slab)->low |= slot_id_mask(id);
@@ -737,9 +738,10 @@ static void scribble_plausibly(uint64_t *seed, TestArena *t) {
                                                             (uint32_t) random64(seed) >> 4)
                                          : shm_intent_free((uint32_t) random64(seed) % 8,
                                                            slot_id(random64(seed) % 256, 3));
-                for (uint32_t i = 0; i < t->arena.n_epochs * t->arena.n_classes; i++) {
-                        ShmCache *cache = test_cache(t, record, 0, i);
+                for (uint32_t i = 0; i < shm_arena_n_caches(&t->arena); i++) {
+                        ShmCache *cache = shm_arena_cache_at(&t->arena, record, i);
 
+                        r->used[i / 64] |= UINT64_C(1) << i % 64;
                         cache->count = (uint32_t) (random64(seed) % 300);
                         for (uint32_t k = 0; k < SHM_CACHE_MAX; k++)
                                 cache->slots[k] = (uint32_t) (random64(seed) % (300 * 64));

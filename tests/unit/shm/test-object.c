@@ -33,7 +33,7 @@ static void test_alloc_bad_input(void **state) {
         void *object = &handle;
 
         assert_int_equal(shm_object_alloc(&t->actor, 0, 0, NULL, &handle, &object), -EINVAL);
-        assert_int_equal(shm_object_alloc(&t->actor, 769, 0, NULL, &handle, &object), -E2BIG);
+        assert_int_equal(shm_object_alloc(&t->actor, 4097, 0, NULL, &handle, &object), -E2BIG);
         assert_int_equal(shm_object_alloc(&t->actor, SIZE_MAX, 0, NULL, &handle, &object), -E2BIG);
         assert_int_equal(shm_object_alloc(&t->actor, 64, 4, NULL, &handle, &object), -EINVAL);
         assert_int_equal(shm_object_alloc(&t->actor, 64, 255, NULL, &handle, &object), -EINVAL);
