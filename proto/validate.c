@@ -26,6 +26,7 @@ static const FieldRule length_rules[] = {
         { NULL, "daemon_version", 0, PROTO_SOFTWARE_MAX },
         { NULL, "kind", 1, PROTO_KIND_MAX },
         { NULL, "label", 0, PROTO_LABEL_MAX },
+        { NULL, "limit_cgroup", 0, PROTO_TEXT_MAX },
         { NULL, "message", 0, PROTO_ERROR_TEXT_MAX },
         { NULL, "name", 0, PROTO_ROOT_NAME_MAX },
         { NULL, "pool", 0, PROTO_POOL_NAME_MAX },

@@ -5,6 +5,7 @@
 #include "daemon/request/counter.h"
 #include "daemon/request/epoch-info.h"
 #include "daemon/request/high-water-info.h"
+#include "daemon/work/cgroup.h"
 #include "proto/deadline.h"
 
 typedef struct StatsParts {
@@ -13,6 +14,7 @@ typedef struct StatsParts {
         Tslab__ClassInfo *class_pointers[SHM_CLASSES_MAX];
         Tslab__Counters counters;
         HighWaterInfo high_water;
+        CgroupRoom room;
 } StatsParts;
 
 static void fill_class_infos(StatsParts *parts, const ShmArena *arena, const ShmStats *stats) {
@@ -49,6 +51,8 @@ static void fill_counters(StatsParts *parts, const ShmStats *stats) {
         c->too_large_bytes = from[SHM_COUNT_TOO_LARGE_MAX];
         c->values_too_large = from[SHM_COUNT_VALUES_TOO_LARGE];
         c->values_too_large_bytes = from[SHM_COUNT_VALUES_TOO_LARGE_MAX];
+        c->failures_limit = from[SHM_COUNT_FAILURES_LIMIT];
+        c->failures_system = from[SHM_COUNT_FAILURES_SYSTEM];
 }
 
 /* Records of dead threads. Each tick repairs them again while a live thread may still take their slots. */
@@ -90,6 +94,18 @@ static void fill_pool(Tslab__StatsReply *reply, const Pool *pool, const ShmStats
         reply->records_unsettled = count_records_in_flight(arena);
 }
 
+static void fill_limit(Tslab__StatsReply *reply, StatsParts *parts) {
+        const CgroupRoom *room = &parts->room;
+
+        cgroup_find_room(&parts->room, "");
+        if (room->limit == INT64_MAX)
+                return;
+        reply->limit_cgroup = parts->room.path;
+        reply->limit_bytes = (uint64_t) room->limit;
+        reply->limit_used_bytes = (uint64_t) room->used;
+        reply->limit_left_bytes = (uint64_t) cgroup_room_left(room);
+}
+
 static StatsParts *stats_parts_new(const Requests *requests, Session *session, uint64_t id,
                                    const ShmStats *stats) {
         StatsParts *parts = calloc(1, sizeof(*parts));
@@ -110,6 +126,7 @@ static void answer_stats(const Requests *requests, Session *session, uint64_t id
         if (!parts)
                 return;
         fill_pool(&stats, pool, counted);
+        fill_limit(&stats, parts);
         fill_class_infos(parts, &pool->arena, counted);
         fill_counters(parts, counted);
         stats.epochs = parts->epochs.pointers;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "proto/cleanup.h"
+#include "proto/text.h"
 
 typedef struct Hierarchy {
         const char *mount;
@@ -49,38 +50,44 @@ static int read_number(const char *dir, const char *file, uint64_t *ret) {
         return 0;
 }
 
-static int64_t smaller_size(int64_t a, int64_t b) {
-        return a < b ? a : b;
+static int64_t room_size(const CgroupRoom *room) {
+        return room->used < room->limit ? room->limit - room->used : 0;
 }
 
-/* v1 has a limit that no machine reaches in place of none. */
-static int64_t headroom_of(const Hierarchy *h, const char *dir, bool whole) {
-        uint64_t limit, usage = 0;
+/* Looks at one cgroup. v1 has a limit that no machine reaches in place of none. */
+static void look_at_cgroup(CgroupRoom *room, const Hierarchy *h, const char *dir, size_t base, bool whole) {
+        CgroupRoom here = {};
+        uint64_t limit, used = 0;
 
-        if (read_number(dir, h->limit_file, &limit) || (!whole && read_number(dir, h->usage_file, &usage)) ||
-            limit >= (uint64_t) INT64_MAX / 2)
-                return INT64_MAX;
-        return usage < limit ? (int64_t) (limit - usage) : 0;
+        if (read_number(dir, h->limit_file, &limit) || (!whole && read_number(dir, h->usage_file, &used)) ||
+            limit >= (uint64_t) INT64_MAX / 2 || used >= (uint64_t) INT64_MAX / 2)
+                return;
+        here.limit = (int64_t) limit;
+        here.used = (int64_t) used;
+        if (room->limit != INT64_MAX && room_size(&here) >= room_size(room))
+                return;
+        proto_text_clean(here.path, sizeof(here.path), dir[base] ? dir + base : "/");
+        *room = here;
 }
 
 /* From the cgroup at `path` up to the mount point. A cgroup that a namespace hides does not count. */
-static int64_t headroom_above(const char *root, const Hierarchy *h, const char *path, bool whole) {
+static void look_upwards(CgroupRoom *room, const char *root, const Hierarchy *h, const char *path,
+                         bool whole) {
         char dir[PATH_MAX];
-        int64_t headroom = INT64_MAX;
         size_t base;
         int n;
 
         n = snprintf(dir, sizeof(dir), "%s%s", root, h->mount);
         base = (size_t) n;
         if (snprintf(dir + base, sizeof(dir) - base, "%s", path) >= (int) (sizeof(dir) - base))
-                return INT64_MAX;
+                return;
         for (;;) {
                 char *slash;
 
-                headroom = smaller_size(headroom, headroom_of(h, dir, whole));
+                look_at_cgroup(room, h, dir, base, whole);
                 slash = strrchr(dir + base, '/');
                 if (!slash)
-                        return headroom;
+                        return;
                 *slash = 0;
         }
 }
@@ -100,47 +107,60 @@ static bool has_controller(const char *list, size_t size, const char *name) {
 }
 
 /* "HIERARCHY:CONTROLLERS:PATH"; v2 is the hierarchy 0, without controllers. */
-static int64_t headroom_by_line(const char *root, char *line, bool whole) {
+static void look_by_line(CgroupRoom *room, const char *root, char *line, bool whole) {
         char *controllers = strchr(line, ':'), *path;
 
         path = controllers ? strchr(controllers + 1, ':') : NULL;
         if (!path)
-                return INT64_MAX;
+                return;
         controllers++;
         *path++ = 0;
         if (strstr(path, "/.."))
-                return INT64_MAX; /* outside of our namespace */
-        if (!strncmp(line, "0:", 2) && *controllers == 0)
-                return smaller_size(headroom_above(root, &v2, path, whole),
-                                    headroom_above(root, &v2_hybrid, path, whole));
-        if (has_controller(controllers, strlen(controllers), "memory"))
-                return headroom_above(root, &v1, path, whole);
-        return INT64_MAX;
+                return; /* outside of our namespace */
+        if (!strncmp(line, "0:", 2) && *controllers == 0) {
+                look_upwards(room, root, &v2, path, whole);
+                look_upwards(room, root, &v2_hybrid, path, whole);
+        } else if (has_controller(controllers, strlen(controllers), "memory")) {
+                look_upwards(room, root, &v1, path, whole);
+        }
 }
 
 /* With `whole`, as if nothing were used. */
-static int64_t smallest_headroom(const char *root, bool whole) {
+static void find_least_room(CgroupRoom *ret, const char *root, bool whole) {
         char path[PATH_MAX], text[8192], *rest = NULL;
-        int64_t headroom = INT64_MAX;
 
+        *ret = (CgroupRoom){ .limit = INT64_MAX };
         if ((size_t) snprintf(path, sizeof(path), "%s/proc/self/cgroup", root) >= sizeof(path) ||
             read_file(path, text, sizeof(text)) < 0)
-                return INT64_MAX;
+                return;
         for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-                headroom = smaller_size(headroom, headroom_by_line(root, line, whole));
-        return headroom;
+                look_by_line(ret, root, line, whole);
+}
+
+void cgroup_find_room(CgroupRoom *ret, const char *root) {
+        find_least_room(ret, root, false);
+}
+
+int64_t cgroup_room_left(const CgroupRoom *room) {
+        int64_t left = room_size(room);
+
+        if (room->limit == INT64_MAX)
+                return INT64_MAX;
+        return left > CGROUP_MARGIN_SIZE ? left - CGROUP_MARGIN_SIZE : 0;
 }
 
 int64_t cgroup_headroom(const char *root) {
-        int64_t headroom = smallest_headroom(root, false);
+        CgroupRoom room;
 
-        if (headroom == INT64_MAX)
-                return headroom;
-        return headroom > CGROUP_MARGIN_SIZE ? headroom - CGROUP_MARGIN_SIZE : 0;
+        cgroup_find_room(&room, root);
+        return cgroup_room_left(&room);
 }
 
 int64_t cgroup_limit(const char *root) {
-        return smallest_headroom(root, true);
+        CgroupRoom room;
+
+        find_least_room(&room, root, true);
+        return room.limit;
 }
 
 /* The slice of the pool also counts the stalls of clients, if they are put into the slice. */

@@ -10,10 +10,21 @@
 
 #define CGROUP_MARGIN_SIZE (INT64_C(8) << 20)
 
-/*
- * The smallest limit - usage, less the margin: 0 or more. INT64_MAX: there is no limit that this process can see.
- * `root` stands before /proc/self/cgroup and /sys/fs/cgroup. It is "" except in tests.
- */
+#define CGROUP_PATH_SIZE 256
+
+/* The cgroup that leaves the least memory, of all that this process is in. */
+typedef struct CgroupRoom {
+        int64_t limit; /* INT64_MAX: there is none that this process can see */
+        int64_t used;
+        char path
+                [CGROUP_PATH_SIZE]; /* from the mount point on, "/" for the cgroup there; cut if it is too long */
+} CgroupRoom;
+
+/* `root` stands before /proc/self/cgroup and /sys/fs/cgroup. It is "" except in tests. */
+void cgroup_find_room(CgroupRoom *ret, const char *root);
+/* limit - used, less the margin: 0 or more. INT64_MAX: there is no limit. */
+int64_t cgroup_room_left(const CgroupRoom *room);
+/* The same of the cgroup that leaves the least. */
 int64_t cgroup_headroom(const char *root);
 /* The smallest limit, as if nothing were used. */
 int64_t cgroup_limit(const char *root);

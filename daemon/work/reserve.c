@@ -101,13 +101,18 @@ static int64_t publish_allowance(const Reserve *reserve) {
         return headroom;
 }
 
-static void fail_filling(Reserve *reserve) {
+static void fail_filling(Reserve *reserve, ShmShortage shortage) {
+        static const char *const reasons[] = {
+                [SHM_SHORTAGE_POOL] = "the pool is full",
+                [SHM_SHORTAGE_LIMIT] = "the memory limit of a cgroup is reached, but for 8 MiB",
+                [SHM_SHORTAGE_SYSTEM] = "the system has no memory",
+        };
+
         reserve->filling = false;
         reserve->failed = true;
         if (!reserve->failure_logged)
-                log_fields(
-                        LOG_WARNING, (LogFields){ .message = MESSAGE_OUT_OF_MEMORY },
-                        "the reserve could not be filled: the pool, the system or a cgroup has no more memory");
+                log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_OUT_OF_MEMORY },
+                           "the reserve could not be filled: %s", reasons[shortage]);
         reserve->failure_logged = true;
 }
 
@@ -128,14 +133,14 @@ static void fill_some(Reserve *reserve) {
         if ((int64_t) n > allowance)
                 n = (uint32_t) allowance;
         if (n == 0) {
-                fail_filling(reserve);
+                fail_filling(reserve, shm_pages_shortage_at_limit(actor->arena));
                 return;
         }
         shm_actor_enter(actor);
         r = shm_pages_commit(actor, n, &done);
         shm_actor_leave(actor);
         if (r < 0)
-                fail_filling(reserve);
+                fail_filling(reserve, actor->shortage);
 }
 
 static void correct_n_free(const Reserve *reserve) {

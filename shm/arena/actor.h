@@ -35,6 +35,13 @@ static_assert(sizeof(ShmPlaceOf) == 1 << SLAB_CLASS_SHIFT,
 /* The bits of a slab word that are the offset of its ShmPlaceOf: class and epoch. */
 #define SHM_PLACE_MASK (UINT64_C(0x3ff) << SLAB_CLASS_SHIFT)
 
+/* Why slabs could not be committed. */
+typedef enum ShmShortage {
+        SHM_SHORTAGE_POOL, /* all slabs are committed */
+        SHM_SHORTAGE_LIMIT, /* the cgroups leave no memory for more */
+        SHM_SHORTAGE_SYSTEM, /* the system has no memory */
+} ShmShortage;
+
 typedef struct ShmActor {
         /* The fast path uses these members, in this order. */
         ShmRecord *record;
@@ -53,6 +60,7 @@ typedef struct ShmActor {
         bool fences; /* membarrier does not reach this thread: it takes the slow path and fences */
         ShmCacheMode mode;
         uint32_t emptied; /* index + 1 of the slab that it made FREE last; for pools without a daemon */
+        ShmShortage shortage; /* when its last commit failed */
         uint64_t searched_msec; /* when it last searched the slab words themselves */
         uint64_t seen; /* the record's attention when the copies were made */
         uint32_t numbers[SHM_EPOCHS_MAX]; /* API numbers of open epochs, or UINT32_MAX */

@@ -209,6 +209,14 @@ static ShmCache *requested_cache(ShmActor *actor, uint32_t id, uint32_t class, s
         return cache;
 }
 
+static void count_failure(ShmActor *actor) {
+        shm_actor_count(actor, SHM_COUNT_FAILURES, 1);
+        if (actor->shortage == SHM_SHORTAGE_LIMIT)
+                shm_actor_count(actor, SHM_COUNT_FAILURES_LIMIT, 1);
+        if (actor->shortage == SHM_SHORTAGE_SYSTEM)
+                shm_actor_count(actor, SHM_COUNT_FAILURES_SYSTEM, 1);
+}
+
 int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
                          uint64_t *ret_handle, void **ret_object) {
         ShmArena *arena = actor->arena;
@@ -244,7 +252,7 @@ int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const Shm
         }
         if (r) {
                 if (r == -ENOMEM)
-                        shm_actor_count(actor, SHM_COUNT_FAILURES, 1);
+                        count_failure(actor);
                 return r;
         }
         *ret_handle = handle;

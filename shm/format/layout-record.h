@@ -98,6 +98,8 @@ typedef enum ShmCounter {
         SHM_COUNT_VALUES_TOO_LARGE,
         SHM_COUNT_TOO_LARGE_MAX, /* no sum but the largest size of them, with a value's key and head */
         SHM_COUNT_VALUES_TOO_LARGE_MAX,
+        SHM_COUNT_FAILURES_LIMIT, /* the part of the failures for which a cgroup left no memory */
+        SHM_COUNT_FAILURES_SYSTEM, /* and the system had none */
         SHM_COUNTERS_MAX = 32,
 } ShmCounter;
 

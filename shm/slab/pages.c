@@ -123,8 +123,10 @@ static int pages_extend_arena(ShmActor *actor, uint32_t n, uint32_t *ret_slab, u
 
         do {
                 slab = (uint32_t) ever;
+                actor->shortage = SHM_SHORTAGE_POOL;
                 if (ever >= arena->n_slabs)
                         return -ENOMEM;
+                actor->shortage = SHM_SHORTAGE_SYSTEM;
                 n = n < arena->n_slabs - slab ? n : arena->n_slabs - slab;
                 r = pages_fallocate(arena, 0, &arena->lines[slab], n * sizeof(ShmSlabLine));
                 if (r == 0)
@@ -181,14 +183,24 @@ static bool pages_draw_allowance(ShmActor *actor, uint32_t n) {
         return false;
 }
 
+ShmShortage shm_pages_shortage_at_limit(const ShmArena *arena) {
+        uint32_t slab;
+        bool full = shm_arena_n_slabs_ever(arena) >= arena->n_slabs &&
+                    !shm_set_find(arena, SHM_SET_UNCOMMITTED, 0, &slab);
+
+        return full ? SHM_SHORTAGE_POOL : SHM_SHORTAGE_LIMIT;
+}
+
 int shm_pages_commit(ShmActor *actor, uint32_t n, uint32_t *ret_n) {
         ShmArena *arena = actor->arena;
         uint32_t slab, length, done;
         int r = 0;
 
         n = n < SHM_RUN_MAX ? n : SHM_RUN_MAX;
-        if (!pages_draw_allowance(actor, n))
+        if (!pages_draw_allowance(actor, n)) {
+                actor->shortage = shm_pages_shortage_at_limit(arena);
                 return -ENOMEM;
+        }
         length = find_dropped(actor, n, &slab);
         if (length == 0)
                 r = pages_extend_arena(actor, n, &slab, &length);
@@ -201,6 +213,7 @@ int shm_pages_commit(ShmActor *actor, uint32_t n, uint32_t *ret_n) {
                 remove_run(arena, SHM_SET_UNCOMMITTED, slab, done);
                 shm_actor_count(actor, SHM_COUNT_SLABS_COMMITTED, done);
                 *ret_n = done;
+                actor->shortage = SHM_SHORTAGE_SYSTEM;
                 r = done > 0 ? 0 : -ENOMEM;
         }
         shm_actor_intend(actor, 0);

@@ -11,9 +11,11 @@
 
 /*
  * Commits up to n neighbouring slabs, which become FREE. -ENOMEM: the arena is full, or the system
- * has no memory, or the allowance for clients is used up. Inside an operation.
+ * has no memory, or the allowance for clients is used up; actor->shortage says which. Inside an operation.
  */
 int shm_pages_commit(ShmActor *actor, uint32_t n, uint32_t *ret_n);
+/* The reason where the cgroups leave no memory for a commit: the pool may be full, too. */
+ShmShortage shm_pages_shortage_at_limit(const ShmArena *arena);
 
 /*
  * Drops the pages of the slabs in `mask`, of one group of 64, that are FREE, in runs of neighbours.

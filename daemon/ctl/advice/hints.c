@@ -49,9 +49,43 @@ static void look_at_memory(Hints *hints, const Tslab__StatsReply *stats) {
         if (slabs_bytes > 0 && used >= slabs_bytes - slabs_bytes / 10)
                 add_hint(hints, "nearly full: %s of %s are in use; close epochs, or start a larger pool",
                          format_bytes(FORMAT_BUFFER, used), format_bytes(FORMAT_BUFFER, slabs_bytes));
-        if (stats->counters && stats->counters->failures > 0)
-                add_hint(hints, "%s failed for lack of memory since the pool began",
-                         format_count(FORMAT_BUFFER, stats->counters->failures, "allocation", "allocations"));
+}
+
+static uint64_t count_full_failures(const Tslab__Counters *c) {
+        uint64_t others = c->failures_limit + c->failures_system;
+
+        return c->failures > others ? c->failures - others : 0;
+}
+
+/* Which of the three it was: the pool, the limit or the system. */
+static void look_at_failures(Hints *hints, const Tslab__StatsReply *stats) {
+        static const char since[] = "failed since the pool began";
+        const Tslab__Counters *c = stats->counters;
+        char n[FORMAT_SIZE];
+
+        if (!c)
+                return;
+        if (count_full_failures(c) > 0)
+                add_hint(hints, "%s %s because it was full; close epochs, or start a larger pool",
+                         format_count(n, count_full_failures(c), "allocation", "allocations"), since);
+        if (c->failures_limit > 0)
+                add_hint(hints, "%s %s because the memory limit of a control group was reached; raise it",
+                         format_count(n, c->failures_limit, "allocation", "allocations"), since);
+        if (c->failures_system > 0)
+                add_hint(hints, "%s %s because the system had no memory",
+                         format_count(n, c->failures_system, "allocation", "allocations"), since);
+}
+
+/* A limit beyond which the pool would not grow anyway is no trouble. */
+static void look_at_limit(Hints *hints, const Tslab__StatsReply *stats) {
+        if (stats->limit_bytes > 0 && stats->limit_left_bytes < stats->limit_bytes / 10 &&
+            stats->committed_bytes + stats->limit_left_bytes < stats->size_bytes)
+                add_hint(
+                        hints,
+                        "%s of the memory limit of %.100s are in use, and %s are left for the pool; raise the limit, "
+                        "or allocation fails before the pool is full",
+                        format_bytes(FORMAT_BUFFER, stats->limit_used_bytes), stats->limit_cgroup,
+                        format_bytes(FORMAT_BUFFER, stats->limit_left_bytes));
 }
 
 static uint32_t largest_class(const Tslab__StatsReply *stats) {
@@ -118,6 +152,8 @@ void hints_find(Hints *hints, const Tslab__StatsReply *stats, const char *comman
         look_at_settings(hints, stats);
         look_at_records(hints, stats);
         look_at_memory(hints, stats);
+        look_at_failures(hints, stats);
+        look_at_limit(hints, stats);
         look_at_sizes(hints, stats, command);
         look_at_surplus(hints, stats, command);
         for (size_t i = 0; i < stats->n_epochs; ++i)

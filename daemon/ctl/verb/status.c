@@ -57,6 +57,14 @@ static void print_arena(FILE *out, const Tslab__StatsReply *stats) {
                        format_count(FORMAT_BUFFER, stats->cached_objects, "free slot", "free slots"));
 }
 
+static void print_limit(FILE *out, const Tslab__StatsReply *stats) {
+        if (stats->limit_bytes > 0)
+                (void) fprintf(out, "     Limit: %s of memory for %s, used %s; left for the pool %s\n",
+                               format_bytes(FORMAT_BUFFER, stats->limit_bytes), stats->limit_cgroup,
+                               format_bytes(FORMAT_BUFFER, stats->limit_used_bytes),
+                               format_bytes(FORMAT_BUFFER, stats->limit_left_bytes));
+}
+
 static void print_epoch_lines(FILE *out, const Tslab__StatsReply *stats) {
         const Tslab__EpochInfo *current = current_epoch(stats);
         size_t n_closing = count_epochs(stats, TSLAB__EPOCH_STATE__EPOCH_STATE_CLOSING);
@@ -90,6 +98,7 @@ static void print_status(FILE *out, const char *path, const Tslab__StatsReply *s
         (void) fprintf(out, "    Daemon: pid %d, version %s, up for %s\n", stats->daemon_pid,
                        stats->daemon_version, format_span(FORMAT_BUFFER, stats->uptime_usec));
         print_arena(out, stats);
+        print_limit(out, stats);
         (void) fprintf(out, "   Clients: %s; %u of %u thread records in use\n",
                        format_count(FORMAT_BUFFER, stats->clients, "process", "processes"), stats->threads,
                        stats->n_records > 0 ? stats->n_records - 1 : 0); /* one is the daemon's */

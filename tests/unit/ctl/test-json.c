@@ -214,7 +214,24 @@ static void test_hints_find_each(void **state) {
         assert_true(has_hint(&stats, "nearly full"));
         counters.failures = 1;
         stats.counters = &counters;
-        assert_true(has_hint(&stats, "1 allocation failed"));
+        assert_true(has_hint(&stats, "1 allocation failed since the pool began because it was full"));
+        counters.failures_limit = 1;
+        assert_false(has_hint(&stats, "full; close"));
+        assert_true(has_hint(&stats, "because the memory limit of a control group was reached"));
+        counters.failures_limit = 0;
+        counters.failures_system = 1;
+        assert_false(has_hint(&stats, "full; close"));
+        assert_true(has_hint(&stats, "because the system had no memory"));
+        stats.size_bytes = 1000 << 20;
+        stats.limit_cgroup = (char *) "/x.slice";
+        stats.limit_bytes = 100 << 20;
+        stats.limit_left_bytes = 20 << 20;
+        assert_false(has_hint(&stats, "/x.slice"));
+        stats.limit_used_bytes = 90 << 20;
+        stats.limit_left_bytes = 2 << 20;
+        assert_true(has_hint(&stats, "90.0M of the memory limit of /x.slice are in use, and 2.0M are left"));
+        stats.size_bytes = stats.committed_bytes; /* the pool would not grow any more */
+        assert_false(has_hint(&stats, "/x.slice"));
         counters.too_large = 2;
         counters.too_large_bytes = UINT64_MAX;
         counters.values_too_large = 1;

@@ -82,6 +82,30 @@ static void test_cgroup_headroom_v2(void **state) {
         assert_int_equal(cgroup_headroom(root), 10 * MIB - CGROUP_MARGIN_SIZE);
 }
 
+static void test_cgroup_find_room(void **state) {
+        CgroupRoom room;
+
+        put("/proc/self/cgroup", "4:memory:/x\n0::/a/b\xff\n");
+        cgroup_find_room(&room, root);
+        assert_true(room.limit == INT64_MAX && cgroup_room_left(&room) == INT64_MAX);
+        put_v2("/sys/fs/cgroup", "/a/b\xff", "104857600\n", 70 * MIB);
+        put_v2("/sys/fs/cgroup", "/a", "209715200\n", 50 * MIB);
+        cgroup_find_room(&room, root);
+        assert_int_equal(room.limit, 100 * MIB);
+        assert_int_equal(room.used, 70 * MIB);
+        assert_string_equal(room.path, "/a/b?");
+        assert_int_equal(cgroup_room_left(&room), 30 * MIB - CGROUP_MARGIN_SIZE);
+        /* An ancestor with a larger limit leaves less, and the mount point of the other hierarchy least. */
+        put_v2("/sys/fs/cgroup", "/a", "209715200\n", 190 * MIB);
+        cgroup_find_room(&room, root);
+        assert_string_equal(room.path, "/a");
+        put_v1("", "52428800\n", 60 * MIB);
+        cgroup_find_room(&room, root);
+        assert_string_equal(room.path, "/");
+        assert_int_equal(room.used, 60 * MIB);
+        assert_int_equal(cgroup_room_left(&room), 0);
+}
+
 static void test_cgroup_headroom_used_up(void **state) {
         put("/proc/self/cgroup", "0::/a\n");
         put_v2("/sys/fs/cgroup", "/a", "104857600\n", 99 * MIB);
@@ -163,13 +187,10 @@ static void test_cgroup_pressure_path(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(test_cgroup_headroom_none),
-                TEST(test_cgroup_headroom_v2),
-                TEST(test_cgroup_headroom_used_up),
-                TEST(test_cgroup_headroom_v1),
-                TEST(test_cgroup_headroom_hybrid),
-                TEST(test_cgroup_headroom_nonsense),
-                TEST(test_cgroup_limit),
+                TEST(test_cgroup_headroom_none),     TEST(test_cgroup_headroom_v2),
+                TEST(test_cgroup_find_room),         TEST(test_cgroup_headroom_used_up),
+                TEST(test_cgroup_headroom_v1),       TEST(test_cgroup_headroom_hybrid),
+                TEST(test_cgroup_headroom_nonsense), TEST(test_cgroup_limit),
                 TEST(test_cgroup_pressure_path),
         };
 

@@ -50,6 +50,8 @@ static void test_commit_to_the_end(void **state) {
         assert_int_equal(shm_pages_commit(&t->control, 250, &n), 0);
         assert_int_equal(n, 6);
         assert_int_equal(shm_pages_commit(&t->control, 1, &n), -ENOMEM);
+        assert_int_equal(t->control.shortage, SHM_SHORTAGE_POOL);
+        assert_int_equal(shm_pages_shortage_at_limit(&t->arena), SHM_SHORTAGE_POOL);
 }
 
 /* Dropped slabs are used before new ones, lowest first. */
@@ -204,6 +206,7 @@ static void test_allowance(void **state) {
         t->arena.header->commit_allowance.value = 20;
         assert_int_equal(shm_pages_commit(&t->actor, 16, &n), 0);
         assert_int_equal(shm_pages_commit(&t->actor, 16, &n), -ENOMEM);
+        assert_int_equal(t->actor.shortage, SHM_SHORTAGE_LIMIT);
         assert_int_equal(t->arena.header->commit_allowance.value, 4);
         assert_int_equal(shm_pages_commit(&t->control, 16, &n), 0); /* the daemon looks by itself */
         for (int i = 0; i < 32 * 5; i++)
