@@ -25,6 +25,13 @@ print(line)
 expect(line.split()[1] == 'ENOMEM', f'a full slice: {line}')
 expect(int(line.split()[2]) * 768 > 24 << 20, 'most of the limit could be used')
 expect(full.process.poll() is None, 'the client lives')
+status = ctl_json('small', 'status')
+expect(status['limit_bytes'] == 48 << 20 and status['limit_cgroup'].endswith('/tslab-small.slice'),
+       f'the limit is shown: {status["limit_bytes"]} of {status["limit_cgroup"]}')
+expect(status['limit_left_bytes'] < 1 << 20, f'nothing is left: {status["limit_left_bytes"]}')
+expect(status['counters']['failures_limit'] > 0 and status['counters']['failures_system'] == 0, 'which of the three')
+expect(any('limit of a control group was reached' in h for h in status['hints']), f'a hint: {status["hints"]}')
+expect('tslab-small.slice, used ' in ctl('small', 'status'), 'the limit is in text')
 other.look()
 expect(sh(CLIENT, 'once', 'other') == '', 'the other pool allocates')
 for pool in ('small', 'other'):
