@@ -158,8 +158,10 @@ static const Verb verbs[] = {
                 .name = "suggest",
                 .operands = "",
                 .summary = "Suggest settings, from how the pool was used so far",
-                .details = "The output can go into the pool's settings file, tslab.conf(5).",
-                .options = OPTION_POOL,
+                .details =
+                        "With --write, those that differ from the pool's go into a settings file, tslab.conf(5).\n"
+                        "All else in it stays as it is, and the old file is kept.",
+                .options = OPTION_POOL | OPTION_WRITE,
                 .run = verb_suggest,
         },
         {

@@ -4,19 +4,147 @@
 """
 
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.abspath(sys.argv[4]), 'tests/util'))
 
 from daemon import Daemon, wait_for
-from verb import TSLABD, VerbTest, main
+from verb import TSLABCTL, TSLABD, VerbTest, main
 
 MIB = 1 << 20
 
 
-class Suggest(VerbTest):
+CAN_TRACE = shutil.which('strace') and not subprocess.run(['strace', '-o', os.devnull, 'true'], check=False,
+                                                          stderr=subprocess.DEVNULL).returncode
+WRITTEN = '64,96,128,192,256,384,512,768,1312'
+
+
+class SuggestCase(VerbTest):
+    def refused(self, order):
+        """A client whose request is refused. It ends then."""
+        client = subprocess.run([os.environ['VERB_CLIENT'], self.daemon.socket], input=order + '\n',
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(client.stderr, 'verb-client: -7\n')
+
+
+class Write(SuggestCase):
+    """suggest --write, where one setting is to change: a program asked for 1300 bytes."""
+
+    OLD = ('# mine\n\nTSLAB_WRITERS=root\n  TSLAB_CLASSES = 64\nTSLAB_CLASSES="64,768"  \n; TSLAB_CLASSES=80\n'
+           '#TSLAB_SIZE=1M\nTSLAB_READERS=@daemon,root')
+    NEW = (f'# mine\n\nTSLAB_WRITERS=root\n  TSLAB_CLASSES = 64\nTSLAB_CLASSES={WRITTEN}\n; TSLAB_CLASSES=80\n'
+           '#TSLAB_SIZE=1M\nTSLAB_READERS=@daemon,root\n')
+
+    def setUp(self):
+        super().setUp()
+        self.dir = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.file = self.dir / 'web.conf'
+        self.file.write_text(self.OLD)
+        self.refused('session 1300 1')
+
+    def files(self):
+        return {p.name: p.read_text() for p in self.dir.iterdir()}
+
+    def write_refused(self, path, why, code=1):
+        before = os.listdir(self.dir)
+        done = self.run_ctl('suggest', '--write', str(path))
+        self.assertEqual((done.returncode, done.stdout), (code, ''))
+        self.assertIn(why, done.stderr)
+        self.assertEqual(sorted(os.listdir(self.dir)), sorted(before))
+        self.assertEqual(self.file.read_text(), self.OLD)
+
+    def test_merges(self):
+        os.chmod(self.file, 0o640)
+        if os.geteuid() == 0:
+            os.chown(self.file, 12345, 54321)
+        before = self.file.stat()
+        self.assertEqual(self.text('suggest', '--write', str(self.file)),
+                         f'{self.file}: TSLAB_CLASSES={WRITTEN} (was 64,768)\n'
+                         f'The old file is {self.file}.~1~.\n'
+                         "'systemctl reload tslabd@default' applies TSLAB_RETAIN. Other settings need a new pool: see "
+                         'tslab.conf(5).\n')
+        self.assertEqual(self.files(), {'web.conf': self.NEW, 'web.conf.~1~': self.OLD})
+        after, backup = self.file.stat(), (self.dir / 'web.conf.~1~').stat()
+        self.assertEqual((after.st_mode, after.st_uid, after.st_gid), (before.st_mode, before.st_uid, before.st_gid))
+        self.assertEqual(backup.st_ino, before.st_ino)
+
+        self.assertIn('stays as it is', self.text('suggest', '--write', str(self.file)))
+        self.assertEqual(self.json('suggest', '--write', str(self.file))['changes'], [])
+        self.assertEqual(len(self.files()), 2)
+        self.refused('session 2000 1')
+        self.assertEqual(self.json('suggest', '--write', str(self.file))['backup'], f'{self.file}.~2~')
+        self.assertEqual(self.files()['web.conf.~2~'], self.NEW)
+
+    def test_makes(self):
+        new = self.dir / 'new.conf'
+        self.assertIn('(a new line)', self.text('suggest', '--write', str(new)))
+        self.assertEqual(new.read_text(), f'TSLAB_CLASSES={WRITTEN}\n')
+        self.assertEqual(new.stat().st_mode & 0o777, 0o644)
+        subprocess.run([TSLABD, '--check-config', f'--config={new}'], check=True)
+        self.assertEqual(sorted(self.files()), ['new.conf', 'web.conf'])
+
+    def test_refuses(self):
+        (self.dir / 'link').symlink_to(self.file)
+        os.mkfifo(self.dir / 'fifo')
+        (self.dir / 'binary').write_bytes(b'TSLAB_SIZE=1M\n\0')
+        self.write_refused(self.dir / 'link', 'is a symbolic link')
+        self.write_refused(self.dir / 'fifo', 'is not a regular file')
+        self.write_refused(self.dir / 'binary', 'is no file of settings')
+        self.write_refused(self.dir / 'nowhere/web.conf', 'No such file')
+        self.write_refused(f'{self.dir}/', 'needs the name of a file', 2)
+        self.dir.chmod(0o777)
+        self.write_refused(self.file, 'a directory that other users can change')
+        self.dir.chmod(0o1777)
+        self.text('suggest', '--write', str(self.file))
+
+    @unittest.skipUnless(os.geteuid() == 0, 'not root')
+    def test_refuses_directory_of_another(self):
+        os.chown(self.dir, 12345, 12345)
+        self.write_refused(self.file, 'a directory that other users can change')
+
+    def traced(self, inject):
+        return ['strace', '-o', os.devnull, '-e', 'trace=openat,write,fsync,renameat2', '-e', f'inject={inject}',
+                TSLABCTL, 'suggest', '--write', str(self.file)]
+
+    @unittest.skipUnless(CAN_TRACE, 'no strace')
+    def test_changed_meanwhile(self):
+        with subprocess.Popen(self.traced('renameat2:delay_enter=2000000:when=1'), env=self.daemon.environment,
+                              stderr=subprocess.PIPE, text=True) as writer:
+            wait_for(lambda: (self.dir / 'web.conf.new0').exists())
+            self.file.write_text('TSLAB_SIZE=2M\n')
+            self.assertIn('was changed meanwhile', writer.stderr.read())
+        self.assertEqual((writer.returncode, self.files()), (1, {'web.conf': 'TSLAB_SIZE=2M\n'}))
+
+    @unittest.skipUnless(CAN_TRACE, 'no strace')
+    def test_killed_anywhere(self):
+        """At any of these calls there is one whole file, and the old one is not lost."""
+        for call in 'write', 'fsync', 'renameat2':
+            for n in 1, 2, 3:
+                with self.subTest(call=call, n=n):
+                    for path in self.dir.iterdir():
+                        path.unlink()
+                    self.file.write_text(self.OLD)
+                    subprocess.run(self.traced(f'{call}:signal=KILL:when={n}'), env=self.daemon.environment, check=False,
+                                   stdout=subprocess.DEVNULL)
+                    self.assertIn(self.file.read_text(), (self.OLD, self.NEW))
+                    self.assertIn(self.OLD, self.files().values())
+
+    @unittest.skipUnless(CAN_TRACE, 'no strace')
+    def test_no_room(self):
+        for call, number in ('write', 'ENOSPC'), ('fsync', 'EIO'), ('renameat2', 'EIO'):
+            with self.subTest(call=call):
+                done = subprocess.run(self.traced(f'{call}:error={number}:when=1'), env=self.daemon.environment,
+                                      check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                self.assertEqual((done.returncode, done.stdout), (1, ''), done.stderr)
+                self.assertEqual(self.files(), {'web.conf': self.OLD})
+
+
+class Suggest(SuggestCase):
     ARGUMENTS = ('--size=128M', '--retain=64M')
 
     def peaks(self):
@@ -100,12 +228,6 @@ class Suggest(VerbTest):
         self.assertIn('\n# Nothing was in use so far: let a load run first.\n# As it is.\nTSLAB_SIZE=128M\n',
                       self.text('suggest'))
 
-    def refused(self, order):
-        """A client whose request is refused. It ends then."""
-        client = subprocess.run([os.environ['VERB_CLIENT'], self.daemon.socket], input=order + '\n',
-                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-        self.assertEqual(client.stderr, 'verb-client: -7\n')
-
     def test_too_large(self):
         """Sizes that no class takes: all verbs tell of them, and a pool with the classes proposed takes them."""
         for order in ('session 1300 1', 'report 900 1', 'put 1900 1', 'session 1301 1'):
@@ -135,6 +257,21 @@ class Suggest(VerbTest):
         self.look()
         self.assertIn('no class can have so many: split them', '\n'.join(self.json('status')['hints']))
         self.assertFalse(self.settings()['TSLAB_CLASSES']['changed'])
+
+    def test_early(self):
+        """Before the first look: what can be said, and why it is no more."""
+        for _ in range(10):
+            with Daemon(TSLABD, '--size=32M') as self.daemon:
+                self.refused('session 1300 1')
+                text, looks = self.text('suggest'), self.json('suggest')['looks']
+            if looks == 0:
+                break
+        self.assertEqual(looks, 0, 'the daemon always was faster')
+        self.assertIn('looks at it about once a second, and has\n# not looked so far.', text)
+        self.assertRegex(text, r'# The daemon started [0-9.]+(ms|s) ago, and has samples of sizes only since then')
+        self.assertIn('\n# The daemon has not looked at the pool so far: let a load run first.\n# As it is.\n'
+                      'TSLAB_SIZE=32M\n', text)
+        self.assertIn(f'TSLAB_CLASSES={WRITTEN}\n', text)
 
     def test_full(self):
         """Where memory was short, less of it is no advice."""

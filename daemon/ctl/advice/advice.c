@@ -26,9 +26,10 @@ static uint64_t excess_over(uint64_t a, uint64_t b) {
 }
 
 /* A pool that nobody has used gives no reason to change a setting. */
-static void keep_number(AdviceNumber *ret) {
+static void keep_number(AdviceNumber *ret, const Tslab__Peaks *peaks) {
         ret->value = ret->current;
-        (void) snprintf(ret->why, sizeof(ret->why), "nothing was in use so far: let a load run first");
+        (void) snprintf(ret->why, sizeof(ret->why), "%s so far: let a load run first",
+                        peaks->looks > 0 ? "nothing was in use" : "the daemon has not looked at the pool");
 }
 
 /* The high-water mark of used memory, and a quarter of it for growth. */
@@ -37,7 +38,7 @@ static void find_size(AdviceNumber *ret, const Tslab__StatsReply *stats) {
 
         ret->current = stats->size_bytes;
         if (used == 0) {
-                keep_number(ret);
+                keep_number(ret, stats->peaks);
                 return;
         }
         ret->value = round_size(used + used / 4, MIB);
@@ -61,7 +62,7 @@ static void find_retain(AdviceNumber *ret, const Tslab__StatsReply *stats) {
 
         ret->current = stats->retain_bytes;
         if (peaks->used_bytes == 0) {
-                keep_number(ret);
+                keep_number(ret, stats->peaks);
                 return;
         }
         ret->value = round_size(peaks->swing_bytes + peaks->swing_bytes / 8, MIB);
@@ -80,7 +81,7 @@ static void find_threads(AdviceNumber *ret, const Tslab__StatsReply *stats) {
                  shm_n_caches(stats->n_epochs, (uint32_t) stats->n_classes) * sizeof(ShmCache);
         ret->current = stats->n_records > 0 ? stats->n_records - 1 : 0;
         if (peak == 0) {
-                keep_number(ret);
+                keep_number(ret, stats->peaks);
                 return;
         }
         ret->value = (peak + peak / 2 + 8 + 7) / 8 * 8;

@@ -26,6 +26,7 @@ bool arg_all;
 bool arg_http;
 MapBy arg_by;
 const char *arg_svg;
+const char *arg_write;
 uint32_t arg_delay_msec;
 uint32_t arg_count;
 bool arg_once;
@@ -49,6 +50,7 @@ enum {
         ARG_HTTP,
         ARG_BY,
         ARG_SVG,
+        ARG_WRITE,
         ARG_ONCE,
         ARG_FOLLOW,
         ARG_SORT,
@@ -99,6 +101,10 @@ static const struct {
           "--by WHAT",
           "colour slabs by place (default), epoch or class" },
         { { "svg", required_argument, NULL, ARG_SVG }, OPTION_SVG, "--svg FILE", "draw into a file" },
+        { { "write", required_argument, NULL, ARG_WRITE },
+          OPTION_WRITE,
+          "--write FILE",
+          "merge into a file" },
         { { "delay", required_argument, NULL, 'd' },
           OPTION_TOP,
           "-d, --delay SEC",
@@ -133,7 +139,7 @@ static const struct {
 #define N_OPTIONS (sizeof(options) / sizeof(options[0]))
 
 static void set_defaults(void) {
-        arg_pool = arg_socket = arg_svg = NULL;
+        arg_pool = arg_socket = arg_svg = arg_write = NULL;
         arg_by = MAP_BY_PLACE;
         arg_sort = arg_columns = NULL;
         arg_delay_msec = 1000;
@@ -247,6 +253,9 @@ static int set_option(int value, const char *argument) {
                 if (!argument[0])
                         return complain_usage("--svg needs the name of a file; '-' is stdout");
                 arg_svg = argument;
+                break;
+        case ARG_WRITE:
+                arg_write = argument;
                 break;
         case ARG_JSON:
                 arg_json = true;
@@ -383,6 +392,8 @@ const char *options_name(unsigned set) {
                 return "--by";
         if (set & OPTION_SVG)
                 return "--svg";
+        if (set & OPTION_WRITE)
+                return "--write";
         if (set & OPTION_SORT)
                 return "--sort";
         if (set & OPTION_COLUMNS)

@@ -23,6 +23,7 @@ enum {
         OPTION_TOP = 1 << 18, /* --delay, --count and --once */
         OPTION_SORT = 1 << 20,
         OPTION_COLUMNS = 1 << 21,
+        OPTION_WRITE = 1 << 22,
 };
 
 /* The property of slabs that the colours of a map show. */
@@ -55,6 +56,7 @@ extern uint32_t arg_count; /* 0: no end */
 extern bool arg_once;
 extern bool arg_follow;
 extern const char *arg_svg; /* NULL: not given; "-": stdout */
+extern const char *arg_write; /* NULL: not given */
 
 /*
  * Sets all of the above. *ret_words points to the words that are no options, at the end of `argv`,

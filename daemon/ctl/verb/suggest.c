@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "daemon/ctl/advice/advice.h"
+#include "daemon/ctl/advice/settings-file.h"
 #include "daemon/ctl/base/ask.h"
 #include "daemon/ctl/base/format.h"
 #include "daemon/ctl/base/options.h"
@@ -10,7 +11,8 @@
 #include "daemon/ctl/output/output.h"
 #include "daemon/ctl/verb/verb.h"
 
-#define VALUE_SIZE 128
+#define VALUE_SIZE SETTING_VALUE_SIZE
+#define EARLY_USEC (UINT64_C(600) * 1000000)
 
 static const char *size_text(char *buffer, uint64_t bytes) {
         static const char units[] = "KMG";
@@ -106,15 +108,34 @@ static void print_line(FILE *out, const Setting *line) {
         (void) fprintf(out, ".\n%s=%s\n", line->name, line->value);
 }
 
-static void print_lines(FILE *out, const Tslab__StatsReply *stats, const Setting *lines) {
+/* Says how long the pool was watched, and since when there are samples. */
+static void print_head(FILE *out, const Tslab__StatsReply *stats) {
         const Tslab__Peaks *peaks = stats->peaks;
 
-        (void) fprintf(out, "# Settings that would have fitted pool %s since %s (seen %s, with at most %s\n",
-                       stats->pool, format_time(FORMAT_BUFFER, peaks->since_usec),
-                       format_count(FORMAT_BUFFER, peaks->looks, "time", "times"),
-                       format_count(FORMAT_BUFFER, peaks->clients, "client", "clients"));
-        (void) fprintf(out, "# attached), for /etc/tslab/%s.conf. All but TSLAB_RETAIN need a new pool.\n",
-                       stats->pool);
+        if (peaks->looks > 0)
+                (void) fprintf(
+                        out,
+                        "# Settings that would have fitted pool %s since %s (seen %s, with at most %s\n"
+                        "# attached), for /etc/tslab/%s.conf. All but TSLAB_RETAIN need a new pool.\n",
+                        stats->pool, format_time(FORMAT_BUFFER, peaks->since_usec),
+                        format_count(FORMAT_BUFFER, peaks->looks, "time", "times"),
+                        format_count(FORMAT_BUFFER, peaks->clients, "client", "clients"), stats->pool);
+        else
+                (void) fprintf(
+                        out,
+                        "# Settings of pool %s as they are: its daemon looks at it about once a second, "
+                        "and has\n# not looked so far.\n",
+                        stats->pool);
+        if (stats->uptime_usec < EARLY_USEC)
+                (void) fprintf(
+                        out,
+                        "# The daemon started %s ago, and has samples of sizes only since then: ask again "
+                        "after a\n# real load.\n",
+                        format_span(FORMAT_BUFFER, stats->uptime_usec));
+}
+
+static void print_lines(FILE *out, const Tslab__StatsReply *stats, const Setting *lines) {
+        print_head(out, stats);
         for (size_t i = 0; i < N_LINES; ++i)
                 if (lines[i].value[0])
                         print_line(out, &lines[i]);
@@ -146,6 +167,67 @@ static json_object *lines_to_json(const Tslab__StatsReply *stats, const Setting 
         return o;
 }
 
+static size_t take_changes(SettingsChange *ret, const Setting *lines) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < N_LINES; ++i)
+                if (lines[i].changed)
+                        ret[n++] = (SettingsChange){ .name = lines[i].name, .value = lines[i].value };
+        return n;
+}
+
+static void print_changes(FILE *out, const Tslab__StatsReply *stats, const SettingsChange *changes, size_t n,
+                          const char *backup) {
+        if (n == 0)
+                (void) fprintf(out,
+                               "%s stays as it is: no other settings would have fitted pool %s better.\n",
+                               arg_write, stats->pool);
+        for (size_t i = 0; i < n; ++i)
+                (void) fprintf(out, "%s: %s=%s (%s%s)\n", arg_write, changes[i].name, changes[i].value,
+                               changes[i].line ? "was " : "a new line", changes[i].was);
+        if (*backup)
+                (void) fprintf(out, "The old file is %s.\n", backup);
+        if (n > 0)
+                (void) fprintf(
+                        out,
+                        "'systemctl reload tslabd@%s' applies TSLAB_RETAIN. Other settings need a new pool: "
+                        "see tslab.conf(5).\n",
+                        stats->pool);
+}
+
+static json_object *changes_to_json(const SettingsChange *changes, size_t n, const char *backup) {
+        json_object *o = json_new_object(), *array = json_new_array();
+
+        for (size_t i = 0; i < n; ++i) {
+                json_object *change = json_new_object();
+
+                json_add_string(change, "name", changes[i].name);
+                json_add_string(change, "value", changes[i].value);
+                json_add_string(change, "was", changes[i].was);
+                json_append(array, change);
+        }
+        json_add_string(o, "file", arg_write);
+        json_add_string(o, "backup", backup);
+        json_add(o, "changes", array);
+        return o;
+}
+
+static CtlExit write_lines(const Tslab__StatsReply *stats, const Setting *lines) {
+        SettingsChange changes[N_LINES];
+        size_t n = take_changes(changes, lines);
+        char backup[SETTINGS_BACKUP_SIZE];
+        CtlExit r;
+
+        r = settings_file_merge(arg_write, changes, &n, backup);
+        if (r)
+                return r;
+        if (arg_json)
+                output_json(changes_to_json(changes, n, backup));
+        else
+                print_changes(output_stream(), stats, changes, n, backup);
+        return CTL_DONE;
+}
+
 CtlExit verb_suggest(char **args, size_t n_args) {
         _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
@@ -161,15 +243,14 @@ CtlExit verb_suggest(char **args, size_t n_args) {
         if (!stats->peaks)
                 return complain(
                         "the daemon keeps no high-water marks: it is older than this tslabctl; restart it");
-        if (stats->peaks->looks == 0)
-                return complain(
-                        "the daemon has not looked yet: ask again when the pool was used for a while");
 
         advice_find(&advice, stats);
         set_number(&lines[LINE_RETAIN], "TSLAB_RETAIN", &advice.retain, size_text);
         set_number(&lines[LINE_SIZE], "TSLAB_SIZE", &advice.size, size_text);
         set_classes(&lines[LINE_CLASSES], &advice.classes, stats->peaks);
         set_number(&lines[LINE_THREADS], "TSLAB_THREADS", &advice.threads, number_text);
+        if (arg_write)
+                return write_lines(stats, lines);
         if (arg_json)
                 output_json(lines_to_json(stats, lines));
         else
