@@ -201,8 +201,8 @@ void test_too_large_to_share() {
         tslab_cxx::memory_resource memory(p);
         Numbers numbers(&memory);
 
-        CHECK(tslab_size_max(p.raw()) == 768);
-        memory.deallocate(memory.allocate(752, 16), 752, 16);
+        CHECK(tslab_size_max(p.raw()) == 4096);
+        memory.deallocate(memory.allocate(4080, 16), 4080, 16);
         for (auto [size, alignment] : { std::pair<size_t, size_t>{ 5000, 16 }, { 64, 64 } })
                 try {
                         (void) memory.allocate(size, alignment);

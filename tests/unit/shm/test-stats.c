@@ -105,16 +105,16 @@ static void test_too_large(void **state) {
         ShmStats s;
 
         assert_int_equal(shm_actor_init(&other, &t->arena, 0, 2), 0);
-        for (size_t size = 767; size < 772; size++)
+        for (size_t size = 4095; size < 4100; size++)
                 (void) shm_object_alloc(&t->actor, size, SHM_EPOCH_CURRENT, NULL, &handle, NULL);
-        assert_int_equal(shm_object_alloc(&other, 1000, 0, NULL, &handle, NULL), -E2BIG);
-        assert_int_equal(shm_object_alloc(&other, 900, 0, &(ShmPending){}, &handle, NULL), -E2BIG);
+        assert_int_equal(shm_object_alloc(&other, 5000, 0, NULL, &handle, NULL), -E2BIG);
+        assert_int_equal(shm_object_alloc(&other, 4900, 0, &(ShmPending){}, &handle, NULL), -E2BIG);
         assert_int_equal(shm_map_refuse_large(&other, 10, 2000), -E2BIG);
         assert_int_equal(shm_map_refuse_large(&t->actor, 1, 800), -E2BIG);
 
         shm_stats(&t->arena, &s);
         assert_int_equal(s.counters[SHM_COUNT_TOO_LARGE], 3 + 2);
-        assert_int_equal(s.counters[SHM_COUNT_TOO_LARGE_MAX], 1000);
+        assert_int_equal(s.counters[SHM_COUNT_TOO_LARGE_MAX], 5000);
         assert_int_equal(s.counters[SHM_COUNT_VALUES_TOO_LARGE], 2);
         assert_int_equal(s.counters[SHM_COUNT_VALUES_TOO_LARGE_MAX], 2010 + sizeof(ShmMapLeaf));
         assert_int_equal(s.counters[SHM_COUNT_FAILURES], 0);
