@@ -18,7 +18,8 @@
  *   4. Time is linear in slabs and in the slots that records list, even if the lists are garbage: at most BATCH slabs
  *      are candidates at once, and each batch costs ROUNDS gatherings. A step is some slabs, or some slots.
  *   5. Until they are collected, slots of an era that is being revoked are taken, their tags are even, and no record
- *      refers to them. They count as in flight.
+ *      refers to them. They count as in flight. So a slot is lost only if it is as it was after the epoch was found not
+ *      to be revoked.
  *
  * Who may do what: the checker reads, and writes nothing, unless the maintainer asked it to repair.
  *
@@ -205,6 +206,19 @@ static void report_slots(ShmCheckRun *c, const ShmSlabView *view, SlotResults v)
                 report_doubled(c, view, (uint32_t) __builtin_ctzll(rest));
 }
 
+/*
+ * A revocation that ended between the last view and the question whether there is one has given its slots back: they
+ * are looked at once more.
+ */
+static uint64_t lost_still(const ShmCheckRun *c, const ShmSlabView *view, uint64_t lost) {
+        ShmSlabView now;
+
+        if (lost == 0)
+                return 0;
+        shm_slab_view(c->arena, view->slab, &now);
+        return lost & shm_slab_view_same(view, &now);
+}
+
 /* Decides by the references gathered between the two views. Reports each decision, and drops its slot. */
 static void check_candidate(ShmCheckRun *c, Candidate *s, const ShmSlabView *after, bool last) {
         bool still = memcmp(&s->view.word, &after->word, sizeof(after->word)) == 0;
@@ -213,6 +227,7 @@ static void check_candidate(ShmCheckRun *c, Candidate *s, const ShmSlabView *aft
         uint32_t level = 0;
         const char *wrong;
 
+        same &= ~v.lost | lost_still(c, after, v.lost);
         report_slots(c, after, (SlotResults){ .lost = v.lost & same, .doubled = v.doubled & same });
         s->slots &= ~(same & ~v.in_flight);
         if (s->word && still) {

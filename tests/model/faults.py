@@ -541,6 +541,8 @@ FAULTS = [
      '        gather_handle(refs, shm_load_acq(&r->guard));\n', ''),
     ('check: a slot that changed meanwhile is decided on', 'check/moved', 'shm/maintain/check.c',
      's->slots & shm_slab_view_same(&s->view, after)', 's->slots'),
+    ('check: slots of a revocation that has just ended are lost', 'revoke/check', 'shm/maintain/check.c',
+     'same &= ~v.lost | lost_still(c, after, v.lost);', '(void) lost_still;'),
     ('check: what is in flight is lost', 'check/free', 'shm/maintain/check.c',
      'v.lost = bits & ~live & ~(held | ref->in_flight)', 'v.lost = bits & ~live & ~held'),
     ('check: a hint is wrong at first sight', 'meson:unit-check/test_late_hint', 'shm/maintain/check.c',

@@ -1,4 +1,7 @@
 /* Revoking an epoch beside threads that free, and take the slabs that become free for another epoch. */
+#include <string.h>
+
+#include "shm/maintain/check.h"
 #include "shm/maintain/repair.h"
 #include "shm/maintain/revoke.h"
 #include "shm/epoch/epoch-close.h"
@@ -8,6 +11,10 @@
 /* The maintainer's own. */
 static ShmRevoke revoke;
 static ShmReach reach;
+
+/* The checker's own. */
+static _Alignas(16) uint8_t check_memory[4096];
+static ShmCheck result;
 
 /* The one slab is of epoch 1, which is closed, and holds object 0. */
 static void pre(void) {
@@ -35,6 +42,32 @@ static void t_revoke(void) {
         do
                 budget = 4096;
         while (!shm_revoke_collect(world_actor(0), &revoke, &reach, &budget));
+}
+
+/* To its end: where nothing is in a thread's hand, there is one round. */
+static void t_revoke_all(void) {
+        t_revoke();
+        shm_epoch_set_revoked(&world_arena, &revoke.eras);
+}
+
+static void pre_check(void) {
+        pre();
+        if (shm_check_size(&world_arena, 1) > sizeof(check_memory))
+                model_fail("a check needs more memory");
+        memset(check_memory, 0, sizeof(check_memory));
+        model_own(1, check_memory, sizeof(check_memory));
+        model_own(1, &result, sizeof(result));
+}
+
+/* A slot that was given back after the checker's last look at it is not lost, though nothing is being revoked now. */
+static void t_check(void) {
+        ShmCheckRun *run = shm_check_begin(check_memory, &world_arena, 1, NULL, &result);
+
+        while (shm_check_step(run, UINT32_MAX))
+                ;
+        if (result.lost_slots + result.doubled_slots > 0)
+                model_fail("the check finds %lu slots lost, %lu doubled", (unsigned long) result.lost_slots,
+                           (unsigned long) result.doubled_slots);
 }
 
 static void t_free(void) {
@@ -81,4 +114,5 @@ static const ModelCase model_cases[] = {
           .actors = { t_revoke, t_free, t_alloc },
           .post = post,
           .deaths = 1 },
+        { .name = "check", .pre = pre_check, .actors = { t_revoke_all, t_check }, .post = post, .deaths = 1 },
 };
