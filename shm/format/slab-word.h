@@ -93,9 +93,10 @@ enum {
 #define SLAB_STATE_MASK UINT64_C(0x7)
 /*
  * A slab that is PARTIAL, of whose slots a quarter or less are taken. A thread that frees an object in it gives the
- * slot back at once: from a cache it would be allocated again and again, and the slab would never empty. A larger share
- * would empty slabs that are half full, too, but then many a slab is sparse while a batch of its objects is freed. Every
- * transition computes the bit anew; a thread that acts on an old one puts one slot too many into a cache, or the slab.
+ * slot back at once: from a cache it would be allocated again and again, and the slab would never empty. A larger
+ * share would empty slabs that are half full, too, but then many a slab is sparse while a batch of its objects is
+ * freed. Every transition computes the bit anew; a thread that acts on an old one puts one slot too many into a cache,
+ * or the slab.
  */
 #define SLAB_SPARSE UINT64_C(0x8)
 #define SLAB_HOLDER_MASK (UINT64_C(0xfff) << SLAB_HOLDER_SHIFT)
