@@ -110,14 +110,16 @@ int client_resume(Clients *clients, const ShmClientInfo *info) {
 
 int client_resume_rewatch(Clients *clients, pid_t pid) {
         ClientWatch *next;
-        int r = 0;
+        int r = 0, q;
 
         if (clients->n_unwatched == 0)
                 return 0;
         for (ClientWatch *client = clients->first; client; client = next) {
                 next = client->next;
-                if (client->unwatched && (pid == 0 || client->pid == pid))
-                        r = MIN(r, rewatch_client(client, pid == 0));
+                if (!client->unwatched || (pid != 0 && client->pid != pid))
+                        continue;
+                q = rewatch_client(client, pid == 0); /* outside MIN(), which evaluates it twice */
+                r = MIN(r, q);
         }
         if (clients->n_unwatched == 0)
                 log_line(LOG_NOTICE, "all clients of pool %s are watched now", clients->pool->options->pool);
