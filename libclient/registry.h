@@ -2,7 +2,7 @@
 /* The pools that are open in this process, and its threads' states in them. */
 #include "libclient/pool.h"
 
-/* Prepares this process, once. -ENOMEM, -EAGAIN (no thread key left). */
+/* Prepares this process; may be called again, also after a failure. -ENOMEM, -EAGAIN (no thread key left). */
 int registry_init(void);
 
 /* Gives the pool its serial and makes it known; from then on threads may get states in it. */

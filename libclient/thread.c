@@ -53,9 +53,7 @@ static __thread struct {
         int cancel_state; /* the state before the first */
 } inside __attribute__((tls_model("initial-exec")));
 
-static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
-static int registry_error;
-static pthread_key_t registry_key;
+static uint64_t registry_key; /* plus 1; 0: none yet */
 static pthread_mutex_t *registry_lock;
 static struct tslab *registry_pools, *registry_closed;
 static struct tslab *registry_ended; /* nothing but themselves is left: within reach, for leak checkers */
@@ -103,22 +101,40 @@ static void forget_closed(ThreadTable *table) {
         table->n = n;
 }
 
-static void init_once(void) {
-        void *wiped;
+static int init_key(void) {
+        uint64_t none = 0;
+        pthread_key_t key;
+        int r;
 
-        wiped = mmap(NULL, sizeof(*registry_lock), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                     0);
-        if (wiped == MAP_FAILED || madvise(wiped, sizeof(*registry_lock), MADV_WIPEONFORK) < 0) {
-                registry_error = -ENOMEM;
-                return;
-        }
-        registry_lock = wiped; /* zeros are PTHREAD_MUTEX_INITIALIZER */
-        registry_error = -pthread_key_create(&registry_key, on_thread_exit);
+        if (shm_load_rlx(&registry_key) != 0) /* ORDER: rlx; says nothing of other memory. */
+                return 0;
+        r = pthread_key_create(&key, on_thread_exit);
+        /* ORDER: acqrel; says nothing of other memory. */
+        if (r == 0 && !shm_cas_acqrel(&registry_key, &none, (uint64_t) key + 1))
+                (void) pthread_key_delete(key);
+        return -r;
 }
 
+/* Zeros are PTHREAD_MUTEX_INITIALIZER. */
+static int init_lock(void) {
+        pthread_mutex_t *none = NULL, *wiped;
+        size_t size = sizeof(*wiped);
+
+        if (shm_load_acq(&registry_lock)) /* ORDER: acq, pairs with init_lock(); the memory is mapped. */
+                return 0;
+        wiped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (wiped == MAP_FAILED)
+                return -ENOMEM;
+        /* ORDER: acqrel, pairs with init_lock(); the memory is mapped. */
+        if (madvise(wiped, size, MADV_WIPEONFORK) == 0 && shm_cas_acqrel(&registry_lock, &none, wiped))
+                return 0;
+        (void) munmap(wiped, size);
+        return none ? 0 : -ENOMEM;
+}
+
+/* Several threads may be here at once, and one that found no memory may come again: each step is done once. */
 int registry_init(void) {
-        (void) pthread_once(&registry_once, init_once);
-        return registry_error;
+        return init_key() ?: init_lock();
 }
 
 void registry_add(struct tslab *pool) {
@@ -208,6 +224,8 @@ bool registry_give_up(void) {
         bool more;
         uint32_t n;
 
+        if (!shm_load_acq(&registry_lock)) /* ORDER: acq, pairs with init_lock(); the memory is mapped. */
+                return false;
         for (;;) {
                 pthread_mutex_lock(registry_lock);
                 n = give_up_old(&more);
@@ -275,7 +293,7 @@ static int grow_table(void) {
                 table->n = 0;
         table->size = size;
         thread_table = table;
-        r = pthread_setspecific(registry_key, table);
+        r = pthread_setspecific((pthread_key_t) (registry_key - 1), table);
         return -r;
 }
 
