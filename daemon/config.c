@@ -54,18 +54,19 @@ static int read_setting(Options *options, char *line, bool takes_over, char *why
         return options_set_variable(options, name, strip_quotes(strip_blanks(value)), why);
 }
 
+static int refuse_file(const char *path, char *ret_why) {
+        (void) snprintf(ret_why, OPTIONS_WHY_SIZE, "%.120s: %s (tslabd reads it as user %u)", path,
+                        strerror(errno), (unsigned) geteuid());
+        return -EINVAL;
+}
+
 static int read_file(Options *options, const char *path, bool takes_over, char *ret_why) {
         _cleanup_(close_file) FILE *file = fopen(path, "re");
         char line[LINE_SIZE], why[OPTIONS_WHY_SIZE] = "";
         int r;
 
-        if (!file && errno == ENOENT)
-                return 0;
-        if (!file) {
-                (void) snprintf(ret_why, OPTIONS_WHY_SIZE, "%.120s: %s (tslabd reads it as user %u)", path,
-                                strerror(errno), (unsigned) geteuid());
-                return -EINVAL;
-        }
+        if (!file)
+                return errno == ENOENT ? 0 : refuse_file(path, ret_why);
         for (unsigned n = 1; fgets(line, sizeof(line), file); n++) {
                 r = read_setting(options, line, takes_over, why);
                 if (r == -EINVAL)
@@ -73,7 +74,7 @@ static int read_file(Options *options, const char *path, bool takes_over, char *
                 if (r)
                         return r;
         }
-        return 0;
+        return ferror(file) ? refuse_file(path, ret_why) : 0;
 }
 
 int config_read(Options *options, const char *path, char *ret_why) {

@@ -75,6 +75,17 @@ static void test_config_read_refuses(void **state) {
 }
 
 /* systemd put it into the environment, too: deleted from the file, it must be as if it were not set. */
+/* fopen() opens it, and the first read fails. */
+static void test_config_read_unreadable(void **state) {
+        char why[OPTIONS_WHY_SIZE] = "";
+        Options options;
+
+        options_init(&options);
+        assert_int_equal(config_read(&options, "/", why), -EINVAL);
+        assert_non_null(strstr(why, "Is a directory"));
+        options_deinit(&options);
+}
+
 static void test_config_read_takes_over(void **state) {
         char why[OPTIONS_WHY_SIZE] = "";
         Options options;
@@ -118,6 +129,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_config_read, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_config_read_refuses, setup, teardown),
+                cmocka_unit_test(test_config_read_unreadable),
                 cmocka_unit_test_setup_teardown(test_config_read_takes_over, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_config_read_saved, setup, teardown),
                 cmocka_unit_test(test_config_read_none),
