@@ -48,6 +48,7 @@ struct Manager {
 
         Requests requests;
         char status[448];
+        bool told_ready;
 };
 
 /* ---- Connections between the parts */
@@ -130,9 +131,21 @@ static void update_status(Manager *manager) {
         (void) sd_notifyf(false, "STATUS=%s", status);
 }
 
+/* Without a word systemd would wait for it, and then kill the daemon. */
+static void tell_ready(Manager *manager) {
+        int r = sd_notify(false, "READY=1");
+
+        manager->told_ready = r >= 0;
+        if (r < 0)
+                log_error(LOG_WARNING, r, "could not tell systemd that pool %s is ready; trying again",
+                          manager->pool.options->pool);
+}
+
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *manager = userdata;
 
+        if (!manager->told_ready)
+                tell_ready(manager);
         sessions_tick(&manager->sessions);
         (void) client_resume_rewatch(&manager->clients, 0);
         client_reaper_tick(manager->client_reaper);
@@ -318,7 +331,7 @@ int manager_run(Manager *manager) {
                    listener_path(manager->listener));
         pressure_compare_limit(&manager->pool);
         last_good_save(manager->pool.options);
-        (void) sd_notify(false, "READY=1");
+        tell_ready(manager);
         update_status(manager);
         r = sd_event_loop(manager->pool.event);
         if (r < 0)
