@@ -36,12 +36,14 @@ static int make_dir(const char *dir) {
 }
 
 /* The file has two lines: the daemon's process id, and the id of its arena. */
-static void read_lock(int fd, char ret_pid[12], char ret_arena[33]) {
+static int read_lock(int fd, char ret_pid[12], char ret_arena[33]) {
         char text[64] = "";
 
-        (void) !pread(fd, text, sizeof(text) - 1, 0);
         *ret_pid = *ret_arena = 0;
+        if (pread(fd, text, sizeof(text) - 1, 0) < 0)
+                return -errno;
         (void) sscanf(text, "%11[0-9]\n%32[0-9a-f]", ret_pid, ret_arena);
+        return 0;
 }
 
 static void write_lock(int fd, const char *arena) {
@@ -53,7 +55,7 @@ static void write_lock(int fd, const char *arena) {
 static void log_other_daemon(const char *pool, int fd) {
         char pid[12], arena[33];
 
-        read_lock(fd, pid, arena);
+        (void) read_lock(fd, pid, arena);
         log_line(LOG_ERR, "pool %s is served by another tslabd already%s%s", pool, *pid ? ", process " : "",
                  pid);
 }
@@ -70,6 +72,7 @@ static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_le
         char pid[12];
         _cleanup_(proto_freep) char *path = NULL;
         _cleanup_(proto_closep) int fd = -1;
+        int r;
 
         if (state_file_path(dir, pool, "lock", &path) < 0)
                 return -ENOMEM;
@@ -86,7 +89,11 @@ static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_le
                 log_other_daemon(pool, fd);
                 return -EBUSY;
         }
-        read_lock(fd, pid, ret_left);
+        r = read_lock(fd, pid, ret_left);
+        if (r < 0) { /* it may name an arena that clients still use */
+                log_error(LOG_ERR, r, "could not read %s", path);
+                return r;
+        }
         write_lock(fd, ret_left); /* should this daemon not take its place, the next one has to know, too */
         *ret_fd = proto_steal_fd(&fd);
         return 0;

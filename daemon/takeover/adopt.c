@@ -88,13 +88,13 @@ static DIR *open_descriptors(const Search *search) {
         return dir;
 }
 
-/* shm_arena_create() gives the memfd this name. */
-static bool is_arena_of_pool(const char *pool, int dir_fd, const char *entry) {
+/* shm_arena_create() gives the memfd this name. 1: it is one, 0: none, or closed by now. */
+static int is_arena_of_pool(const char *pool, int dir_fd, const char *entry) {
         char name[96], wanted[96];
         ssize_t n = readlinkat(dir_fd, entry, name, sizeof(name) - 1);
 
-        if (n < 0)
-                return false;
+        if (n < 0) /* EINVAL: "." and ".." */
+                return errno == ENOENT || errno == EINVAL ? 0 : -errno;
         name[n] = 0;
         (void) snprintf(wanted, sizeof(wanted), "/memfd:tslab:%s (deleted)", pool);
         return strcmp(name, wanted) == 0;
@@ -129,31 +129,35 @@ static int find_arena(Search *search) {
 
         if (!dir)
                 return refuse_unreadable(search, -errno, "the list of descriptors");
-        while (r == 0 && (entry = readdir(dir)))
-                if (is_arena_of_pool(search->pool, dirfd(dir), entry->d_name))
+        while (r == 0 && (errno = 0, entry = readdir(dir))) {
+                r = is_arena_of_pool(search->pool, dirfd(dir), entry->d_name);
+                if (r > 0)
                         r = add_arena(search, dirfd(dir), entry->d_name);
+                else if (r < 0)
+                        r = refuse_unreadable(search, r, "the list of descriptors");
+        }
+        if (r == 0 && errno != 0)
+                r = refuse_unreadable(search, -errno, "the list of descriptors");
         if (r == 0 && search->fd < 0)
                 r = refuse_search(search, -ENOENT, "process %d is no client of pool %s", (int) search->pid,
                                   search->pool);
         return r;
 }
 
-static bool is_client_of_arena(const Search *search, const ShmArena *arena) {
-        uint32_t start_time;
+static bool has_client(const ShmArena *arena, pid_t pid, uint32_t start_time) {
         ShmClientInfo info;
 
-        if (shm_process_start_time(search->pid, &start_time))
-                return false;
         for (uint32_t i = 0; i < arena->n_records; i++)
-                if (shm_client_get(arena, i, &info) == 0 && info.pid == search->pid &&
-                    info.start_time == start_time)
+                if (shm_client_get(arena, i, &info) == 0 && info.pid == pid && info.start_time == start_time)
                         return true;
         return false;
 }
 
 static int check_arena(Search *search, const ShmArena *arena) {
         char pool[SHM_POOL_NAME_SIZE];
+        uint32_t start_time;
         struct stat st;
+        int r;
 
         shm_text_copy(pool, arena->header->pool_name, sizeof(pool));
         if (strcmp(pool, search->pool) != 0)
@@ -162,7 +166,10 @@ static int check_arena(Search *search, const ShmArena *arena) {
         if (fstat(arena->fd, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 0777) != 0600)
                 return refuse_search(search, -EPERM, "the memory of process %d was made by another user",
                                      (int) search->pid);
-        if (!is_client_of_arena(search, arena))
+        r = shm_process_start_time(search->pid, &start_time);
+        if (r)
+                return refuse_unreadable(search, r, "the start time");
+        if (!has_client(arena, search->pid, start_time))
                 return refuse_search(
                         search, -ENOENT,
                         "process %d has the memory of pool %s, but is none of its clients: it may be "
@@ -287,30 +294,45 @@ void adopt_id(const ShmArena *arena, char ret_text[ADOPT_ID_SIZE]) {
                         (unsigned long long) arena->arena_id[1]);
 }
 
-static bool could_adopt(const char *pool, const char *arena_id, pid_t pid) {
+/* 1: it could be done, 0: not. Negative errno: want of memory or descriptors, or the like, keeps us from knowing. */
+static int could_adopt(const char *pool, const char *arena_id, pid_t pid) {
         _cleanup_(search_deinit) Search search = { .pool = pool, .pid = pid, .proc_fd = -1, .fd = -1 };
         char id[ADOPT_ID_SIZE];
         ShmArena arena;
+        int r = search_run(&search, &arena);
 
-        if (search_run(&search, &arena))
-                return false;
-        adopt_id(&arena, id);
-        shm_arena_deinit(&arena);
-        return !strcmp(id, arena_id);
+        switch (r) {
+        case 0:
+                adopt_id(&arena, id);
+                shm_arena_deinit(&arena);
+                return !strcmp(id, arena_id);
+        case -ESRCH:
+        case -EPERM:
+        case -EACCES:
+        case -ENOENT:
+        case -ENOTUNIQ:
+        case -EBADMSG:
+                return 0;
+        default:
+                return r;
+        }
 }
 
-unsigned adopt_count(const char *pool, const char *arena_id, pid_t *ret_first) {
+int adopt_count(const char *pool, const char *arena_id, unsigned *ret_n, pid_t *ret_first) {
         _cleanup_(close_dir) DIR *dir = opendir("/proc");
         struct dirent *entry;
         unsigned n = 0;
+        int r = 0;
 
-        while (dir && (entry = readdir(dir))) {
+        while (dir && r >= 0 && (errno = 0, entry = readdir(dir))) {
                 pid_t pid = atoi(entry->d_name);
 
-                if (pid <= 0 || !could_adopt(pool, arena_id, pid))
-                        continue;
-                if (n++ == 0)
+                r = pid > 0 ? could_adopt(pool, arena_id, pid) : 0;
+                if (r > 0 && n++ == 0)
                         *ret_first = pid;
         }
-        return n;
+        if (r < 0)
+                return r;
+        *ret_n = n;
+        return -errno; /* set by opendir() or readdir() */
 }

@@ -22,5 +22,8 @@ int adopt_lock(const ShmArena *arena);
 #define ADOPT_ID_SIZE 33 /* text of 32 digits */
 void adopt_id(const ShmArena *arena, char ret_text[ADOPT_ID_SIZE]);
 
-/* How many processes could be adopted from, of those that use the arena with this id; *ret_first is one of them. */
-unsigned adopt_count(const char *pool, const char *arena_id, pid_t *ret_first);
+/*
+ * How many processes could be adopted from, of those that use the arena with this id; *ret_first is one of them. 0, or
+ * a negative errno: it could not be found out.
+ */
+int adopt_count(const char *pool, const char *arena_id, unsigned *ret_n, pid_t *ret_first);

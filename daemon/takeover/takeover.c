@@ -154,8 +154,16 @@ static int take_arena(ArenaOrigin *origin, Pool *pool, Passed *passed) {
 static int check_nothing_lost(const Pool *pool, const char *left) {
         const Options *options = pool->options;
         pid_t first = 0;
-        unsigned n = adopt_count(options->pool, left, &first);
+        unsigned n = 0;
+        int r = adopt_count(options->pool, left, &n, &first);
 
+        if (r < 0 && n == 0 && !options->fresh) {
+                log_error(LOG_ERR, r,
+                          "could not find out whether processes still use the memory of the last daemon of "
+                          "pool %s",
+                          options->pool);
+                return r;
+        }
         if (n == 0)
                 return 0;
         if (options->fresh)
