@@ -13,12 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/log.h"
-#include "daemon/message-id.h"
 #include "proto/cleanup.h"
 #include "shm/arena/client.h"
 #include "shm/arena/text.h"
@@ -219,74 +217,6 @@ int adopt_arena(ShmArena *ret, const char *pool, pid_t pid) {
         if (r)
                 log_line(LOG_ERR, "cannot adopt pool %s: %s", pool, search.why);
         return r;
-}
-
-/* The effective user. Not the owner of /proc/PID, which is root where the process is not dumpable. */
-static bool is_process_of_user(pid_t pid, uid_t uid) {
-        char path[32], line[256];
-        unsigned found = (unsigned) -1;
-        FILE *file;
-
-        (void) snprintf(path, sizeof(path), "/proc/%d/status", (int) pid);
-        file = fopen(path, "re");
-        if (!file)
-                return false;
-        while (fgets(line, sizeof(line), file) && sscanf(line, "Uid: %*u %u", &found) != 1)
-                ;
-        (void) fclose(file);
-        return found == (unsigned) uid;
-}
-
-/*
- * Any client has the memfd, and can lock it. A daemon can only be a process of our own user, which is trusted with the
- * whole pool. Returns one of the processes of other users, or 0 if a process of ours may have the lock.
- */
-static pid_t find_foreign_locker(int fd) {
-        unsigned long long inode;
-        pid_t pid, foreign = 0;
-        char line[128];
-        struct stat st;
-        FILE *file;
-        bool ours = false;
-
-        file = fstat(fd, &st) < 0 ? NULL : fopen("/proc/locks", "re");
-        if (!file)
-                return 0;
-        while (fgets(line, sizeof(line), file)) {
-                if (sscanf(line, "%*d: FLOCK %*s %*s %d %*x:%*x:%llu", &pid, &inode) != 2 ||
-                    inode != st.st_ino)
-                        continue;
-                if (is_process_of_user(pid, geteuid()))
-                        ours = true;
-                else
-                        foreign = pid;
-        }
-        (void) fclose(file);
-        return ours ? 0 : foreign;
-}
-
-/* Locks a description of its own, since clients share the description that the pool was made with. */
-int adopt_lock(const ShmArena *arena) {
-        _cleanup_(proto_closep) int fd = -1;
-        char path[32];
-        pid_t pid;
-
-        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", arena->fd);
-        fd = open(path, O_RDWR | O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-                return proto_steal_fd(&fd);
-        if (errno != EWOULDBLOCK)
-                return -errno;
-        pid = find_foreign_locker(fd);
-        if (pid == 0)
-                return -EBUSY;
-        log_fields(
-                LOG_WARNING, (LogFields){ .message = MESSAGE_REFUSAL, .pid = pid },
-                "process %d, which is no daemon, has locked the memory of the pool: it is served all the same",
-                (int) pid);
-        return proto_steal_fd(&fd);
 }
 
 void adopt_id(const ShmArena *arena, char ret_text[ADOPT_ID_SIZE]) {

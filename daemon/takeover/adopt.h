@@ -12,13 +12,6 @@
 /* Maps the pool's arena in *ret. Or logs the reason: -ESRCH, -EPERM, -ENOENT, -ENOTUNIQ, -EBADMSG, ... */
 int adopt_arena(ShmArena *ret, const char *pool, pid_t pid);
 
-/*
- * Marks the memory as served, until the returned descriptor is closed, or the daemon ends. A mark by a process of
- * another user is no daemon's: it is logged, and passed over.
- * -EBUSY: it is marked already, by a daemon in another runtime directory.
- */
-int adopt_lock(const ShmArena *arena);
-
 #define ADOPT_ID_SIZE 33 /* text of 32 digits */
 void adopt_id(const ShmArena *arena, char ret_text[ADOPT_ID_SIZE]);
 

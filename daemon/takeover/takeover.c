@@ -49,10 +49,8 @@ static int take_kept_arena(Pool *pool, int fd, bool *ret_taken) {
         int r = shm_arena_map(&pool->arena, fd, false);
 
         *ret_taken = r == 0;
-        if (r == 0) {
-                even_record_seq(&pool->arena);
+        if (r == 0)
                 return 0;
-        }
         if (r == SHM_ARENA_E_FORMAT)
                 log_format(pool, fd);
         else if (r == SHM_ARENA_E_DAMAGED)
@@ -64,22 +62,6 @@ static int take_kept_arena(Pool *pool, int fd, bool *ret_taken) {
         if (r < 0)
                 return r; /* the memory may be sound: the next daemon tries again */
         passed_remove(PASSED_ARENA);
-        return 0;
-}
-
-static int take_adopted_arena(ArenaOrigin *origin, Pool *pool, pid_t pid) {
-        int r = adopt_arena(&pool->arena, pool->options->pool, pid);
-
-        if (r)
-                return r;
-        origin->lock = adopt_lock(&pool->arena);
-        if (origin->lock < 0) {
-                log_line(LOG_ERR, "cannot adopt pool %s: %s", pool->options->pool,
-                         origin->lock == -EBUSY ? "its memory is served by another tslabd already"
-                                                : strerror(-origin->lock));
-                return origin->lock;
-        }
-        even_record_seq(&pool->arena);
         return 0;
 }
 
@@ -145,7 +127,8 @@ static int take_arena(ArenaOrigin *origin, Pool *pool, Passed *passed) {
                                  pool->options->pool);
                 (void) proto_close(fd);
                 origin->taken_up = true;
-                return fd >= 0 ? -EEXIST : take_adopted_arena(origin, pool, pool->options->adopt);
+                return fd >= 0 ? -EEXIST
+                               : adopt_arena(&pool->arena, pool->options->pool, pool->options->adopt);
         }
         return fd < 0 ? 0 : take_kept_arena(pool, fd, &origin->taken_up);
 }
@@ -197,14 +180,26 @@ static int make_arena(Pool *pool, const Listener *listener) {
         return r;
 }
 
-/* Keeps other daemons from serving the arena, and tells the next daemon of it. */
-static void mark_arena(ArenaOrigin *origin, const ShmArena *arena, Listener *listener) {
+/*
+ * Keeps other daemons from serving the arena, and tells the next daemon of it. Without a claim, an arena that was passed
+ * or made is served nevertheless; one that is adopted may have another daemon.
+ */
+static int claim_and_name(ArenaOrigin *origin, const Pool *pool, Listener *listener) {
+        bool must_claim = pool->options->adopt != 0;
+        int r = claim_arena(&origin->claim, &pool->arena);
         char id[ADOPT_ID_SIZE];
 
-        if (origin->lock < 0)
-                origin->lock = adopt_lock(arena);
-        adopt_id(arena, id);
+        if (r == -EBUSY)
+                log_line(LOG_ERR, "the memory of pool %s is served by another tslabd already",
+                         pool->options->pool);
+        else if (r < 0)
+                log_error(must_claim ? LOG_ERR : LOG_WARNING, r,
+                          "could not claim the memory of pool %s for this daemon alone", pool->options->pool);
+        if (r == -EBUSY || (r < 0 && must_claim))
+                return r;
+        adopt_id(&pool->arena, id);
         listener_name_arena(listener, id);
+        return 0;
 }
 
 int takeover_open_arena(ArenaOrigin *origin, Pool *pool, Passed *passed, Listener *listener) {
@@ -212,8 +207,11 @@ int takeover_open_arena(ArenaOrigin *origin, Pool *pool, Passed *passed, Listene
 
         if (r == 0 && !origin->taken_up)
                 r = make_arena(pool, listener);
+        if (r == 0)
+                r = claim_and_name(origin, pool, listener);
         if (r)
                 return r;
+        even_record_seq(&pool->arena);
         if (origin->taken_up) {
                 passed_store_arena(
                         pool->arena.fd); /* again: another arena of its name may have been removed */
@@ -222,14 +220,13 @@ int takeover_open_arena(ArenaOrigin *origin, Pool *pool, Passed *passed, Listene
                 else
                         compare_options(&pool->arena, pool->options);
         }
-        mark_arena(origin, &pool->arena, listener);
         pool->arena.populate = true;
         shm_actor_init_daemon(&pool->actor, &pool->arena);
         return 0;
 }
 
 void arena_origin_deinit(ArenaOrigin *origin) {
-        origin->lock = proto_close(origin->lock);
+        claim_deinit(&origin->claim);
 }
 
 int takeover_resume(Clients *clients, Maintainer *maintainer) {

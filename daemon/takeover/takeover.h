@@ -3,16 +3,17 @@
  * Where the arena comes from. An earlier daemon of this pool may have left one, with clients, frozen threads and
  * epochs that drain: it is taken up, and the work in it goes on.
  */
+#include "daemon/takeover/claim.h"
 #include "daemon/takeover/passed.h"
 #include "daemon/peer/client-watch.h"
 #include "daemon/peer/listener.h"
 
 typedef struct ArenaOrigin {
         bool taken_up; /* from an earlier daemon */
-        int lock; /* marks the arena as served; -1: not marked */
+        Claim claim;
 } ArenaOrigin;
 
-#define ARENA_ORIGIN_INIT ((ArenaOrigin){ .lock = -1 })
+#define ARENA_ORIGIN_INIT ((ArenaOrigin){ .claim = CLAIM_NONE })
 
 /*
  * Opens the arena that systemd kept, or that --adopt names, or makes a new one if there is none that can be used.

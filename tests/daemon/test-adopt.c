@@ -470,8 +470,9 @@ static void test_adopt_while_it_is_served(void **state) {
         (void) rmdir(dir);
 }
 
-/* A client can lock the memory, too. */
+/* A client can lock the memory, too. It keeps no daemon from it, nor two daemons of one user apart. */
 static void test_adopt_memory_that_a_client_locked(void **state) {
+        char dir[] = "/tmp/tslab-test-XXXXXX", path[64];
         DaemonFixture daemon;
         Role client, locker;
 
@@ -485,9 +486,15 @@ static void test_adopt_memory_that_a_client_locked(void **state) {
         adopt(&daemon, client.pid);
         assert_int_equal(ask(&client, ADVANCE, 0, NULL), 0);
         ctl_check(&daemon);
+        assert_non_null(mkdtemp(dir));
+        check_refused(dir, adopt_from(client.pid), "served by another tslabd already");
         end_worker(&locker);
+        check_refused(dir, adopt_from(client.pid), "served by another tslabd already");
         assert_int_equal(role_wait(&client), 0);
         daemon_stop(&daemon);
+        snprintf(path, sizeof(path), "%s/default.lock", dir);
+        (void) unlink(path);
+        (void) rmdir(dir);
 }
 
 int main(int argc, char **argv) {

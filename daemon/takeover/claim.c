@@ -1,0 +1,194 @@
+/*
+ * Two signs say that a daemon serves an arena.
+ *
+ *   1. A lock of its memory. Any client has the memfd, and can lock it, too. A daemon that finds the lock of a process
+ *      of another user, which can be no daemon, goes on without.
+ *   2. A memfd without content, and with the arena's id for its name, that the daemon has open. Other daemons of the
+ *      same user find it in /proc; processes of other users cannot make one that counts. From other pid namespaces it
+ *      is not seen, and there the lock has to do.
+ *
+ * Both end with the process. The mark comes before the search for others, so that of two daemons at once none, or one,
+ * goes on.
+ */
+#include "daemon/takeover/claim.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+#include "daemon/message-id.h"
+#include "daemon/takeover/adopt.h"
+#include "proto/cleanup.h"
+
+#define MARK_PREFIX "tslabd:"
+#define MARK_SIZE (sizeof(MARK_PREFIX) + ADOPT_ID_SIZE)
+
+/* ---- The lock */
+
+/* The effective user. Not the owner of /proc/PID, which is root where the process is not dumpable. */
+static bool is_process_of_user(pid_t pid, uid_t uid) {
+        char path[32], line[256];
+        unsigned found = (unsigned) -1;
+        FILE *file;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/status", (int) pid);
+        file = fopen(path, "re");
+        if (!file)
+                return false;
+        while (fgets(line, sizeof(line), file) && sscanf(line, "Uid: %*u %u", &found) != 1)
+                ;
+        (void) fclose(file);
+        return found == (unsigned) uid;
+}
+
+/*
+ * Any client has the memfd, and can lock it. A daemon can only be a process of our own user, which is trusted with the
+ * whole pool. Returns one of the processes of other users, or 0 if a process of ours may have the lock.
+ */
+static pid_t find_foreign_locker(int fd) {
+        unsigned long long inode;
+        pid_t pid, foreign = 0;
+        char line[128];
+        struct stat st;
+        FILE *file;
+        bool ours = false;
+
+        file = fstat(fd, &st) < 0 ? NULL : fopen("/proc/locks", "re");
+        if (!file)
+                return 0;
+        while (fgets(line, sizeof(line), file)) {
+                if (sscanf(line, "%*d: FLOCK %*s %*s %d %*x:%*x:%llu", &pid, &inode) != 2 ||
+                    inode != st.st_ino)
+                        continue;
+                if (is_process_of_user(pid, geteuid()))
+                        ours = true;
+                else
+                        foreign = pid;
+        }
+        (void) fclose(file);
+        return ours ? 0 : foreign;
+}
+
+/* Locks a description of its own, since clients share the description that the pool was made with. */
+static int lock_arena(const ShmArena *arena, int *ret_fd) {
+        _cleanup_(proto_closep) int fd = -1;
+        char path[32];
+        pid_t pid;
+
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", arena->fd);
+        fd = open(path, O_RDWR | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+                *ret_fd = proto_steal_fd(&fd);
+                return 0;
+        }
+        if (errno != EWOULDBLOCK)
+                return -errno;
+        pid = find_foreign_locker(fd);
+        if (pid == 0)
+                return -EBUSY;
+        log_fields(
+                LOG_WARNING, (LogFields){ .message = MESSAGE_REFUSAL, .pid = pid },
+                "process %d, which is no daemon, has locked the memory of the pool: it is served all the same",
+                (int) pid);
+        return 0;
+}
+
+/* ---- The mark */
+
+static void close_listing(DIR **dir) {
+        if (*dir)
+                (void) closedir(*dir);
+}
+
+/* A process that has ended meanwhile, or that may not be looked at, is none of this user's daemons. */
+static int outcome_of_look(int error) {
+        return error == ENOENT || error == ESRCH || error == EACCES || error == EPERM ? 0 : -error;
+}
+
+/* 1: a descriptor of this process has the name, 0: none has. */
+static int has_mark(pid_t pid, const char *wanted) {
+        _cleanup_(close_listing) DIR *dir = NULL;
+        char path[32], name[MARK_SIZE + 32];
+        struct dirent *entry;
+        ssize_t n;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/fd", (int) pid);
+        dir = opendir(path);
+        if (!dir)
+                return outcome_of_look(errno);
+        while ((errno = 0, entry = readdir(dir))) {
+                n = readlinkat(dirfd(dir), entry->d_name, name, sizeof(name) - 1);
+                if (n < 0)
+                        continue; /* "." and "..", or closed by now */
+                name[n] = 0;
+                if (!strcmp(name, wanted))
+                        return 1;
+        }
+        return outcome_of_look(errno);
+}
+
+static bool is_owned_by(const char *entry, int proc_fd, uid_t uid) {
+        struct stat st;
+
+        return fstatat(proc_fd, entry, &st, 0) == 0 && st.st_uid == uid;
+}
+
+/* -EBUSY: another process of this user has the mark. */
+static int find_marked(const char *mark) {
+        _cleanup_(close_listing) DIR *proc = opendir("/proc");
+        char wanted[MARK_SIZE + 32];
+        struct dirent *entry;
+        int r = 0;
+
+        if (!proc)
+                return -errno;
+        (void) snprintf(wanted, sizeof(wanted), "/memfd:%s (deleted)", mark);
+        while (r == 0 && (errno = 0, entry = readdir(proc))) {
+                pid_t pid = atoi(entry->d_name);
+
+                if (pid > 0 && pid != getpid() && is_owned_by(entry->d_name, dirfd(proc), geteuid()))
+                        r = has_mark(pid, wanted);
+        }
+        return r == 0 ? -errno : r < 0 ? r : -EBUSY;
+}
+
+static int mark_arena(const ShmArena *arena, int *ret_fd) {
+        _cleanup_(proto_closep) int fd = -1;
+        char mark[MARK_SIZE] = MARK_PREFIX;
+        int r;
+
+        adopt_id(arena, mark + strlen(MARK_PREFIX));
+        fd = memfd_create(mark, MFD_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        r = find_marked(mark);
+        if (r < 0)
+                return r;
+        *ret_fd = proto_steal_fd(&fd);
+        return 0;
+}
+
+int claim_arena(Claim *claim, const ShmArena *arena) {
+        int r = mark_arena(arena, &claim->mark);
+
+        if (r == 0)
+                r = lock_arena(arena, &claim->lock);
+        if (r < 0)
+                claim_deinit(claim);
+        return r;
+}
+
+void claim_deinit(Claim *claim) {
+        claim->lock = proto_close(claim->lock);
+        claim->mark = proto_close(claim->mark);
+}
