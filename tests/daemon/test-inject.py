@@ -1,0 +1,475 @@
+"""Each system call of the daemon, and of a client, fails, once or from then on: the daemon goes on or ends and says why,
+nobody hangs, no object is lost, no descriptor stays open.
+
+test-inject.py TSLABD TSLABCTL INJECT-CLIENT INJECT.SO [PART] [CALL:FIRST:N:ERROR]
+
+PART is one of the scenarios; with a last argument only that failure is tried, and all is shown. The ordinary run tries
+some failures at random, TSLAB_TEST_FULL=1 all.
+"""
+
+import array
+import concurrent.futures
+import errno
+import fcntl
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+SECONDS = 30
+N_SAMPLED = 50
+TSLABD, TSLABCTL, CLIENT, INJECT = map(os.path.abspath, sys.argv[1:5])
+UNDER_ASAN = b'__asan_init' in open(TSLABD, 'rb').read()
+SHOWS = len(sys.argv) > 6
+
+# x86-64. The numbers of calls that fail in another way than by EIO, and how.
+ERRORS = {
+    'ENOMEM': {9: 'mmap', 10: 'mprotect', 11: 'munmap', 12: 'brk', 25: 'mremap', 28: 'madvise', 47: 'recvmsg',
+               233: 'epoll_ctl', 324: 'membarrier'},
+    'EMFILE': {2: 'open', 32: 'dup', 41: 'socket', 72: 'fcntl', 257: 'openat', 288: 'accept4', 282: 'signalfd',
+               289: 'signalfd4', 290: 'eventfd2', 291: 'epoll_create1', 292: 'dup3', 293: 'pipe2',
+               319: 'memfd_create', 283: 'timerfd_create', 434: 'pidfd_open'},
+    'ENOSPC': {285: 'fallocate', 77: 'ftruncate', 83: 'mkdir', 82: 'rename', 1: 'write'},
+    'ENOBUFS': {46: 'sendmsg'},
+    'EACCES': {4: 'stat', 21: 'access', 49: 'bind', 262: 'newfstatat', 439: 'faccessat2', 87: 'unlink', 90: 'chmod'},
+    'EAGAIN': {56: 'clone', 435: 'clone3'},
+}
+NAMES = {nr: name for calls in ERRORS.values() for nr, name in calls.items()}
+NUMBERS = {nr: getattr(errno, e) for e, calls in ERRORS.items() for nr in calls}
+# They make threads and processes, and cannot be counted.
+UNCOUNTED = [56, 435]
+# A sanitizer ends the program when one of them fails.
+MEMORY = [9, 10, 11, 12, 25, 28]
+# The C library ends the program when one of them fails, and the kernel gives it no reason to: futex, rseq.
+FATAL = [202, 334]
+# A program that cannot write cannot say so.
+WRITES = [1, 20]
+# Nor do they fail: getpid, gettid, getuid, and their like.
+FATAL += [39, 102, 104, 107, 108, 110, 186, 231]
+ALWAYS = 1 << 30
+
+
+class Broken(Exception):
+    """A promise is broken."""
+
+
+def need(condition, text):
+    if not condition:
+        raise Broken(text)
+
+
+def wait_until(condition, text, seconds=SECONDS):
+    end = time.monotonic() + seconds
+    while not condition():
+        need(time.monotonic() < end, f'waited in vain: {text}')
+        time.sleep(0.003)
+
+
+class Program:
+    """A process and what it says on stderr; `order` is for inject.c."""
+
+    def __init__(self, pool, command, order=None, **how):
+        self.log = tempfile.TemporaryFile()
+        if order:
+            command = ['env', f'LD_PRELOAD={INJECT}', f'TSLAB_INJECT={order}', *command]
+        self.process = subprocess.Popen(command, env=how.pop('env', pool.environment), stderr=self.log, **how)
+        self.pid = self.process.pid
+        pool.programs.append(self)
+
+    def text(self):
+        return os.pread(self.log.fileno(), 1 << 20, 0).decode(errors='replace')
+
+    def ended(self):
+        return self.process.poll() is not None
+
+    def wait(self, what):
+        try:
+            return self.process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            raise Broken(f'{what} hangs') from None
+
+    def n_fds(self):
+        return len(os.listdir(f'/proc/{self.pid}/fd'))
+
+
+class Client(Program):
+    def __init__(self, pool):
+        super().__init__(pool, [CLIENT, pool.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def do(self, line):
+        """None, or the error."""
+        self.process.stdin.write(line + '\n')
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline().strip()
+        need(answer, f'a client ended at "{line}"')
+        return None if answer.endswith(': done') else answer
+
+    def end(self):
+        self.process.stdin.close()
+        return self.wait('a client')
+
+
+class Pool:
+    """A runtime directory, and a manager of services that keeps descriptors."""
+
+    def __init__(self, order=None):
+        self.order = None if order is None or order.startswith('count') else order
+        self.dir = tempfile.mkdtemp(prefix='tslab-test-')
+        self.path = f'{self.dir}/default.sock'
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith('TSLAB_')}
+        self.environment.update(TSLAB_RUNTIME_DIR=self.dir, NOTIFY_SOCKET=f'{self.dir}/notify',
+                                ASAN_OPTIONS='verify_asan_link_order=0:' + os.environ.get('ASAN_OPTIONS', ''))
+        self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self.notify.bind(f'{self.dir}/notify')
+        with open(f'{self.dir}/config', 'w', encoding='ascii') as config:
+            config.write('TSLAB_RETAIN=256K\n')
+        self.programs = []
+        self.arena = -1
+        self.is_ready = False
+        self.failed = []        # the steps that failed
+
+    def close(self):
+        for program in self.programs:
+            program.process.kill()
+            program.process.wait()
+            program.log.close()
+        self.forget_arena()
+        self.notify.close()
+        shutil.rmtree(self.dir)
+
+    def forget_arena(self):
+        if self.arena >= 0:
+            os.close(self.arena)
+        self.arena = -1
+
+    def pump(self):
+        """Hears the daemon."""
+        while True:
+            try:
+                text, fds, _, _ = socket.recv_fds(self.notify, 4096, 4)
+            except BlockingIOError:
+                return
+            self.is_ready |= b'READY=1' in text
+            if b'FDSTORE=1' in text and fds:
+                self.forget_arena()
+                self.arena = fds.pop()
+            for fd in fds:
+                os.close(fd)
+
+    def start(self, order=None, adopt=None, socket_too=False):
+        """A daemon, until it is ready or has ended."""
+        command = [TSLABD, '--size=2M', '--log-level=info', f'--config={self.dir}/config']
+        passed = []
+        listener = None
+        if socket_too:
+            if os.path.exists(self.path):
+                os.unlink(self.path)
+            listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            listener.bind(self.path)
+            listener.listen()
+            passed.append(('socket', listener.fileno()))
+        if adopt:
+            command.append(f'--adopt={adopt.pid}')
+        elif self.arena >= 0:
+            passed.append(('arena', self.arena))
+        environment = dict(self.environment)
+        how = {}
+        if passed:
+            environment.update(LISTEN_FDS=str(len(passed)), LISTEN_FDNAMES=':'.join(name for name, _ in passed))
+            high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 50) for _, fd in passed]
+            if order:
+                command = ['env', f'LD_PRELOAD={INJECT}', f'TSLAB_INJECT={order}', *command]
+            command = ['sh', '-c', 'LISTEN_PID=$$ exec "$@"', 'sh', *command]
+            order = None
+            how = {'pass_fds': range(3, 3 + len(high)), 'preexec_fn': lambda: [os.dup2(fd, 3 + i) for i, fd in enumerate(high)]}
+        self.is_ready = False
+        self.daemon = Program(self, command, order, env=environment, **how)
+        if passed:
+            for fd in high:
+                os.close(fd)
+        if listener:
+            listener.close()
+        wait_until(lambda: self.pump() or self.is_ready or self.daemon.ended(), 'the daemon neither starts nor ends')
+
+    def is_failing(self, calls):
+        return self.order and int(self.order.split(':')[0]) in calls
+
+    def note(self, step, error):
+        if SHOWS and error:
+            print(f'{step}: {error}')
+        if error:
+            self.failed.append(f'{step}: {error}')
+
+    def ctl(self, *arguments):
+        """True if it worked."""
+        try:
+            done = subprocess.run([TSLABCTL, '--socket', self.path, *arguments], capture_output=True, text=True,
+                                  stdin=subprocess.DEVNULL, env=self.environment, timeout=SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            raise Broken(f'tslabctl {arguments} hangs') from None
+        need(done.returncode in (0, 1, 3), f'tslabctl {arguments} ended with {done.returncode}: {done.stderr}')
+        if done.returncode:
+            need('tslabctl: ' in done.stderr, f'tslabctl {arguments} failed without a word: {done.stdout}')
+            self.note(f'tslabctl {" ".join(arguments)}', done.stderr.strip())
+        self.output = done.stdout
+        return done.returncode == 0
+
+    def check(self):
+        need(self.ctl('check'), f'check: {self.output} {self.failed[-1:]}')
+
+    def look_at_end(self):
+        """A daemon that has ended has said why."""
+        status, text = self.daemon.process.returncode, self.daemon.text()
+        need(status == 1 or status == 2 and 'config: ' in text, f'the daemon ended with {status}: {text}')
+        need(self.is_failing(WRITES) or re.search(r'^tslabd: (err|.*config): ', text, re.M),
+             f'the daemon ended without a reason: {text}')
+        self.note('the daemon ended', text)
+
+    def stop(self):
+        """0 or 1; or it had ended by itself."""
+        if not self.daemon.ended():
+            self.daemon.process.send_signal(signal.SIGTERM)
+        if self.daemon.wait('the daemon') != 0:
+            self.look_at_end()
+        self.pump()
+
+    def go_on(self, client):
+        """Where the daemon has ended, the next takes its place."""
+        self.pump()
+        if not self.daemon.ended():
+            return
+        self.look_at_end()
+        self.succeed(client)
+
+    def succeed(self, client):
+        adopts = self.arena < 0 and not client.do('verify')
+        self.start(adopt=client if adopts else None)
+        need(not self.daemon.ended(), f'the next daemon ended: {self.daemon.text()}')
+
+    def is_known(self, client):
+        return not self.ctl('clients', '--json') or f'"pid":{client.pid},' in self.output
+
+
+# ---- Scenarios
+
+def use(pool, client, *lines):
+    for line in lines:
+        pool.note(line, client.do(line))
+        pool.go_on(client)
+
+
+def ask(pool, client, *commands):
+    for command in commands:
+        pool.ctl(*command.split())
+        pool.go_on(client)
+
+
+def kill_one(pool, client):
+    """Another client is killed with objects, caches and a leased epoch, and repaired."""
+    other = Client(pool)
+    use(pool, other, 'open', 'alloc 20', 'lease')
+    other.process.kill()
+    other.wait('a killed client')
+    wait_until(lambda: pool.go_on(client) or not pool.is_known(other), 'a dead client is repaired')
+
+
+def serve(pool, client):
+    """All that a daemon does."""
+    use(pool, client, 'open', 'alloc 200', 'put 20', 'close', 'alloc 40', 'put 10', 'thread', 'fork', 'lease', 'revoke', 'others')
+    reader = Client(pool)
+    use(pool, reader, 'reader')
+    monitor = Program(pool, [TSLABCTL, '--socket', pool.path, 'monitor'], stdout=subprocess.DEVNULL)
+    kill_one(pool, client)
+    ask(pool, client, 'status', 'stats', 'clients', 'roots', 'leaks', 'map', 'epoch list', 'epoch reserve x', 'epoch label 0 y')
+    pool.daemon.process.send_signal(signal.SIGHUP)
+    ask(pool, client, 'epoch advance', 'epoch close 1', 'trim', 'suggest', 'metrics', 'check')
+    monitor.process.terminate()
+    monitor.wait('monitor')
+    reader.do('detach')
+    need(reader.end() == 0, 'a reader crashed')
+
+
+def finish(pool, client, n_fds):
+    """Nothing is left open, and nothing is lost, as the next daemon and the client see it."""
+    if n_fds is not None and not pool.daemon.ended():
+        wait_until(lambda: pool.daemon.ended() or pool.daemon.n_fds() <= n_fds,
+                   f'{pool.daemon.n_fds()} descriptors, not {n_fds}, are open', 3)
+    result = pool.daemon.n_fds() if not pool.daemon.ended() else 0
+    pool.stop()
+    pool.succeed(client)
+    if client.do('verify'):         # the client may not even be attached
+        need(pool.failed, 'objects are lost')
+        need(client.do('open') != 'open: ' + os.strerror(errno.EALREADY), f'objects are lost; {pool.failed}')
+    pool.check()
+    need(not client.do('free'), 'cannot free')
+    need(client.do('detach') is None and client.end() == 0, 'the client crashed')
+    pool.check()
+    pool.stop()
+    need(pool.daemon.process.returncode == 0, pool.daemon.text())
+    return result
+
+
+def run_first(pool, order, n_fds):
+    """The first daemon of a pool."""
+    pool.start(order)
+    client = Client(pool)
+    if pool.daemon.ended():
+        pool.look_at_end()
+        pool.forget_arena()
+        pool.start()
+    serve(pool, client)
+    return finish(pool, client, n_fds)
+
+
+def leave_behind(pool):
+    """The remains of a daemon that was killed: a client with objects, and one that has died."""
+    pool.start()
+    client, other = Client(pool), Client(pool)
+    for line in ('open', 'alloc 200', 'put 20', 'close', 'lease'):
+        need(not client.do(line), line)
+    need(not other.do('open') and not other.do('alloc 20') and not other.do('lease'), 'alloc')
+    pool.daemon.process.kill()
+    other.process.kill()
+    pool.daemon.wait('a killed daemon')
+    other.wait('a killed client')
+    return client, other
+
+
+def run_next(pool, order, n_fds, adopts):
+    client, other = leave_behind(pool)
+    if adopts:
+        pool.forget_arena()
+    pool.start(order, adopt=client if adopts else None, socket_too=not adopts)
+    pool.go_on(client)
+    wait_until(lambda: pool.go_on(client) or not pool.is_known(other), 'a dead client is repaired')
+    use(pool, client, 'alloc 40', 'put 10', 'close', 'others')
+    ask(pool, client, 'clients', 'trim', 'check')
+    return finish(pool, client, n_fds)
+
+
+def run_store(pool, order, n_fds):
+    """A daemon that is given the arena and a socket by the manager of services."""
+    return run_next(pool, order, n_fds, False)
+
+
+def run_adopt(pool, order, n_fds):
+    """A daemon that takes the arena from a client."""
+    return run_next(pool, order, n_fds, True)
+
+
+def run_lost(pool, order, n_fds):
+    """A daemon that is not told of the memory that clients of the last one still use: it begins no empty pool."""
+    client, other = leave_behind(pool)
+    pool.forget_arena()
+    pool.start(order)
+    need(pool.daemon.ended(), 'a new pool beside clients of the last one')
+    pool.go_on(client)
+    need(pool.ctl('clients'), 'no daemon')
+    wait_until(lambda: not pool.is_known(other), 'a dead client is repaired')
+    return finish(pool, client, n_fds)
+
+
+LINES = ('left open alloc 200 put 20 close alloc 40 lease revoke others thread fork alloc 20 put 10 verify free detach left '
+         'reader detach left')
+
+
+def run_client(pool, order, n_fds):
+    """A client, from its start to its end."""
+    del n_fds
+    pool.start()
+    lines = re.sub(r' (?=[a-z])', '\n', LINES) + '\n'
+    client = Program(pool, [CLIENT, pool.path], order, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        text, _ = client.process.communicate(lines, SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Broken('the client hangs') from None
+    need(client.process.returncode == 0, f'the client ended with {client.process.returncode}: {text} {client.text()}')
+    if SHOWS:
+        print(text)
+    left = re.findall(r'^left (.*) (.*)$', text, re.M)
+    need('verify: Input/output error' not in text, text)
+    need(len({n_fds for n_fds, _ in left} - {'0'}) <= 1, f'descriptors that stay open: {left}')
+    need(pool.is_failing(MEMORY) or not {n_maps for _, n_maps in left} - {'0'}, f'mappings that stay: {left}')
+    for line in text.splitlines():
+        if not line.endswith(': done') and not line.startswith('left '):
+            pool.note('client', line)
+    wait_until(lambda: not pool.is_known(client), 'the client is gone')
+    pool.check()
+    pool.stop()
+    need(pool.daemon.process.returncode == 0, pool.daemon.text())
+
+
+SCENARIOS = {'first': run_first, 'store': run_store, 'adopt': run_adopt, 'lost': run_lost, 'client': run_client}
+
+
+# Failures that once did harm: always tried.
+ONCE_HARMFUL = {
+    'first': ['46:3:1:105'],                                # READY=1 was lost
+    'store': ['434:2:1:24'],                                # used a client that was freed
+    'lost': ['257:5:1:24', '217:1:1:5', '17:1:1:5'],        # began an empty pool beside clients
+    'client': ['9:1:1:12', '28:1:1:12'],                    # used a lock that was not there
+}
+
+
+def try_one(part, order, n_fds):
+    """None, or the broken promise; and the steps that failed."""
+    pool = Pool(order)
+    try:
+        result = SCENARIOS[part](pool, order, n_fds)
+    except (Broken, OSError) as e:
+        return f'{part} {order}: {e}\nsteps that failed: {pool.failed}\n', pool.failed
+    finally:
+        if SHOWS:
+            for program in pool.programs:
+                print(program.text(), end='')
+        pool.close()
+    return result if order is None or order.startswith('count:') else None, pool.failed
+
+
+def count_calls(part):
+    """All failures to try, and how many descriptors the daemon has open in the end."""
+    with tempfile.NamedTemporaryFile() as counts:
+        n_fds, failed = try_one(part, f'count:{counts.name}', None)
+        assert not isinstance(n_fds, str) and (not failed or part == 'lost'), (n_fds, failed)
+        numbers = array.array('I', counts.read())
+    points = [f'{nr}:{i}:1:{NUMBERS.get(nr, errno.EIO)}' for nr, n in enumerate(numbers) for i in range(1, n + 1)
+              if nr not in FATAL and not (UNDER_ASAN and nr in MEMORY)]
+    points += [f'{nr}:{i}:{ALWAYS}:{NUMBERS.get(nr, errno.EIO)}' for nr, n in enumerate(numbers)
+               for i in {1, 2, n // 2 + 1, n} if 0 < i <= n and nr not in FATAL and not (UNDER_ASAN and nr in MEMORY)]
+    return points + [f'{nr}:1:1:{NUMBERS[nr]}' for nr in UNCOUNTED], n_fds
+
+
+def main():
+    parts = sys.argv[5:6] or list(SCENARIOS)
+    if SHOWS:
+        _, n_fds = count_calls(parts[0]) if sys.argv[6] != 'none' else (0, None)
+        broken, failed = try_one(parts[0], None if sys.argv[6] == 'none' else sys.argv[6], n_fds)
+        print(broken, failed)
+        return 1 if broken else 0
+    seed = int(os.environ.get('TSLAB_TEST_SEED') or random.randrange(1 << 32))
+    print(f'TSLAB_TEST_SEED={seed}')
+    n_broken = 0
+    with concurrent.futures.ProcessPoolExecutor(os.cpu_count()) as workers:
+        for part in parts:
+            points, n_fds = count_calls(part)
+            n_all = len(points)
+            if not os.environ.get('TSLAB_TEST_FULL'):
+                points = ONCE_HARMFUL.get(part, []) + random.Random(seed).sample(points, min(n_all, N_SAMPLED))
+            runs = [workers.submit(try_one, part, order, n_fds) for order in points]
+            results = [run.result() for run in concurrent.futures.as_completed(runs)]
+            for broken in (broken for broken, _ in results if broken):
+                n_broken += 1
+                print(broken)
+            n_met = sum(1 for _, failed in results if failed)
+            print(f'{part}: {len(points)} of {n_all} failures tried, {n_met} were met by steps that failed')
+    return 1 if n_broken else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
