@@ -195,7 +195,8 @@ static int identify_client(ClientWatch *client, ShmClientInfo *ret) {
 bool client_watch_lives(const ClientWatch *client) {
         struct pollfd p = { .fd = client->pidfd, .events = POLLIN };
 
-        return poll(&p, 1, 0) == 0;
+        return poll(&p, 1, 0) <=
+               0; /* for want of memory it is not known, and then nothing is taken from it */
 }
 
 int client_watch_death(ClientWatch *client) {

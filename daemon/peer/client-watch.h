@@ -58,7 +58,7 @@ int client_watch_new(ClientWatch **ret_client, Clients *clients, Session *sessio
 void client_watch_end(ClientWatch *client, const char *how);
 /* Watches the pidfd for the end of the process. 0 or a negative errno. */
 int client_watch_death(ClientWatch *client);
-/* Whether the process has not ended, by its pidfd. */
+/* Whether the process has not ended, by its pidfd, as far as is known. */
 bool client_watch_lives(const ClientWatch *client);
 /* Counts the records that name this client. */
 uint32_t client_watch_count_records(const ClientWatch *client);
