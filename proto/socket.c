@@ -321,7 +321,7 @@ static int socket_new(int *ret_fd) {
         return 0;
 }
 
-/* Removes a socket that nobody answers at. -EADDRINUSE: somebody does, or it is something else. */
+/* Removes a socket that nobody answers at. -EADDRINUSE: somebody does, or it is something else; -EMFILE, ... */
 static int remove_stale(const char *path) {
         _cleanup_(proto_closep) int fd = -1;
         struct stat st;
@@ -338,8 +338,10 @@ static int remove_stale(const char *path) {
         r = proto_connect(path, 0, &fd);
         if (r == -ENOENT)
                 return 0;
-        if (r != -ECONNREFUSED)
+        if (r >= 0 || r == -EPROTOTYPE)
                 return -EADDRINUSE;
+        if (r != -ECONNREFUSED)
+                return r;
 
         return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
 }
