@@ -15,6 +15,10 @@
 #define SCM_PIDFD 0x04 /* since Linux 6.5 */
 #endif
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* since Linux 6.16 */
+#endif
+
 static const ProtoCloser *received_closer;
 
 void proto_set_closer(const ProtoCloser *closer) {
@@ -183,20 +187,45 @@ static int take_control(struct msghdr *header, ProtoFds *fds, struct ucred *cred
         return fits ? 0 : PROTO_E_BAD_FDS;
 }
 
-static ssize_t receive_message(int fd, struct msghdr *header) {
+/* Whether the next message has descriptors, which stay in the queue. */
+static bool has_next_fds(int fd) {
+        union {
+                struct cmsghdr align;
+                char data[CMSG_SPACE(sizeof(struct ucred))];
+        } control;
+        char buffer[1];
+        struct iovec vector = { .iov_base = buffer, .iov_len = sizeof(buffer) };
+        struct msghdr header = {
+                .msg_iov = &vector,
+                .msg_iovlen = 1,
+                .msg_control = control.data,
+                .msg_controllen = sizeof(control.data),
+        };
+
+        return recvmsg(fd, &header, MSG_DONTWAIT | MSG_PEEK) >= 0 && header.msg_flags & MSG_CTRUNC;
+}
+
+/* 0, or an outcome. */
+static int receive_message(int fd, struct msghdr *header, size_t *ret_size) {
         ssize_t n;
 
-        if (received_closer && !received_closer->has_room())
+        if (received_closer && !received_closer->has_room()) {
+                if (has_next_fds(fd))
+                        return PROTO_E_NO_ROOM;
                 header->msg_controllen = CMSG_SPACE(sizeof(struct ucred));
+        }
         do {
                 n = recvmsg(fd, header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         } while (n < 0 && errno == EINTR);
+        if (n < 0)
+                return io_outcome(errno);
 
-        return n;
+        *ret_size = (size_t) n;
+        return 0;
 }
 
-/* False: there is no message. At the end of a connection there are no credentials, either. */
-static bool discard_message(int fd) {
+/* PROTO_E_CLOSED: there is no message. At the end of a connection there are no credentials, either. */
+static int discard_message(int fd) {
         _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
         struct ucred credentials;
         ReceivedControl control;
@@ -208,24 +237,40 @@ static bool discard_message(int fd) {
                 .msg_control = control.data,
                 .msg_controllen = sizeof(control.data),
         };
-        ssize_t n = receive_message(fd, &header);
+        size_t size;
+        int r;
 
-        if (n < 0)
-                return false;
+        r = receive_message(fd, &header, &size);
+        if (r)
+                return r;
         (void) take_control(&header, &fds, &credentials);
-        return n > 0 || header.msg_controllen > 0;
+        return size > 0 || header.msg_controllen > 0 ? 0 : PROTO_E_CLOSED;
+}
+
+bool proto_socket_drain(int fd) {
+        const int one = 1;
+        int r;
+
+        (void) shutdown(fd, SHUT_RDWR); /* nothing more comes */
+        (void) setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one));
+        do {
+                r = discard_message(fd);
+        } while (r == 0);
+
+        return r != PROTO_E_NO_ROOM;
 }
 
 int proto_socket_close(int fd) {
-        const int one = 1;
-
         if (fd < 0)
                 return -1;
-        (void) shutdown(fd, SHUT_RDWR); /* nothing more comes */
-        (void) setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one));
-        while (discard_message(fd))
-                ;
+        (void) proto_socket_drain(fd);
         return proto_close(fd);
+}
+
+void proto_socket_let_fds(int fd, bool lets) {
+        const int value = lets;
+
+        (void) setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &value, sizeof(value));
 }
 
 int proto_receive(int fd, void *buffer, size_t size, size_t *ret_size, ProtoFds *ret_fds,
@@ -240,12 +285,12 @@ int proto_receive(int fd, void *buffer, size_t size, size_t *ret_size, ProtoFds 
                 .msg_control = control.data,
                 .msg_controllen = sizeof(control.data),
         };
-        ssize_t n;
+        size_t n;
         int r;
 
-        n = receive_message(fd, &header);
-        if (n < 0)
-                return io_outcome(errno);
+        r = receive_message(fd, &header, &n);
+        if (r)
+                return r;
 
         r = take_control(&header, &fds, &credentials);
         if (r)
@@ -255,7 +300,7 @@ int proto_receive(int fd, void *buffer, size_t size, size_t *ret_size, ProtoFds 
         if (header.msg_flags & MSG_TRUNC)
                 return PROTO_E_OVERSIZED;
 
-        *ret_size = (size_t) n;
+        *ret_size = n;
         *ret_fds = fds;
         fds = (ProtoFds) PROTO_FDS_INIT;
         if (ret_credentials)

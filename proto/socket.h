@@ -33,6 +33,7 @@ enum {
         PROTO_E_UNKNOWN, /* well-formed, but asks for something that this version does not know */
         PROTO_E_BAD_FDS, /* the wrong number of descriptors */
         PROTO_E_REFUSED, /* the daemon answered with an error: see reply->error */
+        PROTO_E_NO_ROOM, /* the datagram has descriptors, which the ProtoCloser has no room for: it stays unread */
 };
 
 /*
@@ -58,17 +59,22 @@ typedef struct ProtoFds {
 /* Closes descriptors that were received and not taken, where the caller must not wait. */
 typedef struct ProtoCloser {
         void (*close)(int fd); /* owns it */
-        bool (*has_room)(void); /* false: no descriptors are received, and the kernel drops them */
+        bool (*has_room)(void); /* for all descriptors of a datagram */
 } ProtoCloser;
 
 /* For the whole process; NULL, as at first: they are closed at once. */
 void proto_set_closer(const ProtoCloser *closer);
 
 /*
- * Closes a connection. Its unread messages are received first: the kernel would close their descriptors in this
- * thread, and wait there for sockets that linger. Returns -1.
+ * Shuts a connection down, and receives its unread messages: at close() the kernel would close their descriptors in
+ * this thread, and wait there for sockets that linger. False: there are some that the ProtoCloser has no room for.
  */
+bool proto_socket_drain(int fd);
+/* Drains a connection and closes it. Returns -1. */
 int proto_socket_close(int fd);
+
+/* Whether the peer may send descriptors; it gets -EPERM otherwise. Before Linux 6.16 it always may. */
+void proto_socket_let_fds(int fd, bool lets);
 
 void proto_fds_deinit(ProtoFds *fds);
 /* Moves descriptor `i` to the caller; -1 if there is none. n_fds stays. */
@@ -88,7 +94,7 @@ int proto_send(int fd, const void *data, size_t size, const int *fds, size_t n_f
  * in a pid namespace that we cannot see; they come only after proto_socket_adopt(). On anything but
  * 0, no descriptor stays open. An empty datagram is taken for a hang-up, which it cannot be told
  * from. PROTO_E_AGAIN, PROTO_E_CLOSED, PROTO_E_OVERSIZED (it is gone), PROTO_E_BAD_FDS (more than
- * PROTO_FDS_MAX, or the kernel cut them off); or recvmsg()'s own errors.
+ * PROTO_FDS_MAX, or the kernel cut them off), PROTO_E_NO_ROOM; or recvmsg()'s own errors.
  */
 int proto_receive(int fd, void *buffer, size_t size, size_t *ret_size, ProtoFds *ret_fds,
                   struct ucred *ret_credentials);

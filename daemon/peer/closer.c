@@ -3,8 +3,8 @@
  *
  * Invariants
  *   1. The threads hold no lock while they close, and touch nothing but the list of descriptors.
- *   2. At most DESCRIPTORS_MAX descriptors wait. While there are so many, the loop receives no descriptors at all, and
- *      the kernel drops those that come.
+ *   2. At most DESCRIPTORS_MAX descriptors wait. While there is not room for all that a message may bring, the loop
+ *      receives no message with descriptors; the connection waits.
  *
  * Who may do what: the loop adds descriptors; the threads take them.
  *
@@ -92,7 +92,7 @@ static void closer_close(int fd) {
         start_missing_thread();
         (void) pthread_cond_signal(&closer.added);
         (void) pthread_mutex_unlock(&closer.lock);
-        if (fd >= 0) /* a message may have brought more descriptors than there was room for: it stays open */
+        if (fd >= 0) /* it stays open */
                 log_peer(LOG_WARNING, 0,
                          "a descriptor that a process sent cannot be closed: file systems do not answer");
 }
@@ -109,7 +109,7 @@ static bool closer_has_room(void) {
                 log_peer(
                         LOG_WARNING, 0,
                         "descriptors that processes sent cannot be closed, since their file systems do not answer: "
-                        "no further ones are received");
+                        "messages with further ones have to wait");
         return has_room;
 }
 

@@ -176,6 +176,7 @@ static int on_connection(sd_event_source *source, int listen_fd, uint32_t revent
                         pause_accepting(listener, -errno);
                 return 0; /* or else the peer has closed the connection already */
         }
+        proto_socket_let_fds(fd, false); /* until it attaches */
         /* A connection older than the daemon did not inherit SO_PASSCRED, which a forked child of its peer needs. */
         r = proto_socket_adopt(fd, false);
         if (r == 0)
@@ -249,6 +250,7 @@ int listener_start(Listener *listener) {
                 r = make_nonblocking(listener->fd);
         if (r < 0)
                 return r;
+        proto_socket_let_fds(listener->fd, false); /* connections inherit it */
         r = sd_event_add_io(listener->sessions->pool->event, &listener->source, listener->fd, EPOLLIN,
                             on_connection, listener);
         if (r < 0)

@@ -175,9 +175,12 @@ void session_drop(Session *session) {
         (void) sd_event_source_set_enabled(session->sessions->reaper, SD_EVENT_ONESHOT);
 }
 
-/* While the peer leaves much unread, the connection counts as one of its user's. */
+/*
+ * While the peer leaves much unread, or the daemon has no room for descriptors that the peer sent, the connection counts
+ * as one of its user's.
+ */
 static void reap_session(Session *session) {
-        if (!has_unread(session)) {
+        if (!has_unread(session) && proto_socket_drain(session->fd)) {
                 (void) session_free(session);
                 return;
         }
@@ -206,6 +209,10 @@ void sessions_tick(Sessions *sessions) {
         for (Session *session = sessions->first; session; session = session->next) {
                 if (session->role == 0 && now - session->since_usec > SESSION_HELLO_USEC)
                         session_drop(session);
+                if (session->stuck) {
+                        session->stuck = false;
+                        session_update(session);
+                }
                 if (session->lingers)
                         (void) sd_event_source_set_enabled(sessions->reaper, SD_EVENT_ONESHOT);
         }
@@ -243,7 +250,7 @@ void session_update(Session *session) {
                 session_drop(session);
                 return;
         }
-        if (!session->closing && session->n_calls < SESSION_CALLS_MAX &&
+        if (!session->closing && !session->stuck && session->n_calls < SESSION_CALLS_MAX &&
             outgoing_is_empty(&session->outgoing))
                 events |= EPOLLIN;
         if (!outgoing_is_empty(&session->outgoing))
@@ -351,6 +358,9 @@ static void receive_request(Session *session) {
                 break;
         case PROTO_E_CLOSED:
                 hang_up(session);
+                break;
+        case PROTO_E_NO_ROOM:
+                session->stuck = true;
                 break;
         case PROTO_E_UNKNOWN:
                 session_refuse(session, id, -EOPNOTSUPP,

@@ -65,6 +65,7 @@ struct Session {
         unsigned n_calls;
         uint64_t watch_id; /* the request that asked for events; 0: none */
         bool closing; /* hangs up when all is sent */
+        bool stuck; /* its next message has descriptors, for which there is no room: it is looked at once a second */
         bool sent_fds;
         bool dropped; /* the reaper frees it */
         bool lingers; /* dropped, but its peer has yet to read what was sent, and so it counts */
@@ -75,7 +76,7 @@ int sessions_init(Sessions *sessions, Pool *pool);
 /* Frees all sessions, but not the reaper's event source. */
 void sessions_clear(Sessions *sessions);
 void sessions_deinit(Sessions *sessions);
-/* Drops the sessions that say no hello. */
+/* Drops the sessions that say no hello, and looks at sessions that are stuck. */
 void sessions_tick(Sessions *sessions);
 
 /*

@@ -157,6 +157,7 @@ void request_attach(RequestContext *context, const ProtoRequest *request) {
                 refuse_attach(context, r);
                 return;
         }
+        proto_socket_let_fds(session->fd, true); /* of a forked child, and samples */
         log_client(LOG_INFO,
                    (LogFields){ .message = MESSAGE_ATTACH, .client = &client->index, .pid = client->pid },
                    "client %u is process %d (%s), as %s", client->index, (int) client->pid, session->comm,
@@ -189,6 +190,7 @@ void request_fork_attach(RequestContext *context, const ProtoRequest *request) {
                 return;
         }
         (void) proto_fds_take(context->fds, 0); /* the session owns it now */
+        proto_socket_let_fds(fd, false);
         if (session->over_share) {
                 session_drop(session); /* the child then connects by the path, and learns why it is refused */
                 return;

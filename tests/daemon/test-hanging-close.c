@@ -1,15 +1,18 @@
 /*
  * A peer sends descriptors of a FUSE file system whose server answers no FUSE_FLUSH: close() of one waits without end.
- * The daemon serves all others meanwhile. The test is that server.
+ * The daemon serves all others meanwhile, also when so many wait that it takes no more, and sockets that linger come.
+ * The test is that server.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +23,8 @@
 
 #define FILE_ID 2U
 #define N_MESSAGES 300U
-#define DESCRIPTORS_MAX 300U
+#define N_LINGERING 20U
+#define DESCRIPTORS_MAX (7U * (N_MESSAGES + N_LINGERING)) /* of a client, and of its connection */
 
 typedef struct FileSystem {
         char dir[32], file[48];
@@ -148,6 +152,24 @@ static void send_with_fd(int fd, unsigned i, int sent) {
         (void) proto_send(fd, data, size, &sent, 1, NULL);
 }
 
+/* close() of it waits until what was sent is read, which is never, for as long as the linger time says. */
+static int open_lingering(void) {
+        const struct linger linger = { .l_onoff = 1, .l_linger = 100 };
+        struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        socklen_t size = sizeof(address);
+
+        if (bind(listener, (const struct sockaddr *) &address, size) < 0 || listen(listener, 1) < 0 ||
+            getsockname(listener, (struct sockaddr *) &address, &size) < 0 ||
+            connect(fd, (const struct sockaddr *) &address, size) < 0 ||
+            setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)) < 0)
+                _exit(1);
+        while (send(fd, (char[4096]){}, 4096, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+                ;
+        return fd;
+}
+
 static pid_t start_peer(const DaemonFixture *daemon, const FileSystem *fs) {
         int done[2];
         pid_t pid;
@@ -163,7 +185,16 @@ static pid_t start_peer(const DaemonFixture *daemon, const FileSystem *fs) {
 
                         if (sent < 0)
                                 _exit(1);
+                        daemon_attach(call); /* others may not send descriptors */
                         send_with_fd(proto_call_fd(call), i, sent);
+                }
+                for (unsigned i = 0; i < N_LINGERING; i++) {
+                        ProtoCall *call = daemon_connect(daemon, 0);
+                        int sent = open_lingering();
+
+                        daemon_attach(call);
+                        send_with_fd(proto_call_fd(call), i, sent);
+                        (void) close(sent);
                 }
                 (void) !write(done[1], "", 1);
                 for (;;)
@@ -236,7 +267,7 @@ static void test_descriptors_that_do_not_close(void **state) {
 
                 assert_int_equal(reply->stats->live_objects, 0);
         }
-        assert_true(count_descriptors_of(f->daemon.pid) <= N_MESSAGES + DESCRIPTORS_MAX);
+        assert_true(count_descriptors_of(f->daemon.pid) <= DESCRIPTORS_MAX);
         end_process(&f->fs.server);
         end_process(&f->peer);
         WAIT_FOR(count_descriptors_of(f->daemon.pid) < 50);

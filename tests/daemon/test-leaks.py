@@ -298,8 +298,10 @@ class Leaks(VerbTest):
 
     def test_roles(self):
         """The daemon takes no samples from a client that has not attached, and shows them to operators alone."""
-        raw = self.raw()
-        self.assertIn(b'has attached', raw.call(39, field(1, 1), [memfd()]))
+        try:
+            self.assertIn(b'has attached', self.raw().call(39, field(1, 1), [memfd()]))
+        except PermissionError:     # since Linux 6.16
+            pass
         reader = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         reader.connect(self.daemon.socket)
         with reader:

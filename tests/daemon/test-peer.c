@@ -37,6 +37,17 @@ static int connect_raw(const DaemonFixture *daemon) {
         return fd;
 }
 
+/* Only clients may send descriptors. */
+static int connect_attached(const DaemonFixture *daemon) {
+        ProtoCall *call = daemon_connect(daemon, 0);
+        int fd = dup(proto_call_fd(call));
+
+        assert_true(fd >= 0);
+        daemon_attach(call);
+        (void) proto_call_free(call);
+        return fd;
+}
+
 static void wait_readable(int fd) {
         struct pollfd p = { .fd = fd, .events = POLLIN };
 
@@ -125,14 +136,19 @@ static void test_unknown_type(void **state) {
         close(fd);
 }
 
-static void test_wrong_descriptors(void **state) {
-        int fd = connect_raw(*state), null = open("/dev/null", O_RDONLY);
+static int send_wrong_descriptors(const DaemonFixture *daemon, uint64_t argument) {
+        int fd = connect_attached(daemon), null = open("/dev/null", O_RDONLY);
 
         send_stats(fd, 5, &null, 1);
         expect_error(fd, 5, -EBADMSG);
         expect_hang_up(fd);
         close(fd);
         close(null);
+        return 0;
+}
+
+static void test_wrong_descriptors(void **state) {
+        daemon_child(send_wrong_descriptors, *state, 0);
         assert_true(daemon_answers(*state));
 }
 
@@ -147,9 +163,9 @@ static void send_fork_attach(int fd, int far_end) {
 }
 
 /* Sockets that are none, one of another kind, and the daemon's own: closed, all else goes on. */
-static void test_fork_attach_wrong_socket(void **state) {
-        int fd = connect_raw(*state), pipes[2], tcp = socket(AF_INET, SOCK_STREAM, 0),
-            second = connect_raw(*state);
+static int send_wrong_sockets(const DaemonFixture *daemon, uint64_t argument) {
+        int fd = connect_attached(daemon), pipes[2], tcp = socket(AF_INET, SOCK_STREAM, 0),
+            second = connect_raw(daemon);
         char byte;
 
         assert_int_equal(pipe(pipes), 0);
@@ -159,11 +175,16 @@ static void test_fork_attach_wrong_socket(void **state) {
         assert_int_equal(read(pipes[0], &byte, 1), 0);
         send_fork_attach(fd, tcp);
         send_fork_attach(fd, second);
-        assert_true(daemon_answers(*state));
+        assert_true(daemon_answers(daemon));
         close(tcp);
         close(second);
         close(pipes[0]);
         close(fd);
+        return 0;
+}
+
+static void test_fork_attach_wrong_socket(void **state) {
+        daemon_child(send_wrong_sockets, *state, 0);
 }
 
 static void test_no_hello(void **state) {

@@ -172,6 +172,17 @@ ProtoReply *daemon_call(ProtoCall *call, ProtoRequest *request, ProtoFds *ret_fd
         return reply;
 }
 
+void daemon_attach(ProtoCall *call) {
+        _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__Attach attach = TSLAB__ATTACH__INIT;
+
+        request.body_case = TSLAB__REQUEST__BODY_ATTACH;
+        request.attach = &attach;
+        reply = daemon_call(call, &request, &fds);
+}
+
 ProtoReply *daemon_stats(ProtoCall *call) {
         ProtoRequest request = PROTO_REQUEST_INIT;
         Tslab__Stats stats = TSLAB__STATS__INIT;

@@ -44,6 +44,9 @@ int daemon_run(const char *dir, const char *const *arguments, const char *variab
 /* Connects and says hello. */
 ProtoCall *daemon_connect(const DaemonFixture *daemon, uint32_t want_role);
 
+/* Attaches, for the rights that this gives; the arena is not mapped. */
+void daemon_attach(ProtoCall *call);
+
 /* Sends the request, which must succeed. */
 ProtoReply *daemon_call(ProtoCall *call, ProtoRequest *request, ProtoFds *ret_fds);
 

@@ -348,6 +348,57 @@ static void test_unread_linger(void **state) {
         assert_int_equal(f->b, -1);
 }
 
+static bool test_closer_room;
+
+static bool test_closer_has_room(void) {
+        return test_closer_room;
+}
+
+static void test_closer_close(int fd) {
+        close(fd);
+}
+
+/* Messages without descriptors are received, and the others stay where they are. */
+static void test_receive_no_room(void **state) {
+        static const ProtoCloser closer = { .close = test_closer_close, .has_room = test_closer_has_room };
+        _cleanup_(proto_closep) int listener = listen_inet();
+        ProtoFds fds = PROTO_FDS_INIT;
+        Fixture *f = *state;
+        char buffer[16];
+        size_t size;
+
+        assert_int_equal(proto_socket_adopt(f->b, false), 0);
+        assert_int_equal(send(f->a, "y", 1, 0), 1);
+        send_lingering(f->a, listener, 1);
+        alarm(5);
+        test_closer_room = false;
+        proto_set_closer(&closer);
+        assert_int_equal(proto_receive(f->b, buffer, sizeof(buffer), &size, &fds, NULL), 0);
+        assert_int_equal(proto_receive(f->b, buffer, sizeof(buffer), &size, &fds, NULL), PROTO_E_NO_ROOM);
+        assert_int_equal(proto_receive(f->b, buffer, sizeof(buffer), &size, &fds, NULL), PROTO_E_NO_ROOM);
+        assert_false(proto_socket_drain(f->b));
+        test_closer_room = true;
+        assert_int_equal(proto_receive(f->b, buffer, sizeof(buffer), &size, &fds, NULL), 0);
+        assert_int_equal(fds.n_fds, 1);
+        proto_fds_deinit(&fds);
+        assert_true(proto_socket_drain(f->b));
+        proto_set_closer(NULL);
+        alarm(0);
+}
+
+static void test_let_fds(void **state) {
+        Fixture *f = *state;
+        int fd = f->a, value = 0;
+
+        proto_socket_let_fds(f->b, false);
+        if (setsockopt(f->b, SOL_SOCKET, 83 /* SO_PASSRIGHTS */, &value, sizeof(value)) < 0)
+                skip();
+        assert_int_equal(proto_send(f->a, "x", 1, &fd, 1, NULL), -EPERM);
+        assert_int_equal(proto_send(f->a, "x", 1, NULL, 0, NULL), 0);
+        proto_socket_let_fds(f->b, true);
+        assert_int_equal(proto_send(f->a, "x", 1, &fd, 1, NULL), 0);
+}
+
 static void test_adopt_refuses(void **state) {
         Fixture *f = *state;
         _cleanup_(proto_closep) int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -502,6 +553,8 @@ int main(void) {
                 TEST(test_request_receive_closes_fds),
                 TEST(test_received_linger),
                 TEST(test_unread_linger),
+                TEST(test_receive_no_room),
+                TEST(test_let_fds),
                 TEST(test_adopt_refuses),
                 TEST(test_listen_connect),
                 TEST(test_listen_not_a_socket),
