@@ -35,11 +35,12 @@ static inline bool shm_trie_is_inner(uint64_t value) {
         return shm_trie_kind(value) == 2;
 }
 
-/* Both halves depend on the tag: leaves of one slot do not make up for the difference of two tags. */
+/*
+ * The tag goes to the low half, and so into all bits of the product: seals of one slot differ by no pattern in which
+ * handles differ, too.
+ */
 static inline uint64_t shm_trie_seal(uint64_t node) {
-        uint64_t mix = node * UINT64_C(0x9e3779b97f4a7c15);
-
-        return (mix ^ mix >> 32) & ~SHM_TRIE_KIND;
+        return (node << 32 | node >> 32) * UINT64_C(0x9e3779b97f4a7c15) & ~SHM_TRIE_KIND;
 }
 
 /* Above the buckets: */
