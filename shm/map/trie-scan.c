@@ -65,6 +65,7 @@ static int scan_buckets(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *c
 
         do {
                 position = (c->depth - trie->n_levels - 1) * (n_words - 1) + c->index;
+                scan->n_words += position > scan->position;
                 if (shm_trie_is_leaf(c->value) && position >= scan->position) {
                         scan->position = position + 1;
                         return 1;
