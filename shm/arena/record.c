@@ -210,7 +210,7 @@ int shm_actor_note(ShmActor *actor, uint64_t handle, uint64_t root, uint64_t has
         return -ENOBUFS;
 }
 
-int shm_actor_unnote(ShmActor *actor, uint64_t handle) {
+int shm_actor_renote(ShmActor *actor, uint64_t handle, uint64_t other) {
         ShmRecord *r = actor->record;
 
         if (handle == 0) /* 0 marks a note that is not in use */
@@ -220,8 +220,12 @@ int shm_actor_unnote(ShmActor *actor, uint64_t handle) {
                 if (shm_load_rlx(&r->notes[i].handle) != handle)
                         continue;
                 /* ORDER: rel; the publishing or freeing after which the note is not needed is before. */
-                shm_store_rel(&r->notes[i].handle, 0);
+                shm_store_rel(&r->notes[i].handle, other);
                 return 0;
         }
         return -ENOENT;
+}
+
+int shm_actor_unnote(ShmActor *actor, uint64_t handle) {
+        return shm_actor_renote(actor, handle, 0);
 }

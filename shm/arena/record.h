@@ -109,7 +109,8 @@ ShmIntent shm_record_intent(const ShmArena *arena, uint32_t record);
  * A note must stand before the object's tag becomes odd, or before the link to the object is cut.
  */
 int shm_actor_note(ShmActor *actor, uint64_t handle, uint64_t root, uint64_t hash);
-/* -ENOENT: this thread has no such note. */
+/* The note becomes one of another object, with the same root and hash. -ENOENT: this thread has no such note. */
+int shm_actor_renote(ShmActor *actor, uint64_t handle, uint64_t other);
 int shm_actor_unnote(ShmActor *actor, uint64_t handle);
 
 static inline void shm_actor_unguard(ShmActor *actor) {

@@ -35,31 +35,11 @@ static bool is_lost(const ShmTrie *trie, const ShmTrieCursor *c, uint64_t leaf) 
         return shm_trie_is_leaf(leaf) && shm_trie_is_leaf(c->value) && !trie_live(trie->arena, leaf);
 }
 
-/* Links the leaf before again, so that the key keeps its value. False: the word was changed or frozen since. */
-static bool put_back(const ShmTrieCursor *c, uint64_t leaf) {
-        uint64_t expected = leaf ^ shm_trie_seal(c->node);
-
-        /* ORDER: acqrel, pairs with trie_load(); the old leaf is as it was. */
-        return shm_cas_acqrel(c->word, &expected, c->raw);
-}
-
-static bool put_back_at(ShmActor *actor, const ShmTrieCursor *c, uint64_t value) {
-        uint64_t expected = c->raw;
-        bool done;
-
-        if (!shm_actor_guard(actor, c->node))
-                return false;
-        /* ORDER: acqrel, pairs with trie_load(); the old leaf is as it was. */
-        done = shm_cas_acqrel(c->word, &expected, value ^ shm_trie_seal(c->node));
-        shm_actor_unguard(actor);
-        return done;
-}
-
 /*
- * The same where a removal, which is ended first, froze the word, by which the leaf moves. False: somebody else has
- * changed the word since.
+ * Links the leaf before again, so that the key keeps its value. It may have moved meanwhile, and its word may be
+ * frozen. False: somebody else has changed the word since.
  */
-static bool put_back_moved(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t leaf) {
+static bool put_back(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t leaf) {
         ShmTrieCursor at;
         bool found;
 
@@ -68,7 +48,7 @@ static bool put_back_moved(ShmActor *actor, const ShmTrie *trie, const ShmTrieCu
                         return false;
                 if (at.frozen && shm_trie_help(actor, trie, c->hash, &found) != 0)
                         return false;
-                if (!at.frozen && put_back_at(actor, &at, c->value))
+                if (!at.frozen && trie_change(actor, &at, c->value))
                         return true;
         }
         return false;
@@ -79,23 +59,19 @@ static bool put_back_moved(ShmActor *actor, const ShmTrie *trie, const ShmTrieCu
  * what `value` names is. A leaf that is stale, and replaced none, is as if it had been revoked a moment later.
  */
 static int link_word(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t value) {
-        uint64_t expected = c->raw;
         int r = SHM_TRIE_E_CHANGED;
-        bool is_late = false;
+        bool lost = false;
 
         if (!shm_actor_guard(actor, c->node))
                 return SHM_TRIE_E_CHANGED;
         if (shm_trie_is_leaf(value) && !trie_live(trie->arena, value)) {
                 r = SHM_TRIE_E_STALE;
-                /* ORDER: acqrel, pairs with trie_load(); what it names is written, and noted, before it is linked. */
-        } else if (shm_cas_acqrel(c->word, &expected, value ^ shm_trie_seal(c->node))) {
-                is_late = is_lost(trie, c, value);
-                r = is_late && put_back(c, value) ? SHM_TRIE_E_STALE : 0;
+        } else if (trie_swap(c, value)) {
+                lost = is_lost(trie, c, value);
+                r = 0;
         }
         shm_actor_unguard(actor);
-        if (is_late && r == 0 && put_back_moved(actor, trie, c, value))
-                r = SHM_TRIE_E_STALE;
-        return r;
+        return lost && put_back(actor, trie, c, value) ? SHM_TRIE_E_STALE : r;
 }
 
 /* The cursor's word is not what it was, or cannot be changed as it is. */
@@ -165,15 +141,17 @@ int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uint6
         return linked ?: r;
 }
 
-/* The note of a deleted leaf stands until the path is as short as can be. */
+/* The note of a deleted leaf, or of a node in its place, stands until the path is as short as can be. */
 static void end_exchange(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t old) {
+        uint64_t noted = old;
+
         if (old)
                 /* Stale where somebody else freed it, with its epoch or by its handle: then it is free. */
                 (void) shm_object_free(actor, old);
         if (c->value == 0)
-                (void) shm_trie_shrink_at(actor, trie, c);
-        if (old)
-                (void) shm_actor_unnote(actor, old);
+                (void) shm_trie_shrink_at(actor, trie, c, &noted);
+        if (noted)
+                (void) shm_actor_unnote(actor, noted);
         if (shm_trie_is_leaf(c->value))
                 (void) shm_actor_unnote(actor, c->value);
 }

@@ -128,20 +128,6 @@ static bool freeze_words(const ShmTrie *trie, const Removal *removal, uint32_t *
         return true;
 }
 
-/* Puts `value` in place of the node. False: somebody else did, or renewed it. */
-static bool change_above(ShmActor *actor, const Removal *removal, uint64_t value) {
-        const ShmTrieCursor *above = &removal->above;
-        uint64_t expected = above->raw;
-        bool done;
-
-        if (!shm_actor_guard(actor, above->node))
-                return false;
-        /* ORDER: acqrel, pairs with trie_load(); all words are frozen, or renewed, before. */
-        done = shm_cas_acqrel(above->word, &expected, value ^ shm_trie_seal(above->node));
-        shm_actor_unguard(actor);
-        return done;
-}
-
 /* Writes words of the next version of the node, where they are not yet. False: that is over. */
 static bool renew_words(const ShmTrie *trie, const Removal *removal, uint64_t renewed) {
         TrieLink above = { removal->above.word, removal->above.raw, removal->above.node };
@@ -173,35 +159,45 @@ static int renew_node(ShmActor *actor, const ShmTrie *trie, const Removal *remov
         if (!shm_actor_guard(actor, renewed))
                 return 0;
         if (renew_words(trie, removal, renewed))
-                (void) change_above(actor, removal, renewed ^ SHM_TRIE_FLIP);
+                (void) trie_change(actor, &removal->above, renewed ^ SHM_TRIE_FLIP);
         shm_actor_unguard(actor);
         return 0;
 }
 
+/* *noted: as for shm_trie_shrink_at(). */
+static int note_node(ShmActor *actor, const ShmTrie *trie, const Removal *removal, uint64_t *noted) {
+        int r = *noted ? shm_actor_renote(actor, *noted, removal->node)
+                       : shm_actor_note(actor, removal->node, trie->root, removal->above.hash);
+
+        if (r == 0)
+                *noted = removal->node;
+        return r;
+}
+
 /* 0: the node was removed, by this thread; SHM_TRIE_E_CHANGED: by another, or renewed, or what is above changed. */
-static int end_removal(ShmActor *actor, const ShmTrie *trie, const Removal *removal) {
+static int end_removal(ShmActor *actor, const ShmTrie *trie, const Removal *removal, uint64_t *noted) {
         bool frozen, removed = false;
         uint64_t value;
         uint32_t n;
         int r;
 
-        r = shm_actor_note(actor, removal->node, trie->root, removal->above.hash);
+        r = note_node(actor, trie, removal, noted);
         if (r)
                 return r;
         frozen = shm_actor_guard(actor, removal->node) && freeze_words(trie, removal, &n, &value);
         shm_actor_unguard(actor);
         if (frozen && n <= 1 && !shm_trie_is_inner(value)) {
-                removed = change_above(actor, removal, value);
+                removed = trie_change(actor, &removal->above, value);
                 if (removed)
                         (void) shm_object_free(actor, removal->node);
         } else if (frozen || !trie_live(trie->arena, removal->node)) {
                 r = renew_node(actor, trie, removal);
         }
-        (void) shm_actor_unnote(actor, removal->node);
         return removed ? 0 : r ?: SHM_TRIE_E_CHANGED;
 }
 
 int shm_trie_help(ShmActor *actor, const ShmTrie *trie, uint64_t hash, bool *ret_found) {
+        uint64_t noted = 0;
         Removal removal;
         int r;
 
@@ -210,7 +206,8 @@ int shm_trie_help(ShmActor *actor, const ShmTrie *trie, uint64_t hash, bool *ret
         if (r == SHM_TRIE_E_CHANGED)
                 *ret_found = true; /* somebody is at it */
         if (r == 0 && *ret_found)
-                r = end_removal(actor, trie, &removal);
+                r = end_removal(actor, trie, &removal, &noted);
+        (void) shm_actor_unnote(actor, noted);
         return r == SHM_TRIE_E_CHANGED ? 0 : r;
 }
 
@@ -226,21 +223,7 @@ static bool find_above(const ShmTrie *trie, const ShmTrieCursor *c, Removal *ret
         return ret->above.depth == c->depth - 1 && ret->above.value == (c->node ^ SHM_TRIE_FLIP);
 }
 
-int shm_trie_shrink_at(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c) {
-        Removal removal;
-        int r;
-
-        if (!is_sparse(trie, c))
-                return 0;
-        if (!find_above(trie, c, &removal))
-                return shm_trie_shrink(actor, trie, c->hash);
-        r = end_removal(actor, trie, &removal);
-        if (r == SHM_TRIE_E_CHANGED || (r == 0 && is_sparse(trie, &removal.above)))
-                r = shm_trie_shrink(actor, trie, c->hash);
-        return r;
-}
-
-int shm_trie_shrink(ShmActor *actor, const ShmTrie *trie, uint64_t hash) {
+static int shrink_path(ShmActor *actor, const ShmTrie *trie, uint64_t hash, uint64_t *noted) {
         bool found = true;
         Removal removal;
         int r = 0;
@@ -249,7 +232,29 @@ int shm_trie_shrink(ShmActor *actor, const ShmTrie *trie, uint64_t hash) {
         for (uint32_t i = 0; i < 2 * SHM_TRIE_LEVELS_MAX && r >= 0 && (found || r); i++) {
                 r = find_removal(trie, hash, true, &removal, &found);
                 if (r == 0 && found)
-                        r = end_removal(actor, trie, &removal);
+                        r = end_removal(actor, trie, &removal, noted);
         }
         return r < 0 ? r : 0;
+}
+
+int shm_trie_shrink_at(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t *noted) {
+        Removal removal;
+        int r;
+
+        if (!is_sparse(trie, c))
+                return 0;
+        if (!find_above(trie, c, &removal))
+                return shrink_path(actor, trie, c->hash, noted);
+        r = end_removal(actor, trie, &removal, noted);
+        if (r == SHM_TRIE_E_CHANGED || (r == 0 && is_sparse(trie, &removal.above)))
+                r = shrink_path(actor, trie, c->hash, noted);
+        return r;
+}
+
+int shm_trie_shrink(ShmActor *actor, const ShmTrie *trie, uint64_t hash) {
+        uint64_t noted = 0;
+        int r = shrink_path(actor, trie, hash, &noted);
+
+        (void) shm_actor_unnote(actor, noted);
+        return r;
 }

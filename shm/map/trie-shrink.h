@@ -12,5 +12,9 @@ int shm_trie_shrink(ShmActor *actor, const ShmTrie *trie, uint64_t hash);
  * one. Errors as above.
  */
 int shm_trie_help(ShmActor *actor, const ShmTrie *trie, uint64_t hash, bool *ret_found);
-/* The same for a path that ends at the cursor, where a leaf was deleted just now. */
-int shm_trie_shrink_at(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *cursor);
+/*
+ * As shm_trie_shrink(), for a path that ends at the cursor, where a leaf was deleted just now. *noted: an object that
+ * is freed, and that the actor has a note of under this root and hash; 0: none. The note serves for nodes, so that no
+ * other is needed: *noted is then the node that it is of.
+ */
+int shm_trie_shrink_at(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *cursor, uint64_t *noted);

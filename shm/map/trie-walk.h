@@ -39,6 +39,22 @@ static inline void trie_begin(const ShmTrie *trie, ShmTrieCursor *c, uint64_t ha
         *c = (ShmTrieCursor){ .hash = hash, .word = &trie_root(trie)->word, .node = trie->root };
 }
 
+/* Puts `value` where the cursor is, whose node is guarded. False: the word is not what it was. */
+static inline bool trie_swap(const ShmTrieCursor *c, uint64_t value) {
+        uint64_t expected = c->raw;
+
+        /* ORDER: acqrel, pairs with trie_load(); what it names is written and noted, or settled, before. */
+        return shm_cas_acqrel(c->word, &expected, value ^ shm_trie_seal(c->node));
+}
+
+/* The same with a guard of its own. False also where the node is stale. */
+static inline bool trie_change(ShmActor *actor, const ShmTrieCursor *c, uint64_t value) {
+        bool done = shm_actor_guard(actor, c->node) && trie_swap(c, value);
+
+        shm_actor_unguard(actor);
+        return done;
+}
+
 /* Where the walk came from, one level up. */
 typedef struct TrieLink {
         uint64_t *word;
