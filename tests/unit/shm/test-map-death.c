@@ -239,6 +239,124 @@ static void test_map_frozen_word_that_stays(void **state) {
         }
 }
 
+/* A hostile process puts another stale leaf into the root's word, at every access of others. */
+static struct {
+        uint64_t *word;
+        uint64_t seal, n;
+} hostile;
+
+static void on_hostile_step(void) {
+        *hostile.word = ((++hostile.n % 1000 + 1) << 40 | UINT64_C(1) << 30) ^ hostile.seal;
+}
+
+static void hostile_init(World *w) {
+        void *object;
+
+        world_init(w, &cases[0], SHM_CACHE_OFF);
+        assert_int_equal(shm_object_get(&w->arena, w->root, &object, NULL), 0);
+        hostile.word = &((ShmTrieRoot *) object)->word;
+        hostile.seal = shm_trie_seal(w->root);
+        steps_left = 100000000;
+        if (setjmp(death))
+                fail_msg("a word that changes all the time keeps a scan from its end");
+        on_step = on_hostile_step;
+}
+
+static void hostile_deinit(World *w) {
+        on_step = NULL;
+        steps_left = 0;
+        shm_arena_deinit(&w->arena);
+}
+
+static void test_map_scans_of_a_word_that_changes(void **state) {
+        char buffer[SHM_CLASS_SIZE_MAX];
+        ShmTrieScan scan = {};
+        ShmMapView view;
+        World w = {};
+        ssize_t n;
+
+        (void) state;
+        hostile_init(&w);
+        n = shm_map_count(&w.trie);
+        assert_true(n >= 0 || n == -EIDRM);
+        n = shm_map_next(&w.trie, &scan, buffer, &view);
+        assert_true(n == 0 || n == -EIDRM);
+        hostile_deinit(&w);
+}
+
+static void test_map_expire_of_a_word_that_changes(void **state) {
+        ShmTrieScan scan = {};
+        World w = {};
+        ssize_t n = 0;
+
+        (void) state;
+        hostile_init(&w);
+        while (n >= 0 && !scan.done)
+                n = shm_map_expire(&w.victim, &w.trie, 0xff, &scan, 256);
+        assert_true(n >= 0 || n == -EIDRM);
+        hostile_deinit(&w);
+}
+
+/* In the epoch of the index, with `value` in all words. */
+static uint64_t *scribbled_node(World *w, uint32_t n_words, uint64_t *ret_handle) {
+        void *object;
+
+        assert_int_equal(shm_object_alloc(&w->survivor, n_words * sizeof(uint64_t), w->trie.epoch, NULL,
+                                          ret_handle, &object),
+                         0);
+        return object;
+}
+
+/* All words of each level lead to one node of the next, and that of the last to the longest chain of buckets. */
+static void scribble_chain(World *w) {
+        uint64_t handle = 0, below = 0, *words;
+
+        for (uint32_t depth = w->trie.n_levels + SHM_TRIE_BUCKETS_MAX; depth-- > 0;
+             below = handle ^ SHM_TRIE_FLIP) {
+                bool is_bucket = depth >= w->trie.n_levels;
+                uint32_t n = w->trie.levels[is_bucket ? w->trie.n_levels : depth].n_words;
+
+                words = scribbled_node(w, n, &handle);
+                for (uint32_t i = 0; i < n; i++)
+                        words[i] =
+                                (is_bucket && i < n - 1 ? SHM_TRIE_GONE | 7 : below) ^ shm_trie_seal(handle);
+        }
+        words = NULL;
+        assert_int_equal(shm_object_get(&w->arena, w->root, (void **) &words, NULL), 0);
+        ((ShmTrieRoot *) words)->word = below ^ shm_trie_seal(w->root);
+}
+
+/* Words of buckets count, too: the daemon's sweep is in steps. */
+static void test_map_expire_step_in_buckets(void **state) {
+        ShmTrieScan scan = {};
+        World w = {};
+
+        (void) state;
+        world_init(&w, &cases[0], SHM_CACHE_OFF);
+        scribble_chain(&w);
+        steps_left = 1000000;
+        if (setjmp(death))
+                fail_msg("a step of an expiry goes through chains of buckets, and counts no words");
+        assert_int_equal(shm_map_expire(&w.victim, &w.trie, 0xff, &scan, 256), 0);
+        steps_left = 0;
+        shm_arena_deinit(&w.arena);
+}
+
+/* One note is enough for a delete and all that follows from it. */
+static void test_map_delete_with_one_note(void **state) {
+        const Case *c = &cases[8];
+        World w = {};
+
+        (void) state;
+        assert_string_equal(c->name, "delete deep");
+        world_init(&w, c, SHM_CACHE_OFF);
+        for (uint32_t i = 1; i < SHM_NOTES_MAX; i++)
+                assert_int_equal(shm_actor_note(&w.victim, i << 10, 0, 0), 0);
+        run(&w, c);
+        assert_int_equal(trie_count(&w.trie).n_sparse, 0);
+        shm_arena_deinit(&w.arena);
+}
+
 static void test_map_death_at_every_step(void **state) {
         (void) state;
         for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -365,6 +483,10 @@ static void test_map_put_by_number_revoked_at_every_step(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_map_frozen_word_that_stays),
+                cmocka_unit_test(test_map_scans_of_a_word_that_changes),
+                cmocka_unit_test(test_map_expire_of_a_word_that_changes),
+                cmocka_unit_test(test_map_expire_step_in_buckets),
+                cmocka_unit_test(test_map_delete_with_one_note),
                 cmocka_unit_test(test_map_put_revoked_at_every_step),
                 cmocka_unit_test(test_map_put_by_number_revoked_at_every_step),
                 cmocka_unit_test(test_map_death_at_every_step),
