@@ -510,18 +510,16 @@ FAULTS = [
                 return true;
 ''', '        return true;'),
     ('guard: over before the compare-and-set', 'map-revoke/index-put', 'shm/map/trie-change.c',
-     '''                return SHM_TRIE_E_CHANGED;
-        if (shm_trie_is_leaf(value)''', '''                return SHM_TRIE_E_CHANGED;
-        shm_actor_unguard(actor);
-        if (shm_trie_is_leaf(value)'''),
+     'if (shm_trie_is_leaf(value) && !trie_live(trie->arena, value)) {',
+     'shm_actor_unguard(actor);\n        if (shm_trie_is_leaf(value) && !trie_live(trie->arena, value)) {'),
     ('trie: a word counts though its node is stale', 'map-revoke/index-delete', 'shm/map/trie-walk.h',
      'return trie_live(trie->arena, c->node) ? 0 : SHM_TRIE_E_CHANGED;', 'return 0;'),
     ('trie exchange: a stale leaf is linked', 'unit-map-death', 'shm/map/trie-change.c',
-     'if (shm_trie_is_leaf(value) && !trie_live(trie->arena, value))', 'if (0)'),
+     'if (shm_trie_is_leaf(value) && !trie_live(trie->arena, value)) {', 'if (0) {'),
     ('trie exchange: the old leaf is not put back', 'map-revoke/put-over', 'shm/map/trie-change.c',
-     'is_late = is_lost(trie, c, value);', 'is_late = false;'),
+     'return lost && put_back(', 'return 0 && put_back('),
     ('trie exchange: the old leaf is not put back where the word was frozen', 'map-revoke/delete-put-over',
-     'shm/map/trie-change.c', 'if (is_late && r == 0 && put_back_moved(', 'if (0 && put_back_moved('),
+     'shm/map/trie-change.c', 'if (at.frozen && shm_trie_help(actor, trie, c->hash, &found) != 0)', 'if (at.frozen)'),
     ('trie exchange: the leaf is noted until it is to be linked', 'map-revoke/old-put', 'shm/map/trie-change.c',
      '''        r = link_word(actor, trie, c, value);
 ''', '''        if (shm_trie_is_leaf(value))
@@ -612,7 +610,7 @@ FAULTS = [
     ('freeze: a step empties all caches of a record', 'meson:daemon-longest/test_steps_left', 'shm/maintain/freeze.c',
      'for (; *n > 0; --*n, freeze->n_emptied++)', 'for (;; freeze->n_emptied++)'),
     ('trie word: the seal is of the slot alone', 'map-shrink/delete-insert-delete', 'shm/map/trie-word.h',
-     'uint64_t mix = node * ', 'uint64_t mix = (uint32_t) node * '),
+     '(node << 32 | node >> 32) * ', '(node << 32) * '),
     ('trie shrink: words are not frozen', 'map-shrink/delete-insert', 'shm/map/trie-shrink.c',
      'shm_trie_freeze(value) ^ seal)', 'value ^ seal)'),
     ('trie shrink: a word that is empty is not frozen', 'map-shrink/delete-insert', 'shm/map/trie-shrink.c',
@@ -622,7 +620,7 @@ FAULTS = [
     ('trie shrink: two leaves, and one is taken', 'map-shrink/delete-insert', 'shm/map/trie-shrink.c',
      'if (frozen && n <= 1 && !shm_trie_is_inner(value)) {', 'if (frozen && !shm_trie_is_inner(value)) {'),
     ('trie shrink: the node is not noted', 'map-shrink/delete-update', 'shm/map/trie-shrink.c',
-     'r = shm_actor_note(actor, removal->node, trie->root, removal->above.hash);', 'r = 0;'),
+     'r = note_node(actor, trie, removal, noted);', 'r = 0;'),
     ('trie shrink: freed also by a thread that did not unlink it', 'map-shrink/come-and-go-below', 'shm/map/trie-shrink.c',
      '                if (removed)\n', ''),
     ('trie shrink: words are renewed before the tag', 'map-shrink/delete-insert-get', 'shm/map/trie-shrink.c',
@@ -645,6 +643,22 @@ FAULTS = [
      '(r == 0 && is_sparse(trie, &removal.above))', '0'),
     ('trie shrink: others are not helped', 'map-shrink/deep-delete-insert', 'shm/map/trie-shrink.c',
      '(c.node != ret->node || shm_trie_is_frozen(c.value))', '(c.node != ret->node)'),
+    ('trie shrink: the node is not guarded while its words are frozen', 'map-revoke/index-shrink', 'shm/map/trie-shrink.c',
+     'shm_actor_guard(actor, removal->node) && freeze_words(', 'freeze_words('),
+    ('trie shrink: the node above is not guarded', 'map-revoke/index-shrink', 'shm/map/trie-shrink.c',
+     'removed = trie_change(actor, &removal->above, value);', 'removed = trie_swap(&removal->above, value);'),
+    ('trie shrink: the node is not guarded while it is renewed', 'map-revoke/index-shrink-link', 'shm/map/trie-shrink.c',
+     """        if (!shm_actor_guard(actor, renewed))
+                return 0;
+""", ''),
+    ('trie shrink: a delete takes a second note', 'unit-map-death', 'shm/map/trie-shrink.c',
+     'int r = *noted ? shm_actor_renote(', 'int r = 0 ? shm_actor_renote('),
+    ('trie scan: words of buckets do not count', 'unit-map-death', 'shm/map/trie-scan.c',
+     'scan->n_words += position > scan->position;', ''),
+    ('map scan: a place that is gone back to is not counted', 'unit-map-death', 'shm/map/map-scan.c',
+     '        scan->n_words = n_words;\n', ''),
+    ('map expire: a place that is gone back to is not counted', 'unit-map-death', 'shm/map/map-scan.c',
+     'before.n_words = scan->n_words;', ''),
     ('trie walk: of a node that is renewed, the word above is not read again', 'map-shrink/delete-insert-get',
      'shm/map/trie-walk.c', '''        if (!trie_link_holds(trie, above))
                 return SHM_TRIE_E_CHANGED;
@@ -667,13 +681,16 @@ FAULTS = [
      'if (!(tag & 1) || !is_revoked(', 'if (1 || !is_revoked('),
     ('trie exchange: the path is shortened after the note', 'map-shrink/delete-update', 'shm/map/trie-change.c',
      '''        if (c->value == 0)
-                (void) shm_trie_shrink_at(actor, trie, c);
-        if (old)
-                (void) shm_actor_unnote(actor, old);
-''', '''        if (old)
-                (void) shm_actor_unnote(actor, old);
+                (void) shm_trie_shrink_at(actor, trie, c, &noted);
+        if (noted)
+                (void) shm_actor_unnote(actor, noted);
+''', '''        if (noted)
+                (void) shm_actor_unnote(actor, noted);
+        noted = 0;
         if (c->value == 0)
-                (void) shm_trie_shrink_at(actor, trie, c);
+                (void) shm_trie_shrink_at(actor, trie, c, &noted);
+        if (noted)
+                (void) shm_actor_unnote(actor, noted);
 '''),
     ('trie exchange: a frozen word is changed', 'map-shrink/delete-update', 'shm/map/trie-change.c',
      '''        if (c->frozen)

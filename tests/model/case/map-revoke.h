@@ -496,6 +496,40 @@ static void pre_index_renewed(void) {
         ready(4, 2);
 }
 
+/*
+ * Beside all of a revocation: nobody writes into an object that has the root's slot then, or the node's. With one in
+ * each slab, the node's note keeps no other slot.
+ */
+static void init_index_shrink(unsigned n_slabs, unsigned n_beside_root) {
+        map_shape = MAP_SHRINKS;
+        map_init(n_slabs, 1, MAP_HASH, UINT64_C(1) << 61, UINT64_C(2) << 61);
+        map_shape = MAP_FIXED;
+        for (unsigned i = 0; i < n_beside_root; i++)
+                world_object(WORLD_SIZE_4, 1);
+        world_object(WORLD_SIZE_4, 0);
+        map_entry(0, 'o', 0);
+        map_entry(1, 'b', 0);
+}
+
+static void pre_index_shrink(void) {
+        init_index_shrink(5, 3);
+        ready(5, 1);
+}
+
+static void pre_index_shrink_link(void) {
+        init_index_shrink(4, 0);
+        ready(4, 2);
+}
+
+static void pre_index_shrink_late(void) {
+        pre_index_shrink();
+        world_set_late(0);
+}
+
+static void post_index_shrink(unsigned dead) {
+        check_index(dead, 1 + (world.results[0] != 0), 1, 2);
+}
+
 static void t1_link_c(void) {
         const ShmPending pending = { .root = map_root, .hash = UINT64_C(2) << 61 };
         ShmMapLeaf head = { .hash = pending.hash, .key_size = 1, .value_size = 1 };
@@ -510,6 +544,10 @@ static void t1_link_c(void) {
         memcpy((char *) object + sizeof(head), "cc", 2);
         if (shm_trie_seek(&map_tries[1], head.hash, &c) == 0 && c.depth == 1 && c.value == 0)
                 world.results[1] = shm_trie_exchange(world_actor(1), &map_tries[1], &c, leaf);
+        if (world.results[1] != 0) {
+                (void) shm_object_free(world_actor(1), leaf);
+                (void) shm_object_publish(world_actor(1), leaf);
+        }
 }
 
 static void t_mark(void) {
@@ -518,6 +556,11 @@ static void t_mark(void) {
         (void) shm_epoch_revoking(&world_arena, REVOKED, &own.revoke.eras);
         while (!shm_revoke_mark(world_actor(control), &own.revoke, 1))
                 ;
+}
+
+/* The node is renewed: c comes beside the delete, and all of the revocation. */
+static void post_index_shrink_link(unsigned dead) {
+        check_index(dead, 1 + (world.results[0] != 0) + (world.results[1] == 0), 1, 3);
 }
 
 static void post_index_renewed(unsigned dead) {
@@ -593,6 +636,9 @@ static const ModelCase model_cases[] = {
         { .name = "index-get", TWO(pre_index_two, t0_get, post_index_read, 3), .deaths = 1 },
         { .name = "index-scan", TWO(pre_index_two, t0_scan, post_index_read, 3), .deaths = 1 },
         { .name = "index-renewed", MARK(pre_index_renewed, t1_link_c, t_mark, post_index_renewed, 2) },
+        { .name = "index-shrink", TWO(pre_index_shrink, t0_delete, post_index_shrink, 3), .deaths = 1 },
+        { .name = "index-shrink-late", TWO(pre_index_shrink_late, t0_delete, post_index_shrink, 2), .late = 2 },
+        { .name = "index-shrink-link", MARK(pre_index_shrink_link, t1_link_c, t_revoke, post_index_shrink_link, 2) },
         { .name = "delete-put-over", MARK(pre_node_old, t1_put_b_1, t_mark_get_b, post_node_old, 3) },
         { .name = "index-put-late", TWO(pre_index_none_late, t0_put_0, post_index_add, 2), .late = 2 },
         { .name = "index-split-late", TWO(pre_index_old_late, t0_put_b_0, post_index_add_to_one, 2), .late = 2 },
