@@ -2,6 +2,7 @@
 #include "libclient/map.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "libclient/enter.h"
 #include "libclient/sampler.h"
@@ -9,10 +10,11 @@
 
 /* Leaves looked at before a record that threads share is given to the next. */
 #define EXPIRE_SLICE 256
+#define ALLOC_FIRST 4096 /* the size of a first buffer */
 
 /* False: larger than any key there can be. */
 static bool key_init(ShmMapKey *key, const struct tslab_map *map, const void *bytes, size_t size) {
-        if (size > shm_map_size_max(&map->pool->arena))
+        if (size > shm_map_key_max(&map->pool->arena))
                 return false;
         bytes = size > 0 ? bytes : "";
         *key = (ShmMapKey){
@@ -24,7 +26,7 @@ static bool key_init(ShmMapKey *key, const struct tslab_map *map, const void *by
 }
 
 _public_ size_t tslab_map_size_max(struct tslab_map *map) {
-        return shm_map_size_max(&map->pool->arena);
+        return shm_map_value_max(&map->trie);
 }
 
 /* A reader's miss or short read means nothing in a pool that was closed meanwhile. */
@@ -79,6 +81,53 @@ _public_ ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, s
         return n;
 }
 
+static void tell_value(const ShmMapView *view, struct tslab_map_value *ret) {
+        ret->size = view->head.value_size;
+        ret->version = view->handle;
+        ret->epoch = view->head.epoch;
+}
+
+_public_ ssize_t tslab_map_get_part(struct tslab_map *map, const void *key, size_t key_size,
+                                    tslab_handle version, size_t offset, void *buffer, size_t buffer_size,
+                                    struct tslab_map_value *ret_value) {
+        ShmMapView view;
+        ShmMapKey k;
+        ssize_t n;
+
+        if (!key_init(&k, map, key, key_size))
+                return -ENOENT;
+        n = shm_map_read(&map->trie, &k, version, offset < UINT32_MAX ? (uint32_t) offset : UINT32_MAX,
+                         buffer, buffer_size, &view);
+        count_get(map, n);
+        if (n >= 0 && ret_value)
+                tell_value(&view, ret_value);
+        return n == -ENOENT ? unless_closed(map, n) : n;
+}
+
+_public_ int tslab_map_get_alloc(struct tslab_map *map, const void *key, size_t key_size, void **ret,
+                                 struct tslab_map_value *ret_value) {
+        size_t size = ALLOC_FIRST;
+        ShmMapView view;
+        uint8_t *bytes;
+        ssize_t n;
+
+        do {
+                bytes = malloc(size + 1);
+                if (!bytes)
+                        return -ENOMEM;
+                n = map_get(map, key, key_size, bytes, size, &view);
+                if (n < 0)
+                        free(bytes);
+                size = n == -EMSGSIZE ? view.head.value_size : size;
+        } while (n == -EMSGSIZE);
+        if (n < 0)
+                return (int) n;
+        bytes[n] = 0;
+        tell_value(&view, ret_value);
+        *ret = bytes;
+        return 0;
+}
+
 /* Sizes that the core could not even be told. */
 static int refuse_large(struct tslab_map *map, size_t key_size, size_t value_size) {
         ThreadState *thread;
@@ -92,6 +141,14 @@ static int refuse_large(struct tslab_map *map, size_t key_size, size_t value_siz
         return r;
 }
 
+/* Chunks of large values are not sampled. */
+static void note_put(struct tslab *pool, uint64_t version, size_t key_size, size_t value_size) {
+        size_t size = sizeof(ShmMapLeaf) + key_size + value_size;
+
+        if (size <= shm_arena_size_max(&pool->arena))
+                sampler_note(pool, version, size);
+}
+
 static int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *p, size_t value_size) {
         ThreadState *thread;
         uint64_t version;
@@ -100,7 +157,7 @@ static int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmM
 
         if (map->pool->is_reader)
                 return -EROFS;
-        if (value_size > shm_map_size_max(&map->pool->arena) || !key_init(&k, map, key, key_size))
+        if (value_size > shm_map_value_max(&map->trie) || !key_init(&k, map, key, key_size))
                 return refuse_large(map, key_size, value_size);
         p->value_size = (uint32_t) value_size;
         if (value_size == 0)
@@ -111,7 +168,7 @@ static int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmM
                 return r;
         r = shm_map_put(&thread->actor, &map->trie, &k, p, &version);
         if (r == 0)
-                sampler_note(map->pool, version, sizeof(ShmMapLeaf) + key_size + value_size);
+                note_put(map->pool, version, key_size, value_size);
         pool_leave(map->pool, thread);
         pool_run_deferred(map->pool);
         return r;
@@ -212,7 +269,9 @@ _public_ int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter) 
                 return (int) unless_closed(map, r);
         iter->key = iter->buffer;
         iter->key_size = view.head.key_size;
-        iter->value = (const uint8_t *) iter->buffer + view.head.key_size;
+        iter->value = view.head.flags & SHM_LEAF_CHAINED
+                              ? NULL
+                              : (const uint8_t *) iter->buffer + view.head.key_size;
         iter->value_size = view.head.value_size;
         iter->epoch = view.head.epoch;
         iter->version = view.handle;

@@ -32,11 +32,11 @@
  *              r = tslab_map_replace(map, "hits", 4, version, &count, sizeof(count), TSLAB_EPOCH_CURRENT);
  *      } while (r == -EAGAIN);
  *
- * An entry is one object: 32 bytes, the key and the value, in the epoch its put names; together they
- * must fit the pool's largest class. When that epoch is closed the entry stays, until it is deleted,
- * replaced or expired; when it is revoked the entry is absent from then on. A put beside a revocation of its
- * epoch is done before that, or begins anew in the epoch that is open now, or fails with -ESHUTDOWN or
- * -ESTALE; then the old value stays, though the key may have been absent for a moment.
+ * An entry is one object: 32 bytes, the key and the value, in the epoch its put names. A value that is too large for
+ * that is in further objects of that epoch, which belong to the entry alone and take 8 bytes of each 4096. When that
+ * epoch is closed the entry stays, until it is deleted, replaced or expired; when it is revoked the entry is absent
+ * from then on. A put beside a revocation of its epoch is done before that, or begins anew in the epoch that is open
+ * now, or fails with -ESHUTDOWN or -ESTALE; then the old value stays, though the key may have been absent for a moment.
  *
  * The index of all maps of a pool is in one reserved epoch, labelled "maps", that the first map reserves. It grows
  * and shrinks with the entries: at most 48 bytes for each entry, and 33 KiB for each map, if the pool has a class of 64
@@ -95,7 +95,10 @@ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
 /* Closes the map in this process and returns NULL; NULL-safe. The map itself stays in the pool. */
 struct tslab_map *tslab_map_close(struct tslab_map *map);
 
-/* Returns the largest sum of a key's and a value's size, at most 4064: a buffer of so many bytes is enough. */
+/*
+ * Returns the size of the largest value that the map takes: 1 MiB by default, 16 MiB at most. A buffer of so many bytes
+ * is enough for a get, unless the map took larger values before.
+ */
 size_t tslab_map_size_max(struct tslab_map *map);
 
 /*
@@ -103,8 +106,9 @@ size_t tslab_map_size_max(struct tslab_map *map);
  * era. On failure the buffer's contents are undefined.
  *
  * -ENOENT      no such key
- * -EMSGSIZE    the value is larger than the buffer
+ * -EMSGSIZE    the value is larger than the buffer; tslab_map_get_part() tells its size
  * -EIDRM       the map is no more: its index was revoked
+ * -EUCLEAN     a stray write has damaged the entry
  */
 ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
                       size_t buffer_size, uint32_t *ret_epoch);
@@ -115,15 +119,46 @@ ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, v
  * that slot is reused so often (for more than three minutes, at 10 million times a second) may meet it again as the
  * version of another value. A version is not a handle to be freed.
  *
- * Fails as tslab_map_get() does, with -ENOENT, -EMSGSIZE or -EIDRM.
+ * Fails as tslab_map_get() does, with -ENOENT, -EMSGSIZE, -EIDRM or -EUCLEAN.
  */
 ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
                               size_t buffer_size, tslab_handle *ret_version);
 
+/* A value is more than its bytes: */
+struct tslab_map_value {
+        size_t size; /* bytes of the whole value */
+        tslab_handle version;
+        uint32_t epoch; /* with its era */
+        uint32_t reserved[3];
+};
+
+/*
+ * Copies a part of a value out, from `offset` on, and returns how many bytes that were: fewer than the buffer has where
+ * the value ends. With `version` 0 that is a part of the present value; else only of the value that has this version:
+ * so a large value is read in parts that belong together. *ret_value (may be NULL) tells the size, also for a buffer of
+ * no bytes.
+ *
+ * -ENOENT      no such key
+ * -EAGAIN      it has another version by now: begin again
+ * -EIDRM, -EUCLEAN as tslab_map_get()
+ */
+ssize_t tslab_map_get_part(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
+                           size_t offset, void *buffer, size_t buffer_size,
+                           struct tslab_map_value *ret_value);
+
+/*
+ * Copies a value out into memory of its own, which the caller frees with free(); a zero byte follows it.
+ *
+ * -ENOMEM      malloc() failed
+ * -ENOENT, -EIDRM, -EUCLEAN as tslab_map_get()
+ */
+int tslab_map_get_alloc(struct tslab_map *map, const void *key, size_t key_size, void **ret,
+                        struct tslab_map_value *ret_value);
+
 /*
  * Sets a key's value, with or without a value before. `epoch` is as in tslab_alloc(). Key and value are copied.
  *
- * -E2BIG       key and value do not fit the largest class
+ * -E2BIG       the value is larger than tslab_map_size_max(), or the key than the largest class less 40 bytes
  * -EINVAL      no such epoch
  * -ESHUTDOWN   the epoch is closed; or that of the maps is, and the index would have to grow
  * -ESTALE      the era of `epoch` is over
@@ -185,7 +220,7 @@ ssize_t tslab_map_expire(struct tslab_map *map, uint32_t epoch);
 struct tslab_map_iter {
         /* The entry: a copy, in this struct, until the next call. */
         const void *key;
-        const void *value;
+        const void *value; /* NULL: it is large; to be had by its key and version with tslab_map_get_part() */
         size_t key_size;
         size_t value_size;
         uint32_t epoch;

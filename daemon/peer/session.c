@@ -176,8 +176,8 @@ void session_drop(Session *session) {
 }
 
 /*
- * While the peer leaves much unread, or the daemon has no room for descriptors that the peer sent, the connection counts
- * as one of its user's.
+ * While the peer leaves much unread, or the daemon has no room for descriptors that the peer sent, the connection
+ * counts as one of its user's.
  */
 static void reap_session(Session *session) {
         if (!has_unread(session) && proto_socket_drain(session->fd)) {

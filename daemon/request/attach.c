@@ -157,7 +157,7 @@ void request_attach(RequestContext *context, const ProtoRequest *request) {
                 refuse_attach(context, r);
                 return;
         }
-        proto_socket_let_fds(session->fd, true); /* of a forked child, and samples */
+        proto_socket_let_fds(session->fd, true); /* a forked child sends one, and samples come so */
         log_client(LOG_INFO,
                    (LogFields){ .message = MESSAGE_ATTACH, .client = &client->index, .pid = client->pid },
                    "client %u is process %d (%s), as %s", client->index, (int) client->pid, session->comm,

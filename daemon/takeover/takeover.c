@@ -181,8 +181,8 @@ static int make_arena(Pool *pool, const Listener *listener) {
 }
 
 /*
- * Keeps other daemons from serving the arena, and tells the next daemon of it. Without a claim, an arena that was passed
- * or made is served nevertheless; one that is adopted may have another daemon.
+ * Keeps other daemons from serving the arena, and tells the next daemon of it. Without a claim, an arena that was
+ * passed or made is served nevertheless; one that is adopted may have another daemon.
  */
 static int claim_and_name(ArenaOrigin *origin, const Pool *pool, Listener *listener) {
         bool must_claim = pool->options->adopt != 0;

@@ -170,7 +170,7 @@ static int cache_pop_slot(ShmActor *actor, ShmCache *cache, const ShmPending *pe
         tag = shm_load_rlx(shm_slot_tag(actor->arena, id)) | 1; /* ORDER: rlx; a cached slot's tag is ours. */
         handle = shm_handle_make(actor->arena->key, id, tag);
         if (pending) {
-                r = shm_actor_note(actor, handle, pending->root, pending->hash);
+                r = shm_pending_note(actor, pending, handle);
                 if (r)
                         return r;
         }

@@ -17,7 +17,8 @@
  * SHM_EPOCH_CURRENT). Its bytes are not zeroed.
  *
  * With `pending` the thread notes the object first: if the thread dies, repair frees the object, unless it was
- * published by shm_object_publish() or, if `root` is not 0, the trie of that root has it under `hash`.
+ * published by shm_object_publish() or, if `root` is not 0, the trie of that root has it under `hash`. With `link` see
+ * ShmPending.
  *
  * -EINVAL (size 0, epoch out of range), -E2BIG, -ENOMEM, -ESHUTDOWN (epoch closed), -ESTALE (era
  * over), -EROFS, -ENOBUFS (no note left).

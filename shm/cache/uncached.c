@@ -44,7 +44,7 @@ int shm_uncached_alloc(ShmActor *actor, uint64_t key, const ShmPending *pending,
          * there, the slot could by then be an object of another thread with the very tag that repair makes even.
          */
         if (pending)
-                r = shm_actor_note(actor, handle, pending->root, pending->hash);
+                r = shm_pending_note(actor, pending, handle);
         if (r == 0) {
                 shm_actor_intend(actor, shm_intent_take(value, id));
                 /* ORDER: rel, pairs with shm_object_get(); the intent and the note stand before it is live. */

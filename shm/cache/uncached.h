@@ -4,11 +4,26 @@
 
 #include "shm/arena/record.h"
 
-/* The root and hash with which an object is noted: see shm_object_alloc(). */
+/*
+ * The root and hash with which an object is noted: see shm_object_alloc(). With `link` the object is not noted: the
+ * word takes its handle, xor the seal, before the object is live. The word is in an object that is noted itself, or
+ * that such words lead to.
+ */
 typedef struct ShmPending {
         uint64_t root;
         uint64_t hash;
+        uint64_t *link;
+        uint64_t seal;
 } ShmPending;
+
+/* Makes the handle known to repair, before its tag is odd. -ENOBUFS. */
+static inline int shm_pending_note(ShmActor *actor, const ShmPending *pending, uint64_t handle) {
+        if (!pending->link)
+                return shm_actor_note(actor, handle, pending->root, pending->hash);
+        /* ORDER: rel, pairs with the repair of its owner; the object that has the word is written. */
+        shm_store_rel(pending->link, handle ^ pending->seal);
+        return 0;
+}
 
 /* Allocates an object of this class, epoch and era. -ENOMEM, -ENOBUFS (no note left). */
 int shm_uncached_alloc(ShmActor *actor, uint64_t key, const ShmPending *pending, uint64_t *ret_handle);

@@ -176,7 +176,7 @@ static ShmRepairEvent roll_back(ShmActor *control, ShmRepair *repair) {
         } else if (shm_cache_walk_next(&repair->to, arena, repair->record)) {
                 repair->counts.objects += shm_rollback_cache(arena, repair->record, &repair->to);
         } else {
-                repair->counts.objects += shm_rollback_named(arena, repair->record);
+                repair->counts.objects += shm_rollback_named(control, repair->record);
                 shm_rollback_paths(control, repair->record);
                 shm_record_set_rolled_back(arena, repair->record);
                 next_record(repair);

@@ -17,6 +17,7 @@
 #include "shm/maintain/rollback.h"
 
 #include "shm/format/intent.h"
+#include "shm/map/chain.h"
 #include "shm/map/tally.h"
 #include "shm/map/trie-shrink.h"
 
@@ -52,7 +53,12 @@ static uint64_t rollback_top(const ShmArena *arena, const ShmCacheWalk *walk) {
         return n_made;
 }
 
-static uint64_t rollback_notes(ShmArena *arena, const ShmRecord *r) {
+/*
+ * Chunks go back at once: no record has them. Before the leaf, which leads to them, so that this can be begun again:
+ * see shm/map/chain.c.
+ */
+static uint64_t rollback_notes(ShmActor *control, const ShmRecord *r) {
+        ShmArena *arena = control->arena;
         uint64_t n = 0;
 
         for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
@@ -63,6 +69,8 @@ static uint64_t rollback_notes(ShmArena *arena, const ShmRecord *r) {
                 if (handle == 0 || !shm_object_live(arena, handle) ||
                     (root != 0 && shm_trie_contains(arena, root, hash, handle)))
                         continue;
+                if (root > SHM_NOTE_NAMED_ROOT)
+                        shm_chain_free_chunks(control, handle);
                 n += shm_rollback_object(arena, shm_handle_slot(handle), shm_handle_tag(arena->key, handle));
         }
         return n;
@@ -98,7 +106,8 @@ void shm_rollback_control(ShmActor *control) {
                 uint64_t handle = shm_record_note(control->record, i);
 
                 if (handle != 0 && root != 0 && !shm_trie_contains(control->arena, root, hash, handle))
-                        (void) shm_object_free(control, handle);
+                        (void) (root > SHM_NOTE_NAMED_ROOT ? shm_chain_free(control, handle)
+                                                           : shm_object_free(control, handle));
         }
         shm_map_miscounted(control->arena, control->record);
         shm_rollback_paths(control, 0);
@@ -111,12 +120,13 @@ uint64_t shm_rollback_cache(const ShmArena *arena, uint32_t record, const ShmCac
         return rollback_top(arena, walk);
 }
 
-uint64_t shm_rollback_named(ShmArena *arena, uint32_t record) {
+uint64_t shm_rollback_named(ShmActor *control, uint32_t record) {
+        ShmArena *arena = control->arena;
         ShmIntent intent = shm_record_intent(arena, record);
         uint64_t n = 0;
 
         if (intent.kind == SHM_INTENT_TAKE)
                 n = shm_rollback_object(arena, intent.id, intent.tag);
         shm_map_miscounted(arena, shm_arena_record(arena, record));
-        return n + rollback_notes(arena, shm_arena_record(arena, record));
+        return n + rollback_notes(control, shm_arena_record(arena, record));
 }

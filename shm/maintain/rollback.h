@@ -9,8 +9,8 @@
 #include "shm/arena/cache-walk.h"
 #include "shm/arena/record.h"
 
-/* Frees the objects of its intent and its notes. Returns how many. */
-uint64_t shm_rollback_named(ShmArena *arena, uint32_t record);
+/* Frees the objects of its intent and its notes, and chunks of the latter. Returns how many, chunks apart. */
+uint64_t shm_rollback_named(ShmActor *control, uint32_t record);
 /* Makes the paths of maps that it was changing as short as they can be. After the above. */
 void shm_rollback_paths(ShmActor *control, uint32_t record);
 /* Clears its notes and its guard: last. */

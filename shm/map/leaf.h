@@ -13,15 +13,19 @@
 
 #include "shm/arch/racy.h"
 #include "shm/cache/object.h"
+#include "shm/map/trie-word.h"
 
-/* Key and value follow, in this order, at once. */
+#define SHM_LEAF_CHAINED 2 /* flags: the value is in chunks (shm/map/chain.h) */
+#define SHM_LEAF_VALUE_MAX (UINT32_C(16) << 20)
+
+/* Key and value follow, in this order, at once; if SHM_LEAF_CHAINED: the key, padding to 8 bytes, a sealed word. */
 typedef struct ShmMapLeaf {
         uint64_t hash;
         uint64_t expires; /* sealed: milliseconds of the pool's clock; 0: never */
         uint32_t value_size;
         uint32_t epoch; /* API number: the leaf's */
         uint16_t key_size;
-        uint16_t flags; /* 0 */
+        uint16_t flags; /* SHM_LEAF_* */
         uint32_t map; /* index of the named root + 1; 0: not known. A hint */
 } ShmMapLeaf;
 static_assert(sizeof(ShmMapLeaf) == 32, "arena format");
@@ -32,16 +36,35 @@ static inline uint64_t shm_leaf_seal(uint64_t leaf) {
         return mix ^ mix >> 32;
 }
 
+/* Bytes from the end of the header to the word of a leaf that has one. */
+static inline uint32_t shm_leaf_word_off(uint32_t key_size) {
+        return (key_size + 7U) & ~7U;
+}
+
+/* The size that the object needs. */
+static inline size_t shm_leaf_size(uint32_t key_size, uint32_t value_size, uint32_t flags) {
+        if (flags & SHM_LEAF_CHAINED)
+                return sizeof(ShmMapLeaf) + shm_leaf_word_off(key_size) + sizeof(uint64_t);
+        return sizeof(ShmMapLeaf) + (size_t) key_size + value_size;
+}
+
 /* A leaf seen in place. Read it, then ask shm_map_view_live() whether the bytes were the leaf's. */
 typedef struct ShmMapView {
         uint64_t handle;
         const uint8_t *bytes; /* the key, then the value */
         ShmMapLeaf head; /* a copy; the sizes fit the object */
+        uint64_t *at; /* with SHM_LEAF_CHAINED: the word, */
+        uint64_t word; /* and its content, sealed */
 } ShmMapView;
+
+/* The word of a chain that is being freed has another kind (shm/map/trie-word.h). */
+static inline bool shm_leaf_is_whole(uint64_t leaf, uint64_t word) {
+        return shm_trie_is_leaf(word ^ shm_leaf_seal(leaf));
+}
 
 /* -ESTALE: no live object, or none that can be a leaf. */
 static inline int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapView *ret) {
-        size_t size, room;
+        size_t size;
         void *object;
         int r;
 
@@ -51,9 +74,16 @@ static inline int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapVie
         ret->handle = handle;
         ret->bytes = (const uint8_t *) object + sizeof(ShmMapLeaf);
         shm_racy_copy(&ret->head, object, sizeof(ret->head));
-        room = size - sizeof(ShmMapLeaf);
-        if (ret->head.key_size <= room && ret->head.value_size <= room - ret->head.key_size)
+        if (shm_leaf_size(ret->head.key_size, ret->head.value_size, ret->head.flags) <= size &&
+            ret->head.value_size <= SHM_LEAF_VALUE_MAX) {
+                if (!(ret->head.flags & SHM_LEAF_CHAINED))
+                        return 0;
+                ret->at = (uint64_t *) ((uint8_t *) object + sizeof(ShmMapLeaf) +
+                                        shm_leaf_word_off(ret->head.key_size));
+                /* ORDER: acq, pairs with shm_chain_fill(); chunks are read after it. */
+                ret->word = shm_load_acq(ret->at);
                 return 0;
+        }
         /* ORDER: acq, pairs with shm_uncached_free(); if it was overwritten, its unlinking is seen. */
         shm_fence_acq();
         return -ESTALE;
@@ -64,6 +94,11 @@ static inline bool shm_map_view_live(const ShmArena *arena, const ShmMapView *vi
 
         /* ORDER: acq, pairs with shm_uncached_free(); the bytes are read before the tag is again. */
         shm_fence_acq();
+        if (view->head.flags & SHM_LEAF_CHAINED) {
+                /* ORDER: acq, pairs with shm_chain_free_chunks(); before any chunk was freed. */
+                if (shm_load_acq(view->at) != view->word || !shm_leaf_is_whole(view->handle, view->word))
+                        return false;
+        }
         /* ORDER: acq, pairs with shm_uncached_free(); its unlinking before that is seen hereafter. */
         return shm_load_acq(tag) == shm_handle_tag(arena->key, view->handle);
 }

@@ -52,7 +52,11 @@ int shm_map_next(const ShmTrie *trie, ShmTrieScan *scan, void *buffer, ShmMapVie
                 if (r != 1)
                         return r;
                 if (shm_map_view(trie->arena, c.value, ret) == 0) {
-                        shm_racy_copy(buffer, ret->bytes, ret->head.key_size + ret->head.value_size);
+                        size_t size = ret->head.key_size;
+
+                        if (!(ret->head.flags & SHM_LEAF_CHAINED))
+                                size += ret->head.value_size;
+                        shm_racy_copy(buffer, ret->bytes, size);
                         if (shm_map_view_live(trie->arena, ret))
                                 return 1;
                 }

@@ -27,6 +27,7 @@
 #include <sodium/crypto_shorthash_siphash24.h>
 
 #include "shm/arch/racy.h"
+#include "shm/map/chain.h"
 #include "shm/map/tally.h"
 #include "shm/map/trie-shrink.h"
 
@@ -47,7 +48,7 @@ static inline void prefetch_leaf(const ShmTrie *trie, uint64_t handle) {
 }
 
 static inline void remember_class(const ShmTrie *trie, const ShmMapView *view) {
-        size_t size = sizeof(ShmMapLeaf) + view->head.key_size + view->head.value_size;
+        size_t size = shm_leaf_size(view->head.key_size, view->head.value_size, view->head.flags);
         uint32_t class = shm_arena_class(trie->arena, size);
         uint32_t *guess = (uint32_t *) &trie->leaf_class;
 
@@ -142,6 +143,38 @@ int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c, Sh
         return find_entry(NULL, trie, key, c, ret_view);
 }
 
+/* -EUCLEAN: the entry is damaged, or it was freed meanwhile. */
+static int copy_value(const ShmTrie *trie, const ShmMapView *view, uint32_t offset, void *buffer,
+                      uint32_t size) {
+        if (view->head.flags & SHM_LEAF_CHAINED)
+                return shm_chain_copy(trie->arena, view, offset, buffer, size);
+        shm_racy_copy(buffer, view->bytes + view->head.key_size + offset, size);
+        return 0;
+}
+
+ssize_t shm_map_read(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, uint32_t offset,
+                     void *buffer, size_t size, ShmMapView *ret_view) {
+        ShmTrieCursor c;
+        ShmMapView view;
+        int r;
+
+        for (;;) {
+                uint32_t rest;
+
+                r = shm_map_find(trie, key, &c, &view);
+                if (r)
+                        return r < 0 ? r : -ENOENT;
+                if (version && view.handle != version)
+                        return -EAGAIN;
+                rest = offset < view.head.value_size ? view.head.value_size - offset : 0;
+                rest = rest < size ? rest : (uint32_t) size;
+                r = copy_value(trie, &view, offset, buffer, rest);
+                *ret_view = view;
+                if (shm_map_view_live(trie->arena, &view))
+                        return r ?: (ssize_t) rest;
+        }
+}
+
 ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
                     ShmMapView *ret_view) {
         ShmTrieCursor c;
@@ -152,60 +185,91 @@ ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, siz
                 r = shm_map_find(trie, key, &c, &view);
                 if (r)
                         return r < 0 ? r : -ENOENT;
+                if (ret_view)
+                        *ret_view = view;
                 if (view.head.value_size > size)
                         return -EMSGSIZE;
-                shm_racy_copy(buffer, view.bytes + view.head.key_size, view.head.value_size);
+                r = copy_value(trie, &view, 0, buffer, view.head.value_size);
                 if (shm_map_view_live(trie->arena, &view))
-                        break;
+                        return r ?: (ssize_t) view.head.value_size;
         }
-        if (ret_view)
-                *ret_view = view;
-        return view.head.value_size;
 }
 
-/* The era an allocation in `epoch` would be of now. The leaf has to say it; so it is asked for by name. */
-static int alloc_leaf(ShmActor *actor, const ShmTrie *trie, size_t size, const ShmPending *pending,
-                      uint32_t epoch, uint32_t *ret_number, uint64_t *ret_handle, void **ret_object) {
-        bool whichever = epoch == SHM_EPOCH_CURRENT || epoch >> 8 == 0;
-        uint32_t id, era;
-        int r = -ESTALE;
+uint32_t shm_map_value_max(const ShmTrie *trie) {
+        const ShmTrieRoot *root = (const ShmTrieRoot *) (trie->arena->slabs + trie->root_off);
+        /* ORDER: rlx; it may change at any time. */
+        uint32_t max = shm_load_rlx(&root->options.value_max) ?: SHM_MAP_VALUE_MAX_DEFAULT;
+        uint32_t most = shm_chain_size_max(trie->arena);
 
-        /* Over between the question and the allocation: ask again. Not for ever: the table is input. */
-        for (int tries = 0; tries < 3 && (r == -ESTALE || r == -ESHUTDOWN); tries++) {
-                r = shm_epoch_admit(trie->arena, epoch, &id, &era);
-                if (r == 0) {
-                        *ret_number = shm_epoch_number(id, era);
-                        r = shm_object_alloc(actor, size, *ret_number, pending, ret_handle, ret_object);
-                }
-                if (!whichever)
-                        break;
-        }
-        return whichever && r == -ESTALE ? -ESHUTDOWN : r;
+        return max < most ? max : most;
 }
 
+static void leaf_fill(uint8_t *bytes, const ShmMapLeaf *head, const ShmMapKey *key, const ShmMapPut *put,
+                      uint64_t seal) {
+        memcpy(bytes, head, sizeof(*head));
+        memcpy(bytes + sizeof(*head), key->bytes, key->size);
+        if (head->flags & SHM_LEAF_CHAINED)
+                memcpy(bytes + sizeof(*head) + shm_leaf_word_off(key->size), &seal, sizeof(seal)); /* none */
+        else
+                memcpy(bytes + sizeof(*head) + key->size, put->value, put->value_size);
+}
+
+/* Frees a leaf that is noted, and linked nowhere. */
+static void leaf_free(ShmActor *actor, uint64_t leaf) {
+        (void) shm_chain_free(actor, leaf);
+        (void) shm_actor_unnote(actor, leaf);
+}
+
+/* A leaf in the epoch of the head's number, noted. */
+static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
+                     ShmMapLeaf *head, uint64_t *ret_handle) {
+        const ShmPending pending = { .root = trie->root, .hash = key->hash };
+        size_t size = shm_leaf_size(key->size, put->value_size, head->flags);
+        uint64_t handle, seal;
+        void *object;
+        int r;
+
+        r = shm_object_alloc(actor, size, head->epoch, &pending, &handle, &object);
+        if (r)
+                return r;
+        head->expires = seal = shm_leaf_seal(handle);
+        leaf_fill(object, head, key, put, seal);
+        if (head->flags & SHM_LEAF_CHAINED)
+                r = shm_chain_fill(actor, handle, (uint64_t *) ((uint8_t *) object + size - sizeof(uint64_t)),
+                                   head->epoch, put->value, put->value_size);
+        if (r)
+                leaf_free(actor, handle);
+        else
+                *ret_handle = handle;
+        return r;
+}
+
+/* The leaf has to say of which era it is. So the era that is open now is asked for by name. */
 static int leaf_new(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                     uint64_t *ret_handle) {
-        const ShmPending pending = { .root = trie->root, .hash = key->hash };
+        bool whichever = put->epoch == SHM_EPOCH_CURRENT || put->epoch >> 8 == 0;
         ShmMapLeaf head = {
                 .hash = key->hash,
                 .key_size = (uint16_t) key->size,
                 .value_size = put->value_size,
                 .map = trie->map,
         };
-        uint8_t *bytes;
-        void *object;
-        int r;
+        uint32_t id, era;
+        int r = -ESTALE;
 
-        r = alloc_leaf(actor, trie, sizeof(head) + key->size + put->value_size, &pending, put->epoch,
-                       &head.epoch, ret_handle, &object);
-        if (r)
-                return r;
-        head.expires = shm_leaf_seal(*ret_handle);
-        bytes = object;
-        memcpy(bytes, &head, sizeof(head));
-        memcpy(bytes + sizeof(head), key->bytes, key->size);
-        memcpy(bytes + sizeof(head) + key->size, put->value, put->value_size);
-        return 0;
+        if (key->size + (uint64_t) put->value_size > shm_map_size_max(trie->arena))
+                head.flags = SHM_LEAF_CHAINED;
+        /* Over between the question and the last allocation: ask again. Not for ever: the table is input. */
+        for (int tries = 0; tries < 3 && (r == -ESTALE || r == -ESHUTDOWN); tries++) {
+                r = shm_epoch_admit(trie->arena, put->epoch, &id, &era);
+                if (r == 0) {
+                        head.epoch = shm_epoch_number(id, era);
+                        r = leaf_make(actor, trie, key, put, &head, ret_handle);
+                }
+                if (!whichever)
+                        break;
+        }
+        return whichever && r == -ESTALE ? -ESHUTDOWN : r;
 }
 
 /* Whether the mode allows a put where `version` is; 0: nothing. */
@@ -279,18 +343,17 @@ int shm_map_refuse_large(ShmActor *actor, size_t key_size, size_t value_size) {
 
 int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                 uint64_t *ret_version) {
-        size_t room = shm_map_size_max(trie->arena);
         uint64_t leaf = 0;
         int r;
 
-        if (key->size > room || put->value_size > room - key->size)
+        if (key->size > shm_map_key_max(trie->arena) || put->value_size > shm_map_value_max(trie))
                 return shm_map_refuse_large(actor, key->size, put->value_size);
         shm_tally_begin(actor, trie);
         do {
                 r = put_once(actor, trie, key, put, &leaf);
                 /* A leaf that is stale, since its epoch was revoked, makes the put begin anew with another. */
                 if (r && r != SHM_TRIE_E_CHANGED && leaf) {
-                        (void) shm_object_free(actor, leaf);
+                        (void) shm_chain_free(actor, leaf);
                         (void) shm_trie_shrink(actor, trie, key->hash); /* after a split, perhaps */
                         (void) shm_actor_unnote(actor, leaf);
                         leaf = 0;

@@ -47,10 +47,19 @@ enum {
         SHM_MAP_E_TAKEN, /* the key is absent, and another is at the cursor */
 };
 
-/* Largest sum of a key's and a value's size. */
+#define SHM_MAP_VALUE_MAX_DEFAULT (UINT32_C(1) << 20)
+
+/* Largest sum of a key's and a value's size that fits one object. Larger values are chains. */
 static inline size_t shm_map_size_max(const ShmArena *arena) {
         return shm_arena_size_max(arena) - sizeof(ShmMapLeaf);
 }
+
+static inline size_t shm_map_key_max(const ShmArena *arena) {
+        return (shm_map_size_max(arena) & ~(size_t) 7) - sizeof(uint64_t);
+}
+
+/* Largest value that the map takes. */
+uint32_t shm_map_value_max(const ShmTrie *trie);
 
 /* The word's value after the entry at the cursor was deleted. `key` NULL: it is not known. */
 uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *cursor, const void *key,
@@ -60,11 +69,17 @@ uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *cursor, const
 int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *ret_cursor, ShmMapView *ret_view);
 
 /*
- * Copies the value out. -ENOENT, -EMSGSIZE (the buffer is too small), -EIDRM.
- * ret_view may be NULL; its bytes are not to be used.
+ * Copies the value out. -ENOENT, -EMSGSIZE (the buffer is too small; ret_view tells the size), -EIDRM, -EUCLEAN (the
+ * entry is damaged). ret_view may be NULL; its bytes are not to be used.
  */
 ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
                     ShmMapView *ret_view);
+/*
+ * Copies bytes of the value from `offset` on; returns how many there were for the buffer. -ENOENT, -EAGAIN (`version`
+ * is not 0, and the value has another), -EIDRM, -EUCLEAN.
+ */
+ssize_t shm_map_read(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, uint32_t offset,
+                     void *buffer, size_t size, ShmMapView *ret_view);
 
 /*
  * -EEXIST (INSERT), -ENOENT (UPDATE), -EAGAIN (REPLACE), -E2BIG, -ENOSPC (over 900 keys there
@@ -94,7 +109,10 @@ ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, Shm
 ssize_t shm_map_clean(ShmActor *actor, const ShmTrie *trie, ShmTrieScan *scan, uint32_t n_max,
                       ShmMapCensus *census);
 
-/* The next entry: 1, its key and value copied to `buffer`, of SHM_CLASS_SIZE_MAX; 0: no more. -EIDRM. */
+/*
+ * The next entry: 1, its key copied to `buffer`, of SHM_CLASS_SIZE_MAX, and its value, unless that is a chain; 0: no
+ * more. -EIDRM.
+ */
 int shm_map_next(const ShmTrie *trie, ShmTrieScan *scan, void *buffer, ShmMapView *ret);
 
 /* How many entries there are. -EIDRM. */

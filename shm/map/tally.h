@@ -1,7 +1,7 @@
 #pragma once
 /* Counts of maps: of their entries, and of what becomes of these. */
 #include "shm/arena/actor.h"
-#include "shm/map/leaf.h"
+#include "shm/map/chain.h"
 #include "shm/map/trie.h"
 
 typedef struct ShmMapTotals {
@@ -45,11 +45,13 @@ static inline void shm_tally_add(const ShmActor *actor, const ShmTrie *trie, Shm
                                    n);
 }
 
-/* The size of the slot that a leaf takes. */
+/* The size of the slots that an entry takes. */
 static inline uint64_t shm_leaf_cost(const ShmArena *arena, uint32_t key_size, uint32_t value_size) {
-        size_t size = sizeof(ShmMapLeaf) + key_size + value_size;
+        bool chained = shm_leaf_size(key_size, value_size, 0) > shm_arena_size_max(arena);
+        size_t size = shm_leaf_size(key_size, value_size, chained ? SHM_LEAF_CHAINED : 0);
 
-        return size <= shm_arena_size_max(arena) ? arena->classes[shm_arena_class(arena, size)].size : size;
+        return arena->classes[shm_arena_class(arena, size)].size +
+               (chained ? shm_chain_cost(arena, value_size) : 0);
 }
 
 /* An entry went. */

@@ -10,6 +10,7 @@
  * Crash: as there.
  */
 #include "shm/arch/racy.h"
+#include "shm/map/chain.h"
 #include "shm/map/trie-shrink.h"
 #include "shm/map/trie-walk.h"
 
@@ -147,7 +148,7 @@ static void end_exchange(ShmActor *actor, const ShmTrie *trie, const ShmTrieCurs
 
         if (old)
                 /* Stale where somebody else freed it, with its epoch or by its handle: then it is free. */
-                (void) shm_object_free(actor, old);
+                (void) shm_chain_free(actor, old);
         if (c->value == 0)
                 (void) shm_trie_shrink_at(actor, trie, c, &noted);
         if (noted)

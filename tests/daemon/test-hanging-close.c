@@ -24,7 +24,7 @@
 #define FILE_ID 2U
 #define N_MESSAGES 300U
 #define N_LINGERING 20U
-#define DESCRIPTORS_MAX (7U * (N_MESSAGES + N_LINGERING)) /* of a client, and of its connection */
+#define DESCRIPTORS_MAX (7U * (N_MESSAGES + N_LINGERING)) /* a client and its connection need no more */
 
 typedef struct FileSystem {
         char dir[32], file[48];

@@ -349,7 +349,7 @@ FAULTS = [
                 repair->begun = true;''', '''        shm_reach_init(reach, control);
         if (first) {
                 if (repair->record > 0) {
-                        (void) shm_rollback_named(control->arena, repair->record);
+                        (void) shm_rollback_named(control, repair->record);
                         for (ShmCacheWalk w = {}; shm_cache_walk_next(&w, arena, repair->record);)
                                 (void) shm_rollback_cache(arena, repair->record, &w);
                 }

@@ -4,8 +4,8 @@
  *      TSLAB_INJECT=count:FILE                 counts all calls by number, in FILE: 512 words of 32 bits
  *      TSLAB_INJECT=NUMBER:FIRST:N:ERROR       call NUMBER fails with ERROR from the FIRST time on, N times
  *
- * A filter (seccomp) raises SIGSYS in place of the calls, and the handler makes them, or fails. The program is traced by
- * nobody, so that LeakSanitizer works. The counts go through forks: a child's calls count with its parent's.
+ * A filter (seccomp) raises SIGSYS in place of the calls, and the handler makes them, or fails. The program is traced
+ * by nobody, so that LeakSanitizer works. The counts go through forks: a child's calls count with its parent's.
  *
  * Calls that make a thread or a process cannot be made by a handler: they fail always, if at all. A close() that fails
  * has closed, as in Linux, and a brk() that fails returns the end of the heap.

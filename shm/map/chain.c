@@ -1,0 +1,206 @@
+/*
+ * Chains
+ *
+ * Purpose: values of any size, in objects that the entry's leaf alone owns.
+ *
+ *     head:  header | key | first -----> chunk:  next | bytes -----> chunk:  0 | bytes
+ *
+ *     put      note of the head; tag of the head odd; header, key, first = none
+ *              for each chunk: the word before (first, or next) names it; its tag odd; guard it; next = none; bytes
+ *              the head is linked (shm/map/trie-change.c), the note is dropped
+ *     get      first; bytes of all chunks; first is the same; the head is live
+ *     free     the head is noted and unlinked; first is condemned; chunks are freed, from the last one to the first;
+ *              the head is freed, the note is dropped
+ *
+ * Invariants
+ *   1. The chunks of a head that are live are its first ones, each named by a word of the one before: a chunk is named
+ *      before its tag is odd, and freed before the one that names it. So whoever begins anew finds them all.
+ *   2. A head is freed after its chunks. Only a revocation makes it stale before, and all chunks with it: they are of
+ *      one era.
+ *   3. The first word is condemned before any chunk is freed. A reader that finds it as it was, and after that the head
+ *      live, read nothing but chunks of this value.
+ *   4. Words are sealed with the handle of the object that they are in, as the trie's are (shm/map/trie-word.h). Bytes
+ *      that were there before, or that are another object's by now, name no live object (but for a chance of 2^-34).
+ *   5. What was read from a chunk counts if the chunk is live after that. An object is freed by its versioned handle:
+ *      of several that free one chain each chunk is freed once.
+ *   6. A chunk may be revoked while it is filled: it is written under a guard, also while its word is to name the next.
+ *   7. The number of chunks follows from the size of the value: walks end whatever the arena holds.
+ *
+ * Who may do what: a put, with its own actor, outside any operation; it uses the guard. Whoever has unlinked the head,
+ *   or repairs a record that notes it, frees. Reading needs no actor.
+ *
+ * Crash: the note of the head leads to all chunks. A chunk that is named, and whose tag is not odd, is still in the
+ *   record of the dead thread as any slot; nobody else can have it before that record is rolled back, and afterwards
+ *   nobody looks at the head. Repair frees what is not in the map, chunks first (shm/maintain/rollback.c).
+ */
+#include "shm/map/chain.h"
+
+#include <errno.h>
+
+#ifdef SHM_STEP
+#define PART 2U
+#else
+#define PART 512U /* chunks that one walk collects */
+#endif
+
+/* Bytes of chunks in a slab of the class. */
+static uint32_t slab_room(const ShmClass *class) {
+        return class->n_slots * (class->size - (uint32_t) sizeof(ShmChunk));
+}
+
+/* The largest class that wastes less than a tenth; else the one that wastes least. */
+static uint32_t chunk_class(const ShmArena *arena) {
+        uint32_t best = arena->n_classes - 1;
+
+        for (uint32_t i = arena->n_classes; i-- > 0;) {
+                if (slab_room(&arena->classes[i]) * 11 >= SHM_SLAB_SIZE * 10)
+                        return i;
+                if (slab_room(&arena->classes[i]) > slab_room(&arena->classes[best]))
+                        best = i;
+        }
+        return best;
+}
+
+static uint32_t chunk_room(const ShmArena *arena) {
+        return arena->classes[chunk_class(arena)].size - (uint32_t) sizeof(ShmChunk);
+}
+
+uint32_t shm_chain_size_max(const ShmArena *arena) {
+        uint64_t n = (uint64_t) SHM_CHAIN_CHUNKS_MAX * chunk_room(arena);
+
+        return n < SHM_LEAF_VALUE_MAX ? (uint32_t) n : SHM_LEAF_VALUE_MAX;
+}
+
+uint64_t shm_chain_cost(const ShmArena *arena, uint32_t value_size) {
+        uint32_t room = chunk_room(arena), rest = value_size % room;
+        uint64_t size = (uint64_t) (value_size / room) * (room + sizeof(ShmChunk));
+
+        return rest == 0 ? size : size + arena->classes[shm_arena_class(arena, sizeof(ShmChunk) + rest)].size;
+}
+
+int shm_chain_fill(ShmActor *actor, uint64_t head, uint64_t *word, uint32_t epoch, const void *value,
+                   uint32_t size) {
+        ShmPending pending = { .link = word, .seal = shm_leaf_seal(head) };
+        uint32_t room = chunk_room(actor->arena), n;
+        const uint8_t *from = value;
+        int r = 0;
+
+        for (; size > 0; from += n, size -= n) {
+                uint64_t handle;
+                void *object;
+                ShmChunk *chunk;
+
+                n = size < room ? size : room;
+                r = shm_object_alloc(actor, sizeof(*chunk) + n, epoch, &pending, &handle, &object);
+                if (r)
+                        break;
+                if (!shm_actor_guard(actor, handle))
+                        return -ESTALE;
+                chunk = object;
+                pending = (ShmPending){ .link = &chunk->next, .seal = shm_leaf_seal(handle) };
+                shm_store_rlx(&chunk->next, pending.seal); /* ORDER: rlx; the head is linked after it. */
+                memcpy(chunk + 1, from, n);
+        }
+        shm_actor_unguard(actor);
+        return r;
+}
+
+/* NULL: no chunk can be there. Nothing is read: whether the chunk is live is seen by the head. */
+static const ShmChunk *chunk_at(const ShmArena *arena, uint64_t handle, uint32_t size) {
+        uint32_t class = shm_arena_class(arena, sizeof(ShmChunk) + size);
+        SlotId id = shm_handle_slot(handle);
+
+        if (!shm_handle_plausible(arena, handle) || slot_id_slot(id) >= arena->classes[class].n_slots)
+                return NULL;
+        return shm_slot_address(arena, id, class);
+}
+
+int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offset, void *buffer,
+                   uint32_t size) {
+        uint64_t handle = view->word ^ shm_leaf_seal(view->handle);
+        uint32_t room = chunk_room(arena), left = view->head.value_size;
+        uint8_t *to = buffer;
+
+        while (size > 0 && left > 0) {
+                uint32_t n = left < room ? left : room, k;
+                const ShmChunk *chunk = chunk_at(arena, handle, n);
+
+                if (!chunk)
+                        return -EUCLEAN;
+                /* ORDER: rlx; whether it counts is seen by the head, later. */
+                handle = shm_load_rlx(&chunk->next) ^ shm_leaf_seal(handle);
+                left -= n;
+                if (offset >= n) {
+                        offset -= n;
+                        continue;
+                }
+                k = n - offset < size ? n - offset : size;
+                shm_racy_copy(to, (const uint8_t *) (chunk + 1) + offset, k);
+                to += k;
+                size -= k;
+                offset = 0;
+        }
+        return 0;
+}
+
+/* A chunk that is live, and the handle of the next one, or 0. */
+static bool chunk_next(const ShmArena *arena, uint64_t handle, uint64_t *ret) {
+        const ShmChunk *chunk;
+        void *object;
+
+        if (shm_object_get(arena, handle, &object, NULL) != 0)
+                return false;
+        chunk = object;
+        /* ORDER: acq, pairs with shm_uncached_free(); the word is read before the tag is again. */
+        *ret = shm_load_acq(&chunk->next) ^ shm_leaf_seal(handle);
+        return shm_object_live(arena, handle);
+}
+
+/* The last PART of the first n_max live chunks, in a ring; returns how many are live. */
+static uint32_t walk_chunks(const ShmArena *arena, uint64_t handle, uint32_t n_max, uint64_t *ring) {
+        uint64_t next;
+        uint32_t n = 0;
+
+        for (; n < n_max && handle != 0 && chunk_next(arena, handle, &next); handle = next)
+                ring[n++ % PART] = handle;
+        return n;
+}
+
+static void free_chunks(ShmActor *actor, uint64_t first, uint32_t n_max) {
+        uint64_t ring[PART];
+        uint32_t n, k;
+
+        do {
+                n = walk_chunks(actor->arena, first, n_max, ring);
+                for (k = 0; k < PART && k < n; k++)
+                        (void) shm_object_free(actor, ring[(n - 1 - k) % PART]);
+                n_max = n - k;
+        } while (n_max > 0);
+}
+
+/* False: the leaf is gone. */
+static bool condemn_chain(const ShmArena *arena, const ShmMapView *view, uint64_t *ret_first) {
+        uint64_t seal = shm_leaf_seal(view->handle), raw = view->word, first = raw ^ seal;
+
+        /* ORDER: acqrel, pairs with shm_map_view_live(); before the first chunk's tag is even. */
+        while (shm_trie_is_leaf(first) && !shm_cas_acqrel(view->at, &raw, first ^ SHM_TRIE_FLIP ^ seal))
+                first = raw ^ seal;
+        *ret_first = shm_trie_is_leaf(first) ? first : first ^ SHM_TRIE_FLIP;
+        return shm_trie_is_leaf(*ret_first) && shm_object_live(arena, view->handle);
+}
+
+void shm_chain_free_chunks(ShmActor *actor, uint64_t leaf) {
+        uint32_t room = chunk_room(actor->arena);
+        ShmMapView view;
+        uint64_t first;
+
+        if (shm_map_view(actor->arena, leaf, &view) != 0 || !(view.head.flags & SHM_LEAF_CHAINED))
+                return;
+        if (condemn_chain(actor->arena, &view, &first))
+                free_chunks(actor, first, (view.head.value_size + room - 1) / room);
+}
+
+int shm_chain_free(ShmActor *actor, uint64_t leaf) {
+        shm_chain_free_chunks(actor, leaf);
+        return shm_object_free(actor, leaf);
+}

@@ -1,0 +1,39 @@
+#pragma once
+/*
+ * Chains: values that do not fit one object. The leaf, which is called the head then, has SHM_LEAF_CHAINED; its key is
+ * followed by padding to 8 bytes and a word that names the first chunk. Each chunk names the next one.
+ */
+#include "shm/map/leaf.h"
+
+#define SHM_CHAIN_CHUNKS_MAX 16384U
+
+/* Bytes of a value follow. */
+typedef struct ShmChunk {
+        uint64_t next; /* sealed with the handle of this chunk; 0: the last one */
+} ShmChunk;
+static_assert(sizeof(ShmChunk) == 8, "arena format");
+
+/* Largest value of any entry in this arena, whatever the map allows. */
+uint32_t shm_chain_size_max(const ShmArena *arena);
+
+/* The size of the slots of the chunks. */
+uint64_t shm_chain_cost(const ShmArena *arena, uint32_t value_size);
+
+/*
+ * Appends the value to a head without chunks that this thread has noted; `word`: that of the head. Errors of
+ * shm_object_alloc(), -ESTALE also where a chunk was revoked meanwhile: what there is so far is to be freed.
+ */
+int shm_chain_fill(ShmActor *actor, uint64_t head, uint64_t *word, uint32_t epoch, const void *value,
+                   uint32_t size);
+
+/*
+ * Copies bytes [offset, offset + size) of the value of a view with SHM_LEAF_CHAINED, inside the value. They count if
+ * shm_map_view_live() says so after that. -EUCLEAN: the chain is broken, or was freed meanwhile.
+ */
+int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offset, void *buffer,
+                   uint32_t size);
+
+/* Frees the chunks of a leaf that is noted and linked nowhere, if it has any. Others may do so at the same time. */
+void shm_chain_free_chunks(ShmActor *actor, uint64_t leaf);
+/* The same, then the leaf. As shm_object_free(). */
+int shm_chain_free(ShmActor *actor, uint64_t leaf);
