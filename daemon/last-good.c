@@ -9,7 +9,7 @@
 
 #include "daemon/config.h"
 #include "daemon/log.h"
-#include "daemon/state-file.h"
+#include "proto/state-file.h"
 #include "proto/cleanup.h"
 #include "proto/path.h"
 
@@ -19,7 +19,7 @@ static int find_path(const char *pool, char **ret_path) {
 
         if (r < 0)
                 return r;
-        return state_file_path(dir, pool, "settings", ret_path);
+        return proto_state_file(dir, pool, "settings", ret_path);
 }
 
 static void put_role(FILE *file, const char *name, const RoleList *list) {

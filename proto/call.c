@@ -6,6 +6,7 @@
 struct ProtoCall {
         int fd; /* -1: given up */
         uint64_t last_id; /* the latest request's */
+        uint64_t sent_id; /* the latest request's that was sent */
 };
 
 int proto_call_new(ProtoCall **ret_call, int fd) {
@@ -139,18 +140,24 @@ static int next_reply(ProtoCall *call, const ProtoRequest *request, uint64_t dea
         }
 }
 
-/* As proto_call(), until a fixed time; with `fd`, unless that is -1. */
-static int call_until(ProtoCall *call, ProtoRequest *request, int fd, uint64_t deadline, ProtoCallMore more,
-                      void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds) {
+static int send_call(ProtoCall *call, const ProtoRequest *request, int fd, uint64_t deadline) {
+        int r = send_request(call->fd, request, &fd, fd >= 0 ? 1 : 0, NULL, deadline);
+
+        if (r == PROTO_E_CLOSED)
+                return give_up(call, r);
+        if (r == 0)
+                call->sent_id = request->id;
+        return r;
+}
+
+/* As proto_call(), until a fixed time; with `fd`, unless that is -1. The request is sent unless it was before. */
+static int finish_call(ProtoCall *call, const ProtoRequest *request, int fd, uint64_t deadline,
+                       ProtoCallMore more, void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds) {
         int r;
 
         if (call->fd < 0)
                 return PROTO_E_CLOSED;
-
-        request->id = ++call->last_id;
-        r = send_request(call->fd, request, &fd, fd >= 0 ? 1 : 0, NULL, deadline);
-        if (r == PROTO_E_CLOSED)
-                return give_up(call, r);
+        r = request->id == call->sent_id ? 0 : send_call(call, request, fd, deadline);
         if (r)
                 return r;
 
@@ -179,6 +186,18 @@ static int call_until(ProtoCall *call, ProtoRequest *request, int fd, uint64_t d
                 if (proto_deadline_left(deadline) == 0)
                         return -ETIMEDOUT;
         }
+}
+
+static int call_until(ProtoCall *call, ProtoRequest *request, int fd, uint64_t deadline, ProtoCallMore more,
+                      void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds) {
+        request->id = ++call->last_id;
+        return finish_call(call, request, fd, deadline, more, userdata, ret_reply, ret_fds);
+}
+
+int proto_call_again(ProtoCall *call, const ProtoRequest *request, uint64_t timeout_usec, ProtoCallMore more,
+                     void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds) {
+        return finish_call(call, request, -1, proto_deadline(timeout_usec), more, userdata, ret_reply,
+                           ret_fds);
 }
 
 int proto_call(ProtoCall *call, ProtoRequest *request, uint64_t timeout_usec, ProtoCallMore more,

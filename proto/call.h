@@ -77,6 +77,12 @@ int proto_call_fd(const ProtoCall *call);
  */
 int proto_call(ProtoCall *call, ProtoRequest *request, uint64_t timeout_usec, ProtoCallMore more,
                void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds);
+/*
+ * Goes on with a proto_call() that ended with -ETIMEDOUT, and was the latest: waits for the answer again. The request
+ * is as that call left it.
+ */
+int proto_call_again(ProtoCall *call, const ProtoRequest *request, uint64_t timeout_usec, ProtoCallMore more,
+                     void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds);
 /* The same with a descriptor, which stays the caller's. */
 int proto_call_with_fd(ProtoCall *call, ProtoRequest *request, int fd, uint64_t timeout_usec,
                        ProtoReply **ret_reply);

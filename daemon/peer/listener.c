@@ -12,14 +12,17 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
-#include "daemon/state-file.h"
+#include "proto/state-file.h"
 #include "proto/path.h"
+#include "proto/served.h"
 #include "proto/socket.h"
 
 struct Listener {
         Sessions *sessions;
         int *passed_fd; /* -1: systemd passed no socket */
         int lock_fd;
+        int mark_fd; /* -1: nobody is told that the pool is served */
+        char *mark_path;
         int fd;
         char *path;
         bool ours; /* the daemon made the socket file, and removes it */
@@ -74,7 +77,7 @@ static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_le
         _cleanup_(proto_closep) int fd = -1;
         int r;
 
-        if (state_file_path(dir, pool, "lock", &path) < 0)
+        if (proto_state_file(dir, pool, "lock", &path) < 0)
                 return -ENOMEM;
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
         if (fd < 0) {
@@ -96,6 +99,17 @@ static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_le
         }
         write_lock(fd, ret_left); /* should this daemon not take its place, the next one has to know, too */
         *ret_fd = proto_steal_fd(&fd);
+        return 0;
+}
+
+/* For processes that would start an idle pool by a connection. Only their lists are wrong where this fails. */
+static int mark_pool(Listener *listener, const char *dir, const char *pool) {
+        if (proto_state_file(dir, pool, PROTO_SERVED_SUFFIX, &listener->mark_path) < 0)
+                return -ENOMEM;
+        listener->mark_fd = proto_served_mark(listener->mark_path);
+        if (listener->mark_fd < 0)
+                log_error(LOG_WARNING, listener->mark_fd, "could not mark the pool as served in %s",
+                          listener->mark_path);
         return 0;
 }
 
@@ -131,10 +145,14 @@ int listener_new(Listener **ret_listener, Sessions *sessions, int *passed_fd) {
 
         if (!listener)
                 return -ENOMEM;
-        *listener = (Listener){ .sessions = sessions, .passed_fd = passed_fd, .lock_fd = -1, .fd = -1 };
+        *listener = (Listener){
+                .sessions = sessions, .passed_fd = passed_fd, .lock_fd = -1, .mark_fd = -1, .fd = -1
+        };
         r = find_paths(listener, &dir);
         if (r == 0)
                 r = lock_pool(dir, sessions->pool->options->pool, &listener->lock_fd, listener->left);
+        if (r == 0)
+                r = mark_pool(listener, dir, sessions->pool->options->pool);
         if (r < 0) {
                 (void) listener_free(listener);
                 return r;
@@ -265,7 +283,11 @@ Listener *listener_free(Listener *listener) {
         if (listener->ours)
                 (void) unlink(listener->path);
         (void) proto_close(listener->fd);
+        if (listener->mark_fd >= 0)
+                (void) unlink(listener->mark_path);
+        (void) proto_close(listener->mark_fd);
         (void) proto_close(listener->lock_fd);
+        free(listener->mark_path);
         free(listener->path);
         free(listener);
         return NULL;

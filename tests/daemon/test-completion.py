@@ -71,7 +71,7 @@ class Completion:
         self.assertEqual(self.complete('map', '--by', ''), {'place', 'epoch', 'class'})
         fields = self.run_ctl('clients', '--sort', '?').stderr.strip().split('one of: ')[1].split(', ')
         self.assertEqual(self.complete('clients', '--sort', ''), set(fields))
-        self.assertEqual(self.complete('stats', '--socket', 'def'), {'default.sock', 'default.lock', 'default.settings'})
+        self.assertEqual(self.complete('stats', '--socket', 'def'), {'default.sock', 'default.lock', 'default.run', 'default.settings'})
 
 
 class Bash(Completion, VerbTest):

@@ -7,4 +7,4 @@
  * that user, it could have systemd, which binds them as root, follow a symbolic link. The caller frees *ret_path.
  * -ENOMEM.
  */
-int state_file_path(const char *dir, const char *pool, const char *suffix, char **ret_path);
+int proto_state_file(const char *dir, const char *pool, const char *suffix, char **ret_path);

@@ -1,4 +1,4 @@
-#include "daemon/state-file.h"
+#include "proto/state-file.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -18,7 +18,7 @@ static bool has_lock_dir(const char *dir) {
         return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-int state_file_path(const char *dir, const char *pool, const char *suffix, char **ret_path) {
+int proto_state_file(const char *dir, const char *pool, const char *suffix, char **ret_path) {
         char *path;
 
         if (asprintf(&path, "%s/%s%s.%s", dir, has_lock_dir(dir) ? "lock/" : "", pool, suffix) < 0)
