@@ -11,8 +11,8 @@ static const Verb verbs[] = {
                 .name = "list",
                 .operands = "",
                 .summary = "Show the pools of this machine",
-                .details = "Looks for sockets in /run/tslab and $XDG_RUNTIME_DIR/tslab. A pool whose socket\n"
-                           "systemd holds is started by that.",
+                .details = "Looks for sockets in /run/tslab and $XDG_RUNTIME_DIR/tslab, and starts no pool\n"
+                           "that is idle.",
                 .options = OPTION_COLUMNS,
                 .run = verb_list,
         },

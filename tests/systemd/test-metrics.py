@@ -41,6 +41,7 @@ expect(up() == set(), 'no pool yet')
 
 for pool in ('sessions', 'web'):
     start(pool)
+    ctl(pool, 'status')                         # the metrics start none
 client = Client('hold', 'sessions', 1000)
 client.wait_for('ready')
 expect(up() == {'tslab_up{pool="sessions"} 1', 'tslab_up{pool="web"} 1'}, 'both pools')

@@ -6,10 +6,21 @@
 #include "daemon/ctl/base/connect.h"
 #include "daemon/ctl/base/lost.h"
 #include "daemon/ctl/base/options.h"
+#include "proto/deadline.h"
 #include "proto/path.h"
+#include "proto/served.h"
 
 #define HOW_TO_START_SIZE 240
 #define GROUP_SIZE 64
+
+#define SYSTEM_DIR "/run/tslab" /* as in proto/path.h */
+
+/*
+ * A daemon answers a hello at once. If it does not answer a request for as long, it may have much to do, or hang: a
+ * second hello tells.
+ */
+#define HELLO_USEC UINT64_C(5000000)
+#define PATIENCE_USEC UINT64_C(2000000)
 
 void connection_deinit(Connection *connection) {
         connection->call = proto_call_free(connection->call);
@@ -116,6 +127,46 @@ static CtlExit complain_access(const char *path) {
                         what, (unsigned) status.st_uid);
 }
 
+/* "T" of a process that was stopped; '?': not known. */
+static char process_state(pid_t pid) {
+        char path[32], text[512], *end;
+        FILE *file;
+        size_t n;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+        file = fopen(path, "re");
+        n = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+        text[n] = '\0';
+        if (file)
+                (void) fclose(file);
+        end = strrchr(text, ')'); /* the name before it may have any characters */
+        return end && end[1] == ' ' && end[2] ? end[2] : '?';
+}
+
+static CtlExit complain_silence(const char *path) {
+        char pool[PROTO_POOL_NAME_MAX + 1], process[48] = "";
+        pid_t pid = 0;
+
+        connection_pool_name(pool, sizeof(pool), path);
+        (void) proto_served(path, &pid);
+        if (pid > 0)
+                (void) snprintf(process, sizeof(process), ", process %d,", (int) pid);
+        if (pid > 0 && strchr("Tt", process_state(pid)))
+                return complain(
+                        "the daemon at %s, process %d, does not answer: it was stopped, and 'kill -CONT %d' lets it "
+                        "go on; programs use the pool meanwhile",
+                        path, (int) pid, (int) pid);
+        if (!strncmp(path, SYSTEM_DIR "/", sizeof(SYSTEM_DIR)))
+                return complain(
+                        "the daemon at %s%s does not answer; programs use the pool meanwhile. 'journalctl "
+                        "TSLAB_POOL=%s' may tell why, and 'systemctl restart tslabd@%s.service' keeps the objects",
+                        path, process, pool, pool);
+        return complain(
+                "the daemon at %s%s does not answer: is it hung, or the machine very busy? programs use the pool "
+                "meanwhile, and a daemon that follows with --adopt keeps the objects",
+                path, process);
+}
+
 static CtlExit complain_refused(const char *path, const ProtoReply *reply) {
         char command[CONNECTION_COMMAND_SIZE];
 
@@ -149,7 +200,7 @@ CtlExit connection_complain(const char *path, int r, const ProtoReply *reply) {
         case PROTO_E_CLOSED:
                 return complain("the daemon at %s hung up; its log says why: 'journalctl -t tslabd'", path);
         case -ETIMEDOUT:
-                return complain("the daemon at %s does not answer; is it stopped, or very busy?", path);
+                return complain_silence(path);
         case -EPROTO:
                 return complain(
                         "the program at %s does not speak tslab's protocol: is that the socket of a pool?",
@@ -197,30 +248,61 @@ int connection_try(const char *path, uint64_t timeout_usec, ProtoCall **ret_call
         return proto_call_open(ret_call, path, &hello, timeout_usec, ret_hello);
 }
 
+int connection_try_running(const char *path, uint64_t timeout_usec, ProtoCall **ret_call,
+                           ProtoReply **ret_hello) {
+        pid_t pid;
+
+        return proto_served(path, &pid) == PROTO_SERVED_NO
+                       ? -ECONNREFUSED
+                       : connection_try(path, timeout_usec, ret_call, ret_hello);
+}
+
+CtlExit connection_find(Connection *connection) {
+        return connection->path ? CTL_DONE : find_path(&connection->path);
+}
+
 CtlExit connection_open(Connection *connection) {
         CtlExit exit_code;
         int r;
 
-        exit_code = find_path(&connection->path);
+        exit_code = connection_find(connection);
         if (exit_code)
                 return exit_code;
 
-        r = connection_try(connection->path, CONNECTION_USEC, &connection->call, &connection->hello);
+        r = connection_try(connection->path, HELLO_USEC, &connection->call, &connection->hello);
         return r ? complain_open(connection->path, r, connection->hello) : CTL_DONE;
+}
+
+/* Whether the daemon says hello, even if what it was asked for takes it long. */
+static bool is_daemon_alive(const char *path) {
+        _cleanup_(proto_call_freep) ProtoCall *call = NULL;
+        _cleanup_(proto_reply_freep) ProtoReply *hello = NULL;
+
+        return connection_try_running(path, PATIENCE_USEC, &call, &hello) != -ETIMEDOUT;
+}
+
+int connection_call_quietly(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
+                            ProtoCallMore more, void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds) {
+        uint64_t deadline = proto_deadline(timeout_usec);
+        int r;
+
+        r = proto_call(connection->call, request, PATIENCE_USEC, more, userdata, ret_reply, ret_fds);
+        while (r == -ETIMEDOUT && proto_deadline_left(deadline) > 0 && is_daemon_alive(connection->path))
+                r = proto_call_again(connection->call, request, PATIENCE_USEC, more, userdata, ret_reply,
+                                     ret_fds);
+        return r;
 }
 
 CtlExit connection_call(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
                         ProtoCallMore more, void *userdata, ProtoReply **ret_reply) {
-        int r;
+        int r = connection_call_quietly(connection, request, timeout_usec, more, userdata, ret_reply, NULL);
 
-        r = proto_call(connection->call, request, timeout_usec, more, userdata, ret_reply, NULL);
         return r ? connection_complain(connection->path, r, *ret_reply) : CTL_DONE;
 }
 
 CtlExit connection_call_fds(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
                             ProtoReply **ret_reply, ProtoFds *ret_fds) {
-        int r;
+        int r = connection_call_quietly(connection, request, timeout_usec, NULL, NULL, ret_reply, ret_fds);
 
-        r = proto_call(connection->call, request, timeout_usec, NULL, NULL, ret_reply, ret_fds);
         return r ? connection_complain(connection->path, r, *ret_reply) : CTL_DONE;
 }

@@ -30,10 +30,18 @@ typedef struct Connection {
 #define CONNECTION_INIT                                                                                      \
         { NULL, NULL, NULL }
 
+/* Finds the path of the socket alone. connection_open() finds it, too. */
+CtlExit connection_find(Connection *connection);
 CtlExit connection_open(Connection *connection);
 void connection_deinit(Connection *connection);
 
-/* As proto_call(). */
+/*
+ * As proto_call(), but a daemon that hangs is given up after a few seconds, whatever the limit: -ETIMEDOUT. One that is
+ * busy is not.
+ */
+int connection_call_quietly(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
+                            ProtoCallMore more, void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds);
+/* The same with complaints. */
 CtlExit connection_call(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
                         ProtoCallMore more, void *userdata, ProtoReply **ret_reply);
 /* The same for a request that is answered by one reply with descriptors. */
@@ -48,6 +56,9 @@ CtlExit connection_complain(const char *path, int r, const ProtoReply *reply);
 
 /* Says hello to the socket at `path`, as proto_call_open(), without complaints. */
 int connection_try(const char *path, uint64_t timeout_usec, ProtoCall **ret_call, ProtoReply **ret_hello);
+/* The same; -ECONNREFUSED where the pool is idle, and a connection would have systemd start its daemon. */
+int connection_try_running(const char *path, uint64_t timeout_usec, ProtoCall **ret_call,
+                           ProtoReply **ret_hello);
 
 /*
  * Writes the beginning of a command for the pool that has this socket, "tslabctl --pool web", to be quoted in advice.

@@ -31,7 +31,7 @@ static ProtoReply *look_at_epoch(Connection *connection, uint32_t epoch, bool *r
         close.revoke = arg_revoke;
         close.older = arg_older;
         close.look = true;
-        r = proto_call(connection->call, &request, CONNECTION_USEC, NULL, NULL, &reply, NULL);
+        r = connection_call_quietly(connection, &request, CONNECTION_LONG, NULL, NULL, &reply, NULL);
         *ret_unknown = r == PROTO_E_REFUSED && reply->error == -EOPNOTSUPP;
         return r ? proto_reply_free(reply) : reply;
 }

@@ -3,62 +3,42 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/ctl/base/ask-pools.h"
 #include "daemon/ctl/base/ask.h"
 #include "daemon/ctl/base/connect.h"
 #include "daemon/ctl/base/options.h"
-#include "daemon/ctl/base/pools.h"
 #include "daemon/ctl/output/http.h"
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/metrics.h"
 #include "daemon/ctl/output/output.h"
 #include "daemon/ctl/verb/verb.h"
-#include "proto/deadline.h"
-#include "proto/path.h"
+#include "proto/served.h"
 
-/* A monitoring system gives up after ten seconds: silent pools must not hide the others. */
-#define ASK_USEC UINT64_C(1000000)
-#define ASK_ALL_USEC UINT64_C(5000000)
-
+/* The pools that are shown: an idle one is not down, and has no numbers. */
 typedef struct Scrape {
         Pools found;
+        AskedPool *asked;
         MetricsPool *pools;
+        size_t n_pools;
 } Scrape;
 
 static void scrape_deinit(Scrape *scrape) {
-        for (size_t i = 0; i < scrape->found.n_paths && scrape->pools; ++i) {
-                (void) proto_reply_free(scrape->pools[i].reply);
-                free((char *) scrape->pools[i].name);
-        }
         free(scrape->pools);
+        scrape->asked = pools_asked_free(scrape->asked, scrape->found.n_paths);
         pools_deinit(&scrape->found);
 }
 
-static ProtoReply *ask_path(const char *path, uint64_t timeout_usec) {
-        _cleanup_(proto_call_freep) ProtoCall *call = NULL;
-        _cleanup_(proto_reply_freep) ProtoReply *hello = NULL;
-        ProtoReply *reply = NULL;
-
-        if (connection_try(path, timeout_usec, &call, &hello) == 0 &&
-            ask_stats_quietly(call, timeout_usec, &reply) == 0)
-                return reply;
-        return proto_reply_free(reply);
-}
-
 static CtlExit scrape_all(Scrape *scrape) {
-        uint64_t deadline = proto_deadline(ASK_ALL_USEC);
         CtlExit r = pools_find(&scrape->found);
 
+        scrape->asked = pools_ask(&scrape->found);
         scrape->pools = must(calloc(scrape->found.n_paths + 1, sizeof(*scrape->pools)));
         for (size_t i = 0; i < scrape->found.n_paths; ++i) {
-                const char *path = scrape->found.paths[i];
-                uint64_t left = proto_deadline_left(deadline);
-                char name[PROTO_POOL_NAME_MAX + 1];
+                const AskedPool *pool = &scrape->asked[i];
 
-                connection_pool_name(name, sizeof(name), path);
-                scrape->pools[i].name = must(strdup(name));
-                if (left > 0)
-                        scrape->pools[i].reply = ask_path(path, left < ASK_USEC ? left : ASK_USEC);
+                if (pool->state != POOL_IDLE)
+                        scrape->pools[scrape->n_pools++] = (MetricsPool){ pool->name, pool->stats };
         }
         return r;
 }
@@ -69,11 +49,11 @@ static CtlExit print_all_pools(void) {
         json_object *array;
 
         if (!arg_json) {
-                metrics_print(output_stream(), scrape.pools, scrape.found.n_paths, true);
+                metrics_print(output_stream(), scrape.pools, scrape.n_pools, true);
                 return r;
         }
         array = json_new_array();
-        for (size_t i = 0; i < scrape.found.n_paths; ++i)
+        for (size_t i = 0; i < scrape.n_pools; ++i)
                 if (scrape.pools[i].reply)
                         json_append(array, json_stats(scrape.pools[i].reply->stats));
         output_json(array);
@@ -86,6 +66,13 @@ static CtlExit print_one_pool(void) {
         MetricsPool pool;
         CtlExit r;
 
+        r = connection_find(&connection);
+        if (r)
+                return r;
+        if (!arg_json && proto_served(connection.path, &(pid_t){ 0 }) == PROTO_SERVED_NO) {
+                metrics_print(output_stream(), NULL, 0, true);
+                return CTL_DONE;
+        }
         r = ask_stats(&connection, &reply);
         if (r)
                 return r;
@@ -105,7 +92,7 @@ static char *render_all_pools(bool open, size_t *ret_size) {
         if (scrape_all(&scrape))
                 return NULL; /* stderr says more */
         out = must(open_memstream(&body, ret_size));
-        metrics_print(out, scrape.pools, scrape.found.n_paths, open);
+        metrics_print(out, scrape.pools, scrape.n_pools, open);
         if (fclose(out))
                 (void) must(NULL);
         return body;

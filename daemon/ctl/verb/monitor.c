@@ -92,13 +92,12 @@ static int watch_events(Connection *connection, ProtoReply **ret_reply) {
 static int connect_again(Connection *connection) {
         connection->call = proto_call_free(connection->call);
         connection->hello = proto_reply_free(connection->hello);
-        return connection_try(connection->path, AGAIN_USEC, &connection->call, &connection->hello);
+        return connection_try_running(connection->path, AGAIN_USEC, &connection->call, &connection->hello);
 }
 
 /*
  * Connects again if there is a daemon. If it is the one of before, it had dropped this connection,
- * which it does only to a watcher that is too slow. This is for --follow only: where systemd listens,
- * a connection starts a daemon that was stopped.
+ * which it does only to a watcher that is too slow. No daemon that was stopped is started by that.
  */
 static bool was_too_slow(Connection *connection, uint64_t since_usec) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;

@@ -34,8 +34,8 @@ static void top_deinit(Top *top) {
 
 static int reconnect_top(Top *top) {
         top->connection.hello = proto_reply_free(top->connection.hello);
-        return connection_try(top->connection.path, ANSWER_USEC, &top->connection.call,
-                              &top->connection.hello);
+        return connection_try_running(top->connection.path, ANSWER_USEC, &top->connection.call,
+                                      &top->connection.hello);
 }
 
 static int take_sample(Top *top, TopSample *ret) {

@@ -1,0 +1,184 @@
+"""tslabctl beside daemons that hang, and pools that are idle: it waits once, says what helps, and starts nothing."""
+
+import fcntl
+import os
+import pathlib
+import re
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import ctl_case
+from ctl_case import CTL_CLIENT, TSLABCTL, Case, environment, field, hello, reply
+
+ARGUMENTS = {'epoch close': ['3'], 'epoch label': ['4', 'x'], 'top': ['--once', '-d', '0.1']}
+HELLO, STATS, TRIM = 16, 32, 34             # requests
+LIMIT = 12                                  # seconds, on a machine that has other work
+
+
+class Hung(Case):
+    def stop(self, *daemons):
+        for daemon in daemons:
+            daemon.process.send_signal(signal.SIGSTOP)
+            self.addCleanup(daemon.process.send_signal, signal.SIGCONT)
+
+    def verbs(self):
+        section = self.text('--help').split('Verbs:\n')[1].split('\n\n')[0]
+        names = [re.match(r'  ((?:[a-z]+ ?)+)', line)[1].strip() for line in section.splitlines()]
+        return [name for name in names if name not in ('list', 'help')]
+
+    def begin(self, *arguments):
+        process = subprocess.Popen([TSLABCTL, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, env=environment(self.folder))
+        self.addCleanup(process.kill)
+        return process
+
+    def test_side_by_side(self):
+        """Five that hang cost no more than one, and hide nothing of the pool that runs."""
+        hung = [self.start(f'hung{i}') for i in range(5)]
+        self.start('web')
+        self.stop(*hung)
+        for arguments in ('list', '--json'), ('metrics', '--all'):
+            began = time.monotonic()
+            text = self.text(*arguments) if 'metrics' in arguments else self.text('--json', 'list')
+            # one after another, they would cost 10 seconds
+            self.assertLess(time.monotonic() - began, 6)
+        self.assertIn('tslab_up{pool="hung3"} 0\n', text)
+        self.assertIn('tslab_up{pool="web"} 1\n', text)
+        self.assertEqual([p['state'] for p in self.json('list')], ['silent'] * 5 + ['running'])
+
+    def test_every_verb(self):
+        """Each gives a daemon that was stopped up after some seconds, and names the process and the remedy."""
+        daemon = self.start()
+        self.stop(daemon)
+        began = time.monotonic()
+        runs = {verb: self.begin(*verb.split(), *ARGUMENTS.get(verb, [])) for verb in self.verbs()}
+        self.assertGreaterEqual(len(runs), 15)
+        for verb, process in runs.items():
+            out, err = process.communicate(timeout=60)
+            self.assertEqual((process.returncode, out), (1, ''), verb)
+            self.assertRegex(err, r'\Atslabctl: [^\n]+\n\Z', verb)
+            self.assertIn(f"process {daemon.process.pid}, does not answer: it was stopped, and 'kill -CONT "
+                          f"{daemon.process.pid}' lets it go on", err, verb)
+        self.assertLess(time.monotonic() - began, LIMIT)
+
+    def test_in_the_middle(self):
+        """A daemon that hangs after the request, even one that may take any time."""
+        daemon = self.start()
+        self.client(daemon, CTL_CLIENT).do('alloc 64 1')
+        waiting = self.begin('epoch', 'close', '0', '--yes', '--wait')
+        ctl_case.wait_for(lambda: self.json('epoch', 'list')[0]['state'] == 'closing')
+        self.stop(daemon)
+        began = time.monotonic()
+        out, err = waiting.communicate(timeout=60)
+        self.assertEqual((waiting.returncode, out), (1, ''))
+        self.assertIn('does not answer', err)
+        self.assertLess(time.monotonic() - began, LIMIT)
+
+    def test_busy(self):
+        """A daemon that works for long on a request is waited for, as it says hello to others."""
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(listener.close)
+        listener.bind(f'{self.folder}/default.sock')
+        listener.listen()
+        hellos = []
+
+        def serve(connection):
+            with connection:
+                while request := connection.recv(65536):
+                    kind = (request[2] & 0x7f | request[3] << 7) >> 3
+                    if kind == HELLO:
+                        hellos.append(connection)
+                        connection.send(hello())
+                    elif kind == TRIM:
+                        time.sleep(5)
+                        connection.send(reply(request[1], body_number=TRIM, body=field(1, 4096)))
+
+        def accept():
+            try:
+                while True:
+                    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+            except OSError:
+                pass                            # the test is over
+
+        threading.Thread(target=accept, daemon=True).start()
+        self.assertEqual(self.text('trim'), '4.0K given back.\n')
+        self.assertGreater(len(hellos), 1, 'it was asked whether it lives')
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+class Idle(Case):
+    def idle(self, pool):
+        """A socket that systemd holds: a connection would start the daemon."""
+        pathlib.Path(self.folder, 'lock').mkdir(exist_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+        self.addCleanup(listener.close)
+        listener.bind(f'{self.folder}/{pool}.sock')
+        listener.listen()
+        return listener
+
+    def untouched(self, listener):
+        with self.assertRaises(BlockingIOError):
+            listener.accept()
+
+    def test_untouched(self):
+        idle = self.idle('web')
+        self.assertEqual(self.json('list')[0]['state'], 'idle')
+        self.assertRegex(self.text('list'), r'\nweb +idle +- ')
+        self.assertEqual(self.text('list', '--no-legend').split()[:2], ['web', 'idle'])
+        self.assertNotIn('web', self.text('metrics', '--all'))
+        self.assertNotIn('web', self.text('metrics', '--pool', 'web'))
+        self.assertEqual(self.json('metrics', '--all'), [])
+        self.untouched(idle)
+
+    def test_beside_a_daemon(self):
+        """It marks its pool while it lives; one that was killed is told from one that ended."""
+        idle = self.idle('idle')
+        daemon = self.start('web')
+        mark = pathlib.Path(self.folder, 'lock', 'web.run')
+        self.assertEqual(mark.stat().st_mode & 0o777, 0o644)
+        with open(mark, 'rb') as file:
+            lock = fcntl.fcntl(file, fcntl.F_GETLK, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 0, 0))
+        self.assertEqual(struct.unpack('hhqqi4x', lock)[::4], (fcntl.F_RDLCK, daemon.process.pid))
+        self.assertEqual([p['state'] for p in self.json('list')], ['idle', 'running'])
+        self.assertIn('tslab_up{pool="web"} 1\n', self.text('metrics', '--all'))
+        daemon.stop()
+        self.assertFalse(mark.exists())
+        daemon = self.start('web')
+        daemon.stop(signal.SIGKILL)
+        os.unlink(daemon.path)
+        dead = self.idle('web')
+        self.assertEqual([p['state'] for p in self.json('list')], ['idle', 'dead'])
+        self.assertIn('tslab_up{pool="web"} 0\n', self.text('metrics', '--all'))
+        self.untouched(idle)
+        self.untouched(dead)
+
+    def test_without_a_place_for_marks(self):
+        """Where the daemon bound the socket itself, a connection starts nothing, and tells."""
+        daemon = self.start('web')
+        os.unlink(f'{self.folder}/web.run')     # as an older daemon
+        self.assertEqual(self.json('list')[0]['state'], 'running')
+        daemon.stop()
+
+    def test_follow_starts_nothing(self):
+        """monitor --follow waits for the next daemon, and does not start one that was stopped."""
+        pathlib.Path(self.folder, 'lock').mkdir()
+        daemon = self.start('web')
+        with subprocess.Popen([TSLABCTL, '--pool', 'web', 'monitor', '--follow'], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, env=environment(self.folder)) as monitor:
+            ctl_case.wait_for(lambda: any(c['control_only'] for c in self.json('clients', '--pool', 'web')
+                                          if c['pid'] == monitor.pid))
+            daemon.stop()
+            idle = self.idle('web')
+            self.assertIn('waiting for the next one', monitor.stderr.readline())
+            time.sleep(1)
+            self.untouched(idle)
+            monitor.terminate()
+            monitor.communicate()
+
+
+if __name__ == '__main__':
+    ctl_case.main()
