@@ -20,7 +20,7 @@ typedef struct ShmPending {
 static inline int shm_pending_note(ShmActor *actor, const ShmPending *pending, uint64_t handle) {
         if (!pending->link)
                 return shm_actor_note(actor, handle, pending->root, pending->hash);
-        /* ORDER: rel, pairs with the repair of its owner; the object that has the word is written. */
+        /* ORDER: rel, pairs with shm_trie_contains(); the object that has the word is written. */
         shm_store_rel(pending->link, handle ^ pending->seal);
         return 0;
 }

@@ -90,6 +90,9 @@ void shm_map_miscounted(ShmArena *arena, const ShmRecord *record) {
 bool shm_map_is_miscounted(const ShmArena *arena, uint32_t i) {
         const ShmMapState *state = &arena->header->maps[i];
 
+        /* A look at a state would give it a page. ORDER: rlx; a map is named before it is written to. */
+        if (shm_load_rlx(&arena->header->roots[i].hash) == 0)
+                return false;
         /* ORDER: rlx; the maintainer alone writes them, as repair and as here. */
         return shm_load_rlx(&state->miscounts) != shm_load_rlx(&state->counted);
 }
