@@ -124,7 +124,8 @@ typedef struct ShmHeader {
         ShmLine64 boot_offset_ms; /* the pool's clock runs ahead of CLOCK_MONOTONIC by this */
         ShmLine64 expires_first; /* no entry expires before this time of that clock; 0: none does */
         ShmHighWater high_water;
-        uint8_t unused_peaks[56];
+        uint64_t n_miscounts; /* deaths in a change of a map: while it is 0 nobody looks at `maps` for them */
+        uint8_t unused_peaks[48];
         ShmEpoch epochs[SHM_EPOCHS_MAX];
         ShmRoot roots[SHM_ROOTS_MAX];
         ShmMapState maps[SHM_ROOTS_MAX]; /* state of the map that the root with this index names */

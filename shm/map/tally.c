@@ -82,16 +82,18 @@ void shm_map_totals(const ShmArena *arena, uint32_t i, ShmMapTotals *ret) {
 void shm_map_miscounted(ShmArena *arena, const ShmRecord *record) {
         uint64_t map = shm_load_rlx(&record->map); /* ORDER: rlx; the owner is dead. */
 
-        if (map > 0 && map <= SHM_ROOTS_MAX)
-                /* ORDER: acqrel, pairs with shm_map_census_begin(); what the dead thread counted is before. */
-                (void) shm_add_acqrel(&arena->header->maps[map - 1].miscounts, 1);
+        if (map == 0 || map > SHM_ROOTS_MAX)
+                return;
+        (void) shm_add_rlx(&arena->header->n_miscounts, 1); /* ORDER: rlx; before the next. */
+        /* ORDER: acqrel, pairs with shm_map_census_begin(); what the dead thread counted is before. */
+        (void) shm_add_acqrel(&arena->header->maps[map - 1].miscounts, 1);
 }
 
 bool shm_map_is_miscounted(const ShmArena *arena, uint32_t i) {
         const ShmMapState *state = &arena->header->maps[i];
 
-        /* A look at a state would give it a page. ORDER: rlx; a map is named before it is written to. */
-        if (shm_load_rlx(&arena->header->roots[i].hash) == 0)
+        /* A look at a state would give it a page. ORDER: rlx; the maintainer alone writes it. */
+        if (shm_load_rlx(&arena->header->n_miscounts) == 0)
                 return false;
         /* ORDER: rlx; the maintainer alone writes them, as repair and as here. */
         return shm_load_rlx(&state->miscounts) != shm_load_rlx(&state->counted);
