@@ -115,7 +115,7 @@ static uint64_t close_by_command(const Fixture *f, const Lifetime *lifetime) {
         uint64_t size;
 
         snprintf(epoch, sizeof(epoch), "%u:%u", lifetime->epoch & 0xff, lifetime->epoch >> 8);
-        assert_int_equal(ctl_run(&f->daemon, &reply, "epoch", "close", epoch), 0);
+        assert_int_equal(ctl_run(&f->daemon, &reply, "epoch", "close", epoch, "--yes"), 0);
         size = ctl_number(reply, "reclaimed_bytes");
         json_object_put(reply);
         return size;

@@ -21,7 +21,8 @@ MIB = 1 << 20
 
 CAN_TRACE = shutil.which('strace') and not subprocess.run(['strace', '-o', os.devnull, 'true'], check=False,
                                                           stderr=subprocess.DEVNULL).returncode
-WRITTEN = '64,96,128,192,256,384,512,768,1312'
+SMALL = '64,96,128,192,256,384,512,768'
+WRITTEN = SMALL + ',1312'
 
 
 class SuggestCase(VerbTest):
@@ -31,10 +32,22 @@ class SuggestCase(VerbTest):
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(client.stderr, 'verb-client: -7\n')
 
+    def peaks(self):
+        return self.json('stats')['peaks']
+
+    def settings(self):
+        return {s['name']: s for s in self.json('suggest')['settings']}
+
+    def look(self):
+        """Waits until the daemon has looked at the present state: the look after the next one has begun since."""
+        looks = self.peaks()['looks']
+        wait_for(lambda: self.peaks()['looks'] >= looks + 2)
+
 
 class Write(SuggestCase):
     """suggest --write, where one setting is to change: a program asked for 1300 bytes."""
 
+    ARGUMENTS = ('--size=16M', f'--classes={SMALL}')
     OLD = ('# mine\n\nTSLAB_WRITERS=root\n  TSLAB_CLASSES = 64\nTSLAB_CLASSES="64,768"  \n; TSLAB_CLASSES=80\n'
            '#TSLAB_SIZE=1M\nTSLAB_READERS=@daemon,root')
     NEW = (f'# mine\n\nTSLAB_WRITERS=root\n  TSLAB_CLASSES = 64\nTSLAB_CLASSES={WRITTEN}\n; TSLAB_CLASSES=80\n'
@@ -144,19 +157,44 @@ class Write(SuggestCase):
                 self.assertEqual(self.files(), {'web.conf': self.OLD})
 
 
+class TooLarge(SuggestCase):
+    """Sizes that no class takes."""
+
+    ARGUMENTS = ('--size=16M', f'--classes={SMALL}')
+
+    def test_too_large(self):
+        """Sizes that no class takes: all verbs tell of them, and a pool with the classes proposed takes them."""
+        for order in ('session 1300 1', 'report 900 1', 'put 2000000 1', 'session 1301 1'):
+            self.refused(order)
+        self.look()
+        counters = self.json('stats')['counters']
+        self.assertEqual((counters['too_large'], counters['too_large_bytes']), (3, 1301))
+        self.assertEqual(counters['values_too_large'], 1)
+        self.assertGreater(counters['values_too_large_bytes'], 2000000)
+        self.assertEqual(counters['failures'], 0)
+        hints = '\n'.join(self.json('status')['hints'])
+        self.assertRegex(hints, '3 objects were refused, since the largest size class has 768 bytes; the largest of them '
+                                "took 1301 bytes; 'tslabctl .* suggest' says")
+        self.assertIn('1 value of a map was refused', hints)
+        metrics = self.text('metrics')
+        self.assertIn('tslab_too_large_total{pool="default"} 3\n', metrics)
+        self.assertIn('tslab_values_too_large_total{pool="default"} 1\n', metrics)
+        self.assertIn('0 too large/s', self.text('top', '--once'))
+
+        classes = self.settings()['TSLAB_CLASSES']
+        self.assertEqual((classes['value'], classes['changed']), (WRITTEN, True))
+        self.assertIn('of up to 1301 bytes were refused', classes['why'])
+        with Daemon(TSLABD, '--size=16M', '--classes=' + classes['value']) as self.daemon:
+            self.client().do('session 1301 1')
+
+    def test_too_large_for_any(self):
+        self.refused('session 5000 1')
+        self.look()
+        self.assertIn('no class can have so many: split them', '\n'.join(self.json('status')['hints']))
+        self.assertFalse(self.settings()['TSLAB_CLASSES']['changed'])
+
 class Suggest(SuggestCase):
     ARGUMENTS = ('--size=128M', '--retain=64M')
-
-    def peaks(self):
-        return self.json('stats')['peaks']
-
-    def settings(self):
-        return {s['name']: s for s in self.json('suggest')['settings']}
-
-    def look(self):
-        """Waits until the daemon has looked at the present state: the look after the next one has begun since."""
-        looks = self.peaks()['looks']
-        wait_for(lambda: self.peaks()['looks'] >= looks + 2)
 
     def test_peaks(self):
         client = self.client(TSLAB_CACHE='off')
@@ -228,40 +266,10 @@ class Suggest(SuggestCase):
         self.assertIn('\n# Nothing was in use so far: let a load run first.\n# As it is.\nTSLAB_SIZE=128M\n',
                       self.text('suggest'))
 
-    def test_too_large(self):
-        """Sizes that no class takes: all verbs tell of them, and a pool with the classes proposed takes them."""
-        for order in ('session 1300 1', 'report 900 1', 'put 1900 1', 'session 1301 1'):
-            self.refused(order)
-        self.look()
-        counters = self.json('stats')['counters']
-        self.assertEqual((counters['too_large'], counters['too_large_bytes']), (3, 1301))
-        self.assertEqual((counters['values_too_large'], counters['values_too_large_bytes']), (1, 1932))
-        self.assertEqual(counters['failures'], 0)
-        hints = '\n'.join(self.json('status')['hints'])
-        self.assertIn('3 objects were refused, since the largest size class has 768 bytes; the largest of them took '
-                      "1301 bytes; 'tslabctl suggest' says", hints)
-        self.assertIn('1 value of a map was refused', hints)
-        metrics = self.text('metrics')
-        self.assertIn('tslab_too_large_total{pool="default"} 3\n', metrics)
-        self.assertIn('tslab_values_too_large_bytes{pool="default"} 1932\n', metrics)
-        self.assertIn('0 too large/s', self.text('top', '--once'))
-
-        classes = self.settings()['TSLAB_CLASSES']
-        self.assertEqual((classes['value'], classes['changed']), ('64,96,128,192,256,384,512,768,1936', True))
-        self.assertIn('of up to 1932 bytes were refused', classes['why'])
-        with Daemon(TSLABD, '--size=16M', '--classes=' + classes['value']) as self.daemon:
-            self.client().do('put 1900 1')
-
-    def test_too_large_for_any(self):
-        self.refused('session 5000 1')
-        self.look()
-        self.assertIn('no class can have so many: split them', '\n'.join(self.json('status')['hints']))
-        self.assertFalse(self.settings()['TSLAB_CLASSES']['changed'])
-
     def test_early(self):
         """Before the first look: what can be said, and why it is no more."""
         for _ in range(10):
-            with Daemon(TSLABD, '--size=32M') as self.daemon:
+            with Daemon(TSLABD, '--size=32M', f'--classes={SMALL}') as self.daemon:
                 self.refused('session 1300 1')
                 text, looks = self.text('suggest'), self.json('suggest')['looks']
             if looks == 0:

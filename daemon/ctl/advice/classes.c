@@ -166,16 +166,11 @@ static void fit_classes(AdviceClasses *ret, const Tslab__StatsReply *stats) {
                         n);
 }
 
-/* The largest size that was refused and that a class can have; 0: none. */
+/* The largest size that was refused and that a class can have; 0: none. Values of maps need no large class. */
 static uint32_t find_refused_size(const Tslab__Counters *counters) {
-        uint64_t sizes[] = { counters ? counters->too_large_bytes : 0,
-                             counters ? counters->values_too_large_bytes : 0 };
-        uint64_t largest = 0;
-
-        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i)
-                if (sizes[i] <= SHM_CLASS_SIZE_MAX && sizes[i] > largest)
-                        largest = sizes[i];
-        return (uint32_t) largest;
+        return counters && counters->too_large_bytes <= SHM_CLASS_SIZE_MAX
+                       ? (uint32_t) counters->too_large_bytes
+                       : 0;
 }
 
 static void add_refused_size(AdviceClasses *ret, uint32_t size) {

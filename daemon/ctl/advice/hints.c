@@ -92,27 +92,35 @@ static uint32_t largest_class(const Tslab__StatsReply *stats) {
         return stats->n_classes > 0 ? stats->classes[stats->n_classes - 1]->size : 0;
 }
 
-static void look_at_refused(Hints *hints, const Tslab__StatsReply *stats, uint64_t n, uint64_t largest,
-                            const char *one, const char *many, const char *command) {
-        if (n > 0)
-                add_hint(hints,
-                         "%s refused, since the largest size class has %u bytes; the largest of them took "
-                         "%" PRIu64 " bytes; %s%s%s",
-                         format_count(FORMAT_BUFFER, n, one, many), largest_class(stats), largest,
-                         largest > SHM_CLASS_SIZE_MAX ? "no class can have so many: split them" : "'",
-                         largest > SHM_CLASS_SIZE_MAX ? "" : command,
-                         largest > SHM_CLASS_SIZE_MAX ? "" : " suggest' says which classes take them");
+static void look_at_objects(Hints *hints, const Tslab__StatsReply *stats, const char *command) {
+        const Tslab__Counters *c = stats->counters;
+        bool fits = c->too_large_bytes <= SHM_CLASS_SIZE_MAX;
+
+        add_hint(hints,
+                 "%s refused, since the largest size class has %u bytes; the largest of them took %" PRIu64
+                 " bytes; %s%s%s",
+                 format_count(FORMAT_BUFFER, c->too_large, "object was", "objects were"),
+                 largest_class(stats), c->too_large_bytes,
+                 fits ? "'" : "no class can have so many: split them", fits ? command : "",
+                 fits ? " suggest' says which classes take them" : "");
+}
+
+static void look_at_values(Hints *hints, const Tslab__Counters *c) {
+        add_hint(
+                hints,
+                "%s refused, since their map takes none so large; the largest took %" PRIu64
+                " bytes with its key",
+                format_count(FORMAT_BUFFER, c->values_too_large, "value of a map was", "values of maps were"),
+                c->values_too_large_bytes);
 }
 
 static void look_at_sizes(Hints *hints, const Tslab__StatsReply *stats, const char *command) {
         const Tslab__Counters *c = stats->counters;
 
-        if (!c)
-                return;
-        look_at_refused(hints, stats, c->too_large, c->too_large_bytes, "object was", "objects were",
-                        command);
-        look_at_refused(hints, stats, c->values_too_large, c->values_too_large_bytes, "value of a map was",
-                        "values of maps were", command);
+        if (c && c->too_large > 0)
+                look_at_objects(hints, stats, command);
+        if (c && c->values_too_large > 0)
+                look_at_values(hints, c);
 }
 
 static void look_at_surplus(Hints *hints, const Tslab__StatsReply *stats, const char *command) {

@@ -78,7 +78,7 @@ static const Number counters[] = {
           .help = "Allocations that were refused because no size class is large enough" },
         { COUNTER_MAX(too_large_bytes), .help = "Largest of these allocations" },
         { COUNTER(values_too_large), .help = "Values of maps that were refused because they are too large" },
-        { COUNTER_MAX(values_too_large_bytes), .help = "Largest of these values, with its key and 24 bytes" },
+        { COUNTER_MAX(values_too_large_bytes), .help = "Largest of these values, with its key and 32 bytes" },
 };
 
 static const Number epoch_numbers[] = {

@@ -83,7 +83,7 @@ class Suggest(OlderCase):
 
     def test_not_looked_yet(self):
         self.older(stats=FIRST_STATS + peaks(since_usec=1))
-        self.refused(1, 'has not looked yet', 'suggest')
+        self.assertIn('has not looked at the pool so far', self.text('suggest'))
 
     def test_part_of_the_peaks(self):
         """A daemon without the peaks of classes and sizes: the answer leaves them out, rather than an empty setting."""

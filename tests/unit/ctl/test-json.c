@@ -235,9 +235,11 @@ static void test_hints_find_each(void **state) {
         counters.too_large = 2;
         counters.too_large_bytes = UINT64_MAX;
         counters.values_too_large = 1;
-        counters.values_too_large_bytes = 4096;
+        counters.values_too_large_bytes = 2000000;
         assert_true(has_hint(&stats, "took 18446744073709551615 bytes; no class can have so many"));
         assert_true(has_hint(&stats, "1 value of a map was refused"));
+        assert_true(has_hint(&stats, "the largest took 2000000 bytes with its key"));
+        counters.too_large_bytes = 4096;
         assert_true(has_hint(&stats, "took 4096 bytes; 'tslabctl --pool web suggest' says"));
         stats.memfd_blocks_bytes = stats.committed_bytes + (2 << 20);
         assert_true(has_hint(&stats, "2.0M of pages belong to no slab"));
