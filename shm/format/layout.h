@@ -121,8 +121,7 @@ typedef struct ShmHeader {
         ShmLine64 caches_given; /* the value of caches_wanted for which the maintainer last did so */
         ShmLine64 n_unrecorded; /* threads that found no record and share the spare one of their process */
         ShmLine64 counters[2]; /* sums over the arena, see ShmTotal */
-        ShmLine64 boot_offset_ms; /* the pool's clock runs ahead of CLOCK_MONOTONIC by this */
-        ShmLine64 expires_first; /* no entry expires before this time of that clock; 0: none does */
+        ShmExpiry expiry;
         ShmHighWater high_water;
         uint64_t n_miscounts; /* deaths in a change of a map: while it is 0 nobody looks at `maps` for them */
         uint8_t unused_peaks[48];
@@ -130,7 +129,7 @@ typedef struct ShmHeader {
         ShmRoot roots[SHM_ROOTS_MAX];
         ShmMapState maps[SHM_ROOTS_MAX]; /* state of the map that the root with this index names */
 } ShmHeader;
-static_assert(sizeof(ShmHeader) == 256 + 22 * 64 + 64 * (128 + 64 + 640), "arena format");
+static_assert(sizeof(ShmHeader) == 256 + 20 * 64 + sizeof(ShmExpiry) + 64 * (128 + 64 + 640), "arena format");
 
 typedef enum ShmTotal {
         SHM_TOTAL_RECLAIMED, /* slabs whose pages were dropped */

@@ -20,6 +20,8 @@
 #define FREEZE_CACHES 8U /* a step */
 #define REPAIR_BUDGET 8192U
 #define SWEEP_ENTRIES 256U
+#define EXPIRY_SLABS 1024U
+#define EXPIRY_USEC 100000U
 #define WAIT_MIN_USEC 500U
 #define WAIT_MAX_USEC 20000U
 
@@ -263,16 +265,35 @@ static bool sweep_step(ShmMaintain *m) {
         return m->sweeping;
 }
 
+static bool expiry_step(ShmMaintain *m, uint64_t now_usec) {
+        uint64_t now_ms;
+
+        if (!m->expires || now_usec < m->expiry_due_usec)
+                return false;
+        if (shm_expiry_due(m->control->arena, &now_ms)) {
+                (void) shm_expiry_step(m->control, now_ms, EXPIRY_SLABS);
+                return true;
+        }
+        m->expiry_due_usec = now_usec + EXPIRY_USEC;
+        return false;
+}
+
+static bool has_expiring(const ShmMaintain *m) {
+        /* ORDER: rlx; a writer that stores the first end wakes us after that. */
+        return m->expires && shm_load_rlx(&m->control->arena->header->expiry.first) != 0;
+}
+
 /* Steps the next user in turn that has something to do. */
 static bool step_one(ShmMaintain *m, uint64_t now_usec) {
-        uint32_t n_epochs = m->control->arena->n_epochs, n = n_epochs + 2;
+        uint32_t n_epochs = m->control->arena->n_epochs, n = n_epochs + 3;
 
         for (uint32_t i = 0; i < n; i++) {
                 uint32_t turn = (m->turn + i) % n;
 
-                if (turn < n_epochs    ? close_step(m, turn, now_usec)
-                    : turn == n_epochs ? repair_step(m, now_usec)
-                                       : sweep_step(m)) {
+                if (turn < n_epochs        ? close_step(m, turn, now_usec)
+                    : turn == n_epochs     ? repair_step(m, now_usec)
+                    : turn == n_epochs + 1 ? sweep_step(m)
+                                           : expiry_step(m, now_usec)) {
                         m->turn = turn + 1;
                         return true;
                 }
@@ -286,6 +307,8 @@ static uint64_t next_time(const ShmMaintain *m) {
         for (uint32_t id = 0; id < m->control->arena->n_epochs; id++)
                 if (m->closes[id].state == SHM_CLOSE_WAIT && m->closes[id].due_usec < at)
                         at = m->closes[id].due_usec;
+        if (has_expiring(m) && m->expiry_due_usec < at)
+                at = m->expiry_due_usec;
         return at;
 }
 

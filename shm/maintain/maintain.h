@@ -12,6 +12,7 @@
  */
 #include "shm/maintain/close.h"
 #include "shm/maintain/repair.h"
+#include "shm/map/expiry.h"
 #include "shm/map/map-sweep.h"
 
 #define SHM_MAINTAIN_IDLE UINT64_MAX
@@ -44,6 +45,9 @@ typedef struct ShmMaintain {
         bool sweep_again; /* another round, of all maps, is wanted */
         bool sweeping; /* maps are swept */
         ShmMapSweep sweep;
+
+        bool expires; /* entries whose time is over are its to delete; in private pools writers do that */
+        uint64_t expiry_due_usec; /* when it looks for such entries again */
 } ShmMaintain;
 
 void shm_maintain_init(ShmMaintain *m, ShmActor *control);

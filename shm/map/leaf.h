@@ -15,10 +15,13 @@
 #include "shm/cache/object.h"
 #include "shm/map/trie-word.h"
 
-#define SHM_LEAF_CHAINED 2 /* flags: the value is in chunks (shm/map/chain.h) */
+/* Flags. With either of the first two, a sealed word is behind the key, at a multiple of 8. */
+#define SHM_LEAF_CELL 1U /* the value is that word, which changes in place */
+#define SHM_LEAF_CHAINED 2U /* the word names chunks, which have the value (shm/map/chain.h) */
+#define SHM_LEAF_BUCKET 8U /* a cell, and a token bucket */
 #define SHM_LEAF_VALUE_MAX (UINT32_C(16) << 20)
 
-/* Key and value follow, in this order, at once; if SHM_LEAF_CHAINED: the key, padding to 8 bytes, a sealed word. */
+/* Key and value follow, in this order; without a word at once. */
 typedef struct ShmMapLeaf {
         uint64_t hash;
         uint64_t expires; /* sealed: milliseconds of the pool's clock; 0: never */
@@ -30,22 +33,21 @@ typedef struct ShmMapLeaf {
 } ShmMapLeaf;
 static_assert(sizeof(ShmMapLeaf) == 32, "arena format");
 
+/* Where the value, or the word, is behind the head. */
+static inline uint32_t shm_leaf_value_off(uint32_t key_size, uint32_t flags) {
+        return flags & (SHM_LEAF_CELL | SHM_LEAF_CHAINED) ? (key_size + 7U) & ~7U : key_size;
+}
+
 static inline uint64_t shm_leaf_seal(uint64_t leaf) {
         uint64_t mix = leaf * UINT64_C(0x9e3779b97f4a7c15);
 
         return mix ^ mix >> 32;
 }
 
-/* Bytes from the end of the header to the word of a leaf that has one. */
-static inline uint32_t shm_leaf_word_off(uint32_t key_size) {
-        return (key_size + 7U) & ~7U;
-}
-
 /* The size that the object needs. */
 static inline size_t shm_leaf_size(uint32_t key_size, uint32_t value_size, uint32_t flags) {
-        if (flags & SHM_LEAF_CHAINED)
-                return sizeof(ShmMapLeaf) + shm_leaf_word_off(key_size) + sizeof(uint64_t);
-        return sizeof(ShmMapLeaf) + (size_t) key_size + value_size;
+        return sizeof(ShmMapLeaf) + (size_t) shm_leaf_value_off(key_size, flags) +
+               (flags & SHM_LEAF_CHAINED ? sizeof(uint64_t) : value_size);
 }
 
 /* A leaf seen in place. Read it, then ask shm_map_view_live() whether the bytes were the leaf's. */
@@ -55,6 +57,8 @@ typedef struct ShmMapView {
         ShmMapLeaf head; /* a copy; the sizes fit the object */
         uint64_t *at; /* with SHM_LEAF_CHAINED: the word, */
         uint64_t word; /* and its content, sealed */
+        uint64_t expires; /* as it was then */
+        bool is_over; /* see shm_map_find() */
 } ShmMapView;
 
 /* The word of a chain that is being freed has another kind (shm/map/trie-word.h). */
@@ -74,12 +78,16 @@ static inline int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapVie
         ret->handle = handle;
         ret->bytes = (const uint8_t *) object + sizeof(ShmMapLeaf);
         shm_racy_copy(&ret->head, object, sizeof(ret->head));
+        shm_compiler_barrier();
+        /* ORDER: rlx; it counts if the view is live after that. */
+        ret->expires = shm_peek_rlx(&((const ShmMapLeaf *) object)->expires) ^ shm_leaf_seal(handle);
         if (shm_leaf_size(ret->head.key_size, ret->head.value_size, ret->head.flags) <= size &&
-            ret->head.value_size <= SHM_LEAF_VALUE_MAX) {
+            ret->head.value_size <= SHM_LEAF_VALUE_MAX &&
+            (!(ret->head.flags & SHM_LEAF_CELL) || ret->head.value_size == sizeof(uint64_t))) {
                 if (!(ret->head.flags & SHM_LEAF_CHAINED))
                         return 0;
                 ret->at = (uint64_t *) ((uint8_t *) object + sizeof(ShmMapLeaf) +
-                                        shm_leaf_word_off(ret->head.key_size));
+                                        shm_leaf_value_off(ret->head.key_size, SHM_LEAF_CHAINED));
                 /* ORDER: acq, pairs with shm_chain_fill(); chunks are read after it. */
                 ret->word = shm_load_acq(ret->at);
                 return 0;
@@ -87,6 +95,24 @@ static inline int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapVie
         /* ORDER: acq, pairs with shm_uncached_free(); if it was overwritten, its unlinking is seen. */
         shm_fence_acq();
         return -ESTALE;
+}
+
+/* The word of a leaf that is a cell. */
+static inline uint64_t *shm_map_view_cell(const ShmMapView *view) {
+        return (uint64_t *) (view->bytes + shm_leaf_value_off(view->head.key_size, SHM_LEAF_CELL));
+}
+
+/* Copies the value out. It counts if the view is live after that. */
+static inline void shm_map_view_copy(const ShmMapView *view, void *buffer) {
+        uint64_t value;
+
+        if (__builtin_expect(!(view->head.flags & SHM_LEAF_CELL), 1)) {
+                shm_racy_copy(buffer, view->bytes + view->head.key_size, view->head.value_size);
+                return;
+        }
+        /* ORDER: acq, pairs with shm_map_add(); the value at some moment. */
+        value = shm_load_acq(shm_map_view_cell(view)) ^ shm_leaf_seal(view->handle);
+        memcpy(buffer, &value, sizeof(value));
 }
 
 static inline bool shm_map_view_live(const ShmArena *arena, const ShmMapView *view) {

@@ -19,7 +19,7 @@
 #include <errno.h>
 
 #include "shm/arch/racy.h"
-#include "shm/map/tally.h"
+#include "shm/map/lifetime.h"
 
 #define NO_EPOCH 0xffU /* no id is so large */
 #define WORDS_A_LEAF                                                                                         \
@@ -52,13 +52,15 @@ int shm_map_next(const ShmTrie *trie, ShmTrieScan *scan, void *buffer, ShmMapVie
                 if (r != 1)
                         return r;
                 if (shm_map_view(trie->arena, c.value, ret) == 0) {
-                        size_t size = ret->head.key_size;
-
+                        shm_racy_copy(buffer, ret->bytes, ret->head.key_size);
                         if (!(ret->head.flags & SHM_LEAF_CHAINED))
-                                size += ret->head.value_size;
-                        shm_racy_copy(buffer, ret->bytes, size);
-                        if (shm_map_view_live(trie->arena, ret))
+                                shm_map_view_copy(ret, (uint8_t *) buffer + ret->head.key_size);
+                        ret->is_over = shm_map_is_over(trie, ret);
+                        if (shm_map_view_live(trie->arena, ret)) {
+                                if (ret->is_over)
+                                        continue;
                                 return 1;
+                        }
                 }
                 r = step_back(trie, &c, &before, scan);
                 if (r < 0)
@@ -66,11 +68,18 @@ int shm_map_next(const ShmTrie *trie, ShmTrieScan *scan, void *buffer, ShmMapVie
         }
 }
 
+static bool is_leaf_over(const ShmTrie *trie, uint64_t leaf) {
+        ShmMapView view;
+
+        return shm_map_view(trie->arena, leaf, &view) == 0 && shm_map_is_over(trie, &view);
+}
+
 ssize_t shm_map_count(const ShmTrie *trie) {
         ShmTrieScan scan = {};
         ShmTrieCursor c;
         uint64_t hash;
         ssize_t n = 0;
+        bool may_expire = shm_load_rlx(&trie->arena->header->expiry.first) != 0; /* ORDER: rlx; about now. */
         int r;
 
         for (;;) {
@@ -80,7 +89,7 @@ ssize_t shm_map_count(const ShmTrie *trie) {
                 if (r != 1)
                         return r < 0 ? r : n;
                 if (shm_object_live(trie->arena, c.value)) {
-                        n++;
+                        n += !may_expire || !is_leaf_over(trie, c.value);
                         continue;
                 }
                 r = step_back(trie, &c, &before, &scan);
@@ -92,72 +101,84 @@ ssize_t shm_map_count(const ShmTrie *trie) {
 typedef enum Fate {
         KEEP,
         DELETE,
+        END, /* its time is over */
+        LOOK_AGAIN, /* it was given more time just now */
         FORGET, /* stale: nobody's entry */
 } Fate;
 
-/* *ret_vacancy: the word's value if the leaf goes. *ret_head: of a leaf that is not stale. */
+static bool is_in_epoch(const ShmMapLeaf *head, uint32_t epoch) {
+        return (head->epoch & 0xff) == (epoch & 0xff) && (epoch >> 8 == 0 || head->epoch >> 8 == epoch >> 8);
+}
+
+/* *ret_vacancy: the word's value if the leaf goes. *ret: of a leaf that is not stale. */
 static Fate decide_fate(const ShmTrie *trie, const ShmTrieCursor *c, uint32_t epoch, uint64_t *ret_vacancy,
-                        ShmMapLeaf *ret_head) {
-        ShmMapView view;
+                        ShmMapView *ret) {
         int r;
 
-        r = shm_map_view(trie->arena, c->value, &view);
+        r = shm_map_view(trie->arena, c->value, ret);
         if (r == 0)
-                *ret_vacancy = shm_map_vacancy(trie, c, view.bytes, view.head.key_size);
-        if (r || !shm_map_view_live(trie->arena, &view)) {
+                *ret_vacancy = shm_map_vacancy(trie, c, ret->bytes, ret->head.key_size);
+        if (r || !shm_map_view_live(trie->arena, ret)) {
                 *ret_vacancy = shm_map_vacancy(trie, c, NULL, 0);
                 return FORGET;
         }
-        *ret_head = view.head;
-        if ((view.head.epoch & 0xff) != (epoch & 0xff))
-                return KEEP;
-        return epoch >> 8 == 0 || view.head.epoch >> 8 == epoch >> 8 ? DELETE : KEEP;
+        if (shm_map_is_over(trie, ret))
+                return shm_map_set_end(ret, SHM_MAP_ENDED) ? END : LOOK_AGAIN;
+        return is_in_epoch(&ret->head, epoch) ? DELETE : KEEP;
 }
 
 static void tally_fate(const ShmActor *actor, const ShmTrie *trie, Fate fate, const ShmMapLeaf *head) {
-        if (fate == DELETE)
-                shm_tally_gone(actor, trie, SHM_MAP_DELETES, head);
-        else
+        if (fate == FORGET)
                 shm_tally_add(actor, trie, SHM_MAP_DELETES, 1); /* its size is not known any more */
+        else
+                shm_tally_gone(actor, trie, fate == END ? SHM_MAP_EXPIRATIONS : SHM_MAP_DELETES, head);
 }
 
-static void count_kept(const ShmTrie *trie, const ShmMapLeaf *head, ShmMapCensus *census) {
-        if (!census)
-                return;
+/* The note of its end may be missing, where the thread that put it died. */
+static void census_keep(const ShmTrie *trie, const ShmMapView *view, ShmMapCensus *census) {
         census->entries++;
-        census->bytes += shm_leaf_cost(trie->arena, head->key_size, head->value_size);
+        census->bytes += shm_leaf_cost(trie->arena, &view->head);
+        shm_expiry_note(trie->arena, view->handle, view->expires);
+}
+
+static void census_drop(const ShmTrie *trie, Fate fate, const ShmMapLeaf *head, ShmMapCensus *census) {
+        census->entries_before--;
+        if (fate != FORGET)
+                census->bytes_before -= shm_leaf_cost(trie->arena, head);
 }
 
 /* One leaf: 1: deleted it; 0: kept it, forgot it, or is to look at it again. */
 static int expire_next(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan,
                        ShmMapCensus *census) {
         ShmTrieScan before = *scan;
-        ShmTrieCursor c;
-        ShmMapLeaf head;
         uint64_t hash, vacancy;
+        ShmTrieCursor c;
+        ShmMapView view;
         Fate fate;
         int r;
 
         r = shm_trie_scan(trie, scan, &c, &hash);
         if (r != 1)
                 return r;
-        fate = decide_fate(trie, &c, epoch, &vacancy, &head);
+        fate = decide_fate(trie, &c, epoch, &vacancy, &view);
         if (fate == KEEP) {
-                count_kept(trie, &head, census);
+                if (census)
+                        census_keep(trie, &view, census);
                 return 0;
         }
-        r = shm_trie_exchange(actor, trie, &c, vacancy);
+        r = fate == LOOK_AGAIN ? SHM_TRIE_E_CHANGED : shm_trie_exchange(actor, trie, &c, vacancy);
         if (r == SHM_TRIE_E_CHANGED) {
                 before.n_words = scan->n_words;
                 /* It is not what was decided on any more. */
                 *scan = before;
                 return 0;
         }
-        if (r == 0)
-                tally_fate(actor, trie, fate, &head);
-        if (r == 0 && census)
-                census->entries_before--;
-        return r == 0 && fate == DELETE ? 1 : r;
+        if (r)
+                return r;
+        tally_fate(actor, trie, fate, &view.head);
+        if (census)
+                census_drop(trie, fate, &view.head, census);
+        return fate == DELETE;
 }
 
 static ssize_t expire_slice(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan,

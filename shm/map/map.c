@@ -28,6 +28,7 @@
 
 #include "shm/arch/racy.h"
 #include "shm/map/chain.h"
+#include "shm/map/lifetime.h"
 #include "shm/map/tally.h"
 #include "shm/map/trie-shrink.h"
 
@@ -108,8 +109,10 @@ static int match_word(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
                 bool same = is_key(view, key);
 
                 remember_class(trie, view);
-                if (shm_map_view_live(trie->arena, view))
+                if (shm_map_view_live(trie->arena, view)) {
+                        view->is_over = same && shm_map_is_over(trie, view);
                         return same ? MINE : OTHER;
+                }
         }
         /* Unlinked, then freed; else, if it is linked still, it is stale for good. */
         r = shm_trie_reload(trie, c);
@@ -146,8 +149,15 @@ int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c, Sh
 /* -EUCLEAN: the entry is damaged, or it was freed meanwhile. */
 static int copy_value(const ShmTrie *trie, const ShmMapView *view, uint32_t offset, void *buffer,
                       uint32_t size) {
+        uint64_t value;
+
         if (view->head.flags & SHM_LEAF_CHAINED)
                 return shm_chain_copy(trie->arena, view, offset, buffer, size);
+        if (view->head.flags & SHM_LEAF_CELL) {
+                shm_map_view_copy(view, &value);
+                memcpy(buffer, (const uint8_t *) &value + offset, size);
+                return 0;
+        }
         shm_racy_copy(buffer, view->bytes + view->head.key_size + offset, size);
         return 0;
 }
@@ -164,6 +174,8 @@ ssize_t shm_map_read(const ShmTrie *trie, const ShmMapKey *key, uint64_t version
                 r = shm_map_find(trie, key, &c, &view);
                 if (r)
                         return r < 0 ? r : -ENOENT;
+                if (view.is_over)
+                        return -ENOENT;
                 if (version && view.handle != version)
                         return -EAGAIN;
                 rest = offset < view.head.value_size ? view.head.value_size - offset : 0;
@@ -187,6 +199,8 @@ ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, siz
                         return r < 0 ? r : -ENOENT;
                 if (ret_view)
                         *ret_view = view;
+                if (view.is_over)
+                        return -ENOENT;
                 if (view.head.value_size > size)
                         return -EMSGSIZE;
                 r = copy_value(trie, &view, 0, buffer, view.head.value_size);
@@ -204,14 +218,31 @@ uint32_t shm_map_value_max(const ShmTrie *trie) {
         return max < most ? max : most;
 }
 
+typedef struct NewLeaf {
+        uint64_t handle; /* 0: there is none yet */
+        uint64_t expires;
+} NewLeaf;
+
+/* Of the leaf that the put makes. */
+static uint16_t leaf_flags(const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put) {
+        bool fits = key->size + (uint64_t) put->value_size <= shm_map_size_max(trie->arena);
+
+        return (uint16_t) (put->flags | (fits ? 0 : SHM_LEAF_CHAINED));
+}
+
 static void leaf_fill(uint8_t *bytes, const ShmMapLeaf *head, const ShmMapKey *key, const ShmMapPut *put,
                       uint64_t seal) {
+        uint8_t *value = bytes + sizeof(*head) + shm_leaf_value_off(key->size, head->flags);
+
         memcpy(bytes, head, sizeof(*head));
         memcpy(bytes + sizeof(*head), key->bytes, key->size);
-        if (head->flags & SHM_LEAF_CHAINED)
-                memcpy(bytes + sizeof(*head) + shm_leaf_word_off(key->size), &seal, sizeof(seal)); /* none */
-        else
-                memcpy(bytes + sizeof(*head) + key->size, put->value, put->value_size);
+        if (head->flags & SHM_LEAF_CHAINED) {
+                memcpy(value, &seal, sizeof(seal)); /* no chunk */
+                return;
+        }
+        memcpy(value, put->value, put->value_size);
+        if (head->flags & SHM_LEAF_CELL)
+                *(uint64_t *) value ^= seal;
 }
 
 /* Frees a leaf that is noted, and linked nowhere. */
@@ -222,17 +253,18 @@ static void leaf_free(ShmActor *actor, uint64_t leaf) {
 
 /* A leaf in the epoch of the head's number, noted. */
 static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
-                     ShmMapLeaf *head, uint64_t *ret_handle) {
+                     ShmMapLeaf *head, NewLeaf *ret) {
         const ShmPending pending = { .root = trie->root, .hash = key->hash };
         size_t size = shm_leaf_size(key->size, put->value_size, head->flags);
-        uint64_t handle, seal;
+        uint64_t handle, seal, expires = shm_map_end(trie, put->ttl_ms);
         void *object;
         int r;
 
         r = shm_object_alloc(actor, size, head->epoch, &pending, &handle, &object);
         if (r)
                 return r;
-        head->expires = seal = shm_leaf_seal(handle);
+        seal = shm_leaf_seal(handle);
+        head->expires = expires ^ seal;
         leaf_fill(object, head, key, put, seal);
         if (head->flags & SHM_LEAF_CHAINED)
                 r = shm_chain_fill(actor, handle, (uint64_t *) ((uint8_t *) object + size - sizeof(uint64_t)),
@@ -240,31 +272,30 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
         if (r)
                 leaf_free(actor, handle);
         else
-                *ret_handle = handle;
+                *ret = (NewLeaf){ handle, expires };
         return r;
 }
 
 /* The leaf has to say of which era it is. So the era that is open now is asked for by name. */
 static int leaf_new(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
-                    uint64_t *ret_handle) {
+                    NewLeaf *ret) {
         bool whichever = put->epoch == SHM_EPOCH_CURRENT || put->epoch >> 8 == 0;
         ShmMapLeaf head = {
                 .hash = key->hash,
                 .key_size = (uint16_t) key->size,
                 .value_size = put->value_size,
+                .flags = leaf_flags(trie, key, put),
                 .map = trie->map,
         };
         uint32_t id, era;
         int r = -ESTALE;
 
-        if (key->size + (uint64_t) put->value_size > shm_map_size_max(trie->arena))
-                head.flags = SHM_LEAF_CHAINED;
         /* Over between the question and the last allocation: ask again. Not for ever: the table is input. */
         for (int tries = 0; tries < 3 && (r == -ESTALE || r == -ESHUTDOWN); tries++) {
                 r = shm_epoch_admit(trie->arena, put->epoch, &id, &era);
                 if (r == 0) {
                         head.epoch = shm_epoch_number(id, era);
-                        r = leaf_make(actor, trie, key, put, &head, ret_handle);
+                        r = leaf_make(actor, trie, key, put, &head, ret);
                 }
                 if (!whichever)
                         break;
@@ -287,23 +318,39 @@ static int admit_put(const ShmMapPut *put, uint64_t version) {
         return -EINVAL;
 }
 
-/* A put is done. `old`: the entry that it replaced, or NULL; `was`: what was at the cursor, perhaps a stale leaf. */
+/* A put is done. `old`: the leaf that it replaced, or NULL; `was`: what was at the cursor, if that is not `old`. */
 static void tally_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                       const ShmMapView *old, uint64_t was) {
-        uint64_t cost = shm_leaf_cost(trie->arena, key->size, put->value_size);
+        const ShmMapLeaf head = { .key_size = (uint16_t) key->size,
+                                  .value_size = put->value_size,
+                                  .flags = leaf_flags(trie, key, put) };
+        uint64_t cost = shm_leaf_cost(trie->arena, &head);
 
         if (old)
-                cost -= shm_leaf_cost(trie->arena, old->head.key_size, old->head.value_size);
-        else
+                cost -= shm_leaf_cost(trie->arena, &old->head);
+        if (!old || old->is_over)
                 shm_tally_add(actor, trie, SHM_MAP_INSERTS, 1);
-        if (was)
-                shm_tally_add(actor, trie, SHM_MAP_DELETES, 1);
+        if (old && old->is_over)
+                shm_tally_add(actor, trie, SHM_MAP_EXPIRATIONS, 1);
+        if (!old && shm_trie_is_leaf(was))
+                shm_tally_add(actor, trie, SHM_MAP_DELETES, 1); /* a stale one */
         shm_tally_add(actor, trie, SHM_MAP_BYTES, cost);
+}
+
+/* Whether the put may go on. An entry whose time is over is none: for a mode that needs that, it is ended first. */
+static int admit_over(const ShmMapPut *put, int found, const ShmMapView *view) {
+        if (found != 0)
+                return admit_put(put, 0);
+        if (!view->is_over)
+                return admit_put(put, view->handle);
+        if (put->mode != SHM_MAP_PUT && !shm_map_set_end(view, SHM_MAP_ENDED))
+                return SHM_TRIE_E_CHANGED;
+        return admit_put(put, 0);
 }
 
 /* One attempt. SHM_TRIE_E_CHANGED: to be done again. The leaf is made when it is first needed. */
 static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
-                    uint64_t *leaf) {
+                    NewLeaf *leaf) {
         ShmTrieCursor c;
         ShmMapView view;
         uint64_t was;
@@ -312,20 +359,20 @@ static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
         found = find_entry(actor, trie, key, &c, &view);
         if (found < 0)
                 return found;
-        r = admit_put(put, found == 0 ? c.value : 0);
+        r = admit_over(put, found, &view);
         if (r)
                 return r;
         /* Before a split: the leaf's note says where repair is to look for a node that nothing came into. */
-        if (*leaf == 0) {
+        if (leaf->handle == 0) {
                 r = leaf_new(actor, trie, key, put, leaf);
                 if (r)
                         return r;
         }
-        was = found == SHM_MAP_E_ABSENT && shm_trie_is_leaf(c.value) ? c.value : 0;
+        was = found == SHM_MAP_E_TAKEN ? 0 : c.value;
         if (found == SHM_MAP_E_TAKEN)
-                r = shm_trie_split(actor, trie, &c, *leaf);
+                r = shm_trie_split(actor, trie, &c, leaf->handle);
         else
-                r = shm_trie_exchange(actor, trie, &c, *leaf);
+                r = shm_trie_exchange(actor, trie, &c, leaf->handle);
         if (r == 0)
                 tally_put(actor, trie, key, put, found == 0 ? &view : NULL, was);
         return r;
@@ -341,9 +388,16 @@ int shm_map_refuse_large(ShmActor *actor, size_t key_size, size_t value_size) {
         return -E2BIG;
 }
 
+static void drop_leaf(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, NewLeaf *leaf) {
+        (void) shm_chain_free(actor, leaf->handle);
+        (void) shm_trie_shrink(actor, trie, key->hash); /* after a split, perhaps */
+        (void) shm_actor_unnote(actor, leaf->handle);
+        leaf->handle = 0;
+}
+
 int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                 uint64_t *ret_version) {
-        uint64_t leaf = 0;
+        NewLeaf leaf = {};
         int r;
 
         if (key->size > shm_map_key_max(trie->arena) || put->value_size > shm_map_value_max(trie))
@@ -352,18 +406,16 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
         do {
                 r = put_once(actor, trie, key, put, &leaf);
                 /* A leaf that is stale, since its epoch was revoked, makes the put begin anew with another. */
-                if (r && r != SHM_TRIE_E_CHANGED && leaf) {
-                        (void) shm_chain_free(actor, leaf);
-                        (void) shm_trie_shrink(actor, trie, key->hash); /* after a split, perhaps */
-                        (void) shm_actor_unnote(actor, leaf);
-                        leaf = 0;
-                }
+                if (r && r != SHM_TRIE_E_CHANGED && leaf.handle)
+                        drop_leaf(actor, trie, key, &leaf);
         } while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE);
+        if (r == 0)
+                shm_expiry_note(trie->arena, leaf.handle, leaf.expires);
         if (r == -ENOMEM || r == -ENOSPC)
                 shm_tally_add(actor, trie, SHM_MAP_FAILURES, 1);
         shm_tally_end(actor, trie);
         if (r == 0 && ret_version)
-                *ret_version = leaf;
+                *ret_version = leaf.handle;
         return r;
 }
 
@@ -376,12 +428,14 @@ static int delete_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *ke
         r = shm_map_find(trie, key, &c, &view);
         if (r)
                 return r < 0 ? r : -ENOENT;
-        if (expected && c.value != expected)
+        if (view.is_over && !shm_map_set_end(&view, SHM_MAP_ENDED))
+                return SHM_TRIE_E_CHANGED;
+        if (!view.is_over && expected && c.value != expected)
                 return -EAGAIN;
         r = shm_trie_exchange(actor, trie, &c, shm_map_vacancy(trie, &c, key->bytes, key->size));
         if (r == 0)
-                shm_tally_gone(actor, trie, SHM_MAP_DELETES, &view.head);
-        return r;
+                shm_tally_gone(actor, trie, view.is_over ? SHM_MAP_EXPIRATIONS : SHM_MAP_DELETES, &view.head);
+        return r == 0 && view.is_over ? -ENOENT : r;
 }
 
 int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected) {

@@ -39,6 +39,8 @@ typedef struct ShmMapPut {
         const void *value;
         uint32_t value_size;
         uint32_t epoch; /* as for shm_object_alloc() */
+        uint32_t ttl_ms; /* SHM_MAP_TTL_DEFAULT: the map's; SHM_MAP_TTL_NONE */
+        uint16_t flags; /* SHM_LEAF_*; of a cell `value` is its 8 bytes */
 } ShmMapPut;
 
 enum {
@@ -65,7 +67,10 @@ uint32_t shm_map_value_max(const ShmTrie *trie);
 uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *cursor, const void *key,
                          uint32_t key_size);
 
-/* 0, SHM_MAP_E_ABSENT, SHM_MAP_E_TAKEN; -EIDRM: the map is no more. The view was of a live leaf. */
+/*
+ * 0, SHM_MAP_E_ABSENT, SHM_MAP_E_TAKEN; -EIDRM: the map is no more. The view was of a live leaf. If its is_over is set,
+ * the entry is absent to users of the map.
+ */
 int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *ret_cursor, ShmMapView *ret_view);
 
 /*

@@ -46,20 +46,18 @@ static inline void shm_tally_add(const ShmActor *actor, const ShmTrie *trie, Shm
 }
 
 /* The size of the slots that an entry takes. */
-static inline uint64_t shm_leaf_cost(const ShmArena *arena, uint32_t key_size, uint32_t value_size) {
-        bool chained = shm_leaf_size(key_size, value_size, 0) > shm_arena_size_max(arena);
-        size_t size = shm_leaf_size(key_size, value_size, chained ? SHM_LEAF_CHAINED : 0);
+static inline uint64_t shm_leaf_cost(const ShmArena *arena, const ShmMapLeaf *head) {
+        size_t size = shm_leaf_size(head->key_size, head->value_size, head->flags);
 
         return arena->classes[shm_arena_class(arena, size)].size +
-               (chained ? shm_chain_cost(arena, value_size) : 0);
+               (head->flags & SHM_LEAF_CHAINED ? shm_chain_cost(arena, head->value_size) : 0);
 }
 
 /* An entry went. */
 static inline void shm_tally_gone(const ShmActor *actor, const ShmTrie *trie, ShmMapCount count,
                                   const ShmMapLeaf *head) {
         shm_tally_add(actor, trie, count, 1);
-        shm_tally_add(actor, trie, SHM_MAP_BYTES,
-                      -shm_leaf_cost(trie->arena, head->key_size, head->value_size));
+        shm_tally_add(actor, trie, SHM_MAP_BYTES, -shm_leaf_cost(trie->arena, head));
 }
 
 /* A get. Only the owner of the record calls them. */

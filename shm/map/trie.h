@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shm/arena/pool-clock.h"
 #include "shm/cache/object.h"
 #include "shm/map/trie-word.h"
 
@@ -62,6 +63,7 @@ typedef struct ShmTrie {
         uint32_t map; /* index of its named root + 1, see shm_map_attach(); 0: nothing is counted */
         uint32_t
                 leaf_class; /* the class of the leaf last read, and probably of the next one: for prefetching */
+        uint64_t (*now_ns)(const ShmArena *arena); /* the pool's clock */
         ShmTrieLevel levels[SHM_TRIE_LEVELS_MAX + 1]; /* the last: buckets */
 } ShmTrie;
 

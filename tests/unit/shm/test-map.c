@@ -71,7 +71,13 @@ static ShmMapKey key_of(Fixture *f, const char *text) {
 
 static int put_mode(Fixture *f, ShmMapKey key, const char *value, uint32_t epoch, ShmMapMode mode,
                     uint64_t expected, uint64_t *ret_version) {
-        ShmMapPut p = { mode, expected, value, (uint32_t) strlen(value), epoch };
+        ShmMapPut p = {
+                .mode = mode,
+                .expected = expected,
+                .value = value,
+                .value_size = (uint32_t) strlen(value),
+                .epoch = epoch,
+        };
 
         return shm_map_put(&f->actor, &f->trie, &key, &p, ret_version);
 }

@@ -1,0 +1,154 @@
+/*
+ * Maps: cells
+ *
+ * Purpose: sums and token buckets that change in place.
+ *
+ * Invariants
+ *   1. A change is one compare-and-set of the cell's word, from a value that was read while the leaf was live. So it
+ *      is done once, or not at all, whatever becomes of the leaf: sealed, the word is found in no other object. If the
+ *      leaf was unlinked meanwhile, the change came before that, and nobody has seen otherwise: its call began before.
+ *   2. A cell is put only where its key is absent (SHM_MAP_INSERT): of two that make one, one adds to the other's.
+ *   3. A bucket's word is the time at which it will be full again ("theoretical arrival time"). Its leaf does not end
+ *      before that: its end is moved first, the word then.
+ *
+ * Who may do what: writers.
+ *
+ * Crash: before the compare-and-set nothing was added, after it all. A put is done or not.
+ */
+#include "shm/map/cell.h"
+
+#include "shm/map/lifetime.h"
+
+#define KEEP_MS 1000 /* a bucket's end is moved at most so often */
+
+static bool load_cell(const ShmTrie *trie, const ShmMapView *view, uint64_t *ret_value) {
+        /* ORDER: acq; before the tag: it was this leaf's. */
+        *ret_value = shm_load_acq(shm_map_view_cell(view)) ^ shm_leaf_seal(view->handle);
+        return shm_map_view_live(trie->arena, view);
+}
+
+/* False: it has another value by now. */
+static bool change_cell(const ShmMapView *view, uint64_t value, uint64_t next) {
+        uint64_t seal = shm_leaf_seal(view->handle), expected = value ^ seal;
+
+        /* ORDER: acqrel; the sums of all who added are in one order. */
+        return shm_cas_acqrel(shm_map_view_cell(view), &expected, next ^ seal);
+}
+
+/* `flags`: of such a leaf. -ENOENT; -EINVAL: it is another kind; -EIDRM. */
+static int find_cell(const ShmTrie *trie, const ShmMapKey *key, uint16_t flags, ShmMapView *ret_view,
+                     uint64_t *ret_value) {
+        ShmTrieCursor c;
+        int r;
+
+        do {
+                r = shm_map_find(trie, key, &c, ret_view);
+                if (r)
+                        return r < 0 ? r : -ENOENT;
+                if (ret_view->is_over)
+                        return -ENOENT;
+                if (ret_view->head.flags != flags)
+                        return -EINVAL;
+        } while (!load_cell(trie, ret_view, ret_value));
+        return 0;
+}
+
+/* -EEXIST: somebody else did. */
+static int put_cell(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint16_t flags,
+                    uint64_t value, uint32_t ttl_ms, uint32_t epoch) {
+        ShmMapPut put = {
+                .mode = SHM_MAP_INSERT,
+                .value = &value,
+                .value_size = sizeof(value),
+                .epoch = epoch,
+                .ttl_ms = ttl_ms,
+                .flags = flags,
+        };
+
+        return shm_map_put(actor, trie, key, &put, NULL);
+}
+
+/* False: the leaf is no more. */
+static bool add_to_cell(const ShmTrie *trie, const ShmMapView *view, uint64_t value, uint64_t delta,
+                        uint64_t *ret) {
+        do {
+                *ret = value + delta;
+                if (change_cell(view, value, *ret))
+                        return true;
+        } while (load_cell(trie, view, &value));
+        return false;
+}
+
+int shm_map_add(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapAdd *add,
+                int64_t *ret) {
+        uint64_t value, next = 0;
+        ShmMapView view;
+        int r;
+
+        do {
+                r = find_cell(trie, key, SHM_LEAF_CELL, &view, &value);
+                if (r == -ENOENT) {
+                        next = (uint64_t) add->initial + (uint64_t) add->delta;
+                        r = put_cell(actor, trie, key, SHM_LEAF_CELL, next, add->ttl_ms, add->epoch);
+                } else if (r == 0) {
+                        r = add_to_cell(trie, &view, value, (uint64_t) add->delta, &next) ? 0 : -EEXIST;
+                }
+        } while (r == -EEXIST);
+        if (r == 0)
+                *ret = (int64_t) next;
+        return r;
+}
+
+/* False: there is not as much. */
+static bool take_tokens(const ShmMapRate *rate, uint64_t now_ns, uint64_t full_ns, uint64_t *ret_full_ns,
+                        uint64_t *ret_wait_ns) {
+        /* Clocks do not go back, and a bucket is not more than empty: whatever the word says. */
+        uint64_t lacks_ns = full_ns <= now_ns ? 0 : full_ns - now_ns;
+
+        lacks_ns = (lacks_ns < rate->burst_ns ? lacks_ns : rate->burst_ns) + rate->cost_ns;
+        *ret_full_ns = now_ns + lacks_ns;
+        *ret_wait_ns = lacks_ns - rate->burst_ns;
+        return lacks_ns <= rate->burst_ns;
+}
+
+/* The lifetime of a bucket that will be full then. */
+static uint32_t bucket_ttl_ms(uint64_t now_ns, uint64_t full_ns) {
+        uint64_t ms = (full_ns - now_ns) / SHM_NS_PER_MS + KEEP_MS;
+
+        return ms < SHM_MAP_TTL_NONE ? (uint32_t) ms : SHM_MAP_TTL_NONE;
+}
+
+/* False: its end was changed meanwhile. */
+static bool keep_bucket(const ShmTrie *trie, const ShmMapView *view, uint64_t now_ns, uint64_t full_ns) {
+        if (view->expires == 0 || view->expires > full_ns / SHM_NS_PER_MS)
+                return true;
+        /* Later than before: passes need not be told. */
+        return shm_map_set_end(view, shm_map_end(trie, bucket_ttl_ms(now_ns, full_ns)));
+}
+
+int shm_map_limit(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapRate *rate,
+                  uint64_t *ret_wait_ns) {
+        uint64_t now_ns = trie->now_ns(trie->arena), full_ns, next_ns, wait_ns;
+        ShmMapView view;
+        int r, found;
+
+        do {
+                found = find_cell(trie, key, SHM_LEAF_CELL | SHM_LEAF_BUCKET, &view, &full_ns);
+                if (found != 0 && found != -ENOENT)
+                        return found;
+                if (!take_tokens(rate, now_ns, found == 0 ? full_ns : 0, &next_ns, &wait_ns)) {
+                        *ret_wait_ns = wait_ns;
+                        return 1;
+                }
+                if (found == -ENOENT)
+                        r = put_cell(actor, trie, key, SHM_LEAF_CELL | SHM_LEAF_BUCKET, next_ns,
+                                     bucket_ttl_ms(now_ns, next_ns), rate->epoch);
+                else
+                        r = keep_bucket(trie, &view, now_ns, next_ns) && change_cell(&view, full_ns, next_ns)
+                                    ? 0
+                                    : -EEXIST;
+        } while (r == -EEXIST);
+        if (r == 0)
+                *ret_wait_ns = 0;
+        return r;
+}

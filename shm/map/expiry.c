@@ -1,0 +1,188 @@
+/*
+ * Maps: entries that expire
+ *
+ * Purpose: memory of entries goes back soon after their end; others are given more time.
+ *
+ * Invariants
+ *   1. An object is a leaf of a map if that map's trie holds it on the path of the hash with which it begins. Nothing
+ *      is written into it before that is known.
+ *
+ *   2. The arena's `first` is as it was between the steps of a pass, and what is left after it.
+ *
+ * Who may do what: writers touch; the maintainer steps.
+ *
+ * Crash: see shm/map/lifetime.c.
+ */
+#include "shm/map/expiry.h"
+
+#define RENEW_MS 1000
+#define PASS_MS 250 /* from the beginning of one pass to that of the next */
+#define SLAB_COST 64U /* a look at the entries of a slab costs as much as passing over so many slabs */
+#define TRIES_MAX 4
+
+/* *ret_leaf: the leaf that has the end by now. SHM_TRIE_E_CHANGED: to be done again. */
+static int touch_once(const ShmTrie *trie, const ShmMapKey *key, uint64_t end, uint64_t *ret_leaf) {
+        ShmTrieCursor c;
+        ShmMapView view;
+        int r;
+
+        r = shm_map_find(trie, key, &c, &view);
+        if (r || view.is_over)
+                return r < 0 ? r : -ENOENT;
+        *ret_leaf = view.handle;
+        return shm_map_set_end(&view, end) ? 0 : SHM_TRIE_E_CHANGED;
+}
+
+int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint32_t ttl_ms) {
+        uint64_t end, leaf;
+        int r;
+
+        if (trie->arena->read_only)
+                return -EROFS;
+        end = shm_map_end(trie, ttl_ms);
+        shm_tally_begin(actor, trie);
+        do {
+                r = touch_once(trie, key, end, &leaf);
+        } while (r == SHM_TRIE_E_CHANGED);
+        if (r == 0)
+                shm_expiry_note(trie->arena, leaf, end);
+        shm_tally_end(actor, trie);
+        return r;
+}
+
+bool shm_expiry_due(ShmArena *arena, uint64_t *ret_now_ms) {
+        ShmExpiry *expiry = &arena->header->expiry;
+        uint64_t first = shm_load_rlx(&expiry->first); /* ORDER: rlx; a hint. */
+        uint64_t now;
+
+        if (first == 0)
+                return false;
+        now = shm_clock_ns(arena) / SHM_NS_PER_MS;
+        /* ORDER: rlx; two at once do no harm. */
+        if (now - shm_load_rlx(&expiry->renewed) >= RENEW_MS) {
+                shm_clock_renew(arena);
+                now = shm_clock_ns(arena) / SHM_NS_PER_MS;
+                shm_store_rlx(&expiry->renewed, now); /* ORDER: rlx; as above. */
+        }
+        *ret_now_ms = now;
+        /* ORDER: rlx; hints. */
+        if (shm_load_rlx(&expiry->hand) != 0)
+                return true;
+        return first <= now && now - shm_load_rlx(&expiry->begun) >= PASS_MS; /* ORDER: rlx; as above. */
+}
+
+/* To the word that holds the leaf. False: the map does not, or not any more. */
+static bool find_leaf(const ShmTrie *trie, const ShmMapView *view, ShmTrieCursor *c) {
+        int r = shm_trie_seek(trie, view->head.hash, c);
+
+        while (r == 0 && c->value != view->handle)
+                r = shm_trie_next(trie, c);
+        return r == 0;
+}
+
+/* False: it is to be looked at again. */
+static bool delete_leaf(ShmActor *control, const ShmTrie *trie, ShmMapView *view) {
+        uint64_t vacancy;
+        ShmTrieCursor c;
+        int r;
+
+        for (uint32_t i = 0; i < TRIES_MAX; i++) {
+                if (!find_leaf(trie, view, &c))
+                        return true;
+                if (view->expires != SHM_MAP_ENDED && !shm_map_set_end(view, SHM_MAP_ENDED))
+                        return false;
+                view->expires = SHM_MAP_ENDED;
+                vacancy = shm_map_vacancy(trie, &c, view->bytes, view->head.key_size);
+                r = shm_trie_exchange(control, trie, &c, vacancy);
+                if (r == 0)
+                        shm_tally_gone(control, trie, SHM_MAP_EXPIRATIONS, &view->head);
+                if (r != SHM_TRIE_E_CHANGED)
+                        return r == 0;
+        }
+        return false;
+}
+
+static bool open_map_of(ShmArena *arena, const ShmMapView *view, ShmTrie *ret) {
+        uint32_t map = view->head.map;
+        uint64_t root;
+
+        if (map == 0 || map > SHM_ROOTS_MAX)
+                return false;
+        /* ORDER: acq, pairs with shm_root_set(); the object is there. */
+        root = shm_load_acq(&arena->header->roots[map - 1].handle);
+        if (ret->map == map && ret->root == root)
+                return true;
+        if (root == 0 || shm_trie_open(ret, arena, root) != 0)
+                return false;
+        ret->map = map;
+        return true;
+}
+
+/* One slot. Returns the end of its entry, if that is still to come, or is to be looked at again; else 0. */
+static uint64_t expire_slot(ShmActor *control, SlotId id, uint64_t now_ms, ShmTrie *trie) {
+        ShmArena *arena = control->arena;
+        /* ORDER: acq, pairs with shm_uncached_free(); before what is in the slot. */
+        uint32_t tag = shm_load_acq(shm_slot_tag(arena, id));
+        ShmMapView view;
+        bool done;
+
+        if (!(tag & 1) || shm_map_view(arena, shm_handle_make(arena->key, id, tag), &view) != 0)
+                return 0;
+        if (view.expires == 0 || !shm_map_view_live(arena, &view) || !open_map_of(arena, &view, trie))
+                return 0;
+        if (view.expires > now_ms)
+                return view.expires - now_ms < UINT32_MAX ? view.expires : 0;
+        shm_tally_begin(control, trie);
+        done = delete_leaf(control, trie, &view);
+        shm_tally_end(control, trie);
+        return done ? 0 : view.expires;
+}
+
+static uint64_t earlier_end(uint64_t a, uint64_t b) {
+        return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+/* The first end of what is left in the slab. *ret_cost: 1, or SLAB_COST. */
+static uint64_t expire_slab(ShmActor *control, uint32_t slab, uint64_t now_ms, ShmTrie *trie,
+                            uint32_t *ret_cost) {
+        uint64_t *line = &control->arena->lines[slab].expires_first, left = 0;
+        uint64_t first =
+                shm_load_rlx(line); /* ORDER: rlx; a writer that lowers it now lowers the arena's, too. */
+
+        *ret_cost = 1;
+        if (first == 0 || first > now_ms)
+                return first;
+        *ret_cost = SLAB_COST;
+        /* ORDER: acqrel, pairs with shm_expiry_note(); before a look at any leaf. */
+        (void) shm_xchg_acqrel(line, 0);
+        for (uint32_t slot = 0; slot < SHM_SLOTS_MAX; slot++)
+                left = earlier_end(left, expire_slot(control, slot_id(slab, slot), now_ms, trie));
+        if (left != 0)
+                (void) shm_expiry_lower(line, left);
+        return left;
+}
+
+bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n) {
+        ShmArena *arena = control->arena;
+        ShmExpiry *expiry = &arena->header->expiry;
+        uint32_t n_slabs = shm_arena_n_slabs_ever(arena), cost;
+        uint64_t hand = shm_load_rlx(&expiry->hand); /* ORDER: rlx; the maintainer's alone. */
+        uint64_t left = hand == 0 ? 0 : shm_load_rlx(&expiry->left); /* ORDER: rlx; as above. */
+        /* ORDER: acqrel, pairs with shm_expiry_note(); before a look at any slab. */
+        uint64_t first = shm_xchg_acqrel(&expiry->first, 0);
+        ShmTrie trie = {};
+
+        if (hand == 0)
+                shm_store_rlx(&expiry->begun, now_ms); /* ORDER: rlx; the maintainer's alone. */
+        for (uint32_t done = 0; hand < n_slabs && done < n; hand++, done += cost)
+                left = earlier_end(left, expire_slab(control, (uint32_t) hand, now_ms, &trie, &cost));
+        if (hand >= n_slabs) {
+                hand = 0;
+                first = left;
+        }
+        shm_store_rlx(&expiry->left, left); /* ORDER: rlx; the maintainer's alone. */
+        shm_store_rlx(&expiry->hand, hand); /* ORDER: rlx; as above. */
+        if (first != 0)
+                (void) shm_expiry_lower(&expiry->first, first);
+        return hand == 0;
+}

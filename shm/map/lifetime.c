@@ -1,0 +1,58 @@
+/*
+ * Maps: lifetimes
+ *
+ * Purpose: entries have an end, which can be moved.
+ *
+ * Invariants
+ *   1. A thread that decides that an entry is absent since its time is over, and changes the map upon that, first makes
+ *      its end SHM_MAP_ENDED, from the end that was seen. So no touch comes between. A reader only looks: a touch that
+ *      was held up since before the end may bring an entry back that a reader has missed, if nobody took its memory.
+ *   2. `first` of a slab, and of the arena, is not later than the end of any entry of it, but while a step looks at the
+ *      slab. A writer stores the end of a leaf, links it, then lowers `first` of its slab, then of the arena. A step
+ *      makes both 0, the arena's first, looks at the leaves, then lowers both to what is left. So one of the two sees
+ *      the other.
+ *
+ * Who may do what: writers end, move ends and lower `first`; the maintainer passes over the slabs (shm/map/expiry.c).
+ *
+ * Crash: of a writer after the link: its record names the map, which is counted then, and that notes the ends of all
+ *   entries. Of the maintainer in a step: the next one sweeps all maps, and notes them, too.
+ */
+#include "shm/map/lifetime.h"
+
+#include "shm/map/trie-walk.h"
+#include "shm/slab/slab.h"
+
+uint64_t shm_map_end(const ShmTrie *trie, uint32_t ttl_ms) {
+        if (ttl_ms == SHM_MAP_TTL_DEFAULT)
+                ttl_ms = shm_load_rlx(&trie_root(trie)->options.ttl_ms); /* ORDER: rlx; as it is now. */
+        if (ttl_ms == 0 || ttl_ms == SHM_MAP_TTL_NONE)
+                return 0;
+        return shm_map_now_ms(trie) + ttl_ms;
+}
+
+bool shm_map_set_end(const ShmMapView *view, uint64_t expires) {
+        uint64_t *word = (uint64_t *) (view->bytes - sizeof(ShmMapLeaf) + offsetof(ShmMapLeaf, expires));
+        uint64_t seal = shm_leaf_seal(view->handle), expected = view->expires ^ seal;
+
+        /* ORDER: acqrel, pairs with shm_expiry_step(); before `first`. */
+        return shm_cas_acqrel(word, &expected, expires ^ seal);
+}
+
+bool shm_expiry_lower(uint64_t *first, uint64_t expires) {
+        /* ORDER: sc, pairs with shm_expiry_step(); after the leaf was linked. */
+        uint64_t seen = shm_load_sc(first);
+
+        while (seen == 0 || expires < seen)
+                /* ORDER: acqrel, pairs with shm_expiry_step(); after the leaf was linked. */
+                if (shm_cas_acqrel(first, &seen, expires))
+                        return seen == 0;
+        return false;
+}
+
+void shm_expiry_note(ShmArena *arena, uint64_t leaf, uint64_t expires) {
+        if (expires == 0)
+                return;
+        (void) shm_expiry_lower(&arena->lines[slot_id_slab(shm_handle_slot(leaf))].expires_first, expires);
+        if (shm_expiry_lower(&arena->header->expiry.first, expires))
+                shm_wake(arena);
+}

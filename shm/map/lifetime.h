@@ -1,0 +1,33 @@
+#pragma once
+/* Lifetimes of entries. An entry whose time is over is absent at once; shm/map/expiry.h gives its memory back. */
+#include "shm/map/leaf.h"
+#include "shm/map/trie.h"
+
+#define SHM_MAP_TTL_DEFAULT UINT32_C(0) /* the map's, see ShmMapOptions */
+#define SHM_MAP_TTL_NONE UINT32_MAX
+
+static inline uint64_t shm_map_now_ms(const ShmTrie *trie) {
+        return trie->now_ns(trie->arena) / SHM_NS_PER_MS;
+}
+
+/* The end of an entry that begins now; 0: none. */
+uint64_t shm_map_end(const ShmTrie *trie, uint32_t ttl_ms);
+
+static inline bool shm_map_is_over(const ShmTrie *trie, const ShmMapView *view) {
+        return view->expires != 0 && view->expires <= shm_map_now_ms(trie);
+}
+
+/*
+ * Makes the end that was seen another one; SHM_MAP_ENDED: for good. False: it is another one by now. If the leaf was
+ * unlinked meanwhile, the change is as if it had come before that.
+ */
+#define SHM_MAP_ENDED UINT64_C(1)
+bool shm_map_set_end(const ShmMapView *view, uint64_t expires);
+
+/*
+ * A leaf with an end is linked, or was given an earlier one: passes will look at it. If the caller dies before this, a
+ * count of the map does it (shm/map/map-sweep.c).
+ */
+void shm_expiry_note(ShmArena *arena, uint64_t leaf, uint64_t expires);
+/* Lowers a `first`. Returns whether nothing had an end before. */
+bool shm_expiry_lower(uint64_t *first, uint64_t expires);

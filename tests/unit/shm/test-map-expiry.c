@@ -1,0 +1,437 @@
+/* Lifetimes of entries, counters and rate limits, in one thread and on a clock of the test's own. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shm/arena/root.h"
+#include "shm/cache/cache.h"
+#include "shm/map/cell.h"
+#include "shm/map/expiry.h"
+#include "shm/map/map-sweep.h"
+#include "tests/util/reserve.h"
+#include "shm/epoch/epoch-open.h"
+
+#define BEGIN_MS (UINT64_C(1) << 40) /* later than any clock of the system */
+
+typedef struct Fixture {
+        ShmArena arena;
+        ShmActor actor;
+        ShmTrie trie;
+} Fixture;
+
+static uint64_t clock_ms;
+
+static uint64_t clock_ns(const ShmArena *arena) {
+        (void) arena;
+        return clock_ms * SHM_NS_PER_MS;
+}
+
+static int setup(void **state) {
+        ShmGeometry g = {
+                .slabs_size = UINT64_C(64) << 20,
+                .n_records = 4,
+                .n_epochs = 4,
+                .n_classes = SHM_N_CLASSES_DEFAULT,
+                .class_size = SHM_CLASSES_DEFAULT,
+        };
+        Fixture *f = calloc(1, sizeof(*f));
+        uint32_t id, epoch;
+        uint64_t root;
+
+        clock_ms = BEGIN_MS;
+        assert_int_equal(shm_arena_create(&f->arena, &g, NULL), 0);
+        assert_int_equal(shm_actor_init(&f->actor, &f->arena, 0, 1), 0);
+        assert_int_equal(shm_epoch_spare(&f->arena, &id), 0);
+        assert_int_equal(shm_epoch_reserve(&f->arena, id, "maps", &epoch), 0);
+        assert_int_equal(shm_trie_create(&f->actor, epoch, &root), 0);
+        assert_int_equal(shm_root_set(&f->arena, "map.test", 0, root), 0);
+        assert_int_equal(shm_object_publish(&f->actor, root), 0);
+        assert_int_equal(shm_trie_open(&f->trie, &f->arena, root), 0);
+        shm_map_attach(&f->trie);
+        f->trie.now_ns = clock_ns;
+        *state = f;
+        return 0;
+}
+
+static int teardown(void **state) {
+        Fixture *f = *state;
+
+        for (unsigned i = 0; i < SHM_NOTES_MAX; i++)
+                assert_int_equal(f->actor.record->notes[i].handle, 0);
+        shm_cache_leave(&f->actor);
+        shm_arena_deinit(&f->arena);
+        free(f);
+        return 0;
+}
+
+static ShmMapKey key_of(Fixture *f, const char *text) {
+        return (ShmMapKey){ text, (uint32_t) strlen(text), shm_hash(&f->arena, text, strlen(text)) };
+}
+
+static int put_mode(Fixture *f, const char *key, const char *value, uint32_t ttl_ms, ShmMapMode mode,
+                    uint64_t expected) {
+        ShmMapKey k = key_of(f, key);
+        ShmMapPut p = {
+                .mode = mode,
+                .expected = expected,
+                .value = value,
+                .value_size = (uint32_t) strlen(value),
+                .epoch = SHM_EPOCH_CURRENT,
+                .ttl_ms = ttl_ms,
+        };
+
+        return shm_map_put(&f->actor, &f->trie, &k, &p, NULL);
+}
+
+static int put(Fixture *f, const char *key, const char *value, uint32_t ttl_ms) {
+        return put_mode(f, key, value, ttl_ms, SHM_MAP_PUT, 0);
+}
+
+static int touch(Fixture *f, const char *key, uint32_t ttl_ms) {
+        ShmMapKey k = key_of(f, key);
+
+        return shm_map_touch(&f->actor, &f->trie, &k, ttl_ms);
+}
+
+static int delete (Fixture *f, const char *key) {
+        ShmMapKey k = key_of(f, key);
+
+        return shm_map_delete(&f->actor, &f->trie, &k, 0);
+}
+
+/* The size; -ENOENT. *ret may be NULL. */
+static ssize_t get(Fixture *f, const char *key, ShmMapView *ret) {
+        ShmMapKey k = key_of(f, key);
+        char buffer[4096];
+
+        return shm_map_get(&f->trie, &k, buffer, sizeof(buffer), ret);
+}
+
+static ShmMapTotals totals(Fixture *f) {
+        ShmMapTotals t;
+
+        shm_map_totals(&f->arena, f->trie.map - 1, &t);
+        return t;
+}
+
+static void run_pass(Fixture *f) {
+        while (!shm_expiry_step(&f->actor, clock_ms, 100))
+                ;
+}
+
+static void test_expiry_is_absent_at_once(void **state) {
+        char buffer[SHM_CLASS_SIZE_MAX];
+        Fixture *f = *state;
+        ShmTrieScan scan = {};
+        ShmMapView view;
+
+        assert_int_equal(put(f, "a", "value", 100), 0);
+        assert_int_equal(put(f, "b", "stays", 0), 0);
+        assert_int_equal(get(f, "a", &view), 5);
+        assert_int_equal(view.expires, BEGIN_MS + 100);
+        clock_ms += 99;
+        assert_int_equal(get(f, "a", NULL), 5);
+        assert_int_equal(shm_map_count(&f->trie), 2);
+        clock_ms += 1;
+        assert_int_equal(get(f, "a", NULL), -ENOENT);
+        assert_int_equal(shm_map_count(&f->trie), 1);
+        assert_int_equal(shm_map_next(&f->trie, &scan, buffer, &view), 1);
+        assert_memory_equal(buffer, "bstays", 6);
+        assert_int_equal(shm_map_next(&f->trie, &scan, buffer, &view), 0);
+        assert_int_equal(touch(f, "a", 1000), -ENOENT);
+        assert_int_equal(put_mode(f, "a", "x", 0, SHM_MAP_UPDATE, 0), -ENOENT);
+        assert_int_equal(totals(f).entries, 2);
+        assert_int_equal(delete (f, "a"), -ENOENT);
+        assert_int_equal(totals(f).entries, 1);
+        assert_int_equal(totals(f).expirations, 1);
+}
+
+static void test_expiry_then_put(void **state) {
+        Fixture *f = *state;
+        ShmMapView view;
+        uint64_t version;
+
+        assert_int_equal(put(f, "a", "old", 100), 0);
+        assert_int_equal(get(f, "a", &view), 3);
+        version = view.handle;
+        clock_ms += 100;
+        assert_int_equal(put_mode(f, "a", "x", 0, SHM_MAP_REPLACE, version), -EAGAIN);
+        assert_int_equal(put_mode(f, "a", "newer", 100, SHM_MAP_INSERT, 0), 0);
+        assert_int_equal(get(f, "a", NULL), 5);
+        clock_ms += 100;
+        assert_int_equal(put(f, "a", "newest", 0), 0);
+        assert_int_equal(get(f, "a", &view), 6);
+        assert_int_equal(view.expires, 0);
+        assert_int_equal(totals(f).entries, 1);
+        assert_int_equal(totals(f).expirations, 2);
+        assert_int_equal(totals(f).inserts, 3);
+        assert_int_equal(totals(f).bytes, 64);
+}
+
+static void test_touch(void **state) {
+        Fixture *f = *state;
+        ShmMapView before, view;
+
+        assert_int_equal(touch(f, "a", 100), -ENOENT);
+        assert_int_equal(put(f, "a", "value", 100), 0);
+        assert_int_equal(get(f, "a", &before), 5);
+        clock_ms += 50;
+        assert_int_equal(touch(f, "a", 100), 0);
+        clock_ms += 99;
+        assert_int_equal(get(f, "a", &view), 5);
+        assert_true(view.handle == before.handle);
+        assert_int_equal(touch(f, "a", SHM_MAP_TTL_NONE), 0);
+        clock_ms += UINT32_MAX;
+        assert_int_equal(get(f, "a", NULL), 5);
+        assert_int_equal(touch(f, "a", 1), 0);
+        clock_ms += 1;
+        assert_int_equal(get(f, "a", NULL), -ENOENT);
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 0);
+}
+
+/* 0 is the map's default, the largest number no end, and the largest but one 49 days. */
+static void test_expiry_bounds(void **state) {
+        Fixture *f = *state;
+        ShmMapView view;
+        void *root;
+
+        assert_int_equal(shm_object_get(&f->arena, f->trie.root, &root, NULL), 0);
+        ((ShmTrieRoot *) root)->options.ttl_ms = 500;
+        assert_int_equal(put(f, "default", "", 0), 0);
+        assert_int_equal(put(f, "none", "", UINT32_MAX), 0);
+        assert_int_equal(put(f, "longest", "", UINT32_MAX - 1), 0);
+        assert_int_equal(get(f, "default", &view), 0);
+        assert_int_equal(view.expires, BEGIN_MS + 500);
+        assert_int_equal(get(f, "none", &view), 0);
+        assert_int_equal(view.expires, 0);
+        assert_int_equal(get(f, "longest", &view), 0);
+        assert_int_equal(view.expires, BEGIN_MS + UINT32_MAX - 1);
+        clock_ms += UINT32_MAX - 2;
+        assert_int_equal(get(f, "default", NULL), -ENOENT);
+        assert_int_equal(get(f, "longest", NULL), 0);
+        /* A clock that goes back, which the pool's does not, makes entries last longer. */
+        clock_ms = BEGIN_MS - 1000;
+        assert_int_equal(get(f, "default", NULL), 0);
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 3);
+}
+
+/* A pass deletes what is over, and nothing else, and knows when the next one is worth while. */
+static void test_expiry_pass(void **state) {
+        enum { N = 3000 };
+        ShmExpiry *expiry;
+        Fixture *f = *state;
+        uint64_t user;
+        char name[16];
+        void *object;
+
+        expiry = &f->arena.header->expiry;
+        assert_int_equal(expiry->first, 0);
+        for (unsigned i = 0; i < N; i++) {
+                snprintf(name, sizeof(name), "%u", i);
+                assert_int_equal(put(f, name, name, i % 3 * 1000), 0);
+        }
+        assert_int_equal(expiry->first, BEGIN_MS + 1000);
+        /* An object of a user, with the bytes of an entry that is over. */
+        assert_int_equal(shm_object_alloc(&f->actor, 64, SHM_EPOCH_CURRENT, NULL, &user, &object), 0);
+        *(ShmMapLeaf *) object =
+                (ShmMapLeaf){ .hash = 5, .expires = shm_leaf_seal(user) ^ 1, .map = f->trie.map };
+        run_pass(f);
+        assert_int_equal(totals(f).entries, N);
+        clock_ms += 1000;
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 2 * N / 3);
+        assert_int_equal(totals(f).expirations, N / 3);
+        assert_int_equal(totals(f).bytes, 2 * N / 3 * 64);
+        assert_int_equal(expiry->first, BEGIN_MS + 2000);
+        clock_ms += 1000;
+        run_pass(f);
+        assert_int_equal(totals(f).entries, N / 3);
+        assert_int_equal(shm_map_count(&f->trie), N / 3);
+        assert_int_equal(expiry->first, 0);
+        assert_true(shm_object_live(&f->arena, user));
+        assert_true(((ShmMapLeaf *) object)->expires == (shm_leaf_seal(user) ^ 1));
+        assert_int_equal(shm_object_free(&f->actor, user), 0);
+}
+
+/* A thread that put an entry died before it said when that ends: a count of the map finds it. */
+static void test_expiry_unknown_end(void **state) {
+        ShmMapSweep sweep = { .miscounted_only = true };
+        Fixture *f = *state;
+
+        assert_int_equal(put(f, "a", "value", 100), 0);
+        memset(&f->arena.header->expiry, 0, sizeof(ShmExpiry));
+        for (uint32_t i = 0; i < shm_arena_n_slabs_ever(&f->arena); i++)
+                f->arena.lines[i].expires_first = 0;
+        f->actor.record->map = f->trie.map;
+        shm_map_miscounted(&f->arena, f->actor.record);
+        while (!shm_map_sweep_step(&f->actor, &sweep, 7))
+                ;
+        clock_ms += 100;
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 0);
+}
+
+static int add_ttl(Fixture *f, const char *key, int64_t delta, int64_t initial, uint32_t ttl_ms,
+                   int64_t *ret) {
+        const ShmMapAdd add = {
+                .delta = delta, .initial = initial, .ttl_ms = ttl_ms, .epoch = SHM_EPOCH_CURRENT
+        };
+        ShmMapKey k = key_of(f, key);
+
+        return shm_map_add(&f->actor, &f->trie, &k, &add, ret);
+}
+
+static int64_t add(Fixture *f, const char *key, int64_t delta, int64_t initial) {
+        int64_t value;
+
+        assert_int_equal(add_ttl(f, key, delta, initial, 0, &value), 0);
+        return value;
+}
+
+static void test_add(void **state) {
+        static const char *const keys[] = { "", "1", "1234567", "12345678", "123456789", "a longer key" };
+        char buffer[SHM_CLASS_SIZE_MAX];
+        Fixture *f = *state;
+        ShmTrieScan scan = {};
+        unsigned n_met = 0;
+        ShmMapView view;
+
+        for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+                ShmMapKey k = key_of(f, keys[i]);
+                uint64_t version;
+                int64_t value;
+
+                assert_int_equal(add(f, keys[i], 5, 100), 105);
+                assert_int_equal(shm_map_get(&f->trie, &k, &value, sizeof(value), &view), 8);
+                assert_int_equal(value, 105);
+                version = view.handle;
+                assert_int_equal(add(f, keys[i], -205, 7), -100);
+                assert_int_equal(add(f, keys[i], INT64_MAX, 0), INT64_MAX - 100);
+                assert_int_equal(add(f, keys[i], 101, 0), INT64_MIN);
+                assert_int_equal(shm_map_get(&f->trie, &k, &value, sizeof(value), &view), 8);
+                assert_true(value == INT64_MIN && view.handle == version);
+        }
+        for (; shm_map_next(&f->trie, &scan, buffer, &view) == 1; n_met++) {
+                int64_t value;
+
+                assert_int_equal(view.head.value_size, 8);
+                memcpy(&value, buffer + view.head.key_size, sizeof(value));
+                assert_true(value == INT64_MIN);
+        }
+        assert_int_equal(n_met, sizeof(keys) / sizeof(keys[0]));
+}
+
+static void test_add_and_put(void **state) {
+        Fixture *f = *state;
+        ShmMapView view;
+        int64_t value = 77;
+
+        assert_int_equal(put(f, "a", "eight by", 0), 0);
+        assert_int_equal(add_ttl(f, "a", 1, 0, 0, &value), -EINVAL);
+        assert_int_equal(value, 77);
+        assert_int_equal(delete (f, "a"), 0);
+        assert_int_equal(add(f, "a", 1, 0), 1);
+        assert_int_equal(get(f, "a", &view), 8);
+        assert_int_equal(put_mode(f, "a", "text", 0, SHM_MAP_REPLACE, view.handle), 0);
+        assert_int_equal(get(f, "a", NULL), 4);
+        assert_int_equal(add_ttl(f, "a", 1, 0, 0, &value), -EINVAL);
+        assert_int_equal(delete (f, "a"), 0);
+        assert_int_equal(totals(f).bytes, 0);
+}
+
+/* The counter that a call makes ends; a call that adds to it does not prolong it. */
+static void test_add_ttl(void **state) {
+        Fixture *f = *state;
+        int64_t value;
+
+        assert_int_equal(add_ttl(f, "a", 1, 0, 100, &value), 0);
+        clock_ms += 60;
+        assert_int_equal(add_ttl(f, "a", 1, 0, 100, &value), 0);
+        assert_int_equal(value, 2);
+        clock_ms += 60;
+        assert_int_equal(add_ttl(f, "a", 1, 0, 100, &value), 0);
+        assert_int_equal(value, 1);
+        assert_int_equal(touch(f, "a", 1000), 0);
+        clock_ms += 999;
+        assert_int_equal(add_ttl(f, "a", 1, 0, 100, &value), 0);
+        assert_int_equal(value, 2);
+}
+
+/* 10 a second, 5 at once. */
+static int limit(Fixture *f, const char *key, uint32_t cost, uint64_t *ret_wait_ms) {
+        const ShmMapRate rate = {
+                .burst_ns = 500 * SHM_NS_PER_MS,
+                .cost_ns = cost * 100 * SHM_NS_PER_MS,
+                .epoch = SHM_EPOCH_CURRENT,
+        };
+        ShmMapKey k = key_of(f, key);
+        uint64_t wait_ns = 0;
+        int r;
+
+        r = shm_map_limit(&f->actor, &f->trie, &k, &rate, &wait_ns);
+        *ret_wait_ms = wait_ns / SHM_NS_PER_MS;
+        return r;
+}
+
+static void test_limit(void **state) {
+        Fixture *f = *state;
+        uint64_t wait_ms;
+        int64_t value;
+
+        for (unsigned i = 0; i < 5; i++)
+                assert_int_equal(limit(f, "a", 1, &wait_ms), 0);
+        assert_int_equal(limit(f, "a", 1, &wait_ms), 1);
+        assert_int_equal(wait_ms, 100);
+        assert_int_equal(limit(f, "a", 5, &wait_ms), 1);
+        assert_int_equal(wait_ms, 500);
+        assert_int_equal(limit(f, "b", 5, &wait_ms), 0);
+        clock_ms += 99;
+        assert_int_equal(limit(f, "a", 1, &wait_ms), 1);
+        assert_int_equal(wait_ms, 1);
+        clock_ms += 1;
+        assert_int_equal(limit(f, "a", 1, &wait_ms), 0);
+        assert_int_equal(limit(f, "a", 1, &wait_ms), 1);
+        assert_int_equal(add_ttl(f, "a", 1, 0, 0, &value), -EINVAL);
+        /* In use for long, its leaf is kept; full again, it goes. */
+        for (unsigned i = 0; i < 100; i++) {
+                clock_ms += 100;
+                assert_int_equal(limit(f, "a", 1, &wait_ms), 0);
+                assert_int_equal(limit(f, "a", 1, &wait_ms), 1);
+        }
+        clock_ms += 5000;
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 0);
+        for (unsigned i = 0; i < 5; i++)
+                assert_int_equal(limit(f, "a", 1, &wait_ms), 0);
+        assert_int_equal(limit(f, "a", 1, &wait_ms), 1);
+        /* A clock that goes back: it is empty at most. */
+        clock_ms -= 4000;
+        assert_int_equal(limit(f, "a", 1, &wait_ms), 1);
+        assert_int_equal(wait_ms, 100);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_expiry_is_absent_at_once, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_then_put, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_touch, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_bounds, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_pass, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_unknown_end, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_add, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_add_and_put, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_add_ttl, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_limit, setup, teardown),
+        };
+
+        return cmocka_run_group_tests_name("map-expiry", tests, NULL, NULL);
+}
