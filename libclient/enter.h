@@ -95,6 +95,14 @@ static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
 
 /* Private pools: runs the work that would wake a daemon, unless another thread is at it. */
 void pool_run_deferred_slow(struct tslab *pool);
+/* Private pools: a short step towards deleting the entries of maps whose time is over, if it is time for one. */
+void pool_run_expiry_slow(struct tslab *pool);
+
+static inline void pool_run_expiry(struct tslab *pool) {
+        /* ORDER: rlx; seen now or at the next call. */
+        if (pool->is_private && shm_load_rlx(&pool->arena.header->expiry.first) != 0)
+                pool_run_expiry_slow(pool);
+}
 
 static inline void pool_run_deferred(struct tslab *pool) {
         /* ORDER: rlx; a thread that drained a slab looks after that, and the owner of control work looks again. */

@@ -137,7 +137,16 @@ static int maps_epoch(struct tslab *pool, uint32_t *ret_epoch) {
         return r;
 }
 
-static int map_create(struct tslab *pool, const char *root, uint64_t expected) {
+/* Before the root is linked anywhere: a map comes into being with its options. */
+static void map_configure(const ShmArena *arena, uint64_t handle, const struct tslab_map_options *options) {
+        void *root;
+
+        if (shm_object_get(arena, handle, &root, NULL) == 0)
+                ((ShmTrieRoot *) root)->options.ttl_ms = options->ttl_ms;
+}
+
+static int map_create(struct tslab *pool, const char *root, uint64_t expected,
+                      const struct tslab_map_options *options) {
         ThreadState *thread;
         uint64_t handle;
         uint32_t epoch;
@@ -150,13 +159,16 @@ static int map_create(struct tslab *pool, const char *root, uint64_t expected) {
         if (r)
                 return r;
         r = shm_trie_create(&thread->actor, epoch, &handle);
-        if (r == 0)
+        if (r == 0) {
+                map_configure(&pool->arena, handle, options);
                 r = name_object(&thread->actor, root, expected, handle);
+        }
         pool_leave(pool, thread);
         return r == -ESTALE ? -ESHUTDOWN : r;
 }
 
-static int open_or_create(ShmTrie *trie, struct tslab *pool, const char *root, uint32_t flags) {
+static int open_or_create(ShmTrie *trie, struct tslab *pool, const char *root,
+                          const struct tslab_map_options *options) {
         bool created = false;
         uint64_t handle;
         int r = -EAGAIN;
@@ -167,12 +179,12 @@ static int open_or_create(ShmTrie *trie, struct tslab *pool, const char *root, u
                 if (r == 0)
                         r = shm_trie_open(trie, &pool->arena, handle);
                 if (r == 0)
-                        return (flags & TSLAB_MAP_EXCLUSIVE) && !created ? -EEXIST : 0;
+                        return (options->flags & TSLAB_MAP_EXCLUSIVE) && !created ? -EEXIST : 0;
                 if (r != -ENOENT && r != -ESTALE)
                         return r;
-                if ((flags & TSLAB_MAP_EXISTING) || pool->is_reader)
+                if ((options->flags & TSLAB_MAP_EXISTING) || pool->is_reader)
                         return -ENOENT;
-                r = map_create(pool, root, handle);
+                r = map_create(pool, root, handle, options);
                 created = r == 0;
                 if (created)
                         r = -EAGAIN;
@@ -180,22 +192,20 @@ static int open_or_create(ShmTrie *trie, struct tslab *pool, const char *root, u
         return r;
 }
 
-/* The flags, from options of any version. */
-static int load_flags(const struct tslab_map_options *options, uint32_t *ret) {
-        const uint8_t *bytes = (const uint8_t *) options;
-        uint32_t flags = 0;
+int map_options_load(void *ret, size_t size, const void *options) {
+        const uint8_t *bytes = options;
+        size_t given;
 
-        if (options && (options->size < sizeof(options->size) || options->size > 4096))
+        if (!options)
+                return 0;
+        memcpy(&given, options, sizeof(given));
+        if (given < sizeof(given) || given > 4096)
                 return -EINVAL;
-        if (options && options->size >= offsetof(struct tslab_map_options, flags) + sizeof(flags))
-                flags = options->flags;
         /* A later version's fields mean this version's behaviour where they are 0. */
-        for (size_t i = sizeof(*options); options && i < options->size; i++)
+        for (size_t i = size; i < given; i++)
                 if (bytes[i] != 0)
                         return -EINVAL;
-        if (flags > TSLAB_MAP_EXCLUSIVE)
-                return -EINVAL;
-        *ret = flags;
+        memcpy(ret, options, given < size ? given : size);
         return 0;
 }
 
@@ -203,12 +213,12 @@ _public_ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const ch
                             const struct tslab_map_options *options) {
         char root[SHM_ROOT_NAME_SIZE];
         struct tslab_map *map;
-        uint32_t flags;
+        struct tslab_map_options o = {};
         int r;
 
-        r = load_flags(options, &flags);
-        if (r)
-                return r;
+        r = map_options_load(&o, sizeof(o), options);
+        if (r || o.flags > TSLAB_MAP_EXCLUSIVE || o.ttl_ms == TSLAB_MAP_TTL_NONE)
+                return -EINVAL;
         if (!*name || strlen(name) > TSLAB_MAP_NAME_MAX)
                 return -EINVAL;
         snprintf(root, sizeof(root), "map.%s", name);
@@ -217,7 +227,7 @@ _public_ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const ch
         if (!map)
                 return -ENOMEM;
         map->pool = pool;
-        r = open_or_create(&map->trie, pool, root, flags);
+        r = open_or_create(&map->trie, pool, root, &o);
         if (r) {
                 free(map);
                 return r;

@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "libclient/enter.h"
 #include "libclient/sampler.h"
 #include "shm/arena/root.h"
+#include "shm/map/cell.h"
+#include "shm/map/expiry.h"
 
 /* Leaves looked at before a record that threads share is given to the next. */
 #define EXPIRE_SLICE 256
@@ -81,36 +84,78 @@ _public_ ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, s
         return n;
 }
 
-static void tell_value(const ShmMapView *view, struct tslab_map_value *ret) {
-        ret->size = view->head.value_size;
-        ret->version = view->handle;
-        ret->epoch = view->head.epoch;
+static void end_change(struct tslab_map *map, ThreadState *thread) {
+        pool_leave(map->pool, thread);
+        pool_run_deferred(map->pool);
+        pool_run_expiry(map->pool);
+}
+
+/* `ret` has its size already, or is NULL. */
+static void tell_entry(const struct tslab_map *map, const ShmMapView *view, struct tslab_map_info *ret) {
+        struct tslab_map_info info = {
+                .epoch = view->head.epoch,
+                .flags = view->head.flags & SHM_LEAF_CELL ? TSLAB_MAP_COUNTER : 0,
+                .version = view->handle,
+                .ttl_left_ms = UINT64_MAX,
+                .value_size = view->head.value_size,
+        };
+        uint64_t now_ms;
+
+        if (!ret)
+                return;
+        if (view->expires != 0) {
+                now_ms = shm_map_now_ms(&map->trie);
+                info.ttl_left_ms = view->expires > now_ms ? view->expires - now_ms : 0;
+        }
+        info.size = ret->size;
+        memcpy(ret, &info, info.size < sizeof(info) ? info.size : sizeof(info));
+}
+
+static bool is_info(const struct tslab_map_info *info) {
+        return !info || info->size >= sizeof(info->size);
+}
+
+_public_ ssize_t tslab_map_get_with(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
+                                    size_t buffer_size, struct tslab_map_info *ret_info) {
+        ShmMapView view;
+        ssize_t n;
+
+        if (!is_info(ret_info))
+                return -EINVAL;
+        n = map_get(map, key, key_size, buffer, buffer_size, &view);
+        if (n >= 0 || n == -EMSGSIZE)
+                tell_entry(map, &view, ret_info);
+        return n;
 }
 
 _public_ ssize_t tslab_map_get_part(struct tslab_map *map, const void *key, size_t key_size,
                                     tslab_handle version, size_t offset, void *buffer, size_t buffer_size,
-                                    struct tslab_map_value *ret_value) {
+                                    struct tslab_map_info *ret_info) {
         ShmMapView view;
         ShmMapKey k;
         ssize_t n;
 
+        if (!is_info(ret_info))
+                return -EINVAL;
         if (!key_init(&k, map, key, key_size))
                 return -ENOENT;
         n = shm_map_read(&map->trie, &k, version, offset < UINT32_MAX ? (uint32_t) offset : UINT32_MAX,
                          buffer, buffer_size, &view);
         count_get(map, n);
-        if (n >= 0 && ret_value)
-                tell_value(&view, ret_value);
+        if (n >= 0)
+                tell_entry(map, &view, ret_info);
         return n == -ENOENT ? unless_closed(map, n) : n;
 }
 
 _public_ int tslab_map_get_alloc(struct tslab_map *map, const void *key, size_t key_size, void **ret,
-                                 struct tslab_map_value *ret_value) {
+                                 struct tslab_map_info *ret_info) {
         size_t size = ALLOC_FIRST;
         ShmMapView view;
         uint8_t *bytes;
         ssize_t n;
 
+        if (!is_info(ret_info))
+                return -EINVAL;
         do {
                 bytes = malloc(size + 1);
                 if (!bytes)
@@ -123,7 +168,7 @@ _public_ int tslab_map_get_alloc(struct tslab_map *map, const void *key, size_t 
         if (n < 0)
                 return (int) n;
         bytes[n] = 0;
-        tell_value(&view, ret_value);
+        tell_entry(map, &view, ret_info);
         *ret = bytes;
         return 0;
 }
@@ -169,8 +214,7 @@ static int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmM
         r = shm_map_put(&thread->actor, &map->trie, &k, p, &version);
         if (r == 0)
                 note_put(map->pool, version, key_size, value_size);
-        pool_leave(map->pool, thread);
-        pool_run_deferred(map->pool);
+        end_change(map, thread);
         return r;
 }
 
@@ -202,6 +246,25 @@ _public_ int tslab_map_replace(struct tslab_map *map, const void *key, size_t ke
         return map_put(map, key, key_size, &p, value_size);
 }
 
+_public_ int tslab_map_put_with(struct tslab_map *map, const void *key, size_t key_size, const void *value,
+                                size_t value_size, const struct tslab_map_put_options *options) {
+        struct tslab_map_put_options o = { .epoch = TSLAB_EPOCH_CURRENT };
+        ShmMapPut p;
+        int r;
+
+        r = map_options_load(&o, sizeof(o), options);
+        if (r || o.mode > TSLAB_MAP_REPLACE)
+                return -EINVAL;
+        p = (ShmMapPut){
+                .mode = (ShmMapMode) o.mode,
+                .expected = o.version,
+                .value = value,
+                .epoch = o.epoch,
+                .ttl_ms = o.ttl_ms,
+        };
+        return map_put(map, key, key_size, &p, value_size);
+}
+
 static int remove_key(struct tslab_map *map, const void *key, size_t key_size, uint64_t expected) {
         ThreadState *thread;
         ShmMapKey k;
@@ -215,8 +278,7 @@ static int remove_key(struct tslab_map *map, const void *key, size_t key_size, u
         if (r)
                 return r;
         r = shm_map_delete(&thread->actor, &map->trie, &k, expected);
-        pool_leave(map->pool, thread);
-        pool_run_deferred(map->pool);
+        end_change(map, thread);
         return r;
 }
 
@@ -227,6 +289,105 @@ _public_ int tslab_map_delete(struct tslab_map *map, const void *key, size_t key
 _public_ int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size,
                                       tslab_handle version) {
         return version == 0 ? -EAGAIN : remove_key(map, key, key_size, version);
+}
+
+/* Enters the pool for a change of one key. `absent`: the error where there cannot be such a key. */
+static int begin_change(struct tslab_map *map, ShmMapKey *key, const void *bytes, size_t size, int absent,
+                        ThreadState **ret) {
+        if (map->pool->is_reader)
+                return -EROFS;
+        if (!key_init(key, map, bytes, size))
+                return absent;
+        return pool_enter(map->pool, ret);
+}
+
+_public_ int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_size, uint32_t ttl_ms) {
+        ThreadState *thread;
+        ShmMapKey k;
+        int r;
+
+        r = begin_change(map, &k, key, key_size, -ENOENT, &thread);
+        if (r)
+                return r;
+        r = shm_map_touch(&thread->actor, &map->trie, &k, ttl_ms);
+        end_change(map, thread);
+        return r;
+}
+
+_public_ int tslab_map_add(struct tslab_map *map, const void *key, size_t key_size, int64_t delta,
+                           int64_t initial, uint32_t ttl_ms, int64_t *ret_value) {
+        const ShmMapAdd add = {
+                .delta = delta, .initial = initial, .ttl_ms = ttl_ms, .epoch = SHM_EPOCH_CURRENT
+        };
+        ThreadState *thread;
+        int64_t value;
+        ShmMapKey k;
+        int r;
+
+        r = begin_change(map, &k, key, key_size, -E2BIG, &thread);
+        if (r)
+                return r;
+        r = shm_map_add(&thread->actor, &map->trie, &k, &add, &value);
+        end_change(map, thread);
+        if (r == 0 && ret_value)
+                *ret_value = value;
+        return r;
+}
+
+/* False: out of range. */
+static bool rate_init(ShmMapRate *rate, double per_second, uint32_t burst, uint32_t cost) {
+        double token_ns = 1e9 / per_second;
+
+        if (!(per_second > 0 && per_second <= 1e9) || burst == 0 || cost > burst || token_ns * burst > 0x1p62)
+                return false;
+        *rate = (ShmMapRate){
+                .burst_ns = (uint64_t) (token_ns * burst),
+                .cost_ns = (uint64_t) (token_ns * cost),
+                .epoch = SHM_EPOCH_CURRENT,
+        };
+        return true;
+}
+
+_public_ int tslab_map_limit(struct tslab_map *map, const void *key, size_t key_size, double per_second,
+                             uint32_t burst, uint32_t cost, uint64_t *ret_retry_ms) {
+        ThreadState *thread;
+        uint64_t wait_ns;
+        ShmMapRate rate;
+        ShmMapKey k;
+        int r;
+
+        if (!rate_init(&rate, per_second, burst, cost))
+                return -EINVAL;
+        r = begin_change(map, &k, key, key_size, -E2BIG, &thread);
+        if (r)
+                return r;
+        r = shm_map_limit(&thread->actor, &map->trie, &k, &rate, &wait_ns);
+        end_change(map, thread);
+        if (r >= 0 && ret_retry_ms)
+                *ret_retry_ms = (wait_ns + SHM_NS_PER_MS - 1) / SHM_NS_PER_MS;
+        return r;
+}
+
+_public_ int tslab_map_statistics(struct tslab_map *map, struct tslab_map_statistics *ret) {
+        struct tslab_map_statistics s = { .size = ret->size };
+        ShmMapTotals t;
+
+        if (s.size < sizeof(s.size))
+                return -EINVAL;
+        if (map->trie.map == 0)
+                return -EIDRM;
+        shm_map_totals(&map->pool->arena, map->trie.map - 1, &t);
+        s.entries = t.entries;
+        s.bytes = t.bytes;
+        s.hits = t.hits;
+        s.misses = t.misses;
+        s.inserts = t.inserts;
+        s.deletes = t.deletes;
+        s.expirations = t.expirations;
+        s.evictions = t.evictions;
+        s.failures = t.failures;
+        memcpy(ret, &s, s.size < sizeof(s) ? s.size : sizeof(s));
+        return 0;
 }
 
 _public_ ssize_t tslab_map_expire(struct tslab_map *map, uint32_t epoch) {

@@ -5,6 +5,9 @@
 #include "libclient/pool.h"
 #include "shm/map/map.h"
 
+/* Copies options of any version to `ret`, a struct of `size` bytes, of which they are a part. NULL: none. -EINVAL. */
+int map_options_load(void *ret, size_t size, const void *options);
+
 struct tslab_map {
         struct tslab *pool;
         ShmTrie trie;

@@ -38,6 +38,11 @@
  * from then on. A put beside a revocation of its epoch is done before that, or begins anew in the epoch that is open
  * now, or fails with -ESHUTDOWN or -ESTALE; then the old value stays, though the key may have been absent for a moment.
  *
+ * Entries may have a lifetime (tslab_map_put_with(), tslab_map_options). Its clock goes on while the system is
+ * suspended, does not follow the wall clock, and is exact to a tick of the kernel's, which is 1 to 10 ms. A key whose
+ * time is over is absent at once, for all calls. Its memory goes back within a second: the daemon sees to that, or in
+ * private pools calls that change maps.
+ *
  * The index of all maps of a pool is in one reserved epoch, labelled "maps", that the first map reserves. It grows
  * and shrinks with the entries: at most 48 bytes for each entry, and 33 KiB for each map, if the pool has a class of 64
  * bytes. Close that epoch and maps cannot grow; revoke it and they are gone (-EIDRM).
@@ -69,10 +74,19 @@ struct tslab_map;
 #define TSLAB_MAP_EXISTING UINT32_C(1) /* do not create it */
 #define TSLAB_MAP_EXCLUSIVE UINT32_C(2) /* create it, or fail */
 
-/* struct tslab_map_options options = { .size = sizeof(options), .flags = TSLAB_MAP_EXISTING }; */
+/* Lifetimes, in milliseconds; anything between is one of up to 49 days. */
+#define TSLAB_MAP_TTL_DEFAULT UINT32_C(0) /* that of the map, see tslab_map_options */
+#define TSLAB_MAP_TTL_NONE UINT32_MAX /* no end */
+
+/*
+ * struct tslab_map_options options = { .size = sizeof(options), .flags = TSLAB_MAP_EXISTING };
+ *
+ * All but the flags are of the map: they count where this call creates it.
+ */
 struct tslab_map_options {
         size_t size; /* size of this struct, as the program knows it */
         uint32_t flags;
+        uint32_t ttl_ms; /* lifetime of entries that are put without one; 0: no end */
 };
 
 /*
@@ -124,36 +138,50 @@ ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, v
 ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
                               size_t buffer_size, tslab_handle *ret_version);
 
-/* A value is more than its bytes: */
-struct tslab_map_value {
-        size_t size; /* bytes of the whole value */
-        tslab_handle version;
-        uint32_t epoch; /* with its era */
-        uint32_t reserved[3];
+/* tslab_map_info.flags */
+#define TSLAB_MAP_COUNTER UINT32_C(1) /* the entry is a counter or a bucket */
+
+/* An entry is more than the bytes of its value: */
+struct tslab_map_info {
+        size_t size; /* size of this struct, as the program knows it: set it before the call */
+        uint32_t epoch; /* as tslab_map_get() */
+        uint32_t flags;
+        tslab_handle version; /* as tslab_map_get_version() */
+        uint64_t ttl_left_ms; /* until the entry ends; UINT64_MAX: it does not */
+        uint64_t value_size; /* bytes of the whole value */
 };
 
 /*
- * Copies a part of a value out, from `offset` on, and returns how many bytes that were: fewer than the buffer has where
- * the value ends. With `version` 0 that is a part of the present value; else only of the value that has this version:
- * so a large value is read in parts that belong together. *ret_value (may be NULL) tells the size, also for a buffer of
- * no bytes.
+ * Copies a value out as tslab_map_get() does, and tells about its entry (unless ret_info is NULL): also where the
+ * buffer is too small, so that the caller can make it large enough. On other failures *ret_info is as it was.
+ *
+ * -EINVAL      ret_info->size is out of range
+ * and as tslab_map_get(): -ENOENT, -EMSGSIZE, -EIDRM or -EUCLEAN
+ */
+ssize_t tslab_map_get_with(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
+                           size_t buffer_size, struct tslab_map_info *ret_info);
+
+/*
+ * Copies a part of a value out, from `offset` on, and returns how many bytes that were: fewer than the buffer has
+ * where the value ends. With `version` 0 that is a part of the present value; else only of the value that has this
+ * version: so a large value is read in parts that belong together. ret_info is as in tslab_map_get_with().
  *
  * -ENOENT      no such key
  * -EAGAIN      it has another version by now: begin again
- * -EIDRM, -EUCLEAN as tslab_map_get()
+ * -EINVAL, -EIDRM, -EUCLEAN as tslab_map_get_with()
  */
 ssize_t tslab_map_get_part(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
-                           size_t offset, void *buffer, size_t buffer_size,
-                           struct tslab_map_value *ret_value);
+                           size_t offset, void *buffer, size_t buffer_size, struct tslab_map_info *ret_info);
 
 /*
- * Copies a value out into memory of its own, which the caller frees with free(); a zero byte follows it.
+ * Copies a value out into memory of its own, which the caller frees with free(); a zero byte follows it. ret_info is as
+ * in tslab_map_get_with().
  *
  * -ENOMEM      malloc() failed
- * -ENOENT, -EIDRM, -EUCLEAN as tslab_map_get()
+ * -EINVAL, -ENOENT, -EIDRM, -EUCLEAN as tslab_map_get_with()
  */
 int tslab_map_get_alloc(struct tslab_map *map, const void *key, size_t key_size, void **ret,
-                        struct tslab_map_value *ret_value);
+                        struct tslab_map_info *ret_info);
 
 /*
  * Sets a key's value, with or without a value before. `epoch` is as in tslab_alloc(). Key and value are copied.
@@ -171,6 +199,77 @@ int tslab_map_get_alloc(struct tslab_map *map, const void *key, size_t key_size,
  */
 int tslab_map_put(struct tslab_map *map, const void *key, size_t key_size, const void *value,
                   size_t value_size, uint32_t epoch);
+
+/* tslab_map_put_options.mode: as the calls of these names */
+#define TSLAB_MAP_PUT UINT32_C(0)
+#define TSLAB_MAP_INSERT UINT32_C(1)
+#define TSLAB_MAP_UPDATE UINT32_C(2)
+#define TSLAB_MAP_REPLACE UINT32_C(3)
+
+/*
+ * struct tslab_map_put_options options = {
+ *         .size = sizeof(options), .epoch = TSLAB_EPOCH_CURRENT, .ttl_ms = 60000,
+ * };
+ */
+struct tslab_map_put_options {
+        size_t size; /* size of this struct, as the program knows it */
+        uint32_t epoch;
+        uint32_t ttl_ms; /* the entry's lifetime, or TSLAB_MAP_TTL_DEFAULT, TSLAB_MAP_TTL_NONE */
+        uint32_t mode;
+        uint32_t reserved; /* 0 */
+        tslab_handle version; /* TSLAB_MAP_REPLACE: the version that is to be replaced; 0: none */
+};
+
+/*
+ * Sets a value as tslab_map_put(), tslab_map_insert(), tslab_map_update() and tslab_map_replace() do, with a
+ * lifetime: once that is over, the key is absent. `options` may be NULL: then as tslab_map_put() in the current epoch.
+ *
+ * -EINVAL      options are out of range, or of a later version; no such epoch
+ * and the errors of those calls
+ */
+int tslab_map_put_with(struct tslab_map *map, const void *key, size_t key_size, const void *value,
+                       size_t value_size, const struct tslab_map_put_options *options);
+
+/*
+ * Gives an entry another lifetime, from now on, without changing its value or version. A touch of a process that is
+ * stopped in this call until after the entry's end may bring the entry back, if nothing else has taken its place.
+ *
+ * -ENOENT      no such key
+ * -EROFS, -EIDRM and the attach errors
+ */
+int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_size, uint32_t ttl_ms);
+
+/*
+ * Adds to a counter, in place: an entry whose value is an int64_t in the machine's byte order, as tslab_map_get()
+ * copies it. If the key is absent, the call puts a counter there, in the current epoch, as if it had been `initial`. If
+ * a process is killed in this call, the add was done or not. *ret_value (may be NULL) is the sum, modulo 2^64.
+ *
+ * `ttl_ms` is the lifetime of a counter that the call puts; that of one that is there stays as it is. The version of a
+ * counter stays, too: it names the counter and not its value.
+ *
+ * -EINVAL      the value is no counter, but was put
+ * and the errors of tslab_map_put()
+ */
+int tslab_map_add(struct tslab_map *map, const void *key, size_t key_size, int64_t delta, int64_t initial,
+                  uint32_t ttl_ms, int64_t *ret_value);
+
+/*
+ * Limits a rate: takes `cost` tokens from the key's bucket, which gets `per_second` tokens a second and holds up to
+ * `burst`. An absent key is a full bucket, and a bucket that is full again is not kept.
+ *
+ *      r = tslab_map_limit(limits, address, address_size, 10, 20, 1, &retry_ms);
+ *      if (r == 1)
+ *              refuse(retry_ms);
+ *
+ * Returns 0 where the tokens were taken, or 1 where there are too few; *ret_retry_ms (may be NULL) is then how long
+ * it takes until there are enough, if nobody else takes any, and else 0. A cost of 0 takes nothing and returns 0.
+ *
+ * -EINVAL      per_second is not above 0, or over 1e9; burst is 0, or less than cost, or takes more than a century to
+ *              fill; the value of the key is no bucket
+ * and the errors of tslab_map_put()
+ */
+int tslab_map_limit(struct tslab_map *map, const void *key, size_t key_size, double per_second,
+                    uint32_t burst, uint32_t cost, uint64_t *ret_retry_ms);
 
 /* Sets a value as tslab_map_put() does, if the key is absent. -EEXIST: it is present. */
 int tslab_map_insert(struct tslab_map *map, const void *key, size_t key_size, const void *value,
@@ -241,6 +340,27 @@ struct tslab_map_iter {
  * -EIDRM       the map is no more
  */
 int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter);
+
+/* Counts of a map since it was made. */
+struct tslab_map_statistics {
+        size_t size; /* size of this struct, as the program knows it: set it before the call */
+        uint64_t entries; /* also those whose time is over, until their memory goes back */
+        uint64_t bytes; /* memory of the entries, without the index */
+        uint64_t hits,
+                misses; /* gets; of threads that have a record, since they have put, allocated or freed */
+        uint64_t inserts, deletes; /* entries that came, and that were deleted or revoked */
+        uint64_t expirations, evictions;
+        uint64_t failures; /* puts that failed for want of memory */
+};
+
+/*
+ * Tells the counts of a map, without a walk over its entries. They may be wrong by what others change meanwhile, and by
+ * a process's last change if it was killed in it, until that is repaired.
+ *
+ * -EINVAL      ret->size is out of range
+ * -EIDRM       the map is no more
+ */
+int tslab_map_statistics(struct tslab_map *map, struct tslab_map_statistics *ret);
 
 /* Counts the entries; beside writers, approximately. Walks through all of them. -EIDRM: the map is no more. */
 ssize_t tslab_map_count(struct tslab_map *map);

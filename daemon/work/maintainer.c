@@ -331,6 +331,7 @@ int maintainer_new(Maintainer **ret_maintainer, Pool *pool, Reserve *reserve) {
         maintainer->pool = pool;
         maintainer->reserve = reserve;
         shm_maintain_init(&maintainer->engine, &pool->actor);
+        maintainer->engine.expires = true;
         task_init(&maintainer->task, pool->tasks, "maintainer", on_maintainer_slice, maintainer);
         *ret_maintainer = maintainer;
         return 0;

@@ -37,14 +37,15 @@ static void assert_value(struct tslab_map *map, const char *key, const char *val
 }
 
 static void test_map_open_flags(void **state) {
-        struct tslab_map_options existing = { sizeof(existing), TSLAB_MAP_EXISTING };
-        struct tslab_map_options exclusive = { sizeof(exclusive), TSLAB_MAP_EXCLUSIVE };
-        struct tslab_map_options both = { sizeof(both), TSLAB_MAP_EXISTING | TSLAB_MAP_EXCLUSIVE };
+        struct tslab_map_options existing = { .size = sizeof(existing), .flags = TSLAB_MAP_EXISTING };
+        struct tslab_map_options exclusive = { .size = sizeof(exclusive), .flags = TSLAB_MAP_EXCLUSIVE };
+        struct tslab_map_options both = { .size = sizeof(both),
+                                          .flags = TSLAB_MAP_EXISTING | TSLAB_MAP_EXCLUSIVE };
         struct tslab_map_options no_size = { 0 };
         struct {
                 struct tslab_map_options now;
                 uint64_t later;
-        } larger = { { sizeof(larger), 0 }, 0 };
+        } larger = { .now = { .size = sizeof(larger) } };
         struct tslab_map *map = NULL, *again;
         struct tslab *pool = *state;
         char name[64];

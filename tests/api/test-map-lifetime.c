@@ -1,0 +1,314 @@
+/* Lifetimes, counters, rate limits and statistics of maps, in private pools. */
+#include <tslab_map.h>
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/util/process.h"
+#include "tests/util/test.h"
+
+static int setup(void **state) {
+        struct tslab *pool;
+
+        assert_int_equal(tslab_create(&pool, NULL), 0);
+        *state = pool;
+        return 0;
+}
+
+static int teardown(void **state) {
+        tslab_close(*state);
+        return 0;
+}
+
+static void sleep_ms(unsigned ms) {
+        nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
+}
+
+static int put_ttl(struct tslab_map *map, const char *key, uint32_t ttl_ms) {
+        struct tslab_map_put_options o = {
+                .size = sizeof(o),
+                .epoch = TSLAB_EPOCH_CURRENT,
+                .ttl_ms = ttl_ms,
+        };
+
+        return tslab_map_put_with(map, key, strlen(key), "value", 5, &o);
+}
+
+static ssize_t get_left(struct tslab_map *map, const char *key, uint64_t *ret_left) {
+        struct tslab_map_info info = { .size = sizeof(info) };
+        char buffer[16];
+        ssize_t n;
+
+        n = tslab_map_get_with(map, key, strlen(key), buffer, sizeof(buffer), &info);
+        if (n >= 0)
+                *ret_left = info.ttl_left_ms;
+        return n;
+}
+
+static struct tslab_map_statistics statistics(struct tslab_map *map) {
+        struct tslab_map_statistics s = { .size = sizeof(s) };
+
+        assert_int_equal(tslab_map_statistics(map, &s), 0);
+        return s;
+}
+
+static void test_map_lifetime(void **state) {
+        struct tslab_map *map;
+        uint64_t left;
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        assert_int_equal(put_ttl(map, "short", 50), 0);
+        assert_int_equal(put_ttl(map, "long", 3600000), 0);
+        assert_int_equal(put_ttl(map, "none", TSLAB_MAP_TTL_NONE), 0);
+        assert_int_equal(put_ttl(map, "default", TSLAB_MAP_TTL_DEFAULT), 0);
+        assert_int_equal(put_ttl(map, "longest", UINT32_MAX - 1), 0);
+        assert_int_equal(get_left(map, "long", &left), 5);
+        assert_in_range(left, 3500000, 3600000);
+        assert_int_equal(get_left(map, "none", &left), 5);
+        assert_true(left == UINT64_MAX);
+        assert_int_equal(get_left(map, "default", &left), 5);
+        assert_true(left == UINT64_MAX);
+        assert_int_equal(get_left(map, "longest", &left), 5);
+        assert_in_range(left, UINT32_MAX - 60000, UINT32_MAX - 1);
+        sleep_ms(100);
+        assert_int_equal(get_left(map, "short", &left), -ENOENT);
+        assert_int_equal(tslab_map_touch(map, "short", 5, 1000), -ENOENT);
+        assert_int_equal(tslab_map_touch(map, "long", 4, TSLAB_MAP_TTL_NONE), 0);
+        assert_int_equal(get_left(map, "long", &left), 5);
+        assert_true(left == UINT64_MAX);
+        assert_int_equal(tslab_map_count(map), 4);
+        tslab_map_close(map);
+}
+
+/* The process that creates the map decides. */
+static void test_map_default_lifetime(void **state) {
+        struct tslab_map_options o = { .size = sizeof(o), .ttl_ms = 1000 };
+        struct tslab_map_options none = { .size = sizeof(none), .ttl_ms = TSLAB_MAP_TTL_NONE };
+        struct tslab_map *map, *again;
+        uint64_t left;
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", &none), -EINVAL);
+        assert_int_equal(tslab_map_open(&map, *state, "m", &o), 0);
+        o.ttl_ms = 5;
+        assert_int_equal(tslab_map_open(&again, *state, "m", &o), 0);
+        assert_int_equal(tslab_map_put(again, "a", 1, "value", 5, TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(get_left(map, "a", &left), 5);
+        assert_in_range(left, 500, 1000);
+        assert_int_equal(put_ttl(map, "a", TSLAB_MAP_TTL_NONE), 0);
+        assert_int_equal(get_left(map, "a", &left), 5);
+        assert_true(left == UINT64_MAX);
+        tslab_map_close(again);
+        tslab_map_close(map);
+}
+
+/* The memory goes back by calls that change any map, without a look at those entries. */
+static void test_map_expired_memory_goes_back(void **state) {
+        struct tslab_map *map, *other;
+        char key[16];
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        assert_int_equal(tslab_map_open(&other, *state, "other", NULL), 0);
+        for (unsigned i = 0; i < 1000; i++) {
+                snprintf(key, sizeof(key), "%u", i);
+                assert_int_equal(put_ttl(map, key, i % 2 ? 20 : TSLAB_MAP_TTL_NONE), 0);
+        }
+        for (unsigned i = 0; i < 1000 && statistics(map).entries > 500; i++) {
+                sleep_ms(10);
+                assert_int_equal(tslab_map_put(other, "k", 1, "v", 1, TSLAB_EPOCH_CURRENT), 0);
+        }
+        assert_int_equal(statistics(map).entries, 500);
+        assert_int_equal(statistics(map).expirations, 500);
+        tslab_map_close(other);
+        tslab_map_close(map);
+}
+
+static void test_map_put_with_options(void **state) {
+        struct {
+                struct tslab_map_put_options now;
+                uint64_t later;
+        } o = { .now = { .size = sizeof(o), .epoch = TSLAB_EPOCH_CURRENT } };
+        struct tslab_map_info info = { .size = sizeof(info) };
+        struct tslab_map_info small = { .size = sizeof(size_t) + sizeof(uint32_t), .flags = 77 };
+        struct tslab_map *map;
+        char buffer[8];
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        o.now.mode = TSLAB_MAP_UPDATE;
+        assert_int_equal(tslab_map_put_with(map, "a", 1, "1", 1, &o.now), -ENOENT);
+        o.now.mode = TSLAB_MAP_INSERT;
+        assert_int_equal(tslab_map_put_with(map, "a", 1, "1", 1, &o.now), 0);
+        assert_int_equal(tslab_map_put_with(map, "a", 1, "1", 1, &o.now), -EEXIST);
+        assert_int_equal(tslab_map_get_with(map, "a", 1, buffer, 8, &info), 1);
+        o.now.mode = TSLAB_MAP_REPLACE;
+        assert_int_equal(tslab_map_put_with(map, "a", 1, "2", 1, &o.now), -EAGAIN);
+        o.now.version = info.version;
+        assert_int_equal(tslab_map_put_with(map, "a", 1, "2", 1, &o.now), 0);
+        o.now.mode = 4;
+        assert_int_equal(tslab_map_put_with(map, "a", 1, "2", 1, &o.now), -EINVAL);
+        o.now.mode = 0;
+        o.later = 1;
+        assert_int_equal(tslab_map_put_with(map, "a", 1, "2", 1, &o.now), -EINVAL);
+        o.now.size = 3;
+        assert_int_equal(tslab_map_put_with(map, "a", 1, "2", 1, &o.now), -EINVAL);
+        assert_int_equal(tslab_map_put_with(map, "a", 1, "3", 1, NULL), 0);
+        assert_int_equal(tslab_map_get_with(map, "a", 1, buffer, 8, &small), 1);
+        assert_int_equal(small.flags, 77);
+        assert_int_equal(buffer[0], '3');
+        small.size = 0;
+        assert_int_equal(tslab_map_get_with(map, "a", 1, buffer, 8, &small), -EINVAL);
+        tslab_map_close(map);
+}
+
+static void test_map_add(void **state) {
+        struct tslab_map_info info = { .size = sizeof(info) };
+        static char large[70000];
+        struct tslab_map *map;
+        int64_t value;
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        assert_int_equal(tslab_map_add(map, "a", 1, 5, 10, 0, &value), 0);
+        assert_int_equal(value, 15);
+        assert_int_equal(tslab_map_add(map, "a", 1, -20, 0, 0, &value), 0);
+        assert_int_equal(value, -5);
+        assert_int_equal(tslab_map_add(map, "a", 1, 1, 0, 0, NULL), 0);
+        assert_int_equal(tslab_map_get_with(map, "a", 1, &value, sizeof(value), &info), 8);
+        assert_int_equal(value, -4);
+        assert_int_equal(info.flags, TSLAB_MAP_COUNTER);
+        assert_int_equal(tslab_map_put(map, "b", 1, "12345678", 8, TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(tslab_map_add(map, "b", 1, 1, 0, 0, &value), -EINVAL);
+        assert_int_equal(tslab_map_add(map, large, sizeof(large), 1, 0, 0, &value), -E2BIG);
+        assert_int_equal(tslab_map_touch(map, large, sizeof(large), 1), -ENOENT);
+        assert_int_equal(value, -4);
+        tslab_map_close(map);
+}
+
+static void test_map_limit(void **state) {
+        struct tslab_map *map;
+        uint64_t retry_ms = 7;
+        int64_t value;
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        assert_int_equal(tslab_map_limit(map, "a", 1, 0, 1, 1, &retry_ms), -EINVAL);
+        assert_int_equal(tslab_map_limit(map, "a", 1, -1, 1, 1, &retry_ms), -EINVAL);
+        assert_int_equal(tslab_map_limit(map, "a", 1, (double) NAN, 1, 1, &retry_ms), -EINVAL);
+        assert_int_equal(tslab_map_limit(map, "a", 1, 1e10, 1, 1, &retry_ms), -EINVAL);
+        assert_int_equal(tslab_map_limit(map, "a", 1, 1e-9, 1000, 1, &retry_ms), -EINVAL);
+        assert_int_equal(tslab_map_limit(map, "a", 1, 10, 0, 0, &retry_ms), -EINVAL);
+        assert_int_equal(tslab_map_limit(map, "a", 1, 10, 5, 6, &retry_ms), -EINVAL);
+        assert_int_equal(retry_ms, 7);
+        assert_int_equal(tslab_map_limit(map, "a", 1, 1.0 / 60, 5, 4, &retry_ms), 0);
+        assert_int_equal(retry_ms, 0);
+        assert_int_equal(tslab_map_limit(map, "a", 1, 1.0 / 60, 5, 2, &retry_ms), 1);
+        assert_in_range(retry_ms, 50000, 60000);
+        assert_int_equal(tslab_map_limit(map, "a", 1, 1.0 / 60, 5, 1, NULL), 0);
+        assert_int_equal(tslab_map_limit(map, "a", 1, 1.0 / 60, 5, 0, NULL), 0);
+        assert_int_equal(tslab_map_add(map, "a", 1, 1, 0, 0, &value), -EINVAL);
+        tslab_map_close(map);
+}
+
+static void test_map_statistics(void **state) {
+        struct tslab_map_statistics s = { .size = 0 };
+        struct tslab_map *map;
+        char buffer[8];
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        assert_int_equal(tslab_map_statistics(map, &s), -EINVAL);
+        assert_int_equal(tslab_map_put(map, "a", 1, "1", 1, TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(tslab_map_put(map, "b", 1, "1", 1, TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(tslab_map_get(map, "a", 1, buffer, 8, NULL), 1);
+        assert_int_equal(tslab_map_get(map, "x", 1, buffer, 8, NULL), -ENOENT);
+        assert_int_equal(tslab_map_get(map, "y", 1, buffer, 8, NULL), -ENOENT);
+        assert_int_equal(tslab_map_delete(map, "b", 1), 0);
+        s = statistics(map);
+        assert_int_equal(s.entries, 1);
+        assert_int_equal(s.bytes, 64);
+        assert_int_equal(s.hits, 1);
+        assert_int_equal(s.misses, 2);
+        assert_int_equal(s.inserts, 2);
+        assert_int_equal(s.deletes, 1);
+        tslab_map_close(map);
+}
+
+/* Adds of a child, in memory that outlives it. */
+typedef struct Adds {
+        struct tslab_map *map;
+        _Atomic uint64_t n_begun, n_done;
+} Adds;
+
+static int adding_child(void *userdata) {
+        Adds *adds = userdata;
+
+        for (unsigned i = 0;; i++) {
+                int64_t value;
+
+                adds->n_begun++;
+                CHECK(tslab_map_add(adds->map, "sum", 3, 1, 0, 0, &value) == 0);
+                adds->n_done++;
+                CHECK(value > 0);
+                /* Leaves of a slot that come and go. */
+                CHECK(tslab_map_add(adds->map, "other", 5, 1, 0, 0, &value) == 0);
+                if (i % 3 == 0)
+                        (void) tslab_map_delete(adds->map, "other", 5);
+        }
+}
+
+static void test_map_add_killed(void **state) {
+        enum { N_CHILDREN = 3, N_ROUNDS = 30 };
+        struct tslab_map *map;
+        int64_t value = 0;
+        Adds *adds;
+
+        adds = mmap(NULL, N_CHILDREN * sizeof(*adds), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                    0);
+        assert_true(adds != MAP_FAILED);
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        for (unsigned round = 0; round < N_ROUNDS; round++) {
+                uint64_t begun = 0, done = 0;
+                pid_t pids[N_CHILDREN];
+                int64_t before = value;
+
+                for (unsigned i = 0; i < N_CHILDREN; i++) {
+                        adds[i] = (Adds){ .map = map };
+                        pids[i] = test_child_start(TEST_FORK, adding_child, &adds[i]);
+                }
+                sleep_ms(1 + round % 7);
+                for (unsigned i = 0; i < N_CHILDREN; i++)
+                        kill(pids[i], SIGKILL);
+                for (unsigned i = 0; i < N_CHILDREN; i++) {
+                        assert_int_equal(test_child_wait(pids[i]), -SIGKILL);
+                        begun += adds[i].n_begun;
+                        done += adds[i].n_done;
+                }
+                assert_true(tslab_reap(*state) >= 0);
+                assert_int_equal(tslab_map_add(map, "sum", 3, 0, 0, 0, &value), 0);
+                assert_in_range(value - before, done, begun);
+                assert_true(begun - done <= N_CHILDREN);
+        }
+        assert_true(value > N_ROUNDS);
+        assert_int_equal(tslab_map_count(map), statistics(map).entries);
+        tslab_map_close(map);
+        munmap(adds, N_CHILDREN * sizeof(*adds));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_map_lifetime, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_default_lifetime, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_expired_memory_goes_back, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_put_with_options, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_add, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_limit, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_statistics, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_add_killed, setup, teardown),
+        };
+
+        return cmocka_run_group_tests_name("map-lifetime", tests, NULL, NULL);
+}
