@@ -518,8 +518,8 @@ FAULTS = [
      'if (shm_trie_is_leaf(value) && !trie_live(trie->arena, value)) {', 'if (0) {'),
     ('trie exchange: the old leaf is not put back', 'map-revoke/put-over', 'shm/map/trie-change.c',
      'return lost && put_back(', 'return 0 && put_back('),
-    ('trie exchange: the old leaf is not put back where the word was frozen', 'map-revoke/delete-put-over',
-     'shm/map/trie-change.c', 'if (at.frozen && shm_trie_help(actor, trie, c->hash, &found) != 0)', 'if (at.frozen)'),
+    ('trie exchange: the old leaf is not put back where it has moved', 'map-revoke/delete-put-over',
+     'shm/map/trie-change.c', '|| at.value != leaf)', '|| at.value != leaf || at.word != c->word)'),
     ('trie exchange: the leaf is noted until it is to be linked', 'map-revoke/old-put', 'shm/map/trie-change.c',
      '''        r = link_word(actor, trie, c, value);
 ''', '''        if (shm_trie_is_leaf(value))
@@ -643,8 +643,6 @@ FAULTS = [
      '(r == 0 && is_sparse(trie, &removal.above))', '0'),
     ('trie shrink: others are not helped', 'map-shrink/deep-delete-insert', 'shm/map/trie-shrink.c',
      '(c.node != ret->node || shm_trie_is_frozen(c.value))', '(c.node != ret->node)'),
-    ('trie shrink: the node is not guarded while its words are frozen', 'map-revoke/index-shrink', 'shm/map/trie-shrink.c',
-     'shm_actor_guard(actor, removal->node) && freeze_words(', 'freeze_words('),
     ('trie shrink: the node above is not guarded', 'map-revoke/index-shrink', 'shm/map/trie-shrink.c',
      'removed = trie_change(actor, &removal->above, value);', 'removed = trie_swap(&removal->above, value);'),
     ('trie shrink: the node is not guarded while it is renewed', 'map-revoke/index-shrink-link', 'shm/map/trie-shrink.c',
@@ -702,6 +700,10 @@ FAULTS = [
      '        m->sweep_again = m->sweeping;', '        m->sweep = (ShmMapSweep){}, m->sweep_again = m->sweeping;'),
     ('map expire: leaves are counted alone', 'unit-map', 'shm/map/map-scan.c',
      'scan->pause = scan->n_words + (uint64_t) n_max * WORDS_A_LEAF;', 'scan->pause = UINT64_MAX;'),
+    ('repair: paths of control itself are not shortened', 'map-control/sweep-update', 'shm/maintain/rollback.c',
+     '        shm_rollback_paths(control, 0);\n', ''),
+    ('repair: objects that control itself noted stay', 'map-control/sweep-update', 'shm/maintain/rollback.c',
+     '                        (void) shm_object_free(control, handle);', '                        ;'),
     ('repair: paths are not shortened', 'map-shrink/delete-update', 'shm/maintain/repair.c',
      '                shm_rollback_paths(control, repair->record);\n', ''),
 ]

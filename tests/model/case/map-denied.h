@@ -64,6 +64,26 @@ static void pre_index_fences(void) {
         make_fencing();
 }
 
+/* A node of the index is to be removed. */
+static void pre_index_shrink_fences(void) {
+        map_shape = MAP_SHRINKS;
+        map_init(3, REVOKED, MAP_HASH, UINT64_C(1) << 61, 0);
+        map_shape = MAP_FIXED;
+        world_object(WORLD_SIZE_4, 0);
+        map_entry(0, 'o', 0);
+        map_entry(1, 'b', 0);
+        control_init();
+        map_ready(3);
+        world_set_late(0);
+        world_set_late(2);
+        world.n_membarrier_errors = UINT32_MAX;
+        make_fencing();
+}
+
+static void t_delete(void) {
+        map_delete(0, 0);
+}
+
 static void t_put_value(void) {
         map_put(0, 0, 'x', SHM_MAP_PUT, REVOKED);
 }
@@ -111,5 +131,6 @@ static const ModelCase model_cases[] = {
         DENIED("index-put-first", pre_index_first, t_put, .deaths = 1, .preemptions = 2, .full_preemptions = 3),
         DENIED("put-fences", pre_value_fences, t_put_value, .deaths = 1, .preemptions = 2, .full_preemptions = 3),
         DENIED("index-put-fences", pre_index_fences, t_put, .deaths = 1, .preemptions = 2, .full_preemptions = 3),
+        DENIED("index-shrink-fences", pre_index_shrink_fences, t_delete, .preemptions = 2, .full_preemptions = 3),
 };
 /* clang-format on */
