@@ -200,7 +200,7 @@ static void drop_states(const struct tslab *pool, uint32_t n_records) {
         size_t from = PAGE, at;
         ThreadState *state;
 
-        static_assert(offsetof(PoolLocal, threads) < PAGE, "the locks are in the first page");
+        static_assert(offsetof(PoolLocal, idle) < PAGE, "the locks are in the first page");
         for (uint32_t i = 1; (state = next_state(pool, n_records, &i));) {
                 at = (size_t) ((uint8_t *) state - (uint8_t *) pool->local);
                 drop_pages(pool, from, at / PAGE * PAGE);

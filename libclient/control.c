@@ -77,11 +77,6 @@ static void control_unlock(struct tslab *pool) {
         control_put_back(pool, 0);
 }
 
-void control_end(struct tslab *pool) {
-        control_unlock(pool);
-        pool_run_deferred(pool);
-}
-
 /* 0 or -ENOMEM. */
 static int maintain_new(ShmActor *control, ShmMaintain **ret) {
         ShmMaintain *m = calloc(1, sizeof(*m));
@@ -110,6 +105,39 @@ static void maintain_run(ShmMaintain *m, uint64_t wait_usec) {
 static void look_and_run(ShmMaintain *m, uint64_t wait_usec) {
         shm_maintain_look(m, true, proto_now_usec());
         maintain_run(m, wait_usec);
+}
+
+static bool is_over_retain(const struct tslab *pool) {
+        /* ORDER: rlx; a hint. */
+        int64_t n_free = (int64_t) shm_load_rlx(&pool->arena.header->n_free.value);
+
+        return n_free > (int64_t) pool->retain + pool->retain / 8;
+}
+
+/* Empties caches of threads that did nothing since the last look, some seconds ago; in any process of the pool. */
+static void empty_idle_caches(struct tslab *pool) {
+        ShmIdle *idle = &pool->local->idle;
+        uint64_t now = proto_now_usec();
+        ShmActor control;
+        ShmMaintain *m;
+
+        if (!pool->is_private || !shm_idle_is_due(idle, now))
+                return;
+        shm_actor_init_daemon(&control, &pool->arena);
+        if (maintain_new(&control, &m))
+                return;
+        m->idle = idle;
+        if (shm_maintain_empty_idle(m, now))
+                maintain_run(m, 0);
+        free(m);
+        if (is_over_retain(pool))
+                (void) shm_pages_trim(&control, pool->retain, UINT32_MAX);
+}
+
+void control_end(struct tslab *pool) {
+        empty_idle_caches(pool);
+        control_unlock(pool);
+        pool_run_deferred(pool);
 }
 
 static int run_all(ShmActor *control, uint64_t wait_usec) {
@@ -304,13 +332,6 @@ static void drop_one(ShmActor *control, uint32_t slab) {
                 control_walk(control, id);
 }
 
-static bool is_over_retain(const struct tslab *pool) {
-        /* ORDER: rlx; a hint. */
-        int64_t n_free = (int64_t) shm_load_rlx(&pool->arena.header->n_free.value);
-
-        return n_free > (int64_t) pool->retain + pool->retain / 8;
-}
-
 static void slab_freed(struct tslab *pool, uint32_t slab) {
         SlabWord w = shm_slab_word(&pool->arena, slab);
         bool due = is_due(&pool->arena, w);
@@ -322,7 +343,8 @@ static void slab_freed(struct tslab *pool, uint32_t slab) {
                 drop_one(&control, slab);
         if (is_over_retain(pool))
                 (void) shm_pages_trim(&control, pool->retain, TRIM_MAX);
-        control_end(pool);
+        control_unlock(pool); /* and no caches of idle threads are emptied: a free is short */
+        pool_run_deferred(pool);
 }
 
 void control_slab_freed(struct tslab *pool, uint32_t slab) {

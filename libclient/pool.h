@@ -15,6 +15,7 @@
 #include "proto/call.h"
 #include "shm/arena/arena.h"
 #include "shm/epoch/epoch.h"
+#include "shm/arena/idle.h"
 #include "shm/cache/cache.h"
 #include "shm/arena/record.h"
 #include "shm/slab/slab.h"
@@ -64,6 +65,7 @@ typedef struct PoolLocal {
         uint64_t asked_msec; /* when caches were last asked for, in want of memory */
         uint64_t thawed_msec; /* when a thread last tried to end a freeze */
         EpochRef refs[SHM_EPOCHS_MAX];
+        ShmIdle idle; /* private pools: for the holder of the control lock */
         ThreadState threads[]; /* by record */
 } PoolLocal;
 

@@ -149,7 +149,8 @@ int tslab_open(struct tslab **ret, const char *pool, const struct tslab_options 
  *
  * Only one process at a time does control work: advancing, reserving and closing epochs, and giving
  * memory back. Control calls return -EBUSY while another process does. When a process dies in the middle
- * of control work, control calls return -EBUSY until tslab_reap() is called.
+ * of control work, control calls return -EBUSY until tslab_reap() is called. Control calls also take back
+ * the slots that sleeping threads cache: a program without any may call tslab_reap() now and then.
  *
  * -EINVAL (options out of range, or of a later version), -EOPNOTSUPP (this processor has no 16-byte
  * compare-and-swap), -ENOMEM, -EMFILE, -ENFILE, -EAGAIN (no thread key left)

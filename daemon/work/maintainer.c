@@ -45,6 +45,7 @@ struct Maintainer {
         bool membarrier_told;
         uint64_t n_repairs_told;
         Told told[SHM_EPOCHS_MAX];
+        ShmIdle idle;
         ShmMaintain engine;
 };
 
@@ -332,6 +333,7 @@ int maintainer_new(Maintainer **ret_maintainer, Pool *pool, Reserve *reserve) {
         maintainer->reserve = reserve;
         shm_maintain_init(&maintainer->engine, &pool->actor);
         maintainer->engine.expires = true;
+        maintainer->engine.idle = &maintainer->idle;
         task_init(&maintainer->task, pool->tasks, "maintainer", on_maintainer_slice, maintainer);
         *ret_maintainer = maintainer;
         return 0;

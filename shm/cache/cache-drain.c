@@ -82,6 +82,16 @@ void shm_cache_release_held(ShmActor *actor, uint32_t record, ShmCache *cache) {
         shm_store_rel(&cache->held, 0); /* ORDER: rel; after the release; the slab word decides. */
 }
 
+/*
+ * The cache begins anew, with its first capacity: memory is wanted, or the thread is idle or ends. An epoch's own close
+ * does not do this, since the same threads use the id's next era.
+ */
+static void cache_forget_use(ShmCache *cache) {
+        shm_store_rlx(&cache->room, 0); /* ORDER: rlx; ours, or of a frozen record. */
+        shm_compiler_barrier(); /* the room never exceeds the capacity, even if the thread dies here */
+        cache->capacity = 0;
+}
+
 bool shm_cache_drain_next(ShmActor *actor, uint32_t record, uint64_t epochs, ShmCacheWalk *walk) {
         do
                 if (!shm_cache_walk_next(walk, actor->arena, record))
@@ -90,6 +100,8 @@ bool shm_cache_drain_next(ShmActor *actor, uint32_t record, uint64_t epochs, Shm
         shm_cache_flush(actor, record, walk->cache, walk->index, SHM_CACHE_MAX);
         shm_cache_release_held(actor, record, walk->cache);
         walk->cache->last = SHM_CACHE_LAST_NONE;
+        if (epochs == UINT64_MAX)
+                cache_forget_use(walk->cache);
         return true;
 }
 

@@ -81,7 +81,8 @@ static int freeze_barrier(ShmFreeze *freeze) {
         return r;
 }
 
-int shm_freeze_begin(ShmActor *control, ShmFreeze *freeze, uint64_t epochs) {
+/* All records or, with `only`, those of which it has the bit. The others are left as they are. */
+static int freeze_records(ShmActor *control, ShmFreeze *freeze, uint64_t epochs, const uint64_t *only) {
         ShmArena *arena = control->arena;
         uint64_t version = shm_attention_next_version(arena);
         uint32_t i = 1;
@@ -89,13 +90,24 @@ int shm_freeze_begin(ShmActor *control, ShmFreeze *freeze, uint64_t epochs) {
 
         do {
                 for (; i < shm_arena_n_records_ever(arena); i++)
-                        freeze_record(arena, freeze, i, version, epochs);
+                        if (!only || only[i / 64] >> i % 64 & 1)
+                                freeze_record(arena, freeze, i, version, epochs);
+                        else if (i >= freeze->n)
+                                freeze->epochs[i] = 0;
                 r = freeze_barrier(freeze);
         } while (i < shm_arena_n_records_ever(arena));
 
         freeze->n = i;
         read_seqs(arena, freeze);
         return r;
+}
+
+int shm_freeze_begin(ShmActor *control, ShmFreeze *freeze, uint64_t epochs) {
+        return freeze_records(control, freeze, epochs, NULL);
+}
+
+int shm_freeze_begin_some(ShmActor *control, ShmFreeze *freeze, const uint64_t *records) {
+        return freeze_records(control, freeze, UINT64_MAX, records);
 }
 
 /* Whether the freeze of this record is not over. Repair clears the bit of a dead record. */

@@ -34,6 +34,11 @@ typedef struct ShmFreeze {
  * error: steps try it again, and until it works threads that do not fence for themselves are pending.
  */
 int shm_freeze_begin(ShmActor *control, ShmFreeze *freeze, uint64_t epochs);
+/*
+ * The same for all epochs, of these records alone, a bit for each: other threads do not notice. `records` has room for
+ * SHM_RECORDS_MAX.
+ */
+int shm_freeze_begin_some(ShmActor *control, ShmFreeze *freeze, const uint64_t *records);
 /* Takes up a freeze of a maintainer that died, and records that were left since. True: there are any. */
 bool shm_freeze_resume(ShmActor *control, ShmFreeze *freeze);
 

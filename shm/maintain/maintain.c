@@ -34,11 +34,15 @@ void shm_maintain_init(ShmMaintain *m, ShmActor *control) {
 
 /* Freezing */
 
-static void begin_freeze(ShmMaintain *m, uint64_t epochs, uint64_t now_usec) {
-        m->membarrier_error = shm_freeze_begin(m->control, &m->freeze, epochs);
+static void note_freeze(ShmMaintain *m, int membarrier_error, uint64_t now_usec) {
+        m->membarrier_error = membarrier_error;
         m->freeze_busy = true;
         m->freeze_wait_usec = WAIT_MIN_USEC;
         m->freeze_due_usec = now_usec;
+}
+
+static void begin_freeze(ShmMaintain *m, uint64_t epochs, uint64_t now_usec) {
+        note_freeze(m, shm_freeze_begin(m->control, &m->freeze, epochs), now_usec);
 }
 
 /* Does not wait until no record is left to empty: a hostile writer could always leave one. */
@@ -76,6 +80,13 @@ uint64_t shm_maintain_empty_caches(ShmMaintain *m, uint64_t now_usec) {
         begin_freeze(m, UINT64_MAX, now_usec);
         m->asked_looks = shm_freeze_looks_due(&m->freeze);
         return ++m->n_asked;
+}
+
+bool shm_maintain_empty_idle(ShmMaintain *m, uint64_t now_usec) {
+        if (!m->idle || !shm_idle_look(m->idle, m->control->arena, now_usec))
+                return false;
+        note_freeze(m, shm_freeze_begin_some(m->control, &m->freeze, m->idle->found), now_usec);
+        return true;
 }
 
 /* Clients that are out of memory wait for this. True: others asked meanwhile, and it begins anew. */
@@ -151,6 +162,7 @@ void shm_maintain_look(ShmMaintain *m, bool all, uint64_t now_usec) {
                 return;
         look_at_revocations(m, now_usec);
         m->freeze_busy |= shm_freeze_resume(m->control, &m->freeze);
+        (void) shm_maintain_empty_idle(m, now_usec);
         if (shm_repair_wanted(m->control->arena))
                 shm_maintain_repair(m);
 }

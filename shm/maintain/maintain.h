@@ -11,6 +11,7 @@
  * Between two steps other maintenance work may go on with the same actor: no intent stands.
  */
 #include "shm/maintain/close.h"
+#include "shm/arena/idle.h"
 #include "shm/maintain/repair.h"
 #include "shm/map/expiry.h"
 #include "shm/map/map-sweep.h"
@@ -42,6 +43,8 @@ typedef struct ShmMaintain {
         bool reach_is_used;
         uint32_t reach_user; /* a close, or n_epochs: repair */
 
+        ShmIdle *idle; /* the caller's; NULL: caches of idle threads stay as they are */
+
         bool sweep_again; /* another round, of all maps, is wanted */
         bool sweeping; /* maps are swept */
         ShmMapSweep sweep;
@@ -62,11 +65,14 @@ uint32_t shm_maintain_take_over(ShmMaintain *m, uint64_t now_usec, ShmRepairCoun
 uint64_t shm_maintain_close(ShmMaintain *m, uint32_t id, uint64_t now_usec);
 /* All caches are to be emptied. The request's number: it is done when n_given is not below it. */
 uint64_t shm_maintain_empty_caches(ShmMaintain *m, uint64_t now_usec);
+/* Caches of threads that are idle are to be emptied, if a look at these is due. False: there are none. */
+bool shm_maintain_empty_idle(ShmMaintain *m, uint64_t now_usec);
 /* Records were marked DEAD, or slots that were in flight are to be looked at again. */
 void shm_maintain_repair(ShmMaintain *m);
 /*
  * Looks for work that threads left in the arena: slabs that drained, caches that are wanted, records that were left or
- * stay frozen, dead records, revocations. `all`: also for the last three, which costs a look at each record.
+ * stay frozen, dead records, revocations, and caches of idle threads. `all`: also for the last four, which costs a look
+ * at each record.
  */
 void shm_maintain_look(ShmMaintain *m, bool all, uint64_t now_usec);
 

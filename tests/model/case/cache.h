@@ -114,6 +114,16 @@ static void t_freeze(void) {
                 (void) shm_freeze_step(world_actor(2), &freeze, 4);
 }
 
+/* Control freezes the owner's record alone, as that of an idle thread. */
+static void t_freeze_one(void) {
+        const uint64_t records[SHM_RECORDS_MAX / 64] = { UINT64_C(1) << world_actor(0)->id };
+
+        if (shm_freeze_begin_some(world_actor(2), &freeze, records) != 0)
+                model_fail("cannot freeze");
+        for (unsigned i = 0; i < 2; i++)
+                (void) shm_freeze_step(world_actor(2), &freeze, 4);
+}
+
 /* Where all records are of threads that fence. */
 static void t_freeze_denied(void) {
         (void) shm_freeze_begin(world_actor(2), &freeze, 1);
@@ -196,6 +206,12 @@ static const ModelCase model_cases[] = {
           .deaths = 2 },
         { .name = "freeze-pop-push", .pre = pre_one_control, .actors = { t_alloc_free, t_nothing, t_freeze },
           .post = world_check, .deaths = 1 },
+        { .name = "idle-pop-push", .pre = pre_one_control, .actors = { t_alloc_free, t_nothing, t_freeze_one },
+          .post = world_check, .deaths = 1 },
+        { .name = "idle-free-late", .pre = pre_one_late, .actors = { t_free, t_nothing, t_freeze_one },
+          .post = world_check, .deaths = 1, .late = 1 },
+        { .name = "idle-alloc", .pre = pre_one_control, .actors = { t_alloc, t_alloc_1, t_freeze_one },
+          .post = world_check, .deaths = 1, .preemptions = 2 },
         { .name = "freeze-drain", .pre = pre_one_control, .actors = { t_drain, t_nothing, t_freeze },
           .post = world_check, .deaths = 2 },
         { .name = "freeze-pop-alloc", .pre = pre_one_control, .actors = { t_alloc, t_alloc_1, t_freeze },
