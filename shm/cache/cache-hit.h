@@ -19,7 +19,7 @@
 #include "shm/arena/record.h"
 #include "shm/format/slab-word.h"
 
-#define SHM_CACHE_CAPACITY_START 32
+#define SHM_CACHE_CAPACITY_START 8
 
 #define shm_unlikely(x) __builtin_expect(!!(x), 0)
 #define shm_inline static inline __attribute__((always_inline))

@@ -1,8 +1,9 @@
 /*
  * How large a cache is, and whether it pays
  *
- * Purpose: doubles a cache while slots that it flushed are needed again, and makes operations go past it for a while
- *   if it serves hardly any of them.
+ * Purpose: doubles a cache while it is refilled, or flushed, again and again, and makes operations go past it for a while
+ *   if it serves hardly any of them. A cache becomes small again when its record is emptied as a whole, as is done to
+ *   idle threads.
  *
  * Invariants
  *   1. `room` is the capacity, or 0 while frees go past the cache.
@@ -20,9 +21,22 @@
 #define CAPACITY_BYTES_MAX (256U * 768) /* bounds caches of large classes */
 #define WINDOW 256 /* slots, or slab words, after which a window is full */
 #define BYPASS 8192 /* operations that then go past a cache that did not pay */
+#define RARE 16 /* a cache that moves one slot in so many hits of its thread, or fewer, is large enough */
+
+static uint32_t window_hits(const ShmActor *actor, const ShmCacheWindow *window, ShmCounter counter) {
+        /* ORDER: rlx; our own count. */
+        return (uint32_t) shm_load_rlx(&actor->record->counters[counter]) - window->hits;
+}
+
+static void window_begin(const ShmActor *actor, ShmCacheWindow *window, ShmCounter counter) {
+        window->hits += window_hits(actor, window, counter);
+        window->n_words = window->n_slots = 0;
+}
 
 void shm_cache_begin_use(ShmActor *actor, ShmCache *cache) {
         shm_record_use_cache(actor->record, shm_cache_index(actor, cache));
+        window_begin(actor, &cache->alloc, SHM_COUNT_ALLOC_HITS);
+        window_begin(actor, &cache->free, SHM_COUNT_FREES_CACHED);
         cache->capacity = SHM_CACHE_CAPACITY_START;
         shm_store_rlx(&cache->room, SHM_CACHE_CAPACITY_START); /* ORDER: rlx; ours alone. */
 }
@@ -35,8 +49,21 @@ static bool may_grow(const ShmActor *actor, const ShmCache *cache) {
                2 * cache->capacity * actor->arena->classes[class].size <= CAPACITY_BYTES_MAX;
 }
 
+/* As many slots as the cache has room for were moved lately, several by each change of a slab word. */
+static bool window_is_lively(const ShmActor *actor, const ShmCacheWindow *window, ShmCounter counter,
+                             uint32_t capacity) {
+        return window->n_slots >= capacity && window->n_slots >= 2 * window->n_words &&
+               window_hits(actor, window, counter) / RARE <= window->n_slots;
+}
+
 void shm_cache_adapt_capacity(const ShmActor *actor, ShmCache *cache, uint32_t event) {
-        if (cache->last != SHM_CACHE_LAST_NONE && cache->last != event && may_grow(actor, cache)) {
+        bool alternates = cache->last != SHM_CACHE_LAST_NONE && cache->last != event;
+        bool lively =
+                event == SHM_CACHE_LAST_REFILL
+                        ? window_is_lively(actor, &cache->alloc, SHM_COUNT_ALLOC_HITS, cache->capacity)
+                        : window_is_lively(actor, &cache->free, SHM_COUNT_FREES_CACHED, cache->capacity);
+
+        if ((alternates || lively) && may_grow(actor, cache)) {
                 cache->capacity *= 2;
                 if (cache->free.bypass == 0)
                         shm_store_rlx(&cache->room, cache->capacity); /* ORDER: rlx; ours alone. */
@@ -45,16 +72,13 @@ void shm_cache_adapt_capacity(const ShmActor *actor, ShmCache *cache, uint32_t e
 }
 
 bool shm_cache_end_window(ShmActor *actor, ShmCacheWindow *window, ShmCounter counter) {
-        /* ORDER: rlx; our own count. */
-        uint32_t hits = (uint32_t) shm_load_rlx(&actor->record->counters[counter]) - window->hits;
-        bool pays;
+        uint32_t hits = window_hits(actor, window, counter);
+        bool pays = hits > window->n_slots + hits / 50 || window->n_slots >= 2 * window->n_words;
 
-        if (actor->mode != SHM_CACHE_ADAPTIVE || (window->n_slots < WINDOW && window->n_words < WINDOW))
+        if (window->n_slots < WINDOW && window->n_words < WINDOW)
                 return false;
-        pays = hits > window->n_slots + hits / 50 || window->n_slots >= 2 * window->n_words;
-        window->n_words = window->n_slots = 0;
-        window->hits += hits;
-        if (pays)
+        window_begin(actor, window, counter);
+        if (pays || actor->mode != SHM_CACHE_ADAPTIVE)
                 return false;
         window->bypass = BYPASS;
         shm_actor_count(actor, SHM_COUNT_BYPASS_WINDOWS, 1);

@@ -11,7 +11,10 @@ static inline uint32_t shm_cache_index(const ShmActor *actor, const ShmCache *ca
 
 /* To be called before a cache is first used: gives it its first capacity. */
 void shm_cache_begin_use(ShmActor *actor, ShmCache *cache);
-/* Doubles the capacity on a refill after a flush, or a flush after a refill: the cache was too small. */
+/*
+ * Doubles the capacity on a refill after a flush, or a flush after a refill, and if refills alone, or flushes, follow
+ * each other closely: the cache was too small.
+ */
 void shm_cache_adapt_capacity(const ShmActor *actor, ShmCache *cache, uint32_t event);
 /*
  * Ends the window if it is full. True: caching has not paid, so the next operations go past the cache. That is so if

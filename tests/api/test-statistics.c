@@ -116,7 +116,7 @@ static int count_own(void *userdata) {
         CHECK(tslab_free(pool, handle) == 0);
         CHECK(tslab_thread_stats(pool, &stats) == 0);
         CHECK(stats.allocs == 10 && stats.frees == 1 && stats.failures == 0);
-        CHECK(stats.alloc_hits == 10 && stats.refills == 1);
+        CHECK(stats.alloc_hits == 10 && stats.refills >= 1 && stats.refills <= 3);
         return 0;
 }
 

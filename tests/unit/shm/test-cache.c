@@ -128,6 +128,56 @@ static void test_capacity_grows(void **state) {
         assert_clean(t);
 }
 
+/* A thread that only allocates, and then one that only frees: few refills and flushes serve many operations. */
+static void test_capacity_one_way(void **state) {
+        TestArena *t = *state;
+        ShmCache *cache = test_cache(t, t->actor.id, 0, 0);
+        uint64_t *handles = calloc(8192, sizeof(*handles));
+
+        for (int i = 0; i < 8192; i++)
+                handles[i] = test_alloc(t, 64, SHM_EPOCH_CURRENT);
+        assert_int_equal(cache->capacity, SHM_CACHE_MAX);
+        assert_true(counter(t, SHM_COUNT_REFILLS) < 8192 / 64);
+        shm_actor_enter(&t->actor);
+        assert_true(shm_cache_drain(&t->actor));
+        shm_actor_leave(&t->actor);
+        for (int i = 0; i < 8192; i++)
+                assert_int_equal(shm_object_free(&t->actor, handles[i]), 0);
+        assert_int_equal(cache->capacity, SHM_CACHE_MAX);
+        assert_true(counter(t, SHM_COUNT_FLUSHES) < 8192 / 64);
+        assert_clean(t);
+        free(handles);
+}
+
+/* A thread that does pairs, and one that rarely needs a refill among its hits elsewhere, keep small caches. */
+static void test_capacity_stays_small(void **state) {
+        TestArena *t = *state;
+
+        for (int i = 0; i < 10000; i++) {
+                assert_int_equal(shm_object_free(&t->actor, test_alloc(t, 64, SHM_EPOCH_CURRENT)), 0);
+                if (i % 200 == 0)
+                        test_alloc(t, 128, SHM_EPOCH_CURRENT);
+        }
+        assert_int_equal(test_cache(t, t->actor.id, 0, 0)->capacity, SHM_CACHE_CAPACITY_START);
+        assert_int_equal(test_cache(t, t->actor.id, 0, 2)->capacity, SHM_CACHE_CAPACITY_START);
+        assert_clean(t);
+}
+
+/* A cache that was emptied with all others begins as a small one. */
+static void test_capacity_falls(void **state) {
+        TestArena *t = *state;
+        ShmCache *cache = test_cache(t, t->actor.id, 0, 0);
+
+        for (int i = 0; i < 8192; i++)
+                test_alloc(t, 64, SHM_EPOCH_CURRENT);
+        assert_int_equal(cache->capacity, SHM_CACHE_MAX);
+        assert_int_equal(shm_freeze_begin(&t->control, &freeze, UINT64_MAX), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX), 0);
+        test_alloc(t, 64, SHM_EPOCH_CURRENT);
+        assert_int_equal(cache->capacity, SHM_CACHE_CAPACITY_START);
+        assert_clean(t);
+}
+
 /* Objects all over the arena, freed and not allocated again: caching does not pay, and steps aside. */
 static void test_free_bypassed(void **state) {
         TestArena *t = *state;
@@ -396,6 +446,9 @@ int main(void) {
                 WITH_ARENA(test_free_twice_cached),
                 WITH_ARENA(test_flush),
                 WITH_ARENA(test_capacity_grows),
+                WITH_ARENA(test_capacity_one_way),
+                WITH_ARENA(test_capacity_stays_small),
+                WITH_ARENA(test_capacity_falls),
                 WITH_ARENA(test_capacity_of_large),
                 WITH_ARENA(test_resident),
                 WITH_ARENA(test_free_bypassed),

@@ -584,6 +584,7 @@ static void test_control_flush_in_flight_some(void **state) {
         ShmRepairCounts counts;
         uint32_t slab;
 
+        cache->capacity = 16; /* a refill takes eight slots */
         fill(t, &t->actor);
         slab = slot_id_slab(top(t, t->actor.id));
         t->actor.record->attention |= SHM_ATTENTION_FREEZE;
