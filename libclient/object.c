@@ -172,18 +172,23 @@ __attribute__((noinline)) static int free_slow(struct tslab *pool, tslab_handle 
         return free_entered(pool, handle, false);
 }
 
-__attribute__((noinline)) static int free_missed(struct tslab *pool, tslab_handle handle) {
-        shm_actor_leave(&thread_cache.state->actor);
-        return free_entered(pool, handle, true);
+/* `bits` as for shm_cache_free_hit(): the handle need not be kept. */
+__attribute__((noinline)) static int free_missed(struct tslab *pool, uint64_t bits) {
+        ShmActor *actor = &thread_cache.state->actor;
+
+        shm_actor_leave(actor);
+        return free_entered(pool, bits ^ actor->handle_bits, true);
 }
 
 _public_ int tslab_free(struct tslab *pool, tslab_handle handle) {
         ThreadState *thread = pool_thread(pool);
+        uint64_t bits;
 
         if (shm_unlikely(!thread))
                 return free_slow(pool, handle);
-        if (shm_unlikely(shm_cache_free_hit(&thread->actor, handle)))
-                return free_missed(pool, handle);
+        bits = handle ^ thread->actor.handle_bits;
+        if (shm_unlikely(shm_cache_free_hit(&thread->actor, bits)))
+                return free_missed(pool, bits);
         return 0;
 }
 

@@ -77,6 +77,9 @@ static inline void shm_fence_acq(void) {
 #define shm_peek_rlx(p) (*(p))
 #endif
 
+/* A load of this thread's own memory. The compiler does not know that another load of it gives the same value. */
+#define shm_private_again(p) (*(const volatile __typeof__(*(p)) *) (p))
+
 /* Adds one to a word that only this thread writes, by a single instruction without a lock prefix. */
 static inline void shm_count_rlx(uint64_t *p) {
         SHM_STEP_HERE(p);

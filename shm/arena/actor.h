@@ -26,7 +26,7 @@ static_assert(sizeof(ShmSizeOf) == SHM_CLASS_GRANULE, "a size is the offset of i
 
 /* The cache for slots of a class of an open epoch; indexed by the class and epoch bits of their slab's word. */
 typedef struct ShmPlaceOf {
-        uint64_t key; /* class, epoch and era, as in the word; 0: the epoch is not open */
+        uint64_t key; /* class, epoch and era, as in the word; UINT64_MAX: the epoch is not open */
         ShmCache *cache;
 } ShmPlaceOf;
 static_assert(sizeof(ShmPlaceOf) == 1 << SLAB_CLASS_SHIFT,
@@ -53,6 +53,8 @@ typedef struct ShmActor {
         ShmSlabLine *lines;
         uint64_t handle_bits; /* pool key and version, as in every handle of the pool */
         uint64_t n_slots_ever; /* slots of slabs that were ever used; may lag behind */
+        ShmPlaceOf freed_place; /* that of the slot that the fast path freed last */
+        uint64_t freed_next; /* id of that slot, and above it the tag of its next object: to be checked */
 
         ShmArena *arena;
         uint32_t id; /* index of the record */

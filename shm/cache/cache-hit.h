@@ -22,6 +22,7 @@
 #define SHM_CACHE_CAPACITY_START 8
 
 #define shm_unlikely(x) __builtin_expect(!!(x), 0)
+#define shm_likely(x) __builtin_expect(!!(x), 1)
 #define shm_inline static inline __attribute__((always_inline))
 
 /* A cache that is always empty, in the place of those of an epoch that is not open. */
@@ -39,6 +40,20 @@ static inline ShmCache *shm_cache_of(const ShmActor *actor, uint32_t number, uin
 /* The fast path cannot serve the call. It has entered an operation, and has changed nothing else. */
 #define SHM_CACHE_E_MISS 1
 
+/* Makes an object in the slot that is on top of the cache: it is the cache's slot n, and leaves it. */
+shm_inline void shm_cache_pop_hit(ShmActor *actor, ShmRecord *record, const ShmSizeOf *s, ShmCache *cache,
+                                  uint32_t n, uint32_t id, uint32_t tag, uint64_t bits, uint64_t *ret_handle,
+                                  void **ret_object) {
+        /* ORDER: rel, pairs with shm_object_get(); the object is live before its slot leaves the stack. */
+        shm_store_rel(&actor->tags[id], tag);
+        shm_store_rel(&cache->count, n); /* ORDER: rel; after the tag. */
+        shm_count_rlx(&record->counters[SHM_COUNT_ALLOC_HITS]); /* ORDER: rlx; a count. */
+        shm_record_leave(record);
+        *ret_handle = bits ^ actor->handle_bits;
+        *ret_object = actor->slabs + (uint64_t) id * (SHM_SLAB_SIZE / SHM_SLOTS_MAX) +
+                      (uint64_t) (id % SHM_SLOTS_MAX) * s->size_more;
+}
+
 /*
  * As shm_object_alloc() without `pending`, if the cache has a slot. SHM_CACHE_E_MISS if it has none, or if anything
  * else is unusual: then the caller must leave the operation.
@@ -48,6 +63,7 @@ shm_inline int shm_cache_alloc_hit(ShmActor *actor, size_t size, uint32_t epoch,
         ShmRecord *record = actor->record;
         const ShmSizeOf *s;
         uint32_t id, tag, n;
+        uint64_t bits;
         ShmCache *cache;
 
         shm_record_enter(record);
@@ -64,29 +80,50 @@ shm_inline int shm_cache_alloc_hit(ShmActor *actor, size_t size, uint32_t epoch,
         if (shm_unlikely(n == 0))
                 return SHM_CACHE_E_MISS;
 
-        id = shm_load_rlx(&cache->slots[n - 1]); /* ORDER: rlx; ours alone while not frozen. */
+        n--;
+        id = shm_load_rlx(&cache->slots[n]); /* ORDER: rlx; ours alone while not frozen. */
+        /*
+         * Id and tag are mostly those of the slot freed last. Then they are taken from the actor, at once, and loads
+         * that depend on each other only check them: the processor predicts the branches and does not wait.
+         */
+        if ((uint32_t) shm_private_again(&actor->freed_next) == id) {
+                bits = shm_private_again(&actor->freed_next);
+                tag = (uint32_t) (bits >> 32);
+                /* ORDER: rlx; a cached slot's tag is ours. */
+                if (shm_likely(shm_load_rlx(&actor->tags[(uint32_t) bits]) + 1 == tag)) {
+                        shm_cache_pop_hit(actor, record, s, cache, n, (uint32_t) bits, tag, bits, ret_handle,
+                                          ret_object);
+                        return 0;
+                }
+        }
         tag = shm_load_rlx(&actor->tags[id]) + 1; /* ORDER: rlx; a cached slot's tag is ours. */
-        /* ORDER: rel, pairs with shm_object_get(); the object is live before its slot leaves the stack. */
-        shm_store_rel(&actor->tags[id], tag);
-        shm_store_rel(&cache->count, n - 1); /* ORDER: rel; after the tag. */
-        shm_count_rlx(&record->counters[SHM_COUNT_ALLOC_HITS]); /* ORDER: rlx; a count. */
-        shm_record_leave(record);
-        *ret_handle = ((uint64_t) tag << 32 | id) ^ actor->handle_bits;
-        *ret_object = actor->slabs + (uint64_t) id * (SHM_SLAB_SIZE / SHM_SLOTS_MAX) +
-                      (uint64_t) (id % SHM_SLOTS_MAX) * s->size_more;
+        bits = (uint64_t) tag << 32 | id;
+        shm_cache_pop_hit(actor, record, s, cache, n, id, tag, bits, ret_handle, ret_object);
         return 0;
+}
+
+/* The cache for slots whose slab's word has `state`, kept for the frees that follow. NULL: the epoch is not open. */
+shm_inline ShmCache *shm_cache_of_state(ShmActor *actor, uint64_t state) {
+        const ShmPlaceOf *place =
+                (const ShmPlaceOf *) ((const uint8_t *) actor->places + (state & SHM_PLACE_MASK));
+
+        if ((state & SLAB_CACHED_MASK) != place->key)
+                return NULL;
+        actor->freed_place = *place;
+        return place->cache;
 }
 
 /*
  * As shm_object_free(), if the cache has room. SHM_CACHE_E_MISS if it has none, or if anything else is unusual:
  * then the caller must leave the operation.
+ *
+ * `bits` are tag and slot id: the handle ^ handle_bits. If the handle has another version than ours, the id exceeds
+ * n_slots_ever.
  */
-shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t handle) {
+shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t bits) {
         ShmRecord *record = actor->record;
-        /* Tag and slot id. If the handle has another version than ours, the id exceeds n_slots_ever. */
-        uint64_t bits = handle ^ actor->handle_bits, state;
         uint32_t id = (uint32_t) bits, tag = (uint32_t) (bits >> 32), n;
-        const ShmPlaceOf *place;
+        uint64_t state;
         ShmCache *cache;
 
         shm_record_enter(record);
@@ -97,10 +134,12 @@ shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t handle) {
                 return SHM_CACHE_E_MISS;
         /* ORDER: acq, pairs with shm_slab_claim(); class and epoch are the object's while it lives. */
         state = shm_load_acq(&actor->lines[id / SHM_SLOTS_MAX].word.high);
-        place = (const ShmPlaceOf *) ((const uint8_t *) actor->places + (state & SHM_PLACE_MASK));
-        if (shm_unlikely((state & SLAB_CACHED_MASK) != place->key))
-                return SHM_CACHE_E_MISS;
-        cache = place->cache;
+        cache = actor->freed_place.cache;
+        if ((state & SLAB_CACHED_MASK) != actor->freed_place.key) {
+                cache = shm_cache_of_state(actor, state);
+                if (shm_unlikely(!cache))
+                        return SHM_CACHE_E_MISS;
+        }
         n = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone while not frozen. */
         if (shm_unlikely(n >= shm_load_rlx(&cache->room))) /* ORDER: rlx; as the count. */
                 return SHM_CACHE_E_MISS;
@@ -118,6 +157,7 @@ shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t handle) {
         shm_count_rlx(&record->counters[SHM_COUNT_FREES_CACHED]); /* ORDER: rlx; a count. */
         /* ORDER: rel, pairs with shm_record_intent(); the slot is in the stack before the intent is cleared. */
         shm_store_rel(&record->intent_what, 0);
+        actor->freed_next = bits + (UINT64_C(2) << 32);
         shm_record_leave(record);
         return 0;
 }

@@ -47,7 +47,7 @@ static void copy_epoch(ShmActor *actor, uint32_t epoch) {
         actor->numbers[epoch] = open ? shm_epoch_number(epoch, era) : UINT32_MAX;
         for (uint32_t class = 0; class < arena->n_classes; class += 1)
                 actor->places[epoch << 4 | class] = (ShmPlaceOf){
-                        .key = open ? slab_key(class, epoch, era) : 0,
+                        .key = open ? slab_key(class, epoch, era) : UINT64_MAX,
                         .cache = cache_at(actor, epoch, class),
                 };
 }
@@ -76,6 +76,7 @@ static void cache_refresh_copies(ShmActor *actor) {
         for (uint32_t i = 0; i < actor->arena->n_epochs; i++)
                 copy_epoch(actor, i);
         copy_sizes(actor);
+        actor->freed_place = (ShmPlaceOf){ .key = UINT64_MAX };
         /* No record has this value, so every operation takes the slow path. */
         if (actor->attention & SHM_ATTENTION_FREEZE || actor->fences)
                 actor->attention = UINT64_MAX;

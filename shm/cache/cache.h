@@ -61,7 +61,7 @@ static inline int shm_cache_alloc(ShmActor *actor, size_t size, uint32_t epoch, 
 
 /* As shm_object_free(). */
 static inline int shm_cache_free(ShmActor *actor, uint64_t handle) {
-        int r = shm_cache_free_hit(actor, handle);
+        int r = shm_cache_free_hit(actor, handle ^ actor->handle_bits);
 
         if (__builtin_expect(r == 0, 1))
                 return 0;

@@ -225,8 +225,14 @@ FAULTS = [
      '!shm_cas_acqrel(&actor->tags[id], &tag, tag + 1)', 'shm_load_acq(&actor->tags[id]) != tag || ({ shm_store_rel(&actor->tags[id], tag + 1); false; })'),
     ('cache: count lowered before the tag is odd', 'cache', 'shm/cache/cache-hit.h',
      '''        shm_store_rel(&actor->tags[id], tag);
-        shm_store_rel(&cache->count, n - 1); /* ORDER: rel; after the tag. */''', '''        shm_store_rel(&cache->count, n - 1);
+        shm_store_rel(&cache->count, n); /* ORDER: rel; after the tag. */''', '''        shm_store_rel(&cache->count, n);
         shm_store_rel(&actor->tags[id], tag);'''),
+    ('cache: tag of the slot freed last not checked', 'unit-cache', 'shm/cache/cache-hit.h',
+     'if (shm_likely(shm_load_rlx(&actor->tags[(uint32_t) bits]) + 1 == tag)) {', '{'),
+    ('cache: place of the slot freed last kept where epochs change', 'unit-cache', 'shm/cache/cache.c',
+     '        actor->freed_place = (ShmPlaceOf){ .key = UINT64_MAX };\n', ''),
+    ('cache: key of a closed epoch that a slab may have', 'unit-cache', 'shm/cache/cache.c',
+     'slab_key(class, epoch, era) : UINT64_MAX,', 'slab_key(class, epoch, era) : 0,'),
     ('cache: attention not compared', 'cache', 'shm/cache/cache-hit.h',
      '''shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention) ||
                          size - 1''', 'size - 1'),

@@ -91,6 +91,45 @@ static void test_free_twice_cached(void **state) {
         assert_clean(t);
 }
 
+static void drain_caches(TestArena *t) {
+        shm_actor_enter(&t->actor);
+        assert_true(shm_cache_drain(&t->actor));
+        shm_actor_leave(&t->actor);
+}
+
+static void free_uncached(TestArena *t, uint64_t handle) {
+        shm_actor_enter(&t->actor);
+        assert_int_equal(
+                shm_uncached_free(&t->actor, shm_handle_tag(t->arena.key, handle), shm_handle_slot(handle)),
+                0);
+        shm_actor_leave(&t->actor);
+}
+
+/* The slot freed last leaves the cache, has another object, and is on top once more: its tag has changed. */
+static void test_freed_slot_had_another(void **state) {
+        TestArena *t = *state;
+        uint64_t first = test_alloc(t, 64, 0), old = test_alloc(t, 64, 0), between[2], new;
+
+        assert_int_equal(shm_object_free(&t->actor, first), 0);
+        assert_int_equal(shm_object_free(&t->actor, old), 0);
+        drain_caches(t);
+        t->actor.mode = SHM_CACHE_OFF;
+        for (int i = 0; i < 2; i++)
+                between[i] = test_alloc(t, 64, 0);
+        assert_int_equal((uint32_t) between[1], (uint32_t) old);
+        for (int i = 0; i < 2; i++)
+                free_uncached(t, between[i]);
+        t->actor.mode = SHM_CACHE_ON;
+
+        test_alloc(t, 64, 0); /* refills */
+        new = test_alloc(t, 64, 0);
+        assert_int_equal((uint32_t) new, (uint32_t) old);
+        assert_int_equal(shm_handle_tag(t->arena.key, new), shm_handle_tag(t->arena.key, between[1]) + 2);
+        assert_int_equal(shm_object_free(&t->actor, between[1]), -ESTALE);
+        assert_int_equal(shm_object_free(&t->actor, new), 0);
+        assert_clean(t);
+}
+
 /* More frees than there is room: a batch goes back, one compare-and-set a slab. */
 static void test_flush(void **state) {
         TestArena *t = *state;
@@ -253,6 +292,38 @@ static void test_freeze_close(void **state) {
         assert_int_equal(drain.n_left, 0);
         test_alloc(t, 64, 0);
         assert_clean(t);
+}
+
+/* No slot enters the cache of a closed epoch, even if the thread freed the same kind of slot just before. */
+static void test_free_after_close(void **state) {
+        TestArena *t = *state;
+        uint64_t live = test_alloc(t, 64, 1);
+
+        for (int i = 0; i < 2; i++) /* the first free still takes the slow path */
+                assert_int_equal(shm_object_free(&t->actor, test_alloc(t, 64, 1)), 0);
+        assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
+        assert_int_equal(shm_freeze_begin(&t->control, &freeze, UINT64_C(1) << 1), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX), 0);
+        test_alloc(t, 64, 0);
+        assert_int_equal(shm_object_free(&t->actor, live), 0);
+        assert_int_equal(test_cache(t, t->actor.id, 1, 0)->count, 0);
+        assert_clean(t);
+}
+
+/* The same in an era with low bits 0: then class 0 and epoch 0 make a key of zeros. */
+static void test_free_after_close_key_0(void **state) {
+        TestArena *t = *state;
+        uint64_t live = test_alloc(t, 64, 0);
+        uint32_t number;
+
+        assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
+        assert_int_equal(shm_epoch_close(&t->arena, 0, true), 0);
+        assert_int_equal(shm_freeze_begin(&t->control, &freeze, 1), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX), 0);
+        t->arena.lines[slot_id_slab(shm_handle_slot(live))].word.high &= ~SLAB_KEY_MASK;
+        test_alloc(t, 64, SHM_EPOCH_CURRENT);
+        assert_int_equal(shm_object_free(&t->actor, live), 0);
+        assert_int_equal(test_cache(t, t->actor.id, 0, 0)->count, 0);
 }
 
 /* A thread inside an operation keeps its caches until it leaves it, and is pending. */
@@ -444,6 +515,7 @@ int main(void) {
                 WITH_ARENA(test_pair_hits),
                 WITH_ARENA(test_refill_one_cas),
                 WITH_ARENA(test_free_twice_cached),
+                WITH_ARENA(test_freed_slot_had_another),
                 WITH_ARENA(test_flush),
                 WITH_ARENA(test_capacity_grows),
                 WITH_ARENA(test_capacity_one_way),
@@ -455,6 +527,8 @@ int main(void) {
                 WITH_ARENA(test_fill_with_caches),
                 WITH_ARENA(test_pending_cached),
                 WITH_ARENA(test_freeze_close),
+                WITH_ARENA(test_free_after_close),
+                WITH_ARENA(test_free_after_close_key_0),
                 WITH_ARENA(test_freeze_inside),
                 WITH_ARENA(test_frozen_works),
                 WITH_ARENA(test_leave_frozen),
