@@ -1,10 +1,19 @@
+/*
+ * The child shares the table of descriptors with the daemon. With a copy of its own, the kernel would close the copies
+ * at its end: a peer may have sent a descriptor of a file system whose close() never ends, and the daemon would never
+ * end its wait for the child. So the child closes the file that it opens, and the daemon closes it after a child that
+ * it has killed.
+ */
 #include "daemon/peer/maps-scan.h"
 
-#include <inttypes.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -15,7 +24,14 @@
 
 #include "proto/cleanup.h"
 
-/* ---- In the child */
+#define PATH_SIZE 32
+#define LINE_SIZE 128 /* enough for all that comes before the path */
+
+static void print_path(char ret[PATH_SIZE], pid_t pid) {
+        (void) snprintf(ret, PATH_SIZE, "/proc/%d/maps", (int) pid);
+}
+
+/* ---- In the child, which takes no lock: another thread may have held it */
 
 static bool is_line_of_arena(const char *line, const struct stat *arena) {
         unsigned major_id, minor_id;
@@ -25,35 +41,64 @@ static bool is_line_of_arena(const char *line, const struct stat *arena) {
                makedev(major_id, minor_id) == arena->st_dev && inode == arena->st_ino;
 }
 
-static MapsFound read_maps(pid_t pid, const struct stat *arena) {
-        char path[32], *line = NULL;
+static MapsFound read_maps(int fd, const struct stat *arena) {
+        char buffer[4096], line[LINE_SIZE] = "";
         MapsFound found = MAPS_UNKNOWN;
-        size_t size = 0;
-        FILE *maps;
+        size_t used = 0;
+        ssize_t n;
 
-        (void) snprintf(path, sizeof(path), "/proc/%d/maps", (int) pid);
-        maps = fopen(path, "re");
-        if (!maps)
-                return MAPS_UNKNOWN;
-        while (found != MAPS_MAPPED && getline(&line, &size, maps) > 0)
-                found = is_line_of_arena(line, arena) ? MAPS_MAPPED : MAPS_UNMAPPED;
-        if (found == MAPS_UNMAPPED && ferror(maps))
-                found = MAPS_UNKNOWN;
-        free(line);
-        (void) fclose(maps);
-        return found;
+        while ((n = read(fd, buffer, sizeof(buffer))) > 0)
+                for (ssize_t i = 0; i < n; i++) {
+                        if (buffer[i] != '\n' && used < sizeof(line) - 1)
+                                line[used++] = buffer[i];
+                        if (buffer[i] != '\n')
+                                continue;
+                        line[used] = 0;
+                        if (is_line_of_arena(line, arena))
+                                return MAPS_MAPPED;
+                        found = MAPS_UNMAPPED;
+                        used = 0;
+                }
+        return n < 0 ? MAPS_UNKNOWN : found;
 }
 
 static _Noreturn void read_maps_and_exit(pid_t pid, const struct stat *arena, pid_t parent) {
+        MapsFound found = MAPS_UNKNOWN;
+        char path[PATH_SIZE];
+        int fd;
+
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
                 _exit(MAPS_UNKNOWN);
-        /* The child must not keep connections open that the daemon closes. */
-        (void) syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
-        _exit((int) read_maps(pid, arena));
+        print_path(path, pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0)
+                found = read_maps(fd, arena);
+        (void) proto_close(fd);
+        _exit((int) found);
 }
 
 /* ---- In the daemon */
+
+static void close_dir(DIR **dir) {
+        if (*dir)
+                (void) closedir(*dir);
+}
+
+/* Closes the descriptor that a killed child left open. */
+static void close_maps(pid_t pid) {
+        _cleanup_(close_dir) DIR *dir = opendir("/proc/self/fd");
+        char path[PATH_SIZE], name[PATH_SIZE];
+        struct dirent *entry;
+        ssize_t n;
+
+        print_path(path, pid);
+        while (dir && (entry = readdir(dir))) {
+                n = readlinkat(dirfd(dir), entry->d_name, name, sizeof(name) - 1);
+                if (n > 0 && !strncmp(name, path, strlen(path)))
+                        (void) close(atoi(entry->d_name));
+        }
+}
 
 static int on_child_end(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         MapsScan *scan = userdata;
@@ -62,6 +107,8 @@ static int on_child_end(sd_event_source *source, int fd, uint32_t revents, void 
         (void) waitpid(scan->child, &status, 0);
         scan->child = 0;
         maps_scan_stop(scan);
+        if (WIFSIGNALED(status))
+                close_maps(scan->pid);
         scan->on_done(scan, WIFEXITED(status) ? (MapsFound) WEXITSTATUS(status) : MAPS_UNKNOWN);
         return 0;
 }
@@ -73,7 +120,8 @@ void maps_scan_start(MapsScan *scan, sd_event *event, pid_t pid, int arena_fd) {
 
         if (fstat(arena_fd, &arena) < 0)
                 return;
-        scan->child = fork();
+        scan->pid = pid;
+        scan->child = (pid_t) syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
         if (scan->child == 0)
                 read_maps_and_exit(pid, &arena, parent);
         if (scan->child < 0) {
@@ -93,10 +141,14 @@ void maps_scan_kill(const MapsScan *scan) {
 }
 
 void maps_scan_stop(MapsScan *scan) {
+        int status = 0;
+
         scan->source = sd_event_source_disable_unref(scan->source);
         if (scan->child == 0)
                 return;
         maps_scan_kill(scan);
-        (void) waitpid(scan->child, NULL, 0);
+        (void) waitpid(scan->child, &status, 0);
+        if (WIFSIGNALED(status))
+                close_maps(scan->pid);
         scan->child = 0;
 }

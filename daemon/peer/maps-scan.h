@@ -17,6 +17,7 @@ typedef enum MapsFound { MAPS_UNKNOWN, MAPS_MAPPED, MAPS_UNMAPPED } MapsFound;
 struct MapsScan {
         sd_event_source *source;
         pid_t child; /* 0: no scan is under way */
+        pid_t pid; /* the process to look at */
         void (*on_done)(MapsScan *scan, MapsFound found);
         void *userdata;
 };

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
+#include "shm/arena/client.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
 
@@ -206,6 +207,32 @@ static pid_t start_peer(const DaemonFixture *daemon, const FileSystem *fs) {
         return pid;
 }
 
+/* A process that uses the arena, and has closed its connection. */
+static pid_t start_away(const DaemonFixture *daemon) {
+        int done[2];
+        pid_t pid;
+
+        assert_int_equal(pipe2(done, O_CLOEXEC), 0);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                RawClient client;
+
+                alarm(120);
+                raw_client_open(&client, daemon, 0);
+                if (!shm_client_enter(&client.arena, client.client, 0))
+                        _exit(1);
+                client.call = proto_call_free(client.call);
+                (void) !write(done[1], "", 1);
+                for (;;)
+                        pause();
+        }
+        close(done[1]);
+        assert_int_equal(read(done[0], &(char){ 0 }, 1), 1);
+        close(done[0]);
+        return pid;
+}
+
 static unsigned count_descriptors_of(pid_t pid) {
         char path[64];
         unsigned n = 0;
@@ -275,9 +302,29 @@ static void test_descriptors_that_do_not_close(void **state) {
         assert_int_equal(rmdir(f->fs.dir), 0);
 }
 
+/* The daemon scans the memory of a client whose connection is gone, and of one that ends meanwhile. */
+static void test_client_that_is_away(void **state) {
+        Fixture *f = *state;
+        pid_t pid;
+
+        if (!mount_file_system(&f->fs))
+                skip();
+        f->peer = start_peer(&f->daemon, &f->fs);
+        pid = start_away(&f->daemon);
+        usleep(2500000); /* it is looked at once a second */
+        end_process(&pid);
+        for (int i = 0; i < 10; i++) {
+                _cleanup_(proto_call_freep) ProtoCall *call = daemon_connect(&f->daemon, 0);
+                _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(call);
+
+                usleep(100000);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_descriptors_that_do_not_close, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_client_that_is_away, setup, teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
