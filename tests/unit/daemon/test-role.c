@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon/role.h"
@@ -36,6 +37,20 @@ static void test_role_list_parse(void **state) {
         assert_int_equal(role_list_parse(text, &list), -E2BIG);
         assert_int_equal(role_list_parse("", &list), 0);
         assert_int_equal(list.n_users, 0);
+}
+
+/* The first look at the users: it must not make a writer of the metrics user for good. */
+static void test_role_of_unreadable_users(void **state) {
+        struct rlimit old, none = { .rlim_cur = 3 };
+        Roles roles = {};
+
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+        none.rlim_max = old.rlim_max;
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+        assert_int_equal(role(&roles, 4711, 0), PROTO_ROLE_READER);
+        assert_int_equal(role(&roles, 0, 0), PROTO_ROLE_OPERATOR);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+        assert_int_equal(role(&roles, 4711, 0), PROTO_ROLE_WRITER);
 }
 
 static void test_role_of_nobody_named(void **state) {
@@ -81,6 +96,7 @@ static void test_role_of_last_named(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_role_list_parse),
+                cmocka_unit_test(test_role_of_unreadable_users), /* before any other role */
                 cmocka_unit_test(test_role_of_nobody_named),
                 cmocka_unit_test(test_role_of_named),
                 cmocka_unit_test(test_role_of_last_named),
