@@ -175,7 +175,7 @@ static int check_arena(Search *search, const ShmArena *arena) {
                         (int) search->pid, search->pool);
         /* If the process is still there, all files found by its number were its own. */
         if (faccessat(search->proc_fd, "stat", F_OK, 0) < 0)
-                return refuse_unreadable(search, -ESRCH, "the entry");
+                return refuse_unreadable(search, errno == ENOENT ? -ESRCH : -errno, "the entry");
         return 0;
 }
 
