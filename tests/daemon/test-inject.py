@@ -23,6 +23,7 @@ import tempfile
 import time
 
 SECONDS = 30
+SECONDS_LASTING = 3             # for a daemon that cannot work, as its system calls fail for good
 N_SAMPLED = 50
 TSLABD, TSLABCTL, CLIENT, INJECT = map(os.path.abspath, sys.argv[1:5])
 UNDER_ASAN = b'__asan_init' in open(TSLABD, 'rb').read()
@@ -37,7 +38,7 @@ ERRORS = {
                319: 'memfd_create', 283: 'timerfd_create', 434: 'pidfd_open'},
     'ENOSPC': {285: 'fallocate', 77: 'ftruncate', 83: 'mkdir', 82: 'rename', 1: 'write'},
     'ENOBUFS': {46: 'sendmsg'},
-    'EACCES': {4: 'stat', 21: 'access', 49: 'bind', 262: 'newfstatat', 439: 'faccessat2', 87: 'unlink', 90: 'chmod'},
+    'EACCES': {4: 'stat', 21: 'access', 49: 'bind', 262: 'newfstatat', 87: 'unlink', 90: 'chmod'},
     'EAGAIN': {56: 'clone', 435: 'clone3'},
 }
 NAMES = {nr: name for calls in ERRORS.values() for nr, name in calls.items()}
@@ -133,6 +134,7 @@ class Pool:
         self.arena = -1
         self.is_ready = False
         self.failed = []        # the steps that failed
+        self.lasting = bool(self.order) and int(self.order.split(':')[2]) > 1
 
     def close(self):
         for program in self.programs:
@@ -195,14 +197,38 @@ class Pool:
                 os.close(fd)
         if listener:
             listener.close()
-        wait_until(lambda: self.pump() or self.is_ready or self.daemon.ended(), 'the daemon neither starts nor ends')
+        try:
+            wait_until(lambda: self.pump() or self.is_ready or self.daemon.ended(), 'the daemon neither starts nor ends',
+                       self.seconds())
+        except Broken:
+            self.stop_lasting()
 
     def is_failing(self, calls):
         return self.order and int(self.order.split(':')[0]) in calls
 
+    def seconds(self):
+        return SECONDS_LASTING if self.lasting else SECONDS
+
+    def stop_lasting(self):
+        """A daemon that cannot work, and says so, ends at least."""
+        if not self.lasting:
+            raise Broken('the daemon hangs')
+        need(re.search(r'^tslabd: (err|warning|notice): ', self.daemon.text(), re.M), 'the daemon hangs without a word')
+        self.note('the daemon', self.daemon.text())
+        self.stop()
+
+    def wait_repaired(self, client, other):
+        try:
+            wait_until(lambda: self.go_on(client) or not self.is_known(other), 'a dead client is repaired', self.seconds())
+        except Broken:
+            self.stop_lasting()
+            self.succeed(client)
+            wait_until(lambda: not self.is_known(other), 'a dead client is repaired')
+
     def note(self, step, error):
         if SHOWS and error:
             print(f'{step}: {error}')
+        need(not error or os.strerror(errno.EUCLEAN) not in error, f'a client was given up: {error}')
         if error:
             self.failed.append(f'{step}: {error}')
 
@@ -210,9 +236,11 @@ class Pool:
         """True if it worked."""
         try:
             done = subprocess.run([TSLABCTL, '--socket', self.path, *arguments], capture_output=True, text=True,
-                                  stdin=subprocess.DEVNULL, env=self.environment, timeout=SECONDS, check=False)
+                                  stdin=subprocess.DEVNULL, env=self.environment, timeout=self.seconds(), check=False)
         except subprocess.TimeoutExpired:
-            raise Broken(f'tslabctl {arguments} hangs') from None
+            need(self.lasting, f'tslabctl {arguments} hangs')
+            self.note(f'tslabctl {" ".join(arguments)}', 'hangs')
+            return False
         need(done.returncode in (0, 1, 3), f'tslabctl {arguments} ended with {done.returncode}: {done.stderr}')
         if done.returncode:
             need('tslabctl: ' in done.stderr, f'tslabctl {arguments} failed without a word: {done.stdout}')
@@ -226,6 +254,8 @@ class Pool:
     def look_at_end(self):
         """A daemon that has ended has said why."""
         status, text = self.daemon.process.returncode, self.daemon.text()
+        if status == 0 and self.lasting:
+            return              # stop_lasting()
         need(status == 1 or status == 2 and 'config: ' in text, f'the daemon ended with {status}: {text}')
         need(self.is_failing(WRITES) or re.search(r'^tslabd: (err|.*config): ', text, re.M),
              f'the daemon ended without a reason: {text}')
@@ -248,6 +278,7 @@ class Pool:
         self.succeed(client)
 
     def succeed(self, client):
+        self.lasting = False
         adopts = self.arena < 0 and not client.do('verify')
         self.start(adopt=client if adopts else None)
         need(not self.daemon.ended(), f'the next daemon ended: {self.daemon.text()}')
@@ -276,7 +307,7 @@ def kill_one(pool, client):
     use(pool, other, 'open', 'alloc 20', 'lease')
     other.process.kill()
     other.wait('a killed client')
-    wait_until(lambda: pool.go_on(client) or not pool.is_known(other), 'a dead client is repaired')
+    pool.wait_repaired(client, other)
 
 
 def serve(pool, client):
@@ -322,6 +353,7 @@ def run_first(pool, order, n_fds):
     if pool.daemon.ended():
         pool.look_at_end()
         pool.forget_arena()
+        pool.lasting = False
         pool.start()
     serve(pool, client)
     return finish(pool, client, n_fds)
@@ -347,7 +379,7 @@ def run_next(pool, order, n_fds, adopts):
         pool.forget_arena()
     pool.start(order, adopt=client if adopts else None, socket_too=not adopts)
     pool.go_on(client)
-    wait_until(lambda: pool.go_on(client) or not pool.is_known(other), 'a dead client is repaired')
+    pool.wait_repaired(client, other)
     use(pool, client, 'alloc 40', 'put 10', 'close', 'others')
     ask(pool, client, 'clients', 'trim', 'check')
     return finish(pool, client, n_fds)
@@ -412,6 +444,7 @@ SCENARIOS = {'first': run_first, 'store': run_store, 'adopt': run_adopt, 'lost':
 ONCE_HARMFUL = {
     'first': ['46:3:1:105'],                                # READY=1 was lost
     'store': ['434:2:1:24'],                                # used a client that was freed
+    'adopt': ['7:1:1:12'],                                  # gave a client up
     'lost': ['257:5:1:24', '217:1:1:5', '17:1:1:5'],        # began an empty pool beside clients
     'client': ['9:1:1:12', '28:1:1:12'],                    # used a lock that was not there
 }

@@ -8,7 +8,7 @@
  * by nobody, so that LeakSanitizer works. The counts go through forks: a child's calls count with its parent's.
  *
  * Calls that make a thread or a process cannot be made by a handler: they fail always, if at all. A close() that fails
- * has closed, as in Linux, and a brk() that fails returns the end of the heap.
+ * has closed, as in Linux, and EPOLL_CTL_DEL has removed; a brk() that fails returns the end of the heap.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -88,7 +89,7 @@ static void on_call(int signal, siginfo_t *info, void *userdata) {
         (void) signal;
         if (!is_failed)
                 result = make_call(nr, r);
-        else if (nr == SYS_close)
+        else if (nr == SYS_close || (nr == SYS_epoll_ctl && r[REG_RSI] == EPOLL_CTL_DEL))
                 (void) make_call(nr, r);
         else if (nr == SYS_brk)
                 result = make_call(nr, (greg_t[NGREG]){});
