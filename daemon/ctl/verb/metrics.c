@@ -60,6 +60,21 @@ static CtlExit print_all_pools(void) {
         return r;
 }
 
+/* An idle pool is not started for its metrics, and one whose daemon was killed is down. */
+static bool print_without_daemon(const char *path) {
+        char name[PROTO_POOL_NAME_MAX + 1];
+        MetricsPool pool = { .name = name };
+        ProtoServed served;
+        pid_t pid;
+
+        served = proto_served(path, &pid);
+        if (served != PROTO_SERVED_NO && served != PROTO_SERVED_DIED)
+                return false;
+        connection_pool_name(name, sizeof(name), path);
+        metrics_print(output_stream(), &pool, served == PROTO_SERVED_DIED, true);
+        return true;
+}
+
 static CtlExit print_one_pool(void) {
         _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
@@ -69,10 +84,8 @@ static CtlExit print_one_pool(void) {
         r = connection_find(&connection);
         if (r)
                 return r;
-        if (!arg_json && proto_served(connection.path, &(pid_t){ 0 }) == PROTO_SERVED_NO) {
-                metrics_print(output_stream(), NULL, 0, true);
+        if (!arg_json && print_without_daemon(connection.path))
                 return CTL_DONE;
-        }
         r = ask_stats(&connection, &reply);
         if (r)
                 return r;
