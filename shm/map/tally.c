@@ -64,7 +64,7 @@ static void sum_gets(const ShmArena *arena, uint32_t map, ShmMapTotals *ret) {
         }
 }
 
-void shm_map_totals(const ShmArena *arena, uint32_t i, ShmMapTotals *ret) {
+void shm_map_counts(const ShmArena *arena, uint32_t i, ShmMapTotals *ret) {
         const ShmMapState *state = &arena->header->maps[i];
 
         *ret = (ShmMapTotals){
@@ -76,6 +76,10 @@ void shm_map_totals(const ShmArena *arena, uint32_t i, ShmMapTotals *ret) {
                 .evictions = sum_stripes(state, SHM_MAP_EVICTIONS),
                 .failures = sum_stripes(state, SHM_MAP_FAILURES),
         };
+}
+
+void shm_map_totals(const ShmArena *arena, uint32_t i, ShmMapTotals *ret) {
+        shm_map_counts(arena, i, ret);
         sum_gets(arena, i, ret);
 }
 

@@ -18,6 +18,8 @@ void shm_map_attach(ShmTrie *trie);
 
 /* The counts of the map that root i names, or named. */
 void shm_map_totals(const ShmArena *arena, uint32_t i, ShmMapTotals *ret);
+/* The same without hits and misses, which are 0: these are a walk over all records. */
+void shm_map_counts(const ShmArena *arena, uint32_t i, ShmMapTotals *ret);
 
 /*
  * Around each change of a map, and the counting of it: a map whose writer dies between the two is counted anew

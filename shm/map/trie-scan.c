@@ -17,16 +17,9 @@
  *
  * Crash: nothing is held.
  */
-#include "shm/map/trie.h"
+#include "shm/map/trie-walk.h"
 
 #include <errno.h>
-
-/* Others may put nodes where the scan is yet to come, and remove others behind it. */
-static bool is_too_long(const ShmTrie *trie, const ShmTrieScan *scan) {
-        uint64_t n_slabs = shm_arena_n_slabs_ever(trie->arena);
-
-        return scan->n_words > 16 * (n_slabs + 1) * (SHM_SLAB_SIZE / sizeof(uint64_t));
-}
 
 static bool is_paused(const ShmTrieScan *scan) {
         return scan->pause != 0 && scan->n_words >= scan->pause;
@@ -116,7 +109,7 @@ static int scan_node(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *c) {
 
         while (r == 0 && !is_paused(scan)) {
                 scan->n_words++;
-                if (is_too_long(trie, scan))
+                if (trie_is_too_long(trie, scan->n_words))
                         return -EIDRM;
                 if (shm_trie_in_bucket(trie, c))
                         return scan_buckets(trie, scan, c);

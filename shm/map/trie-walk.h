@@ -27,6 +27,15 @@ static inline bool trie_is_removable(const ShmTrie *trie, uint32_t depth) {
         return depth > trie->n_fixed && depth <= trie->n_levels;
 }
 
+/*
+ * Whether a walk over all words has passed over more than there can be. Others may put nodes where it is yet to come,
+ * and remove others behind it.
+ */
+static inline bool trie_is_too_long(const ShmTrie *trie, uint64_t n_words) {
+        return n_words >
+               16 * (uint64_t) (shm_arena_n_slabs_ever(trie->arena) + 1) * (SHM_SLAB_SIZE / sizeof(uint64_t));
+}
+
 /* SHM_TRIE_E_CHANGED: the node is stale, and what was read may be of another object. */
 static inline int trie_load(const ShmTrie *trie, ShmTrieCursor *c) {
         /* ORDER: acq, pairs with shm_trie_exchange() and shm_trie_split(); what it names is written. */

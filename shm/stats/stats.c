@@ -108,6 +108,10 @@ static bool count_record(const ShmStatsWalk *c, uint32_t record) {
         for (uint32_t i = 0; i < SHM_COUNTERS_MAX; i++)
                 count_counter(&c->stats->counters[i], i,
                               shm_load_rlx(&r->counters[i])); /* ORDER: rlx; a figure. */
+        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++) {
+                c->stats->map_hits[i] += shm_load_rlx(&r->map_hits[i]); /* ORDER: rlx; a figure. */
+                c->stats->map_misses[i] += shm_load_rlx(&r->map_misses[i]); /* ORDER: rlx; a figure. */
+        }
         return record_holds_slots(record, state);
 }
 

@@ -12,6 +12,8 @@
 
 #include "shm/cache/cache.h"
 #include "shm/map/map-sweep.h"
+#include "shm/map/trie-size.h"
+#include "shm/stats/stats.h"
 #include "tests/util/reserve.h"
 #include "shm/arena/root.h"
 #include "shm/epoch/epoch-close.h"
@@ -331,6 +333,50 @@ static void test_map_totals(void **state) {
         assert_int_equal(f->actor.record->map, 0);
 }
 
+static uint64_t index_size(Fixture *f, uint32_t n_words) {
+        ShmTrieSize size = {};
+        uint32_t n_steps = 1;
+
+        while (!shm_trie_size_step(&f->trie, &size, n_words))
+                n_steps++;
+        assert_true(size.n_words <= (uint64_t) n_words * n_steps + 1);
+        return size.bytes;
+}
+
+/* Root and inner nodes are all that the epoch of the index has. */
+static void assert_index_size(Fixture *f) {
+        ShmStats stats;
+
+        shm_stats(&f->arena, &stats);
+        assert_int_equal(index_size(f, 7), stats.epochs[f->trie.epoch & 0xff].live_size);
+        assert_int_equal(index_size(f, UINT32_MAX), stats.epochs[f->trie.epoch & 0xff].live_size);
+}
+
+static void test_trie_size(void **state) {
+        ShmMapKey same = { "one", 3, 5 }, same2 = { "two", 3, 5 };
+        Fixture *f = *state;
+        char key[16];
+
+        assert_int_equal(index_size(f, 1), 64);
+        for (int i = 0; i < 3000; i++) {
+                (void) snprintf(key, sizeof(key), "%d", i);
+                assert_int_equal(put(f, key, key), 0);
+        }
+        /* down to a bucket, which has words of another kind */
+        assert_int_equal(put_mode(f, same, "1", SHM_EPOCH_CURRENT, SHM_MAP_PUT, 0, NULL), 0);
+        assert_int_equal(put_mode(f, same2, "2", SHM_EPOCH_CURRENT, SHM_MAP_PUT, 0, NULL), 0);
+        assert_int_equal(shm_map_delete(&f->actor, &f->trie, &same2, 0), 0);
+        assert_index_size(f);
+        for (int i = 0; i < 2900; i++) {
+                ShmMapKey k;
+
+                (void) snprintf(key, sizeof(key), "%d", i);
+                k = key_of(f, key);
+                assert_int_equal(shm_map_delete(&f->actor, &f->trie, &k, 0), 0);
+        }
+        assert_index_size(f);
+}
+
 /* The size of what was revoked is not known any more: the sweep counts what is left. */
 static void test_map_totals_after_revocation(void **state) {
         Fixture *f = *state;
@@ -448,6 +494,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_totals, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_totals_after_revocation, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_next_beside_changes, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_trie_size, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_index_revoked, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_index_closed, setup, teardown),
         };
