@@ -194,6 +194,27 @@ static void test_call_deadline(void **state) {
         assert_int_equal(reply->id, 2);
 }
 
+/* The same request goes on to wait: it is sent once. */
+static void test_call_again(void **state) {
+        Fixture *f = *state;
+        _cleanup_(proto_request_freep) ProtoRequest *got = NULL, *second = NULL;
+        _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__Trim trim = TSLAB__TRIM__INIT;
+        uint64_t id = 0;
+
+        request.body_case = TSLAB__REQUEST__BODY_TRIM;
+        request.trim = &trim;
+        assert_int_equal(proto_call(f->call, &request, MOMENT, NULL, NULL, &reply, NULL), -ETIMEDOUT);
+        assert_int_equal(proto_call_again(f->call, &request, MOMENT, NULL, NULL, &reply, NULL), -ETIMEDOUT);
+        answer_trim(f->peer, 1, false);
+        assert_int_equal(proto_call_again(f->call, &request, SECOND, NULL, NULL, &reply, NULL), 0);
+        assert_int_equal(reply->id, 1);
+        assert_int_equal(proto_request_receive(f->peer, &got, &id, &fds, NULL), 0);
+        assert_int_equal(proto_request_receive(f->peer, &second, &id, &fds, NULL), PROTO_E_AGAIN);
+}
+
 /* Nor may a peer that always has something to say hold us for ever. */
 static int answer_again(void *userdata, const ProtoReply *reply) {
         Fixture *f = userdata;
@@ -445,6 +466,7 @@ int main(void) {
                 TEST(test_call_more_stopped),
                 TEST(test_call_refused),
                 TEST(test_call_deadline),
+                TEST(test_call_again),
                 TEST(test_call_deadline_of_stream),
                 TEST(test_call_slow_peer),
                 TEST(test_call_hangup),
