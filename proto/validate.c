@@ -27,6 +27,8 @@ static const FieldRule length_rules[] = {
         { NULL, "kind", 1, PROTO_KIND_MAX },
         { NULL, "label", 0, PROTO_LABEL_MAX },
         { NULL, "limit_cgroup", 0, PROTO_TEXT_MAX },
+        { "MapInfo", "map", 1, PROTO_MAP_NAME_MAX },
+        { NULL, "map", 0, PROTO_MAP_NAME_MAX },
         { NULL, "message", 0, PROTO_ERROR_TEXT_MAX },
         { NULL, "name", 0, PROTO_ROOT_NAME_MAX },
         { NULL, "pool", 0, PROTO_POOL_NAME_MAX },
@@ -41,7 +43,7 @@ static const FieldRule count_rules[] = {
         { NULL, "asked", 0, PROTO_ASKED_MAX },     { NULL, "classes", 0, PROTO_CLASSES_MAX },
         { NULL, "clients", 0, PROTO_CLIENTS_MAX }, { NULL, "epochs", 0, PROTO_EPOCHS_MAX },
         { NULL, "cells", 0, PROTO_CELLS_MAX },     { NULL, "problems", 0, PROTO_PROBLEMS_MAX },
-        { NULL, "roots", 0, PROTO_ROOTS_MAX },
+        { NULL, "maps", 0, PROTO_ROOTS_MAX },      { NULL, "roots", 0, PROTO_ROOTS_MAX },
 };
 
 /*
@@ -73,6 +75,8 @@ static const FieldRule number_rules[] = {
         { "SlabMapReply", "slabs_per_cell", 1, UINT32_MAX },
         { NULL, "epoch_id", 0, EPOCH_ID_MAX },
         { NULL, "class_bytes", 0, 4096 },
+        { NULL, "evict", 0, 1 },
+        { "MapSet", "set", 0, 31 },
         { NULL, "wait_msec", 0, PROTO_WAIT_MSEC_MAX },
         { NULL, "wait_drained_msec", 0, PROTO_WAIT_MSEC_MAX },
 };

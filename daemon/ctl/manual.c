@@ -9,10 +9,9 @@
 #include "daemon/ctl/base/numbers.h"
 
 static const char *const list_lines[_NUMBER_SCOPE_N] = {
-        [NUMBER_OF_POOL] = "@pool numbers@\n",
-        [NUMBER_OF_COUNTERS] = "@counters@\n",
-        [NUMBER_OF_EPOCH] = "@epoch numbers@\n",
-        [NUMBER_OF_CLASS] = "@class numbers@\n",
+        [NUMBER_OF_POOL] = "@pool numbers@\n",   [NUMBER_OF_COUNTERS] = "@counters@\n",
+        [NUMBER_OF_EPOCH] = "@epoch numbers@\n", [NUMBER_OF_CLASS] = "@class numbers@\n",
+        [NUMBER_OF_MAP] = "@map numbers@\n",
 };
 
 static bool print_list(const char *line) {

@@ -90,8 +90,8 @@ static const Verb verbs[] = {
                 .operands = "",
                 .summary = "Show a pool as it changes: epochs, classes, clients",
                 .details =
-                        "Keys: e, l, c for epochs, classes, clients; < and > choose the column to sort by,\n"
-                        "r turns the order around; ? shows all, q ends. Where stdout is no terminal, one\n"
+                        "Keys: e, l, c, m for epochs, classes, clients, maps; < and > choose the column to\n"
+                        "sort by, r turns the order around; ? shows all, q ends. Where stdout is no terminal, one\n"
                         "text (or with --json, one line) after another is printed.",
                 .options = OPTION_POOL | OPTION_TOP,
                 .run = verb_top,
@@ -113,6 +113,24 @@ static const Verb verbs[] = {
                            "fit the terminal. --svg draws a picture to send; '-' is stdout.",
                 .options = OPTION_POOL | OPTION_BY | OPTION_SVG,
                 .run = verb_map,
+        },
+        {
+                .name = "maps set",
+                .operands = "MAP",
+                .summary = "Change the limits of a map, for all programs at once",
+                .details = "Only the options that are given change.",
+                .options = OPTION_POOL | OPTION_MAP,
+                .n_args_min = 1,
+                .n_args_max = 1,
+                .run = verb_maps_set,
+        },
+        {
+                .name = "maps",
+                .operands = "[MAP]",
+                .summary = "Show the maps: entries, memory, hits",
+                .options = OPTION_POOL | OPTION_COLUMNS,
+                .n_args_max = 1,
+                .run = verb_maps,
         },
         {
                 .name = "roots",

@@ -30,6 +30,8 @@ static const struct RequestType {
         { TSLAB__REQUEST__BODY_ROOTS, PROTO_ROLE_READER, "see roots", request_roots },
         { TSLAB__REQUEST__BODY_SAMPLES, PROTO_ROLE_WRITER, "see samples", request_samples },
         { TSLAB__REQUEST__BODY_WATCH, PROTO_ROLE_READER, "watch", request_watch },
+        { TSLAB__REQUEST__BODY_MAPS, PROTO_ROLE_READER, "see maps", request_maps },
+        { TSLAB__REQUEST__BODY_MAP_SET, ROLE_CONTROL, "change maps", request_map_set },
         { TSLAB__REQUEST__BODY_SLAB_MAP, PROTO_ROLE_READER, "see the map", request_slab_map },
 };
 
@@ -49,6 +51,7 @@ void requests_deinit(Requests *requests) {
         requests->counter = counter_free(requests->counter);
         map_jobs_free(requests);
         close_looks_free(requests);
+        maps_jobs_free(requests);
 }
 
 static const struct RequestType *find_type(uint32_t body) {

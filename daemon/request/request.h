@@ -11,6 +11,7 @@ typedef struct Counter Counter;
 typedef struct Checker Checker;
 typedef struct MapJob MapJob;
 typedef struct LookJob LookJob;
+typedef struct MapsJob MapsJob;
 
 /* All parts that handlers use. The manager owns it, and fills in the members before the line. */
 typedef struct Requests {
@@ -25,6 +26,7 @@ typedef struct Requests {
         Counter *counter;
         Checker *checker;
         MapJob *maps; /* all maps under way; daemon/request/map.c's alone */
+        MapsJob *sizes; /* sizes of maps, all under way; daemon/request/maps.c's alone */
         LookJob *looks; /* all under way; daemon/request/close-look.c's alone */
         Queue advances; /* the first is under way; daemon/request/advance.c's alone */
 } Requests;
@@ -56,6 +58,11 @@ void request_watch(RequestContext *context, const ProtoRequest *request);
 void request_slab_map(RequestContext *context, const ProtoRequest *request);
 /* Frees the maps that are under way when the daemon ends. */
 void map_jobs_free(Requests *requests);
+
+void request_maps(RequestContext *context, const ProtoRequest *request);
+void request_map_set(RequestContext *context, const ProtoRequest *request);
+/* Frees those under way when the daemon ends. */
+void maps_jobs_free(Requests *requests);
 
 /* Answers what closing, or revoking, an epoch would do; nothing is done. */
 void close_look_start(RequestContext *context, const Tslab__EpochClose *close);

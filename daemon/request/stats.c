@@ -5,6 +5,7 @@
 #include "daemon/request/counter.h"
 #include "daemon/request/epoch-info.h"
 #include "daemon/request/high-water-info.h"
+#include "daemon/request/map-info.h"
 #include "daemon/work/cgroup.h"
 #include "proto/deadline.h"
 
@@ -15,6 +16,7 @@ typedef struct StatsParts {
         Tslab__Counters counters;
         HighWaterInfo high_water;
         CgroupRoom room;
+        MapInfos maps;
 } StatsParts;
 
 static void fill_class_infos(StatsParts *parts, const ShmArena *arena, const ShmStats *stats) {
@@ -134,6 +136,9 @@ static void answer_stats(const Requests *requests, Session *session, uint64_t id
         stats.classes = parts->class_pointers;
         stats.n_classes = pool->arena.n_classes;
         stats.counters = &parts->counters;
+        map_infos_init(&parts->maps, &requests->pool->arena, counted);
+        stats.maps = parts->maps.pointers;
+        stats.n_maps = parts->maps.n;
         high_water_info_init(&parts->high_water, requests->high_water, &pool->arena);
         stats.peaks = &parts->high_water.info;
         stats.retain_bytes = pool->options->retain_size;

@@ -10,8 +10,10 @@
  *      fork SIZE N     as report, in a child that then ends; its objects are nobody's to free
  *      put SIZE N      N values under keys 0 to N - 1 of a map, in a function of its own name
  *      delete 0 N      deletes them
+ *      get SIZE N      looks them up, values of at most SIZE bytes; those that are absent, too
  *      lease SIZE N    N objects in an epoch that it leases for them
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,13 +103,26 @@ __attribute__((noinline)) int put_value(struct tslab_map *map, size_t key, const
                        : tslab_map_put(map, &key, sizeof(key), value, order->size, TSLAB_EPOCH_CURRENT);
 }
 
-static int each_key(const Order *order, bool put) {
+static int get_value(struct tslab_map *map, size_t key, const Order *order) {
+        char value[4096];
+        ssize_t n = order->size > sizeof(value)
+                            ? -1
+                            : tslab_map_get(map, &key, sizeof(key), value, order->size, NULL);
+
+        return n >= 0 || n == -ENOENT ? 0 : -1;
+}
+
+static int delete_value(struct tslab_map *map, size_t key, const Order *order) {
+        return tslab_map_delete(map, &key, sizeof(key));
+}
+
+static int each_key(const Order *order, int (*act)(struct tslab_map *map, size_t key, const Order *order)) {
         struct tslab_map *map;
         int r;
 
         r = tslab_map_open(&map, order->pool, "values", NULL);
         for (size_t key = 0; key < order->n && r == 0; key++)
-                r = put ? put_value(map, key, order) : tslab_map_delete(map, &key, sizeof(key));
+                r = act(map, key, order);
         if (r == 0)
                 tslab_map_close(map);
         return r;
@@ -144,8 +159,12 @@ static int do_line(struct tslab *pool, const char *line) {
                 return repeat(&order, write_report);
         if (!strcmp(word, "churn"))
                 return repeat(&order, open_and_close);
-        if (!strcmp(word, "put") || !strcmp(word, "delete"))
-                return each_key(&order, !strcmp(word, "put"));
+        if (!strcmp(word, "put"))
+                return each_key(&order, put_value);
+        if (!strcmp(word, "delete"))
+                return each_key(&order, delete_value);
+        if (!strcmp(word, "get"))
+                return each_key(&order, get_value);
         if (!strcmp(word, "lease"))
                 return in_lease(&order);
         if (!strcmp(word, "thread"))

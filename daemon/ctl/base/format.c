@@ -175,7 +175,7 @@ int parse_epoch(const char *text, uint32_t *ret_epoch) {
         return 0;
 }
 
-int parse_seconds(const char *text, uint32_t *ret_msec) {
+int parse_span(const char *text, uint32_t max_msec, uint32_t *ret_msec) {
         uint32_t seconds = 0, msec = 0;
         const char *end;
 
@@ -194,9 +194,30 @@ int parse_seconds(const char *text, uint32_t *ret_msec) {
         }
         if (*end)
                 return -EINVAL;
-        if (seconds > PROTO_WAIT_MSEC_MAX / 1000 || seconds * 1000 + msec > PROTO_WAIT_MSEC_MAX)
+        if (seconds * UINT64_C(1000) + msec > max_msec)
                 return -ERANGE;
 
         *ret_msec = seconds * 1000 + msec;
+        return 0;
+}
+
+int parse_seconds(const char *text, uint32_t *ret_msec) {
+        return parse_span(text, PROTO_WAIT_MSEC_MAX, ret_msec);
+}
+
+int parse_bytes(const char *text, uint64_t *ret_bytes) {
+        static const char units[] = "KMG";
+        const char *end, *unit;
+        uint32_t n;
+
+        end = parse_digits(text, &n);
+        if (!end)
+                return -EINVAL;
+        if (n == UINT32_MAX)
+                return -ERANGE;
+        unit = *end ? strchr(units, *end) : NULL;
+        if (*end && (!unit || end[1]))
+                return -EINVAL;
+        *ret_bytes = (uint64_t) n << (unit ? 10 * (unit - units + 1) : 0);
         return 0;
 }

@@ -14,6 +14,8 @@
 #define COUNTER_MAX(_member)                                                                                 \
         MEMBER(Tslab__Counters, _member), .metric = #_member, .text = #_member, .unit = NUMBER_BYTES
 #define EPOCH(_member) MEMBER(Tslab__EpochInfo, _member), .metric = "epoch_" #_member
+#define MAP(_member) MEMBER(Tslab__MapInfo, _member), .metric = "map_" #_member
+#define MAP_COUNTER(_member) MAP(_member), .kind = NUMBER_COUNTER
 #define CLASS(_member) MEMBER(Tslab__ClassInfo, _member), .metric = "class_" #_member
 
 static const Number pool_numbers[] = {
@@ -99,6 +101,22 @@ static const Number class_numbers[] = {
         { CLASS(live_objects), .text = "OBJECTS", .help = "Live objects of the size class" },
 };
 
+static const Number map_numbers[] = {
+        { MAP(entries), .text = "ENTRIES", .help = "Entries of the map" },
+        { MAP(bytes), .text = "BYTES", .unit = NUMBER_BYTES,
+          .help = "Memory of the entries, by the sizes of their classes" },
+        { MAP(limit_bytes), .text = "LIMIT", .unit = NUMBER_BYTES,
+          .help = "Memory that the entries may take; 0: as much as there is" },
+        { MAP_COUNTER(hits), .text = "HITS", .help = "Lookups that found an entry" },
+        { MAP_COUNTER(misses), .text = "MISSES", .help = "Lookups that found none" },
+        { MAP_COUNTER(inserts), .text = "INSERTS", .help = "Entries that came, not in place of another" },
+        { MAP_COUNTER(deletes), .text = "DELETES", .help = "Entries that were deleted, or revoked" },
+        { MAP_COUNTER(expirations), .text = "EXPIRED", .help = "Entries that went at the end of their time" },
+        { MAP_COUNTER(evictions), .text = "EVICTED", .help = "Entries that went to make room for others" },
+        { MAP_COUNTER(failures), .text = "FAILURES",
+          .help = "Entries that could not be put for want of memory or room" },
+};
+
 #define N(_array) (sizeof(_array) / sizeof((_array)[0]))
 
 const Number *numbers_of(NumberScope scope, size_t *ret_n) {
@@ -110,6 +128,7 @@ const Number *numbers_of(NumberScope scope, size_t *ret_n) {
                 [NUMBER_OF_COUNTERS] = { counters, N(counters) },
                 [NUMBER_OF_EPOCH] = { epoch_numbers, N(epoch_numbers) },
                 [NUMBER_OF_CLASS] = { class_numbers, N(class_numbers) },
+                [NUMBER_OF_MAP] = { map_numbers, N(map_numbers) },
         };
 
         assert(scope < _NUMBER_SCOPE_N);

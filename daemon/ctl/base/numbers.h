@@ -19,6 +19,7 @@ typedef enum NumberScope {
         NUMBER_OF_COUNTERS, /* Tslab__Counters, in it */
         NUMBER_OF_EPOCH, /* Tslab__EpochInfo */
         NUMBER_OF_CLASS, /* Tslab__ClassInfo */
+        NUMBER_OF_MAP, /* Tslab__MapInfo */
         _NUMBER_SCOPE_N,
 } NumberScope;
 

@@ -25,6 +25,12 @@ bool arg_repair;
 bool arg_all;
 bool arg_http;
 MapBy arg_by;
+uint32_t arg_map_set;
+uint64_t arg_map_limit;
+uint64_t arg_map_value_max;
+uint32_t arg_map_ttl_msec;
+uint32_t arg_map_stale_msec;
+bool arg_map_sieve;
 const char *arg_svg;
 const char *arg_write;
 uint32_t arg_delay_msec;
@@ -54,6 +60,11 @@ enum {
         ARG_ONCE,
         ARG_FOLLOW,
         ARG_SORT,
+        ARG_LIMIT,
+        ARG_TTL,
+        ARG_STALE,
+        ARG_VALUE_MAX,
+        ARG_EVICT,
 };
 
 /*
@@ -119,6 +130,26 @@ static const struct {
           OPTION_SORT,
           "--sort FIELD",
           "by that column (default: cached); -FIELD turns around" },
+        { { "limit", required_argument, NULL, ARG_LIMIT },
+          OPTION_MAP,
+          "--limit BYTES",
+          "memory for the entries, as 64M; 0: no limit" },
+        { { "evict", required_argument, NULL, ARG_EVICT },
+          OPTION_MAP,
+          "--evict HOW",
+          "at the limit: never (puts fail), or sieve" },
+        { { "ttl", required_argument, NULL, ARG_TTL },
+          OPTION_MAP,
+          "--ttl SEC",
+          "lifetime of entries put without one; 0: no end" },
+        { { "stale", required_argument, NULL, ARG_STALE },
+          OPTION_MAP,
+          "--stale SEC",
+          "keep entries so long after their end" },
+        { { "value-max", required_argument, NULL, ARG_VALUE_MAX },
+          OPTION_MAP,
+          "--value-max BYTES",
+          "the largest value; 0: the library's default" },
         { { "columns", required_argument, NULL, 'o' },
           OPTION_COLUMNS,
           "-o, --columns LIST",
@@ -144,6 +175,7 @@ static void set_defaults(void) {
         arg_sort = arg_columns = NULL;
         arg_delay_msec = 1000;
         arg_count = 0;
+        arg_map_set = 0;
         arg_once = arg_follow = false;
         arg_json = arg_help = arg_version = arg_revoke = arg_older = arg_yes = arg_wait = arg_repair =
                 arg_all = arg_http = false;
@@ -223,6 +255,30 @@ static int set_count(const char *text) {
         return CTL_DONE;
 }
 
+static int set_map_bytes(const char *name, const char *text, uint32_t bit, uint64_t max, uint64_t *ret) {
+        if (parse_bytes(text, ret) < 0 || *ret > max)
+                return complain_usage("'%s' is no size; %s takes a number of bytes, as 4096 or 64M", text,
+                                      name);
+        arg_map_set |= bit;
+        return CTL_DONE;
+}
+
+static int set_map_span(const char *name, const char *text, uint32_t bit, uint32_t *ret) {
+        if (parse_span(text, UINT32_MAX - 1, ret) < 0)
+                return complain_usage("'%s' is no time; %s takes seconds, as 0.5, and 49 days at most", text,
+                                      name);
+        arg_map_set |= bit;
+        return CTL_DONE;
+}
+
+static int set_evict(const char *how) {
+        arg_map_sieve = !strcmp(how, "sieve");
+        if (!arg_map_sieve && strcmp(how, "never") != 0)
+                return complain_usage("'%s' is no way to evict; --evict takes never or sieve", how);
+        arg_map_set |= MAP_SET_EVICT;
+        return CTL_DONE;
+}
+
 static int set_option(int value, const char *argument) {
         switch (value) {
         case ARG_POOL:
@@ -235,6 +291,17 @@ static int set_option(int value, const char *argument) {
                 return set_delay(argument);
         case 'n':
                 return set_count(argument);
+        case ARG_LIMIT:
+                return set_map_bytes("--limit", argument, MAP_SET_LIMIT, UINT64_MAX, &arg_map_limit);
+        case ARG_VALUE_MAX:
+                return set_map_bytes("--value-max", argument, MAP_SET_VALUE_MAX, UINT32_MAX,
+                                     &arg_map_value_max);
+        case ARG_TTL:
+                return set_map_span("--ttl", argument, MAP_SET_TTL, &arg_map_ttl_msec);
+        case ARG_STALE:
+                return set_map_span("--stale", argument, MAP_SET_STALE, &arg_map_stale_msec);
+        case ARG_EVICT:
+                return set_evict(argument);
         case ARG_SORT:
                 arg_sort = argument;
                 break;
@@ -400,6 +467,8 @@ const char *options_name(unsigned set) {
                 return "--columns";
         if (set & OPTION_FOLLOW)
                 return "--follow";
+        if (set & OPTION_MAP)
+                return "--limit, --evict, --ttl, --stale or --value-max";
         if (set & OPTION_TOP)
                 return "--delay, --count or --once";
 

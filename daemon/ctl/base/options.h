@@ -23,7 +23,17 @@ enum {
         OPTION_TOP = 1 << 18, /* --delay, --count and --once */
         OPTION_SORT = 1 << 20,
         OPTION_COLUMNS = 1 << 21,
+        OPTION_MAP = 1 << 23, /* options of a map */
         OPTION_WRITE = 1 << 22,
+};
+
+/* In arg_map_set, as in the protocol. */
+enum {
+        MAP_SET_LIMIT = 1,
+        MAP_SET_TTL = 2,
+        MAP_SET_STALE = 4,
+        MAP_SET_VALUE_MAX = 8,
+        MAP_SET_EVICT = 16,
 };
 
 /* The property of slabs that the colours of a map show. */
@@ -48,6 +58,13 @@ extern uint32_t arg_wait_msec; /* from --wait=SEC; UINT32_MAX: for ever */
 extern bool arg_repair;
 extern bool arg_all;
 extern bool arg_http;
+/* Options of a map. arg_map_set: the bits of MapSet.set. */
+extern uint32_t arg_map_set;
+extern uint64_t arg_map_limit;
+extern uint64_t arg_map_value_max;
+extern uint32_t arg_map_ttl_msec;
+extern uint32_t arg_map_stale_msec;
+extern bool arg_map_sieve;
 extern MapBy arg_by;
 extern const char *arg_columns; /* NULL: not given */
 extern const char *arg_sort; /* NULL: not given */

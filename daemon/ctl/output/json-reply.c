@@ -53,6 +53,18 @@ static json_object *json_class(const Tslab__ClassInfo *class) {
         return o;
 }
 
+json_object *json_map(const Tslab__MapInfo *map) {
+        json_object *o = json_new_object();
+
+        ADD_STRING(o, map, map);
+        add_numbers(o, NUMBER_OF_MAP, map);
+        ADD_U64(o, map, ttl_msec);
+        ADD_U64(o, map, stale_msec);
+        ADD_U64(o, map, value_max_bytes);
+        json_add_string(o, "evict", map->evict == TSLAB__MAP_EVICT__MAP_EVICT_SIEVE ? "sieve" : "never");
+        return o;
+}
+
 static json_object *json_counters(const Tslab__Counters *counters) {
         json_object *o = json_new_object();
 
@@ -119,17 +131,21 @@ static json_object *json_peaks(const Tslab__Peaks *peaks) {
 }
 
 json_object *json_stats(const Tslab__StatsReply *stats) {
-        json_object *o = json_new_object(), *epochs = json_new_array(), *classes = json_new_array();
+        json_object *o = json_new_object(), *epochs = json_new_array(), *classes = json_new_array(),
+                    *maps = json_new_array();
 
         for (size_t i = 0; i < stats->n_epochs; ++i)
                 json_append(epochs, json_epoch(stats->epochs[i]));
         for (size_t i = 0; i < stats->n_classes; ++i)
                 json_append(classes, json_class(stats->classes[i]));
+        for (size_t i = 0; i < stats->n_maps; ++i)
+                json_append(maps, json_map(stats->maps[i]));
 
         ADD_STRING(o, stats, pool);
         add_numbers(o, NUMBER_OF_POOL, stats);
         json_add(o, "epochs", epochs);
         json_add(o, "classes", classes);
+        json_add(o, "maps", maps);
         json_add(o, "counters", json_counters(stats->counters));
         add_daemon(o, stats);
         json_add(o, "peaks", json_peaks(stats->peaks));

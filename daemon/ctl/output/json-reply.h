@@ -15,6 +15,8 @@ json_object *json_epoch(const Tslab__EpochInfo *epoch);
 /* `epoch`, `id` and `era` */
 json_object *json_epoch_number(uint32_t epoch);
 json_object *json_epoch_close(const Tslab__EpochCloseReply *reply);
+/* Without index_bytes. */
+json_object *json_map(const Tslab__MapInfo *map);
 json_object *json_client(const Tslab__ClientInfo *client);
 json_object *json_root(const Tslab__RootInfo *root);
 json_object *json_trim(const Tslab__TrimReply *reply);

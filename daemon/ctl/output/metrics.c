@@ -32,27 +32,39 @@ static void print_family_head(FILE *out, const char *name, const char *unit, con
         (void) fprintf(out, "# HELP tslab_%s%s %s.\n", name, suffix, help);
 }
 
-/* The subject of one line beside its pool: an epoch, a class, or nothing more. */
+/* The subject of one line beside its pool: an epoch, a class, a map, or nothing more. */
 typedef struct Subject {
         const void *message;
         const char *label; /* NULL: the pool alone */
-        uint32_t label_value;
+        const char *name; /* the label's value; NULL: it is a number */
+        uint32_t number;
 } Subject;
 
 static size_t count_subjects(NumberScope scope, const Tslab__StatsReply *stats) {
-        return scope == NUMBER_OF_EPOCH ? stats->n_epochs : scope == NUMBER_OF_CLASS ? stats->n_classes : 1;
+        switch (scope) {
+        case NUMBER_OF_EPOCH:
+                return stats->n_epochs;
+        case NUMBER_OF_CLASS:
+                return stats->n_classes;
+        case NUMBER_OF_MAP:
+                return stats->n_maps;
+        default:
+                return 1;
+        }
 }
 
 static Subject find_subject(NumberScope scope, const Tslab__StatsReply *stats, size_t i) {
         switch (scope) {
         case NUMBER_OF_EPOCH:
-                return (Subject){ stats->epochs[i], "epoch", stats->epochs[i]->id };
+                return (Subject){ stats->epochs[i], "epoch", NULL, stats->epochs[i]->id };
         case NUMBER_OF_CLASS:
-                return (Subject){ stats->classes[i], "size", stats->classes[i]->size };
+                return (Subject){ stats->classes[i], "size", NULL, stats->classes[i]->size };
+        case NUMBER_OF_MAP:
+                return (Subject){ stats->maps[i], "map", stats->maps[i]->map ?: "", 0 };
         case NUMBER_OF_COUNTERS:
-                return (Subject){ stats->counters, NULL, 0 };
+                return (Subject){ stats->counters, NULL, NULL, 0 };
         default:
-                return (Subject){ stats, NULL, 0 };
+                return (Subject){ stats, NULL, NULL, 0 };
         }
 }
 
@@ -61,7 +73,11 @@ static void print_sample(FILE *out, const char *metric, NumberKind kind, const c
         (void) fprintf(out, "tslab_%s%s{", metric, kind == NUMBER_COUNTER ? "_total" : "");
         print_label(out, "pool", pool);
         if (subject->label)
-                (void) fprintf(out, ",%s=\"%u\"", subject->label, subject->label_value);
+                (void) fputc(',', out);
+        if (subject->name)
+                print_label(out, subject->label, subject->name);
+        else if (subject->label)
+                (void) fprintf(out, "%s=\"%u\"", subject->label, subject->number);
         (void) fprintf(out, "} %" PRIu64 "\n", value);
 }
 

@@ -24,6 +24,13 @@ static const TopColumn client_columns[] = {
         { "PENDING", 7, false, false }, { "RECORDS", 7, false, false }, { "ALLOCS", 8, false, false },
 };
 
+static const TopColumn map_columns[] = {
+        { "MAP", 12, true, true },       { "ENTRIES", 9, false, false }, { "BYTES", 8, false, false },
+        { "HIT/S", 8, false, false },    { "MISS/S", 8, false, false },  { "INSERT/S", 8, false, false },
+        { "EXPIRE/S", 8, false, false }, { "EVICT/S", 8, false, false }, { "FAILED", 7, false, false },
+        { "LIMIT", 8, false, false },
+};
+
 #define N(_array) (sizeof(_array) / sizeof((_array)[0]))
 
 const TopColumn *top_columns(TopView view, size_t *ret_n) {
@@ -34,6 +41,9 @@ const TopColumn *top_columns(TopView view, size_t *ret_n) {
         case TOP_CLIENTS:
                 *ret_n = N(client_columns);
                 return client_columns;
+        case TOP_MAPS:
+                *ret_n = N(map_columns);
+                return map_columns;
         default:
                 *ret_n = N(epoch_columns);
                 return epoch_columns;
@@ -41,7 +51,7 @@ const TopColumn *top_columns(TopView view, size_t *ret_n) {
 }
 
 size_t top_default_sort(TopView view) {
-        return view == TOP_CLIENTS ? 1 : 0;
+        return view == TOP_CLIENTS || view == TOP_MAPS ? 1 : 0;
 }
 
 char *top_format_number(char *buffer, size_t size, double number) {
@@ -152,11 +162,45 @@ static void make_client(TopRow *row, const TopClient *client, const TopSample *b
         set_cell_count(&c[8], (double) client->allocs);
 }
 
+static const Tslab__MapInfo *find_map(const TopSample *sample, const char *name) {
+        for (size_t i = 0; sample->reply && i < top_stats(sample)->n_maps; ++i)
+                if (!strcmp(top_stats(sample)->maps[i]->map, name))
+                        return top_stats(sample)->maps[i];
+        return NULL;
+}
+
+static void make_map(TopRow *row, const Tslab__MapInfo *map, const TopSample *before, const TopSample *now) {
+        const Tslab__MapInfo *old = find_map(before, map->map) ?: map;
+        TopCell *c = row->cells;
+
+        set_text(&c[0], 0, "%s", map->map);
+        set_cell_count(&c[1], (double) map->entries);
+        set_bytes(&c[2], map->bytes);
+        set_cell_count(&c[3], top_rate(before, now, old->hits, map->hits));
+        set_cell_count(&c[4], top_rate(before, now, old->misses, map->misses));
+        set_cell_count(&c[5], top_rate(before, now, old->inserts, map->inserts));
+        set_cell_count(&c[6], top_rate(before, now, old->expirations, map->expirations));
+        set_cell_count(&c[7], top_rate(before, now, old->evictions, map->evictions));
+        set_cell_count(&c[8], (double) map->failures);
+        set_bytes(&c[9], map->limit_bytes);
+}
+
+static size_t count_rows(TopView view, const TopSample *now) {
+        switch (view) {
+        case TOP_CLIENTS:
+                return now->n_clients;
+        case TOP_CLASSES:
+                return top_stats(now)->n_classes;
+        case TOP_MAPS:
+                return top_stats(now)->n_maps;
+        default:
+                return top_stats(now)->n_epochs;
+        }
+}
+
 void top_rows_make(TopRows *ret, TopView view, const TopSample *before, const TopSample *now,
                    uint64_t now_usec) {
-        size_t n = view == TOP_CLIENTS   ? now->n_clients
-                   : view == TOP_CLASSES ? top_stats(now)->n_classes
-                                         : top_stats(now)->n_epochs;
+        size_t n = count_rows(view, now);
 
         *ret = (TopRows){ .rows = must(calloc(n + 1, sizeof(*ret->rows))), .n_rows = n };
         for (size_t i = 0; i < n; ++i) {
@@ -164,6 +208,8 @@ void top_rows_make(TopRows *ret, TopView view, const TopSample *before, const To
                         make_client(&ret->rows[i], &now->clients[i], before, now);
                 else if (view == TOP_CLASSES)
                         make_class(&ret->rows[i], i, before, now);
+                else if (view == TOP_MAPS)
+                        make_map(&ret->rows[i], top_stats(now)->maps[i], before, now);
                 else
                         make_epoch(&ret->rows[i], top_stats(now)->epochs[i], before, now, now_usec);
         }

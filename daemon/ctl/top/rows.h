@@ -1,6 +1,6 @@
 #pragma once
 
-/* The rows of the three views, made from two samples. Nothing here depends on a screen. */
+/* The rows of the views, made from two samples. Nothing here depends on a screen. */
 
 #include "daemon/ctl/top/sample.h"
 
@@ -8,6 +8,7 @@ typedef enum TopView {
         TOP_EPOCHS,
         TOP_CLASSES,
         TOP_CLIENTS,
+        TOP_MAPS,
         _TOP_VIEW_N,
 } TopView;
 

@@ -39,6 +39,9 @@ bool top_state_key(TopState *state, int key) {
         case 'c':
                 state->view = TOP_CLIENTS;
                 break;
+        case 'm':
+                state->view = TOP_MAPS;
+                break;
         case '<':
                 move_sort(state, -1);
                 break;
@@ -208,6 +211,7 @@ static void add_help(TopLines *lines, unsigned columns) {
                 "e  epochs",
                 "l  size classes",
                 "c  clients",
+                "m  maps",
                 "<  sort by the column before",
                 ">  sort by the next column",
                 "r  turn the order around",
@@ -223,7 +227,7 @@ static void add_help(TopLines *lines, unsigned columns) {
 
 static void add_body(TopLines *lines, unsigned columns, unsigned rows, const TopState *state,
                      const TopSample *before, const TopSample *now, uint64_t now_usec) {
-        static const char *const names[_TOP_VIEW_N] = { "epochs", "classes", "clients" };
+        static const char *const names[_TOP_VIEW_N] = { "epochs", "classes", "clients", "maps" };
         size_t n, sort = state->sort[state->view];
         const TopColumn *all = top_columns(state->view, &n);
         TopRows table;

@@ -32,6 +32,8 @@ CtlExit verb_clients(char **args, size_t n_args);
 CtlExit verb_top(char **args, size_t n_args);
 CtlExit verb_monitor(char **args, size_t n_args);
 CtlExit verb_map(char **args, size_t n_args);
+CtlExit verb_maps(char **args, size_t n_args);
+CtlExit verb_maps_set(char **args, size_t n_args);
 CtlExit verb_roots(char **args, size_t n_args);
 CtlExit verb_trim(char **args, size_t n_args);
 CtlExit verb_check(char **args, size_t n_args);

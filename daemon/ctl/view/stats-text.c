@@ -7,6 +7,7 @@
 #include "daemon/ctl/base/numbers.h"
 #include "daemon/ctl/base/terminal.h"
 #include "daemon/ctl/view/epoch-table.h"
+#include "daemon/ctl/view/map-table.h"
 #include "daemon/ctl/view/table.h"
 
 #define COLUMNS_MAX 8
@@ -44,6 +45,12 @@ static void print_epoch_table(FILE *out, const Tslab__StatsReply *stats, bool le
         _cleanup_(table_freep) Table *table = epoch_table_new();
 
         epoch_table_print(table, out, stats->epochs, stats->n_epochs, legend);
+}
+
+static void print_map_table(FILE *out, const Tslab__StatsReply *stats, bool legend) {
+        _cleanup_(table_freep) Table *table = map_table_new(false);
+
+        map_table_print(table, out, stats->maps, stats->n_maps, false, legend);
 }
 
 static void print_class_table(FILE *out, const Tslab__StatsReply *stats, bool legend) {
@@ -102,6 +109,10 @@ void stats_print(FILE *out, const Tslab__StatsReply *stats, bool legend) {
         print_epoch_table(out, stats, legend);
         (void) fputc('\n', out);
         print_class_table(out, stats, legend);
+        if (stats->n_maps > 0) {
+                (void) fputc('\n', out);
+                print_map_table(out, stats, legend);
+        }
         if (stats->counters) {
                 (void) fputc('\n', out);
                 print_counters(out, stats->counters, legend);

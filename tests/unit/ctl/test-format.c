@@ -163,6 +163,26 @@ static void test_parse_seconds_refused(void **state) {
                 assert_seconds(numbers[i], -ERANGE, 0);
 }
 
+static void assert_bytes(const char *text, int expected_r, uint64_t expected) {
+        uint64_t bytes = 7;
+
+        assert_int_equal(parse_bytes(text, &bytes), expected_r);
+        assert_true(bytes == (expected_r ? 7 : expected));
+}
+
+static void test_parse_bytes(void **state) {
+        static const char *const words[] = { "", "x", "-1", "1k", "1KB", "K", "1.5M", " 1", "1T" };
+
+        assert_bytes("0", 0, 0);
+        assert_bytes("4096", 0, 4096);
+        assert_bytes("3K", 0, 3072);
+        assert_bytes("64M", 0, 64 << 20);
+        assert_bytes("4000000000G", 0, UINT64_C(4000000000) << 30);
+        assert_bytes("99999999999", -ERANGE, 0);
+        for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i)
+                assert_bytes(words[i], -EINVAL, 0);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_format_bytes_units),
@@ -177,6 +197,7 @@ int main(void) {
                 cmocka_unit_test(test_parse_epoch_number_with_era),
                 cmocka_unit_test(test_parse_seconds_decimals),
                 cmocka_unit_test(test_parse_seconds_refused),
+                cmocka_unit_test(test_parse_bytes),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,6 +30,7 @@ typedef struct Reply {
         Tslab__Counters counters;
         Tslab__EpochInfo epoch, *epochs[1];
         Tslab__ClassInfo class, *classes[1];
+        Tslab__MapInfo map, *maps[1];
         uint8_t arena_id[16];
         void *messages[_NUMBER_SCOPE_N];
 } Reply;
@@ -51,20 +52,25 @@ static void reply_init(Reply *reply) {
         *reply = (Reply){ .stats = TSLAB__STATS_REPLY__INIT,
                           .counters = TSLAB__COUNTERS__INIT,
                           .epoch = TSLAB__EPOCH_INFO__INIT,
-                          .class = TSLAB__CLASS_INFO__INIT };
+                          .class = TSLAB__CLASS_INFO__INIT,
+                          .map = TSLAB__MAP_INFO__INIT };
         reply->epoch.state = TSLAB__EPOCH_STATE__EPOCH_STATE_OPEN;
         reply->epochs[0] = &reply->epoch;
         reply->classes[0] = &reply->class;
+        reply->maps[0] = &reply->map;
+        reply->map.map = (char *) "m";
         reply->stats.pool = (char *) "p";
         reply->stats.counters = &reply->counters;
         reply->stats.epochs = reply->epochs;
         reply->stats.classes = reply->classes;
-        reply->stats.n_epochs = reply->stats.n_classes = 1;
+        reply->stats.maps = reply->maps;
+        reply->stats.n_epochs = reply->stats.n_classes = reply->stats.n_maps = 1;
         reply->stats.arena_id = (ProtobufCBinaryData){ sizeof(reply->arena_id), reply->arena_id };
         reply->messages[NUMBER_OF_POOL] = &reply->stats;
         reply->messages[NUMBER_OF_COUNTERS] = &reply->counters;
         reply->messages[NUMBER_OF_EPOCH] = &reply->epoch;
         reply->messages[NUMBER_OF_CLASS] = &reply->class;
+        reply->messages[NUMBER_OF_MAP] = &reply->map;
         for (NumberScope scope = 0; scope < _NUMBER_SCOPE_N; ++scope) {
                 size_t n;
                 const Number *numbers = numbers_of(scope, &n);
@@ -132,7 +138,8 @@ static void test_numbers_in_json(void **state) {
 }
 
 static void check_metric(const char *where, NumberScope scope, const Number *number, uint64_t value) {
-        static const char *const labels[_NUMBER_SCOPE_N] = { "", "", ",epoch=\"0\"", ",size=\"0\"" };
+        static const char *const labels[_NUMBER_SCOPE_N] = { "", "", ",epoch=\"0\"", ",size=\"0\"",
+                                                             ",map=\"m\"" };
         const char *total = number->kind == NUMBER_COUNTER ? "_total" : "";
         char part[256];
 
@@ -164,7 +171,7 @@ static void test_numbers_in_metrics(void **state) {
 
 /* Names of rows begin a line; titles of columns stand in a line with others. */
 static void check_text(const char *where, NumberScope scope, const Number *number, uint64_t value) {
-        bool column = scope == NUMBER_OF_EPOCH || scope == NUMBER_OF_CLASS;
+        bool column = scope == NUMBER_OF_EPOCH || scope == NUMBER_OF_CLASS || scope == NUMBER_OF_MAP;
         char part[128];
 
         (void) snprintf(part, sizeof(part), column ? "%s" : "\n%s  ", number->text);

@@ -1,0 +1,72 @@
+#include "daemon/request/map-info.h"
+
+#include <string.h>
+
+#include "proto/text.h"
+#include "shm/arena/root.h"
+#include "shm/cache/lookup.h"
+
+#define ROOT_PREFIX "map."
+
+bool map_info_open(ShmArena *arena, uint32_t i, char *ret_name, ShmTrie *ret_trie) {
+        char name[SHM_ROOT_NAME_SIZE];
+        uint64_t handle;
+
+        if (shm_root_at(arena, i, name, &handle) != 0 ||
+            strncmp(name, ROOT_PREFIX, strlen(ROOT_PREFIX)) != 0 || !name[strlen(ROOT_PREFIX)] ||
+            shm_trie_open(ret_trie, arena, handle) != 0)
+                return false;
+        proto_text_clean(ret_name, PROTO_MAP_NAME_MAX + 1, name + strlen(ROOT_PREFIX));
+        return true;
+}
+
+static void fill_options(Tslab__MapInfo *info, const ShmTrie *trie) {
+        ShmTrieRoot root;
+
+        if (shm_object_copy(trie->arena, trie->root, 0, &root, sizeof(root)) != 0)
+                return;
+        info->limit_bytes = root.options.limit_bytes;
+        info->ttl_msec = root.options.ttl_ms;
+        info->stale_msec = root.options.stale_ms;
+        info->value_max_bytes = root.options.value_max;
+        info->evict = root.options.evict == SHM_MAP_EVICT_SIEVE ? TSLAB__MAP_EVICT__MAP_EVICT_SIEVE
+                                                                : TSLAB__MAP_EVICT__MAP_EVICT_NEVER;
+}
+
+Tslab__MapInfo *map_infos_add(MapInfos *infos, const ShmTrie *trie, const char *name,
+                              const ShmMapTotals *totals) {
+        Tslab__MapInfo *info = &infos->infos[infos->n];
+
+        tslab__map_info__init(info);
+        (void) strncpy(infos->names[infos->n], name, PROTO_MAP_NAME_MAX);
+        infos->names[infos->n][PROTO_MAP_NAME_MAX] = 0;
+        info->map = infos->names[infos->n];
+        info->entries = totals->entries;
+        info->bytes = totals->bytes;
+        info->inserts = totals->inserts;
+        info->deletes = totals->deletes;
+        info->expirations = totals->expirations;
+        info->evictions = totals->evictions;
+        info->failures = totals->failures;
+        info->hits = totals->hits;
+        info->misses = totals->misses;
+        fill_options(info, trie);
+        infos->pointers[infos->n++] = info;
+        return info;
+}
+
+void map_infos_init(MapInfos *infos, ShmArena *arena, const ShmStats *stats) {
+        char name[PROTO_MAP_NAME_MAX + 1];
+        ShmMapTotals totals;
+        ShmTrie trie;
+
+        infos->n = 0;
+        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++) {
+                if (!map_info_open(arena, i, name, &trie))
+                        continue;
+                shm_map_counts(arena, i, &totals);
+                totals.hits = stats->map_hits[i];
+                totals.misses = stats->map_misses[i];
+                (void) map_infos_add(infos, &trie, name, &totals);
+        }
+}

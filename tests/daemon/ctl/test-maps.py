@@ -1,0 +1,106 @@
+"""Maps in tslabctl: maps, maps set, and their counts in stats, metrics and top."""
+
+import ctl_case
+from ctl_case import VERB_CLIENT, Case
+
+N = 300
+COUNTS = ('entries', 'bytes', 'inserts', 'deletes', 'expirations', 'evictions', 'failures', 'hits', 'misses')
+
+
+class Maps(Case):
+    def fill(self, *arguments):
+        self.client = super().client(self.start('default', *arguments), VERB_CLIENT)
+        self.client.do(f'put 100 {N}')
+
+    def one(self):
+        found, = self.json('maps')
+        return found
+
+    def test_none(self):
+        self.start()
+        self.assertEqual(self.text('maps'), '0 maps.\n')
+        self.assertEqual(self.json('maps'), [])
+        self.assertNotIn('ENTRIES', self.text('stats'))
+        self.refused(1, "there is no map 'values'", 'maps', 'values')
+        self.refused(1, "there is no map 'values'", 'maps', 'set', 'values', '--ttl', '1')
+
+    def test_counts(self):
+        """By the verb, and the same by stats; the index has all of the maps' epoch but the object that names it."""
+        self.fill()
+        info = self.one()
+        self.assertEqual((info['map'], info['entries'], info['inserts'], info['deletes']), ('values', N, N, 0))
+        # 32 bytes of head, 8 of key and 100 of value are in the class of 192
+        self.assertEqual(info['bytes'], N * 192)
+        epoch = next(e for e in self.json('epoch', 'list') if e['label'] == 'maps')
+        self.assertEqual(info['index_bytes'], epoch['live_bytes'] - 64)
+        self.client.do('delete 0 100')
+        self.client.do('get 100 250')
+        info = self.one()
+        self.assertEqual((info['entries'], info['deletes'], info['bytes']), (N - 100, 100, (N - 100) * 192))
+        self.assertEqual((info['hits'], info['misses']), (150, 100))
+        stats, = self.json('stats')['maps']
+        self.assertEqual({k: stats[k] for k in COUNTS}, {k: info[k] for k in COUNTS})
+        self.assertNotIn('index_bytes', stats)
+
+    def test_text(self):
+        self.fill()
+        text = self.text('maps')
+        self.assertRegex(text, r'\AMAP +ENTRIES +BYTES +INDEX +LIMIT +HITS +MISSES ')
+        self.assertRegex(text, rf'\nvalues +{N} +56\.2K +\d[\d.]*K +- +0 +0 +{N} ')
+        self.assertTrue(text.endswith('\n\n1 map.\n'))
+        self.assertEqual(self.text('maps', 'values', '-o', 'map,entries', '--no-legend').split(), ['values', str(N)])
+        self.assertRegex(self.text('stats'), rf'\nMAP +ENTRIES +BYTES +LIMIT .*\nvalues +{N} +56\.2K ')
+
+    def test_metrics(self):
+        self.fill()
+        text = self.text('metrics')
+        self.assertIn(f'\ntslab_map_entries{{pool="default",map="values"}} {N}\n', text)
+        self.assertIn(f'\ntslab_map_inserts_total{{pool="default",map="values"}} {N}\n', text)
+        self.assertIn('# UNIT tslab_map_bytes bytes\n', text)
+
+    def test_top(self):
+        self.fill()
+        line = self.json('top', '--once', '-d', '0.1')
+        self.assertEqual(line['stats']['maps'][0]['entries'], N)
+
+    def test_set(self):
+        """Only the options that are given change; programs see them at once, and so does the daemon after a restart."""
+        self.fill()
+        self.assertEqual(self.text('maps', 'set', 'values', '--limit', '64M', '--evict', 'sieve'),
+                         "Map 'values': at most 64.0M, then entries that were not read for long go.\n")
+        info = self.json('maps', 'set', 'values', '--ttl', '90.5')
+        self.assertEqual((info['limit_bytes'], info['evict'], info['ttl_msec']), (64 << 20, 'sieve', 90500))
+        self.json('maps', 'set', 'values', '--stale', '7', '--value-max', '1K', '--evict', 'never')
+        info = self.one()
+        self.assertEqual((info['limit_bytes'], info['evict'], info['ttl_msec'], info['stale_msec'], info['value_max_bytes']),
+                         (64 << 20, 'never', 90500, 7000, 1024))
+        self.json('maps', 'set', 'values', '--limit', '0', '--ttl', '0')
+        self.assertEqual((self.one()['limit_bytes'], self.one()['ttl_msec'], self.one()['stale_msec']), (0, 0, 7000))
+        self.assertEqual(self.one()['entries'], N)
+
+    def test_set_refused(self):
+        for arguments, parts in (
+                ('maps set', 'argument is missing'),
+                ('maps set values', 'there is nothing to change'),
+                ('maps set values --limit 1T', "'1T' is no size"),
+                ('maps set values --limit -1', "'-1' is no size"),
+                ('maps set values --ttl soon', "'soon' is no time"),
+                ('maps set values --ttl 5000000', 'at most'),
+                ('maps set values --evict lru', "'lru' is no way to evict"),
+                ('maps set values --value-max 8G', "'8G' is no size"),
+                (f'maps set {"x" * 44} --ttl 1', 'cannot be a map'),
+                ('maps --ttl 1', "--limit, --evict, --ttl, --stale or --value-max does not go with 'maps'"),
+                ('maps a b', "unexpected argument 'b'")):
+            self.refused(2, parts, *arguments.split())
+
+    def test_revoked(self):
+        """A map whose index is gone is no map any more."""
+        self.fill()
+        number = next(e['epoch'] for e in self.json('epoch', 'list') if e['label'] == 'maps')
+        self.text('epoch', 'close', str(number), '--revoke', '--yes')
+        self.assertEqual(self.json('maps'), [])
+        self.assertEqual(self.json('stats')['maps'], [])
+
+
+if __name__ == '__main__':
+    ctl_case.main()
