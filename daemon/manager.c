@@ -21,6 +21,7 @@
 #include "daemon/pool.h"
 #include "daemon/reload.h"
 #include "daemon/request/dispatch.h"
+#include "daemon/request/stand-in.h"
 #include "daemon/takeover/takeover.h"
 #include "daemon/work/pressure.h"
 #include "proto/deadline.h"
@@ -47,6 +48,8 @@ struct Manager {
         Listener *listener;
 
         Requests requests;
+        StandIn *stand_in; /* answers while the loop waits for a page */
+        uint64_t n_stood; /* when the status was sent last */
         char status[448];
         bool told_ready;
 };
@@ -125,8 +128,9 @@ static void update_status(Manager *manager) {
                 (unsigned long long) reserve_n_free(manager->reserve) * SHM_SLAB_SIZE >> 20,
                 manager->clients.n_unrepaired > 0 ? ", repairing" : "",
                 *trouble ? "; the settings are bad, and not in use: " : "", trouble);
-        if (!strcmp(status, manager->status))
+        if (!strcmp(status, manager->status) && manager->n_stood == task_n_stood(manager->pool.tasks))
                 return;
+        manager->n_stood = task_n_stood(manager->pool.tasks);
         memcpy(manager->status, status, sizeof(status));
         (void) sd_notifyf(false, "STATUS=%s", status);
 }
@@ -275,6 +279,14 @@ static int open_parts(Manager *manager) {
         return r < 0 ? r : requests_init(&manager->requests);
 }
 
+static int start_stand_in(Manager *manager) {
+        int r = stand_in_new(&manager->stand_in, &manager->requests, manager->listener);
+
+        if (r < 0)
+                log_error(LOG_ERR, r, "could not start the thread that stands in for the loop");
+        return r;
+}
+
 bool manager_is_given_pool(void) {
         return passed_has_arena();
 }
@@ -314,6 +326,8 @@ int manager_new(Manager **ret_manager, Options *options) {
         /* Listening comes last: from then on connections are served. */
         if (r == 0)
                 r = listener_start(manager->listener);
+        if (r == 0)
+                r = start_stand_in(manager);
         if (r < 0) {
                 (void) manager_free(manager);
                 return r;
@@ -342,6 +356,7 @@ int manager_run(Manager *manager) {
 Manager *manager_free(Manager *manager) {
         if (!manager)
                 return NULL;
+        manager->stand_in = stand_in_free(manager->stand_in);
         manager->listener = listener_free(manager->listener);
         sessions_clear(&manager->sessions);
         clients_clear(&manager->clients);

@@ -1,4 +1,18 @@
 /*
+ * Tasks
+ *
+ * Purpose: runs slices of all tasks in turn, in one thread; another may read the loop's data while a system call of a
+ *   slice does not end.
+ *
+ * Invariants
+ *   1. `slice` is 0 between two slices. Its low bit is set only by compare-and-set from the word of a slice.
+ *   2. The loop leaves a slice whose word has the bit only after the other thread has unlocked, and that thread looks
+ *      at the word after it has locked: the two never run at once.
+ *
+ * Who may do what: one thread does all but what task.h offers to a thread that stands in.
+ *
+ * Crash: nothing of this outlives the process.
+ *
  * The list of the queue holds the tasks that are not idle, in the order in which they were put there. The first task
  * that is due runs. It leaves the list before its slice and, unless it is idle then, goes to the end of the list after
  * it: so each task that is due runs once before any runs twice.
@@ -11,15 +25,22 @@
 #include "daemon/task.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "daemon/log.h"
 #include "proto/deadline.h"
+#include "shm/arch/atomic.h"
 
 #define LONG_SLICE_USEC 10000U
+#define STOOD UINT64_C(1)
 
 struct TaskQueue {
         sd_event_source *timer;
+        uint64_t
+                slice; /* 0: in none; else twice the time when it began, + 1 while the other thread stands in */
+        uint64_t n_stood; /* slices for which it did */
+        pthread_mutex_t stand_in;
         uint64_t timer_usec; /* when the timer fires; TASK_IDLE: it is off */
         uint64_t max_turn_usec;
         uint64_t longest_slice_usec, longest_turn_usec;
@@ -90,6 +111,20 @@ static uint64_t earliest_time(const TaskQueue *queue) {
         return at;
 }
 
+static void enter_slice(TaskQueue *queue, uint64_t now) {
+        /* ORDER: rel, pairs with task_slice_word(); all that the loop did is before. */
+        shm_store_rel(&queue->slice, now << 1);
+}
+
+static void leave_slice(TaskQueue *queue) {
+        /* ORDER: acqrel, pairs with task_slice_stand_in(); one of the two sees the other. */
+        if (!(shm_xchg_acqrel(&queue->slice, 0) & STOOD))
+                return;
+        (void) pthread_mutex_lock(&queue->stand_in); /* until the other thread has ended its turn */
+        queue->n_stood++;
+        (void) pthread_mutex_unlock(&queue->stand_in);
+}
+
 /* Returns the time after the slice. */
 static uint64_t run_task(TaskQueue *queue, Task *task, uint64_t begin) {
         const char *name = task->name;
@@ -97,7 +132,9 @@ static uint64_t run_task(TaskQueue *queue, Task *task, uint64_t begin) {
 
         task_remove(queue, task);
         queue->running = task;
+        enter_slice(queue, begin);
         at = task->slice(task->userdata, begin);
+        leave_slice(queue);
         if (queue->running)
                 task_wake_at(task, at);
         queue->running = NULL;
@@ -138,6 +175,7 @@ int task_queue_new(TaskQueue **ret_queue, sd_event *event, uint64_t max_turn_use
         if (!queue)
                 return -ENOMEM;
         queue->max_turn_usec = max_turn_usec;
+        (void) pthread_mutex_init(&queue->stand_in, NULL);
         r = sd_event_add_time(event, &queue->timer, CLOCK_MONOTONIC, TASK_IDLE, 1, on_queue_timer, queue);
         if (r < 0) {
                 free(queue);
@@ -157,6 +195,36 @@ TaskQueue *task_queue_free(TaskQueue *queue) {
         (void) sd_event_source_disable_unref(queue->timer);
         free(queue);
         return NULL;
+}
+
+uint64_t task_slice_word(const TaskQueue *queue) {
+        /* ORDER: acq, pairs with enter_slice(); reads of the loop's data come after. */
+        return shm_load_acq(&queue->slice);
+}
+
+uint64_t task_slice_begin(uint64_t word) {
+        return word >> 1;
+}
+
+bool task_slice_stand_in(TaskQueue *queue, uint64_t word) {
+        /* ORDER: acqrel, pairs with leave_slice(); one of the two sees the other. */
+        return word != 0 && shm_cas_acqrel(&queue->slice, &word, word | STOOD);
+}
+
+bool task_slice_lock(TaskQueue *queue, uint64_t word) {
+        (void) pthread_mutex_lock(&queue->stand_in);
+        if (task_slice_word(queue) == (word | STOOD))
+                return true;
+        task_slice_unlock(queue);
+        return false;
+}
+
+void task_slice_unlock(TaskQueue *queue) {
+        (void) pthread_mutex_unlock(&queue->stand_in);
+}
+
+uint64_t task_n_stood(const TaskQueue *queue) {
+        return queue->n_stood;
 }
 
 void task_queue_longest_usec(const TaskQueue *queue, uint64_t *ret_slice_usec, uint64_t *ret_turn_usec) {

@@ -52,3 +52,20 @@ void task_set_background(Task *task);
 /* Makes the task due. Of several times the earliest counts. */
 void task_wake(Task *task);
 void task_wake_at(Task *task, uint64_t usec);
+
+/*
+ * Another thread stands in for the loop, where a system call of a slice does not end. From task_slice_stand_in() on it
+ * may read all that the loop may read, while it has locked. The loop waits at the end of the slice until the other
+ * thread has unlocked.
+ */
+
+/* 0: the loop is in no slice. Else the word of a slice, which is the same until task_slice_stand_in(). */
+uint64_t task_slice_word(const TaskQueue *queue);
+/* When the slice of a word that is not 0 began, CLOCK_MONOTONIC. */
+uint64_t task_slice_begin(uint64_t word);
+/* False: the slice has ended. */
+bool task_slice_stand_in(TaskQueue *queue, uint64_t word);
+bool task_slice_lock(TaskQueue *queue, uint64_t word);
+void task_slice_unlock(TaskQueue *queue);
+/* Slices for which a thread stood in, so far. For the loop. */
+uint64_t task_n_stood(const TaskQueue *queue);

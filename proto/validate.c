@@ -32,6 +32,7 @@ static const FieldRule length_rules[] = {
         { NULL, "message", 0, PROTO_ERROR_TEXT_MAX },
         { NULL, "name", 0, PROTO_ROOT_NAME_MAX },
         { NULL, "pool", 0, PROTO_POOL_NAME_MAX },
+        { NULL, "page_wait_cause", 0, PROTO_TEXT_MAX },
         { NULL, "problems", 0, PROTO_TEXT_MAX },
         { NULL, "settings_error", 0, PROTO_ERROR_TEXT_MAX },
         { NULL, "software", 0, PROTO_SOFTWARE_MAX },

@@ -261,6 +261,15 @@ static int make_nonblocking(int fd) {
         return r;
 }
 
+static int watch_socket(Listener *listener) {
+        int r = sd_event_add_io(listener->sessions->pool->event, &listener->source, listener->fd, EPOLLIN,
+                                on_connection, listener);
+
+        if (r < 0)
+                log_error(LOG_ERR, r, "could not watch the socket");
+        return r < 0 ? r : 0;
+}
+
 int listener_start(Listener *listener) {
         int r = *listener->passed_fd >= 0 ? take_passed_socket(listener) : bind_own_socket(listener);
 
@@ -269,11 +278,24 @@ int listener_start(Listener *listener) {
         if (r < 0)
                 return r;
         proto_socket_let_fds(listener->fd, false); /* connections inherit it */
-        r = sd_event_add_io(listener->sessions->pool->event, &listener->source, listener->fd, EPOLLIN,
-                            on_connection, listener);
-        if (r < 0)
-                log_error(LOG_ERR, r, "could not watch the socket");
-        return r < 0 ? r : 0;
+        return watch_socket(listener);
+}
+
+int listener_share(Listener **ret_listener, const Listener *other, Sessions *sessions) {
+        Listener *listener = malloc(sizeof(*listener));
+        int r;
+
+        if (!listener)
+                return -ENOMEM;
+        *listener = (Listener){ .sessions = sessions, .lock_fd = -1, .mark_fd = -1 };
+        listener->fd = fcntl(other->fd, F_DUPFD_CLOEXEC, 3);
+        r = listener->fd < 0 ? -errno : watch_socket(listener);
+        if (r < 0) {
+                (void) listener_free(listener);
+                return r;
+        }
+        *ret_listener = listener;
+        return 0;
 }
 
 Listener *listener_free(Listener *listener) {

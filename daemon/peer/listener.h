@@ -11,6 +11,8 @@ typedef struct Listener Listener;
 int listener_new(Listener **ret_listener, Sessions *sessions, int *passed_fd);
 /* Listens, or takes the socket that systemd passed. Logs its errors. */
 int listener_start(Listener *listener);
+/* Another listener of the same socket, for a loop of its own, that of `sessions`. `other` has started. */
+int listener_share(Listener **ret_listener, const Listener *other, Sessions *sessions);
 /* Removes a socket of our own. NULL-safe, returns NULL. */
 Listener *listener_free(Listener *listener);
 

@@ -4,6 +4,7 @@
 #include "daemon/peer/samples.h"
 #include "daemon/peer/session.h"
 #include "daemon/work/high-water.h"
+#include "daemon/work/holder.h"
 #include "daemon/work/maintainer.h"
 #include "daemon/work/trimmer.h"
 
@@ -12,6 +13,12 @@ typedef struct Checker Checker;
 typedef struct MapJob MapJob;
 typedef struct LookJob LookJob;
 typedef struct MapsJob MapsJob;
+
+/* A wait of the loop for the lock of the arena's file; see daemon/request/stand-in.h. */
+typedef struct PageWait {
+        uint64_t seconds;
+        char cause[HOLDER_TEXT_SIZE];
+} PageWait;
 
 /* All parts that handlers use. The manager owns it, and fills in the members before the line. */
 typedef struct Requests {
@@ -22,6 +29,7 @@ typedef struct Requests {
         Maintainer *maintainer;
         Trimmer *trimmer;
         HighWater *high_water;
+        const PageWait *page_wait; /* NULL: the loop itself answers */
         /* -- */
         Counter *counter;
         Checker *checker;

@@ -142,6 +142,10 @@ static void answer_stats(const Requests *requests, Session *session, uint64_t id
         high_water_info_init(&parts->high_water, requests->high_water, &pool->arena);
         stats.peaks = &parts->high_water.info;
         stats.retain_bytes = pool->options->retain_size;
+        if (requests->page_wait) {
+                stats.page_wait_seconds = requests->page_wait->seconds;
+                stats.page_wait_cause = (char *) requests->page_wait->cause;
+        }
         reply.body_case = TSLAB__REPLY__BODY_STATS;
         reply.stats = &stats;
         session_send(session, id, &reply);

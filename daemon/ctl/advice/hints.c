@@ -28,6 +28,15 @@ static void look_at_settings(Hints *hints, const Tslab__StatsReply *stats) {
                          stats->settings_error);
 }
 
+static void look_at_page_wait(Hints *hints, const Tslab__StatsReply *stats) {
+        if (stats->page_wait_seconds > 0)
+                add_hint(hints,
+                         "the daemon has waited for %" PRIu64
+                         " s for the lock of the pool's memory, and only answers "
+                         "questions: %.160s",
+                         stats->page_wait_seconds, stats->page_wait_cause);
+}
+
 static void look_at_records(Hints *hints, const Tslab__StatsReply *stats) {
         if (stats->records_shared > 0)
                 add_hint(hints,
@@ -157,6 +166,7 @@ void hints_find(Hints *hints, const Tslab__StatsReply *stats, const char *comman
         uint64_t now_usec = format_now_usec();
 
         hints->n_hints = 0;
+        look_at_page_wait(hints, stats);
         look_at_settings(hints, stats);
         look_at_records(hints, stats);
         look_at_memory(hints, stats);

@@ -53,6 +53,8 @@ static const Number pool_numbers[] = {
           .help = "Memory that everything in that control group uses" },
         { POOL(limit_left_bytes), .text = "left of the limit", .unit = NUMBER_BYTES,
           .help = "Memory that the limit leaves for the pool, which stays 8 MiB below it" },
+        { POOL(page_wait_seconds), .text = "waits for a page",
+          .help = "Seconds that the daemon has waited for the lock of the pool's memory, which a writer holds" },
         { POOL_AS(uptime_usec, "daemon_start_time_seconds"), .text = "daemon up for", .unit = NUMBER_UPTIME,
           .help = "Start of the daemon: as a metric the time, in seconds since 1970; elsewhere how long ago it was" },
 };
@@ -80,7 +82,7 @@ static const Number counters[] = {
           .help = "Allocations that were refused because no size class is large enough" },
         { COUNTER_MAX(too_large_bytes), .help = "Largest of these allocations" },
         { COUNTER(values_too_large), .help = "Values of maps that were refused because they are too large" },
-        { COUNTER_MAX(values_too_large_bytes), .help = "Largest of these values, with its key and 32 bytes" },
+        { COUNTER_MAX(values_too_large_bytes), .help = "Largest of these values, with its key and head" },
 };
 
 static const Number epoch_numbers[] = {

@@ -1,0 +1,13 @@
+#pragma once
+/*
+ * Finds the process that keeps the lock of the arena's file: it is in the middle of a write to it. The kernel does not
+ * tell, so this is a guess from /proc: exact for processes into which this one may look, which are all for root.
+ */
+#include <stddef.h>
+
+#include "shm/arena/arena.h"
+
+#define HOLDER_TEXT_SIZE 160
+
+/* A sentence without its full stop. May take some milliseconds for each hundred processes. */
+void holder_describe(const ShmArena *arena, char ret[HOLDER_TEXT_SIZE]);

@@ -1,0 +1,178 @@
+/*
+ * A writer keeps the lock of the arena's file: it writes to it from a page that never comes, since nobody serves its
+ * userfaultfd. The daemon's own call for pages waits; it answers questions meanwhile, and names the process.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "proto/deadline.h"
+#include "tests/util/daemon-fixture.h"
+#include "tests/util/test.h"
+
+#define N_OBJECTS 3000U
+
+/* A page such that a read of it waits for ever; NULL: this process may not make one. */
+static void *page_that_never_comes(void) {
+        struct uffdio_api api = { .api = UFFD_API };
+        struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+        size_t size = (size_t) sysconf(_SC_PAGESIZE);
+        int fd = (int) syscall(SYS_userfaultfd, O_CLOEXEC);
+        void *page;
+
+        if (fd < 0 || ioctl(fd, UFFDIO_API, &api) < 0)
+                return NULL;
+        page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_ptr_not_equal(page, MAP_FAILED);
+        range.range.start = (uintptr_t) page;
+        range.range.len = size;
+        assert_int_equal(ioctl(fd, UFFDIO_REGISTER, &range), 0);
+        return page;
+}
+
+/* The process that keeps the lock until it is killed. */
+static pid_t start_holder(const DaemonFixture *daemon) {
+        RawClient client;
+        void *page;
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid != 0)
+                return pid;
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        raw_client_open(&client, daemon, PROTO_ROLE_WRITER);
+        page = page_that_never_comes();
+        if (page)
+                (void) !pwrite(client.arena.fd, page, 16, (off_t) client.arena.size - 4096);
+        _exit(1);
+}
+
+/* The system call that the process is in, to go by /proc; 0: none. */
+static int current_call(pid_t pid) {
+        char path[64], text[16] = "";
+        int fd;
+
+        snprintf(path, sizeof(path), "/proc/%d/syscall", (int) pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0) {
+                (void) !read(fd, text, sizeof(text) - 1);
+                close(fd);
+        }
+        return atoi(text);
+}
+
+static bool is_writing(pid_t pid) {
+        return current_call(pid) == SYS_pwrite64;
+}
+
+/* From then on, connections are not taken by the loop any more. */
+static bool loop_waits(const DaemonFixture *daemon) {
+        int call = current_call(daemon->pid);
+
+        return call == SYS_madvise || call == SYS_fallocate;
+}
+
+/* Asks over a connection of its own, as tslabctl does. */
+static uint64_t page_wait(const DaemonFixture *daemon, char *ret_cause, size_t size) {
+        ProtoCall *call = daemon_connect(daemon, 0);
+        _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(call);
+        uint64_t seconds = reply->stats->page_wait_seconds;
+
+        snprintf(ret_cause, size, "%s", reply->stats->page_wait_cause);
+        (void) proto_call_free(call);
+        return seconds;
+}
+
+static int attach_error(const DaemonFixture *daemon) {
+        ProtoCall *call = daemon_connect(daemon, PROTO_ROLE_WRITER);
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        Tslab__Attach attach = TSLAB__ATTACH__INIT;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        int r, error;
+
+        request.body_case = TSLAB__REQUEST__BODY_ATTACH;
+        request.attach = &attach;
+        r = proto_call(call, &request, DAEMON_TIMEOUT_USEC, NULL, NULL, &reply, NULL);
+        error = r == PROTO_E_REFUSED ? reply->error : r;
+        (void) proto_call_free(call);
+        return error;
+}
+
+/* An operator whose request makes the loop ask for pages, and who then waits with it. */
+static pid_t start_trim(const DaemonFixture *daemon) {
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid != 0)
+                return pid;
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void) daemon_trim(daemon_connect(daemon, 0));
+        _exit(0);
+}
+
+static void make_free_slabs(RawPool *pool) {
+        uint64_t handle;
+
+        for (unsigned i = 0; i < N_OBJECTS; i++)
+                assert_int_equal(shm_object_alloc(&pool->client.actor, 768, 0, NULL, &pool->handles[i], NULL),
+                                 0);
+        for (unsigned i = 0; i < N_OBJECTS; i++) {
+                handle = pool->handles[i];
+                assert_int_equal(shm_object_free(&pool->client.actor, handle), 0);
+        }
+}
+
+static void test_page_wait(void **state) {
+        RawPool *pool = *state;
+        char cause[256], expected[64];
+        pid_t holder, trim;
+        int status;
+
+        make_free_slabs(pool);
+        assert_int_equal(page_wait(&pool->daemon, cause, sizeof(cause)), 0);
+        holder = start_holder(&pool->daemon);
+        WAIT_FOR(is_writing(holder) || waitpid(holder, &status, WNOHANG) == holder);
+        if (!is_writing(holder))
+                skip(); /* no userfaultfd for this process */
+        trim = start_trim(&pool->daemon);
+        WAIT_FOR(loop_waits(&pool->daemon));
+
+        WAIT_FOR(page_wait(&pool->daemon, cause, sizeof(cause)) > 0);
+        snprintf(expected, sizeof(expected), "process %d (", (int) holder);
+        assert_ptr_equal(strstr(cause, expected), cause);
+        assert_non_null(strstr(cause, "is inside a write to the pool's memory"));
+        assert_int_equal(attach_error(&pool->daemon), -ETIMEDOUT);
+        assert_int_equal(waitpid(trim, &status, WNOHANG), 0); /* the loop itself waits */
+
+        /* It goes on by itself, and does what waited. */
+        assert_int_equal(kill(holder, SIGKILL), 0);
+        assert_int_equal(waitpid(holder, &status, 0), holder);
+        assert_int_equal(waitpid(trim, &status, 0), trim);
+        assert_int_equal(status, 0);
+        WAIT_FOR(page_wait(&pool->daemon, cause, sizeof(cause)) == 0);
+        assert_string_equal(cause, "");
+        assert_int_equal(attach_error(&pool->daemon), 0);
+}
+
+static int setup(void **state) {
+        *state = raw_pool_open((const char *[]){ "--size=32M", NULL }, N_OBJECTS);
+        return 0;
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_page_wait, setup, raw_pool_teardown),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
