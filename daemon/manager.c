@@ -279,12 +279,13 @@ static int open_parts(Manager *manager) {
         return r < 0 ? r : requests_init(&manager->requests);
 }
 
-static int start_stand_in(Manager *manager) {
+/* The pool is served without it, too. */
+static void start_stand_in(Manager *manager) {
         int r = stand_in_new(&manager->stand_in, &manager->requests, manager->listener);
 
         if (r < 0)
-                log_error(LOG_ERR, r, "could not start the thread that stands in for the loop");
-        return r;
+                log_error(LOG_WARNING, r,
+                          "nothing answers while the loop waits for the lock of the pool's memory");
 }
 
 bool manager_is_given_pool(void) {
@@ -327,7 +328,7 @@ int manager_new(Manager **ret_manager, Options *options) {
         if (r == 0)
                 r = listener_start(manager->listener);
         if (r == 0)
-                r = start_stand_in(manager);
+                start_stand_in(manager);
         if (r < 0) {
                 (void) manager_free(manager);
                 return r;
