@@ -13,6 +13,13 @@ typedef struct ShmChunk {
 } ShmChunk;
 static_assert(sizeof(ShmChunk) == 8, "arena format");
 
+#ifdef SHM_STEP
+extern uint32_t shm_chain_room; /* cases of the explorer make chunks small; 0: as large as elsewhere */
+#endif
+
+/* Whether a value is to be a chain. */
+bool shm_chain_wanted(const ShmArena *arena, uint32_t key_size, uint32_t value_size);
+
 /* Largest value of any entry in this arena, whatever the map allows. */
 uint32_t shm_chain_size_max(const ShmArena *arena);
 

@@ -225,9 +225,9 @@ typedef struct NewLeaf {
 
 /* Of the leaf that the put makes. */
 static uint16_t leaf_flags(const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put) {
-        bool fits = key->size + (uint64_t) put->value_size <= shm_map_size_max(trie->arena);
+        bool chained = shm_chain_wanted(trie->arena, key->size, put->value_size);
 
-        return (uint16_t) (put->flags | (fits ? 0 : SHM_LEAF_CHAINED));
+        return (uint16_t) (put->flags | (chained ? SHM_LEAF_CHAINED : 0));
 }
 
 static void leaf_fill(uint8_t *bytes, const ShmMapLeaf *head, const ShmMapKey *key, const ShmMapPut *put,

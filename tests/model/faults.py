@@ -623,6 +623,32 @@ FAULTS = [
      'bool settled = close->walk.final && ', 'bool settled = close->walk.final && close->walk.n_left == 0 && '),
     ('freeze: a step empties all caches of a record', 'meson:daemon-longest/test_steps_left', 'shm/maintain/freeze.c',
      'for (; *n > 0; --*n, freeze->n_emptied++)', 'for (;; freeze->n_emptied++)'),
+    ('chain: the head is freed before its chunks', 'unit-map-death', 'shm/map/chain.c',
+     '''        shm_chain_free_chunks(actor, leaf);
+        return shm_object_free(actor, leaf);''', '''        int r = shm_object_free(actor, leaf);
+        shm_chain_free_chunks(actor, leaf);
+        return r;'''),
+    ('chain: chunks are freed from the first on', 'unit-map-death', 'shm/map/chain.c',
+     'ring[(n - 1 - k) % PART]', 'ring[(n - (n < PART ? n : PART) + k) % PART]'),
+    ('chain: freed, and not condemned', 'map-chain/put-get-alloc', 'shm/map/chain.c',
+     '!shm_cas_acqrel(view->at, &raw, first ^ SHM_TRIE_FLIP ^ seal)', '0'),
+    ('chain: the first word is not looked at again', 'map-chain/put-get-alloc', 'shm/map/leaf.h',
+     'if (shm_load_acq(view->at) != view->word || !', 'if (!'),
+    ('chain: a chunk is filled without a guard', 'map-chain/put-revoke', 'shm/map/chain.c',
+     '''                if (!shm_actor_guard(actor, handle))
+                        return -ESTALE;
+''', ''),
+    ('chain: a word is written without a guard on its chunk', 'map-chain/put-revoke', 'shm/map/chain.c',
+     '''                memcpy(chunk + 1, from, n);
+''', '''                memcpy(chunk + 1, from, n);
+                shm_actor_unguard(actor);
+'''),
+    ('chain: what is read of a chunk that was freed counts', 'map-chain/put-get-alloc', 'shm/map/chain.c',
+     '        return shm_object_live(arena, handle);\n}\n\n/* The last PART', '        return true;\n}\n\n/* The last PART'),
+    ('repair: chunks of a dead thread stay', 'map-chain/put-put', 'shm/maintain/rollback.c',
+     '''                if (root > SHM_NOTE_NAMED_ROOT)
+                        shm_chain_free_chunks(control, handle);
+''', ''),
     ('trie word: the seal is of the slot alone', 'map-shrink/delete-insert-delete', 'shm/map/trie-word.h',
      '(node << 32 | node >> 32) * ', '(node << 32) * '),
     ('trie shrink: words are not frozen', 'map-shrink/delete-insert', 'shm/map/trie-shrink.c',

@@ -1,0 +1,274 @@
+/*
+ * Values in chains of three chunks, which more than one walk frees: changes of an entry beside each other, with deaths,
+ * and beside a revocation of epoch 1, which has the values. Control is the last actor then, as in map-revoke.h.
+ */
+#include "shm/cache/cache.h"
+#include "shm/maintain/freeze.h"
+#include "shm/maintain/revoke.h"
+#include "shm/epoch/epoch-close.h"
+#include "shm/map/chain.h"
+#include "tests/model/map-world.h"
+
+#define ROOM 8
+#define SIZE 17
+#define N_CHUNKS 3
+#define REVOKED 1
+
+#define victim world.notes[1]
+
+/*
+ * Actors
+ */
+static int put_large_as(ShmActor *actor, const ShmTrie *trie, char c, uint32_t epoch) {
+        char value[SIZE];
+        ShmMapPut p = { .mode = SHM_MAP_PUT, .value = value, .value_size = SIZE, .epoch = epoch };
+        ShmMapKey key = map_key(0);
+
+        memset(value, c, SIZE);
+        return shm_map_put(actor, trie, &key, &p, NULL);
+}
+
+/* The character that the whole value consists of; 0: absent; or an error. */
+static int get_large_by(const ShmTrie *trie) {
+        ShmMapKey key = map_key(0);
+        char value[SIZE];
+        ssize_t n = shm_map_get(trie, &key, value, SIZE, NULL);
+
+        for (ssize_t i = 1; i < n; i++)
+                if (value[i] != value[0])
+                        return -EBADMSG;
+        return n == SIZE ? value[0] : n == -ENOENT ? 0 : n < 0 ? (int) n : -EBADMSG;
+}
+
+static void t0_put(void) {
+        world.results[0] = put_large_as(world_actor(0), &map_tries[0], 'x', 0);
+}
+
+static void t1_put(void) {
+        world.results[1] = put_large_as(world_actor(1), &map_tries[1], 'y', 0);
+}
+
+/* Somebody else uses what is free. */
+static void t2_alloc(void) {
+        uint64_t handle;
+        void *object;
+
+        world.results[2] = shm_object_alloc(world_actor(2), 64, 0, NULL, &handle, &object);
+        if (world.results[2] == 0)
+                memset(object, 'w', 64);
+}
+
+static void t1_delete(void) {
+        map_delete(1, 0);
+}
+
+static void t1_get(void) {
+        world.results[1] = get_large_by(&map_tries[1]);
+}
+
+static void t0_put_1(void) {
+        world.results[0] = put_large_as(world_actor(0), &map_tries[0], 'x', 1);
+}
+
+/*
+ * Before and after
+ */
+static void pre(bool any, uint32_t epoch) {
+        shm_chain_room = ROOM;
+        map_init(5, 0, MAP_HASH, MAP_HASH_FAR, 0);
+        if (any)
+                map_must(put_large_as(&world_actors[0], &map_tries[MODEL_ACTORS_MAX], 'o', epoch));
+}
+
+static void pre_none(void) {
+        pre(false, 0);
+        map_ready(5);
+}
+
+static void pre_one(void) {
+        pre(true, 0);
+        map_ready(5);
+}
+
+/* There is room for one more value, and nothing else. */
+static void pre_one_tight(void) {
+        uint64_t handles[20], handle;
+        unsigned n = 0;
+
+        pre(true, 0);
+        while (shm_object_alloc(&world_actors[1], 64, 0, NULL, &handle, NULL) == 0)
+                handles[n++] = handle;
+        for (unsigned i = 0; i < 1 + N_CHUNKS; i++)
+                map_must(shm_object_free(&world_actors[1], handles[--n]));
+        map_ready(5);
+}
+
+static void pre_one_cached(void) {
+        pre(true, 0);
+        world_set_caching(0, 0);
+        map_ready(5);
+}
+
+static void empty_caches(ShmActor *actor) {
+        shm_actor_enter(actor);
+        (void) shm_cache_drain(actor);
+        shm_actor_leave(actor);
+}
+
+/* The value; all live objects are root, index and an entry with its chunks. */
+static int check(unsigned dead) {
+        uint64_t live, index;
+        int value;
+
+        map_repair(dead);
+        for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
+                if (!(dead >> i & 1))
+                        empty_caches(world_actor(i));
+        live = map_check_slots();
+        index = 1 + trie_count(&map_tries[MODEL_ACTORS_MAX]).n_nodes;
+        value = get_large_by(&map_tries[MODEL_ACTORS_MAX]);
+        if (value < 0)
+                model_fail("get: %d", value);
+        if (live != index + (value ? 1 + N_CHUNKS : 0))
+                model_fail("%lu objects are live, %lu of them of the index", (unsigned long) live,
+                           (unsigned long) index);
+        return value;
+}
+
+static void post_put_put(unsigned dead) {
+        int a = check(dead);
+
+        if (dead == 0 && (world.results[0] || world.results[1] || (a != 'x' && a != 'y')))
+                model_fail("puts %d %d, value %d", world.results[0], world.results[1], a);
+        if (dead != 3 && a != 'x' && a != 'y')
+                model_fail("a put is lost: %d", a);
+}
+
+static void post_put_delete(unsigned dead) {
+        int a = check(dead);
+
+        if (dead == 0 && a != 0 && a != 'x')
+                model_fail("put %d, delete %d, value %d", world.results[0], world.results[1], a);
+}
+
+static void post_put_get(unsigned dead) {
+        int a = check(dead), got = world.results[1];
+
+        if (!(dead & 2) && got != 'o' && got != 'x')
+                model_fail("got %d", got);
+        if (a != 'x' && (!(dead & 1) || a != 'o'))
+                model_fail("put %d, value %d", world.results[0], a);
+}
+
+static void post_put_get_alloc(unsigned dead) {
+        int a = get_large_by(&map_tries[MODEL_ACTORS_MAX]), got = world.results[1];
+
+        (void) dead;
+        if (got != 'o' && got != 'x')
+                model_fail("got %d", got);
+        if (world.results[0] == 0 ? a != 'x' : a != 'o')
+                model_fail("put %d, value %d", world.results[0], a);
+}
+
+static void post_delete_get(unsigned dead) {
+        int a = check(dead), got = world.results[0];
+
+        if (!(dead & 1) && got != 'o' && got != 0)
+                model_fail("got %d", got);
+        if (a != 0 && (!(dead & 2) || a != 'o'))
+                model_fail("delete %d, value %d", world.results[1], a);
+}
+
+static void t0_get(void) {
+        world.results[0] = get_large_by(&map_tries[0]);
+}
+
+/*
+ * Beside a revocation
+ */
+static struct {
+        ShmRevoke revoke;
+        ShmReach reach;
+} own;
+
+static void fence(void) {
+        if (!shm_freeze_fence(&world_arena))
+                model_fail("no membarrier");
+}
+
+static void revoke(ShmActor *actor) {
+        uint32_t budget = UINT32_MAX;
+
+        map_must(shm_epoch_revoke(&world_arena, shm_epoch_number(REVOKED, 1), false));
+        fence();
+        own.revoke = (ShmRevoke){};
+        if (!shm_epoch_revoking(&world_arena, REVOKED, &own.revoke.eras))
+                model_fail("nothing is revoked");
+        while (!shm_revoke_mark(actor, &own.revoke, 1))
+                ;
+        fence(); /* after tags, before guards */
+        while (!shm_revoke_collect(actor, &own.revoke, &own.reach, &budget))
+                budget = UINT32_MAX;
+}
+
+static void t1_revoke(void) {
+        uint64_t handle;
+
+        revoke(world_actor(1));
+        if (shm_object_alloc(world_actor(1), WORLD_SIZE_1, 0, NULL, &handle, NULL) == 0) {
+                map_wipe(handle);
+                victim = handle;
+        }
+}
+
+static void pre_revoke(void) {
+        pre(false, 0);
+        world_set_control(1);
+        model_own(1, &own, sizeof(own));
+        map_ready(5);
+}
+
+/* The victim is as it was; nothing of the epoch is left, once all have ended, or were repaired. */
+static void post_revoke(unsigned dead) {
+        ShmRepairCounts counts;
+        int a;
+
+        map_check_wiped(victim);
+        if (dead & 2)
+                shm_repair_control(&world_actors[0], &own.reach, &counts);
+        map_repair(dead);
+        revoke(&world_actors[0]);
+        a = get_large_by(&map_tries[MODEL_ACTORS_MAX]);
+        if (a != 0)
+                model_fail("put %d, value %d", world.results[0], a);
+        if (!(dead & 1) && world.results[0] != 0 && world.results[0] != -ESHUTDOWN)
+                model_fail("put %d", world.results[0]);
+        for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
+                SlabWord w = shm_slab_word(&world_arena, slab);
+
+                if (shm_slab_view_taken(&world_arena, w) && slab_word_epoch(w) == REVOKED)
+                        model_fail("slab %u is not given back", slab);
+        }
+        (void) map_check_slots();
+}
+
+/* clang-format off */
+static const ModelCase model_cases[] = {
+        { .name = "put-put", .pre = pre_none, .actors = { t0_put, t1_put },
+          .post = post_put_put, .deaths = 1, .preemptions = 1, .full_preemptions = 3 },
+        { .name = "replace-replace", .pre = pre_one, .actors = { t0_put, t1_put },
+          .post = post_put_put, .deaths = 1, .preemptions = 1, .full_preemptions = 2 },
+        { .name = "put-delete", .pre = pre_one, .actors = { t0_put, t1_delete },
+          .post = post_put_delete, .deaths = 2, .preemptions = 1, .full_preemptions = 2 },
+        { .name = "put-get", .pre = pre_one, .actors = { t0_put, t1_get },
+          .post = post_put_get, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "put-get-cached", .pre = pre_one_cached, .actors = { t0_put, t1_get },
+          .post = post_put_get, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "put-get-alloc", .pre = pre_one_tight, .actors = { t0_put, t1_get, t2_alloc },
+          .post = post_put_get_alloc, .deaths = 0, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "get-delete", .pre = pre_one, .actors = { t0_get, t1_delete },
+          .post = post_delete_get, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "put-revoke", .pre = pre_revoke, .actors = { t0_put_1, t1_revoke },
+          .post = post_revoke, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+};
+/* clang-format on */
