@@ -78,9 +78,10 @@ static inline int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapVie
         ret->handle = handle;
         ret->bytes = (const uint8_t *) object + sizeof(ShmMapLeaf);
         shm_racy_copy(&ret->head, object, sizeof(ret->head));
-        shm_compiler_barrier();
-        /* ORDER: rlx; it counts if the view is live after that. */
-        ret->expires = shm_peek_rlx(&((const ShmMapLeaf *) object)->expires) ^ shm_leaf_seal(handle);
+        ret->expires = ret->head.expires ^ shm_leaf_seal(handle);
+        if (__builtin_expect(ret->expires != 0, 0))
+                /* ORDER: rlx; read whole. It counts if the view is live after that. */
+                ret->expires = shm_load_rlx(&((ShmMapLeaf *) object)->expires) ^ shm_leaf_seal(handle);
         if (shm_leaf_size(ret->head.key_size, ret->head.value_size, ret->head.flags) <= size &&
             ret->head.value_size <= SHM_LEAF_VALUE_MAX &&
             (!(ret->head.flags & SHM_LEAF_CELL) || ret->head.value_size == sizeof(uint64_t))) {

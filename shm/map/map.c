@@ -230,19 +230,25 @@ static uint16_t leaf_flags(const ShmTrie *trie, const ShmMapKey *key, const ShmM
         return (uint16_t) (put->flags | (chained ? SHM_LEAF_CHAINED : 0));
 }
 
-static void leaf_fill(uint8_t *bytes, const ShmMapLeaf *head, const ShmMapKey *key, const ShmMapPut *put,
-                      uint64_t seal) {
-        uint8_t *value = bytes + sizeof(*head) + shm_leaf_value_off(key->size, head->flags);
+/* Threads that come late, to the leaf that was in the slot before, compare with these words. */
+static void seal_words(ShmMapLeaf *leaf, uint64_t *word, uint64_t seal) {
+        shm_store_rlx(&leaf->expires, leaf->expires ^ seal); /* ORDER: rlx; before it is linked. */
+        if (leaf->flags & SHM_LEAF_CELL)
+                shm_store_rlx(word, *word ^ seal); /* ORDER: rlx; as above. */
+        else if (leaf->flags & SHM_LEAF_CHAINED)
+                shm_store_rlx(word, seal); /* no chunk. ORDER: rlx; as above. */
+}
 
-        memcpy(bytes, head, sizeof(*head));
-        memcpy(bytes + sizeof(*head), key->bytes, key->size);
-        if (head->flags & SHM_LEAF_CHAINED) {
-                memcpy(value, &seal, sizeof(seal)); /* no chunk */
-                return;
-        }
-        memcpy(value, put->value, put->value_size);
-        if (head->flags & SHM_LEAF_CELL)
-                *(uint64_t *) value ^= seal;
+static void leaf_fill(void *object, const ShmMapLeaf *head, const ShmMapKey *key, const ShmMapPut *put,
+                      uint64_t seal) {
+        uint8_t *bytes = (uint8_t *) object + sizeof(*head);
+        uint8_t *value = bytes + shm_leaf_value_off(key->size, head->flags);
+
+        memcpy(object, head, sizeof(*head));
+        memcpy(bytes, key->bytes, key->size);
+        if (!(head->flags & SHM_LEAF_CHAINED))
+                memcpy(value, put->value, put->value_size);
+        seal_words(object, (uint64_t *) value, seal);
 }
 
 /* Frees a leaf that is noted, and linked nowhere. */
@@ -256,23 +262,22 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
                      ShmMapLeaf *head, NewLeaf *ret) {
         const ShmPending pending = { .root = trie->root, .hash = key->hash };
         size_t size = shm_leaf_size(key->size, put->value_size, head->flags);
-        uint64_t handle, seal, expires = shm_map_end(trie, put->ttl_ms);
+        uint64_t handle;
         void *object;
         int r;
 
         r = shm_object_alloc(actor, size, head->epoch, &pending, &handle, &object);
         if (r)
                 return r;
-        seal = shm_leaf_seal(handle);
-        head->expires = expires ^ seal;
-        leaf_fill(object, head, key, put, seal);
+        head->expires = shm_map_end(trie, put->ttl_ms);
+        leaf_fill(object, head, key, put, shm_leaf_seal(handle));
         if (head->flags & SHM_LEAF_CHAINED)
                 r = shm_chain_fill(actor, handle, (uint64_t *) ((uint8_t *) object + size - sizeof(uint64_t)),
                                    head->epoch, put->value, put->value_size);
         if (r)
                 leaf_free(actor, handle);
         else
-                *ret = (NewLeaf){ handle, expires };
+                *ret = (NewLeaf){ handle, head->expires };
         return r;
 }
 

@@ -510,6 +510,30 @@ FAULTS = [
      '(state == SLAB_FREE || state == SLAB_PARTIAL) &&', 'state == SLAB_FREE &&'),
     ('map put: goes on past a stale leaf in a bucket', 'map/bucket-stale', 'shm/map/map.c',
      'r = shm_trie_exchange(actor, trie, c, SHM_TRIE_GONE);', 'r = 0;'),
+    ('leaf: ends are not sealed', 'map-cell/touch-reuse', 'shm/map/leaf.h', 'return mix ^ mix >> 32;', 'return mix & 0;'),
+    ('leaf: cells are not sealed', 'map-cell/add-reuse', 'shm/map/leaf.h', 'return mix ^ mix >> 32;', 'return mix & 0;'),
+    ('cell: put over another', 'map-cell/add-add', 'shm/map/cell.c', '.mode = SHM_MAP_INSERT,', '.mode = SHM_MAP_PUT,'),
+    ('cell: changed by load and store', 'map-cell/add-add-there', 'shm/map/cell.c',
+     'return shm_cas_acqrel(shm_map_view_cell(view), &expected, next ^ seal);',
+     'return shm_store_rel(shm_map_view_cell(view), next ^ seal), expected != 0;'),
+    ('map put: the end of an entry that is over is not final', 'map-cell/touch-insert', 'shm/map/map.c',
+     'if (put->mode != SHM_MAP_PUT && !shm_map_set_end(view, SHM_MAP_ENDED))', 'if (0)'),
+    ('map delete: the end of an entry that is over is not final', 'map-cell/touch-delete', 'shm/map/map.c',
+     'if (view.is_over && !shm_map_set_end(&view, SHM_MAP_ENDED))', 'if (0)'),
+    ('expiry: the end of an entry that is over is not final', 'map-cell/touch-pass', 'shm/map/expiry.c',
+     'if (view->expires != SHM_MAP_ENDED && !shm_map_set_end(view, SHM_MAP_ENDED))', 'if (0)'),
+    ("expiry: a slab's first end is stored after the look", 'map-cell/put-pass', 'shm/map/expiry.c',
+     '        (void) shm_xchg_acqrel(line, 0);\n', '', '''        if (left != 0)
+                (void) shm_expiry_lower(line, left);''', '        shm_store_rel(line, left);'),
+    ("expiry: the arena's first end is stored after the look", 'map-cell/put-pass', 'shm/map/expiry.c',
+     'uint64_t first = shm_xchg_acqrel(&expiry->first, 0);', 'uint64_t first = shm_load_acq(&expiry->first);',
+     '''        if (first != 0)
+                (void) shm_expiry_lower(&expiry->first, first);''', '        shm_store_rel(&expiry->first, first);'),
+    ('map put: a death before the end is noted is not known', 'map-cell/put-pass', 'shm/map/map.c',
+     '''        shm_tally_begin(actor, trie);
+        do {
+                r = put_once''', '''        do {
+                r = put_once'''),
     ('guard: not stored', 'map-revoke/index-put', 'shm/arena/record.h',
      '        shm_store_rlx(&actor->record->guard, handle);', ''),
     ('guard: tag read before the store', 'map-revoke/index-put', 'shm/arena/record.h',

@@ -1,0 +1,284 @@
+/*
+ * Words of leaves that change in place: ends and counters, beside deletes, puts and passes, with deaths. The clock is a
+ * word of the arena.
+ */
+#include "shm/map/cell.h"
+#include "shm/map/expiry.h"
+#include "shm/map/map-sweep.h"
+#include "shm/arena/root.h"
+#include "tests/model/map-world.h"
+
+#define END 100U /* the end of the entry that is there before */
+
+static uint64_t clock_ns(const ShmArena *arena) {
+        return shm_load_rlx(&arena->header->expiry.boot_offset_ms) * SHM_NS_PER_MS;
+}
+
+static void set_clock(uint64_t ms) {
+        shm_store_rlx(&world_arena.header->expiry.boot_offset_ms, ms);
+}
+
+static int put_ttl(unsigned actor, unsigned k, char value, ShmMapMode mode, uint32_t ttl_ms) {
+        ShmMapPut p = { .mode = mode, .value = &value, .value_size = 1, .ttl_ms = ttl_ms };
+        ShmMapKey key = map_key(k);
+
+        return shm_map_put(world_actor(actor), &map_tries[actor], &key, &p, NULL);
+}
+
+static void touch(unsigned actor, unsigned k, uint32_t ttl_ms) {
+        ShmMapKey key = map_key(k);
+
+        world.results[actor] = shm_map_touch(world_actor(actor), &map_tries[actor], &key, ttl_ms);
+}
+
+/* The sum, or an error. */
+static int add_to(unsigned actor, unsigned k, int64_t delta) {
+        const ShmMapAdd add = { .delta = delta };
+        ShmMapKey key = map_key(k);
+        int64_t sum = 0;
+        int r;
+
+        r = shm_map_add(world_actor(actor), &map_tries[actor], &key, &add, &sum);
+        return r ?: (int) sum;
+}
+
+static ShmMapView view_of(unsigned k) {
+        ShmMapKey key = map_key(k);
+        ShmMapView view = {};
+        ShmTrieCursor c;
+
+        if (shm_map_find(&map_tries[MODEL_ACTORS_MAX], &key, &c, &view) != 0)
+                view.handle = 0;
+        return view;
+}
+
+/* 0: absent. */
+static int64_t sum_of(unsigned k) {
+        ShmMapKey key = map_key(k);
+        int64_t sum = 0;
+
+        (void) shm_map_get(&map_tries[MODEL_ACTORS_MAX], &key, &sum, sizeof(sum), NULL);
+        return sum;
+}
+
+static void init(void) {
+        map_init(1, 0, MAP_HASH, MAP_HASH_FAR, 0);
+        for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
+                map_tries[i].now_ns = clock_ns;
+        set_clock(0);
+}
+
+/* The map has a name, by which a pass finds it; nothing is counted. */
+static void init_named(void) {
+        init();
+        map_must(shm_root_set(&world_arena, "map", 0, map_root));
+}
+
+static void note_map(unsigned actor) {
+        map_tries[actor].map = shm_map_index(&world_arena, map_root) + 1;
+}
+
+/* No slot is free but the one that the delete frees. */
+static void pre_reuse(void) {
+        init();
+        map_must(put_ttl(MODEL_ACTORS_MAX - 1, 0, 'o', SHM_MAP_PUT, END));
+        (void) world_objects(2, WORLD_SIZE_4, 0);
+        map_ready(1);
+}
+
+static void pre_reuse_counter(void) {
+        init();
+        if (add_to(MODEL_ACTORS_MAX - 1, 0, 5) != 5)
+                model_fail("no counter");
+        (void) world_objects(2, WORLD_SIZE_4, 0);
+        map_ready(1);
+}
+
+static void t0_touch(void) {
+        touch(0, 0, 2 * END);
+}
+
+static void t0_add(void) {
+        world.results[0] = add_to(0, 0, 1);
+}
+
+static void t1_add(void) {
+        world.results[1] = add_to(1, 0, 1);
+}
+
+static void t1_delete_then_put_b(void) {
+        map_delete(1, 0);
+        if (world.results[1] == 0)
+                world.results[1] = put_ttl(1, 1, 'b', SHM_MAP_PUT, END);
+}
+
+static void t1_delete_then_add_b(void) {
+        map_delete(1, 0);
+        if (world.results[1] == 0)
+                world.results[1] = add_to(1, 1, 5);
+}
+
+static void post_touch_reuse(unsigned dead) {
+        ShmMapView b = view_of(1);
+
+        map_repair(dead);
+        if (!(dead & 2) && (world.results[1] != 0 || b.handle == 0))
+                model_fail("put of b: %d", world.results[1]);
+        if (b.handle != 0 && b.expires != END)
+                model_fail("the end of b is %lu", (unsigned long) b.expires);
+        if (!(dead & 1) && world.results[0] != 0 && world.results[0] != -ENOENT)
+                model_fail("touch: %d", world.results[0]);
+        map_check(2, 2);
+}
+
+static void post_add_reuse(unsigned dead) {
+        int64_t a = sum_of(0), b = sum_of(1);
+        int r = world.results[0];
+
+        map_repair(dead);
+        if (!(dead & 2) && !((world.results[1] == 5 && b == 5) || (world.results[1] == -ENOMEM && b == 0)))
+                model_fail("add to b: %d, it is %ld", world.results[1], (long) b);
+        if (b != 0 && b != 5)
+                model_fail("b is %ld", (long) b);
+        /* It was done before the delete, or after that to a new one, or there was no memory for a new one. */
+        if (dead == 0 && !(r == 6 && a == 0) && !(r == 1 && a == 1) && !(r == -ENOMEM && a == 0))
+                model_fail("add to a: %d, it is %ld", r, (long) a);
+}
+
+static void pre_absent(void) {
+        init();
+        map_ready(1);
+}
+
+static void post_add_add(unsigned dead) {
+        int64_t sum = sum_of(0);
+        int x = world.results[0], y = world.results[1];
+
+        map_repair(dead);
+        if (dead == 0 && (sum != 2 || x + y != 3))
+                model_fail("sums %d and %d, it is %ld", x, y, (long) sum);
+        if (sum < 2 - __builtin_popcount(dead) || sum > 2)
+                model_fail("the sum is %ld", (long) sum);
+        if (map_check_slots() != 1U + (sum != 0))
+                model_fail("an object is lost");
+}
+
+static void post_add_add_there(unsigned dead) {
+        int64_t sum = sum_of(0);
+        int x = world.results[0], y = world.results[1];
+
+        map_repair(dead);
+        if (dead == 0 && (sum != 7 || x + y != 6 + 7))
+                model_fail("sums %d and %d, it is %ld", x, y, (long) sum);
+        if (sum < 7 - __builtin_popcount(dead) || sum > 7)
+                model_fail("the sum is %ld", (long) sum);
+}
+
+/* Its time is over, when the other actor says so. */
+static void pre_end(void) {
+        init();
+        map_must(put_ttl(MODEL_ACTORS_MAX - 1, 0, 'o', SHM_MAP_PUT, END));
+        map_ready(1);
+}
+
+static void t1_insert_after(void) {
+        set_clock(END);
+        world.results[1] = put_ttl(1, 0, 'n', SHM_MAP_INSERT, 0);
+}
+
+static void post_touch_insert(unsigned dead) {
+        char a;
+
+        map_repair(dead);
+        a = map_get(0);
+        /* Where both were done, the touch came later, and was of the new entry. */
+        if (dead == 0 && world.results[0] == 0 && world.results[1] == 0 && view_of(0).expires == 0)
+                model_fail("an entry was given more time, and was absent");
+        if (dead == 0 && a != (world.results[1] == 0 ? 'n' : 'o'))
+                model_fail("touch %d, insert %d, value %d", world.results[0], world.results[1], a);
+}
+
+static void t1_delete_after(void) {
+        set_clock(END);
+        map_delete(1, 0);
+}
+
+static void post_touch_delete(unsigned dead) {
+        int t = world.results[0], d = world.results[1];
+
+        map_repair(dead);
+        if (dead == 0 && (t == 0) == (d == -ENOENT))
+                model_fail("touch %d, delete %d", t, d);
+        if (!(dead & 2) && map_get(0) != 0)
+                model_fail("it is there");
+}
+
+static void pre_pass(void) {
+        init_named();
+        note_map(MODEL_ACTORS_MAX - 1);
+        map_must(put_ttl(MODEL_ACTORS_MAX - 1, 0, 'o', SHM_MAP_PUT, END));
+        map_tries[MODEL_ACTORS_MAX - 1].map = 0;
+        map_ready(1);
+}
+
+static void t1_pass_after(void) {
+        set_clock(END);
+        while (!shm_expiry_step(world_actor(1), END, 1))
+                ;
+}
+
+static void post_touch_pass(unsigned dead) {
+        char a;
+
+        map_repair(dead);
+        a = map_get(0);
+        if (dead == 0 && a != (world.results[0] == 0 ? 'o' : 0))
+                model_fail("touch %d, value %d", world.results[0], a);
+}
+
+/* A put beside a pass: a later pass, if one is due, finds the entry. */
+static void pre_pass_put(void) {
+        pre_pass();
+        note_map(0);
+}
+
+static void t0_put(void) {
+        world.results[0] = put_ttl(0, 1, 'b', SHM_MAP_PUT, END / 2);
+}
+
+static void post_put_pass(unsigned dead) {
+        ShmMapSweep sweep = { .miscounted_only = true };
+
+        map_repair(dead);
+        /* A maintainer that takes over sweeps all maps. */
+        sweep.miscounted_only = !(dead & 2);
+        while (!shm_map_sweep_step(&world_actors[0], &sweep, 1))
+                ;
+        set_clock(2 * END);
+        while (world_arena.header->expiry.first != 0 && world_arena.header->expiry.first <= 2 * END)
+                (void) shm_expiry_step(&world_actors[0], 2 * END, 1);
+        if (view_of(1).handle != 0)
+                model_fail("b is there after its end");
+        map_check(2, 0);
+}
+
+/* clang-format off */
+static const ModelCase model_cases[] = {
+        { .name = "touch-reuse", .pre = pre_reuse, .actors = { t0_touch, t1_delete_then_put_b },
+          .post = post_touch_reuse, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "add-reuse", .pre = pre_reuse_counter, .actors = { t0_add, t1_delete_then_add_b },
+          .post = post_add_reuse, .deaths = 0, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "add-add", .pre = pre_absent, .actors = { t0_add, t1_add },
+          .post = post_add_add, .deaths = 2, .preemptions = 3, .full_preemptions = 5 },
+        { .name = "add-add-there", .pre = pre_reuse_counter, .actors = { t0_add, t1_add },
+          .post = post_add_add_there, .deaths = 2, .preemptions = 3, .full_preemptions = 5 },
+        { .name = "touch-delete", .pre = pre_end, .actors = { t0_touch, t1_delete_after },
+          .post = post_touch_delete, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
+        { .name = "touch-insert", .pre = pre_end, .actors = { t0_touch, t1_insert_after },
+          .post = post_touch_insert, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
+        { .name = "touch-pass", .pre = pre_pass, .actors = { t0_touch, t1_pass_after },
+          .post = post_touch_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "put-pass", .pre = pre_pass_put, .actors = { t0_put, t1_pass_after },
+          .post = post_put_pass, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+};
+/* clang-format on */
