@@ -54,6 +54,17 @@ static uint64_t rollback_top(const ShmArena *arena, const ShmCacheWalk *walk) {
 }
 
 /*
+ * A leaf begins with the hash that it is noted under. Nodes of an index are noted as well: their words, taken for a
+ * head by chance, could name objects that are not theirs.
+ */
+static bool note_has_leaf(const ShmArena *arena, uint64_t handle, uint64_t root, uint64_t hash) {
+        uint64_t first;
+
+        return root > SHM_NOTE_NAMED_ROOT && shm_object_copy(arena, handle, 0, &first, sizeof(first)) == 0 &&
+               first == hash;
+}
+
+/*
  * Chunks go back at once: no record has them. Before the leaf, which leads to them, so that this can be begun again:
  * see shm/map/chain.c.
  */
@@ -69,7 +80,7 @@ static uint64_t rollback_notes(ShmActor *control, const ShmRecord *r) {
                 if (handle == 0 || !shm_object_live(arena, handle) ||
                     (root != 0 && shm_trie_contains(arena, root, hash, handle)))
                         continue;
-                if (root > SHM_NOTE_NAMED_ROOT)
+                if (note_has_leaf(arena, handle, root, hash))
                         shm_chain_free_chunks(control, handle);
                 n += shm_rollback_object(arena, shm_handle_slot(handle), shm_handle_tag(arena->key, handle));
         }
@@ -106,8 +117,9 @@ void shm_rollback_control(ShmActor *control) {
                 uint64_t handle = shm_record_note(control->record, i);
 
                 if (handle != 0 && root != 0 && !shm_trie_contains(control->arena, root, hash, handle))
-                        (void) (root > SHM_NOTE_NAMED_ROOT ? shm_chain_free(control, handle)
-                                                           : shm_object_free(control, handle));
+                        (void) (note_has_leaf(control->arena, handle, root, hash)
+                                        ? shm_chain_free(control, handle)
+                                        : shm_object_free(control, handle));
         }
         shm_map_miscounted(control->arena, control->record);
         shm_rollback_paths(control, 0);

@@ -764,6 +764,8 @@ FAULTS = [
      '        m->sweep_again = m->sweeping;', '        m->sweep = (ShmMapSweep){}, m->sweep_again = m->sweeping;'),
     ('map expire: leaves are counted alone', 'unit-map', 'shm/map/map-scan.c',
      'scan->pause = scan->n_words + (uint64_t) n_max * WORDS_A_LEAF;', 'scan->pause = UINT64_MAX;'),
+    ('repair: nodes that are noted are taken for leaves', 'unit-repair', 'shm/maintain/rollback.c',
+     'if (note_has_leaf(arena, handle, root, hash))', 'if (root > SHM_NOTE_NAMED_ROOT)'),
     ('repair: paths of control itself are not shortened', 'map-control/sweep-update', 'shm/maintain/rollback.c',
      '        shm_rollback_paths(control, 0);\n', ''),
     ('repair: objects that control itself noted stay', 'map-control/sweep-update', 'shm/maintain/rollback.c',

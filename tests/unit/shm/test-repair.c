@@ -12,6 +12,7 @@
 #include "shm/arena/root.h"
 #include "shm/slab/set.h"
 #include "shm/slab/slab.h"
+#include "shm/map/leaf.h"
 #include "shm/map/trie.h"
 #include "tests/util/arena.h"
 #include "tests/util/maintain.h"
@@ -407,6 +408,24 @@ static void test_notes(void **state) {
                 assert_int_equal(t->actor.record->notes[i].handle, 0);
 }
 
+/* A node of an index whose words look like the head of a chain, as those of one in some thousands do. */
+static void test_noted_node(void **state) {
+        TestArena *t = *state;
+        ShmPending pending = { .hash = 77 };
+        uint64_t node, other_object;
+        void *object;
+
+        assert_int_equal(shm_trie_create(&other, 0, &pending.root), 0);
+        assert_int_equal(shm_object_publish(&other, pending.root), 0);
+        assert_int_equal(shm_object_alloc(&other, 64, 0, NULL, &other_object, NULL), 0);
+        assert_int_equal(shm_object_alloc(&t->actor, 64, 0, &pending, &node, &object), 0);
+        *(ShmMapLeaf *) object = (ShmMapLeaf){ .hash = 5, .value_size = 8, .flags = SHM_LEAF_CHAINED };
+        ((uint64_t *) object)[4] = other_object ^ shm_leaf_seal(node);
+        (void) expect_repaired(t);
+        assert_false(shm_object_live(&t->arena, node));
+        assert_true(shm_object_live(&t->arena, other_object));
+}
+
 static void test_run(void **state) {
         TestArena *t = *state;
         SlabWord new;
@@ -786,6 +805,7 @@ int main(void) {
                 TEST(in_flight_free),
                 TEST(in_flight_flush),
                 TEST(notes),
+                TEST(noted_node),
                 TEST(run),
                 TEST(run_of_another),
                 TEST(hints),
