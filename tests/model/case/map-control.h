@@ -118,10 +118,10 @@ static void post_get_b(unsigned dead) {
                 .name = _name, .pre = pre_stale, .actors = { t_nothing, _t1, t_sweep }, .post = _post,       \
                 .deaths = 1, .preemptions = 2, .full_preemptions = 3                                         \
         }
-#define REPAIR(_name, _t1, _post)                                                                            \
+#define REPAIR(_name, _t1, _post, _more...)                                                                  \
         {                                                                                                    \
                 .name = _name, .pre = pre_died, .actors = { t_nothing, _t1, t_repair }, .post = _post,       \
-                .variants = true, .preemptions = 1, .full_preemptions = 2                                    \
+                .variants = true, .preemptions = 1, .full_preemptions = 1, _more                             \
         }
 
 /* clang-format off */
@@ -130,10 +130,9 @@ static const ModelCase model_cases[] = {
         SWEEP("sweep-update", t1_update_b, post_update_b),
         SWEEP("sweep-delete", t1_delete_b, post_delete_b),
         SWEEP("sweep-get", t1_get_b, post_get_b),
-        REPAIR("repair-insert", t1_insert_c, post_insert_c),
-        REPAIR("repair-update", t1_update_b, post_update_b),
+        REPAIR("repair-insert", t1_insert_c, post_insert_c, .full_only = true),
+        REPAIR("repair-update", t1_update_b, post_update_b, .full_only = true),
         REPAIR("repair-delete", t1_delete_b, post_delete_b),
-        { .name = "repair-get", .pre = pre_died, .actors = { t_nothing, t1_get_b, t_repair }, .post = post_get_b,
-          .variants = true, .deaths = 1, .preemptions = 1, .full_preemptions = 2 },
+        REPAIR("repair-get", t1_get_b, post_get_b, .deaths = 1),
 };
 /* clang-format on */
