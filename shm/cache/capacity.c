@@ -41,12 +41,19 @@ void shm_cache_begin_use(ShmActor *actor, ShmCache *cache) {
         shm_store_rlx(&cache->room, SHM_CACHE_CAPACITY_START); /* ORDER: rlx; ours alone. */
 }
 
+/* In a small pool a cache grows to a 64th of it at most. */
+static uint64_t capacity_bytes_max(const ShmArena *arena) {
+        uint64_t share = (uint64_t) arena->n_slabs * SHM_SLAB_SIZE / 64;
+
+        return share < CAPACITY_BYTES_MAX ? share : CAPACITY_BYTES_MAX;
+}
+
 /* A thread that uses large classes keeps no more memory from others than one that uses small ones. */
 static bool may_grow(const ShmActor *actor, const ShmCache *cache) {
         uint32_t class = shm_arena_cache_class(actor->arena, shm_cache_index(actor, cache));
 
         return cache->capacity < SHM_CACHE_MAX && class < actor->arena->n_classes &&
-               2 * cache->capacity * actor->arena->classes[class].size <= CAPACITY_BYTES_MAX;
+               2 * cache->capacity * actor->arena->classes[class].size <= capacity_bytes_max(actor->arena);
 }
 
 /* As many slots as the cache has room for were moved lately, several by each change of a slab word. */

@@ -230,7 +230,7 @@ static void test_close_gives_memory_back(void **state) {
         assert_true(full >= before + (2 << 20));
         /* Memory of free slabs is kept, before the close. */
         assert_int_equal(tslab_free_batch(pool, handles, N_OBJECTS / 2), N_OBJECTS / 2);
-        assert_true(test_pool_memory() == full);
+        assert_true(test_pool_memory() <= full + 4096); /* a page of a slab set may be new */
 
         assert_int_equal(tslab_epoch_close(pool, epoch, 0), 0);
         half = test_pool_memory();
@@ -303,7 +303,9 @@ static void free_closed_in_order(struct tslab *pool, Order order) {
         }
         assert_true(test_pool_memory() <= full - N * 64 + 2 * 4096);
         assert_int_equal(info_of(pool, epoch).state, TSLAB_EPOCH_DRAINED);
-        assert_int_equal(info_of(pool, epoch).reclaimed_bytes, N * 64);
+        assert_true(info_of(pool, epoch).reclaimed_bytes >= N * 64);
+        assert_true(info_of(pool, epoch).reclaimed_bytes <=
+                    N * 64 + 2 * 4096); /* the cache held two more, at most */
         assert_int_equal(tslab_free(pool, other), 0);
         free(handles);
 }

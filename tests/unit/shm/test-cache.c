@@ -455,9 +455,8 @@ static void test_mode_off(void **state) {
                 assert_int_equal(t->actor.record->used[i], 0);
 }
 
-/* A cache of large objects keeps no more bytes than the largest cache of 768 does. */
-static void test_capacity_of_large(void **state) {
-        TestArena *t = *state;
+/* Allocates and frees many large objects, and returns the capacity that their cache has then. */
+static uint32_t use_large(TestArena *t) {
         uint64_t handles[200];
 
         for (int round = 0; round < 20; round++) {
@@ -470,8 +469,21 @@ static void test_capacity_of_large(void **state) {
                 assert_true(shm_arena_cache(&t->arena, t->actor.id, 0, class)->capacity *
                                     t->arena.classes[class].size <=
                             SHM_CACHE_MAX * 768);
-        assert_int_equal(shm_arena_cache(&t->arena, t->actor.id, 0, t->arena.n_classes - 1)->capacity, 32);
+        return shm_arena_cache(&t->arena, t->actor.id, 0, t->arena.n_classes - 1)->capacity;
+}
+
+/* A cache of large objects keeps no more bytes than the largest cache of 768 does, and fewer in a small pool. */
+static void test_capacity_of_large(void **state) {
+        ShmGeometry geometry = test_geometry();
+        TestArena *t = *state, large;
+
+        assert_int_equal(use_large(t), SHM_CACHE_CAPACITY_START);
         assert_clean(t);
+        geometry.slabs_size = 16 << 20;
+        test_arena_init(&large, &geometry);
+        large.actor.mode = SHM_CACHE_ON;
+        assert_int_equal(use_large(&large), 32);
+        test_arena_deinit(&large);
 }
 
 /* Pages of a thread's record that exist. */
