@@ -265,6 +265,7 @@ static int create_once(struct tslab **ret, const struct tslab_options *given) {
         pool->time_slow = options.time_slow;
         pool->retain = options_retain(&options);
         r = shm_arena_create(&pool->arena, &geometry, NULL);
+        pool->arena.populate = true; /* a process that commits slabs is about to use them */
         if (r == 0)
                 r = local_new(pool);
         if (r == 0)

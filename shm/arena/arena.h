@@ -48,7 +48,7 @@ typedef struct ShmArena {
         int fd;
         int wake_fd; /* eventfd that wakes the daemon; -1: none */
         bool read_only;
-        bool populate; /* commits also map the new pages in this process: for the daemon */
+        bool populate; /* commits also map the new pages in this process: of the daemon, or of a private pool */
 } ShmArena;
 
 enum {

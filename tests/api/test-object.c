@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "tests/util/test.h"
 
@@ -342,6 +343,27 @@ static void test_malloc_mfree(void **state) {
         assert_int_equal(errno, EINVAL);
 }
 
+/* Pages that a process makes in a private pool are mapped there at once: a store into a new object is no page fault. */
+static void test_prefault(void **state) {
+        struct tslab_options options = { .size = sizeof(options), .arena_bytes = 16 << 20 };
+        enum { N = 1000 };
+        void *objects[N];
+        struct rusage before, after;
+        struct tslab *pool;
+        tslab_handle handle;
+
+        (void) state;
+        assert_int_equal(tslab_create(&pool, &options), 0);
+        for (int i = 0; i < N; i++)
+                assert_int_equal(tslab_alloc(pool, 4096, TSLAB_EPOCH_CURRENT, &handle, &objects[i]), 0);
+        assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+        for (int i = 0; i < N; i++)
+                *(volatile int *) objects[i] = i;
+        assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+        assert_true(after.ru_minflt - before.ru_minflt < N / 4);
+        tslab_close(pool);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_version_is_known),
@@ -360,6 +382,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_pending_publish, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_free_zero_while_pending, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_malloc_mfree, setup, teardown),
+                cmocka_unit_test(test_prefault),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
