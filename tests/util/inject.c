@@ -1,5 +1,5 @@
 /*
- * For LD_PRELOAD: makes system calls of a program fail, from main() on.
+ * For LD_PRELOAD: makes system calls of a program fail, from main() to exit().
  *
  *      TSLAB_INJECT=count:FILE                 counts all calls by number, in FILE: 512 words of 32 bits
  *      TSLAB_INJECT=NUMBER:FIRST:N:ERROR       call NUMBER fails with ERROR from the FIRST time on, N times
@@ -41,6 +41,7 @@ static struct {
         long nr;
         uint32_t first, n;
         int error; /* 0: all calls are made, and counted */
+        bool stopped;
 } inject;
 
 /* The filter lets the call at inject_after_call pass. */
@@ -62,13 +63,16 @@ __attribute__((noinline)) static long make_call(long nr, const greg_t *r) {
 }
 
 static uint32_t count_call(long nr) {
+        if (inject.stopped)
+                return 0;
         return nr < (long) N_CALLS ? shm_add_rlx(&inject.counts[nr], 1) + 1 : 0; /* ORDER: rlx; a count. */
 }
 
 static bool must_fail(long nr) {
         uint32_t i = count_call(nr);
 
-        return inject.error != 0 && nr == inject.nr && i >= inject.first && i - inject.first < inject.n;
+        return inject.error != 0 && nr == inject.nr && i > 0 && i >= inject.first &&
+               i - inject.first < inject.n;
 }
 
 /* The handler has set the mask of the program, which returning from it would undo. SIGSYS is never blocked. */
@@ -181,6 +185,11 @@ static void open_counts(const char *path) {
                 (void) close(fd);
 }
 
+/* Before LeakSanitizer does its work, with calls of its own. */
+static void stop(void) {
+        inject.stopped = true;
+}
+
 __attribute__((constructor)) static void start(void) {
         struct sigaction action = { .sa_sigaction = on_call,
                                     .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK };
@@ -193,6 +202,7 @@ __attribute__((constructor)) static void start(void) {
             sscanf(order, "%ld:%u:%u:%d", &inject.nr, &inject.first, &inject.n, &inject.error) != 4)
                 fail(order);
         open_counts(path);
+        (void) atexit(stop);
         if (inject.error != 0 && is_unmade(inject.nr)) {
                 if (load_failing() < 0)
                         fail("no filter");
