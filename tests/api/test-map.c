@@ -163,26 +163,57 @@ static void test_map_put_get_delete(void **state) {
         tslab_map_close(map);
 }
 
+/* What a value's bytes are at each place. */
+static void fill_pattern(uint8_t *bytes, size_t size, unsigned seed) {
+        for (size_t i = 0; i < size; i++)
+                bytes[i] = (uint8_t) (i * 31 + i / 4088 + seed);
+}
+
+/* Values of one object, at its edges, and of chains, up to the largest: put, replaced, read whole and in parts. */
 static void test_map_sizes(void **state) {
-        char big[5000], buffer[5000];
+        struct tslab_map_info info = { .size = sizeof(info) };
+        uint8_t *big, *buffer;
         struct tslab_map *map;
+        void *alloced;
         size_t max;
 
-        memset(big, 'b', sizeof(big));
         assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
         max = tslab_map_size_max(map);
-        assert_int_equal(max, 4096 - 32);
+        assert_int_equal(max, 1 << 20);
+        big = malloc(max + 1);
+        buffer = malloc(max);
+        assert_true(big && buffer);
         assert_int_equal(tslab_map_put(map, NULL, 0, NULL, 0, TSLAB_EPOCH_CURRENT), 0);
         assert_int_equal(tslab_map_get(map, NULL, 0, buffer, 0, NULL), 0);
-        assert_int_equal(tslab_map_put(map, big, 10, big, max - 10, TSLAB_EPOCH_CURRENT), 0);
-        assert_int_equal(tslab_map_get(map, big, 10, buffer, sizeof(buffer), NULL), max - 10);
-        assert_int_equal(tslab_map_put(map, big, 10, big, max - 9, TSLAB_EPOCH_CURRENT), -E2BIG);
-        assert_int_equal(tslab_map_put(map, big, 1, big, sizeof(big), TSLAB_EPOCH_CURRENT), -E2BIG);
-        assert_int_equal(tslab_map_put(map, big, sizeof(big), big, 1, TSLAB_EPOCH_CURRENT), -E2BIG);
+        for (size_t size = 4096 - 32 - 12; size <= max; size += size < 4100    ? 1
+                                                                : size < 70000 ? 4088
+                                                                               : (max - size) / 2 + 1) {
+                fill_pattern(big, size, (unsigned) size);
+                assert_int_equal(tslab_map_put(map, "0123456789", 10, big, size, TSLAB_EPOCH_CURRENT), 0);
+                assert_int_equal(tslab_map_get(map, "0123456789", 10, buffer, max, NULL), size);
+                assert_memory_equal(buffer, big, size);
+                assert_int_equal(tslab_map_get_with(map, "0123456789", 10, buffer, size - 1, &info),
+                                 -EMSGSIZE);
+                assert_int_equal(info.value_size, size);
+                assert_int_equal(
+                        tslab_map_get_part(map, "0123456789", 10, info.version, size / 2, buffer, 5000, NULL),
+                        size - size / 2 < 5000 ? size - size / 2 : 5000);
+                assert_memory_equal(buffer, big + size / 2, size - size / 2 < 5000 ? size - size / 2 : 5000);
+                assert_int_equal(tslab_map_get_alloc(map, "0123456789", 10, &alloced, NULL), 0);
+                assert_memory_equal(alloced, big, size);
+                free(alloced);
+        }
+        assert_int_equal(tslab_map_put(map, "k", 1, big, max + 1, TSLAB_EPOCH_CURRENT), -E2BIG);
+        assert_int_equal(tslab_map_put(map, big, 4096, big, 1, TSLAB_EPOCH_CURRENT), -E2BIG);
         assert_int_equal(tslab_map_put(map, big, SIZE_MAX, big, SIZE_MAX, TSLAB_EPOCH_CURRENT), -E2BIG);
-        assert_int_equal(tslab_map_get(map, big, sizeof(big), buffer, sizeof(buffer), NULL), -ENOENT);
-        assert_int_equal(tslab_map_delete(map, big, sizeof(big)), -ENOENT);
+        assert_int_equal(tslab_map_get(map, big, 5000, buffer, max, NULL), -ENOENT);
+        assert_int_equal(tslab_map_get_part(map, "k", 1, 0, 0, buffer, max, NULL), -ENOENT);
+        assert_int_equal(tslab_map_get_alloc(map, "k", 1, &alloced, NULL), -ENOENT);
+        assert_int_equal(tslab_map_delete(map, big, 5000), -ENOENT);
+        assert_int_equal(tslab_map_delete(map, "0123456789", 10), 0);
         tslab_map_close(map);
+        free(big);
+        free(buffer);
 }
 
 static void test_map_iterate_and_expire(void **state) {

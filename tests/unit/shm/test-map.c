@@ -144,12 +144,12 @@ static void test_map_put_modes(void **state) {
 
 static void test_map_put_errors(void **state) {
         Fixture *f = *state;
-        size_t max = shm_map_size_max(&f->arena);
-        char *big = malloc(max + 2);
+        size_t max = shm_map_size_max(&f->arena), value_max = shm_map_value_max(&f->trie);
+        char *big = malloc(value_max + 2);
         uint32_t next;
 
-        memset(big, 'x', max + 1);
-        big[max] = 0;
+        memset(big, 'x', value_max + 1);
+        big[value_max + 1] = 0;
         assert_int_equal(put(f, "k", big), -E2BIG);
         big[max - 1] = 0;
         assert_int_equal(put(f, "k", big), 0);
