@@ -61,11 +61,6 @@ static inline int pool_set_busy(struct tslab *pool, ThreadState *state) {
         return -EBADF;
 }
 
-static inline void pool_clear_busy(ThreadState *state) {
-        /* ORDER: rel, pairs with pool_quiesce(); all that was done is before. */
-        shm_store_rel(&state->busy, 0);
-}
-
 /* One more object is pending: each free has to look whether it is of that kind. */
 static inline void pool_thread_pends(ThreadState *thread) {
         thread->n_pending++;

@@ -37,17 +37,19 @@ static ssize_t unless_closed(const struct tslab_map *map, ssize_t result) {
         return pool_is_closed(map->pool) ? -EIDRM : result;
 }
 
-/* A thread without a record, or with objects that are pending, is not counted. */
-static void count_get(const struct tslab_map *map, ssize_t result) {
+/*
+ * A thread without a record, or with objects that are pending, is not counted. As for the fast path, it is enough that
+ * the pool was open a moment ago: see invariant 4 in libclient/close.c.
+ */
+static inline void count_get(const struct tslab_map *map, ssize_t result) {
         ThreadState *thread = pool_thread(map->pool);
 
-        if (!thread || pool_set_busy(map->pool, thread) != 0)
+        if (!thread)
                 return;
         if (result >= 0)
                 shm_tally_hit(&thread->actor, &map->trie);
         else if (result == -ENOENT)
                 shm_tally_miss(&thread->actor, &map->trie);
-        pool_clear_busy(thread);
 }
 
 static ssize_t map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer,

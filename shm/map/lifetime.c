@@ -30,6 +30,10 @@ uint64_t shm_map_end(const ShmTrie *trie, uint32_t ttl_ms) {
         return shm_map_now_ms(trie) + ttl_ms;
 }
 
+bool shm_map_is_past(const ShmTrie *trie, uint64_t ms) {
+        return ms <= shm_map_now_ms(trie);
+}
+
 bool shm_map_set_end(const ShmMapView *view, uint64_t expires) {
         uint64_t *word = (uint64_t *) (view->bytes - sizeof(ShmMapLeaf) + offsetof(ShmMapLeaf, expires));
         uint64_t seal = shm_leaf_seal(view->handle), expected = view->expires ^ seal;

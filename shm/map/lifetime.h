@@ -13,8 +13,11 @@ static inline uint64_t shm_map_now_ms(const ShmTrie *trie) {
 /* The end of an entry that begins now; 0: none. */
 uint64_t shm_map_end(const ShmTrie *trie, uint32_t ttl_ms);
 
+bool shm_map_is_past(const ShmTrie *trie, uint64_t ms);
+
+/* Gets of entries without an end do not look at the clock. */
 static inline bool shm_map_is_over(const ShmTrie *trie, const ShmMapView *view) {
-        return view->expires != 0 && view->expires <= shm_map_now_ms(trie);
+        return __builtin_expect(view->expires != 0, 0) && shm_map_is_past(trie, view->expires);
 }
 
 /*

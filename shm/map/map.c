@@ -189,23 +189,21 @@ ssize_t shm_map_read(const ShmTrie *trie, const ShmMapKey *key, uint64_t version
 
 ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
                     ShmMapView *ret_view) {
+        ShmMapView unwanted, *view = ret_view ?: &unwanted;
         ShmTrieCursor c;
-        ShmMapView view;
         int r;
 
         for (;;) {
-                r = shm_map_find(trie, key, &c, &view);
+                r = shm_map_find(trie, key, &c, view);
                 if (r)
                         return r < 0 ? r : -ENOENT;
-                if (ret_view)
-                        *ret_view = view;
-                if (view.is_over)
+                if (view->is_over)
                         return -ENOENT;
-                if (view.head.value_size > size)
+                if (view->head.value_size > size)
                         return -EMSGSIZE;
-                r = copy_value(trie, &view, 0, buffer, view.head.value_size);
-                if (shm_map_view_live(trie->arena, &view))
-                        return r ?: (ssize_t) view.head.value_size;
+                r = copy_value(trie, view, 0, buffer, view->head.value_size);
+                if (shm_map_view_live(trie->arena, view))
+                        return r ?: (ssize_t) view->head.value_size;
         }
 }
 
