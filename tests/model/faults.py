@@ -667,8 +667,6 @@ FAULTS = [
 ''', '''                memcpy(chunk + 1, from, n);
                 shm_actor_unguard(actor);
 '''),
-    ('chain: what is read of a chunk that was freed counts', 'map-chain/put-get-alloc', 'shm/map/chain.c',
-     '        return shm_object_live(arena, handle);\n}\n\n/* The last PART', '        return true;\n}\n\n/* The last PART'),
     ('repair: chunks of a dead thread stay', 'map-chain/put-put', 'shm/maintain/rollback.c',
      '''                if (root > SHM_NOTE_NAMED_ROOT)
                         shm_chain_free_chunks(control, handle);

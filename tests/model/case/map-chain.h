@@ -54,8 +54,9 @@ static void t2_alloc(void) {
         void *object;
 
         world.results[2] = shm_object_alloc(world_actor(2), 64, 0, NULL, &handle, &object);
-        if (world.results[2] == 0)
-                memset(object, 'w', 64);
+        for (unsigned i = 0; world.results[2] == 0 && i < 2; i++)
+                /* ORDER: rlx; a step, with which those of others do not commute. */
+                shm_store_rlx((uint64_t *) object + i, UINT64_C(0x7777777777777777));
 }
 
 static void t1_delete(void) {
@@ -73,20 +74,20 @@ static void t0_put_1(void) {
 /*
  * Before and after
  */
-static void pre(bool any, uint32_t epoch) {
+static void pre(uint32_t n_slabs, bool any, uint32_t epoch) {
         shm_chain_room = ROOM;
-        map_init(5, 0, MAP_HASH, MAP_HASH_FAR, 0);
+        map_init(n_slabs, 0, MAP_HASH, MAP_HASH_FAR, 0);
         if (any)
                 map_must(put_large_as(&world_actors[0], &map_tries[MODEL_ACTORS_MAX], 'o', epoch));
 }
 
 static void pre_none(void) {
-        pre(false, 0);
+        pre(5, false, 0);
         map_ready(5);
 }
 
 static void pre_one(void) {
-        pre(true, 0);
+        pre(5, true, 0);
         map_ready(5);
 }
 
@@ -95,7 +96,7 @@ static void pre_one_tight(void) {
         uint64_t handles[20], handle;
         unsigned n = 0;
 
-        pre(true, 0);
+        pre(5, true, 0);
         while (shm_object_alloc(&world_actors[1], 64, 0, NULL, &handle, NULL) == 0)
                 handles[n++] = handle;
         for (unsigned i = 0; i < 1 + N_CHUNKS; i++)
@@ -104,7 +105,7 @@ static void pre_one_tight(void) {
 }
 
 static void pre_one_cached(void) {
-        pre(true, 0);
+        pre(5, true, 0);
         world_set_caching(0, 0);
         map_ready(5);
 }
@@ -166,7 +167,7 @@ static void post_put_get_alloc(unsigned dead) {
         (void) dead;
         if (got != 'o' && got != 'x')
                 model_fail("got %d", got);
-        if (world.results[0] == 0 ? a != 'x' : a != 'o')
+        if (world.results[0] == 0 ? a != 'x' : a != 'o' || world.results[2] != 0)
                 model_fail("put %d, value %d", world.results[0], a);
 }
 
@@ -221,11 +222,19 @@ static void t1_revoke(void) {
         }
 }
 
+/* One free slot in each of two slabs of the epoch: head and first chunk are in slabs that empty apart. */
 static void pre_revoke(void) {
-        pre(false, 0);
+        uint64_t handles[8];
+
+        pre(4, false, 0);
+        for (unsigned i = 0; i < 8; i++)
+                map_must(shm_object_alloc(&world_actors[1], 64, shm_epoch_number(REVOKED, 1), NULL,
+                                          &handles[i], NULL));
+        map_must(shm_object_free(&world_actors[1], handles[0]));
+        map_must(shm_object_free(&world_actors[1], handles[4]));
         world_set_control(1);
         model_own(1, &own, sizeof(own));
-        map_ready(5);
+        map_ready(4);
 }
 
 /* The victim is as it was; nothing of the epoch is left, once all have ended, or were repaired. */
@@ -265,7 +274,7 @@ static const ModelCase model_cases[] = {
         { .name = "put-get-cached", .pre = pre_one_cached, .actors = { t0_put, t1_get },
           .post = post_put_get, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "put-get-alloc", .pre = pre_one_tight, .actors = { t0_put, t1_get, t2_alloc },
-          .post = post_put_get_alloc, .deaths = 0, .preemptions = 2, .full_preemptions = 3 },
+          .post = post_put_get_alloc, .deaths = 0, .preemptions = 3, .full_preemptions = 3 },
         { .name = "get-delete", .pre = pre_one, .actors = { t0_get, t1_delete },
           .post = post_delete_get, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "put-revoke", .pre = pre_revoke, .actors = { t0_put_1, t1_revoke },

@@ -86,7 +86,7 @@ static Leaf *leaf_at(Fixture *f, uint64_t handle) {
 }
 
 static uint64_t leaf_new(Fixture *f, uint64_t hash, uint64_t value) {
-        ShmPending pending = { f->root, hash };
+        ShmPending pending = { .root = f->root, .hash = hash };
         uint64_t handle;
         void *object;
 
