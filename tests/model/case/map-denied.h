@@ -67,13 +67,13 @@ static void pre_index_fences(void) {
 /* A node of the index is to be removed. */
 static void pre_index_shrink_fences(void) {
         map_shape = MAP_SHRINKS;
-        map_init(3, REVOKED, MAP_HASH, UINT64_C(1) << 61, 0);
+        map_init(2, REVOKED, MAP_HASH, UINT64_C(1) << 61, 0);
         map_shape = MAP_FIXED;
         world_object(WORLD_SIZE_4, 0);
         map_entry(0, 'o', 0);
         map_entry(1, 'b', 0);
         control_init();
-        map_ready(3);
+        map_ready(2);
         world_set_late(0);
         world_set_late(2);
         world.n_membarrier_errors = UINT32_MAX;
