@@ -18,6 +18,7 @@ EXCEPTIONS = {
     'tests/model/case': 'one file a case of the explorer',
     'tests/daemon': 'one file a topic',
     'tests/crash': 'one file a scenario',
+    'tests/unit/shm': 'one file a module',
     'tests/fuzz/corpus/arena': 'inputs',
 }
 
