@@ -9,6 +9,8 @@
 
 /* The least surplus that is worth a sentence; stale pointers make a few such pages all the time. */
 #define SURPLUS_MIN (UINT64_C(1) << 20)
+/* The same of memory in use without objects, which must also be more than the objects take. */
+#define UNUSED_MIN (UINT64_C(4) << 20)
 
 __attribute__((format(printf, 2, 3))) static void add_hint(Hints *hints, const char *format, ...) {
         va_list arguments;
@@ -58,6 +60,53 @@ static void look_at_memory(Hints *hints, const Tslab__StatsReply *stats) {
         if (slabs_bytes > 0 && used >= slabs_bytes - slabs_bytes / 10)
                 add_hint(hints, "nearly full: %s of %s are in use; close epochs, or start a larger pool",
                          format_bytes(FORMAT_BUFFER, used), format_bytes(FORMAT_BUFFER, slabs_bytes));
+}
+
+static uint64_t epoch_unused_bytes(const Tslab__EpochInfo *epoch) {
+        uint64_t bytes = epoch->slabs * 4096;
+
+        return bytes > epoch->live_bytes ? bytes - epoch->live_bytes : 0;
+}
+
+static const Tslab__EpochInfo *most_unused_epoch(const Tslab__StatsReply *stats) {
+        const Tslab__EpochInfo *most = NULL;
+
+        for (size_t i = 0; i < stats->n_epochs; ++i)
+                if (!most || epoch_unused_bytes(stats->epochs[i]) > epoch_unused_bytes(most))
+                        most = stats->epochs[i];
+        return most;
+}
+
+/* Bytes of the slots in caches, if these are as large as a slot of the pool is on average. */
+static uint64_t cached_bytes(const Tslab__StatsReply *stats) {
+        uint64_t bytes = 0, n_slots = 0;
+
+        for (size_t i = 0; i < stats->n_classes; ++i) {
+                bytes += stats->classes[i]->slabs * 4096;
+                n_slots += stats->classes[i]->slabs * stats->classes[i]->slots;
+        }
+        return n_slots > 0 ? (uint64_t) ((double) bytes / (double) n_slots * (double) stats->cached_objects)
+                           : 0;
+}
+
+/* Memory in use is far above that of the objects, and why. */
+static void look_at_unused(Hints *hints, const Tslab__StatsReply *stats, const char *command) {
+        const Tslab__EpochInfo *most = most_unused_epoch(stats);
+        uint64_t used = stats_used_bytes(stats);
+        uint64_t unused = used > stats->live_bytes ? used - stats->live_bytes : 0;
+        bool cached = cached_bytes(stats) >= unused / 2;
+
+        if (!most || unused < UNUSED_MIN || unused < stats->live_bytes)
+                return;
+        add_hint(hints, "%s are in use for %s of objects; epoch %s has most of it, %s for %s; %s%s%s",
+                 format_bytes(FORMAT_BUFFER, used), format_bytes(FORMAT_BUFFER, stats->live_bytes),
+                 format_epoch(FORMAT_BUFFER, epoch_number(most)),
+                 format_bytes(FORMAT_BUFFER, most->slabs * 4096),
+                 format_bytes(FORMAT_BUFFER, most->live_bytes),
+                 cached ? "threads keep free slots in their caches, which '" : "each object keeps its slab",
+                 cached ? command : "",
+                 cached ? " trim' empties"
+                        : ": sparse slabs empty as objects are replaced, or when the epoch ends");
 }
 
 static uint64_t count_full_failures(const Tslab__Counters *c) {
@@ -174,6 +223,7 @@ void hints_find(Hints *hints, const Tslab__StatsReply *stats, const char *comman
         look_at_limit(hints, stats);
         look_at_sizes(hints, stats, command);
         look_at_surplus(hints, stats, command);
+        look_at_unused(hints, stats, command);
         for (size_t i = 0; i < stats->n_epochs; ++i)
                 look_at_epoch(hints, stats->epochs[i], now_usec, command);
 }

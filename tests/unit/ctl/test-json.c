@@ -260,6 +260,38 @@ static void test_hints_find_each(void **state) {
         assert_true(has_hint(&stats, "earlier eras of epoch 3 still hold 9 objects"));
 }
 
+/* Memory in use far above that of the objects: in caches, or in slabs with few objects. */
+static void test_hints_find_unused(void **state) {
+        Tslab__EpochInfo few = TSLAB__EPOCH_INFO__INIT, many = TSLAB__EPOCH_INFO__INIT,
+                         *epochs[] = { &few, &many };
+        Tslab__ClassInfo class = TSLAB__CLASS_INFO__INIT, *classes[] = { &class };
+        Tslab__StatsReply stats = TSLAB__STATS_REPLY__INIT;
+
+        stats.epochs = epochs;
+        stats.n_epochs = 2;
+        few.era = many.era = 1;
+        many.id = 7;
+        few.slabs = 100;
+        many.slabs = 4000;
+        many.live_bytes = stats.live_bytes = 1 << 20;
+        stats.n_slabs = 100000;
+        stats.committed_bytes = 4100 * 4096;
+        class.slots = 32;
+        class.slabs = 4100;
+        stats.classes = classes;
+        stats.n_classes = 1;
+        assert_true(has_hint(
+                &stats, "16.0M are in use for 1.0M of objects; epoch 7:1 has most of it, 15.6M for 1.0M; "
+                        "each object keeps its slab: sparse slabs"));
+        stats.cached_objects = 100000;
+        assert_true(has_hint(&stats, "in their caches, which 'tslabctl --pool web trim' empties"));
+        stats.live_bytes = 9 << 20; /* more than half of it are objects */
+        assert_false(has_hint(&stats, "are in use for"));
+        stats.live_bytes = 0;
+        stats.committed_bytes = 1000 * 4096; /* not much */
+        assert_false(has_hint(&stats, "are in use for"));
+}
+
 static void test_hints_find_bounded(void **state) {
         Tslab__EpochInfo epoch = TSLAB__EPOCH_INFO__INIT, *epochs[64];
         Tslab__StatsReply stats = TSLAB__STATS_REPLY__INIT;
@@ -285,6 +317,7 @@ int main(void) {
                 cmocka_unit_test(test_json_client_role),
                 cmocka_unit_test(test_hints_find_none),
                 cmocka_unit_test(test_hints_find_each),
+                cmocka_unit_test(test_hints_find_unused),
                 cmocka_unit_test(test_hints_find_bounded),
         };
 
