@@ -21,6 +21,7 @@
 #include "libclient/enter.h"
 #include "libclient/sampler.h"
 #include "libclient/slow.h"
+#include "shm/cache/batch.h"
 #include "shm/cache/cache.h"
 #include "shm/cache/object.h"
 
@@ -227,8 +228,13 @@ static int alloc_more(struct tslab *pool, size_t size, uint32_t epoch, tslab_han
         if (r)
                 return r;
         while (r == 0 && *done < n) {
-                r = shm_cache_alloc(&thread->actor, size, epoch, &handles[*done], &object);
-                if (r == 0)
+                size_t k = shm_batch_alloc(&thread->actor, size, epoch, handles + *done, n - *done);
+
+                if (k == 0) { /* one object by the slow path, which refills the cache */
+                        r = shm_cache_alloc(&thread->actor, size, epoch, &handles[*done], &object);
+                        k = r == 0;
+                }
+                for (; k > 0; k--)
                         sampler_note(pool, handles[(*done)++], size);
         }
         pool_leave(pool, thread);
@@ -246,17 +252,31 @@ _public_ ssize_t tslab_alloc_batch(struct tslab *pool, size_t size, uint32_t epo
         return done > 0 ? (ssize_t) done : r;
 }
 
+/* Returns how many of the handles were live. Objects that pend in this thread need a look at each handle. */
+static size_t thread_free_batch(struct tslab *pool, ThreadState *thread, const tslab_handle *handles,
+                                size_t n) {
+        size_t n_freed = 0, i = 0, k;
+
+        while (i < n) {
+                k = thread->n_pending == 0 ? shm_batch_free(&thread->actor, handles + i, n - i) : 0;
+                n_freed += k;
+                i += k;
+                if (k == 0)
+                        n_freed += thread_free(pool, thread, handles[i++], false) == 0;
+        }
+        return n_freed;
+}
+
 _public_ ssize_t tslab_free_batch(struct tslab *pool, const tslab_handle *handles, size_t n) {
         uint32_t emptied;
         ThreadState *thread;
-        ssize_t done = 0;
+        ssize_t done;
         int r;
 
         r = pool_enter(pool, &thread);
         if (r)
                 return r;
-        for (size_t i = 0; i < n; i++)
-                done += thread_free(pool, thread, handles[i], false) == 0;
+        done = (ssize_t) thread_free_batch(pool, thread, handles, n);
         emptied = take_emptied(thread);
         pool_leave(pool, thread);
         if (emptied != 0 && pool->is_private)

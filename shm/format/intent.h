@@ -17,7 +17,7 @@ typedef enum ShmIntentKind {
         SHM_INTENT_NONE,
         SHM_INTENT_FREE, /* about to make the tag even; does not own the slot: another free may win */
         SHM_INTENT_TAKE, /* has claimed the slot, and is about to make its tag odd */
-        SHM_INTENT_CLAIM, /* about to take the slots of the mask in the bitmap of the slab */
+        SHM_INTENT_CLAIM, /* about to take the slots of the mask in the slab, or to make their tags even */
         SHM_INTENT_FLUSH, /* about to free the top k slots of a cache of record r, mostly its own record */
         SHM_INTENT_SLAB, /* setting hints of the slab */
         SHM_INTENT_RUN, /* making or dropping the pages of n slabs */

@@ -246,6 +246,35 @@ FAULTS = [
         shm_record_enter(record);
 ''', '''shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention) ||
                          size - 1''', 'seen != actor->attention || size - 1'),
+    ('batch: CLAIM not written', 'batch', 'shm/cache/batch.c',
+     '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, run->slab, 0));
+''', ''),
+    ('batch: CLAIM names the first slot only', 'batch', 'shm/cache/batch.c',
+     'shm_actor_intend_mask(actor, run->mask);', 'shm_actor_intend_mask(actor, run->mask & -run->mask);'),
+    ('batch: CLAIM cleared before the slots are in the cache', 'batch', 'shm/cache/batch.c',
+     '''        if (done > 0 && cache) {
+''', '''        if (done > 0 && cache) {
+                shm_actor_intend(actor, 0);
+'''),
+    ('batch: CLAIM cleared before the slots are free in the slab', 'batch', 'shm/cache/batch.c',
+     '''                (void) shm_slab_free_slots(actor, run->slab, freed);
+''', '''                shm_actor_intend(actor, 0);
+                (void) shm_slab_free_slots(actor, run->slab, freed);
+'''),
+    ('batch: slots of objects that were stale go to the slab', 'unit-batch', 'shm/cache/batch.c',
+     'shm_slab_free_slots(actor, run->slab, freed);', 'shm_slab_free_slots(actor, run->slab, run->mask);'),
+    ('batch: tags of neighbours by plain stores', 'batch', 'shm/cache/batch.c',
+     'while (!shm_pair_cas_acqrel(pair, &old, new));',
+     'while (({ shm_store_rel(&pair->low, new.low); shm_store_rel(&pair->high, new.high); false; }));'),
+    ('batch: tags become odd from the bottom up', 'batch', 'shm/cache/batch.c',
+     '&cache->slots[count - 1 - i]', '&cache->slots[count - n + i]'),
+    ('batch: count lowered before the tags are odd', 'batch', 'shm/cache/batch.c',
+     '''        for (i = 0; i < n; i++) {
+                uint32_t id''', '''        shm_cache_set_count(cache, count - (uint32_t) n);
+        for (i = 0; i < n; i++) {
+                uint32_t id'''),
+    ('batch: attention not compared', 'batch', 'shm/cache/batch.c',
+     'return shm_load_acq(&actor->record->attention) == shm_peek_rlx(&actor->attention);', 'return true;'),
     ('cache: fill clears CLAIM before the count', 'cache', 'shm/cache/cache.c',
      '''        shm_cache_set_count(cache, n + n_new);
         shm_actor_intend(actor, 0);''', '''        shm_actor_intend(actor, 0);

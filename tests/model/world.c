@@ -202,16 +202,28 @@ static bool lacks_page(uint64_t handle) {
                !(world.pages >> slot_id_slab(id) & 1);
 }
 
-int world_alloc(unsigned actor, size_t size, uint32_t epoch) {
-        WorldObject *o = &world.objects[world_allocated(actor, world.n_allocs[actor]++)];
-        uint64_t handle = 0;
+void world_begin_alloc(unsigned actor, unsigned k) {
+        world.objects[world_allocated(actor, k)].error = UNDER_WAY;
+}
 
-        o->error = UNDER_WAY;
-        o->error = shm_object_alloc(world_actor(actor), size, epoch, NULL, &handle, NULL);
+void world_end_alloc(unsigned actor, unsigned k, uint64_t handle, int error) {
+        WorldObject *o = &world.objects[world_allocated(actor, k)];
+
+        o->error = error;
         o->handle = handle;
         if (handle != 0 && lacks_page(handle))
                 model_fail("object %lx has no page", (unsigned long) handle);
-        return o->error;
+}
+
+int world_alloc(unsigned actor, size_t size, uint32_t epoch) {
+        unsigned k = world.n_allocs[actor]++;
+        uint64_t handle = 0;
+        int r;
+
+        world_begin_alloc(actor, k);
+        r = shm_object_alloc(world_actor(actor), size, epoch, NULL, &handle, NULL);
+        world_end_alloc(actor, k, handle, r);
+        return r;
 }
 
 int world_free(unsigned actor, unsigned object) {
@@ -262,6 +274,15 @@ static bool flushes_slab(unsigned dead, uint32_t slab) {
         return false;
 }
 
+/* How many top slots of a dead actor's cache may be live: as an allocation that it died in leaves them. */
+static uint32_t n_popping(const ShmCacheWalk *walk, uint32_t n) {
+        uint32_t k = 0;
+
+        while (k < n && shm_load_rlx(shm_slot_tag(&world_arena, shm_cache_walk_slot(walk, n - 1 - k))) & 1)
+                k++;
+        return k > 0 ? k : 1;
+}
+
 /* In how many caches the slot is; *ret_loose: in a place where it may be anything, or be live already. */
 static uint32_t n_cached(unsigned dead, SlotId id, bool *ret_loose) {
         uint32_t result = 0;
@@ -271,10 +292,10 @@ static uint32_t n_cached(unsigned dead, SlotId id, bool *ret_loose) {
                 for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, &world_arena, world_actor(i)->id);) {
                         uint32_t n = shm_cache_walk_count(&walk);
                         uint32_t k = n_flushing(dead, world_actor(i)->id, walk.index, n);
-                        bool is_dead = dead >> i & 1;
+                        uint32_t popping = dead >> i & 1 ? n_popping(&walk, n) : 0;
 
                         for (uint32_t at = 0; at < n; at++) {
-                                bool loose = at >= n - k || (is_dead && at == n - 1);
+                                bool loose = at >= n - k || at + popping >= n;
 
                                 if (walk.cache->slots[at] != id.value)
                                         continue;

@@ -74,6 +74,10 @@ ShmActor *world_actor(unsigned actor);
 int world_alloc(unsigned actor, size_t size, uint32_t epoch);
 int world_free(unsigned actor, unsigned object);
 
+/* Around an allocation of the actor's k-th object that is not by world_alloc(). */
+void world_begin_alloc(unsigned actor, unsigned k);
+void world_end_alloc(unsigned actor, unsigned k, uint64_t handle, int error);
+
 /* The k-th object that an actor allocated. */
 static inline unsigned world_allocated(unsigned actor, unsigned k) {
         return WORLD_N_PRE + actor * WORLD_N_ALLOCS + k;

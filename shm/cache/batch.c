@@ -1,0 +1,225 @@
+/*
+ * Batches
+ *
+ * Purpose: allocates and frees several objects in one operation, with one store of a cache's count, one
+ *   compare-and-set for the tags of neighbours, and one for a slab whose slots go past the cache.
+ *
+ * Invariants
+ *   1. Tags of slots on top of a cache become odd from the top down, before the count is lowered. So at any time the
+ *      slots in the cache that are live are its top, and repair, which rolls all of them back, finds them.
+ *   2. CLAIM names the slots of a run, all of one slab, before the first of their tags becomes even, until they are
+ *      in the cache or free in the slab. It does not say which of them were freed, and need not: a slot that is taken,
+ *      with an even tag, and in no cache, is lost.
+ *   3. An operation serves few enough objects that the maintainer, which finds it under way, soon finds it over.
+ *
+ * Who may do what: the owner of the record, while it is not frozen.
+ *
+ * Crash: in an allocation, the objects that are still on top of the cache are rolled back. In a free, objects of the
+ *   run are live or freed, and repair gives the slots of the freed objects back.
+ */
+#include "shm/cache/batch.h"
+
+#include "shm/cache/cache-drain.h"
+#include "shm/cache/cache-hit.h"
+#include "shm/slab/slab.h"
+
+#define OPERATION_MAX 256 /* objects */
+#define GROUP 4 /* slots with tags in the 16 bytes of one compare-and-set */
+#ifdef SHM_STEP
+#define PAST_CACHE_MIN 2 /* the explorer's slabs are small */
+#else
+#define PAST_CACHE_MIN 8 /* slots of one slab that go past a full cache: for fewer, a flush is cheaper */
+#endif
+
+/* Handles that follow each other, of slots of one slab. */
+typedef struct BatchRun {
+        uint32_t slab;
+        uint32_t n;
+        uint64_t mask;
+} BatchRun;
+
+/* Inside an operation. Whether the caches are ours, and the copies of the epochs new. */
+static bool batch_is_usual(const ShmActor *actor) {
+        /* ORDER: acq, pairs with shm_freeze_begin(); as in the fast path. ORDER: rlx; as there. */
+        return shm_load_acq(&actor->record->attention) == shm_peek_rlx(&actor->attention);
+}
+
+static size_t batch_pop(ShmActor *actor, ShmCache *cache, uint64_t *ret_handles, size_t n) {
+        uint32_t count = shm_load_rlx(&cache->count), i; /* ORDER: rlx; ours alone while not frozen. */
+
+        n = n < count ? n : count;
+        for (i = 0; i < n; i++) {
+                uint32_t id = shm_load_rlx(&cache->slots[count - 1 - i]); /* ORDER: rlx; as the count. */
+                uint32_t tag =
+                        shm_load_rlx(&actor->tags[id]) + 1; /* ORDER: rlx; a cached slot's tag is ours. */
+
+                /* ORDER: rel, pairs with shm_object_get(); the object is live before its slot leaves the stack. */
+                shm_store_rel(&actor->tags[id], tag);
+                ret_handles[i] = ((uint64_t) tag << 32 | id) ^ actor->handle_bits;
+        }
+        if (n > 0)
+                shm_cache_set_count(cache, count - (uint32_t) n);
+        shm_actor_count(actor, SHM_COUNT_ALLOC_HITS, n);
+        return n;
+}
+
+size_t shm_batch_alloc(ShmActor *actor, size_t size, uint32_t epoch, uint64_t *ret_handles, size_t n) {
+        const ShmSizeOf *s;
+        ShmCache *cache;
+        size_t done = 0;
+
+        shm_actor_enter(actor);
+        if (batch_is_usual(actor) && size - 1 < actor->size_max) {
+                s = &actor->sizes[(size - 1) / sizeof(*s)];
+                cache = s->cache;
+                if (epoch != SHM_EPOCH_CURRENT)
+                        cache = (ShmCache *) (shm_caches_of(actor, epoch) + s->cache_off);
+                done = batch_pop(actor, cache, ret_handles, n < OPERATION_MAX ? n : OPERATION_MAX);
+        }
+        shm_actor_leave(actor);
+        return done;
+}
+
+/* The first handles that are plausible, of different slots of one slab. */
+static BatchRun batch_run(const ShmActor *actor, const uint64_t *handles, size_t n) {
+        BatchRun run = {};
+
+        for (; run.n < n; run.n++) {
+                uint64_t bits = handles[run.n] ^ actor->handle_bits;
+                SlotId id = { (uint32_t) bits };
+
+                if (run.n == 0)
+                        run.slab = id.value / SHM_SLOTS_MAX;
+                if (id.value >= actor->n_slots_ever || !(bits >> 32 & 1) ||
+                    id.value / SHM_SLOTS_MAX != run.slab || (run.mask & slot_id_mask(id)))
+                        break;
+                run.mask |= slot_id_mask(id);
+        }
+        return run;
+}
+
+/* The cache of the run's slots; NULL: their epoch is not open. */
+static ShmCache *batch_cache(ShmActor *actor, const BatchRun *run) {
+        /* ORDER: acq, pairs with shm_slab_claim(); class and epoch are the objects' while they live. */
+        uint64_t state = shm_load_acq(&actor->lines[run->slab].word.high);
+
+        if ((state & SLAB_KEY_MASK) == actor->freed_place.key)
+                return actor->freed_place.cache;
+        return shm_cache_of_state(actor, state);
+}
+
+/* How many of the first handles have their tags in the same 16 bytes. */
+static uint32_t batch_group(const ShmActor *actor, const uint64_t *handles, uint32_t n) {
+        uint32_t first = (uint32_t) (handles[0] ^ actor->handle_bits) / GROUP, i = 1;
+
+        while (i < n && i < GROUP && (uint32_t) (handles[i] ^ actor->handle_bits) / GROUP == first)
+                i++;
+        return i;
+}
+
+/* Makes one of four tags even. False: it is not `tag`. */
+static bool group_free_tag(ShmPair *pair, uint32_t slot, uint32_t tag) {
+        uint64_t *half = slot & 2 ? &pair->high : &pair->low;
+        uint32_t shift = slot & 1 ? 32 : 0;
+
+        if ((uint32_t) (*half >> shift) != tag)
+                return false;
+        *half = (*half & ~(UINT64_C(0xffffffff) << shift)) | (uint64_t) (tag + 1) << shift;
+        return true;
+}
+
+/* Makes the tags of a group even, all or none. False: some object is not live. */
+static bool batch_free_group(ShmActor *actor, const uint64_t *handles, uint32_t n) {
+        uint64_t bits = handles[0] ^ actor->handle_bits;
+        ShmPair *pair = (ShmPair *) &actor->tags[(uint32_t) bits & ~(GROUP - 1U)], old, new;
+        uint32_t tag = (uint32_t) (bits >> 32);
+
+        if (n == 1)
+                /* ORDER: acqrel, pairs with shm_object_copy(); all accesses to the object are before. */
+                return shm_cas_acqrel(&actor->tags[(uint32_t) bits], &tag, tag + 1);
+        /* ORDER: rlx; the compare-and-set decides. */
+        old = (ShmPair){ .low = shm_load_rlx(&pair->low), .high = shm_load_rlx(&pair->high) };
+        do {
+                new = old;
+                for (uint32_t i = 0; i < n; i++) {
+                        bits = handles[i] ^ actor->handle_bits;
+                        if (!group_free_tag(&new, (uint32_t) bits, (uint32_t) (bits >> 32)))
+                                return false;
+                }
+                /* ORDER: acqrel, pairs with shm_object_copy(); all accesses to the objects are before. */
+        } while (!shm_pair_cas_acqrel(pair, &old, new));
+        return true;
+}
+
+/* Under CLAIM. Frees the first handles of a run, until a group has a stale one. Returns how many, and which. */
+static uint32_t batch_free_tags(ShmActor *actor, const uint64_t *handles, uint32_t n, uint64_t *ret_mask) {
+        uint32_t done = 0, k;
+
+        *ret_mask = 0;
+        for (; done < n; done += k) {
+                k = batch_group(actor, handles + done, n - done);
+                if (!batch_free_group(actor, handles + done, k))
+                        break;
+                for (uint32_t i = 0; i < k; i++)
+                        *ret_mask |= UINT64_C(1) << (handles[done + i] ^ actor->handle_bits) % SHM_SLOTS_MAX;
+        }
+        return done;
+}
+
+static void batch_push(ShmActor *actor, ShmCache *cache, const uint64_t *handles, uint32_t n) {
+        uint32_t count = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone. */
+
+        for (uint32_t i = 0; i < n; i++)
+                /* ORDER: rlx; ordered by the count. */
+                shm_store_rlx(&cache->slots[count + i], (uint32_t) (handles[i] ^ actor->handle_bits));
+        shm_cache_set_count(cache, count + n);
+        shm_actor_count(actor, SHM_COUNT_FREES_CACHED, n);
+}
+
+/* Returns how many of the run's objects it freed. `cache` is NULL: their slots go to the slab. */
+static uint32_t batch_free_run(ShmActor *actor, const BatchRun *run, ShmCache *cache,
+                               const uint64_t *handles) {
+        uint64_t freed;
+        uint32_t done;
+
+        shm_actor_intend_mask(actor, run->mask);
+        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, run->slab, 0));
+        done = batch_free_tags(actor, handles, run->n, &freed);
+        if (done > 0 && cache) {
+                batch_push(actor, cache, handles, done);
+        } else if (done > 0) {
+                (void) shm_slab_free_slots(actor, run->slab, freed);
+                shm_actor_count(actor, SHM_COUNT_FREES_UNCACHED, done);
+        }
+        shm_actor_intend(actor, 0);
+        return done;
+}
+
+/* Returns how many of the first handles it freed: up to a run's end, or until the cache is full. */
+static uint32_t batch_free_some(ShmActor *actor, const uint64_t *handles, size_t n) {
+        BatchRun run = batch_run(actor, handles, n);
+        ShmCache *cache = run.n > 0 ? batch_cache(actor, &run) : NULL;
+        uint32_t count, room;
+
+        if (!cache)
+                return 0;
+        /* ORDER: rlx; both are ours alone while not frozen. */
+        count = shm_load_rlx(&cache->count), room = shm_load_rlx(&cache->room);
+        if (count >= room)
+                return run.n < PAST_CACHE_MIN ? 0 : batch_free_run(actor, &run, NULL, handles);
+        if (run.n > room - count)
+                run = batch_run(actor, handles, room - count);
+        return batch_free_run(actor, &run, cache, handles);
+}
+
+size_t shm_batch_free(ShmActor *actor, const uint64_t *handles, size_t n) {
+        size_t done = 0;
+        uint32_t k = 1;
+
+        n = n < OPERATION_MAX ? n : OPERATION_MAX;
+        shm_actor_enter(actor);
+        for (bool usual = batch_is_usual(actor); usual && done < n && k > 0; done += k)
+                k = batch_free_some(actor, handles + done, n - done);
+        shm_actor_leave(actor);
+        return done;
+}

@@ -1,0 +1,21 @@
+#pragma once
+/*
+ * Several objects in one operation, as far as it is simple; shm/cache/object.h serves the others. Each call enters and
+ * leaves an operation by itself.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shm/arena/actor.h"
+
+/*
+ * As so many calls of shm_object_alloc() without `pending`, from slots that the cache has. Returns the number of
+ * objects: less than n where the cache has no more, 0 where anything is unusual.
+ */
+size_t shm_batch_alloc(ShmActor *actor, size_t size, uint32_t epoch, uint64_t *ret_handles, size_t n);
+
+/*
+ * As so many calls of shm_object_free(), for the first of the handles. Returns their number: it ends before a handle
+ * that is stale, or where anything else is unusual.
+ */
+size_t shm_batch_free(ShmActor *actor, const uint64_t *handles, size_t n);

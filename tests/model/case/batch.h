@@ -1,0 +1,125 @@
+/*
+ * Batches: the slots of several objects change their place together. If an actor dies in between, each slot is free, or
+ * in a cache, or live and its handle was returned.
+ */
+#include <errno.h>
+
+#include "shm/cache/batch.h"
+#include "shm/epoch/epoch-close.h"
+#include "shm/maintain/freeze.h"
+#include "tests/model/calls.h"
+#include "tests/model/world.h"
+
+#define N_BATCH 3
+
+static ShmFreeze freeze; /* control's own: as much of it as there are records */
+
+/* Objects 0 to 2 are in a slab of four slots, and the last slot is in actor 0's cache. */
+static void pre(void) {
+        world_init(2, 2, 0);
+        world_set_caching(0, 0);
+        world_set_caching(1, 0);
+        world_objects(N_BATCH, WORLD_SIZE_4, 0);
+        world_tidy();
+        world_fill_cache(1, 1, WORLD_SIZE_4);
+}
+
+/* The same, and actor 0's cache is full: the slots go back to the slab. */
+static void pre_full(void) {
+        pre();
+        shm_arena_cache(&world_arena, 1, 0, 0)->room = 1;
+}
+
+/* Actor 0 has three slots in its cache. */
+static void pre_warm(void) {
+        world_init(2, 2, 0);
+        world_set_caching(0, 0);
+        world_set_caching(1, 0);
+        world_object(WORLD_SIZE_4, 0);
+        world_tidy();
+        world_fill_cache(1, N_BATCH, WORLD_SIZE_4);
+}
+
+static void add_control(void) {
+        freeze = (ShmFreeze){};
+        world_set_control(2);
+        model_own(2, &freeze, offsetof(ShmFreeze, seq) + 4 * sizeof(freeze.seq[0]));
+        model_own(2, freeze.epochs, 4 * sizeof(freeze.epochs[0]));
+        world_actor(1)->mode = SHM_CACHE_OFF;
+}
+
+static void pre_control(void) {
+        pre();
+        add_control();
+}
+
+static void pre_warm_control(void) {
+        pre_warm();
+        add_control();
+}
+
+static void t_batch_free(void) {
+        uint64_t handles[N_BATCH];
+        size_t done;
+
+        for (unsigned i = 0; i < N_BATCH; i++) {
+                handles[i] = world.objects[i].handle;
+                world.objects[i].n_begun++;
+        }
+        done = shm_batch_free(world_actor(0), handles, N_BATCH);
+        for (unsigned i = 0; i < N_BATCH; i++) {
+                WorldObject *o = &world.objects[i];
+
+                if (i < done)
+                        o->n_won++;
+                else if (i == done && !shm_object_live(&world_arena, o->handle))
+                        o->n_stale++;
+                else
+                        o->n_begun--;
+        }
+}
+
+static void t_batch_alloc(void) {
+        uint64_t handles[2] = {};
+        size_t done;
+
+        world.n_allocs[0] = 2;
+        for (unsigned i = 0; i < 2; i++)
+                world_begin_alloc(0, i);
+        done = shm_batch_alloc(world_actor(0), WORLD_SIZE_4, SHM_EPOCH_CURRENT, handles, 2);
+        for (unsigned i = 0; i < 2; i++)
+                world_end_alloc(0, i, i < done ? handles[i] : 0, i < done ? 0 : -ENOMEM);
+}
+
+static void t_free_0_1(void) {
+        world_free(1, 0);
+}
+
+static void t_alloc_4_1(void) {
+        world_alloc(1, WORLD_SIZE_4, SHM_EPOCH_CURRENT);
+}
+
+static void t_freeze(void) {
+        if (shm_freeze_begin(world_actor(2), &freeze, 1) != 0)
+                model_fail("cannot freeze");
+        for (unsigned i = 0; i < 2; i++) /* pending ones are nobody's to wait for */
+                (void) shm_freeze_step(world_actor(2), &freeze, 4);
+}
+
+/* clang-format off */
+static const ModelCase model_cases[] = {
+        { .name = "free-free", .pre = pre, .actors = { t_batch_free, t_free_1 }, .post = world_check, .deaths = 2 },
+        { .name = "free-free-first", .pre = pre, .actors = { t_batch_free, t_free_0_1 }, .post = world_check,
+          .deaths = 1 },
+        { .name = "free-full", .pre = pre_full, .actors = { t_batch_free, t_free_1 }, .post = world_check,
+          .deaths = 1 },
+        { .name = "free-full-alloc", .pre = pre_full, .actors = { t_batch_free, t_alloc_4_1 }, .post = world_check,
+          .deaths = 1 },
+        { .name = "free-freeze", .pre = pre_control, .actors = { t_batch_free, t_nothing, t_freeze },
+          .post = world_check, .deaths = 1 },
+        { .name = "alloc-free", .pre = pre_warm, .actors = { t_batch_alloc, t_free_0_1 }, .post = world_check,
+          .deaths = 2 },
+        { .name = "alloc-freeze", .pre = pre_warm_control, .actors = { t_batch_alloc, t_nothing, t_freeze },
+          .post = world_check, .deaths = 1 },
+};
+/* clang-format on */
