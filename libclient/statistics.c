@@ -78,6 +78,9 @@ _public_ int tslab_stats(struct tslab *pool, struct tslab_stats *stats) {
                         .slabs_reclaimed = s->reclaimed_slabs,
                         .failures = s->counters[SHM_COUNT_FAILURES],
                         .threads = s->threads,
+                        .alloc_bypassed = s->counters[SHM_COUNT_ALLOC_BYPASSED],
+                        .free_bypassed = s->counters[SHM_COUNT_FREE_BYPASSED],
+                        .bypass_windows = s->counters[SHM_COUNT_BYPASS_WINDOWS],
                 },
                 sizeof(*stats));
 }
@@ -154,6 +157,9 @@ _public_ int tslab_thread_stats(struct tslab *pool, struct tslab_thread_stats *s
                 .slow_frees_ns = thread->slow_frees.total_ns,
                 .slow_free_max_ns = thread->slow_frees.max_ns,
                 .is_shared = thread->actor.id == pool->local->spare,
+                .alloc_bypassed = stats_since(record, SHM_COUNT_ALLOC_BYPASSED),
+                .free_bypassed = stats_since(record, SHM_COUNT_FREE_BYPASSED),
+                .bypass_windows = stats_since(record, SHM_COUNT_BYPASS_WINDOWS),
         };
         pool_leave(pool, thread);
         return give_stats(stats, &full, sizeof(full));

@@ -611,6 +611,8 @@ struct tslab_stats {
         uint64_t failures; /* allocations refused for want of memory */
         uint32_t threads; /* that have a record now */
         uint32_t reserved;
+        /* Calls that went past a thread's cache because it did not pay, and the times that this began. */
+        uint64_t alloc_bypassed, free_bypassed, bypass_windows;
 };
 
 /* Objects of a class, or of an epoch. */
@@ -658,6 +660,7 @@ struct tslab_thread_stats {
         uint64_t slow_frees, slow_frees_timed, slow_frees_ns, slow_free_max_ns;
         uint32_t is_shared; /* not 0: the record is shared with other threads of the process, see Threads */
         uint32_t reserved;
+        uint64_t alloc_bypassed, free_bypassed, bypass_windows; /* as in tslab_stats */
 };
 
 /*

@@ -60,6 +60,7 @@ struct tslab_stats {
         uint64_t live_objects, live_bytes, cached_objects, committed_bytes, retained_bytes, allocs, frees, alloc_hits,
                 frees_cached, refills, flushes, slabs_taken, slabs_recycled, slabs_reclaimed, failures;
         uint32_t threads;
+        uint64_t alloc_bypassed, free_bypassed, bypass_windows;
         ...;
 };
 
@@ -73,6 +74,7 @@ struct tslab_thread_stats {
         size_t size;
         uint64_t allocs, frees, alloc_hits, frees_cached, refills, flushes, failures;
         uint32_t is_shared;
+        uint64_t alloc_bypassed, free_bypassed, bypass_windows;
         ...;
 };
 

@@ -46,6 +46,7 @@ __attribute__((noinline)) void counters_note_alloc_slow(AllocatorState *state, c
         ClassCounters *class = &state->classes[class_of(size)];
 
         add_count(&class->slow, 1);
+        add_count(&class->filled, counters_get(mark->record, SHM_COUNT_SLABS_FILLED) - mark->filled);
         if (taken != 0) {
                 add_count(&class->slabs, taken);
                 add_count(&class->slow_new, 1);
@@ -60,6 +61,8 @@ __attribute__((noinline)) void counters_note_free_slow(AllocatorState *state, co
         /* A cache is of one class and epoch: so are all the slabs that it was flushed to. */
         if (class >= ALLOCATOR_N_CLASSES)
                 return;
+        add_count(&state->classes[class].reopened,
+                  counters_get(mark->record, SHM_COUNT_SLABS_REOPENED) - mark->reopened);
         if (shm_epoch_over(arena, slab_word_epoch(mark->word), slab_word_era(mark->word)))
                 add_count(&state->classes[class].emptied_closed, emptied);
         else
@@ -97,6 +100,8 @@ _public_ void get_perf_counters(SlabAllocator *alloc, uint32_t size_class, PerfC
         out->current_partial_null = read_count(&class->slow_new);
         out->slow_path_hits = read_count(&class->slow);
         out->current_partial_full = out->slow_path_hits - out->current_partial_null;
+        out->list_move_partial_to_full = read_count(&class->filled);
+        out->list_move_full_to_partial = read_count(&class->reopened);
         out->new_slab_count = read_count(&class->slabs);
         out->empty_slab_recycled = read_count(&class->emptied);
         out->empty_slab_overflowed = read_count(&class->emptied_closed);

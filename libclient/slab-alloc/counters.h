@@ -10,7 +10,7 @@
 /* Counts of this thread before a call; `record` is NULL where threads share one, and nothing is known. */
 typedef struct CountersMark {
         const ShmRecord *record;
-        uint64_t slow, taken, emptied;
+        uint64_t slow, taken, emptied, filled, reopened;
         SlabWord word; /* for a free: the slab's word, since the slab may be gone after it */
 } CountersMark;
 
@@ -39,6 +39,8 @@ static inline CountersMark counters_mark(struct tslab *pool) {
                 mark.slow = counters_slow(mark.record);
                 mark.taken = counters_get(mark.record, SHM_COUNT_SLABS_TAKEN);
                 mark.emptied = counters_get(mark.record, SHM_COUNT_SLABS_RECYCLED);
+                mark.filled = counters_get(mark.record, SHM_COUNT_SLABS_FILLED);
+                mark.reopened = counters_get(mark.record, SHM_COUNT_SLABS_REOPENED);
         }
         return mark;
 }
@@ -69,6 +71,7 @@ static inline void counters_note_alloc(AllocatorState *state, const CountersMark
 
 /* After it. */
 static inline void counters_note_free(AllocatorState *state, const CountersMark *mark) {
-        if (mark->record && counters_get(mark->record, SHM_COUNT_SLABS_RECYCLED) != mark->emptied)
+        if (mark->record && (counters_get(mark->record, SHM_COUNT_SLABS_RECYCLED) != mark->emptied ||
+                             counters_get(mark->record, SHM_COUNT_SLABS_REOPENED) != mark->reopened))
                 counters_note_free_slow(state, mark);
 }

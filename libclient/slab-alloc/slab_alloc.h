@@ -84,8 +84,8 @@ typedef struct SlabAllocator {
 typedef struct PerfCounters {
         uint64_t slow_path_hits; /* allocations for which the thread had no slot in hand */
         uint64_t new_slab_count; /* slabs that came to be of this class, fresh or emptied by others */
-        uint64_t list_move_partial_to_full; /* 0: this engine has no lists */
-        uint64_t list_move_full_to_partial; /* 0 */
+        uint64_t list_move_partial_to_full; /* slabs whose slots were all taken; this engine has no lists */
+        uint64_t list_move_full_to_partial; /* such slabs that had a free slot again */
         uint64_t current_partial_null; /* slow allocations that had to take a new slab */
         uint64_t current_partial_full; /* slow allocations that found slots in slabs of this class */
         uint64_t empty_slab_recycled; /* slabs that a free emptied, ready for any class and epoch */

@@ -16,7 +16,7 @@
 
 /* Each a sum over this process's threads. */
 typedef struct ClassCounters {
-        uint64_t slow, slabs, slow_new, emptied, emptied_closed, refused;
+        uint64_t slow, slabs, slow_new, emptied, emptied_closed, refused, filled, reopened;
 } __attribute__((aligned(64))) ClassCounters;
 
 typedef struct AllocatorState {

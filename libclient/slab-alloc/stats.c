@@ -132,6 +132,8 @@ static void add_class_counters(SlabAllocator *alloc, uint32_t class, SlabClassSt
         get_perf_counters(alloc, class, &counters);
         out->slow_path_hits += counters.slow_path_hits;
         out->new_slab_count += counters.new_slab_count;
+        out->list_move_partial_to_full += counters.list_move_partial_to_full;
+        out->list_move_full_to_partial += counters.list_move_full_to_partial;
         out->current_partial_null += counters.current_partial_null;
         out->current_partial_full += counters.current_partial_full;
         out->empty_slab_recycled += counters.empty_slab_recycled;

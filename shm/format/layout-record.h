@@ -100,6 +100,8 @@ typedef enum ShmCounter {
         SHM_COUNT_VALUES_TOO_LARGE_MAX,
         SHM_COUNT_FAILURES_LIMIT, /* the part of the failures for which a cgroup left no memory */
         SHM_COUNT_FAILURES_SYSTEM, /* and the system had none */
+        SHM_COUNT_SLABS_FILLED, /* the last free slot was taken, or the slab released without one */
+        SHM_COUNT_SLABS_REOPENED, /* slabs that were FULL have free slots */
         SHM_COUNTERS_MAX = 32,
 } ShmCounter;
 

@@ -67,6 +67,10 @@ static void slab_set_hints(ShmActor *actor, uint32_t slab, SlabWord old, SlabWor
         }
         if (to == SLAB_PARTIAL && from != SLAB_PARTIAL)
                 shm_set_add(arena, shm_set_partial(arena, epoch, slab_word_class(new)), slab);
+        if (to == SLAB_FULL && from != SLAB_FULL)
+                shm_actor_count(actor, SHM_COUNT_SLABS_FILLED, 1);
+        if (from == SLAB_FULL && (to == SLAB_PARTIAL || to == SLAB_FREE))
+                shm_actor_count(actor, SHM_COUNT_SLABS_REOPENED, 1);
         if (to == SLAB_FREE) {
                 shm_set_add(arena, SHM_SET_FREE, slab);
                 shm_free_added(arena, 1);

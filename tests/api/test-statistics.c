@@ -2,6 +2,7 @@
 #include <tslab.h>
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/util/process.h"
@@ -120,6 +121,33 @@ static int count_own(void *userdata) {
         return 0;
 }
 
+#define N_SLABS 512
+#define PER_SLAB 64
+
+/* One object of each slab, then the next of each: a cache does not pay, and is bypassed. */
+static void test_bypassed(void **state) {
+        struct tslab_thread_stats own = { .size = sizeof(own) };
+        struct tslab_stats all = { .size = sizeof(all) };
+        tslab_handle *handles = calloc(N_SLABS * PER_SLAB, sizeof(*handles));
+        struct tslab_options options = { .size = sizeof(options), .arena_bytes = 16 << 20 };
+        struct tslab *pool;
+
+        assert_int_equal(tslab_create(&pool, &options), 0);
+        assert_int_equal(tslab_alloc_batch(pool, 64, TSLAB_EPOCH_CURRENT, handles, N_SLABS * PER_SLAB),
+                         N_SLABS * PER_SLAB);
+        for (uint32_t i = 0; i < PER_SLAB; i++)
+                for (uint32_t slab = 0; slab < N_SLABS; slab++)
+                        assert_int_equal(tslab_free(pool, handles[slab * PER_SLAB + i]), 0);
+        assert_int_equal(tslab_thread_stats(pool, &own), 0);
+        assert_int_equal(tslab_stats(pool, &all), 0);
+        assert_true(own.bypass_windows > 0 && own.free_bypassed > 0);
+        assert_int_equal(own.bypass_windows, all.bypass_windows);
+        assert_int_equal(own.free_bypassed, all.free_bypassed);
+        assert_int_equal(own.alloc_bypassed, all.alloc_bypassed);
+        free(handles);
+        tslab_close(pool);
+}
+
 /* From a record that others had before, a thread gets only the counts since then. */
 static void test_thread_stats(void **state) {
         struct tslab *pool = create();
@@ -187,9 +215,10 @@ static void test_sizes(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_stats),  cmocka_unit_test(test_size_and_place),
-                cmocka_unit_test(test_counts), cmocka_unit_test(test_thread_stats),
-                cmocka_unit_test(test_slow),   cmocka_unit_test(test_sizes),
+                cmocka_unit_test(test_stats),          cmocka_unit_test(test_counts),
+                cmocka_unit_test(test_thread_stats),   cmocka_unit_test(test_slow),
+                cmocka_unit_test(test_bypassed),       cmocka_unit_test(test_sizes),
+                cmocka_unit_test(test_size_and_place),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,9 @@ class Stats:
     slabs_reclaimed: int        # slabs whose memory went back to the system
     failures: int               # allocations that were refused for want of memory
     threads: int                # that have a record now
+    alloc_bypassed: int         # allocations that went past a cache because it did not pay
+    free_bypassed: int          # frees that did
+    bypass_windows: int         # times that this began
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +55,9 @@ class ThreadStats:
     flushes: int
     failures: int
     is_shared: bool             # with other threads of the process: there were no records left
+    alloc_bypassed: int         # as in Stats
+    free_bypassed: int
+    bypass_windows: int
 
 
 def new(kind: str) -> Any:
