@@ -97,8 +97,7 @@ static void closer_close(int fd) {
                          "a descriptor that a process sent cannot be closed: file systems do not answer");
 }
 
-/* There is room for all descriptors of a message. */
-static bool closer_has_room(void) {
+bool closer_has_room(void) {
         bool has_room;
 
         (void) pthread_mutex_lock(&closer.lock);

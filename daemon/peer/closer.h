@@ -4,6 +4,10 @@
  * never answers, and the caller then waits without end, even for SIGKILL. So descriptors other than memfds are closed
  * by helper threads, which do nothing else.
  */
+#include <stdbool.h>
+
+/* Whether there is room for all descriptors of a message. */
+bool closer_has_room(void);
 
 /* From now on proto/socket.h closes received descriptors this way. */
 void closer_init(void);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
+#include "daemon/peer/closer.h"
 #include "proto/deadline.h"
 #include "proto/socket.h"
 #include "proto/text.h"
@@ -176,11 +177,19 @@ void session_drop(Session *session) {
 }
 
 /*
+ * A process that sent its socket by ForkAttach may have it open yet, and take a message away between our look for
+ * descriptors and the receive: the next message may then have some.
+ */
+static bool may_receive(const Session *session) {
+        return !session->inherited || closer_has_room();
+}
+
+/*
  * While the peer leaves much unread, or the daemon has no room for descriptors that the peer sent, the connection
  * counts as one of its user's.
  */
 static void reap_session(Session *session) {
-        if (!has_unread(session) && proto_socket_drain(session->fd)) {
+        if (!has_unread(session) && may_receive(session) && proto_socket_drain(session->fd)) {
                 (void) session_free(session);
                 return;
         }
@@ -349,6 +358,10 @@ static void receive_request(Session *session) {
         uint64_t id = 0;
         int r;
 
+        if (!may_receive(session)) {
+                session->stuck = true;
+                return;
+        }
         r = proto_request_receive(session->fd, &request, &id, &fds, &sender);
         switch (r) {
         case 0:

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@
 #define FILE_ID 2U
 #define N_MESSAGES 300U
 #define N_LINGERING 20U
+#define TIMEOUT_USEC UINT64_C(10000000)
 #define DESCRIPTORS_MAX (7U * (N_MESSAGES + N_LINGERING)) /* a client and its connection need no more */
 
 typedef struct FileSystem {
@@ -171,6 +173,22 @@ static int open_lingering(void) {
         return fd;
 }
 
+static void send_stats(int fd) {
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__Stats stats = TSLAB__STATS__INIT;
+
+        request.id = 1;
+        request.body_case = TSLAB__REQUEST__BODY_STATS;
+        request.stats = &stats;
+        assert_int_equal(proto_request_send(fd, &request, NULL, 0, NULL), 0);
+}
+
+static bool is_readable(int fd) {
+        struct pollfd p = { .fd = fd, .events = POLLIN };
+
+        return poll(&p, 1, 0) == 1;
+}
+
 static pid_t start_peer(const DaemonFixture *daemon, const FileSystem *fs) {
         int done[2];
         pid_t pid;
@@ -283,20 +301,27 @@ static int teardown(void **state) {
 }
 
 static void test_descriptors_that_do_not_close(void **state) {
+        _cleanup_(proto_call_freep) ProtoCall *parent = NULL, *inherited = NULL;
         Fixture *f = *state;
 
         if (!mount_file_system(&f->fs))
                 skip();
+        parent = daemon_connect(&f->daemon, 0);
+        daemon_attach(parent);
+        assert_int_equal(proto_call_fork_attach(&inherited, proto_call_fd(parent), "child", TIMEOUT_USEC), 0);
         f->peer = start_peer(&f->daemon, &f->fs);
+        send_stats(proto_call_fd(inherited));
         for (int i = 0; i < 10; i++) {
                 _cleanup_(proto_call_freep) ProtoCall *call = daemon_connect(&f->daemon, 0);
                 _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(call);
 
                 assert_int_equal(reply->stats->live_objects, 0);
         }
+        assert_false(is_readable(proto_call_fd(inherited))); /* its other end may be in other hands, too */
         assert_true(count_descriptors_of(f->daemon.pid) <= DESCRIPTORS_MAX);
         end_process(&f->fs.server);
         end_process(&f->peer);
+        WAIT_FOR(is_readable(proto_call_fd(inherited)));
         WAIT_FOR(count_descriptors_of(f->daemon.pid) < 50);
         assert_int_equal(umount2(f->fs.dir, MNT_DETACH), 0);
         assert_int_equal(rmdir(f->fs.dir), 0);

@@ -41,7 +41,6 @@ ERRORS = {
     'EACCES': {4: 'stat', 21: 'access', 49: 'bind', 262: 'newfstatat', 87: 'unlink', 90: 'chmod'},
     'EAGAIN': {56: 'clone', 435: 'clone3'},
 }
-NAMES = {nr: name for calls in ERRORS.values() for nr, name in calls.items()}
 NUMBERS = {nr: getattr(errno, e) for e, calls in ERRORS.items() for nr in calls}
 # They make threads and processes, and cannot be counted.
 UNCOUNTED = [56, 435]
