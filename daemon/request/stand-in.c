@@ -8,12 +8,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -41,8 +39,10 @@ struct StandIn {
         uint64_t looked_usec;
         pid_t loop; /* thread */
         pthread_t thread;
-        int quit_fd;
         bool started;
+        pthread_mutex_t lock; /* guards the next two members */
+        pthread_cond_t ending;
+        bool ends;
 };
 
 /* ---- Requests */
@@ -96,10 +96,26 @@ static bool loop_waits_for_pages(const StandIn *s) {
 }
 
 /* True: the daemon ends. */
-static bool pause_for(const StandIn *s, int msec) {
-        struct pollfd quit = { .fd = s->quit_fd, .events = POLLIN };
+static bool pause_for(StandIn *s, uint64_t msec) {
+        uint64_t until = proto_now_usec() + msec * 1000;
+        struct timespec at = { .tv_sec = (time_t) (until / PROTO_USEC_PER_SEC),
+                               .tv_nsec = (long) (until % PROTO_USEC_PER_SEC * 1000) };
+        bool ends;
 
-        return poll(&quit, 1, msec) > 0;
+        (void) pthread_mutex_lock(&s->lock);
+        while (!s->ends && pthread_cond_clockwait(&s->ending, &s->lock, CLOCK_MONOTONIC, &at) == 0)
+                ;
+        ends = s->ends;
+        (void) pthread_mutex_unlock(&s->lock);
+        return ends;
+}
+
+static void end_thread(StandIn *s) {
+        (void) pthread_mutex_lock(&s->lock);
+        s->ends = true;
+        (void) pthread_cond_signal(&s->ending);
+        (void) pthread_mutex_unlock(&s->lock);
+        (void) pthread_join(s->thread, NULL);
 }
 
 /* Once a second: systemd must not take the wait for a hang, since even SIGKILL does not end it. */
@@ -182,10 +198,7 @@ static int open_stand_in(StandIn *s, const Requests *real, const Listener *liste
         s->requests.counter = NULL;
         s->requests.checker = NULL;
         r = requests_init(&s->requests);
-        if (r < 0)
-                return r;
-        s->quit_fd = eventfd(0, EFD_CLOEXEC);
-        return s->quit_fd < 0 ? -errno : listener_share(&s->listener, listener, &s->sessions);
+        return r < 0 ? r : listener_share(&s->listener, listener, &s->sessions);
 }
 
 int stand_in_new(StandIn **ret_stand_in, const Requests *real, const Listener *listener) {
@@ -195,7 +208,8 @@ int stand_in_new(StandIn **ret_stand_in, const Requests *real, const Listener *l
         if (!s)
                 return -ENOMEM;
         s->loop_tasks = real->pool->tasks;
-        s->quit_fd = -1;
+        (void) pthread_mutex_init(&s->lock, NULL);
+        (void) pthread_cond_init(&s->ending, NULL);
         s->loop = (pid_t) syscall(SYS_gettid);
         r = open_stand_in(s, real, listener);
         if (r >= 0)
@@ -212,17 +226,14 @@ int stand_in_new(StandIn **ret_stand_in, const Requests *real, const Listener *l
 StandIn *stand_in_free(StandIn *s) {
         if (!s)
                 return NULL;
-        if (s->started) {
-                (void) eventfd_write(s->quit_fd, 1);
-                (void) pthread_join(s->thread, NULL);
-        }
+        if (s->started)
+                end_thread(s);
         s->listener = listener_free(s->listener);
         if (s->sessions.pool)
                 sessions_deinit(&s->sessions);
         requests_deinit(&s->requests);
         s->pool.tasks = task_queue_free(s->pool.tasks);
         s->pool.event = sd_event_unref(s->pool.event);
-        (void) proto_close(s->quit_fd);
         free(s);
         return NULL;
 }
