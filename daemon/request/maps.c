@@ -7,7 +7,7 @@
 #include "daemon/request/map-info.h"
 #include "daemon/request/request.h"
 #include "daemon/request/trail.h"
-#include "shm/map/trie-size.h"
+#include "shm/map/trie.h"
 
 #define SIZE_SLICE 1024U /* words */
 

@@ -12,7 +12,6 @@
 
 #include "shm/cache/cache.h"
 #include "shm/map/map-sweep.h"
-#include "shm/map/trie-size.h"
 #include "shm/stats/stats.h"
 #include "tests/util/reserve.h"
 #include "shm/arena/root.h"
