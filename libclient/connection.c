@@ -12,9 +12,9 @@
  *   4. `program` is written before main() runs, and only read afterwards.
  *   5. The process uses only an entry whose state shm_client_enter() has made USED.
  *
- * Who may do what: the thread that opens the pool calls connection_open() before others know the pool. A thread
+ * Who may do what: the thread that opens the pool calls connection_begin() before others know the pool. A thread
  *   that holds attach_lock calls connection_attach_child(); a thread that holds control_lock calls
- *   connection_call() and connection_look(). Any thread reads `stale`.
+ *   connection_ask() and connection_look(). Any thread reads `stale`.
  *
  * Crash: a process that dies with an entry leaves the entry to the daemon, which finds the process gone, repairs
  *   its records and frees the entry. A daemon that dies after it made an entry leaves it in state COMES: the next
@@ -173,7 +173,7 @@ static int connection_map(struct tslab *pool, Attachment *attachment, const uint
         return memcmp(pool->arena.arena_id, arena_id, PROTO_ARENA_ID_SIZE) == 0 ? 0 : -EPROTO;
 }
 
-int connection_open(struct tslab *pool, uint32_t *ret_client) {
+int connection_begin(struct tslab *pool, uint32_t *ret_client) {
         _cleanup_(attachment_deinit) Attachment attachment = { .memfd = -1, .wake_fd = -1 };
         _cleanup_(proto_call_freep) ProtoCall *call = NULL;
         _cleanup_(proto_reply_freep) ProtoReply *hello = NULL;
@@ -318,7 +318,7 @@ void connection_look(struct tslab *pool) {
                 look_unattached(pool);
 }
 
-int connection_call(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply) {
+int connection_ask(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply) {
         int r;
 
         if (has_hung_up(pool->call)) {

@@ -8,7 +8,7 @@
 #include "libclient/pool.h"
 
 /* Connects, attaches and maps: fills in pool->arena and pool->call. */
-int connection_open(struct tslab *pool, uint32_t *ret_client);
+int connection_begin(struct tslab *pool, uint32_t *ret_client);
 
 /*
  * Attaches a forked child, over the inherited connection or else by the pool's path; the mapping
@@ -20,7 +20,7 @@ int connection_attach_child(struct tslab *pool, uint32_t *ret_client);
  * One request; looks for a new daemon first where the old one hung up. Under control_lock of an
  * attached pool. The control errors of <tslab.h>.
  */
-int connection_call(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply);
+int connection_ask(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply);
 
 /*
  * Where the daemon hung up: connects to its successor, and sets pool->stale if that has another arena, or gave this

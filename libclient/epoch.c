@@ -69,7 +69,7 @@ static int epoch_ask(struct tslab *pool, ProtoRequest *request, ProtoReply **ret
         if (r)
                 return r;
         pthread_mutex_lock(&pool->local->control_lock);
-        r = connection_call(pool, request, ret_reply);
+        r = connection_ask(pool, request, ret_reply);
         pthread_mutex_unlock(&pool->local->control_lock);
         return r;
 }

@@ -220,7 +220,7 @@ static int open_once(struct tslab **ret, const char *name, const struct tslab_op
                 strncpy(pool->comm, options.comm, sizeof(pool->comm) - 1);
         r = proto_socket_path(name, &pool->path);
         if (r == 0)
-                r = connection_open(pool, &client);
+                r = connection_begin(pool, &client);
         if (r)
                 return r;
         r = local_new(pool);
