@@ -14,7 +14,8 @@ import time
 import ctl_case
 from ctl_case import CTL_CLIENT, TSLABCTL, Case, environment, field, hello, reply
 
-ARGUMENTS = {'epoch close': ['3'], 'maps set': ['values', '--ttl', '60'], 'epoch label': ['4', 'x'], 'top': ['--once', '-d', '0.1']}
+ARGUMENTS = {'epoch close': ['3'], 'maps set': ['values', '--ttl', '60'], 'get': ['m', 'k'], 'put': ['m', 'k', 'v'],
+             'delete': ['m', 'k'], 'keys': ['m'], 'epoch label': ['4', 'x'], 'top': ['--once', '-d', '0.1']}
 HELLO, STATS, TRIM = 16, 32, 34             # requests
 LIMIT = 12                                  # seconds, on a machine that has other work
 

@@ -93,6 +93,58 @@ class Maps(Case):
                 ('maps a b', "unexpected argument 'b'")):
             self.refused(2, parts, *arguments.split())
 
+    def test_ttl_counts(self):
+        """Programs that have the map open put entries with the lifetime that was set here."""
+        self.fill()
+        self.json('maps', 'set', 'values', '--ttl', '0.2')
+        self.client.do('put 100 50')
+        ctl_case.wait_for(lambda: self.one()['expirations'] == 50)
+        self.assertEqual(self.one()['entries'], N - 50)
+
+    def test_entries(self):
+        """Keys and values by hand; a key is shown as it can be typed."""
+        self.fill()
+        self.text('delete', 'values', r'\x05\x00\x00\x00\x00\x00\x00\x00')
+        self.assertEqual(self.one()['entries'], N - 1)
+        self.text('put', 'values', 'alice', 'seven words')
+        self.assertEqual(self.text('get', 'values', 'alice'), 'seven words')
+        value = self.json('get', 'values', 'alice')
+        self.assertEqual((value['key'], value['value'], value['size'], value['ttl_left_msec']),
+                         ('alice', 'seven words', 11, None))
+        keys = self.text('keys', 'values').splitlines()
+        self.assertEqual(len(keys), N)
+        self.assertIn('alice', keys)
+        self.assertIn(r'\x07\x00\x00\x00\x00\x00\x00\x00', keys)
+        self.assertEqual(set(self.json('keys', 'values')), set(keys))
+        for key in (r'a\x20b\\c', 'ü'):
+            self.text('put', 'values', key, 'x')
+        self.assertLessEqual({r'a\x20b\\c', r'\xc3\xbc'}, set(self.text('keys', 'values').splitlines()))
+        self.assertEqual(self.text('get', 'values', r'\xc3\xbc'), 'x')
+
+    def test_value_from_stdin(self):
+        self.fill()
+        value = bytes(range(256)) * 300
+        done = ctl_case.subprocess.run([ctl_case.TSLABCTL, 'put', 'values', 'large', '--ttl', '60'], input=value,
+                                       env=ctl_case.environment(self.folder), check=False, timeout=30)
+        self.assertEqual(done.returncode, 0)
+        done = ctl_case.subprocess.run([ctl_case.TSLABCTL, 'get', 'values', 'large'], env=ctl_case.environment(self.folder),
+                                       stdout=ctl_case.subprocess.PIPE, check=False, timeout=30)
+        self.assertEqual((done.returncode, done.stdout), (0, value))
+        got = self.json('get', 'values', 'large')
+        self.assertEqual(bytes.fromhex(got['value_hex']), value)
+        self.assertGreater(got['ttl_left_msec'], 30000)
+
+    def test_entries_refused(self):
+        self.fill()
+        self.refused(1, "map 'values' has no key 'alice'", 'get', 'values', 'alice')
+        self.refused(1, "map 'values' has no key 'alice'", 'delete', 'values', 'alice')
+        for verb in (['get', 'm', 'k'], ['put', 'm', 'k', 'v'], ['delete', 'm', 'k'], ['keys', 'm']):
+            self.refused(1, "there is no map 'm'", *verb)
+            self.refused(1, 'no daemon', '--pool', 'web', *verb)
+        self.refused(2, 'after a backslash', 'get', 'values', r'a\q')
+        self.refused(2, "'put' takes --ttl alone", 'put', 'values', 'k', 'v', '--limit', '1')
+        self.assertEqual(self.json('clients')[-1]['comm'], 'tslabctl')
+
     def test_revoked(self):
         """A map whose index is gone is no map any more."""
         self.fill()

@@ -121,7 +121,8 @@ class Others(OlderCase):
     def test_refused(self):
         """One line names the request that the daemon does not know."""
         self.older()
-        for verb in ('map', 'leaks', 'monitor', 'epoch advance', 'epoch close 0', 'epoch reserve', 'epoch label 0 x'):
+        for verb in ('map', 'leaks', 'monitor', 'epoch advance', 'epoch close 0', 'epoch reserve', 'epoch label 0 x',
+                     'maps', 'maps set m --ttl 1'):
             self.refused(1, 'is it older than this tslabctl', *verb.split())
 
 

@@ -1,0 +1,143 @@
+#include "daemon/ctl/entry/entry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/ctl/base/connect.h"
+
+/* The answers are those of the pool's own errors; the rest is the system's. */
+static CtlExit complain_map(const Entries *entries, int error) {
+        switch (error) {
+        case -ENOENT:
+                return complain("there is no map '%s' in this pool", entries->name);
+        case -EIDRM:
+                return complain("map '%s' is no more: its index was revoked", entries->name);
+        case -E2BIG:
+                return complain("key and value are too large for map '%s'", entries->name);
+        case -EACCES:
+        case -EROFS:
+                return complain("your role in this pool does not allow that; ask its operator");
+        case -ESHUTDOWN:
+                return complain("the current epoch is closed, or that of the maps: see 'epoch list'");
+        default:
+                return complain("map '%s': %s", entries->name, strerror(-error));
+        }
+}
+
+static int open_pool(Entries *entries, const char *path, bool writes) {
+        const struct tslab_options options = { .size = sizeof(options), .flags = writes ? 0 : TSLAB_READER };
+        _cleanup_(proto_freep) char *relative = NULL;
+
+        /* a name without a slash would be that of a pool */
+        if (!strchr(path, '/') && asprintf(&relative, "./%s", path) < 0)
+                return -ENOMEM;
+        return tslab_open(&entries->pool, relative ?: path, &options);
+}
+
+CtlExit entries_open(Entries *entries, const char *map, bool writes) {
+        const struct tslab_map_options options = { .size = sizeof(options), .flags = TSLAB_MAP_EXISTING };
+        _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
+        CtlExit exit_code;
+        int r;
+
+        entries->name = map;
+        exit_code = connection_open(&connection); /* it knows what to say where there is no daemon */
+        if (exit_code)
+                return exit_code;
+        r = open_pool(entries, connection.path, writes);
+        if (r < 0)
+                return complain("cannot open the pool: %s", strerror(-r));
+        r = tslab_map_open(&entries->map, entries->pool, map, &options);
+        return r < 0 ? complain_map(entries, r) : CTL_DONE;
+}
+
+void entries_deinit(Entries *entries) {
+        entries->map = tslab_map_close(entries->map);
+        if (entries->pool)
+                tslab_close(entries->pool);
+        entries->pool = NULL;
+}
+
+static int hex_digit(char c) {
+        const char *digits = "0123456789abcdef", *found = c ? strchr(digits, c | 0x20) : NULL;
+
+        return found ? (int) (found - digits) : -1;
+}
+
+CtlExit entry_key_parse(const char *text, EntryKey *ret) {
+        uint8_t *bytes = must(malloc(strlen(text) + 1));
+        size_t n = 0;
+
+        for (const char *p = text; *p; p++) {
+                if (*p != '\\') {
+                        bytes[n++] = (uint8_t) *p;
+                } else if (p[1] == '\\') {
+                        bytes[n++] = '\\';
+                        p++;
+                } else if (p[1] == 'x' && hex_digit(p[2]) >= 0 && hex_digit(p[3]) >= 0) {
+                        bytes[n++] = (uint8_t) (hex_digit(p[2]) << 4 | hex_digit(p[3]));
+                        p += 3;
+                } else {
+                        free(bytes);
+                        return complain_usage("'%s' is no key: after a backslash comes another, or xHH",
+                                              text);
+                }
+        }
+        *ret = (EntryKey){ bytes, n };
+        return CTL_DONE;
+}
+
+char *entry_key_format(const void *key, size_t size) {
+        const uint8_t *bytes = key;
+        char *text = must(malloc(4 * size + 1)), *at = text;
+
+        for (size_t i = 0; i < size; i++)
+                if (bytes[i] == '\\')
+                        at += sprintf(at, "\\\\");
+                else if (bytes[i] > ' ' && bytes[i] < 0x7f)
+                        *at++ = (char) bytes[i];
+                else
+                        at += sprintf(at, "\\x%02x", bytes[i]);
+        *at = '\0';
+        return text;
+}
+
+static CtlExit complain_key(const Entries *entries, const char *text, int error) {
+        return error == -ENOENT ? complain("map '%s' has no key '%s'", entries->name, text)
+                                : complain_map(entries, error);
+}
+
+CtlExit entry_get(Entries *entries, const EntryKey *key, const char *text, void **ret_value,
+                  struct tslab_map_info *ret_info) {
+        int r = tslab_map_get_alloc(entries->map, key->bytes, key->size, ret_value, ret_info);
+
+        return r < 0 ? complain_key(entries, text, r) : CTL_DONE;
+}
+
+CtlExit entry_put(Entries *entries, const EntryKey *key, const void *value, size_t size,
+                  const uint32_t *ttl_ms) {
+        struct tslab_map_put_options options = { .size = sizeof(options), .epoch = TSLAB_EPOCH_CURRENT };
+        int r;
+
+        if (ttl_ms)
+                options.ttl_ms = *ttl_ms ?: TSLAB_MAP_TTL_NONE;
+        r = tslab_map_put_with(entries->map, key->bytes, key->size, value, size, &options);
+        return r < 0 ? complain_map(entries, r) : CTL_DONE;
+}
+
+CtlExit entry_delete(Entries *entries, const EntryKey *key, const char *text) {
+        int r = tslab_map_delete(entries->map, key->bytes, key->size);
+
+        return r < 0 ? complain_key(entries, text, r) : CTL_DONE;
+}
+
+int entry_next(Entries *entries, struct tslab_map_iter *iter) {
+        int r = tslab_map_next(entries->map, iter);
+
+        if (r >= 0)
+                return r;
+        (void) complain_map(entries, r);
+        return -1;
+}

@@ -1,0 +1,160 @@
+/* get, put, delete and keys: entries of maps, for people at a terminal and for scripts. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/ctl/base/options.h"
+#include "daemon/ctl/entry/entry.h"
+#include "daemon/ctl/output/json.h"
+#include "daemon/ctl/output/output.h"
+#include "daemon/ctl/verb/verb.h"
+#include "proto/cleanup.h"
+#include "proto/text.h"
+
+/* A value that is no text is shown as its bytes, in hexadecimal. */
+static void add_value(json_object *o, const uint8_t *value, size_t size) {
+        _cleanup_(proto_freep) char *text = must(malloc(2 * size + 1));
+
+        (void) memcpy(text, value, size);
+        text[size] = '\0';
+        if (strlen(text) == size && proto_text_is_clean(text, size)) {
+                json_add_string(o, "value", text);
+                return;
+        }
+        for (size_t i = 0; i < size; i++)
+                (void) sprintf(text + 2 * i, "%02x", value[i]);
+        json_add_string(o, "value_hex", text);
+}
+
+/* A counter is a number in the machine's byte order: shown in digits. */
+static bool is_counter(const struct tslab_map_info *info) {
+        return (info->flags & TSLAB_MAP_COUNTER) && info->value_size == sizeof(int64_t);
+}
+
+static void print_value(const void *value, const struct tslab_map_info *info) {
+        FILE *out = output_stream();
+        int64_t number;
+
+        if (is_counter(info)) {
+                (void) memcpy(&number, value, sizeof(number));
+                (void) fprintf(out, "%" PRId64, number);
+        } else {
+                (void) fwrite(value, 1, info->value_size, out);
+        }
+        if (isatty(STDOUT_FILENO))
+                (void) fputc('\n', out);
+}
+
+static void show_value(const char *key, const void *value, const struct tslab_map_info *info) {
+        json_object *o;
+        int64_t number;
+
+        if (!arg_json) {
+                print_value(value, info);
+                return;
+        }
+        o = json_new_object();
+        json_add_string(o, "key", key);
+        json_add_u64(o, "size", info->value_size);
+        json_add_u64(o, "epoch", info->epoch);
+        json_add_u64_or_null(o, "ttl_left_msec", info->ttl_left_ms != UINT64_MAX, info->ttl_left_ms);
+        if (is_counter(info)) {
+                (void) memcpy(&number, value, sizeof(number));
+                json_add(o, "value", json_object_new_int64(number));
+        } else {
+                add_value(o, value, info->value_size);
+        }
+        output_json(o);
+}
+
+static CtlExit begin_entry(Entries *entries, char **args, bool writes, EntryKey *ret_key) {
+        CtlExit r = entry_key_parse(args[1], ret_key);
+
+        return r ?: entries_open(entries, args[0], writes);
+}
+
+CtlExit verb_get(char **args, size_t n_args) {
+        _cleanup_(entries_deinit) Entries entries = ENTRIES_INIT;
+        _cleanup_(proto_freep) void *value = NULL;
+        struct tslab_map_info info = { .size = sizeof(info) };
+        EntryKey key = {};
+        CtlExit r;
+
+        r = begin_entry(&entries, args, false, &key);
+        r = r ?: entry_get(&entries, &key, args[1], &value, &info);
+        if (r == CTL_DONE)
+                show_value(args[1], value, &info);
+        free(key.bytes);
+        return r;
+}
+
+static char *read_stdin(size_t *ret_size) {
+        size_t size = 0, room = 4096, n;
+        char *text = must(malloc(room));
+
+        while ((n = fread(text + size, 1, room - size, stdin)) > 0) {
+                size += n;
+                if (size == room)
+                        text = must(realloc(text, room *= 2));
+        }
+        *ret_size = size;
+        return text;
+}
+
+CtlExit verb_put(char **args, size_t n_args) {
+        _cleanup_(entries_deinit) Entries entries = ENTRIES_INIT;
+        _cleanup_(proto_freep) char *value = NULL;
+        EntryKey key = {};
+        size_t size;
+        CtlExit r;
+
+        if (arg_map_set & ~MAP_SET_TTL)
+                return complain_usage("of the options of a map, 'put' takes --ttl alone");
+        r = begin_entry(&entries, args, true, &key);
+        if (r == CTL_DONE) {
+                value = n_args > 2 ? must(strdup(args[2])) : read_stdin(&size);
+                size = n_args > 2 ? strlen(value) : size;
+                r = entry_put(&entries, &key, value, size, arg_map_set ? &arg_map_ttl_msec : NULL);
+        }
+        free(key.bytes);
+        return r;
+}
+
+CtlExit verb_delete(char **args, size_t n_args) {
+        _cleanup_(entries_deinit) Entries entries = ENTRIES_INIT;
+        EntryKey key = {};
+        CtlExit r;
+
+        r = begin_entry(&entries, args, true, &key);
+        r = r ?: entry_delete(&entries, &key, args[1]);
+        free(key.bytes);
+        return r;
+}
+
+CtlExit verb_keys(char **args, size_t n_args) {
+        _cleanup_(entries_deinit) Entries entries = ENTRIES_INIT;
+        struct tslab_map_iter iter = TSLAB_MAP_ITER_INIT;
+        json_object *array;
+        CtlExit r;
+        int next;
+
+        r = entries_open(&entries, args[0], false);
+        if (r)
+                return r;
+        array = json_new_array();
+        while ((next = entry_next(&entries, &iter)) > 0) {
+                _cleanup_(proto_freep) char *key = entry_key_format(iter.key, iter.key_size);
+
+                if (arg_json)
+                        json_append_string(array, key);
+                else
+                        (void) fprintf(output_stream(), "%s\n", key);
+        }
+        if (arg_json && next == 0)
+                output_json(array);
+        else
+                (void) json_object_put(array);
+        return next < 0 ? CTL_FAILED : CTL_DONE;
+}
