@@ -52,7 +52,7 @@ expect(look() == {'tslab_up{pool="web"} 1'}, 'its metrics')
 expect(not runs('sessions'), 'the other is still idle')
 
 # A daemon that was killed, and does not come up again, is missed.
-drop_in('tslabd@web.service', '[Service]\nRestart=no\n')
+drop_in('tslabd@web.service', '[Service]\nRestart=no\nWatchdogSec=60\n')
 sh('systemctl', 'kill', '-s', 'KILL', 'tslabd@web.service')
 wait_for(lambda: show('web', 'ActiveState') == 'failed', 'the end of the daemon')
 expect(states() == {'sessions': 'idle', 'web': 'dead'}, f'one was killed: {states()}')
@@ -77,3 +77,15 @@ expect(holder.stdout.readline(), 'another lock')
 sh('systemctl', 'restart', 'tslabd@web.service')
 expect(states()['web'] == 'running', 'beside the lock of another user')
 holder.communicate(b'\n')
+
+# A daemon that hangs costs any verb some seconds, and the complaint names the process and the remedy.
+pid = int(show('web', 'MainPID'))
+os.kill(pid, signal.SIGSTOP)
+try:
+    began = time.monotonic()
+    code, text = sh('tslabctl', '--pool', 'web', 'stats', check=False)
+    expect(code == 1 and f'process {pid}, does not answer: it was stopped' in text and f'kill -CONT {pid}' in text, text)
+    expect(time.monotonic() - began < 9, 'some seconds')
+    expect(states() == {'sessions': 'idle', 'web': 'silent'}, f'one hangs: {states()}')
+finally:
+    os.kill(pid, signal.SIGCONT)
