@@ -163,13 +163,13 @@ static void look_at_objects(Hints *hints, const Tslab__StatsReply *stats, const 
                  fits ? " suggest' says which classes take them" : "");
 }
 
-static void look_at_values(Hints *hints, const Tslab__Counters *c) {
+static void look_at_values(Hints *hints, const Tslab__Counters *c, const char *command) {
         add_hint(
                 hints,
                 "%s refused, since their map takes none so large; the largest took %" PRIu64
-                " bytes with its key",
+                " bytes with its key; '%s maps set MAP --value-max=BYTES' raises the limit",
                 format_count(FORMAT_BUFFER, c->values_too_large, "value of a map was", "values of maps were"),
-                c->values_too_large_bytes);
+                c->values_too_large_bytes, command);
 }
 
 static void look_at_sizes(Hints *hints, const Tslab__StatsReply *stats, const char *command) {
@@ -178,7 +178,7 @@ static void look_at_sizes(Hints *hints, const Tslab__StatsReply *stats, const ch
         if (c && c->too_large > 0)
                 look_at_objects(hints, stats, command);
         if (c && c->values_too_large > 0)
-                look_at_values(hints, c);
+                look_at_values(hints, c, command);
 }
 
 static void look_at_surplus(Hints *hints, const Tslab__StatsReply *stats, const char *command) {

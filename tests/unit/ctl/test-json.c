@@ -238,6 +238,8 @@ static void test_hints_find_each(void **state) {
         counters.values_too_large_bytes = 2000000;
         assert_true(has_hint(&stats, "took 18446744073709551615 bytes; no class can have so many"));
         assert_true(has_hint(&stats, "1 value of a map was refused"));
+        assert_true(
+                has_hint(&stats, "'tslabctl --pool web maps set MAP --value-max=BYTES' raises the limit"));
         assert_true(has_hint(&stats, "the largest took 2000000 bytes with its key"));
         counters.too_large_bytes = 4096;
         assert_true(has_hint(&stats, "took 4096 bytes; 'tslabctl --pool web suggest' says"));
