@@ -417,7 +417,7 @@ FAULTS = [
     ('repair: slots in flight fall out of the cache', 'repair', 'shm/maintain/repair.c',
      'if (is_in_flight(reach, id))', 'if (0)'),
     ('repair: hints not repaired', 'repair', 'shm/maintain/repair.c',
-     '        shm_hints_repair_intent(control->arena, intent);\n}\n\nstatic void forget_notes', '}\n\nstatic void forget_notes'),
+     '        shm_hints_repair_intent(control->arena, intent);\n}\n\nstatic void free_record', '}\n\nstatic void free_record'),
     ('repair: BUSY slabs stay so', 'repair', 'shm/maintain/repair.c',
      '        if (intent.kind == SHM_INTENT_RUN)\n                counts->slabs += shm_pages_undo', '        if (0)\n                counts->slabs += shm_pages_undo'),
     ('repair: slabs stay ACTIVE', 'repair', 'shm/maintain/repair.c',
@@ -799,7 +799,7 @@ FAULTS = [
     ('repair: paths of control itself are not shortened', 'map-control/sweep-update', 'shm/maintain/rollback.c',
      '        shm_rollback_paths(control, 0);\n', ''),
     ('repair: objects that control itself noted stay', 'map-control/sweep-update', 'shm/maintain/rollback.c',
-     '                        (void) shm_object_free(control, handle);', '                        ;'),
+     ': shm_object_free(control, handle));', ': 0);'),
     ('repair: paths are not shortened', 'map-shrink/delete-update', 'shm/maintain/repair.c',
      '                shm_rollback_paths(control, repair->record);\n', ''),
 ]
