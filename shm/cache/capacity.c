@@ -2,8 +2,8 @@
  * How large a cache is, and whether it pays
  *
  * Purpose: doubles a cache while it is refilled, or flushed, again and again, and makes operations go past it for a
- *   while if it serves hardly any of them. A cache becomes small again when its record is emptied as a whole, as is done
- *   to idle threads.
+ *   while if it serves hardly any of them. A cache becomes small again when its record is emptied as a whole, as the
+ *   records of idle threads are.
  *
  * Invariants
  *   1. `room` is the capacity, or 0 while frees go past the cache.
