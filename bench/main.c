@@ -33,29 +33,33 @@
 static const struct {
         const char *name;
         void (*function)(Bench *);
+        const char *measures;
 } workloads[] = {
-        { "pair", workload_pair },
-        { "batch", workload_batch },
-        { "churn", workload_churn },
-        { "churn_fixed", workload_churn_fixed },
-        { "adversarial", workload_adversarial },
-        { "refill", workload_refill },
-        { "remote", workload_remote },
-        { "scaling", workload_scaling },
-        { "rotation", workload_rotation },
-        { "steady", workload_steady },
-        { "attach", workload_attach },
-        { "repair", workload_repair },
-        { "instructions", workload_instructions },
-        { "close", workload_close },
-        { "control", workload_control },
-        { "line", workload_line },
-        { "mix", workload_mix },
-        { "requests", workload_requests },
-        { "timeline", workload_timeline },
-        { "safety_kill", workload_safety_kill },
-        { "safety_stop", workload_safety_stop },
-        { "misuse", workload_misuse },
+        { "pair", workload_pair,
+          "one object allocated, touched and freed, again and again: the best case of every cache" },
+        { "batch", workload_batch, "1024 objects allocated, then freed: more than a cache holds" },
+        { "churn", workload_churn, "latency of each operation at random places of 200,000" },
+        { "churn_fixed", workload_churn_fixed, "latency of each operation while 100,000 objects live" },
+        { "adversarial", workload_adversarial, "1,000,000 objects allocated, then freed: no cache can help" },
+        { "refill", workload_refill, "the cheapest refill of a cache" },
+        { "remote", workload_remote, "objects allocated by one process and freed by another" },
+        { "scaling", workload_scaling, "throughput of several threads together" },
+        { "rotation", workload_rotation, "latency while another process advances and closes epochs" },
+        { "steady", workload_steady, "growth of memory over 1000 cycles of churn" },
+        { "attach", workload_attach, "opening a pool, to the first object" },
+        { "repair", workload_repair,
+          "repair of a killed process's caches, and the longest allocation meanwhile" },
+        { "instructions", workload_instructions, "instructions of a hit, for callgrind to count" },
+        { "close", workload_close, "closing an epoch of 1 GiB, beside a hole punch of as many bytes" },
+        { "control", workload_control, "calls to a daemon, with clients, threads and objects beside" },
+        { "line", workload_line, "the time of a cache line from one processor to another" },
+        { "mix", workload_mix, "memory for objects of mixed sizes" },
+        { "requests", workload_requests, "requests with objects of their own, epochs closed or not" },
+        { "timeline", workload_timeline, "memory over waves of objects, with and without epochs" },
+        { "safety_kill", workload_safety_kill,
+          "outcomes where one of two processes is killed at random moments" },
+        { "safety_stop", workload_safety_stop, "outcomes where one of two processes is stopped" },
+        { "misuse", workload_misuse, "outcomes of a double free, and of a free after reuse" },
 };
 
 enum {
@@ -109,12 +113,12 @@ static void show_help(void) {
                "  --threads N      of each of them; 1\n"
                "  --fill BYTES     of live objects; 0\n"
                "  --restart        time the first call to another daemon\n"
-               "  --list           name the workloads\n");
+               "  --list           name the workloads, and say what they measure\n");
 }
 
 static void show_list(void) {
         for (size_t i = 0; i < sizeof(workloads) / sizeof(workloads[0]); i++)
-                printf("%s\n", workloads[i].name);
+                printf("%-14s %s\n", workloads[i].name, workloads[i].measures);
 }
 
 static double parse_number(const char *text, double least, double most) {

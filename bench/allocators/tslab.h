@@ -36,6 +36,8 @@ static void bench_attach(Bench *bench, uint64_t arena_bytes) {
         int r;
 
         options.retain_bytes = retain ? strtoull(retain, NULL, 0) : arena_bytes;
+        if (options.retain_bytes == 0)
+                options.retain_bytes = 1; /* none: 0 asks for the default */
         r = bench->options.pool ? tslab_open(&bench_pool, bench->options.pool, NULL)
                                 : tslab_create(&bench_pool, &options);
         if (r < 0)

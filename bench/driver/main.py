@@ -23,7 +23,7 @@ def parse_arguments():
                         help='of the number of operations (1, for a report 0.5)')
     parser.add_argument('--log', metavar='PATH', help='report: an access log for the demo to replay')
     parser.add_argument('--quick', action='store_true', help='one short run of each, to see that all work')
-    parser.add_argument('--list', action='store_true', help='name cases and contenders')
+    parser.add_argument('--list', action='store_true', help='say what each workload measures, and name its cases and contenders')
     parser.add_argument('--only', metavar='CONTENDER,...', help='these contenders')
     arguments = parser.parse_args()
     arguments.report = arguments.names == ['report']
@@ -45,14 +45,18 @@ def parse_arguments():
 
 
 def show_list():
+    last = None
     for case in plan.cases():
-        print(f'{case.name:16} {" ".join(case.contenders)}')
+        if case.workload != last:
+            print(f'\n{case.workload}: {plan.MEASURES[case.workload]}')
+        last = case.workload
+        print(f'    {case.name:16} {" ".join(case.contenders)}')
 
 
 def heading(about, done):
     timers = [r['timer_ns'] for r in done.results if r.get('timer_ns')]
     steps = [r['timer_step_ns'] for r in done.results if r.get('timer_step_ns')]
-    runs = 1 if done.arguments.quick else done.arguments.runs
+    runs = done.runs
     lines = [f'{about["cpu"]}, {about["n_cpus"]} processors, Linux {about["kernel"]}, {about["libc"]}, '
              f'load {about["load_before"]:.1f}; tslab {about["commit"] or "?"}, {about["date"]}',
              f'{runs} alternating run(s); medians, and their interval by order statistics '
@@ -77,10 +81,14 @@ def main():
     done = runner.Runner(build, arguments)
     if about['load_before'] > 0.5 and not arguments.quick:
         done.note(f'the machine is busy (load {about["load_before"]:.1f}): figures are of little use')
-    done.run_all()
-    if arguments.report:
-        about['versions'] = report.versions()
-        report.measure(done)
+    try:
+        done.run_all()
+        if arguments.report:
+            about['versions'] = report.versions()
+            report.measure(done)
+    except KeyboardInterrupt:
+        done.note('interrupted: the figures are those measured until then')
+        done.failed = True
     about['load_after'] = os.getloadavg()[0]
 
     found = summary.Summary(done.results)

@@ -37,6 +37,30 @@ CACHE = ['alloc_hit_rate', 'free_hit_rate', 'refills_per_alloc', 'flushes_per_fr
 Case = collections.namedtuple('Case', 'name workload options contenders metrics runs daemon counted whole',
                               defaults=[None, None, False, False])
 
+# A workload's purpose, for --list; bench/README.md has the same table.
+MEASURES = {
+    'pair': 'one object allocated, touched and freed, again and again: the best case of every cache',
+    'batch': '1024 objects allocated, then freed: more than a cache holds',
+    'churn': 'latency of each operation at random places of 200,000',
+    'churn_fixed': 'latency of each operation while 100,000 objects live',
+    'adversarial': '1,000,000 objects allocated, then freed: no cache can help',
+    'refill': 'the cheapest refill of a cache',
+    'remote': 'objects allocated by one process and freed by another',
+    'scaling': 'throughput of several threads together',
+    'rotation': 'latency while another process advances and closes epochs',
+    'steady': 'growth of memory over 1000 cycles of churn',
+    'attach': 'opening a pool, to the first object',
+    'repair': "repair of a killed process's caches, and the longest allocation meanwhile",
+    'instructions': 'instructions of a hit, for callgrind to count',
+    'close': 'closing an epoch of 1 GiB, beside a hole punch of as many bytes',
+    'line': 'the time of a cache line from one processor to another',
+    'mix': 'memory for objects of mixed sizes',
+    'requests': 'requests with objects of their own, epochs closed or not',
+    'timeline': 'memory over waves of objects, with and without epochs',
+    'safety_kill': 'outcomes where one of two processes is killed at random moments',
+    'safety_stop': 'outcomes where one of two processes is stopped',
+    'misuse': 'outcomes of a double free, and of a free after reuse',
+}
 
 CLOSE = ['close_ms', 'punch_ms', 'close_over_punch', 'closed_bytes']
 
@@ -109,3 +133,6 @@ NOT_IN_REPORT = {'adversarial', 'churn_fixed', 'attach'}
 def for_report():
     """The cases in the report; ./dev bench without "report" runs the others too."""
     return [c for c in cases() if c.workload not in NOT_IN_REPORT]
+
+
+assert {c.workload for c in cases()} == set(MEASURES)

@@ -77,7 +77,7 @@ class Report:
 
     def head(self):
         a = self.about
-        runs = 1 if self.runner.arguments.quick else self.runner.arguments.runs
+        runs = self.runner.runs
         self.say('# tslab beside others')
         self.say(f'{a["cpu"]}, {a["n_cpus"]} processors, Linux {a["kernel"]}, {a["libc"]}; load {a["load_before"]:.1f} '
                  f'before and {a.get("load_after", 0):.1f} after. tslab {a["commit"] or "?"}, {a["date"]}; '
@@ -234,7 +234,7 @@ def short(report):
     report.lines = []
     about = report.about
     report.say(f'{about["cpu"]}, {about["n_cpus"]} processors, Linux {about["kernel"]}; nanoseconds for an object of '
-               f'128 bytes, medians of {report.runner.arguments.runs} alternating runs:')
+               f'128 bytes, medians of {report.runner.runs} alternating run(s):')
     report.grid([('alloc and free', 'pair-128', 'pair_ns', 1), ('1024 at a time', 'batch-128', 'pair_ns', 1),
                  ('two processes, 1024 at a time', 'batch-2', 'pair_ns', 1),
                  ('free by another', 'remote', 'free_ns', 1),

@@ -12,6 +12,7 @@ import sys
 
 import plan
 import service
+import summary
 
 NOT_APPLICABLE = 77
 TIMEOUT = 600   # seconds for one program
@@ -38,9 +39,17 @@ def machine():
     commit = subprocess.run(['git', '-c', 'safe.directory=*', '-C', str(source), 'describe', '--always', '--dirty'],
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout.strip() \
         if shutil.which('git') else ''
-    cpu = re.search(r'^model name\s*:\s*(.*)$', read('/proc/cpuinfo'), re.MULTILINE)
+    def processor():
+        """With its numbers, as a virtual machine often gives no name that says more than the vendor's."""
+        found = dict(re.findall(r'^(model name|cpu family|model|stepping)\s*:\s*(.*)$', read('/proc/cpuinfo'),
+                                re.MULTILINE))
+        if 'model name' not in found:
+            return platform.machine()
+        numbers = [f'{key.split()[-1]} {found[key]}' for key in ('cpu family', 'model', 'stepping') if key in found]
+        return f'{found["model name"]} ({", ".join(numbers)})' if numbers else found['model name']
+
     return {
-        'cpu': cpu.group(1) if cpu else platform.machine(),
+        'cpu': processor(),
         'n_cpus': len(os.sched_getaffinity(0)),
         'kernel': platform.release(),
         'libc': ' '.join(platform.libc_ver()),
@@ -59,6 +68,11 @@ class Runner:
         self.failed = False
         self.crowded = []       # cases, once for each program that had to share its processors
         self.too_long = set()   # (workload, contender)
+        self.runs = 1 if arguments.quick else arguments.runs
+        missing = [c for c in arguments.contenders if not self.program(c)]
+        if missing:
+            self.note(f'left out, as they are not built: {", ".join(missing)}. Where a library was installed since, '
+                      f'meson setup --wipe {build} finds it')
 
     def note(self, text):
         if text not in self.notes:
@@ -159,7 +173,7 @@ class Runner:
         contenders = [c for c in case.contenders if c in self.arguments.contenders and self.program(c)]
         if self.arguments.quick and case.counted:
             contenders = [c for c in contenders if c == 'tslab-adaptive']
-        runs = 1 if self.arguments.quick else min(self.arguments.runs, case.runs or self.arguments.runs)
+        runs = min(self.runs, case.runs or self.runs)
         for run in range(runs):
             # Every other run goes backwards, so that a contender does not always follow the same other one.
             for contender in contenders if run % 2 == 0 else reversed(contenders):
@@ -174,9 +188,16 @@ class Runner:
                 self.run_with_daemon(case)
             else:
                 self.run_case(case)
+            self.show(case)
         if self.crowded:
             names = ', '.join(dict.fromkeys(self.crowded))
             self.note(f'something else ran on the processors of {len(self.crowded)} programs, of these cases: {names}')
+
+    def show(self, case):
+        """A case's figures as it ends: all of them come once more in the table."""
+        found = summary.Summary([r for r in self.results if r['case'] == case.name])
+        for line in summary.table(found, [case], self.arguments.contenders):
+            print(line, file=sys.stderr, flush=True)
 
     def run_with_daemon(self, case):
         try:

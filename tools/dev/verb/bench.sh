@@ -1,6 +1,9 @@
 folder=$build-release
 options=(-Dtests=false -Dpeers=auto)
 
+for argument; do # needs neither packages nor a build
+        [[ $argument != --list ]] || exec bench/run --list
+done
 need build
 want bench
 # An existing folder is configured again: it finds libraries that were installed since.
