@@ -73,7 +73,7 @@ size_t shm_batch_alloc(ShmActor *actor, size_t size, uint32_t epoch, uint64_t *r
                 s = &actor->sizes[(size - 1) / sizeof(*s)];
                 cache = s->cache;
                 if (epoch != SHM_EPOCH_CURRENT)
-                        cache = (ShmCache *) (shm_caches_of(actor, epoch) + s->cache_off);
+                        cache = shm_cache_of(actor, epoch, s->cache_off);
                 done = batch_pop(actor, cache, ret_handles, n < OPERATION_MAX ? n : OPERATION_MAX);
         }
         shm_actor_leave(actor);
@@ -98,12 +98,12 @@ static BatchRun batch_run(const ShmActor *actor, const uint64_t *handles, size_t
         return run;
 }
 
-/* The cache of the run's slots; NULL: their epoch is not open. */
+/* The cache of the run's slots; NULL: their epoch is not open, or their slab is sparse. */
 static ShmCache *batch_cache(ShmActor *actor, const BatchRun *run) {
         /* ORDER: acq, pairs with shm_slab_claim(); class and epoch are the objects' while they live. */
         uint64_t state = shm_load_acq(&actor->lines[run->slab].word.high);
 
-        if ((state & SLAB_KEY_MASK) == actor->freed_place.key)
+        if ((state & SLAB_CACHED_MASK) == actor->freed_place.key)
                 return actor->freed_place.cache;
         return shm_cache_of_state(actor, state);
 }
