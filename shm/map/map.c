@@ -221,7 +221,7 @@ typedef struct NewLeaf {
         uint64_t expires;
 } NewLeaf;
 
-/* Of the leaf that the put makes. */
+/* The flags of the leaf that the put makes. */
 static uint16_t leaf_flags(const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put) {
         bool chained = shm_chain_wanted(trie->arena, key->size, put->value_size);
 

@@ -163,7 +163,7 @@ static void test_map_put_get_delete(void **state) {
         tslab_map_close(map);
 }
 
-/* What a value's bytes are at each place. */
+/* Each byte depends on its place. */
 static void fill_pattern(uint8_t *bytes, size_t size, unsigned seed) {
         for (size_t i = 0; i < size; i++)
                 bytes[i] = (uint8_t) (i * 31 + i / 4088 + seed);

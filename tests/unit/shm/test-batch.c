@@ -15,6 +15,7 @@
 
 static int setup(void **state) {
         ShmClientInfo client = { .pid = 1, .start_time = 1, .comm = "test" };
+        uint64_t handles[N / 2];
         TestArena *t;
 
         test_arena_setup(state);
@@ -23,6 +24,12 @@ static int setup(void **state) {
         t->actor.mode = SHM_CACHE_ON;
         for (int i = 0; i < 2; i++) /* the thread knows how many slabs there are: its frees are fast */
                 assert_int_equal(shm_object_free(&t->actor, test_alloc(t, 64, 0)), 0);
+        /* Half of the slots of a cache that has grown are in it. */
+        test_cache(t, t->actor.id, 0, 0)->capacity = test_cache(t, t->actor.id, 0, 0)->room = N;
+        for (uint32_t i = 0; i < N / 2; i++)
+                handles[i] = test_alloc(t, 64, 0);
+        for (uint32_t i = 0; i < N / 2; i++)
+                assert_int_equal(shm_object_free(&t->actor, handles[i]), 0);
         return 0;
 }
 
