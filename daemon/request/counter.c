@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/request/map-info.h"
+
 #define COUNT_SLICE 4096U /* budget of a slice: see shm/slab/slab-walk.h */
 
 typedef struct CountJob {
@@ -30,6 +32,7 @@ static void begin_count_walk(Counter *counter) {
         queue_move_all(&counter->served, &counter->waiting);
         counter->counted = false;
         shm_stats_begin(&counter->walk, &counter->requests->pool->arena, &counter->stats);
+        counter->walk.maps = map_info_mask(&counter->requests->pool->arena);
 }
 
 static void answer_one_count(Counter *counter) {

@@ -5,8 +5,22 @@
 #include "proto/text.h"
 #include "shm/arena/root.h"
 #include "shm/cache/lookup.h"
+#include "shm/map/map.h"
 
 #define ROOT_PREFIX "map."
+
+uint64_t map_info_mask(const ShmArena *arena) {
+        char name[SHM_ROOT_NAME_SIZE];
+        uint64_t handle, mask = 0;
+
+        if (shm_root_get(arena, SHM_MAPS_ROOT, &handle) != 0)
+                return 0;
+        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++)
+                if (shm_root_at(arena, i, name, &handle) == 0 &&
+                    !strncmp(name, ROOT_PREFIX, strlen(ROOT_PREFIX)))
+                        mask |= UINT64_C(1) << i;
+        return mask;
+}
 
 bool map_info_open(ShmArena *arena, uint32_t i, char *ret_name, ShmTrie *ret_trie) {
         char name[SHM_ROOT_NAME_SIZE];
@@ -61,7 +75,9 @@ void map_infos_init(MapInfos *infos, ShmArena *arena, const ShmStats *stats) {
         ShmTrie trie;
 
         infos->n = 0;
-        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++) {
+        for (uint64_t mask = map_info_mask(arena); mask != 0; mask &= mask - 1) {
+                uint32_t i = (uint32_t) __builtin_ctzll(mask);
+
                 if (!map_info_open(arena, i, name, &trie))
                         continue;
                 shm_map_counts(arena, i, &totals);

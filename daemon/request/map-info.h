@@ -17,6 +17,8 @@ typedef struct MapInfos {
  * index was revoked is none.
  */
 bool map_info_open(ShmArena *arena, uint32_t i, char *ret_name, ShmTrie *ret_trie);
+/* The roots that name maps, bit i for root i. Where there never was a map, one page of the table is read. */
+uint64_t map_info_mask(const ShmArena *arena);
 /* Adds a map, without index_bytes. */
 Tslab__MapInfo *map_infos_add(MapInfos *infos, const ShmTrie *trie, const char *name,
                               const ShmMapTotals *totals);

@@ -16,13 +16,10 @@
  */
 #include "shm/stats/stats.h"
 
-#include <string.h>
-
 #include "shm/cache/requested.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch.h"
 #include "shm/arena/record.h"
-#include "shm/arena/root.h"
 #include "shm/slab/slab.h"
 
 #define CACHE_COST 32U /* budget that a cache costs, since it is on a page of its own; a slab costs 1 */
@@ -111,15 +108,6 @@ static void count_gets(const ShmStatsWalk *c, const ShmRecord *r) {
         }
 }
 
-static void maps_init(ShmStatsWalk *c) {
-        char name[SHM_ROOT_NAME_SIZE];
-        uint64_t handle;
-
-        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++)
-                if (shm_root_at(c->arena, i, name, &handle) == 0 && !strncmp(name, "map.", 4))
-                        c->maps |= UINT64_C(1) << i;
-}
-
 /* Counts the record, without its caches. Returns whether the slots in its caches are to be counted. */
 static bool count_record(const ShmStatsWalk *c, uint32_t record) {
         const ShmRecord *r = shm_arena_record(c->arena, record);
@@ -189,7 +177,6 @@ void shm_stats_begin(ShmStatsWalk *walk, const ShmArena *arena, ShmStats *stats)
         shm_slab_walk_begin(&walk->slabs, arena, SHM_SLAB_WALK_ALL);
         stats->n_slabs_ever = walk->slabs.end;
         eras_init(walk);
-        maps_init(walk);
 }
 
 bool shm_stats_step(ShmStatsWalk *walk, uint32_t budget) {

@@ -40,8 +40,7 @@ typedef struct ShmStatsWalk {
         uint32_t record; /* to be counted next or, if in_record, cache by cache now */
         bool in_record;
         ShmCacheWalk cache; /* if in_record, the cache that was counted last */
-        uint64_t
-                maps; /* bit i: root i names a map; reads of figures of others would give records more pages */
+        uint64_t maps; /* bit i: count hits of the map that root i names; 0, unless the caller sets it */
         uint32_t eras[SHM_EPOCHS_MAX]; /* newest eras as the walk began; low 12 bits, as in slab words */
 } ShmStatsWalk;
 
