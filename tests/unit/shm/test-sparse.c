@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "shm/cache/batch.h"
 #include "shm/cache/cache.h"
 #include "shm/slab/slab.h"
 #include "tests/util/arena.h"
@@ -99,9 +100,34 @@ static void test_sparse_slabs_empty(void **state) {
                 assert_true(turnover_run(class, SHM_CACHE_ON) <= 1.5);
 }
 
+/* A batch of frees passes a sparse slab over, too: the single free that follows gives the slot back to it. */
+static void test_batch_passes_over(void **state) {
+        TestArena *t = *state;
+        uint64_t handles[128], *sparse = handles + 64;
+        ShmCache *cache = test_cache(t, t->actor.id, 0, 0);
+        uint32_t count;
+
+        for (uint32_t i = 0; i < 128; i++)
+                handles[i] = test_alloc(t, 64, SHM_EPOCH_CURRENT);
+        for (uint32_t i = 0; i < 16;
+             i++) /* uncached: the first of two slabs has room, in the second two are left */
+                assert_int_equal(shm_object_free(&t->actor, handles[i]), 0);
+        for (uint32_t i = 2; i < 64; i++)
+                assert_int_equal(shm_object_free(&t->actor, sparse[i]), 0);
+        t->actor.mode = SHM_CACHE_ON;
+        for (uint32_t i = 0; i < 2; i++)
+                assert_int_equal(shm_object_free(&t->actor, test_alloc(t, 64, SHM_EPOCH_CURRENT)), 0);
+        count = cache->count;
+        assert_int_equal(shm_batch_free(&t->actor, sparse, 2), 0);
+        assert_int_equal(shm_object_free(&t->actor, sparse[0]), 0);
+        assert_int_equal(cache->count, count);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_sparse_slabs_empty),
+                cmocka_unit_test_setup_teardown(test_batch_passes_over, test_arena_setup,
+                                                test_arena_teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
