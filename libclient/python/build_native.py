@@ -161,10 +161,9 @@ struct found alloc_object(struct tslab *pool, size_t size, uint32_t epoch, bool 
 struct found get_object(struct tslab *pool, tslab_handle handle);
 struct found put_object(struct tslab *pool, const void *data, size_t size, uint32_t epoch);
 
-struct value { ssize_t size; uint32_t epoch; tslab_handle version; };
-struct value get_value_epoch(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size);
-struct value get_value_version(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
-                               size_t buffer_size);
+struct value { ssize_t size; size_t whole; uint32_t epoch; tslab_handle version; };
+struct value get_value(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version, void *buffer,
+                       size_t buffer_size);
 
 struct swept { int error; size_t n_deleted; bool more; };
 struct swept sweep_values(struct tslab_map *map, struct tslab_map_iter *walk, uint64_t from, uint64_t to, size_t n);
@@ -207,13 +206,18 @@ static struct found put_object(struct tslab *pool, const void *data, size_t size
         return f;
 }
 
-struct value { ssize_t size; uint32_t epoch; tslab_handle version; };
+struct value { ssize_t size; size_t whole; uint32_t epoch; tslab_handle version; };
 
-static struct value get_value_epoch(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
-                                    size_t buffer_size) {
+/* The size is less than the whole where the buffer is too small. */
+static struct value get_value(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
+                              void *buffer, size_t buffer_size) {
+        struct tslab_map_info info = { .size = sizeof(info) };
         struct value v = {};
 
-        v.size = tslab_map_get(map, key, key_size, buffer, buffer_size, &v.epoch);
+        v.size = tslab_map_get_part(map, key, key_size, version, 0, buffer, buffer_size, &info);
+        v.whole = info.value_size;
+        v.epoch = info.epoch;
+        v.version = info.version;
         return v;
 }
 
@@ -232,7 +236,11 @@ static struct swept sweep_values(struct tslab_map *map, struct tslab_map_iter *w
         for (size_t i = 0; i < n && (r = tslab_map_next(map, walk)) > 0; i++) {
                 if (walk->value_size < sizeof(head))
                         continue;
-                memcpy(&head, walk->value, sizeof(head));
+                if (walk->value)
+                        memcpy(&head, walk->value, sizeof(head));
+                else if (tslab_map_get_part(map, walk->key, walk->key_size, walk->version, 0, &head, sizeof(head),
+                                            NULL) != sizeof(head))
+                        continue;
                 if (head < from || head >= to)
                         continue;
                 r = tslab_map_delete_version(map, walk->key, walk->key_size, walk->version);
@@ -245,14 +253,6 @@ static struct swept sweep_values(struct tslab_map *map, struct tslab_map_iter *w
         s.error = r < 0 ? r : 0;
         s.more = r > 0;
         return s;
-}
-
-static struct value get_value_version(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
-                                      size_t buffer_size) {
-        struct value v = {};
-
-        v.size = tslab_map_get_version(map, key, key_size, buffer, buffer_size, &v.version);
-        return v;
 }
 ''', libraries=['tslab'])
 

@@ -103,16 +103,21 @@ class Sessions(unittest.TestCase):
     def test_too_large_keeps_the_old_one(self):
         self.assertEqual(self.client.post('/set/100').status_code, 200)
         with self.assertLogs(self.app.logger, 'ERROR') as logs:
-            response = self.client.post('/set/10000')
+            response = self.client.post('/set/2000000')
         self.assertEqual((response.status_code, cookie(response)), (200, None))
-        self.assertRegex(logs.output[0], r'a session of 100\d\d bytes')
+        self.assertRegex(logs.output[0], r'a session of 20000\d\d bytes')
         self.assertEqual(self.length(), 100)
 
     def test_too_large_from_the_beginning(self):
         with self.assertLogs(self.app.logger, 'ERROR'):
-            response = self.client.post('/set/10000')
+            response = self.client.post('/set/2000000')
         self.assertEqual((response.status_code, cookie(response)), (200, None))
         self.assertEqual(self.length(), 0)
+
+    def test_large(self):
+        for size in 700, 10000, 500000, 10:
+            self.assertEqual(self.client.post(f'/set/{size}').status_code, 200)
+            self.assertEqual(self.length(), size)
 
     def test_full_pool(self):
         self.client.post('/set/100')

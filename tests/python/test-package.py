@@ -367,9 +367,9 @@ class Maps(unittest.TestCase):
         self.assertEqual(len(self.map), 0)
 
     def test_sizes(self):
-        self.map[b'k'] = b'x' * (self.map.size_max - 1)
-        self.assertRaises(tslab.TooLargeError, self.map.put, b'k', b'x' * self.map.size_max)
-        self.assertEqual(len(self.map[b'k']), self.map.size_max - 1)
+        self.map[b'k'] = b'x' * self.map.size_max
+        self.assertRaises(tslab.TooLargeError, self.map.put, b'k', b'x' * (self.map.size_max + 1))
+        self.assertEqual(len(self.map[b'k']), self.map.size_max)
 
     def test_open(self):
         self.assertRaises(tslab.NotFoundError, tslab.Map, self.pool, 'other', existing=True)

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
 import daemon  # noqa: E402
@@ -39,15 +40,25 @@ class Values(unittest.TestCase):
 
     def test_too_large(self):
         with self.assertRaises(tslab.TooLargeError) as caught:
-            self.store.set('a', b'x' * 5000)
-        self.assertIn('4064', str(caught.exception))
-        self.store.set('a', b'x' * (self.store.size_max - 1))
+            self.store.set('a', bytes(self.store.size_max + 1))
+        self.assertIn(str((1 << 20) - 8), str(caught.exception))
+        self.store.set('a', bytes(self.store.size_max))
+        self.assertEqual(self.store.get('a'), bytes(self.store.size_max))
+
+    def test_large(self):
+        for size in 700, 4000, 5000, 100000:
+            self.store.set('a', b'x' * size)
+            self.assertEqual(self.store.get('a'), b'x' * size)
+            self.assertTrue(self.store.touch('a'))
+        with unittest.mock.patch('tslab.sessions._now_ms', lambda: 2 ** 55):
+            self.assertEqual(self.store.expire(), 1)
+        self.assertEqual(len(self.store), 0)
 
     def test_too_large_is_told(self):
         """To the operator, too: by `tslabctl status`."""
         with daemon.Daemon(TSLABD, '--size=16M') as d, tslab.open(d.socket) as pool:
             store = tslab.SessionStore(pool, lifetime=1000)
-            for size in 3000, 800:
+            for size in 2 << 20, 3 << 20:
                 self.assertRaises(tslab.TooLargeError, store.set, 'a', b'x' * size)
             self.assertIn('2 values of maps were refused', '\n'.join(d.ctl(TSLABCTL, 'status')['hints']))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections.abc import ItemsView, MutableMapping, ValuesView
-from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple, TypeVar, Union, cast, overload
+from typing import Any, Iterator, List, NamedTuple, Optional, Tuple, TypeVar, Union, cast, overload
 
 from tslab._bytes import Bytes, c_string, raw
 from tslab._native import ffi, lib
@@ -15,6 +15,7 @@ from tslab.stats import new
 
 _T = TypeVar('_T')
 _RAISE = object()       # pop() without a default
+_BUFFER_SIZE = 4096     # of larger values, a get asks for the size
 
 
 class Entry(NamedTuple):
@@ -46,8 +47,8 @@ class Map(MutableMapping[bytes, bytes]):
     """A map of a pool, by name; made where there is none.
 
     Nobody waits for anybody in here, and a process killed in the middle of a call leaves the old value or the new one.
-    New values go to the epoch that is current, or to the one that put() names. Key and value together are at most
-    `size_max` bytes: TooLargeError otherwise.
+    New values go to the epoch that is current, or to the one that put() names. A value has at most `size_max` bytes, and
+    a key 40 less than the pool's largest class: TooLargeError otherwise.
 
     Other processes may change the map at any time. Each call that is about one key is atomic, pop(), popitem() and
     setdefault() too: of several that pop one entry, one gets it. update(), clear() and walks through the map are not:
@@ -90,12 +91,12 @@ class Map(MutableMapping[bytes, bytes]):
         self._native = None
 
     def _take_buffer(self) -> Any:
-        """Room for any value, for one call. Signal handlers, finalizers and other threads may begin a call of their own
+        """Room for most values, for one call. Signal handlers, finalizers and other threads may begin a call of their own
         before this one has copied its value out, so no two calls have the same buffer."""
         try:
             return self._buffers.pop()
         except IndexError:
-            return ffi.new('char[]', self.size_max)
+            return ffi.new('char[]', _BUFFER_SIZE)
 
     def _value(self, buffer: Any, size: int) -> bytes:
         value: bytes = ffi.buffer(buffer, check(size, 'a key'))[:]
@@ -113,11 +114,14 @@ class Map(MutableMapping[bytes, bytes]):
     def get(self, key: Bytes, default: Any = None) -> Any:
         """A key's value, or `default`. A copy, whole as it was at one moment."""
         key, buffer = raw(key), self._take_buffer()
-        n = lib.tslab_map_get(self._map, key, len(key), buffer, self.size_max, ffi.NULL)
-        if n == -errno.ENOENT:
-            self._buffers.append(buffer)
-            return default
-        return self._value(buffer, n)
+        n = lib.tslab_map_get(self._map, key, len(key), buffer, _BUFFER_SIZE, ffi.NULL)
+        if n >= 0:
+            return self._value(buffer, n)
+        self._buffers.append(buffer)
+        if n == -errno.EMSGSIZE:
+            found = self._get(key)
+            return default if found is None else found.value
+        return default if n == -errno.ENOENT else check(n, 'a key')
 
     def __getitem__(self, key: Bytes) -> bytes:
         value = self.get(key)
@@ -128,35 +132,50 @@ class Map(MutableMapping[bytes, bytes]):
     def __contains__(self, key: object) -> bool:
         return self.get(cast(Bytes, key)) is not None
 
-    def _get_with(self, call: Callable[..., Any], key: Bytes) -> Optional[Tuple[Any, bytes]]:
-        """The struct that `call` returned, and the value; or None."""
-        key, buffer = raw(key), self._take_buffer()
-        found = call(self._map, key, len(key), buffer, self.size_max)
-        if found.size == -errno.ENOENT:
+    def _get(self, key: Bytes, version: int = 0) -> Optional[Entry]:
+        """The entry, or None; with a version, ChangedError where the value has another."""
+        key, buffer, size = raw(key), self._take_buffer(), _BUFFER_SIZE
+        while True:
+            found = lib.get_value(self._map, key, len(key), version, buffer, size)
+            if found.size < 0 or found.whole <= size:
+                break
+            if size == _BUFFER_SIZE:
+                self._buffers.append(buffer)
+            size = found.whole
+            buffer = ffi.new('char[]', size)
+        value = None if found.size == -errno.ENOENT else bytes(ffi.buffer(buffer, check(found.size, 'a key')))
+        if size == _BUFFER_SIZE:
             self._buffers.append(buffer)
-            return None
-        return found, self._value(buffer, found.size)
+        return None if value is None else Entry(value, found.epoch, found.version)
 
     def get_epoch(self, key: Bytes) -> Optional[Tuple[bytes, int]]:
         """The value and the epoch that it is in, or None."""
-        found = self._get_with(lib.get_value_epoch, key)
-        return found and (found[1], found[0].epoch)
+        found = self._get(key)
+        return found and (found.value, found.epoch)
 
     def get_version(self, key: Bytes) -> Optional[Tuple[bytes, int]]:
         """The value and its version, for replace(), or None."""
-        found = self._get_with(lib.get_value_version, key)
-        return found and (found[1], found[0].version)
+        found = self._get(key)
+        return found and (found.value, found.version)
 
     def entries(self) -> Iterator[Tuple[bytes, Entry]]:
         """(key, Entry) of all, in no order that means anything. May run beside writers: an entry that is there from the
         first step to the last is met once."""
         position = ffi.new('struct tslab_map_iter *')
         while check(lib.tslab_map_next(self._map, position)) > 0:
-            yield (ffi.buffer(position.key, position.key_size)[:],
-                   Entry(ffi.buffer(position.value, position.value_size)[:], position.epoch, position.version))
+            key = ffi.buffer(position.key, position.key_size)[:]
+            if position.value != ffi.NULL:
+                value = ffi.buffer(position.value, position.value_size)[:]
+                yield key, Entry(value, position.epoch, position.version)
+                continue
+            entry = self._get(key)      # a large value, or the one that came after it
+            if entry is not None:
+                yield key, entry
 
     def __iter__(self) -> Iterator[bytes]:
-        return (key for key, _ in self.entries())
+        position = ffi.new('struct tslab_map_iter *')
+        while check(lib.tslab_map_next(self._map, position)) > 0:
+            yield ffi.buffer(position.key, position.key_size)[:]
 
     def items(self) -> ItemsView[bytes, bytes]:
         """(key, value) of all; each is met with the value that it had at that moment."""
@@ -171,7 +190,7 @@ class Map(MutableMapping[bytes, bytes]):
 
     def __bool__(self) -> bool:
         """Whether there is any entry. Stops at the first."""
-        return any(True for _ in self.entries())
+        return any(True for _ in self)
 
     # Writing
 

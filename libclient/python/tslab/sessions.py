@@ -1,4 +1,4 @@
-"""Sessions of web applications: short values, each with a lifetime of its own."""
+"""Sessions of web applications: values, each with a lifetime of its own."""
 
 from __future__ import annotations
 
@@ -68,8 +68,7 @@ class SessionStore:
     expire(). Each `lifetime / steps` seconds the first store to notice advances the pool's epoch, so that sessions that
     end together lie together. Where only operators may do that, epochs stay as they are.
 
-    A value is one object: with its id it is at most `size_max` bytes, and set() refuses a larger one (TooLargeError);
-    start the pool with a larger class where that is too little, up to 4096.
+    A value has at most `size_max` bytes, a megabyte by default: set() refuses a larger one (TooLargeError).
 
     Any thread may use a store at any time, and so may forked children; a store is pickled by the name of its pool.
     Nobody waits for anybody, with one exception: the call that advances the epoch waits for the daemon's answer. A
@@ -101,7 +100,7 @@ class SessionStore:
 
     @property
     def size_max(self) -> int:
-        """The largest sum of an id's and a value's size, in bytes."""
+        """The size of the largest value, in bytes."""
         return self._opened.size_max
 
     # Sessions
@@ -124,8 +123,8 @@ class SessionStore:
         try:
             self._write(lambda opened: opened.map.put(key, data))
         except TooLargeError:
-            raise TooLargeError(errno.E2BIG, f'a session of {len(value)} bytes: id and value may have '
-                                             f'{self.size_max} together; the pool\'s largest class decides') from None
+            raise TooLargeError(errno.E2BIG, f'a session of {len(value)} bytes, with an id of {len(key)}: '
+                                             f'a session may have {self.size_max}') from None
         except FullError:
             if not self._make_room():
                 raise
