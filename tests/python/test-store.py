@@ -127,7 +127,7 @@ class Closed(unittest.TestCase):
         with daemon.Daemon(TSLABD, '--size=16M') as d, tslab.open(d.socket) as pool:
             stores = [tslab.SessionStore(pool, lifetime=1000) for _ in range(2)]
             for i in range(5):
-                d.ctl(TSLABCTL, 'epoch', 'close', str(pool.epoch_current() & 0xff))
+                d.ctl(TSLABCTL, 'epoch', 'close', '--yes', str(pool.epoch_current() & 0xff))
                 with limit():
                     for store in stores:
                         store.set('a', str(i).encode())
