@@ -84,6 +84,13 @@ struct tslab_map_options {
         ...;
 };
 
+struct tslab_map_put_options {
+        size_t size;
+        uint32_t epoch;
+        uint32_t ttl_ms;
+        ...;
+};
+
 struct tslab_map_iter {
         const void *key;
         const void *value;
@@ -150,6 +157,13 @@ int tslab_map_update(struct tslab_map *map, const void *key, size_t key_size, co
                      uint32_t epoch);
 int tslab_map_replace(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
                       const void *value, size_t value_size, uint32_t epoch);
+int tslab_map_put_with(struct tslab_map *map, const void *key, size_t key_size, const void *value, size_t value_size,
+                       const struct tslab_map_put_options *options);
+int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_size, uint32_t ttl_ms);
+int tslab_map_add(struct tslab_map *map, const void *key, size_t key_size, int64_t delta, int64_t initial,
+                  uint32_t ttl_ms, int64_t *ret_value);
+int tslab_map_limit(struct tslab_map *map, const void *key, size_t key_size, double per_second, uint32_t burst,
+                    uint32_t cost, uint64_t *ret_retry_ms);
 int tslab_map_delete(struct tslab_map *map, const void *key, size_t key_size);
 int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version);
 ssize_t tslab_map_expire(struct tslab_map *map, uint32_t epoch);

@@ -7,6 +7,7 @@ import functools
 import os
 import signal
 import sys
+import time
 import unittest
 
 import tslab
@@ -182,6 +183,22 @@ class Beside(unittest.TestCase):
             with open(path, 'rb') as answers:
                 self.assertEqual(answers.read().split(), there)
             os.close(int(path.rsplit('/', 1)[1]))
+
+    def test_lifetimes(self):
+        self.map.put_for(b'a', b'1', 3600000)
+        self.assertTrue(self.map.touch(b'a', 1))
+        time.sleep(0.1)
+        self.assertNotIn(b'a', self.map)
+        self.assertFalse(self.map.touch(b'a', 1000))
+
+    def test_counters_and_limits(self):
+        self.assertEqual([self.map.add(b'n', 2, initial=10), self.map.add(b'n', -20), self.map.add(b'n')], [12, -8, -7])
+        self.assertEqual(int.from_bytes(self.map[b'n'], sys.byteorder, signed=True), -7)
+        self.map[b'text'] = b'12345678'
+        with self.assertRaises(tslab.Error):
+            self.map.add(b'text')
+        self.assertEqual([self.map.limit(b'who', 0.1, 2) for _ in range(2)], [None, None])
+        self.assertTrue(9000 < self.map.limit(b'who', 0.1, 2) <= 10000)
 
     def test_reading_beside_deletes(self):
         """Walks, and pops with a default, meet keys that go away at any moment."""

@@ -199,6 +199,32 @@ class Map(MutableMapping[bytes, bytes]):
         key, value = raw(key), raw(value)
         check(lib.tslab_map_put(self._map, key, len(key), value, len(value), epoch), 'putting a key')
 
+    def put_for(self, key: Bytes, value: Bytes, ttl_ms: int, epoch: int = EPOCH_CURRENT) -> None:
+        """As put(), and the key is absent again after so many milliseconds (at least 1)."""
+        key, value, options = raw(key), raw(value), new('tslab_map_put_options')
+        options.epoch, options.ttl_ms = epoch, ttl_ms
+        check(lib.tslab_map_put_with(self._map, key, len(key), value, len(value), options), 'putting a key')
+
+    def touch(self, key: Bytes, ttl_ms: int) -> bool:
+        """Gives an entry so many milliseconds from now on: whether there is one."""
+        key = raw(key)
+        r = lib.tslab_map_touch(self._map, key, len(key), ttl_ms)
+        return bool(r != -errno.ENOENT and check(r, 'touching a key') == 0)
+
+    def add(self, key: Bytes, delta: int = 1, initial: int = 0, ttl_ms: int = 0) -> int:
+        """Adds to a counter and returns the sum. An absent key counts as `initial`; `ttl_ms` is the lifetime of a
+        counter that this makes. Error with EINVAL where the value was put. get() returns counters as 8 bytes."""
+        key, value = raw(key), ffi.new('int64_t *')
+        check(lib.tslab_map_add(self._map, key, len(key), delta, initial, ttl_ms, value), 'adding to a key')
+        return int(value[0])
+
+    def limit(self, key: Bytes, per_second: float, burst: int, cost: int = 1) -> Optional[int]:
+        """Takes tokens from the key's bucket, which gets so many a second and holds up to `burst`: None. Where there are
+        too few: the milliseconds until there are enough."""
+        key, retry_ms = raw(key), ffi.new('uint64_t *')
+        r = check(lib.tslab_map_limit(self._map, key, len(key), per_second, burst, cost, retry_ms), 'limiting a key')
+        return int(retry_ms[0]) if r == 1 else None
+
     def __setitem__(self, key: Bytes, value: Bytes) -> None:
         self.put(key, value)
 
