@@ -6,7 +6,8 @@
  *
  * Invariants
  *   1. Tags of slots on top of a cache become odd from the top down, before the count is lowered. So at any time the
- *      slots in the cache that are live are its top, and repair, which rolls all of them back, finds them.
+ *      slots in the cache that are live are its top, and repair, which rolls all of them back, finds them. Handles are
+ *      stored after that: the caller's memory may be shared, and a handle that others find there is not rolled back.
  *   2. CLAIM names the slots of a run, all of one slab, before the first of their tags becomes even, until they are
  *      in the cache or free in the slab. It does not say which of them were freed, and need not: a slot that is taken,
  *      with an even tag, and in no cache, is lost.
@@ -44,21 +45,30 @@ static bool batch_is_usual(const ShmActor *actor) {
         return shm_load_acq(&actor->record->attention) == shm_peek_rlx(&actor->attention);
 }
 
+static uint32_t batch_slot(const ShmCache *cache, uint32_t count, uint32_t i) {
+        return shm_load_rlx(&cache->slots[count - 1 - i]); /* ORDER: rlx; ours alone while not frozen. */
+}
+
 static size_t batch_pop(ShmActor *actor, ShmCache *cache, uint64_t *ret_handles, size_t n) {
-        uint32_t count = shm_load_rlx(&cache->count), i; /* ORDER: rlx; ours alone while not frozen. */
+        uint32_t count = shm_load_rlx(&cache->count), i, id,
+                 tag; /* ORDER: rlx; ours alone while not frozen. */
 
         n = n < count ? n : count;
+        if (n == 0)
+                return 0;
         for (i = 0; i < n; i++) {
-                uint32_t id = shm_load_rlx(&cache->slots[count - 1 - i]); /* ORDER: rlx; as the count. */
-                uint32_t tag =
-                        shm_load_rlx(&actor->tags[id]) + 1; /* ORDER: rlx; a cached slot's tag is ours. */
-
+                id = batch_slot(cache, count, i);
+                tag = shm_load_rlx(&actor->tags[id]) + 1; /* ORDER: rlx; a cached slot's tag is ours. */
                 /* ORDER: rel, pairs with shm_object_get(); the object is live before its slot leaves the stack. */
                 shm_store_rel(&actor->tags[id], tag);
+        }
+        shm_cache_set_count(cache, count - (uint32_t) n);
+        shm_compiler_barrier();
+        for (i = 0; i < n; i++) {
+                id = batch_slot(cache, count, i);
+                tag = shm_load_rlx(&actor->tags[id]); /* ORDER: rlx; nobody has the handle yet. */
                 ret_handles[i] = ((uint64_t) tag << 32 | id) ^ actor->handle_bits;
         }
-        if (n > 0)
-                shm_cache_set_count(cache, count - (uint32_t) n);
         shm_actor_count(actor, SHM_COUNT_ALLOC_HITS, n);
         return n;
 }

@@ -201,7 +201,8 @@ static void test_counters(void **test_state) {
         get_perf_counters(a, 99, &none);
         assert_true(c128.slow_path_hits > 0 && c128.slow_path_hits <= 1000);
         assert_true(c128.new_slab_count >= 1000 / 32);
-        assert_true(c128.list_move_partial_to_full > 0 && c128.list_move_partial_to_full <= c128.new_slab_count);
+        assert_true(c128.list_move_partial_to_full > 0 &&
+                    c128.list_move_partial_to_full <= c128.new_slab_count);
         assert_int_equal(c128.list_move_full_to_partial, 0);
         assert_int_equal(c128.current_partial_null + c128.current_partial_full, c128.slow_path_hits);
         assert_int_equal(c256.slow_path_hits + c256.new_slab_count, 0);
