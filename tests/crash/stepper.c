@@ -12,6 +12,7 @@
 
 #include "tests/util/test.h"
 
+#define WORDS_MAX 16U /* of a library's frame */
 #define INSTRUCTIONS_MAX 20000000U
 #define INSTRUCTION_SYSCALL 0x050f
 #define INSTRUCTION_TRAP 0xcc
@@ -81,11 +82,19 @@ void stepper_detach(Stepper *stepper) {
 
 /* ---- other libraries */
 
-/* Its first instruction: the return address is on the stack. */
+/*
+ * At its first instruction the return address is on top of the stack. Where the daemon was found waiting in epoll_wait(),
+ * it is above what the C library of a program with threads keeps there.
+ */
 static void enter_library(Stepper *stepper) {
         uintptr_t stack = peek_register(stepper, offsetof(struct user_regs_struct, rsp));
 
-        stepper->return_at = (uintptr_t) ptrace(PTRACE_PEEKDATA, stepper->pid, (void *) stack, NULL);
+        for (unsigned i = 0; i < WORDS_MAX; i++) {
+                stepper->return_at = (uintptr_t) ptrace(PTRACE_PEEKDATA, stepper->pid,
+                                                        (void *) (stack + i * sizeof(stack)), NULL);
+                if (has(stepper->program, stepper->return_at) || has(stepper->loop, stepper->return_at))
+                        break;
+        }
         assert_true(has(stepper->program, stepper->return_at) || has(stepper->loop, stepper->return_at));
         stepper->return_code = ptrace(PTRACE_PEEKTEXT, stepper->pid, (void *) stepper->return_at, NULL);
         poke_return(stepper, (stepper->return_code & ~0xffL) | INSTRUCTION_TRAP);
