@@ -50,8 +50,8 @@ static uint32_t batch_slot(const ShmCache *cache, uint32_t count, uint32_t i) {
 }
 
 static size_t batch_pop(ShmActor *actor, ShmCache *cache, uint64_t *ret_handles, size_t n) {
-        uint32_t count = shm_load_rlx(&cache->count), i, id,
-                 tag; /* ORDER: rlx; ours alone while not frozen. */
+        uint32_t count = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone while not frozen. */
+        uint32_t i, id, tag;
 
         n = n < count ? n : count;
         if (n == 0)

@@ -12,7 +12,7 @@
 
 #include "tests/util/test.h"
 
-#define WORDS_MAX 16U /* of a library's frame */
+#define WORDS_MAX 16U /* a library's frame has fewer */
 #define INSTRUCTIONS_MAX 20000000U
 #define INSTRUCTION_SYSCALL 0x050f
 #define INSTRUCTION_TRAP 0xcc
@@ -83,8 +83,8 @@ void stepper_detach(Stepper *stepper) {
 /* ---- other libraries */
 
 /*
- * At its first instruction the return address is on top of the stack. Where the daemon was found waiting in epoll_wait(),
- * it is above what the C library of a program with threads keeps there.
+ * At its first instruction the return address is on top of the stack. Where the daemon was found waiting in
+ * epoll_wait(), it is above what the C library of a program with threads keeps there.
  */
 static void enter_library(Stepper *stepper) {
         uintptr_t stack = peek_register(stepper, offsetof(struct user_regs_struct, rsp));
