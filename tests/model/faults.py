@@ -246,6 +246,13 @@ FAULTS = [
         shm_record_enter(record);
 ''', '''shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention) ||
                          size - 1''', 'seen != actor->attention || size - 1'),
+    ('batch: handles are stored while their slots are in the cache', 'batch/alloc-found', 'shm/cache/batch.c',
+     '''                shm_store_rel(&actor->tags[id], tag);
+        }
+''', '''                shm_store_rel(&actor->tags[id], tag);
+                ret_handles[i] = ((uint64_t) tag << 32 | id) ^ actor->handle_bits;
+        }
+'''),
     ('batch: CLAIM not written', 'batch', 'shm/cache/batch.c',
      '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, run->slab, 0));
 ''', ''),

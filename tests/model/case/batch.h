@@ -3,6 +3,7 @@
  * in a cache, or live and its handle was returned.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "shm/cache/batch.h"
 #include "shm/epoch/epoch-close.h"
@@ -91,6 +92,33 @@ static void t_batch_alloc(void) {
                 world_end_alloc(0, i, i < done ? handles[i] : 0, i < done ? 0 : -ENOMEM);
 }
 
+/* The caller's memory is shared: others find its handles there when it is dead. */
+static uint64_t found[2];
+
+static void pre_found(void) {
+        pre_warm();
+        memset(found, 0, sizeof(found));
+        model_own(0, found, sizeof(found));
+}
+
+static void t_batch_alloc_found(void) {
+        (void) shm_batch_alloc(world_actor(0), WORLD_SIZE_4, SHM_EPOCH_CURRENT, found, 2);
+}
+
+/* A handle that others find is of a live object, which stays: repair rolls back what is in the cache. */
+static void post_found(unsigned dead) {
+        const ShmCache *cache = shm_arena_cache(&world_arena, 1, 0, 0);
+
+        (void) dead;
+        for (unsigned i = 0; i < 2; i++) {
+                if (found[i] != 0 && !shm_object_live(&world_arena, found[i]))
+                        model_fail("a handle that was stored is stale");
+                for (uint32_t n = 0; found[i] != 0 && n < cache->count; n++)
+                        if (cache->slots[n] == shm_handle_slot(found[i]).value)
+                                model_fail("an object whose handle was stored is rolled back");
+        }
+}
+
 static void t_free_0_1(void) {
         world_free(1, 0);
 }
@@ -119,6 +147,8 @@ static const ModelCase model_cases[] = {
           .post = world_check, .deaths = 1 },
         { .name = "alloc-free", .pre = pre_warm, .actors = { t_batch_alloc, t_free_0_1 }, .post = world_check,
           .deaths = 2 },
+        { .name = "alloc-found", .pre = pre_found, .actors = { t_batch_alloc_found }, .post = post_found,
+          .deaths = 1 },
         { .name = "alloc-freeze", .pre = pre_warm_control, .actors = { t_batch_alloc, t_nothing, t_freeze },
           .post = world_check, .deaths = 1 },
 };
