@@ -112,7 +112,7 @@ int shm_chain_fill(ShmActor *actor, uint64_t head, uint64_t *word, uint32_t epoc
                 chunk = object;
                 pending = (ShmPending){ .link = &chunk->next, .seal = shm_leaf_seal(handle) };
                 shm_store_rlx(&chunk->next, pending.seal); /* ORDER: rlx; the head is linked after it. */
-                memcpy(chunk + 1, from, n);
+                shm_racy_copy(chunk + 1, from, n); /* as a leaf is filled */
         }
         shm_actor_unguard(actor);
         return r;

@@ -237,15 +237,16 @@ static void seal_words(ShmMapLeaf *leaf, uint64_t *word, uint64_t seal) {
                 shm_store_rlx(word, seal); /* no chunk. ORDER: rlx; as above. */
 }
 
+/* Late readers of the slot's last object may still look at it; they find its tag changed. */
 static void leaf_fill(void *object, const ShmMapLeaf *head, const ShmMapKey *key, const ShmMapPut *put,
                       uint64_t seal) {
         uint8_t *bytes = (uint8_t *) object + sizeof(*head);
         uint8_t *value = bytes + shm_leaf_value_off(key->size, head->flags);
 
-        memcpy(object, head, sizeof(*head));
-        memcpy(bytes, key->bytes, key->size);
+        shm_racy_copy(object, head, sizeof(*head));
+        shm_racy_copy(bytes, key->bytes, key->size);
         if (!(head->flags & SHM_LEAF_CHAINED))
-                memcpy(value, put->value, put->value_size);
+                shm_racy_copy(value, put->value, put->value_size);
         seal_words(object, (uint64_t *) value, seal);
 }
 

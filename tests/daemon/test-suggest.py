@@ -121,7 +121,7 @@ class Write(SuggestCase):
         self.write_refused(self.file, 'a directory that other users can change')
 
     def traced(self, inject):
-        return ['strace', '-o', os.devnull, '-e', 'trace=openat,write,fsync,renameat2', '-e', f'inject={inject}',
+        return ['strace', '-E', 'ASAN_OPTIONS=detect_leaks=0', '-o', os.devnull, '-e', 'trace=openat,write,fsync,renameat2', '-e', f'inject={inject}',
                 TSLABCTL, 'suggest', '--write', str(self.file)]
 
     @unittest.skipUnless(CAN_TRACE, 'no strace')

@@ -175,10 +175,12 @@ static int do_line(struct tslab *pool, const char *line) {
 int main(int argc, char **argv) {
         struct tslab *pool;
         char line[128];
+        bool opened;
         int r;
 
         r = tslab_open(&pool, argc > 1 ? argv[1] : NULL, NULL);
-        if (r == 0)
+        opened = r == 0;
+        if (opened)
                 (void) printf("attached\n");
         while (r == 0 && fflush(stdout) == 0 && fgets(line, sizeof(line), stdin)) {
                 r = do_line(pool, line);
@@ -187,7 +189,7 @@ int main(int argc, char **argv) {
         }
         if (r)
                 (void) fprintf(stderr, "verb-client: %d\n", r);
-        else
+        if (opened)
                 tslab_close(pool);
         return r != 0;
 }
