@@ -121,10 +121,11 @@ static int each_key(const Order *order, int (*act)(struct tslab_map *map, size_t
         int r;
 
         r = tslab_map_open(&map, order->pool, "values", NULL);
+        if (r)
+                return r;
         for (size_t key = 0; key < order->n && r == 0; key++)
                 r = act(map, key, order);
-        if (r == 0)
-                tslab_map_close(map);
+        tslab_map_close(map);
         return r;
 }
 
