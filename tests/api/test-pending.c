@@ -214,15 +214,22 @@ static void test_freed_with_the_process(void **state) {
         assert_int_equal(tslab_free(pool, t.handle), 0);
 }
 
-/* Threads that found no record left share that which shared pending objects are noted in. */
-static void test_of_a_shared_record(void **state) {
+/* A pool whose records are taken, the last by this thread: all others share that of the process. */
+static Task begin_without_records(void) {
         struct tslab_options options = { .size = sizeof(options), .arena_bytes = 1 << 20, .n_threads = 2 };
         Task t = {};
 
-        (void) state;
         assert_int_equal(tslab_create(&t.pool, &options), 0);
         assert_int_equal(tslab_alloc(t.pool, 64, TSLAB_EPOCH_CURRENT, &t.handle, NULL), 0);
         assert_int_equal(run_elsewhere(uses_spare, &t), 1);
+        return t;
+}
+
+/* Threads that found no record left share that which shared pending objects are noted in. */
+static void test_of_a_shared_record(void **state) {
+        Task t = begin_without_records();
+
+        (void) state;
         for (int i = 0; i < 3 * N_MAX; i++) {
                 assert_int_equal(run_elsewhere(begin_shared, &t), 0);
                 assert_int_equal(i % 2 ? tslab_publish(t.pool, t.handle) : run_elsewhere(publish, &t), 0);
@@ -233,13 +240,9 @@ static void test_of_a_shared_record(void **state) {
 
 /* Their pending objects are shared from the beginning: threads with records of their own may free them. */
 static void test_freed_of_a_shared_record(void **state) {
-        struct tslab_options options = { .size = sizeof(options), .arena_bytes = 1 << 20, .n_threads = 2 };
-        Task t = {};
+        Task t = begin_without_records();
 
         (void) state;
-        assert_int_equal(tslab_create(&t.pool, &options), 0);
-        assert_int_equal(tslab_alloc(t.pool, 64, TSLAB_EPOCH_CURRENT, &t.handle, NULL), 0);
-        assert_int_equal(run_elsewhere(uses_spare, &t), 1);
         for (int i = 0; i < 3 * N_MAX; i++) {
                 assert_int_equal(run_elsewhere(begin_shared, &t), 0);
                 assert_int_equal(tslab_free(t.pool, t.handle), 0);
