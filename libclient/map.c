@@ -204,7 +204,7 @@ static int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmM
 
         if (map->pool->is_reader)
                 return -EROFS;
-        if (value_size > shm_map_value_max(&map->trie) || !key_init(&k, map, key, key_size))
+        if (value_size > SHM_LEAF_VALUE_MAX || !key_init(&k, map, key, key_size))
                 return refuse_large(map, key_size, value_size);
         p->value_size = (uint32_t) value_size;
         if (value_size == 0)
