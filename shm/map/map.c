@@ -31,6 +31,7 @@
 #include "shm/map/lifetime.h"
 #include "shm/map/tally.h"
 #include "shm/map/trie-shrink.h"
+#include "shm/map/trie-walk.h"
 
 #define PREFETCH_SIZE 384
 
@@ -208,9 +209,8 @@ ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, siz
 }
 
 uint32_t shm_map_value_max(const ShmTrie *trie) {
-        const ShmTrieRoot *root = (const ShmTrieRoot *) (trie->arena->slabs + trie->root_off);
         /* ORDER: rlx; it may change at any time. */
-        uint32_t max = shm_load_rlx(&root->options.value_max) ?: SHM_MAP_VALUE_MAX_DEFAULT;
+        uint32_t max = shm_load_rlx(&trie_root(trie)->options.value_max) ?: SHM_MAP_VALUE_MAX_DEFAULT;
         uint32_t most = shm_chain_size_max(trie->arena);
 
         return max < most ? max : most;
