@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import pathlib
+import signal
 import sys
 
 import plan
@@ -23,7 +24,10 @@ def parse_arguments():
                         help='of the number of operations (1, for a report 0.5)')
     parser.add_argument('--log', metavar='PATH', help='report: an access log for the demo to replay')
     parser.add_argument('--quick', action='store_true', help='one short run of each, to see that all work')
-    parser.add_argument('--list', action='store_true', help='say what each workload measures, and name its cases and contenders')
+    parser.add_argument('--list', action='store_true',
+                        help='say what each workload measures, and name its cases and contenders')
+    parser.add_argument('--output', metavar='FOLDER', type=pathlib.Path,
+                        help='where the results go (bench-results or bench-report in the build folder)')
     parser.add_argument('--only', metavar='CONTENDER,...', help='these contenders')
     arguments = parser.parse_args()
     arguments.report = arguments.names == ['report']
@@ -67,6 +71,44 @@ def heading(about, done):
     return lines + [f'note: {note}' for note in done.notes]
 
 
+class Results:
+    """The files of a run. They are written after each case: a run that is interrupted loses at most one."""
+
+    def __init__(self, arguments, about, folder):
+        self.arguments, self.about, self.folder = arguments, about, folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def write(self, done):
+        """Returns the table's text."""
+        arguments, found = self.arguments, summary.Summary(done.results)
+        reached = [] if arguments.quick or arguments.report else [t for t in summary.targets(found) if t]
+        text = '\n'.join(heading(self.about, done) + summary.table(found, arguments.cases, arguments.contenders) +
+                         summary.targets_text(reached)) + '\n'
+        (self.folder / 'table.txt').write_text(text, encoding='utf-8')
+        whole = self.folder / 'results.json.new'
+        whole.write_text(json.dumps({
+            'machine': self.about, 'quick': arguments.quick, 'runs': arguments.runs, 'notes': done.notes,
+            'targets': reached, 'summary': found.as_json(), 'results': done.results,
+        }, indent=1) + '\n', encoding='utf-8')
+        whole.rename(self.folder / 'results.json')
+        return text
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def measure(done, arguments):
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        done.run_all()
+        if arguments.report:
+            report.measure(done)
+    except KeyboardInterrupt:
+        done.note('interrupted: the figures are those measured until then')
+        done.failed = True
+
+
 def main():
     arguments = parse_arguments()
     if arguments.list:
@@ -78,33 +120,19 @@ def main():
         print(f'bench/run: {build} has no bench/bench-tslab; run ./dev bench', file=sys.stderr)
         return 1
     about = runner.machine()
-    done = runner.Runner(build, arguments)
+    about['versions'] = report.versions()
+    folder = arguments.output or build / ('bench-report' if arguments.report else 'bench-results')
+    results = Results(arguments, about, folder)
+    done = runner.Runner(build, arguments, results.write)
     if about['load_before'] > 0.5 and not arguments.quick:
         done.note(f'the machine is busy (load {about["load_before"]:.1f}): figures are of little use')
-    try:
-        done.run_all()
-        if arguments.report:
-            about['versions'] = report.versions()
-            report.measure(done)
-    except KeyboardInterrupt:
-        done.note('interrupted: the figures are those measured until then')
-        done.failed = True
+    measure(done, arguments)
     about['load_after'] = os.getloadavg()[0]
 
-    found = summary.Summary(done.results)
-    reached = [] if arguments.quick or arguments.report else [t for t in summary.targets(found) if t]
-    text = '\n'.join(heading(about, done) + summary.table(found, arguments.cases, arguments.contenders) +
-                     summary.targets_text(reached)) + '\n'
-    folder = build / ('bench-report' if arguments.report else 'bench-results')
-    folder.mkdir(exist_ok=True)
+    text = results.write(done)
     if arguments.report:
         print(f'bench: {report.make(done, about, folder)}')
-    (folder / 'table.txt').write_text(text, encoding='utf-8')
-    (folder / 'results.json').write_text(json.dumps({
-        'machine': about, 'quick': arguments.quick, 'runs': arguments.runs, 'notes': done.notes,
-        'targets': reached, 'summary': found.as_json(), 'results': done.results,
-    }, indent=1) + '\n', encoding='utf-8')
-    if not arguments.report:
+    else:
         print(text, end='')
     print(f'bench: {folder}/table.txt and results.json', file=sys.stderr)
     return 1 if done.failed else 0

@@ -253,6 +253,7 @@ def measure(runner):
     for what in web, growth, commands, counted:
         print(f'bench: {what.__name__}', flush=True)
         what.run(runner)
+        runner.keep(runner)
 
 
 def make(runner, about, folder):

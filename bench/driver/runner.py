@@ -61,8 +61,9 @@ def machine():
 
 
 class Runner:
-    def __init__(self, build, arguments):
-        self.build, self.arguments = build, arguments
+    def __init__(self, build, arguments, keep):
+        """keep(self) is called when there are more results."""
+        self.build, self.arguments, self.keep = build, arguments, keep
         self.results, self.notes = [], []
         self.daemon_socket = None
         self.failed = False
@@ -71,8 +72,7 @@ class Runner:
         self.runs = 1 if arguments.quick else arguments.runs
         missing = [c for c in arguments.contenders if not self.program(c)]
         if missing:
-            self.note(f'left out, as they are not built: {", ".join(missing)}. Where a library was installed since, '
-                      f'meson setup --wipe {build} finds it')
+            self.note(f'left out, as their libraries were not found: {", ".join(missing)}')
 
     def note(self, text):
         if text not in self.notes:
@@ -189,6 +189,7 @@ class Runner:
             else:
                 self.run_case(case)
             self.show(case)
+            self.keep(self)
         if self.crowded:
             names = ', '.join(dict.fromkeys(self.crowded))
             self.note(f'something else ran on the processors of {len(self.crowded)} programs, of these cases: {names}')

@@ -6,8 +6,12 @@ for argument; do # needs neither packages nor a build
 done
 need build
 want bench
-# An existing folder is configured again: it finds libraries that were installed since.
-[[ ! -f $folder/build.ninja ]] || meson setup --reconfigure "${options[@]}" "$folder" >&2
+# An existing folder is configured again, and forgets the libraries and headers that it did not find: some of them may
+# have been installed since.
+if [[ -f $folder/build.ninja ]]; then
+        meson configure --clearcache "$folder" >&2
+        meson setup --reconfigure "${options[@]}" "$folder" >&2
+fi
 compile "$folder" --buildtype=release "${options[@]}" >&2
 TSLAB_BUILD=$(realpath "$folder")
 export TSLAB_BUILD
