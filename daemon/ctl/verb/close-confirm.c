@@ -18,9 +18,13 @@ typedef struct Question {
         bool loses; /* objects */
 } Question;
 
-/* NULL: the daemon refuses the epoch, as it will when it is to close it. *ret_unknown: it is too old to look. */
-static ProtoReply *look_at_epoch(Connection *connection, uint32_t epoch, bool *ret_unknown) {
-        ProtoReply *reply = NULL;
+/*
+ * *ret_look stays NULL where the daemon refuses the epoch, as it will when it is to close it. *ret_unknown: it is too
+ * old to look. A daemon that gives no answer may go on later, and must not find a request to close then.
+ */
+static CtlExit look_at_epoch(Connection *connection, uint32_t epoch, ProtoReply **ret_look,
+                             bool *ret_unknown) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         Tslab__EpochClose close = TSLAB__EPOCH_CLOSE__INIT;
         ProtoRequest request = PROTO_REQUEST_INIT;
         int r;
@@ -32,8 +36,12 @@ static ProtoReply *look_at_epoch(Connection *connection, uint32_t epoch, bool *r
         close.older = arg_older;
         close.look = true;
         r = connection_call_quietly(connection, &request, CONNECTION_LONG, NULL, NULL, &reply, NULL);
-        *ret_unknown = r == PROTO_E_REFUSED && reply->error == -EOPNOTSUPP;
-        return r ? proto_reply_free(reply) : reply;
+        if (r != 0 && (r != PROTO_E_REFUSED || reply->error == -ENOMEM))
+                return connection_complain(connection->path, r, reply);
+        *ret_unknown = r != 0 && reply->error == -EOPNOTSUPP;
+        if (r == 0)
+                *ret_look = proto_steal(&reply);
+        return CTL_DONE;
 }
 
 /* " 'reports', leased by process 12 (worker), which 3 processes refer to" */
@@ -143,18 +151,18 @@ CtlExit close_confirm(Connection *connection, uint32_t *epochs, size_t n_epochs)
         CtlExit r = CTL_DONE;
 
         connection_command(question.command, connection->path);
-        for (size_t i = 0; i < n_epochs && !unknown; ++i) {
-                looks[i] = look_at_epoch(connection, epochs[i], &unknown);
+        for (size_t i = 0; i < n_epochs && !unknown && r == CTL_DONE; ++i) {
+                r = look_at_epoch(connection, epochs[i], &looks[i], &unknown);
                 if (!looks[i])
                         continue;
                 epochs[i] = looks[i]->epoch_close->epoch;
                 tell_epoch(&question, looks[i]->epoch_close);
         }
-        if (terminal && unknown && arg_revoke)
+        if (r == CTL_DONE && terminal && unknown && arg_revoke)
                 r = ask_blindly(connection);
-        else if (terminal && question.asks)
+        else if (r == CTL_DONE && terminal && question.asks)
                 r = ask_user(&question, connection, looks, n_epochs);
-        else if (!terminal && question.mistake[0])
+        else if (r == CTL_DONE && !terminal && question.mistake[0])
                 r = complain(
                         "epoch %s %s; nothing was closed: repeat the command with --yes if that is meant",
                         question.epoch, question.mistake);

@@ -4,22 +4,32 @@ import os
 import pathlib
 import pty
 import re
+import shutil
+import signal
 import subprocess
 import termios
+import threading
+import unittest
 
 import ctl_case
 from ctl_case import CTL_CLIENT, SOURCE, TSLABCTL, VERB_CLIENT, Case, environment
 
+CAN_TRACE = shutil.which('strace') and not subprocess.run(['strace', '-o', os.devnull, 'true'], check=False,
+                                                          stderr=subprocess.DEVNULL).returncode
+# Two seconds between hello and the first question. LeakSanitizer would want to trace by itself.
+SLOW_TO_ASK = ('strace', '-E', 'ASAN_OPTIONS=detect_leaks=0', '-o', os.devnull, '-e', 'trace=sendmsg',
+               '-e', 'inject=sendmsg:delay_enter=2000000:when=2', TSLABCTL)
+
 
 class CloseCase(Case):
-    def on_terminal(self, answer, *arguments):
+    def on_terminal(self, answer, *arguments, program=(TSLABCTL,)):
         """Exit code, and the text on the terminal; `answer` is typed, and then the user hangs up."""
         main, terminal = pty.openpty()
         mode = termios.tcgetattr(terminal)
         mode[3] &= ~termios.ECHO
         termios.tcsetattr(terminal, termios.TCSANOW, mode)
         os.write(main, answer)
-        with subprocess.Popen([TSLABCTL, *arguments], stdin=terminal, stdout=subprocess.PIPE, stderr=terminal,
+        with subprocess.Popen([*program, *arguments], stdin=terminal, stdout=subprocess.PIPE, stderr=terminal,
                               env=environment(self.folder)) as process:
             os.close(terminal)
             out = b''
@@ -57,6 +67,26 @@ class Revoke(CloseCase):
             code, text = self.on_terminal(answer, *pool, 'epoch', 'close', '0', '--revoke')
             self.assertEqual((code, 'Go on?' in text), (0, True))
         self.assertEqual(self.json(*pool, 'stats')['live_objects'], 0)
+
+    @unittest.skipUnless(CAN_TRACE, 'no strace')
+    def test_silent(self):
+        """A daemon that hangs before it says what a close frees is not told to close: it may go on later."""
+        daemon = self.start()
+        self.client(daemon, CTL_CLIENT).do('alloc 100 300')
+        self.text('epoch', 'advance')
+
+        def hang():
+            """Once the first request, a hello, was answered: two connections ask, with the one of the list itself."""
+            ctl_case.wait_for(lambda: sum(c['control_only'] for c in self.json('clients')) > 1)
+            daemon.process.send_signal(signal.SIGSTOP)
+
+        hanging = threading.Thread(target=hang)
+        hanging.start()
+        code, text = self.on_terminal(b'', 'epoch', 'close', '0', '--revoke', program=SLOW_TO_ASK)
+        hanging.join()
+        daemon.process.send_signal(signal.SIGCONT)
+        self.assertEqual((code, text.count('does not answer')), (1, 1))
+        self.assertEqual(self.json('stats')['live_objects'], 300)
 
     def test_eras(self):
         """--older names the eras; without it the objects of earlier eras are not counted."""
