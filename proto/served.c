@@ -12,12 +12,27 @@
 #include "proto/path.h"
 #include "proto/state-file.h"
 
+/*
+ * Two locks, each of one byte. A process loses those of the POSIX kind when it closes any descriptor of the file, and
+ * clients may send a daemon such descriptors. So the lock that tells that the pool is served belongs to the open file.
+ * For that kind the kernel does not tell the process, hence the other.
+ */
+enum {
+        BYTE_SERVED,
+        BYTE_PID,
+};
+
+static struct flock lock_of(short type, off_t byte) {
+        return (struct flock){ .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
+}
+
 int proto_served_mark(const char *path) {
-        const struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+        struct flock served = lock_of(F_RDLCK, BYTE_SERVED), pid = lock_of(F_RDLCK, BYTE_PID);
         _cleanup_(proto_closep) int fd = -1;
 
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0644);
-        if (fd < 0 || fchmod(fd, 0644) < 0 || fcntl(fd, F_SETLK, &lock) < 0)
+        if (fd < 0 || fchmod(fd, 0644) < 0 || fcntl(fd, F_OFD_SETLK, &served) < 0 ||
+            fcntl(fd, F_SETLK, &pid) < 0)
                 return -errno;
         return proto_steal_fd(&fd);
 }
@@ -44,8 +59,22 @@ static ProtoServed served_without_mark(const char *path) {
                                                                             : PROTO_SERVED_UNKNOWN;
 }
 
+/* Any user can lock the file, too: a process counts only if it is of the user who made the file, or of root. */
+static pid_t find_daemon(int fd) {
+        struct flock lock = lock_of(F_WRLCK, BYTE_PID);
+        struct stat file, process;
+        char path[32];
+
+        if (fcntl(fd, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK || lock.l_pid <= 0)
+                return 0;
+        (void) snprintf(path, sizeof(path), "/proc/%d", (int) lock.l_pid);
+        if (fstat(fd, &file) < 0 || stat(path, &process) < 0)
+                return 0;
+        return process.st_uid == file.st_uid || process.st_uid == 0 ? lock.l_pid : 0;
+}
+
 ProtoServed proto_served(const char *socket_path, pid_t *ret_pid) {
-        struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+        struct flock lock = lock_of(F_WRLCK, BYTE_SERVED);
         _cleanup_(proto_freep) char *path = NULL;
         _cleanup_(proto_closep) int fd = -1;
 
@@ -59,6 +88,6 @@ ProtoServed proto_served(const char *socket_path, pid_t *ret_pid) {
                 return PROTO_SERVED_UNKNOWN;
         if (lock.l_type == F_UNLCK)
                 return PROTO_SERVED_DIED;
-        *ret_pid = lock.l_pid > 0 ? lock.l_pid : 0;
+        *ret_pid = find_daemon(fd);
         return PROTO_SERVED_YES;
 }

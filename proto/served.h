@@ -5,7 +5,8 @@
  * connection would start its daemon.
  *
  * A daemon has a lock on a file while it lives, and removes the file when it ends in good order. The lock is a shared
- * one, and any user may open the file for reading only: others can neither take it away nor keep a daemon from it.
+ * one, and any user may open the file for reading only: others can neither take it away nor keep a daemon from it. By a
+ * lock of their own they can make a pool whose daemon was killed look as if one served it; a connection then tells.
  */
 
 #include <sys/types.h>
@@ -22,5 +23,5 @@ typedef enum ProtoServed {
 /* Returns the descriptor that holds the lock, for as long as this process neither closes it nor ends; or -errno. */
 int proto_served_mark(const char *path);
 
-/* By the path of the pool's socket. ret_pid: of the daemon, if PROTO_SERVED_YES; 0: of another pid namespace. */
+/* By the path of the pool's socket. ret_pid: of the daemon, if PROTO_SERVED_YES; 0: it is not known. */
 ProtoServed proto_served(const char *socket_path, pid_t *ret_pid);

@@ -8,24 +8,29 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 
 import ctl_case
+import wire
 from ctl_case import CTL_CLIENT, TSLABCTL, Case, environment, field, hello, reply
 
 ARGUMENTS = {'epoch close': ['3'], 'maps set': ['values', '--ttl', '60'], 'get': ['m', 'k'], 'put': ['m', 'k', 'v'],
              'delete': ['m', 'k'], 'keys': ['m'], 'epoch label': ['4', 'x'], 'top': ['--once', '-d', '0.1']}
-HELLO, STATS, TRIM = 16, 32, 34             # requests
+HELLO, ATTACH, STATS, TRIM = 16, 17, 32, 34             # requests
+NOBODY = 65534
 LIMIT = 12                                  # seconds, on a machine that has other work
 
 
-class Hung(Case):
+class HangingCase(Case):
     def stop(self, *daemons):
         for daemon in daemons:
             daemon.process.send_signal(signal.SIGSTOP)
             self.addCleanup(daemon.process.send_signal, signal.SIGCONT)
 
+
+class Hung(HangingCase):
     def verbs(self):
         section = self.text('--help').split('Verbs:\n')[1].split('\n\n')[0]
         names = [re.match(r'  ((?:[a-z]+ ?)+)', line)[1].strip() for line in section.splitlines()]
@@ -111,7 +116,7 @@ class Hung(Case):
         listener.shutdown(socket.SHUT_RDWR)
 
 
-class Idle(Case):
+class Idle(HangingCase):
     def idle(self, pool):
         """A socket that systemd holds: a connection would start the daemon."""
         pathlib.Path(self.folder, 'lock').mkdir(exist_ok=True)
@@ -142,7 +147,7 @@ class Idle(Case):
         mark = pathlib.Path(self.folder, 'lock', 'web.run')
         self.assertEqual(mark.stat().st_mode & 0o777, 0o644)
         with open(mark, 'rb') as file:
-            lock = fcntl.fcntl(file, fcntl.F_GETLK, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 0, 0))
+            lock = fcntl.fcntl(file, fcntl.F_GETLK, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 1, 1, 0))
         self.assertEqual(struct.unpack('hhqqi4x', lock)[::4], (fcntl.F_RDLCK, daemon.process.pid))
         self.assertEqual([p['state'] for p in self.json('list')], ['idle', 'running'])
         self.assertIn('tslab_up{pool="web"} 1\n', self.text('metrics', '--all'))
@@ -156,6 +161,32 @@ class Idle(Case):
         self.assertIn('tslab_up{pool="web"} 0\n', self.text('metrics', '--all'))
         self.untouched(idle)
         self.untouched(dead)
+
+    def lock_as_nobody(self, path):
+        with open(path, 'rb') as mark:
+            program = (f'import fcntl, os; os.setuid({NOBODY}); fcntl.lockf({mark.fileno()}, fcntl.LOCK_SH); '
+                       'print(1, flush=True); input()')
+            process = subprocess.Popen([sys.executable, '-c', program], pass_fds=[mark.fileno()],
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate, '\n')
+        self.assertEqual(process.stdout.readline(), '1\n')
+        return process.pid
+
+    def test_mark_that_clients_hold(self):
+        """A client that lets the daemon close the file, or locks it, changes nothing of what others see."""
+        daemon = self.start('web')
+        raw = wire.Raw(daemon.path)
+        self.addCleanup(raw.socket.close)
+        raw.call(ATTACH, b'')
+        with open(f'{self.folder}/web.run', 'rb') as mark:
+            raw.send(STATS, b'', [mark.fileno()])
+            self.assertNotEqual(raw.receive(), b'')     # a refusal
+        self.assertEqual([p['state'] for p in self.json('list')], ['running'])
+        self.stop(daemon)
+        if os.geteuid() == 0:
+            stranger = self.lock_as_nobody(f'{self.folder}/web.run')
+            self.assertNotIn(f'process {stranger}', self.run_ctl('status', '--pool', 'web').stderr)
+        self.refused(1, 'does not answer', 'status', '--pool', 'web')
 
     def test_without_a_place_for_marks(self):
         """Where the daemon bound the socket itself, a connection starts nothing, and tells."""
