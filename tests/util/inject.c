@@ -8,7 +8,8 @@
  * by nobody, so that LeakSanitizer works. The counts go through forks: a child's calls count with its parent's.
  *
  * Calls that make a thread or a process cannot be made by a handler: they fail always, if at all. A close() that fails
- * has closed, as in Linux, and EPOLL_CTL_DEL has removed; a brk() that fails returns the end of the heap.
+ * has closed, as in Linux, and EPOLL_CTL_DEL has removed; a brk() that fails returns the end of the heap. An fstat(),
+ * which no permission concerns, fails with EIO.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -97,6 +98,8 @@ static void on_call(int signal, siginfo_t *info, void *userdata) {
                 (void) make_call(nr, r);
         else if (nr == SYS_brk)
                 result = make_call(nr, (greg_t[NGREG]){});
+        else if (nr == SYS_newfstatat && (r[REG_R10] & AT_EMPTY_PATH))
+                result = -EIO;
         if (nr == SYS_rt_sigprocmask && !is_failed)
                 keep_mask(context);
         r[REG_RAX] = result;
