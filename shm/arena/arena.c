@@ -246,6 +246,8 @@ static int header_read(int fd, ShmHeader *ret, ShmGeometry *ret_geometry, ShmOff
         if (n != sizeof(*ret))
                 return SHM_ARENA_E_FORMAT;
         seals = fcntl(fd, F_GET_SEALS);
+        if (seals < 0 && errno != EINVAL) /* EINVAL: no memfd */
+                return -errno;
         if (seals < 0 || (seals & SEALS) != SEALS)
                 return SHM_ARENA_E_DAMAGED;
         return header_check(ret, &st, ret_geometry, ret_offsets);
