@@ -442,7 +442,8 @@ SCENARIOS = {'first': run_first, 'store': run_store, 'adopt': run_adopt, 'lost':
 ONCE_HARMFUL = {
     'first': ['46:3:1:105',                                 # READY=1 was lost
               f'1:16:{ALWAYS}:28'],                         # a thread was not told to end
-    'store': ['434:2:1:24'],                                # used a client that was freed
+    'store': ['434:2:1:24',                                 # used a client that was freed
+              '72:6:1:24'],                                 # took the kept memory for damaged
     'adopt': ['7:1:1:12'],                                  # gave a client up
     'lost': ['257:5:1:24', '217:1:1:5', '17:1:1:5'],        # began an empty pool beside clients
     'client': ['9:1:1:12', '28:1:1:12'],                    # used a lock that was not there
