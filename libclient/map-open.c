@@ -141,8 +141,12 @@ static int maps_epoch(struct tslab *pool, uint32_t *ret_epoch) {
 static void map_configure(const ShmArena *arena, uint64_t handle, const struct tslab_map_options *options) {
         void *root;
 
-        if (shm_object_get(arena, handle, &root, NULL) == 0)
-                ((ShmTrieRoot *) root)->options.ttl_ms = options->ttl_ms;
+        if (shm_object_get(arena, handle, &root, NULL) != 0)
+                return;
+        ((ShmTrieRoot *) root)->options = (ShmMapOptions){
+                .ttl_ms = options->ttl_ms,
+                .value_max = options->value_max,
+        };
 }
 
 static int map_create(struct tslab *pool, const char *root, uint64_t expected,
@@ -209,6 +213,12 @@ int map_options_load(void *ret, size_t size, const void *options) {
         return 0;
 }
 
+static bool are_options(const struct tslab_map_options *o) {
+        return o->flags <= TSLAB_MAP_EXCLUSIVE && o->ttl_ms != TSLAB_MAP_TTL_NONE &&
+               o->value_max <= SHM_LEAF_VALUE_MAX && o->limit_bytes == 0 && o->stale_ms == 0 &&
+               o->evict == 0 && o->reserved == 0;
+}
+
 _public_ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
                             const struct tslab_map_options *options) {
         char root[SHM_ROOT_NAME_SIZE];
@@ -217,7 +227,7 @@ _public_ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const ch
         int r;
 
         r = map_options_load(&o, sizeof(o), options);
-        if (r || o.flags > TSLAB_MAP_EXCLUSIVE || o.ttl_ms == TSLAB_MAP_TTL_NONE)
+        if (r || !are_options(&o))
                 return -EINVAL;
         if (!*name || strlen(name) > TSLAB_MAP_NAME_MAX)
                 return -EINVAL;

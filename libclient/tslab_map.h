@@ -87,6 +87,11 @@ struct tslab_map_options {
         size_t size; /* size of this struct, as the program knows it */
         uint32_t flags;
         uint32_t ttl_ms; /* lifetime of entries that are put without one; 0: no end */
+        uint64_t limit_bytes; /* 0: this version has no limit of a map */
+        uint32_t value_max; /* size of the largest value, 16 MiB at most; 0: 1 MiB */
+        uint32_t stale_ms; /* 0: this version keeps no values whose time is over */
+        uint32_t evict; /* 0 */
+        uint32_t reserved; /* 0 */
 };
 
 /*
@@ -110,7 +115,8 @@ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
 struct tslab_map *tslab_map_close(struct tslab_map *map);
 
 /*
- * Returns the size of the largest value that the map takes: 1 MiB by default, 16 MiB at most. A buffer of so many bytes
+ * Returns the size of the largest value that the map takes: that of tslab_map_options.value_max, unless chunks of the
+ * pool's largest class make up less. A buffer of so many bytes
  * is enough for a get, unless the map took larger values before.
  */
 size_t tslab_map_size_max(struct tslab_map *map);

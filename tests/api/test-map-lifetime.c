@@ -109,6 +109,33 @@ static void test_map_default_lifetime(void **state) {
         tslab_map_close(map);
 }
 
+static void test_map_largest_value(void **state) {
+        struct tslab_map_options o = { .size = sizeof(o), .value_max = (16 << 20) + 1 };
+        static char value[5001], back[5001];
+        struct tslab_map *map, *other;
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", &o), -EINVAL);
+        o.value_max = 5000;
+        o.reserved = 1;
+        assert_int_equal(tslab_map_open(&map, *state, "m", &o), -EINVAL);
+        o.reserved = 0;
+        assert_int_equal(tslab_map_open(&map, *state, "m", &o), 0);
+        assert_int_equal(tslab_map_size_max(map), 5000);
+        memset(value, 'x', sizeof(value));
+        assert_int_equal(tslab_map_put(map, "a", 1, value, 5001, TSLAB_EPOCH_CURRENT), -E2BIG);
+        assert_int_equal(tslab_map_put(map, "a", 1, value, 5000, TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(tslab_map_get(map, "a", 1, back, sizeof(back), NULL), 5000);
+        assert_memory_equal(value, back, 5000);
+        o.value_max = 16 << 20;
+        assert_int_equal(tslab_map_open(&other, *state, "m", &o), 0);
+        assert_int_equal(tslab_map_size_max(other), 5000);
+        tslab_map_close(other);
+        assert_int_equal(tslab_map_open(&other, *state, "other", &o), 0);
+        assert_int_equal(tslab_map_size_max(other), 16 << 20);
+        tslab_map_close(other);
+        tslab_map_close(map);
+}
+
 /* The memory goes back by calls that change any map, without a look at those entries. */
 static void test_map_expired_memory_goes_back(void **state) {
         struct tslab_map *map, *other;
@@ -302,6 +329,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_map_lifetime, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_default_lifetime, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_largest_value, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_expired_memory_goes_back, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_with_options, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_add, setup, teardown),
