@@ -33,17 +33,43 @@ static bool is_counter(const struct tslab_map_info *info) {
         return (info->flags & TSLAB_MAP_COUNTER) && info->value_size == sizeof(int64_t);
 }
 
+/* Programs put values, of any users: on a terminal, a byte that could steer it is shown as '?'. */
+static void print_clean(FILE *out, const void *value, size_t size) {
+        _cleanup_(proto_freep) char *text = must(malloc(size + 1)), *clean = must(malloc(size + 1));
+        size_t n;
+
+        (void) memcpy(text, value, size);
+        text[size] = '\0';
+        for (char *zero = text; (zero = memchr(zero, '\0', (size_t) (text + size - zero)));)
+                *zero = '\1';
+        for (char *at = text;; at += n + 1) {
+                char end;
+
+                n = strcspn(at, "\n\t");
+                end = at[n];
+                at[n] = '\0';
+                proto_text_clean(clean, n + 1, at);
+                (void) fputs(clean, out);
+                if (at + n == text + size)
+                        return;
+                (void) fputc(end, out);
+        }
+}
+
 static void print_value(const void *value, const struct tslab_map_info *info) {
+        bool terminal = isatty(STDOUT_FILENO);
         FILE *out = output_stream();
         int64_t number;
 
         if (is_counter(info)) {
                 (void) memcpy(&number, value, sizeof(number));
                 (void) fprintf(out, "%" PRId64, number);
+        } else if (terminal) {
+                print_clean(out, value, info->value_size);
         } else {
                 (void) fwrite(value, 1, info->value_size, out);
         }
-        if (isatty(STDOUT_FILENO))
+        if (terminal)
                 (void) fputc('\n', out);
 }
 

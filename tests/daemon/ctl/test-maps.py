@@ -1,5 +1,10 @@
 """Maps in tslabctl: maps, maps set, and their counts in stats, metrics and top."""
 
+import contextlib
+import os
+import pty
+import re
+
 import ctl_case
 from ctl_case import VERB_CLIENT, Case
 
@@ -133,6 +138,23 @@ class Maps(Case):
         got = self.json('get', 'values', 'large')
         self.assertEqual(bytes.fromhex(got['value_hex']), value)
         self.assertGreater(got['ttl_left_msec'], 30000)
+
+    def test_value_on_terminal(self):
+        """Nothing in a value steers the terminal of the one who looks at it."""
+        self.fill()
+        self.text('put', 'values', 'alice', 'one\ttwo\nthr\u00e9e \033]52;c;AA==\007 \u009b')
+        main, terminal = pty.openpty()
+        self.addCleanup(os.close, main)
+        done = ctl_case.subprocess.run([ctl_case.TSLABCTL, '--no-pager', 'get', 'values', 'alice'], stdout=terminal, check=False,
+                                       env=ctl_case.environment(self.folder), timeout=30)
+        self.assertEqual(done.returncode, 0)
+        os.close(terminal)
+        text = b''
+        with contextlib.suppress(OSError):      # the other end was closed
+            while data := os.read(main, 4096):
+                text += data
+        self.assertEqual(re.sub(r'\?+', '?', text.decode()),
+                         'one\ttwo\r\nthr\u00e9e ?]52;c;AA==? ?\r\n')
 
     def test_entries_refused(self):
         self.fill()
