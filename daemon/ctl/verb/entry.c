@@ -1,4 +1,5 @@
 /* get, put, delete and keys: entries of maps, for people at a terminal and for scripts. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,34 +117,38 @@ CtlExit verb_get(char **args, size_t n_args) {
         return r;
 }
 
-static char *read_stdin(size_t *ret_size) {
+/* At most one byte more than a value may have: a stream may have no end. */
+static CtlExit read_value(size_t size_max, char **ret_value, size_t *ret_size) {
         size_t size = 0, room = 4096, n;
-        char *text = must(malloc(room));
+        char *value = must(malloc(room));
 
-        while ((n = fread(text + size, 1, room - size, stdin)) > 0) {
+        while (size <= size_max && (n = fread(value + size, 1, room - size, stdin)) > 0) {
                 size += n;
                 if (size == room)
-                        text = must(realloc(text, room *= 2));
+                        value = must(realloc(value, room *= 2));
         }
+        *ret_value = value;
         *ret_size = size;
-        return text;
+        return ferror(stdin) ? complain("cannot read the value: %s", strerror(errno)) : CTL_DONE;
 }
 
 CtlExit verb_put(char **args, size_t n_args) {
         _cleanup_(entries_deinit) Entries entries = ENTRIES_INIT;
         _cleanup_(proto_freep) char *value = NULL;
         EntryKey key = {};
-        size_t size;
+        size_t size = 0;
         CtlExit r;
 
         if (arg_map_set & ~MAP_SET_TTL)
                 return complain_usage("of the options of a map, 'put' takes --ttl alone");
         r = begin_entry(&entries, args, true, &key);
-        if (r == CTL_DONE) {
-                value = n_args > 2 ? must(strdup(args[2])) : read_stdin(&size);
-                size = n_args > 2 ? strlen(value) : size;
-                r = entry_put(&entries, &key, value, size, arg_map_set ? &arg_map_ttl_msec : NULL);
+        if (r == CTL_DONE && n_args > 2) {
+                value = must(strdup(args[2]));
+                size = strlen(value);
+        } else if (r == CTL_DONE) {
+                r = read_value(tslab_map_size_max(entries.map), &value, &size);
         }
+        r = r ?: entry_put(&entries, &key, value, size, arg_map_set ? &arg_map_ttl_msec : NULL);
         free(key.bytes);
         return r;
 }

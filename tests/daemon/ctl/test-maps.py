@@ -139,6 +139,23 @@ class Maps(Case):
         self.assertEqual(bytes.fromhex(got['value_hex']), value)
         self.assertGreater(got['ttl_left_msec'], 30000)
 
+    def put_from(self, file):
+        return ctl_case.subprocess.run([ctl_case.TSLABCTL, 'put', 'values', 'alice'], stdin=file, text=True, check=False,
+                                       env=ctl_case.environment(self.folder), stderr=ctl_case.subprocess.PIPE, timeout=30)
+
+    def test_no_value_from_stdin(self):
+        """A value that cannot be read in full does not take the place of the old one."""
+        self.fill()
+        self.text('put', 'values', 'alice', 'seven words')
+        folder = os.open(self.folder, os.O_RDONLY)
+        self.addCleanup(os.close, folder)
+        done = self.put_from(folder)
+        self.assertEqual((done.returncode, done.stderr), (1, 'tslabctl: cannot read the value: Is a directory\n'))
+        with open('/dev/zero', 'rb') as endless:
+            done = self.put_from(endless)
+        self.assertEqual((done.returncode, done.stderr), (1, "tslabctl: key and value are too large for map 'values'\n"))
+        self.assertEqual(self.text('get', 'values', 'alice'), 'seven words')
+
     def test_value_on_terminal(self):
         """Nothing in a value steers the terminal of the one who looks at it."""
         self.fill()
