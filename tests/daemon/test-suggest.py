@@ -6,6 +6,7 @@
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ CAN_TRACE = shutil.which('strace') and not subprocess.run(['strace', '-o', os.de
                                                           stderr=subprocess.DEVNULL).returncode
 SMALL = '64,96,128,192,256,384,512,768'
 WRITTEN = SMALL + ',1312'
+ACL = 'system.posix_acl_access'
 
 
 class SuggestCase(VerbTest):
@@ -93,6 +95,23 @@ class Write(SuggestCase):
         self.assertEqual(self.json('suggest', '--write', str(self.file))['backup'], f'{self.file}.~2~')
         self.assertEqual(self.files()['web.conf.~2~'], self.NEW)
 
+    def test_access_list(self):
+        """Users of the file's access control list, and no others, can read the new file, too."""
+        # a version; then tags, rights and ids: of owner, user 12345, group, mask, others
+        acl = struct.pack('<I' + 'HHI' * 5, 2, 1, 6, 2**32 - 1, 2, 4, 12345, 4, 0, 2**32 - 1, 16, 4, 2**32 - 1,
+                          32, 0, 2**32 - 1)
+        try:
+            os.setxattr(self.file, ACL, acl)
+        except OSError:
+            self.skipTest('a file system without access control lists')
+        self.text('suggest', '--write', str(self.file))
+        self.assertEqual((self.file.read_text(), os.getxattr(self.file, ACL)), (self.NEW, acl))
+        os.removexattr(self.file, ACL)
+        os.setxattr(self.dir, 'system.posix_acl_default', acl)
+        self.refused('session 2000 1')
+        self.text('suggest', '--write', str(self.file))
+        self.assertNotIn(ACL, os.listxattr(self.file))
+
     def test_makes(self):
         new = self.dir / 'new.conf'
         self.assertIn('(a new line)', self.text('suggest', '--write', str(new)))
@@ -119,6 +138,11 @@ class Write(SuggestCase):
     def test_refuses_directory_of_another(self):
         os.chown(self.dir, 12345, 12345)
         self.write_refused(self.file, 'a directory that other users can change')
+        os.chown(self.dir, 0, 12345)
+        self.dir.chmod(0o770)
+        self.write_refused(self.file, 'a directory that other users can change')
+        os.chown(self.dir, 0, 0)
+        self.text('suggest', '--write', str(self.file))
 
     def traced(self, inject):
         return ['strace', '-E', 'ASAN_OPTIONS=detect_leaks=0', '-o', os.devnull, '-e', 'trace=openat,write,fsync,renameat2', '-e', f'inject={inject}',
@@ -155,6 +179,17 @@ class Write(SuggestCase):
                                       check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                 self.assertEqual((done.returncode, done.stdout), (1, ''), done.stderr)
                 self.assertEqual(self.files(), {'web.conf': self.OLD})
+
+    @unittest.skipUnless(CAN_TRACE, 'no strace')
+    def test_no_room_for_a_while(self):
+        """The first part of a long file finds no room, and the rest does."""
+        text = self.OLD + '# a remark\n' * 2000
+        self.file.write_text(text)
+        done = subprocess.run(self.traced('write:error=ENOSPC:when=1'), env=self.daemon.environment, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((done.returncode, done.stdout), (1, ''))
+        self.assertIn('No space left', done.stderr)
+        self.assertTrue(self.files() == {'web.conf': text}, 'the file is as it was')
 
 
 class TooLarge(SuggestCase):

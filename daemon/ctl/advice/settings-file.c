@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "proto/cleanup.h"
 
 #define FILE_SIZE_MAX (1 << 20)
 #define TRIES_MAX 10000
+#define ACCESS_LIST_SIZE 65536 /* the kernel's limit of an attribute */
 #define MODE_NEW 0644 /* the daemon reads it as a user of its own */
 
 /* The file, and the directory that all of its names are in. */
@@ -40,13 +42,23 @@ static int complain_file(const SettingsFile *file, int error) {
 
 /* ---- Reading */
 
+/* In many systems each user has a group alone, which may then change the user's directories. */
+static bool others_can_change(const struct stat *st) {
+        mode_t shared = S_IWOTH;
+
+        if (st->st_gid != 0 && st->st_gid != getegid())
+                shared |= S_IWGRP;
+        return (st->st_uid != 0 && st->st_uid != geteuid()) ||
+               ((st->st_mode & shared) && !(st->st_mode & S_ISVTX));
+}
+
 /* A user who can rename files in there could have root change another file than the one that is named. */
 static CtlExit check_directory(const SettingsFile *file) {
         struct stat st;
 
         if (fstat(file->dir, &st) < 0)
                 return complain_file(file, errno);
-        if ((st.st_uid != 0 && st.st_uid != geteuid()) || ((st.st_mode & S_IWOTH) && !(st.st_mode & S_ISVTX)))
+        if (others_can_change(&st))
                 return complain("%s is in a directory that other users can change; nothing was written",
                                 file->path);
         return CTL_DONE;
@@ -153,21 +165,26 @@ static const SettingsChange *find_change(const SettingsChange *changes, size_t n
         return NULL;
 }
 
-static void print_merged(FILE *out, const SettingsFile *file, const SettingsChange *changes, size_t n) {
-        size_t number = 1;
+static int print_setting(FILE *out, const SettingsChange *change) {
+        return fprintf(out, "%s=%s\n", change->name, change->value);
+}
 
-        for (const char *line = file->text, *end; line < file->text + file->size; line = end + 1, number++) {
+/* A part that could not be written would be missing, even if there is room for the rest. */
+static int print_merged(FILE *out, const SettingsFile *file, const SettingsChange *changes, size_t n) {
+        size_t number = 1;
+        int r = 0;
+
+        for (const char *line = file->text, *end; r >= 0 && line < file->text + file->size;
+             line = end + 1, number++) {
                 const SettingsChange *change = find_change(changes, n, number);
 
                 end = line_end(file, line);
-                if (change)
-                        (void) fprintf(out, "%s=%s\n", change->name, change->value);
-                else
-                        (void) fprintf(out, "%.*s\n", (int) (end - line), line);
+                r = change ? print_setting(out, change) : fprintf(out, "%.*s\n", (int) (end - line), line);
         }
-        for (size_t i = 0; i < n; ++i)
+        for (size_t i = 0; r >= 0 && i < n; ++i)
                 if (changes[i].line == 0)
-                        (void) fprintf(out, "%s=%s\n", changes[i].name, changes[i].value);
+                        r = print_setting(out, &changes[i]);
+        return r < 0 ? -errno : 0;
 }
 
 /* ---- Writing */
@@ -188,6 +205,22 @@ static int open_new(SettingsFile *file) {
         return fd < 0 ? -EEXIST : fd;
 }
 
+/*
+ * With a list, the bits of the group in the mode are a mask for the list, and do not mean the group. Without one, the
+ * new file may have a list by default, from its directory.
+ */
+static int copy_access_list(int from, int to) {
+        static const char name[] = "system.posix_acl_access";
+        char list[ACCESS_LIST_SIZE];
+        ssize_t n = fgetxattr(from, name, list, sizeof(list));
+
+        if (n >= 0)
+                return fsetxattr(to, name, list, (size_t) n, 0) < 0 ? -errno : 0;
+        if (errno == ENODATA && fremovexattr(to, name) == 0)
+                return 0;
+        return errno == ENODATA || errno == EOPNOTSUPP ? 0 : -errno;
+}
+
 /* Owner and mode come before the text: it is never readable by more users than the old file. */
 static int write_new(const SettingsFile *file, int fd, const SettingsChange *changes, size_t n) {
         bool old = file->fd >= 0;
@@ -198,9 +231,11 @@ static int write_new(const SettingsFile *file, int fd, const SettingsChange *cha
                 r = -errno;
         if (r == 0 && fchmod(fd, old ? file->st.st_mode & 0777 : MODE_NEW) < 0)
                 r = -errno;
+        if (r == 0 && old)
+                r = copy_access_list(file->fd, fd);
         out = must(fdopen(fd, "w"));
         if (r == 0)
-                print_merged(out, file, changes, n);
+                r = print_merged(out, file, changes, n);
         if (r == 0 && (fflush(out) != 0 || fsync(fd) < 0))
                 r = -errno;
         return fclose(out) != 0 && r == 0 ? -errno : r;

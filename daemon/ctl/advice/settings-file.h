@@ -4,16 +4,17 @@
  * Merges settings into a settings file, tslab.conf(5), which may be of root's. All other lines stay byte for byte.
  *
  * The file appears as a whole: a new file beside it is written to the disk, and the two change places. The old one then
- * has a name of its own, which no file had before. Directories that other users may change are refused, and so is a
- * file that is a symbolic link, or no regular file.
+ * has a name of its own, which no file had before. Owner, mode and access control list stay. Directories that other
+ * users may change are refused, and so is a file that is a symbolic link, or no regular file.
  */
 
+#include <limits.h>
 #include <stddef.h>
 
 #include "daemon/ctl/base/complain.h"
 
 #define SETTING_VALUE_SIZE 128
-#define SETTINGS_BACKUP_SIZE 300
+#define SETTINGS_BACKUP_SIZE (PATH_MAX + NAME_MAX)
 
 typedef struct SettingsChange {
         const char *name, *value;
