@@ -1,18 +1,15 @@
 /*
  * A peer sends descriptors of a FUSE file system whose server answers no FUSE_FLUSH: close() of one waits without end.
  * The daemon serves all others meanwhile, also when so many wait that it takes no more, and sockets that linger come.
- * The test is that server.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fuse.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -21,106 +18,13 @@
 #include "proto/deadline.h"
 #include "shm/arena/client.h"
 #include "tests/util/daemon-fixture.h"
+#include "tests/util/fuse.h"
 #include "tests/util/test.h"
 
-#define FILE_ID 2U
 #define N_MESSAGES 300U
 #define N_LINGERING 20U
 #define TIMEOUT_USEC UINT64_C(10000000)
 #define DESCRIPTORS_MAX (7U * (N_MESSAGES + N_LINGERING)) /* a client and its connection need no more */
-
-typedef struct FileSystem {
-        char dir[32], file[48];
-        pid_t server;
-} FileSystem;
-
-/* ---- the server */
-
-static void answer(int fuse, uint64_t unique, int error, const void *body, size_t size) {
-        char data[4096];
-        struct fuse_out_header header = { .len = (uint32_t) (sizeof(header) + size),
-                                          .error = error,
-                                          .unique = unique };
-
-        memcpy(data, &header, sizeof(header));
-        memcpy(data + sizeof(header), body, size);
-        (void) !write(fuse, data, header.len);
-}
-
-static struct fuse_attr attributes_of(uint64_t id) {
-        return (struct fuse_attr){ .ino = id,
-                                   .nlink = 1,
-                                   .mode = id == FILE_ID ? S_IFREG | 0666 : S_IFDIR | 0755 };
-}
-
-static void serve_request(int fuse, const struct fuse_in_header *in) {
-        struct fuse_init_out init = { .major = FUSE_KERNEL_VERSION, .minor = 31, .max_write = 4096 };
-        struct fuse_entry_out entry = { .nodeid = FILE_ID, .attr = attributes_of(FILE_ID) };
-        struct fuse_attr_out attributes = { .attr = attributes_of(in->nodeid) };
-        struct fuse_open_out opened = {};
-
-        switch (in->opcode) {
-        case FUSE_INIT:
-                answer(fuse, in->unique, 0, &init, sizeof(init));
-                break;
-        case FUSE_LOOKUP:
-                answer(fuse, in->unique, 0, &entry, sizeof(entry));
-                break;
-        case FUSE_GETATTR:
-                answer(fuse, in->unique, 0, &attributes, sizeof(attributes));
-                break;
-        case FUSE_OPEN:
-                answer(fuse, in->unique, 0, &opened, sizeof(opened));
-                break;
-        case FUSE_FLUSH:
-        case FUSE_INTERRUPT:
-        case FUSE_FORGET:
-        case FUSE_BATCH_FORGET:
-                break;
-        default:
-                answer(fuse, in->unique, -ENOSYS, "", 0);
-        }
-}
-
-static void serve(int fuse) {
-        static char data[FUSE_MIN_READ_BUFFER * 4];
-
-        for (;;) {
-                ssize_t n = read(fuse, data, sizeof(data));
-
-                if (n >= (ssize_t) sizeof(struct fuse_in_header))
-                        serve_request(fuse, (const struct fuse_in_header *) (const void *) data);
-                else if (n < 0 && errno != EINTR && errno != ENOENT)
-                        _exit(0);
-        }
-}
-
-/* False: this process may not mount. */
-static bool mount_file_system(FileSystem *fs) {
-        char options[96];
-        int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-
-        if (fuse < 0)
-                return false;
-        strcpy(fs->dir, "/tmp/tslab-fuse-XXXXXX");
-        assert_non_null(mkdtemp(fs->dir));
-        snprintf(fs->file, sizeof(fs->file), "%s/f", fs->dir);
-        snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%u,group_id=%u", fuse, geteuid(),
-                 getegid());
-        if (mount("tslab-test", fs->dir, "fuse", MS_NOSUID | MS_NODEV, options) < 0) {
-                close(fuse);
-                rmdir(fs->dir);
-                return false;
-        }
-        fs->server = fork();
-        assert_true(fs->server >= 0);
-        if (fs->server == 0) {
-                alarm(120);
-                serve(fuse);
-        }
-        close(fuse);
-        return true;
-}
 
 /* ---- the peer, in a process of its own, whose close() waits too */
 
@@ -189,7 +93,7 @@ static bool is_readable(int fd) {
         return poll(&p, 1, 0) == 1;
 }
 
-static pid_t start_peer(const DaemonFixture *daemon, const FileSystem *fs) {
+static pid_t start_peer(const DaemonFixture *daemon, const FuseMount *fs) {
         int done[2];
         pid_t pid;
 
@@ -266,7 +170,7 @@ static unsigned count_descriptors_of(pid_t pid) {
 
 typedef struct Fixture {
         DaemonFixture daemon;
-        FileSystem fs;
+        FuseMount fs;
         pid_t peer;
 } Fixture;
 
@@ -286,16 +190,11 @@ static void end_process(pid_t *pid) {
         *pid = 0;
 }
 
-/* The death of the server ends all waits. */
 static int teardown(void **state) {
         Fixture *f = *state;
 
-        if (f->fs.server > 0) {
-                end_process(&f->fs.server);
-                end_process(&f->peer);
-                assert_int_equal(umount2(f->fs.dir, MNT_DETACH), 0);
-                assert_int_equal(rmdir(f->fs.dir), 0);
-        }
+        fuse_end(&f->fs);
+        end_process(&f->peer);
         daemon_stop(&f->daemon);
         return 0;
 }
@@ -304,7 +203,7 @@ static void test_descriptors_that_do_not_close(void **state) {
         _cleanup_(proto_call_freep) ProtoCall *parent = NULL, *inherited = NULL;
         Fixture *f = *state;
 
-        if (!mount_file_system(&f->fs))
+        if (!fuse_mount(&f->fs))
                 skip();
         parent = daemon_connect(&f->daemon, 0);
         daemon_attach(parent);
@@ -319,12 +218,10 @@ static void test_descriptors_that_do_not_close(void **state) {
         }
         assert_false(is_readable(proto_call_fd(inherited))); /* its other end may be in other hands, too */
         assert_true(count_descriptors_of(f->daemon.pid) <= DESCRIPTORS_MAX);
-        end_process(&f->fs.server);
+        fuse_end(&f->fs);
         end_process(&f->peer);
         WAIT_FOR(is_readable(proto_call_fd(inherited)));
         WAIT_FOR(count_descriptors_of(f->daemon.pid) < 50);
-        assert_int_equal(umount2(f->fs.dir, MNT_DETACH), 0);
-        assert_int_equal(rmdir(f->fs.dir), 0);
 }
 
 /* The daemon scans the memory of a client whose connection is gone, and of one that ends meanwhile. */
@@ -332,7 +229,7 @@ static void test_client_that_is_away(void **state) {
         Fixture *f = *state;
         pid_t pid;
 
-        if (!mount_file_system(&f->fs))
+        if (!fuse_mount(&f->fs))
                 skip();
         f->peer = start_peer(&f->daemon, &f->fs);
         pid = start_away(&f->daemon);

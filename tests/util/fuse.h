@@ -1,0 +1,17 @@
+#pragma once
+/*
+ * A file system with one file, whose server does not answer: calls that ask it wait until fuse_end(). It answers no
+ * FUSE_FLUSH, which close() asks for, and nothing any more once somebody has written to the file.
+ */
+#include <stdbool.h>
+#include <sys/types.h>
+
+typedef struct FuseMount {
+        char dir[32], file[48];
+        pid_t server;
+} FuseMount;
+
+/* False: this process may not mount. */
+bool fuse_mount(FuseMount *fs);
+/* The death of the server ends all waits. */
+void fuse_end(FuseMount *fs);
