@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "proto/cleanup.h"
@@ -47,11 +48,18 @@ static int written_argument(long number) {
         }
 }
 
+/* Without a question to the file system of `path`, which may not answer. */
+static bool is_file(const char *path, const struct stat *file) {
+        struct statx st;
+
+        return statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st) == 0 && st.stx_ino == file->st_ino &&
+               makedev(st.stx_dev_major, st.stx_dev_minor) == file->st_dev;
+}
+
 /* "18 0x5 0x7f... ...": the number and the arguments of the call that the thread is in, as /proc tells. */
 static bool thread_writes_to(int pid, int tid, const struct stat *arena) {
         char path[PATH_SIZE], text[256], *at;
         unsigned long fd = 0;
-        struct stat st;
         int argument;
 
         (void) snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
@@ -61,8 +69,7 @@ static bool thread_writes_to(int pid, int tid, const struct stat *arena) {
         for (int i = 0; i <= argument; i++)
                 fd = strtoul(at, &at, 16);
         (void) snprintf(path, sizeof(path), "/proc/%d/fd/%u", pid, (unsigned) fd);
-        return argument >= 0 && stat(path, &st) == 0 && st.st_ino == arena->st_ino &&
-               st.st_dev == arena->st_dev;
+        return argument >= 0 && is_file(path, arena);
 }
 
 /* State D: the thread waits in the kernel, and no signal but SIGKILL, if that, ends it. */

@@ -18,6 +18,7 @@
 
 #include "proto/deadline.h"
 #include "tests/util/daemon-fixture.h"
+#include "tests/util/fuse.h"
 #include "tests/util/test.h"
 
 #define N_OBJECTS 3000U
@@ -54,6 +55,18 @@ static pid_t start_holder(const DaemonFixture *daemon) {
         page = page_that_never_comes();
         if (page)
                 (void) !pwrite(client.arena.fd, page, 16, (off_t) client.arena.size - 4096);
+        _exit(1);
+}
+
+/* A process inside a write to another file, of a file system that answers nothing any more. */
+static pid_t start_decoy(const FuseMount *fs) {
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid != 0)
+                return pid;
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void) !write(open(fs->file, O_WRONLY | O_CLOEXEC), "x", 1);
         _exit(1);
 }
 
@@ -135,15 +148,20 @@ static void make_free_slabs(RawPool *pool) {
 static void test_page_wait(void **state) {
         RawPool *pool = *state;
         char cause[256], expected[64];
-        pid_t holder, trim;
+        pid_t holder, trim, decoy = 0;
+        FuseMount fs = {};
         int status;
 
+        if (fuse_mount(&fs)) {
+                decoy = start_decoy(&fs); /* it comes first in a list of processes */
+                WAIT_FOR(current_call(decoy) == SYS_write);
+        }
         make_free_slabs(pool);
         assert_int_equal(page_wait(&pool->daemon, cause, sizeof(cause)), 0);
         holder = start_holder(&pool->daemon);
         WAIT_FOR(is_writing(holder) || waitpid(holder, &status, WNOHANG) == holder);
         if (!is_writing(holder))
-                skip(); /* no userfaultfd for this process */
+                fuse_end(&fs), skip(); /* no userfaultfd for this process */
         trim = start_trim(&pool->daemon);
         WAIT_FOR(loop_waits(&pool->daemon));
 
@@ -162,6 +180,9 @@ static void test_page_wait(void **state) {
         WAIT_FOR(page_wait(&pool->daemon, cause, sizeof(cause)) == 0);
         assert_string_equal(cause, "");
         assert_int_equal(attach_error(&pool->daemon), 0);
+        fuse_end(&fs);
+        if (decoy > 0)
+                assert_int_equal(waitpid(decoy, &status, 0), decoy);
 }
 
 static int setup(void **state) {
