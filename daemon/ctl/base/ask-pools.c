@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/param.h>
 
@@ -15,13 +14,12 @@
 #define ASK_USEC UINT64_C(2000000) /* for all pools together; monitoring systems give up after ten seconds */
 #define THREADS_MAX 64U
 
-/* Every n-th pool from the first on is asked by one thread. */
+/* Each thread takes the next pool that none has taken, so that a daemon that hangs costs only its thread. */
 typedef struct Asking {
         AskedPool *pools;
-        size_t first, n, n_pools;
+        size_t n_pools, n_taken;
         uint64_t deadline;
-        pthread_t thread;
-        bool has_thread;
+        pthread_mutex_t lock; /* guards n_taken */
 } Asking;
 
 static PoolState state_of(int r) {
@@ -67,34 +65,42 @@ static PoolState ask_pool(AskedPool *pool, uint64_t deadline) {
         return state_of(r);
 }
 
-static void *ask_share(void *userdata) {
-        const Asking *asking = userdata;
+/* NULL: all are taken. */
+static AskedPool *take_pool(Asking *asking) {
+        AskedPool *pool;
 
-        for (size_t i = asking->first; i < asking->n_pools; i += asking->n)
-                asking->pools[i].state = ask_pool(&asking->pools[i], asking->deadline);
+        (void) pthread_mutex_lock(&asking->lock);
+        pool = asking->n_taken < asking->n_pools ? &asking->pools[asking->n_taken++] : NULL;
+        (void) pthread_mutex_unlock(&asking->lock);
+        return pool;
+}
+
+static void *ask_some(void *userdata) {
+        Asking *asking = userdata;
+        AskedPool *pool;
+
+        while ((pool = take_pool(asking)))
+                pool->state = ask_pool(pool, asking->deadline);
         return NULL;
 }
 
-/* Without a thread of its own, a share waits until the others are asked. */
-static void ask_in_threads(const Asking *all) {
-        Asking shares[THREADS_MAX];
-        size_t n = MIN(all->n_pools, THREADS_MAX);
+/* The calling thread is one of them, and the only one if no other can be started. */
+static void ask_in_threads(Asking *asking) {
+        pthread_t threads[THREADS_MAX];
+        size_t n = 0;
 
-        for (size_t i = 0; i < n; ++i) {
-                shares[i] = *all;
-                shares[i].first = i;
-                shares[i].n = n;
-                shares[i].has_thread = pthread_create(&shares[i].thread, NULL, ask_share, &shares[i]) == 0;
-        }
-        for (size_t i = 0; i < n; ++i)
-                if (shares[i].has_thread)
-                        (void) pthread_join(shares[i].thread, NULL);
-                else
-                        (void) ask_share(&shares[i]);
+        while (n < MIN(asking->n_pools, THREADS_MAX) &&
+               pthread_create(&threads[n], NULL, ask_some, asking) == 0)
+                n++;
+        (void) ask_some(asking);
+        while (n > 0)
+                (void) pthread_join(threads[--n], NULL);
 }
 
 AskedPool *pools_ask(const Pools *found) {
-        Asking asking = { .n_pools = found->n_paths, .deadline = proto_deadline(ASK_USEC) };
+        Asking asking = { .n_pools = found->n_paths,
+                          .deadline = proto_deadline(ASK_USEC),
+                          .lock = PTHREAD_MUTEX_INITIALIZER };
 
         asking.pools = must(calloc(found->n_paths + 1, sizeof(*asking.pools)));
         for (size_t i = 0; i < found->n_paths; ++i) {

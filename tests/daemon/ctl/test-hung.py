@@ -56,6 +56,18 @@ class Hung(HangingCase):
         self.assertIn('tslab_up{pool="web"} 1\n', text)
         self.assertEqual([p['state'] for p in self.json('list')], ['silent'] * 5 + ['running'])
 
+    def test_among_many(self):
+        """One that hangs takes no time from any other, even where there are more pools than threads that ask."""
+        for i in range(64):
+            listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self.addCleanup(listener.close)
+            listener.bind(f'{self.folder}/a{i:02}.sock')
+            if i == 0:
+                listener.listen()               # a daemon that says nothing; nobody listens at the others
+        self.start('web')
+        states = [p['state'] for p in self.json('list')]
+        self.assertEqual(states, ['silent', *['dead'] * 63, 'running'])
+
     def test_every_verb(self):
         """Each gives a daemon that was stopped up after some seconds, and names the process and the remedy."""
         daemon = self.start()
