@@ -24,6 +24,10 @@ static void answer_hello(RequestContext *context) {
         hello.pool = (char *) context->requests->pool->options->pool;
         hello.role = session->role;
         hello.arena_size = arena->size;
+        if (context->requests->page_wait) {
+                hello.page_wait_seconds = context->requests->page_wait->seconds;
+                hello.page_wait_cause = (char *) context->requests->page_wait->cause;
+        }
         reply.body_case = TSLAB__REPLY__BODY_HELLO;
         reply.hello = &hello;
         session_send(session, context->id, &reply);

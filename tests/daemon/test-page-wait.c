@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
+#include "tests/util/ctl.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/fuse.h"
 #include "tests/util/test.h"
@@ -106,6 +107,14 @@ static uint64_t page_wait(const DaemonFixture *daemon, char *ret_cause, size_t s
         return seconds;
 }
 
+static uint64_t committed_size(const DaemonFixture *daemon) {
+        ProtoCall *call = daemon_connect(daemon, 0);
+        _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(call);
+
+        (void) proto_call_free(call);
+        return reply->stats->committed_bytes;
+}
+
 static int attach_error(const DaemonFixture *daemon) {
         ProtoCall *call = daemon_connect(daemon, PROTO_ROLE_WRITER);
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
@@ -121,16 +130,34 @@ static int attach_error(const DaemonFixture *daemon) {
         return error;
 }
 
-/* An operator whose request makes the loop ask for pages, and who then waits with it. */
-static pid_t start_trim(const DaemonFixture *daemon) {
-        pid_t pid = fork();
+/* An operator whose request makes the loop ask for pages; *ret_errors: the stderr of tslabctl. */
+static pid_t start_trim(const DaemonFixture *daemon, int *ret_errors) {
+        int errors[2];
+        pid_t pid;
 
+        assert_int_equal(pipe2(errors, O_CLOEXEC), 0);
+        pid = fork();
         assert_true(pid >= 0);
-        if (pid != 0)
-                return pid;
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        (void) daemon_trim(daemon_connect(daemon, 0));
-        _exit(0);
+        if (pid == 0) {
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                (void) dup2(errors[1], STDERR_FILENO);
+                _exit(ctl_run(daemon, NULL, "trim"));
+        }
+        close(errors[1]);
+        *ret_errors = errors[0];
+        return pid;
+}
+
+/* tslabctl does not wait with the loop, and says why. */
+static void expect_complaint(pid_t trim, int errors, const char *part) {
+        char text[512] = "";
+        int status;
+
+        WAIT_FOR(waitpid(trim, &status, WNOHANG) == trim);
+        assert_int_equal(WEXITSTATUS(status), 1);
+        assert_true(read(errors, text, sizeof(text) - 1) > 0);
+        assert_non_null(strstr(text, part));
+        close(errors);
 }
 
 static void make_free_slabs(RawPool *pool) {
@@ -150,7 +177,8 @@ static void test_page_wait(void **state) {
         char cause[256], expected[64];
         pid_t holder, trim, decoy = 0;
         FuseMount fs = {};
-        int status;
+        int status, errors;
+        uint64_t committed;
 
         if (fuse_mount(&fs)) {
                 decoy = start_decoy(&fs); /* it comes first in a list of processes */
@@ -158,11 +186,12 @@ static void test_page_wait(void **state) {
         }
         make_free_slabs(pool);
         assert_int_equal(page_wait(&pool->daemon, cause, sizeof(cause)), 0);
+        committed = committed_size(&pool->daemon);
         holder = start_holder(&pool->daemon);
         WAIT_FOR(is_writing(holder) || waitpid(holder, &status, WNOHANG) == holder);
         if (!is_writing(holder))
                 fuse_end(&fs), skip(); /* no userfaultfd for this process */
-        trim = start_trim(&pool->daemon);
+        trim = start_trim(&pool->daemon, &errors);
         WAIT_FOR(loop_waits(&pool->daemon));
 
         WAIT_FOR(page_wait(&pool->daemon, cause, sizeof(cause)) > 0);
@@ -170,13 +199,13 @@ static void test_page_wait(void **state) {
         assert_ptr_equal(strstr(cause, expected), cause);
         assert_non_null(strstr(cause, "is inside a write to the pool's memory"));
         assert_int_equal(attach_error(&pool->daemon), -ETIMEDOUT);
-        assert_int_equal(waitpid(trim, &status, WNOHANG), 0); /* the loop itself waits */
+        expect_complaint(trim, errors, expected);
+        assert_true(committed_size(&pool->daemon) == committed);
 
         /* It goes on by itself, and does what waited. */
         assert_int_equal(kill(holder, SIGKILL), 0);
         assert_int_equal(waitpid(holder, &status, 0), holder);
-        assert_int_equal(waitpid(trim, &status, 0), trim);
-        assert_int_equal(status, 0);
+        WAIT_FOR(committed_size(&pool->daemon) < committed);
         WAIT_FOR(page_wait(&pool->daemon, cause, sizeof(cause)) == 0);
         assert_string_equal(cause, "");
         assert_int_equal(attach_error(&pool->daemon), 0);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -100,7 +101,7 @@ bool fuse_mount(FuseMount *fs) {
         fs->server = fork();
         assert_true(fs->server >= 0);
         if (fs->server == 0) {
-                alarm(120);
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
                 serve(fuse);
         }
         close(fuse);

@@ -273,12 +273,33 @@ CtlExit connection_open(Connection *connection) {
         return r ? complain_open(connection->path, r, connection->hello) : CTL_DONE;
 }
 
-/* Whether the daemon says hello, even if what it was asked for takes it long. */
-static bool is_daemon_alive(const char *path) {
+static bool waits_for_pages(const Connection *connection) {
+        return connection->hello->hello->page_wait_seconds > 0;
+}
+
+/* Whether the daemon says hello, even if what it was asked for takes it long, and can go on with that. */
+static bool is_daemon_at_work(Connection *connection) {
         _cleanup_(proto_call_freep) ProtoCall *call = NULL;
         _cleanup_(proto_reply_freep) ProtoReply *hello = NULL;
+        int r;
 
-        return connection_try_running(path, PATIENCE_USEC, &call, &hello) != -ETIMEDOUT;
+        r = connection_try_running(connection->path, PATIENCE_USEC, &call, &hello);
+        if (r == 0) {
+                (void) proto_reply_free(connection->hello);
+                connection->hello = proto_steal(&hello);
+        }
+        return r != -ETIMEDOUT && !waits_for_pages(connection);
+}
+
+static CtlExit complain_call(const Connection *connection, int r, const ProtoReply *reply) {
+        const Tslab__HelloReply *hello = connection->hello->hello;
+
+        if (r != -ETIMEDOUT || !waits_for_pages(connection))
+                return connection_complain(connection->path, r, reply);
+        return complain(
+                "the daemon at %s has waited for %llu s for the lock of the pool's memory, and does what it was "
+                "told when it has it: %s",
+                connection->path, (unsigned long long) hello->page_wait_seconds, hello->page_wait_cause);
 }
 
 int connection_call_quietly(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
@@ -287,7 +308,7 @@ int connection_call_quietly(Connection *connection, ProtoRequest *request, uint6
         int r;
 
         r = proto_call(connection->call, request, PATIENCE_USEC, more, userdata, ret_reply, ret_fds);
-        while (r == -ETIMEDOUT && proto_deadline_left(deadline) > 0 && is_daemon_alive(connection->path))
+        while (r == -ETIMEDOUT && proto_deadline_left(deadline) > 0 && is_daemon_at_work(connection))
                 r = proto_call_again(connection->call, request, PATIENCE_USEC, more, userdata, ret_reply,
                                      ret_fds);
         return r;
@@ -297,12 +318,12 @@ CtlExit connection_call(Connection *connection, ProtoRequest *request, uint64_t 
                         ProtoCallMore more, void *userdata, ProtoReply **ret_reply) {
         int r = connection_call_quietly(connection, request, timeout_usec, more, userdata, ret_reply, NULL);
 
-        return r ? connection_complain(connection->path, r, *ret_reply) : CTL_DONE;
+        return r ? complain_call(connection, r, *ret_reply) : CTL_DONE;
 }
 
 CtlExit connection_call_fds(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
                             ProtoReply **ret_reply, ProtoFds *ret_fds) {
         int r = connection_call_quietly(connection, request, timeout_usec, NULL, NULL, ret_reply, ret_fds);
 
-        return r ? connection_complain(connection->path, r, *ret_reply) : CTL_DONE;
+        return r ? complain_call(connection, r, *ret_reply) : CTL_DONE;
 }

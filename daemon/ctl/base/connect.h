@@ -36,8 +36,8 @@ CtlExit connection_open(Connection *connection);
 void connection_deinit(Connection *connection);
 
 /*
- * As proto_call(), but a daemon that hangs is given up after a few seconds, whatever the limit: -ETIMEDOUT. One that is
- * busy is not.
+ * As proto_call(), but a daemon that hangs is given up after a few seconds, whatever the limit: -ETIMEDOUT. So is one
+ * that waits for the lock of the pool's memory; one that is busy is not.
  */
 int connection_call_quietly(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
                             ProtoCallMore more, void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds);
