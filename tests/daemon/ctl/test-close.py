@@ -22,13 +22,15 @@ SLOW_TO_ASK = ('strace', '-E', 'ASAN_OPTIONS=detect_leaks=0', '-o', os.devnull, 
 
 
 class CloseCase(Case):
-    def on_terminal(self, answer, *arguments, program=(TSLABCTL,)):
-        """Exit code, and the text on the terminal; `answer` is typed, and then the user hangs up."""
+    def on_terminal(self, answer, *arguments, program=(TSLABCTL,), when_asked=None):
+        """Exit code, and the text on the terminal; `answer` is typed, or comes after `when_asked`, and then the user
+        hangs up."""
         main, terminal = pty.openpty()
         mode = termios.tcgetattr(terminal)
         mode[3] &= ~termios.ECHO
         termios.tcsetattr(terminal, termios.TCSANOW, mode)
-        os.write(main, answer)
+        if not when_asked:
+            os.write(main, answer)
         with subprocess.Popen([*program, *arguments], stdin=terminal, stdout=subprocess.PIPE, stderr=terminal,
                               env=environment(self.folder)) as process:
             os.close(terminal)
@@ -36,6 +38,9 @@ class CloseCase(Case):
             try:
                 while data := os.read(main, 65536):
                     out += data
+                    if when_asked and out.endswith(b'Go on? [y/N] '):
+                        when_asked()
+                        os.write(main, answer)
             except OSError:
                 pass                            # the other end was closed
             os.close(main)
@@ -103,6 +108,21 @@ class Revoke(CloseCase):
         self.assertIn('  epoch 0:1: 300 objects, 37.5K, are freed\n', text)
         self.assertNotIn('current', text)       # the era of that name is over
         self.assertEqual(self.json('stats')['live_objects'], 320)
+
+    def test_changed_meanwhile(self):
+        """The answer is for the era that the question was about, even if the id has another by then."""
+        client = self.client(self.start(), CTL_CLIENT)
+        client.do('alloc 100 300')
+        self.text('epoch', 'advance')
+
+        def use_again():
+            for _ in range(15):
+                self.text('epoch', 'advance')
+            client.do('alloc 64 20')
+
+        code, text = self.on_terminal(b'y\n', 'epoch', 'close', '0', '--revoke', when_asked=use_again)
+        self.assertIn('  epoch 0:1: 300 objects', text)
+        self.assertEqual((code, self.json('stats')['live_objects'], self.closed(0)), (0, 20, False))
 
     def test_yes(self):
         """Without a question, as every script that was written before there was one."""
