@@ -228,6 +228,17 @@ class TooLarge(SuggestCase):
         self.assertIn('no class can have so many: split them', '\n'.join(self.json('status')['hints']))
         self.assertFalse(self.settings()['TSLAB_CLASSES']['changed'])
 
+    def test_too_large_for_any_map(self):
+        self.refused('put 2000000 1')
+        self.look()
+        self.assertIn("maps set MAP --value-max=BYTES' raises the limit", '\n'.join(self.json('status')['hints']))
+        self.refused('put 17000000 1')
+        self.look()
+        hints = '\n'.join(self.json('status')['hints'])
+        self.assertIn('no map takes so many: split them', hints)
+        self.assertNotIn('--value-max', hints)
+
+
 class Suggest(SuggestCase):
     ARGUMENTS = ('--size=128M', '--retain=64M')
 

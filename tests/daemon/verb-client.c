@@ -96,7 +96,7 @@ static int in_child(const Order *order) {
 }
 
 __attribute__((noinline)) int put_value(struct tslab_map *map, size_t key, const Order *order) {
-        static const char value[2000000];
+        static const char value[20000000];
 
         return order->size > sizeof(value)
                        ? -1

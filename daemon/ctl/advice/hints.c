@@ -11,6 +11,7 @@
 #define SURPLUS_MIN (UINT64_C(1) << 20)
 /* The same of memory in use without objects, which must also be more than the objects take. */
 #define UNUSED_MIN (UINT64_C(4) << 20)
+#define VALUE_MAX (UINT64_C(16) << 20) /* the limit of all maps: see <tslab_map.h> */
 
 __attribute__((format(printf, 2, 3))) static void add_hint(Hints *hints, const char *format, ...) {
         va_list arguments;
@@ -163,13 +164,17 @@ static void look_at_objects(Hints *hints, const Tslab__StatsReply *stats, const 
                  fits ? " suggest' says which classes take them" : "");
 }
 
+/* The size is that of the entry, with its key. */
 static void look_at_values(Hints *hints, const Tslab__Counters *c, const char *command) {
+        bool fits = c->values_too_large_bytes <= VALUE_MAX;
+
         add_hint(
                 hints,
                 "%s refused, since their map takes none so large; the largest took %" PRIu64
-                " bytes with its key; '%s maps set MAP --value-max=BYTES' raises the limit",
+                " bytes with its key; %s%s%s",
                 format_count(FORMAT_BUFFER, c->values_too_large, "value of a map was", "values of maps were"),
-                c->values_too_large_bytes, command);
+                c->values_too_large_bytes, fits ? "'" : "no map takes so many: split them",
+                fits ? command : "", fits ? " maps set MAP --value-max=BYTES' raises the limit" : "");
 }
 
 static void look_at_sizes(Hints *hints, const Tslab__StatsReply *stats, const char *command) {
