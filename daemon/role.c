@@ -11,6 +11,7 @@
 #include "proto/cleanup.h"
 #include "proto/message.h"
 
+#define UID_UNMAPPED 65534U /* /proc/sys/kernel/overflowuid, unless somebody changed it */
 #define GROUPS_MAX 4096U /* groups of a process; the kernel allows more, but further groups do not count */
 
 static int parse_id(const char *text, uint32_t *ret) {
@@ -145,10 +146,18 @@ static bool is_metrics_user(uid_t uid) {
         return !known || uid == metrics;
 }
 
+/*
+ * The daemon's own user. Not 65534, which stands for all users that the daemon's user namespace does not map, even if
+ * the daemon runs as that user.
+ */
+static bool is_own_user(uid_t uid) {
+        return uid == geteuid() && uid != UID_UNMAPPED;
+}
+
 uint32_t role_of(const Roles *roles, const struct ucred *peer, int fd) {
         _cleanup_(groups_deinit) Groups groups = {};
 
-        if (peer->uid == 0 || peer->uid == geteuid())
+        if (peer->uid == 0 || is_own_user(peer->uid))
                 return PROTO_ROLE_OPERATOR;
         groups_of_peer(fd, &groups);
         if (is_in_list(&roles->operators, peer, &groups))

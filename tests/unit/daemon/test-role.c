@@ -53,6 +53,17 @@ static void test_role_of_unreadable_users(void **state) {
         assert_int_equal(role(&roles, 4711, 0), PROTO_ROLE_WRITER);
 }
 
+/* A daemon that runs as the user that stands for all unmapped ones. */
+static void test_role_of_unmapped(void **state) {
+        Roles roles = {};
+
+        if (geteuid() != 0)
+                skip();
+        assert_int_equal(seteuid(65534), 0);
+        assert_int_equal(role(&roles, 65534, 5), PROTO_ROLE_WRITER);
+        assert_int_equal(seteuid(0), 0);
+}
+
 static void test_role_of_nobody_named(void **state) {
         Roles roles = {};
 
@@ -97,6 +108,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_role_list_parse),
                 cmocka_unit_test(test_role_of_unreadable_users), /* before any other role */
+                cmocka_unit_test(test_role_of_unmapped),
                 cmocka_unit_test(test_role_of_nobody_named),
                 cmocka_unit_test(test_role_of_named),
                 cmocka_unit_test(test_role_of_last_named),
