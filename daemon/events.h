@@ -9,7 +9,7 @@ struct EventInfo {
         /* A word: attach, leave, death, repair, advance, close, drained, reserve, reclaim, pressure. */
         const char *kind;
         uint32_t client; /* the client of pid */
-        pid_t pid; /* 0: no client is concerned */
+        pid_t pid; /* 0: no client is concerned; -1: a client of another pid namespace */
         uint32_t epoch;
         uint64_t size; /* bytes */
 };

@@ -209,6 +209,14 @@ static bool limit_admits(LogLimit *limit) {
         return limit->n <= limit->n_max;
 }
 
+LogProcess log_process(pid_t pid) {
+        LogProcess process = { "a process of another pid namespace" };
+
+        if (pid > 0)
+                (void) snprintf(process.text, sizeof(process.text), "process %d", (int) pid);
+        return process;
+}
+
 void log_peer(int level, pid_t pid, const char *format, ...) {
         static LogLimit limit = { .noun = "peers", .n_max = PEER_LINES };
         LogFields fields = { .message = MESSAGE_REFUSAL, .pid = pid };

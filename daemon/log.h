@@ -34,6 +34,12 @@ void log_line(int level, const char *format, ...) __attribute__((format(printf, 
 void log_error(int level, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void log_fields(int level, LogFields fields, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* "process 12"; 0 and less: "a process of another pid namespace". */
+typedef struct LogProcess {
+        char text[40];
+} LogProcess;
+LogProcess log_process(pid_t pid);
+
 /* For lines that peers can cause as often as they like: a few of them in ten seconds, then none. */
 void log_peer(int level, pid_t pid, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* For clients that attach, leave or die: some hundred lines in ten seconds. */

@@ -128,7 +128,7 @@ const char *tslab_version(void);
  * -ENOENT, -ECONNREFUSED   there is no daemon
  * -EACCES          no permission to use the socket or, without TSLAB_READER, to write
  * -EPERM           the daemon refuses this process
- * -EREMOTE         the daemon does not see the pid namespace of this process
+ * -EREMOTE         this process is of another pid namespace than the daemon, and the kernel is older than Linux 6.5
  * -ETIMEDOUT       the daemon did not answer in time
  * -ECONNRESET      the daemon went away meanwhile
  * -EPROTO          some other program than tslabd answers

@@ -8,9 +8,9 @@
  *   1. A program that attaches sends a number that differs after each exec (libclient/connection.c). Clients of
  *      the same process with another number belong to an earlier program. The message counts only if its sender is
  *      the process of the connection: a forked child may write to that and execute a program itself.
- *   2. A program that never attaches is found by /proc/PID/maps, where the daemon may read that. The exec closed
- *      the connection, so only clients without one are candidates. A client is ended when two scans in a row, the
- *      second begun after the first one ended, did not find the arena.
+ *   2. A program that never attaches is found by /proc/PID/maps, where the daemon may read that, and so never in
+ *      another pid namespace. The exec closed the connection, so only clients without one are candidates. A client is
+ *      ended when two scans in a row, the second begun after the first one ended, did not find the arena.
  *
  * Way 2 never ends a client whose process uses the arena:
  *
@@ -32,19 +32,20 @@
 #define SCAN_USEC_MAX (5 * PROTO_USEC_PER_SEC)
 #define SCAN_PAUSE_USEC (30 * PROTO_USEC_PER_SEC) /* after a scan that found the arena, or could not tell */
 
-void client_exec_end_others(Clients *clients, pid_t pid, uint64_t program) {
+void client_exec_end_others(Clients *clients, const Identity *identity, uint64_t program) {
         ClientWatch *next;
 
         for (ClientWatch *client = clients->first; client; client = next) {
                 next = client->next;
-                if (client->pid == pid && client->program != 0 && client->program != program &&
-                    !client->dead && !client->unwatched && client_watch_lives(client))
+                if (client_watch_is_of(client, identity) && client->program != 0 &&
+                    client->program != program && !client->dead && !client->unwatched &&
+                    client_watch_lives(client))
                         client_watch_end(client, "executed another program");
         }
 }
 
 static bool is_client_away(const ClientWatch *client) {
-        return !client->session && !client->dead && !client->unwatched;
+        return !client->session && !client->dead && !client->unwatched && !client->is_hidden;
 }
 
 static bool has_client_mapped(const ClientWatch *client) {

@@ -10,6 +10,7 @@
 
 #include "daemon/log.h"
 #include "daemon/message-id.h"
+#include "daemon/peer/kept.h"
 
 #define DESCRIPTORS_SPARE 32U /* kept for processes that connect */
 
@@ -33,7 +34,12 @@ static int reopen_pidfd(ClientWatch *client, bool spares) {
         r = shm_process_start_time(client->pid, &start_time);
         if (r < 0)
                 return r;
-        return start_time == client->start_time ? 0 : -ESRCH;
+        return start_time == client->mark ? 0 : -ESRCH;
+}
+
+/* /proc does not show its process, and its pidfd was not kept. */
+static bool must_connect(const ClientWatch *client) {
+        return client->is_hidden && client->pidfd < 0;
 }
 
 /*
@@ -41,11 +47,16 @@ static int reopen_pidfd(ClientWatch *client, bool spares) {
  * it cannot be watched. With `spares`, leaves some descriptors for processes that connect.
  */
 static int rewatch_client(ClientWatch *client, bool spares) {
-        int r = reopen_pidfd(client, spares);
+        int r = 0;
+
+        if (must_connect(client))
+                r = -EREMOTE;
+        else if (!client->is_hidden)
+                r = reopen_pidfd(client, spares);
 
         if (r == 0)
                 r = client_watch_death(client);
-        if (r < 0)
+        if (r < 0 && !client->is_hidden)
                 client->pidfd = proto_close(client->pidfd);
         if (r < 0 && r != -ESRCH)
                 return r;
@@ -69,7 +80,15 @@ static bool is_client_absent(const ClientWatch *client, const ShmClientInfo *inf
                shm_client_give_up(&client->clients->pool->arena, client->index);
 }
 
-int client_resume(Clients *clients, const ShmClientInfo *info) {
+static void log_unwatched(const ClientWatch *client, int error) {
+        log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_UNWATCHED, .pid = client->pid },
+                   "%s, and maybe others, cannot be watched: %s. They count as alive, and %s",
+                   log_process(client->pid).text, strerror(-error),
+                   must_connect(client) ? "tslabd watches them once they connect again"
+                                        : "tslabd tries again each second");
+}
+
+int client_resume(Clients *clients, const ShmClientInfo *info, int pidfd) {
         ClientWatch *client = malloc(sizeof(*client));
         int r;
 
@@ -81,11 +100,13 @@ int client_resume(Clients *clients, const ShmClientInfo *info) {
                 .index = info->index,
                 .pid = info->pid,
                 .uid = info->uid,
-                .start_time = info->start_time,
+                .mark = info->start_time,
+                .is_hidden = info->pid == 0,
+                .is_lasting = pidfd >= 0 && identity_mark_of(pidfd) != 0,
                 .program = info->program,
                 .role = shown_role(info),
                 .hung_up = info->state == SHM_CLIENT_LEFT,
-                .pidfd = -1,
+                .pidfd = info->pid == 0 ? pidfd : -1,
                 .wake_fd = -1,
         };
         if (client->next)
@@ -101,11 +122,13 @@ int client_resume(Clients *clients, const ShmClientInfo *info) {
                 return r;
         client->unwatched = true;
         if (clients->n_unwatched++ == 0)
-                log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_UNWATCHED, .pid = client->pid },
-                           "process %d, and maybe others, cannot be watched: %s. They count as alive, and "
-                           "tslabd tries again each second",
-                           (int) client->pid, strerror(-r));
+                log_unwatched(client, r);
         return 1;
+}
+
+static void log_if_all_watched(const Clients *clients) {
+        if (clients->n_unwatched == 0)
+                log_line(LOG_NOTICE, "all clients of pool %s are watched now", clients->pool->options->pool);
 }
 
 int client_resume_rewatch(Clients *clients, pid_t pid) {
@@ -116,50 +139,99 @@ int client_resume_rewatch(Clients *clients, pid_t pid) {
                 return 0;
         for (ClientWatch *client = clients->first; client; client = next) {
                 next = client->next;
-                if (!client->unwatched || (pid != 0 && client->pid != pid))
+                if (!client->unwatched || must_connect(client) || (pid != 0 && client->pid != pid))
                         continue;
                 q = rewatch_client(client, pid == 0); /* outside MIN(), which evaluates it twice */
                 r = MIN(r, q);
         }
-        if (clients->n_unwatched == 0)
-                log_line(LOG_NOTICE, "all clients of pool %s are watched now", clients->pool->options->pool);
+        log_if_all_watched(clients);
         return r;
+}
+
+/*
+ * A kernel before 6.9 gives the process no lasting mark. Of two processes that /proc does not show it cannot be told
+ * then whether they are the same: the number of the program has to do. Every process that has the arena can read it,
+ * and so a reader never gets the entry of a writer.
+ */
+static bool may_be_hidden_client(const ClientWatch *client, const Session *session, const Resumption *from) {
+        if (from->identity->is_lasting)
+                return client->mark == from->identity->mark;
+        return session->role >= client->role && from->program != 0 && client->program == from->program;
 }
 
 /*
  * While the process of the entry lives, no other process has its number, so a connection of that number belongs to the
  * process itself. But a forked child may have the same connection open and write to it: only a message that the
- * process itself sent counts.
+ * process itself sent counts. A process of another pid namespace cannot be told from its child by that.
  */
-int client_resume_session(ClientWatch **ret, Clients *clients, Session *session, uint32_t entry,
-                          pid_t sender) {
-        ClientWatch *client;
+static bool is_entry_of(const ClientWatch *client, const Session *session, const Resumption *from) {
+        if (client->dead || session->peer.pid != from->sender ||
+            client->is_hidden != (from->identity->pid == 0))
+                return false;
+        if (client->is_hidden ? !may_be_hidden_client(client, session, from)
+                              : client->pid != from->identity->pid)
+                return false;
+        return client_watch_lives(client);
+}
+
+/* A client whose pidfd was not kept is watched from now on. */
+static int watch_hidden_client(ClientWatch *client, Identity *identity) {
         int r;
 
-        if (entry == 0)
-                return 0;
-        r = client_resume_rewatch(clients, session->peer.pid);
+        if (client->pidfd < 0) {
+                client->pidfd = proto_steal_fd(&identity->pidfd);
+                client->is_lasting = identity->is_lasting;
+                kept_add(client->mark, client->pidfd);
+        }
+        r = client_watch_death(client);
         if (r < 0)
                 return r;
-        client = clients->first;
-        while (client && client->index != entry - 1)
+        client->unwatched = false;
+        client->clients->n_unwatched--;
+        log_if_all_watched(client->clients);
+        return 0;
+}
+
+static ClientWatch *find_client(const Clients *clients, uint32_t index) {
+        ClientWatch *client = clients->first;
+
+        while (client && client->index != index)
                 client = client->next;
-        if (!client || client->pid != session->peer.pid || client->pid != sender || client->dead ||
-            !client_watch_lives(client))
-                return session->role >= PROTO_ROLE_WRITER ? -EUCLEAN : 0;
-        if (client->wake_fd < 0 && session->role >= PROTO_ROLE_WRITER) {
-                r = client_watch_wakes(client);
-                if (r < 0)
-                        return r;
-        }
+        return client;
+}
+
+static void give_session(ClientWatch *client, Session *session) {
         if (client->session)
                 client->session->client = NULL;
         client->role = session->role;
-        shm_client_set_role(&clients->pool->arena, client->index, client->role);
+        shm_client_set_role(&client->clients->pool->arena, client->index, client->role);
+        client->pid = session->peer.pid;
         client->uid = session->peer.uid; /* the arena may hold the user of the entry's last owner, or none */
         client->hung_up = false;
         client->session = session;
         session->client = client;
+}
+
+int client_resume_session(ClientWatch **ret, Clients *clients, Session *session, const Resumption *from) {
+        ClientWatch *client;
+        int r = 0;
+
+        if (from->entry == 0)
+                return 0;
+        if (from->identity->pid != 0)
+                r = client_resume_rewatch(clients, from->identity->pid);
+        if (r < 0)
+                return r;
+        client = find_client(clients, from->entry - 1);
+        if (!client || !is_entry_of(client, session, from))
+                return session->role >= PROTO_ROLE_WRITER ? -EUCLEAN : 0;
+        if (client->unwatched)
+                r = watch_hidden_client(client, from->identity);
+        if (r == 0 && client->wake_fd < 0 && session->role >= PROTO_ROLE_WRITER)
+                r = client_watch_wakes(client);
+        if (r < 0)
+                return r;
+        give_session(client, session);
         *ret = client;
         return 1;
 }

@@ -6,22 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
+#include "daemon/peer/kept.h"
 #include "shm/arena/clock.h"
 #include "shm/epoch/epoch-open.h"
 
 /* The largest number of wakes that the loop serves in WAKES_USEC, so that a flood of them cannot stop it. */
 #define WAKES_MAX 8
 #define WAKES_USEC 10000
-
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77 /* since Linux 6.5 */
-#endif
 
 unsigned clients_count(const Clients *clients) {
         unsigned n = 0;
@@ -63,8 +59,8 @@ static void end_leases(const ClientWatch *client) {
         if (n == 0)
                 return;
         log_client(LOG_INFO, (LogFields){ .client = &client->index, .pid = client->pid },
-                   "%u epochs that client %u, process %d, leased are revoked", n, client->index,
-                   (int) client->pid);
+                   "%u epochs that client %u, %s, leased are revoked", n, client->index,
+                   log_process(client->pid).text);
         maintainer_rescan(client->clients->maintainer);
 }
 
@@ -74,10 +70,12 @@ static void remove_client(ClientWatch *client, const char *kind, const char *mes
         end_leases(client);
 
         shm_client_remove(&pool->arena, client->index);
+        if (client->is_hidden)
+                kept_remove(client->mark);
         log_client(LOG_INFO, (LogFields){ .message = message, .client = &client->index, .pid = client->pid },
-                   "client %u, process %d, %s", client->index, (int) client->pid, text);
-        events_send(pool, &(EventInfo){ .kind = kind, .client = client->index, .pid = client->pid },
-                    "client %u, process %d, %s", client->index, (int) client->pid, text);
+                   "client %u, %s, %s", client->index, log_process(client->pid).text, text);
+        events_send(pool, &(EventInfo){ .kind = kind, .client = client->index, .pid = client->pid ?: -1 },
+                    "client %u, %s, %s", client->index, log_process(client->pid).text, text);
         (void) client_watch_free(client);
 }
 
@@ -95,7 +93,7 @@ static void end_repaired_client(ClientWatch *client, const char *how) {
 }
 
 void client_watch_end(ClientWatch *client, const char *how) {
-        const char *format = "client %u, process %d, %s; the records of %u of its threads are to be repaired";
+        const char *format = "client %u, %s, %s; the records of %u of its threads are to be repaired";
         Clients *clients = client->clients;
         uint32_t n_left;
 
@@ -119,10 +117,10 @@ void client_watch_end(ClientWatch *client, const char *how) {
         client->wake = sd_event_source_disable_unref(client->wake);
         log_client(LOG_INFO,
                    (LogFields){ .message = MESSAGE_DEATH, .client = &client->index, .pid = client->pid },
-                   format, client->index, (int) client->pid, how, n_left);
+                   format, client->index, log_process(client->pid).text, how, n_left);
         events_send(clients->pool,
-                    &(EventInfo){ .kind = "death", .client = client->index, .pid = client->pid }, format,
-                    client->index, (int) client->pid, how, n_left);
+                    &(EventInfo){ .kind = "death", .client = client->index, .pid = client->pid ?: -1 },
+                    format, client->index, log_process(client->pid).text, how, n_left);
         maintainer_repair(clients->maintainer);
 }
 
@@ -142,34 +140,11 @@ static int on_client_wake(sd_event_source *source, int fd, uint32_t revents, voi
         return 0;
 }
 
-static int open_session_pidfd(const Session *session) {
-        int fd = -1;
-        socklen_t size = sizeof(fd);
-
-        if (session->peer.pid <= 0)
-                return -EREMOTE;
-        /* The socket gives the pidfd of the peer itself, even if its number is another process's by now. */
-        if (!session->inherited) {
-                if (getsockopt(session->fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0)
-                        return fd;
-                if (errno != ENOPROTOOPT)
-                        return errno == EINVAL ? -ESRCH : -errno;
-        }
-        fd = (int) syscall(SYS_pidfd_open, session->peer.pid, 0);
-        return fd < 0 ? -errno : fd;
-}
-
-/* Called after pidfd and start time were read: while the connection stands, the number was not given anew. */
-static bool is_session_connected(const Session *session) {
-        struct pollfd p = { .fd = session->fd };
-
-        return poll(&p, 1, 0) >= 0 && !(p.revents & (POLLHUP | POLLERR));
-}
-
-static int identify_client(ClientWatch *client, ShmClientInfo *ret) {
+static int add_entry(ClientWatch *client) {
         const Session *session = client->session;
         ShmClientInfo info = {
-                .pid = session->peer.pid,
+                .pid = client->is_hidden ? 0 : client->pid,
+                .start_time = client->mark,
                 .uid = session->peer.uid,
                 .gid = session->peer.gid,
                 .state = session->role >= PROTO_ROLE_WRITER ? SHM_CLIENT_COMES : SHM_CLIENT_USED,
@@ -179,17 +154,22 @@ static int identify_client(ClientWatch *client, ShmClientInfo *ret) {
         };
         int r;
 
-        client->pidfd = open_session_pidfd(session);
-        if (client->pidfd < 0)
-                return client->pidfd;
-        r = shm_process_start_time(session->peer.pid, &info.start_time);
-        if (r < 0)
-                return r;
-        if (!is_session_connected(session))
-                return -ESRCH;
         memcpy(info.comm, session->comm, sizeof(info.comm));
-        *ret = info;
-        return 0;
+        if (client->is_hidden)
+                kept_add(client->mark, client->pidfd);
+        r = shm_client_add(&client->clients->pool->arena, &info);
+        if (r < 0 && client->is_hidden)
+                kept_remove(client->mark);
+        client->index = info.index;
+        return r;
+}
+
+bool client_watch_is_of(const ClientWatch *client, const Identity *identity) {
+        if (client->is_hidden != (identity->pid == 0))
+                return false;
+        if (!client->is_hidden)
+                return client->pid == identity->pid;
+        return client->mark == identity->mark && client->is_lasting && identity->is_lasting;
 }
 
 bool client_watch_lives(const ClientWatch *client) {
@@ -224,9 +204,9 @@ int client_watch_wakes(ClientWatch *client) {
         return r;
 }
 
-int client_watch_new(ClientWatch **ret_client, Clients *clients, Session *session, uint64_t program) {
+int client_watch_new(ClientWatch **ret_client, Clients *clients, Session *session, Identity *identity,
+                     uint64_t program) {
         ClientWatch *client = malloc(sizeof(*client));
-        ShmClientInfo info;
         int r;
 
         if (!client)
@@ -236,28 +216,30 @@ int client_watch_new(ClientWatch **ret_client, Clients *clients, Session *sessio
                 .next = clients->first,
                 .pid = session->peer.pid,
                 .uid = session->peer.uid,
+                .mark = identity->mark,
+                .is_hidden = identity->pid == 0,
+                .is_lasting = identity->is_lasting,
                 .program = program,
                 .role = session->role,
                 .session = session,
-                .pidfd = -1,
+                .pidfd = identity->pidfd,
                 .wake_fd = -1,
         };
         if (client->next)
                 client->next->previous = client;
         clients->first = client;
 
-        r = identify_client(client, &info);
-        if (r == 0)
-                r = client_watch_death(client);
+        r = client_watch_death(client);
         if (r == 0 && session->role >= PROTO_ROLE_WRITER)
                 r = client_watch_wakes(client);
         if (r == 0)
-                r = shm_client_add(&clients->pool->arena, &info);
+                r = add_entry(client);
         if (r < 0) {
+                client->pidfd = -1; /* the caller's */
                 (void) client_watch_free(client);
                 return r;
         }
-        client->index = info.index;
+        identity->pidfd = -1;
         session->client = client;
         *ret_client = client;
         return 0;

@@ -4,6 +4,7 @@
  * a process that is stopped or traced is alive. A process that executed another program counts as dead: see
  * daemon/peer/client-exec.h.
  */
+#include "daemon/peer/identity.h"
 #include "daemon/peer/maps-scan.h"
 #include "daemon/peer/session.h"
 #include "daemon/work/maintainer.h"
@@ -26,9 +27,11 @@ struct ClientWatch {
         Clients *clients;
         ClientWatch *previous, *next;
         uint32_t index; /* in the arena's client table */
-        pid_t pid;
+        pid_t pid; /* 0: not known */
         uid_t uid;
-        uint32_t start_time; /* set only for a client that an earlier daemon let in */
+        uint32_t mark; /* see daemon/peer/identity.h */
+        bool is_hidden; /* /proc does not show the process, and its number tells nothing */
+        bool is_lasting; /* as in its identity */
         uint64_t program; /* 0: not known */
         uint32_t role;
         Session *session; /* NULL: the session hung up, or was dropped */
@@ -50,10 +53,13 @@ bool clients_allow(const Clients *clients, uid_t uid);
 void clients_clear(Clients *clients);
 
 /*
- * The process of the session becomes a client. -ESRCH: it has ended; -ENOSPC: the table is full;
- * -EREMOTE: its pid cannot be seen from here; ...
+ * The process of the session becomes a client. Takes the pidfd of its identity when it succeeds. -ENOSPC: the table is
+ * full; ...
  */
-int client_watch_new(ClientWatch **ret_client, Clients *clients, Session *session, uint64_t program);
+int client_watch_new(ClientWatch **ret_client, Clients *clients, Session *session, Identity *identity,
+                     uint64_t program);
+/* Whether it is a client of this process, where that can be told. */
+bool client_watch_is_of(const ClientWatch *client, const Identity *identity);
 /* Its threads use nothing any more, and `how` says why: its records are released, or repaired. May free it. */
 void client_watch_end(ClientWatch *client, const char *how);
 /* Watches the pidfd for the end of the process. 0 or a negative errno. */

@@ -278,8 +278,8 @@ static void hang_up(Session *session) {
 /* ---- Sending */
 
 static void drop_unsendable(Session *session, int error) {
-        log_peer(LOG_INFO, session->peer.pid, "process %d was dropped: could not send: %s",
-                 (int) session->peer.pid, strerror(-error));
+        log_peer(LOG_INFO, session->peer.pid, "%s was dropped: could not send: %s",
+                 log_process(session->peer.pid).text, strerror(-error));
         session_drop(session);
 }
 
@@ -291,8 +291,8 @@ static void send_packed(Session *session, const uint8_t *data, size_t size, cons
         session->sent_fds |= n_fds > 0;
         r = outgoing_send(&session->outgoing, session->fd, data, size, fds, n_fds);
         if (r == OUTGOING_E_FULL) {
-                log_peer(LOG_INFO, session->peer.pid, "process %d was dropped: it does not read its replies",
-                         (int) session->peer.pid);
+                log_peer(LOG_INFO, session->peer.pid, "%s was dropped: it does not read its replies",
+                         log_process(session->peer.pid).text);
                 session_drop(session);
         } else if (r < 0) {
                 drop_unsendable(session, r);
@@ -344,8 +344,8 @@ void session_refuse(Session *session, uint64_t id, int error, const char *format
 
 static void refuse_and_close(Session *session, uint64_t id, int error, const char *message) {
         session->closing = true;
-        log_peer(LOG_INFO, session->peer.pid, "a message of process %d was refused: %s",
-                 (int) session->peer.pid, message);
+        log_peer(LOG_INFO, session->peer.pid, "a message of %s was refused: %s",
+                 log_process(session->peer.pid).text, message);
         if (id != 0)
                 session_refuse(session, id, error, "%s", message);
         session_update(session);
@@ -389,8 +389,8 @@ static void receive_request(Session *session) {
                 refuse_and_close(session, id, -EBADMSG, "the message breaks a limit of the protocol");
                 break;
         default:
-                log_peer(LOG_WARNING, session->peer.pid, "could not read from process %d: %s",
-                         (int) session->peer.pid, strerror(-r));
+                log_peer(LOG_WARNING, session->peer.pid, "could not read from %s: %s",
+                         log_process(session->peer.pid).text, strerror(-r));
                 session_drop(session);
         }
 }

@@ -53,8 +53,8 @@ void request_hello(RequestContext *context, const ProtoRequest *request) {
         }
         if (role == 0) {
                 session->closing = true;
-                log_peer(LOG_NOTICE, session->peer.pid, "process %d of user %u was refused: it has no role",
-                         (int) session->peer.pid, (unsigned) session->peer.uid);
+                log_peer(LOG_NOTICE, session->peer.pid, "%s of user %u was refused: it has no role",
+                         log_process(session->peer.pid).text, (unsigned) session->peer.uid);
                 session_refuse(session, context->id, -EACCES,
                                "user %u is neither reader nor writer nor operator of this pool",
                                (unsigned) session->peer.uid);
@@ -71,7 +71,7 @@ void request_hello(RequestContext *context, const ProtoRequest *request) {
         }
         session->role = hello->want_role != 0 && hello->want_role < role ? hello->want_role : role;
         proto_text_clean(session->comm, sizeof(session->comm), hello->comm);
-        log_line(LOG_DEBUG, "process %d (%s, %s) connected as %s", (int) session->peer.pid, session->comm,
+        log_line(LOG_DEBUG, "%s (%s, %s) connected as %s", log_process(session->peer.pid).text, session->comm,
                  hello->software, proto_role_to_string(session->role));
         answer_hello(context);
 }
@@ -121,22 +121,49 @@ static void refuse_attach(RequestContext *context, int error) {
         case -EREMOTE:
                 session_refuse(
                         context->session, context->id, error,
-                        "tslabd does not see the pid namespace of this process, and would not notice its "
-                        "death");
+                        "this process is of another pid namespace, and the kernel, older than 6.5, would not tell "
+                        "tslabd of its death: let them share a pid namespace, by docker run --pid or "
+                        "shareProcessNamespace, or run tslabd on the host");
                 break;
         default:
-                session_refuse(context->session, context->id, error, "tslabd could not attach process %d: %s",
-                               (int) context->session->peer.pid, strerror(-error));
+                session_refuse(context->session, context->id, error, "tslabd could not attach %s: %s",
+                               log_process(context->session->peer.pid).text, strerror(-error));
         }
+}
+
+/* Gives the session a client: that of `attach`, or a new one. */
+static int attach_session(RequestContext *context, const Tslab__Attach *attach) {
+        _cleanup_(identity_deinit) Identity identity = IDENTITY_NONE;
+        const Resumption from = {
+                .identity = &identity,
+                .program = attach->program,
+                .entry = attach->entry,
+                .sender = context->sender->pid,
+        };
+        Clients *clients = context->requests->clients;
+        Session *session = context->session;
+        ClientWatch *client;
+        int r;
+
+        r = identity_find(&identity, session);
+        if (r < 0)
+                return r;
+        if (attach->program != 0 && context->sender->pid == session->peer.pid)
+                client_exec_end_others(clients, &identity, attach->program);
+        r = client_resume_session(&client, clients, session, &from);
+        if (r == 0 && session->role != PROTO_ROLE_OPERATOR && !clients_allow(clients, session->peer.uid))
+                r = -EDQUOT;
+        if (r == 0)
+                r = client_watch_new(&client, clients, session, &identity, attach->program);
+        return r < 0 ? r : 0;
 }
 
 void request_attach(RequestContext *context, const ProtoRequest *request) {
         Session *session = context->session;
         ShmArena *arena = &context->requests->pool->arena;
-        Clients *clients = context->requests->clients;
         const Tslab__Attach *attach = request->attach;
         const ProtobufCBinaryData *id = &attach->arena_id;
-        ClientWatch *client;
+        const ClientWatch *client;
         int r;
 
         if (id->len > 0 && memcmp(id->data, arena->arena_id, sizeof(arena->arena_id)) != 0) {
@@ -148,33 +175,30 @@ void request_attach(RequestContext *context, const ProtoRequest *request) {
                 session_refuse(session, context->id, -EALREADY, "this connection has attached before");
                 return;
         }
-        if (attach->program != 0 && context->sender->pid == session->peer.pid)
-                client_exec_end_others(clients, session->peer.pid, attach->program);
-        r = client_resume_session(&client, clients, session, attach->entry, context->sender->pid);
-        if (r == 0 && session->role != PROTO_ROLE_OPERATOR && !clients_allow(clients, session->peer.uid))
-                r = -EDQUOT;
-        if (r == 0)
-                r = client_watch_new(&client, clients, session, attach->program);
+        r = attach_session(context, attach);
         if (r < 0) {
-                log_peer(LOG_NOTICE, session->peer.pid, "process %d could not attach: %s",
-                         (int) session->peer.pid, strerror(-r));
+                log_peer(LOG_NOTICE, session->peer.pid, "%s could not attach: %s",
+                         log_process(session->peer.pid).text, strerror(-r));
                 refuse_attach(context, r);
                 return;
         }
+        client = session->client;
         proto_socket_let_fds(session->fd, true); /* a forked child sends one, and samples come so */
         log_client(LOG_INFO,
                    (LogFields){ .message = MESSAGE_ATTACH, .client = &client->index, .pid = client->pid },
-                   "client %u is process %d (%s), as %s", client->index, (int) client->pid, session->comm,
+                   "client %u is %s (%s), as %s", client->index, log_process(client->pid).text, session->comm,
                    proto_role_to_string(client->role));
         events_send(context->requests->pool,
-                    &(EventInfo){ .kind = "attach", .client = client->index, .pid = client->pid },
-                    "process %d (%s) attached as client %u", (int) client->pid, session->comm, client->index);
+                    &(EventInfo){ .kind = "attach", .client = client->index, .pid = client->pid ?: -1 },
+                    "%s (%s) attached as client %u", log_process(client->pid).text, session->comm,
+                    client->index);
         answer_attach(context, client);
 }
 
 /*
  * No reply: the child waits at the other end of the new socket, and sees it closed if the daemon refused. A child
- * that changed its user has the role of that user at most.
+ * that changed its user has the role of that user at most. A child of another pid namespace is refused, and connects by
+ * the path: the new socket would name its creator, not the sender.
  */
 void request_fork_attach(RequestContext *context, const ProtoRequest *request) {
         Session *parent = context->session, *session;
@@ -188,9 +212,10 @@ void request_fork_attach(RequestContext *context, const ProtoRequest *request) {
         if (r == 0)
                 r = session_new(&session, context->requests->sessions, fd, context->sender, -1);
         if (r < 0) {
-                log_peer(LOG_NOTICE, context->sender->pid,
-                         "a child of process %d, process %d, was refused: %s", (int) parent->peer.pid,
-                         (int) context->sender->pid, strerror(-r));
+                log_peer(r == -EREMOTE ? LOG_DEBUG : LOG_NOTICE, context->sender->pid,
+                         "%s, a child of %s, was refused its parent's way: %s",
+                         log_process(context->sender->pid).text, log_process(parent->peer.pid).text,
+                         strerror(-r));
                 return;
         }
         (void) proto_fds_take(context->fds, 0); /* the session owns it now */

@@ -74,9 +74,9 @@ static void fill_owner(const ShmArena *arena, uint32_t owner, Tslab__EpochCloseR
                        LookTexts *texts) {
         ShmClientInfo client;
 
-        if (owner == 0 || shm_client_get(arena, owner - 1, &client) || client.pid <= 0)
+        if (owner == 0 || shm_client_get(arena, owner - 1, &client))
                 return;
-        close->owner_pid = client.pid;
+        close->owner_pid = client.pid ?: -1;
         proto_text_clean(texts->comm, sizeof(texts->comm), client.comm);
         close->comm = texts->comm;
 }

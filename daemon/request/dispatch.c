@@ -85,8 +85,8 @@ void request_dispatch(Requests *requests, Session *session, const ProtoRequest *
                 return;
         }
         if (session->role < role_needed(requests, type)) {
-                log_peer(LOG_NOTICE, session->peer.pid, "process %d of user %u, a %s, may not %s",
-                         (int) session->peer.pid, (unsigned) session->peer.uid,
+                log_peer(LOG_NOTICE, session->peer.pid, "%s of user %u, a %s, may not %s",
+                         log_process(session->peer.pid).text, (unsigned) session->peer.uid,
                          proto_role_to_string(session->role), type->name);
                 session_refuse(session, request->id, -EPERM, "only %ss may %s in this pool, and this is a %s",
                                proto_role_to_string(role_needed(requests, type)), type->name,

@@ -17,7 +17,7 @@ static Tslab__EpochState proto_epoch_state(ShmEpochState state) {
 static pid_t owner_pid(const ShmArena *arena, uint32_t owner) {
         ShmClientInfo client;
 
-        return owner != 0 && shm_client_get(arena, owner - 1, &client) == 0 ? client.pid : 0;
+        return owner != 0 && shm_client_get(arena, owner - 1, &client) == 0 ? client.pid ?: -1 : 0;
 }
 
 static void fill_epoch_info(EpochInfos *infos, uint32_t i, const ShmEpochInfo *epoch, const ShmStats *stats) {

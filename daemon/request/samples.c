@@ -31,8 +31,8 @@ static void keep_samples(RequestContext *context, uint32_t every) {
         if (r == 0)
                 r = samples_add(context->requests->samples, &about, context->fds->fds[0]);
         if (r < 0) {
-                session_refuse(session, context->id, r, "tslabd could not keep the samples of process %d: %s",
-                               (int) session->peer.pid, strerror(-r));
+                session_refuse(session, context->id, r, "tslabd could not keep the samples of %s: %s",
+                               log_process(session->peer.pid).text, strerror(-r));
                 return;
         }
         (void) proto_fds_take(context->fds, 0); /* it is kept */

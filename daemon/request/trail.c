@@ -106,6 +106,6 @@ void trail_log(const Trail *trail, const char *action, const uint32_t *epoch, co
         va_start(arguments, format);
         (void) vsnprintf(text, sizeof(text), format, arguments);
         va_end(arguments);
-        log_fields(LOG_NOTICE, fields, "process %d (%s) of user %u %s%s%s", (int) trail->pid, trail->comm,
+        log_fields(LOG_NOTICE, fields, "%s (%s) of user %u %s%s%s", log_process(trail->pid).text, trail->comm,
                    (unsigned) trail->uid, text, *trail->cgroup ? ", from cgroup " : "", trail->cgroup);
 }

@@ -1,5 +1,6 @@
 #include "daemon/takeover/passed.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -8,6 +9,8 @@
 
 #include "daemon/log.h"
 #include "daemon/message-id.h"
+#include "daemon/peer/identity.h"
+#include "daemon/peer/kept.h"
 #include "proto/cleanup.h"
 #include "proto/deadline.h"
 
@@ -31,7 +34,21 @@ static void refuse_descriptor(int fd, const char *name, const char *why) {
         (void) proto_close(fd);
 }
 
-static void take_descriptor(Passed *passed, int fd, const char *name) {
+static int add_client(Passed *passed, int fd, uint32_t mark) {
+        PassedClient *clients = reallocarray(passed->clients, passed->n_clients + 1, sizeof(*clients));
+
+        if (!clients)
+                return -ENOMEM;
+        passed->clients = clients;
+        clients[passed->n_clients++] = (PassedClient){ .mark = mark, .pidfd = fd };
+        return 0;
+}
+
+static int take_descriptor(Passed *passed, int fd, const char *name) {
+        uint32_t mark;
+
+        if (kept_parse(name, &mark))
+                return add_client(passed, fd, mark);
         if (!strcmp(name, PASSED_ARENA)) {
                 if (passed->arena < 0)
                         passed->arena = fd;
@@ -45,21 +62,22 @@ static void take_descriptor(Passed *passed, int fd, const char *name) {
         } else {
                 refuse_descriptor(fd, name, "is a second socket, and a pool has one");
         }
+        return 0;
 }
 
 int passed_take(Passed *ret) {
         _cleanup_(free_names) char **names = NULL;
         Passed passed = { .socket = -1, .arena = -1 };
-        int n = sd_listen_fds_with_names(true, &names);
+        int n = sd_listen_fds_with_names(true, &names), r = 0;
 
         if (n < 0) {
                 log_error(LOG_ERR, n, "could not read the descriptors that systemd passed");
                 return n;
         }
-        for (int i = 0; i < n; i++)
-                take_descriptor(&passed, SD_LISTEN_FDS_START + i, names[i]);
+        for (int i = 0; i < n && r == 0; i++)
+                r = take_descriptor(&passed, SD_LISTEN_FDS_START + i, names[i]);
         *ret = passed;
-        return 0;
+        return r;
 }
 
 bool passed_has_arena(void) {
@@ -80,6 +98,27 @@ bool passed_has_arena(void) {
 void passed_deinit(Passed *passed) {
         passed->socket = proto_close(passed->socket);
         passed->arena = proto_close(passed->arena);
+        for (size_t i = 0; i < passed->n_clients; i++)
+                (void) proto_close(passed->clients[i].pidfd);
+        free(passed->clients);
+        passed->clients = NULL;
+        passed->n_clients = 0;
+}
+
+int passed_take_client(Passed *passed, uint32_t mark) {
+        for (size_t i = 0; i < passed->n_clients; i++)
+                if (passed->clients[i].mark == mark && passed->clients[i].pidfd >= 0)
+                        return proto_steal_fd(&passed->clients[i].pidfd);
+        return -1;
+}
+
+void passed_drop_clients(Passed *passed) {
+        for (size_t i = 0; i < passed->n_clients; i++) {
+                if (passed->clients[i].pidfd < 0)
+                        continue;
+                passed->clients[i].pidfd = proto_close(passed->clients[i].pidfd);
+                kept_remove(passed->clients[i].mark);
+        }
 }
 
 void passed_store_arena(int fd) {

@@ -229,7 +229,7 @@ void arena_origin_deinit(ArenaOrigin *origin) {
         claim_deinit(&origin->claim);
 }
 
-int takeover_resume(Clients *clients, Maintainer *maintainer) {
+int takeover_resume(Clients *clients, Maintainer *maintainer, Passed *passed) {
         Pool *pool = clients->pool;
         unsigned n_clients = 0, n_epochs;
         bool frozen = !shm_freeze_is_over(&pool->arena);
@@ -240,7 +240,8 @@ int takeover_resume(Clients *clients, Maintainer *maintainer) {
         for (uint32_t i = 0; i < pool->arena.n_records; i++) {
                 if (shm_client_get(&pool->arena, i, &info))
                         continue;
-                r = client_resume(clients, &info);
+                r = client_resume(clients, &info,
+                                  info.pid == 0 ? passed_take_client(passed, info.start_time) : -1);
                 if (r < 0)
                         return r;
                 n_clients += r > 0;

@@ -22,5 +22,8 @@ typedef struct ArenaOrigin {
 int takeover_open_arena(ArenaOrigin *origin, Pool *pool, Passed *passed, Listener *listener);
 void arena_origin_deinit(ArenaOrigin *origin);
 
-/* Resumes the clients, and the work that was under way. All parts are there, and nobody is let in yet. */
-int takeover_resume(Clients *clients, Maintainer *maintainer);
+/*
+ * Resumes the clients, with the pidfds that were passed for them, and the work that was under way. All parts are there,
+ * and nobody is let in yet.
+ */
+int takeover_resume(Clients *clients, Maintainer *maintainer, Passed *passed);

@@ -25,12 +25,12 @@ def field(number, value):
 class Raw:
     """A client that speaks the protocol by hand, and has said hello."""
 
-    def __init__(self, path):
+    def __init__(self, path, role=0):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.connect(path)
         self.socket.settimeout(SECONDS)
         self.ids = 0
-        self.call(16, field(1, 1) + field(2, b'raw') + field(3, b'raw'))
+        self.call(16, field(1, 1) + field(2, b'raw') + field(3, b'raw') + field(4, role))
 
     def send(self, number, body, fds=()):
         self.ids += 1

@@ -36,7 +36,7 @@ json_object *json_epoch(const Tslab__EpochInfo *epoch) {
         ADD_STRING(o, epoch, label);
         ADD_BOOL(o, epoch, current);
         ADD_BOOL(o, epoch, reserved);
-        json_add_u64(o, "owner_pid", epoch->owner_pid > 0 ? (uint64_t) epoch->owner_pid : 0);
+        json_add_u64_or_null(o, "owner_pid", epoch->owner_pid >= 0, (uint64_t) epoch->owner_pid);
         add_numbers(o, NUMBER_OF_EPOCH, epoch);
         ADD_U64(o, epoch, opened_usec);
         ADD_U64(o, epoch, closed_usec);

@@ -48,8 +48,11 @@ static CtlExit look_at_epoch(Connection *connection, uint32_t epoch, ProtoReply 
 static void print_use(const Tslab__EpochCloseReply *look) {
         if (look->label && look->label[0])
                 (void) fprintf(stderr, " '%s'", look->label);
-        if (look->owner_pid != 0)
+        if (look->owner_pid > 0)
                 (void) fprintf(stderr, ", leased by process %d (%s)", look->owner_pid, look->comm ?: "");
+        else if (look->owner_pid < 0)
+                (void) fprintf(stderr, ", leased by a process of another pid namespace (%s)",
+                               look->comm ?: "");
         if (look->refs > 0)
                 (void) fprintf(stderr, ", to which %s references",
                                format_count(FORMAT_BUFFER, look->refs, "process has", "processes have"));
@@ -109,8 +112,10 @@ static void print_look(const Question *question, const Tslab__EpochCloseReply *l
         describe_mistake(mistake, look, question->command);
         if (mistake[0])
                 (void) fprintf(stderr, "    It %s.\n", mistake);
-        if (look->owner_pid != 0)
+        if (look->owner_pid > 0)
                 (void) fprintf(stderr, "    Process %d cannot allocate in it any more.\n", look->owner_pid);
+        else if (look->owner_pid < 0)
+                (void) fprintf(stderr, "    That process cannot allocate in it any more.\n");
 }
 
 static bool is_answered_yes(void) {

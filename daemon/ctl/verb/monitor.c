@@ -44,7 +44,7 @@ static json_object *event_to_json(const Tslab__Event *event) {
         json_add_string(o, "kind", event->kind);
         json_add_string(o, "text", event->text);
         json_add_u64_or_null(o, "client", event->pid != 0, event->client);
-        json_add_u64_or_null(o, "pid", event->pid != 0, (uint64_t) event->pid);
+        json_add_u64_or_null(o, "pid", event->pid > 0, (uint64_t) event->pid);
         json_add_u64_or_null(o, "epoch", has_epoch(event), event->epoch);
         json_add_u64(o, "bytes", event->bytes);
         return o;

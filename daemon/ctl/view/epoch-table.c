@@ -22,7 +22,7 @@ static void add_state(Table *table, const Tslab__EpochInfo *epoch) {
                 table_style(table, STYLE_GOOD);
         table_add(table, "%s", epoch->current ? "current" : epoch->reserved ? "reserved" : "");
         if (epoch->owner_pid != 0)
-                table_add(table, "%d", (int) epoch->owner_pid);
+                table_add(table, epoch->owner_pid > 0 ? "%d" : "?", (int) epoch->owner_pid);
         else
                 table_add(table, "%s", "");
 }

@@ -219,6 +219,37 @@ static void test_take_bad_environment(void **state) {
         expect((Case){ .kinds = "l-", .names = SOCKET ":arena", .r = -EBADF });
 }
 
+/* Each pidfd belongs to one client; the others are closed, and the store forgets them. */
+static int take_clients_in_child(void *userdata) {
+        const Case *c = userdata;
+        int store = open_store();
+        Passed passed;
+
+        CHECK(store >= 0);
+        CHECK(pass(c) == 0);
+        log_set_level(LOG_EMERG);
+        CHECK(passed_take(&passed) == 0);
+        CHECK(passed.arena == FIRST && passed.n_clients == 2);
+        CHECK(passed_take_client(&passed, 0x2b) == -1);
+        CHECK(passed_take_client(&passed, 0xfedcba98) == FIRST + 2);
+        CHECK(passed_take_client(&passed, 0xfedcba98) == -1);
+        passed_drop_clients(&passed);
+        CHECK(expect_removed(c, store) == 0);
+        CHECK(fcntl(FIRST + 1, F_GETFD) < 0 && fcntl(FIRST + 2, F_GETFD) == FD_CLOEXEC);
+        passed_deinit(&passed);
+        CHECK(fcntl(FIRST, F_GETFD) < 0 && fcntl(FIRST + 2, F_GETFD) == FD_CLOEXEC);
+        return 0;
+}
+
+static void test_take_clients(void **state) {
+        Case c = { .kinds = "mmmm",
+                   .names = "arena:client-0000002a:client-fedcba98:client-2b",
+                   .removed = { "client-2b", "client-0000002a" } };
+
+        (void) state;
+        assert_int_equal(test_child_run(TEST_FORK, take_clients_in_child, &c), 0);
+}
+
 static int store_in_child(void *userdata) {
         passed_store_arena(*(int *) userdata);
         return 0;
@@ -279,10 +310,10 @@ static void test_store_nowhere(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_take_nothing),         cmocka_unit_test(test_take_by_name),
-                cmocka_unit_test(test_take_wrong_type),      cmocka_unit_test(test_take_too_many),
-                cmocka_unit_test(test_take_bad_environment), cmocka_unit_test(test_store_arena),
-                cmocka_unit_test(test_store_nowhere),
+                cmocka_unit_test(test_take_clients),  cmocka_unit_test(test_take_nothing),
+                cmocka_unit_test(test_take_by_name),  cmocka_unit_test(test_take_wrong_type),
+                cmocka_unit_test(test_take_too_many), cmocka_unit_test(test_take_bad_environment),
+                cmocka_unit_test(test_store_arena),   cmocka_unit_test(test_store_nowhere),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,34 @@
+#include "daemon/peer/kept.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+#include "daemon/log.h"
+
+#define PREFIX "client-"
+
+/* FDPOLL=0: or systemd would drop the pidfd of a process that has ended, and the next daemon would know nothing. */
+void kept_add(uint32_t mark, int pidfd) {
+        char text[64];
+        int r;
+
+        (void) snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=" PREFIX "%08x\nFDPOLL=0", mark);
+        r = sd_pid_notify_with_fds(0, false, text, &pidfd, 1);
+        if (r < 0)
+                log_error(
+                        LOG_WARNING, r,
+                        "could not store the descriptor of a client in systemd: after a restart its death shows "
+                        "only once it has connected again");
+}
+
+void kept_remove(uint32_t mark) {
+        (void) sd_notifyf(false, "FDSTOREREMOVE=1\nFDNAME=" PREFIX "%08x", mark);
+}
+
+bool kept_parse(const char *name, uint32_t *ret_mark) {
+        int end = 0;
+
+        return sscanf(name, PREFIX "%8x%n", ret_mark, &end) == 1 && !name[end] &&
+               strlen(name) == strlen(PREFIX) + 8;
+}
