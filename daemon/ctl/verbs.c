@@ -20,7 +20,10 @@ static const Verb verbs[] = {
                 .name = "status",
                 .operands = "",
                 .summary = "Show the state of a pool, and hints on its troubles",
-                .options = OPTION_POOL,
+                .details =
+                        "With --check, as for a container's probes: nothing is printed, and the exit code is 0\n"
+                        "if the daemon answers and can work. A pool that is full is no reason for another.",
+                .options = OPTION_POOL | OPTION_CHECK,
                 .run = verb_status,
         },
         {
@@ -197,8 +200,10 @@ static const Verb verbs[] = {
                 .name = "metrics",
                 .operands = "",
                 .summary = "Print all numbers for a monitoring system (OpenMetrics)",
-                .details = "With --http, all pools are served on standard input, a listening socket:\n"
-                           "tslab-metrics.socket runs it so.",
+                .details =
+                        "With --http, all pools are served on standard input, a listening socket:\n"
+                        "tslab-metrics.socket runs it so. With --http=[ADDR:]PORT, as in a container, until it\n"
+                        "is ended; the address is 127.0.0.1 unless one is given.",
                 .options = OPTION_POOL | OPTION_METRICS,
                 .run = verb_metrics,
         },

@@ -149,6 +149,32 @@ class Metrics(unittest.TestCase):
         self.assertEqual((status, none), (200, b''))
         self.assertGreater(int(headers['content-length']), len(body) // 2)
 
+    def test_http_address(self):
+        """A server that listens by itself, as in a container."""
+        with socket.create_server(('127.0.0.1', 0)) as taken:
+            port = taken.getsockname()[1]
+            done = self.run_ctl('metrics', f'--http=127.0.0.1:{port}')
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b'in use', done.stderr)
+        for where in (str(port), f'0.0.0.0:{port}'):
+            process = subprocess.Popen([TSLABCTL, 'metrics', f'--http={where}'], stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.daemon.environment)
+            try:
+                wait_for(lambda: not self.connect_fails(port))
+                status, _, body = self.ask(('127.0.0.1', port), b'GET /metrics HTTP/1.0\r\n\r\n')
+                self.assertEqual(status, 200)
+                self.assertIn(b'tslab_up{pool="default"} 1', body)
+            finally:
+                self.end(process)
+        for where in ('', 'x', ':1', '127.0.0.1:', 'localhost:80', '1.2.3.4.5:1', '[' + 'x' * 99 + ']:1'):
+            done = self.run_ctl('metrics', f'--http={where}')
+            self.assertEqual((done.returncode, done.stdout), (2, b''), where)
+
+    @staticmethod
+    def connect_fails(port):
+        with socket.socket() as s:
+            return s.connect_ex(('127.0.0.1', port))
+
     def test_http_refused(self):
         server = self.serve()
         for request, expected in (

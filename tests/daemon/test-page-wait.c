@@ -198,6 +198,7 @@ static void test_page_wait(void **state) {
         snprintf(expected, sizeof(expected), "process %d (", (int) holder);
         assert_ptr_equal(strstr(cause, expected), cause);
         assert_non_null(strstr(cause, "is inside a write to the pool's memory"));
+        assert_int_equal(ctl_run(&pool->daemon, NULL, "status", "--check"), 1);
         assert_int_equal(attach_error(&pool->daemon), -ETIMEDOUT);
         expect_complaint(trim, errors, expected);
         assert_true(committed_size(&pool->daemon) == committed);
@@ -208,6 +209,7 @@ static void test_page_wait(void **state) {
         WAIT_FOR(committed_size(&pool->daemon) < committed);
         WAIT_FOR(page_wait(&pool->daemon, cause, sizeof(cause)) == 0);
         assert_string_equal(cause, "");
+        assert_int_equal(ctl_run(&pool->daemon, NULL, "status", "--check"), 0);
         assert_int_equal(attach_error(&pool->daemon), 0);
         fuse_end(&fs);
         if (decoy > 0)

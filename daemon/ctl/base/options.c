@@ -24,6 +24,8 @@ uint32_t arg_wait_msec;
 bool arg_repair;
 bool arg_all;
 bool arg_http;
+const char *arg_http_at;
+bool arg_check;
 MapBy arg_by;
 uint32_t arg_map_set;
 uint64_t arg_map_limit;
@@ -54,6 +56,7 @@ enum {
         ARG_REPAIR,
         ARG_ALL,
         ARG_HTTP,
+        ARG_CHECK,
         ARG_BY,
         ARG_SVG,
         ARG_WRITE,
@@ -103,10 +106,14 @@ static const struct {
           "until no object remains, at most SEC seconds" },
         { { "repair", no_argument, NULL, ARG_REPAIR }, OPTION_REPAIR, "--repair", "repair the faults found" },
         { { "all", no_argument, NULL, ARG_ALL }, OPTION_METRICS, "--all", "all pools of this machine" },
-        { { "http", no_argument, NULL, ARG_HTTP },
+        { { "http", optional_argument, NULL, ARG_HTTP },
           OPTION_METRICS,
-          "--http",
-          "serve HTTP on standard input, a listening socket" },
+          "--http[=ADDR:PORT]",
+          "serve HTTP there, or on the socket that is standard input" },
+        { { "check", no_argument, NULL, ARG_CHECK },
+          OPTION_CHECK,
+          "--check",
+          "print nothing; the exit code tells whether it serves" },
         { { "by", required_argument, NULL, ARG_BY },
           OPTION_BY,
           "--by WHAT",
@@ -178,7 +185,8 @@ static void set_defaults(void) {
         arg_map_set = 0;
         arg_once = arg_follow = false;
         arg_json = arg_help = arg_version = arg_revoke = arg_older = arg_yes = arg_wait = arg_repair =
-                arg_all = arg_http = false;
+                arg_all = arg_http = arg_check = false;
+        arg_http_at = NULL;
         arg_legend = arg_pager = true;
         arg_wait_msec = UINT32_MAX;
 }
@@ -353,6 +361,10 @@ static int set_option(int value, const char *argument) {
                 break;
         case ARG_HTTP:
                 arg_http = true;
+                arg_http_at = argument;
+                break;
+        case ARG_CHECK:
+                arg_check = true;
                 break;
         default:
                 arg_help = true;
@@ -455,6 +467,8 @@ const char *options_name(unsigned set) {
                 return "--wait";
         if (set & OPTION_METRICS)
                 return arg_http ? "--http" : "--all";
+        if (set & OPTION_CHECK)
+                return "--check";
         if (set & OPTION_BY)
                 return "--by";
         if (set & OPTION_SVG)

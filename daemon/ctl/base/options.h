@@ -16,6 +16,7 @@ enum {
         OPTION_WAIT = 1 << 2,
         OPTION_REPAIR = 1 << 3,
         OPTION_YES = 1 << 4,
+        OPTION_CHECK = 1 << 5,
         OPTION_METRICS = 1 << 8, /* --all and --http */
         OPTION_BY = 1 << 16,
         OPTION_SVG = 1 << 17,
@@ -58,6 +59,8 @@ extern uint32_t arg_wait_msec; /* from --wait=SEC; UINT32_MAX: for ever */
 extern bool arg_repair;
 extern bool arg_all;
 extern bool arg_http;
+extern const char *arg_http_at; /* from --http=ADDR:PORT; NULL: standard input */
+extern bool arg_check;
 /* Options of a map. arg_map_set: the bits of MapSet.set. */
 extern uint32_t arg_map_set;
 extern uint64_t arg_map_limit;

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <microhttpd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "daemon/ctl/output/metrics.h"
+#include "proto/cleanup.h"
 #include "proto/deadline.h"
 
 #define CONNECTIONS_MAX 64U
@@ -114,11 +116,42 @@ static bool is_listening(int fd) {
         return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &size) == 0 && value;
 }
 
+/* Into host and port, as getaddrinfo() takes them. False: it is too long, or there is no port. */
+static bool split_address(const char *where, char host[64], const char **ret_port) {
+        const char *colon = strrchr(where, ':');
+
+        *ret_port = colon ? colon + 1 : where;
+        (void) strcpy(host, "127.0.0.1");
+        return strtoul(*ret_port, NULL, 10) > 0 && (!colon || host_name(where, host, 64));
+}
+
+int http_listen(const char *where) {
+        const struct addrinfo wanted = { .ai_socktype = SOCK_STREAM,
+                                         .ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV };
+        const int one = 1;
+        struct addrinfo *found;
+        const char *port;
+        char host[64];
+        int fd, r = 0;
+
+        if (!split_address(where, host, &port) || getaddrinfo(host, port, &wanted, &found) != 0)
+                return -EINVAL;
+        fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
+            bind(fd, found->ai_addr, found->ai_addrlen) < 0 || listen(fd, SOMAXCONN) < 0)
+                r = -errno;
+        freeaddrinfo(found);
+        if (r == 0)
+                return fd;
+        (void) proto_close(fd);
+        return r;
+}
+
 /* The socket stays with systemd, which starts another server for the next connection. */
-static void serve_until_idle(struct MHD_Daemon *server) {
+static void serve_requests(struct MHD_Daemon *server, bool until_idle) {
         uint64_t busy_usec = proto_now_usec();
 
-        while (proto_now_usec() - busy_usec < IDLE_USEC) {
+        while (!until_idle || proto_now_usec() - busy_usec < IDLE_USEC) {
                 const union MHD_DaemonInfo *info;
 
                 if (MHD_run_wait(server, WAIT_MSEC) != MHD_YES)
@@ -129,7 +162,7 @@ static void serve_until_idle(struct MHD_Daemon *server) {
         }
 }
 
-int http_serve(int listen_fd, HttpRender *render) {
+int http_serve(int listen_fd, HttpRender *render, bool until_idle) {
         struct MHD_Daemon *server;
 
         if (!is_listening(listen_fd))
@@ -145,7 +178,7 @@ int http_serve(int listen_fd, HttpRender *render) {
                                   MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
         if (!server)
                 return -EIO;
-        serve_until_idle(server);
+        serve_requests(server, until_idle);
         MHD_stop_daemon(server);
         return 0;
 }

@@ -111,13 +111,29 @@ static char *render_all_pools(bool open, size_t *ret_size) {
         return body;
 }
 
+static CtlExit serve_http_at(const char *where) {
+        int fd = http_listen(where), r;
+
+        if (fd == -EINVAL)
+                return complain_usage("'%s' is no address to serve at; --http takes PORT, ADDRESS:PORT or "
+                                      "[ADDRESS]:PORT, in digits",
+                                      where);
+        if (fd < 0)
+                return complain("cannot listen at %s: %s", where, strerror(-fd));
+        r = http_serve(fd, render_all_pools, false);
+        (void) proto_close(fd);
+        return r < 0 ? complain("cannot serve HTTP: %s", strerror(-r)) : CTL_DONE;
+}
+
 /* Standard input is a socket that listens. */
 static CtlExit serve_http(void) {
-        int r = http_serve(STDIN_FILENO, render_all_pools);
+        int r = http_serve(STDIN_FILENO, render_all_pools, true);
 
         if (r == -ENOTSOCK)
-                return complain_usage("--http takes a listening socket as standard input: enable "
-                                      "tslab-metrics.socket, and systemd starts it so");
+                return complain_usage(
+                        "--http takes a listening socket as standard input: enable "
+                        "tslab-metrics.socket, and systemd starts it so; or name an address, as "
+                        "--http=127.0.0.1:9465");
         return r < 0 ? complain("cannot serve HTTP: %s", strerror(-r)) : CTL_DONE;
 }
 
@@ -128,6 +144,6 @@ CtlExit verb_metrics(char **args, size_t n_args) {
                 return complain_usage("%s means all pools: leave out %s", arg_http ? "--http" : "--all",
                                       arg_pool ? "--pool" : "--socket");
         if (arg_http)
-                return serve_http();
+                return arg_http_at ? serve_http_at(arg_http_at) : serve_http();
         return arg_all ? print_all_pools() : print_one_pool();
 }

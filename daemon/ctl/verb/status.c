@@ -118,6 +118,15 @@ static json_object *status_to_json(const char *path, const Tslab__StatsReply *st
         return o;
 }
 
+/* While the loop hangs, a stand-in answers. */
+static CtlExit check_service(const Tslab__StatsReply *stats) {
+        if (stats->page_wait_seconds == 0)
+                return CTL_DONE;
+        return complain("the daemon of pool '%s' has waited for %" PRIu64
+                        " s for the lock of the pool's memory: %s",
+                        stats->pool, stats->page_wait_seconds, stats->page_wait_cause);
+}
+
 CtlExit verb_status(char **args, size_t n_args) {
         _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
@@ -128,6 +137,8 @@ CtlExit verb_status(char **args, size_t n_args) {
         r = ask_stats(&connection, &reply);
         if (r)
                 return r;
+        if (arg_check)
+                return check_service(reply->stats);
 
         connection_command(command, connection.path);
         hints_find(&hints, reply->stats, command);

@@ -284,6 +284,17 @@ class Verbs(Case):
         self.assertIn('the current epoch, 0:1, is closed', self.text('status'))
         self.assertEqual(len(self.json('status')['hints']), 1)
 
+    def test_status_check(self):
+        """Nothing but an exit code: 0 also for a pool that has hints."""
+        daemon = self.start()
+        self.assertEqual(self.text('status', '--check'), '')
+        self.text('epoch', 'close', '0', '--yes')
+        self.assertEqual(self.text('status', '--check'), '')
+        daemon.process.terminate()
+        daemon.process.wait(20)
+        done = self.run_ctl('status', '--check')
+        self.assertEqual((done.returncode, done.stdout), (1, ''))
+
     def test_stats(self):
         daemon = self.start()
         client = self.client(daemon)
