@@ -6,6 +6,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -169,6 +170,20 @@ class Metrics(unittest.TestCase):
         for where in ('', 'x', ':1', '127.0.0.1:', 'localhost:80', '1.2.3.4.5:1', '[' + 'x' * 99 + ']:1'):
             done = self.run_ctl('metrics', f'--http={where}')
             self.assertEqual((done.returncode, done.stdout), (2, b''), where)
+
+    @unittest.skipUnless(os.geteuid() == 0, 'not root')
+    def test_http_end(self):
+        """As process 1 of a container, which no signal ends that it does not handle."""
+        with socket.create_server(('127.0.0.1', 0)) as free:
+            port = free.getsockname()[1]
+        process = subprocess.Popen(['unshare', '--pid', '--fork', '--kill-child', '--', TSLABCTL, 'metrics',
+                                    f'--http={port}'], stdin=subprocess.DEVNULL, env=self.daemon.environment)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        wait_for(lambda: not self.connect_fails(port))
+        with open(f'/proc/{process.pid}/task/{process.pid}/children', encoding='ascii') as children:
+            os.kill(int(children.read().split()[0]), signal.SIGTERM)
+        self.assertEqual(process.wait(20), 0)
 
     @staticmethod
     def connect_fails(port):

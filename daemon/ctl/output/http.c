@@ -147,11 +147,26 @@ int http_listen(const char *where) {
         return r;
 }
 
+static volatile sig_atomic_t is_told_to_end;
+
+static void on_end_signal(int signal) {
+        is_told_to_end = signal;
+}
+
+/* As process 1 of a container, a program does not end by a signal that it does not handle. */
+static void handle_end_signals(void) {
+        const struct sigaction action = { .sa_handler = on_end_signal };
+
+        (void) sigaction(SIGTERM, &action, NULL);
+        (void) sigaction(SIGINT, &action, NULL);
+        (void) signal(SIGPIPE, SIG_IGN);
+}
+
 /* The socket stays with systemd, which starts another server for the next connection. */
 static void serve_requests(struct MHD_Daemon *server, bool until_idle) {
         uint64_t busy_usec = proto_now_usec();
 
-        while (!until_idle || proto_now_usec() - busy_usec < IDLE_USEC) {
+        while (!is_told_to_end && (!until_idle || proto_now_usec() - busy_usec < IDLE_USEC)) {
                 const union MHD_DaemonInfo *info;
 
                 if (MHD_run_wait(server, WAIT_MSEC) != MHD_YES)
@@ -167,7 +182,7 @@ int http_serve(int listen_fd, HttpRender *render, bool until_idle) {
 
         if (!is_listening(listen_fd))
                 return -ENOTSOCK;
-        (void) signal(SIGPIPE, SIG_IGN);
+        handle_end_signals();
         listen_fd = fcntl(listen_fd, F_DUPFD_CLOEXEC, 3); /* the server closes it */
         if (listen_fd < 0)
                 return -errno;

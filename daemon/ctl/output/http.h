@@ -16,5 +16,8 @@ bool http_host_is_local(const char *host);
 
 /* A listening socket at [ADDRESS:]PORT; without an address, at 127.0.0.1. -EINVAL: it is none; -EADDRINUSE, ... */
 int http_listen(const char *where);
-/* Answers for ever, or until nobody was connected for a while. -ENOTSOCK: `listen_fd` is no listening socket; ... */
+/*
+ * Answers until SIGTERM or SIGINT, or until nobody was connected for a while. 0; -ENOTSOCK: `listen_fd` is no listening
+ * socket; ...
+ */
 int http_serve(int listen_fd, HttpRender *render, bool until_idle);
