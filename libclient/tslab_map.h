@@ -135,9 +135,9 @@ ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, v
 
 /*
  * Copies a value out as tslab_map_get() does, and tells its version. Every put makes a new version. No other value of
- * the pool has it, and none of the last 2^31 - 1 objects in the same slot had it. A program that keeps a version while
- * that slot is reused so often (for more than three minutes, at 10 million times a second) may meet it again as the
- * version of another value. A version is not a handle to be freed.
+ * the pool has it, and none of the last 2 thousand million objects in the same slab had it. A program that keeps a
+ * version while the slots of that slab are reused so often (for more than three minutes, at 10 million times a second)
+ * may meet it again as the version of another value. A version is not a handle to be freed.
  *
  * Fails as tslab_map_get() does, with -ENOENT, -EMSGSIZE, -EIDRM or -EUCLEAN.
  */

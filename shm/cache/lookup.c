@@ -4,7 +4,8 @@
  * Purpose: finds the object of a handle.
  *
  * Invariants
- *   1. A tag is read only if its slab is below n_slabs_ever: a garbage handle allocates no page.
+ *   1. A tag is read only if its slab is below n_slabs_ever, and not UNCOMMITTED: neither a garbage handle nor a stale
+ *      one allocates a page, but for one whose slab is dropped at that moment.
  *   2. An object is live if, after all else was read, the slot's tag is the handle's.
  *
  * Who may do what: any thread, without an actor; nothing is written.
@@ -17,9 +18,11 @@
 
 #include "shm/arch/racy.h"
 #include "shm/arena/slot.h"
+#include "shm/slab/tags.h"
 
 bool shm_object_live(const ShmArena *arena, uint64_t handle) {
-        if (!shm_handle_plausible(arena, handle))
+        if (!shm_handle_plausible(arena, handle) ||
+            shm_tags_away(arena, slot_id_slab(shm_handle_slot(handle))))
                 return false;
         /* ORDER: acq, pairs with shm_uncached_alloc(); the caller reads the object after the tag. */
         return shm_load_acq(shm_slot_tag(arena, shm_handle_slot(handle))) ==
@@ -39,6 +42,8 @@ int shm_object_get(const ShmArena *arena, uint64_t handle, void **ret_object, si
          */
         /* ORDER: acq, pairs with shm_slab_claim(); before the tag. */
         state = shm_load_acq(&arena->lines[slot_id_slab(id)].word.high);
+        if (slab_word_state((SlabWord){ .high = state }) == SLAB_UNCOMMITTED)
+                return -ESTALE;
         /* ORDER: acq, pairs with shm_uncached_alloc(); the caller reads the object after the tag. */
         if (shm_load_acq(shm_slot_tag(arena, id)) != shm_handle_tag(arena->key, handle))
                 return -ESTALE;

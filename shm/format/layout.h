@@ -139,11 +139,12 @@ typedef enum ShmTotal {
 typedef struct ShmSlabLine {
         ShmPair word; /* see shm/format/slab-word.h */
         uint64_t expires_first; /* the same for entries in this slab, or too early */
-        uint64_t unused[5];
+        uint32_t tag_floor; /* where versions go on while the tags may have no page; see shm/slab/tags.c */
+        uint32_t unused[9];
 } ShmSlabLine;
 static_assert(sizeof(ShmSlabLine) == 64, "arena format");
 
-/* A slab's slot tags: odd = live. */
+/* A slab's slot tags: odd = live. While the slab is UNCOMMITTED they may have no page, and count for nothing. */
 typedef struct ShmTags {
         uint32_t tag[SHM_SLOTS_MAX];
 } ShmTags;

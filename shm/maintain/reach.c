@@ -37,8 +37,8 @@
 
 /* In the explorer each tag costs a step: it reads only tags of slots that exist. */
 static uint32_t n_viewed(const ShmArena *arena, SlabWord w) {
-        if (w.high == 0 && w.low == 0)
-                return 0; /* never committed: its tags are zeros, and their pages need not come into being */
+        if (slab_word_state(w) == SLAB_UNCOMMITTED)
+                return 0; /* its tags count for nothing, and their page need not come into being */
 #ifdef SHM_STEP
         return slab_word_class(w) < arena->n_classes ? shm_slab_class(arena, w)->n_slots : SHM_SLOTS_MAX;
 #else

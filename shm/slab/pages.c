@@ -10,8 +10,9 @@
  *
  * Invariants
  *   1. Only the holder of a BUSY slab touches its pages.
- *   2. Words and tags of a slab have pages before n_slabs_ever covers it.
- *   3. A slab is FREE only after its pages exist.
+ *   2. A slab's word has a page before n_slabs_ever covers it.
+ *   3. A slab is FREE only after its page and that of its tags exist.
+ *   4. A page of tags is dropped only by an actor that holds all slabs of it BUSY (shm/slab/tags.c).
  *
  * Who may do what: the daemon commits ahead of demand, and drops; a client that found no free slab commits
  *   a run of at most SHM_COMMIT_RUN_MAX.
@@ -29,6 +30,7 @@
 
 #include "shm/slab/set.h"
 #include "shm/slab/slab.h"
+#include "shm/slab/tags.h"
 
 #define TRIES_MAX 256U
 #define DROP_COST 32U /* budget that dropping a slab's page costs; looking at a slab costs 1 */
@@ -62,14 +64,16 @@ static int pages_fallocate(const ShmArena *arena, int mode, const void *address,
         return r;
 }
 
-static void pages_punch_run(ShmArena *arena, uint32_t slab, uint32_t n) {
-        uint8_t *address = shm_arena_slab(arena, slab);
-        size_t size = (size_t) n * SHM_SLAB_SIZE;
+static void pages_punch(ShmArena *arena, void *address, size_t size) {
         int saved = errno;
 
         if (madvise(address, size, MADV_REMOVE) < 0)
                 (void) pages_fallocate(arena, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, address, size);
         errno = saved;
+}
+
+static void pages_punch_run(ShmArena *arena, uint32_t slab, uint32_t n) {
+        pages_punch(arena, shm_arena_slab(arena, slab), (size_t) n * SHM_SLAB_SIZE);
 }
 
 /* Makes the n slabs from `slab` on BUSY, up to the first that cannot be. Returns how many became BUSY. */
@@ -129,14 +133,12 @@ static int pages_extend_arena(ShmActor *actor, uint32_t n, uint32_t *ret_slab, u
                 actor->shortage = SHM_SHORTAGE_SYSTEM;
                 n = n < arena->n_slabs - slab ? n : arena->n_slabs - slab;
                 r = pages_fallocate(arena, 0, &arena->lines[slab], n * sizeof(ShmSlabLine));
-                if (r == 0)
-                        r = pages_fallocate(arena, 0, &arena->tags[slab], n * sizeof(ShmTags));
                 if (r == -EINTR)
                         continue;
                 if (r)
                         return -ENOMEM;
                 shm_actor_intend(actor, shm_intent_other(SHM_INTENT_RUN, slab, n));
-                /* ORDER: acqrel, pairs with shm_arena_n_slabs_ever(); words and tags have pages. */
+                /* ORDER: acqrel, pairs with shm_arena_n_slabs_ever(); words have pages. */
         } while (r == -EINTR ||
                  !shm_cas_acqrel(&arena->header->n_slabs_ever.value, &ever, (uint64_t) slab + n));
 
@@ -154,12 +156,24 @@ static void pages_undo_run(ShmActor *actor, uint32_t slab, uint32_t n) {
         add_run(actor->arena, SHM_SET_UNCOMMITTED, slab, n);
 }
 
+/* Pages for the tags of a run. False: there is no memory. */
+static bool pages_populate_tags(const ShmArena *arena, uint32_t slab, uint32_t n) {
+        int r;
+
+        do
+                r = pages_fallocate(arena, 0, &arena->tags[slab], n * sizeof(ShmTags));
+        while (r == -EINTR);
+        return r == 0;
+}
+
 /* Makes pages for the BUSY run; for half as many slabs after each EINTR. Returns for how many slabs. */
 static uint32_t pages_populate_run(ShmActor *actor, uint32_t slab, uint32_t n) {
         ShmArena *arena = actor->arena;
         uint32_t m = n;
         int r;
 
+        if (!pages_populate_tags(arena, slab, n))
+                return 0;
         while ((r = pages_fallocate(arena, 0, shm_arena_slab(arena, slab), (uint64_t) m * SHM_SLAB_SIZE)) ==
                -EINTR)
                 m = m > 1 ? m / 2 : 1;
@@ -191,6 +205,11 @@ ShmShortage shm_pages_shortage_at_limit(const ShmArena *arena) {
         return full ? SHM_SHORTAGE_POOL : SHM_SHORTAGE_LIMIT;
 }
 
+static void bring_back_run(const ShmArena *arena, uint32_t slab, uint32_t n) {
+        for (uint32_t i = 0; i < n; i++)
+                shm_tags_bring_back(arena, slab + i);
+}
+
 int shm_pages_commit(ShmActor *actor, uint32_t n, uint32_t *ret_n) {
         ShmArena *arena = actor->arena;
         uint32_t slab, length, done;
@@ -207,6 +226,7 @@ int shm_pages_commit(ShmActor *actor, uint32_t n, uint32_t *ret_n) {
         if (r == 0) {
                 done = pages_populate_run(actor, slab, length);
                 pages_undo_run(actor, slab + done, length - done);
+                bring_back_run(arena, slab, done);
                 end_run(actor, slab, done, SLAB_FREE);
                 shm_free_added(arena, done);
                 add_run(arena, SHM_SET_FREE, slab, done);
@@ -220,39 +240,94 @@ int shm_pages_commit(ShmActor *actor, uint32_t n, uint32_t *ret_n) {
         return r;
 }
 
-/* Makes the FREE slabs of `mask` BUSY. Returns the mask of the slabs that were FREE. */
-static uint64_t begin_group(ShmActor *control, uint32_t group, uint64_t mask) {
+/* Makes the slabs of `mask` that are `from` BUSY. Returns their mask. */
+static uint64_t begin_group(ShmActor *control, uint32_t group, uint64_t mask, SlabState from) {
         uint64_t taken = 0;
 
         for (; mask != 0; mask &= mask - 1) {
                 uint32_t bit = (uint32_t) __builtin_ctzll(mask);
 
                 if (group * 64 + bit < control->arena->n_slabs)
-                        taken |= (uint64_t) begin_run(control, group * 64 + bit, 1, SLAB_FREE) << bit;
+                        taken |= (uint64_t) begin_run(control, group * 64 + bit, 1, from) << bit;
         }
         return taken;
 }
 
+/* Gives `held` back as UNCOMMITTED slabs. */
+static void end_group(ShmActor *control, uint32_t group, uint64_t held) {
+        for (uint64_t rest = held; rest != 0; rest &= rest - 1)
+                end_run(control, group * 64 + (uint32_t) __builtin_ctzll(rest), 1, SLAB_UNCOMMITTED);
+        shm_set_add_mask(control->arena, SHM_SET_UNCOMMITTED, group, held);
+}
+
+static void punch_group(ShmArena *arena, uint32_t group, uint64_t rest) {
+        while (rest != 0) {
+                uint32_t first = (uint32_t) __builtin_ctzll(rest);
+                uint64_t shifted = rest >> first;
+                uint32_t length = shifted == UINT64_MAX ? 64 : (uint32_t) __builtin_ctzll(~shifted);
+
+                pages_punch_run(arena, group * 64 + first, length);
+                rest &= ~group_mask(group * 64 + first, length);
+        }
+}
+
+/* The slabs whose tags are in the same page as those of the group's slab number `first`. */
+static uint64_t tags_page_mask(uint32_t first) {
+        return group_mask(first, SHM_TAGS_PER_PAGE);
+}
+
+static bool all_uncommitted(const ShmArena *arena, uint32_t group, uint64_t mask) {
+        for (; mask != 0; mask &= mask - 1) {
+                uint32_t slab = group * 64 + (uint32_t) __builtin_ctzll(mask);
+
+                if (slab >= shm_arena_n_slabs_ever(arena) || !shm_tags_away(arena, slab))
+                        return false;
+        }
+        return true;
+}
+
+/* Makes the UNCOMMITTED slabs BUSY that share pages of tags with those taken, where no other slab is in use. */
+static uint64_t begin_sharers(ShmActor *control, uint32_t group, uint64_t taken) {
+        uint64_t sharers = 0;
+
+        for (uint32_t first = 0; first < 64; first += SHM_TAGS_PER_PAGE) {
+                uint64_t page = tags_page_mask(first);
+
+                if ((taken & page) != 0 && all_uncommitted(control->arena, group, page & ~taken))
+                        sharers |= begin_group(control, group, page & ~taken, SLAB_UNCOMMITTED);
+        }
+        return sharers;
+}
+
+/* Gives slabs that are BUSY their floors, and then drops the pages of tags that no other slabs share. */
+static void drop_tags(ShmArena *arena, uint32_t group, uint64_t held) {
+        uint64_t away = 0;
+
+        for (uint64_t rest = held; rest != 0; rest &= rest - 1) {
+                uint32_t bit = (uint32_t) __builtin_ctzll(rest);
+
+                away |= (uint64_t) shm_tags_put_away(arena, group * 64 + bit) << bit;
+        }
+        for (uint32_t first = 0; first < 64; first += SHM_TAGS_PER_PAGE)
+                if ((away & tags_page_mask(first)) == tags_page_mask(first))
+                        pages_punch(arena, &arena->tags[group * 64 + first],
+                                    SHM_TAGS_PER_PAGE * sizeof(ShmTags));
+}
+
 uint32_t shm_pages_drop(ShmActor *control, uint32_t group, uint64_t mask) {
         ShmArena *arena = control->arena;
-        uint64_t taken, rest;
+        uint64_t taken, held;
         uint32_t n;
 
         shm_actor_intend(control, shm_intent_other(SHM_INTENT_RUN, group * 64, 64));
-        taken = begin_group(control, group, mask);
+        taken = begin_group(control, group, mask, SLAB_FREE);
         n = (uint32_t) __builtin_popcountll(taken);
         if (n > 0) {
                 shm_free_taken(arena, n);
-                for (rest = taken; rest != 0;) {
-                        uint32_t first = (uint32_t) __builtin_ctzll(rest);
-                        uint64_t shifted = rest >> first;
-                        uint32_t length = shifted == UINT64_MAX ? 64 : (uint32_t) __builtin_ctzll(~shifted);
-
-                        pages_punch_run(arena, group * 64 + first, length);
-                        end_run(control, group * 64 + first, length, SLAB_UNCOMMITTED);
-                        rest &= ~group_mask(group * 64 + first, length);
-                }
-                shm_set_add_mask(arena, SHM_SET_UNCOMMITTED, group, taken);
+                held = taken | begin_sharers(control, group, taken);
+                drop_tags(arena, group, held);
+                punch_group(arena, group, taken);
+                end_group(control, group, held);
                 shm_set_remove_mask(arena, SHM_SET_FREE, group, taken);
                 /* ORDER: rlx; a sum for statistics. */
                 shm_add_rlx(&arena->header->counters[SHM_TOTAL_RECLAIMED].value, n);
@@ -317,8 +392,6 @@ uint32_t shm_pages_trim(ShmActor *control, uint32_t keep, uint32_t n_max) {
 static uint64_t drop_if_surplus(ShmActor *control, uint32_t slab) {
         uint64_t size = 0;
 
-        if (slab_word_state(shm_slab_word(control->arena, slab)) != SLAB_UNCOMMITTED)
-                return 0;
         shm_actor_intend(control, shm_intent_other(SHM_INTENT_RUN, slab, 1));
         if (begin_run(control, slab, 1, SLAB_UNCOMMITTED) == 1) {
                 pages_undo_run(control, slab, 1);
@@ -328,32 +401,73 @@ static uint64_t drop_if_surplus(ShmActor *control, uint32_t slab) {
         return size;
 }
 
-/* The first slab at or after `slab` that has a page, by asking the file for data; UINT32_MAX if there is none. */
-static uint32_t next_page(const ShmArena *arena, uint32_t slab) {
-        off_t base = arena->slabs - arena->base, at;
+/* Makes no difference unless all slabs whose tags are in the page are UNCOMMITTED. */
+static void drop_tags_page(ShmActor *control, uint32_t slab) {
+        uint64_t held;
 
-        at = lseek(arena->fd, base + (off_t) slab * SHM_SLAB_SIZE, SEEK_DATA);
-        return at < 0 ? UINT32_MAX : (uint32_t) ((at - base) / SHM_SLAB_SIZE);
+        shm_actor_intend(control, shm_intent_other(SHM_INTENT_RUN, slab, SHM_TAGS_PER_PAGE));
+        held = begin_group(control, slab / 64, tags_page_mask(slab), SLAB_UNCOMMITTED);
+        drop_tags(control->arena, slab / 64, held);
+        end_group(control, slab / 64, held);
+        shm_actor_intend(control, 0);
 }
 
-bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_t budget) {
+/* The first page at or after `at` that is there, in pages from it, by asking the file for data; UINT32_MAX: none. */
+static uint32_t next_page(const ShmArena *arena, const void *at) {
+        off_t from = (const uint8_t *) at - arena->base, data = lseek(arena->fd, from, SEEK_DATA);
+
+        return data < 0 ? UINT32_MAX : (uint32_t) ((data - from) / SHM_SLAB_SIZE);
+}
+
+static uint32_t drop_surplus_pages(ShmActor *control, ShmSurplus *surplus, uint32_t end, uint32_t budget) {
         const ShmArena *arena = control->arena;
-        uint32_t end = shm_arena_n_slabs_ever(arena), page;
 
         for (; budget > 0 && surplus->position < end; budget--, surplus->position++) {
-                if (slab_word_state(shm_slab_word(arena, surplus->position)) != SLAB_UNCOMMITTED)
+                uint32_t skipped;
+
+                if (!shm_tags_away(arena, surplus->position))
                         continue;
-                page = next_page(arena, surplus->position);
-                if (page >= end)
+                skipped = next_page(arena, shm_arena_slab(arena, surplus->position));
+                if (skipped >= end - surplus->position)
                         surplus->position = end - 1;
-                else if (page > surplus->position)
-                        surplus->position = page - 1;
+                else if (skipped > 0)
+                        surplus->position += skipped - 1;
                 else {
-                        surplus->size += drop_if_surplus(control, page);
+                        surplus->size += drop_if_surplus(control, surplus->position);
                         budget -= DROP_COST < budget ? DROP_COST : budget - 1;
                 }
         }
-        return surplus->position >= end;
+        return budget;
+}
+
+/* Pages of tags that no drop has met: of slabs that a client could not commit, or by a look at a stale handle. */
+static void drop_surplus_tags(ShmActor *control, ShmSurplus *surplus, uint32_t end, uint32_t budget) {
+        const ShmArena *arena = control->arena;
+
+        for (; budget > 0 && surplus->tags_position < end; budget--) {
+                uint32_t slab = surplus->tags_position, skipped = next_page(arena, &arena->tags[slab]);
+
+                if (skipped >= (end - slab) / SHM_TAGS_PER_PAGE) {
+                        surplus->tags_position = end;
+                } else if (skipped > 0) {
+                        surplus->tags_position += skipped * SHM_TAGS_PER_PAGE;
+                } else {
+                        if (all_uncommitted(arena, slab / 64, tags_page_mask(slab))) {
+                                drop_tags_page(control, slab);
+                                budget -= DROP_COST < budget ? DROP_COST : budget - 1;
+                        }
+                        surplus->tags_position += SHM_TAGS_PER_PAGE;
+                }
+        }
+}
+
+bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_t budget) {
+        uint32_t end = shm_arena_n_slabs_ever(control->arena);
+        uint32_t tags_end = end / SHM_TAGS_PER_PAGE * SHM_TAGS_PER_PAGE;
+
+        budget = drop_surplus_pages(control, surplus, end, budget);
+        drop_surplus_tags(control, surplus, tags_end, budget);
+        return surplus->position >= end && surplus->tags_position >= tags_end;
 }
 
 uint64_t shm_pages_drop_surplus(ShmActor *control) {

@@ -38,11 +38,15 @@ typedef struct ShmTrim {
 void shm_pages_trim_begin(ShmTrim *trim, const ShmArena *arena);
 bool shm_pages_trim_step(ShmActor *control, ShmTrim *trim, uint32_t keep, uint32_t budget);
 
-/* Drops pages of UNCOMMITTED slabs, which stores by stale pointers allocated. Returns bytes. For the maintainer. */
+/*
+ * Drops pages of UNCOMMITTED slabs, which stores by stale pointers allocated, and pages of tags of nothing but
+ * UNCOMMITTED slabs. Returns bytes of the former. For the maintainer.
+ */
 uint64_t shm_pages_drop_surplus(ShmActor *control);
 /* The same in steps, beginning with an ShmSurplus of zeros. True: it is done. */
 typedef struct ShmSurplus {
         uint32_t position; /* slab to look at next */
+        uint32_t tags_position; /* slab whose page of tags is the next to look at */
         uint64_t size; /* bytes dropped */
 } ShmSurplus;
 bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_t budget);

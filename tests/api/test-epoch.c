@@ -337,7 +337,8 @@ static void test_retain(void **state) {
                 assert_int_equal(tslab_free(pool, handles[i]), 0);
         assert_int_equal(tslab_drain(pool), 0);
         assert_true(test_pool_memory() <= before - (2 << 20) + (64 << 10) + (8 << 10));
-        assert_true(test_pool_memory() >= before - (2 << 20) + (64 << 10));
+        /* The tags of the others may go, too: a 16th of what they are for. */
+        assert_true(test_pool_memory() >= before - (2 << 20) + (64 << 10) - (128 << 10));
         tslab_close(pool);
         free(handles);
 }

@@ -175,10 +175,10 @@ FAULTS = [
      '''                length = 1;
 ''', ''),
     ('pages: dropped after the word says so', 'pages', 'shm/slab/pages.c',
-     '''                        pages_punch_run(arena, group * 64 + first, length);
-                        end_run(control, group * 64 + first, length, SLAB_UNCOMMITTED);
-''', '''                        end_run(control, group * 64 + first, length, SLAB_UNCOMMITTED);
-                        pages_punch_run(arena, group * 64 + first, length);
+     '''                punch_group(arena, group, taken);
+                end_group(control, group, held);
+''', '''                end_group(control, group, held);
+                punch_group(arena, group, taken);
 '''),
     ('pages: n_slabs_ever by a plain store', 'pages', 'shm/slab/pages.c',
      '!shm_cas_acqrel(&arena->header->n_slabs_ever.value, &ever, (uint64_t) slab + n)', '({ shm_store_rel(&arena->header->n_slabs_ever.value, (uint64_t) slab + n); false; })'),
@@ -186,8 +186,47 @@ FAULTS = [
      '''        add_run(arena, SHM_SET_UNCOMMITTED, slab + *ret_n, n - *ret_n);
 ''', ''),
     ('pages: uncommitted hint left out in drop', 'pages', 'shm/slab/pages.c',
-     '''                shm_set_add_mask(arena, SHM_SET_UNCOMMITTED, group, taken);
-''', ''),
+     '        shm_set_add_mask(control->arena, SHM_SET_UNCOMMITTED, group, held);\n', ''),
+    ('tags: hints of the slabs beside are left out', 'tags/drop-free-alone', 'shm/slab/pages.c',
+     'end_group(control, group, held);\n                shm_set_remove_mask',
+     'end_group(control, group, taken);\n                shm_set_remove_mask'),
+    ('tags: no floor', 'tags/drop-free', 'shm/slab/tags.c',
+     '        shm_store_rel(floor, new); /* ORDER: rel; the tags were read before, and go after it. */\n', ''),
+    ('tags: the floor is the earliest', 'tags/drop-free', 'shm/slab/tags.c',
+     '(first + (uint32_t) high + 1) & ~TAGS_COUNT', 'first + (uint32_t) low'),
+    ('tags: their page goes before the floor counts', 'tags/drop-free-alone', 'shm/slab/pages.c',
+     '        uint64_t away = 0;\n', '''        uint64_t away = 0;
+
+        if ((held & tags_page_mask(0)) == tags_page_mask(0))
+                pages_punch(arena, &arena->tags[group * 64], SHM_TAGS_PER_PAGE * sizeof(ShmTags));
+'''),
+    ('tags: their page goes though another slab is in use', 'tags/drop-free-alone', 'shm/slab/pages.c',
+     'if ((away & tags_page_mask(first)) == tags_page_mask(first))', 'if (away & tags_page_mask(first))'),
+    ('tags: slabs beside are not held', 'tags/surplus', 'shm/slab/pages.c',
+     'held = begin_group(control, slab / 64, tags_page_mask(slab), SLAB_UNCOMMITTED);', 'held = tags_page_mask(slab);'),
+    ('tags: sharers are not held', 'tags/drop-free-alone', 'shm/slab/pages.c',
+     'sharers |= begin_group(control, group, page & ~taken, SLAB_UNCOMMITTED);', 'sharers |= page & ~taken;'),
+    ('tags: they count before they are stored', 'tags/gone-gone', 'shm/slab/tags.c',
+     '''        for (uint32_t i = 0; i < n_tags(arena); i++)
+                shm_store_rlx(''', '''        shm_store_rel(at, floor | TAGS_COUNT);
+        for (uint32_t i = 0; i < n_tags(arena); i++)
+                shm_store_rlx('''),
+    ('tags: not brought back', 'tags/gone-get', 'shm/slab/pages.c',
+     '                bring_back_run(arena, slab, done);\n', ''),
+    ('tags: brought back when the slab is FREE', 'tags/gone-get', 'shm/slab/pages.c',
+     '''                bring_back_run(arena, slab, done);
+                end_run(actor, slab, done, SLAB_FREE);
+''', '''                end_run(actor, slab, done, SLAB_FREE);
+                bring_back_run(arena, slab, done);
+'''),
+    ('tags: all of them are stored, though they count', 'meson:unit-tags/test_far_apart', 'shm/slab/tags.c',
+     '        if (floor & TAGS_COUNT)\n                return;\n', '        floor &= ~TAGS_COUNT;\n'),
+    ('tags: the floor is the largest number', 'meson:unit-tags/test_floor_wraps', 'shm/slab/tags.c',
+     '(int32_t) (shm_load_rlx(&tags[i]) - first);', '(int32_t) (shm_load_rlx(&tags[i]) / 2 - first / 2);'),
+    ('tags: an uncommitted slab is looked at', 'meson:unit-tags/test_go_and_come', 'shm/cache/lookup.c',
+     '        if (slab_word_state((SlabWord){ .high = state }) == SLAB_UNCOMMITTED)\n                return -ESTALE;\n', ''),
+    ('tags: a floor for any spread', 'meson:unit-tags/test_far_apart', 'shm/slab/tags.c',
+     '        if ((int64_t) high - low > SPREAD_MAX)\n                return false;\n', ''),
     ('drain: of_epoch removed without reading again', 'drain', 'shm/maintain/drain.c',
      '''shm_set_remove_mask(control->arena, shm_set_of_epoch(control->arena, drain->epoch), group,
                                     gone);''',
@@ -638,10 +677,10 @@ FAULTS = [
     ('refs: a note of an object that is stale by now counts for nothing', 'pending-revoke/uncached', 'shm/maintain/refs.c',
      'if (tag + 1 == noted || tag == noted + 1)', 'if (tag + 1 == noted)'),
     ('trim: slabs are dropped after their words say so', 'maintain/trim-refill', 'shm/slab/pages.c',
-     '''                        pages_punch_run(arena, group * 64 + first, length);
-                        end_run(control, group * 64 + first, length, SLAB_UNCOMMITTED);
-''', '''                        end_run(control, group * 64 + first, length, SLAB_UNCOMMITTED);
-                        pages_punch_run(arena, group * 64 + first, length);
+     '''                punch_group(arena, group, taken);
+                end_group(control, group, held);
+''', '''                end_group(control, group, held);
+                punch_group(arena, group, taken);
 '''),
     ('trim: caches of threads inside a call are emptied', 'maintain/trim-pop', 'shm/maintain/freeze.c',
      '        return freeze->seq[record] & 1 &&', '        return 0 &&'),

@@ -1,6 +1,6 @@
 /*
  * The core's system calls: the functions here are linked instead of libc's. Each call on slabs is a step;
- * pages of a slab may be made and dropped only while it is BUSY.
+ * pages of a slab may be made and dropped only while it is BUSY, and so may those of tags, which are zeros then.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,24 +10,45 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shm/slab/tags.h"
 #include "tests/model/seam.h"
 #include "tests/model/world.h"
+
+static void expect_busy(uint32_t slab, const char *what) {
+        SlabState state = slab_word_state(world_arena.lines[slab].word);
+
+        if (state != SLAB_BUSY)
+                model_fail("%s of slab %u while it is %s", what, slab, slab_state_to_string(state));
+}
+
+/* A step for each cell that changes. */
+static void drop_tags(uint64_t offset) {
+        uint32_t first = (uint32_t) ((offset - (uint64_t) ((uint8_t *) world_arena.tags - world_arena.base)) /
+                                     sizeof(ShmTags));
+
+        for (uint32_t slab = first; slab < first + SHM_TAGS_PER_PAGE; slab++) {
+                ShmPair *tags = (ShmPair *) world_arena.tags[slab].tag;
+
+                model_step(tags, MODEL_LOCKED, 0);
+                expect_busy(slab, "tags are dropped");
+                *tags = (ShmPair){};
+        }
+}
 
 static void change_pages(uint64_t offset, uint64_t size, bool make) {
         uint64_t base = (uint64_t) (world_arena.slabs - world_arena.base);
         uint32_t first, n;
 
-        if (offset < base)
+        if (offset < base) {
+                if (!make)
+                        drop_tags(offset);
                 return;
+        }
         first = (uint32_t) ((offset - base) / SHM_SLAB_SIZE);
         n = (uint32_t) (size / SHM_SLAB_SIZE);
         model_step(&world.pages, MODEL_LOCKED, 0);
         for (uint32_t slab = first; slab < first + n && slab < 64; slab++) {
-                SlabState state = slab_word_state(world_arena.lines[slab].word);
-
-                if (state != SLAB_BUSY)
-                        model_fail("pages of slab %u are %s while it is %s", slab, make ? "made" : "dropped",
-                                   slab_state_to_string(state));
+                expect_busy(slab, make ? "pages are made" : "pages are dropped");
                 if (make)
                         world.pages |= UINT64_C(1) << slab;
                 else

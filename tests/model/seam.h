@@ -6,6 +6,8 @@
  */
 #include "shm/arch/atomic.h"
 
+#define SHM_TAGS_PER_PAGE 2U /* pages of tags are as small as the arenas */
+
 typedef enum ModelKind {
         MODEL_LOAD,
         MODEL_STORE, /* plain */

@@ -433,6 +433,8 @@ static void check_place(unsigned dead, uint32_t slab, SlabWord w) {
                 right = w.low != class->tail_mask && (w.low != UINT64_MAX || state == SLAB_DRAINING);
         if (state == SLAB_FULL)
                 right = w.low == UINT64_MAX;
+        if ((in_use || state == SLAB_FREE) && !(world_arena.lines[slab].tag_floor & 1))
+                model_fail("slab %u is %s, and its tags do not count", slab, slab_state_to_string(state));
         if (slab_word_is_sparse(w) != (state == SLAB_PARTIAL && n_taken <= (class->n_slots + 2) / 4))
                 model_fail("slab %u is %s with %u slots taken, and%s sparse", slab,
                            slab_state_to_string(state), n_taken, slab_word_is_sparse(w) ? "" : " not");
@@ -448,6 +450,23 @@ static void check_place(unsigned dead, uint32_t slab, SlabWord w) {
                 model_fail("slab %u is busy, no intent names it", slab);
         if ((in_use || state == SLAB_FREE) && slab < 64 && !(world.pages >> slab & 1))
                 model_fail("slab %u is %s without pages", slab, slab_state_to_string(state));
+}
+
+/* No handle that ever was fits a later object of its slot, whatever became of the slab meanwhile. */
+static void check_versions(void) {
+        for (unsigned i = 0; i < WORLD_N_OBJECTS; i++) {
+                uint64_t handle = world.objects[i].handle;
+                SlotId id = shm_handle_slot(handle);
+                uint32_t version, floor;
+
+                if (handle == 0 || slot_id_slab(id) >= shm_arena_n_slabs_ever(&world_arena))
+                        continue;
+                floor = world_arena.lines[slot_id_slab(id)].tag_floor;
+                version = floor & 1 ? *shm_slot_tag(&world_arena, id) : floor;
+                if ((int32_t) (version - shm_handle_tag(world_arena.key, handle)) < 0)
+                        model_fail("object %u: slot %u:%u goes on with version %u", i, slot_id_slab(id),
+                                   slot_id_slot(id), version);
+        }
 }
 
 void world_repair_hints(unsigned dead, uint32_t slab) {
@@ -473,6 +492,7 @@ void world_check(unsigned dead) {
         uint32_t n_free = 0, n_unknown = 0;
 
         check_objects();
+        check_versions();
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++)
                 world_repair_hints(dead, slab);
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {

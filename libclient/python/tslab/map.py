@@ -19,7 +19,7 @@ _BUFFER_SIZE = 4096     # of larger values, a get asks for the size
 
 
 class Entry(NamedTuple):
-    """An entry of a map, without its key. A version is used again after 2^31 reuses of its slot at the earliest."""
+    """An entry of a map, without its key. A version is used again after 2 thousand million objects of its slab."""
 
     value: bytes
     epoch: int
