@@ -81,6 +81,10 @@ _public_ int tslab_stats(struct tslab *pool, struct tslab_stats *stats) {
                         .alloc_bypassed = s->counters[SHM_COUNT_ALLOC_BYPASSED],
                         .free_bypassed = s->counters[SHM_COUNT_FREE_BYPASSED],
                         .bypass_windows = s->counters[SHM_COUNT_BYPASS_WINDOWS],
+                        .too_large = s->counters[SHM_COUNT_TOO_LARGE],
+                        .too_large_bytes = s->counters[SHM_COUNT_TOO_LARGE_MAX],
+                        .values_too_large = s->counters[SHM_COUNT_VALUES_TOO_LARGE],
+                        .values_too_large_bytes = s->counters[SHM_COUNT_VALUES_TOO_LARGE_MAX],
                 },
                 sizeof(*stats));
 }

@@ -613,6 +613,9 @@ struct tslab_stats {
         uint32_t reserved;
         /* Calls that went past a thread's cache because it did not pay, and the times that this began. */
         uint64_t alloc_bypassed, free_bypassed, bypass_windows;
+        /* Refused with -E2BIG: objects, and the largest of them; values of maps, the largest with its key and head. */
+        uint64_t too_large, too_large_bytes;
+        uint64_t values_too_large, values_too_large_bytes;
 };
 
 /* Objects of a class, or of an epoch. */

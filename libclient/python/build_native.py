@@ -60,7 +60,8 @@ struct tslab_stats {
         uint64_t live_objects, live_bytes, cached_objects, committed_bytes, retained_bytes, allocs, frees, alloc_hits,
                 frees_cached, refills, flushes, slabs_taken, slabs_recycled, slabs_reclaimed, failures;
         uint32_t threads;
-        uint64_t alloc_bypassed, free_bypassed, bypass_windows;
+        uint64_t alloc_bypassed, free_bypassed, bypass_windows, too_large, too_large_bytes, values_too_large,
+                values_too_large_bytes;
         ...;
 };
 

@@ -1,5 +1,6 @@
 /* The library's figures of a pool, a class, an epoch and a thread. */
 #include <tslab.h>
+#include <tslab_map.h>
 
 #include <errno.h>
 #include <stdlib.h>
@@ -148,6 +149,29 @@ static void test_bypassed(void **state) {
         tslab_close(pool);
 }
 
+/* Requests that no class, or no map, has room for. */
+static void test_too_large(void **state) {
+        struct tslab_stats stats = { .size = sizeof(stats) };
+        struct tslab *pool = create();
+        static char value[2000000];
+        struct tslab_map *map;
+        tslab_handle handle;
+
+        (void) state;
+        assert_int_equal(tslab_alloc(pool, 5000, TSLAB_EPOCH_CURRENT, &handle, NULL), -E2BIG);
+        assert_int_equal(tslab_alloc(pool, 4097, TSLAB_EPOCH_CURRENT, &handle, NULL), -E2BIG);
+        assert_int_equal(tslab_map_open(&map, pool, "map", NULL), 0);
+        assert_int_equal(tslab_map_put(map, "key", 3, value, sizeof(value), TSLAB_EPOCH_CURRENT), -E2BIG);
+        assert_int_equal(tslab_stats(pool, &stats), 0);
+        assert_int_equal(stats.too_large, 2);
+        assert_int_equal(stats.too_large_bytes, 5000);
+        assert_int_equal(stats.values_too_large, 1);
+        assert_true(stats.values_too_large_bytes > sizeof(value));
+        assert_int_equal(stats.failures, 0);
+        tslab_map_close(map);
+        tslab_close(pool);
+}
+
 /* From a record that others had before, a thread gets only the counts since then. */
 static void test_thread_stats(void **state) {
         struct tslab *pool = create();
@@ -218,7 +242,7 @@ int main(void) {
                 cmocka_unit_test(test_stats),          cmocka_unit_test(test_counts),
                 cmocka_unit_test(test_thread_stats),   cmocka_unit_test(test_slow),
                 cmocka_unit_test(test_bypassed),       cmocka_unit_test(test_sizes),
-                cmocka_unit_test(test_size_and_place),
+                cmocka_unit_test(test_size_and_place), cmocka_unit_test(test_too_large),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,6 +129,8 @@ class Objects(unittest.TestCase):
 
     def test_sizes_of_the_pool(self):
         self.assertRaises(tslab.TooLargeError, self.pool.alloc, self.pool.size_max + 1)
+        stats = self.pool.stats()
+        self.assertEqual((stats.too_large, stats.too_large_bytes), (1, self.pool.size_max + 1))
         self.pool.free(self.pool.alloc(self.pool.size_max)[0])
         self.assertEqual(self.pool.capacity, 16 << 20)
 

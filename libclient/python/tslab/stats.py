@@ -32,6 +32,10 @@ class Stats:
     alloc_bypassed: int         # allocations that went past a cache because it did not pay
     free_bypassed: int          # frees that did
     bypass_windows: int         # times that this began
+    too_large: int              # objects that were refused: no class is so large
+    too_large_bytes: int        # the largest of them
+    values_too_large: int       # of maps
+    values_too_large_bytes: int  # the largest of them, with its key and head
 
 
 @dataclasses.dataclass(frozen=True)
