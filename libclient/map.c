@@ -336,6 +336,24 @@ _public_ int tslab_map_add(struct tslab_map *map, const void *key, size_t key_si
         return r;
 }
 
+_public_ int tslab_map_add_at(struct tslab_map *map, tslab_handle counter, int64_t delta,
+                              int64_t *ret_value) {
+        ThreadState *thread;
+        int64_t value;
+        int r;
+
+        if (map->pool->is_reader)
+                return -EROFS;
+        r = pool_enter(map->pool, &thread);
+        if (r)
+                return r;
+        r = shm_map_add_at(&map->trie, counter, delta, &value);
+        end_change(map, thread);
+        if (r == 0 && ret_value)
+                *ret_value = value;
+        return r;
+}
+
 /* False: out of range. */
 static bool rate_init(ShmMapRate *rate, double per_second, uint32_t burst, uint32_t cost) {
         double token_ns = 1e9 / per_second;

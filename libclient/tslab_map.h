@@ -260,6 +260,18 @@ int tslab_map_add(struct tslab_map *map, const void *key, size_t key_size, int64
                   uint32_t ttl_ms, int64_t *ret_value);
 
 /*
+ * Adds as tslab_map_add() does, to the counter that has this version (tslab_map_get_version()), without a look for its
+ * key. A program keeps the versions of counters that it adds to often, and upon -ESTALE goes back to tslab_map_add().
+ * While another process deletes or replaces the counter, the call may still add to it although a get misses the key
+ * already. The counter is deleted with what was added so.
+ *
+ * -ESTALE      the counter was deleted, replaced or revoked, or its time is over
+ * -EINVAL      that is no counter of this map
+ * -EROFS, -EBADF and the attach errors
+ */
+int tslab_map_add_at(struct tslab_map *map, tslab_handle counter, int64_t delta, int64_t *ret_value);
+
+/*
  * Limits a rate: takes `cost` tokens from the key's bucket, which gets `per_second` tokens a second and holds up to
  * `burst`. An absent key is a full bucket, and a bucket that is full again is not kept.
  *

@@ -7,6 +7,8 @@
  *   1. A change is one compare-and-set of the cell's word, from a value that was read while the leaf was live. So it
  *      is done once, or not at all, whatever becomes of the leaf: sealed, the word is found in no other object. If the
  *      leaf was unlinked meanwhile, the change came before that, and nobody has seen otherwise: its call began before.
+ *      shm_map_add_at() does not look the leaf up: beside a delete that is under way, it may still find the cell where
+ *      others find no key.
  *   2. A cell is put only where its key is absent (SHM_MAP_INSERT): of two that make one, one adds to the other's.
  *   3. A bucket's word is the time at which it will be full again ("theoretical arrival time"). Its leaf does not end
  *      before that: its end is moved first, the word then.
@@ -97,6 +99,26 @@ int shm_map_add(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
         if (r == 0)
                 *ret = (int64_t) next;
         return r;
+}
+
+/* A counter that a map without a name made names none. */
+static bool is_counter_of(const ShmTrie *trie, const ShmMapView *view) {
+        return view->head.flags == SHM_LEAF_CELL && view->head.map == trie->map;
+}
+
+int shm_map_add_at(const ShmTrie *trie, uint64_t cell, int64_t delta, int64_t *ret) {
+        uint64_t value, next;
+        ShmMapView view;
+
+        if (shm_map_view(trie->arena, cell, &view) != 0)
+                return -ESTALE;
+        if (!is_counter_of(trie, &view))
+                return shm_map_view_live(trie->arena, &view) ? -EINVAL : -ESTALE;
+        if (!load_cell(trie, &view, &value) || shm_map_is_over(trie, &view) ||
+            !add_to_cell(trie, &view, value, (uint64_t) delta, &next))
+                return -ESTALE;
+        *ret = (int64_t) next;
+        return 0;
 }
 
 /* False: there is not as much. */

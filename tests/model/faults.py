@@ -587,6 +587,8 @@ FAULTS = [
      'r = shm_trie_exchange(actor, trie, c, SHM_TRIE_GONE);', 'r = 0;'),
     ('leaf: ends are not sealed', 'map-cell/touch-reuse', 'shm/map/leaf.h', 'return mix ^ mix >> 32;', 'return mix & 0;'),
     ('leaf: cells are not sealed', 'map-cell/add-reuse', 'shm/map/leaf.h', 'return mix ^ mix >> 32;', 'return mix & 0;'),
+    ('cell: added to a counter that is another by now', 'map-cell/add-at-reuse', 'shm/map/cell.c',
+     'return shm_map_view_live(trie->arena, view);', 'return true;'),
     ('cell: put over another', 'map-cell/add-add', 'shm/map/cell.c', '.mode = SHM_MAP_INSERT,', '.mode = SHM_MAP_PUT,'),
     ('cell: changed by load and store', 'map-cell/add-add-there', 'shm/map/cell.c',
      'return shm_cas_acqrel(shm_map_view_cell(view), &expected, next ^ seal);',

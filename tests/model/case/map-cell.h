@@ -102,6 +102,21 @@ static void t0_add(void) {
         world.results[0] = add_to(0, 0, 1);
 }
 
+/* By the handle that the counter had before. */
+static uint64_t counter;
+
+static void pre_reuse_counter_at(void) {
+        pre_reuse_counter();
+        counter = view_of(0).handle;
+}
+
+static void t0_add_at(void) {
+        int64_t sum = 0;
+        int r = shm_map_add_at(&map_tries[0], counter, 1, &sum);
+
+        world.results[0] = r ?: (int) sum;
+}
+
 static void t1_add(void) {
         world.results[1] = add_to(1, 0, 1);
 }
@@ -143,6 +158,16 @@ static void post_add_reuse(unsigned dead) {
         /* It was done before the delete, or after that to a new one, or there was no memory for a new one. */
         if (dead == 0 && !(r == 6 && a == 0) && !(r == 1 && a == 1) && !(r == -ENOMEM && a == 0))
                 model_fail("add to a: %d, it is %ld", r, (long) a);
+}
+
+static void post_add_at_reuse(unsigned dead) {
+        int r = world.results[0];
+
+        if (dead == 0 && r != 6 && r != -ESTALE)
+                model_fail("add at a: %d", r);
+        /* As an add that finds no key, and has no memory for a new one. */
+        world.results[0] = r == -ESTALE ? -ENOMEM : r;
+        post_add_reuse(dead);
 }
 
 static void pre_absent(void) {
@@ -268,6 +293,10 @@ static const ModelCase model_cases[] = {
           .post = post_touch_reuse, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "add-reuse", .pre = pre_reuse_counter, .actors = { t0_add, t1_delete_then_add_b },
           .post = post_add_reuse, .deaths = 0, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "add-at-reuse", .pre = pre_reuse_counter_at, .actors = { t0_add_at, t1_delete_then_add_b },
+          .post = post_add_at_reuse, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "add-at-add", .pre = pre_reuse_counter_at, .actors = { t0_add_at, t1_add },
+          .post = post_add_add_there, .deaths = 2, .preemptions = 3, .full_preemptions = 5 },
         { .name = "add-add", .pre = pre_absent, .actors = { t0_add, t1_add },
           .post = post_add_add, .deaths = 2, .preemptions = 3, .full_preemptions = 5 },
         { .name = "add-add-there", .pre = pre_reuse_counter, .actors = { t0_add, t1_add },
