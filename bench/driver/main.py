@@ -66,6 +66,8 @@ def heading(about, done):
              f'{runs} alternating run(s); medians, and their interval by order statistics '
              f'({"95 % or more" if runs >= 6 else "all there is: fewer than 6 runs"}); '
              'ratios are medians of ratios within runs']
+    if any(case.store for case in done.arguments.cases):
+        lines.append('; '.join(about['versions']))
     if timers:
         lines.append(f'timer: {max(timers):.1f} ns a reading, taken off; it advances in steps of {max(steps):.1f} ns')
     return lines + [f'note: {note}' for note in done.notes]

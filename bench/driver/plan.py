@@ -20,6 +20,13 @@ CONTENDERS = {
     'treiber': ('treiber', []),
     'locked-cas': ('locked-cas', []),
     'none': ('none', []),
+    # stores of values by key: see bench/driver/web.py
+    'tslab-map': ('web', []),
+    'memory': ('web', []),
+    'apcu': ('web', []),
+    'shdict': ('web', []),
+    'memcached': ('web', []),
+    'redis': ('web', []),
 }
 
 TSLAB = ['tslab-adaptive', 'tslab-on', 'tslab-off']
@@ -28,14 +35,16 @@ PRIVATE = ['glibc', 'jemalloc', 'mimalloc', 'tcmalloc']     # one process's memo
 SHARED = ['boost-rbtree', 'boost-pool', 'dpdk', 'dpdk-cache', 'mutex-list', 'treiber']
 ALL = TSLAB + PRIVATE + SHARED
 YARDSTICKS = ['locked-cas', 'none']
+STORES = ['tslab-map', 'memory', 'apcu', 'shdict', 'memcached', 'redis']
 
 PERCENTILES = ['mean99_ns', 'p50_ns', 'p90_ns', 'p99_ns', 'p99.9_ns', 'p99.99_ns', 'max_ns']
 CACHE = ['alloc_hit_rate', 'free_hit_rate', 'refills_per_alloc', 'flushes_per_free', 'bypassed_share']
 
 # metrics: the table's, the JSON has more. runs: at most so many, where more would add nothing. daemon: the options of
 # a daemon, where the case needs one. counted: run under callgrind. whole: the number of operations is not scaled.
-Case = collections.namedtuple('Case', 'name workload options contenders metrics runs daemon counted whole',
-                              defaults=[None, None, False, False])
+# store: the contenders are stores; the option is the name of bench-web's workload.
+Case = collections.namedtuple('Case', 'name workload options contenders metrics runs daemon counted whole store',
+                              defaults=[None, None, False, False, False])
 
 # A workload's purpose, for --list; bench/README.md has the same table.
 MEASURES = {
@@ -60,7 +69,13 @@ MEASURES = {
     'safety_kill': 'outcomes where one of two processes is killed at random moments',
     'safety_stop': 'outcomes where one of two processes is stopped',
     'misuse': 'outcomes of a double free, and of a free after reuse',
+    'map-sessions': 'get and put of 256 bytes by key, in stores that web workers share; tslab also by handle',
+    'map-values': 'get and put of 128 bytes to 1 MiB by key, beside a memcpy out of and into shared memory',
+    'map-counters': 'adding 1 by key, and by what was looked up before; two processes that add to one key',
+    'map-limits': "taking a token of a key's bucket",
+    'map-expiry': "another process's calls before and while 1,000,000 entries expire within a second",
 }
+VALUE_SIZES = [128, 4096, 65536, 262144, 1048576]
 
 CLOSE = ['close_ms', 'punch_ms', 'close_over_punch', 'closed_bytes']
 
@@ -113,8 +128,23 @@ def cases():
     for workload, metrics in {'safety_kill': ['hung', 'broken', 'with_lost', 'lost', 'lost_more'],
                               'safety_stop': ['hung'], 'misuse': ['double_free', 'stale_free']}.items():
         yield Case(workload, workload, [], ['tslab-adaptive'] + SHARED, metrics, runs=1, whole=True)
+    yield from store_cases()
     yield Case('instructions', 'instructions', [], TSLAB + ['glibc'],
                ['alloc_instructions', 'free_instructions', 'pair_instructions'], runs=1, counted=True)
+
+
+def store_cases():
+    both = [f'{operation}_{size}_ns' for size in VALUE_SIZES for operation in ('put', 'get')]
+    expiry = [f'{when}_{p}_ns' for when in ('before', 'during') for p in ('p50', 'p99', 'p99.9', 'max')]
+    for name, metrics, contenders in [
+            ('sessions', ['put_ns', 'get_ns'] + [f'handle_{o}_ns' for o in ('put', 'read', 'get', 'get_hot')], STORES),
+            ('values', both, STORES),
+            ('counters', ['add_ns', 'add_at_ns', 'contended_ns'], STORES),
+            ('limits', ['limit_ns'], ['tslab-map'])]:
+        yield Case(f'map-{name}', f'map-{name}', [name], contenders, metrics, store=True)
+    for name, daemon in ('map-expiry', None), ('map-expiry-daemon', ['--size', '512M', '--retain', '512M']):
+        yield Case(name, 'map-expiry', ['expiry'], ['tslab-map'], ['p99.9_over_before'] + expiry, runs=3, daemon=daemon,
+                   whole=True, store=True)
 
 
 def chosen(names):

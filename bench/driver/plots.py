@@ -11,6 +11,8 @@ COLOURS = {
     'tslab-adaptive': '#c0392b', 'glibc': '#2c3e50', 'jemalloc': '#2980b9', 'mimalloc': '#27ae60',
     'tcmalloc': '#8e44ad', 'boost-rbtree': '#d35400', 'boost-pool': '#e67e22', 'dpdk': '#16a085',
     'dpdk-cache': '#1abc9c', 'mutex-list': '#7f8c8d', 'treiber': '#b7950b',
+    'tslab-map': '#c0392b', 'memory': '#7f8c8d', 'apcu': '#2980b9', 'shdict': '#27ae60', 'memcached': '#8e44ad',
+    'redis': '#d35400',
 }
 SPARE = ['#2980b9', '#27ae60', '#8e44ad', '#d35400', '#2c3e50', '#16a085']
 
@@ -54,7 +56,7 @@ class Pictures:
 
 
 def curve(contender, points, style='using 1:2 with lines', label=None):
-    return label or name_of(contender), COLOURS.get(contender, '#555555'), contender == 'tslab-adaptive', style, points
+    return label or name_of(contender), COLOURS.get(contender, '#555555'), contender in ('tslab-adaptive', 'tslab-map'), style, points
 
 
 def series(results, case, contender, name):
@@ -106,6 +108,16 @@ def timeline(pictures, results, contenders):
     curves = [(*c[:4], [(100 * x / c[4][-1][0], y) for x, y in c[4]]) for c in curves]
     pictures.draw('memory', 'six waves of 64 MiB; one object in 50 lives on to the end',
                   ['set xlabel "% of the run"', 'set ylabel "resident, MiB"', 'set yrange [0:]'], curves)
+
+
+def values(pictures, summary, operation, stores, sizes):
+    """Nanoseconds of an operation by the value's size."""
+    curves = [curve(store, [(size, f.median) for size in sizes
+                            if (f := summary.get('map-values', store, f'{operation}_{size}_ns')) and f.median > 0],
+                    'using 1:2 with linespoints pt 7 ps 0.6') for store in stores]
+    pictures.draw(f'values-{operation}', f'{operation} of a value by its key',
+                  ['set logscale xy', 'set logscale x 2', 'set xlabel "bytes of the value"', 'set ylabel "nanoseconds"'],
+                  curves)
 
 
 def wrapped(label):

@@ -11,13 +11,12 @@ import plan
 import plots
 import summary as tables
 import texts
-import web
 
 THREADS = [1, 2, 4, 8, 16]
 SHORT = ['tslab-adaptive', 'glibc', 'mimalloc', 'boost-pool', 'dpdk-cache', 'mutex-list']
 MISUSE = {0: 'refused', 1: 'not noticed', 2: 'one object had twice', 3: 'crash', 4: 'hangs'}
 PACKAGES = ['libboost-dev', 'libdpdk-dev', 'libjemalloc2', 'libmimalloc2.0', 'libtcmalloc-minimal4', 'redis-server',
-            'memcached', 'php-apcu', 'libc6', 'gcc']
+            'memcached', 'php-apcu', 'php-cli', 'nginx-light', 'libnginx-mod-http-lua', 'libc6', 'gcc']
 GROWTH = {'arena': ('size of the arena, MiB', 1 << 20), 'fill': ('live objects, MiB', 1 << 20), 'epochs': ('epochs', 1),
           'clients': ('clients', 1), 'threads': ('threads of a client', 1)}
 
@@ -41,6 +40,10 @@ def cell(figure, scale=1):
     return tables.number(figure.median / scale) if figure else '–'
 
 
+def size_name(size):
+    return f'{size >> 20} MiB' if size >= 1 << 20 else f'{size >> 10} KiB' if size >= 1024 else f'{size} B'
+
+
 def count(figure):
     return f'{figure.median:.0f}' if figure else '–'
 
@@ -50,7 +53,7 @@ class Report:
         self.runner, self.about, self.folder = runner, about, folder
         self.summary = tables.Summary(runner.results)
         self.pictures = plots.Pictures(runner, folder)
-        self.contenders = [c for c in runner.arguments.contenders if runner.program(c)]
+        self.contenders = [c for c in runner.arguments.contenders if c not in plan.STORES and runner.program(c)]
         self.lines = []
 
     def say(self, *lines):
@@ -151,15 +154,26 @@ class Report:
         self.lines += markdown_table(['', 'killed', 'hung', 'broken', 'kills that lost', 'objects lost besides',
                                       'stopped: hung', 'double free', 'free after reuse'], rows)
 
-    def sessions(self):
-        self.tell(texts.SESSIONS)
-        rows = [[name, *(cell(self.summary.get('web', c, m)) for m in metrics)] for name, c, *metrics in [
-            ('tslab_map', 'tslab', 'map_put_ns', 'map_get_ns'),
-            ('tslab, by handle: replace, copy', 'tslab', 'update_ns', 'read_ns'),
-            ('tslab, by handle: find', 'tslab', '', 'get_ns'), ('the same one each time', 'tslab', '', 'get_hot_ns'),
-            ('APCu', 'apcu', 'put_ns', 'get_ns'), ('Redis', 'redis', 'put_ns', 'get_ns'),
-            ('memcached', 'memcached', 'put_ns', 'get_ns')]]
-        self.lines += markdown_table(['', 'put', 'get'], rows)
+    def stores(self):
+        stores = plan.STORES
+        self.tell(texts.STORES)
+        self.grid([('put', 'map-sessions', 'put_ns', 1), ('get', 'map-sessions', 'get_ns', 1)], stores)
+        self.say('tslab by handle:')
+        self.grid([(label, 'map-sessions', f'handle_{metric}_ns', 1) for label, metric in [
+            ('replace', 'put'), ('copy', 'read'), ('find', 'get'), ('find the same one each time', 'get_hot')]], stores)
+        self.tell(texts.VALUES)
+        for operation in 'put', 'get':
+            plots.values(self.pictures, self.summary, operation, stores, plan.VALUE_SIZES)
+            self.picture(f'values-{operation}')
+            self.grid([(size_name(size), 'map-values', f'{operation}_{size}_ns', 1) for size in plan.VALUE_SIZES], stores,
+                      title=operation)
+        self.tell(texts.COUNTERS)
+        self.grid([('add', 'map-counters', 'add_ns', 1), ('by version', 'map-counters', 'add_at_ns', 1),
+                   ('two processes', 'map-counters', 'contended_ns', 1), ('limit', 'map-limits', 'limit_ns', 1)], stores)
+        self.tell(texts.EXPIRY)
+        for case, label in ('map-expiry', 'private pool'), ('map-expiry-daemon', "a daemon's pool"):
+            self.grid([(f'{p} {when}', case, f'{when}_{p}_ns', 1) for p in ('p50', 'p99', 'p99.9')
+                       for when in ('before', 'during')], stores, title=label)
 
     def requests(self):
         self.tell(texts.REQUESTS)
@@ -230,27 +244,28 @@ class Report:
 
 def short(report):
     """The few figures that the README has room for."""
-    s, lines = report.summary, report.lines
-    report.lines = []
+    lines, report.lines = report.lines, []
     about = report.about
     report.say(f'{about["cpu"]}, {about["n_cpus"]} processors, Linux {about["kernel"]}; nanoseconds for an object of '
                f'128 bytes, medians of {report.runner.runs} alternating run(s):')
+    if report.runner.arguments.quick:
+        report.say(texts.QUICK)
     report.grid([('alloc and free', 'pair-128', 'pair_ns', 1), ('1024 at a time', 'batch-128', 'pair_ns', 1),
                  ('two processes, 1024 at a time', 'batch-2', 'pair_ns', 1),
                  ('free by another', 'remote', 'free_ns', 1),
                  ('alloc p99.9 in churn', 'churn', 'alloc_p99.9_ns', 1)],
                 [c for c in report.contenders if c in SHORT])
-    report.say('A 256-byte session by key, nanoseconds:')
-    report.grid([('put', 'web', 'put_ns', 1), ('get', 'web', 'get_ns', 1)], ['apcu', 'redis', 'memcached'])
-    report.say('`tslab_map`: put ' + cell(s.get('web', 'tslab', 'map_put_ns')) + ', get ' +
-               cell(s.get('web', 'tslab', 'map_get_ns')) + '.')
+    report.say('By key, nanoseconds:')
+    report.grid([('put 256 B', 'map-sessions', 'put_ns', 1), ('get 256 B', 'map-sessions', 'get_ns', 1),
+                 ('put 64 KiB', 'map-values', 'put_65536_ns', 1), ('get 64 KiB', 'map-values', 'get_65536_ns', 1),
+                 ('add', 'map-counters', 'add_ns', 1)], plan.STORES)
     text, report.lines = '\n'.join(report.lines), lines
     return text
 
 
 def measure(runner):
     """The measurements beside the allocators' workloads."""
-    for what in web, growth, commands, counted:
+    for what in growth, commands, counted:
         print(f'bench: {what.__name__}', flush=True)
         what.run(runner)
         runner.keep(runner)
@@ -262,7 +277,7 @@ def make(runner, about, folder):
     report.head()
     if not runner.arguments.quick:
         report.targets(reached)
-    for part in (report.throughput, report.latency, report.memory, report.safety, report.sessions, report.requests,
+    for part in (report.throughput, report.latency, report.memory, report.safety, report.stores, report.requests,
                  report.daemon, report.commands, report.paper, report.notes):
         part()
     (folder / 'short.md').write_text(short(report), encoding='utf-8')

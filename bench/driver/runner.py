@@ -13,6 +13,7 @@ import sys
 import plan
 import service
 import summary
+import web
 
 NOT_APPLICABLE = 77
 TIMEOUT = 600   # seconds for one program
@@ -170,6 +171,9 @@ class Runner:
                 self.note('this library does not turn its handle caches off')
 
     def run_case(self, case):
+        if case.store:
+            web.run(self, case, self.daemon_socket if case.daemon is not None else None)
+            return
         contenders = [c for c in case.contenders if c in self.arguments.contenders and self.program(c)]
         if self.arguments.quick and case.counted:
             contenders = [c for c in contenders if c == 'tslab-adaptive']

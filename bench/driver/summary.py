@@ -76,17 +76,17 @@ def ratio_text(ratio):
 def table(summary, cases, contenders):
     lines = []
     for case in cases:
-        rows = []
+        rows, bases = [], ('memory', 'tslab-map') if case.store else ('glibc', 'tslab-off')
         for metric in case.metrics:
             for contender in contenders:
                 figure = summary.get(case.name, contender, metric)
                 if figure:
                     rows.append((metric, contender, number(figure.median),
                                  f'[{number(figure.low)}, {number(figure.high)}]',
-                                 ratio_text(summary.ratio(case.name, contender, 'glibc', metric)),
-                                 ratio_text(summary.ratio(case.name, contender, 'tslab-off', metric))))
+                                 *(ratio_text(summary.ratio(case.name, contender, base, metric)) for base in bases)))
         if rows:
-            head = (case.name, '', 'median', 'interval', '/ glibc', '/ cache off')
+            head = (case.name, '', 'median', 'interval',
+                    *('/ cache off' if base == 'tslab-off' else f'/ {base}' for base in bases))
             lines += ['', *columns([head] + rows)]
     return lines
 
@@ -162,6 +162,7 @@ def targets(s):
     if refill is not None and uncached:
         yield at_most('churn, refill p99 (up to 128 slots) over an allocation without cache', refill / uncached, 32, 'x')
     yield at_most('steady, growth', median('steady', 'tslab-adaptive', 'growth_percent'), 0, '%')
+    yield from store_targets(s)
 
 
 def speed_targets(s):
@@ -225,11 +226,32 @@ def peer_targets(s):
                   median('requests-never', 'tslab-adaptive', 'spikes_over_1ms'),
                   median('requests-control', 'tslab-adaptive', 'spikes_over_1ms'))
     yield at_most('mixed sizes, resident memory over glibc', over('mix', 'glibc', 'resident_over_requested'), 1.5, 'x')
-    yield at_most('get + check of a handle', median('web', 'tslab', 'get_hot_ns'), 5, 'ns')
+    yield from store_targets(s)
+
+
+def store_targets(s):
+    def median(case, metric):
+        figure = s.get(case, 'tslab-map', metric)
+        return figure.median if figure else None
+
+    def over(case, other, metric):
+        figure = s.ratio(case, 'tslab-map', other, metric)
+        return figure.median if figure else None
+
+    yield at_most('get + check of a handle', median('map-sessions', 'handle_get_hot_ns'), 5, 'ns')
     for operation in 'get', 'put':
-        yield at_least(f'Redis {operation.upper()} over map {operation}',
-                       ratio(median('web', 'redis', f'{operation}_ns'), median('web', 'tslab', f'map_{operation}_ns')),
-                       100, 'x')
+        ratio = over('map-sessions', 'redis', f'{operation}_ns')
+        yield at_least(f'Redis {operation.upper()} over map {operation}', 1 / ratio if ratio else None, 100, 'x')
+        for size, name in (65536, '64 KiB'), (262144, '256 KiB'), (1048576, '1 MiB'):
+            yield at_most(f'map {operation} of {name} over memcpy', over('map-values', 'memory', f'{operation}_{size}_ns'),
+                          1.3, 'x')
+    yield at_most('counter, add by key', median('map-counters', 'add_ns'), 60, 'ns')
+    yield at_most('counter, add by a version that was looked up', median('map-counters', 'add_at_ns'), 25, 'ns')
+    yield at_most('two processes on one counter over a contended locked add',
+                  over('map-counters', 'memory', 'contended_ns'), 2.5, 'x')
+    for case, name in ('map-expiry', 'a private pool'), ('map-expiry-daemon', 'the daemon'):
+        yield at_most(f"p99.9 of others' calls while 1,000,000 entries expire, {name}", median(case, 'p99.9_over_before'),
+                      1.2, 'x')
 
 
 def no_own_spike(s, least):

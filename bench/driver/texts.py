@@ -40,10 +40,26 @@ nobody may free it; objects lost besides are counted apart. Misuse: an object fr
 after its memory went to somebody else.
 '''
 
-SESSIONS = '''
+STORES = '''
 ## Stores that web workers use today
-Get and put of a 256-byte session by key, nanoseconds; Redis and memcached on a Unix socket by hiredis and
-libmemcached, APCu inside PHP (its interpreter included).
+By key, nanoseconds. Redis and memcached on a Unix socket by hiredis and libmemcached, one request at a time; APCu inside
+PHP (its interpreter included), nginx's shdict inside its LuaJIT, one process each. `memory` is a plain shared mapping: a
+memcpy, or a locked add.
+
+Sessions of 256 bytes:
+'''
+
+VALUES = '''
+Values by size, put and get:
+'''
+
+COUNTERS = '''
+Counters: adding 1 to one of 1000 by key; by the version that was looked up before; one process's add while another
+process adds to the same counter. A token bucket's limit.
+'''
+
+EXPIRY = '''
+A million entries expire within a second: another process's gets and puts before, and meanwhile.
 '''
 
 REQUESTS = '''

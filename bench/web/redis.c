@@ -1,4 +1,4 @@
-/* Sessions in Redis, by hiredis. */
+/* Redis, by hiredis. */
 #include <string.h>
 
 #include <hiredis/hiredis.h>
@@ -7,32 +7,46 @@
 
 static redisContext *redis;
 
-static void open_redis(const char *socket, uint32_t n_keys) {
+static void redis_open(const char *socket) {
         redis = redisConnectUnix(socket);
         if (!redis || redis->err)
                 bench_fail("redis: %s", redis ? redis->errstr : "out of memory");
 }
 
-static void redis_session_put(uint32_t number, const char *key, char *value) {
-        redisReply *reply = redisCommand(redis, "SET %s %b", key, value, (size_t) WEB_VALUE_SIZE);
+static void redis_check(redisReply *reply, int type) {
+        if (!reply || reply->type != type)
+                bench_fail("redis: %s", reply && reply->str ? reply->str : redis->errstr);
+}
 
-        if (!reply || reply->type != REDIS_REPLY_STATUS)
-                bench_fail("redis does not set");
+static void redis_put(StoreItem *item) {
+        redisReply *reply = redisCommand(redis, "SET %s %b", item->key, item->value, (size_t) item->size);
+
+        redis_check(reply, REDIS_REPLY_STATUS);
         freeReplyObject(reply);
 }
 
-static void redis_session_get(uint32_t number, const char *key, char *value) {
-        redisReply *reply = redisCommand(redis, "GET %s", key);
+static void redis_get(StoreItem *item) {
+        redisReply *reply = redisCommand(redis, "GET %s", item->key);
 
-        if (!reply || reply->type != REDIS_REPLY_STRING || reply->len != WEB_VALUE_SIZE)
-                bench_fail("redis does not get");
-        memcpy(value, reply->str, WEB_VALUE_SIZE);
+        redis_check(reply, REDIS_REPLY_STRING);
+        if (reply->len != item->size)
+                bench_fail("redis gets %zu bytes", (size_t) reply->len);
+        memcpy(item->value, reply->str, item->size);
         freeReplyObject(reply);
 }
 
-const WebStore web_redis = {
+static void redis_add(StoreItem *item) {
+        redisReply *reply = redisCommand(redis, "INCR %s", item->key);
+
+        redis_check(reply, REDIS_REPLY_INTEGER);
+        freeReplyObject(reply);
+}
+
+const Store store_redis = {
         .name = "redis",
         .n_operations = 10000,
-        .open = open_redis,
-        .operations = { { "put", false, redis_session_put }, { "get", true, redis_session_get } },
+        .open = redis_open,
+        .put = redis_put,
+        .get = redis_get,
+        .add = redis_add,
 };

@@ -1,23 +1,39 @@
 #pragma once
-/* A store of sessions: its operations, each of which ends the program if it fails. */
+/* A store of values by key. Each operation ends the program if it fails. */
 #include <stdlib.h>
 
 #include "bench/harness/harness.h"
 
-#define WEB_KEY_SIZE 17 /* with the final 0 */
-#define WEB_VALUE_SIZE 256
+#define STORE_KEY_SIZE 17 /* with the final 0 */
+#define STORE_VALUE_MAX (UINT32_C(1) << 20)
+#define STORE_SIZE_SESSION 256
 
-typedef struct WebOperation {
+typedef struct StoreItem {
+        uint32_t number; /* the key's, from 0 */
+        const char *key;
+        char *value; /* `size` bytes of it; room for STORE_VALUE_MAX */
+        uint32_t size;
+} StoreItem;
+
+typedef void (*StoreFunction)(StoreItem *item);
+
+typedef struct StoreOperation {
         const char *name; /* NULL ends the list */
-        bool gets; /* reads into `value`; otherwise writes it */
-        void (*function)(uint32_t number, const char *key, char *value);
-} WebOperation;
+        bool gets; /* reads into the item's value */
+        StoreFunction function;
+} StoreOperation;
 
-typedef struct WebStore {
+typedef struct Store {
         const char *name;
         uint64_t n_operations; /* in each round, unless the command line gives another number */
-        void (*open)(const char *socket, uint32_t n_keys);
-        WebOperation operations[8];
-} WebStore;
+        bool is_inherited; /* a forked child goes on with its parent's; otherwise it calls open() again */
+        void (*open)(const char *socket);
+        StoreFunction put, get;
+        StoreFunction add; /* 1 to the key's counter; NULL: there is no such thing in all of these */
+        StoreFunction find_counter, add_at; /* the counter that was found before */
+        StoreFunction limit; /* takes a token of the key's bucket */
+        void (*put_ttl)(StoreItem *item, uint32_t ttl_ms);
+        StoreOperation sessions[8]; /* besides put and get */
+} Store;
 
-extern const WebStore web_tslab, web_redis, web_memcached;
+extern const Store store_memory, store_tslab, store_redis, store_memcached;

@@ -1,4 +1,4 @@
-/* Sessions in a private pool: by handle, and by key in a map. */
+/* A private pool: values by key in a map, and sessions by handle. */
 #include <string.h>
 
 #include <tslab.h>
@@ -6,79 +6,119 @@
 
 #include "bench/web/store.h"
 
+#define POOL_BYTES (UINT64_C(512) << 20)
+#define HANDLES 10000
+
 static struct tslab *pool;
 static struct tslab_map *map;
-static tslab_handle *handles;
+static tslab_handle *handles, counters[HANDLES];
 
 static void call_check(const char *what, int64_t r) {
         if (r < 0)
                 bench_fail("%s: %s", what, strerror((int) -r));
 }
 
-static void open_pool(const char *socket, uint32_t n_keys) {
-        call_check("create", tslab_create(&pool, NULL));
-        call_check("map", tslab_map_open(&map, pool, "sessions", NULL));
-        handles = calloc(n_keys, sizeof(*handles));
-        for (uint32_t i = 0; i < n_keys; i++) {
-                void *object;
+/* With a socket, a daemon's pool. Free slabs keep their memory, as in the bench's other programs. */
+static void tslab_store_open(const char *socket) {
+        struct tslab_options options = { .size = sizeof(options),
+                                         .arena_bytes = POOL_BYTES,
+                                         .retain_bytes = POOL_BYTES };
 
-                call_check("alloc",
-                           tslab_alloc(pool, WEB_VALUE_SIZE, TSLAB_EPOCH_CURRENT, &handles[i], &object));
-                memcpy(object, &i, sizeof(i));
-        }
+        call_check("open", socket ? tslab_open(&pool, socket, NULL) : tslab_create(&pool, &options));
+        call_check("map", tslab_map_open(&map, pool, "bench", NULL));
+        handles = bench_reserve(HANDLES * sizeof(*handles));
+}
+
+static void map_put(StoreItem *item) {
+        call_check("put", tslab_map_put(map, item->key, STORE_KEY_SIZE - 1, item->value, item->size,
+                                        TSLAB_EPOCH_CURRENT));
+}
+
+static void map_get(StoreItem *item) {
+        ssize_t n = tslab_map_get(map, item->key, STORE_KEY_SIZE - 1, item->value, item->size, NULL);
+
+        call_check("get", n);
+        if (n != (ssize_t) item->size)
+                bench_fail("get: %zd bytes", n);
+}
+
+static void map_add(StoreItem *item) {
+        call_check("add", tslab_map_add(map, item->key, STORE_KEY_SIZE - 1, 1, 0, 0, NULL));
+}
+
+static void map_find_counter(StoreItem *item) {
+        int64_t value;
+
+        call_check("find", tslab_map_get_version(map, item->key, STORE_KEY_SIZE - 1, &value, sizeof(value),
+                                                 &counters[item->number % HANDLES]));
+}
+
+static void map_add_at(StoreItem *item) {
+        call_check("add at", tslab_map_add_at(map, counters[item->number % HANDLES], 1, NULL));
+}
+
+static void map_limit(StoreItem *item) {
+        call_check("limit", tslab_map_limit(map, item->key, STORE_KEY_SIZE - 1, 1000, 1000000, 1, NULL));
+}
+
+static void map_put_ttl(StoreItem *item, uint32_t ttl_ms) {
+        struct tslab_map_put_options options = { .size = sizeof(options),
+                                                 .epoch = TSLAB_EPOCH_CURRENT,
+                                                 .ttl_ms = ttl_ms };
+
+        call_check("put",
+                   tslab_map_put_with(map, item->key, STORE_KEY_SIZE - 1, item->value, item->size, &options));
+}
+
+/* Others may be reading the old object, so a new one takes its place. */
+static void handle_update(StoreItem *item) {
+        tslab_handle *place = &handles[item->number % HANDLES], handle;
+        void *object;
+
+        call_check("alloc", tslab_alloc(pool, item->size, TSLAB_EPOCH_CURRENT, &handle, &object));
+        memcpy(object, item->value, item->size);
+        handle = shm_xchg_acqrel(place, handle);
+        if (handle != 0)
+                call_check("free", tslab_free(pool, handle));
+}
+
+static void handle_read(StoreItem *item) {
+        call_check("read", tslab_read(pool, handles[item->number % HANDLES], item->value, item->size));
 }
 
 /* Checks the handle and finds the object; looks only at the bytes that are compared. */
-static void session_get(uint32_t number, const char *key, char *value) {
+static void handle_get(StoreItem *item) {
         void *object;
 
-        call_check("get", tslab_get(pool, handles[number], &object, NULL));
-        memcpy(value, object, sizeof(number));
+        call_check("get", tslab_get(pool, handles[item->number % HANDLES], &object, NULL));
+        memcpy(item->value, object, sizeof(item->number));
 }
 
 /* The same for a session in the processor's cache, which leaves the time for the check and the lookup alone. */
-static void session_get_hot(uint32_t number, const char *key, char *value) {
+static void handle_get_hot(StoreItem *item) {
         void *object;
 
         call_check("get", tslab_get(pool, handles[0], &object, NULL));
         __asm__ volatile("" : : "r"(object) : "memory");
-        memcpy(value, &number, sizeof(number));
+        memcpy(item->value, &item->number, sizeof(item->number));
 }
 
-static void session_read(uint32_t number, const char *key, char *value) {
-        call_check("read", tslab_read(pool, handles[number], value, WEB_VALUE_SIZE));
-}
-
-/* Others may be reading the old object, so a new one takes its place. */
-static void session_update(uint32_t number, const char *key, char *value) {
-        tslab_handle handle;
-        void *object;
-
-        call_check("alloc", tslab_alloc(pool, WEB_VALUE_SIZE, TSLAB_EPOCH_CURRENT, &handle, &object));
-        memcpy(object, value, WEB_VALUE_SIZE);
-        handle = shm_xchg_acqrel(&handles[number], handle);
-        call_check("free", tslab_free(pool, handle));
-}
-
-static void map_put(uint32_t number, const char *key, char *value) {
-        call_check("put",
-                   tslab_map_put(map, key, WEB_KEY_SIZE - 1, value, WEB_VALUE_SIZE, TSLAB_EPOCH_CURRENT));
-}
-
-static void map_get(uint32_t number, const char *key, char *value) {
-        call_check("map get", tslab_map_get(map, key, WEB_KEY_SIZE - 1, value, WEB_VALUE_SIZE, NULL));
-}
-
-const WebStore web_tslab = {
+const Store store_tslab = {
         .name = "tslab",
         .n_operations = 1000000,
-        .open = open_pool,
-        .operations = {
-                { "map_put", false, map_put },
-                { "map_get", true, map_get },
-                { "update", false, session_update },
-                { "read", true, session_read },
-                { "get", true, session_get },
-                { "get_hot", true, session_get_hot },
+        .is_inherited = true,
+        .open = tslab_store_open,
+        .put = map_put,
+        .get = map_get,
+        .add = map_add,
+        .find_counter = map_find_counter,
+        .add_at = map_add_at,
+        .limit = map_limit,
+        .put_ttl = map_put_ttl,
+        .sessions = {
+                { "handle_put", false, handle_update },
+                { "handle_read", true, handle_read },
+                { "handle_get", true, handle_get },
+                { "handle_get_hot", true, handle_get_hot },
         },
 };

@@ -1,50 +1,82 @@
 /*
- * Stores in which web workers keep sessions today: get and put of a 256-byte session by a key, in one process
- * that asks one store. Prints JSON: ns of each operation, measured apart.
+ * Stores by key that web workers share, one process asking one store (where nothing else is said):
  *
- *      bench-web tslab
- *      bench-web redis SOCKET
- *      bench-web memcached SOCKET
+ *      sessions    get and put of 256 bytes; with tslab also by handle
+ *      values      get and put of 128 bytes to 1 MiB
+ *      counters    adding 1, by key and by what was looked up before; two processes that add to one key
+ *      limits      taking a token of a bucket
+ *      expiry      another process's calls while 10^6 entries expire within a second
  *
- * The time of the loop around an operation is subtracted. Redis and memcached are asked over Unix sockets by
- * their usual client libraries, one request at a time as a web worker does. APCu, which only PHP has, is
- * measured by apcu.php.
+ * Prints JSON: ns of each operation, measured apart. Redis and memcached are asked over Unix sockets by their usual
+ * client libraries, one request at a time as a web worker does. APCu, which only PHP has, is measured by apcu.php, and
+ * nginx's shdict, which only its Lua has, by shdict.lua. `memory` is a plain shared mapping.
  */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/web/store.h"
+#include "bench/web/web.h"
 
-#define WEB_KEYS 10000
-#define WEB_ROUNDS 5
+#define NOT_APPLICABLE 77 /* exit code */
 
-static const WebStore *const stores[] = {
-        &web_tslab,
+static const Store *const stores[] = {
+        &store_memory,
+        &store_tslab,
 #ifdef BENCH_REDIS
-        &web_redis,
+        &store_redis,
 #endif
 #ifdef BENCH_MEMCACHED
-        &web_memcached,
+        &store_memcached,
 #endif
 };
 
-typedef struct Web {
-        Bench bench;
-        char keys[WEB_KEYS][WEB_KEY_SIZE];
-        char value[WEB_VALUE_SIZE];
-        uint64_t n;
-} Web;
+static const struct {
+        const char *name;
+        void (*function)(Web *);
+} workloads[] = {
+        { "sessions", web_sessions }, { "values", web_values }, { "counters", web_counters },
+        { "limits", web_limits },     { "expiry", web_expiry },
+};
 
-static void do_nothing(uint32_t number, const char *key, char *value) {
-        memcpy(value, &number, sizeof(number));
+void web_make_keys(Web *web, const char *prefix, uint32_t n) {
+        if (strlen(prefix) + 1 + 8 != STORE_KEY_SIZE - 1)
+                bench_fail("%s: not 7 characters", prefix);
+        web->keys = bench_reserve((size_t) n * STORE_KEY_SIZE);
+        for (uint32_t i = 0; i < n; i++)
+                (void) snprintf(web->keys[i], STORE_KEY_SIZE, "%s:%08x", prefix, i * 2654435761U);
 }
 
-/* The time to subtract: the loop, choosing a key, comparing. */
-static const WebOperation nothing = { "loop", true, do_nothing };
+void web_metric(Web *web, double value, const char *format, ...) {
+        char name[64];
+        va_list args;
 
-/* The value holds the key's number, and a get must return it. */
-static double operation_measure(Web *web, const WebOperation *operation) {
+        va_start(args, format);
+        (void) vsnprintf(name, sizeof(name), format, args);
+        va_end(args);
+        bench_metric(&web->bench, name, value);
+}
+
+static StoreItem web_item(Web *web, uint32_t number, uint32_t size) {
+        return (StoreItem){ .number = number, .key = web->keys[number], .value = web->value, .size = size };
+}
+
+void web_each(Web *web, StoreFunction function, uint32_t n_keys, uint32_t size) {
+        for (uint32_t i = 0; i < n_keys; i++) {
+                StoreItem item = web_item(web, i, size);
+
+                memcpy(web->value, &i, sizeof(i));
+                function(&item);
+        }
+}
+
+static void do_nothing(StoreItem *item) {
+        memcpy(item->value, &item->number, sizeof(item->number));
+        __asm__ volatile("" : : "r"(item) : "memory");
+}
+
+static double web_loop(Web *web, const StoreOperation *operation, uint32_t n_keys, uint32_t size,
+                       uint64_t n) {
         double ns[WEB_ROUNDS];
         Random random;
         uint64_t begin;
@@ -52,58 +84,75 @@ static double operation_measure(Web *web, const WebOperation *operation) {
         random_init(&random, 1);
         for (uint32_t round = 0; round < WEB_ROUNDS; round++) {
                 begin = clock_now();
-                for (uint64_t i = 0; i < web->n; i++) {
-                        uint32_t key = random_below(&random, WEB_KEYS);
+                for (uint64_t i = 0; i < n; i++) {
+                        uint32_t key = random_below(&random, n_keys);
+                        StoreItem item = web_item(web, key, size);
 
-                        memcpy(web->value, &key, operation->gets ? 0 : sizeof(key));
-                        operation->function(key, web->keys[key], web->value);
+                        if (!operation->gets)
+                                memcpy(web->value, &key, sizeof(key));
+                        operation->function(&item);
                         if (operation->gets && memcmp(web->value, &key, sizeof(key)) != 0)
                                 bench_fail("%s: another key's value", operation->name);
                 }
-                ns[round] = clock_net_ns(&web->bench.clock, (double) (clock_now() - begin)) / (double) web->n;
+                ns[round] = clock_net_ns(&web->bench.clock, (double) (clock_now() - begin)) / (double) n;
         }
         return bench_median(ns, WEB_ROUNDS);
 }
 
-static void store_run(Web *web, const WebStore *store, const char *socket) {
-        char metric[64];
-        double loop;
+double web_measure(Web *web, const StoreOperation *operation, uint32_t n_keys, uint32_t size, uint64_t n) {
+        static const StoreOperation nothing = { "loop", true, do_nothing };
 
-        store->open(socket, WEB_KEYS);
-        /* All keys exist before the first operation counts. */
-        for (const WebOperation *operation = store->operations; operation->name; operation++)
-                for (uint32_t key = 0; key < WEB_KEYS && !operation->gets; key++) {
-                        memcpy(web->value, &key, sizeof(key));
-                        operation->function(key, web->keys[key], web->value);
+        return web_loop(web, operation, n_keys, size, n) - web_loop(web, &nothing, n_keys, size, n);
+}
+
+void web_sessions(Web *web) {
+        const StoreOperation both[] = { { "put", false, web->store->put },
+                                        { "get", true, web->store->get },
+                                        {} };
+        const StoreOperation *lists[] = { both, web->store->sessions };
+
+        web_make_keys(web, "session", WEB_KEYS);
+        for (size_t i = 0; i < 2; i++)
+                for (const StoreOperation *o = lists[i]; o->name; o++) {
+                        if (!o->gets) /* all keys exist before the first operation counts */
+                                web_each(web, o->function, WEB_KEYS, STORE_SIZE_SESSION);
+                        web_metric(web, web_measure(web, o, WEB_KEYS, STORE_SIZE_SESSION, web->n), "%s_ns",
+                                   o->name);
                 }
-        loop = operation_measure(web, &nothing);
-        bench_metric(&web->bench, "loop_ns", loop);
-        for (const WebOperation *operation = store->operations; operation->name; operation++) {
-                (void) snprintf(metric, sizeof(metric), "%s_ns", operation->name);
-                bench_metric(&web->bench, metric, operation_measure(web, operation) - loop);
-        }
+}
+
+static const Store *find_store(const char *name) {
+        for (size_t i = 0; i < sizeof(stores) / sizeof(stores[0]); i++)
+                if (strcmp(stores[i]->name, name) == 0)
+                        return stores[i];
+        (void) fprintf(stderr, "bench-web: no such store: %s\n", name);
+        exit(NOT_APPLICABLE);
 }
 
 int main(int argc, char **argv) {
         static Web web;
-        const WebStore *store = NULL;
 
-        for (size_t i = 0; argc >= 2 && i < sizeof(stores) / sizeof(stores[0]); i++)
-                if (strcmp(stores[i]->name, argv[1]) == 0)
-                        store = stores[i];
-        if (!store || argc > 4) {
-                (void) fprintf(stderr, "Usage: bench-web STORE SOCKET [OPERATIONS]\n");
+        if (argc < 3 || argc > 5) {
+                (void) fprintf(stderr, "Usage: bench-web WORKLOAD STORE [SOCKET|- [OPERATIONS]]\n");
                 return 2;
         }
+        web.store = find_store(argv[2]);
+        web.socket = argc >= 4 && strcmp(argv[3], "-") != 0 ? argv[3] : NULL;
+        web.n = argc == 5 ? strtoull(argv[4], NULL, 10) : web.store->n_operations;
+        web.bench.metrics = json_object_new_object();
+        web.bench.series = json_object_new_object();
         (void) group_n_cpus();
         group_pin(0);
-        web.bench.metrics = json_object_new_object();
-        web.n = argc == 4 ? strtoull(argv[3], NULL, 10) : store->n_operations;
-        for (uint32_t i = 0; i < WEB_KEYS; i++)
-                (void) snprintf(web.keys[i], WEB_KEY_SIZE, "session:%08x", i * 2654435761U);
         clock_init(&web.bench.clock);
-        store_run(&web, store, argc >= 3 ? argv[2] : NULL);
+        web.value = bench_reserve(STORE_VALUE_MAX);
+        web.store->open(web.socket);
+        for (size_t i = 0; i < sizeof(workloads) / sizeof(workloads[0]); i++)
+                if (strcmp(workloads[i].name, argv[1]) == 0)
+                        workloads[i].function(&web);
+        if (json_object_object_length(web.bench.metrics) == 0)
+                return NOT_APPLICABLE;
         printf("%s\n", json_object_to_json_string_ext(web.bench.metrics, JSON_C_TO_STRING_PLAIN));
         json_object_put(web.bench.metrics);
+        json_object_put(web.bench.series);
         return 0;
 }

@@ -1,0 +1,42 @@
+/* The yardstick: a plain mapping that processes share. No keys, no checks, nothing that a reader could rely on. */
+#include <string.h>
+
+#include "bench/web/store.h"
+
+#define MEMORY_BYTES (UINT64_C(64) << 20)
+#define MEMORY_COUNTERS 1000
+
+static char *values;
+static struct { uint64_t n __attribute__((aligned(64))); } * counters;
+
+static void memory_open(const char *socket) {
+        (void) socket;
+        values = bench_reserve(MEMORY_BYTES);
+        counters = bench_reserve(MEMORY_COUNTERS * sizeof(*counters));
+}
+
+static char *memory_place(const StoreItem *item) {
+        return values + (uint64_t) item->number * item->size % MEMORY_BYTES;
+}
+
+static void memory_put(StoreItem *item) {
+        memcpy(memory_place(item), item->value, item->size);
+}
+
+static void memory_get(StoreItem *item) {
+        memcpy(item->value, memory_place(item), item->size);
+}
+
+static void memory_add(StoreItem *item) {
+        (void) shm_add_acqrel(&counters[item->number % MEMORY_COUNTERS].n, 1);
+}
+
+const Store store_memory = {
+        .name = "memory",
+        .n_operations = 1000000,
+        .is_inherited = true,
+        .open = memory_open,
+        .put = memory_put,
+        .get = memory_get,
+        .add = memory_add,
+};
