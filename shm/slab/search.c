@@ -26,11 +26,15 @@
 /* A search gives up a set after this many slabs that are in it rightly but of an earlier era, not drained yet. */
 #define SKIPS_MAX 64
 
-/* Each thread searches a set from a home group of its own, so that threads rarely contend for one word. */
+/*
+ * Each thread searches a set from a home of its own, far from others' homes (by the golden ratio), so that threads
+ * rarely take slots of one slab: where another processor wrote an object or its tag last, the line takes longer to come
+ * than all else. In a small pool all begin with the first slab.
+ */
 static uint32_t search_home(const ShmActor *actor) {
-        uint32_t n_groups = (shm_arena_n_slabs_ever(actor->arena) + 63) / 64;
+        uint32_t n = shm_arena_n_slabs_ever(actor->arena);
 
-        return n_groups > 1 ? actor->id % n_groups * 64 : 0;
+        return n > 64 ? (uint32_t) ((uint64_t) (actor->id * UINT32_C(0x9e3779b9)) * n >> 32) : 0;
 }
 
 static void search_remove_stale(ShmActor *actor, uint32_t set, uint32_t slab) {
