@@ -57,12 +57,29 @@ typedef struct ShmMapView {
         uint64_t *at; /* with SHM_LEAF_CHAINED: the word, */
         uint64_t word; /* and its content, sealed */
         uint64_t expires; /* as it was then */
+        uint32_t room; /* size of the slot */
         bool is_over; /* see shm_map_find() */
 } ShmMapView;
 
 /* The word of a chain that is being freed has another kind (shm/map/trie-word.h). */
 static inline bool shm_leaf_is_whole(uint64_t leaf, uint64_t word) {
         return shm_trie_is_leaf(word ^ shm_leaf_seal(leaf));
+}
+
+/* Reads the word of a leaf that has one. False: it can be none. */
+static inline bool shm_map_view_word(ShmMapView *view) {
+        const ShmMapLeaf *head = &view->head;
+
+        if (shm_leaf_size(head->key_size, head->value_size, head->flags) > view->room ||
+            head->value_size > SHM_LEAF_VALUE_MAX ||
+            (head->flags & SHM_LEAF_CELL && head->value_size != sizeof(uint64_t)))
+                return false;
+        if (head->flags & SHM_LEAF_CHAINED) {
+                view->at = (uint64_t *) (view->bytes + shm_leaf_value_off(head->key_size, SHM_LEAF_CHAINED));
+                /* ORDER: acq, pairs with shm_chain_fill(); chunks are read after it. */
+                view->word = shm_load_acq(view->at);
+        }
+        return true;
 }
 
 /* -ESTALE: no live object, or none that can be a leaf. */
@@ -76,20 +93,16 @@ static inline int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapVie
                 return r;
         ret->handle = handle;
         ret->bytes = (const uint8_t *) object + sizeof(ShmMapLeaf);
+        ret->room = (uint32_t) size;
         shm_racy_copy(&ret->head, object, sizeof(ret->head));
         ret->expires = ret->head.expires ^ shm_leaf_seal(handle);
         if (__builtin_expect(ret->expires != 0, 0))
                 /* ORDER: rlx; read whole. It counts if the view is live after that. */
                 ret->expires = shm_load_rlx(&((ShmMapLeaf *) object)->expires) ^ shm_leaf_seal(handle);
-        if (shm_leaf_size(ret->head.key_size, ret->head.value_size, ret->head.flags) <= size &&
-            ret->head.value_size <= SHM_LEAF_VALUE_MAX &&
-            (!(ret->head.flags & SHM_LEAF_CELL) || ret->head.value_size == sizeof(uint64_t))) {
-                if (!(ret->head.flags & SHM_LEAF_CHAINED))
+        if (__builtin_expect(!(ret->head.flags & (SHM_LEAF_CELL | SHM_LEAF_CHAINED)), 1)) {
+                if (sizeof(ShmMapLeaf) + ret->head.key_size + (uint64_t) ret->head.value_size <= size)
                         return 0;
-                ret->at = (uint64_t *) ((uint8_t *) object + sizeof(ShmMapLeaf) +
-                                        shm_leaf_value_off(ret->head.key_size, SHM_LEAF_CHAINED));
-                /* ORDER: acq, pairs with shm_chain_fill(); chunks are read after it. */
-                ret->word = shm_load_acq(ret->at);
+        } else if (shm_map_view_word(ret)) {
                 return 0;
         }
         /* ORDER: acq, pairs with shm_uncached_free(); if it was overwritten, its unlinking is seen. */

@@ -36,27 +36,25 @@
 #define PREFETCH_SIZE 384
 
 /*
- * Where an object begins is known only when its slab's word is. Its class is guessed to be that of
+ * Where an object begins is known only when its slab's word is. Its size is guessed to be that of
  * the leaf read before: word and object are then fetched at one time. It spares a miss of two.
  */
 static inline void prefetch_leaf(const ShmTrie *trie, uint64_t handle) {
         SlotId id = shm_handle_slot(handle);
         /* ORDER: rlx; a guess. */
-        uint32_t size = trie->arena->classes[shm_load_rlx(&trie->leaf_class)].size;
+        uint32_t size = shm_load_rlx(&trie->leaf_room);
         const uint8_t *object = shm_arena_slab(trie->arena, slot_id_slab(id)) + slot_id_slot(id) * size;
 
         for (uint32_t off = 0; off < size && off < PREFETCH_SIZE; off += 64)
                 __builtin_prefetch(object + off);
 }
 
-static inline void remember_class(const ShmTrie *trie, const ShmMapView *view) {
-        size_t size = shm_leaf_size(view->head.key_size, view->head.value_size, view->head.flags);
-        uint32_t class = shm_arena_class(trie->arena, size);
-        uint32_t *guess = (uint32_t *) &trie->leaf_class;
+static inline void remember_room(const ShmTrie *trie, uint32_t room) {
+        uint32_t *guess = (uint32_t *) &trie->leaf_room;
 
         /* ORDER: rlx; a guess, and mostly the right one: it is written when it changes. */
-        if (shm_load_rlx(guess) != class)
-                shm_store_rlx(guess, class); /* ORDER: rlx; as above. */
+        if (shm_load_rlx(guess) != room)
+                shm_store_rlx(guess, room); /* ORDER: rlx; as above. */
 }
 
 static bool is_key(const ShmMapView *view, const ShmMapKey *key) {
@@ -109,7 +107,7 @@ static int match_word(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
         if (shm_map_view(trie->arena, seen, view) == 0) {
                 bool same = is_key(view, key);
 
-                remember_class(trie, view);
+                remember_room(trie, view->room);
                 if (shm_map_view_live(trie->arena, view)) {
                         view->is_over = same && shm_map_is_over(trie, view);
                         return same ? MINE : OTHER;

@@ -74,7 +74,7 @@ int trie_load_renewed(const ShmTrie *trie, TrieLink above, ShmTrieCursor *c) {
  * To the end of the path, or to the word that holds the inner node `stop`. SHM_TRIE_E_CHANGED: begin at the root.
  * -EIDRM.
  */
-static inline int walk_path(const ShmTrie *trie, ShmTrieCursor *c, uint64_t stop) {
+static int walk_path(const ShmTrie *trie, ShmTrieCursor *c, uint64_t stop) {
         int r = 0;
 
         if (stop == 0 && c->depth < trie->n_levels)
@@ -100,6 +100,9 @@ int shm_trie_seek(const ShmTrie *trie, uint64_t hash, ShmTrieCursor *ret) {
                 trie_begin(trie, ret, hash);
                 if (trie_load(trie, ret) != 0)
                         return -EIDRM;
+                trie_walk_down(trie, ret, trie->n_levels);
+                if (__builtin_expect(shm_trie_is_leaf(ret->value) || ret->value == 0, 1))
+                        return 0;
                 r = walk_path(trie, ret, 0);
         }
         return r == SHM_TRIE_E_CHANGED ? -EIDRM : r;
