@@ -65,6 +65,7 @@ typedef struct ShmActor {
         ShmShortage shortage; /* when its last commit failed */
         uint64_t searched_msec; /* when it last searched the slab words themselves */
         uint64_t seen; /* the record's attention when the copies were made */
+        uint32_t current; /* API number of the current epoch; UINT32_MAX: it is not open */
         uint32_t numbers[SHM_EPOCHS_MAX]; /* API numbers of open epochs, or UINT32_MAX */
         ShmSizeOf sizes[SHM_GRANULES_MAX]; /* by (size - 1) / SHM_CLASS_GRANULE */
         ShmPlaceOf places[SHM_EPOCHS_MAX * SHM_CLASSES_MAX]; /* by class | epoch << 4 */

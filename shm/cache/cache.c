@@ -57,6 +57,7 @@ static void copy_sizes(ShmActor *actor) {
         const ShmArena *arena = actor->arena;
         uint32_t current = shm_epoch_current(arena) % SHM_EPOCHS_MAX;
 
+        actor->current = actor->numbers[current];
         for (uint32_t i = 0; i < arena->size_max / SHM_CLASS_GRANULE; i++) {
                 uint32_t class = arena->class_of[i],
                          off = shm_arena_cache_index(arena, 0, class) * (uint32_t) sizeof(ShmCache);
@@ -259,6 +260,31 @@ int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const Shm
         *ret_handle = handle;
         if (ret_object)
                 *ret_object = shm_slot_address(arena, shm_handle_slot(handle), class);
+        return 0;
+}
+
+int shm_cache_alloc_pending(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
+                            uint64_t *ret_handle, void **ret_object) {
+        const ShmSizeOf *s;
+        ShmCache *cache;
+        SlotId id;
+        int r;
+
+        /* ORDER: acq, pairs with shm_freeze_begin(); as in shm_cache_alloc_hit(). ORDER: rlx; as there. */
+        if (shm_load_acq(&actor->record->attention) != shm_peek_rlx(&actor->attention) ||
+            size - 1 >= actor->size_max)
+                return shm_cache_alloc_slow(actor, size, epoch, pending, ret_handle, ret_object);
+        s = &actor->sizes[(size - 1) / SHM_CLASS_GRANULE];
+        cache = epoch == SHM_EPOCH_CURRENT ? s->cache : shm_cache_of(actor, epoch, s->cache_off);
+        if (shm_load_rlx(&cache->count) == 0) /* ORDER: rlx; ours alone. */
+                return shm_cache_alloc_slow(actor, size, epoch, pending, ret_handle, ret_object);
+        r = cache_pop_slot(actor, cache, pending, ret_handle);
+        if (r)
+                return r;
+        shm_count_rlx(&actor->record->counters[SHM_COUNT_ALLOC_HITS]); /* ORDER: rlx; a count. */
+        id = shm_handle_slot(*ret_handle);
+        *ret_object = shm_arena_slab(actor->arena, slot_id_slab(id)) +
+                      slot_id_slot(id) * (s->size_more + SHM_CLASS_SIZE_MIN);
         return 0;
 }
 

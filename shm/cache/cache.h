@@ -13,6 +13,9 @@
 /* As shm_object_alloc(), inside an operation. It checks all that the fast path takes for granted. */
 int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
                          uint64_t *ret_handle, void **ret_object);
+/* The same with `pending`, for the fast path's sake: it takes a slot from the cache, if that has one. */
+int shm_cache_alloc_pending(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
+                            uint64_t *ret_handle, void **ret_object);
 /* As shm_object_free(), inside an operation. */
 int shm_cache_free_slow(ShmActor *actor, uint64_t handle);
 
@@ -25,6 +28,14 @@ void shm_cache_free_pending(ShmActor *actor);
  * is left alone.
  */
 void shm_cache_leave(ShmActor *actor);
+
+/* The API number of the current epoch as the caches know it. False: they know of none. */
+static inline bool shm_cache_current(const ShmActor *actor, uint32_t *ret_number) {
+        *ret_number = actor->current;
+        /* ORDER: acq, pairs with shm_freeze_begin(); an allocation in that epoch looks again. ORDER: rlx; a hint. */
+        return shm_load_acq(&actor->record->attention) == shm_peek_rlx(&actor->attention) &&
+               actor->current != UINT32_MAX;
+}
 
 /* As shm_object_alloc() without `pending`, after shm_cache_alloc_hit() missed and its operation was left. */
 static inline int shm_cache_alloc_missed(ShmActor *actor, size_t size, uint32_t epoch, uint64_t *ret_handle,

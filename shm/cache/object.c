@@ -17,7 +17,7 @@ int shm_object_alloc(ShmActor *actor, size_t size, uint32_t epoch, const ShmPend
         if (!pending)
                 return shm_cache_alloc(actor, size, epoch, ret_handle, ret_object);
         shm_actor_enter(actor);
-        r = shm_cache_alloc_slow(actor, size, epoch, pending, ret_handle, ret_object);
+        r = shm_cache_alloc_pending(actor, size, epoch, pending, ret_handle, ret_object);
         shm_actor_leave(actor);
         return r;
 }

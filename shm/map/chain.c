@@ -70,14 +70,6 @@ static uint32_t chunk_room(const ShmArena *arena) {
         return arena->classes[chunk_class(arena)].size - (uint32_t) sizeof(ShmChunk);
 }
 
-bool shm_chain_wanted(const ShmArena *arena, uint32_t key_size, uint32_t value_size) {
-#ifdef SHM_STEP
-        if (shm_chain_room)
-                return value_size > shm_chain_room;
-#endif
-        return shm_leaf_size(key_size, value_size, 0) > shm_arena_size_max(arena);
-}
-
 uint32_t shm_chain_size_max(const ShmArena *arena) {
         uint64_t n = (uint64_t) SHM_CHAIN_CHUNKS_MAX * chunk_room(arena);
 

@@ -18,7 +18,13 @@ extern uint32_t shm_chain_room; /* cases of the explorer make chunks small; 0: a
 #endif
 
 /* Whether a value is to be a chain. */
-bool shm_chain_wanted(const ShmArena *arena, uint32_t key_size, uint32_t value_size);
+static inline bool shm_chain_wanted(const ShmArena *arena, uint32_t key_size, uint32_t value_size) {
+#ifdef SHM_STEP
+        if (shm_chain_room)
+                return value_size > shm_chain_room;
+#endif
+        return shm_leaf_size(key_size, value_size, 0) > shm_arena_size_max(arena);
+}
 
 /* Largest value of any entry in this arena, whatever the map allows. */
 uint32_t shm_chain_size_max(const ShmArena *arena);

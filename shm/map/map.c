@@ -27,6 +27,7 @@
 #include <sodium/crypto_shorthash_siphash24.h>
 
 #include "shm/arch/racy.h"
+#include "shm/cache/cache.h"
 #include "shm/map/chain.h"
 #include "shm/map/lifetime.h"
 #include "shm/map/tally.h"
@@ -109,6 +110,7 @@ static int match_word(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
 
                 remember_room(trie, view->room);
                 if (shm_map_view_live(trie->arena, view)) {
+                        c->plain = view->head.flags & SHM_LEAF_CHAINED ? 0 : seen;
                         view->is_over = same && shm_map_is_over(trie, view);
                         return same ? MINE : OTHER;
                 }
@@ -206,25 +208,28 @@ ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, siz
         }
 }
 
-uint32_t shm_map_value_max(const ShmTrie *trie) {
+static uint32_t value_max_option(const ShmTrie *trie) {
         /* ORDER: rlx; it may change at any time. */
-        uint32_t max = shm_load_rlx(&trie_root(trie)->options.value_max) ?: SHM_MAP_VALUE_MAX_DEFAULT;
-        uint32_t most = shm_chain_size_max(trie->arena);
+        return shm_load_rlx(&trie_root(trie)->options.value_max) ?: SHM_MAP_VALUE_MAX_DEFAULT;
+}
+
+uint32_t shm_map_value_max(const ShmTrie *trie) {
+        uint32_t max = value_max_option(trie), most = shm_chain_size_max(trie->arena);
 
         return max < most ? max : most;
 }
 
+/* Whether key and value have room in the map. */
+static bool entry_fits(const ShmTrie *trie, const ShmMapKey *key, uint32_t value_size) {
+        return key->size <= shm_map_key_max(trie->arena) && value_size <= value_max_option(trie) &&
+               (!shm_chain_wanted(trie->arena, key->size, value_size) ||
+                value_size <= shm_chain_size_max(trie->arena));
+}
+
 typedef struct NewLeaf {
         uint64_t handle; /* 0: there is none yet */
-        uint64_t expires;
+        ShmMapLeaf head; /* not sealed */
 } NewLeaf;
-
-/* The flags of the leaf that the put makes. */
-static uint16_t leaf_flags(const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put) {
-        bool chained = shm_chain_wanted(trie->arena, key->size, put->value_size);
-
-        return (uint16_t) (put->flags | (chained ? SHM_LEAF_CHAINED : 0));
-}
 
 /* Threads that come late, to the leaf that was in the slot before, compare with these words. */
 static void seal_words(ShmMapLeaf *leaf, uint64_t *word, uint64_t seal) {
@@ -254,10 +259,11 @@ static void leaf_free(ShmActor *actor, uint64_t leaf) {
         (void) shm_actor_unnote(actor, leaf);
 }
 
-/* A leaf in the epoch of the head's number, noted. */
+/* Makes the leaf in the epoch of its head's number, noted. */
 static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
-                     ShmMapLeaf *head, NewLeaf *ret) {
+                     NewLeaf *leaf) {
         const ShmPending pending = { .root = trie->root, .hash = key->hash };
+        ShmMapLeaf *head = &leaf->head;
         size_t size = shm_leaf_size(key->size, put->value_size, head->flags);
         uint64_t handle;
         void *object;
@@ -274,7 +280,7 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
         if (r)
                 leaf_free(actor, handle);
         else
-                *ret = (NewLeaf){ handle, head->expires };
+                leaf->handle = handle;
         return r;
 }
 
@@ -282,22 +288,25 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
 static int leaf_new(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                     NewLeaf *ret) {
         bool whichever = put->epoch == SHM_EPOCH_CURRENT || put->epoch >> 8 == 0;
-        ShmMapLeaf head = {
-                .hash = key->hash,
-                .key_size = (uint16_t) key->size,
-                .value_size = put->value_size,
-                .flags = leaf_flags(trie, key, put),
-                .map = trie->map,
-        };
+        bool chained = shm_chain_wanted(trie->arena, key->size, put->value_size);
         uint32_t id, era;
         int r = -ESTALE;
 
+        ret->head = (ShmMapLeaf){
+                .hash = key->hash,
+                .key_size = (uint16_t) key->size,
+                .value_size = put->value_size,
+                .flags = (uint16_t) (put->flags | (chained ? SHM_LEAF_CHAINED : 0)),
+                .map = trie->map,
+        };
+        if (put->epoch == SHM_EPOCH_CURRENT && shm_cache_current(actor, &ret->head.epoch))
+                r = leaf_make(actor, trie, key, put, ret);
         /* Over between the question and the last allocation: ask again. Not for ever: the table is input. */
         for (int tries = 0; tries < 3 && (r == -ESTALE || r == -ESHUTDOWN); tries++) {
                 r = shm_epoch_admit(trie->arena, put->epoch, &id, &era);
                 if (r == 0) {
-                        head.epoch = shm_epoch_number(id, era);
-                        r = leaf_make(actor, trie, key, put, &head, ret);
+                        ret->head.epoch = shm_epoch_number(id, era);
+                        r = leaf_make(actor, trie, key, put, ret);
                 }
                 if (!whichever)
                         break;
@@ -320,14 +329,18 @@ static int admit_put(const ShmMapPut *put, uint64_t version) {
         return -EINVAL;
 }
 
-/* A put is done. `old`: the leaf that it replaced, or NULL; `was`: what was at the cursor, if that is not `old`. */
-static void tally_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
-                      const ShmMapView *old, uint64_t was) {
-        const ShmMapLeaf head = { .key_size = (uint16_t) key->size,
-                                  .value_size = put->value_size,
-                                  .flags = leaf_flags(trie, key, put) };
-        uint64_t cost = shm_leaf_cost(trie->arena, &head);
+static bool is_same_size(const ShmMapLeaf *a, const ShmMapLeaf *b) {
+        return a->key_size == b->key_size && a->value_size == b->value_size && a->flags == b->flags;
+}
 
+/* A put is done. `old`: the leaf that it replaced, or NULL; `was`: what was at the cursor, if that is not `old`. */
+static void tally_put(ShmActor *actor, const ShmTrie *trie, const ShmMapLeaf *head, const ShmMapView *old,
+                      uint64_t was) {
+        uint64_t cost;
+
+        if (old && !old->is_over && is_same_size(head, &old->head))
+                return;
+        cost = shm_leaf_cost(trie->arena, head);
         if (old)
                 cost -= shm_leaf_cost(trie->arena, &old->head);
         if (!old || old->is_over)
@@ -376,7 +389,7 @@ static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
         else
                 r = shm_trie_exchange(actor, trie, &c, leaf->handle);
         if (r == 0)
-                tally_put(actor, trie, key, put, found == 0 ? &view : NULL, was);
+                tally_put(actor, trie, &leaf->head, found == 0 ? &view : NULL, was);
         return r;
 }
 
@@ -402,7 +415,7 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
         NewLeaf leaf = {};
         int r;
 
-        if (key->size > shm_map_key_max(trie->arena) || put->value_size > shm_map_value_max(trie))
+        if (!entry_fits(trie, key, put->value_size))
                 return shm_map_refuse_large(actor, key->size, put->value_size);
         shm_tally_begin(actor, trie);
         do {
@@ -412,7 +425,7 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
                         drop_leaf(actor, trie, key, &leaf);
         } while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE);
         if (r == 0)
-                shm_expiry_note(trie->arena, leaf.handle, leaf.expires);
+                shm_expiry_note(trie->arena, leaf.handle, leaf.head.expires);
         if (r == -ENOMEM || r == -ENOSPC)
                 shm_tally_add(actor, trie, SHM_MAP_FAILURES, 1);
         shm_tally_end(actor, trie);

@@ -146,8 +146,10 @@ int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uint6
 static void end_exchange(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t old) {
         uint64_t noted = old;
 
-        if (old)
-                /* Stale where somebody else freed it, with its epoch or by its handle: then it is free. */
+        /* Stale where somebody else freed it, with its epoch or by its handle: then it is free. */
+        if (old && old == c->plain)
+                (void) shm_object_free(actor, old);
+        else if (old)
                 (void) shm_chain_free(actor, old);
         if (c->value == 0)
                 (void) shm_trie_shrink_at(actor, trie, c, &noted);
