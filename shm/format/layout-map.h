@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define SHM_MAP_STRIPES 8
 #define SHM_MAP_WAITS 16
 
 typedef enum ShmMapEvict {
@@ -50,12 +49,6 @@ typedef enum ShmMapCount {
         _SHM_MAP_COUNT_N,
 } ShmMapCount;
 
-/* Sums modulo 2^64 of those threads whose records have this stripe. */
-typedef struct ShmMapStripe {
-        uint64_t counts[8];
-} ShmMapStripe;
-static_assert(sizeof(ShmMapStripe) == 64 && _SHM_MAP_COUNT_N <= 8, "arena format");
-
 /* Zeros: nothing is known. */
 typedef struct ShmMapState {
         uint64_t
@@ -63,6 +56,16 @@ typedef struct ShmMapState {
         uint64_t counted; /* the value of `miscounts` when the maintainer last began to count */
         uint64_t unused[6];
         uint32_t waits[SHM_MAP_WAITS]; /* futex words, by hash of the key */
-        ShmMapStripe stripes[SHM_MAP_STRIPES];
+        uint64_t counts[8]; /* ShmMapCount: sums modulo 2^64, but for the tallies of threads */
 } ShmMapState;
-static_assert(sizeof(ShmMapState) == 64 + 64 + 512, "arena format");
+static_assert(sizeof(ShmMapState) == 64 + 64 + 64 && _SHM_MAP_COUNT_N < 8, "arena format");
+
+/*
+ * In the record of a thread: differences that are not yet in the map's state. They are of one map at a time, and stay
+ * when the record gets another owner.
+ */
+typedef struct ShmMapTally {
+        uint64_t counts[7]; /* ShmMapCount */
+        uint64_t map; /* index + 1; 0: none */
+} ShmMapTally;
+static_assert(sizeof(ShmMapTally) == 64 && _SHM_MAP_COUNT_N <= 7, "arena format");

@@ -119,6 +119,7 @@ typedef struct ShmRecord {
         uint64_t n_notes; /* notes at or above this index were never used; only rises */
         uint64_t
                 map; /* index + 1 of the map that the owner changes; it is miscounted if the owner dies; 0: none */
+        ShmMapTally tally;
         uint64_t counters[SHM_COUNTERS_MAX]; /* sums over all owners; only the present owner writes them */
         uint64_t base_counters[SHM_COUNTERS_MAX]; /* the counters when the present owner took the record */
         uint64_t used[SHM_CACHES_MAX / 64]; /* a bit for each cache that was ever used; read no other */
@@ -126,7 +127,7 @@ typedef struct ShmRecord {
         uint64_t map_hits[SHM_ROOTS_MAX]; /* sums over all owners, as `counters` */
         uint64_t map_misses[SHM_ROOTS_MAX];
 } ShmRecord;
-static_assert(sizeof(ShmRecord) == 64 + 2 * 256 + 128 + 2048 + 2 * 512, "arena format");
+static_assert(sizeof(ShmRecord) == 2 * 64 + 2 * 256 + 128 + 2048 + 2 * 512, "arena format");
 
 /*
  * Caches of a record stand in one or two groups, each with up to SHM_CACHE_GROUP classes of each epoch: of a thread

@@ -129,7 +129,7 @@ typedef struct ShmHeader {
         ShmRoot roots[SHM_ROOTS_MAX];
         ShmMapState maps[SHM_ROOTS_MAX]; /* state of the map that the root with this index names */
 } ShmHeader;
-static_assert(sizeof(ShmHeader) == 256 + 20 * 64 + sizeof(ShmExpiry) + 64 * (128 + 64 + 640), "arena format");
+static_assert(sizeof(ShmHeader) == 256 + 20 * 64 + sizeof(ShmExpiry) + 64 * (128 + 64 + 192), "arena format");
 
 typedef enum ShmTotal {
         SHM_TOTAL_RECLAIMED, /* slabs whose pages were dropped */

@@ -127,7 +127,7 @@ static Fate decide_fate(const ShmTrie *trie, const ShmTrieCursor *c, uint32_t ep
         return is_in_epoch(&ret->head, epoch) ? DELETE : KEEP;
 }
 
-static void tally_fate(const ShmActor *actor, const ShmTrie *trie, Fate fate, const ShmMapLeaf *head) {
+static void tally_fate(ShmActor *actor, const ShmTrie *trie, Fate fate, const ShmMapLeaf *head) {
         if (fate == FORGET)
                 shm_tally_add(actor, trie, SHM_MAP_DELETES, 1); /* its size is not known any more */
         else

@@ -5,21 +5,24 @@
  *
  * Invariants
  *   1. A writer counts a change after it, and its record names the map (`map`) from before the change until it was
- *      counted. So a map whose counts are not those of its entries, since a writer died, is known.
+ *      counted. So a map whose counts are not those of its entries, since a writer died, is known. The same holds
+ *      while it adds its tally to the state of the tally's map.
  *   2. Entries are what is linked, also stale leaves until somebody takes them out. The bytes of a stale leaf are not
  *      known any more: after a sweep, which takes them out, the map is counted, too.
  *   3. A census is a walk beside writers. It meets about half of what changes meanwhile: it is compared with the mean
  *      of the totals before and after. So it is exact where nothing changes, and else errs by the changes of one walk
  *      at most.
+ *   4. Totals are the sums in the map's state and the tallies of that map in all records. A tally moves to the state
+ *      when its bytes are many, or the thread turns to another map; else it stays, also when the thread ends.
  *
- * Who may do what: any thread adds to the stripe of its record. The maintainer ends a census.
+ * Who may do what: the owner of a record counts in its tally, and adds that to the state. The maintainer ends a census.
  *
  * Crash: of the maintainer in a census: `counted` is as before, and the next one begins again. Between its last two
  *   stores: entries may be corrected and bytes not; then `counted` is as before, too.
  */
 #include "shm/map/tally.h"
 
-#include <string.h>
+#include "shm/map/trie-walk.h"
 
 uint32_t shm_map_index(const ShmArena *arena, uint64_t root) {
         uint32_t i = 0;
@@ -36,12 +39,62 @@ void shm_map_attach(ShmTrie *trie) {
         trie->map = i < SHM_ROOTS_MAX ? i + 1 : 0;
 }
 
-static uint64_t sum_stripes(const ShmMapState *state, ShmMapCount count) {
-        uint64_t sum = 0;
+void shm_tally_flush(ShmActor *actor) {
+        ShmMapTally *tally = &actor->record->tally;
+        uint64_t map = shm_load_rlx(&tally->map); /* ORDER: rlx; ours alone. */
 
-        for (uint32_t i = 0; i < SHM_MAP_STRIPES; i++)
-                sum += shm_load_rlx(&state->stripes[i].counts[count]); /* ORDER: rlx; a statistic. */
-        return sum;
+        for (uint32_t i = 0; i < _SHM_MAP_COUNT_N; i++) {
+                uint64_t n = shm_load_rlx(&tally->counts[i]); /* ORDER: rlx; ours alone. */
+
+                if (n == 0)
+                        continue;
+                if (map - 1 < SHM_ROOTS_MAX)
+                        /* ORDER: rlx; a statistic. */
+                        (void) shm_add_rlx(&actor->arena->header->maps[map - 1].counts[i], n);
+                shm_store_rlx(&tally->counts[i], 0); /* ORDER: rlx; a statistic. */
+        }
+}
+
+void shm_tally_turn(ShmActor *actor, uint32_t map) {
+        ShmRecord *record = actor->record;
+
+        /* ORDER: rlx; before the release of the first sum. ORDER: rlx; ours alone. */
+        shm_store_rlx(&record->map, shm_load_rlx(&record->tally.map));
+        shm_compiler_barrier();
+        shm_tally_flush(actor);
+        shm_store_rel(&record->map, 0); /* ORDER: rel; the flush is over. */
+        shm_store_rel(&record->tally.map, map); /* ORDER: rel; all counts are 0. */
+}
+
+bool shm_tally_is_far(const ShmTrie *trie, uint64_t difference) {
+        uint64_t n = (int64_t) difference < 0 ? -difference : difference, limit;
+
+        if (n > SHM_TALLY_BYTES)
+                return true;
+        limit = shm_load_rlx(&trie_root(trie)->options.limit_bytes); /* ORDER: rlx; as it is now. */
+        return limit != 0 && n * 64 * shm_arena_n_records_ever(trie->arena) > limit;
+}
+
+typedef struct Counts {
+        uint64_t n[_SHM_MAP_COUNT_N];
+} Counts;
+
+/* Beside a thread that adds its tally to the state, that may be in the sums twice, or not at all. */
+static Counts sum_counts(const ShmArena *arena, uint32_t map) {
+        const ShmMapState *state = &arena->header->maps[map];
+        Counts sums;
+
+        for (uint32_t i = 0; i < _SHM_MAP_COUNT_N; i++)
+                sums.n[i] = shm_load_rlx(&state->counts[i]); /* ORDER: rlx; a statistic. */
+        for (uint32_t k = 0; k < shm_arena_n_records_ever(arena); k++) {
+                const ShmMapTally *tally = &shm_arena_record(arena, k)->tally;
+
+                if (shm_load_rlx(&tally->map) != map + 1) /* ORDER: rlx; a statistic. */
+                        continue;
+                for (uint32_t i = 0; i < _SHM_MAP_COUNT_N; i++)
+                        sums.n[i] += shm_load_rlx(&tally->counts[i]); /* ORDER: rlx; a statistic. */
+        }
+        return sums;
 }
 
 /* Sums of differences may be below 0 for a moment. */
@@ -49,10 +102,9 @@ static uint64_t at_least_0(uint64_t sum) {
         return (int64_t) sum < 0 ? 0 : sum;
 }
 
-static uint64_t sum_entries(const ShmMapState *state) {
-        return sum_stripes(state, SHM_MAP_INSERTS) - sum_stripes(state, SHM_MAP_DELETES) -
-               sum_stripes(state, SHM_MAP_EXPIRATIONS) - sum_stripes(state, SHM_MAP_EVICTIONS) +
-               sum_stripes(state, SHM_MAP_MISCOUNTED);
+static uint64_t count_entries(const Counts *c) {
+        return c->n[SHM_MAP_INSERTS] - c->n[SHM_MAP_DELETES] - c->n[SHM_MAP_EXPIRATIONS] -
+               c->n[SHM_MAP_EVICTIONS] + c->n[SHM_MAP_MISCOUNTED];
 }
 
 static void sum_gets(const ShmArena *arena, uint32_t map, ShmMapTotals *ret) {
@@ -65,16 +117,16 @@ static void sum_gets(const ShmArena *arena, uint32_t map, ShmMapTotals *ret) {
 }
 
 void shm_map_counts(const ShmArena *arena, uint32_t i, ShmMapTotals *ret) {
-        const ShmMapState *state = &arena->header->maps[i];
+        Counts c = sum_counts(arena, i);
 
         *ret = (ShmMapTotals){
-                .entries = at_least_0(sum_entries(state)),
-                .bytes = at_least_0(sum_stripes(state, SHM_MAP_BYTES)),
-                .inserts = sum_stripes(state, SHM_MAP_INSERTS),
-                .deletes = sum_stripes(state, SHM_MAP_DELETES),
-                .expirations = sum_stripes(state, SHM_MAP_EXPIRATIONS),
-                .evictions = sum_stripes(state, SHM_MAP_EVICTIONS),
-                .failures = sum_stripes(state, SHM_MAP_FAILURES),
+                .entries = at_least_0(count_entries(&c)),
+                .bytes = at_least_0(c.n[SHM_MAP_BYTES]),
+                .inserts = c.n[SHM_MAP_INSERTS],
+                .deletes = c.n[SHM_MAP_DELETES],
+                .expirations = c.n[SHM_MAP_EXPIRATIONS],
+                .evictions = c.n[SHM_MAP_EVICTIONS],
+                .failures = c.n[SHM_MAP_FAILURES],
         };
 }
 
@@ -105,12 +157,14 @@ bool shm_map_is_miscounted(const ShmArena *arena, uint32_t i) {
 
 void shm_map_census_begin(const ShmArena *arena, uint32_t i, ShmMapCensus *ret) {
         const ShmMapState *state = &arena->header->maps[i];
+        Counts c;
 
         *ret = (ShmMapCensus){
                 .asked = shm_load_acq(&state->miscounts), /* ORDER: acq; before the totals. */
-                .entries_before = sum_entries(state),
-                .bytes_before = sum_stripes(state, SHM_MAP_BYTES),
         };
+        c = sum_counts(arena, i);
+        ret->entries_before = count_entries(&c);
+        ret->bytes_before = c.n[SHM_MAP_BYTES];
 }
 
 void shm_map_uncounted(ShmArena *arena, uint32_t i) {
@@ -127,15 +181,17 @@ static uint64_t mean_of(uint64_t before, uint64_t after) {
 
 static void correct_total(ShmMapState *state, ShmMapCount count, uint64_t n) {
         if (n != 0)
-                (void) shm_add_rlx(&state->stripes[0].counts[count], n); /* ORDER: rlx; a statistic. */
+                (void) shm_add_rlx(&state->counts[count], n); /* ORDER: rlx; a statistic. */
 }
 
 void shm_map_census_end(ShmActor *control, uint32_t i, const ShmMapCensus *census) {
         ShmMapState *state = &control->arena->header->maps[i];
-        uint64_t entries = sum_entries(state), bytes = sum_stripes(state, SHM_MAP_BYTES);
+        Counts c = sum_counts(control->arena, i);
 
-        correct_total(state, SHM_MAP_MISCOUNTED, census->entries - mean_of(census->entries_before, entries));
-        correct_total(state, SHM_MAP_BYTES, census->bytes - mean_of(census->bytes_before, bytes));
+        correct_total(state, SHM_MAP_MISCOUNTED,
+                      census->entries - mean_of(census->entries_before, count_entries(&c)));
+        correct_total(state, SHM_MAP_BYTES,
+                      census->bytes - mean_of(census->bytes_before, c.n[SHM_MAP_BYTES]));
         /* ORDER: rel; the totals are corrected. */
         shm_store_rel(&state->counted, census->asked);
 }

@@ -21,6 +21,24 @@ void shm_map_totals(const ShmArena *arena, uint32_t i, ShmMapTotals *ret);
 /* The same without hits and misses, which are 0: these are a walk over all records. */
 void shm_map_counts(const ShmArena *arena, uint32_t i, ShmMapTotals *ret);
 
+/* A thread keeps differences of the bytes to itself up to this, and all threads together up to a 64th of a limit. */
+#define SHM_TALLY_BYTES UINT64_C(65536)
+
+/* The size of the entries as limits count it: SHM_TALLY_BYTES says how far it may be off. */
+static inline uint64_t shm_map_bytes(const ShmTrie *trie) {
+        /* ORDER: rlx; as it was a moment ago. */
+        uint64_t n = shm_load_rlx(&trie->arena->header->maps[trie->map - 1].counts[SHM_MAP_BYTES]);
+
+        return (int64_t) n < 0 ? 0 : n;
+}
+
+/* Adds the differences in this thread's record to the state of the map that its record names as being changed. */
+void shm_tally_flush(ShmActor *actor);
+/* From now on the differences are of another map. */
+void shm_tally_turn(ShmActor *actor, uint32_t map);
+/* Whether the thread keeps too large a difference to itself. */
+bool shm_tally_is_far(const ShmTrie *trie, uint64_t difference);
+
 /*
  * Around each change of a map, and the counting of it: a map whose writer dies between the two is counted anew
  * (shm_map_miscounted()). They do not nest.
@@ -28,6 +46,9 @@ void shm_map_counts(const ShmArena *arena, uint32_t i, ShmMapTotals *ret);
 static inline void shm_tally_begin(ShmActor *actor, const ShmTrie *trie) {
         if (trie->map == 0)
                 return;
+        /* ORDER: rlx; only the owner writes it. */
+        if (__builtin_expect(shm_load_rlx(&actor->record->tally.map) != trie->map, 0))
+                shm_tally_turn(actor, trie->map);
         /* ORDER: rlx; before the release of the first change. */
         shm_store_rlx(&actor->record->map, trie->map);
         shm_compiler_barrier();
@@ -38,13 +59,15 @@ static inline void shm_tally_end(ShmActor *actor, const ShmTrie *trie) {
                 shm_store_rel(&actor->record->map, 0); /* ORDER: rel; the change was counted. */
 }
 
-static inline void shm_tally_add(const ShmActor *actor, const ShmTrie *trie, ShmMapCount count, uint64_t n) {
-        if (trie->map != 0 && n != 0)
-                /* ORDER: rlx; others read it for statistics, and for the limit. */
-                (void) shm_add_rlx(&trie->arena->header->maps[trie->map - 1]
-                                            .stripes[actor->id % SHM_MAP_STRIPES]
-                                            .counts[count],
-                                   n);
+static inline void shm_tally_add(ShmActor *actor, const ShmTrie *trie, ShmMapCount count, uint64_t n) {
+        uint64_t *sum = &actor->record->tally.counts[count];
+
+        if (trie->map == 0 || n == 0)
+                return;
+        n += shm_load_rlx(sum); /* ORDER: rlx; only the owner writes it. */
+        shm_store_rlx(sum, n); /* ORDER: rlx; others read it for statistics. */
+        if (count == SHM_MAP_BYTES && __builtin_expect(shm_tally_is_far(trie, n), 0))
+                shm_tally_flush(actor);
 }
 
 /* The size of the slots that an entry takes. */
@@ -56,7 +79,7 @@ static inline uint64_t shm_leaf_cost(const ShmArena *arena, const ShmMapLeaf *he
 }
 
 /* An entry went. */
-static inline void shm_tally_gone(const ShmActor *actor, const ShmTrie *trie, ShmMapCount count,
+static inline void shm_tally_gone(ShmActor *actor, const ShmTrie *trie, ShmMapCount count,
                                   const ShmMapLeaf *head) {
         shm_tally_add(actor, trie, count, 1);
         shm_tally_add(actor, trie, SHM_MAP_BYTES, -shm_leaf_cost(trie->arena, head));

@@ -611,6 +611,15 @@ FAULTS = [
         do {
                 r = put_once''', '''        do {
                 r = put_once'''),
+    ('tally: added to the state by a plain store', 'map-tally/turn-turn', 'shm/map/tally.c',
+     '(void) shm_add_rlx(&actor->arena->header->maps[map - 1].counts[i], n);',
+     '''shm_store_rlx(&actor->arena->header->maps[map - 1].counts[i],
+                                      shm_load_rlx(&actor->arena->header->maps[map - 1].counts[i]) + n);'''),
+    ('tally: a death while it is added is not known', 'map-tally/turn-turn', 'shm/map/tally.c',
+     'shm_store_rlx(&record->map, shm_load_rlx(&record->tally.map));', ''),
+    ('tally: counts of the map before go to the next one', 'map-tally/turn-turn', 'shm/map/tally.c',
+     '''        shm_tally_flush(actor);
+        shm_store_rel(&record->map, 0);''', '        shm_store_rel(&record->map, 0);'),
     ('guard: not stored', 'map-revoke/index-put', 'shm/arena/record.h',
      '        shm_store_rlx(&actor->record->guard, handle);', ''),
     ('guard: tag read before the store', 'map-revoke/index-put', 'shm/arena/record.h',

@@ -377,6 +377,52 @@ static void test_map_death_at_every_step(void **state) {
         }
 }
 
+/* A second map, in which the victim put an entry. */
+static void other_map_init(World *w, ShmTrie *ret) {
+        const ShmMapPut p = { .value = "1", .value_size = 1, .epoch = SHM_EPOCH_CURRENT };
+        const ShmMapKey key = { "k", 1, 5 };
+        uint64_t root;
+
+        assert_int_equal(shm_trie_create(&w->survivor, w->trie.epoch, &root), 0);
+        assert_int_equal(shm_root_set(&w->arena, "map.other", 0, root), 0);
+        assert_int_equal(shm_object_publish(&w->survivor, root), 0);
+        assert_int_equal(shm_trie_open(ret, &w->arena, root), 0);
+        shm_map_attach(ret);
+        assert_int_equal(shm_map_put(&w->victim, ret, &key, &p, NULL), 0);
+}
+
+/* Its count is right, or that is known. Returns whether it is. */
+static bool assert_other_counted(World *w, const ShmTrie *other) {
+        ShmMapTotals t;
+        bool right;
+
+        shm_map_totals(&w->arena, other->map - 1, &t);
+        right = t.entries == 1 && t.bytes == 64;
+        assert_true(right || w->victim.record->map == other->map);
+        return right;
+}
+
+/* Counts of one map go to that map's state before the victim counts another. */
+static void test_map_death_in_turn(void **state) {
+        bool died = true, miscounted = false;
+
+        (void) state;
+        for (uint64_t step = 1; died; step++) {
+                ShmTrie other;
+                World w = {};
+
+                world_init(&w, &cases[0], SHM_CACHE_ON);
+                other_map_init(&w, &other);
+                died = run_until(&w, &cases[0], step);
+                miscounted |= !assert_other_counted(&w, &other);
+                repair_notes(&w, false);
+                (void) assert_counted(&w);
+                assert_true(assert_other_counted(&w, &other));
+                shm_arena_deinit(&w.arena);
+        }
+        assert_true(miscounted);
+}
+
 typedef struct Revocation {
         World world;
         uint64_t steps_left; /* until it comes */
@@ -497,6 +543,7 @@ int main(void) {
                 cmocka_unit_test(test_map_put_revoked_at_every_step),
                 cmocka_unit_test(test_map_put_by_number_revoked_at_every_step),
                 cmocka_unit_test(test_map_death_at_every_step),
+                cmocka_unit_test(test_map_death_in_turn),
         };
 
         return cmocka_run_group_tests_name("map-death", tests, NULL, NULL);

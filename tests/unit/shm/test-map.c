@@ -310,6 +310,33 @@ static void assert_totals(Fixture *f, uint64_t entries, uint64_t bytes, uint64_t
         assert_int_equal(t.deletes, deletes);
 }
 
+/* A thread keeps to itself how far the bytes in the map's state are off, up to a bound. */
+static void assert_bytes_near(Fixture *f, uint64_t most) {
+        ShmMapTotals t;
+
+        shm_map_counts(&f->arena, f->trie.map - 1, &t);
+        assert_in_range(t.bytes - shm_map_bytes(&f->trie), 0, most);
+}
+
+static void test_map_bytes(void **state) {
+        const uint64_t limits[] = { 0, 1 << 20, 1 << 12 };
+        Fixture *f = *state;
+        char name[16];
+
+        shm_map_attach(&f->trie);
+        for (unsigned k = 0; k < 3; k++) {
+                ShmTrieRoot *root = (ShmTrieRoot *) (f->arena.slabs + f->trie.root_off);
+                uint64_t share = limits[k] / 64 / shm_arena_n_records_ever(&f->arena);
+
+                root->options.limit_bytes = limits[k];
+                for (unsigned i = 0; i < 2000; i++) {
+                        snprintf(name, sizeof(name), "%u:%u", k, i);
+                        assert_int_equal(put(f, name, name), 0);
+                        assert_bytes_near(f, limits[k] == 0 ? SHM_TALLY_BYTES : share);
+                }
+        }
+}
+
 static void test_map_totals(void **state) {
         Fixture *f = *state;
         ShmMapKey a;
@@ -490,6 +517,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_equal_hashes_stale, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_expire, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_expire_step, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_bytes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_totals, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_totals_after_revocation, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_next_beside_changes, setup, teardown),
