@@ -100,30 +100,48 @@ static int find_removal(const ShmTrie *trie, uint64_t hash, bool sparse, Removal
         return 0;
 }
 
+static uint64_t frozen_word(uint64_t raw, uint64_t seal) {
+        return shm_trie_is_frozen(raw ^ seal) ? raw : shm_trie_freeze(raw ^ seal) ^ seal;
+}
+
+/* Two words at once: half as many locked instructions. *ret: as they are then. False: the node is not what it was. */
+static bool freeze_pair(const ShmTrie *trie, const Removal *removal, ShmPair *at, ShmPair *ret) {
+        uint64_t seal = shm_trie_seal(removal->node);
+        /* ORDER: acq; before the tag: what was read was of this node. */
+        ShmPair raw = { shm_load_acq(&at->low), shm_load_acq(&at->high) };
+
+        for (uint32_t tries = 0; tries < FREEZE_TRIES_MAX && trie_live(trie->arena, removal->node); tries++) {
+                *ret = (ShmPair){ frozen_word(raw.low, seal), frozen_word(raw.high, seal) };
+                if (ret->low == raw.low && ret->high == raw.high)
+                        return true;
+                /* ORDER: acqrel, pairs with trie_load(); nothing is put into the words after this. */
+                if (shm_pair_cas_acqrel(at, &raw, *ret))
+                        return true;
+        }
+        return false;
+}
+
 /* False: the node is not what it was. *ret_n: how many words are not empty; *ret_value: of one of these, as it was. */
 static bool freeze_words(const ShmTrie *trie, const Removal *removal, uint32_t *ret_n, uint64_t *ret_value) {
         uint64_t seal = shm_trie_seal(removal->node);
-        uint32_t tries = 0;
 
         *ret_n = 0;
         *ret_value = 0;
-        for (uint32_t i = 0; i < removal->n_words; i++) {
-                /* ORDER: acq; before the tag: what was read was of this node. */
-                uint64_t raw = shm_load_acq(&removal->words[i]), value;
+        for (uint32_t i = 0; i < removal->n_words; i += 2) {
+                ShmPair pair;
 
-                do {
-                        if (!trie_live(trie->arena, removal->node) || ++tries > FREEZE_TRIES_MAX)
-                                return false;
-                        value = raw ^ seal;
-                } while (!shm_trie_is_frozen(value) &&
-                         /* ORDER: acqrel, pairs with trie_load(); nothing is put into the word after this. */
-                         !shm_cas_acqrel(&removal->words[i], &raw, shm_trie_freeze(value) ^ seal));
-                if (shm_trie_is_frozen(value))
-                        value = shm_trie_thaw(value);
-                if (value == 0)
-                        continue;
-                ++*ret_n;
-                *ret_value = value;
+                if (!freeze_pair(trie, removal, (ShmPair *) &removal->words[i], &pair))
+                        return false;
+                for (unsigned k = 0; k < 2; k++) {
+                        uint64_t value = (k ? pair.high : pair.low) ^ seal;
+
+                        if (shm_trie_is_frozen(value))
+                                value = shm_trie_thaw(value);
+                        if (value == 0)
+                                continue;
+                        ++*ret_n;
+                        *ret_value = value;
+                }
         }
         return true;
 }
