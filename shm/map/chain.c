@@ -3,7 +3,7 @@
  *
  * Purpose: values of any size, in objects that the entry's leaf alone owns.
  *
- *     head:  header | key | first -----> chunk:  next | bytes -----> chunk:  0 | bytes
+ *     head:  header | key | first -----> chunk:  bytes | next -----> chunk:  bytes
  *
  *     put      note of the head; tag of the head odd; header, key, first = none
  *              for each chunk: the word before (first, or next) names it; its tag odd; guard it; next = none; bytes
@@ -44,9 +44,21 @@ uint32_t shm_chain_room;
 #define PART 512U /* chunks that one walk collects */
 #endif
 
+/* Sealed with the handle of the chunk that has it, and behind its bytes; 0: no chunk follows yet. The last has none. */
+typedef uint64_t ChunkNext;
+
+static ChunkNext *next_in(const void *chunk, uint32_t room) {
+        return (ChunkNext *) ((uint8_t *) chunk + room);
+}
+
 /* Bytes of chunks in a slab of the class. */
 static uint32_t slab_room(const ShmClass *class) {
-        return class->n_slots * (class->size - (uint32_t) sizeof(ShmChunk));
+        return class->n_slots * (class->size - (uint32_t) sizeof(ChunkNext));
+}
+
+/* The size of a chunk with so many bytes of the value, of which `left` are still to come, these included. */
+static size_t chunk_size(uint32_t n, uint32_t left) {
+        return n < left ? n + sizeof(ChunkNext) : n;
 }
 
 /* The largest class that wastes less than a tenth; else the one that wastes least. */
@@ -67,7 +79,7 @@ static uint32_t chunk_room(const ShmArena *arena) {
         if (shm_chain_room)
                 return shm_chain_room;
 #endif
-        return arena->classes[chunk_class(arena)].size - (uint32_t) sizeof(ShmChunk);
+        return arena->classes[chunk_class(arena)].size - (uint32_t) sizeof(ChunkNext);
 }
 
 uint32_t shm_chain_size_max(const ShmArena *arena) {
@@ -77,10 +89,11 @@ uint32_t shm_chain_size_max(const ShmArena *arena) {
 }
 
 uint64_t shm_chain_cost(const ShmArena *arena, uint32_t value_size) {
-        uint32_t room = chunk_room(arena), rest = value_size % room;
-        uint64_t size = (uint64_t) (value_size / room) * (room + sizeof(ShmChunk));
+        uint32_t room = chunk_room(arena), n = value_size / room, last = value_size % room ?: room;
 
-        return rest == 0 ? size : size + arena->classes[shm_arena_class(arena, sizeof(ShmChunk) + rest)].size;
+        n -= value_size % room == 0;
+        return (uint64_t) n * arena->classes[shm_arena_class(arena, room + sizeof(ChunkNext))].size +
+               arena->classes[shm_arena_class(arena, last)].size;
 }
 
 int shm_chain_fill(ShmActor *actor, uint64_t head, uint64_t *word, uint32_t epoch, const void *value,
@@ -92,27 +105,27 @@ int shm_chain_fill(ShmActor *actor, uint64_t head, uint64_t *word, uint32_t epoc
 
         for (; size > 0; from += n, size -= n) {
                 uint64_t handle;
-                void *object;
-                ShmChunk *chunk;
+                void *chunk;
 
                 n = size < room ? size : room;
-                r = shm_object_alloc(actor, sizeof(*chunk) + n, epoch, &pending, &handle, &object);
+                r = shm_object_alloc(actor, chunk_size(n, size), epoch, &pending, &handle, &chunk);
                 if (r)
                         break;
                 if (!shm_actor_guard(actor, handle))
                         return -ESTALE;
-                chunk = object;
-                pending = (ShmPending){ .link = &chunk->next, .seal = shm_leaf_seal(handle) };
-                shm_store_rlx(&chunk->next, pending.seal); /* ORDER: rlx; the head is linked after it. */
-                shm_racy_copy(chunk + 1, from, n); /* as a leaf is filled */
+                pending = (ShmPending){ .link = next_in(chunk, room), .seal = shm_leaf_seal(handle) };
+                if (n < size)
+                        /* ORDER: rlx; the head is linked after it. */
+                        shm_store_rlx(pending.link, pending.seal);
+                shm_racy_copy(chunk, from, n); /* as a leaf is filled */
         }
         shm_actor_unguard(actor);
         return r;
 }
 
 /* NULL: no chunk can be there. Nothing is read: whether the chunk is live is seen by the head. */
-static const ShmChunk *chunk_at(const ShmArena *arena, uint64_t handle, uint32_t size) {
-        uint32_t class = shm_arena_class(arena, sizeof(ShmChunk) + size);
+static const uint8_t *chunk_at(const ShmArena *arena, uint64_t handle, size_t size) {
+        uint32_t class = shm_arena_class(arena, size);
         SlotId id = shm_handle_slot(handle);
 
         if (!shm_handle_plausible(arena, handle) || slot_id_slot(id) >= arena->classes[class].n_slots)
@@ -123,24 +136,26 @@ static const ShmChunk *chunk_at(const ShmArena *arena, uint64_t handle, uint32_t
 int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offset, void *buffer,
                    uint32_t size) {
         uint64_t handle = view->word ^ shm_leaf_seal(view->handle);
-        uint32_t room = chunk_room(arena), left = view->head.value_size;
+        uint32_t room = chunk_room(arena), left = view->head.value_size, n;
         uint8_t *to = buffer;
 
-        while (size > 0 && left > 0) {
-                uint32_t n = left < room ? left : room, k;
-                const ShmChunk *chunk = chunk_at(arena, handle, n);
+        for (; size > 0 && left > 0; left -= n) {
+                const uint8_t *chunk;
+                uint32_t k;
 
+                n = left < room ? left : room;
+                chunk = chunk_at(arena, handle, chunk_size(n, left));
                 if (!chunk)
                         return -EUCLEAN;
-                /* ORDER: rlx; whether it counts is seen by the head, later. */
-                handle = shm_load_rlx(&chunk->next) ^ shm_leaf_seal(handle);
-                left -= n;
+                if (n < left)
+                        /* ORDER: rlx; whether it counts is seen by the head, later. */
+                        handle = shm_load_rlx(next_in(chunk, room)) ^ shm_leaf_seal(handle);
                 if (offset >= n) {
                         offset -= n;
                         continue;
                 }
                 k = n - offset < size ? n - offset : size;
-                shm_racy_copy(to, (const uint8_t *) (chunk + 1) + offset, k);
+                shm_racy_copy(to, chunk + offset, k);
                 to += k;
                 size -= k;
                 offset = 0;
@@ -148,35 +163,40 @@ int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offse
         return 0;
 }
 
-/* A chunk that is live, and the handle of the next one, or 0. */
-static bool chunk_next(const ShmArena *arena, uint64_t handle, uint64_t *ret) {
-        const ShmChunk *chunk;
-        void *object;
+/* A chunk that is live and not the last one, and the handle of the next one, or 0. */
+static bool chunk_next(const ShmArena *arena, uint64_t handle, uint32_t room, uint64_t *ret) {
+        void *chunk;
+        size_t size;
 
-        if (shm_object_get(arena, handle, &object, NULL) != 0)
+        if (shm_object_get(arena, handle, &chunk, &size) != 0 || size < room + sizeof(ChunkNext))
                 return false;
-        chunk = object;
         /* ORDER: acq, pairs with shm_uncached_free(); the word is read before the tag is again. */
-        *ret = shm_load_acq(&chunk->next) ^ shm_leaf_seal(handle);
+        *ret = shm_load_acq(next_in(chunk, room)) ^ shm_leaf_seal(handle);
         return shm_object_live(arena, handle);
 }
 
-/* The last PART of the first n_max live chunks, in a ring; returns how many are live. */
-static uint32_t walk_chunks(const ShmArena *arena, uint64_t handle, uint32_t n_max, uint64_t *ring) {
-        uint64_t next;
-        uint32_t n = 0;
+/* The last PART of the first n_max live chunks of n_all, in a ring; returns how many are live. */
+static uint32_t walk_chunks(const ShmArena *arena, uint64_t handle, uint32_t n_max, uint32_t n_all,
+                            uint64_t *ring) {
+        uint32_t n = 0, room = chunk_room(arena);
 
-        for (; n < n_max && handle != 0 && chunk_next(arena, handle, &next); handle = next)
+        while (n < n_max && handle != 0) {
+                uint64_t next = 0;
+
+                if (n + 1 < n_all ? !chunk_next(arena, handle, room, &next) : !shm_object_live(arena, handle))
+                        break;
                 ring[n++ % PART] = handle;
+                handle = next;
+        }
         return n;
 }
 
-static void free_chunks(ShmActor *actor, uint64_t first, uint32_t n_max) {
+static void free_chunks(ShmActor *actor, uint64_t first, uint32_t n_all) {
+        uint32_t n_max = n_all, n, k;
         uint64_t ring[PART];
-        uint32_t n, k;
 
         do {
-                n = walk_chunks(actor->arena, first, n_max, ring);
+                n = walk_chunks(actor->arena, first, n_max, n_all, ring);
                 for (k = 0; k < PART && k < n; k++)
                         (void) shm_object_free(actor, ring[(n - 1 - k) % PART]);
                 n_max = n - k;

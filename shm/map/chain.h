@@ -1,17 +1,12 @@
 #pragma once
 /*
  * Chains: values that do not fit one object. The leaf, which is called the head then, has SHM_LEAF_CHAINED; its key is
- * followed by padding to 8 bytes and a word that names the first chunk. Each chunk names the next one.
+ * followed by padding to 8 bytes and a word that names the first chunk. Each chunk names the next one by its last 8
+ * bytes: the bytes of the value stand before them, aligned as the slot is, since a copy is a tenth slower otherwise.
  */
 #include "shm/map/leaf.h"
 
 #define SHM_CHAIN_CHUNKS_MAX 16384U
-
-/* Bytes of a value follow. */
-typedef struct ShmChunk {
-        uint64_t next; /* sealed with the handle of this chunk; 0: the last one */
-} ShmChunk;
-static_assert(sizeof(ShmChunk) == 8, "arena format");
 
 #ifdef SHM_STEP
 extern uint32_t shm_chain_room; /* cases of the explorer make chunks small; 0: as large as elsewhere */
