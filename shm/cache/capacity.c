@@ -18,7 +18,9 @@
 
 #include "shm/cache/cache-drain.h"
 
-#define CAPACITY_BYTES_MAX (256U * 768) /* bounds caches of large classes */
+#define CAPACITY_BYTES 196608U /* bounds caches of large classes, */
+#define CAPACITY_BYTES_MAX                                                                                   \
+        (UINT32_C(1) << 20) /* in pools that are large enough for values of maps of that size */
 #define WINDOW 256 /* slots, or slab words, after which a window is full */
 #define BYPASS 8192 /* operations that then go past a cache that did not pay */
 #define RARE 16 /* a cache that moves one slot in so many hits of its thread, or fewer, is large enough */
@@ -41,11 +43,15 @@ void shm_cache_begin_use(ShmActor *actor, ShmCache *cache) {
         shm_store_rlx(&cache->room, SHM_CACHE_CAPACITY_START); /* ORDER: rlx; ours alone. */
 }
 
-/* In a small pool a cache grows to a 64th of it at most. */
+/* In a small pool a cache grows to a 64th of it at most, beyond CAPACITY_BYTES to a 256th. */
 static uint64_t capacity_bytes_max(const ShmArena *arena) {
-        uint64_t share = (uint64_t) arena->n_slabs * SHM_SLAB_SIZE / 64;
+        uint64_t size = (uint64_t) arena->n_slabs * SHM_SLAB_SIZE;
 
-        return share < CAPACITY_BYTES_MAX ? share : CAPACITY_BYTES_MAX;
+        if (size / 256 > CAPACITY_BYTES_MAX)
+                return CAPACITY_BYTES_MAX;
+        if (size / 256 > CAPACITY_BYTES)
+                return size / 256;
+        return size / 64 < CAPACITY_BYTES ? size / 64 : CAPACITY_BYTES;
 }
 
 /* A thread that uses large classes keeps no more memory from others than one that uses small ones. */
