@@ -47,6 +47,7 @@
 #include "shm/arena/arena-map.h"
 #include "shm/arena/client.h"
 #include "shm/maintain/freeze.h"
+#include "shm/map/trie-shrink.h"
 #include "shm/arena/thread.h"
 
 #define YIELDS_MAX 100
@@ -178,6 +179,7 @@ static void pool_detach(struct tslab *pool) {
                 shm_actor_take_over(&actor, &pool->arena, i - 1);
                 actor.fences = pool->local->fences != 0;
                 actor.mode = pool->cache;
+                shm_trie_settle(&actor);
                 shm_cache_leave(&actor);
         }
         if (pool->is_private) {

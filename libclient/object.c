@@ -23,6 +23,7 @@
 #include "libclient/slow.h"
 #include "shm/cache/batch.h"
 #include "shm/cache/cache.h"
+#include "shm/map/trie-shrink.h"
 #include "shm/cache/object.h"
 
 /* Out of memory: tries once more after asking threads for the slots in their caches. */
@@ -303,6 +304,7 @@ static bool is_freed(const ShmArena *arena, uint64_t handle) {
 }
 
 static void forget_freed(struct tslab *pool, ThreadState *thread) {
+        (void) shm_trie_settled(&thread->actor);
         for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
                 uint64_t handle = shm_record_note(thread->actor.record, i);
 

@@ -117,6 +117,7 @@ static int take_record_for(struct tslab *pool, uint32_t tid, ShmActor *ret) {
                 return r;
         ret->fences = pool->local->fences != 0;
         ret->mode = pool->cache;
+        ret->keeps_path = true;
         /* ORDER: rel; the maintainer asks whether this thread fences after it found the record. */
         shm_store_rel(&ret->record->flags, ret->fences ? SHM_RECORD_FENCES : 0);
         return 0;

@@ -24,6 +24,7 @@
 #include "libclient/control.h"
 #include "libclient/open.h"
 #include "libclient/registry.h"
+#include "shm/map/trie-shrink.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -246,6 +247,8 @@ uint64_t registry_token(void) {
 }
 
 void thread_state_deinit(ThreadState *state) {
+        if (state->actor.record)
+                shm_trie_settle(&state->actor);
         shm_cache_leave(&state->actor);
         *state = (ThreadState){};
 }

@@ -35,6 +35,12 @@ static_assert(sizeof(ShmPlaceOf) == 1 << SLAB_CLASS_SHIFT,
 /* The bits of a slab word that are the offset of its ShmPlaceOf: class and epoch. */
 #define SHM_PLACE_MASK (UINT64_C(0x3ff) << SLAB_CLASS_SHIFT)
 
+/* A path of a map's index that is to be shortened: see shm/map/trie-shrink.c. */
+typedef struct ShmKeptPath {
+        uint64_t note; /* the handle in its note, which is no object's; 0: there is none */
+        uint64_t root, hash;
+} ShmKeptPath;
+
 /* Why slabs could not be committed. */
 typedef enum ShmShortage {
         SHM_SHORTAGE_POOL, /* all slabs are committed */
@@ -65,6 +71,8 @@ typedef struct ShmActor {
         ShmShortage shortage; /* when its last commit failed */
         uint64_t searched_msec; /* when it last searched the slab words themselves */
         uint64_t seen; /* the record's attention when the copies were made */
+        bool keeps_path; /* its owner calls shm_trie_settle() before it gives the record back */
+        ShmKeptPath kept;
         uint32_t current; /* API number of the current epoch; UINT32_MAX: it is not open */
         uint32_t numbers[SHM_EPOCHS_MAX]; /* API numbers of open epochs, or UINT32_MAX */
         ShmSizeOf sizes[SHM_GRANULES_MAX]; /* by (size - 1) / SHM_CLASS_GRANULE */

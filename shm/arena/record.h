@@ -113,6 +113,14 @@ int shm_actor_note(ShmActor *actor, uint64_t handle, uint64_t root, uint64_t has
 int shm_actor_renote(ShmActor *actor, uint64_t handle, uint64_t other);
 int shm_actor_unnote(ShmActor *actor, uint64_t handle);
 
+/* The note of the kept path becomes one of an object under the same root and hash. */
+static inline int shm_actor_renote_kept(ShmActor *actor, uint64_t handle) {
+        uint64_t note = actor->kept.note;
+
+        actor->kept.note = 0;
+        return shm_actor_renote(actor, note, handle);
+}
+
 static inline void shm_actor_unguard(ShmActor *actor) {
         shm_store_rel(&actor->record->guard, 0); /* ORDER: rel; all stores into the object are before. */
 }

@@ -18,6 +18,9 @@ typedef struct ShmPending {
 
 /* Makes the handle known to repair, before its tag is odd. -ENOBUFS. */
 static inline int shm_pending_note(ShmActor *actor, const ShmPending *pending, uint64_t handle) {
+        if (!pending->link && actor->kept.note != 0 && actor->kept.hash == pending->hash &&
+            actor->kept.root == pending->root)
+                return shm_actor_renote_kept(actor, handle);
         if (!pending->link)
                 return shm_actor_note(actor, handle, pending->root, pending->hash);
         /* ORDER: rel, pairs with shm_trie_contains(); the object that has the word is written. */

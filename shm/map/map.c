@@ -253,9 +253,10 @@ static void leaf_fill(void *object, const ShmMapLeaf *head, const ShmMapKey *key
         seal_words(object, (uint64_t *) value, seal);
 }
 
-/* Frees a leaf that is noted, and linked nowhere. */
-static void leaf_free(ShmActor *actor, uint64_t leaf) {
+/* Frees a leaf that is noted, and linked nowhere. There may be a node that it did not come into. */
+static void leaf_free(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t leaf) {
         (void) shm_chain_free(actor, leaf);
+        (void) shm_trie_shrink(actor, trie, key->hash);
         (void) shm_actor_unnote(actor, leaf);
 }
 
@@ -278,7 +279,7 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
                 r = shm_chain_fill(actor, handle, (uint64_t *) ((uint8_t *) object + size - sizeof(uint64_t)),
                                    head->epoch, put->value, put->value_size);
         if (r)
-                leaf_free(actor, handle);
+                leaf_free(actor, trie, key, handle);
         else
                 leaf->handle = handle;
         return r;
@@ -403,13 +404,6 @@ int shm_map_refuse_large(ShmActor *actor, size_t key_size, size_t value_size) {
         return -E2BIG;
 }
 
-static void drop_leaf(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, NewLeaf *leaf) {
-        (void) shm_chain_free(actor, leaf->handle);
-        (void) shm_trie_shrink(actor, trie, key->hash); /* after a split, perhaps */
-        (void) shm_actor_unnote(actor, leaf->handle);
-        leaf->handle = 0;
-}
-
 int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                 uint64_t *ret_version) {
         NewLeaf leaf = {};
@@ -421,8 +415,12 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
         do {
                 r = put_once(actor, trie, key, put, &leaf);
                 /* A leaf that is stale, since its epoch was revoked, makes the put begin anew with another. */
-                if (r && r != SHM_TRIE_E_CHANGED && leaf.handle)
-                        drop_leaf(actor, trie, key, &leaf);
+                if (r && r != SHM_TRIE_E_CHANGED && leaf.handle) {
+                        leaf_free(actor, trie, key, leaf.handle);
+                        leaf.handle = 0;
+                }
+                if (r == -ENOBUFS && shm_trie_settled(actor))
+                        r = SHM_TRIE_E_CHANGED;
         } while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE);
         if (r == 0)
                 shm_expiry_note(trie->arena, leaf.handle, leaf.head.expires);
@@ -461,6 +459,8 @@ int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, u
         shm_tally_begin(actor, trie);
         do {
                 r = delete_once(actor, trie, key, expected);
+                if (r == -ENOBUFS && shm_trie_settled(actor))
+                        r = SHM_TRIE_E_CHANGED;
         } while (r == SHM_TRIE_E_CHANGED);
         shm_tally_end(actor, trie);
         return r;

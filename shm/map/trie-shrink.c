@@ -19,6 +19,10 @@
  * bytes the index takes 31 bytes an entry, on average over hashes, and 33 KiB: nodes of 8 words, one line each. With
  * nodes of 16 words it would take 50 at some numbers of entries, since most nodes then have two or three leaves.
  *
+ * A key that is deleted is often put again. So a thread leaves the last node that it made sparse as it is, and the note
+ * of the deleted leaf, until it makes another one sparse, or ends: one path for each record. A put of the same hash
+ * takes the note over, for its leaf.
+ *
  * Invariants
  *   1. Words are frozen, written anew and unlinked by compare-and-sets that expect a word as it was sealed while the
  *      node had the tag in question. A thread that comes late, to a node that was renewed, or to a slot that is another
@@ -29,7 +33,11 @@
  *   3. Of nested removals the upper one is ended first. A node that has an inner node in it is never removed.
  *   4. The thread that unlinks a node frees it, once. Others may still read it then; its tag tells them.
  *   5. After a delete the node it was in is looked at, and after a removal the one above: of two deletes in one node
- *      the later one sees what is left.
+ *      the later one sees what is left. A node that is sparse is on the path of a note of the thread whose delete made
+ *      it so. That note may go when the thread has put a leaf of the same hash: the node has as many as before, but for
+ *      deletes of other threads, which saw it sparse, too, and have notes of their own.
+ *   6. The note of a path that is kept has the handle of the deleted leaf two versions before, of a kind that no object
+ *      has. So nobody takes the leaf's slot, which is used again, for one that a thread has in hand.
  *
  * Who may do what: any writer begins a removal, ends it for others before it changes a frozen word, and so waits for
  *   nobody. Readers read through.
@@ -255,11 +263,56 @@ static int shrink_path(ShmActor *actor, const ShmTrie *trie, uint64_t hash, uint
         return r < 0 ? r : 0;
 }
 
+static void shrink_kept(ShmActor *actor, const ShmTrie *trie) {
+        ShmTrie other;
+
+        if (trie->root != actor->kept.root)
+                trie = shm_trie_open(&other, actor->arena, actor->kept.root) == 0 ? &other : NULL;
+        if (trie)
+                (void) shrink_path(actor, trie, actor->kept.hash, &actor->kept.note);
+        (void) shm_actor_unnote(actor, actor->kept.note);
+        actor->kept.note = 0;
+}
+
+/* Leaves the path for later. *noted: of the leaf that was deleted. */
+static bool keep_path(ShmActor *actor, const ShmTrie *trie, uint64_t hash, uint64_t *noted) {
+        uint32_t key = trie->arena->key;
+        uint64_t older;
+
+        if (!actor->keeps_path || *noted == 0)
+                return false;
+        if (actor->kept.note != 0)
+                shrink_kept(actor, trie);
+        older = shm_handle_make(key, shm_handle_slot(*noted), shm_handle_tag(key, *noted) - 2) ^
+                SHM_TRIE_FLIP;
+        if (shm_actor_renote(actor, *noted, older) != 0)
+                return false;
+        actor->kept = (ShmKeptPath){ .note = older, .root = trie->root, .hash = hash };
+        *noted = 0;
+        return true;
+}
+
+void shm_trie_settle(ShmActor *actor) {
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
+                uint64_t root = shm_load_rlx(&actor->record->notes[i].root); /* ORDER: rlx; this thread's. */
+                uint64_t hash = shm_load_rlx(&actor->record->notes[i].hash); /* ORDER: rlx; this thread's. */
+                uint64_t handle = shm_record_note(actor->record, i);
+                ShmTrie trie;
+
+                if (handle == 0 || root <= SHM_NOTE_NAMED_ROOT)
+                        continue;
+                if (shm_trie_open(&trie, actor->arena, root) == 0)
+                        (void) shm_trie_shrink(actor, &trie, hash);
+                (void) shm_actor_unnote(actor, handle);
+        }
+        actor->kept.note = 0;
+}
+
 int shm_trie_shrink_at(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t *noted) {
         Removal removal;
         int r;
 
-        if (!is_sparse(trie, c))
+        if (!is_sparse(trie, c) || keep_path(actor, trie, c->hash, noted))
                 return 0;
         if (!find_above(trie, c, &removal))
                 return shrink_path(actor, trie, c->hash, noted);

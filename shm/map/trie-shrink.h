@@ -18,3 +18,13 @@ int shm_trie_help(ShmActor *actor, const ShmTrie *trie, uint64_t hash, bool *ret
  * other is needed: *noted is then the node that it is of.
  */
 int shm_trie_shrink_at(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *cursor, uint64_t *noted);
+
+/* Removes what shm_trie_shrink_at() left for later: with actor->keeps_path it keeps one path, in the hope of a put. */
+void shm_trie_settle(ShmActor *actor);
+/* The same for a change that found no note left. False: there was none of these. */
+static inline bool shm_trie_settled(ShmActor *actor) {
+        if (actor->kept.note == 0)
+                return false;
+        shm_trie_settle(actor);
+        return true;
+}

@@ -763,6 +763,16 @@ FAULTS = [
      'shm_trie_freeze(raw ^ seal) ^ seal', 'raw'),
     ('trie shrink: a word that is empty is not frozen', 'map-shrink/delete-insert', 'shm/map/trie-shrink.c',
      'return shm_trie_is_frozen(raw ^ seal) ? raw', 'return shm_trie_is_frozen(raw ^ seal) || raw == seal ? raw'),
+    ('trie shrink: a path that is kept has no note', 'map-keep/delete-put-delete', 'shm/map/trie-shrink.c',
+     'if (shm_actor_renote(actor, *noted, older) != 0)', 'if (shm_actor_unnote(actor, *noted) != 0)'),
+    ('trie shrink: the path that was kept before is forgotten', 'unit-map-death', 'shm/map/trie-shrink.c',
+     '''        if (actor->kept.note != 0)
+                shrink_kept(actor, trie);
+''', '''        if (actor->kept.note != 0)
+                (void) shm_actor_unnote(actor, actor->kept.note);
+'''),
+    ('trie shrink: a kept path takes the note of the leaf that is put', 'map-keep/put-insert', 'shm/arena/record.h',
+     'return shm_actor_renote(actor, note, handle);', 'return note == handle;'),
     ('trie shrink: a node with an inner node is removed', 'map-shrink/delete-split', 'shm/map/trie-shrink.c',
      'if (frozen && n <= 1 && !shm_trie_is_inner(value)) {', 'if (frozen && n <= 1) {'),
     ('trie shrink: two leaves, and one is taken', 'map-shrink/delete-insert', 'shm/map/trie-shrink.c',

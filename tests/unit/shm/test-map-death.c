@@ -365,18 +365,6 @@ static void test_map_delete_with_one_note(void **state) {
         shm_arena_deinit(&w.arena);
 }
 
-static void test_map_death_at_every_step(void **state) {
-        (void) state;
-        for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-                uint64_t off = die_at_every_step(&cases[i], SHM_CACHE_OFF);
-                uint64_t on = die_at_every_step(&cases[i], SHM_CACHE_ON);
-
-                print_message("%s: %u deaths, %u with caches\n", cases[i].name, (unsigned) off,
-                              (unsigned) on);
-                assert_true(off > 30 && on > 30);
-        }
-}
-
 /* A second map, in which the victim put an entry. */
 static void other_map_init(World *w, ShmTrie *ret) {
         const ShmMapPut p = { .value = "1", .value_size = 1, .epoch = SHM_EPOCH_CURRENT };
@@ -389,6 +377,92 @@ static void other_map_init(World *w, ShmTrie *ret) {
         assert_int_equal(shm_trie_open(ret, &w->arena, root), 0);
         shm_map_attach(ret);
         assert_int_equal(shm_map_put(&w->victim, ret, &key, &p, NULL), 0);
+}
+
+/* Keys that fork in a node of their own, two by two. */
+static ShmMapKey forked_key(unsigned i) {
+        static const char names[] = "abcdef";
+
+        return (ShmMapKey){ &names[i], 1, (uint64_t) (i / 2) << 60 | (4 + i % 2) };
+}
+
+static uint32_t n_notes(const World *w) {
+        uint32_t n = 0;
+
+        for (unsigned i = 0; i < SHM_NOTES_MAX; i++)
+                n += w->victim.record->notes[i].handle != 0;
+        return n;
+}
+
+static void assert_kept(const World *w, const ShmTrie *trie, uint64_t n_sparse, uint32_t notes) {
+        assert_int_equal(trie_count(trie).n_sparse, n_sparse);
+        assert_int_equal(n_notes(w), notes);
+}
+
+/* A path waits for a put of the same key. There is one, whichever map it is of. */
+static void test_map_kept_path(void **state) {
+        ShmTrie first, other;
+        ShmMapKey key;
+        World w = {};
+
+        (void) state;
+        world_init(&w, &cases[0], SHM_CACHE_ON);
+        other_map_init(&w, &other);
+        w.victim.keeps_path = true;
+        for (unsigned i = 0; i < 4; i++)
+                assert_int_equal(put(&w, &w.victim, forked_key(i), "old"), 0);
+        key = forked_key(0);
+        assert_int_equal(shm_map_delete(&w.victim, &w.trie, &key, 0), 0);
+        assert_kept(&w, &w.trie, 1, 1);
+        assert_int_equal(put(&w, &w.victim, key, "new"), 0);
+        assert_kept(&w, &w.trie, 0, 0);
+
+        assert_int_equal(shm_map_delete(&w.victim, &w.trie, &key, 0), 0);
+        key = forked_key(2);
+        assert_int_equal(shm_map_delete(&w.victim, &w.trie, &key, 0), 0);
+        assert_kept(&w, &w.trie, 1, 1);
+        first = w.trie;
+        w.trie = other;
+        for (unsigned i = 4; i < 6; i++)
+                assert_int_equal(put(&w, &w.victim, forked_key(i), "old"), 0);
+        key = forked_key(4);
+        assert_int_equal(shm_map_delete(&w.victim, &w.trie, &key, 0), 0);
+        assert_kept(&w, &first, 0, 1);
+        assert_kept(&w, &other, 1, 1);
+        shm_trie_settle(&w.victim);
+        assert_kept(&w, &other, 0, 0);
+        shm_arena_deinit(&w.arena);
+}
+
+/* A path that is kept takes no note from a change that needs it. */
+static void test_map_kept_path_without_notes(void **state) {
+        ShmMapKey key = forked_key(0);
+        World w = {};
+
+        (void) state;
+        world_init(&w, &cases[0], SHM_CACHE_ON);
+        w.victim.keeps_path = true;
+        for (unsigned i = 0; i < 2; i++)
+                assert_int_equal(put(&w, &w.victim, forked_key(i), "old"), 0);
+        assert_int_equal(shm_map_delete(&w.victim, &w.trie, &key, 0), 0);
+        for (uint32_t i = 2; i < SHM_NOTES_MAX; i++)
+                assert_int_equal(shm_actor_note(&w.victim, i << 10, 0, 0), 0);
+        assert_int_equal(put(&w, &w.victim, forked_key(2), "new"), 0);
+        assert_int_equal(put(&w, &w.victim, forked_key(3), "new"), 0);
+        assert_kept(&w, &w.trie, 0, SHM_NOTES_MAX - 2);
+        shm_arena_deinit(&w.arena);
+}
+
+static void test_map_death_at_every_step(void **state) {
+        (void) state;
+        for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                uint64_t off = die_at_every_step(&cases[i], SHM_CACHE_OFF);
+                uint64_t on = die_at_every_step(&cases[i], SHM_CACHE_ON);
+
+                print_message("%s: %u deaths, %u with caches\n", cases[i].name, (unsigned) off,
+                              (unsigned) on);
+                assert_true(off > 30 && on > 30);
+        }
 }
 
 /* Its count is right, or that is known. Returns whether it is. */
@@ -542,6 +616,8 @@ int main(void) {
                 cmocka_unit_test(test_map_delete_with_one_note),
                 cmocka_unit_test(test_map_put_revoked_at_every_step),
                 cmocka_unit_test(test_map_put_by_number_revoked_at_every_step),
+                cmocka_unit_test(test_map_kept_path),
+                cmocka_unit_test(test_map_kept_path_without_notes),
                 cmocka_unit_test(test_map_death_at_every_step),
                 cmocka_unit_test(test_map_death_in_turn),
         };
