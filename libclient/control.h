@@ -3,6 +3,7 @@
  * Control work of private pools, which have no daemon: by the thread that gets header->control_owner.
  */
 #include "libclient/pool.h"
+#include "shm/arena/client.h"
 
 /*
  * Begins: `control` then acts with record 0. -EBUSY: another process is at it, or (unless `wait`)
@@ -30,6 +31,8 @@ void control_end(struct tslab *pool);
  */
 int control_close(ShmActor *control, uint32_t epoch, uint32_t flags);
 
+/* Private pools: whether the process of an entry of the client table has ended. False also where that is not known. */
+bool control_is_dead(const ShmClientInfo *info);
 /*
  * Private pools, where records have run short: takes the records of threads that ended without giving them back,
  * in any process. Returns whether there were some.

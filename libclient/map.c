@@ -9,14 +9,14 @@
 #include "libclient/sampler.h"
 #include "shm/arena/root.h"
 #include "shm/map/cell.h"
+#include "shm/map/claim.h"
 #include "shm/map/expiry.h"
 
 /* Leaves looked at before a record that threads share is given to the next. */
 #define EXPIRE_SLICE 256
 #define ALLOC_FIRST 4096 /* the size of a first buffer */
 
-/* False: larger than any key there can be. */
-static bool key_init(ShmMapKey *key, const struct tslab_map *map, const void *bytes, size_t size) {
+bool map_key_init(ShmMapKey *key, const struct tslab_map *map, const void *bytes, size_t size) {
         if (size > shm_map_key_max(&map->pool->arena))
                 return false;
         bytes = size > 0 ? bytes : "";
@@ -52,16 +52,37 @@ static inline void count_get(const struct tslab_map *map, ssize_t result) {
                 shm_tally_miss(&thread->actor, &map->trie);
 }
 
-static ssize_t map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
-                       size_t buffer_size, ShmMapView *view) {
+typedef ssize_t GetValue(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
+                         ShmMapView *ret_view);
+
+static inline ssize_t get_value(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
+                                size_t buffer_size, GetValue *get, ShmMapView *view) {
         ShmMapKey k;
         ssize_t n;
 
-        if (!key_init(&k, map, key, key_size))
+        if (!map_key_init(&k, map, key, key_size))
                 return -ENOENT;
-        n = shm_map_get(&map->trie, &k, buffer, buffer_size, view);
+        n = get(&map->trie, &k, buffer, buffer_size, view);
         count_get(map, n);
         return n == -ENOENT ? unless_closed(map, n) : n;
+}
+
+static ssize_t map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
+                       size_t buffer_size, ShmMapView *view) {
+        return get_value(map, key, key_size, buffer, buffer_size, shm_map_get, view);
+}
+
+/* 0 where the caller's version has no such field. */
+static uint32_t accepted_flags(const struct tslab_map_info *info) {
+        return info && info->size >= offsetof(struct tslab_map_info, reserved) ? info->accept : 0;
+}
+
+/* As map_get(), also of a stale value if the caller accepts it. */
+static ssize_t map_get_accepted(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
+                                size_t buffer_size, const struct tslab_map_info *info, ShmMapView *view) {
+        if (accepted_flags(info) & TSLAB_MAP_STALE)
+                return get_value(map, key, key_size, buffer, buffer_size, shm_map_get_stale, view);
+        return map_get(map, key, key_size, buffer, buffer_size, view);
 }
 
 _public_ ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
@@ -86,7 +107,7 @@ _public_ ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, s
         return n;
 }
 
-static void end_change(struct tslab_map *map, ThreadState *thread) {
+void map_end_change(struct tslab_map *map, ThreadState *thread) {
         pool_leave(map->pool, thread);
         pool_run_deferred(map->pool);
         pool_run_expiry(map->pool);
@@ -96,8 +117,10 @@ static void end_change(struct tslab_map *map, ThreadState *thread) {
 static void tell_entry(const struct tslab_map *map, const ShmMapView *view, struct tslab_map_info *ret) {
         struct tslab_map_info info = {
                 .epoch = view->head.epoch,
-                .flags = view->head.flags & SHM_LEAF_CELL ? TSLAB_MAP_COUNTER : 0,
-                .version = view->handle,
+                .flags = (view->head.flags & SHM_LEAF_CELL ? TSLAB_MAP_COUNTER : 0) |
+                         (view->is_over ? TSLAB_MAP_STALE : 0),
+                .version = view->is_over ? 0 : view->handle,
+                .accept = accepted_flags(ret),
                 .ttl_left_ms = UINT64_MAX,
                 .value_size = view->head.value_size,
         };
@@ -105,7 +128,9 @@ static void tell_entry(const struct tslab_map *map, const ShmMapView *view, stru
 
         if (!ret)
                 return;
-        if (view->expires != 0) {
+        if (view->is_over) {
+                info.ttl_left_ms = 0;
+        } else if (view->expires != 0) {
                 now_ms = shm_map_now_ms(&map->trie);
                 info.ttl_left_ms = view->expires > now_ms ? view->expires - now_ms : 0;
         }
@@ -114,7 +139,8 @@ static void tell_entry(const struct tslab_map *map, const ShmMapView *view, stru
 }
 
 static bool is_info(const struct tslab_map_info *info) {
-        return !info || info->size >= sizeof(info->size);
+        return !info || (info->size >= sizeof(info->size) &&
+                         (accepted_flags(info) == 0 || accepted_flags(info) == TSLAB_MAP_STALE));
 }
 
 _public_ ssize_t tslab_map_get_with(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
@@ -124,7 +150,7 @@ _public_ ssize_t tslab_map_get_with(struct tslab_map *map, const void *key, size
 
         if (!is_info(ret_info))
                 return -EINVAL;
-        n = map_get(map, key, key_size, buffer, buffer_size, &view);
+        n = map_get_accepted(map, key, key_size, buffer, buffer_size, ret_info, &view);
         if (n >= 0 || n == -EMSGSIZE)
                 tell_entry(map, &view, ret_info);
         return n;
@@ -139,7 +165,7 @@ _public_ ssize_t tslab_map_get_part(struct tslab_map *map, const void *key, size
 
         if (!is_info(ret_info))
                 return -EINVAL;
-        if (!key_init(&k, map, key, key_size))
+        if (!map_key_init(&k, map, key, key_size))
                 return -ENOENT;
         n = shm_map_read(&map->trie, &k, version, offset < UINT32_MAX ? (uint32_t) offset : UINT32_MAX,
                          buffer, buffer_size, &view);
@@ -162,7 +188,7 @@ _public_ int tslab_map_get_alloc(struct tslab_map *map, const void *key, size_t 
                 bytes = malloc(size + 1);
                 if (!bytes)
                         return -ENOMEM;
-                n = map_get(map, key, key_size, bytes, size, &view);
+                n = map_get_accepted(map, key, key_size, bytes, size, ret_info, &view);
                 if (n < 0)
                         free(bytes);
                 size = n == -EMSGSIZE ? view.head.value_size : size;
@@ -204,7 +230,7 @@ static int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmM
 
         if (map->pool->is_reader)
                 return -EROFS;
-        if (value_size > SHM_LEAF_VALUE_MAX || !key_init(&k, map, key, key_size))
+        if (value_size > SHM_LEAF_VALUE_MAX || !map_key_init(&k, map, key, key_size))
                 return refuse_large(map, key_size, value_size);
         p->value_size = (uint32_t) value_size;
         if (value_size == 0)
@@ -216,7 +242,7 @@ static int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmM
         r = shm_map_put(&thread->actor, &map->trie, &k, p, &version);
         if (r == 0)
                 note_put(map->pool, version, key_size, value_size);
-        end_change(map, thread);
+        map_end_change(map, thread);
         return r;
 }
 
@@ -274,13 +300,13 @@ static int remove_key(struct tslab_map *map, const void *key, size_t key_size, u
 
         if (map->pool->is_reader)
                 return -EROFS;
-        if (!key_init(&k, map, key, key_size))
+        if (!map_key_init(&k, map, key, key_size))
                 return -ENOENT;
         r = pool_enter(map->pool, &thread);
         if (r)
                 return r;
         r = shm_map_delete(&thread->actor, &map->trie, &k, expected);
-        end_change(map, thread);
+        map_end_change(map, thread);
         return r;
 }
 
@@ -293,12 +319,11 @@ _public_ int tslab_map_delete_version(struct tslab_map *map, const void *key, si
         return version == 0 ? -EAGAIN : remove_key(map, key, key_size, version);
 }
 
-/* Enters the pool for a change of one key. `absent`: the error where there cannot be such a key. */
-static int begin_change(struct tslab_map *map, ShmMapKey *key, const void *bytes, size_t size, int absent,
-                        ThreadState **ret) {
+int map_begin_change(struct tslab_map *map, ShmMapKey *key, const void *bytes, size_t size, int absent,
+                     ThreadState **ret) {
         if (map->pool->is_reader)
                 return -EROFS;
-        if (!key_init(key, map, bytes, size))
+        if (!map_key_init(key, map, bytes, size))
                 return absent;
         return pool_enter(map->pool, ret);
 }
@@ -308,11 +333,11 @@ _public_ int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_
         ShmMapKey k;
         int r;
 
-        r = begin_change(map, &k, key, key_size, -ENOENT, &thread);
+        r = map_begin_change(map, &k, key, key_size, -ENOENT, &thread);
         if (r)
                 return r;
         r = shm_map_touch(&thread->actor, &map->trie, &k, ttl_ms);
-        end_change(map, thread);
+        map_end_change(map, thread);
         return r;
 }
 
@@ -326,11 +351,11 @@ _public_ int tslab_map_add(struct tslab_map *map, const void *key, size_t key_si
         ShmMapKey k;
         int r;
 
-        r = begin_change(map, &k, key, key_size, -E2BIG, &thread);
+        r = map_begin_change(map, &k, key, key_size, -E2BIG, &thread);
         if (r)
                 return r;
         r = shm_map_add(&thread->actor, &map->trie, &k, &add, &value);
-        end_change(map, thread);
+        map_end_change(map, thread);
         if (r == 0 && ret_value)
                 *ret_value = value;
         return r;
@@ -348,7 +373,7 @@ _public_ int tslab_map_add_at(struct tslab_map *map, tslab_handle counter, int64
         if (r)
                 return r;
         r = shm_map_add_at(&map->trie, counter, delta, &value);
-        end_change(map, thread);
+        map_end_change(map, thread);
         if (r == 0 && ret_value)
                 *ret_value = value;
         return r;
@@ -378,11 +403,11 @@ _public_ int tslab_map_limit(struct tslab_map *map, const void *key, size_t key_
 
         if (!rate_init(&rate, per_second, burst, cost))
                 return -EINVAL;
-        r = begin_change(map, &k, key, key_size, -E2BIG, &thread);
+        r = map_begin_change(map, &k, key, key_size, -E2BIG, &thread);
         if (r)
                 return r;
         r = shm_map_limit(&thread->actor, &map->trie, &k, &rate, &wait_ns);
-        end_change(map, thread);
+        map_end_change(map, thread);
         if (r >= 0 && ret_retry_ms)
                 *ret_retry_ms = (wait_ns + SHM_NS_PER_MS - 1) / SHM_NS_PER_MS;
         return r;

@@ -12,3 +12,14 @@ struct tslab_map {
         struct tslab *pool;
         ShmTrie trie;
 };
+
+/* False: larger than any key there can be. */
+bool map_key_init(ShmMapKey *key, const struct tslab_map *map, const void *bytes, size_t size);
+
+/*
+ * Enters the pool for a change of one key, until map_end_change(). `absent`: the error where there cannot be such a
+ * key. -EROFS, errors of pool_enter().
+ */
+int map_begin_change(struct tslab_map *map, ShmMapKey *key, const void *bytes, size_t size, int absent,
+                     ThreadState **ret);
+void map_end_change(struct tslab_map *map, ThreadState *thread);

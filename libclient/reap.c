@@ -23,7 +23,7 @@
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch-open.h"
 
-static bool is_dead(const ShmClientInfo *info) {
+bool control_is_dead(const ShmClientInfo *info) {
         uint32_t start_time;
         struct pollfd p;
         bool dead;
@@ -46,7 +46,7 @@ static bool owner_is_dead(const struct tslab *pool, uint64_t owner) {
         ShmClientInfo info;
 
         return shm_client_get(&pool->arena, client, &info) == 0 && info.start_time == start_time &&
-               is_dead(&info);
+               control_is_dead(&info);
 }
 
 /* Control work that a dead process was at is ended before any other begins. */
@@ -77,7 +77,8 @@ static uint32_t mark_dead(struct tslab *pool) {
         ShmClientInfo info;
 
         for (uint32_t i = 0; i < pool->arena.n_records; i++) {
-                if (shm_client_get(&pool->arena, i, &info) || i == pool->local->client || !is_dead(&info))
+                if (shm_client_get(&pool->arena, i, &info) || i == pool->local->client ||
+                    !control_is_dead(&info))
                         continue;
                 (void) shm_client_release_records(&pool->arena, i);
                 (void) shm_epoch_end_leases(&pool->arena, i);
@@ -91,8 +92,8 @@ static int remove_dead(struct tslab *pool) {
         int n = 0;
 
         for (uint32_t i = 0; i < pool->arena.n_records; i++) {
-                if (shm_client_get(&pool->arena, i, &info) || i == pool->local->client || !is_dead(&info) ||
-                    shm_client_release_records(&pool->arena, i) > 0)
+                if (shm_client_get(&pool->arena, i, &info) || i == pool->local->client ||
+                    !control_is_dead(&info) || shm_client_release_records(&pool->arena, i) > 0)
                         continue;
                 (void) shm_epoch_end_leases(&pool->arena, i); /* it may have died since */
                 shm_client_remove(&pool->arena, i);

@@ -14,9 +14,9 @@
  *
  *      map = tslab_map_close(map);
  *
- * Nobody waits: there is no lock in the pool. A process that is killed inside a call leaves the old
- * value or the new one, and no memory behind. A get returns a value that the key had at one moment inside
- * the call, never a mixture.
+ * Nobody waits, but in tslab_map_wait(): there is no lock in the pool. A process that is killed inside a call leaves
+ * the old value or the new one, and no memory behind. A get returns a value that the key had at one moment inside the
+ * call, never a mixture.
  *
  * A change that depends on the old value loses no change of others when it names the version that it
  * was made from:
@@ -90,7 +90,8 @@ struct tslab_map_options {
         uint32_t ttl_ms; /* lifetime of entries that are put without one; 0: no end */
         uint64_t limit_bytes; /* 0: this version has no limit of a map */
         uint32_t value_max; /* size of the largest value, 16 MiB at most; 0: 1 MiB */
-        uint32_t stale_ms; /* 0: this version keeps no values whose time is over */
+        uint32_t
+                stale_ms; /* entries whose time is over can be had as stale ones for so long; 0: not at all */
         uint32_t evict; /* 0 */
         uint32_t reserved; /* 0 */
 };
@@ -147,22 +148,29 @@ ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, size_t key
 
 /* tslab_map_info.flags */
 #define TSLAB_MAP_COUNTER UINT32_C(1) /* the entry is a counter or a bucket */
+#define TSLAB_MAP_STALE UINT32_C(2) /* its time is over; also for tslab_map_info.accept */
 
 /* An entry is more than the bytes of its value: */
 struct tslab_map_info {
         size_t size; /* size of this struct, as the program knows it: set it before the call */
         uint32_t epoch; /* as tslab_map_get() */
         uint32_t flags;
-        tslab_handle version; /* as tslab_map_get_version() */
+        tslab_handle version; /* as tslab_map_get_version(); of a stale value 0, as of an absent key */
         uint64_t ttl_left_ms; /* until the entry ends; UINT64_MAX: it does not */
         uint64_t value_size; /* bytes of the whole value */
+        uint32_t accept; /* set before the call: TSLAB_MAP_STALE, if a stale value will do; else 0 */
+        uint32_t reserved;
 };
 
 /*
  * Copies a value out as tslab_map_get() does, and tells about its entry (unless ret_info is NULL): also where the
  * buffer is too small, so that the caller can make it large enough. On other failures *ret_info is as it was.
  *
- * -EINVAL      ret_info->size is out of range
+ * With TSLAB_MAP_STALE in ret_info->accept a value whose time is over will do, for as long as the map keeps it
+ * (tslab_map_options.stale_ms) and nothing has taken its place: a claim does not count as such, see tslab_map_claim().
+ * Counters are not kept.
+ *
+ * -EINVAL      ret_info->size or ret_info->accept is out of range
  * and as tslab_map_get(): -ENOENT, -EMSGSIZE, -EIDRM or -EUCLEAN
  */
 ssize_t tslab_map_get_with(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
@@ -171,7 +179,8 @@ ssize_t tslab_map_get_with(struct tslab_map *map, const void *key, size_t key_si
 /*
  * Copies a part of a value out, from `offset` on, and returns how many bytes that were: fewer than the buffer has
  * where the value ends. With `version` 0 that is a part of the present value; else only of the value that has this
- * version: so a large value is read in parts that belong together. ret_info is as in tslab_map_get_with().
+ * version: so a large value is read in parts that belong together. ret_info is as in tslab_map_get_with(), but stale
+ * values are not had in parts.
  *
  * -ENOENT      no such key
  * -EAGAIN      it has another version by now: begin again
@@ -317,6 +326,68 @@ int tslab_map_delete(struct tslab_map *map, const void *key, size_t key_size);
 int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version);
 
 /*
+ * One computation at a time: of all that miss a key, one claims it and computes its value; the others wait, or go on
+ * with a stale value.
+ *
+ *      struct tslab_map_info info = { .size = sizeof(info), .accept = TSLAB_MAP_STALE };
+ *      tslab_handle claim;
+ *
+ *      for (;;) {
+ *              n = tslab_map_get_with(map, key, key_size, buffer, sizeof(buffer), &info);
+ *              if (n != -ENOENT && !(n >= 0 && (info.flags & TSLAB_MAP_STALE)))
+ *                      return n;
+ *              r = tslab_map_claim(map, key, key_size, TSLAB_EPOCH_CURRENT, &claim);
+ *              if (r == 0)
+ *                      break;
+ *              if (r != -EEXIST && (n >= 0 || r != -EBUSY))
+ *                      return n;
+ *              if (r == -EBUSY && tslab_map_wait(map, key, key_size, claim, 2000) == -ETIMEDOUT)
+ *                      return -ETIMEDOUT;
+ *      }
+ *      n = compute(buffer);
+ *      if (n < 0)
+ *              tslab_map_delete_version(map, key, key_size, claim);
+ *      else
+ *              tslab_map_replace(map, key, key_size, claim, buffer, n, TSLAB_EPOCH_CURRENT);
+ *
+ * A claim belongs to the process that made it. It stands until
+ *   - a put takes its place: tslab_map_replace() and tslab_map_put_with() with the claim's version, which fulfil it, or
+ *     any other put, insert or add of the key;
+ *   - it is deleted: by tslab_map_delete_version() with its version, which gives it up, or by tslab_map_delete(), which
+ *     returns -ENOENT as for an absent key;
+ *   - the process ends, closes the pool, or executes another program. Then the claim is free, and whoever waits for it
+ *     returns within some milliseconds. A forked child is another process;
+ *   - 30 seconds are over: of a thread that ended without its process, or of a program that forgot its claim.
+ * Once a claim is no more, a replace or delete with its version is refused: -EAGAIN, or -ENOENT. So a value that was
+ * computed from what was deleted meanwhile does not come into the map.
+ *
+ * To all other calls a key that is claimed is absent; tslab_map_statistics() counts it as an entry. A claim takes the
+ * memory of an entry without a value, or of one with a copy of the value if that is stale and the map keeps it
+ * (tslab_map_options.stale_ms); where there is no memory for the copy the claim is made without.
+ *
+ * Returns 0: the caller has the claim, and *ret_version names it.
+ *
+ * -EEXIST      the key has a value
+ * -EBUSY       there is a claim, that *ret_version names: this process may have it in another thread
+ * -E2BIG       the key is larger than the largest class less 64 bytes
+ * and the errors of tslab_map_put()
+ */
+int tslab_map_claim(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch,
+                    tslab_handle *ret_version);
+
+/*
+ * Waits until `version` is no longer a claim on the key that stands, and returns 0: then get the value, or claim the
+ * key. Returns 0 at once where it is none. It is the only call that waits, and nothing waits for a thread in it, not
+ * tslab_close() either. It also works in a pool that was opened with TSLAB_READER.
+ *
+ * -ETIMEDOUT   timeout_ms are over; the claim stands
+ * -EINTR       a signal handler ran, and not just between two sleeps of this call
+ * -EIDRM       the map is no more, or the pool was closed meanwhile
+ */
+int tslab_map_wait(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
+                   uint32_t timeout_ms);
+
+/*
  * Deletes all entries that are in an epoch and returns how many. Era 0 stands for all eras of the id. Walks
  * through the whole map, and also removes entries from the index that were revoked. An entry that is put
  * meanwhile may be missed; close the epoch first.
@@ -363,7 +434,7 @@ int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter);
 /* Counts of a map since it was made. */
 struct tslab_map_statistics {
         size_t size; /* size of this struct, as the program knows it: set it before the call */
-        uint64_t entries; /* also those whose time is over, until their memory goes back */
+        uint64_t entries; /* also those whose time is over, until their memory goes back, and claims */
         uint64_t bytes; /* memory of the entries, without the index */
         uint64_t hits,
                 misses; /* gets; of threads that have a record, since they have put, allocated or freed */

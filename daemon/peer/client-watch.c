@@ -14,6 +14,7 @@
 #include "daemon/peer/kept.h"
 #include "shm/arena/clock.h"
 #include "shm/epoch/epoch-open.h"
+#include "shm/map/wait.h"
 
 /* The largest number of wakes that the loop serves in WAKES_USEC, so that a flood of them cannot stop it. */
 #define WAKES_MAX 8
@@ -102,6 +103,7 @@ void client_watch_end(ClientWatch *client, const char *how) {
         client->session = NULL;
         shm_client_end(&clients->pool->arena,
                        client->index); /* first, so that a next daemon goes on from here */
+        shm_wait_wake_all(&clients->pool->arena); /* its claims are free */
         n_left = shm_client_release_records(&clients->pool->arena, client->index);
         end_leases(client);
         if (n_left == 0) {

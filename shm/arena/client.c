@@ -234,6 +234,16 @@ uint32_t shm_client_count_holders(const ShmArena *arena, uint32_t epoch) {
         return n;
 }
 
+uint64_t shm_client_identity(const ShmArena *arena, uint32_t client) {
+        uint64_t word;
+
+        if (client >= arena->n_records)
+                return 0;
+        /* ORDER: acq, pairs with shm_client_add(); as it is now. */
+        word = shm_load_acq(&arena->clients[client].word);
+        return word_state(word) == SHM_CLIENT_USED ? word & WORD_MAX : 0;
+}
+
 int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret) {
         const ShmClient *c;
         uint64_t word;

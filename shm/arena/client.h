@@ -72,6 +72,8 @@ void shm_client_remove(ShmArena *arena, uint32_t client);
 void shm_client_hold(ShmArena *arena, uint32_t client, uint32_t epoch);
 void shm_client_release_hold(ShmArena *arena, uint32_t client, uint32_t epoch);
 uint32_t shm_client_count_holders(const ShmArena *arena, uint32_t epoch);
+/* A number for the process that has the entry, and uses it; 0: none does. */
+uint64_t shm_client_identity(const ShmArena *arena, uint32_t client);
 /* -ENOENT: the entry is not in use. */
 int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret);
 /*

@@ -19,6 +19,7 @@
 #define PASS_MS 250 /* from the beginning of one pass to that of the next */
 #define SLAB_COST 64U /* a look at the entries of a slab costs as much as passing over so many slabs */
 #define TRIES_MAX 4
+#define KEPT_MS_MAX (2 * (uint64_t) UINT32_MAX) /* a lifetime, and as a stale value; later ends are damage */
 
 /* *ret_leaf: the leaf that has the end by now. SHM_TRIE_E_CHANGED: to be done again. */
 static int touch_once(const ShmTrie *trie, const ShmMapKey *key, uint64_t end, uint64_t *ret_leaf) {
@@ -123,6 +124,7 @@ static uint64_t expire_slot(ShmActor *control, SlotId id, uint64_t now_ms, ShmTr
         ShmArena *arena = control->arena;
         /* ORDER: acq, pairs with shm_uncached_free(); before what is in the slot. */
         uint32_t tag = shm_load_acq(shm_slot_tag(arena, id));
+        uint64_t kept;
         ShmMapView view;
         bool done;
 
@@ -130,8 +132,9 @@ static uint64_t expire_slot(ShmActor *control, SlotId id, uint64_t now_ms, ShmTr
                 return 0;
         if (view.expires == 0 || !shm_map_view_live(arena, &view) || !open_map_of(arena, &view, trie))
                 return 0;
-        if (view.expires > now_ms)
-                return view.expires - now_ms < UINT32_MAX ? view.expires : 0;
+        kept = shm_map_kept_until(trie, &view);
+        if (kept > now_ms)
+                return kept - now_ms <= KEPT_MS_MAX ? kept : 0;
         shm_tally_begin(control, trie);
         done = delete_leaf(control, trie, &view);
         shm_tally_end(control, trie);

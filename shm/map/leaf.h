@@ -18,6 +18,8 @@
 /* Flags. With either of the first two, a sealed word is behind the key, at a multiple of 8. */
 #define SHM_LEAF_CELL 1U /* the value is that word, which changes in place */
 #define SHM_LEAF_CHAINED 2U /* the word names chunks, which have the value (shm/map/chain.h) */
+#define SHM_LEAF_CLAIM                                                                                       \
+        4U /* no entry yet: a ShmClaim is behind the key, then a stale value, if there is one */
 #define SHM_LEAF_BUCKET 8U /* a cell, and a token bucket */
 #define SHM_LEAF_VALUE_MAX (UINT32_C(16) << 20)
 
@@ -33,9 +35,23 @@ typedef struct ShmMapLeaf {
 } ShmMapLeaf;
 static_assert(sizeof(ShmMapLeaf) == 32, "arena format");
 
+/* At a multiple of 8 behind the key of a claim: the process that is to compute the value. Never changes. */
+typedef struct ShmClaim {
+        uint64_t process; /* see shm_client_identity(); that of entry `client` of the client table */
+        uint64_t
+                ends; /* milliseconds of the pool's clock: the claim is free then, if nothing has ended it before */
+        uint64_t stale_until; /* the value can be had as a stale one until then; 0: there is none */
+        uint32_t client;
+        uint32_t unused;
+} ShmClaim;
+static_assert(sizeof(ShmClaim) == 32, "arena format");
+
 /* Where the value, or the word, is behind the head. */
 static inline uint32_t shm_leaf_value_off(uint32_t key_size, uint32_t flags) {
-        return flags & (SHM_LEAF_CELL | SHM_LEAF_CHAINED) ? (key_size + 7U) & ~7U : key_size;
+        uint32_t off = flags & (SHM_LEAF_CELL | SHM_LEAF_CHAINED | SHM_LEAF_CLAIM) ? (key_size + 7U) & ~7U
+                                                                                   : key_size;
+
+        return flags & SHM_LEAF_CLAIM ? off + (uint32_t) sizeof(ShmClaim) : off;
 }
 
 /* As shm_trie_seal(), with another factor: a word of a leaf is no word of a node. */
@@ -75,7 +91,7 @@ static inline bool shm_map_view_word(ShmMapView *view) {
             (head->flags & SHM_LEAF_CELL && head->value_size != sizeof(uint64_t)))
                 return false;
         if (head->flags & SHM_LEAF_CHAINED) {
-                view->at = (uint64_t *) (view->bytes + shm_leaf_value_off(head->key_size, SHM_LEAF_CHAINED));
+                view->at = (uint64_t *) (view->bytes + shm_leaf_value_off(head->key_size, head->flags));
                 /* ORDER: acq, pairs with shm_chain_fill(); chunks are read after it. */
                 view->word = shm_load_acq(view->at);
         }
@@ -99,7 +115,7 @@ static inline int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapVie
         if (__builtin_expect(ret->expires != 0, 0))
                 /* ORDER: rlx; read whole. It counts if the view is live after that. */
                 ret->expires = shm_load_rlx(&((ShmMapLeaf *) object)->expires) ^ shm_leaf_seal(handle);
-        if (__builtin_expect(!(ret->head.flags & (SHM_LEAF_CELL | SHM_LEAF_CHAINED)), 1)) {
+        if (__builtin_expect(!(ret->head.flags & (SHM_LEAF_CELL | SHM_LEAF_CHAINED | SHM_LEAF_CLAIM)), 1)) {
                 if (sizeof(ShmMapLeaf) + ret->head.key_size + (uint64_t) ret->head.value_size <= size)
                         return 0;
         } else if (shm_map_view_word(ret)) {
@@ -120,7 +136,8 @@ static inline void shm_map_view_copy(const ShmMapView *view, void *buffer) {
         uint64_t value;
 
         if (__builtin_expect(!(view->head.flags & SHM_LEAF_CELL), 1)) {
-                shm_racy_copy(buffer, view->bytes + view->head.key_size, view->head.value_size);
+                shm_racy_copy(buffer, view->bytes + shm_leaf_value_off(view->head.key_size, view->head.flags),
+                              view->head.value_size);
                 return;
         }
         /* ORDER: acq, pairs with shm_map_add(); the value at some moment. */

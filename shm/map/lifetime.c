@@ -34,6 +34,17 @@ bool shm_map_is_past(const ShmTrie *trie, uint64_t ms) {
         return ms <= shm_map_now_ms(trie);
 }
 
+bool shm_map_is_absent(const ShmTrie *trie, const ShmMapView *view) {
+        return (view->head.flags & SHM_LEAF_CLAIM) || shm_map_is_past(trie, view->expires);
+}
+
+uint64_t shm_map_kept_until(const ShmTrie *trie, const ShmMapView *view) {
+        if (view->expires == SHM_MAP_ENDED || (view->head.flags & (SHM_LEAF_CLAIM | SHM_LEAF_CELL)))
+                return view->expires;
+        return view->expires +
+               shm_load_rlx(&trie_root(trie)->options.stale_ms); /* ORDER: rlx; as it is now. */
+}
+
 bool shm_map_set_end(const ShmMapView *view, uint64_t expires) {
         uint64_t *word = (uint64_t *) (view->bytes - sizeof(ShmMapLeaf) + offsetof(ShmMapLeaf, expires));
         uint64_t seal = shm_leaf_seal(view->handle), expected = view->expires ^ seal;

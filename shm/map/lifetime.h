@@ -15,10 +15,16 @@ uint64_t shm_map_end(const ShmTrie *trie, uint32_t ttl_ms);
 
 bool shm_map_is_past(const ShmTrie *trie, uint64_t ms);
 
+/* Whether a leaf with an end is a claim, or an entry whose time is over. */
+bool shm_map_is_absent(const ShmTrie *trie, const ShmMapView *view);
+
 /* Gets of entries without an end do not look at the clock. */
 static inline bool shm_map_is_over(const ShmTrie *trie, const ShmMapView *view) {
-        return __builtin_expect(view->expires != 0, 0) && shm_map_is_past(trie, view->expires);
+        return __builtin_expect(view->expires != 0, 0) && shm_map_is_absent(trie, view);
 }
+
+/* When the memory of a leaf with an end may go. */
+uint64_t shm_map_kept_until(const ShmTrie *trie, const ShmMapView *view);
 
 /*
  * Makes the end that was seen another one; SHM_MAP_ENDED: for good. False: it is another one by now. If the leaf was

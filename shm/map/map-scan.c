@@ -101,7 +101,7 @@ ssize_t shm_map_count(const ShmTrie *trie) {
 typedef enum Fate {
         KEEP,
         DELETE,
-        END, /* its time is over */
+        END, /* its time is over, or it is a claim */
         LOOK_AGAIN, /* it was given more time just now */
         FORGET, /* stale: nobody's entry */
 } Fate;
@@ -113,6 +113,7 @@ static bool is_in_epoch(const ShmMapLeaf *head, uint32_t epoch) {
 /* *ret_vacancy: the word's value if the leaf goes. *ret: of a leaf that is not stale. */
 static Fate decide_fate(const ShmTrie *trie, const ShmTrieCursor *c, uint32_t epoch, uint64_t *ret_vacancy,
                         ShmMapView *ret) {
+        bool is_spent;
         int r;
 
         r = shm_map_view(trie->arena, c->value, ret);
@@ -122,9 +123,12 @@ static Fate decide_fate(const ShmTrie *trie, const ShmTrieCursor *c, uint32_t ep
                 *ret_vacancy = shm_map_vacancy(trie, c, NULL, 0);
                 return FORGET;
         }
+        is_spent = ret->expires != 0 && shm_map_is_past(trie, shm_map_kept_until(trie, ret));
+        if (!is_spent && !is_in_epoch(&ret->head, epoch))
+                return KEEP;
         if (shm_map_is_over(trie, ret))
                 return shm_map_set_end(ret, SHM_MAP_ENDED) ? END : LOOK_AGAIN;
-        return is_in_epoch(&ret->head, epoch) ? DELETE : KEEP;
+        return DELETE;
 }
 
 static void tally_fate(ShmActor *actor, const ShmTrie *trie, Fate fate, const ShmMapLeaf *head) {

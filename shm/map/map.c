@@ -147,9 +147,7 @@ int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c, Sh
         return find_entry(NULL, trie, key, c, ret_view);
 }
 
-/* -EUCLEAN: the entry is damaged, or it was freed meanwhile. */
-static int copy_value(const ShmTrie *trie, const ShmMapView *view, uint32_t offset, void *buffer,
-                      uint32_t size) {
+int shm_map_copy(const ShmTrie *trie, const ShmMapView *view, uint32_t offset, void *buffer, uint32_t size) {
         uint64_t value;
 
         if (view->head.flags & SHM_LEAF_CHAINED)
@@ -159,7 +157,8 @@ static int copy_value(const ShmTrie *trie, const ShmMapView *view, uint32_t offs
                 memcpy(buffer, (const uint8_t *) &value + offset, size);
                 return 0;
         }
-        shm_racy_copy(buffer, view->bytes + view->head.key_size + offset, size);
+        shm_racy_copy(buffer,
+                      view->bytes + shm_leaf_value_off(view->head.key_size, view->head.flags) + offset, size);
         return 0;
 }
 
@@ -181,7 +180,7 @@ ssize_t shm_map_read(const ShmTrie *trie, const ShmMapKey *key, uint64_t version
                         return -EAGAIN;
                 rest = offset < view.head.value_size ? view.head.value_size - offset : 0;
                 rest = rest < size ? rest : (uint32_t) size;
-                r = copy_value(trie, &view, offset, buffer, rest);
+                r = shm_map_copy(trie, &view, offset, buffer, rest);
                 *ret_view = view;
                 if (shm_map_view_live(trie->arena, &view))
                         return r ?: (ssize_t) rest;
@@ -202,7 +201,7 @@ ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, siz
                         return -ENOENT;
                 if (view->head.value_size > size)
                         return -EMSGSIZE;
-                r = copy_value(trie, view, 0, buffer, view->head.value_size);
+                r = shm_map_copy(trie, view, 0, buffer, view->head.value_size);
                 if (shm_map_view_live(trie->arena, view))
                         return r ?: (ssize_t) view->head.value_size;
         }
@@ -248,6 +247,9 @@ static void leaf_fill(void *object, const ShmMapLeaf *head, const ShmMapKey *key
 
         shm_racy_copy(object, head, sizeof(*head));
         shm_racy_copy(bytes, key->bytes, key->size);
+        if (put->claim)
+                shm_racy_copy(bytes + shm_leaf_value_off(key->size, SHM_LEAF_CLAIM) - sizeof(ShmClaim),
+                              put->claim, sizeof(ShmClaim));
         if (!(head->flags & SHM_LEAF_CHAINED))
                 shm_racy_copy(value, put->value, put->value_size);
         seal_words(object, (uint64_t *) value, seal);
@@ -258,6 +260,11 @@ static void leaf_free(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
         (void) shm_chain_free(actor, leaf);
         (void) shm_trie_shrink(actor, trie, key->hash);
         (void) shm_actor_unnote(actor, leaf);
+}
+
+/* The claim's leaf stays as long as anything of it is of use. */
+static uint64_t claim_end(const ShmClaim *claim) {
+        return claim->ends > claim->stale_until ? claim->ends : claim->stale_until;
 }
 
 /* Makes the leaf in the epoch of its head's number, noted. */
@@ -273,7 +280,7 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
         r = shm_object_alloc(actor, size, head->epoch, &pending, &handle, &object);
         if (r)
                 return r;
-        head->expires = shm_map_end(trie, put->ttl_ms);
+        head->expires = put->claim ? claim_end(put->claim) : shm_map_end(trie, put->ttl_ms);
         leaf_fill(object, head, key, put, shm_leaf_seal(handle));
         if (head->flags & SHM_LEAF_CHAINED)
                 r = shm_chain_fill(actor, handle, (uint64_t *) ((uint8_t *) object + size - sizeof(uint64_t)),
@@ -289,7 +296,8 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
 static int leaf_new(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                     NewLeaf *ret) {
         bool whichever = put->epoch == SHM_EPOCH_CURRENT || put->epoch >> 8 == 0;
-        bool chained = shm_chain_wanted(trie->arena, key->size, put->value_size);
+        uint32_t head_size = put->claim ? shm_leaf_value_off(key->size, SHM_LEAF_CLAIM) : key->size;
+        bool chained = shm_chain_wanted(trie->arena, head_size, put->value_size);
         uint32_t id, era;
         int r = -ESTALE;
 
@@ -325,6 +333,7 @@ static int admit_put(const ShmMapPut *put, uint64_t version) {
         case SHM_MAP_UPDATE:
                 return version ? 0 : -ENOENT;
         case SHM_MAP_REPLACE:
+        case SHM_MAP_EXACT:
                 return version == put->expected ? 0 : -EAGAIN;
         }
         return -EINVAL;
@@ -332,6 +341,10 @@ static int admit_put(const ShmMapPut *put, uint64_t version) {
 
 static bool is_same_size(const ShmMapLeaf *a, const ShmMapLeaf *b) {
         return a->key_size == b->key_size && a->value_size == b->value_size && a->flags == b->flags;
+}
+
+static bool is_claim(const ShmMapView *view) {
+        return view->head.flags & SHM_LEAF_CLAIM;
 }
 
 /* A put is done. `old`: the leaf that it replaced, or NULL; `was`: what was at the cursor, if that is not `old`. */
@@ -344,21 +357,30 @@ static void tally_put(ShmActor *actor, const ShmTrie *trie, const ShmMapLeaf *he
         cost = shm_leaf_cost(trie->arena, head);
         if (old)
                 cost -= shm_leaf_cost(trie->arena, &old->head);
-        if (!old || old->is_over)
+        if (!old || (old->is_over && !is_claim(old)))
                 shm_tally_add(actor, trie, SHM_MAP_INSERTS, 1);
-        if (old && old->is_over)
+        if (old && old->is_over && !is_claim(old))
                 shm_tally_add(actor, trie, SHM_MAP_EXPIRATIONS, 1);
+        if (old && is_claim(old))
+                shm_wait_wake(trie, head->hash);
         if (!old && shm_trie_is_leaf(was))
                 shm_tally_add(actor, trie, SHM_MAP_DELETES, 1); /* a stale one */
         shm_tally_add(actor, trie, SHM_MAP_BYTES, cost);
 }
 
-/* Whether the put may go on. An entry whose time is over is none: for a mode that needs that, it is ended first. */
+/*
+ * Whether the put may go on. An entry whose time is over is none: for a mode that needs that, it is ended first. Nor is
+ * a claim one, but to the put that fulfils it.
+ */
 static int admit_over(const ShmMapPut *put, int found, const ShmMapView *view) {
         if (found != 0)
                 return admit_put(put, 0);
-        if (!view->is_over)
+        if (!view->is_over || put->mode == SHM_MAP_EXACT)
                 return admit_put(put, view->handle);
+        if (is_claim(view))
+                return admit_put(put, put->mode == SHM_MAP_REPLACE && put->expected == view->handle
+                                              ? view->handle
+                                              : 0);
         if (put->mode != SHM_MAP_PUT && !shm_map_set_end(view, SHM_MAP_ENDED))
                 return SHM_TRIE_E_CHANGED;
         return admit_put(put, 0);
@@ -441,14 +463,16 @@ static int delete_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *ke
         r = shm_map_find(trie, key, &c, &view);
         if (r)
                 return r < 0 ? r : -ENOENT;
-        if (view.is_over && !shm_map_set_end(&view, SHM_MAP_ENDED))
+        if (is_claim(&view) && expected && view.handle != expected)
+                return -ENOENT;
+        if (view.is_over && !is_claim(&view) && !shm_map_set_end(&view, SHM_MAP_ENDED))
                 return SHM_TRIE_E_CHANGED;
         if (!view.is_over && expected && c.value != expected)
                 return -EAGAIN;
         r = shm_trie_exchange(actor, trie, &c, shm_map_vacancy(trie, &c, key->bytes, key->size));
         if (r == 0)
                 shm_tally_gone(actor, trie, view.is_over ? SHM_MAP_EXPIRATIONS : SHM_MAP_DELETES, &view.head);
-        return r == 0 && view.is_over ? -ENOENT : r;
+        return r == 0 && view.is_over && !(is_claim(&view) && expected) ? -ENOENT : r;
 }
 
 int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected) {

@@ -31,6 +31,7 @@ typedef enum ShmMapMode {
         SHM_MAP_INSERT, /* only where nothing was */
         SHM_MAP_UPDATE, /* only where something was */
         SHM_MAP_REPLACE, /* only where `expected` was; 0: nothing */
+        SHM_MAP_EXACT, /* the same, also where its time is over; for claims */
 } ShmMapMode;
 
 typedef struct ShmMapPut {
@@ -41,6 +42,7 @@ typedef struct ShmMapPut {
         uint32_t epoch; /* as for shm_object_alloc() */
         uint32_t ttl_ms; /* SHM_MAP_TTL_DEFAULT: the map's; SHM_MAP_TTL_NONE */
         uint16_t flags; /* SHM_LEAF_*; of a cell `value` is its 8 bytes */
+        const ShmClaim *claim; /* with SHM_LEAF_CLAIM; `value`: the stale one */
 } ShmMapPut;
 
 enum {
@@ -73,6 +75,9 @@ uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *cursor, const
  */
 int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *ret_cursor, ShmMapView *ret_view);
 
+/* Copies bytes inside the value. They count if the view is live after that. -EUCLEAN: the entry is damaged, or not. */
+int shm_map_copy(const ShmTrie *trie, const ShmMapView *view, uint32_t offset, void *buffer, uint32_t size);
+
 /*
  * Copies the value out. -ENOENT, -EMSGSIZE (the buffer is too small; ret_view tells the size), -EIDRM, -EUCLEAN (the
  * entry is damaged). ret_view may be NULL; its bytes are not to be used.
@@ -96,7 +101,10 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
 /* Counts a put whose key and value have no room in any map of the pool; -E2BIG. */
 int shm_map_refuse_large(ShmActor *actor, size_t key_size, size_t value_size);
 
-/* -ENOENT, -EAGAIN (`expected` is not 0, and it is another), -EIDRM, -ENOBUFS, -EROFS. */
+/*
+ * -ENOENT (also where a claim was removed, unless `expected` names it), -EAGAIN (`expected` is not 0, and it is
+ * another), -EIDRM, -ENOBUFS, -EROFS.
+ */
 int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected);
 
 /*

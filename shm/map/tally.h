@@ -3,6 +3,7 @@
 #include "shm/arena/actor.h"
 #include "shm/map/chain.h"
 #include "shm/map/trie.h"
+#include "shm/map/wait.h"
 
 typedef struct ShmMapTotals {
         uint64_t entries,
@@ -83,6 +84,8 @@ static inline void shm_tally_gone(ShmActor *actor, const ShmTrie *trie, ShmMapCo
                                   const ShmMapLeaf *head) {
         shm_tally_add(actor, trie, count, 1);
         shm_tally_add(actor, trie, SHM_MAP_BYTES, -shm_leaf_cost(trie->arena, head));
+        if (__builtin_expect(head->flags & SHM_LEAF_CLAIM, 0))
+                shm_wait_wake(trie, head->hash);
 }
 
 /* A get. Only the owner of the record calls them. */

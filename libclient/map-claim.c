@@ -1,0 +1,131 @@
+/*
+ * Claims, and waiting for them
+ *
+ * Purpose: of all that miss a key one computes its value, and the others may wait for it.
+ *
+ * Invariants
+ *   1. A thread that waits is outside the pool, as far as tslab_close() is concerned: it enters for each look.
+ *   2. A sleep is short. A thread that ended a claim may be killed or stopped before it wakes anybody; and nobody tells
+ *      of a death in a private pool, nor counts those who sleep in a pool that is mapped for reading.
+ *
+ * Who may do what: writers claim, any process waits.
+ *
+ * Crash: a claim of a process that died is free: its entry in the client table says so, or, in a private pool, its
+ *   pidfd.
+ */
+#include <tslab_map.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libclient/control.h"
+#include "libclient/enter.h"
+#include "libclient/map.h"
+#include "proto/deadline.h"
+#include "shm/map/claim.h"
+#include "shm/map/wait.h"
+
+#define CLAIM_LIMIT_MS 30000
+#define SLEEP_USEC 20000 /* where a daemon wakes those who wait for a process that died */
+#define SLEEP_ALONE_USEC 4000
+
+/* In a daemon's pool the client table says so soon. */
+static bool claimer_is_dead(const struct tslab_map *map, const ShmClaim *claim) {
+        ShmClientInfo info;
+
+        return map->pool->is_private && shm_client_get(&map->pool->arena, claim->client, &info) == 0 &&
+               control_is_dead(&info);
+}
+
+static int claim_once(struct tslab_map *map, const void *key, size_t key_size, const ShmMapClaim *claim,
+                      ShmClaimed *ret) {
+        ThreadState *thread;
+        ShmMapKey k;
+        int r;
+
+        r = map_begin_change(map, &k, key, key_size, -E2BIG, &thread);
+        if (r)
+                return r;
+        r = shm_map_claim(&thread->actor, &map->trie, &k, claim, ret);
+        map_end_change(map, thread);
+        return r;
+}
+
+/* 0: there is room for the stale value now. */
+static int enlarge_buffer(ShmMapClaim *claim, uint32_t size) {
+        free(claim->buffer);
+        claim->buffer = malloc(size);
+        claim->buffer_size = claim->buffer ? size : 0;
+        return claim->buffer ? 0 : -ENOMEM;
+}
+
+_public_ int tslab_map_claim(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch,
+                             tslab_handle *ret_version) {
+        ShmMapClaim claim = { .epoch = epoch, .limit_ms = CLAIM_LIMIT_MS };
+        ShmClaimed claimed = {};
+        int r;
+
+        do {
+                r = claim_once(map, key, key_size, &claim, &claimed);
+                if (r == -EMSGSIZE) {
+                        r = enlarge_buffer(&claim, claimed.value_size) ?: -EAGAIN;
+                } else if (r == -EBUSY && claimer_is_dead(map, &claimed.claim)) {
+                        claim.gone = claimed.version;
+                        r = -EAGAIN;
+                }
+        } while (r == -EAGAIN);
+        free(claim.buffer);
+        if (r == 0 || r == -EBUSY)
+                *ret_version = claimed.version;
+        return r;
+}
+
+/* Whether the claim stands, and a word to sleep on while it does: 1; 0; -EIDRM. */
+static int look_at_claim(struct tslab_map *map, const ShmMapKey *key, uint64_t version, uint32_t *word,
+                         uint32_t *ret_value) {
+        ShmClaim claim;
+        int r;
+
+        if (pool_begin(map->pool) < 0)
+                return -EIDRM;
+        if (word)
+                *ret_value = map->pool->is_reader ? shm_load_acq(word) /* ORDER: acq; before the look. */
+                                                  : shm_wait_begin(word);
+        r = shm_map_find_claim(&map->trie, key, version, &claim);
+        if (r == 1 && claimer_is_dead(map, &claim))
+                r = 0;
+        pool_end(map->pool);
+        return r;
+}
+
+static int sleep_on(const struct tslab_map *map, const uint32_t *word, uint32_t value, uint64_t left_usec) {
+        bool alone = map->pool->is_private || map->pool->is_reader || !word;
+        uint64_t usec = alone ? SLEEP_ALONE_USEC : SLEEP_USEC;
+        static const uint32_t nobody;
+        int r;
+
+        r = shm_wait_sleep(word ?: &nobody, value, (left_usec < usec ? left_usec : usec) * 1000);
+        return r == -EINTR ? r : 0;
+}
+
+_public_ int tslab_map_wait(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
+                            uint32_t timeout_ms) {
+        uint64_t deadline = proto_deadline((uint64_t) timeout_ms * 1000), left;
+        uint32_t *word, value = 0;
+        ShmMapKey k;
+        int r;
+
+        if (version == 0 || !map_key_init(&k, map, key, key_size))
+                return 0;
+        word = shm_wait_word(&map->trie, k.hash);
+        do {
+                r = look_at_claim(map, &k, version, word, &value);
+                if (r <= 0)
+                        return r;
+                left = proto_deadline_left(deadline);
+                if (left == 0)
+                        return -ETIMEDOUT;
+                r = sleep_on(map, word, value, left);
+        } while (r == 0);
+        return r;
+}

@@ -1,0 +1,191 @@
+/*
+ * Maps: claims
+ *
+ * Purpose: one process at a time computes a key's value.
+ *
+ * Invariants
+ *   1. A claim is a leaf under the key itself. So one compare-and-set decides between claims, puts and deletes, and at
+ *      most one claim of a key is linked.
+ *   2. A claim never changes. Whether it stands follows from the clock, and from the client table: the entry that it
+ *      names has the identity that it had, and is in use. So the claim of a process that ended is free without
+ *      anybody doing anything; the next caller puts its own in its place.
+ *   3. A claim takes the place of the leaf on which it was decided, by version. If that is an entry whose time is
+ *      over, its end is changed before: no touch of a thread that was held up brings it back unseen. It is made a
+ *      millisecond earlier, not SHM_MAP_ENDED: the stale value can still be had until the claim is linked, also after a
+ *      death in between.
+ *   4. Who waits is woken by the change that takes a claim away: see shm/map/wait.c.
+ *
+ * Who may do what: writers claim. Reading needs no actor.
+ *
+ * Crash: a claim that was killed is done or not, as a put. If it is done, it is a dead process's, and free.
+ */
+#include "shm/map/claim.h"
+
+#include <string.h>
+
+#include "shm/arch/racy.h"
+#include "shm/arena/client.h"
+#include "shm/map/lifetime.h"
+#include "shm/map/trie-walk.h"
+
+/* False: the leaf is no more. */
+static bool load_claim(const ShmTrie *trie, const ShmMapView *view, ShmClaim *ret) {
+        shm_racy_copy(ret,
+                      view->bytes + shm_leaf_value_off(view->head.key_size, SHM_LEAF_CLAIM) - sizeof(*ret),
+                      sizeof(*ret));
+        return shm_map_view_live(trie->arena, view);
+}
+
+static bool claim_stands(const ShmTrie *trie, const ShmClaim *claim) {
+        return !shm_map_is_past(trie, claim->ends) &&
+               shm_client_identity(trie->arena, claim->client) == claim->process;
+}
+
+/* Until when the value of a leaf that is over can be had; 0: not at all. False: the leaf is no more. */
+static bool load_stale_until(const ShmTrie *trie, const ShmMapView *view, uint64_t *ret) {
+        uint64_t until = shm_map_kept_until(trie, view);
+        ShmClaim claim;
+
+        if (view->head.flags & SHM_LEAF_CLAIM) {
+                if (!load_claim(trie, view, &claim))
+                        return false;
+                until = claim.stale_until;
+        } else if (until == view->expires) {
+                until = 0;
+        }
+        *ret = until != 0 && !shm_map_is_past(trie, until) ? until : 0;
+        return true;
+}
+
+/* The end of an entry whose time is over becomes another one. False: somebody else has changed it. */
+static bool settle_end(const ShmMapView *view, bool is_stale) {
+        if (view->head.flags & SHM_LEAF_CLAIM)
+                return true;
+        return shm_map_set_end(view, is_stale && view->expires > SHM_MAP_ENDED + 1 ? view->expires - 1
+                                                                                   : SHM_MAP_ENDED);
+}
+
+/* Whether another claim is in the way. SHM_TRIE_E_CHANGED: the leaf is no more. */
+static int admit_claim(const ShmTrie *trie, const ShmMapView *view, uint64_t gone, ShmClaimed *ret) {
+        if (!(view->head.flags & SHM_LEAF_CLAIM) || view->handle == gone)
+                return 0;
+        ret->version = view->handle;
+        if (!load_claim(trie, view, &ret->claim))
+                return SHM_TRIE_E_CHANGED;
+        return claim_stands(trie, &ret->claim) ? -EBUSY : 0;
+}
+
+/*
+ * The leaf whose place the claim is to take, and its value if that is stale and wanted. SHM_TRIE_E_CHANGED: to be done
+ * again.
+ */
+static int prepare_claim(const ShmTrie *trie, const ShmMapView *view, const ShmMapClaim *claim, bool keeps,
+                         ShmMapPut *put, ShmClaim *own, ShmClaimed *ret) {
+        int r;
+
+        if (!view->is_over)
+                return -EEXIST;
+        r = admit_claim(trie, view, claim->gone, ret);
+        if (r)
+                return r;
+        if (!load_stale_until(trie, view, &own->stale_until))
+                return SHM_TRIE_E_CHANGED;
+        if (!keeps)
+                own->stale_until = 0;
+        if (own->stale_until != 0) {
+                if (view->head.value_size > claim->buffer_size) {
+                        ret->value_size = view->head.value_size;
+                        return -EMSGSIZE;
+                }
+                put->value_size = view->head.value_size;
+                if (shm_map_copy(trie, view, 0, claim->buffer, put->value_size) != 0)
+                        return shm_map_view_live(trie->arena, view) ? -EUCLEAN : SHM_TRIE_E_CHANGED;
+                put->value = claim->buffer;
+        }
+        put->expected = view->handle;
+        return shm_map_view_live(trie->arena, view) && settle_end(view, own->stale_until != 0)
+                       ? 0
+                       : SHM_TRIE_E_CHANGED;
+}
+
+static int claim_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapClaim *claim,
+                      bool keeps, ShmClaimed *ret) {
+        uint32_t client = shm_record_owner(actor->arena, actor->id).client;
+        ShmClaim own = {
+                .process = shm_client_identity(actor->arena, client),
+                .ends = shm_map_now_ms(trie) + claim->limit_ms,
+                .client = client,
+        };
+        ShmMapPut put = {
+                .mode = SHM_MAP_EXACT,
+                .value = "",
+                .epoch = claim->epoch,
+                .flags = SHM_LEAF_CLAIM,
+                .claim = &own,
+        };
+        ShmTrieCursor c;
+        ShmMapView view;
+        int r;
+
+        r = shm_map_find(trie, key, &c, &view);
+        if (r < 0)
+                return r;
+        if (r == 0) {
+                r = prepare_claim(trie, &view, claim, keeps, &put, &own, ret);
+                if (r)
+                        return r;
+        }
+        return shm_map_put(actor, trie, key, &put, &ret->version);
+}
+
+int shm_map_claim(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapClaim *claim,
+                  ShmClaimed *ret) {
+        bool keeps = true;
+        int r;
+
+        if (trie->arena->read_only)
+                return -EROFS;
+        do {
+                r = claim_once(actor, trie, key, claim, keeps, ret);
+                /* Perhaps there is room without the stale value; or it is damaged. */
+                if (keeps && (r == -ENOMEM || r == -E2BIG || r == -EUCLEAN)) {
+                        keeps = false;
+                        r = -EAGAIN;
+                }
+        } while (r == -EAGAIN || r == SHM_TRIE_E_CHANGED);
+        return r;
+}
+
+int shm_map_find_claim(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, ShmClaim *ret) {
+        ShmTrieCursor c;
+        ShmMapView view;
+        int r;
+
+        r = shm_map_find(trie, key, &c, &view);
+        if (r)
+                return r < 0 ? r : 0;
+        return view.handle == version && (view.head.flags & SHM_LEAF_CLAIM) && load_claim(trie, &view, ret) &&
+               claim_stands(trie, ret);
+}
+
+ssize_t shm_map_get_stale(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
+                          ShmMapView *view) {
+        uint64_t until = 1;
+        ShmTrieCursor c;
+        int r;
+
+        for (;;) {
+                r = shm_map_find(trie, key, &c, view);
+                if (r)
+                        return r < 0 ? r : -ENOENT;
+                if (view->is_over && !load_stale_until(trie, view, &until))
+                        continue;
+                if (view->is_over && until == 0)
+                        return -ENOENT;
+                if (view->head.value_size > size)
+                        return -EMSGSIZE;
+                r = shm_map_copy(trie, view, 0, buffer, view->head.value_size);
+                if (shm_map_view_live(trie->arena, view))
+                        return r ?: (ssize_t) view->head.value_size;
+        }
+}

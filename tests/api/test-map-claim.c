@@ -1,0 +1,354 @@
+/* Claims and stale values of maps, by processes and threads, in private pools. */
+#include <tslab_map.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/util/process.h"
+#include "tests/util/test.h"
+
+#define EPOCH TSLAB_EPOCH_CURRENT
+#define LARGE 100000
+
+static int setup(void **state) {
+        struct tslab *pool;
+
+        assert_int_equal(tslab_create(&pool, NULL), 0);
+        *state = pool;
+        return 0;
+}
+
+static int teardown(void **state) {
+        tslab_close(*state);
+        return 0;
+}
+
+static void sleep_ms(unsigned ms) {
+        nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
+}
+
+static uint64_t now_ms(void) {
+        struct timespec ts;
+
+        clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t) ts.tv_sec * 1000 + (uint64_t) ts.tv_nsec / 1000000;
+}
+
+static struct tslab_map *open_map(struct tslab *pool, uint32_t ttl_ms, uint32_t stale_ms) {
+        struct tslab_map_options o = { .size = sizeof(o), .ttl_ms = ttl_ms, .stale_ms = stale_ms };
+        struct tslab_map *map;
+
+        assert_int_equal(tslab_map_open(&map, pool, "m", &o), 0);
+        return map;
+}
+
+static int claim(struct tslab_map *map, tslab_handle *ret_version) {
+        return tslab_map_claim(map, "key", 3, EPOCH, ret_version);
+}
+
+static int wait_for(struct tslab_map *map, tslab_handle version, uint32_t timeout_ms) {
+        return tslab_map_wait(map, "key", 3, version, timeout_ms);
+}
+
+static int fulfil(struct tslab_map *map, tslab_handle version, const char *value) {
+        return tslab_map_replace(map, "key", 3, version, value, strlen(value), EPOCH);
+}
+
+static void test_claim_calls(void **state) {
+        struct tslab_map *map = open_map(*state, 0, 0);
+        static const char large[8192];
+        tslab_handle version, other = 1;
+        char value[8];
+
+        assert_int_equal(claim(map, &version), 0);
+        assert_int_equal(claim(map, &other), -EBUSY);
+        assert_true(other == version);
+        assert_int_equal(tslab_map_get(map, "key", 3, value, sizeof(value), NULL), -ENOENT);
+        assert_int_equal(fulfil(map, version, "one"), 0);
+        assert_int_equal(tslab_map_get(map, "key", 3, value, sizeof(value), NULL), 3);
+        assert_int_equal(claim(map, &other), -EEXIST);
+        assert_int_equal(tslab_map_delete_version(map, "key", 3, version), -EAGAIN);
+        assert_int_equal(tslab_map_delete(map, "key", 3), 0);
+        assert_int_equal(claim(map, &version), 0);
+        assert_int_equal(tslab_map_delete(map, "key", 3), -ENOENT);
+        assert_int_equal(fulfil(map, version, "two"), -EAGAIN);
+        assert_int_equal(claim(map, &version), 0);
+        assert_int_equal(tslab_map_delete_version(map, "key", 3, version), 0);
+        assert_int_equal(tslab_map_claim(map, large, sizeof(large), EPOCH, &version), -E2BIG);
+        assert_int_equal(tslab_map_claim(map, large, tslab_size_max(*state) - 64, EPOCH, &version), 0);
+        assert_int_equal(tslab_map_claim(map, large, tslab_size_max(*state) - 63, EPOCH, &version), -E2BIG);
+        assert_int_equal(tslab_map_claim(map, "key", 3, 99, &version), -EINVAL);
+        tslab_map_close(map);
+}
+
+static void test_wait_returns(void **state) {
+        struct tslab_map *map = open_map(*state, 0, 0);
+        tslab_handle version;
+        uint64_t begin;
+
+        assert_int_equal(wait_for(map, 0, 1000), 0);
+        assert_int_equal(wait_for(map, 123456, 1000), 0);
+        assert_int_equal(claim(map, &version), 0);
+        assert_int_equal(wait_for(map, version, 0), -ETIMEDOUT);
+        begin = now_ms();
+        assert_int_equal(wait_for(map, version, 30), -ETIMEDOUT);
+        assert_true(now_ms() - begin >= 30);
+        assert_int_equal(fulfil(map, version, "one"), 0);
+        assert_int_equal(wait_for(map, version, UINT32_MAX), 0);
+        tslab_map_close(map);
+}
+
+static void on_signal(int number) {
+        (void) number;
+}
+
+static void *interrupt(void *thread) {
+        /* One may come between two sleeps. */
+        for (unsigned i = 0; i < 10; i++) {
+                sleep_ms(7);
+                pthread_kill(*(pthread_t *) thread, SIGUSR1);
+        }
+        return NULL;
+}
+
+static void test_wait_interrupted(void **state) {
+        struct tslab_map *map = open_map(*state, 0, 0);
+        const struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+        pthread_t self = pthread_self(), thread;
+        tslab_handle version;
+
+        assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+        assert_int_equal(claim(map, &version), 0);
+        assert_int_equal(pthread_create(&thread, NULL, interrupt, &self), 0);
+        assert_int_equal(wait_for(map, version, 20000), -EINTR);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_true(signal(SIGUSR1, SIG_DFL) != SIG_ERR);
+        tslab_map_close(map);
+}
+
+typedef struct Family {
+        struct tslab *pool;
+        struct tslab_map *map;
+        _Atomic tslab_handle version;
+        _Atomic int n_holders, n_computed, n_done;
+} Family;
+
+static Family *family_new(struct tslab *pool, uint32_t ttl_ms, uint32_t stale_ms) {
+        Family *f = mmap(NULL, sizeof(*f), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+        assert_ptr_not_equal(f, MAP_FAILED);
+        f->pool = pool;
+        f->map = open_map(pool, ttl_ms, stale_ms);
+        return f;
+}
+
+static void family_free(Family *f) {
+        tslab_map_close(f->map);
+        munmap(f, sizeof(*f));
+}
+
+static int claim_and_die(void *userdata) {
+        Family *f = userdata;
+        tslab_handle version;
+
+        CHECK(claim(f->map, &version) == 0);
+        f->version = version;
+        raise(SIGKILL);
+        return 0;
+}
+
+/* Nobody has reaped it. */
+static void test_claim_of_killed_process(void **state) {
+        Family *f = family_new(*state, 0, 0);
+        tslab_handle version;
+
+        assert_int_equal(test_child_run(TEST_FORK, claim_and_die, f), -SIGKILL);
+        assert_int_equal(wait_for(f->map, f->version, 5000), 0);
+        assert_int_equal(fulfil(f->map, f->version, "late"), 0); /* nobody has claimed it since */
+        assert_int_equal(tslab_map_delete(f->map, "key", 3), 0);
+        assert_int_equal(test_child_run(TEST_FORK, claim_and_die, f), -SIGKILL);
+        assert_int_equal(claim(f->map, &version), 0);
+        assert_true(version != f->version);
+        assert_int_equal(fulfil(f->map, f->version, "late"), -EAGAIN);
+        assert_int_equal(fulfil(f->map, version, "mine"), 0);
+        assert_true(tslab_reap(*state) >= 0);
+        family_free(f);
+}
+
+/* A claim is the parent's after a fork, and ends with the child if it is the child's. */
+static int fork_child(void *userdata) {
+        Family *f = userdata;
+        tslab_handle version;
+
+        CHECK(claim(f->map, &version) == -EBUSY && version == f->version);
+        CHECK(wait_for(f->map, version, 5) == -ETIMEDOUT);
+        CHECK(tslab_map_claim(f->map, "other", 5, EPOCH, &version) == 0);
+        f->version = version;
+        return 0;
+}
+
+static void test_claim_fork(void **state) {
+        Family *f = family_new(*state, 0, 0);
+        tslab_handle version, other;
+
+        assert_int_equal(claim(f->map, &version), 0);
+        f->version = version;
+        assert_int_equal(test_child_run(TEST_FORK, fork_child, f), 0);
+        assert_int_equal(claim(f->map, &other), -EBUSY);
+        assert_int_equal(tslab_map_wait(f->map, "other", 5, f->version, 5000), 0);
+        assert_int_equal(tslab_map_claim(f->map, "other", 5, EPOCH, &other), 0);
+        family_free(f);
+}
+
+static void *compute_slowly(void *userdata) {
+        Family *f = userdata;
+
+        sleep_ms(30);
+        (void) fulfil(f->map, f->version, "value");
+        return NULL;
+}
+
+static void test_wait_for_value(void **state) {
+        Family *f = family_new(*state, 0, 0);
+        tslab_handle version;
+        pthread_t thread;
+        char value[8];
+
+        assert_int_equal(claim(f->map, &version), 0);
+        f->version = version;
+        assert_int_equal(pthread_create(&thread, NULL, compute_slowly, f), 0);
+        assert_int_equal(wait_for(f->map, version, 10000), 0);
+        assert_int_equal(tslab_map_get(f->map, "key", 3, value, sizeof(value), NULL), 5);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        family_free(f);
+}
+
+static void *wait_long(void *userdata) {
+        Family *f = userdata;
+
+        f->n_done = 1;
+        return (void *) (intptr_t) wait_for(f->map, f->version, 60000);
+}
+
+/* A close does not wait for those who wait. */
+static void test_wait_close(void **state) {
+        Family *f = family_new(*state, 0, 0);
+        tslab_handle version;
+        pthread_t thread;
+        uint64_t begin;
+        void *r;
+
+        assert_int_equal(claim(f->map, &version), 0);
+        f->version = version;
+        assert_int_equal(pthread_create(&thread, NULL, wait_long, f), 0);
+        while (!f->n_done)
+                sleep_ms(1);
+        sleep_ms(20);
+        begin = now_ms();
+        *state = tslab_close(*state);
+        assert_true(now_ms() - begin < 10000);
+        assert_int_equal(pthread_join(thread, &r), 0);
+        assert_int_equal((intptr_t) r, -EIDRM);
+        family_free(f);
+}
+
+/* As programs do it. */
+static int worker(void *userdata) {
+        Family *f = userdata;
+        tslab_handle version;
+        char value[8];
+        int r;
+
+        while (tslab_map_get(f->map, "key", 3, value, sizeof(value), NULL) < 0) {
+                r = claim(f->map, &version);
+                if (r == 0) {
+                        CHECK(atomic_fetch_add(&f->n_holders, 1) == 0);
+                        sleep_ms(f->n_computed++ == 0 ? 300 : 20);
+                        f->n_holders--;
+                        CHECK(fulfil(f->map, version, "value") == 0);
+                } else if (r == -EBUSY) {
+                        r = wait_for(f->map, version, 10000);
+                        CHECK(r == 0);
+                } else {
+                        CHECK(r == -EEXIST);
+                }
+        }
+        f->n_done++;
+        return 0;
+}
+
+static void test_one_computes(void **state) {
+        Family *f = family_new(*state, 0, 0);
+        pid_t pids[8];
+
+        for (unsigned i = 0; i < 8; i++)
+                pids[i] = test_child_start(TEST_FORK, worker, f);
+        for (unsigned i = 0; i < 8; i++)
+                assert_int_equal(test_child_wait(pids[i]), 0);
+        assert_int_equal(f->n_computed, 1);
+        assert_int_equal(f->n_done, 8);
+        family_free(f);
+}
+
+static ssize_t get_stale(struct tslab_map *map, void *buffer, size_t size, struct tslab_map_info *ret) {
+        *ret = (struct tslab_map_info){ .size = sizeof(*ret), .accept = TSLAB_MAP_STALE };
+        return tslab_map_get_with(map, "key", 3, buffer, size, ret);
+}
+
+static void test_stale_value(void **state) {
+        struct tslab_map *map = open_map(*state, 20, 100000);
+        struct tslab_map_info info;
+        static char value[LARGE], back[LARGE];
+        tslab_handle version;
+        void *copy;
+
+        memset(value, 'x', sizeof(value));
+        assert_int_equal(tslab_map_put(map, "key", 3, value, LARGE, EPOCH), 0);
+        sleep_ms(60);
+        assert_int_equal(tslab_map_get(map, "key", 3, back, sizeof(back), NULL), -ENOENT);
+        for (unsigned i = 0; i < 2; i++) {
+                memset(back, 0, sizeof(back));
+                assert_int_equal(get_stale(map, back, sizeof(back), &info), LARGE);
+                assert_memory_equal(value, back, LARGE);
+                assert_int_equal(info.flags, TSLAB_MAP_STALE);
+                assert_int_equal(info.accept, TSLAB_MAP_STALE);
+                assert_true(info.version == 0 && info.ttl_left_ms == 0);
+                assert_int_equal(get_stale(map, back, 5, &info), -EMSGSIZE);
+                assert_int_equal(info.value_size, LARGE);
+                assert_int_equal(tslab_map_get_alloc(map, "key", 3, &copy, &info), 0);
+                assert_memory_equal(value, copy, LARGE);
+                free(copy);
+                if (i == 0)
+                        assert_int_equal(claim(map, &version), 0);
+        }
+        info.accept = TSLAB_MAP_COUNTER;
+        assert_int_equal(tslab_map_get_with(map, "key", 3, back, sizeof(back), &info), -EINVAL);
+        assert_int_equal(fulfil(map, version, "new"), 0);
+        assert_int_equal(get_stale(map, back, sizeof(back), &info), 3);
+        assert_int_equal(info.flags, 0);
+        assert_true(info.version != 0);
+        tslab_map_close(map);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_claim_calls, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_wait_returns, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_wait_interrupted, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_claim_of_killed_process, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_claim_fork, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_wait_for_value, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_wait_close, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_one_computes, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_stale_value, setup, teardown),
+        };
+
+        return cmocka_run_group_tests_name("map-claim", tests, NULL, NULL);
+}

@@ -1,0 +1,501 @@
+/* Claims and stale values, in one thread and on a clock of the test's own. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shm/arena/client.h"
+#include "shm/arena/root.h"
+#include "shm/cache/cache.h"
+#include "shm/epoch/epoch-open.h"
+#include "shm/map/cell.h"
+#include "shm/map/claim.h"
+#include "shm/map/expiry.h"
+#include "shm/map/map-sweep.h"
+#include "shm/map/trie-walk.h"
+#include "shm/maintain/check.h"
+
+#define BEGIN_MS (UINT64_C(1) << 40) /* later than any clock of the system */
+#define TTL 1000
+#define STALE 5000
+#define LIMIT 30000
+#define LARGE 20000 /* a chain */
+
+typedef struct Fixture {
+        ShmArena arena;
+        ShmClientInfo clients[2];
+        ShmActor actors[2];
+        ShmTrie trie;
+        char buffer[LARGE];
+} Fixture;
+
+static uint64_t clock_ms;
+
+static uint64_t clock_ns(const ShmArena *arena) {
+        (void) arena;
+        return clock_ms * SHM_NS_PER_MS;
+}
+
+static int setup(void **state) {
+        ShmGeometry g = {
+                .slabs_size = UINT64_C(64) << 20,
+                .n_records = 4,
+                .n_epochs = 4,
+                .n_classes = SHM_N_CLASSES_DEFAULT,
+                .class_size = SHM_CLASSES_DEFAULT,
+        };
+        Fixture *f = calloc(1, sizeof(*f));
+        uint32_t id, epoch;
+        uint64_t root;
+
+        clock_ms = BEGIN_MS;
+        assert_int_equal(shm_arena_create(&f->arena, &g, NULL), 0);
+        for (uint32_t i = 0; i < 2; i++) {
+                f->clients[i] = (ShmClientInfo){ .pid = 100 + (pid_t) i, .start_time = 7 };
+                assert_int_equal(shm_client_add(&f->arena, &f->clients[i]), 0);
+                assert_int_equal(shm_actor_init(&f->actors[i], &f->arena, f->clients[i].index, i + 1), 0);
+        }
+        assert_int_equal(shm_epoch_spare(&f->arena, &id), 0);
+        assert_int_equal(shm_epoch_reserve(&f->arena, id, "maps", &epoch), 0);
+        assert_int_equal(shm_trie_create(&f->actors[0], epoch, &root), 0);
+        assert_int_equal(shm_root_set(&f->arena, "map.test", 0, root), 0);
+        assert_int_equal(shm_object_publish(&f->actors[0], root), 0);
+        assert_int_equal(shm_trie_open(&f->trie, &f->arena, root), 0);
+        shm_map_attach(&f->trie);
+        f->trie.now_ns = clock_ns;
+        trie_root(&f->trie)->options.stale_ms = STALE;
+        *state = f;
+        return 0;
+}
+
+static int teardown(void **state) {
+        Fixture *f = *state;
+        ShmCheck check;
+
+        for (uint32_t i = 0; i < 2; i++) {
+                for (unsigned n = 0; n < SHM_NOTES_MAX; n++)
+                        assert_int_equal(f->actors[i].record->notes[n].handle, 0);
+                shm_cache_leave(&f->actors[i]);
+        }
+        assert_int_equal(shm_check(&f->arena, &check), 0);
+        assert_int_equal(check.problems, 0);
+        shm_arena_deinit(&f->arena);
+        free(f);
+        return 0;
+}
+
+static ShmMapKey key_of(Fixture *f, const char *text) {
+        return (ShmMapKey){ text, (uint32_t) strlen(text), shm_hash(&f->arena, text, strlen(text)) };
+}
+
+static int put_sized(Fixture *f, ShmMapMode mode, uint64_t expected, const void *value, uint32_t size) {
+        ShmMapPut put = {
+                .mode = mode, .expected = expected, .value = value, .value_size = size, .ttl_ms = TTL
+        };
+        ShmMapKey k = key_of(f, "key");
+
+        return shm_map_put(&f->actors[0], &f->trie, &k, &put, NULL);
+}
+
+static int put_mode(Fixture *f, ShmMapMode mode, uint64_t expected, const char *value) {
+        return put_sized(f, mode, expected, value, (uint32_t) strlen(value));
+}
+
+static int claim_without(Fixture *f, unsigned i, uint64_t gone, uint64_t *ret_version) {
+        const ShmMapClaim claim = {
+                .limit_ms = LIMIT, .gone = gone, .buffer = f->buffer, .buffer_size = sizeof(f->buffer)
+        };
+        ShmMapKey k = key_of(f, "key");
+        ShmClaimed claimed = {};
+        int r;
+
+        r = shm_map_claim(&f->actors[i], &f->trie, &k, &claim, &claimed);
+        *ret_version = claimed.version;
+        return r;
+}
+
+static int claim(Fixture *f, unsigned i, uint64_t *ret_version) {
+        return claim_without(f, i, 0, ret_version);
+}
+
+static int delete (Fixture *f, uint64_t version) {
+        ShmMapKey k = key_of(f, "key");
+
+        return shm_map_delete(&f->actors[0], &f->trie, &k, version);
+}
+
+static bool stands(Fixture *f, uint64_t version) {
+        ShmMapKey k = key_of(f, "key");
+        ShmClaim c;
+
+        return shm_map_find_claim(&f->trie, &k, version, &c) == 1;
+}
+
+/* The first byte of the value; 0: absent. */
+static int get(Fixture *f, bool stale) {
+        ShmMapKey k = key_of(f, "key");
+        ShmMapView view = {};
+        char value[LARGE];
+        ssize_t n;
+
+        n = stale ? shm_map_get_stale(&f->trie, &k, value, sizeof(value), &view)
+                  : shm_map_get(&f->trie, &k, value, sizeof(value), &view);
+        if (n == -ENOENT)
+                return 0;
+        assert_true(n > 0);
+        for (ssize_t i = 1; i < n; i++)
+                assert_int_equal(value[i], value[0]);
+        return value[0];
+}
+
+static void test_claim_one(void **state) {
+        Fixture *f = *state;
+        uint64_t first, other;
+
+        assert_int_equal(claim(f, 0, &first), 0);
+        assert_true(stands(f, first));
+        assert_int_equal(claim(f, 1, &other), -EBUSY);
+        assert_int_equal(other, first);
+        assert_int_equal(claim(f, 0, &other), -EBUSY);
+        assert_int_equal(get(f, false), 0);
+        assert_int_equal(get(f, true), 0);
+        assert_int_equal(shm_map_count(&f->trie), 0);
+        assert_int_equal(put_mode(f, SHM_MAP_REPLACE, first, "v"), 0);
+        assert_int_equal(get(f, false), 'v');
+        assert_false(stands(f, first));
+        assert_int_equal(claim(f, 1, &other), -EEXIST);
+        assert_int_equal(put_mode(f, SHM_MAP_REPLACE, first, "w"), -EAGAIN);
+        assert_int_equal(delete (f, first), -EAGAIN);
+        assert_int_equal(get(f, false), 'v');
+}
+
+/* To all other calls the key is absent. */
+static void test_claim_is_absent(void **state) {
+        ShmMapKey k = key_of(*state, "key");
+        uint8_t buffer[SHM_CLASS_SIZE_MAX];
+        const ShmMapAdd add = { .delta = 5 };
+        Fixture *f = *state;
+        ShmTrieScan scan = {};
+        ShmMapView view;
+        uint64_t version;
+        int64_t sum;
+
+        assert_int_equal(claim(f, 0, &version), 0);
+        assert_int_equal(put_mode(f, SHM_MAP_UPDATE, 0, "v"), -ENOENT);
+        assert_int_equal(put_mode(f, SHM_MAP_UPDATE, version, "v"), -ENOENT);
+        assert_int_equal(shm_map_touch(&f->actors[0], &f->trie, &k, TTL), -ENOENT);
+        assert_int_equal(shm_map_next(&f->trie, &scan, buffer, &view), 0);
+        assert_int_equal(shm_map_read(&f->trie, &k, version, 0, buffer, 1, &view), -ENOENT);
+        assert_true(stands(f, version));
+        assert_int_equal(put_mode(f, SHM_MAP_INSERT, 0, "v"), 0);
+        assert_int_equal(delete (f, 0), 0);
+        assert_int_equal(claim(f, 0, &version), 0);
+        assert_int_equal(put_mode(f, SHM_MAP_REPLACE, 0, "v"), 0);
+        assert_int_equal(put_mode(f, SHM_MAP_REPLACE, version, "v"), -EAGAIN);
+        assert_int_equal(delete (f, 0), 0);
+        assert_int_equal(claim(f, 0, &version), 0);
+        assert_int_equal(shm_map_add(&f->actors[0], &f->trie, &k, &add, &sum), 0);
+        assert_int_equal(sum, 5);
+        assert_false(stands(f, version));
+}
+
+static void test_claim_given_up(void **state) {
+        Fixture *f = *state;
+        uint64_t version, other;
+
+        assert_int_equal(claim(f, 0, &version), 0);
+        assert_int_equal(delete (f, version + 2), -ENOENT);
+        assert_true(stands(f, version));
+        assert_int_equal(delete (f, version), 0);
+        assert_false(stands(f, version));
+        assert_int_equal(delete (f, version), -ENOENT);
+        assert_int_equal(claim(f, 0, &version), 0);
+        /* An ordinary delete: a value that is computed from what was deleted comes late. */
+        assert_int_equal(delete (f, 0), -ENOENT);
+        assert_int_equal(put_mode(f, SHM_MAP_REPLACE, version, "v"), -EAGAIN);
+        assert_int_equal(claim(f, 1, &other), 0);
+        assert_int_equal(put_mode(f, SHM_MAP_REPLACE, version, "v"), -EAGAIN);
+        assert_true(stands(f, other));
+}
+
+static void test_claim_of_dead_process(void **state) {
+        Fixture *f = *state;
+        uint64_t version, other;
+
+        assert_int_equal(claim(f, 0, &version), 0);
+        shm_client_end(&f->arena, f->clients[0].index);
+        assert_false(stands(f, version));
+        assert_int_equal(claim(f, 1, &other), 0);
+        assert_int_not_equal(other, version);
+        assert_true(stands(f, other));
+        assert_int_equal(put_mode(f, SHM_MAP_REPLACE, version, "v"), -EAGAIN);
+        /* Its entry is another process's. */
+        shm_client_leave(&f->arena, f->clients[1].index);
+        assert_false(stands(f, other));
+        shm_client_remove(&f->arena, f->clients[1].index);
+        assert_false(stands(f, other));
+        assert_int_equal(shm_client_add(&f->arena, &(ShmClientInfo){ .pid = 101, .start_time = 8 }), 0);
+        assert_false(stands(f, other));
+        /* The table does not know, but the caller does. */
+        assert_int_equal(shm_client_add(&f->arena, &(ShmClientInfo){ .pid = 102 }), 0);
+        assert_int_equal(claim(f, 1, &version), 0);
+        assert_int_equal(claim(f, 1, &other), -EBUSY);
+        assert_int_equal(claim_without(f, 1, other + 2, &other), -EBUSY);
+        assert_int_equal(claim_without(f, 1, other, &other), 0);
+        assert_int_not_equal(other, version);
+}
+
+static void test_claim_ends(void **state) {
+        Fixture *f = *state;
+        uint64_t version, other;
+
+        assert_int_equal(claim(f, 0, &version), 0);
+        clock_ms += LIMIT - 1;
+        assert_true(stands(f, version));
+        assert_int_equal(claim(f, 1, &other), -EBUSY);
+        clock_ms++;
+        assert_false(stands(f, version));
+        assert_int_equal(claim(f, 1, &other), 0);
+        assert_int_equal(put_mode(f, SHM_MAP_REPLACE, version, "v"), -EAGAIN);
+        /* Late, and nobody else wanted it. */
+        clock_ms += LIMIT;
+        assert_int_equal(put_mode(f, SHM_MAP_REPLACE, other, "v"), 0);
+        assert_int_equal(get(f, false), 'v');
+}
+
+static ShmMapTotals totals(Fixture *f) {
+        ShmMapTotals t;
+
+        shm_map_totals(&f->arena, f->trie.map - 1, &t);
+        return t;
+}
+
+static void pass(Fixture *f) {
+        while (!shm_expiry_step(&f->actors[0], clock_ms, UINT32_MAX))
+                ;
+}
+
+/* Passes and sweeps leave claims and stale values alone until their time is over; then their memory goes back. */
+static void test_claim_memory(void **state) {
+        Fixture *f = *state;
+        uint64_t version;
+
+        assert_int_equal(claim(f, 0, &version), 0);
+        assert_int_equal(totals(f).entries, 1);
+        clock_ms += LIMIT - 1;
+        pass(f);
+        for (ShmMapSweep sweep = {}; !shm_map_sweep_step(&f->actors[0], &sweep, 16);)
+                ;
+        assert_true(stands(f, version));
+        clock_ms++;
+        pass(f);
+        assert_int_equal(totals(f).entries, 0);
+        assert_int_equal(totals(f).bytes, 0);
+        assert_int_equal(put_mode(f, SHM_MAP_PUT, 0, "v"), 0);
+        clock_ms += TTL + STALE - 1;
+        pass(f);
+        for (ShmMapSweep sweep = {}; !shm_map_sweep_step(&f->actors[0], &sweep, 16);)
+                ;
+        assert_int_equal(get(f, true), 'v');
+        clock_ms++;
+        assert_int_equal(get(f, true), 0);
+        assert_int_equal(totals(f).entries, 1);
+        pass(f);
+        assert_int_equal(totals(f).entries, 0);
+        assert_int_equal(totals(f).bytes, 0);
+}
+
+static void test_counts(void **state) {
+        Fixture *f = *state;
+        uint64_t version;
+
+        assert_int_equal(claim(f, 0, &version), 0);
+        assert_int_equal(put_mode(f, SHM_MAP_REPLACE, version, "v"), 0);
+        assert_int_equal(totals(f).entries, 1);
+        assert_int_equal(totals(f).inserts, 1);
+        assert_int_equal(totals(f).expirations, 0);
+        assert_int_equal(delete (f, 0), 0);
+        assert_int_equal(totals(f).entries, 0);
+        assert_int_equal(totals(f).bytes, 0);
+        assert_int_equal(claim(f, 0, &version), 0);
+        assert_int_equal(delete (f, version), 0);
+        assert_int_equal(totals(f).entries, 0);
+        assert_int_equal(totals(f).bytes, 0);
+}
+
+/* A stale value, before its claim, beside it and after that was given up or its process died. */
+static void check_stale(Fixture *f) {
+        uint64_t version, other;
+
+        assert_int_equal(get(f, true), 'v');
+        clock_ms += TTL;
+        assert_int_equal(get(f, false), 0);
+        assert_int_equal(get(f, true), 'v');
+        assert_int_equal(claim(f, 0, &version), 0);
+        assert_int_equal(get(f, false), 0);
+        assert_int_equal(get(f, true), 'v');
+        shm_client_end(&f->arena, f->clients[0].index);
+        assert_int_equal(get(f, true), 'v');
+        assert_int_equal(claim(f, 1, &other), 0);
+        assert_int_equal(get(f, true), 'v');
+        clock_ms += STALE - 2;
+        assert_int_equal(get(f, true), 'v');
+        clock_ms += 2;
+        assert_int_equal(get(f, true), 0);
+        assert_true(stands(f, other));
+        assert_int_equal(put_mode(f, SHM_MAP_REPLACE, other, "w"), 0);
+        assert_int_equal(get(f, true), 'w');
+        assert_int_equal(delete (f, 0), 0);
+        assert_int_equal(totals(f).bytes, 0);
+}
+
+static void test_stale_value(void **state) {
+        Fixture *f = *state;
+
+        assert_int_equal(put_mode(f, SHM_MAP_PUT, 0, "v"), 0);
+        check_stale(f);
+}
+
+static void test_stale_chain(void **state) {
+        static char value[LARGE];
+        Fixture *f = *state;
+
+        memset(value, 'v', sizeof(value));
+        assert_int_equal(put_sized(f, SHM_MAP_PUT, 0, value, sizeof(value)), 0);
+        check_stale(f);
+}
+
+/* In one object without a claim, and with it in a chain. */
+static void test_stale_value_becomes_chain(void **state) {
+        static char value[SHM_CLASS_SIZE_MAX];
+        Fixture *f = *state;
+
+        memset(value, 'v', sizeof(value));
+        assert_int_equal(put_sized(f, SHM_MAP_PUT, 0, value, (uint32_t) shm_map_size_max(&f->arena) - 3), 0);
+        check_stale(f);
+}
+
+/* An ordinary delete drops the stale value, and so does the end of an entry that somebody acted upon. */
+static void test_stale_deleted(void **state) {
+        Fixture *f = *state;
+        uint64_t version;
+
+        assert_int_equal(put_mode(f, SHM_MAP_PUT, 0, "v"), 0);
+        clock_ms += TTL;
+        assert_int_equal(delete (f, 0), -ENOENT);
+        assert_int_equal(get(f, true), 0);
+        assert_int_equal(put_mode(f, SHM_MAP_PUT, 0, "v"), 0);
+        clock_ms += TTL;
+        assert_int_equal(claim(f, 0, &version), 0);
+        assert_int_equal(delete (f, 0), -ENOENT);
+        assert_int_equal(get(f, true), 0);
+        assert_int_equal(totals(f).bytes, 0);
+}
+
+/* A value that is too large for the caller's buffer; without memory the claim goes without. */
+static void test_stale_room(void **state) {
+        static char value[LARGE + 1];
+        Fixture *f = *state;
+        ShmMapKey k = key_of(f, "key");
+        const ShmMapClaim small = { .limit_ms = LIMIT, .buffer = f->buffer, .buffer_size = LARGE };
+        ShmClaimed claimed;
+        uint64_t version;
+
+        memset(value, 'v', sizeof(value));
+        assert_int_equal(put_sized(f, SHM_MAP_PUT, 0, value, LARGE + 1), 0);
+        clock_ms += TTL;
+        assert_int_equal(shm_map_claim(&f->actors[0], &f->trie, &k, &small, &claimed), -EMSGSIZE);
+        assert_int_equal(claimed.value_size, LARGE + 1);
+        assert_int_equal(delete (f, 0), -ENOENT);
+        assert_int_equal(put_sized(f, SHM_MAP_PUT, 0, value, LARGE), 0);
+        clock_ms += TTL;
+        trie_root(&f->trie)->options.value_max = 10;
+        assert_int_equal(claim(f, 0, &version), 0);
+        assert_int_equal(get(f, true), 0);
+        assert_true(stands(f, version));
+}
+
+/* A counter is no stale value. */
+static void test_stale_counter(void **state) {
+        ShmMapKey k = key_of(*state, "key");
+        const ShmMapAdd add = { .delta = 5, .ttl_ms = TTL };
+        Fixture *f = *state;
+        uint64_t version;
+        int64_t sum;
+
+        assert_int_equal(shm_map_add(&f->actors[0], &f->trie, &k, &add, &sum), 0);
+        clock_ms += TTL;
+        assert_int_equal(get(f, true), 0);
+        assert_int_equal(claim(f, 0, &version), 0);
+        assert_int_equal(get(f, true), 0);
+        assert_int_equal(shm_map_add(&f->actors[0], &f->trie, &k, &add, &sum), 0);
+        assert_int_equal(sum, 5);
+}
+
+/* The word says that threads may sleep until a claim of its keys is no more. */
+static void test_wait_word(void **state) {
+        Fixture *f = *state;
+        uint32_t *word = shm_wait_word(&f->trie, key_of(f, "key").hash), value;
+        uint64_t version;
+
+        assert_int_equal(claim(f, 0, &version), 0);
+        assert_int_equal(*word, 0);
+        value = shm_wait_begin(word);
+        assert_int_equal(shm_wait_sleep(word, value, 1000000), -ETIMEDOUT);
+        assert_int_equal(shm_wait_begin(word), value);
+        assert_int_equal(put_mode(f, SHM_MAP_REPLACE, version, "v"), 0);
+        assert_int_not_equal(*word, value);
+        assert_int_equal(shm_wait_sleep(word, value, UINT64_C(1) << 40), 0);
+        value = *word;
+        assert_int_equal(delete (f, 0), 0); /* no claim */
+        assert_int_equal(*word, value);
+        value = shm_wait_begin(word);
+        assert_int_equal(claim(f, 0, &version), 0);
+        assert_int_equal(*word, value);
+        assert_int_equal(delete (f, version), 0);
+        assert_int_not_equal(*word, value);
+        value = shm_wait_begin(word);
+        shm_wait_wake_all(&f->arena);
+        assert_int_not_equal(*word, value);
+        value = shm_wait_begin(word);
+        assert_int_equal(claim(f, 0, &version), 0);
+        clock_ms += LIMIT;
+        pass(f);
+        assert_int_not_equal(*word, value);
+}
+
+static void test_read_only(void **state) {
+        Fixture *f = *state;
+        uint64_t version;
+
+        f->arena.read_only = true;
+        assert_int_equal(claim(f, 0, &version), -EROFS);
+        f->arena.read_only = false;
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_claim_one, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_claim_is_absent, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_claim_given_up, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_claim_of_dead_process, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_claim_ends, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_claim_memory, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_counts, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_stale_value, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_stale_chain, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_stale_value_becomes_chain, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_stale_deleted, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_stale_room, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_stale_counter, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_wait_word, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_read_only, setup, teardown),
+        };
+
+        return cmocka_run_group_tests_name("map-claim", tests, NULL, NULL);
+}
