@@ -596,9 +596,49 @@ FAULTS = [
     ('map put: the end of an entry that is over is not final', 'map-cell/touch-insert', 'shm/map/map.c',
      'if (put->mode != SHM_MAP_PUT && !shm_map_set_end(view, SHM_MAP_ENDED))', 'if (0)'),
     ('map delete: the end of an entry that is over is not final', 'map-cell/touch-delete', 'shm/map/map.c',
-     'if (view.is_over && !shm_map_set_end(&view, SHM_MAP_ENDED))', 'if (0)'),
+     'if (view.is_over && !is_claim(&view) && !shm_map_set_end(&view, SHM_MAP_ENDED))', 'if (0)'),
     ('expiry: the end of an entry that is over is not final', 'map-cell/touch-pass', 'shm/map/expiry.c',
      'if (view->expires != SHM_MAP_ENDED && !shm_map_set_end(view, SHM_MAP_ENDED))', 'if (0)'),
+    ('claim: put over whatever is there by now', 'map-claim/claim-put', 'shm/map/claim.c',
+     '.mode = SHM_MAP_EXACT,', '.mode = SHM_MAP_PUT,'),
+    ('claim: two of them', 'map-claim/claim-claim', 'shm/map/claim.c', '.mode = SHM_MAP_EXACT,', '.mode = SHM_MAP_PUT,'),
+    ('claim: two take over that of a dead process', 'map-claim/claim-claim-dead', 'shm/map/claim.c',
+     '.mode = SHM_MAP_EXACT,', '.mode = SHM_MAP_PUT,'),
+    ('claim: that of a dead process stands', 'map-claim/claim-claim-dead', 'shm/map/claim.c',
+     'shm_client_identity(trie->arena, claim->client) == claim->process;',
+     'shm_client_identity(trie->arena, claim->client) != 0;'),
+    ('claim: fulfilled after it was deleted', 'map-claim/fulfil-delete', 'shm/map/map.c',
+     '''        if (found != 0)
+                return admit_put(put, 0);''', '''        if (found != 0)
+                return put->mode == SHM_MAP_REPLACE ? 0 : admit_put(put, 0);'''),
+    ('claim: fulfilled after another took it over', 'map-claim/fulfil-claim', 'shm/map/map.c',
+     '        if (is_claim(view))\n', '''        if (is_claim(view) && put->mode == SHM_MAP_REPLACE)
+                return 0;
+        if (is_claim(view))
+'''),
+    ('claim: the end of the stale entry stays', 'map-claim/touch-claim', 'shm/map/claim.c',
+     '        return shm_map_set_end(view, is_stale &&', '        return true || shm_map_set_end(view, is_stale &&'),
+    ('claim: the stale entry is ended before the claim is linked', 'map-claim/touch-claim', 'shm/map/claim.c',
+     'is_stale && view->expires > SHM_MAP_ENDED + 1 ? view->expires - 1', 'false ? 0'),
+    ('wait: looks at the key before it says so', 'map-claim/wait-fulfil', 'tests/model/case/map-claim.h',
+     '''        value = shm_wait_begin(word);
+        if (shm_map_find_claim(&map_tries[0], &key, claim_before, &c) == 1)
+                asleep = value;''', '''        if (shm_map_find_claim(&map_tries[0], &key, claim_before, &c) == 1) {
+                value = shm_wait_begin(word);
+                asleep = value;
+        }'''),
+    ('wait: nothing says that somebody sleeps', 'map-claim/wait-fulfil', 'shm/map/wait.c',
+     'value = shm_or_sc(word, SLEEPERS) | SLEEPERS;', 'value = shm_load_acq(word) | SLEEPERS;'),
+    ('wait: woken before the claim is taken away', 'map-claim/wait-fulfil', 'shm/map/map.c',
+     '''        if (old && is_claim(old))
+                shm_wait_wake(trie, key->hash);
+''', '', '''        was = found == SHM_MAP_E_TAKEN ? 0 : c.value;
+''', '''        was = found == SHM_MAP_E_TAKEN ? 0 : c.value;
+        shm_wait_wake(trie, key->hash);
+'''),
+    ('wait: a delete wakes nobody', 'map-claim/wait-delete', 'shm/map/tally.h',
+     'if (__builtin_expect(head->flags & SHM_LEAF_CLAIM, 0))', 'if (0)'),
+    ('wait: another claim wakes nobody', 'map-claim/wait-claim', 'shm/map/map.c', 'if (old && is_claim(old))', 'if (0)'),
     ("expiry: a slab's first end is stored after the look", 'map-cell/put-pass', 'shm/map/expiry.c',
      '        (void) shm_xchg_acqrel(line, 0);\n', '', '''        if (left != 0)
                 (void) shm_expiry_lower(line, left);''', '        shm_store_rel(line, left);'),
