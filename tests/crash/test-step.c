@@ -80,6 +80,8 @@ static void check_death(Run *run, ShmArena *arena) {
                             run->n_instructions, (int) counts.in_flight, (int) n_new);
                 fail();
         }
+        if (run->operation->after)
+                run->operation->after(arena);
         run->n_slots += counts.slots;
         run->n_objects += counts.objects;
         run->n_slabs += counts.slabs;
@@ -181,6 +183,11 @@ static const char *const wanted[] = {
         "map replace",
         "map delete",
         "map expire",
+        "map claim",
+        "map claim over a dead one",
+        "map claim over a stale value",
+        "map fulfil",
+        "map give up",
         "alloc hit",
         "free hit",
         "refill from the slab held",

@@ -12,6 +12,8 @@
 #include "shm/maintain/freeze.h"
 #include "shm/slab/pages.h"
 #include "shm/arena/root.h"
+#include "shm/map/claim.h"
+#include "shm/map/trie-walk.h"
 #include "shm/epoch/epoch-close.h"
 #include "tests/util/maintain.h"
 #include "tests/util/reserve.h"
@@ -233,6 +235,131 @@ static int run_expire(World *w) {
         return shm_map_expire(&w->victim, &w->trie, 0, &scan, 100) == 2 ? 0 : -1;
 }
 
+/* Claims of the key 1, in a time that stands still. */
+
+#define NOW_MS 1000
+#define STALE_TTL_MS 10
+
+static uint64_t now_ms;
+
+static uint64_t clock_ns(const ShmArena *arena) {
+        return now_ms * SHM_NS_PER_MS;
+}
+
+static int put_by_version(World *w, ShmActor *actor, uint64_t version) {
+        ShmMapPut p = { .mode = SHM_MAP_REPLACE,
+                        .expected = version,
+                        .value = value,
+                        .value_size = 40,
+                        .epoch = SHM_EPOCH_CURRENT,
+                        .ttl_ms = STALE_TTL_MS };
+        uint64_t hash = UINT64_C(1) << 63;
+        ShmMapKey key = { .bytes = &hash, .size = sizeof(hash), .hash = hash };
+
+        return shm_map_put(actor, &w->trie, &key, &p, NULL);
+}
+
+static int claim(ShmActor *actor, const ShmTrie *trie, uint64_t *ret_version) {
+        uint64_t hash = UINT64_C(1) << 63;
+        ShmMapKey key = { .bytes = &hash, .size = sizeof(hash), .hash = hash };
+        char buffer[64];
+        const ShmMapClaim c = {
+                .epoch = SHM_EPOCH_CURRENT, .limit_ms = 30000, .buffer = buffer, .buffer_size = sizeof(buffer)
+        };
+        ShmClaimed claimed = {};
+        int r;
+
+        r = shm_map_claim(actor, trie, &key, &c, &claimed);
+        *ret_version = claimed.version;
+        return r;
+}
+
+static ssize_t get_claimed(const ShmTrie *trie, bool stale) {
+        uint64_t hash = UINT64_C(1) << 63;
+        ShmMapKey key = { .bytes = &hash, .size = sizeof(hash), .hash = hash };
+        char buffer[64];
+        ShmMapView view;
+
+        return stale ? shm_map_get_stale(trie, &key, buffer, sizeof(buffer), &view)
+                     : shm_map_get(trie, &key, buffer, sizeof(buffer), &view);
+}
+
+static void prepare_claim(World *w) {
+        prepare_map(w);
+        now_ms = NOW_MS;
+        w->trie.now_ns = clock_ns;
+}
+
+/* Its process ended before. */
+static void prepare_dead_claim(World *w) {
+        ShmClientInfo info = { .pid = 3, .start_time = 1 };
+        static ShmActor actor;
+        uint64_t version;
+
+        prepare_claim(w);
+        assert_int_equal(shm_client_add(&w->arena, &info), 0);
+        assert_int_equal(shm_actor_init(&actor, &w->arena, info.index, 3), 0);
+        assert_int_equal(claim(&actor, &w->trie, &version), 0);
+        shm_cache_leave(&actor);
+        shm_client_end(&w->arena, info.index);
+}
+
+static void prepare_stale(World *w) {
+        prepare_claim(w);
+        trie_root(&w->trie)->options.stale_ms = 1000;
+        assert_int_equal(put_by_version(w, &w->survivor, 0), 0);
+        now_ms += STALE_TTL_MS;
+}
+
+static void prepare_own_claim(World *w) {
+        prepare_claim(w);
+        assert_int_equal(claim(&w->victim, &w->trie, &w->objects[0]), 0);
+}
+
+static int run_claim(World *w) {
+        uint64_t version;
+
+        return claim(&w->victim, &w->trie, &version);
+}
+
+static int run_fulfil(World *w) {
+        return put_by_version(w, &w->victim, w->objects[0]);
+}
+
+static int run_give_up(World *w) {
+        uint64_t hash = UINT64_C(1) << 63;
+        ShmMapKey key = { .bytes = &hash, .size = sizeof(hash), .hash = hash };
+
+        return shm_map_delete(&w->victim, &w->trie, &key, w->objects[0]);
+}
+
+/* The next one has the claim, and nobody besides; or there is a value. */
+static void after_claim(ShmArena *arena) {
+        uint64_t hash = UINT64_C(1) << 63, root, version, other;
+        ShmMapKey key = { .bytes = &hash, .size = sizeof(hash), .hash = hash };
+        static ShmActor actor;
+        ShmTrie trie;
+        int r;
+
+        shm_client_end(arena, WORLD_VICTIM);
+        assert_int_equal(shm_actor_init(&actor, arena, WORLD_SURVIVOR, 6), 0);
+        assert_int_equal(shm_root_get(arena, "map", &root), 0);
+        assert_int_equal(shm_trie_open(&trie, arena, root), 0);
+        trie.now_ns = clock_ns;
+        if (trie_root(&trie)->options.stale_ms > 0)
+                assert_int_equal(get_claimed(&trie, true), 40);
+        r = claim(&actor, &trie, &version);
+        if (r == -EEXIST) {
+                assert_int_equal(get_claimed(&trie, false), 40);
+        } else {
+                assert_int_equal(r, 0);
+                assert_int_equal(claim(&actor, &trie, &other), -EBUSY);
+                assert_true(other == version);
+                assert_int_equal(shm_map_delete(&actor, &trie, &key, version), 0);
+        }
+        shm_cache_leave(&actor);
+}
+
 static int run_get(World *w) {
         uint64_t hash = 2;
         ShmMapKey key = { .bytes = &hash, .size = sizeof(hash), .hash = hash };
@@ -245,6 +372,12 @@ static int run_get(World *w) {
         {                                                                                                    \
                 .name = _name, .prepare = _prepare, .run = _run, .least = _least, .most = _most,             \
                 .warm = _warm, .is_alloc = _is_alloc                                                         \
+        }
+
+#define CLAIM(_name, _prepare, _run, _least, _most)                                                          \
+        {                                                                                                    \
+                .name = _name, .prepare = _prepare, .run = _run, .least = _least, .most = _most,             \
+                .warm = true, .after = after_claim                                                           \
         }
 
 const Operation operations[] = {
@@ -278,6 +411,11 @@ const Operation operations[] = {
         /* With the five nodes above the two leaves. */
         OPERATION("map delete", prepare_map, run_delete, -6, 0, true, false),
         OPERATION("map expire", prepare_map, run_expire, -7, 0, true, false),
+        CLAIM("map claim", prepare_claim, run_claim, 0, 1),
+        CLAIM("map claim over a dead one", prepare_dead_claim, run_claim, 0, 0),
+        CLAIM("map claim over a stale value", prepare_stale, run_claim, 0, 0),
+        CLAIM("map fulfil", prepare_own_claim, run_fulfil, 0, 0),
+        CLAIM("map give up", prepare_own_claim, run_give_up, -1, 0),
 };
 
 const unsigned n_operations = sizeof(operations) / sizeof(operations[0]);

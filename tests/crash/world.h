@@ -37,6 +37,9 @@ typedef struct Operation {
         int (*enter)(World *world); /* by the child, before it is traced; leaves no object */
         int (*leave)(World *world); /* and where it goes on afterwards; leaves none, too */
         OperationWhere where;
+        void (*after)(
+                ShmArena
+                        *arena); /* by the survivor, once the victim's records are repaired; leaves nothing */
 } Operation;
 
 extern const Operation operations[];
