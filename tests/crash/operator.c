@@ -1,5 +1,6 @@
 #include "tests/crash/operator.h"
 
+#include "libclient/pool.h"
 #include "shm/epoch/epoch.h"
 #include "tests/util/daemon-fixture.h"
 
@@ -27,29 +28,35 @@ void operator_revoke(ProtoCall *control, uint32_t epoch) {
         reply = daemon_call(control, &request, NULL);
 }
 
-/* One that was closed a while ago. */
-static uint32_t old_epoch(uint32_t current, uint32_t ahead, uint32_t reserved) {
-        uint32_t id = (current + ahead) % OPERATOR_EPOCHS;
+static bool is_reserved(const ShmArena *arena, uint32_t id) {
+        ShmEpochInfo info;
 
-        return id == (reserved & 0xff) ? (id + OPERATOR_EPOCHS - 1) % OPERATOR_EPOCHS : id;
+        return shm_epoch_get(arena, id, &info) == 0 && (info.flags & SHM_EPOCH_RESERVED);
+}
+
+/* One that was closed a while ago. */
+static uint32_t old_epoch(const ShmArena *arena, uint32_t ahead) {
+        uint32_t id = (shm_epoch_current(arena) + ahead) % OPERATOR_EPOCHS;
+
+        while (is_reserved(arena, id))
+                id = (id + OPERATOR_EPOCHS - 1) % OPERATOR_EPOCHS;
+        return id;
 }
 
 static void close_epoch(ProtoCall *control, uint32_t epoch) {
         _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_close(control, epoch);
 }
 
-void operator_daemon(ProtoCall *control, const ShmArena *arena, uint32_t reserved, uint64_t random) {
-        uint32_t current = shm_epoch_current(arena);
-
+void operator_daemon(ProtoCall *control, const ShmArena *arena, uint64_t random) {
         switch (random % 5) {
         case 0:
                 (void) daemon_advance(control);
                 break;
         case 1:
-                close_epoch(control, old_epoch(current, 12, reserved));
+                close_epoch(control, old_epoch(arena, 12));
                 break;
         case 2:
-                operator_revoke(control, old_epoch(current, 10, reserved));
+                operator_revoke(control, old_epoch(arena, 10));
                 break;
         case 3:
                 (void) daemon_trim(control);
@@ -58,14 +65,12 @@ void operator_daemon(ProtoCall *control, const ShmArena *arena, uint32_t reserve
 }
 
 /* -EBUSY: a worker is at control work itself, or was when it was stopped. */
-void operator_private(struct tslab *pool, uint32_t reserved, uint64_t random) {
-        uint32_t current, ahead = 10 + (uint32_t) (random % 3);
+void operator_private(struct tslab *pool, uint64_t random) {
+        uint32_t ahead = 10 + (uint32_t) (random % 3);
 
-        if (tslab_epoch_current(pool, &current) < 0)
-                return;
         if (random % 5 < 2)
                 (void) tslab_epoch_advance(pool, NULL);
         else
-                (void) tslab_epoch_close(pool, old_epoch(current, ahead, reserved),
+                (void) tslab_epoch_close(pool, old_epoch(&pool->arena, ahead),
                                          random % 5 == 2 ? TSLAB_CLOSE_REVOKE : 0);
 }

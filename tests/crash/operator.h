@@ -8,9 +8,9 @@
 
 #define OPERATOR_EPOCHS 16
 
-/* For bursts: the calls below leave it alone. */
+/* For bursts: the calls below leave reserved epochs alone. */
 uint32_t operator_reserve(ProtoCall *control);
 void operator_revoke(ProtoCall *control, uint32_t epoch);
 
-void operator_daemon(ProtoCall *control, const ShmArena *arena, uint32_t reserved, uint64_t random);
-void operator_private(struct tslab *pool, uint32_t reserved, uint64_t random);
+void operator_daemon(ProtoCall *control, const ShmArena *arena, uint64_t random);
+void operator_private(struct tslab *pool, uint64_t random);

@@ -25,6 +25,7 @@
 #include "shm/maintain/check.h"
 #include "shm/stats/stats.h"
 #include "tests/crash/burst.h"
+#include "tests/crash/claims.h"
 #include "tests/crash/deaths.h"
 #include "tests/crash/operator.h"
 #include "tests/util/daemon-fixture.h"
@@ -44,6 +45,7 @@ typedef struct Shared {
         volatile uint64_t n_ops[N_WORKERS];
         volatile uint64_t n_wrong; /* objects with bytes of others */
         Burst bursts[N_WORKERS];
+        Claims claims;
 } Shared;
 
 /* The pool under the storm. */
@@ -115,10 +117,12 @@ static void use_one(struct tslab *pool, volatile tslab_handle *object, uint64_t 
 static void work(const Storm *storm, unsigned worker, uint64_t random) {
         volatile tslab_handle *objects = shared->objects[worker];
         struct tslab *pool = storm->pool;
+        struct tslab_map *map;
 
         setenv("TSLAB_CACHE", (const char *[]){ "adaptive", "on", "off" }[worker % 3], 1);
         if (!pool && tslab_open(&pool, storm->daemon->socket, NULL) < 0)
                 _exit(0); /* no record, until others are repaired */
+        map = claims_open(pool);
         burst_inherit(&shared->bursts[worker], pool);
         if (!storm->pool && worker % 2 == 1)
                 (void) close_range(3, UINT32_MAX, 0); /* hangs up, and lives */
@@ -126,6 +130,9 @@ static void work(const Storm *storm, unsigned worker, uint64_t random) {
                 random = mix(random);
                 if (random >> 60 < 8) {
                         use_one(pool, &objects[(random >> 20) % N_OBJECTS], random);
+                        shared->n_ops[worker]++;
+                } else if (random >> 60 == 15 && map) {
+                        claims_once(&shared->claims, map, storm->epoch, random);
                         shared->n_ops[worker]++;
                 } else {
                         shared->n_ops[worker] +=
@@ -174,9 +181,9 @@ static void operate(Storm *storm) {
         if (random % 5 == 4)
                 expect_no_fault(storm, false);
         else if (storm->pool)
-                operator_private(storm->pool, storm->epoch, random);
+                operator_private(storm->pool, random);
         else
-                operator_daemon(storm->control, storm->arena, storm->epoch, random);
+                operator_daemon(storm->control, storm->arena, random);
 }
 
 static void go_on(const Storm *storm) {
@@ -265,6 +272,19 @@ static uint64_t count_published(const ShmArena *arena) {
         return n;
 }
 
+/* The index of the map is in an epoch of its own. */
+static uint32_t check_claims(const Storm *storm, struct tslab *pool) {
+        ShmEpochInfo info;
+        uint32_t id = 0;
+
+        assert_int_equal(claims_end(&shared->claims, pool, storm->epoch), 0);
+        assert_int_equal(shared->claims.n_doubled, 0);
+        assert_int_equal(shared->claims.n_lost, 0);
+        while (shm_epoch_get(storm->arena, id, &info) != 0 || strcmp(info.label, "maps") != 0)
+                id++;
+        return shm_epoch_number(id, info.era);
+}
+
 static void check_all_bytes(struct tslab *pool) {
         for (unsigned worker = 0; worker < N_WORKERS; worker++)
                 for (unsigned i = 0; i < N_OBJECTS; i++)
@@ -323,12 +343,19 @@ static void test_daemon(void **state) {
         raw_client_open(&reader, &daemon, PROTO_ROLE_READER);
         storm.arena = &reader.arena;
         storm.epoch = operator_reserve(storm.control);
+        assert_int_equal(tslab_open(&pool, daemon.socket, NULL), 0);
+        claims_begin(pool);
+        assert_null(tslab_close(pool));
         storm.deaths = &deaths;
         blow(&storm, n_events(1600, 40000));
         WAIT_FOR(daemon_n_clients(storm.control) == 1);
         expect_no_fault(&storm, true);
         assert_int_equal(deaths_left(&deaths, storm.arena), 0);
+        assert_int_equal(tslab_open(&pool, daemon.socket, NULL), 0);
+        operator_revoke(storm.control, check_claims(&storm, pool));
+        assert_null(tslab_close(pool));
         operator_revoke(storm.control, storm.epoch);
+        WAIT_FOR(daemon_n_clients(storm.control) == 1);
         reply = daemon_stats(storm.control);
         assert_int_equal(reply->stats->cached_objects, 0);
         assert_int_equal(tslab_open(&pool, daemon.socket, NULL), 0);
@@ -351,11 +378,14 @@ static void test_private(void **state) {
         storm.arena = &storm.pool->arena;
         storm.deaths = &deaths;
         assert_int_equal(tslab_epoch_reserve(storm.pool, "bursts", &storm.epoch), 0);
+        claims_begin(storm.pool);
         blow(&storm, n_events(2500, 100000));
         assert_in_range(tslab_reap(storm.pool), 0, 128);
         assert_int_equal(tslab_drain(storm.pool), 0);
         expect_no_fault(&storm, true);
         assert_int_equal(deaths_left(&deaths, storm.arena), 0);
+        assert_int_equal(tslab_epoch_close(storm.pool, check_claims(&storm, storm.pool), TSLAB_CLOSE_REVOKE),
+                         0);
         assert_int_equal(tslab_epoch_close(storm.pool, storm.epoch, TSLAB_CLOSE_REVOKE), 0);
         shm_stats(storm.arena, &stats);
         assert_int_equal(stats.cached_objects, 0);
