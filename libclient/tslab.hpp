@@ -1,6 +1,6 @@
 #pragma once
 /*
- * tslab for C++17: <tslab.h> with owners and types.
+ * tslab for C++17: <tslab.h> and <tslab_map.h> with owners and types.
  *
  *      tslab_cxx::pool pool = tslab_cxx::pool::open("web");
  *
@@ -11,23 +11,33 @@
  *      tslab_cxx::memory_resource memory(pool);
  *      std::pmr::list<int> numbers(&memory);       (of this process and its forked children)
  *
+ *      tslab_cxx::map pages(pool, "pages");
+ *      pages.put("/", page, 60s);
+ *      std::optional<std::string> page = pages.get("/");
+ *      std::string other = pages.get_or_compute("/other", render, 60s);
+ *
  * Where <tslab.h> returns a negative errno, an exception is thrown: tslab_cxx::error, which is a
  * std::system_error, or std::bad_alloc for -ENOMEM. Threads and forks are as in <tslab.h>. Header only; link
  * libtslab.
  */
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <memory_resource>
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include <tslab.h>
+#include <tslab_map.h>
 
 namespace tslab_cxx {
 
@@ -277,6 +287,288 @@ class memory_resource : public std::pmr::memory_resource {
         uint32_t epoch_;
         std::pmr::memory_resource *upstream_;
         size_t size_max_ = tslab_size_max(pool_) - 16; /* as tslab_malloc() takes */
+};
+
+/* An entry of a map, copied out. */
+struct map_entry {
+        std::string value;
+        tslab_handle version; /* 0: of a stale value */
+        uint32_t epoch;
+        bool is_counter, is_stale;
+        std::optional<std::chrono::milliseconds> left; /* nothing: it has no end */
+};
+
+/* A claim on a key. */
+struct map_claim {
+        tslab_handle version;
+        bool is_ours; /* false: another thread or process has it */
+};
+
+/*
+ * A map of a pool, open in this process, as tslab_map_open(). Keys and values are bytes. The pool must outlive it. Moved
+ * from, or after close(), it must not be used. A lifetime of 0 is the map's, and `no_end` is none; others are rounded
+ * up to a millisecond by the caller and at most 49 days.
+ */
+class map {
+    public:
+        using milliseconds = std::chrono::milliseconds;
+        static constexpr milliseconds no_end{ TSLAB_MAP_TTL_NONE };
+
+        map(const pool &pool, const std::string &name, const tslab_map_options *options = nullptr) {
+                check(tslab_map_open(&raw_, pool.raw(), name.c_str(), options));
+        }
+        map(map &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+        map &operator=(map &&other) noexcept {
+                std::swap(raw_, other.raw_);
+                return *this;
+        }
+        map(const map &) = delete;
+        map &operator=(const map &) = delete;
+        ~map() { close(); }
+
+        void close() noexcept { raw_ = tslab_map_close(raw_); }
+        /* For the calls of <tslab_map.h>; stays owned. */
+        tslab_map *raw() const noexcept { return raw_; }
+        size_t size_max() const noexcept { return tslab_map_size_max(raw_); }
+
+        /* Returns the value, or nothing if the key is absent. */
+        std::optional<std::string> get(std::string_view key) const {
+                std::optional<map_entry> found = find(key);
+
+                return found ? std::optional<std::string>(std::move(found->value)) : std::nullopt;
+        }
+
+        /* The same with all that is known; also a stale value, if that will do. */
+        std::optional<map_entry> find(std::string_view key, bool accept_stale = false) const {
+                tslab_map_info info = new_info(accept_stale);
+                void *bytes;
+                int r = tslab_map_get_alloc(raw_, key.data(), key.size(), &bytes, &info);
+
+                if (r == -ENOENT)
+                        return std::nullopt;
+                check(r);
+                std::unique_ptr<void, void (*)(void *)> owner(bytes, std::free);
+                return make_entry(std::string(static_cast<const char *>(bytes), info.value_size), info);
+        }
+
+        /*
+         * Returns bytes of a value from `offset` on, at most `size`; nothing if the key is absent. With a version that
+         * the value does not have any more: throws EAGAIN.
+         */
+        std::optional<std::string> get_part(std::string_view key, size_t offset, size_t size,
+                                            tslab_handle version = 0) const {
+                std::string part(size, 0);
+                ssize_t n = tslab_map_get_part(raw_, key.data(), key.size(), version, offset, part.data(),
+                                               size, nullptr);
+
+                if (n == -ENOENT)
+                        return std::nullopt;
+                part.resize(static_cast<size_t>(check(n)));
+                return part;
+        }
+
+        void put(std::string_view key, std::string_view value, milliseconds ttl = {},
+                 uint32_t epoch = TSLAB_EPOCH_CURRENT) {
+                check(put_with(key, value, TSLAB_MAP_PUT, 0, ttl, epoch));
+        }
+
+        /* Sets a value if the key is absent. Returns whether it was. */
+        bool insert(std::string_view key, std::string_view value, milliseconds ttl = {},
+                    uint32_t epoch = TSLAB_EPOCH_CURRENT) {
+                int r = put_with(key, value, TSLAB_MAP_INSERT, 0, ttl, epoch);
+
+                return r != -EEXIST && check(r) == 0;
+        }
+
+        /* Sets a value if the key is present. Returns whether it was. */
+        bool update(std::string_view key, std::string_view value, milliseconds ttl = {},
+                    uint32_t epoch = TSLAB_EPOCH_CURRENT) {
+                int r = put_with(key, value, TSLAB_MAP_UPDATE, 0, ttl, epoch);
+
+                return r != -ENOENT && check(r) == 0;
+        }
+
+        /* Sets a value if the present one, or a claim, has this version; 0: if the key is absent. Returns whether. */
+        bool replace(std::string_view key, tslab_handle version, std::string_view value,
+                     milliseconds ttl = {}, uint32_t epoch = TSLAB_EPOCH_CURRENT) {
+                int r = put_with(key, value, TSLAB_MAP_REPLACE, version, ttl, epoch);
+
+                return r != -EAGAIN && check(r) == 0;
+        }
+
+        /* Returns whether the key is present. */
+        bool touch(std::string_view key, milliseconds ttl) {
+                int r = tslab_map_touch(raw_, key.data(), key.size(), ttl_of(ttl));
+
+                return r != -ENOENT && check(r) == 0;
+        }
+
+        /* Returns whether it was present. */
+        bool erase(std::string_view key) {
+                int r = tslab_map_delete(raw_, key.data(), key.size());
+
+                return r != -ENOENT && check(r) == 0;
+        }
+
+        /* The same if the value, or a claim, has this version. */
+        bool erase(std::string_view key, tslab_handle version) {
+                int r = tslab_map_delete_version(raw_, key.data(), key.size(), version);
+
+                return r != -ENOENT && r != -EAGAIN && check(r) == 0;
+        }
+
+        /* Returns the sum, as tslab_map_add(). */
+        int64_t add(std::string_view key, int64_t delta = 1, int64_t initial = 0, milliseconds ttl = {}) {
+                int64_t sum;
+
+                check(tslab_map_add(raw_, key.data(), key.size(), delta, initial, ttl_of(ttl), &sum));
+                return sum;
+        }
+
+        /* As tslab_map_limit(). Returns nothing if the tokens were taken, else after which time to try again. */
+        std::optional<milliseconds> limit(std::string_view key, double per_second, uint32_t burst,
+                                          uint32_t cost = 1) {
+                uint64_t retry_ms;
+
+                if (check(tslab_map_limit(raw_, key.data(), key.size(), per_second, burst, cost,
+                                          &retry_ms)) == 0)
+                        return std::nullopt;
+                return milliseconds(retry_ms);
+        }
+
+        /* As tslab_map_claim(). Returns nothing if the key has a value. */
+        std::optional<map_claim> claim(std::string_view key, uint32_t epoch = TSLAB_EPOCH_CURRENT) {
+                tslab_handle version;
+                int r = tslab_map_claim(raw_, key.data(), key.size(), epoch, &version);
+
+                if (r == -EEXIST)
+                        return std::nullopt;
+                if (r != -EBUSY)
+                        check(r);
+                return map_claim{ version, r == 0 };
+        }
+
+        /* Waits until a claim is no more. Returns false if the time is over, or a signal handler ran. */
+        bool wait(std::string_view key, const map_claim &claim, milliseconds timeout) const {
+                int r = tslab_map_wait(raw_, key.data(), key.size(), claim.version,
+                                       static_cast<uint32_t>(timeout.count()));
+
+                return r != -ETIMEDOUT && r != -EINTR && check(r) == 0;
+        }
+
+        /*
+         * Returns the value, which is computed if the key is absent: by one process at a time, for which the others
+         * wait, or go on with a stale value if the map keeps such. `compute` takes nothing and returns a std::string. A
+         * process that waited for so long computes, too. An exception of `compute` gives the claim up.
+         */
+        template <typename Compute>
+        std::string get_or_compute(std::string_view key, Compute &&compute, milliseconds ttl = {},
+                                   milliseconds timeout = std::chrono::seconds(10)) {
+                auto deadline = std::chrono::steady_clock::now() + timeout;
+
+                for (;;) {
+                        std::optional<map_entry> found = find(key, true);
+                        if (found && !found->is_stale)
+                                return std::move(found->value);
+                        std::optional<map_claim> claimed = claim(key);
+                        if (claimed && claimed->is_ours)
+                                return fulfil(key, *claimed, compute, ttl);
+                        if (claimed && found)
+                                return std::move(found->value);
+                        auto left =
+                                std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
+                        if (left <= milliseconds(0))
+                                return compute();
+                        if (claimed)
+                                (void) wait(key, *claimed, left);
+                }
+        }
+
+        /* Calls `visit(key, entry)` for each entry, as tslab_map_next(), until it returns false. */
+        template <typename Visit> void for_each(Visit &&visit) const {
+                auto iter = std::make_unique<tslab_map_iter>();
+
+                while (check(tslab_map_next(raw_, iter.get())) > 0) {
+                        std::string key(static_cast<const char *>(iter->key), iter->key_size);
+                        std::optional<map_entry> entry = find(key);
+
+                        if (entry && !visit(key, *entry))
+                                return;
+                }
+        }
+
+        size_t expire(uint32_t epoch) { return static_cast<size_t>(check(tslab_map_expire(raw_, epoch))); }
+        size_t count() const { return static_cast<size_t>(check(tslab_map_count(raw_))); }
+
+        struct tslab_map_statistics statistics() const {
+                struct tslab_map_statistics statistics{};
+
+                statistics.size = sizeof(statistics);
+                check(tslab_map_statistics(raw_, &statistics));
+                return statistics;
+        }
+
+    private:
+        static uint32_t ttl_of(milliseconds ttl) {
+                if (ttl < milliseconds(0) || ttl > no_end)
+                        throw error(EINVAL);
+                return static_cast<uint32_t>(ttl.count());
+        }
+
+        static tslab_map_info new_info(bool accept_stale) {
+                tslab_map_info info{};
+
+                info.size = sizeof(info);
+                info.accept = accept_stale ? TSLAB_MAP_STALE : 0;
+                return info;
+        }
+
+        static map_entry make_entry(std::string value, const tslab_map_info &info) {
+                map_entry entry{ std::move(value),
+                                 info.version,
+                                 info.epoch,
+                                 (info.flags & TSLAB_MAP_COUNTER) != 0,
+                                 (info.flags & TSLAB_MAP_STALE) != 0,
+                                 std::nullopt };
+
+                if (info.ttl_left_ms != UINT64_MAX)
+                        entry.left = milliseconds(info.ttl_left_ms);
+                return entry;
+        }
+
+        int put_with(std::string_view key, std::string_view value, uint32_t mode, tslab_handle version,
+                     milliseconds ttl, uint32_t epoch) {
+                tslab_map_put_options options{};
+
+                options.size = sizeof(options);
+                options.epoch = epoch;
+                options.ttl_ms = ttl_of(ttl);
+                options.mode = mode;
+                options.version = version;
+                return tslab_map_put_with(raw_, key.data(), key.size(), value.data(), value.size(), &options);
+        }
+
+        void give_up(std::string_view key, const map_claim &claim) noexcept {
+                (void) tslab_map_delete_version(raw_, key.data(), key.size(), claim.version);
+        }
+
+        /* A value that comes late, or for which there is no room, is the caller's all the same. */
+        template <typename Compute>
+        std::string fulfil(std::string_view key, const map_claim &claim, Compute &compute, milliseconds ttl) {
+                try {
+                        std::string value = compute();
+
+                        if (put_with(key, value, TSLAB_MAP_REPLACE, claim.version, ttl,
+                                     TSLAB_EPOCH_CURRENT) != 0)
+                                give_up(key, claim);
+                        return value;
+                } catch (...) {
+                        give_up(key, claim);
+                        throw;
+                }
+        }
+
+        tslab_map *raw_ = nullptr;
 };
 
 } /* namespace tslab_cxx */

@@ -1,6 +1,7 @@
 // <tslab.hpp>: owners, typed handles, containers in a pool.
 #include <tslab.hpp>
 
+#include <chrono>
 #include <cstdio>
 #include <memory_resource>
 #include <string>
@@ -37,7 +38,9 @@ struct Middle {
 };
 
 struct Refused {
-        explicit Refused(int) { throw 7; }
+        explicit Refused(int) {
+                throw 7;
+        }
         long room[4];
 };
 
@@ -140,7 +143,8 @@ void test_roots_and_epochs() {
 
 void test_memory_resource() {
         pool p = pool::create();
-        tslab_cxx::memory_resource memory(p, TSLAB_EPOCH_CURRENT, std::pmr::new_delete_resource()), another(p);
+        tslab_cxx::memory_resource memory(p, TSLAB_EPOCH_CURRENT, std::pmr::new_delete_resource()),
+                another(p);
         std::pmr::unordered_map<int, std::pmr::string> map(&memory);
         std::pmr::vector<char> grows(&memory); /* from the pool, then beyond its memory */
 
@@ -228,6 +232,72 @@ void test_advance_from() {
         CHECK(error_of([](pool &q) { (void) q.advance_from(0); }, p) == EINVAL);
 }
 
+void test_map() {
+        pool p = pool::create();
+        tslab_map_options options{};
+        std::string large(100000, 'x');
+        using namespace std::chrono_literals;
+
+        options.size = sizeof(options);
+        options.stale_ms = 100000;
+        options.value_max = 100000;
+        tslab_cxx::map map(p, "m", &options), other = std::move(map);
+        map = std::move(other);
+        CHECK(map.size_max() == 100000 && !map.get("a") && !map.find("a"));
+        map.put("a", "one");
+        CHECK(map.get("a") == "one" && !map.find("a")->left && !map.find("a")->is_stale);
+        CHECK(!map.insert("a", "two") && map.update("a", large) && !map.update("b", "two"));
+        tslab_handle version = map.find("a")->version;
+        CHECK(map.get_part("a", 99998, 10, version) == "xx" && !map.get_part("b", 0, 1));
+        CHECK(map.replace("a", version, "three", 60s) && !map.replace("a", version, "four"));
+        CHECK(map.find("a")->left > 50s && map.find("a")->left <= 60s);
+        CHECK(map.touch("a", tslab_cxx::map::no_end) && !map.find("a")->left && !map.touch("b", 1s));
+        CHECK(!map.erase("a", version) && map.erase("a", map.find("a")->version) && !map.erase("a"));
+        CHECK(map.add("n", 5) == 5 && map.add("n") == 6 && map.find("n")->is_counter);
+        CHECK(!map.limit("l", 1, 1) && map.limit("l", 1, 1) <= 1s);
+        int n = 0;
+        map.for_each([&n](const std::string &, const tslab_cxx::map_entry &) { return ++n < 2; });
+        CHECK(n == 2 && map.count() == 2 && map.statistics().entries == 2);
+        CHECK(map.expire(p.epoch()) == 2 && map.count() == 0);
+        CHECK(error_of([](pool &q) { tslab_cxx::map(q, "m").put("a", "b", -1ms); }, p) == EINVAL);
+        CHECK(error_of([](pool &q) { tslab_cxx::map(q, ""); }, p) == EINVAL);
+}
+
+void test_map_claims() {
+        pool p = pool::create();
+        tslab_map_options options{};
+        using namespace std::chrono_literals;
+
+        options.size = sizeof(options);
+        options.stale_ms = 100000;
+        tslab_cxx::map map(p, "m", &options);
+        auto mine = map.claim("a"), again = map.claim("a");
+        CHECK(mine && mine->is_ours && again && !again->is_ours && again->version == mine->version);
+        CHECK(!map.wait("a", *mine, 5ms) && map.erase("a", mine->version) && map.wait("a", *mine, 1h));
+        CHECK(map.get_or_compute(
+                      "a", [] { return std::string("one"); }, 10ms) == "one" &&
+              !map.erase("a", 1));
+        std::this_thread::sleep_for(50ms);
+        CHECK(!map.get("a") && map.find("a", true)->is_stale && map.find("a", true)->value == "one");
+        mine = map.claim("a");
+        CHECK(mine->is_ours && map.get_or_compute("a", [] { return std::string("not"); }) == "one");
+        auto b = map.claim("b");
+        std::thread waiter(
+                [&map] { CHECK(map.get_or_compute("b", [] { return std::string("not"); }) == "two"); });
+        std::this_thread::sleep_for(20ms);
+        CHECK(map.replace("b", b->version, "two"));
+        waiter.join();
+        CHECK(map.erase("a", mine->version) && !map.claim("b"));
+        try {
+                map.get_or_compute("c", []() -> std::string { throw 7; });
+                CHECK(false);
+        } catch (int) {
+                CHECK(map.claim("c")->is_ours);
+        }
+        CHECK(map.get_or_compute(
+                      "c", [] { return std::string("alone"); }, 0ms, 10ms) == "alone");
+}
+
 } // namespace
 
 int main() {
@@ -240,5 +310,7 @@ int main() {
         test_shared_container();
         test_too_large_to_share();
         test_advance_from();
+        test_map();
+        test_map_claims();
         return 0;
 }
