@@ -26,6 +26,13 @@ struct tslab_map;
 #define TSLAB_DOMAIN_AUTO_CLOSE ...
 #define TSLAB_MAP_EXISTING ...
 #define TSLAB_MAP_EXCLUSIVE ...
+#define TSLAB_MAP_COUNTER ...
+#define TSLAB_MAP_TTL_DEFAULT ...
+#define TSLAB_MAP_TTL_NONE ...
+#define TSLAB_MAP_PUT ...
+#define TSLAB_MAP_INSERT ...
+#define TSLAB_MAP_UPDATE ...
+#define TSLAB_MAP_REPLACE ...
 
 struct tslab_options {
         size_t size;
@@ -82,13 +89,13 @@ struct tslab_thread_stats {
 struct tslab_map_options {
         size_t size;
         uint32_t flags;
+        uint32_t ttl_ms;
         ...;
 };
 
-struct tslab_map_put_options {
+struct tslab_map_statistics {
         size_t size;
-        uint32_t epoch;
-        uint32_t ttl_ms;
+        uint64_t entries, bytes, hits, misses, inserts, deletes, expirations, evictions, failures;
         ...;
 };
 
@@ -148,18 +155,6 @@ struct tslab_map *tslab_map_close(struct tslab_map *map);
 size_t tslab_map_size_max(struct tslab_map *map);
 ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size,
                       uint32_t *ret_epoch);
-ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
-                              size_t buffer_size, tslab_handle *ret_version);
-int tslab_map_put(struct tslab_map *map, const void *key, size_t key_size, const void *value, size_t value_size,
-                  uint32_t epoch);
-int tslab_map_insert(struct tslab_map *map, const void *key, size_t key_size, const void *value, size_t value_size,
-                     uint32_t epoch);
-int tslab_map_update(struct tslab_map *map, const void *key, size_t key_size, const void *value, size_t value_size,
-                     uint32_t epoch);
-int tslab_map_replace(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
-                      const void *value, size_t value_size, uint32_t epoch);
-int tslab_map_put_with(struct tslab_map *map, const void *key, size_t key_size, const void *value, size_t value_size,
-                       const struct tslab_map_put_options *options);
 int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_size, uint32_t ttl_ms);
 int tslab_map_add(struct tslab_map *map, const void *key, size_t key_size, int64_t delta, int64_t initial,
                   uint32_t ttl_ms, int64_t *ret_value);
@@ -169,6 +164,7 @@ int tslab_map_delete(struct tslab_map *map, const void *key, size_t key_size);
 int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version);
 ssize_t tslab_map_expire(struct tslab_map *map, uint32_t epoch);
 int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter);
+int tslab_map_statistics(struct tslab_map *map, struct tslab_map_statistics *ret);
 ssize_t tslab_map_count(struct tslab_map *map);
 
 struct found { int error; tslab_handle handle; void *object; size_t size; };
@@ -176,12 +172,11 @@ struct found alloc_object(struct tslab *pool, size_t size, uint32_t epoch, bool 
 struct found get_object(struct tslab *pool, tslab_handle handle);
 struct found put_object(struct tslab *pool, const void *data, size_t size, uint32_t epoch);
 
-struct value { ssize_t size; size_t whole; uint32_t epoch; tslab_handle version; };
+struct value { ssize_t size; size_t whole; uint32_t epoch, flags; uint64_t ttl_left_ms; tslab_handle version; };
 struct value get_value(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version, void *buffer,
                        size_t buffer_size);
-
-struct swept { int error; size_t n_deleted; bool more; };
-struct swept sweep_values(struct tslab_map *map, struct tslab_map_iter *walk, uint64_t from, uint64_t to, size_t n);
+int put_value(struct tslab_map *map, uint32_t mode, const void *key, size_t key_size, tslab_handle version,
+              const void *value, size_t value_size, uint32_t epoch, uint32_t ttl_ms);
 ''')
 
 # A call with several results returns them as one struct: Python would have to allocate a box for each of them.
@@ -221,53 +216,25 @@ static struct found put_object(struct tslab *pool, const void *data, size_t size
         return f;
 }
 
-struct value { ssize_t size; size_t whole; uint32_t epoch; tslab_handle version; };
+struct value { ssize_t size; size_t whole; uint32_t epoch, flags; uint64_t ttl_left_ms; tslab_handle version; };
 
 /* The size is less than the whole where the buffer is too small. */
 static struct value get_value(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
                               void *buffer, size_t buffer_size) {
         struct tslab_map_info info = { .size = sizeof(info) };
-        struct value v = {};
+        ssize_t n;
 
-        v.size = tslab_map_get_part(map, key, key_size, version, 0, buffer, buffer_size, &info);
-        v.whole = info.value_size;
-        v.epoch = info.epoch;
-        v.version = info.version;
-        return v;
+        n = tslab_map_get_part(map, key, key_size, version, 0, buffer, buffer_size, &info);
+        return (struct value){ n, info.value_size, info.epoch, info.flags, info.ttl_left_ms, info.version };
 }
 
-struct swept { int error; size_t n_deleted; bool more; };
+static int put_value(struct tslab_map *map, uint32_t mode, const void *key, size_t key_size, tslab_handle version,
+                     const void *value, size_t value_size, uint32_t epoch, uint32_t ttl_ms) {
+        struct tslab_map_put_options options = {
+                .size = sizeof(options), .epoch = epoch, .ttl_ms = ttl_ms, .mode = mode, .version = version,
+        };
 
-/*
- * Goes on with a walk by up to `n` entries, and deletes those whose value begins with a number in [from, to), unless
- * they were changed meanwhile. It is C because Python takes 20 times as long.
- */
-static struct swept sweep_values(struct tslab_map *map, struct tslab_map_iter *walk, uint64_t from, uint64_t to,
-                                 size_t n) {
-        struct swept s = {};
-        uint64_t head = 0;
-        int r = 0;
-
-        for (size_t i = 0; i < n && (r = tslab_map_next(map, walk)) > 0; i++) {
-                if (walk->value_size < sizeof(head))
-                        continue;
-                if (walk->value)
-                        memcpy(&head, walk->value, sizeof(head));
-                else if (tslab_map_get_part(map, walk->key, walk->key_size, walk->version, 0, &head, sizeof(head),
-                                            NULL) != sizeof(head))
-                        continue;
-                if (head < from || head >= to)
-                        continue;
-                r = tslab_map_delete_version(map, walk->key, walk->key_size, walk->version);
-                if (r == 0)
-                        s.n_deleted++;
-                else if (r != -ENOENT && r != -EAGAIN)
-                        break;
-                r = 1;
-        }
-        s.error = r < 0 ? r : 0;
-        s.more = r > 0;
-        return s;
+        return tslab_map_put_with(map, key, key_size, value, value_size, &options);
 }
 ''', libraries=['tslab'])
 

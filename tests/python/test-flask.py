@@ -130,7 +130,7 @@ class Sessions(unittest.TestCase):
 
     def test_bytes_of_somebody_else(self):
         self.client.post('/set/100')
-        for id, _ in self.store._opened.map.entries():      # noqa: A001
+        for id, _ in self.store.map.entries():      # noqa: A001
             self.store.set(id, b'\xff no JSON')
         with self.assertLogs(self.app.logger, 'ERROR'):
             self.assertEqual(self.length(), 0)
@@ -140,9 +140,9 @@ class Sessions(unittest.TestCase):
     def test_regenerate(self):
         self.client.post('/set/100')
         before = self.client.get('/length').headers.get('Set-Cookie')
-        old, = self.store._opened.map
+        old, = self.store.map
         self.client.post('/login')
-        new, = self.store._opened.map
+        new, = self.store.map
         self.assertNotEqual(old, new)
         self.assertEqual(self.length(), 100)
         self.assertNotIn(new.decode(), before or '')

@@ -136,7 +136,6 @@ class Growth(unittest.TestCase):
         self.repeat('set', lambda: s.set('a', b'1'))
         self.repeat('touch', lambda: s.touch('a'))
         self.repeat('delete', lambda: (s.set('b', b'1'), s.delete('b')))
-        self.repeat('expire', s.expire, N_SLOW)
         self.repeat('too large', lambda: ignore(tslab.TooLargeError, s.set, 'a', bytes(2 << 20)))
 
     def test_pools(self):

@@ -4,13 +4,16 @@
 """
 
 import functools
+import math
 import os
 import signal
 import sys
-import time
 import unittest
 
-import tslab
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
+import daemon  # noqa: E402
+
+import tslab  # noqa: E402
 
 N_TOKENS = 20000
 N_CONSUMERS = 4
@@ -84,6 +87,45 @@ class Alone(unittest.TestCase):
         self.assertNotIn(b'3', self.map.values())
         self.assertEqual(self.map, {b'a': b'1', b'b': b'2'})
         self.assertEqual(self.map.keys() & {b'a', b'c'}, {b'a'})
+
+    def test_lifetimes(self):
+        m = self.map
+        m.put(b'a', b'1', ttl=3600)
+        self.assertTrue(3590 < m.ttl(b'a') <= 3600)
+        self.assertTrue(m.touch(b'a', math.inf))
+        self.assertEqual(m.ttl(b'a'), math.inf)
+        for write in (lambda: m.insert(b'b', b'1', ttl=0.05), lambda: m.change(b'a', b'1', ttl=0.05),
+                      lambda: m.replace(b'c', 0, b'1', ttl=0.05), lambda: m.add(b'd', ttl=0.05)):
+            write()
+        daemon.wait_for(lambda: dict(m) == {})
+        self.assertFalse(m.touch(b'a', 1000))
+        self.assertIsNone(m.ttl(b'a'))
+        for bad in 0, -1, math.nan, 2 ** 32 / 1000:
+            self.assertRaises(ValueError, m.put, b'a', b'1', ttl=bad)
+
+    def test_lifetime_of_the_map(self):
+        other = tslab.Map(self.pool, 'other', ttl=0.05)
+        other[b'a'] = b'1'
+        other.put(b'b', b'2', ttl=math.inf)
+        daemon.wait_for(lambda: dict(tslab.Map(self.pool, 'other', ttl=1000)) == {b'b': b'2'})
+
+    def test_counters_and_limits(self):
+        m = self.map
+        self.assertEqual([m.add(b'n', 2, initial=10), m.add(b'n', -20), m.add(b'n')], [12, -8, -7])
+        self.assertEqual(int.from_bytes(m[b'n'], sys.byteorder, signed=True), -7)
+        m[b'text'] = b'12345678'
+        with self.assertRaises(tslab.Error):
+            m.add(b'text')
+        self.assertEqual([m.limit(b'address', 0.1, 2) for _ in range(2)], [None, None])
+        self.assertTrue(9 < m.limit(b'address', 0.1, 2) <= 10)
+
+    def test_statistics(self):
+        m = self.map
+        m.update({b'a': b'1', b'b': b'2'})
+        m.get(b'a'), m.get(b'c'), m.delete(b'b')
+        counts = m.stats()
+        self.assertEqual((counts.entries, counts.hits, counts.misses, counts.inserts, counts.deletes), (1, 1, 1, 2, 1))
+        self.assertGreater(counts.bytes, 32)
 
 
 def consume(map_, take, path):
@@ -183,22 +225,6 @@ class Beside(unittest.TestCase):
             with open(path, 'rb') as answers:
                 self.assertEqual(answers.read().split(), there)
             os.close(int(path.rsplit('/', 1)[1]))
-
-    def test_lifetimes(self):
-        self.map.put_for(b'a', b'1', 3600000)
-        self.assertTrue(self.map.touch(b'a', 1))
-        time.sleep(0.1)
-        self.assertNotIn(b'a', self.map)
-        self.assertFalse(self.map.touch(b'a', 1000))
-
-    def test_counters_and_limits(self):
-        self.assertEqual([self.map.add(b'n', 2, initial=10), self.map.add(b'n', -20), self.map.add(b'n')], [12, -8, -7])
-        self.assertEqual(int.from_bytes(self.map[b'n'], sys.byteorder, signed=True), -7)
-        self.map[b'text'] = b'12345678'
-        with self.assertRaises(tslab.Error):
-            self.map.add(b'text')
-        self.assertEqual([self.map.limit(b'who', 0.1, 2) for _ in range(2)], [None, None])
-        self.assertTrue(9000 < self.map.limit(b'who', 0.1, 2) <= 10000)
 
     def test_reading_beside_deletes(self):
         """Walks, and pops with a default, meet keys that go away at any moment."""

@@ -121,8 +121,8 @@ class OfAllKinds(unittest.TestCase):
         self.assertIs(pickle.loads(pickle.dumps(self.pool)), again.pool)
         again.pool.close()
         self.assertFalse(pickle.loads(pickle.dumps(self.pool)).closed)
-        store = pickle.loads(pickle.dumps(tslab.SessionStore(self.pool, 'others', lifetime=7, steps=3)))
-        self.assertEqual((store.name, store.lifetime, store.steps), ('others', 7, 3))
+        store = pickle.loads(pickle.dumps(tslab.SessionStore(self.pool, 'others', lifetime=7)))
+        self.assertEqual((store.name, store.lifetime), ('others', 7))
 
     def test_default_pool_by_its_name(self):
         """Also where the other process has another environment."""

@@ -40,6 +40,10 @@ def use_map(pool: tslab.Pool) -> Optional[bytes]:
     names[b'a'] = b'1'
     names.put(array.array('q', [1]), memoryview(b'2'))
     items: List[Tuple[bytes, bytes]] = sorted(names.items())
+    names.put(b'c', b'3', ttl=1.5)
+    left: Optional[float] = names.ttl(b'c')
+    wait: Optional[float] = names.limit(b'd', 10, 20)
+    hits: int = names.stats().hits
     popped: Optional[bytes] = names.pop(b'a', None)
     number: int = len(popped or items[0][1]) + len(names.setdefault(b'b', b'3'))
     return names.get(str(number).encode())

@@ -21,13 +21,14 @@ from tslab.errors import (BusyError, ChangedError, ClosedError, DaemonError, Epo
 from tslab.map import Entry, Map
 from tslab.pool import EPOCH_CURRENT, EpochInfo, Pool, create, open  # noqa: A004
 from tslab.sessions import SessionStore
-from tslab.stats import Count, Stats, ThreadStats
+from tslab.stats import Count, MapStats, Stats, ThreadStats
 
 __version__ = _ffi.string(_lib.tslab_version()).decode()
 
 __all__ = ['EPOCH_CURRENT', 'BusyError', 'ChangedError', 'ClosedError', 'Count', 'DaemonError', 'Domain', 'Entry',
-           'EpochClosedError', 'EpochInfo', 'Error', 'FullError', 'Map', 'NotFoundError', 'Pool', 'ReadOnlyError',
-           'ReplacedError', 'SessionStore', 'StaleError', 'Stats', 'ThreadStats', 'TooLargeError', 'create', 'open']
+           'EpochClosedError', 'EpochInfo', 'Error', 'FullError', 'Map', 'MapStats', 'NotFoundError', 'Pool',
+           'ReadOnlyError', 'ReplacedError', 'SessionStore', 'StaleError', 'Stats', 'ThreadStats', 'TooLargeError',
+           'create', 'open']
 
 
 def __getattr__(name: str) -> _Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 from collections.abc import ItemsView, MutableMapping, ValuesView
 from typing import Any, Iterator, List, NamedTuple, Optional, Tuple, TypeVar, Union, cast, overload
 
@@ -11,11 +12,31 @@ from tslab._bytes import Bytes, c_string, raw
 from tslab._native import ffi, lib
 from tslab.errors import ChangedError, ClosedError, check
 from tslab.pool import EPOCH_CURRENT, Pool
-from tslab.stats import new
+from tslab.stats import MapStats, fields, new
 
 _T = TypeVar('_T')
 _RAISE = object()       # pop() without a default
 _BUFFER_SIZE = 4096     # of larger values, a get asks for the size
+_ENDLESS_MS = 2 ** 64 - 1
+
+TTL_MAX: int = (lib.TSLAB_MAP_TTL_NONE - 1) // 1000     # 49 days
+
+
+def ttl_ms(ttl: Optional[float]) -> int:
+    """A lifetime in seconds as libtslab takes it. None is that of the map, infinity has no end."""
+    if ttl is None:
+        return int(lib.TSLAB_MAP_TTL_DEFAULT)
+    if ttl == math.inf:
+        return int(lib.TSLAB_MAP_TTL_NONE)
+    if not 0 < ttl <= TTL_MAX:
+        raise ValueError(f'a lifetime is math.inf, or above 0 and up to {TTL_MAX} seconds, not {ttl}')
+    return math.ceil(ttl * 1000)
+
+
+def ttl_left(found: Any) -> float:
+    """The seconds that are left to an entry, of which libtslab told."""
+    left: int = found.ttl_left_ms
+    return math.inf if left == _ENDLESS_MS else max(1, left) / 1000
 
 
 class Entry(NamedTuple):
@@ -54,6 +75,9 @@ class Map(MutableMapping[bytes, bytes]):
     setdefault() too: of several that pop one entry, one gets it. update(), clear() and walks through the map are not:
     they go from entry to entry. len() walks through all of it.
 
+    An entry may have a lifetime in seconds, up to 49 days: once that is over its key is absent, and within a second its
+    memory goes back.
+
     Keys and values are bytes, or any object with the buffer protocol, taken byte by byte; both come back as bytes. Any
     thread may use a map at any time, also a signal handler or a finalizer in the middle of another call. A forked child
     goes on using its parent's map; a map is pickled by its name and that of its pool.
@@ -64,10 +88,13 @@ class Map(MutableMapping[bytes, bytes]):
     maps: open the map again.
     """
 
-    def __init__(self, pool: Pool, name: str, *, existing: bool = False, exclusive: bool = False) -> None:
+    def __init__(self, pool: Pool, name: str, *, existing: bool = False, exclusive: bool = False,
+                 ttl: Optional[float] = None) -> None:
         """`existing`: NotFoundError where there is none; `exclusive`: Error with EEXIST where there is one. A name has
-        1 to 43 bytes, and takes one of the pool's 64 roots for good (Error with ENOSPC)."""
+        1 to 43 bytes, and takes one of the pool's 64 roots for good (Error with ENOSPC). `ttl` is the lifetime of
+        entries that are put without one; it counts where this call makes the map."""
         options = new('tslab_map_options')
+        options.ttl_ms = 0 if ttl == math.inf else ttl_ms(ttl)
         options.flags = (existing and lib.TSLAB_MAP_EXISTING) | (exclusive and lib.TSLAB_MAP_EXCLUSIVE)
         native = ffi.new('struct tslab_map **')
         check(lib.tslab_map_open(native, pool._pool, c_string(name, 'the name of a map'), options), f'map {name!r}')
@@ -132,8 +159,8 @@ class Map(MutableMapping[bytes, bytes]):
     def __contains__(self, key: object) -> bool:
         return self.get(cast(Bytes, key)) is not None
 
-    def _get(self, key: Bytes, version: int = 0) -> Optional[Entry]:
-        """The entry, or None; with a version, ChangedError where the value has another."""
+    def _find(self, key: Bytes, version: int = 0) -> Optional[Tuple[bytes, Any]]:
+        """The value and the other facts of an entry, or None; with a version, ChangedError where it has another."""
         key, buffer, size = raw(key), self._take_buffer(), _BUFFER_SIZE
         while True:
             found = lib.get_value(self._map, key, len(key), version, buffer, size)
@@ -146,7 +173,20 @@ class Map(MutableMapping[bytes, bytes]):
         value = None if found.size == -errno.ENOENT else bytes(ffi.buffer(buffer, check(found.size, 'a key')))
         if size == _BUFFER_SIZE:
             self._buffers.append(buffer)
-        return None if value is None else Entry(value, found.epoch, found.version)
+        return None if value is None else (value, found)
+
+    def _get(self, key: Bytes) -> Optional[Entry]:
+        found = self._find(key)
+        return None if found is None else Entry(found[0], found[1].epoch, found[1].version)
+
+    def ttl(self, key: Bytes) -> Optional[float]:
+        """How many seconds an entry has left, or math.inf; None where there is none."""
+        key = raw(key)
+        found = lib.get_value(self._map, key, len(key), 0, ffi.NULL, 0)
+        if found.size == -errno.ENOENT:
+            return None
+        check(found.size, 'a key')
+        return ttl_left(found)
 
     def get_epoch(self, key: Bytes) -> Optional[Tuple[bytes, int]]:
         """The value and the epoch that it is in, or None."""
@@ -194,57 +234,54 @@ class Map(MutableMapping[bytes, bytes]):
 
     # Writing
 
-    def put(self, key: Bytes, value: Bytes, epoch: int = EPOCH_CURRENT) -> None:
-        """Sets a key's value, present or absent before."""
+    def _put(self, mode: int, key: Bytes, value: Bytes, epoch: int, ttl: Optional[float], version: int = 0) -> int:
         key, value = raw(key), raw(value)
-        check(lib.tslab_map_put(self._map, key, len(key), value, len(value), epoch), 'putting a key')
+        r: int = lib.put_value(self._map, mode, key, len(key), version, value, len(value), epoch, ttl_ms(ttl))
+        return r
 
-    def put_for(self, key: Bytes, value: Bytes, ttl_ms: int, epoch: int = EPOCH_CURRENT) -> None:
-        """As put(), and the key is absent again after so many milliseconds (at least 1)."""
-        key, value, options = raw(key), raw(value), new('tslab_map_put_options')
-        options.epoch, options.ttl_ms = epoch, ttl_ms
-        check(lib.tslab_map_put_with(self._map, key, len(key), value, len(value), options), 'putting a key')
+    def put(self, key: Bytes, value: Bytes, epoch: int = EPOCH_CURRENT, ttl: Optional[float] = None) -> None:
+        """Sets a key's value, present or absent before. After `ttl` seconds the key is absent again; None: the map's
+        own lifetime, math.inf: no end."""
+        check(self._put(lib.TSLAB_MAP_PUT, key, value, epoch, ttl), 'putting a key')
 
-    def touch(self, key: Bytes, ttl_ms: int) -> bool:
-        """Gives an entry so many milliseconds from now on: whether there is one."""
+    def touch(self, key: Bytes, ttl: Optional[float] = None) -> bool:
+        """Gives an entry so many seconds from now on: whether there is one. Its value stays where it is, so this needs
+        no memory."""
         key = raw(key)
-        r = lib.tslab_map_touch(self._map, key, len(key), ttl_ms)
+        r = lib.tslab_map_touch(self._map, key, len(key), ttl_ms(ttl))
         return bool(r != -errno.ENOENT and check(r, 'touching a key') == 0)
 
-    def add(self, key: Bytes, delta: int = 1, initial: int = 0, ttl_ms: int = 0) -> int:
-        """Adds to a counter and returns the sum. An absent key counts as `initial`; `ttl_ms` is the lifetime of a
+    def add(self, key: Bytes, delta: int = 1, initial: int = 0, ttl: Optional[float] = None) -> int:
+        """Adds to a counter and returns the sum. An absent key counts as `initial`; `ttl` is the lifetime of a
         counter that this makes. Error with EINVAL where the value was put. get() returns counters as 8 bytes."""
         key, value = raw(key), ffi.new('int64_t *')
-        check(lib.tslab_map_add(self._map, key, len(key), delta, initial, ttl_ms, value), 'adding to a key')
+        check(lib.tslab_map_add(self._map, key, len(key), delta, initial, ttl_ms(ttl), value), 'adding to a key')
         return int(value[0])
 
-    def limit(self, key: Bytes, per_second: float, burst: int, cost: int = 1) -> Optional[int]:
+    def limit(self, key: Bytes, per_second: float, burst: int, cost: int = 1) -> Optional[float]:
         """Takes tokens from the key's bucket, which gets so many a second and holds up to `burst`: None. Where there are
-        too few: the milliseconds until there are enough."""
+        too few: the seconds until there are enough."""
         key, retry_ms = raw(key), ffi.new('uint64_t *')
         r = check(lib.tslab_map_limit(self._map, key, len(key), per_second, burst, cost, retry_ms), 'limiting a key')
-        return int(retry_ms[0]) if r == 1 else None
+        return retry_ms[0] / 1000 if r == 1 else None
 
     def __setitem__(self, key: Bytes, value: Bytes) -> None:
         self.put(key, value)
 
-    def insert(self, key: Bytes, value: Bytes, epoch: int = EPOCH_CURRENT) -> bool:
+    def insert(self, key: Bytes, value: Bytes, epoch: int = EPOCH_CURRENT, ttl: Optional[float] = None) -> bool:
         """As put(), where the key is absent: whether it was."""
-        key, value = raw(key), raw(value)
-        r = lib.tslab_map_insert(self._map, key, len(key), value, len(value), epoch)
+        r = self._put(lib.TSLAB_MAP_INSERT, key, value, epoch, ttl)
         return bool(r != -errno.EEXIST and check(r, 'inserting a key') == 0)
 
-    def change(self, key: Bytes, value: Bytes, epoch: int = EPOCH_CURRENT) -> bool:
+    def change(self, key: Bytes, value: Bytes, epoch: int = EPOCH_CURRENT, ttl: Optional[float] = None) -> bool:
         """As put(), where the key is present: whether it was."""
-        key, value = raw(key), raw(value)
-        r = lib.tslab_map_update(self._map, key, len(key), value, len(value), epoch)
+        r = self._put(lib.TSLAB_MAP_UPDATE, key, value, epoch, ttl)
         return bool(r != -errno.ENOENT and check(r, 'changing a key') == 0)
 
-    def replace(self, key: Bytes, version: int, value: Bytes, epoch: int = EPOCH_CURRENT) -> None:
+    def replace(self, key: Bytes, version: int, value: Bytes, epoch: int = EPOCH_CURRENT,
+                ttl: Optional[float] = None) -> None:
         """As put(), where the value is of this version, 0 for absent; ChangedError where it is not."""
-        key, value = raw(key), raw(value)
-        check(lib.tslab_map_replace(self._map, key, len(key), version, value, len(value), epoch),
-              'replacing a key')
+        check(self._put(lib.TSLAB_MAP_REPLACE, key, value, epoch, ttl, version), 'replacing a key')
 
     def delete(self, key: Bytes, version: Optional[int] = None) -> bool:
         """Deletes a key and frees its entry: whether it was there. With a version, ChangedError where it is of
@@ -305,4 +342,8 @@ class Map(MutableMapping[bytes, bytes]):
         """Deletes all entries that are in an epoch: how many. Walks through the whole map; close the epoch first."""
         return check(lib.tslab_map_expire(self._map, epoch), f'expiring epoch {epoch & 0xff}')
 
-
+    def stats(self) -> MapStats:
+        """Counts of the map, since it was made. Does not walk."""
+        struct = new('tslab_map_statistics')
+        check(lib.tslab_map_statistics(self._map, struct), f'counting map {self.name!r}')
+        return MapStats(**fields(MapStats, struct))

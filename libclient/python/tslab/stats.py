@@ -48,6 +48,21 @@ class Count:
 
 
 @dataclasses.dataclass(frozen=True)
+class MapStats:
+    """A map."""
+
+    entries: int                # also those whose time is over, until their memory goes back
+    bytes: int                  # memory of the entries, without the index
+    hits: int                   # gets of threads that have allocated or freed; misses are of these, too
+    misses: int
+    inserts: int                # entries that came
+    deletes: int                # entries that were deleted, or revoked
+    expirations: int
+    evictions: int
+    failures: int               # puts that failed for want of memory
+
+
+@dataclasses.dataclass(frozen=True)
 class ThreadStats:
     """The calling thread, since it got its record."""
 
