@@ -90,6 +90,7 @@ struct tslab_map_options {
         size_t size;
         uint32_t flags;
         uint32_t ttl_ms;
+        uint32_t value_max;
         ...;
 };
 

@@ -138,6 +138,19 @@ class Growth(unittest.TestCase):
         self.repeat('delete', lambda: (s.set('b', b'1'), s.delete('b')))
         self.repeat('too large', lambda: ignore(tslab.TooLargeError, s.set, 'a', bytes(2 << 20)))
 
+    def test_caches(self):
+        c = tslab.Cache(self.pool, dumps=pickle.dumps, loads=pickle.loads)
+        c.set('a', [1, 2])
+        c.set('n', 1)
+        self.repeat('get', lambda: c.get('a'))
+        self.repeat('get_multi', lambda: c.get_multi(['a', 'b']))
+        self.repeat('set', lambda: c.set('a', [1, 2], ttl=1000))
+        self.repeat('add', lambda: c.add('a', 1))
+        self.repeat('incr', lambda: (c.incr('counter'), c.incr('n')))
+        self.repeat('get_or_compute', lambda: (c.get_or_compute('new', list), c.delete('new')))
+        self.repeat('delete_many', lambda: c.delete_many(['b', 'c']))
+        self.repeat('clear', lambda: (c.clear(), c.set('a', 1)), N_SLOW)
+
     def test_pools(self):
         def private():
             with tslab.create(size=1 << 20, threads=8) as pool:

@@ -109,6 +109,14 @@ class Alone(unittest.TestCase):
         other.put(b'b', b'2', ttl=math.inf)
         daemon.wait_for(lambda: dict(tslab.Map(self.pool, 'other', ttl=1000)) == {b'b': b'2'})
 
+    def test_largest_value_of_the_map(self):
+        small = tslab.Map(self.pool, 'small', value_max=1000)
+        small[b'a'] = b'x' * 1000
+        self.assertRaises(tslab.TooLargeError, small.put, b'a', b'x' * 1001)
+        self.assertEqual(tslab.Map(self.pool, 'small', value_max=2000).size_max, 1000)
+        with self.assertRaises(tslab.Error):
+            tslab.Map(self.pool, 'large', value_max=17 << 20)
+
     def test_counters_and_limits(self):
         m = self.map
         self.assertEqual([m.add(b'n', 2, initial=10), m.add(b'n', -20), m.add(b'n')], [12, -8, -7])

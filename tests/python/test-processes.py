@@ -123,6 +123,9 @@ class OfAllKinds(unittest.TestCase):
         self.assertFalse(pickle.loads(pickle.dumps(self.pool)).closed)
         store = pickle.loads(pickle.dumps(tslab.SessionStore(self.pool, 'others', lifetime=7)))
         self.assertEqual((store.name, store.lifetime), ('others', 7))
+        cache = pickle.loads(pickle.dumps(tslab.Cache(self.pool, ttl=7, dumps=pickle.dumps, loads=pickle.loads)))
+        cache.set('a', [1, 2])
+        self.assertEqual((cache.ttl, cache.get('a')), (7, [1, 2]))
 
     def test_default_pool_by_its_name(self):
         """Also where the other process has another environment."""

@@ -15,6 +15,7 @@ from typing import Any as _Any
 
 from tslab._native import ffi as _ffi
 from tslab._native import lib as _lib
+from tslab.cache import Cache
 from tslab.domain import Domain
 from tslab.errors import (BusyError, ChangedError, ClosedError, DaemonError, EpochClosedError, Error, FullError,
                           NotFoundError, ReadOnlyError, ReplacedError, StaleError, TooLargeError)
@@ -25,8 +26,8 @@ from tslab.stats import Count, MapStats, Stats, ThreadStats
 
 __version__ = _ffi.string(_lib.tslab_version()).decode()
 
-__all__ = ['EPOCH_CURRENT', 'BusyError', 'ChangedError', 'ClosedError', 'Count', 'DaemonError', 'Domain', 'Entry',
-           'EpochClosedError', 'EpochInfo', 'Error', 'FullError', 'Map', 'MapStats', 'NotFoundError', 'Pool',
+__all__ = ['EPOCH_CURRENT', 'BusyError', 'Cache', 'ChangedError', 'ClosedError', 'Count', 'DaemonError', 'Domain',
+           'Entry', 'EpochClosedError', 'EpochInfo', 'Error', 'FullError', 'Map', 'MapStats', 'NotFoundError', 'Pool',
            'ReadOnlyError', 'ReplacedError', 'SessionStore', 'StaleError', 'Stats', 'ThreadStats', 'TooLargeError',
            'create', 'open']
 

@@ -89,12 +89,15 @@ class Map(MutableMapping[bytes, bytes]):
     """
 
     def __init__(self, pool: Pool, name: str, *, existing: bool = False, exclusive: bool = False,
-                 ttl: Optional[float] = None) -> None:
+                 ttl: Optional[float] = None, value_max: int = 0) -> None:
         """`existing`: NotFoundError where there is none; `exclusive`: Error with EEXIST where there is one. A name has
-        1 to 43 bytes, and takes one of the pool's 64 roots for good (Error with ENOSPC). `ttl` is the lifetime of
-        entries that are put without one; it counts where this call makes the map."""
+        1 to 43 bytes, and takes one of the pool's 64 roots for good (Error with ENOSPC).
+
+        The other arguments are of the map, and count where this call makes it: `ttl`, the lifetime of entries that are
+        put without one (None: no end), and `value_max`, the size of the largest value (0: a megabyte)."""
         options = new('tslab_map_options')
         options.ttl_ms = 0 if ttl == math.inf else ttl_ms(ttl)
+        options.value_max = value_max
         options.flags = (existing and lib.TSLAB_MAP_EXISTING) | (exclusive and lib.TSLAB_MAP_EXCLUSIVE)
         native = ffi.new('struct tslab_map **')
         check(lib.tslab_map_open(native, pool._pool, c_string(name, 'the name of a map'), options), f'map {name!r}')

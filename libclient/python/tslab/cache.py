@@ -1,0 +1,126 @@
+"""Caches: values that can be made again, shared by all processes of a pool."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import sys
+from typing import Any, Callable, Dict, Iterable, Optional, Tuple, TypeVar
+
+from tslab._native import lib
+from tslab._store import Key, Store, encoded
+from tslab.errors import ChangedError, Error
+from tslab.map import Map, ttl_left
+from tslab.pool import EPOCH_CURRENT, Pool
+
+_K = TypeVar('_K', bound=Key)
+
+
+def _bytes(value: Any) -> bytes:
+    """For caches of bytes: what goes in comes out."""
+    return bytes(memoryview(value))
+
+
+class Cache(Store):
+    """Values by key, shared by all processes of a pool.
+
+        cache = Cache(tslab.open('web'), ttl=300, dumps=pickle.dumps, loads=pickle.loads)
+        page = cache.get_or_compute('page 7', lambda: render(7))
+
+    Keys are text or bytes. Values are bytes, unless `dumps` and `loads` make bytes of them and values of bytes. Each
+    process that writes to the pool can choose the bytes that `loads` gets: with pickle, all of them must be trusted. A counter that
+    incr() made is an int either way.
+
+    `ttl` is the lifetime of values in seconds, where set() names none; math.inf: no end. None: that of the map, which
+    may be a tslab.Map with other uses.
+
+    Any thread may use a cache at any time, and so may forked children; a cache is pickled by the name of its pool. It
+    goes on after closed epochs and with a new daemon as SessionStore does. Calls that write raise TooLargeError,
+    FullError and the other errors of Map.
+    """
+
+    _contents = 'cached values'
+
+    def __init__(self, pool: Pool, name: str = 'cache', *, ttl: Optional[float] = None,
+                 dumps: Callable[[Any], bytes] = _bytes, loads: Callable[[bytes], Any] = _bytes, **options: Any) -> None:
+        """`options` are those of Map."""
+        super().__init__(pool, name, **options)
+        self.ttl, self.dumps, self.loads = ttl, dumps, loads
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        make = functools.partial(Cache, ttl=self.ttl, dumps=self.dumps, loads=self.loads, **self._options)
+        return make, (self.pool, self.name)
+
+    def _value(self, data: bytes, entry: Any) -> Any:
+        if entry.flags & lib.TSLAB_MAP_COUNTER:
+            return int.from_bytes(data, sys.byteorder, signed=True)
+        return self.loads(data)
+
+    def _lifetime(self, ttl: Optional[float]) -> Optional[float]:
+        return self.ttl if ttl is None else ttl
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        """A key's value, or `default`."""
+        found = self._use(Map._find, encoded(key))
+        return default if found is None else self._value(*found)
+
+    def get_multi(self, keys: Iterable[_K]) -> Dict[_K, Any]:
+        """The values of those keys that are there."""
+        found = ((key, self._use(Map._find, encoded(key))) for key in keys)
+        return {key: self._value(*entry) for key, entry in found if entry is not None}
+
+    def __contains__(self, key: Key) -> bool:
+        return self._use(Map.ttl, encoded(key)) is not None
+
+    def get_or_compute(self, key: Key, make: Callable[[], Any], ttl: Optional[float] = None) -> Any:
+        """A key's value; where it is absent, the one that `make` returns, which is set."""
+        found = self._use(Map._find, encoded(key))
+        if found is not None:
+            return self._value(*found)
+        value = make()
+        self.set(key, value, ttl)
+        return value
+
+    def set(self, key: Key, value: Any, ttl: Optional[float] = None) -> None:
+        """Sets a key's value, present or absent before."""
+        self._write(Map.put, encoded(key), self.dumps(value), EPOCH_CURRENT, self._lifetime(ttl))
+
+    def add(self, key: Key, value: Any, ttl: Optional[float] = None) -> bool:
+        """As set(), where the key is absent: whether it was. Of several that add a key, one does."""
+        return self._write(Map.insert, encoded(key), self.dumps(value), EPOCH_CURRENT, self._lifetime(ttl))
+
+    def incr(self, key: Key, delta: int = 1, initial: int = 0, ttl: Optional[float] = None) -> int:
+        """Adds to a number and returns the sum; no change of others is lost. An absent key counts as `initial`, and
+        becomes a counter of 64 bits. A number that was set keeps its lifetime; TypeError where it is no number."""
+        return self._write(self._incr, encoded(key), delta, initial, self._lifetime(ttl))
+
+    def _incr(self, map_: Map, key: bytes, delta: int, initial: int, ttl: Optional[float]) -> int:
+        while True:
+            try:
+                return map_.add(key, delta, initial, ttl)
+            except Error as e:
+                if e.errno != errno.EINVAL:
+                    raise
+            found = map_._find(key)
+            if found is None:
+                continue
+            data, entry = found
+            if entry.flags & lib.TSLAB_MAP_COUNTER:
+                return map_.add(key, delta, initial, ttl)       # it was replaced just now; or it is a rate limit
+            value: int = self.loads(data) + delta
+            with contextlib.suppress(ChangedError):
+                map_.replace(key, entry.version, self.dumps(value), EPOCH_CURRENT, ttl_left(entry))
+                return value
+
+    def delete(self, key: Key) -> bool:
+        """Whether it was there."""
+        return self._use(Map.delete, encoded(key))
+
+    def delete_many(self, keys: Iterable[Key]) -> int:
+        """How many of them were there."""
+        return sum(self.delete(key) for key in keys)
+
+    def clear(self) -> None:
+        """Deletes all that is there when it begins."""
+        self._use(Map.clear)
