@@ -33,7 +33,7 @@ __all__ = ['EPOCH_CURRENT', 'BusyError', 'Cache', 'ChangedError', 'ClosedError',
 
 
 def __getattr__(name: str) -> _Any:
-    """tslab.flask needs Flask, so only programs that name it import it."""
-    if name == 'flask':
-        return _importlib.import_module('tslab.flask')
+    """These need packages of the same names, so only programs that name them import them."""
+    if name in ('cachelib', 'dogpile', 'flask'):
+        return _importlib.import_module(f'tslab.{name}')
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

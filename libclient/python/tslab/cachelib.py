@@ -1,0 +1,59 @@
+"""A cache for cachelib, and so for Flask-Caching and Flask-Session:
+
+    app.config.update(SESSION_TYPE='cachelib', SESSION_CACHELIB=tslab.cachelib.Cache(tslab.open('web')))
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, Optional, cast
+
+from cachelib.base import BaseCache
+from cachelib.serializers import BaseSerializer
+
+import tslab
+from tslab.errors import FullError, TooLargeError
+
+
+class Cache(BaseCache):
+    """A tslab.Cache with the methods of cachelib. What the pool does not take, because it is too large or the pool is
+    full, is not set, and the call says so. `options` are those of cachelib; a map with options of its own is made by
+    tslab.Map before."""
+
+    serializer = BaseSerializer()
+
+    def __init__(self, pool: tslab.Pool, name: str = 'cachelib', default_timeout: Any = 300, **options: Any) -> None:
+        super().__init__(default_timeout, **options)
+        self.cache = tslab.Cache(pool, name, dumps=lambda value: cast(bytes, self.serializer.dumps(value)),
+                                 loads=lambda data: self.serializer.loads(data))
+
+    def _write(self, refused: Any, call: Callable[..., Any], key: str, value: Any, timeout: Any) -> Any:
+        try:
+            return call(key, value, ttl=self._normalize_timeout(timeout) or math.inf)
+        except (FullError, TooLargeError):
+            return refused
+
+    def get(self, key: str) -> Any:
+        return self.cache.get(key)
+
+    def has(self, key: str) -> bool:
+        return key in self.cache
+
+    def set(self, key: str, value: Any, timeout: Any = None) -> bool:
+        return self._write(False, self.cache.set, key, value, timeout) is None
+
+    def add(self, key: str, value: Any, timeout: Any = None) -> bool:
+        return bool(self._write(False, self.cache.add, key, value, timeout))
+
+    def inc(self, key: str, delta: int = 1) -> Optional[int]:
+        return cast(Optional[int], self._write(None, self.cache.incr, key, delta, None))
+
+    def dec(self, key: str, delta: int = 1) -> Optional[int]:
+        return self.inc(key, -delta)
+
+    def delete(self, key: str) -> bool:
+        return self.cache.delete(key)
+
+    def clear(self) -> bool:
+        self.cache.clear()
+        return True

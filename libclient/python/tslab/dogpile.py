@@ -1,0 +1,48 @@
+"""A backend for dogpile.cache:
+
+    dogpile.cache.register_backend('tslab', 'tslab.dogpile', 'Backend')
+    region = dogpile.cache.make_region().configure('tslab', expiration_time=300, arguments={'pool': 'web'})
+
+Arguments: `pool` is the name of a pool or a tslab.Pool; `name` is that of the cache in the pool; `ttl` is how many
+seconds values stay there, longer than the region's expiration_time; `value_max` is as in tslab.Map.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, List, Mapping, Union, cast
+
+from dogpile.cache.api import NO_VALUE, BytesBackend, NoValueType
+
+import tslab
+from tslab.pool import Pool
+
+_OPTIONS = 'name', 'ttl', 'value_max'
+
+Found = Union[bytes, NoValueType]
+
+
+class Backend(BytesBackend):
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        pool = arguments.get('pool')
+        options: Dict[str, Any] = {name: arguments[name] for name in _OPTIONS if name in arguments}
+        self.cache = tslab.Cache(pool if isinstance(pool, Pool) else tslab.open(pool), **{'name': 'dogpile', **options})
+
+    def get_serialized(self, key: str) -> Found:
+        return cast(Found, self.cache.get(key, NO_VALUE))
+
+    def get_serialized_multi(self, keys: Iterable[str]) -> List[Found]:
+        found = self.cache.get_multi(keys)
+        return [found.get(key, NO_VALUE) for key in keys]
+
+    def set_serialized(self, key: str, value: bytes) -> None:
+        self.cache.set(key, value)
+
+    def set_serialized_multi(self, mapping: Mapping[str, bytes]) -> None:
+        for key, value in mapping.items():
+            self.cache.set(key, value)
+
+    def delete(self, key: str) -> None:
+        self.cache.delete(key)
+
+    def delete_multi(self, keys: Iterable[str]) -> None:
+        self.cache.delete_many(keys)

@@ -1,0 +1,138 @@
+"""The suites of dogpile.cache, cachelib and Flask-Session, on a pool.
+
+    test-suites.py TSLABD TSLABCTL [unittest arguments]
+
+pip gets the packages, and the sources of those whose suites are not in their wheels. Where it cannot, the suite is
+skipped. So are the tests of other caches' insides.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
+import daemon  # noqa: E402
+
+TSLABD = os.path.abspath(sys.argv[1])
+SKIPPED = 77
+
+DOGPILE = '''
+import os
+
+import pytest
+from dogpile.cache import register_backend
+from dogpile.testing.fixtures import _GenericBackendTestSuite, _GenericMutexTestSuite, _GenericSerializerTestSuite
+
+register_backend('tslab', 'tslab.dogpile', 'Backend')
+
+
+class Ours:
+    backend = 'tslab'
+    config_args = {'arguments': {'pool': os.environ['TSLAB_POOL']}}
+
+
+class TestBackend(Ours, _GenericBackendTestSuite):
+    pass
+
+
+class TestSerializer(Ours, _GenericSerializerTestSuite, _GenericBackendTestSuite):
+    pass
+'''
+
+CACHELIB = '''
+import pytest
+from clear import ClearTests
+from common import CommonTests
+from has import HasTests
+from serializer import SerializerTests
+from test_simple_cache import SillySerializer
+from test_simple_cache import TestSimpleCache as Simple
+
+import tslab
+import tslab.cachelib
+
+
+class Custom(tslab.cachelib.Cache):
+    serializer = SillySerializer()
+
+
+@pytest.fixture(autouse=True, params=[tslab.cachelib.Cache, Custom])
+def cache_factory(request):
+    with tslab.create() as pool:
+        request.cls.cache_factory = lambda self, **options: request.param(pool, **options)
+        yield
+
+
+class TestTslab(CommonTests, HasTests, ClearTests, SerializerTests):
+    test_add_on_expired_key_succeeds = Simple.test_add_on_expired_key_succeeds
+    test_has_on_expired_key_returns_false = Simple.test_has_on_expired_key_returns_false
+    test_delete_nonexistent_returns_false = Simple.test_delete_nonexistent_returns_false
+    test_concurrent_inc_is_consistent = Simple.test_concurrent_inc_is_consistent
+    test_concurrent_add_only_one_winner = Simple.test_concurrent_add_only_one_winner
+'''
+
+# Its version 0.5 keeps sessions in cachelib's FileSystemCache. Later sources have no suite.
+FLASK_SESSION = '''
+import cachelib.file
+import pytest
+import tslab
+import tslab.cachelib
+
+cachelib.file.FileSystemCache = lambda *_, **__: tslab.cachelib.Cache(tslab.create())
+'''
+
+
+def pip(*arguments):
+    done = subprocess.run([sys.executable, '-m', 'pip', '--quiet', '--disable-pip-version-check', *arguments],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
+    if done.returncode != 0:
+        raise unittest.SkipTest(f'pip {arguments[0]}: {done.stdout.strip().splitlines()[-1:]}')
+
+
+class Suites(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix='tslab-test-')))
+        self.daemon = self.enterContext(daemon.Daemon(TSLABD, '--size=64M'))
+
+    def get(self, *packages):
+        pip('install', '--root-user-action=ignore', '--target', str(self.folder / 'packages'), 'pytest', *packages)
+
+    def get_source(self, package):
+        pip('download', '--no-deps', f'--no-binary={package.split("=")[0]}', '--dest', str(self.folder), package)
+        archive, = self.folder.glob('*.tar.gz')
+        shutil.unpack_archive(archive, self.folder)
+        source, = (path for path in self.folder.iterdir() if path.is_dir() and path.name != 'packages')
+        return source
+
+    def pytest(self, folder, name, program, *arguments, n_tests):
+        (folder / name).write_text(program, encoding='ascii')
+        path = f'{os.environ["PYTHONPATH"]}:{self.folder / "packages"}'
+        done = subprocess.run([sys.executable, '-m', 'pytest', '-p', 'no:cacheprovider', '-q', *arguments], cwd=folder,
+                              env={**self.daemon.environment, 'PYTHONPATH': path, 'TSLAB_POOL': self.daemon.socket},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
+        print(done.stdout)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertRegex(done.stdout, rf'\n{n_tests} passed')
+
+    def test_dogpile(self):
+        self.get('dogpile.cache')
+        self.pytest(self.folder, 'test_tslab.py', DOGPILE, 'test_tslab.py', n_tests=r'\d+')
+
+    def test_cachelib(self):
+        self.get('cachelib', 'pytest-xprocess')
+        self.pytest(self.get_source('cachelib') / 'tests', 'test_tslab.py', CACHELIB, 'test_tslab.py', n_tests=r'\d+')
+
+    def test_flask_session(self):
+        self.get('Flask-Session==0.5.0', 'cachelib')
+        self.pytest(self.get_source('Flask-Session==0.5.0'), 'conftest.py', FLASK_SESSION, 'test_session.py', '-k',
+                    'null or filesystem', n_tests=2)
+
+
+if __name__ == '__main__':
+    program = unittest.main(argv=[sys.argv[0], *sys.argv[3:]], exit=False)
+    result = program.result
+    sys.exit(1 if not result.wasSuccessful() else SKIPPED if len(result.skipped) == result.testsRun else 0)
