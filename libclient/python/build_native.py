@@ -1,9 +1,13 @@
 """tslab._native, by which the package calls libtslab. setup.py builds it with the library that is installed, or that
 CFLAGS and LDFLAGS name; `build_native.py FILE` writes its C source."""
 
+import os
 import sys
 
 from cffi import FFI
+
+# setup.py puts libraries beside the module. An RPATH, unlike a RUNPATH, is also where the libraries of these are found.
+BESIDE = ['-Wl,-rpath,$ORIGIN', '-Wl,--disable-new-dtags'] if os.environ.get('TSLAB_LIBRARY') else []
 
 builder = FFI()
 
@@ -237,7 +241,7 @@ static int put_value(struct tslab_map *map, uint32_t mode, const void *key, size
 
         return tslab_map_put_with(map, key, key_size, value, value_size, &options);
 }
-''', libraries=['tslab'])
+''', libraries=['tslab'], extra_link_args=BESIDE)
 
 if __name__ == '__main__':
     builder.emit_c_code(sys.argv[1])

@@ -1,4 +1,10 @@
-# Building the wheel needs the library in the build folder; importing the package needs it installed.
+# Building the wheel needs the library in the build folder; importing the package needs it installed, unless --whole puts
+# it into the wheel.
+whole=
+if [[ ${1:-} == --whole ]]; then
+        whole=1
+        shift
+fi
 (($# <= 1)) || usage_error "unexpected argument '$2'"
 folder=${1:-$build/wheel}
 
@@ -7,5 +13,6 @@ compile "$build" >&2
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 cp -r libclient/python "$copy/tslab" # pip leaves files beside the source
-CFLAGS="-I$PWD/libclient" LDFLAGS="-L$(realpath "$build")/libclient" /usr/bin/python3 -m pip wheel --no-deps \
+library=$(realpath "$build")/libclient/libtslab.so.0
+TSLAB_LIBRARY=${whole:+$library} CFLAGS="-I$PWD/libclient" LDFLAGS="-L$(realpath "$build")/libclient" /usr/bin/python3 -m pip wheel --no-deps \
         --no-build-isolation --wheel-dir "$folder" "$copy/tslab"
