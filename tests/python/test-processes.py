@@ -4,11 +4,14 @@
 """
 
 import asyncio
+import contextlib
 import multiprocessing
 import os
 import pickle
+import random
 import signal
 import sys
+import time
 import unittest
 import unittest.mock
 
@@ -20,6 +23,9 @@ import tslab  # noqa: E402
 TSLABD, TSLABCTL = map(os.path.abspath, sys.argv[1:3])
 N_WORKERS = 4
 N_ADDS = 300
+N_TASKS = 20
+KILLS = 100 if os.environ.get('TSLAB_TEST_FULL') else 6
+SEED = int(os.environ.get('TSLAB_TEST_SEED', '1'))
 
 
 def add(numbers, key, n):
@@ -44,12 +50,38 @@ def work(pool, numbers, store, me, n):
     pool.root_set(me, handle)
 
 
-def churn(numbers, store, ready):
-    """Until it is killed."""
-    ready.set()
+def step(numbers, store, name, i):
+    """One step of a process that is to be killed. A session holds its number many times."""
+    add(numbers, b'killed', 1)
+    store.set(name, str(i).encode() * 100)
+    assert store.touch(name) and store.get(name) == str(i).encode() * 100
+    numbers.add(b'counter')
+
+
+def churn(numbers, store, tell):
+    """Until it is killed. Tells of each session that is there from now on."""
     for i in range(10 ** 9):
-        add(numbers, b'killed', 1)
-        store.set(f'victim {i % 50}', b'x' * 300)
+        name = f'{os.getpid()}.{i % 50}'
+        step(numbers, store, name, i)
+        tell.send((name, i))
+
+
+def churn_in_tasks(numbers, store, tell):
+    """The same by tasks of one loop, and in its threads."""
+    async def task(n):
+        for i in range(10 ** 9):
+            name = f'{os.getpid()}.{n}'
+            if n % 2 == 0:
+                step(numbers, store, name, i)
+            else:
+                await asyncio.to_thread(step, numbers, store, name, i)
+            tell.send((name, i))
+            await asyncio.sleep(0)
+
+    async def main():
+        await asyncio.gather(*(task(n) for n in range(N_TASKS)))
+
+    asyncio.run(main())
 
 
 def count_clients(pool):
@@ -79,22 +111,47 @@ class OfAllKinds(unittest.TestCase):
             self.assertEqual(self.store.get(f'w{i}'), str(worker.pid).encode())
             self.assertEqual(bytes(self.pool.get(self.pool.root_get(f'w{i}'))[:2]), f'w{i}'.encode())
 
-    def kill_workers(self, method):
-        context = multiprocessing.get_context(method)
-        for _ in range(3):
-            ready = context.Event()
-            victim = context.Process(target=churn, args=(self.numbers, self.store, ready))
-            victim.start()
-            self.assertTrue(ready.wait(60))
-            before = int(self.numbers[b'killed'])
-            daemon.wait_for(lambda: int(self.numbers[b'killed']) > before)
-            os.kill(victim.pid, signal.SIGKILL)
-            victim.join(60)
-            self.store.set('after', b'1')
-            self.assertEqual(self.store.get('after'), b'1')
+    def kill_workers(self, method, work=churn, n_at_once=1):
+        """No session is lost or wrong, and no step of a number, but the steps that a victim was at."""
+        context, rng = multiprocessing.get_context(method), random.Random(SEED)
+        sessions, n_told, before = {}, 0, self.steps()
+        for _ in range(KILLS // 2):
+            pair = [self.victim(context, work) for _ in range(2)]
+            for victim, told in pair:
+                for name, i in self.kill(victim, told, rng):
+                    sessions[name], n_told = i, n_told + 1
+        for name, i in sessions.items():
+            value = self.store.get(name)
+            self.assertIsNotNone(value, f'{name} is lost, seed {SEED}')
+            number = value[:len(value) // 100]
+            self.assertEqual(value, number * 100)
+            self.assertGreaterEqual(int(number), i, name)
+        for begun, done in zip(before, self.steps()):
+            self.assertTrue(n_told <= done - begun <= n_told + KILLS * n_at_once,
+                            f'{n_told} told, {done - begun} done, seed {SEED}')
         daemon.wait_for(lambda: self.daemon.ctl(TSLABCTL, 'stats')['clients'] <= 1)
         check = self.daemon.ctl(TSLABCTL, 'check')
         self.assertTrue(check['ok'], check)
+
+    def steps(self):
+        return int(self.numbers[b'killed']), self.numbers.add(b'counter', 0)
+
+    def victim(self, context, work):
+        told, tell = context.Pipe(duplex=False)
+        victim = context.Process(target=work, args=(self.numbers, self.store, tell))
+        victim.start()
+        tell.close()
+        return victim, told
+
+    def kill(self, victim, told, rng):
+        """What it told before."""
+        self.assertTrue(told.poll(60))
+        time.sleep(rng.random() * 0.02)     # a random place to be killed at, not a wait for anything
+        os.kill(victim.pid, signal.SIGKILL)
+        victim.join(60)
+        with told, contextlib.suppress(EOFError):
+            while True:
+                yield told.recv()
 
     def test_fork(self):
         self.run_workers('fork')
@@ -107,6 +164,10 @@ class OfAllKinds(unittest.TestCase):
     def test_forkserver(self):
         self.run_workers('forkserver')
         self.kill_workers('forkserver')
+
+    def test_tasks_and_kills(self):
+        self.kill_workers('fork', churn_in_tasks, N_TASKS)
+        self.kill_workers('spawn', churn_in_tasks, N_TASKS)
 
     def test_tasks_of_a_process_share_a_pool(self):
         with multiprocessing.get_context('spawn').Pool(2) as workers:
