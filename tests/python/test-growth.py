@@ -1,9 +1,10 @@
-"""Each method, many times over: neither the process nor the pool grows.
+"""Each public method, many times over: neither the process nor the pool grows, and no object gains references.
 
     test-growth.py TSLABD TSLABCTL [unittest arguments]
 """
 
 import gc
+import inspect
 import os
 import pickle
 import sys
@@ -16,8 +17,28 @@ import tslab  # noqa: E402
 
 TSLABD, TSLABCTL = map(os.path.abspath, sys.argv[1:3])
 N_CALLS = 1000000 if os.environ.get('TSLAB_TEST_FULL') else 20000
+KEY, VALUE = b'1', b'x' * 100
 N_SLOW = N_CALLS // 50          # calls that enter the daemon, or walk through the pool
 GROWTH_MAX = 1 << 20            # a leak of 64 bytes in each of 20,000 calls is more
+BLOCKS_MAX = 500                # of Python's allocator; a leak of one object in each call is more
+
+CLASSES = tslab.Pool, tslab.Map, tslab.Cache, tslab.SessionStore, tslab.Domain
+called = set()                  # code of the functions that were called
+
+
+def record(frame, event, _):
+    if event == 'call':
+        called.add(frame.f_code)
+
+
+def public_methods():
+    """By name: the code of each method and property of the package that has no underscore."""
+    for cls in CLASSES:
+        for name in dir(cls):
+            method = getattr(cls, name)
+            method = inspect.unwrap(method.fget if isinstance(method, property) else method)
+            if not name.startswith('_') and inspect.isfunction(method) and method.__module__.startswith('tslab'):
+                yield f'{cls.__name__}.{name}', method.__code__
 
 
 def resident():
@@ -36,6 +57,11 @@ def ignore(kind, call, *arguments):
 
 
 class Growth(unittest.TestCase):
+    @classmethod
+    def tearDownClass(cls):
+        if len(sys.argv) == 3:
+            assert not (missing := [name for name, code in public_methods() if code not in called]), missing
+
     def setUp(self):
         self.daemon = self.enterContext(daemon.Daemon(TSLABD, '--size=64M'))
         self.pool = self.enterContext(tslab.open(self.daemon.socket))
@@ -50,13 +76,25 @@ class Growth(unittest.TestCase):
 
     def repeat(self, name, call, n=N_CALLS):
         with self.subTest(name):
+            sys.setprofile(record)
+            call()
+            sys.setprofile(None)
             for _ in range(n // 10 + 100):
                 call()
-            objects, memory = self.pool.stats().live_objects, resident()
+            objects, memory, before = self.pool.stats().live_objects, resident(), self.references()
             for _ in range(n):
                 call()
             self.assertEqual(self.pool.stats().live_objects, objects)
             self.assertLess(resident() - memory, GROWTH_MAX)
+            after = self.references()
+            self.assertLess(after.pop() - before.pop(), min(BLOCKS_MAX, max(50, n // 2)))
+            self.assertEqual(after, before)
+
+    def references(self):
+        """To objects that all calls share; and how many blocks Python has allocated."""
+        gc.collect()
+        shared = (self.pool, self.pool._native, self.map, self.map._native, KEY, VALUE, None)
+        return [*(sys.getrefcount(one) for one in shared[:-1]), sys.getallocatedblocks()]
 
     def test_objects(self):
         pool = self.pool
@@ -98,7 +136,8 @@ class Growth(unittest.TestCase):
         self.repeat('class_stats', lambda: pool.class_stats(64), N_SLOW)
         self.repeat('epoch_stats', lambda: pool.epoch_stats(current), N_SLOW)
         self.repeat('thread_stats', pool.thread_stats)
-        self.repeat('stale', lambda: pool.stale)
+        self.repeat('sizes', lambda: (pool.stale, pool.closed, pool.size_max, pool.capacity))
+        self.repeat('drain', pool.drain, min(N_SLOW, 100))
         self.repeat('epoch_label', lambda: pool.epoch_label(current, 'x'), N_SLOW)
         self.repeat('epoch_reserve', lambda: pool.epoch_close(pool.epoch_reserve('x')), N_SLOW)
         self.repeat('epoch_lease', lambda: pool.epoch_close(pool.epoch_lease('x')), min(N_SLOW, 5))
@@ -113,21 +152,30 @@ class Growth(unittest.TestCase):
 
     def test_maps(self):
         m = self.map
-        self.repeat('get', lambda: m.get(b'1'))
+        self.repeat('get', lambda: m.get(KEY))
         self.repeat('get none', lambda: m.get(b'none'))
         self.repeat('get_epoch', lambda: m.get_epoch(b'1'))
         self.repeat('get_version', lambda: m.get_version(b'1'))
-        self.repeat('put', lambda: m.put(b'1', b'x' * 100))
+        self.repeat('put', lambda: m.put(KEY, VALUE))
+        self.repeat('put with a lifetime', lambda: m.put(KEY, VALUE, ttl=1000))
+        self.repeat('touch and ttl', lambda: (m.touch(KEY, 1000), m.ttl(KEY)))
+        self.repeat('put and get much', lambda: (m.put(b'much', bytes(10000)), m.get(b'much')))
+        self.repeat('add', lambda: m.add(b'counter', ttl=1000))
+        self.repeat('limit', lambda: m.limit(b'bucket', 1e6, 5))
+        self.repeat('statistics', m.stats)
+        for key in b'much', b'counter', b'bucket':
+            m.delete(key)
         self.repeat('insert and delete', lambda: (m.insert(b'new', b'x'), m.delete(b'new')))
         self.repeat('change', lambda: m.change(b'1', b'x' * 100))
         self.repeat('replace', lambda: m.replace(b'1', m.get_version(b'1')[1], b'x' * 100))
         self.repeat('replace another', lambda: ignore(tslab.ChangedError, m.replace, b'1', 77, b'x'))
         self.repeat('pop', lambda: (m.setdefault(b'new', b'x'), m.pop(b'new')))
         self.repeat('popitem', lambda: m.put(*m.popitem()))
-        self.repeat('walk', lambda: (dict(m.items()), len(m), bool(m)), N_SLOW)
+        self.repeat('walk', lambda: (dict(m.items()), list(m.values()), list(m.entries()), len(m), bool(m)), N_SLOW)
+        self.repeat('expire', lambda: m.expire(7), N_SLOW)
         self.repeat('half a walk', lambda: next(iter(m)))
         self.repeat('clear', lambda: (m.clear(), m.update({b'1': b'x'})), N_SLOW)
-        self.repeat('open', lambda: tslab.Map(self.pool, 'm'), N_SLOW)
+        self.repeat('open', lambda: tslab.Map(self.pool, 'm').close(), N_SLOW)
         self.repeat('pickle', lambda: pickle.loads(pickle.dumps(m)), N_SLOW)
 
     def test_stores(self):
@@ -136,6 +184,7 @@ class Growth(unittest.TestCase):
         self.repeat('set', lambda: s.set('a', b'1'))
         self.repeat('touch', lambda: s.touch('a'))
         self.repeat('delete', lambda: (s.set('b', b'1'), s.delete('b')))
+        self.repeat('others', lambda: ('a' in s, len(s), s.pool, s.map, s.size_max))
         self.repeat('too large', lambda: ignore(tslab.TooLargeError, s.set, 'a', bytes(2 << 20)))
 
     def test_caches(self):
@@ -144,6 +193,7 @@ class Growth(unittest.TestCase):
         c.set('n', 1)
         self.repeat('get', lambda: c.get('a'))
         self.repeat('get_multi', lambda: c.get_multi(['a', 'b']))
+        self.repeat('others', lambda: ('a' in c, len(c), c.pool, c.map, c.size_max))
         self.repeat('set', lambda: c.set('a', [1, 2], ttl=1000))
         self.repeat('add', lambda: c.add('a', 1))
         self.repeat('incr', lambda: (c.incr('counter'), c.incr('n')))
@@ -155,10 +205,12 @@ class Growth(unittest.TestCase):
         def private():
             with tslab.create(size=1 << 20, threads=8) as pool:
                 pool.put(b'x')
+                pool.reap()
 
         def opened():
             with tslab.open(self.daemon.socket) as pool:
                 pool.free(pool.put(b'x'))
+                pool.reopen().close()
 
         self.repeat('create', private, N_SLOW)
         self.repeat('open', opened, N_SLOW)
