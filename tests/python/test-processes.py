@@ -149,6 +149,7 @@ class OfAllKinds(unittest.TestCase):
         time.sleep(rng.random() * 0.02)     # a random place to be killed at, not a wait for anything
         os.kill(victim.pid, signal.SIGKILL)
         victim.join(60)
+        self.assertEqual(victim.exitcode, -signal.SIGKILL)
         with told, contextlib.suppress(EOFError):
             while True:
                 yield told.recv()

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
 import daemon  # noqa: E402
@@ -191,6 +192,29 @@ class NewDaemon(unittest.TestCase):
         self.assertEqual(failures, [])
         self.assertEqual(len(logs.records), 1, logs.output)
         self.assert_one_pool()
+
+    def test_two_threads_reopen_at_once(self):
+        """They share one pool, and the log has one message."""
+        restart(self.daemon)
+        both, real, opened = threading.Barrier(2), tslab.Pool.reopen, []
+
+        def reopen(pool):
+            both.wait(20)
+            opened.append(real(pool))
+            both.wait(20)
+            return opened[-1]
+
+        old, winners = self.store._opened, []
+        daemon.wait_for(lambda: old.pool.stale)
+        with unittest.mock.patch.object(tslab.Pool, 'reopen', reopen), self.assertLogs('tslab', 'WARNING') as logs:
+            threads = [threading.Thread(target=lambda: winners.append(self.store._reopen(old))) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertIs(winners[0], winners[1])
+        self.assertEqual([pool.closed for pool in opened].count(True), 1)
+        self.assertEqual(len(logs.records), 1, logs.output)
 
     def test_is_found_by_children(self):
         """Children of a preloading server find it, which attach only after the daemon was replaced."""
