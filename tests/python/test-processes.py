@@ -144,7 +144,7 @@ class OfAllKinds(unittest.TestCase):
         return victim, told
 
     def kill(self, victim, told, rng):
-        """What it told before."""
+        """Yields all that it told before."""
         self.assertTrue(told.poll(60))
         time.sleep(rng.random() * 0.02)     # a random place to be killed at, not a wait for anything
         os.kill(victim.pid, signal.SIGKILL)
