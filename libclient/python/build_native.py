@@ -31,6 +31,7 @@ struct tslab_map;
 #define TSLAB_MAP_EXISTING ...
 #define TSLAB_MAP_EXCLUSIVE ...
 #define TSLAB_MAP_COUNTER ...
+#define TSLAB_MAP_STALE ...
 #define TSLAB_MAP_TTL_DEFAULT ...
 #define TSLAB_MAP_TTL_NONE ...
 #define TSLAB_MAP_PUT ...
@@ -95,6 +96,7 @@ struct tslab_map_options {
         uint32_t flags;
         uint32_t ttl_ms;
         uint32_t value_max;
+        uint32_t stale_ms;
         ...;
 };
 
@@ -167,6 +169,10 @@ int tslab_map_limit(struct tslab_map *map, const void *key, size_t key_size, dou
                     uint32_t cost, uint64_t *ret_retry_ms);
 int tslab_map_delete(struct tslab_map *map, const void *key, size_t key_size);
 int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version);
+int tslab_map_claim(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch,
+                    tslab_handle *ret_version);
+int tslab_map_wait(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
+                   uint32_t timeout_ms);
 ssize_t tslab_map_expire(struct tslab_map *map, uint32_t epoch);
 int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter);
 int tslab_map_statistics(struct tslab_map *map, struct tslab_map_statistics *ret);
@@ -178,7 +184,7 @@ struct found get_object(struct tslab *pool, tslab_handle handle);
 struct found put_object(struct tslab *pool, const void *data, size_t size, uint32_t epoch);
 
 struct value { ssize_t size; size_t whole; uint32_t epoch, flags; uint64_t ttl_left_ms; tslab_handle version; };
-struct value get_value(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version, void *buffer,
+struct value get_value(struct tslab_map *map, const void *key, size_t key_size, uint32_t accept, void *buffer,
                        size_t buffer_size);
 int put_value(struct tslab_map *map, uint32_t mode, const void *key, size_t key_size, tslab_handle version,
               const void *value, size_t value_size, uint32_t epoch, uint32_t ttl_ms);
@@ -223,13 +229,12 @@ static struct found put_object(struct tslab *pool, const void *data, size_t size
 
 struct value { ssize_t size; size_t whole; uint32_t epoch, flags; uint64_t ttl_left_ms; tslab_handle version; };
 
-/* The size is less than the whole where the buffer is too small. */
-static struct value get_value(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
+static struct value get_value(struct tslab_map *map, const void *key, size_t key_size, uint32_t accept,
                               void *buffer, size_t buffer_size) {
-        struct tslab_map_info info = { .size = sizeof(info) };
+        struct tslab_map_info info = { .size = sizeof(info), .accept = accept };
         ssize_t n;
 
-        n = tslab_map_get_part(map, key, key_size, version, 0, buffer, buffer_size, &info);
+        n = tslab_map_get_with(map, key, key_size, buffer, buffer_size, &info);
         return (struct value){ n, info.value_size, info.epoch, info.flags, info.ttl_left_ms, info.version };
 }
 

@@ -117,6 +117,50 @@ class Alone(unittest.TestCase):
         with self.assertRaises(tslab.Error):
             tslab.Map(self.pool, 'large', value_max=17 << 20)
 
+    def test_claims(self):
+        m = self.map
+        first = m.claim(b'a')
+        self.assertTrue(first.mine)
+        self.assertEqual(m.claim(b'a'), (first.version, False))
+        self.assertIsNone(m.get(b'a'))
+        self.assertFalse(m.wait(b'a', first.version, 0.01))
+        m.replace(b'a', first.version, b'1', ttl=1000)
+        self.assertTrue(m.wait(b'a', first.version))
+        self.assertIsNone(m.claim(b'a'))
+        self.assertRaises(tslab.ChangedError, m.replace, b'a', first.version, b'2')
+        second = m.claim(b'b')
+        self.assertTrue(m.delete(b'b', second.version))
+        self.assertTrue(m.claim(b'b').mine)
+        m[b'b'] = b'3'
+        self.assertRaises(tslab.ChangedError, m.delete, b'b', second.version)
+        self.assertEqual(dict(m), {b'a': b'1', b'b': b'3'})
+
+    def test_wait_serves_signals(self):
+        """Their handlers run while it waits, also those that raise; it goes on after the others."""
+        version, seen = self.map.claim(b'a').version, []
+
+        def stop(*_):
+            seen.append(1)
+            if len(seen) == 3:
+                raise TimeoutError
+
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, stop))
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+        self.addCleanup(signal.setitimer, signal.ITIMER_REAL, 0)
+        self.assertRaises(TimeoutError, self.map.wait, b'a', version, 60)
+
+    def test_stale(self):
+        m = tslab.Map(self.pool, 'stale', stale=1000)
+        m.put(b'a', b'1', ttl=0.05)
+        m.put(b'large', b'x' * 100000, ttl=0.05)
+        self.map.put(b'a', b'1', ttl=0.05)
+        self.assertEqual(m.get_stale(b'a'), (b'1', False))
+        daemon.wait_for(lambda: m.get(b'a') is None and self.map.get(b'a') is None)
+        self.assertEqual((m.get_stale(b'a'), m.get_stale(b'large')), ((b'1', True), (b'x' * 100000, True)))
+        self.assertTrue(m.claim(b'a').mine)
+        self.assertEqual(m.get_stale(b'a'), (b'1', True))
+        self.assertEqual((self.map.get_stale(b'a'), m.get_stale(b'none')), (None, None))
+
     def test_counters_and_limits(self):
         m = self.map
         self.assertEqual([m.add(b'n', 2, initial=10), m.add(b'n', -20), m.add(b'n')], [12, -8, -7])

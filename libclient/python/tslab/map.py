@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import math
+import time
 from collections.abc import ItemsView, MutableMapping, ValuesView
 from typing import Any, Iterator, List, NamedTuple, Optional, Tuple, TypeVar, Union, cast, overload
 
@@ -18,6 +19,7 @@ _T = TypeVar('_T')
 _RAISE = object()       # pop() without a default
 _BUFFER_SIZE = 4096     # of larger values, a get asks for the size
 _ENDLESS_MS = 2 ** 64 - 1
+_WAIT_SLICE_MS = 200    # after which signals are served at the latest
 
 TTL_MAX: int = (lib.TSLAB_MAP_TTL_NONE - 1) // 1000     # 49 days
 
@@ -37,6 +39,17 @@ def ttl_left(found: Any) -> float:
     """The seconds that are left to an entry, of which libtslab told."""
     left: int = found.ttl_left_ms
     return math.inf if left == _ENDLESS_MS else max(1, left) / 1000
+
+
+def is_stale(found: Any) -> bool:
+    return bool(found.flags & lib.TSLAB_MAP_STALE)
+
+
+class Claim(NamedTuple):
+    """A claim on a key, see Map.claim()."""
+
+    version: int
+    mine: bool          # it was made just now; otherwise it is of another process, or of another thread of this one
 
 
 class Entry(NamedTuple):
@@ -67,7 +80,7 @@ class _Values(ValuesView[bytes]):
 class Map(MutableMapping[bytes, bytes]):
     """A map of a pool, by name; made where there is none.
 
-    Nobody waits for anybody in here, and a process killed in the middle of a call leaves the old value or the new one.
+    Nobody waits for anybody in here, but in wait(), and a process killed in the middle of a call leaves the old value or the new one.
     New values go to the epoch that is current, or to the one that put() names. A value has at most `size_max` bytes, and
     a key 40 less than the pool's largest class: TooLargeError otherwise.
 
@@ -89,15 +102,16 @@ class Map(MutableMapping[bytes, bytes]):
     """
 
     def __init__(self, pool: Pool, name: str, *, existing: bool = False, exclusive: bool = False,
-                 ttl: Optional[float] = None, value_max: int = 0) -> None:
+                 ttl: Optional[float] = None, value_max: int = 0, stale: float = 0) -> None:
         """`existing`: NotFoundError where there is none; `exclusive`: Error with EEXIST where there is one. A name has
         1 to 43 bytes, and takes one of the pool's 64 roots for good (Error with ENOSPC).
 
         The other arguments are of the map, and count where this call makes it: `ttl`, the lifetime of entries that are
-        put without one (None: no end), and `value_max`, the size of the largest value (0: a megabyte)."""
+        put without one (None: no end), `value_max`, the size of the largest value (0: a megabyte), and `stale`, for how
+        many seconds get_stale() still tells values whose time is over."""
         options = new('tslab_map_options')
         options.ttl_ms = 0 if ttl == math.inf else ttl_ms(ttl)
-        options.value_max = value_max
+        options.value_max, options.stale_ms = value_max, math.ceil(stale * 1000)
         options.flags = (existing and lib.TSLAB_MAP_EXISTING) | (exclusive and lib.TSLAB_MAP_EXCLUSIVE)
         native = ffi.new('struct tslab_map **')
         check(lib.tslab_map_open(native, pool._pool, c_string(name, 'the name of a map'), options), f'map {name!r}')
@@ -162,12 +176,12 @@ class Map(MutableMapping[bytes, bytes]):
     def __contains__(self, key: object) -> bool:
         return self.get(cast(Bytes, key)) is not None
 
-    def _find(self, key: Bytes, version: int = 0) -> Optional[Tuple[bytes, Any]]:
-        """The value and the other facts of an entry, or None; with a version, ChangedError where it has another."""
+    def _find(self, key: Bytes, accept: int = 0) -> Optional[Tuple[bytes, Any]]:
+        """The value and the other facts of an entry, or None."""
         key, buffer, size = raw(key), self._take_buffer(), _BUFFER_SIZE
         while True:
-            found = lib.get_value(self._map, key, len(key), version, buffer, size)
-            if found.size < 0 or found.whole <= size:
+            found = lib.get_value(self._map, key, len(key), accept, buffer, size)
+            if found.size != -errno.EMSGSIZE:
                 break
             if size == _BUFFER_SIZE:
                 self._buffers.append(buffer)
@@ -188,8 +202,14 @@ class Map(MutableMapping[bytes, bytes]):
         found = lib.get_value(self._map, key, len(key), 0, ffi.NULL, 0)
         if found.size == -errno.ENOENT:
             return None
-        check(found.size, 'a key')
+        if found.size != -errno.EMSGSIZE:
+            check(found.size, 'a key')
         return ttl_left(found)
+
+    def get_stale(self, key: Bytes) -> Optional[Tuple[bytes, bool]]:
+        """The value, or one whose time was over less than `stale` seconds ago, and whether it is of these; or None."""
+        found = self._find(key, lib.TSLAB_MAP_STALE)
+        return found and (found[0], is_stale(found[1]))
 
     def get_epoch(self, key: Bytes) -> Optional[Tuple[bytes, int]]:
         """The value and the epoch that it is in, or None."""
@@ -295,6 +315,32 @@ class Map(MutableMapping[bytes, bytes]):
         else:
             r = lib.tslab_map_delete_version(self._map, key, len(key), version)
         return bool(r != -errno.ENOENT and check(r, 'deleting a key') == 0)
+
+    def claim(self, key: Bytes, epoch: int = EPOCH_CURRENT) -> Optional[Claim]:
+        """The first caller of all that miss a key claims it, and computes its value; wait() is for the others. None where
+        there is a value.
+
+        replace() with the claim's version fulfils it, delete() with that gives it up; both raise ChangedError where it is
+        no more, since the key was put or deleted meanwhile. A claim ends after 30 seconds, and with its process."""
+        key, version = raw(key), ffi.new('tslab_handle *')
+        r = lib.tslab_map_claim(self._map, key, len(key), epoch, version)
+        if r == -errno.EEXIST:
+            return None
+        if r != -errno.EBUSY:
+            check(r, 'claiming a key')
+        return Claim(version[0], r == 0)
+
+    def wait(self, key: Bytes, version: int, timeout: float = TTL_MAX) -> bool:
+        """Waits until a claim is no more: False where so many seconds are over before. It is the one call of a map that
+        waits; with asyncio, call it in a thread."""
+        key, end = raw(key), time.monotonic() + timeout
+        while True:
+            left_ms = max(0, math.ceil((end - time.monotonic()) * 1000))
+            r = lib.tslab_map_wait(self._map, key, len(key), version, min(left_ms, _WAIT_SLICE_MS))
+            if r == -errno.ETIMEDOUT and left_ms <= _WAIT_SLICE_MS:
+                return False
+            if r not in (-errno.ETIMEDOUT, -errno.EINTR):
+                return check(r, 'waiting for a key') == 0
 
     def __delitem__(self, key: Bytes) -> None:
         if not self.delete(key):
