@@ -3,6 +3,7 @@
     test-cache.py TSLABD TSLABCTL [unittest arguments]
 """
 
+import contextlib
 import json
 import math
 import os
@@ -10,6 +11,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
@@ -116,7 +118,65 @@ class Alone(unittest.TestCase):
         self.assertTrue(900 < self.cache.map.ttl(b'b') <= 1000)
         with self.assertRaises(ZeroDivisionError):
             self.cache.get_or_compute('c', lambda: 1 // 0)
-        self.assertEqual(self.cache.get_or_compute('c', lambda: 3), 3)
+        self.assertTrue(self.cache.lock('c').acquire(False), 'the claim was given up')
+
+    def test_get_or_compute_beside_changes(self):
+        """A value that was put while another was computed is newer; after a deletion nothing is kept."""
+        self.assertEqual(self.cache.get_or_compute('a', lambda: self.cache.set('a', 'new') or 'old'), 'old')
+        self.assertEqual(self.cache.get('a'), 'new')
+        self.assertEqual(self.cache.get_or_compute('b', lambda: self.cache.delete('b') or 'old'), 'old')
+        self.assertIsNone(self.cache.get('b'))
+
+    def test_get_or_compute_what_does_not_fit(self):
+        with self.assertLogs('tslab', 'WARNING') as logs:
+            for _ in range(3):
+                self.assertEqual(len(self.cache.get_or_compute('a', lambda: bytes(2 << 20))), 2 << 20)
+            with contextlib.suppress(tslab.FullError):
+                while True:
+                    self.pool.alloc_batch(64, 1000)
+            self.assertEqual(self.cache.get_or_compute('b', lambda: bytes(100000)), bytes(100000))
+        self.assertEqual(len(logs.records), 1, 'the log is not flooded')
+        self.assertNotIn('a', self.cache)
+
+    def test_stale_values_while_one_computes(self):
+        cache = self.open(name='stale', stale=1000)
+        cache.set('a', 'old', ttl=0.05)
+        daemon.wait_for(lambda: cache.get('a') is None)
+
+        def make():
+            self.assertEqual(cache.get_or_compute('a', self.fail), 'old')
+            return 'new'
+
+        self.assertEqual(cache.get_or_compute('a', make), 'new')
+        self.assertEqual(cache.get('a'), 'new')
+
+    def test_the_time_to_wait_is_over(self):
+        def make():
+            self.assertEqual(self.cache.get_or_compute('a', lambda: 'mine', timeout=0.01), 'mine')
+            return 'late'
+
+        self.assertEqual(self.cache.get_or_compute('a', make), 'late')
+        self.assertEqual(self.cache.get('a'), 'mine')
+
+        def make_again():
+            with self.assertRaises(ZeroDivisionError):
+                self.cache.get_or_compute('b', lambda: 1 // 0, timeout=0.01)
+            return 'kept'
+
+        self.assertEqual((self.cache.get_or_compute('b', make_again), self.cache.get('b')), ('kept', 'kept'))
+
+    def test_lock(self):
+        lock, other = self.cache.lock('l'), self.cache.lock('l')
+        self.assertFalse(lock.locked())
+        with lock:
+            self.assertTrue(other.locked())
+            self.assertFalse(other.acquire(False))
+            other.release()
+            self.assertTrue(lock.locked())
+        self.assertTrue(other.acquire(False))
+        other.release()
+        self.cache.set('l', 1)
+        self.assertRaises(tslab.Error, lock.acquire)
 
     def test_epoch_is_closed(self):
         for i in range(3):
@@ -157,7 +217,7 @@ class Beside(unittest.TestCase):
         if pid == 0:
             code = 1
             try:
-                function(lambda line: os.write(write, f'{line}\n'.encode()))
+                function(lambda line: os.write(write, f'{line}\n'.encode()) and None)
                 code = 0
             finally:
                 os._exit(code)
@@ -201,6 +261,56 @@ class Beside(unittest.TestCase):
 
         won = [int(line) for worker in [self.worker(add) for _ in range(4)] for line in self.end(*worker)]
         self.assertEqual(sorted(won), list(range(500)))
+
+    def test_one_computes(self):
+        """All processes that miss a key get the value that one of them computes."""
+        def ask(tell):
+            for i in range(50):
+                value = self.cache.get_or_compute(f'{i}', lambda i=i: tell(f'made {i}') or (time.sleep(0.002), os.getpid())[1])
+                tell(f'{i} {value}')
+
+        lines = [line for worker in [self.worker(ask) for _ in range(4)] for line in self.end(*worker)]
+        made = [line for line in lines if line.startswith('made')]
+        self.assertEqual(len(made), 50)
+        self.assertEqual(len({line for line in lines if not line.startswith('made')}), 50)
+
+    def test_the_one_that_computes_is_killed(self):
+        """The others go on at once, and one of them computes."""
+        for i in range(ROUNDS):
+            def hang(tell, i=i):
+                self.cache.get_or_compute(f'{i}', lambda: tell('made') or time.sleep(100))
+
+            def ask(tell, i=i):
+                tell(self.cache.get_or_compute(f'{i}', lambda: tell('made') or 'value'))
+
+            pid, lines = self.worker(hang)
+            self.assertTrue(lines.readline())
+            others, begun = [self.worker(ask) for _ in range(3)], time.monotonic()
+            os.kill(pid, signal.SIGKILL)
+            told = [line for other in others for line in self.end(*other)]
+            os.waitpid(pid, 0)
+            lines.close()
+            self.assertEqual(sorted(told), ['made'] + ['value'] * 3)
+            self.assertLess(time.monotonic() - begun, 20, 'not only because the claim was over')
+        self.check()
+
+    def test_lock_of_many(self):
+        """No step is lost, though each is two calls; a worker that is killed with the lock leaves it."""
+        self.cache.set('n', 0)
+
+        def count(tell, n=50):
+            for _ in range(n):
+                with self.cache.lock('lock'):
+                    self.cache.set('n', self.cache.get('n') + 1)
+                tell('done')
+
+        n = 0
+        for _ in range(ROUNDS // 5):
+            others = [self.worker(count) for _ in range(3)]
+            n += 1 + len(self.end(*self.worker(lambda tell: count(tell, 10 ** 9)), kill=True))
+            n += sum(len(self.end(*other)) for other in others)
+        self.assertTrue(n <= self.cache.get('n') <= n + ROUNDS // 5)
+        self.check()
 
     def check(self):
         daemon.wait_for(lambda: self.daemon.ctl(TSLABCTL, 'stats')['clients'] <= 1)

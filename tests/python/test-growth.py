@@ -22,7 +22,7 @@ N_SLOW = N_CALLS // 50          # calls that enter the daemon, or walk through t
 GROWTH_MAX = 1 << 20            # a leak of 64 bytes in each of 20,000 calls is more
 BLOCKS_MAX = 500                # of Python's allocator; a leak of one object in each call is more
 
-CLASSES = tslab.Pool, tslab.Map, tslab.Cache, tslab.SessionStore, tslab.Domain
+CLASSES = tslab.Pool, tslab.Map, tslab.Cache, tslab.cache.Lock, tslab.SessionStore, tslab.Domain
 called = set()                  # code of the functions that were called
 
 
@@ -163,6 +163,13 @@ class Growth(unittest.TestCase):
         self.repeat('add', lambda: m.add(b'counter', ttl=1000))
         self.repeat('limit', lambda: m.limit(b'bucket', 1, 1000000000))     # which is not full again meanwhile
         self.repeat('statistics', m.stats)
+        self.repeat('get_stale', lambda: m.get_stale(KEY))
+        self.repeat('claim', lambda: m.replace(b'claimed', m.claim(b'claimed').version, VALUE) or m.delete(b'claimed'))
+        self.repeat('give up', lambda: m.delete(b'claimed', m.claim(b'claimed').version))
+        self.repeat('wait for none', lambda: m.wait(b'claimed', 77))
+        claim = m.claim(b'claimed')
+        self.repeat('wait', lambda: m.wait(b'claimed', claim.version, 0.0001), N_SLOW)
+        m.delete(b'claimed', claim.version)
         for key in b'much', b'counter', b'bucket':
             m.delete(key)
         self.repeat('insert and delete', lambda: (m.insert(b'new', b'x'), m.delete(b'new')))
@@ -198,6 +205,13 @@ class Growth(unittest.TestCase):
         self.repeat('add', lambda: c.add('a', 1))
         self.repeat('incr', lambda: (c.incr('counter'), c.incr('n')))
         self.repeat('get_or_compute', lambda: (c.get_or_compute('new', list), c.delete('new')))
+        self.repeat('get_or_compute with an error', lambda: ignore(TypeError, c.get_or_compute, 'new', lambda: len(1)))
+
+        def lock():
+            with c.lock('lock') as held:
+                held.locked()
+
+        self.repeat('lock', lock)
         self.repeat('delete_many', lambda: c.delete_many(['b', 'c']))
         self.repeat('clear', lambda: (c.clear(), c.set('a', 1)), N_SLOW)
 

@@ -39,6 +39,10 @@ class TestBackend(Ours, _GenericBackendTestSuite):
     pass
 
 
+class TestMutex(Ours, _GenericMutexTestSuite):
+    pass
+
+
 class TestSerializer(Ours, _GenericSerializerTestSuite, _GenericBackendTestSuite):
     pass
 '''

@@ -43,6 +43,9 @@ def use_map(pool: tslab.Pool) -> Optional[bytes]:
     names.put(b'c', b'3', ttl=1.5)
     left: Optional[float] = names.ttl(b'c')
     wait: Optional[float] = names.limit(b'd', 10, 20)
+    claim = names.claim(b'e')
+    if claim is not None and not claim.mine and names.wait(b'e', claim.version, 0.1):
+        old: Optional[Tuple[bytes, bool]] = names.get_stale(b'e')
     hits: int = names.stats().hits
     popped: Optional[bytes] = names.pop(b'a', None)
     number: int = len(popped or items[0][1]) + len(names.setdefault(b'b', b'3'))
@@ -53,6 +56,8 @@ def use_cache(pool: tslab.Pool) -> int:
     cache = tslab.Cache(pool, ttl=60, dumps=str.encode, loads=bytes.decode)
     cache.set('a', 'b', ttl=1.5)
     text: str = cache.get_or_compute('c', lambda: 'd')
+    with cache.lock('l') as lock:
+        lock.locked()
     number: int = cache.incr('n', 2) + cache.delete_many(cache.get_multi(['a', text]))
     return number if cache.add('e', 'f') else 0
 

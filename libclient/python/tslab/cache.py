@@ -6,12 +6,13 @@ import contextlib
 import errno
 import functools
 import sys
+import time
 from typing import Any, Callable, Dict, Iterable, Optional, Tuple, TypeVar
 
 from tslab._native import lib
 from tslab._store import Key, Store, encoded
-from tslab.errors import ChangedError, Error
-from tslab.map import Map, ttl_left
+from tslab.errors import ChangedError, Error, FullError, TooLargeError
+from tslab.map import TTL_MAX, Claim, Map, is_stale, ttl_left
 from tslab.pool import EPOCH_CURRENT, Pool
 
 _K = TypeVar('_K', bound=Key)
@@ -73,14 +74,59 @@ class Cache(Store):
     def __contains__(self, key: Key) -> bool:
         return self._use(Map.ttl, encoded(key)) is not None
 
-    def get_or_compute(self, key: Key, make: Callable[[], Any], ttl: Optional[float] = None) -> Any:
-        """A key's value; where it is absent, the one that `make` returns, which is set."""
-        found = self._use(Map._find, encoded(key))
-        if found is not None:
-            return self._value(*found)
-        value = make()
-        self.set(key, value, ttl)
+    def get_or_compute(self, key: Key, make: Callable[[], Any], ttl: Optional[float] = None,
+                       timeout: float = 30) -> Any:
+        """A key's value; where it is absent, the one that `make` returns, which is set.
+
+        One caller computes the value, of all processes and threads; the others wait for it, or get the stale value if the
+        map keeps these (`stale`). When the one that computes raises an exception or is killed, the next one does. A
+        caller that has waited for `timeout` seconds computes the value, too, and so does the next one when a computation
+        takes more than 30 seconds. A value that the pool does not take, because it is too large or the pool is full, is
+        returned all the same, and that is logged. `make` must not ask for the same key."""
+        data, end = encoded(key), time.monotonic() + timeout
+        while True:
+            found = self._use(Map._find, data, lib.TSLAB_MAP_STALE)
+            if found is not None and not is_stale(found[1]):
+                return self._value(*found)
+            try:
+                claim = self._write(Map.claim, data)
+            except (FullError, TooLargeError) as e:
+                self._tell_unkept(e)
+                return make()
+            if claim is not None and not claim.mine and found is not None:
+                return self._value(*found)
+            if claim is not None and (claim.mine or not self._wait(data, claim.version, end)):
+                return self._compute(data, claim, make, self._lifetime(ttl))
+
+    def _wait(self, key: bytes, version: int, end: float) -> bool:
+        return self._use(Map.wait, key, version, max(0, end - time.monotonic()))
+
+    def _compute(self, key: bytes, claim: Claim, make: Callable[[], Any], ttl: Optional[float]) -> Any:
+        try:
+            value = make()
+            try:
+                self._write(Map.replace, key, claim.version, self.dumps(value), EPOCH_CURRENT, ttl)
+            except ChangedError:
+                pass        # a value that was put meanwhile is newer than this one, and so is a deletion
+            except (FullError, TooLargeError) as e:
+                self._give_up(key, claim)
+                self._tell_unkept(e)
+        except BaseException:
+            self._give_up(key, claim)
+            raise
         return value
+
+    def _give_up(self, key: bytes, claim: Claim) -> None:
+        if claim.mine:
+            with contextlib.suppress(ChangedError):
+                self._use(Map.delete, key, claim.version)
+
+    def _tell_unkept(self, e: Error) -> None:
+        self._log_seldom('unkept', 'a value was computed, and not kept: %s', e)
+
+    def lock(self, key: Key) -> Lock:
+        """A lock of all processes, on a key that has no value."""
+        return Lock(self, encoded(key))
 
     def set(self, key: Key, value: Any, ttl: Optional[float] = None) -> None:
         """Sets a key's value, present or absent before."""
@@ -124,3 +170,41 @@ class Cache(Store):
     def clear(self) -> None:
         """Deletes all that is there when it begins."""
         self._use(Map.clear)
+
+
+class Lock:
+    """A lock of all processes, by a claim: Cache.lock() makes one. It is free again when its owner is killed, and after
+    30 seconds in any case. It may be acquired in one thread and released in another."""
+
+    def __init__(self, cache: Cache, key: bytes) -> None:
+        self._cache, self._key, self._version = cache, key, 0
+
+    def acquire(self, wait: bool = True) -> bool:
+        while True:
+            claim = self._cache._write(Map.claim, self._key)
+            if claim is None:
+                raise Error(errno.EEXIST, f'the key of a lock has a value: {self._key!r}')
+            if claim.mine:
+                self._version = claim.version
+                return True
+            if not wait:
+                return False
+            self._cache._use(Map.wait, self._key, claim.version, TTL_MAX)
+
+    def release(self) -> None:
+        with contextlib.suppress(ChangedError):
+            self._cache._use(Map.delete, self._key, self._version)
+
+    def locked(self) -> bool:
+        claim = self._cache._write(Map.claim, self._key)
+        if claim is not None and claim.mine:
+            self._cache._use(Map.delete, self._key, claim.version)
+            return False
+        return True
+
+    def __enter__(self) -> Lock:
+        self.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()

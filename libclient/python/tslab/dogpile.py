@@ -4,7 +4,7 @@
     region = dogpile.cache.make_region().configure('tslab', expiration_time=300, arguments={'pool': 'web'})
 
 Arguments: `pool` is the name of a pool or a tslab.Pool; `name` is that of the cache in the pool; `ttl` is how many
-seconds values stay there, longer than the region's expiration_time; `value_max` is as in tslab.Map.
+seconds values stay there, longer than the region's expiration_time; others are as in tslab.Map.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dogpile.cache.api import NO_VALUE, BytesBackend, NoValueType
 import tslab
 from tslab.pool import Pool
 
-_OPTIONS = 'name', 'ttl', 'value_max'
+_OPTIONS = 'name', 'ttl', 'value_max', 'stale'
 
 Found = Union[bytes, NoValueType]
 
@@ -24,8 +24,15 @@ Found = Union[bytes, NoValueType]
 class Backend(BytesBackend):
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         pool = arguments.get('pool')
-        options: Dict[str, Any] = {name: arguments[name] for name in _OPTIONS if name in arguments}
-        self.cache = tslab.Cache(pool if isinstance(pool, Pool) else tslab.open(pool), **{'name': 'dogpile', **options})
+        options: Dict[str, Any] = {'name': 'dogpile', **{o: arguments[o] for o in _OPTIONS if o in arguments}}
+        self.cache = tslab.Cache(pool if isinstance(pool, Pool) else tslab.open(pool), **options)
+
+    def get_mutex(self, key: str) -> Any:
+        """One process at a time makes a value, but for values that take longer than 30 seconds."""
+        return self.cache.lock(f'\0{key}')
+
+    def has_lock_timeout(self) -> bool:
+        return True
 
     def get_serialized(self, key: str) -> Found:
         return cast(Found, self.cache.get(key, NO_VALUE))
