@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define SHM_MAP_WAITS 16
+#define SHM_MAP_HANDS 16 /* SHM_CLASSES_MAX */
 
 typedef enum ShmMapEvict {
         SHM_MAP_EVICT_NEVER,
@@ -49,16 +50,29 @@ typedef enum ShmMapCount {
         _SHM_MAP_COUNT_N,
 } ShmMapCount;
 
+/* Eviction among entries of one class, see shm/map/evict.c. All but the place are hints. */
+typedef struct ShmMapHand {
+        uint64_t place; /* the sweep and the slot that is next */
+        uint32_t evicted; /* in this sweep, by it */
+        uint32_t passed; /* entries met by this sweep, if it is a full one */
+        uint32_t entries; /* met by the last full sweep */
+        uint32_t unused[3];
+} ShmMapHand;
+static_assert(sizeof(ShmMapHand) == 32, "arena format");
+
 /* Zeros: nothing is known. */
 typedef struct ShmMapState {
         uint64_t
                 miscounts; /* rises when a thread dies in a change of the map: its entries are to be counted */
         uint64_t counted; /* the value of `miscounts` when the maintainer last began to count */
-        uint64_t unused[6];
+        uint64_t classes; /* a bit for each class that entries are, or were, in */
+        uint64_t full_ms; /* until then the pool is taken to be full: on the pool's clock, in milliseconds */
+        uint64_t unused[4];
         uint32_t waits[SHM_MAP_WAITS]; /* futex words, by hash of the key */
+        ShmMapHand hands[SHM_MAP_HANDS]; /* by class */
         uint64_t counts[8]; /* ShmMapCount: sums modulo 2^64, but for the tallies of threads */
 } ShmMapState;
-static_assert(sizeof(ShmMapState) == 64 + 64 + 64 && _SHM_MAP_COUNT_N < 8, "arena format");
+static_assert(sizeof(ShmMapState) == 64 + 64 + 512 + 64 && _SHM_MAP_COUNT_N < 8, "arena format");
 
 /*
  * In the record of a thread: differences that are not yet in the map's state. They are of one map at a time, and stay

@@ -129,7 +129,7 @@ typedef struct ShmHeader {
         ShmRoot roots[SHM_ROOTS_MAX];
         ShmMapState maps[SHM_ROOTS_MAX]; /* state of the map that the root with this index names */
 } ShmHeader;
-static_assert(sizeof(ShmHeader) == 256 + 20 * 64 + sizeof(ShmExpiry) + 64 * (128 + 64 + 192), "arena format");
+static_assert(sizeof(ShmHeader) == 256 + 20 * 64 + sizeof(ShmExpiry) + 64 * (128 + 64 + 704), "arena format");
 
 typedef enum ShmTotal {
         SHM_TOTAL_RECLAIMED, /* slabs whose pages were dropped */
@@ -140,7 +140,11 @@ typedef struct ShmSlabLine {
         ShmPair word; /* see shm/format/slab-word.h */
         uint64_t expires_first; /* the same for entries in this slab, or too early */
         uint32_t tag_floor; /* where versions go on while the tags may have no page; see shm/slab/tags.c */
-        uint32_t unused[9];
+        uint32_t unused;
+        /* Entries of maps that evict, see shm/map/evict.c. A bit for each slot: */
+        uint64_t visited; /* used since the hand passed */
+        uint64_t young[2]; /* put in a sweep with this low bit, and not passed since */
+        uint64_t maps; /* a bit for each map that has, or had, entries in this slab */
 } ShmSlabLine;
 static_assert(sizeof(ShmSlabLine) == 64, "arena format");
 

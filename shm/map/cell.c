@@ -19,6 +19,7 @@
  */
 #include "shm/map/cell.h"
 
+#include "shm/map/evict.h"
 #include "shm/map/lifetime.h"
 
 #define KEEP_MS 1000 /* a bucket's end is moved at most so often */
@@ -52,6 +53,7 @@ static int find_cell(const ShmTrie *trie, const ShmMapKey *key, uint16_t flags, 
                 if (ret_view->head.flags != flags)
                         return -EINVAL;
         } while (!load_cell(trie, ret_view, ret_value));
+        shm_evict_visit(trie, ret_view->handle);
         return 0;
 }
 

@@ -15,10 +15,12 @@
  */
 #include "shm/map/expiry.h"
 
+#include "shm/map/evict.h"
+#include "shm/map/unlink.h"
+
 #define RENEW_MS 1000
 #define PASS_MS 250 /* from the beginning of one pass to that of the next */
 #define SLAB_COST 64U /* a look at the entries of a slab costs as much as passing over so many slabs */
-#define TRIES_MAX 4
 #define KEPT_MS_MAX (2 * (uint64_t) UINT32_MAX) /* a lifetime, and as a stale value; later ends are damage */
 
 /* *ret_leaf: the leaf that has the end by now. SHM_TRIE_E_CHANGED: to be done again. */
@@ -45,8 +47,10 @@ int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ui
         do {
                 r = touch_once(trie, key, end, &leaf);
         } while (r == SHM_TRIE_E_CHANGED);
-        if (r == 0)
+        if (r == 0) {
+                shm_evict_visit(trie, leaf);
                 shm_expiry_note(trie->arena, leaf, end);
+        }
         shm_tally_end(actor, trie);
         return r;
 }
@@ -72,35 +76,17 @@ bool shm_expiry_due(ShmArena *arena, uint64_t *ret_now_ms) {
         return first <= now && now - shm_load_rlx(&expiry->begun) >= PASS_MS; /* ORDER: rlx; as above. */
 }
 
-/* To the word that holds the leaf. False: the map does not, or not any more. */
-static bool find_leaf(const ShmTrie *trie, const ShmMapView *view, ShmTrieCursor *c) {
-        int r = shm_trie_seek(trie, view->head.hash, c);
-
-        while (r == 0 && c->value != view->handle)
-                r = shm_trie_next(trie, c);
-        return r == 0;
-}
-
 /* False: it is to be looked at again. */
 static bool delete_leaf(ShmActor *control, const ShmTrie *trie, ShmMapView *view) {
-        uint64_t vacancy;
         ShmTrieCursor c;
         int r;
 
-        for (uint32_t i = 0; i < TRIES_MAX; i++) {
-                if (!find_leaf(trie, view, &c))
-                        return true;
-                if (view->expires != SHM_MAP_ENDED && !shm_map_set_end(view, SHM_MAP_ENDED))
-                        return false;
-                view->expires = SHM_MAP_ENDED;
-                vacancy = shm_map_vacancy(trie, &c, view->bytes, view->head.key_size);
-                r = shm_trie_exchange(control, trie, &c, vacancy);
-                if (r == 0)
-                        shm_tally_gone(control, trie, SHM_MAP_EXPIRATIONS, &view->head);
-                if (r != SHM_TRIE_E_CHANGED)
-                        return r == 0;
-        }
-        return false;
+        if (!shm_map_find_leaf(trie, view, &c))
+                return true;
+        if (view->expires != SHM_MAP_ENDED && !shm_map_set_end(view, SHM_MAP_ENDED))
+                return false;
+        r = shm_map_unlink(control, trie, view, &c, SHM_MAP_EXPIRATIONS);
+        return r == 0 || r == -ENOENT;
 }
 
 static bool open_map_of(ShmArena *arena, const ShmMapView *view, ShmTrie *ret) {

@@ -20,6 +20,7 @@
 
 #include "shm/arch/racy.h"
 #include "shm/map/lifetime.h"
+#include "shm/map/unlink.h"
 
 #define NO_EPOCH 0xffU /* no id is so large */
 #define WORDS_A_LEAF                                                                                         \

@@ -24,15 +24,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include <sodium/crypto_shorthash_siphash24.h>
-
 #include "shm/arch/racy.h"
 #include "shm/cache/cache.h"
 #include "shm/map/chain.h"
+#include "shm/map/evict.h"
 #include "shm/map/lifetime.h"
 #include "shm/map/tally.h"
 #include "shm/map/trie-shrink.h"
 #include "shm/map/trie-walk.h"
+#include "shm/map/unlink.h"
 
 #define PREFETCH_SIZE 384
 
@@ -61,16 +61,6 @@ static inline void remember_room(const ShmTrie *trie, uint32_t room) {
 static bool is_key(const ShmMapView *view, const ShmMapKey *key) {
         return view->head.hash == key->hash && view->head.key_size == key->size &&
                shm_racy_equal(view->bytes, key->bytes, key->size);
-}
-
-uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *c, const void *key, uint32_t key_size) {
-        uint64_t hashes[2] = {};
-
-        if (!shm_trie_in_bucket(trie, c))
-                return 0;
-        if (key)
-                crypto_shorthash_siphashx24((unsigned char *) hashes, key, key_size, trie->arena->pool_key);
-        return hashes[1] | SHM_TRIE_GONE;
 }
 
 typedef enum Match {
@@ -182,8 +172,10 @@ ssize_t shm_map_read(const ShmTrie *trie, const ShmMapKey *key, uint64_t version
                 rest = rest < size ? rest : (uint32_t) size;
                 r = shm_map_copy(trie, &view, offset, buffer, rest);
                 *ret_view = view;
-                if (shm_map_view_live(trie->arena, &view))
+                if (shm_map_view_live(trie->arena, &view)) {
+                        shm_evict_visit(trie, view.handle);
                         return r ?: (ssize_t) rest;
+                }
         }
 }
 
@@ -202,8 +194,10 @@ ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, siz
                 if (view->head.value_size > size)
                         return -EMSGSIZE;
                 r = shm_map_copy(trie, view, 0, buffer, view->head.value_size);
-                if (shm_map_view_live(trie->arena, view))
+                if (shm_map_view_live(trie->arena, view)) {
+                        shm_evict_visit(trie, view->handle);
                         return r ?: (ssize_t) view->head.value_size;
+                }
         }
 }
 
@@ -228,6 +222,7 @@ static bool entry_fits(const ShmTrie *trie, const ShmMapKey *key, uint32_t value
 typedef struct NewLeaf {
         uint64_t handle; /* 0: there is none yet */
         ShmMapLeaf head; /* not sealed */
+        ShmEvict evict; /* where entries are to make room for it */
 } NewLeaf;
 
 /* Threads that come late, to the leaf that was in the slot before, compare with these words. */
@@ -386,6 +381,37 @@ static int admit_over(const ShmMapPut *put, int found, const ShmMapView *view) {
         return admit_put(put, 0);
 }
 
+/* Evicts for the leaf that is to be made. `old`: the entry that it will replace, or NULL. */
+static int make_room(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
+                     const ShmMapView *old, ShmEvict *ret) {
+        bool chained = shm_chain_wanted(trie->arena, key->size, put->value_size);
+        const ShmMapLeaf head = { .key_size = (uint16_t) key->size,
+                                  .value_size = put->value_size,
+                                  .flags = (uint16_t) (put->flags | (chained ? SHM_LEAF_CHAINED : 0)) };
+
+        *ret = (ShmEvict){
+                .cost = shm_leaf_cost(trie->arena, &head),
+                .class = shm_leaf_class(trie->arena, &head),
+                .epoch = put->epoch,
+                .chained = chained,
+                .old = old ? old->handle : 0,
+                .old_cost = old ? shm_leaf_cost(trie->arena, &old->head) : 0,
+        };
+        return shm_evict_for_put(actor, trie, ret);
+}
+
+/* A leaf, and room for it. */
+static int leaf_new_with_room(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
+                              const ShmMapPut *put, const ShmMapView *old, NewLeaf *leaf) {
+        int r = shm_evict_is_wanted(trie) ? make_room(actor, trie, key, put, old, &leaf->evict) : 0;
+
+        r = r ?: leaf_new(actor, trie, key, put, leaf);
+        if (r == 0)
+                shm_evict_mark(trie, leaf->handle, shm_leaf_class(trie->arena, &leaf->head),
+                               old && !old->is_over);
+        return r;
+}
+
 /* One attempt. SHM_TRIE_E_CHANGED: to be done again. The leaf is made when it is first needed. */
 static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                     NewLeaf *leaf) {
@@ -402,7 +428,7 @@ static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
                 return r;
         /* Before a split: the leaf's note says where repair is to look for a node that nothing came into. */
         if (leaf->handle == 0) {
-                r = leaf_new(actor, trie, key, put, leaf);
+                r = leaf_new_with_room(actor, trie, key, put, found == 0 ? &view : NULL, leaf);
                 if (r)
                         return r;
         }
@@ -429,6 +455,7 @@ int shm_map_refuse_large(ShmActor *actor, size_t key_size, size_t value_size) {
 int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                 uint64_t *ret_version) {
         NewLeaf leaf = {};
+        uint32_t n_tries = 0;
         int r;
 
         if (!entry_fits(trie, key, put->value_size))
@@ -443,12 +470,15 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
                 }
                 if (r == -ENOBUFS && shm_trie_settled(actor))
                         r = SHM_TRIE_E_CHANGED;
-        } while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE);
+        } while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE ||
+                 (r == -ENOMEM && shm_evict_for_memory(actor, trie, &leaf.evict, n_tries++)));
         if (r == 0)
                 shm_expiry_note(trie->arena, leaf.handle, leaf.head.expires);
         if (r == -ENOMEM || r == -ENOSPC)
                 shm_tally_add(actor, trie, SHM_MAP_FAILURES, 1);
         shm_tally_end(actor, trie);
+        if (r == -E2BIG)
+                return shm_map_refuse_large(actor, key->size, put->value_size);
         if (r == 0 && ret_version)
                 *ret_version = leaf.handle;
         return r;

@@ -65,10 +65,6 @@ static inline size_t shm_map_key_max(const ShmArena *arena) {
 /* Largest value that the map takes. */
 uint32_t shm_map_value_max(const ShmTrie *trie);
 
-/* The word's value after the entry at the cursor was deleted. `key` NULL: it is not known. */
-uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *cursor, const void *key,
-                         uint32_t key_size);
-
 /*
  * 0, SHM_MAP_E_ABSENT, SHM_MAP_E_TAKEN; -EIDRM: the map is no more. The view was of a live leaf. If its is_over is set,
  * the entry is absent to users of the map.

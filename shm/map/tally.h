@@ -71,11 +71,14 @@ static inline void shm_tally_add(ShmActor *actor, const ShmTrie *trie, ShmMapCou
                 shm_tally_flush(actor);
 }
 
+/* The class of its object. */
+static inline uint32_t shm_leaf_class(const ShmArena *arena, const ShmMapLeaf *head) {
+        return shm_arena_class(arena, shm_leaf_size(head->key_size, head->value_size, head->flags));
+}
+
 /* The size of the slots that an entry takes. */
 static inline uint64_t shm_leaf_cost(const ShmArena *arena, const ShmMapLeaf *head) {
-        size_t size = shm_leaf_size(head->key_size, head->value_size, head->flags);
-
-        return arena->classes[shm_arena_class(arena, size)].size +
+        return arena->classes[shm_leaf_class(arena, head)].size +
                (head->flags & SHM_LEAF_CHAINED ? shm_chain_cost(arena, head->value_size) : 0);
 }
 

@@ -319,7 +319,7 @@ static void assert_bytes_near(Fixture *f, uint64_t most) {
 }
 
 static void test_map_bytes(void **state) {
-        const uint64_t limits[] = { 0, 1 << 20, 1 << 12 };
+        const uint64_t limits[] = { 0, 64 << 20, 1 << 20 };
         Fixture *f = *state;
         char name[16];
 

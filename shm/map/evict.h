@@ -1,0 +1,54 @@
+#pragma once
+/*
+ * Eviction: a map that is full makes room for new entries by deleting others, those that were not used for longest
+ * (SIEVE). A map is full at its limit, or where the pool has no memory left.
+ */
+#include "shm/map/leaf.h"
+#include "shm/map/trie-walk.h"
+
+/* A put that needs room. */
+typedef struct ShmEvict {
+        uint64_t cost; /* as shm_leaf_cost() */
+        uint32_t class; /* its leaf's */
+        uint32_t epoch; /* as for shm_object_alloc() */
+        bool chained;
+        uint64_t old; /* the leaf that it will replace, which stays until then; 0: none, or not known */
+        uint64_t old_cost;
+} ShmEvict;
+
+static inline bool shm_evict_is_on(const ShmTrie *trie) {
+        /* ORDER: rlx; as it is now. */
+        return shm_load_rlx(&trie_root(trie)->options.evict) != SHM_MAP_EVICT_NEVER;
+}
+
+/* Whether puts have to ask for room at all. */
+static inline bool shm_evict_is_wanted(const ShmTrie *trie) {
+        /* ORDER: rlx; as it is now. */
+        return trie->map != 0 &&
+               (shm_evict_is_on(trie) || shm_load_rlx(&trie_root(trie)->options.limit_bytes) != 0);
+}
+
+void shm_evict_set_visited(const ShmTrie *trie, uint64_t leaf);
+
+/* A leaf was used: the hand will pass it over once. A look is enough where it was used before. */
+static inline void shm_evict_visit(const ShmTrie *trie, uint64_t leaf) {
+        SlotId id = shm_handle_slot(leaf);
+
+        if (trie->map == 0 || !shm_evict_is_on(trie))
+                return;
+        /* ORDER: rlx; a hint. */
+        if (!(shm_load_rlx(&trie->arena->lines[slot_id_slab(id)].visited) >> slot_id_slot(id) & 1))
+                shm_evict_set_visited(trie, leaf);
+}
+
+/* A leaf is about to be linked; `used`: in place of another one of its key. */
+void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, bool used);
+
+/* Before a put makes its leaf: evicts where the map is full. -E2BIG: the entry alone exceeds the limit; -ENOSPC. */
+int shm_evict_for_put(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict);
+
+/*
+ * After a put failed with -ENOMEM, for the n_tries-th time from 0 on: whether anything was evicted, so that it is to
+ * try again.
+ */
+bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict, uint32_t n_tries);

@@ -1,0 +1,18 @@
+#pragma once
+/* Deleting one leaf of a map, whatever key it has, if the map still holds it: for passes over slabs. */
+#include "shm/map/leaf.h"
+#include "shm/map/trie.h"
+
+/* The word's value after the entry at the cursor was deleted. `key` NULL: it is not known. */
+uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *cursor, const void *key,
+                         uint32_t key_size);
+
+/* To the word that holds the leaf. False: the map does not, or not any more. */
+bool shm_map_find_leaf(const ShmTrie *trie, const ShmMapView *view, ShmTrieCursor *ret);
+
+/*
+ * Deletes the leaf that the cursor is at, and counts that. -ENOENT: it went meanwhile; SHM_TRIE_E_CHANGED: others
+ * were faster each time; -EIDRM, -ENOBUFS.
+ */
+int shm_map_unlink(ShmActor *actor, const ShmTrie *trie, const ShmMapView *view, ShmTrieCursor *cursor,
+                   ShmMapCount count);

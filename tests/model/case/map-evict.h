@@ -1,0 +1,140 @@
+/* Puts that evict, beside other calls, with deaths. The map has a limit of two entries; c is in use. */
+#include "shm/arena/root.h"
+#include "shm/map/evict.h"
+#include "tests/model/map-world.h"
+
+static ShmMapState *map_state(void) {
+        return &world_arena.header->maps[map_tries[0].map - 1];
+}
+
+static void init(uint64_t n_entries) {
+        ShmMapOptions *options;
+
+        map_init(2, 0, MAP_HASH, MAP_HASH_FAR, MAP_HASH << 56);
+        map_must(shm_root_set(&world_arena, "map", 0, map_root));
+        for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
+                shm_map_attach(&map_tries[i]);
+        options = &trie_root(&map_tries[0])->options;
+        options->limit_bytes = n_entries * WORLD_SIZE_4;
+        options->evict = SHM_MAP_EVICT_SIEVE;
+}
+
+static void visit(unsigned k) {
+        ShmMapKey key = map_key(k);
+        ShmTrieCursor c;
+        ShmMapView view;
+
+        map_must(shm_map_find(&map_tries[MODEL_ACTORS_MAX], &key, &c, &view));
+        shm_evict_visit(&map_tries[MODEL_ACTORS_MAX], view.handle);
+}
+
+/* Entries that are there before are not young: the sweep under way is a later one. */
+static void ready(void) {
+        map_state()->hands[0].place = UINT64_C(2) << 32;
+        for (uint32_t slab = 0; slab < 2; slab++)
+                world_arena.lines[slab].young[0] = 0;
+        map_ready(2);
+}
+
+static void pre_a_c(void) {
+        init(2);
+        map_entry(0, 'o', 0);
+        map_entry(2, 'c', 0);
+        visit(2);
+        ready();
+}
+
+/* The hand has passed a: what comes next are the slots of those that are put now. */
+static void pre_passed_a(void) {
+        init(2);
+        map_entry(0, 'o', 0);
+        ready();
+        map_state()->hands[0].place |= 3 << 2;
+}
+
+static void t0_put_b(void) {
+        map_put(0, 1, 'z', SHM_MAP_PUT, 0);
+}
+
+static void t1_put_a(void) {
+        map_put(1, 0, 'y', SHM_MAP_PUT, 0);
+}
+
+static void t1_put_c(void) {
+        map_put(1, 2, 'y', SHM_MAP_PUT, 0);
+}
+
+static void t1_delete_a(void) {
+        map_delete(1, 0);
+}
+
+static void t1_get_a(void) {
+        world.results[1] = map_get_by(&map_tries[1], 0);
+}
+
+/* After a death the map is to be counted anew. */
+static void check(unsigned dead) {
+        ShmMapTotals totals;
+
+        map_repair(dead);
+        map_check(3, 0);
+        shm_map_totals(&world_arena, map_tries[0].map - 1, &totals);
+        if (dead == 0 && totals.entries != (uint64_t) shm_map_count(&map_tries[MODEL_ACTORS_MAX]))
+                model_fail("%lu entries are counted", (unsigned long) totals.entries);
+        if (dead == 0 && totals.bytes != totals.entries * WORLD_SIZE_4)
+                model_fail("%lu bytes are counted", (unsigned long) totals.bytes);
+        if (!(dead & 1) && world.results[0] != 0)
+                model_fail("put of b: %d", world.results[0]);
+}
+
+static void check_b(unsigned dead) {
+        check(dead);
+        if (!(dead & 1) && map_get(1) != 'z')
+                model_fail("b is %d", map_get(1));
+}
+
+/* The old value goes, or was replaced before; the new one stays. It may be put later, so that b goes for it. */
+static void post_put_a(unsigned dead) {
+        char a;
+
+        check(dead);
+        a = map_get(0);
+        if (!(dead & 2) && (world.results[1] != 0 || a != 'y'))
+                model_fail("put of a: %d, value %d", world.results[1], a);
+        if (a != 0 && a != 'o' && a != 'y')
+                model_fail("a is %d", a);
+}
+
+static void post_delete_a(unsigned dead) {
+        check_b(dead);
+        if (!(dead & 2) && world.results[1] != 0 && world.results[1] != -ENOENT)
+                model_fail("delete of a: %d", world.results[1]);
+        if (!(dead & 2) && map_get(0) != 0)
+                model_fail("a is there");
+}
+
+static void post_get_a(unsigned dead) {
+        check_b(dead);
+        if (!(dead & 2) && world.results[1] != 0 && world.results[1] != 'o')
+                model_fail("get of a: %d", world.results[1]);
+}
+
+/* Neither of two puts that evict at once evicts the entry that the other puts. */
+static void post_put_c(unsigned dead) {
+        check_b(dead);
+        if (!(dead & 2) && (world.results[1] != 0 || map_get(2) != 'y'))
+                model_fail("put of c: %d, value %d", world.results[1], map_get(2));
+}
+
+/* clang-format off */
+static const ModelCase model_cases[] = {
+        { .name = "evict-put", .pre = pre_a_c, .actors = { t0_put_b, t1_put_a },
+          .post = post_put_a, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "evict-delete", .pre = pre_a_c, .actors = { t0_put_b, t1_delete_a },
+          .post = post_delete_a, .deaths = 2, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "evict-get", .pre = pre_a_c, .actors = { t0_put_b, t1_get_a },
+          .post = post_get_a, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "evict-evict", .pre = pre_passed_a, .actors = { t0_put_b, t1_put_c },
+          .post = post_put_c, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+};
+/* clang-format on */

@@ -1,0 +1,479 @@
+/* Maps with a limit, and maps that evict, in one thread. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shm/arena/root.h"
+#include "shm/cache/cache.h"
+#include "shm/epoch/epoch-open.h"
+#include "shm/map/cell.h"
+#include "shm/map/evict.h"
+#include "shm/map/expiry.h"
+#include "tests/util/reserve.h"
+#include "tests/util/sieve.h"
+#include "tests/util/zipf.h"
+
+#define VALUE_MAX (1 << 20)
+
+typedef struct Fixture {
+        ShmArena arena;
+        ShmActor actor;
+        uint32_t maps; /* the epoch of indexes */
+        ShmTrie trie;
+} Fixture;
+
+static uint8_t buffer[VALUE_MAX];
+
+static ShmMapOptions *options(const ShmTrie *trie) {
+        return &trie_root(trie)->options;
+}
+
+static void open_map(Fixture *f, const char *name, ShmTrie *ret) {
+        uint64_t root;
+
+        assert_int_equal(shm_trie_create(&f->actor, f->maps, &root), 0);
+        assert_int_equal(shm_root_set(&f->arena, name, 0, root), 0);
+        assert_int_equal(shm_object_publish(&f->actor, root), 0);
+        assert_int_equal(shm_trie_open(ret, &f->arena, root), 0);
+        shm_map_attach(ret);
+}
+
+static int setup_size(void **state, uint64_t slabs_size) {
+        ShmGeometry g = {
+                .slabs_size = slabs_size,
+                .n_records = 4,
+                .n_epochs = 4,
+                .n_classes = SHM_N_CLASSES_DEFAULT,
+                .class_size = SHM_CLASSES_DEFAULT,
+        };
+        Fixture *f = calloc(1, sizeof(*f));
+
+        assert_int_equal(shm_arena_create(&f->arena, &g, NULL), 0);
+        assert_int_equal(shm_actor_init(&f->actor, &f->arena, 0, 1), 0);
+        assert_int_equal(test_reserve_epoch(&f->arena, &f->maps), 0);
+        open_map(f, "map.test", &f->trie);
+        *state = f;
+        return 0;
+}
+
+static int setup(void **state) {
+        return setup_size(state, UINT64_C(64) << 20);
+}
+
+static int setup_small(void **state) {
+        return setup_size(state, UINT64_C(1) << 20);
+}
+
+static int teardown(void **state) {
+        Fixture *f = *state;
+
+        for (unsigned i = 0; i < SHM_NOTES_MAX; i++)
+                assert_int_equal(f->actor.record->notes[i].handle, 0);
+        shm_cache_leave(&f->actor);
+        shm_arena_deinit(&f->arena);
+        free(f);
+        return 0;
+}
+
+static ShmMapKey key_of(Fixture *f, const uint32_t *key) {
+        return (ShmMapKey){ key, sizeof(*key), shm_hash(&f->arena, key, sizeof(*key)) };
+}
+
+static int put_in(Fixture *f, const ShmTrie *trie, uint32_t key, uint32_t size, ShmMapMode mode,
+                  uint64_t expected) {
+        ShmMapPut p = {
+                .mode = mode,
+                .expected = expected,
+                .value = buffer,
+                .value_size = size,
+                .epoch = SHM_EPOCH_CURRENT,
+        };
+        ShmMapKey k = key_of(f, &key);
+
+        return shm_map_put(&f->actor, trie, &k, &p, NULL);
+}
+
+static int put(Fixture *f, uint32_t key, uint32_t size) {
+        return put_in(f, &f->trie, key, size, SHM_MAP_PUT, 0);
+}
+
+static ssize_t get_in(Fixture *f, const ShmTrie *trie, uint32_t key) {
+        static uint8_t value[VALUE_MAX];
+        ShmMapKey k = key_of(f, &key);
+
+        return shm_map_get(trie, &k, value, sizeof(value), NULL);
+}
+
+static ssize_t get(Fixture *f, uint32_t key) {
+        return get_in(f, &f->trie, key);
+}
+
+static ShmMapTotals totals_of(Fixture *f, const ShmTrie *trie) {
+        ShmMapTotals t;
+
+        shm_map_totals(&f->arena, trie->map - 1, &t);
+        return t;
+}
+
+static ShmMapTotals totals(Fixture *f) {
+        return totals_of(f, &f->trie);
+}
+
+/* Values of 88 bytes: 32 + 4 + 88 fit 128. */
+#define SIZE 88
+#define COST 128
+
+static void test_limit_never(void **state) {
+        Fixture *f = *state;
+
+        options(&f->trie)->limit_bytes = 10 * COST;
+        for (uint32_t i = 0; i < 10; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        assert_int_equal(put(f, 10, SIZE), -ENOSPC);
+        assert_int_equal(totals(f).failures, 1);
+        assert_int_equal(get(f, 10), -ENOENT);
+        /* A value makes room for the one that replaces it. */
+        assert_int_equal(put(f, 3, SIZE), 0);
+        assert_int_equal(put(f, 3, SIZE + 100), -ENOSPC);
+        assert_int_equal(get(f, 3), SIZE);
+        assert_int_equal(put(f, 3, 0), 0);
+        assert_int_equal(put(f, 10, 28), 0);
+        assert_int_equal(put(f, 11, 0), -ENOSPC);
+        assert_int_equal(totals(f).bytes, 10 * COST);
+        /* Lowered below the size that is used: nothing goes, and nothing comes. */
+        options(&f->trie)->limit_bytes = 5 * COST;
+        assert_int_equal(put(f, 3, 0), -ENOSPC);
+        assert_int_equal(get(f, 3), 0);
+        options(&f->trie)->limit_bytes = 0;
+        assert_int_equal(put(f, 11, SIZE), 0);
+        assert_int_equal(totals(f).evictions, 0);
+}
+
+/* An entry that is larger than the whole limit is refused, with eviction or without, and nothing goes for it. */
+static void test_limit_below_an_entry(void **state) {
+        Fixture *f = *state;
+
+        for (uint32_t evict = 0; evict < 2; evict++) {
+                options(&f->trie)->limit_bytes = COST - 1;
+                options(&f->trie)->evict = evict;
+                assert_int_equal(put(f, 1, SIZE), -E2BIG);
+                assert_int_equal(put(f, 2, 0), 0);
+                assert_int_equal(put(f, 1, SIZE), -E2BIG);
+                assert_int_equal(get(f, 2), 0);
+                options(&f->trie)->limit_bytes = 1;
+                assert_int_equal(put(f, 2, 0), -E2BIG);
+                assert_int_equal(get(f, 2), 0);
+                assert_int_equal(totals(f).evictions, 0);
+        }
+}
+
+static void test_evict_keeps_the_limit(void **state) {
+        enum { N = 1000 };
+        Fixture *f = *state;
+        uint32_t n = 0;
+
+        options(&f->trie)->limit_bytes = 100 * COST;
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        for (uint32_t i = 0; i < N; i++) {
+                assert_int_equal(put(f, i, SIZE), 0);
+                assert_int_equal(get(f, i), SIZE);
+                assert_true(totals(f).bytes <= 100 * COST);
+        }
+        for (uint32_t i = 0; i < N; i++)
+                n += get(f, i) == SIZE;
+        assert_int_equal(n, 100);
+        assert_int_equal(totals(f).entries, 100);
+        assert_int_equal(totals(f).inserts, N);
+        assert_int_equal(totals(f).evictions, N - 100);
+        assert_int_equal(shm_map_count(&f->trie), 100);
+}
+
+/* Entries that are used stay, however many pass that nobody uses. */
+static void test_evict_spares_what_is_used(void **state) {
+        enum { USED = 50 };
+        Fixture *f = *state;
+
+        options(&f->trie)->limit_bytes = 100 * COST;
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        for (uint32_t i = 0; i < USED; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        for (uint32_t i = 0; i < 5000; i++) {
+                assert_int_equal(get(f, i % USED), SIZE);
+                assert_int_equal(put(f, 1000 + i, SIZE), 0);
+        }
+        assert_int_equal(totals(f).entries, 100);
+}
+
+/* A value that grows makes others go, not itself. */
+static void test_evict_spares_what_it_replaces(void **state) {
+        Fixture *f = *state;
+
+        options(&f->trie)->limit_bytes = 192;
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        assert_int_equal(put(f, 1, 0), 0);
+        assert_int_equal(put(f, 2, 0), 0);
+        assert_int_equal(put_in(f, &f->trie, 1, 150, SHM_MAP_UPDATE, 0), 0);
+        assert_int_equal(get(f, 2), -ENOENT);
+        assert_int_equal(totals(f).bytes, 192);
+        assert_int_equal(totals(f).evictions, 1);
+}
+
+/* Every way to use an entry: */
+static void test_evict_visits(void **state) {
+        const ShmMapAdd add = { .delta = 1, .epoch = SHM_EPOCH_CURRENT };
+        Fixture *f = *state;
+        const uint32_t keys[] = { 1, 2, 3, 4 };
+        ShmMapKey k[4];
+        ShmMapView view;
+        int64_t sum;
+
+        for (unsigned i = 0; i < 4; i++)
+                k[i] = key_of(f, &keys[i]);
+        options(&f->trie)->limit_bytes = 20 * COST;
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        for (uint32_t i = 1; i < 4; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        for (uint32_t i = 0; i < 500; i++) {
+                assert_int_equal(shm_map_touch(&f->actor, &f->trie, &k[0], SHM_MAP_TTL_NONE), 0);
+                assert_int_equal(shm_map_read(&f->trie, &k[1], 0, 1, buffer, 1, &view), 1);
+                assert_int_equal(put_in(f, &f->trie, 3, SIZE, SHM_MAP_UPDATE, 0), 0);
+                assert_int_equal(shm_map_add(&f->actor, &f->trie, &k[3], &add, &sum), 0);
+                assert_int_equal(sum, i + 1);
+                assert_int_equal(put(f, 1000 + i, SIZE), 0);
+        }
+}
+
+/* A map of another kind, and objects of a program, in the same slabs. */
+static void test_evict_leaves_others(void **state) {
+        enum { N = 200 };
+        uint64_t users[N];
+        Fixture *f = *state;
+        ShmTrie other;
+
+        open_map(f, "map.other", &other);
+        options(&f->trie)->limit_bytes = N * COST;
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        for (uint32_t i = 0; i < N; i++) {
+                assert_int_equal(put(f, i, SIZE), 0);
+                assert_int_equal(put_in(f, &other, i, SIZE, SHM_MAP_PUT, 0), 0);
+                assert_int_equal(shm_object_alloc(&f->actor, COST, SHM_EPOCH_CURRENT, NULL, &users[i], NULL),
+                                 0);
+        }
+        for (uint32_t i = N; i < 10 * N; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        assert_int_equal(totals(f).entries, N);
+        assert_int_equal(totals(f).evictions, 9 * N);
+        assert_int_equal(totals_of(f, &other).entries, N);
+        for (uint32_t i = 0; i < N; i++) {
+                assert_int_equal(get_in(f, &other, i), SIZE);
+                assert_int_equal(shm_object_free(&f->actor, users[i]), 0);
+        }
+}
+
+/* Each put makes up for some more than its own size. */
+static void test_limit_lowered(void **state) {
+        Fixture *f = *state;
+
+        options(&f->trie)->limit_bytes = 1000 * COST;
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        for (uint32_t i = 0; i < 1000; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        options(&f->trie)->limit_bytes = 10 * COST;
+        assert_int_equal(put(f, 0, SIZE), 0);
+        assert_true(totals(f).entries > 900);
+        for (uint32_t i = 0; i < 100; i++)
+                assert_int_equal(put(f, 1000 + i, SIZE), 0);
+        assert_int_equal(totals(f).bytes, 10 * COST);
+}
+
+/* A map that was not to evict: its entries were not marked as young or old. */
+static void test_evict_from_now_on(void **state) {
+        Fixture *f = *state;
+
+        for (uint32_t i = 0; i < 1000; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        options(&f->trie)->limit_bytes = 1000 * COST;
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        for (uint32_t i = 1000; i < 2000; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        assert_int_equal(totals(f).entries, 1000);
+}
+
+static void test_evict_large_values(void **state) {
+        Fixture *f = *state;
+        uint32_t n = 0;
+
+        options(&f->trie)->limit_bytes = 8 << 20;
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        for (uint32_t i = 0; i < 100; i++) {
+                assert_int_equal(put(f, 2 * i, 500000), 0);
+                assert_int_equal(put(f, 2 * i + 1, SIZE), 0);
+                assert_true(totals(f).bytes <= 8 << 20);
+        }
+        for (uint32_t i = 0; i < 100; i++)
+                n += get(f, 2 * i) == 500000;
+        assert_int_equal(n, (8 << 20) / 502000);
+        assert_int_equal(put(f, 1000, 1 << 20), 0);
+}
+
+/* No limit but the pool's memory. */
+static void test_evict_for_memory(void **state) {
+        enum { N = 100000 };
+        Fixture *f = *state;
+        uint64_t n = 0;
+
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        for (uint32_t i = 0; i < N; i++) {
+                assert_int_equal(put(f, i, SIZE), 0);
+                assert_int_equal(get(f, i), SIZE);
+        }
+        for (uint32_t i = 0; i < N; i++)
+                n += get(f, i) == SIZE;
+        assert_int_equal(totals(f).entries, n);
+        assert_true(n * COST > (1 << 20) * 6 / 10);
+        assert_int_equal(totals(f).failures, 0);
+}
+
+/* Memory that values of one size have serves values of another, back and forth; large ones too. */
+static void test_evict_for_other_sizes(void **state) {
+        static const uint32_t sizes[] = { 16, 700, 88, 100000, 3000, 24, 1000, 200, 300000, 40 };
+        Fixture *f = *state;
+
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        for (uint32_t round = 0; round < sizeof(sizes) / sizeof(sizes[0]); round++) {
+                uint32_t size = sizes[round], n = (2 << 20) / (size + 36);
+
+                for (uint32_t i = 0; i < n; i++) {
+                        assert_int_equal(put(f, round << 20 | i, size), 0);
+                        assert_int_equal(get(f, round << 20 | i), size);
+                }
+                assert_true(totals(f).bytes > (1 << 20) / 3);
+        }
+        assert_int_equal(totals(f).failures, 0);
+}
+
+/* A size that many want gets memory from one that few want. */
+static void test_evict_balances_sizes(void **state) {
+        enum { N = 2000 };
+        Fixture *f = *state;
+        uint32_t n = 0;
+
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        for (uint32_t i = 0; i < 4000; i++)
+                assert_int_equal(put(f, i, 300), 0);
+        for (uint32_t i = 0; i < 150 * N; i++)
+                assert_int_equal(put(f, 10000 + i % N, SIZE), 0);
+        for (uint32_t i = 0; i < N; i++)
+                n += get(f, 10000 + i) == SIZE;
+        assert_true(n > N * 9 / 10);
+}
+
+/* Memory that is no entry's cannot be made free. */
+static void test_evict_nothing_there(void **state) {
+        Fixture *f = *state;
+        uint64_t handle;
+
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        assert_int_equal(put(f, 1, SIZE), 0);
+        while (shm_object_alloc(&f->actor, 4096, SHM_EPOCH_CURRENT, NULL, &handle, NULL) == 0)
+                ;
+        while (shm_object_alloc(&f->actor, COST, SHM_EPOCH_CURRENT, NULL, &handle, NULL) == 0)
+                ;
+        assert_int_equal(put(f, 2, 3000), -ENOMEM);
+        assert_int_equal(totals(f).failures, 1);
+}
+
+/* Hands and masks with any content: puts end, and entries that are there have their values. */
+static void test_evict_scribbled(void **state) {
+        Fixture *f = *state;
+        ShmMapState *map = &f->arena.header->maps[f->trie.map - 1];
+
+        options(&f->trie)->limit_bytes = 100 * COST;
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        srand(7);
+        for (uint32_t i = 0; i < 2000; i++) {
+                uint64_t random = (uint64_t) rand() << 33 ^ (uint64_t) rand() << 11 ^ (uint64_t) rand();
+
+                map->hands[i % SHM_MAP_HANDS].place = random;
+                f->arena.lines[i % 8].young[i / 8 % 2] = random * 3;
+                f->arena.lines[i % 8].visited = random * 5;
+                if (i % 10 == 0)
+                        map->classes = random;
+                assert_int_equal(put(f, i, SIZE), 0);
+                assert_int_equal(get(f, i), SIZE);
+        }
+}
+
+/* Percentage of gets that miss, of the map and of SIEVE as it is in its paper. */
+static void compare(Fixture *f, const char *name, double s, uint32_t n_keys, uint64_t limit, bool mixed) {
+        enum { N = 400000 };
+        uint32_t misses = 0, exact_misses = 0;
+        double percent, exact_percent;
+        Sieve exact;
+        Zipf zipf;
+
+        open_map(f, name, &f->trie);
+        options(&f->trie)->limit_bytes = limit;
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        sieve_init(&exact, n_keys, limit);
+        zipf_init(&zipf, n_keys, s);
+        for (uint32_t i = 0; i < N; i++) {
+                uint32_t key = zipf_draw(&zipf);
+                uint32_t size = mixed ? (key * UINT32_C(2654435761) >> 16) % 1000 : SIZE;
+                uint32_t cost = f->arena.classes[shm_arena_class(&f->arena, shm_leaf_size(4, size, 0))].size;
+
+                exact_misses += !sieve_use(&exact, key, cost);
+                if (get(f, key) < 0) {
+                        misses++;
+                        assert_int_equal(put(f, key, size), 0);
+                }
+        }
+        percent = 100.0 * misses / N;
+        exact_percent = 100.0 * exact_misses / N;
+        print_message("%s: %.2f %% miss, exact %.2f %%\n", name, percent, exact_percent);
+        assert_true(totals(f).bytes <= limit);
+        assert_true(percent <= exact_percent + 1);
+        sieve_deinit(&exact);
+        zipf_deinit(&zipf);
+}
+
+static void test_evict_misses_as_sieve(void **state) {
+        Fixture *f = *state;
+
+        compare(f, "map.0.8", 0.8, 20000, 1000 * COST, false);
+        compare(f, "map.1.0", 1.0, 20000, 2000 * COST, false);
+        compare(f, "map.1.2", 1.2, 20000, 500 * COST, false);
+        compare(f, "map.0.8 mixed", 0.8, 20000, 2000 * 600, true);
+        compare(f, "map.1.0 mixed", 1.0, 20000, 1000 * 600, true);
+        compare(f, "map.1.2 mixed", 1.2, 20000, 500 * 600, true);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_limit_never, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_limit_below_an_entry, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_keeps_the_limit, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_spares_what_is_used, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_spares_what_it_replaces, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_visits, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_leaves_others, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_limit_lowered, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_from_now_on, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_large_values, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_for_memory, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_for_other_sizes, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_balances_sizes, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_nothing_there, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_scribbled, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_misses_as_sieve, setup, teardown),
+        };
+
+        return cmocka_run_group_tests_name("map-evict", tests, NULL, NULL);
+}
