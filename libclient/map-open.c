@@ -147,6 +147,8 @@ static void map_configure(const ShmArena *arena, uint64_t handle, const struct t
                 .ttl_ms = options->ttl_ms,
                 .value_max = options->value_max,
                 .stale_ms = options->stale_ms,
+                .limit_bytes = options->limit_bytes,
+                .evict = options->evict,
         };
 }
 
@@ -216,7 +218,7 @@ int map_options_load(void *ret, size_t size, const void *options) {
 
 static bool are_options(const struct tslab_map_options *o) {
         return o->flags <= TSLAB_MAP_EXCLUSIVE && o->ttl_ms != TSLAB_MAP_TTL_NONE &&
-               o->value_max <= SHM_LEAF_VALUE_MAX && o->limit_bytes == 0 && o->evict == 0 && o->reserved == 0;
+               o->value_max <= SHM_LEAF_VALUE_MAX && o->evict <= TSLAB_MAP_EVICT_SIEVE && o->reserved == 0;
 }
 
 _public_ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,

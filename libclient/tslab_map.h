@@ -43,6 +43,17 @@
  * time is over is absent at once, for all calls. Its memory goes back within a second: the daemon sees to that, or in
  * private pools calls that change maps.
  *
+ * Limits. A map with limit_bytes keeps its entries within so many bytes: of each the size class of its object, and its
+ * further objects, as tslab_map_statistics() tells; the index comes on top. Threads count by themselves, so that
+ * together they may exceed it by a 64th, and by an entry each. A put that would exceed the limit fails with -ENOSPC,
+ * or evicts: with TSLAB_MAP_EVICT_SIEVE it first deletes as many entries as it needs room for, those that were not
+ * used for long. Getting an entry, replacing, touching or adding to it is to use it; a get in a pool that was opened
+ * with TSLAB_READER does not count. Entries of any size are evicted, counters and buckets too; an entry that was put
+ * is safe until all others have had their turn. Where the pool has no memory left, such a map evicts in the same way,
+ * with or without a limit: entries of the size that is wanted, else all entries of whole slabs, so that a change of
+ * sizes does not end in failures. When the limit is lowered, each put deletes some more than it brings, until the map
+ * is within it.
+ *
  * The index of all maps of a pool is in one reserved epoch, labelled "maps", that the first map reserves. It grows
  * and shrinks with the entries: at most 48 bytes for each entry, and 33 KiB for each map, if the pool has a class of 64
  * bytes; and for each thread the nodes of one key that it deleted, in case it puts the key again. Close that epoch and
@@ -79,6 +90,10 @@ struct tslab_map;
 #define TSLAB_MAP_TTL_DEFAULT UINT32_C(0) /* that of the map, see tslab_map_options */
 #define TSLAB_MAP_TTL_NONE UINT32_MAX /* no end */
 
+/* tslab_map_options.evict */
+#define TSLAB_MAP_EVICT_NEVER UINT32_C(0) /* puts fail where the map is full */
+#define TSLAB_MAP_EVICT_SIEVE UINT32_C(1) /* entries that were not used for long make room */
+
 /*
  * struct tslab_map_options options = { .size = sizeof(options), .flags = TSLAB_MAP_EXISTING };
  *
@@ -88,11 +103,11 @@ struct tslab_map_options {
         size_t size; /* size of this struct, as the program knows it */
         uint32_t flags;
         uint32_t ttl_ms; /* lifetime of entries that are put without one; 0: no end */
-        uint64_t limit_bytes; /* 0: this version has no limit of a map */
+        uint64_t limit_bytes; /* memory that the entries may take, see "Limits"; 0: as much as there is */
         uint32_t value_max; /* size of the largest value, 16 MiB at most; 0: 1 MiB */
         uint32_t
                 stale_ms; /* entries whose time is over can be had as stale ones for so long; 0: not at all */
-        uint32_t evict; /* 0 */
+        uint32_t evict; /* TSLAB_MAP_EVICT_* */
         uint32_t reserved; /* 0 */
 };
 
@@ -202,13 +217,15 @@ int tslab_map_get_alloc(struct tslab_map *map, const void *key, size_t key_size,
 /*
  * Sets a key's value, with or without a value before. `epoch` is as in tslab_alloc(). Key and value are copied.
  *
- * -E2BIG       the value is larger than tslab_map_size_max(), or the key than the largest class less 40 bytes
+ * -E2BIG       the value is larger than tslab_map_size_max(), or the key than the largest class less 40 bytes, or the
+ *              entry alone than the map's limit
  * -EINVAL      no such epoch
  * -ESHUTDOWN   the epoch is closed; or that of the maps is, and the index would have to grow
  * -ESTALE      the era of `epoch` is over
  * -ENOMEM      as tslab_alloc(); nothing was changed
  * -ENOBUFS     too many objects are pending in this thread
- * -ENOSPC      there were over 900 keys of one 64-bit hash: not by chance
+ * -ENOSPC      the map's limit is reached, and it does not evict; there were over 900 keys of one 64-bit hash: not by
+ *              chance
  * -EROFS       the pool was opened with TSLAB_READER
  * -EIDRM       the map is no more
  * and the attach errors

@@ -1,0 +1,220 @@
+/* Maps with a limit, and maps that evict, in private pools: options, and processes that are killed as they evict. */
+#include <tslab_map.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/util/process.h"
+#include "tests/util/test.h"
+
+#define COST 128
+#define LIMIT (1000 * COST)
+#define LIMIT_AT_ONCE (LIMIT + LIMIT / 64 + (1 + N_CHILDREN) * COST) /* where several put */
+#define N_KEYS 5000
+#define N_CHILDREN 3
+
+/* A value tells its key, and is the same all through: a mixture of two shows. */
+typedef struct Value {
+        uint32_t words[22];
+} Value;
+
+static int setup_size(void **state, size_t size) {
+        struct tslab_options o = { .size = sizeof(o), .arena_bytes = size };
+        struct tslab *pool;
+
+        assert_int_equal(tslab_create(&pool, &o), 0);
+        *state = pool;
+        return 0;
+}
+
+static int setup(void **state) {
+        return setup_size(state, 64 << 20);
+}
+
+static int setup_small(void **state) {
+        return setup_size(state, 4 << 20);
+}
+
+static int teardown(void **state) {
+        tslab_close(*state);
+        return 0;
+}
+
+static struct tslab_map *open_map(struct tslab *pool, uint64_t limit, uint32_t evict) {
+        struct tslab_map_options o = { .size = sizeof(o), .limit_bytes = limit, .evict = evict };
+        struct tslab_map *map;
+
+        assert_int_equal(tslab_map_open(&map, pool, "m", &o), 0);
+        return map;
+}
+
+static int put(struct tslab_map *map, uint32_t key) {
+        Value value;
+
+        for (unsigned i = 0; i < 22; i++)
+                value.words[i] = key;
+        return tslab_map_put(map, &key, sizeof(key), &value, sizeof(value), TSLAB_EPOCH_CURRENT);
+}
+
+/* 1: there; 0: absent; another number is an error. */
+static int get(struct tslab_map *map, uint32_t key) {
+        Value value;
+        ssize_t n = tslab_map_get(map, &key, sizeof(key), &value, sizeof(value), NULL);
+
+        if (n == -ENOENT)
+                return 0;
+        for (unsigned i = 0; i < 22; i++)
+                if (n != sizeof(value) || value.words[i] != key)
+                        return 2;
+        return 1;
+}
+
+static struct tslab_map_statistics statistics(struct tslab_map *map) {
+        struct tslab_map_statistics s = { .size = sizeof(s) };
+
+        assert_int_equal(tslab_map_statistics(map, &s), 0);
+        return s;
+}
+
+static void test_map_evict_options(void **state) {
+        struct tslab_map_options o = { .size = sizeof(o), .evict = 2 };
+        struct tslab_map *map, *other;
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", &o), -EINVAL);
+        map = open_map(*state, 2 * COST, TSLAB_MAP_EVICT_NEVER);
+        assert_int_equal(put(map, 1), 0);
+        assert_int_equal(put(map, 2), 0);
+        assert_int_equal(put(map, 3), -ENOSPC);
+        assert_int_equal(put(map, 2), 0);
+        /* They are the map's: whoever opens it later has the same. */
+        other = open_map(*state, 0, TSLAB_MAP_EVICT_SIEVE);
+        assert_int_equal(put(other, 3), -ENOSPC);
+        assert_int_equal(statistics(map).failures, 2);
+        tslab_map_close(other);
+        tslab_map_close(map);
+}
+
+static void test_map_evict_below_an_entry(void **state) {
+        struct tslab_map *map = open_map(*state, 1, TSLAB_MAP_EVICT_SIEVE);
+
+        assert_int_equal(put(map, 1), -E2BIG);
+        assert_int_equal(statistics(map).entries, 0);
+        tslab_map_close(map);
+}
+
+static void test_map_evict(void **state) {
+        struct tslab_map *map = open_map(*state, LIMIT, TSLAB_MAP_EVICT_SIEVE);
+        unsigned n = 0;
+
+        for (uint32_t i = 0; i < N_KEYS; i++) {
+                assert_int_equal(put(map, i), 0);
+                assert_int_equal(get(map, 0), 1);
+        }
+        for (uint32_t i = 0; i < N_KEYS; i++)
+                n += get(map, i) == 1;
+        assert_int_equal(n, LIMIT / COST);
+        assert_int_equal(statistics(map).bytes, LIMIT);
+        assert_int_equal(statistics(map).evictions, N_KEYS - n);
+        tslab_map_close(map);
+}
+
+typedef struct Churn {
+        struct tslab_map *map;
+        unsigned seed;
+} Churn;
+
+/* Ends where a put fails, or a value is wrong. */
+static int churning_child(void *userdata) {
+        const Churn *churn = userdata;
+        unsigned seed = churn->seed;
+        int r = 0;
+
+        while (r == 0) {
+                uint32_t key = (uint32_t) rand_r(&seed) % N_KEYS;
+
+                r = rand_r(&seed) % 2 ? put(churn->map, key) : get(churn->map, key) > 1;
+        }
+        return 1;
+}
+
+/* Children put, get and evict until they are killed; each time what is left is whole. */
+static void churn_and_kill(struct tslab *pool, struct tslab_map *map, unsigned n_rounds) {
+        for (unsigned round = 0; round < n_rounds; round++) {
+                pid_t pids[N_CHILDREN];
+
+                for (unsigned i = 0; i < N_CHILDREN; i++) {
+                        Churn churn = { map, round * N_CHILDREN + i };
+
+                        pids[i] = test_child_start(TEST_FORK, churning_child, &churn);
+                }
+                usleep(3000 + round * 997 % 5000);
+                for (unsigned i = 0; i < N_CHILDREN; i++)
+                        kill(pids[i], SIGKILL);
+                for (unsigned i = 0; i < N_CHILDREN; i++)
+                        assert_int_equal(test_child_wait(pids[i]), -SIGKILL);
+                assert_true(tslab_reap(pool) >= 0);
+                for (uint32_t key = 0; key < N_KEYS; key++)
+                        assert_in_range(get(map, key), 0, 1);
+                assert_int_equal(tslab_map_count(map), statistics(map).entries);
+                assert_int_equal(statistics(map).bytes, statistics(map).entries * COST);
+        }
+}
+
+static void test_map_evict_killed(void **state) {
+        struct tslab_map *map = open_map(*state, LIMIT, TSLAB_MAP_EVICT_SIEVE);
+
+        churn_and_kill(*state, map, 30);
+        for (uint32_t i = 0; i < 10; i++)
+                assert_int_equal(put(map, i), 0);
+        assert_true(statistics(map).bytes <= LIMIT_AT_ONCE);
+        assert_true(statistics(map).evictions > 0);
+        tslab_map_close(map);
+}
+
+/* The same where the pool is full, with slots in the caches of those that were killed. */
+static void test_map_evict_memory_killed(void **state) {
+        struct tslab_map *map = open_map(*state, 0, TSLAB_MAP_EVICT_SIEVE);
+
+        for (uint32_t i = N_KEYS; i < N_KEYS + 40000; i++)
+                assert_int_equal(put(map, i), 0);
+        assert_true(statistics(map).evictions > 0);
+        churn_and_kill(*state, map, 20);
+        assert_int_equal(statistics(map).failures, 0);
+        tslab_map_close(map);
+}
+
+/* A process that is stopped as it evicts: others go on. */
+static void test_map_evict_stopped(void **state) {
+        struct tslab_map *map = open_map(*state, LIMIT, TSLAB_MAP_EVICT_SIEVE);
+        Churn churn = { map, 1 };
+        pid_t pid = test_child_start(TEST_FORK, churning_child, &churn);
+
+        for (uint32_t round = 0; round < 30; round++) {
+                usleep(1000);
+                kill(pid, SIGSTOP);
+                for (uint32_t i = 0; i < 3000; i++)
+                        assert_int_equal(put(map, round * 3000 + i), 0);
+                assert_true(statistics(map).bytes <= LIMIT_AT_ONCE);
+                kill(pid, SIGCONT);
+        }
+        kill(pid, SIGKILL);
+        assert_int_equal(test_child_wait(pid), -SIGKILL);
+        tslab_map_close(map);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_map_evict_options, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_below_an_entry, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_killed, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_memory_killed, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_stopped, setup, teardown),
+        };
+
+        return cmocka_run_group_tests_name("map-evict", tests, NULL, NULL);
+}
