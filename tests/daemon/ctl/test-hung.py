@@ -213,15 +213,17 @@ class Idle(HangingCase):
         daemon = self.start('web')
         with subprocess.Popen([TSLABCTL, '--pool', 'web', 'monitor', '--follow'], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, env=environment(self.folder)) as monitor:
-            ctl_case.wait_for(lambda: any(c['control_only'] for c in self.json('clients', '--pool', 'web')
-                                          if c['pid'] == monitor.pid))
-            daemon.stop()
-            idle = self.idle('web')
-            self.assertIn('waiting for the next one', monitor.stderr.readline())
-            time.sleep(1)
-            self.untouched(idle)
-            monitor.terminate()
-            monitor.communicate()
+            try:
+                ctl_case.wait_for(lambda: any(c['control_only'] for c in self.json('clients', '--pool', 'web')
+                                              if c['pid'] == monitor.pid))
+                daemon.stop()
+                idle = self.idle('web')
+                self.assertIn('waiting for the next one', monitor.stderr.readline())
+                time.sleep(1)
+                self.untouched(idle)
+            finally:
+                monitor.terminate()
+                monitor.communicate()
 
 
 if __name__ == '__main__':
