@@ -297,15 +297,18 @@ class Pool:
         if not self.is_ready:
             raise AssertionError(f'the daemon ended: {self.daemon.text()}')
 
-    def ctl(self, *arguments):
+    def text(self, *arguments):
         """From a container of the daemon's user, as users of other namespaces are no operators."""
-        ctl = Container(self, ['/run/bin/tslabctl', '--json', *arguments], stdout=subprocess.PIPE, **self.how)
+        ctl = Container(self, ['/run/bin/tslabctl', *arguments], stdout=subprocess.PIPE, text=True, **self.how)
         self.containers.remove(ctl)
         output, _ = ctl.process.communicate(timeout=SECONDS)
         if ctl.process.returncode != 0:
             raise AssertionError(f'{arguments}: {ctl.text()}')
         ctl.log.close()
-        return json.loads(output)
+        return output
+
+    def ctl(self, *arguments):
+        return json.loads(self.text('--json', *arguments))
 
     def clients(self):
         return [c for c in self.ctl('clients') if not c['control_only']]
@@ -331,8 +334,9 @@ class TestContainers(unittest.TestCase):
     def test_two_containers(self):
         """A client of a namespace beside the daemon's is like any other."""
         pool = self.pool()
-        client, reader = Client(pool), Client(pool)
+        client, reader = Client(pool, env={'TSLAB_SAMPLE': '1'}), Client(pool)
         self.work(pool, client)
+        self.assertIn('Process ? (client): 1 of 1 allocations sampled', pool.text('leaks'))
         reader.do('reader')
         self.assertEqual([(c['pid'], c['comm']) for c in pool.clients()], [(0, 'client'), (0, 'client')])
         self.assertEqual([e['owner_pid'] for e in pool.ctl('epoch', 'list') if e['label'] == 'leased'], [None])

@@ -37,6 +37,12 @@ static void print_holdings(FILE *out, const Leaks *leaks) {
                 (void) fprintf(out, "No live objects.\n");
 }
 
+/* A process of another pid namespace has no number here. */
+static const char *format_pid(char buffer[12], int32_t pid) {
+        (void) snprintf(buffer, 12, pid > 0 ? "%d" : "?", pid);
+        return buffer;
+}
+
 static void print_clients(FILE *out, const Leaks *leaks) {
         if (leaks->n_clients == 0 && arg_legend)
                 (void) fprintf(
@@ -44,9 +50,10 @@ static void print_clients(FILE *out, const Leaks *leaks) {
                              "TSLAB_SAMPLE=100 in its\nenvironment: each 100th allocation is noted then.\n");
         for (size_t i = 0; i < leaks->n_clients; ++i) {
                 const LeaksClient *c = &leaks->clients[i];
+                char pid[12];
 
-                (void) fprintf(out, "%sProcess %d (%s)%s: 1 of %u allocations sampled, ", i ? "" : "\n",
-                               c->pid, c->comm, c->gone ? ", gone" : "", c->every);
+                (void) fprintf(out, "%sProcess %s (%s)%s: 1 of %u allocations sampled, ", i ? "" : "\n",
+                               format_pid(pid, c->pid), c->comm, c->gone ? ", gone" : "", c->every);
                 if (c->unreadable)
                         (void) fprintf(out, "but its samples cannot be read.\n");
                 else
@@ -67,14 +74,15 @@ static void print_group_clients(FILE *out, const Leaks *leaks, const StackGroup 
 
         for (size_t i = 0; i < group->n_samples && n <= NAMED_MAX; ++i) {
                 const LeaksClient *c = &leaks->clients[group->samples[i].source];
+                char pid[12];
 
                 if (named_before(group, i))
                         continue;
                 if (n++ == NAMED_MAX)
                         (void) fprintf(out, " and others");
                 else
-                        (void) fprintf(out, "%s %s (%d%s)", n > 1 ? "," : "", c->comm, c->pid,
-                                       c->gone ? ", gone" : "");
+                        (void) fprintf(out, "%s %s (%s%s)", n > 1 ? "," : "", c->comm,
+                                       format_pid(pid, c->pid), c->gone ? ", gone" : "");
         }
 }
 
