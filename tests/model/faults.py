@@ -547,24 +547,24 @@ FAULTS = [
      '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | k));
 ''', ''),
     ('pop: noted after the tag is odd', 'notes', 'shm/cache/cache.c',
-     '''                r = shm_actor_note(actor, handle, pending->root, pending->hash);
+     '''                r = shm_pending_note(actor, pending, handle);
                 if (r)
                         return r;
         }
 ''', '''        }
 ''', '        shm_cache_set_count(cache, n - 1);\n        *ret_handle', '''        shm_cache_set_count(cache, n - 1);
         if (pending) {
-                r = shm_actor_note(actor, handle, pending->root, pending->hash);
+                r = shm_pending_note(actor, pending, handle);
                 if (r)
                         return r;
         }
         *ret_handle'''),
     ('pending: noted after TAKE is cleared', 'notes', 'shm/cache/uncached.c',
      '''        if (pending)
-                r = shm_actor_note(actor, handle, pending->root, pending->hash);
+                r = shm_pending_note(actor, pending, handle);
 ''', '', '''        shm_actor_count(actor, SHM_COUNT_ALLOCS_UNCACHED, 1);
         *ret_handle''', '''        if (pending)
-                r = shm_actor_note(actor, handle, pending->root, pending->hash);
+                r = shm_pending_note(actor, pending, handle);
         *ret_handle'''),
     ('pending: refused, and not given back', 'notes', 'shm/cache/uncached.c',
      '                (void) shm_slab_free_slots(actor, found.slab, found.mask);\n', '                (void) 0;\n'),
@@ -585,8 +585,8 @@ FAULTS = [
      '(state == SLAB_FREE || state == SLAB_PARTIAL) &&', 'state == SLAB_FREE &&'),
     ('map put: goes on past a stale leaf in a bucket', 'map/bucket-stale', 'shm/map/map.c',
      'r = shm_trie_exchange(actor, trie, c, SHM_TRIE_GONE);', 'r = 0;'),
-    ('leaf: ends are not sealed', 'map-cell/touch-reuse', 'shm/map/leaf.h', 'return mix ^ mix >> 32;', 'return mix & 0;'),
-    ('leaf: cells are not sealed', 'map-cell/add-reuse', 'shm/map/leaf.h', 'return mix ^ mix >> 32;', 'return mix & 0;'),
+    ('leaf: ends are not sealed', 'map-cell/touch-reuse', 'shm/map/leaf.h', 'UINT64_C(0xd6e8feb86659fd93)', '0'),
+    ('leaf: cells are not sealed', 'map-cell/add-reuse', 'shm/map/leaf.h', 'UINT64_C(0xd6e8feb86659fd93)', '0'),
     ('cell: added to a counter that is another by now', 'map-cell/add-at-reuse', 'shm/map/cell.c',
      'return shm_map_view_live(trie->arena, view);', 'return true;'),
     ('cell: put over another', 'map-cell/add-add', 'shm/map/cell.c', '.mode = SHM_MAP_INSERT,', '.mode = SHM_MAP_PUT,'),
@@ -708,8 +708,8 @@ FAULTS = [
     ('trie split: the node is not noted', 'map-revoke/index-split-late', 'shm/map/trie-change.c',
      'trie->epoch, &pending, &handle,', 'trie->epoch, NULL, &handle,'),
     ('map put: the leaf is not noted', 'map-revoke/put-late', 'shm/map/map.c',
-     'shm_object_alloc(actor, size, *ret_number, pending, ret_handle, ret_object)',
-     'shm_object_alloc(actor, size, *ret_number, NULL, ret_handle, ret_object)'),
+     'shm_object_alloc(actor, size, head->epoch, &pending, &handle, &object)',
+     'shm_object_alloc(actor, size, head->epoch, NULL, &handle, &object)'),
     ('map put: not begun anew', 'map-revoke/put', 'shm/map/map.c',
      'while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE);', 'while (r == SHM_TRIE_E_CHANGED);'),
     ('revoke: no membarrier before guards are read', 'map-revoke/index-put-late', 'tests/model/case/map-revoke.h',
@@ -806,12 +806,12 @@ FAULTS = [
                         return -ESTALE;
 ''', ''),
     ('chain: a word is written without a guard on its chunk', 'map-chain/put-revoke', 'shm/map/chain.c',
-     '''                memcpy(chunk + 1, from, n);
-''', '''                memcpy(chunk + 1, from, n);
+     '''                shm_racy_copy(chunk, from, n); /* as a leaf is filled */
+''', '''                shm_racy_copy(chunk, from, n);
                 shm_actor_unguard(actor);
 '''),
     ('repair: chunks of a dead thread stay', 'map-chain/put-put', 'shm/maintain/rollback.c',
-     '''                if (root > SHM_NOTE_NAMED_ROOT)
+     '''                if (note_has_leaf(arena, handle, root, hash))
                         shm_chain_free_chunks(control, handle);
 ''', ''),
     ('trie word: the seal is of the slot alone', 'map-shrink/delete-insert-delete', 'shm/map/trie-word.h',
