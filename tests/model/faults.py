@@ -223,7 +223,7 @@ FAULTS = [
      '        if (floor & TAGS_COUNT)\n                return;\n', '        floor &= ~TAGS_COUNT;\n'),
     ('tags: the floor is the largest number', 'meson:unit-tags/test_floor_wraps', 'shm/slab/tags.c',
      '(int32_t) (shm_load_rlx(&tags[i]) - first);', '(int32_t) (shm_load_rlx(&tags[i]) / 2 - first / 2);'),
-    ('tags: an uncommitted slab is looked at', 'meson:unit-tags/test_go_and_come', 'shm/cache/lookup.c',
+    ('tags: an uncommitted slab is looked at', 'meson:unit-tags/test_go_and_come', 'shm/cache/lookup.h',
      '        if (slab_word_state((SlabWord){ .high = state }) == SLAB_UNCOMMITTED)\n                return -ESTALE;\n', ''),
     ('tags: a floor for any spread', 'meson:unit-tags/test_far_apart', 'shm/slab/tags.c',
      '        if ((int64_t) high - low > SPREAD_MAX)\n                return false;\n', ''),
@@ -631,7 +631,7 @@ FAULTS = [
      'value = shm_or_sc(word, SLEEPERS) | SLEEPERS;', 'value = shm_load_acq(word) | SLEEPERS;'),
     ('wait: woken before the claim is taken away', 'map-claim/wait-fulfil', 'shm/map/map.c',
      '''        if (old && is_claim(old))
-                shm_wait_wake(trie, key->hash);
+                shm_wait_wake(trie, head->hash);
 ''', '', '''        was = found == SHM_MAP_E_TAKEN ? 0 : c.value;
 ''', '''        was = found == SHM_MAP_E_TAKEN ? 0 : c.value;
         shm_wait_wake(trie, key->hash);
