@@ -425,6 +425,17 @@ class map {
                 return sum;
         }
 
+        /* As tslab_map_add_at(): to the counter of this version. Returns nothing if it is no more. */
+        std::optional<int64_t> add_at(tslab_handle counter, int64_t delta = 1) {
+                int64_t sum;
+                int r = tslab_map_add_at(raw_, counter, delta, &sum);
+
+                if (r == -ESTALE)
+                        return std::nullopt;
+                check(r);
+                return sum;
+        }
+
         /* As tslab_map_limit(). Returns nothing if the tokens were taken, else after which time to try again. */
         std::optional<milliseconds> limit(std::string_view key, double per_second, uint32_t burst,
                                           uint32_t cost = 1) {

@@ -254,6 +254,7 @@ void test_map() {
         CHECK(map.touch("a", tslab_cxx::map::no_end) && !map.find("a")->left && !map.touch("b", 1s));
         CHECK(!map.erase("a", version) && map.erase("a", map.find("a")->version) && !map.erase("a"));
         CHECK(map.add("n", 5) == 5 && map.add("n") == 6 && map.find("n")->is_counter);
+        CHECK(map.add_at(map.find("n")->version, 2) == 8 && !map.add_at(map.find("n")->version + 2));
         CHECK(!map.limit("l", 1, 1) && map.limit("l", 1, 1) <= 1s);
         int n = 0;
         map.for_each([&n](const std::string &, const tslab_cxx::map_entry &) { return ++n < 2; });
