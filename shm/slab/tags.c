@@ -32,17 +32,25 @@ static uint32_t n_tags(const ShmArena *arena) {
         return arena->classes[0].n_slots;
 }
 
-/* The even version that is not earlier than any tag. False: they are too far apart. */
+static void tags_widen_arc(int32_t ahead, int32_t *low, int32_t *high) {
+        *low = ahead < *low ? ahead : *low;
+        *high = ahead > *high ? ahead : *high;
+}
+
+/* The even version that is not earlier than any tag. False: they are too far apart. Reads two tags at a time. */
 static bool tags_floor(const ShmArena *arena, uint32_t slab, uint32_t *ret) {
-        const uint32_t *tags = arena->tags[slab].tag;
-        uint32_t first = shm_load_rlx(&tags[0]); /* ORDER: rlx; the word said that no slot is taken. */
+        const uint64_t *pairs = (const uint64_t *) arena->tags[slab].tag;
+        /* ORDER: rlx; the word says that no slot is taken. */
+        uint32_t first = (uint32_t) shm_load_rlx(&pairs[0]);
+        uint32_t n = n_tags(arena);
         int32_t low = 0, high = 0;
 
-        for (uint32_t i = 1; i < n_tags(arena); i++) {
-                int32_t ahead = (int32_t) (shm_load_rlx(&tags[i]) - first); /* ORDER: rlx; the same. */
+        for (uint32_t i = 0; i < n; i += 2) {
+                uint64_t pair = shm_load_rlx(&pairs[i / 2]); /* ORDER: rlx; the same. */
 
-                low = ahead < low ? ahead : low;
-                high = ahead > high ? ahead : high;
+                tags_widen_arc((int32_t) ((uint32_t) pair - first), &low, &high);
+                if (i + 1 < n)
+                        tags_widen_arc((int32_t) ((uint32_t) (pair >> 32) - first), &low, &high);
         }
         if ((int64_t) high - low > SPREAD_MAX)
                 return false;
