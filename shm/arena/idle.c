@@ -1,7 +1,7 @@
 /*
  * Idle threads
  *
- * Purpose: finds records whose owners began no operation between two looks.
+ * Purpose: finds records whose owners began no operation between two looks, or that have no owner, but caches.
  *
  * Invariants
  *   1. Only a record with an even seq is found. Its owner may begin an operation at any moment: the freeze that follows
@@ -24,7 +24,7 @@ static void put_bit(uint64_t *bits, uint32_t i, bool value) {
 }
 
 static bool has_caches(const ShmArena *arena, const ShmRecord *r) {
-        uint32_t n = (arena->n_epochs * arena->n_classes + 63) / 64;
+        uint32_t n = (shm_arena_n_caches(arena) + 63) / 64;
         uint64_t used = 0;
 
         for (uint32_t i = 0; i < n; i++)
@@ -51,8 +51,9 @@ bool shm_idle_look(ShmIdle *idle, const ShmArena *arena, uint64_t now_usec) {
                 return false;
         idle->due_usec = now_usec + SHM_IDLE_USEC;
         for (uint32_t i = 1; i < n; i++) {
-                bool found =
-                        shm_record_owner(arena, i).state == SHM_RECORD_USED && idle_look_at(idle, arena, i);
+                ShmRecordState state = shm_record_owner(arena, i).state;
+                bool found = (state == SHM_RECORD_USED || state == SHM_RECORD_UNUSED) &&
+                             idle_look_at(idle, arena, i);
 
                 put_bit(idle->found, i, found);
                 n_found += found;

@@ -2,7 +2,7 @@
 /*
  * Requested sizes, sampled: each thread stores some in its caches, on the slow path, so that the daemon can suggest
  * size classes. A size is stored in granules, less 1. Since 0 means empty, a size of one granule is stored as two:
- * no class is that small.
+ * no class is that small. Samples go when a thread is idle, with the pages of its caches: the daemon has counted them.
  */
 #include "shm/arena/arena.h"
 

@@ -13,6 +13,7 @@
  *   4. A record that came into use while the bits were being set is found by n_records_ever, read
  *      again after the membarrier.
  *   5. A record that is LEFT is the maintainer's, frozen or not: its owner did nothing more once it had left it.
+ *   6. A record of which all caches were emptied gives their pages back before its bit is cleared.
  *
  * Who may do what: the maintainer sets the bit, empties caches, and clears the bit; owners only read it.
  *
@@ -28,6 +29,7 @@
 
 #include "shm/cache/cache-drain.h"
 #include "shm/epoch/attention.h"
+#include "shm/slab/pages.h"
 
 static int membarrier_call(int command) {
         return syscall(SYS_membarrier, command, 0, 0) < 0 ? -errno : 0;
@@ -171,8 +173,25 @@ static uint64_t epochs_to_empty(const ShmArena *arena, ShmFreeze *freeze, uint32
         return is_pending(arena, freeze, record, owner) ? 0 : freeze->epochs[record];
 }
 
+/*
+ * All caches of the record are empty, and it is the maintainer's: their pages go. Zeros are caches that were never
+ * used. The first one begins in the page of the record itself; that part of it stays.
+ */
+static void forget_caches(ShmArena *arena, uint32_t record) {
+        ShmRecord *r = shm_arena_record(arena, record);
+        size_t first = (sizeof(*r) + SHM_SLAB_SIZE - 1) / SHM_SLAB_SIZE * SHM_SLAB_SIZE;
+
+        for (uint32_t i = 0; i < SHM_CACHES_MAX / 64; i++)
+                if (shm_load_rlx(&r->used[i]) != 0) /* ORDER: rlx; the maintainer's alone, as below. */
+                        shm_store_rel(&r->used[i], 0); /* ORDER: rel; their slots went back before. */
+        if (arena->record_stride > first)
+                shm_pages_punch(arena, (uint8_t *) r + first, arena->record_stride - first);
+}
+
 static void end_record(ShmArena *arena, ShmFreeze *freeze, uint32_t record) {
         freeze->n_emptied++;
+        if (freeze->walk_epochs == UINT64_MAX)
+                forget_caches(arena, record);
         freeze_clear_bit(arena, record);
         if (is_left(shm_record_owner(arena, record))) {
                 /* It may have left in between, when not all of its caches were to be emptied. */

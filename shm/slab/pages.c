@@ -64,7 +64,7 @@ static int pages_fallocate(const ShmArena *arena, int mode, const void *address,
         return r;
 }
 
-static void pages_punch(ShmArena *arena, void *address, size_t size) {
+void shm_pages_punch(ShmArena *arena, void *address, size_t size) {
         int saved = errno;
 
         if (madvise(address, size, MADV_REMOVE) < 0)
@@ -73,7 +73,7 @@ static void pages_punch(ShmArena *arena, void *address, size_t size) {
 }
 
 static void pages_punch_run(ShmArena *arena, uint32_t slab, uint32_t n) {
-        pages_punch(arena, shm_arena_slab(arena, slab), (size_t) n * SHM_SLAB_SIZE);
+        shm_pages_punch(arena, shm_arena_slab(arena, slab), (size_t) n * SHM_SLAB_SIZE);
 }
 
 /* Makes the n slabs from `slab` on BUSY, up to the first that cannot be. Returns how many became BUSY. */
@@ -310,8 +310,8 @@ static void drop_tags(ShmArena *arena, uint32_t group, uint64_t held) {
         }
         for (uint32_t first = 0; first < 64; first += SHM_TAGS_PER_PAGE)
                 if ((away & tags_page_mask(first)) == tags_page_mask(first))
-                        pages_punch(arena, &arena->tags[group * 64 + first],
-                                    SHM_TAGS_PER_PAGE * sizeof(ShmTags));
+                        shm_pages_punch(arena, &arena->tags[group * 64 + first],
+                                        SHM_TAGS_PER_PAGE * sizeof(ShmTags));
 }
 
 uint32_t shm_pages_drop(ShmActor *control, uint32_t group, uint64_t mask) {

@@ -51,6 +51,9 @@ typedef struct ShmSurplus {
 } ShmSurplus;
 bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_t budget);
 
+/* Gives the pages of a part of the arena, which begins with a page, back to the system: they read as zeros then. */
+void shm_pages_punch(ShmArena *arena, void *address, size_t size);
+
 /*
  * After a death: drops the slabs, among n, that are BUSY with this holder. Returns how many. For the maintainer;
  * with holder 0, which is the maintainer's record, the intent stands already.

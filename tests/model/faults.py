@@ -132,6 +132,22 @@ FAULTS = [
      'idle->seqs[record] == seq', 'true'),
     ('idle: a thread inside an operation is emptied', 'unit-idle', 'shm/arena/idle.c',
      'same && !(seq & 1) &&', 'same &&'),
+    ('idle: the last caches are not looked at', 'unit-idle', 'shm/arena/idle.c',
+     '(shm_arena_n_caches(arena) + 63) / 64', '(arena->n_epochs * arena->n_classes + 63) / 64'),
+    ('freeze: caches of a thread that goes on are forgotten', 'maintain/trim-pop-free', 'shm/maintain/freeze.c',
+     '''                forget_caches(arena, record);
+        freeze_clear_bit(arena, record);
+''', '''                freeze_clear_bit(arena, record), forget_caches(arena, record);
+        freeze_clear_bit(arena, record);
+'''),
+    ('freeze: caches are marked as unused when the thread goes on', 'maintain/trim-pop-free', 'shm/maintain/freeze.c',
+     '''        freeze_clear_bit(arena, record);
+        if (is_left''', '''        freeze_clear_bit(arena, record);
+        for (uint32_t i = 0; i < SHM_CACHES_MAX / 64; i++)
+                shm_store_rel(&shm_arena_record(arena, record)->used[i], 0);
+        if (is_left'''),
+    ('freeze: caches are forgotten though only an epoch was emptied', 'cache', 'shm/maintain/freeze.c',
+     'if (freeze->walk_epochs == UINT64_MAX)\n                forget', 'if (1)\n                forget'),
     ('idle: all threads are frozen for one', 'unit-idle', 'shm/maintain/freeze.c',
      'if (!only || only[i / 64] >> i % 64 & 1)', 'if (true)'),
     ('idle: membarrier left out', 'cache/idle-free-late', 'shm/maintain/freeze.c',
@@ -198,7 +214,7 @@ FAULTS = [
      '        uint64_t away = 0;\n', '''        uint64_t away = 0;
 
         if ((held & tags_page_mask(0)) == tags_page_mask(0))
-                pages_punch(arena, &arena->tags[group * 64], SHM_TAGS_PER_PAGE * sizeof(ShmTags));
+                shm_pages_punch(arena, &arena->tags[group * 64], SHM_TAGS_PER_PAGE * sizeof(ShmTags));
 '''),
     ('tags: their page goes though another slab is in use', 'tags/drop-free-alone', 'shm/slab/pages.c',
      'if ((away & tags_page_mask(first)) == tags_page_mask(first))', 'if (away & tags_page_mask(first))'),

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shm/epoch/attention.h"
 #include "shm/slab/tags.h"
 #include "tests/model/seam.h"
 #include "tests/model/world.h"
@@ -35,12 +36,30 @@ static void drop_tags(uint64_t offset) {
         }
 }
 
+/* A page of caches. A step for each cell that changes. */
+static void drop_caches(uint64_t offset, uint64_t size) {
+        uint32_t record = (uint32_t) ((offset - (uint64_t) (world_arena.records - world_arena.base)) /
+                                      world_arena.record_stride);
+        ShmPair *cell = (ShmPair *) (world_arena.base + offset), *end = cell + size / sizeof(*cell);
+
+        if (!(shm_arena_record(&world_arena, record)->attention & SHM_ATTENTION_FREEZE) &&
+            shm_record_owner(&world_arena, record).state != SHM_RECORD_LEFT)
+                model_fail("caches of record %u are dropped, and it is not frozen", record);
+        for (; cell < end; cell++)
+                if (cell->low != 0 || cell->high != 0) {
+                        model_step(cell, MODEL_LOCKED, 0);
+                        *cell = (ShmPair){};
+                }
+}
+
 static void change_pages(uint64_t offset, uint64_t size, bool make) {
         uint64_t base = (uint64_t) (world_arena.slabs - world_arena.base);
         uint32_t first, n;
 
         if (offset < base) {
-                if (!make)
+                if (!make && offset < (uint64_t) ((uint8_t *) world_arena.tags - world_arena.base))
+                        drop_caches(offset, size);
+                else if (!make)
                         drop_tags(offset);
                 return;
         }

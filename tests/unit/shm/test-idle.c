@@ -3,8 +3,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "shm/cache/cache.h"
+#include "shm/cache/cache-hit.h"
 #include "shm/epoch/attention.h"
 #include "shm/maintain/maintain.h"
 #include "shm/stats/stats.h"
@@ -173,12 +175,86 @@ static void test_many_idle(void **state) {
         test_arena_deinit(&t);
 }
 
+/* Pages that a record has, with its caches. */
+static uint32_t n_resident(const ShmArena *arena, const ShmRecord *record) {
+        unsigned char pages[256];
+        uint32_t n = 0;
+
+        assert_true(arena->record_stride / SHM_SLAB_SIZE <= sizeof(pages));
+        assert_int_equal(mincore((void *) record, arena->record_stride, pages), 0);
+        for (uint32_t i = 0; i < arena->record_stride / SHM_SLAB_SIZE; i++)
+                n += pages[i] & 1;
+        return n;
+}
+
+/* A thread that sleeps, or has ended, keeps one page; the caches come back as they are used. */
+static void test_pages_of_caches(void **state) {
+        ShmGeometry geometry = test_geometry();
+        ShmRecord *slept, *ended;
+        ShmActor other;
+        TestArena t;
+
+        (void) state;
+        geometry.slabs_size = UINT64_C(256) << 20;
+        geometry.n_epochs = 16;
+        test_arena_init(&t, &geometry);
+        begin(&t);
+        assert_int_equal(shm_actor_init(&other, &t.arena, 0, 2), 0);
+        t.actor.mode = other.mode = SHM_CACHE_ON;
+        slept = t.actor.record;
+        ended = other.record;
+        pair(&t.actor, 64, 0);
+        printf("# a record has %u pages after a pair,", n_resident(&t.arena, slept));
+        for (uint32_t epoch = 0; epoch < 16; epoch++)
+                for (uint32_t class = 0; class < t.arena.n_classes; class += 1) {
+                        pair(&t.actor, t.arena.classes[class].size, epoch);
+                        pair(&other, t.arena.classes[class].size, epoch);
+                }
+        printf(" %u after one in each of 16 epochs and %u classes,", n_resident(&t.arena, slept),
+               t.arena.n_classes);
+        shm_cache_leave(&other);
+        look();
+        assert_true(n_resident(&t.arena, slept) > 50 && n_resident(&t.arena, ended) > 50);
+        look();
+        printf(" %u when it is idle\n", n_resident(&t.arena, slept));
+        assert_int_equal(n_resident(&t.arena, slept), 1);
+        assert_int_equal(n_resident(&t.arena, ended), 1);
+
+        pair(&t.actor, 64, 15);
+        assert_int_equal(test_cache(&t, t.actor.id, 15, 0)->count, SHM_CACHE_CAPACITY_START / 2);
+        assert_true(n_resident(&t.arena, slept) <= 3);
+        test_arena_deinit(&t);
+}
+
+/* Large classes, of the last epochs: their caches stand last. */
+static void test_idle_last_cache(void **state) {
+        ShmGeometry geometry = test_geometry();
+        TestArena t;
+
+        (void) state;
+        geometry.n_epochs = 16;
+        test_arena_init(&t, &geometry);
+        begin(&t);
+        t.actor.mode = SHM_CACHE_ON;
+        pair(&t.actor, 4096, 15);
+        look();
+        look();
+        assert_int_equal(t.arena.header->n_free.value, shm_arena_n_slabs_ever(&t.arena));
+        test_arena_deinit(&t);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, test_arena_teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(idle_is_emptied),      TEST(idle_not_due), TEST(busy_is_left_alone),
-                TEST(inside_is_left_alone), TEST(idle_once),    cmocka_unit_test(test_many_idle),
+                TEST(idle_is_emptied),
+                TEST(idle_not_due),
+                TEST(busy_is_left_alone),
+                TEST(inside_is_left_alone),
+                TEST(idle_once),
+                cmocka_unit_test(test_many_idle),
+                cmocka_unit_test(test_pages_of_caches),
+                cmocka_unit_test(test_idle_last_cache),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
