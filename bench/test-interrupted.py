@@ -1,6 +1,6 @@
 """A bench that is interrupted, or killed, keeps the figures of the cases that it ended.
 
-bench-interrupted.py BENCH-RUN BUILD
+test-interrupted.py BENCH-RUN BUILD
 """
 
 import json
