@@ -9,16 +9,14 @@ seconds values stay there, longer than the region's expiration_time; others are 
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Mapping, Union, cast
+from typing import Any, Dict, Iterable, List, Mapping
 
-from dogpile.cache.api import NO_VALUE, BytesBackend, NoValueType
+from dogpile.cache.api import NO_VALUE, BytesBackend
 
 import tslab
 from tslab.pool import Pool
 
 _OPTIONS = 'name', 'ttl', 'value_max', 'stale'
-
-Found = Union[bytes, NoValueType]
 
 
 class Backend(BytesBackend):
@@ -34,10 +32,10 @@ class Backend(BytesBackend):
     def has_lock_timeout(self) -> bool:
         return True
 
-    def get_serialized(self, key: str) -> Found:
-        return cast(Found, self.cache.get(key, NO_VALUE))
+    def get_serialized(self, key: str) -> Any:
+        return self.cache.get(key, NO_VALUE)
 
-    def get_serialized_multi(self, keys: Iterable[str]) -> List[Found]:
+    def get_serialized_multi(self, keys: Iterable[str]) -> List[Any]:
         found = self.cache.get_multi(keys)
         return [found.get(key, NO_VALUE) for key in keys]
 
