@@ -150,6 +150,14 @@ class Alone(unittest.TestCase):
         self.assertEqual(cache.get_or_compute('a', make), 'new')
         self.assertEqual(cache.get('a'), 'new')
 
+    def test_evicts_where_the_pool_is_full(self):
+        cache = tslab.Cache(self.pool, 'evicts', evict='sieve')
+        for i in range(5000):
+            cache.set(str(i), bytes(5000))
+            self.assertEqual(cache.get('0'), bytes(5000))
+        self.assertGreater(cache.map.stats().evictions, 1000)
+        self.assertEqual(cache.get('4999'), bytes(5000))
+
     def test_the_time_to_wait_is_over(self):
         def make():
             self.assertEqual(self.cache.get_or_compute('a', lambda: 'mine', timeout=0.01), 'mine')

@@ -3,6 +3,7 @@
     test-maps.py TSLABD TSLABCTL [unittest arguments]
 """
 
+import errno
 import functools
 import math
 import os
@@ -148,6 +149,22 @@ class Alone(unittest.TestCase):
         signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
         self.addCleanup(signal.setitimer, signal.ITIMER_REAL, 0)
         self.assertRaises(TimeoutError, self.map.wait, b'a', version, 60)
+
+    def test_limit(self):
+        """A map with a limit refuses entries beyond it, or evicts; entries that are used stay."""
+        full, cache = (tslab.Map(self.pool, name, limit_bytes=100000, evict=evict)
+                       for name, evict in (('full', None), ('cache', 'sieve')))
+        with self.assertRaises(tslab.FullError) as caught:
+            for i in range(1000):
+                full[str(i).encode()] = bytes(200)
+        self.assertEqual(caught.exception.errno, errno.ENOSPC)
+        for i in range(2000):
+            cache[str(i).encode()] = bytes(200)
+            self.assertEqual(cache.get(b'0'), bytes(200))
+        for map_ in full, cache:
+            self.assertTrue(50000 < map_.stats().bytes <= 100000, map_.stats())
+        self.assertEqual((cache.stats().evictions > 1000, full.stats().evictions), (True, 0))
+        self.assertRaises(ValueError, tslab.Map, self.pool, 'other', evict='lru')
 
     def test_stale(self):
         m = tslab.Map(self.pool, 'stale', stale=1000)

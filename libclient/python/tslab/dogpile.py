@@ -16,7 +16,7 @@ from dogpile.cache.api import NO_VALUE, BytesBackend
 import tslab
 from tslab.pool import Pool
 
-_OPTIONS = 'name', 'ttl', 'value_max', 'stale'
+_OPTIONS = 'name', 'ttl', 'limit_bytes', 'value_max', 'stale', 'evict'
 
 
 class Backend(BytesBackend):

@@ -16,7 +16,7 @@ class StaleError(Error):
 
 
 class FullError(Error):
-    """The arena, the system or the pool's memory limit has no memory for more."""
+    """The arena, the system, the pool's memory limit or the limit of a map has no room for more."""
 
 
 class EpochClosedError(Error):
@@ -58,6 +58,7 @@ class ClosedError(Error, ValueError):
 _KINDS: Dict[int, Tuple[Type[Error], str]] = {
     errno.ESTALE: (StaleError, 'the handle or the era of the epoch is over'),
     errno.ENOMEM: (FullError, 'no memory is left for it'),
+    errno.ENOSPC: (FullError, 'no room is left for it'),
     errno.ESHUTDOWN: (EpochClosedError, 'the epoch is closed'),
     errno.E2BIG: (TooLargeError, 'larger than the largest class of the pool'),
     errno.ENOENT: (NotFoundError, 'there is no such thing'),

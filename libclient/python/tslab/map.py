@@ -19,6 +19,7 @@ _T = TypeVar('_T')
 _RAISE = object()       # pop() without a default
 _BUFFER_SIZE = 4096     # of larger values, a get asks for the size
 _ENDLESS_MS = 2 ** 64 - 1
+_EVICT = {None: lib.TSLAB_MAP_EVICT_NEVER, 'sieve': lib.TSLAB_MAP_EVICT_SIEVE}
 _WAIT_SLICE_MS = 200    # after which signals are served at the latest
 
 TTL_MAX: int = (lib.TSLAB_MAP_TTL_NONE - 1) // 1000     # 49 days
@@ -102,15 +103,21 @@ class Map(MutableMapping[bytes, bytes]):
     """
 
     def __init__(self, pool: Pool, name: str, *, existing: bool = False, exclusive: bool = False,
-                 ttl: Optional[float] = None, value_max: int = 0, stale: float = 0) -> None:
+                 ttl: Optional[float] = None, limit_bytes: int = 0, value_max: int = 0, stale: float = 0,
+                 evict: Optional[str] = None) -> None:
         """`existing`: NotFoundError where there is none; `exclusive`: Error with EEXIST where there is one. A name has
         1 to 43 bytes, and takes one of the pool's 64 roots for good (Error with ENOSPC).
 
         The other arguments are of the map, and count where this call makes it: `ttl`, the lifetime of entries that are
-        put without one (None: no end), `value_max`, the size of the largest value (0: a megabyte), and `stale`, for how
-        many seconds get_stale() still tells values whose time is over."""
+        put without one (None: no end); `limit_bytes`, the memory that all entries may take (0: as much as there is);
+        `value_max`, the size of the largest value (0: a megabyte); `stale`, for how many seconds get_stale() still tells
+        values whose time is over. With `evict="sieve"` entries that were not used for long make room for others, within
+        the limit and where the pool is full; without it puts raise FullError then."""
+        if evict not in _EVICT:
+            raise ValueError(f'evict is None or \'sieve\', not {evict!r}')
         options = new('tslab_map_options')
         options.ttl_ms = 0 if ttl == math.inf else ttl_ms(ttl)
+        options.limit_bytes, options.evict = limit_bytes, _EVICT[evict]
         options.value_max, options.stale_ms = value_max, math.ceil(stale * 1000)
         options.flags = (existing and lib.TSLAB_MAP_EXISTING) | (exclusive and lib.TSLAB_MAP_EXCLUSIVE)
         native = ffi.new('struct tslab_map **')
