@@ -18,7 +18,7 @@
 #include "proto/deadline.h"
 #include "shm/arena/client.h"
 #include "tests/util/daemon-fixture.h"
-#include "tests/util/fuse.h"
+#include "tests/daemon/fuse.h"
 #include "tests/util/test.h"
 
 #define N_MESSAGES 300U

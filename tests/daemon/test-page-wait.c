@@ -19,7 +19,7 @@
 #include "proto/deadline.h"
 #include "tests/util/ctl.h"
 #include "tests/util/daemon-fixture.h"
-#include "tests/util/fuse.h"
+#include "tests/daemon/fuse.h"
 #include "tests/util/test.h"
 
 #define N_OBJECTS 3000U

@@ -1,4 +1,4 @@
-#include "tests/util/fuse.h"
+#include "tests/daemon/fuse.h"
 
 #include <errno.h>
 #include <fcntl.h>
