@@ -304,7 +304,7 @@ static bool is_freed(const ShmArena *arena, uint64_t handle) {
 }
 
 static void forget_freed(struct tslab *pool, ThreadState *thread) {
-        (void) shm_trie_settled(&thread->actor);
+        (void) shm_trie_settle_kept(&thread->actor);
         for (uint32_t i = 0; i < SHM_NOTES_MAX; i++) {
                 uint64_t handle = shm_record_note(thread->actor.record, i);
 

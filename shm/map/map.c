@@ -468,7 +468,7 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
                         leaf_free(actor, trie, key, leaf.handle);
                         leaf.handle = 0;
                 }
-                if (r == -ENOBUFS && shm_trie_settled(actor))
+                if (r == -ENOBUFS && shm_trie_settle_kept(actor))
                         r = SHM_TRIE_E_CHANGED;
         } while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE ||
                  (r == -ENOMEM && shm_evict_for_memory(actor, trie, &leaf.evict, n_tries++)));
@@ -513,7 +513,7 @@ int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, u
         shm_tally_begin(actor, trie);
         do {
                 r = delete_once(actor, trie, key, expected);
-                if (r == -ENOBUFS && shm_trie_settled(actor))
+                if (r == -ENOBUFS && shm_trie_settle_kept(actor))
                         r = SHM_TRIE_E_CHANGED;
         } while (r == SHM_TRIE_E_CHANGED);
         shm_tally_end(actor, trie);

@@ -263,10 +263,11 @@ static int shrink_path(ShmActor *actor, const ShmTrie *trie, uint64_t hash, uint
         return r < 0 ? r : 0;
 }
 
+/* `trie`: one that is open; NULL: none is. */
 static void shrink_kept(ShmActor *actor, const ShmTrie *trie) {
         ShmTrie other;
 
-        if (trie->root != actor->kept.root)
+        if (!trie || trie->root != actor->kept.root)
                 trie = shm_trie_open(&other, actor->arena, actor->kept.root) == 0 ? &other : NULL;
         if (trie)
                 (void) shrink_path(actor, trie, actor->kept.hash, &actor->kept.note);
@@ -289,6 +290,13 @@ static bool keep_path(ShmActor *actor, const ShmTrie *trie, uint64_t hash, uint6
                 return false;
         actor->kept = (ShmKeptPath){ .note = older, .root = trie->root, .hash = hash };
         *noted = 0;
+        return true;
+}
+
+bool shm_trie_settle_kept(ShmActor *actor) {
+        if (actor->kept.note == 0)
+                return false;
+        shrink_kept(actor, NULL);
         return true;
 }
 

@@ -21,10 +21,5 @@ int shm_trie_shrink_at(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor
 
 /* Removes what shm_trie_shrink_at() left for later: with actor->keeps_path it keeps one path, in the hope of a put. */
 void shm_trie_settle(ShmActor *actor);
-/* The same for a change that found no note left. False: there was none of these. */
-static inline bool shm_trie_settled(ShmActor *actor) {
-        if (actor->kept.note == 0)
-                return false;
-        shm_trie_settle(actor);
-        return true;
-}
+/* The same of the kept path alone, for a change that found no note left. False: there is none. */
+bool shm_trie_settle_kept(ShmActor *actor);
