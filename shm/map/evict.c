@@ -310,7 +310,9 @@ static uint64_t evict_slot(ShmActor *actor, const ShmTrie *trie, SlotId id, cons
         ShmTrieCursor c;
         ShmMapView view;
 
-        if (!view_leaf(trie, id, &view) || view.handle == evict->old || !shm_map_find_leaf(trie, &view, &c))
+        /* Claims end by themselves. */
+        if (!view_leaf(trie, id, &view) || (view.head.flags & SHM_LEAF_CLAIM) || view.handle == evict->old ||
+            !shm_map_find_leaf(trie, &view, &c))
                 return 0;
         if (shm_map_unlink(actor, trie, &view, &c, SHM_MAP_EVICTIONS) != 0)
                 return 0;

@@ -384,7 +384,8 @@ static int admit_over(const ShmMapPut *put, int found, const ShmMapView *view) {
 /* Evicts for the leaf that is to be made. `old`: the entry that it will replace, or NULL. */
 static int make_room(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                      const ShmMapView *old, ShmEvict *ret) {
-        bool chained = shm_chain_wanted(trie->arena, key->size, put->value_size);
+        uint32_t head_size = put->claim ? shm_leaf_value_off(key->size, SHM_LEAF_CLAIM) : key->size;
+        bool chained = shm_chain_wanted(trie->arena, head_size, put->value_size);
         const ShmMapLeaf head = { .key_size = (uint16_t) key->size,
                                   .value_size = put->value_size,
                                   .flags = (uint16_t) (put->flags | (chained ? SHM_LEAF_CHAINED : 0)) };

@@ -664,6 +664,7 @@ FAULTS = [
      'bits_set(&line->young[parity], slot_id_mask(id));', ''),
     ('evict: an entry that is replaced goes for what replaces it', 'unit-map-evict', 'shm/map/evict.c',
      'view.handle == evict->old ||', ''),
+    ('evict: a claim goes', 'unit-map-evict', 'shm/map/evict.c', '(view.head.flags & SHM_LEAF_CLAIM) ||', ''),
     ('evict: all sweeps are full ones', 'unit-map-evict', 'shm/map/evict.c',
      '.young = evicted * YOUNG_SHARE > entries', '.young = false'),
     ('evict: a class that is swept often gets no slab', 'unit-map-evict', 'shm/map/evict.c',

@@ -14,11 +14,11 @@
 #include "shm/cache/cache.h"
 #include "shm/epoch/epoch-open.h"
 #include "shm/map/cell.h"
+#include "shm/map/claim.h"
 #include "shm/map/evict.h"
 #include "shm/map/expiry.h"
 #include "tests/util/reserve.h"
 #include "tests/util/sieve.h"
-#include "tests/util/zipf.h"
 
 #define VALUE_MAX (1 << 20)
 
@@ -250,6 +250,23 @@ static void test_evict_visits(void **state) {
         }
 }
 
+/* A claim is no entry that a value could be got from: it ends by itself. */
+static void test_evict_spares_claims(void **state) {
+        const ShmMapClaim claim = { .epoch = SHM_EPOCH_CURRENT, .limit_ms = 60000 };
+        Fixture *f = *state;
+        const uint32_t key = 1;
+        ShmMapKey k = key_of(f, &key);
+        ShmClaimed claimed = {};
+
+        options(&f->trie)->limit_bytes = 10 * COST;
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        assert_int_equal(shm_map_claim(&f->actor, &f->trie, &k, &claim, &claimed), 0);
+        for (uint32_t i = 0; i < 1000; i++)
+                assert_int_equal(put(f, 1000 + i, SIZE), 0);
+        assert_int_equal(put_in(f, &f->trie, key, SIZE, SHM_MAP_REPLACE, claimed.version), 0);
+        assert_int_equal(get(f, key), SIZE);
+}
+
 /* A map of another kind, and objects of a program, in the same slabs. */
 static void test_evict_leaves_others(void **state) {
         enum { N = 200 };
@@ -463,6 +480,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_spares_what_is_used, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_spares_what_it_replaces, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_visits, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_spares_claims, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_leaves_others, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_limit_lowered, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_from_now_on, setup, teardown),
