@@ -6,7 +6,7 @@
  *
  * The order of SIEVE is that of insertion, with new entries in front of the hand at the far end, where those that
  * nobody uses are soon found. A new entry here has the slot of one that was evicted, right behind the hand. If it had
- * to wait there for a whole sweep, that would be CLOCK, which misses up to 10 points more (bench/sieve). So a bit says
+ * to wait there for a whole sweep, that would be CLOCK, which misses up to 10 points more. So a bit says
  * that an entry is young, and a sweep is of one of two kinds:
  *
  *     full      passes all entries but those that are put while it is under way
