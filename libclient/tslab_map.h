@@ -49,10 +49,10 @@
  * or evicts: with TSLAB_MAP_EVICT_SIEVE it first deletes as many entries as it needs room for, those that were not
  * used for long. Getting an entry, replacing, touching or adding to it is to use it; a get in a pool that was opened
  * with TSLAB_READER does not count. Entries of any size are evicted, counters and buckets too; an entry that was put
- * is safe until all others have had their turn. Where the pool has no memory left, such a map evicts in the same way,
- * with or without a limit: entries of the size that is wanted, else all entries of whole slabs, so that a change of
- * sizes does not end in failures. When the limit is lowered, each put deletes some more than it brings, until the map
- * is within it.
+ * just now is not the next to go. Where the pool has no memory left, such a map evicts in the same way, with or
+ * without a limit: entries of the size that is wanted, else all entries of whole slabs, so that a change of sizes does
+ * not end in failures. When the limit is lowered, each put deletes some more than it brings, until the map is within
+ * it.
  *
  * The index of all maps of a pool is in one reserved epoch, labelled "maps", that the first map reserves. It grows
  * and shrinks with the entries: at most 48 bytes for each entry, and 33 KiB for each map, if the pool has a class of 64
