@@ -1,13 +1,15 @@
 /*
  * Workers under load, killed and stopped at random moments: beside a real daemon, and in a private pool
  * that is reaped. Epochs close meanwhile, with and without revoking. Each published object is noted in memory
- * of the test: at the end those objects live, with the bytes that they were given, and no others. Most of the
+ * of the test: at the end those objects live, with the bytes that they were given, and no others but the
+ * entries of a map, which evicts. Most of the
  * time workers are busy with bursts, so that one kill in four or so is in the middle of filling or flushing a
  * cache; how many of which sort there were is printed.
  *
  * `test-storm [seed [n]]`, with n kills and stops. TSLAB_TEST_FULL=1: 100,000 of them and more.
  */
 #include <tslab.h>
+#include <tslab_map.h>
 
 #include <errno.h>
 #include <signal.h>
@@ -34,6 +36,9 @@
 #define N_WORKERS 6
 #define N_OBJECTS 200 /* for each worker */
 #define SIZE_MAX_TESTED 768
+#define N_KEYS 3000
+#define VALUE_MAX_TESTED 1500
+#define MAP_LIMIT (512 << 10)
 #define CALM 512 /* after so many kills and stops, half of the workers are stopped, and the others go on */
 #define CALM_OPS 20000 /* each of them, and nobody waits for */
 #define CALM_USEC (60 * UINT64_C(1000000))
@@ -114,16 +119,46 @@ static void use_one(struct tslab *pool, volatile tslab_handle *object, uint64_t 
         *object = 0;
 }
 
+static struct tslab_map *open_map(struct tslab *pool) {
+        const struct tslab_map_options options = { .size = sizeof(options),
+                                                   .limit_bytes = MAP_LIMIT,
+                                                   .evict = TSLAB_MAP_EVICT_SIEVE };
+        struct tslab_map *map;
+
+        return tslab_map_open(&map, pool, "storm", &options) == 0 ? map : NULL;
+}
+
+/* A get, or a put; most puts evict. All bytes of a value name its key. */
+static void use_map(struct tslab_map *map, uint64_t random) {
+        uint32_t key = (uint32_t) (random >> 8) % N_KEYS;
+        uint8_t bytes[VALUE_MAX_TESTED];
+        ssize_t n;
+
+        if (random & 1) {
+                memset(bytes, pattern(key), sizeof(bytes));
+                (void) tslab_map_put(map, &key, sizeof(key), bytes, (random >> 32) % VALUE_MAX_TESTED,
+                                     TSLAB_EPOCH_CURRENT);
+                return;
+        }
+        n = tslab_map_get(map, &key, sizeof(key), bytes, sizeof(bytes), NULL);
+        for (ssize_t i = 0; i < n; i++)
+                if (bytes[i] != pattern(key)) {
+                        shared->n_wrong++;
+                        return;
+                }
+}
+
 static void work(const Storm *storm, unsigned worker, uint64_t random) {
         volatile tslab_handle *objects = shared->objects[worker];
         struct tslab *pool = storm->pool;
-        struct tslab_map *map;
+        struct tslab_map *map, *cache;
 
         setenv("TSLAB_CACHE", (const char *[]){ "adaptive", "on", "off" }[worker % 3], 1);
         if (!pool && tslab_open(&pool, storm->daemon->socket, NULL) < 0)
                 _exit(0); /* no record, until others are repaired */
         map = claims_open(pool);
         burst_inherit(&shared->bursts[worker], pool);
+        cache = open_map(pool); /* NULL: others were at control work */
         if (!storm->pool && worker % 2 == 1)
                 (void) close_range(3, UINT32_MAX, 0); /* hangs up, and lives */
         for (;;) {
@@ -133,6 +168,9 @@ static void work(const Storm *storm, unsigned worker, uint64_t random) {
                         shared->n_ops[worker]++;
                 } else if (random >> 60 == 15 && map) {
                         claims_once(&shared->claims, map, storm->epoch, random);
+                        shared->n_ops[worker]++;
+                } else if (random >> 60 < 11 && cache) {
+                        use_map(cache, random);
                         shared->n_ops[worker]++;
                 } else {
                         shared->n_ops[worker] +=
@@ -295,13 +333,29 @@ static void check_all_bytes(struct tslab *pool) {
                 assert_int_equal(shared->bursts[worker].n_stale, 0);
 }
 
+/* Beside its index. Nobody uses it any more. */
+static uint64_t count_entries(struct tslab *pool) {
+        struct tslab_map *map = open_map(pool);
+        struct tslab_map_statistics s = { .size = sizeof(s) };
+        uint64_t n;
+
+        if (!map)
+                return 0;
+        n = (uint64_t) tslab_map_count(map);
+        assert_int_equal(tslab_map_statistics(map, &s), 0);
+        assert_true(s.bytes <= MAP_LIMIT + N_WORKERS * UINT64_C(2048));
+        printf("%llu entries, %llu evicted\n", (unsigned long long) n, (unsigned long long) s.evictions);
+        tslab_map_close(map);
+        return n;
+}
+
 static void begin(void) {
         shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         assert_ptr_not_equal(shared, MAP_FAILED);
         alarm(WATCHDOG_SECONDS);
 }
 
-static void finish(const Storm *storm, uint64_t n_live) {
+static void finish(const Storm *storm, uint64_t n_live, uint64_t n_entries) {
         uint64_t n_ops = 0;
 
         for (unsigned i = 0; i < N_WORKERS; i++)
@@ -310,7 +364,7 @@ static void finish(const Storm *storm, uint64_t n_live) {
                (unsigned long long) seed, storm->n_kills, storm->n_stops, (unsigned long long) n_ops,
                (unsigned long long) n_live);
         fflush(stdout);
-        assert_int_equal(n_live, count_published(storm->arena));
+        assert_int_equal(n_live, count_published(storm->arena) + n_entries);
         assert_true(n_ops > 0);
         deaths_print(storm->deaths);
         munmap(shared, sizeof(*shared));
@@ -335,6 +389,7 @@ static void test_daemon(void **state) {
         DaemonFixture daemon;
         RawClient reader;
         struct tslab *pool;
+        uint64_t n_entries;
 
         begin();
         daemon_start(&daemon, (const char *[]){ "--size=8M", "--threads=64", "--log-level=err", NULL });
@@ -352,6 +407,7 @@ static void test_daemon(void **state) {
         expect_no_fault(&storm, true);
         assert_int_equal(deaths_left(&deaths, storm.arena), 0);
         assert_int_equal(tslab_open(&pool, daemon.socket, NULL), 0);
+        n_entries = count_entries(pool);
         operator_revoke(storm.control, check_claims(&storm, pool));
         assert_null(tslab_close(pool));
         operator_revoke(storm.control, storm.epoch);
@@ -361,7 +417,7 @@ static void test_daemon(void **state) {
         assert_int_equal(tslab_open(&pool, daemon.socket, NULL), 0);
         check_all_bytes(pool);
         assert_null(tslab_close(pool));
-        finish(&storm, reply->stats->live_objects);
+        finish(&storm, reply->stats->live_objects, n_entries);
         raw_client_close(&reader);
         proto_call_free(storm.control);
         daemon_stop(&daemon);
@@ -371,6 +427,7 @@ static void test_private(void **state) {
         static Deaths deaths;
         struct tslab_options options = { .size = sizeof(options), .arena_bytes = 8 << 20, .n_threads = 128 };
         Storm storm = { .name = "private pool" };
+        uint64_t n_entries;
         ShmStats stats;
 
         begin();
@@ -384,13 +441,14 @@ static void test_private(void **state) {
         assert_int_equal(tslab_drain(storm.pool), 0);
         expect_no_fault(&storm, true);
         assert_int_equal(deaths_left(&deaths, storm.arena), 0);
+        n_entries = count_entries(storm.pool);
         assert_int_equal(tslab_epoch_close(storm.pool, check_claims(&storm, storm.pool), TSLAB_CLOSE_REVOKE),
                          0);
         assert_int_equal(tslab_epoch_close(storm.pool, storm.epoch, TSLAB_CLOSE_REVOKE), 0);
         shm_stats(storm.arena, &stats);
         assert_int_equal(stats.cached_objects, 0);
         check_all_bytes(storm.pool);
-        finish(&storm, stats.live_objects);
+        finish(&storm, stats.live_objects, n_entries);
         assert_null(tslab_close(storm.pool));
 }
 
