@@ -255,7 +255,7 @@ class Application(unittest.TestCase):
             self.daemon.process.kill()
             self.daemon.process.wait()
             time.sleep(0.2)                     # requests while there is no daemon
-            self.daemon.process = subprocess.Popen(self.daemon.command, env=self.daemon.environment)
+            self.daemon.process = subprocess.Popen([*self.daemon.command, '--fresh'], env=self.daemon.environment)
             daemon.wait_for(self.daemon.answers)
             daemon.wait_for(lambda: self.ctl('stats')['clients'] == WORKERS)
             browser, seen = Browser(port), set()
