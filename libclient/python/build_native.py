@@ -182,6 +182,19 @@ int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter);
 int tslab_map_statistics(struct tslab_map *map, struct tslab_map_statistics *ret);
 ssize_t tslab_map_count(struct tslab_map *map);
 
+struct tslab_near;
+int tslab_near_open(struct tslab_near **ret, struct tslab *pool, const char *name,
+                    const struct tslab_map_options *options);
+struct tslab_near *tslab_near_close(struct tslab_near *near);
+int tslab_near_fill(struct tslab_near *near, const void *key, size_t key_size, tslab_handle claim, const void *value,
+                    size_t value_size, uint32_t ttl_ms);
+int tslab_near_give_up(struct tslab_near *near, const void *key, size_t key_size, tslab_handle claim);
+int tslab_near_drop(struct tslab_near *near, const void *key, size_t key_size);
+
+struct near_found { ssize_t size; tslab_handle claim; };
+struct near_found near_get(struct tslab_near *near, const void *key, size_t key_size, void *buffer, size_t buffer_size,
+                           uint32_t wait_ms);
+
 struct found { int error; tslab_handle handle; void *object; size_t size; };
 struct found alloc_object(struct tslab *pool, size_t size, uint32_t epoch, bool pending);
 struct found get_object(struct tslab *pool, tslab_handle handle);
@@ -201,6 +214,17 @@ builder.set_source('tslab._native', '''
 
 #include <tslab.h>
 #include <tslab_map.h>
+#include <tslab_near.h>
+
+struct near_found { ssize_t size; tslab_handle claim; };
+
+static struct near_found near_get(struct tslab_near *near, const void *key, size_t key_size, void *buffer,
+                                  size_t buffer_size, uint32_t wait_ms) {
+        struct near_found f;
+
+        f.size = tslab_near_get(near, key, key_size, buffer, buffer_size, wait_ms, &f.claim);
+        return f;
+}
 
 struct found { int error; tslab_handle handle; void *object; size_t size; };
 

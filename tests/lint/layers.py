@@ -5,7 +5,7 @@ import re
 
 import tree
 
-ALL = {'shm', 'proto', 'libclient', 'daemon', 'tests', 'bench'}
+ALL = {'shm', 'proto', 'libclient', 'daemon', 'near', 'tests', 'bench'}
 
 # Each folder, and the folders that it may include.
 MAY_USE = {
@@ -13,13 +13,14 @@ MAY_USE = {
     'proto': {'shm', 'proto'},
     'libclient': {'shm', 'proto', 'libclient'},
     'daemon': {'shm', 'proto', 'daemon'},
+    'near': {'near'},
     'tests': ALL,
     'bench': ALL,
 }
 
 # The public headers belong to libclient: layers below it and beside it do not know them. The verbs on entries of maps
 # are a program like any other.
-MAY_USE_PUBLIC = {'libclient', 'tests', 'bench', 'daemon/ctl/entry'}
+MAY_USE_PUBLIC = {'libclient', 'near', 'tests', 'bench', 'daemon/ctl/entry'}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]*)[>"]', re.MULTILINE)
 

@@ -11,7 +11,7 @@ import re
 
 import tree
 
-FOLDERS = ('shm/', 'proto/', 'libclient/', 'daemon/', 'bench/')
+FOLDERS = ('shm/', 'proto/', 'libclient/', 'daemon/', 'near/', 'bench/')
 APART = ('libclient/examples/', 'bench/allocators/')
 
 MOST_ONE_WORD = 4

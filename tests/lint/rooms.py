@@ -10,7 +10,7 @@ import graphlib
 import circles
 import tree
 
-LAYERS = ('shm', 'proto', 'libclient', 'daemon', 'daemon/ctl', 'bench')
+LAYERS = ('shm', 'proto', 'libclient', 'daemon', 'daemon/ctl', 'near', 'bench')
 
 # The rooms of all layers, each with the other rooms that it may include.
 ROOMS = {
@@ -50,6 +50,8 @@ ROOMS = {
     'daemon/ctl/verb': 'daemon/ctl/base daemon/ctl/view daemon/ctl/output daemon/ctl/advice daemon/ctl/leaks '
                        'daemon/ctl/map daemon/ctl/top daemon/ctl/entry',
     'daemon/ctl': 'daemon/ctl/base daemon/ctl/output daemon/ctl/verb',
+
+    'near': '',
 
     'bench/harness': '',
     'bench/allocators': 'bench/harness',

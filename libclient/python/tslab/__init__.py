@@ -20,6 +20,7 @@ from tslab.domain import Domain
 from tslab.errors import (BusyError, ChangedError, ClosedError, DaemonError, EpochClosedError, Error, FullError,
                           NotFoundError, ReadOnlyError, ReplacedError, StaleError, TooLargeError)
 from tslab.map import Entry, Map
+from tslab.near import NearCache
 from tslab.pool import EPOCH_CURRENT, EpochInfo, Pool, create, open  # noqa: A004
 from tslab.sessions import SessionStore
 from tslab.stats import Count, MapStats, Stats, ThreadStats

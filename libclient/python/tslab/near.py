@@ -1,0 +1,160 @@
+"""A near cache of Redis or Valkey, which all processes of a pool share. tslab-near(8) keeps it coherent."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import time
+from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+
+from tslab._native import ffi, lib
+from tslab.errors import Error, check, error
+from tslab.pool import Pool
+
+Key = Union[str, bytes]
+
+_log = logging.getLogger('tslab')
+
+_BUFFER_SIZE = 4096         # a get of a larger value tries again with more
+_BUFFER_MAX = (16 << 20) + 1
+_LOG_SECONDS = 60.0         # between two messages about one trouble
+_NOTHING = -2               # PTTL of a key that is absent
+
+
+def _bytes(key: Key) -> bytes:
+    return key.encode() if isinstance(key, str) else bytes(key)
+
+
+class NearCache:
+    """Reads of `engine`, a redis.Redis or RedisCluster that returns bytes, by way of a pool.
+
+        cache = tslab.NearCache(redis.Redis(), tslab.open('web'), prefix='page:', ttl=60)
+        cache.get('/index')         # the engine's 'page:/index'
+
+    A hit does not leave the host. No value that get() returns is older than the bound of tslab-near, a second by
+    default, which this host's tslab-near keeps by the server's own invalidation; mostly changes are seen within a
+    millisecond or two. Where tslab-near does not run, or has lost the server, each get() asks the engine. `prefix` has
+    to begin with one of the prefixes that tslab-near was given: other keys would never be invalidated.
+
+    One of the processes that miss a key asks the engine; the others wait for its answer, but not longer
+    than `wait` seconds. Entries live for `ttl` seconds at most (None: as long as there is room and nothing changes them),
+    and never longer than the engine's. That a key is absent is known, too.
+
+    Any thread may use it, and so may forked children, if `engine` allows that. Errors of the engine are raised as they
+    are; trouble of the pool is logged, and the engine is asked.
+    """
+
+    def __init__(self, engine: Any, pool: Pool, *, prefix: Key, ttl: Optional[float] = None, name: str = 'near',
+                 wait: float = 0.05) -> None:
+        if ttl is not None and not 0.001 <= ttl < 4_294_967:
+            raise ValueError(f'a lifetime is 1 ms to 49 days: {ttl}')
+        native = ffi.new('struct tslab_near **')
+        check(lib.tslab_near_open(native, pool._pool, name.encode(), ffi.NULL), f'near cache {name!r}')
+        self.engine, self.pool, self.name = engine, pool, name
+        self._prefix = _bytes(prefix)
+        self._ttl_ms: int = lib.TSLAB_MAP_TTL_NONE if ttl is None else int(ttl * 1000)
+        self._wait_ms = int(wait * 1000)
+        self._owner = pool._native          # it must not go before the near cache
+        self._near = ffi.gc(native[0], lib.tslab_near_close)
+        self._buffers: List[Any] = []       # that no call is using
+        self._logged = -_LOG_SECONDS
+
+    def _trouble(self, trouble: Error) -> None:
+        now = time.monotonic()
+        if now - self._logged >= _LOG_SECONDS:
+            self._logged = now
+            _log.warning('near cache %r: %s; the engine is asked instead', self.name, trouble)
+
+    def _look(self, name: bytes, wait_ms: int) -> Tuple[bool, Optional[bytes], int]:
+        """Whether the value is known, the value, and else the claim."""
+        size = _BUFFER_SIZE
+        buffer = self._buffers.pop() if self._buffers else ffi.new('char[]', size)
+        found = lib.near_get(self._near, name, len(name), buffer, size, wait_ms)
+        while found.size == -errno.EMSGSIZE and size < _BUFFER_MAX:
+            size = min(size * 8, _BUFFER_MAX)
+            buffer = ffi.new('char[]', size)
+            found = lib.near_get(self._near, name, len(name), buffer, size, wait_ms)
+        value = ffi.buffer(buffer, found.size)[:] if found.size >= 0 else None
+        if size == _BUFFER_SIZE:
+            self._buffers.append(buffer)
+        if found.size >= 0 or found.size == -errno.ENODATA:
+            return True, value, 0
+        if found.size != -errno.ENOENT:
+            self._trouble(error(-found.size, 'get'))
+        return False, None, found.claim
+
+    def _fill(self, name: bytes, claim: int, value: Optional[bytes], left_ms: int) -> None:
+        ttl_ms = self._ttl_ms
+        if left_ms >= 0:
+            ttl_ms = min(ttl_ms, left_ms + 1)
+        data = ffi.NULL if value is None else value
+        r = lib.tslab_near_fill(self._near, name, len(name), claim, data, len(value or b''), ttl_ms)
+        if r < 0 and r not in (-errno.EAGAIN, -errno.E2BIG):
+            self._trouble(error(-r, 'fill'))
+
+    def _ask(self, claims: Dict[bytes, int]) -> Dict[bytes, Optional[bytes]]:
+        """The engine's values, in one round trip a server. A claim ends here, whatever happens."""
+        left = dict(claims)
+        try:
+            pipeline = self.engine.pipeline(transaction=False)
+            for name in claims:
+                pipeline.get(name)
+                pipeline.pttl(name)
+            answers = pipeline.execute()
+            values = dict(zip(claims, answers[::2]))
+            for name, left_ms in zip(claims, answers[1::2]):
+                claim = left.pop(name)
+                if claim and (values[name] is None) == (left_ms == _NOTHING):
+                    self._fill(name, claim, values[name], left_ms)
+                elif claim:
+                    left[name] = claim      # it ended between the two questions
+            return values
+        finally:
+            for name, claim in left.items():
+                if claim:
+                    lib.tslab_near_give_up(self._near, name, len(name), claim)
+
+    def get(self, key: Key) -> Optional[bytes]:
+        """The engine's value of `prefix` and `key`; None: it has none."""
+        name = self._prefix + _bytes(key)
+        known, value, claim = self._look(name, self._wait_ms)
+        return value if known else self._ask({name: claim})[name]
+
+    def mget(self, keys: Iterable[Key]) -> List[Optional[bytes]]:
+        """The values of several keys, each as get() has it; the engine is asked once for all that are missing."""
+        names = [self._prefix + _bytes(key) for key in keys]
+        values: Dict[bytes, Optional[bytes]] = {}
+        missing: Dict[bytes, int] = {}
+        for name in dict.fromkeys(names):
+            known, value, claim = self._look(name, 0)
+            if known:
+                values[name] = value
+            else:
+                missing[name] = claim
+        if missing:
+            values.update(self._ask(missing))
+        return [values[name] for name in names]
+
+    def set(self, key: Key, value: Any, ttl: Optional[float] = None) -> None:
+        """Sets the engine's value, with a lifetime in seconds. This process reads it at once, others on hosts with a
+        tslab-near as soon as the server has told."""
+        name = self._prefix + _bytes(key)
+        try:
+            self.engine.set(name, value, px=None if ttl is None else max(1, int(ttl * 1000)))
+        finally:
+            self._drop(name)                # on an error, too: it may have been set
+
+    def delete(self, *keys: Key) -> None:
+        """Deletes the engine's keys."""
+        names = [self._prefix + _bytes(key) for key in keys]
+        try:
+            for name in names:
+                self.engine.delete(name)
+        finally:
+            for name in names:
+                self._drop(name)
+
+    def _drop(self, name: bytes) -> None:
+        r = lib.tslab_near_drop(self._near, name, len(name))
+        if r < 0:
+            self._trouble(error(-r, 'drop'))

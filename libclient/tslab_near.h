@@ -1,0 +1,103 @@
+#pragma once
+/*
+ * A near cache: a map that holds copies of what is in an engine elsewhere (Redis, Valkey, a database), for all
+ * processes of a pool. A daemon keeps it coherent: it hears of each change in the engine, drops the key, and says again
+ * and again for how long the copies are covered. tslab-near(8) is such a daemon, for Redis and Valkey.
+ *
+ * A worker never reads a copy that is not covered. If the daemon loses its connection, it revokes all copies at once;
+ * if it dies, the pool's daemon does; if both die, the cover is over by itself.
+ *
+ *      ssize_t n;
+ *      tslab_handle claim;
+ *
+ *      n = tslab_near_get(near, key, key_size, buffer, sizeof(buffer), 50, &claim);
+ *      if (n == -ENOENT) {
+ *              n = ask_the_engine(key, key_size, buffer);
+ *              tslab_near_fill(near, key, key_size, claim, n < 0 ? NULL : buffer, n < 0 ? 0 : n, TTL_MS);
+ *      }
+ *
+ * Of several workers that miss a key, one gets the claim and asks the engine. A change of the key between its question
+ * and its fill takes the claim away, so that the fill is refused: an old value cannot come in behind a change.
+ *
+ * Any thread may call these; a forked child goes on using its parent's. Include tslab_map.h's page for errors of maps.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <tslab_map.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tslab_near;
+
+/*
+ * Opens the near cache of that name, which is the map of that name and the named root "near.NAME". `options` are for
+ * the map, if this call makes it. The caller closes *ret with tslab_near_close(), before the pool.
+ *
+ * -EINVAL      the name is longer than 42 bytes
+ * and the errors of tslab_map_open()
+ */
+int tslab_near_open(struct tslab_near **ret, struct tslab *pool, const char *name,
+                    const struct tslab_map_options *options);
+
+/* Closes it in this process, and ends its cover if this process gives it. Returns NULL; NULL-safe. */
+struct tslab_near *tslab_near_close(struct tslab_near *near);
+
+/*
+ * Copies a value out that is covered at the end of the call, and returns its size. Where that fails with -ENOENT, the
+ * caller asks the engine. Then *ret_claim is not 0 if the caller is to pass the answer to tslab_near_fill(), or call
+ * tslab_near_give_up(). If another worker has the claim, the call waits for its answer up to `wait_ms`.
+ *
+ * -ENOENT      there is no copy, or none that is covered
+ * -ENODATA     it is covered that the engine has no such key
+ * -EMSGSIZE    the buffer is too small
+ * and the errors of tslab_map_get()
+ */
+ssize_t tslab_near_get(struct tslab_near *near, const void *key, size_t key_size, void *buffer,
+                       size_t buffer_size, uint32_t wait_ms, tslab_handle *ret_claim);
+
+/*
+ * Gives the answer of the engine to the other workers; `value` NULL: it has no such key. `ttl_ms` is as in
+ * tslab_map_put_with(). The claim has ended, also on failure. With claim 0 nothing is done.
+ *
+ * -EAGAIN      the key was changed since, or the cover was lost: the answer is good for the caller alone
+ * and the errors of tslab_map_put(): -ENOMEM, -E2BIG and so on
+ */
+int tslab_near_fill(struct tslab_near *near, const void *key, size_t key_size, tslab_handle claim,
+                    const void *value, size_t value_size, uint32_t ttl_ms);
+
+/*
+ * Ends a claim without an answer, as when the engine gave none: the next worker that misses the key gets the claim.
+ * Returns 0, also where the claim is no more, and otherwise fails as tslab_map_delete() does.
+ */
+int tslab_near_give_up(struct tslab_near *near, const void *key, size_t key_size, tslab_handle claim);
+
+/*
+ * Drops a key's copy, and its claim: after a change of the key in the engine. A worker that changes a key calls this,
+ * to read its own change at once.
+ *
+ * Fails as tslab_map_delete() does, but for -ENOENT.
+ */
+int tslab_near_drop(struct tslab_near *near, const void *key, size_t key_size);
+
+/*
+ * For the daemon that keeps the cache coherent. tslab_near_begin() leases an epoch for copies; it is to be called when
+ * the daemon hears of all changes from now on. tslab_near_cover() covers the copies from now on for `ms` milliseconds,
+ * in place of any cover before. tslab_near_end() ends the cover, and revokes all copies.
+ *
+ * A process has one lease for each open near cache. Control calls, but for tslab_near_cover().
+ *
+ * -EBUSY       tslab_near_begin(): another process gives the cover
+ * -ESTALE      tslab_near_cover(): the lease was revoked, by an operator perhaps: end, and begin again
+ * and the errors of tslab_epoch_lease() and tslab_alloc()
+ */
+int tslab_near_begin(struct tslab_near *near);
+int tslab_near_cover(struct tslab_near *near, uint32_t ms);
+int tslab_near_end(struct tslab_near *near);
+
+#ifdef __cplusplus
+}
+#endif

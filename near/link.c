@@ -1,0 +1,168 @@
+#include "near/link.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+struct Link {
+        redisContext *context;
+        sd_event_source *source;
+        const LinkLogin *login;
+        const LinkOps *ops;
+        void *userdata;
+        bool is_connected;
+        uint32_t n_login; /* replies to the login that are yet to come */
+        bool *ret_freed; /* in a callback: where it is noted that the callback freed the link */
+};
+
+static void watch_output(Link *link, bool wanted) {
+        (void) sd_event_source_set_io_events(link->source, EPOLLIN | (wanted ? EPOLLOUT : 0U));
+}
+
+static void tell_gone(Link *link, const char *why) {
+        link->ops->on_gone(link->userdata, why);
+}
+
+static void take_login(Link *link, const redisReply *reply) {
+        char why[NEAR_WHY_SIZE];
+
+        link->n_login--;
+        if (reply->type == REDIS_REPLY_ERROR) {
+                (void) snprintf(why, sizeof(why), "%s is refused: %s",
+                                link->n_login > 0 ? "the password" : "CLIENT SETNAME", reply->str);
+                tell_gone(link, why);
+        } else if (link->n_login == 0)
+                link->ops->on_up(link->userdata);
+}
+
+/* Returns whether the link is there still. */
+static bool take_replies(Link *link) {
+        bool is_freed = false;
+        void *reply = NULL;
+
+        link->ret_freed = &is_freed;
+        while (!is_freed && redisGetReplyFromReader(link->context, &reply) == REDIS_OK && reply) {
+                if (link->n_login > 0)
+                        take_login(link, reply);
+                else
+                        link->ops->on_reply(link->userdata, reply);
+                freeReplyObject(reply);
+                reply = NULL;
+        }
+        if (is_freed)
+                return false;
+        link->ret_freed = NULL;
+        if (link->context->err == 0)
+                return true;
+        tell_gone(link, link->context->errstr);
+        return false;
+}
+
+/* 0: the connection stands, or is not decided. */
+static int check_connected(Link *link) {
+        socklen_t size = sizeof(int);
+        int error = 0;
+
+        if (getsockopt(link->context->fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
+                return -errno;
+        return -error;
+}
+
+static int send_login(Link *link) {
+        const LinkLogin *l = link->login;
+        int r = 0;
+
+        if (l->password && l->user)
+                r = link_send(link, 3, (const char *[]){ "AUTH", l->user, l->password });
+        else if (l->password)
+                r = link_send(link, 2, (const char *[]){ "AUTH", l->password });
+        link->n_login = 1 + (l->password != NULL);
+        return r ?: link_send(link, 3, (const char *[]){ "CLIENT", "SETNAME", "tslab-near" });
+}
+
+static void finish_connect(Link *link) {
+        int r;
+
+        r = check_connected(link);
+        if (r == 0)
+                r = send_login(link);
+        if (r)
+                tell_gone(link, strerror(-r));
+        else
+                link->is_connected = true;
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        Link *link = userdata;
+        int is_done = 0;
+
+        if (!link->is_connected) {
+                finish_connect(link);
+                return 0;
+        }
+        if (revents & EPOLLOUT) {
+                if (redisBufferWrite(link->context, &is_done) != REDIS_OK) {
+                        tell_gone(link, link->context->errstr);
+                        return 0;
+                }
+                if (is_done)
+                        watch_output(link, false);
+        }
+        if (revents & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
+                if (redisBufferRead(link->context) != REDIS_OK)
+                        tell_gone(link, link->context->errstr);
+                else
+                        (void) take_replies(link);
+        }
+        return 0;
+}
+
+int link_open(Link **ret, sd_event *event, const char *host, int port, const LinkLogin *login,
+              const LinkOps *ops, void *userdata, char *ret_why) {
+        Link *link;
+        int r = -ENOMEM;
+
+        (void) snprintf(ret_why, NEAR_WHY_SIZE, "out of memory");
+        link = calloc(1, sizeof(*link));
+        if (!link)
+                return -ENOMEM;
+        link->login = login;
+        link->ops = ops;
+        link->userdata = userdata;
+        link->context = redisConnectNonBlock(host, port);
+        if (link->context && link->context->err == 0)
+                r = sd_event_add_io(event, &link->source, link->context->fd, EPOLLIN | EPOLLOUT, on_io, link);
+        else if (link->context) {
+                (void) snprintf(ret_why, NEAR_WHY_SIZE, "%s", link->context->errstr);
+                r = -ECONNREFUSED;
+        }
+        if (r < 0)
+                (void) link_free(link);
+        else
+                *ret = link;
+        return r < 0 ? r : 0;
+}
+
+Link *link_free(Link *link) {
+        if (!link)
+                return NULL;
+        if (link->ret_freed)
+                *link->ret_freed = true;
+        (void) sd_event_source_disable_unref(link->source);
+        if (link->context)
+                redisFree(link->context);
+        free(link);
+        return NULL;
+}
+
+int link_send(Link *link, size_t n, const char *const *arguments) {
+        if (redisAppendCommandArgv(link->context, (int) n, (const char **) (uintptr_t) arguments, NULL) !=
+            REDIS_OK)
+                return -ENOMEM;
+        watch_output(link, true);
+        return 0;
+}

@@ -1,0 +1,90 @@
+/* tslab-near: keeps a near cache of Redis or Valkey coherent. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+#include "near/message.h"
+#include "near/tracker.h"
+
+#define EXIT_USAGE 2
+
+static int open_near(const Options *options, struct tslab **ret_pool, struct tslab_near **ret_near) {
+        const struct tslab_options pool_options = { .size = sizeof(pool_options), .comm = "tslab-near" };
+        struct tslab_map_options map_options = {
+                .size = sizeof(map_options),
+                .limit_bytes = options->limit_bytes,
+                .value_max = options->value_max,
+                .evict = TSLAB_MAP_EVICT_SIEVE,
+        };
+        int r;
+
+        r = tslab_open(ret_pool, options->pool, &pool_options);
+        if (r) {
+                message(LOG_ERR, "cannot open pool '%s': %s", options->pool, strerror(-r));
+                return r;
+        }
+        r = tslab_near_open(ret_near, *ret_pool, options->name, &map_options);
+        if (r)
+                message(LOG_ERR, "cannot open near cache '%s' in pool '%s': %s", options->name, options->pool,
+                        strerror(-r));
+        return r;
+}
+
+static int add_signals(sd_event *event) {
+        const int numbers[] = { SIGTERM, SIGINT };
+        sigset_t set;
+        int r = 0;
+
+        (void) sigemptyset(&set);
+        for (size_t i = 0; i < 2; i++)
+                (void) sigaddset(&set, numbers[i]);
+        (void) sigprocmask(SIG_BLOCK, &set, NULL);
+        for (size_t i = 0; r >= 0 && i < 2; i++)
+                r = sd_event_add_signal(event, NULL, numbers[i], NULL, NULL);
+        return r;
+}
+
+static int run_tracker(const Options *options) {
+        struct tslab *pool = NULL;
+        struct tslab_near *near = NULL;
+        Tracker *tracker = NULL;
+        sd_event *event = NULL;
+        int r;
+
+        r = sd_event_default(&event);
+        if (r >= 0)
+                r = add_signals(event);
+        if (r >= 0)
+                r = sd_event_set_watchdog(event, true);
+        if (r >= 0)
+                r = open_near(options, &pool, &near);
+        if (r >= 0)
+                r = tracker_new(&tracker, event, pool, near, options);
+        if (r >= 0) {
+                (void) sd_notify(false, "READY=1\nSTATUS=not covered yet");
+                r = sd_event_loop(event);
+        }
+        (void) tracker_free(tracker);
+        (void) tslab_near_close(near);
+        if (pool)
+                (void) tslab_close(pool);
+        (void) sd_event_unref(event);
+        return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv) {
+        char why[NEAR_WHY_SIZE];
+        Options options;
+        int r;
+
+        r = options_load(&options, argc, argv, why);
+        if (r < 0) {
+                if (*why)
+                        message(LOG_ERR, "%s", why);
+                return EXIT_USAGE;
+        }
+        return r == 1 ? EXIT_SUCCESS : run_tracker(&options);
+}

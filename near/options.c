@@ -1,0 +1,272 @@
+#include "near/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PORT_DEFAULT 6379
+#define BOUND_MS_MIN 100U
+#define BOUND_MS_MAX 60000U
+#define PASSWORD_MAX 1024
+
+typedef struct Setting {
+        const char *name, *variable, *operand, *help;
+        int (*set)(Options *options, const char *value, char *ret_why);
+} Setting;
+
+static int refuse_value(char *ret_why, const char *what, const char *value) {
+        (void) snprintf(ret_why, NEAR_WHY_SIZE, "'%.60s': %s", value, what);
+        return -EINVAL;
+}
+
+static int parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *ret) {
+        char *end;
+
+        if (text[0] < '0' || text[0] > '9')
+                return -EINVAL;
+        errno = 0;
+        *ret = strtoull(text, &end, 10);
+        return errno || *end || *ret < min || *ret > max ? -EINVAL : 0;
+}
+
+static int parse_size(const char *text, uint64_t *ret) {
+        const char suffixes[] = "KMG", *suffix;
+        unsigned shift = 0;
+        char *end;
+
+        if (text[0] < '0' || text[0] > '9')
+                return -EINVAL;
+        errno = 0;
+        *ret = strtoull(text, &end, 10);
+        suffix = *end ? strchr(suffixes, *end) : NULL;
+        if (suffix && end[1] == 0)
+                shift = 10U * (unsigned) (suffix - suffixes + 1);
+        else if (*end)
+                return -EINVAL;
+        if (errno || *ret > UINT64_MAX >> shift)
+                return -EINVAL;
+        *ret <<= shift;
+        return 0;
+}
+
+static int set_pool(Options *options, const char *value, char *ret_why) {
+        options->pool = value;
+        return 0;
+}
+
+static int set_name(Options *options, const char *value, char *ret_why) {
+        options->name = value;
+        return 0;
+}
+
+/* HOST, HOST:PORT, or [ADDRESS]:PORT. */
+static int add_server(Options *options, const char *value, size_t size, char *ret_why) {
+        TopologyServer *server = &options->servers[options->n_servers];
+        const char *colon = memrchr(value, ':', size);
+        bool is_bracketed = size > 0 && value[0] == '[';
+        size_t host_size = colon ? (size_t) (colon - value) : size;
+        char number[8] = "";
+        uint64_t port = PORT_DEFAULT;
+
+        if (options->n_servers == OPTIONS_SERVERS_MAX)
+                return refuse_value(ret_why, "there are more than 16 servers; some of a cluster are enough",
+                                    value);
+        if (colon) {
+                (void) snprintf(number, sizeof(number), "%.*s", (int) (size - host_size - 1), colon + 1);
+                if (parse_number(number, 1, 65535, &port))
+                        return refuse_value(ret_why, "a server is HOST or HOST:PORT", value);
+        }
+        if (is_bracketed && host_size > 2 && value[host_size - 1] == ']') {
+                value++;
+                host_size -= 2;
+        }
+        if (host_size == 0 || host_size >= TOPOLOGY_HOST_SIZE)
+                return refuse_value(ret_why, "a server is HOST or HOST:PORT", value);
+        memcpy(server->host, value, host_size);
+        server->host[host_size] = 0;
+        server->port = (int) port;
+        options->n_servers++;
+        return 0;
+}
+
+static int set_servers(Options *options, const char *value, char *ret_why) {
+        int r = 0;
+
+        for (const char *at = value; r == 0; at++) {
+                const char *end = strchrnul(at, ',');
+
+                r = add_server(options, at, (size_t) (end - at), ret_why);
+                at = end;
+                if (!*at)
+                        break;
+        }
+        return r;
+}
+
+static int add_prefix(Options *options, const char *value, char *ret_why) {
+        if (options->n_prefixes == OPTIONS_PREFIXES_MAX)
+                return refuse_value(ret_why, "there are more than 32 prefixes", value);
+        /* The server refuses these, too, but not before it is up. */
+        for (uint32_t i = 0; i < options->n_prefixes; i++) {
+                const char *other = options->prefixes[i];
+
+                if (strncmp(value, other, strlen(value)) == 0 || strncmp(value, other, strlen(other)) == 0)
+                        return refuse_value(
+                                ret_why, "the prefix overlaps with another one; give the shorter one", value);
+        }
+        options->prefixes[options->n_prefixes++] = value;
+        return 0;
+}
+
+static int set_user(Options *options, const char *value, char *ret_why) {
+        options->login.user = value;
+        return 0;
+}
+
+/* A file, so that the password is in no list of processes. */
+static int set_password_file(Options *options, const char *value, char *ret_why) {
+        static char password[PASSWORD_MAX];
+        FILE *file = fopen(value, "re");
+        size_t n;
+
+        if (!file)
+                return refuse_value(ret_why, strerror(errno), value);
+        n = fread(password, 1, sizeof(password) - 1, file);
+        (void) fclose(file);
+        password[n] = 0;
+        password[strcspn(password, "\r\n")] = 0;
+        if (!*password)
+                return refuse_value(ret_why, "the file has no password", value);
+        options->login.password = password;
+        return 0;
+}
+
+static int set_bound(Options *options, const char *value, char *ret_why) {
+        uint64_t ms;
+
+        if (parse_number(value, BOUND_MS_MIN, BOUND_MS_MAX, &ms))
+                return refuse_value(ret_why, "the bound is 100 to 60000 milliseconds", value);
+        options->bound_ms = (uint32_t) ms;
+        return 0;
+}
+
+static int set_limit(Options *options, const char *value, char *ret_why) {
+        return parse_size(value, &options->limit_bytes)
+                       ? refuse_value(ret_why, "the limit is in bytes, or with K, M or G; 0: none", value)
+                       : 0;
+}
+
+static int set_value_max(Options *options, const char *value, char *ret_why) {
+        uint64_t size;
+
+        if (parse_size(value, &size) || size > UINT32_C(16) << 20)
+                return refuse_value(ret_why, "values are of up to 16M bytes", value);
+        options->value_max = (uint32_t) size;
+        return 0;
+}
+
+static const Setting settings[] = {
+        { "pool", "TSLAB_NEAR_POOL", "NAME", "the pool, by name or by its socket (default: default)",
+          set_pool },
+        { "name", "TSLAB_NEAR_NAME", "NAME", "the near cache (default: near)", set_name },
+        { "server", "TSLAB_NEAR_SERVER", "HOST[:PORT],…", "servers: one, or some of a cluster", set_servers },
+        { "prefix", "TSLAB_NEAR_PREFIX", "TEXT", "keys that begin so; may be given again; '' for all",
+          add_prefix },
+        { "user", "TSLAB_NEAR_USER", "NAME", "user of the server (default: the server's)", set_user },
+        { "password-file", "TSLAB_NEAR_PASSWORD_FILE", "FILE", "file whose first line is the password",
+          set_password_file },
+        { "bound", "TSLAB_NEAR_BOUND", "MS", "no copy is older than that (default: 1000)", set_bound },
+        { "limit", "TSLAB_NEAR_LIMIT", "BYTES", "copies take no more (default: 0, the pool's size)",
+          set_limit },
+        { "value-max", "TSLAB_NEAR_VALUE_MAX", "BYTES", "larger values are not copied (default: 1M)",
+          set_value_max },
+};
+#define N_SETTINGS (sizeof(settings) / sizeof(settings[0]))
+enum { OPTION_HELP = 256, OPTION_VERSION, OPTION_CHECK };
+
+static int print_help(void) {
+        printf("tslab-near [OPTION]…\n\nKeeps a near cache of Redis or Valkey, alone or a cluster, in a pool of tslab, "
+               "coherent.\n\n");
+        for (size_t i = 0; i < N_SETTINGS; i++)
+                printf("  --%s=%s\n        %s\n", settings[i].name, settings[i].operand, settings[i].help);
+        printf("  --check\n        ends as soon as all is covered, or with a message that says why it is not\n"
+               "  --help\n        prints this\n  --version\n        prints the version\n\n"
+               "Each setting may come from the environment, too: --server from TSLAB_NEAR_SERVER, and so on.\n"
+               "See tslab-near(8).\n");
+        return 1;
+}
+
+/* In the environment, prefixes are separated by spaces. */
+static int add_prefixes(Options *options, const char *value, char *ret_why) {
+        static char text[4096];
+        char *saved = NULL;
+        int r = 0;
+
+        if (snprintf(text, sizeof(text), "%s", value) >= (int) sizeof(text))
+                return refuse_value(ret_why, "too long", value);
+        for (char *at = strtok_r(text, " ", &saved); r == 0 && at; at = strtok_r(NULL, " ", &saved))
+                r = add_prefix(options, at, ret_why);
+        return r;
+}
+
+static int load_environment(Options *options, const bool *is_set, char *ret_why) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < N_SETTINGS; i++) {
+                const char *value = is_set[i] ? NULL : getenv(settings[i].variable);
+
+                if (value)
+                        r = (settings[i].set == add_prefix ? add_prefixes : settings[i].set)(options, value,
+                                                                                             ret_why);
+        }
+        return r;
+}
+
+static int check_whole(const Options *options, char *ret_why) {
+        if (options->n_servers == 0)
+                (void) snprintf(ret_why, NEAR_WHY_SIZE, "no server is given: --server=HOST:PORT");
+        else if (options->n_prefixes == 0)
+                (void) snprintf(ret_why, NEAR_WHY_SIZE,
+                                "no keys are given: --prefix=TEXT, or --prefix= for all");
+        else if (options->login.user && !options->login.password)
+                (void) snprintf(ret_why, NEAR_WHY_SIZE, "--user needs --password-file");
+        else
+                return 0;
+        return -EINVAL;
+}
+
+int options_load(Options *ret, int argc, char **argv, char *ret_why) {
+        struct option longs[N_SETTINGS + 4] = {
+                [N_SETTINGS] = { "help", no_argument, NULL, OPTION_HELP },
+                { "version", no_argument, NULL, OPTION_VERSION },
+                { "check", no_argument, NULL, OPTION_CHECK },
+        };
+        bool is_set[N_SETTINGS] = {};
+        int c, r = 0;
+
+        *ret = (Options){ .pool = "default", .name = "near", .bound_ms = 1000 };
+        for (size_t i = 0; i < N_SETTINGS; i++)
+                longs[i] = (struct option){ settings[i].name, required_argument, NULL, (int) i };
+        *ret_why = 0;
+        while (r == 0 && (c = getopt_long(argc, argv, "", longs, NULL)) >= 0) {
+                if (c == OPTION_HELP)
+                        return print_help();
+                if (c == OPTION_VERSION)
+                        return printf("tslab-near %s\n", TSLAB_VERSION), 1;
+                if (c == OPTION_CHECK)
+                        ret->check = true;
+                else if (c == '?')
+                        return -EINVAL; /* getopt has said why */
+                else {
+                        is_set[c] = true;
+                        r = settings[c].set(ret, optarg, ret_why);
+                }
+        }
+        if (r == 0 && optind < argc)
+                r = refuse_value(ret_why, "there are no operands", argv[optind]);
+        if (r == 0)
+                r = load_environment(ret, is_set, ret_why);
+        return r ?: check_whole(ret, ret_why);
+}

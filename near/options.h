@@ -1,0 +1,26 @@
+#pragma once
+/* The settings of tslab-near, from its arguments and, where these say nothing, from the environment. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "near/link.h"
+#include "near/topology.h"
+
+#define OPTIONS_SERVERS_MAX 16
+#define OPTIONS_PREFIXES_MAX 32
+
+typedef struct Options {
+        const char *pool, *name;
+        TopologyServer servers[OPTIONS_SERVERS_MAX];
+        uint32_t n_servers;
+        const char *prefixes[OPTIONS_PREFIXES_MAX];
+        uint32_t n_prefixes;
+        LinkLogin login;
+        uint32_t bound_ms;
+        uint64_t limit_bytes;
+        uint32_t value_max;
+        bool check;
+} Options;
+
+/* 0: go on; 1: done, as after --help; -EINVAL: `ret_why`, of NEAR_WHY_SIZE bytes, says why. */
+int options_load(Options *ret, int argc, char **argv, char *ret_why);

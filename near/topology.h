@@ -1,0 +1,25 @@
+#pragma once
+/* The primaries of a cluster, and what each of them has, as one of them tells by CLUSTER SLOTS. */
+#include <hiredis/hiredis.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TOPOLOGY_PRIMARIES_MAX 128 /* a sweep of a near cache asks each of them again and again */
+#define TOPOLOGY_HOST_SIZE 256
+#define TOPOLOGY_SLOTS 16384
+
+typedef struct TopologyServer {
+        char host[TOPOLOGY_HOST_SIZE];
+        int port;
+} TopologyServer;
+
+typedef struct Topology {
+        TopologyServer servers[TOPOLOGY_PRIMARIES_MAX];
+        uint32_t n;
+        uint32_t n_slots; /* that some primary has */
+        uint16_t owner[TOPOLOGY_SLOTS]; /* index of the server + 1; 0: none */
+} Topology;
+
+/* `host` stands for hosts that the server does not name: the one by which it was reached. -EBADMSG. */
+int topology_parse(Topology *ret, const redisReply *reply, const char *host);
+bool topology_is_equal(const Topology *a, const Topology *b);

@@ -1,0 +1,389 @@
+"""tslab-near beside a real redis-server: hits, changes, lost servers, kills, bad settings."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+TSLABD, TSLABCTL, TSLAB_NEAR = map(os.path.abspath, sys.argv[1:4])
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
+
+import redis  # noqa: E402
+import tslab  # noqa: E402
+from daemon import Daemon, wait_for  # noqa: E402
+
+BOUND_MS = 5000      # longer than this process may have to wait beside others
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        return s.getsockname()[1]
+
+
+class Redis:
+    """A server of our own, which keeps nothing."""
+
+    def __init__(self, *arguments, port=None):
+        self.port = port or free_port()
+        self.dir = tempfile.mkdtemp(prefix='tslab-near-')
+        self.arguments = arguments
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            ['redis-server', '--bind', '127.0.0.1', '--port', str(self.port), '--save', '', '--dir', self.dir,
+             '--daemonize', 'no', '--loglevel', 'warning', *self.arguments], stdout=subprocess.DEVNULL)
+        wait_for(self.answers)
+
+    def answers(self):
+        with socket.socket() as s:
+            return s.connect_ex(('127.0.0.1', self.port)) == 0
+
+    def client(self, **more):
+        return redis.Redis('127.0.0.1', self.port, **more)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def end(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.kill()
+        shutil.rmtree(self.dir)
+
+
+class Near:
+    def __init__(self, daemon, server, *arguments):
+        self.daemon, self.server, self.arguments = daemon, server, arguments
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [TSLAB_NEAR, '--pool', self.daemon.socket, '--server', f'127.0.0.1:{self.server.port}', '--prefix', 'p:',
+             *self.arguments], stderr=subprocess.PIPE, text=True)
+
+    def kill(self):
+        self.process.kill()
+        return self.wait()
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+        return self.wait()
+
+    def wait(self):
+        text = self.process.communicate(timeout=20)[1]
+        return self.process.returncode, text
+
+
+class Counted:
+    """An engine that counts the questions that it is asked."""
+
+    def __init__(self, engine):
+        self._engine, self.n = engine, 0
+
+    def pipeline(self, **more):
+        self.n += 1
+        return self._engine.pipeline(**more)
+
+    def __getattr__(self, name):
+        return getattr(self._engine, name)
+
+
+class NearFixture(unittest.TestCase):
+    BOUND_MS = BOUND_MS
+
+    def setUp(self):
+        self.daemon = self.enterContext(Daemon(TSLABD, '--size=16M'))
+        self.redis = Redis()
+        self.addCleanup(self.redis.end)
+        self.near = Near(self.daemon, self.redis, '--bound', str(self.BOUND_MS))
+        self.addCleanup(self.near.end)
+        self.engine = Counted(self.redis.client())
+        self.cache = tslab.NearCache(self.engine, self.enterContext(tslab.open(self.daemon.socket)), prefix='p:')
+        wait_for(self.is_covered)
+
+    def is_covered(self, key='probe'):
+        """Whether a second get of one key asks nobody."""
+        self.cache.get(key)
+        n = self.engine.n
+        self.cache.get(key)
+        return self.engine.n == n
+
+    def eventually(self, key, value):
+        wait_for(lambda: self.cache.get(key) == value)
+
+
+class NearTest(NearFixture):
+    def test_a_hit_asks_nobody(self):
+        self.engine.set('p:a', b'one')
+        self.assertEqual(self.cache.get('a'), b'one')
+        wait_for(lambda: self.is_covered('a'))      # the server has told of the set()
+        n = self.engine.n
+        self.assertEqual([self.cache.get('a') for _ in range(100)], [b'one'] * 100)
+        self.assertEqual(self.engine.n, n)
+
+    def test_an_absent_key_is_known(self):
+        self.assertIsNone(self.cache.get('none'))
+        wait_for(lambda: self.is_covered('none'))
+        n = self.engine.n
+        self.assertIsNone(self.cache.get('none'))
+        self.assertEqual(self.engine.n, n)
+        self.engine.set('p:none', b'')
+        self.eventually('none', b'')
+
+    def test_changes_of_others_are_seen(self):
+        for i in range(50):
+            self.engine.set('p:a', str(i))
+            self.eventually('a', str(i).encode())
+        self.engine.delete('p:a')
+        self.eventually('a', None)
+
+    def test_a_program_reads_its_own_change(self):
+        for i in range(200):
+            self.cache.set('a', str(i))
+            self.assertEqual(self.cache.get('a'), str(i).encode())
+        self.cache.delete('a')
+        self.assertIsNone(self.cache.get('a'))
+
+    def test_mget(self):
+        self.engine.mset({f'p:{i}': str(i) for i in range(20)})
+        expected = [str(i).encode() for i in range(20)] + [None]
+        keys = [*range(20), 'none']
+
+        def asks_nobody():
+            n = self.engine.n
+            self.assertEqual(self.cache.mget(map(str, keys)), expected)
+            return self.engine.n == n
+
+        wait_for(asks_nobody)       # when the server has told of the mset()
+
+    def test_sizes(self):
+        for size in 0, 1, 100, 4096, 5000, 200_000:
+            value = os.urandom(size)
+            self.engine.set('p:a', value)
+            self.eventually('a', value)
+            wait_for(lambda: self.is_covered('a'))
+            self.assertEqual(self.cache.get('a'), value)
+
+    def test_lifetimes_of_the_engine(self):
+        self.engine.set('p:a', b'short', px=300)
+        self.assertEqual(self.cache.get('a'), b'short')
+        time.sleep(0.35)
+        self.assertIsNone(self.cache.get('a'))
+
+    def test_flushall(self):
+        self.engine.set('p:a', b'one')
+        self.assertEqual(self.cache.get('a'), b'one')
+        self.engine.flushall()
+        self.eventually('a', None)
+        wait_for(self.is_covered)
+
+    def test_a_cut_connection_revokes_all(self):
+        self.engine.set('p:a', b'one')
+        self.assertEqual(self.cache.get('a'), b'one')
+        for client in self.engine.client_list():
+            if client['name'] == 'tslab-near':
+                self.engine.client_kill_filter(_id=client['id'])
+        self.engine.set('p:a', b'two')
+        self.eventually('a', b'two')
+        wait_for(self.is_covered)
+
+    def test_kills_of_the_near_daemon(self):
+        for i in range(10):
+            self.engine.set('p:a', str(i))
+            self.eventually('a', str(i).encode())
+            self.near.kill()
+            self.engine.set('p:a', f'{i} after')
+            self.eventually('a', f'{i} after'.encode())
+            self.near.start()
+            wait_for(self.is_covered)
+
+    def test_an_old_answer_does_not_come_in_behind_a_change(self):
+        self.engine.set('p:a', b'old')
+        known, _, claim = self.cache._look(b'p:a', 0)
+        self.assertFalse(known)
+        self.assertNotEqual(claim, 0)
+        self.engine.set('p:a', b'new')
+        time.sleep(0.1)
+        self.cache._fill(b'p:a', claim, b'old', -1)
+        self.assertEqual(self.cache.get('a'), b'new')
+
+    def test_a_second_daemon_waits(self):
+        other = Near(self.daemon, self.redis, '--check')
+        status, text = other.wait()
+        self.assertEqual(status, 1)
+        self.assertIn('another tslab-near', text)
+
+
+class BoundTest(NearFixture):
+    """Nothing is covered for longer than the bound where the server is not heard."""
+
+    BOUND_MS = 400
+
+    def test_a_lost_server_is_not_answered_for(self):
+        self.engine.set('p:a', b'one')
+        self.assertEqual(self.cache.get('a'), b'one')
+        self.redis.kill()
+        time.sleep(self.BOUND_MS / 1000 + 0.2)
+        with self.assertRaises(redis.ConnectionError):
+            self.cache.get('a')
+        self.redis.start()
+        self.assertIsNone(self.cache.get('a'))
+        wait_for(self.is_covered)
+        self.engine.set('p:a', b'two')
+        self.eventually('a', b'two')
+
+    def test_a_server_that_stops_is_not_answered_for(self):
+        self.engine.set('p:a', b'one')
+        self.assertEqual(self.cache.get('a'), b'one')
+        self.redis.process.send_signal(signal.SIGSTOP)
+        time.sleep(self.BOUND_MS / 1000 + 0.2)
+        claim_free = self.cache._look(b'p:a', 0)
+        self.assertEqual(claim_free, (False, None, 0))
+        self.redis.process.send_signal(signal.SIGCONT)
+        wait_for(self.is_covered)
+        self.assertEqual(self.cache.get('a'), b'one')
+
+
+class ClusterTest(unittest.TestCase):
+    """Three primaries with a replica each, on loopback."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.servers = []
+        cls.addClassCleanup(lambda: [server.end() for server in cls.servers])
+        for _ in range(6):
+            cls.servers.append(Redis('--cluster-enabled', 'yes', '--cluster-node-timeout', '1000',
+                                     '--cluster-port', str(free_port()), '--cluster-allow-replica-migration', 'no'))
+        subprocess.run(['redis-cli', '--cluster', 'create', *(f'127.0.0.1:{s.port}' for s in cls.servers),
+                        '--cluster-replicas', '1', '--cluster-yes'], stdout=subprocess.DEVNULL, check=True, timeout=60)
+        for server in cls.servers:
+            wait_for(lambda server=server: server.client().cluster('info')['cluster_state'] == 'ok')
+
+    def setUp(self):
+        self.daemon = self.enterContext(Daemon(TSLABD, '--size=16M'))
+        self.near = Near(self.daemon, self.servers[0], '--bound', str(BOUND_MS))
+        self.addCleanup(self.near.end)
+        self.engine = redis.RedisCluster('127.0.0.1', self.servers[0].port)
+        self.addCleanup(self.engine.close)
+        self.counted = Counted(self.engine)
+        self.cache = tslab.NearCache(self.counted, self.enterContext(tslab.open(self.daemon.socket)), prefix='p:')
+
+    def is_covered(self):
+        """Whether second gets of keys of all primaries ask nobody."""
+        n = None
+        for _ in range(2):
+            n = self.counted.n
+            for i in range(30):
+                self.cache.get(str(i))
+        return self.counted.n == n
+
+    def write(self, values):
+        for i, value in values.items():
+            self.engine.set(f'p:{i}', value)
+
+    def expect(self, values):
+        for i, value in values.items():
+            wait_for(lambda i=i, value=value: self.cache.get(str(i)) == value)
+
+    def test_changes_of_all_primaries(self):
+        wait_for(self.is_covered)
+        for turn in range(3):
+            values = {i: f'{i} {turn}'.encode() for i in range(30)}
+            self.write(values)
+            self.expect(values)
+        wait_for(self.is_covered)
+
+
+class TroubleTest(unittest.TestCase):
+    """--check ends with what is wrong."""
+
+    def setUp(self):
+        self.daemon = self.enterContext(Daemon(TSLABD, '--size=16M'))
+
+    def check(self, server, *arguments):
+        return Near(self.daemon, server, '--check', *arguments).wait()
+
+    def run_near(self, *arguments):
+        done = subprocess.run([TSLAB_NEAR, *arguments], capture_output=True, text=True, timeout=20, check=False)
+        return done.returncode, done.stderr
+
+    def server(self, *arguments):
+        server = Redis(*arguments)
+        self.addCleanup(server.end)
+        return server
+
+    def test_all_is_well(self):
+        self.assertEqual(self.check(self.server())[0], 0)
+
+    def test_password(self):
+        server = self.server('--requirepass', 'secret')
+        status, text = self.check(server)
+        self.assertEqual(status, 1)
+        self.assertIn('NOAUTH', text)
+        for word, expected in ('wrong', 1), ('secret', 0):
+            with tempfile.NamedTemporaryFile('w') as file:
+                file.write(word + '\n')
+                file.flush()
+                status, text = self.check(server, '--password-file', file.name)
+            self.assertEqual(status, expected, text)
+            if expected:
+                self.assertIn('the password is refused', text)
+
+    def test_nobody_listens(self):
+        server = self.server()
+        server.kill()
+        status, text = self.check(server)
+        self.assertEqual(status, 1)
+        self.assertIn('Connection refused', text)
+
+    def test_no_such_host(self):
+        status, text = self.run_near('--pool', self.daemon.socket, '--prefix=', '--check', '--server', 'nowhere.invalid')
+        self.assertEqual(status, 1)
+        self.assertIn('nowhere.invalid:6379', text)
+
+    def test_a_user_that_may_not_track(self):
+        server = self.server()
+        server.client().acl_setuser('weak', enabled=True, passwords=['+word'], commands=['+@all', '-client'], keys=['*'])
+        with tempfile.NamedTemporaryFile('w') as file:
+            file.write('word')
+            file.flush()
+            status, text = self.check(server, '--user', 'weak', '--password-file', file.name)
+        self.assertEqual(status, 1)
+        self.assertIn('NOPERM', text)
+
+    def test_a_replica_is_refused(self):
+        server, replica = self.server(), self.server()
+        replica.client().slaveof('127.0.0.1', server.port)
+        status, text = self.check(replica)
+        self.assertEqual(status, 1)
+        self.assertIn('is a replica', text)
+
+    def test_settings(self):
+        for arguments, expected in (
+                (['--prefix=p'], 'no server is given'),
+                (['--server=a'], 'no keys are given'),
+                (['--server=a', '--prefix=a', '--prefix=ab'], 'overlaps'),
+                (['--server=a:0', '--prefix=a'], 'HOST:PORT'),
+                (['--server=a', '--prefix=a', '--bound=1'], '100 to 60000'),
+                (['--server=a', '--prefix=a', '--password-file=/nonexistent'], 'No such file'),
+                (['--server=a', '--prefix=a', 'more'], 'no operands'),
+        ):
+            status, text = self.run_near(*arguments)
+            self.assertEqual(status, 2, arguments)
+            self.assertIn(expected, text)
+
+    def test_no_such_pool(self):
+        status, text = self.run_near('--pool', '/nonexistent/pool.sock', '--server=127.0.0.1', '--prefix=a')
+        self.assertEqual(status, 1)
+        self.assertIn('cannot open pool', text)
+
+
+unittest.main(argv=sys.argv[:1] + sys.argv[4:])
