@@ -103,6 +103,17 @@ class Objects(unittest.TestCase):
         self.assertEqual(len(set(handles)), 1000)
         self.assertEqual(self.pool.free_batch(handles + handles), 1000)
 
+    def test_free_batch_of_a_list_that_changes(self):
+        """A signal handler makes the list longer in the middle of the call: what it adds is not freed, and no more is
+        read than there is."""
+        handles = [self.pool.put(b'x')]
+
+        class Numbers(list):
+            def __len__(self):
+                return 10 ** 8
+
+        self.assertEqual(self.pool.free_batch(Numbers(handles)), 1)
+
     def test_pending_block(self):
         with self.pool.pending(64) as (handle, view):
             view[:2] = b'ok'

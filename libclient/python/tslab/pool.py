@@ -200,7 +200,8 @@ class Pool:
 
     def free_batch(self, handles: Sequence[int]) -> int:
         """Frees objects: how many; the others were stale."""
-        return check(lib.tslab_free_batch(self._pool, ffi.new('tslab_handle[]', handles), len(handles)))
+        copy = ffi.new('tslab_handle[]', handles)
+        return check(lib.tslab_free_batch(self._pool, copy, len(copy)))
 
     def drain(self) -> None:
         """Gives back the slots that threads of all processes hold for allocations to come. Waits for the daemon up to
