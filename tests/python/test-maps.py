@@ -9,6 +9,7 @@ import math
 import os
 import signal
 import sys
+import threading
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
@@ -40,6 +41,11 @@ class Alone(unittest.TestCase):
         self.map.update(entries)
         self.assertEqual(dict(self.map.popitem() for _ in range(100)), entries)
         self.assertRaises(KeyError, self.map.popitem)
+
+    def test_lifetimes_that_were_read_are_no_longer_when_set(self):
+        for left_ms in (*range(1, 100000), 2 ** 32 - 297, 4294967000):
+            self.assertEqual(tslab.map.ttl_ms(left_ms / 1000), left_ms)
+        self.assertEqual([tslab.map.ttl_ms(ttl) for ttl in (5e-324, 1e-9, 0.0011)], [1, 1, 2])
 
     def test_setdefault(self):
         self.assertEqual(self.map.setdefault(b'a', b'1'), b'1')

@@ -33,7 +33,8 @@ def ttl_ms(ttl: Optional[float]) -> int:
         return int(lib.TSLAB_MAP_TTL_NONE)
     if not 0 < ttl <= TTL_MAX:
         raise ValueError(f'a lifetime is math.inf, or above 0 and up to {TTL_MAX} seconds, not {ttl}')
-    return math.ceil(ttl * 1000)
+    # Rounded first: 4.035 * 1000 is a little more than 4035, and a lifetime that was read must not grow when it is set.
+    return max(1, math.ceil(round(ttl * 1000, 3)))
 
 
 def ttl_left(found: Any) -> float:
