@@ -11,6 +11,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -157,6 +158,13 @@ class Alone(unittest.TestCase):
             self.assertEqual(cache.get('0'), bytes(5000))
         self.assertGreater(cache.map.stats().evictions, 1000)
         self.assertEqual(cache.get('4999'), bytes(5000))
+
+    def test_the_time_to_wait_has_no_end(self):
+        claim = self.cache.map.claim(b'a')
+        timer = threading.Timer(0.05, self.cache.map.delete, (b'a', claim.version))
+        timer.start()
+        self.assertEqual(self.cache.get_or_compute('a', lambda: 7, timeout=math.inf), 7)
+        timer.join()
 
     def test_the_time_to_wait_is_over(self):
         def make():

@@ -42,6 +42,15 @@ class Alone(unittest.TestCase):
         self.assertEqual(dict(self.map.popitem() for _ in range(100)), entries)
         self.assertRaises(KeyError, self.map.popitem)
 
+    def test_wait_without_end(self):
+        claim = self.map.claim(b'a')
+        self.assertFalse(self.map.wait(b'a', claim.version, 0.01))
+        thread = threading.Timer(0.05, self.map.delete, (b'a', claim.version))
+        thread.start()
+        self.assertTrue(self.map.wait(b'a', claim.version, math.inf))
+        thread.join()
+        self.assertTrue(self.map.wait(b'a', claim.version, 1e300))
+
     def test_lifetimes_that_were_read_are_no_longer_when_set(self):
         for left_ms in (*range(1, 100000), 2 ** 32 - 297, 4294967000):
             self.assertEqual(tslab.map.ttl_ms(left_ms / 1000), left_ms)

@@ -343,8 +343,8 @@ class Map(MutableMapping[bytes, bytes]):
         waits; with asyncio, call it in a thread."""
         key, end = raw(key), time.monotonic() + timeout
         while True:
-            left_ms = max(0, math.ceil((end - time.monotonic()) * 1000))
-            r = lib.tslab_map_wait(self._map, key, len(key), version, min(left_ms, _WAIT_SLICE_MS))
+            left_ms = max(0, (end - time.monotonic()) * 1000)      # may be math.inf
+            r = lib.tslab_map_wait(self._map, key, len(key), version, math.ceil(min(left_ms, _WAIT_SLICE_MS)))
             if r == -errno.ETIMEDOUT and left_ms <= _WAIT_SLICE_MS:
                 return False
             if r not in (-errno.ETIMEDOUT, -errno.EINTR):
