@@ -42,6 +42,20 @@ class Alone(unittest.TestCase):
         self.assertEqual(dict(self.map.popitem() for _ in range(100)), entries)
         self.assertRaises(KeyError, self.map.popitem)
 
+    def test_popitem_of_a_map_that_is_never_empty(self):
+        """Others change each entry between the look at it and its deletion."""
+        self.map.put(b'a', b'1')
+        real, changes = self.map.delete, iter(range(5))
+
+        def delete(key, version):
+            if next(changes, None) is not None:
+                self.map.put(b'a', b'2')
+            return real(key, version)
+
+        self.map.delete = delete
+        self.assertEqual(self.map.popitem(), (b'a', b'2'))
+        self.assertRaises(KeyError, self.map.popitem)
+
     def test_wait_without_end(self):
         claim = self.map.claim(b'a')
         self.assertFalse(self.map.wait(b'a', claim.version, 0.01))

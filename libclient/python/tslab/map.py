@@ -375,10 +375,15 @@ class Map(MutableMapping[bytes, bytes]):
 
     def popitem(self) -> Tuple[bytes, bytes]:
         """Deletes some entry: its key and its value. KeyError where there is none."""
-        for key, entry in self.entries():
-            with contextlib.suppress(ChangedError):
-                if self.delete(key, entry.version):
-                    return key, entry.value
+        was_changed = True
+        while was_changed:
+            was_changed = False
+            for key, entry in self.entries():
+                try:
+                    if self.delete(key, entry.version):
+                        return key, entry.value
+                except ChangedError:
+                    was_changed = True
         raise KeyError('the map is empty')
 
     def setdefault(self, key: Bytes, default: Bytes = b'') -> bytes:
