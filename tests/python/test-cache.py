@@ -203,6 +203,25 @@ class Alone(unittest.TestCase):
             self.assertEqual(self.cache.incr(f'n{i}'), 1)
             self.assertEqual(self.cache.get('a'), i)
 
+    def test_map_of_its_own(self):
+        """`exclusive` and `existing` are of the first opening alone: not of copies, nor of maps in a new arena."""
+        for option in 'exclusive', 'existing':
+            with self.subTest(option), daemon.Daemon(TSLABD, '--size=16M') as d:
+                pool = tslab.open(d.socket)
+                if option == 'existing':
+                    tslab.Map(pool, 'own')
+                cache = tslab.Cache(pool, 'own', **{option: True})
+                cache.set('a', b'1')
+                self.assertEqual(pickle.loads(pickle.dumps(cache)).get('a'), b'1')
+                others = pickle.dumps(cache)
+                d.process.send_signal(signal.SIGKILL)
+                d.process.wait()
+                d.process = subprocess.Popen([*d.command, '--fresh'], env=d.environment)
+                daemon.wait_for(d.answers)
+                with self.assertLogs('tslab', 'WARNING'):
+                    daemon.wait_for(lambda: cache.set('b', b'2') or cache.get('a') is None)
+                self.assertEqual(pickle.loads(others).get('b'), b'2')
+
     def test_new_daemon(self):
         with daemon.Daemon(TSLABD, '--size=16M') as d:
             cache = tslab.Cache(tslab.open(d.socket), dumps=lambda v: json.dumps(v).encode(), loads=json.loads)

@@ -32,7 +32,9 @@ class Store:
     _contents = 'entries'
 
     def __init__(self, pool: Pool, name: str, **options: Any) -> None:
-        self.name, self._options = name, options
+        self.name = name
+        # Copies of this store, and maps in a new arena, find a map or make one.
+        self._options = {o: value for o, value in options.items() if o not in ('existing', 'exclusive')}
         self._opened = _Opened(0, pool, name, options)
         self._successors: Dict[int, _Opened] = {}       # by number: of threads that reopen at once, one wins
         self._next_look = 0.0
