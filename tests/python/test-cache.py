@@ -222,6 +222,14 @@ class Alone(unittest.TestCase):
                     daemon.wait_for(lambda: cache.set('b', b'2') or cache.get('a') is None)
                 self.assertEqual(pickle.loads(others).get('b'), b'2')
 
+    def test_get_or_compute_raises_its_own_exception(self):
+        """Also where its claim cannot be given up."""
+        def fail():
+            self.pool.close()
+            raise KeyError('its own')
+
+        self.assertRaises(KeyError, self.cache.get_or_compute, 'a', fail)
+
     def test_new_daemon(self):
         with daemon.Daemon(TSLABD, '--size=16M') as d:
             cache = tslab.Cache(tslab.open(d.socket), dumps=lambda v: json.dumps(v).encode(), loads=json.loads)
