@@ -222,6 +222,25 @@ class Alone(unittest.TestCase):
                     daemon.wait_for(lambda: cache.set('b', b'2') or cache.get('a') is None)
                 self.assertEqual(pickle.loads(others).get('b'), b'2')
 
+    def test_get_or_compute_of_a_child_without_a_daemon(self):
+        """A forked child cannot attach: it has the value all the same, which is not kept."""
+        with daemon.Daemon(TSLABD, '--size=16M') as d:
+            cache = tslab.Cache(tslab.open(d.socket))
+            cache.set('a', b'1')
+            d.process.send_signal(signal.SIGKILL)
+            d.process.wait()
+            pid = os.fork()
+            if pid == 0:
+                code = 1
+                try:
+                    with self.assertLogs('tslab', 'WARNING'):
+                        code = (cache.get_or_compute('a', bytes), cache.get_or_compute('b', lambda: b'2')) != (b'1', b'2')
+                finally:
+                    os._exit(code)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+            d.process = subprocess.Popen([*d.command, '--fresh'], env=d.environment)
+            daemon.wait_for(d.answers)
+
     def test_get_or_compute_raises_its_own_exception(self):
         """Also where its claim cannot be given up."""
         def fail():

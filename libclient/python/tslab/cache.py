@@ -11,11 +11,13 @@ from typing import Any, Callable, Dict, Iterable, Optional, Tuple, TypeVar
 
 from tslab._native import lib
 from tslab._store import Key, Store, encoded
-from tslab.errors import ChangedError, Error, FullError, TooLargeError
+from tslab.errors import (BusyError, ChangedError, DaemonError, EpochClosedError, Error, FullError, ReplacedError,
+                          TooLargeError)
 from tslab.map import TTL_MAX, Claim, Map, is_stale, ttl_left
 from tslab.pool import EPOCH_CURRENT, Pool
 
 _K = TypeVar('_K', bound=Key)
+_UNKEPT = FullError, TooLargeError, DaemonError, ReplacedError, EpochClosedError, BusyError
 
 
 def _bytes(value: Any) -> bytes:
@@ -81,8 +83,8 @@ class Cache(Store):
         One caller computes the value, of all processes and threads; the others wait for it, or get the stale value if the
         map keeps these (`stale`). When the one that computes raises an exception or is killed, the next one does. A
         caller that has waited for `timeout` seconds computes the value, too, and so does the next one when a computation
-        takes more than 30 seconds. A value that the pool does not take, because it is too large or the pool is full, is
-        returned all the same, and that is logged. `make` must not ask for the same key."""
+        takes more than 30 seconds. A value that the pool does not take, because it is too large, the pool is full, or
+        a daemon is needed and absent, is returned all the same, and that is logged. `make` must not ask for the same key."""
         data, end = encoded(key), time.monotonic() + timeout
         while True:
             found = self._use(Map._find, data, lib.TSLAB_MAP_STALE)
@@ -90,7 +92,7 @@ class Cache(Store):
                 return self._value(*found)
             try:
                 claim = self._write(Map.claim, data)
-            except (FullError, TooLargeError) as e:
+            except _UNKEPT as e:
                 self._tell_unkept(e)
                 return make()
             if claim is not None and not claim.mine and found is not None:
@@ -108,7 +110,7 @@ class Cache(Store):
                 self._write(Map.replace, key, claim.version, self.dumps(value), EPOCH_CURRENT, ttl)
             except ChangedError:
                 pass        # a value that was put meanwhile is newer than this one, and so is a deletion
-            except (FullError, TooLargeError) as e:
+            except _UNKEPT as e:
                 self._give_up(key, claim)
                 self._tell_unkept(e)
         except BaseException:
