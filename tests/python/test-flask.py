@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import unittest
+import unittest.mock
 
 import flask
 
@@ -107,6 +108,15 @@ class Sessions(unittest.TestCase):
         self.assertEqual((response.status_code, cookie(response)), (200, None))
         self.assertRegex(logs.output[0], r'a session of 20000\d\d bytes')
         self.assertEqual(self.length(), 100)
+
+    def test_contents_of_another_kind(self):
+        """Another program put them there: the session begins anew, and the request is answered."""
+        for data in (b'7', b'[1, 2]', b'"text"', b'\xff', b'{" b": 7}', b'{"a": {" b": 7}}', b'{"a": {" t": 5}}',
+                     b'[' * 100000):
+            self.client.post('/set/100')
+            self.store.set(self.client.get_cookie('session').value, data)
+            with self.subTest(data[:20]), self.assertLogs(self.app.logger, 'ERROR'):
+                self.assertEqual(self.length(), 0)
 
     def test_too_large_from_the_beginning(self):
         with self.assertLogs(self.app.logger, 'ERROR'):

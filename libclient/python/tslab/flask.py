@@ -66,8 +66,8 @@ class SessionInterface(FlaskSessionInterface):
             return Session()        # an id that we did not give out is not taken over
         try:
             return Session(self.serializer.loads(data.decode()), id)
-        except ValueError:
-            app.logger.error('a session cannot be read, and begins anew: its %d bytes are not JSON', len(data))
+        except Exception:   # noqa: BLE001 (another program can put any bytes there, and any JSON)
+            app.logger.error('a session cannot be read, and begins anew: its %d bytes are not those of one', len(data))
             return Session()
 
     def save_session(self, app: Flask, session: SessionMixin, response: Response) -> None:
