@@ -118,6 +118,22 @@ class Sessions(unittest.TestCase):
             with self.subTest(data[:20]), self.assertLogs(self.app.logger, 'ERROR'):
                 self.assertEqual(self.length(), 0)
 
+    def test_login_where_the_pool_is_full(self):
+        """The session is not lost: it keeps its id, until it has the new one."""
+        self.client.post('/set/100')
+        old = self.client.get_cookie('session').value
+        self.fill()
+        with self.assertLogs(self.app.logger, 'ERROR'):
+            self.assertEqual(self.client.post('/login').status_code, 200)
+        self.assertEqual((self.client.get_cookie('session').value, self.length()), (old, 100))
+
+    def test_login_where_the_old_session_cannot_be_deleted(self):
+        self.client.post('/set/100')
+        with unittest.mock.patch.object(tslab.SessionStore, 'delete', side_effect=tslab.DaemonError(111, 'x')), \
+                self.assertLogs(self.app.logger, 'ERROR'):
+            self.assertEqual(self.client.post('/login').status_code, 200)
+        self.assertEqual(self.length(), 100)
+
     def test_too_large_from_the_beginning(self):
         with self.assertLogs(self.app.logger, 'ERROR'):
             response = self.client.post('/set/2000000')

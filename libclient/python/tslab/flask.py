@@ -36,6 +36,7 @@ class Session(SecureCookieSession):
     def __init__(self, initial: Any = None, id: Optional[str] = None, available: bool = True) -> None:  # noqa: A002
         super().__init__(initial)
         self.id, self.new, self.available = id, id is None, available
+        self.former_id: Optional[str] = None        # to be deleted once the session is saved with its new one
 
 
 class SessionInterface(FlaskSessionInterface):
@@ -78,7 +79,8 @@ class SessionInterface(FlaskSessionInterface):
             return
         if not session:
             if session.modified:
-                self._delete(app, session)
+                self._delete(app, session.id)
+                self._delete(app, session.former_id)
                 response.delete_cookie(self.get_cookie_name(app), **self._cookie(app))
                 response.vary.add('Cookie')
         elif self._save(app, session) and self.should_set_cookie(app, session):
@@ -87,10 +89,10 @@ class SessionInterface(FlaskSessionInterface):
             response.vary.add('Cookie')
 
     def regenerate(self, session: SessionMixin) -> None:
-        """Gives a session another id, as is wanted when a user logs in: somebody who knew the old one has nothing."""
+        """Gives a session another id, as is wanted when a user logs in: somebody who knew the old one has nothing.
+        That is done when the request ends: where it comes to nothing, the old session is there as it was."""
         assert isinstance(session, Session)
-        if session.id is not None:
-            self.store.delete(session.id)
+        session.former_id = session.id or session.former_id
         session.id, session.modified = None, True
 
     def _save(self, app: Flask, session: Session) -> bool:
@@ -104,12 +106,13 @@ class SessionInterface(FlaskSessionInterface):
             app.logger.error('a session could not be saved, and stays as it was: %s', e)
             return False
         session.id = id
+        self._delete(app, session.former_id)
         return True
 
-    def _delete(self, app: Flask, session: Session) -> None:
+    def _delete(self, app: Flask, id: Optional[str]) -> None:      # noqa: A002
         try:
-            if session.id is not None:
-                self.store.delete(session.id)
+            if id is not None:
+                self.store.delete(id)
         except Error as e:
             app.logger.error('a session could not be deleted: %s', e)
 
