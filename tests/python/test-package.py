@@ -110,9 +110,10 @@ class Objects(unittest.TestCase):
 
         class Numbers(list):
             def __len__(self):
-                return 10 ** 8
+                return 10 ** 7
 
         self.assertEqual(self.pool.free_batch(Numbers(handles)), 1)
+        self.assertRaises(TypeError, self.pool.free_batch, 5)
 
     def test_pending_block(self):
         with self.pool.pending(64) as (handle, view):
