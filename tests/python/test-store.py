@@ -298,6 +298,11 @@ class Full(unittest.TestCase):
         self.assertEqual(store.get('a'), b'1')
         self.assertTrue(store.delete('a'))
 
+    def test_too_large_of_other_items_than_bytes(self):
+        store = tslab.SessionStore(self.pool)
+        with self.assertRaisesRegex(tslab.TooLargeError, 'a session of 8000000 bytes'):
+            store.set('a', memoryview(bytes(8000000)).cast('d'))
+
     def test_what_is_over_makes_room(self):
         store = tslab.SessionStore(self.pool, lifetime=0.1)
         for i in range(5000):

@@ -6,6 +6,7 @@ import errno
 import functools
 from typing import Any, Optional, Tuple
 
+from tslab._bytes import raw
 from tslab._store import Key, Store, encoded
 from tslab.errors import Error, TooLargeError
 from tslab.map import Map, ttl_ms
@@ -57,7 +58,7 @@ class SessionStore(Store):
         try:
             self._write(Map.put, key, value, EPOCH_CURRENT, self.lifetime)
         except TooLargeError:
-            raise TooLargeError(errno.E2BIG, f'a session of {len(value)} bytes, with an id of {len(key)}: '
+            raise TooLargeError(errno.E2BIG, f'a session of {len(raw(value))} bytes, with an id of {len(raw(key))}: '
                                              f'a session may have {self.size_max}') from None
 
     def touch(self, session: Key) -> bool:
