@@ -7,7 +7,9 @@ import errno
 import functools
 import math
 import os
+import pickle
 import signal
+import subprocess
 import sys
 import threading
 import unittest
@@ -17,6 +19,7 @@ import daemon  # noqa: E402
 
 import tslab  # noqa: E402
 
+TSLABD = os.path.abspath(sys.argv[1])
 N_TOKENS = 20000
 N_CONSUMERS = 4
 
@@ -69,6 +72,20 @@ class Alone(unittest.TestCase):
         for left_ms in (*range(1, 100000), 2 ** 32 - 297, 4294967000):
             self.assertEqual(tslab.map.ttl_ms(left_ms / 1000), left_ms)
         self.assertEqual([tslab.map.ttl_ms(ttl) for ttl in (5e-324, 1e-9, 0.0011)], [1, 1, 2])
+
+    def test_pickled_map_is_made_as_it_was(self):
+        """The daemon has a new arena by the time at which a copy is opened."""
+        with daemon.Daemon(TSLABD, '--size=16M') as d:
+            options = {'ttl': 100, 'limit_bytes': 1 << 20, 'value_max': 1000, 'stale': 5, 'evict': 'sieve'}
+            pickled = pickle.dumps(tslab.Map(tslab.open(d.socket), 'm', exclusive=True, **options))
+            d.process.send_signal(signal.SIGKILL)
+            d.process.wait()
+            d.process = subprocess.Popen([*d.command, '--fresh'], env=d.environment)
+            daemon.wait_for(d.answers)
+            copy = pickle.loads(pickled)
+            copy.put(b'a', b'1')
+            self.assertLessEqual(copy.ttl(b'a'), 100)
+            self.assertLess(copy.size_max, 1100)
 
     def test_setdefault(self):
         self.assertEqual(self.map.setdefault(b'a', b'1'), b'1')

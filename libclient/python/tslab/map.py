@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import math
 import time
 from collections.abc import ItemsView, MutableMapping, ValuesView
@@ -124,13 +125,15 @@ class Map(MutableMapping[bytes, bytes]):
         native = ffi.new('struct tslab_map **')
         check(lib.tslab_map_open(native, pool._pool, c_string(name, 'the name of a map'), options), f'map {name!r}')
         self.pool, self.name = pool, name
+        self._options = {'ttl': ttl, 'limit_bytes': limit_bytes, 'value_max': value_max, 'stale': stale, 'evict': evict}
         self._owner = pool._native          # it must not go before the map
         self._native: Optional[Any] = ffi.gc(native[0], lib.tslab_map_close)
         self.size_max: int = lib.tslab_map_size_max(self._native)
         self._buffers: List[Any] = []       # that no call is using
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        return Map, (self.pool, self.name)
+        # Where the daemon has a new arena by then, this makes the map anew.
+        return functools.partial(Map, **self._options), (self.pool, self.name)
 
     @property
     def _map(self) -> Any:
