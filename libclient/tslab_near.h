@@ -84,18 +84,28 @@ int tslab_near_give_up(struct tslab_near *near, const void *key, size_t key_size
 int tslab_near_drop(struct tslab_near *near, const void *key, size_t key_size);
 
 /*
- * For the daemon that keeps the cache coherent. tslab_near_begin() leases an epoch for copies; it is to be called when
- * the daemon hears of all changes from now on. tslab_near_cover() covers the copies from now on for `ms` milliseconds,
- * in place of any cover before. tslab_near_end() ends the cover, and revokes all copies.
+ * For the daemon that keeps the cache coherent: leases an epoch for copies, which are not covered yet. It is to be
+ * called when the daemon hears of all changes from now on. A process has one lease for each open near cache. A control
+ * call.
  *
- * A process has one lease for each open near cache. Control calls, but for tslab_near_cover().
- *
- * -EBUSY       tslab_near_begin(): another process gives the cover
- * -ESTALE      tslab_near_cover(): the lease was revoked, by an operator perhaps: end, and begin again
+ * -EALREADY    this process gives the cover
+ * -EBUSY       another process does
  * and the errors of tslab_epoch_lease() and tslab_alloc()
  */
 int tslab_near_begin(struct tslab_near *near);
+
+/*
+ * Covers the copies from now on for `ms` milliseconds, in place of any cover before; 0: not at all. Enters no daemon.
+ *
+ * -ESTALE      there is no lease, or an operator revoked it: end, and begin again
+ */
 int tslab_near_cover(struct tslab_near *near, uint32_t ms);
+
+/*
+ * Ends the cover at once, then revokes all copies. Returns 0, also where this process gives no cover. A control call.
+ *
+ * Fails as tslab_epoch_close() does; copies are not covered then either.
+ */
 int tslab_near_end(struct tslab_near *near);
 
 #ifdef __cplusplus

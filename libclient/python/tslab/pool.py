@@ -200,7 +200,7 @@ class Pool:
 
     def free_batch(self, handles: Sequence[int]) -> int:
         """Frees objects: how many; the others were stale."""
-        copy = ffi.new('tslab_handle[]', list(handles))     # of an int it would make as many handles of 0
+        copy = ffi.new('tslab_handle[]', list(handles))     # an int would make as many handles of 0
         return check(lib.tslab_free_batch(self._pool, copy, len(copy)))
 
     def drain(self) -> None:
