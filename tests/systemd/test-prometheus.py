@@ -33,6 +33,7 @@ setup()
 for pool in ('sessions', 'web'):
     start(pool)
 sh('systemctl', 'enable', '--now', 'tslab-metrics.socket')
+sh('systemctl', 'start', 'tslabd@web.service')     # scrapes start no idle pool
 client = Client('hold', 'sessions', 1000)
 client.wait_for('ready')
 folder = pathlib.Path('/run/prometheus')
