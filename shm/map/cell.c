@@ -119,6 +119,7 @@ int shm_map_add_at(const ShmTrie *trie, uint64_t cell, int64_t delta, int64_t *r
         if (!load_cell(trie, &view, &value) || shm_map_is_over(trie, &view) ||
             !add_to_cell(trie, &view, value, (uint64_t) delta, &next))
                 return -ESTALE;
+        shm_evict_visit(trie, cell);
         *ret = (int64_t) next;
         return 0;
 }

@@ -25,6 +25,7 @@
 
 #include "shm/arch/racy.h"
 #include "shm/arena/client.h"
+#include "shm/map/evict.h"
 #include "shm/map/lifetime.h"
 #include "shm/map/trie-walk.h"
 
@@ -185,7 +186,9 @@ ssize_t shm_map_get_stale(const ShmTrie *trie, const ShmMapKey *key, void *buffe
                 if (view->head.value_size > size)
                         return -EMSGSIZE;
                 r = shm_map_copy(trie, view, 0, buffer, view->head.value_size);
-                if (shm_map_view_live(trie->arena, view))
+                if (shm_map_view_live(trie->arena, view)) {
+                        shm_evict_visit(trie, view->handle);
                         return r ?: (ssize_t) view->head.value_size;
+                }
         }
 }

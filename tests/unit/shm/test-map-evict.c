@@ -229,18 +229,25 @@ static void test_evict_spares_what_it_replaces(void **state) {
 static void test_evict_visits(void **state) {
         const ShmMapAdd add = { .delta = 1, .epoch = SHM_EPOCH_CURRENT };
         Fixture *f = *state;
-        const uint32_t keys[] = { 1, 2, 3, 4 };
-        ShmMapKey k[4];
+        const uint32_t keys[] = { 1, 2, 3, 4, 5, 6 };
+        uint64_t counter;
+        ShmMapKey k[6];
         ShmMapView view;
         int64_t sum;
 
-        for (unsigned i = 0; i < 4; i++)
+        for (unsigned i = 0; i < 6; i++)
                 k[i] = key_of(f, &keys[i]);
         options(&f->trie)->limit_bytes = 20 * COST;
         options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
         for (uint32_t i = 1; i < 4; i++)
                 assert_int_equal(put(f, i, SIZE), 0);
+        assert_int_equal(put(f, 5, SIZE), 0);
+        assert_int_equal(shm_map_add(&f->actor, &f->trie, &k[5], &add, &sum), 0);
+        assert_int_equal(shm_map_get(&f->trie, &k[5], &sum, sizeof(sum), &view), sizeof(sum));
+        counter = view.handle;
         for (uint32_t i = 0; i < 500; i++) {
+                assert_int_equal(shm_map_get_stale(&f->trie, &k[4], buffer, SIZE, &view), SIZE);
+                assert_int_equal(shm_map_add_at(&f->trie, counter, 1, &sum), 0);
                 assert_int_equal(shm_map_touch(&f->actor, &f->trie, &k[0], SHM_MAP_TTL_NONE), 0);
                 assert_int_equal(shm_map_read(&f->trie, &k[1], 0, 1, buffer, 1, &view), 1);
                 assert_int_equal(put_in(f, &f->trie, 3, SIZE, SHM_MAP_UPDATE, 0), 0);
