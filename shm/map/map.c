@@ -212,11 +212,18 @@ uint32_t shm_map_value_max(const ShmTrie *trie) {
         return max < most ? max : most;
 }
 
+/* The size of the key, and of what a claim has behind it. */
+static uint32_t leaf_head_size(const ShmMapKey *key, const ShmMapPut *put) {
+        return put->claim ? shm_leaf_value_off(key->size, SHM_LEAF_CLAIM) : key->size;
+}
+
 /* Whether key and value have room in the map. */
-static bool entry_fits(const ShmTrie *trie, const ShmMapKey *key, uint32_t value_size) {
-        return key->size <= shm_map_key_max(trie->arena) && value_size <= value_max_option(trie) &&
-               (!shm_chain_wanted(trie->arena, key->size, value_size) ||
-                value_size <= shm_chain_size_max(trie->arena));
+static bool entry_fits(const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put) {
+        uint32_t head_size = leaf_head_size(key, put), key_max = (uint32_t) shm_map_key_max(trie->arena);
+
+        return key->size <= key_max && put->value_size <= value_max_option(trie) &&
+               (!shm_chain_wanted(trie->arena, head_size, put->value_size) ||
+                (head_size <= key_max && put->value_size <= shm_chain_size_max(trie->arena)));
 }
 
 typedef struct NewLeaf {
@@ -291,8 +298,7 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
 static int leaf_new(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                     NewLeaf *ret) {
         bool whichever = put->epoch == SHM_EPOCH_CURRENT || put->epoch >> 8 == 0;
-        uint32_t head_size = put->claim ? shm_leaf_value_off(key->size, SHM_LEAF_CLAIM) : key->size;
-        bool chained = shm_chain_wanted(trie->arena, head_size, put->value_size);
+        bool chained = shm_chain_wanted(trie->arena, leaf_head_size(key, put), put->value_size);
         uint32_t id, era;
         int r = -ESTALE;
 
@@ -384,8 +390,7 @@ static int admit_over(const ShmMapPut *put, int found, const ShmMapView *view) {
 /* Evicts for the leaf that is to be made. `old`: the entry that it will replace, or NULL. */
 static int make_room(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                      const ShmMapView *old, ShmEvict *ret) {
-        uint32_t head_size = put->claim ? shm_leaf_value_off(key->size, SHM_LEAF_CLAIM) : key->size;
-        bool chained = shm_chain_wanted(trie->arena, head_size, put->value_size);
+        bool chained = shm_chain_wanted(trie->arena, leaf_head_size(key, put), put->value_size);
         const ShmMapLeaf head = { .key_size = (uint16_t) key->size,
                                   .value_size = put->value_size,
                                   .flags = (uint16_t) (put->flags | (chained ? SHM_LEAF_CHAINED : 0)) };
@@ -459,7 +464,7 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
         uint32_t n_tries = 0;
         int r;
 
-        if (!entry_fits(trie, key, put->value_size))
+        if (!entry_fits(trie, key, put))
                 return shm_map_refuse_large(actor, key->size, put->value_size);
         shm_tally_begin(actor, trie);
         do {

@@ -414,6 +414,18 @@ static void test_evict_nothing_there(void **state) {
         assert_int_equal(totals(f).failures, 1);
 }
 
+/* A claim does not fit beside a key as large as keys can be. */
+static void test_evict_claim_too_large(void **state) {
+        const ShmMapClaim claim = { .epoch = SHM_EPOCH_CURRENT, .limit_ms = 60000 };
+        Fixture *f = *state;
+        uint32_t size = (uint32_t) shm_map_key_max(&f->arena);
+        ShmMapKey k = { buffer, size, shm_hash(&f->arena, buffer, size) };
+        ShmClaimed claimed = {};
+
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        assert_int_equal(shm_map_claim(&f->actor, &f->trie, &k, &claim, &claimed), -E2BIG);
+}
+
 /* Hands and masks with any content: puts end, and entries that are there have their values. */
 static void test_evict_scribbled(void **state) {
         Fixture *f = *state;
@@ -496,6 +508,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_for_other_sizes, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_balances_sizes, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_nothing_there, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_claim_too_large, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_scribbled, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_misses_as_sieve, setup, teardown),
         };
