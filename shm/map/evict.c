@@ -62,11 +62,11 @@
 
 /* The place of a hand, from the highest bit: */
 #define SWEEP_SHIFT 32 /* 32: the number of its sweep */
-#define SLAB_SHIFT 8 /* 24: the slab that is next */
-#define SLOT_SHIFT 2 /* 6: its slot that is next */
+#define SLAB_SHIFT 7 /* 25: the slab that is next; at the end of a sweep one more than any has */
+#define SLOT_SHIFT 1 /* 6: its slot that is next */
 #define PLACE_YOUNG UINT64_C(1) /* the sweep is a young one */
 static_assert(SHM_MAP_HANDS == SHM_CLASSES_MAX, "a hand for each class");
-static_assert(SHM_SLABS_MAX <= 1 << 24 && SHM_SLOTS_MAX <= 1 << 6, "they fit a place");
+static_assert(SHM_SLABS_MAX < 1 << 25 && SHM_SLOTS_MAX <= 1 << 6, "they fit a place");
 
 typedef struct Hand {
         uint32_t sweep, slab, slot;
@@ -76,7 +76,7 @@ typedef struct Hand {
 static Hand hand_unpack(uint64_t w) {
         return (Hand){
                 .sweep = (uint32_t) (w >> SWEEP_SHIFT),
-                .slab = (uint32_t) (w >> SLAB_SHIFT) & (SHM_SLABS_MAX - 1),
+                .slab = (uint32_t) (w >> SLAB_SHIFT) & (2 * SHM_SLABS_MAX - 1),
                 .slot = (uint32_t) (w >> SLOT_SHIFT) & (SHM_SLOTS_MAX - 1),
                 .young = w & PLACE_YOUNG,
         };

@@ -49,7 +49,7 @@ static void pre_passed_a(void) {
         init(2);
         map_entry(0, 'o', 0);
         ready();
-        map_state()->hands[0].place |= 2 << 2;
+        map_state()->hands[0].place |= 2 << 1;
 }
 
 static void t0_put_b(void) {

@@ -71,6 +71,11 @@ static int setup_small(void **state) {
         return setup_size(state, UINT64_C(1) << 20);
 }
 
+/* Its memory is never touched but for the first slabs. */
+static int setup_largest(void **state) {
+        return setup_size(state, (uint64_t) SHM_SLABS_MAX * SHM_SLAB_SIZE);
+}
+
 static int teardown(void **state) {
         Fixture *f = *state;
 
@@ -414,6 +419,27 @@ static void test_evict_nothing_there(void **state) {
         assert_int_equal(totals(f).failures, 1);
 }
 
+/* Slabs have numbers of 24 bits, and the hand is past the last one at the end of a sweep. */
+static void test_evict_largest_pool(void **state) {
+        Fixture *f = *state;
+        ShmMapState *map = &f->arena.header->maps[f->trie.map - 1];
+        uint32_t class = shm_arena_class(&f->arena, COST);
+
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        options(&f->trie)->limit_bytes = 10 * COST;
+        for (uint32_t i = 0; i < 10; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        f->arena.header->n_slabs_ever.value = SHM_SLABS_MAX;
+        for (uint32_t i = 10; i < 40; i++) {
+                /* All that is before the last slab is passed. */
+                map->hands[class].place |= (uint64_t) (SHM_SLABS_MAX - 1) << 7;
+                assert_int_equal(put(f, i, SIZE), 0);
+                assert_int_equal(get(f, i), SIZE);
+                assert_int_equal(totals(f).entries, 10);
+        }
+        f->arena.header->n_slabs_ever.value = 100;
+}
+
 /* A claim does not fit beside a key as large as keys can be. */
 static void test_evict_claim_too_large(void **state) {
         const ShmMapClaim claim = { .epoch = SHM_EPOCH_CURRENT, .limit_ms = 60000 };
@@ -510,6 +536,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_nothing_there, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_claim_too_large, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_scribbled, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_largest_pool, setup_largest, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_misses_as_sieve, setup, teardown),
         };
 
