@@ -384,11 +384,17 @@ static uint32_t next_class(const ShmTrie *trie) {
         return class;
 }
 
+/* As many ends as a search over all classes has. */
+static uint32_t ends_of_all(const ShmTrie *trie) {
+        return (uint32_t) __builtin_popcountll(classes_in_use(trie)) * ENDS_MAX;
+}
+
 /* The next entry of any class. Returns its cost, or 0. */
 static uint64_t evict_any(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict) {
+        uint32_t n_ends = ends_of_all(trie);
         uint64_t cost = 0;
 
-        for (uint32_t i = 0; i < SHM_CLASSES_MAX * ENDS_MAX && cost == 0; i++)
+        for (uint32_t i = 0; i < n_ends && cost == 0; i++)
                 cost = evict_next(actor, trie, next_class(trie), ANY_KEY, 1, evict);
         return cost;
 }
@@ -418,7 +424,9 @@ static uint32_t choose_slab(const ShmTrie *trie, uint32_t class, uint64_t key, u
 
 /* A slab whose slots are of no use for `key`, behind the hand from now on. UINT32_MAX: there is none. */
 static uint32_t take_slab(const ShmTrie *trie, uint64_t key) {
-        for (uint32_t i = 0; i < SHM_CLASSES_MAX * ENDS_MAX; i++) {
+        uint32_t n_ends = ends_of_all(trie);
+
+        for (uint32_t i = 0; i < n_ends; i++) {
                 uint32_t class = next_class(trie), slab;
                 uint64_t w = hand_load(trie, class);
                 Hand h = hand_unpack(w);

@@ -279,6 +279,26 @@ static void test_evict_spares_claims(void **state) {
         assert_int_equal(get(f, key), SIZE);
 }
 
+/* Nothing is there to be evicted: that is seen by five sweeps. */
+static void test_evict_ends_soon(void **state) {
+        const ShmMapClaim claim = { .epoch = SHM_EPOCH_CURRENT, .limit_ms = 60000 };
+        Fixture *f = *state;
+        ShmMapHand *hands = f->arena.header->maps[f->trie.map - 1].hands;
+        uint64_t before;
+
+        options(&f->trie)->limit_bytes = 10 * 96;
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        for (uint32_t i = 0; i < 10; i++) {
+                ShmMapKey k = key_of(f, &i);
+                ShmClaimed claimed;
+
+                assert_int_equal(shm_map_claim(&f->actor, &f->trie, &k, &claim, &claimed), 0);
+        }
+        before = hands[shm_arena_class(&f->arena, 32 + 8 + sizeof(ShmClaim))].place >> 32;
+        assert_int_equal(put(f, 10, 0), 0);
+        assert_true((hands[shm_arena_class(&f->arena, 32 + 8 + sizeof(ShmClaim))].place >> 32) - before <= 5);
+}
+
 /* A map of another kind, and objects of a program, in the same slabs. */
 static void test_evict_leaves_others(void **state) {
         enum { N = 200 };
@@ -526,6 +546,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_spares_what_it_replaces, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_visits, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_spares_claims, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_ends_soon, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_leaves_others, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_limit_lowered, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_from_now_on, setup, teardown),
