@@ -505,10 +505,15 @@ static uint64_t evict_chains(ShmActor *actor, const ShmTrie *trie, const ShmEvic
         return cost;
 }
 
+static bool exceeds_pool(const ShmTrie *trie, uint64_t cost) {
+        return cost > (uint64_t) trie->arena->n_slabs * SHM_SLAB_SIZE;
+}
+
 bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict, uint32_t n_tries) {
         uint64_t key, cost = 0;
 
-        if (n_tries >= TRIES_MAX || trie->map == 0 || !shm_evict_is_on(trie) || !key_of(trie, evict, &key))
+        if (n_tries >= TRIES_MAX || trie->map == 0 || !shm_evict_is_on(trie) ||
+            exceeds_pool(trie, evict->cost) || !key_of(trie, evict, &key))
                 return false;
         set_full(trie, shm_map_now_ms(trie) + FULL_MS);
         if (evict->chained)

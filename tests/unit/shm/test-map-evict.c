@@ -439,6 +439,19 @@ static void test_evict_nothing_there(void **state) {
         assert_int_equal(totals(f).failures, 1);
 }
 
+/* A value that has no room in the whole pool: no entry goes for it. */
+static void test_evict_nothing_for_too_large(void **state) {
+        Fixture *f = *state;
+
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        options(&f->trie)->value_max = SHM_LEAF_VALUE_MAX;
+        for (uint32_t i = 0; i < 100; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        assert_int_equal(put(f, 1000, VALUE_MAX), -ENOMEM);
+        assert_int_equal(totals(f).evictions, 0);
+        assert_int_equal(totals(f).entries, 100);
+}
+
 /* Slabs have numbers of 24 bits, and the hand is past the last one at the end of a sweep. */
 static void test_evict_largest_pool(void **state) {
         Fixture *f = *state;
@@ -555,6 +568,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_for_other_sizes, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_balances_sizes, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_nothing_there, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_nothing_for_too_large, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_claim_too_large, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_scribbled, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_largest_pool, setup_largest, teardown),
