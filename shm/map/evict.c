@@ -536,11 +536,12 @@ static bool has_slot(const ShmActor *actor, uint64_t key) {
 
 /* Where the pool was full a moment ago: before an allocation fails, which takes longer. */
 static void evict_ahead(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict) {
-        uint64_t full_ms = shm_load_rlx(&state_of(trie)->full_ms), key; /* ORDER: rlx; a hint. */
+        uint64_t full_ms = shm_load_rlx(&state_of(trie)->full_ms), key, now; /* ORDER: rlx; a hint. */
 
         if (full_ms == 0 || evict->chained || !key_of(trie, evict, &key) || has_slot(actor, key))
                 return;
-        if (shm_map_now_ms(trie) < full_ms)
+        now = shm_map_now_ms(trie);
+        if (now < full_ms && full_ms - now <= FULL_MS)
                 (void) evict_in_class(actor, trie, key, evict);
 }
 

@@ -452,6 +452,17 @@ static void test_evict_nothing_for_too_large(void **state) {
         assert_int_equal(totals(f).entries, 100);
 }
 
+/* The pool was full at a time that is not to come for long, as far as one can tell: no entry goes for that. */
+static void test_evict_scribbled_full(void **state) {
+        Fixture *f = *state;
+
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        f->arena.header->maps[f->trie.map - 1].full_ms = UINT64_MAX;
+        for (uint32_t i = 0; i < 1000; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        assert_int_equal(totals(f).evictions, 0);
+}
+
 /* Slabs have numbers of 24 bits, and the hand is past the last one at the end of a sweep. */
 static void test_evict_largest_pool(void **state) {
         Fixture *f = *state;
@@ -571,6 +582,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_nothing_for_too_large, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_claim_too_large, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_scribbled, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_scribbled_full, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_largest_pool, setup_largest, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_misses_as_sieve, setup, teardown),
         };
