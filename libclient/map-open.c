@@ -152,6 +152,26 @@ static void map_configure(const ShmArena *arena, uint64_t handle, const struct t
         };
 }
 
+/*
+ * The root may have named a map whose index was revoked: its entries are none of the new one's. If this thread dies
+ * before they are dropped, its record names the map, which is counted anew.
+ */
+static int name_map(ShmActor *actor, const char *root, uint64_t expected, uint64_t handle) {
+        uint32_t i = expected ? shm_map_index(actor->arena, expected) : SHM_ROOTS_MAX;
+        const ShmTrie trie = { .arena = actor->arena, .map = i < SHM_ROOTS_MAX ? i + 1 : 0 };
+        ShmMapCensus census = {};
+        int r;
+
+        shm_tally_begin(actor, &trie);
+        if (trie.map != 0)
+                shm_map_census_begin(actor->arena, i, &census);
+        r = name_object(actor, root, expected, handle);
+        if (r == 0 && trie.map != 0)
+                shm_map_census_drop(actor->arena, i, &census);
+        shm_tally_end(actor, &trie);
+        return r;
+}
+
 static int map_create(struct tslab *pool, const char *root, uint64_t expected,
                       const struct tslab_map_options *options) {
         ThreadState *thread;
@@ -168,7 +188,7 @@ static int map_create(struct tslab *pool, const char *root, uint64_t expected,
         r = shm_trie_create(&thread->actor, epoch, &handle);
         if (r == 0) {
                 map_configure(&pool->arena, handle, options);
-                r = name_object(&thread->actor, root, expected, handle);
+                r = name_map(&thread->actor, root, expected, handle);
         }
         pool_leave(pool, thread);
         return r == -ESTALE ? -ESHUTDOWN : r;

@@ -184,6 +184,13 @@ static void correct_total(ShmMapState *state, ShmMapCount count, uint64_t n) {
                 (void) shm_add_rlx(&state->counts[count], n); /* ORDER: rlx; a statistic. */
 }
 
+void shm_map_census_drop(ShmArena *arena, uint32_t i, const ShmMapCensus *census) {
+        ShmMapState *state = &arena->header->maps[i];
+
+        correct_total(state, SHM_MAP_MISCOUNTED, -census->entries_before);
+        correct_total(state, SHM_MAP_BYTES, -census->bytes_before);
+}
+
 void shm_map_census_end(ShmActor *control, uint32_t i, const ShmMapCensus *census) {
         ShmMapState *state = &control->arena->header->maps[i];
         Counts c = sum_counts(control->arena, i);

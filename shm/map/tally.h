@@ -119,5 +119,7 @@ bool shm_map_is_miscounted(const ShmArena *arena, uint32_t i);
 void shm_map_census_begin(const ShmArena *arena, uint32_t i, ShmMapCensus *ret);
 /* There is nothing to be counted: the root names no map, or one that is no more. */
 void shm_map_uncounted(ShmArena *arena, uint32_t i);
+/* The root names a new map since, whose entries are not those that were counted when the census began. */
+void shm_map_census_drop(ShmArena *arena, uint32_t i, const ShmMapCensus *census);
 /* Corrects entries and bytes. */
 void shm_map_census_end(ShmActor *control, uint32_t i, const ShmMapCensus *census);

@@ -122,6 +122,33 @@ static void test_map_evict(void **state) {
         tslab_map_close(map);
 }
 
+static uint32_t epoch_of_maps(struct tslab *pool) {
+        for (uint32_t id = 0; id < 64; id++) {
+                struct tslab_epoch_info info = { .size = sizeof(info) };
+
+                if (tslab_epoch_info(pool, id, &info) == 0 && !strcmp(info.label, "maps"))
+                        return info.epoch;
+        }
+        return 0;
+}
+
+/* The indexes of all maps are revoked. A map of the same name begins with nothing, as far as its limit goes, too. */
+static void test_map_evict_made_anew(void **state) {
+        struct tslab_map *map = open_map(*state, 2 * COST, TSLAB_MAP_EVICT_NEVER);
+
+        assert_int_equal(put(map, 1), 0);
+        assert_int_equal(put(map, 2), 0);
+        tslab_map_close(map);
+        assert_int_equal(tslab_epoch_close(*state, epoch_of_maps(*state), TSLAB_CLOSE_REVOKE), 0);
+        map = open_map(*state, 2 * COST, TSLAB_MAP_EVICT_NEVER);
+        assert_int_equal(statistics(map).entries, 0);
+        assert_int_equal(statistics(map).bytes, 0);
+        assert_int_equal(put(map, 1), 0);
+        assert_int_equal(put(map, 2), 0);
+        assert_int_equal(put(map, 3), -ENOSPC);
+        tslab_map_close(map);
+}
+
 typedef struct Churn {
         struct tslab_map *map;
         unsigned seed;
@@ -211,6 +238,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_evict_options, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_below_an_entry, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_made_anew, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_killed, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_memory_killed, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_stopped, setup, teardown),
