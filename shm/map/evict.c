@@ -447,6 +447,19 @@ static void set_full(const ShmTrie *trie, uint64_t until_ms) {
         shm_store_rlx(&state_of(trie)->full_ms, until_ms); /* ORDER: rlx; a hint. */
 }
 
+/* Evicts all entries of a slab; a large one that is enough is the last, since its chunks are slabs of their own. */
+static uint64_t empty_slab(ShmActor *actor, const ShmTrie *trie, uint32_t slab, uint64_t size,
+                           const ShmEvict *evict) {
+        uint64_t cost = 0, last = 0;
+
+        for (uint32_t slot = 0; slot < SHM_SLOTS_MAX && (cost < size || last <= trie->arena->size_max);
+             slot++) {
+                last = evict_slot(actor, trie, slot_id(slab, slot), evict);
+                cost += last;
+        }
+        return cost;
+}
+
 /* Evicts all entries of whole slabs, of `size` bytes or more: such a slab is free for any class. Returns their cost. */
 static uint64_t empty_slabs(ShmActor *actor, const ShmTrie *trie, uint64_t key, uint64_t size,
                             const ShmEvict *evict) {
@@ -457,8 +470,7 @@ static uint64_t empty_slabs(ShmActor *actor, const ShmTrie *trie, uint64_t key, 
 
                 if (slab == UINT32_MAX)
                         break;
-                for (uint32_t slot = 0; slot < SHM_SLOTS_MAX; slot++)
-                        cost += evict_slot(actor, trie, slot_id(slab, slot), evict);
+                cost += empty_slab(actor, trie, slab, size - cost, evict);
         }
         if (cost != 0)
                 set_full(trie, 0);

@@ -671,6 +671,12 @@ FAULTS = [
      'if (sweeps_ahead(now, last) >= LEAD_MAX)', 'if (0)'),
     ('evict: slabs of other classes are not emptied', 'unit-map-evict', 'shm/map/evict.c',
      'if (cost < evict->cost)', 'if (0)'),
+    ('evict: a slab with heads of large entries is emptied whole', 'unit-map-evict', 'shm/map/evict.c',
+     ' && (cost < size || last <= trie->arena->size_max)', ''),
+    ('evict: a value larger than the pool empties the map', 'unit-map-evict', 'shm/map/evict.c',
+     'exceeds_pool(trie, evict->cost) || ', ''),
+    ('evict: stale gets are no uses', 'unit-map-evict', 'shm/map/claim.c', 'shm_evict_visit(trie, view->handle);', ''),
+    ('evict: adds by version are no uses', 'unit-map-evict', 'shm/map/cell.c', 'shm_evict_visit(trie, cell);', ''),
     ("expiry: a slab's first end is stored after the look", 'map-cell/put-pass', 'shm/map/expiry.c',
      '        (void) shm_xchg_acqrel(line, 0);\n', '', '''        if (left != 0)
                 (void) shm_expiry_lower(line, left);''', '        shm_store_rel(line, left);'),

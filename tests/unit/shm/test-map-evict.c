@@ -439,6 +439,18 @@ static void test_evict_nothing_there(void **state) {
         assert_int_equal(totals(f).failures, 1);
 }
 
+/* The heads of large entries are in one slab, and chunks are whole slabs: one such entry is enough. */
+static void test_evict_one_large_entry(void **state) {
+        const ShmEvict evict = { .cost = COST, .class = 2, .epoch = SHM_EPOCH_CURRENT };
+        Fixture *f = *state;
+
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        for (uint32_t i = 0; i < 5; i++)
+                assert_int_equal(put(f, i, 100000), 0);
+        assert_true(shm_evict_for_memory(&f->actor, &f->trie, &evict, 2));
+        assert_int_equal(totals(f).evictions, 1);
+}
+
 /* A value that has no room in the whole pool: no entry goes for it. */
 static void test_evict_nothing_for_too_large(void **state) {
         Fixture *f = *state;
@@ -579,6 +591,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_for_other_sizes, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_balances_sizes, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_nothing_there, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_one_large_entry, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_nothing_for_too_large, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_claim_too_large, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_scribbled, setup, teardown),
