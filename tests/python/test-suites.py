@@ -21,10 +21,13 @@ TSLABD = os.path.abspath(sys.argv[1])
 SKIPPED = 77
 
 DOGPILE = '''
+import contextlib
 import os
 
 import pytest
-from dogpile.cache import register_backend
+import tslab
+from dogpile.cache import make_region, register_backend
+from dogpile.cache.api import NO_VALUE
 from dogpile.testing.fixtures import _GenericBackendTestSuite, _GenericMutexTestSuite, _GenericSerializerTestSuite
 
 register_backend('tslab', 'tslab.dogpile', 'Backend')
@@ -41,6 +44,28 @@ class TestBackend(Ours, _GenericBackendTestSuite):
 
 class TestMutex(Ours, _GenericMutexTestSuite):
     pass
+
+
+def test_pool_is_full():
+    with tslab.create(size=1 << 20) as pool:
+        region = make_region().configure('tslab', expiration_time=300, arguments={'pool': pool})
+        region.set('old', 1)
+        assert region.get_or_create('large', lambda: b'x' * 2000000) == b'x' * 2000000
+        region.set('old', b'x' * 2000000)
+        assert region.get('old') is NO_VALUE
+        for size in 4096, 2048, 1344, 1024, 768, 512, 384, 256, 192, 128, 96, 64:
+            with contextlib.suppress(tslab.FullError):
+                while True:
+                    pool.put(b'x' * size)
+        assert region.get_or_create('a', lambda: 7) == 7
+        assert region.get_or_create_multi(['b', 'c'], lambda *keys: [7 for _ in keys]) == [7, 7]
+
+
+def test_counter():
+    with tslab.create(size=1 << 20) as pool:
+        region = make_region().configure('tslab', expiration_time=300, arguments={'pool': pool})
+        region.backend.cache.incr('a')
+        assert region.get_or_create('a', lambda: 7) == 7
 
 
 class TestSerializer(Ours, _GenericSerializerTestSuite, _GenericBackendTestSuite):

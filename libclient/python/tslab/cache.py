@@ -17,7 +17,8 @@ from tslab.map import TTL_MAX, Claim, Map, is_stale, ttl_left
 from tslab.pool import EPOCH_CURRENT, Pool
 
 _K = TypeVar('_K', bound=Key)
-_UNKEPT = FullError, TooLargeError, DaemonError, ReplacedError, EpochClosedError, BusyError
+# Why a value may not be kept, which is no reason to fail.
+UNKEPT = FullError, TooLargeError, DaemonError, ReplacedError, EpochClosedError, BusyError
 
 
 def _bytes(value: Any) -> bytes:
@@ -92,7 +93,7 @@ class Cache(Store):
                 return self._value(*found)
             try:
                 claim = self._write(Map.claim, data)
-            except _UNKEPT as e:
+            except UNKEPT as e:
                 self._tell_unkept(e)
                 return make()
             if claim is not None and not claim.mine and found is not None:
@@ -110,7 +111,7 @@ class Cache(Store):
                 self._write(Map.replace, key, claim.version, self.dumps(value), EPOCH_CURRENT, ttl)
             except ChangedError:
                 pass        # a value that was put meanwhile is newer than this one, and so is a deletion
-            except _UNKEPT as e:
+            except UNKEPT as e:
                 self._give_up(key, claim)
                 self._tell_unkept(e)
         except BaseException:
@@ -194,8 +195,10 @@ class Lock:
             self._cache._use(Map.wait, self._key, claim.version, TTL_MAX)
 
     def release(self) -> None:
-        with contextlib.suppress(ChangedError):
-            self._cache._use(Map.delete, self._key, self._version)
+        version, self._version = self._version, 0
+        if version:
+            with contextlib.suppress(ChangedError):
+                self._cache._use(Map.delete, self._key, version)
 
     def locked(self) -> bool:
         claim = self._cache._write(Map.claim, self._key)

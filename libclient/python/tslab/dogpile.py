@@ -5,18 +5,35 @@
 
 Arguments: `pool` is the name of a pool or a tslab.Pool; `name` is that of the cache in the pool; `ttl` is how many
 seconds values stay there, longer than the region's expiration_time; others are as in tslab.Map.
+
+A value that the pool does not take, because it is too large, the pool is full, or a daemon is needed and absent, is not
+kept, and that is logged (logger `tslab`): requests go on without a cache.
 """
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Dict, Iterable, List, Mapping
 
 from dogpile.cache.api import NO_VALUE, BytesBackend
 
 import tslab
+from tslab.cache import UNKEPT, Lock
+from tslab.errors import Error
 from tslab.pool import Pool
 
 _OPTIONS = 'name', 'ttl', 'limit_bytes', 'value_max', 'stale', 'evict'
+
+
+class _Mutex(Lock):
+    """Where the pool has no room for a lock, each caller makes the value for itself."""
+
+    def acquire(self, wait: bool = True) -> bool:
+        try:
+            return super().acquire(wait)
+        except UNKEPT as e:
+            self._cache._tell_unkept(e)
+            return True
 
 
 class Backend(BytesBackend):
@@ -27,24 +44,30 @@ class Backend(BytesBackend):
 
     def get_mutex(self, key: str) -> Any:
         """One process at a time makes a value, but for values that take longer than 30 seconds."""
-        return self.cache.lock(f'\0{key}')
+        return _Mutex(self.cache, f'\0{key}'.encode())
 
     def has_lock_timeout(self) -> bool:
         return True
 
     def get_serialized(self, key: str) -> Any:
-        return self.cache.get(key, NO_VALUE)
+        return self.get_serialized_multi([key])[0]
 
     def get_serialized_multi(self, keys: Iterable[str]) -> List[Any]:
         found = self.cache.get_multi(keys)
-        return [found.get(key, NO_VALUE) for key in keys]
+        values = (found.get(key) for key in keys)
+        return [value if isinstance(value, bytes) else NO_VALUE for value in values]      # a number is a counter
 
     def set_serialized(self, key: str, value: bytes) -> None:
-        self.cache.set(key, value)
+        try:
+            self.cache.set(key, value)
+        except UNKEPT as e:
+            self.cache._tell_unkept(e)
+            with contextlib.suppress(Error):
+                self.cache.delete(key)      # a value from before would be taken for the new one
 
     def set_serialized_multi(self, mapping: Mapping[str, bytes]) -> None:
         for key, value in mapping.items():
-            self.cache.set(key, value)
+            self.set_serialized(key, value)
 
     def delete(self, key: str) -> None:
         self.cache.delete(key)
