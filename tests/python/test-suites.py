@@ -73,6 +73,9 @@ class TestSerializer(Ours, _GenericSerializerTestSuite, _GenericBackendTestSuite
 '''
 
 CACHELIB = '''
+import os
+import pickle
+
 import pytest
 from clear import ClearTests
 from common import CommonTests
@@ -102,6 +105,21 @@ class TestTslab(CommonTests, HasTests, ClearTests, SerializerTests):
     test_delete_nonexistent_returns_false = Simple.test_delete_nonexistent_returns_false
     test_concurrent_inc_is_consistent = Simple.test_concurrent_inc_is_consistent
     test_concurrent_add_only_one_winner = Simple.test_concurrent_add_only_one_winner
+
+    def test_timeouts(self):
+        with tslab.create() as pool:
+            cache = tslab.cachelib.Cache(pool, default_timeout=10 ** 9)
+            for timeout in None, 10 ** 8, 1:
+                assert cache.set('a', 1, timeout) and cache.get('a') == 1
+            assert cache.set('a', 1, -1)
+            while cache.get('a'):
+                pass
+
+    def test_pickled(self):
+        cache = tslab.cachelib.Cache(tslab.open(os.environ['TSLAB_POOL']), 'pickled', default_timeout=7)
+        cache.set('a', 1)
+        copy = pickle.loads(pickle.dumps(cache))
+        assert (copy.get('a'), copy.default_timeout) == (1, 7)
 '''
 
 # Its version 0.5 keeps sessions in cachelib's FileSystemCache. Later sources have no suite.

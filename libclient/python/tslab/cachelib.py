@@ -5,32 +5,43 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any, Callable, Optional, cast
+from typing import Any, Callable, Optional, Tuple, cast
 
 from cachelib.base import BaseCache
 from cachelib.serializers import BaseSerializer
 
 import tslab
-from tslab.errors import FullError, TooLargeError
+from tslab.cache import UNKEPT
+from tslab.map import TTL_MAX
 
 
 class Cache(BaseCache):
-    """A tslab.Cache with the methods of cachelib. What the pool does not take, because it is too large or the pool is
-    full, is not set, and the call says so. `options` are those of cachelib; a map with options of its own is made by
-    tslab.Map before."""
+    """A tslab.Cache with the methods of cachelib. What the pool does not take, because it is too large, the pool is
+    full, or a daemon is needed and absent, is not set, and the call says so. Timeouts over 49 days are 49 days. `options`
+    are those of cachelib; a map with options of its own is made by tslab.Map before."""
 
     serializer = BaseSerializer()
 
     def __init__(self, pool: tslab.Pool, name: str = 'cachelib', default_timeout: Any = 300, **options: Any) -> None:
         super().__init__(default_timeout, **options)
+        self._options = {'default_timeout': default_timeout, **options}
         self.cache = tslab.Cache(pool, name, dumps=lambda value: cast(bytes, self.serializer.dumps(value)),
                                  loads=lambda data: self.serializer.loads(data))
 
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return functools.partial(type(self), **self._options), (self.cache.pool, self.cache.name)
+
+    def _ttl(self, timeout: Any) -> float:
+        """0 has no end, and what is below is over at once."""
+        seconds: float = self._normalize_timeout(timeout)
+        return min(max(seconds, 0.001), TTL_MAX) if seconds else math.inf
+
     def _write(self, refused: Any, call: Callable[..., Any], key: str, value: Any, timeout: Any) -> Any:
         try:
-            return call(key, value, ttl=self._normalize_timeout(timeout) or math.inf)
-        except (FullError, TooLargeError):
+            return call(key, value, ttl=self._ttl(timeout))
+        except UNKEPT:
             return refused
 
     def get(self, key: str) -> Any:
