@@ -222,6 +222,26 @@ class Alone(unittest.TestCase):
                     daemon.wait_for(lambda: cache.set('b', b'2') or cache.get('a') is None)
                 self.assertEqual(pickle.loads(others).get('b'), b'2')
 
+    def test_new_daemon_while_some_wait(self):
+        """They wait no longer for a claim and a lock that are in the old arena."""
+        with daemon.Daemon(TSLABD, '--size=16M') as d:
+            cache = tslab.Cache(tslab.open(d.socket))
+            lock = cache.lock('lock')
+            lock.acquire()
+            cache.map.claim(b'a')
+            waiting = [threading.Thread(target=call, daemon=True) for call in (
+                lambda: cache.get_or_compute('a', lambda: b'1', timeout=300), cache.lock('lock').acquire)]
+            for thread in waiting:
+                thread.start()
+            d.process.send_signal(signal.SIGKILL)
+            d.process.wait()
+            d.process = subprocess.Popen([*d.command, '--fresh'], env=d.environment)
+            daemon.wait_for(d.answers)
+            with self.assertLogs('tslab', 'WARNING'):
+                for thread in waiting:
+                    thread.join(20)
+            self.assertFalse(any(thread.is_alive() for thread in waiting))
+
     def test_get_or_compute_of_a_child_without_a_daemon(self):
         """A forked child cannot attach: it has the value all the same, which is not kept."""
         with daemon.Daemon(TSLABD, '--size=16M') as d:

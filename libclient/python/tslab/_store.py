@@ -16,7 +16,7 @@ _Result = TypeVar('_Result')
 
 _log = logging.getLogger('tslab')
 
-_LOOK_SECONDS = 1.0         # how often a process looks after its daemon
+LOOK_SECONDS = 1.0          # how often a process looks after its daemon
 _LOG_SECONDS = 60.0         # between two messages about one trouble
 _TRIES_MAX = 100            # of a millisecond, while another process is at control work
 
@@ -68,7 +68,7 @@ class Store:
         now = time.monotonic()
         opened = self._opened
         if now >= self._next_look:
-            self._next_look = now + _LOOK_SECONDS
+            self._next_look = now + LOOK_SECONDS
             if opened.pool.stale:
                 opened = self._try_reopen(opened)
         try:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import math
 import sys
 import time
 from typing import Any, Callable, Dict, Iterable, Optional, Tuple, TypeVar
 
 from tslab._native import lib
-from tslab._store import Key, Store, encoded
+from tslab._store import LOOK_SECONDS, Key, Store, encoded
 from tslab.errors import (BusyError, ChangedError, DaemonError, EpochClosedError, Error, FullError, ReplacedError,
                           TooLargeError)
-from tslab.map import TTL_MAX, Claim, Map, is_stale, ttl_left
+from tslab.map import Claim, Map, is_stale, ttl_left
 from tslab.pool import EPOCH_CURRENT, Pool
 
 _K = TypeVar('_K', bound=Key)
@@ -102,7 +103,13 @@ class Cache(Store):
                 return self._compute(data, claim, make, self._lifetime(ttl))
 
     def _wait(self, key: bytes, version: int, end: float) -> bool:
-        return self._use(Map.wait, key, version, max(0, end - time.monotonic()))
+        """In slices, each after a look whether there is a new arena: a claim in the old one may never be fulfilled."""
+        while True:
+            left = end - time.monotonic()
+            if self._use(Map.wait, key, version, min(left, LOOK_SECONDS)):
+                return True
+            if not left > LOOK_SECONDS:     # nor is NaN
+                return False
 
     def _compute(self, key: bytes, claim: Claim, make: Callable[[], Any], ttl: Optional[float]) -> Any:
         try:
@@ -192,7 +199,7 @@ class Lock:
                 return True
             if not wait:
                 return False
-            self._cache._use(Map.wait, self._key, claim.version, TTL_MAX)
+            self._cache._wait(self._key, claim.version, math.inf)
 
     def release(self) -> None:
         version, self._version = self._version, 0
