@@ -7,6 +7,7 @@ import logging
 import time
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
+from tslab._bytes import c_string
 from tslab._native import ffi, lib
 from tslab.errors import Error, check, error
 from tslab.pool import Pool
@@ -49,7 +50,7 @@ class NearCache:
         if ttl is not None and not 0.001 <= ttl < 4_294_967:
             raise ValueError(f'a lifetime is 1 ms to 49 days: {ttl}')
         native = ffi.new('struct tslab_near **')
-        check(lib.tslab_near_open(native, pool._pool, name.encode(), ffi.NULL), f'near cache {name!r}')
+        check(lib.tslab_near_open(native, pool._pool, c_string(name, 'the name of a near cache'), ffi.NULL), f'near cache {name!r}')
         self.engine, self.pool, self.name = engine, pool, name
         self._prefix = _bytes(prefix)
         self._ttl_ms: int = lib.TSLAB_MAP_TTL_NONE if ttl is None else int(ttl * 1000)
@@ -65,10 +66,17 @@ class NearCache:
             self._logged = now
             _log.warning('near cache %r: %s; the engine is asked instead', self.name, trouble)
 
+    def _take_buffer(self) -> Any:
+        """Room for most values, for one call: others may come between from a signal handler or a thread."""
+        try:
+            return self._buffers.pop()
+        except IndexError:
+            return ffi.new('char[]', _BUFFER_SIZE)
+
     def _look(self, name: bytes, wait_ms: int) -> Tuple[bool, Optional[bytes], int]:
         """Whether the value is known, the value, and else the claim."""
         size = _BUFFER_SIZE
-        buffer = self._buffers.pop() if self._buffers else ffi.new('char[]', size)
+        buffer = self._take_buffer()
         found = lib.near_get(self._near, name, len(name), buffer, size, wait_ms)
         while found.size == -errno.EMSGSIZE and size < _BUFFER_MAX:
             size = min(size * 8, _BUFFER_MAX)
