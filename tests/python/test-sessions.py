@@ -75,7 +75,7 @@ class Expiry(unittest.TestCase):
     def test_expires_with_its_memory(self):
         with daemon.Daemon(TSLABD, '--size=16M', '--retain=0') as d, tslab.open(d.socket) as pool:
             store = tslab.SessionStore(pool, lifetime=0.3)
-            for i in range(2000):
+            for i in range(6000):       # many times the reserve of a megabyte, which stays
                 store.set(f'old{i}', b'x' * 600)
             full = d.ctl(TSLABCTL, 'stats')['committed_bytes']
             daemon.wait_for(lambda: len(store) == 0)
