@@ -11,28 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/api/map-pool.h"
 #include "tests/util/process.h"
 #include "tests/util/test.h"
 
 #define EPOCH TSLAB_EPOCH_CURRENT
 #define LARGE 100000
-
-static int setup(void **state) {
-        struct tslab *pool;
-
-        assert_int_equal(tslab_create(&pool, NULL), 0);
-        *state = pool;
-        return 0;
-}
-
-static int teardown(void **state) {
-        tslab_close(*state);
-        return 0;
-}
-
-static void sleep_ms(unsigned ms) {
-        nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
-}
 
 static uint64_t now_ms(void) {
         struct timespec ts;
@@ -339,15 +323,16 @@ static void test_stale_value(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_claim_calls, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_wait_returns, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_wait_interrupted, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_claim_of_killed_process, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_claim_fork, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_wait_for_value, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_wait_close, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_one_computes, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_stale_value, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_claim_calls, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_wait_returns, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_wait_interrupted, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_claim_of_killed_process, map_pool_setup,
+                                                map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_claim_fork, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_wait_for_value, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_wait_close, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_one_computes, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_stale_value, map_pool_setup, map_pool_teardown),
         };
 
         return cmocka_run_group_tests_name("map-claim", tests, NULL, NULL);

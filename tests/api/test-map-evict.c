@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/api/map-pool.h"
 #include "tests/util/process.h"
 #include "tests/util/test.h"
 
@@ -37,11 +38,6 @@ static int setup(void **state) {
 
 static int setup_small(void **state) {
         return setup_size(state, 4 << 20);
-}
-
-static int teardown(void **state) {
-        tslab_close(*state);
-        return 0;
 }
 
 static struct tslab_map *open_map(struct tslab *pool, uint64_t limit, uint32_t evict) {
@@ -235,13 +231,13 @@ static void test_map_evict_stopped(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_map_evict_options, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_evict_below_an_entry, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_evict, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_evict_made_anew, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_evict_killed, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_evict_memory_killed, setup_small, teardown),
-                cmocka_unit_test_setup_teardown(test_map_evict_stopped, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_options, setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_below_an_entry, setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict, setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_made_anew, setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_killed, setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_memory_killed, setup_small, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_stopped, setup, map_pool_teardown),
         };
 
         return cmocka_run_group_tests_name("map-evict", tests, NULL, NULL);

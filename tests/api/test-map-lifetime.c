@@ -12,25 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/api/map-pool.h"
 #include "tests/util/process.h"
 #include "tests/util/test.h"
-
-static int setup(void **state) {
-        struct tslab *pool;
-
-        assert_int_equal(tslab_create(&pool, NULL), 0);
-        *state = pool;
-        return 0;
-}
-
-static int teardown(void **state) {
-        tslab_close(*state);
-        return 0;
-}
-
-static void sleep_ms(unsigned ms) {
-        nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
-}
 
 static int put_ttl(struct tslab_map *map, const char *key, uint32_t ttl_ms) {
         struct tslab_map_put_options o = {
@@ -378,17 +362,18 @@ static void test_map_add_killed(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_map_lifetime, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_default_lifetime, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_largest_value, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_expired_memory_goes_back, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_put_with_options, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_add, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_add_at, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_add_at_end, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_limit, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_statistics, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_add_killed, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_lifetime, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_default_lifetime, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_largest_value, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_expired_memory_goes_back, map_pool_setup,
+                                                map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_put_with_options, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_add, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_add_at, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_add_at_end, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_limit, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_statistics, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_add_killed, map_pool_setup, map_pool_teardown),
         };
 
         return cmocka_run_group_tests_name("map-lifetime", tests, NULL, NULL);

@@ -8,21 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/api/map-pool.h"
 #include "tests/util/process.h"
 #include "tests/util/test.h"
-
-static int setup(void **state) {
-        struct tslab *pool;
-
-        assert_int_equal(tslab_create(&pool, NULL), 0);
-        *state = pool;
-        return 0;
-}
-
-static int teardown(void **state) {
-        tslab_close(*state);
-        return 0;
-}
 
 static void assert_value(struct tslab_map *map, const char *key, const char *value) {
         char buffer[4096];
@@ -382,16 +370,21 @@ static void test_map_threads_share_a_record(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_map_open_flags, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_open_not_a_map, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_open_one_epoch_for_all, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_open_finds_labelled_epoch, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_put_get_delete, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_sizes, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_iterate_and_expire, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_processes_lose_no_update, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_killed_writer, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_map_threads_share_a_record, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_open_flags, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_open_not_a_map, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_open_one_epoch_for_all, map_pool_setup,
+                                                map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_open_finds_labelled_epoch, map_pool_setup,
+                                                map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_put_get_delete, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_sizes, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_iterate_and_expire, map_pool_setup,
+                                                map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_processes_lose_no_update, map_pool_setup,
+                                                map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_killed_writer, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_threads_share_a_record, map_pool_setup,
+                                                map_pool_teardown),
         };
 
         return cmocka_run_group_tests_name("map", tests, NULL, NULL);

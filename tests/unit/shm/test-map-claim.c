@@ -19,6 +19,7 @@
 #include "shm/map/map-sweep.h"
 #include "shm/map/trie-walk.h"
 #include "shm/maintain/check.h"
+#include "tests/unit/shm/map-fixture.h"
 
 #define BEGIN_MS (UINT64_C(1) << 40) /* later than any clock of the system */
 #define TTL 1000
@@ -42,31 +43,16 @@ static uint64_t clock_ns(const ShmArena *arena) {
 }
 
 static int setup(void **state) {
-        ShmGeometry g = {
-                .slabs_size = UINT64_C(64) << 20,
-                .n_records = 4,
-                .n_epochs = 4,
-                .n_classes = SHM_N_CLASSES_DEFAULT,
-                .class_size = SHM_CLASSES_DEFAULT,
-        };
         Fixture *f = calloc(1, sizeof(*f));
-        uint32_t id, epoch;
-        uint64_t root;
 
         clock_ms = BEGIN_MS;
-        assert_int_equal(shm_arena_create(&f->arena, &g, NULL), 0);
+        map_arena_create(&f->arena, UINT64_C(64) << 20);
         for (uint32_t i = 0; i < 2; i++) {
                 f->clients[i] = (ShmClientInfo){ .pid = 100 + (pid_t) i, .start_time = 7 };
                 assert_int_equal(shm_client_add(&f->arena, &f->clients[i]), 0);
                 assert_int_equal(shm_actor_init(&f->actors[i], &f->arena, f->clients[i].index, i + 1), 0);
         }
-        assert_int_equal(shm_epoch_spare(&f->arena, &id), 0);
-        assert_int_equal(shm_epoch_reserve(&f->arena, id, "maps", &epoch), 0);
-        assert_int_equal(shm_trie_create(&f->actors[0], epoch, &root), 0);
-        assert_int_equal(shm_root_set(&f->arena, "map.test", 0, root), 0);
-        assert_int_equal(shm_object_publish(&f->actors[0], root), 0);
-        assert_int_equal(shm_trie_open(&f->trie, &f->arena, root), 0);
-        shm_map_attach(&f->trie);
+        map_trie_create(&f->actors[0], &f->trie);
         f->trie.now_ns = clock_ns;
         trie_root(&f->trie)->options.stale_ms = STALE;
         *state = f;
@@ -77,11 +63,8 @@ static int teardown(void **state) {
         Fixture *f = *state;
         ShmCheck check;
 
-        for (uint32_t i = 0; i < 2; i++) {
-                for (unsigned n = 0; n < SHM_NOTES_MAX; n++)
-                        assert_int_equal(f->actors[i].record->notes[n].handle, 0);
-                shm_cache_leave(&f->actors[i]);
-        }
+        for (uint32_t i = 0; i < 2; i++)
+                map_actor_leave(&f->actors[i]);
         assert_int_equal(shm_check(&f->arena, &check), 0);
         assert_int_equal(check.problems, 0);
         shm_arena_deinit(&f->arena);

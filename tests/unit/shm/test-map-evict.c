@@ -17,7 +17,7 @@
 #include "shm/map/claim.h"
 #include "shm/map/evict.h"
 #include "shm/map/expiry.h"
-#include "tests/util/reserve.h"
+#include "tests/unit/shm/map-fixture.h"
 #include "tests/util/sieve.h"
 
 #define VALUE_MAX (1 << 20)
@@ -46,16 +46,9 @@ static void open_map(Fixture *f, const char *name, ShmTrie *ret) {
 }
 
 static int setup_size(void **state, uint64_t slabs_size) {
-        ShmGeometry g = {
-                .slabs_size = slabs_size,
-                .n_records = 4,
-                .n_epochs = 4,
-                .n_classes = SHM_N_CLASSES_DEFAULT,
-                .class_size = SHM_CLASSES_DEFAULT,
-        };
         Fixture *f = calloc(1, sizeof(*f));
 
-        assert_int_equal(shm_arena_create(&f->arena, &g, NULL), 0);
+        map_arena_create(&f->arena, slabs_size);
         assert_int_equal(shm_actor_init(&f->actor, &f->arena, 0, 1), 0);
         assert_int_equal(test_reserve_epoch(&f->arena, &f->maps), 0);
         open_map(f, "map.test", &f->trie);
@@ -79,9 +72,7 @@ static int setup_largest(void **state) {
 static int teardown(void **state) {
         Fixture *f = *state;
 
-        for (unsigned i = 0; i < SHM_NOTES_MAX; i++)
-                assert_int_equal(f->actor.record->notes[i].handle, 0);
-        shm_cache_leave(&f->actor);
+        map_actor_leave(&f->actor);
         shm_arena_deinit(&f->arena);
         free(f);
         return 0;

@@ -15,7 +15,7 @@
 #include "shm/map/cell.h"
 #include "shm/map/expiry.h"
 #include "shm/map/map-sweep.h"
-#include "tests/util/reserve.h"
+#include "tests/unit/shm/map-fixture.h"
 #include "shm/epoch/epoch-open.h"
 
 #define BEGIN_MS (UINT64_C(1) << 40) /* later than any clock of the system */
@@ -34,27 +34,12 @@ static uint64_t clock_ns(const ShmArena *arena) {
 }
 
 static int setup(void **state) {
-        ShmGeometry g = {
-                .slabs_size = UINT64_C(64) << 20,
-                .n_records = 4,
-                .n_epochs = 4,
-                .n_classes = SHM_N_CLASSES_DEFAULT,
-                .class_size = SHM_CLASSES_DEFAULT,
-        };
         Fixture *f = calloc(1, sizeof(*f));
-        uint32_t id, epoch;
-        uint64_t root;
 
         clock_ms = BEGIN_MS;
-        assert_int_equal(shm_arena_create(&f->arena, &g, NULL), 0);
+        map_arena_create(&f->arena, UINT64_C(64) << 20);
         assert_int_equal(shm_actor_init(&f->actor, &f->arena, 0, 1), 0);
-        assert_int_equal(shm_epoch_spare(&f->arena, &id), 0);
-        assert_int_equal(shm_epoch_reserve(&f->arena, id, "maps", &epoch), 0);
-        assert_int_equal(shm_trie_create(&f->actor, epoch, &root), 0);
-        assert_int_equal(shm_root_set(&f->arena, "map.test", 0, root), 0);
-        assert_int_equal(shm_object_publish(&f->actor, root), 0);
-        assert_int_equal(shm_trie_open(&f->trie, &f->arena, root), 0);
-        shm_map_attach(&f->trie);
+        map_trie_create(&f->actor, &f->trie);
         f->trie.now_ns = clock_ns;
         *state = f;
         return 0;
@@ -63,9 +48,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
         Fixture *f = *state;
 
-        for (unsigned i = 0; i < SHM_NOTES_MAX; i++)
-                assert_int_equal(f->actor.record->notes[i].handle, 0);
-        shm_cache_leave(&f->actor);
+        map_actor_leave(&f->actor);
         shm_arena_deinit(&f->arena);
         free(f);
         return 0;

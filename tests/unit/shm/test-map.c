@@ -13,7 +13,7 @@
 #include "shm/cache/cache.h"
 #include "shm/map/map-sweep.h"
 #include "shm/stats/stats.h"
-#include "tests/util/reserve.h"
+#include "tests/unit/shm/map-fixture.h"
 #include "shm/arena/root.h"
 #include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch-open.h"
@@ -25,27 +25,13 @@ typedef struct Fixture {
         uint64_t root;
 } Fixture;
 
-static void reserve(ShmArena *arena, const char *label, uint32_t *ret_epoch) {
-        uint32_t id;
-
-        assert_int_equal(shm_epoch_spare(arena, &id), 0);
-        assert_int_equal(shm_epoch_reserve(arena, id, label, ret_epoch), 0);
-}
-
 static int setup(void **state) {
-        ShmGeometry g = {
-                .slabs_size = UINT64_C(64) << 20,
-                .n_records = 4,
-                .n_epochs = 4,
-                .n_classes = SHM_N_CLASSES_DEFAULT,
-                .class_size = SHM_CLASSES_DEFAULT,
-        };
         Fixture *f = calloc(1, sizeof(*f));
         uint32_t epoch;
 
-        assert_int_equal(shm_arena_create(&f->arena, &g, NULL), 0);
+        map_arena_create(&f->arena, UINT64_C(64) << 20);
         assert_int_equal(shm_actor_init(&f->actor, &f->arena, 0, 1), 0);
-        reserve(&f->arena, "maps", &epoch);
+        assert_int_equal(test_reserve_epoch(&f->arena, &epoch), 0);
         assert_int_equal(shm_trie_create(&f->actor, epoch, &f->root), 0);
         assert_int_equal(shm_root_set(&f->arena, "map.test", 0, f->root), 0);
         assert_true(shm_trie_contains(&f->arena, SHM_NOTE_NAMED_ROOT, 0, f->root));
@@ -58,9 +44,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
         Fixture *f = *state;
 
-        for (unsigned i = 0; i < SHM_NOTES_MAX; i++)
-                assert_int_equal(f->actor.record->notes[i].handle, 0);
-        shm_cache_leave(&f->actor);
+        map_actor_leave(&f->actor);
         shm_arena_deinit(&f->arena);
         free(f);
         return 0;
