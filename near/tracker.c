@@ -16,7 +16,6 @@
 #define PATIENCE_USEC_MIN (5000 * USEC_PER_MS) /* but not before */
 #define RETRY_USEC_MIN (50 * USEC_PER_MS)
 #define RETRY_USEC_MAX (2000 * USEC_PER_MS)
-#define NAME_MAX_SIZE 300
 
 struct Tracker {
         sd_event *event;
@@ -37,7 +36,7 @@ struct Tracker {
         bool is_begun, is_covered;
         uint64_t begun_usec;
         uint64_t retry_usec;
-        uint64_t n_changes, n_losses;
+        uint64_t n_losses;
         char why[2 * NEAR_WHY_SIZE]; /* the last trouble: it is logged once */
 };
 
@@ -116,7 +115,6 @@ static void on_change(void *userdata, const char *key, size_t size) {
         Tracker *tracker = userdata;
         int r;
 
-        tracker->n_changes++;
         if (!tracker->is_begun)
                 return;
         r = key ? tslab_near_drop(tracker->near, key, size) : tslab_near_end(tracker->near);
