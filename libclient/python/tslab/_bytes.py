@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import array
 import mmap
-from typing import Any, Union
+from typing import Any, List, Union
 
 from tslab._native import ffi
 
@@ -25,3 +25,17 @@ def c_string(text: str, what: str) -> bytes:
     if '\0' in text:
         raise ValueError(f'{what} must not contain a NUL: {text!r}')
     return text.encode()
+
+
+BUFFER_SIZE = 4096      # a get of a larger value takes a buffer of its own
+
+
+class Buffers(List[Any]):
+    """Room for values, that no call is using: append() gives it back. Signal handlers, finalizers and other threads may
+    begin a call of their own before one has copied its value out, so no two calls have the same buffer."""
+
+    def take(self) -> Any:
+        try:
+            return self.pop()
+        except IndexError:
+            return ffi.new('char[]', BUFFER_SIZE)

@@ -8,9 +8,9 @@ import functools
 import math
 import time
 from collections.abc import ItemsView, MutableMapping, ValuesView
-from typing import Any, Iterator, List, NamedTuple, Optional, Tuple, TypeVar, Union, cast, overload
+from typing import Any, Iterator, NamedTuple, Optional, Tuple, TypeVar, Union, cast, overload
 
-from tslab._bytes import Bytes, c_string, raw
+from tslab._bytes import BUFFER_SIZE, Buffers, Bytes, c_string, raw
 from tslab._native import ffi, lib
 from tslab.errors import ChangedError, ClosedError, check
 from tslab.pool import EPOCH_CURRENT, Pool
@@ -18,7 +18,6 @@ from tslab.stats import MapStats, fields, new
 
 _T = TypeVar('_T')
 _RAISE = object()       # pop() without a default
-_BUFFER_SIZE = 4096     # of larger values, a get asks for the size
 _ENDLESS_MS = 2 ** 64 - 1
 _EVICT = {None: lib.TSLAB_MAP_EVICT_NEVER, 'sieve': lib.TSLAB_MAP_EVICT_SIEVE}
 _WAIT_SLICE_MS = 200    # after which signals are served at the latest
@@ -129,7 +128,7 @@ class Map(MutableMapping[bytes, bytes]):
         self._owner = pool._native          # it must not go before the map
         self._native: Optional[Any] = ffi.gc(native[0], lib.tslab_map_close)
         self.size_max: int = lib.tslab_map_size_max(self._native)
-        self._buffers: List[Any] = []       # that no call is using
+        self._buffers = Buffers()
 
     def __reduce__(self) -> Tuple[Any, ...]:
         # Where the daemon has a new arena by then, this makes the map anew.
@@ -144,14 +143,6 @@ class Map(MutableMapping[bytes, bytes]):
     def close(self) -> None:
         """Closes the map in this process; it stays in the pool."""
         self._native = None
-
-    def _take_buffer(self) -> Any:
-        """Room for most values, for one call. Signal handlers, finalizers and other threads may begin a call of their own
-        before this one has copied its value out, so no two calls have the same buffer."""
-        try:
-            return self._buffers.pop()
-        except IndexError:
-            return ffi.new('char[]', _BUFFER_SIZE)
 
     def _value(self, buffer: Any, size: int) -> bytes:
         value: bytes = ffi.buffer(buffer, check(size, 'a key'))[:]
@@ -168,8 +159,8 @@ class Map(MutableMapping[bytes, bytes]):
 
     def get(self, key: Bytes, default: Any = None) -> Any:
         """A key's value, or `default`. A copy, whole as it was at one moment."""
-        key, buffer = raw(key), self._take_buffer()
-        n = lib.tslab_map_get(self._map, key, len(key), buffer, _BUFFER_SIZE, ffi.NULL)
+        key, buffer = raw(key), self._buffers.take()
+        n = lib.tslab_map_get(self._map, key, len(key), buffer, BUFFER_SIZE, ffi.NULL)
         if n >= 0:
             return self._value(buffer, n)
         self._buffers.append(buffer)
@@ -189,17 +180,17 @@ class Map(MutableMapping[bytes, bytes]):
 
     def _find(self, key: Bytes, accept: int = 0) -> Optional[Tuple[bytes, Any]]:
         """The value and the other facts of an entry, or None."""
-        key, buffer, size = raw(key), self._take_buffer(), _BUFFER_SIZE
+        key, buffer, size = raw(key), self._buffers.take(), BUFFER_SIZE
         while True:
             found = lib.get_value(self._map, key, len(key), accept, buffer, size)
             if found.size != -errno.EMSGSIZE:
                 break
-            if size == _BUFFER_SIZE:
+            if size == BUFFER_SIZE:
                 self._buffers.append(buffer)
             size = found.whole
             buffer = ffi.new('char[]', size)
         value = None if found.size == -errno.ENOENT else bytes(ffi.buffer(buffer, check(found.size, 'a key')))
-        if size == _BUFFER_SIZE:
+        if size == BUFFER_SIZE:
             self._buffers.append(buffer)
         return None if value is None else (value, found)
 

@@ -7,7 +7,7 @@ import logging
 import time
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
-from tslab._bytes import c_string
+from tslab._bytes import BUFFER_SIZE, Buffers, c_string
 from tslab._native import ffi, lib
 from tslab.errors import Error, check, error
 from tslab.pool import Pool
@@ -16,7 +16,6 @@ Key = Union[str, bytes]
 
 _log = logging.getLogger('tslab')
 
-_BUFFER_SIZE = 4096         # a get of a larger value tries again with more
 _BUFFER_MAX = (16 << 20) + 1
 _LOG_SECONDS = 60.0         # between two messages about one trouble
 _NOTHING = -2               # PTTL of a key that is absent
@@ -57,7 +56,7 @@ class NearCache:
         self._wait_ms = int(wait * 1000)
         self._owner = pool._native          # it must not go before the near cache
         self._near = ffi.gc(native[0], lib.tslab_near_close)
-        self._buffers: List[Any] = []       # that no call is using
+        self._buffers = Buffers()
         self._logged = -_LOG_SECONDS
 
     def _trouble(self, trouble: Error) -> None:
@@ -66,24 +65,17 @@ class NearCache:
             self._logged = now
             _log.warning('near cache %r: %s; the engine is asked instead', self.name, trouble)
 
-    def _take_buffer(self) -> Any:
-        """Room for most values, for one call: others may come between from a signal handler or a thread."""
-        try:
-            return self._buffers.pop()
-        except IndexError:
-            return ffi.new('char[]', _BUFFER_SIZE)
-
     def _look(self, name: bytes, wait_ms: int) -> Tuple[bool, Optional[bytes], int]:
         """Whether the value is known, the value, and else the claim."""
-        size = _BUFFER_SIZE
-        buffer = self._take_buffer()
+        size = BUFFER_SIZE
+        buffer = self._buffers.take()
         found = lib.near_get(self._near, name, len(name), buffer, size, wait_ms)
         while found.size == -errno.EMSGSIZE and size < _BUFFER_MAX:
             size = min(size * 8, _BUFFER_MAX)
             buffer = ffi.new('char[]', size)
             found = lib.near_get(self._near, name, len(name), buffer, size, wait_ms)
         value = ffi.buffer(buffer, found.size)[:] if found.size >= 0 else None
-        if size == _BUFFER_SIZE:
+        if size == BUFFER_SIZE:
             self._buffers.append(buffer)
         if found.size >= 0 or found.size == -errno.ENODATA:
             return True, value, 0
