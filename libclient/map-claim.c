@@ -6,7 +6,7 @@
  * Invariants
  *   1. A thread that waits is outside the pool, as far as tslab_close() is concerned: it enters for each look.
  *   2. A sleep is short. A thread that ended a claim may be killed or stopped before it wakes anybody; and nobody tells
- *      of a death in a private pool, nor counts those who sleep in a pool that is mapped for reading.
+ *      of a death in a private pool, nor counts sleepers in a pool that is mapped for reading.
  *
  * Who may do what: writers claim, any process waits.
  *
@@ -26,7 +26,7 @@
 #include "shm/map/wait.h"
 
 #define CLAIM_LIMIT_MS 30000
-#define SLEEP_USEC 20000 /* where a daemon wakes those who wait for a process that died */
+#define SLEEP_USEC 20000 /* where a daemon wakes the waiters of a process that died */
 #define SLEEP_ALONE_USEC 4000
 
 /* In a daemon's pool the client table says so soon. */

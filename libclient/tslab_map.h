@@ -105,8 +105,7 @@ struct tslab_map_options {
         uint32_t ttl_ms; /* lifetime of entries that are put without one; 0: no end */
         uint64_t limit_bytes; /* memory that the entries may take, see "Limits"; 0: as much as there is */
         uint32_t value_max; /* size of the largest value, 16 MiB at most; 0: 1 MiB */
-        uint32_t
-                stale_ms; /* entries whose time is over can be had as stale ones for so long; 0: not at all */
+        uint32_t stale_ms; /* expired entries can be had as stale ones for so long; 0: not at all */
         uint32_t evict; /* TSLAB_MAP_EVICT_* */
         uint32_t reserved; /* 0 */
 };
@@ -181,7 +180,7 @@ struct tslab_map_info {
  * Copies a value out as tslab_map_get() does, and tells about its entry (unless ret_info is NULL): also where the
  * buffer is too small, so that the caller can make it large enough. On other failures *ret_info is as it was.
  *
- * With TSLAB_MAP_STALE in ret_info->accept a value whose time is over will do, for as long as the map keeps it
+ * With TSLAB_MAP_STALE in ret_info->accept an expired value will do, for as long as the map keeps it
  * (tslab_map_options.stale_ms) and nothing has taken its place: a claim does not count as such, see tslab_map_claim().
  * Counters are not kept.
  *
@@ -372,8 +371,8 @@ int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_
  *     any other put, insert or add of the key;
  *   - it is deleted: by tslab_map_delete_version() with its version, which gives it up, or by tslab_map_delete(), which
  *     returns -ENOENT as for an absent key;
- *   - the process ends, closes the pool, or executes another program. Then the claim is free, and whoever waits for it
- *     returns within some milliseconds. A forked child is another process;
+ *   - the process ends, closes the pool, or executes another program. Then the claim is free, and its waiters
+ *     return within some milliseconds. A forked child is another process;
  *   - 30 seconds are over: of a thread that ended without its process, or of a program that forgot its claim.
  * Once a claim is no more, a replace or delete with its version is refused: -EAGAIN, or -ENOENT. So a value that was
  * computed from what was deleted meanwhile does not come into the map.
@@ -451,7 +450,7 @@ int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter);
 /* Counts of a map since it was made. */
 struct tslab_map_statistics {
         size_t size; /* size of this struct, as the program knows it: set it before the call */
-        uint64_t entries; /* also those whose time is over, until their memory goes back, and claims */
+        uint64_t entries; /* expired ones, too, until their memory goes back, and claims */
         uint64_t bytes; /* memory of the entries, without the index */
         uint64_t hits,
                 misses; /* gets; of threads that have a record, since they have put, allocated or freed */

@@ -1,6 +1,6 @@
 #pragma once
 /*
- * A near cache: a map that holds copies of what is in an engine elsewhere (Redis, Valkey, a database), for all
+ * A near cache: a map that holds copies from an engine elsewhere (Redis, Valkey, a database), for all
  * processes of a pool. A daemon keeps it coherent: it hears of each change in the engine, drops the key, and says again
  * and again for how long the copies are covered. tslab-near(8) is such a daemon, for Redis and Valkey.
  *

@@ -1,5 +1,5 @@
 #pragma once
-/* The primaries of a cluster, and what each of them has, as one of them tells by CLUSTER SLOTS. */
+/* The primaries of a cluster, and the slots of each, as one of them tells by CLUSTER SLOTS. */
 #include <hiredis/hiredis.h>
 #include <stdbool.h>
 #include <stdint.h>

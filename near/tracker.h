@@ -1,6 +1,6 @@
 #pragma once
 /*
- * Keeps one near cache coherent: finds the primaries, hears of their changes, drops what changed, and covers the rest
+ * Keeps one near cache coherent: finds the primaries, hears of their changes, drops changed keys, and covers the rest
  * for as long as all primaries answer. When any of them may have changed something unheard, it revokes all copies, and
  * begins again.
  */

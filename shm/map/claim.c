@@ -13,7 +13,7 @@
  *      over, its end is changed before: no touch of a thread that was held up brings it back unseen. It is made a
  *      millisecond earlier, not SHM_MAP_ENDED: the stale value can still be had until the claim is linked, also after a
  *      death in between.
- *   4. Who waits is woken by the change that takes a claim away: see shm/map/wait.c.
+ *   4. A thread that waits is woken by the change that takes a claim away: see shm/map/wait.c.
  *
  * Who may do what: writers claim. Reading needs no actor.
  *
@@ -58,7 +58,7 @@ static bool load_stale_until(const ShmTrie *trie, const ShmMapView *view, uint64
         return true;
 }
 
-/* The end of an entry whose time is over becomes another one. False: somebody else has changed it. */
+/* The end of an expired entry becomes another one. False: somebody else has changed it. */
 static bool settle_end(const ShmMapView *view, bool is_stale) {
         if (view->head.flags & SHM_LEAF_CLAIM)
                 return true;

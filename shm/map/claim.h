@@ -5,7 +5,7 @@
  * process ends, or its time is over. The leaf's handle is the version by which it is fulfilled (SHM_MAP_REPLACE) or
  * given up (shm_map_delete()): both fail once it is no more.
  *
- * A value whose time is over can be had as a stale one for ShmMapOptions.stale_ms. A claim keeps a copy of it.
+ * An expired value can be had as a stale one for ShmMapOptions.stale_ms. A claim keeps a copy of it.
  */
 #include "shm/map/map.h"
 

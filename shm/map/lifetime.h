@@ -15,7 +15,7 @@ uint64_t shm_map_end(const ShmTrie *trie, uint32_t ttl_ms);
 
 bool shm_map_is_past(const ShmTrie *trie, uint64_t ms);
 
-/* Whether a leaf with an end is a claim, or an entry whose time is over. */
+/* Whether a leaf with an end is a claim, or an expired entry. */
 bool shm_map_is_absent(const ShmTrie *trie, const ShmMapView *view);
 
 /* Gets of entries without an end do not look at the clock. */

@@ -1,7 +1,7 @@
 /*
  * Maps: waiting for claims
  *
- * Purpose: whoever waits for a claim sleeps until it is no more.
+ * Purpose: a thread that waits for a claim sleeps until it is no more.
  *
  * Invariants
  *   1. The lowest bit of a word says that threads may sleep on it; the others count. A thread that waits sets the bit,
@@ -58,7 +58,7 @@ static bool clear_sleepers(uint32_t *word) {
         uint32_t value = shm_load_rlx(word); /* ORDER: rlx; the caller's fence is before it. */
 
         while (value & SLEEPERS)
-                /* ORDER: acqrel; those who sleep from now on looked at the key after it was changed. */
+                /* ORDER: acqrel; sleepers from now on looked at the key after it was changed. */
                 if (shm_cas_acqrel(word, &value, value + 1))
                         return true;
         return false;

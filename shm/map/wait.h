@@ -18,5 +18,5 @@ int shm_wait_sleep(const uint32_t *word, uint32_t value, uint64_t timeout_ns);
 
 /* A claim on a key of this hash is no more. */
 void shm_wait_wake(const ShmTrie *trie, uint64_t hash);
-/* For the maintainer: a process ended, and its claims are free; or it ended before it woke those who wait. */
+/* For the maintainer: a process ended, and its claims are free; or it ended before it woke the waiters. */
 void shm_wait_wake_all(ShmArena *arena);

@@ -221,7 +221,7 @@ static void *wait_long(void *userdata) {
         return (void *) (intptr_t) wait_for(f->map, f->version, 60000);
 }
 
-/* A close does not wait for those who wait. */
+/* A close does not wait for waiters. */
 static void test_wait_close(void **state) {
         Family *f = family_new(*state, 0, 0);
         tslab_handle version;

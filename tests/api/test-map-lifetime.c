@@ -237,7 +237,7 @@ static void test_map_add_at(void **state) {
         tslab_map_close(map);
 }
 
-/* A counter whose time is over takes no more. */
+/* An expired counter takes no more. */
 static void test_map_add_at_end(void **state) {
         tslab_handle version;
         struct tslab_map *map;

@@ -180,7 +180,7 @@ static char get_stale(void) {
                        : 0;
 }
 
-/* A claim, or an entry whose time is over. After a death its end may not be noted: a count of the map does that. */
+/* A claim, or an expired entry. After a death its end may not be noted: a count of the map does that. */
 static bool has_absent_leaf(void) {
         ShmMapKey key = map_key(0);
         ShmMapView view;
