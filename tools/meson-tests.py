@@ -3,7 +3,8 @@
 
 meson-tests.py known BUILD NAME...  exit status 1 and a message where a name is no test
 meson-tests.py covered BUILD        the tests that the coverage is counted from
-meson-tests.py sum LOG...           the results of all runs; exit status 1 where a test failed or none ran
+meson-tests.py sum LOG...           each failed test with its last lines, then the results of all runs; exit status 1
+                                    where a test failed or none ran
 """
 
 import collections
@@ -12,6 +13,7 @@ import pathlib
 import sys
 
 KIND = {'OK': 'passed', 'EXPECTEDFAIL': 'passed', 'SKIP': 'skipped', 'IGNORED': 'skipped'}
+N_LINES, N_COLUMNS = 16, 160     # a failed test shows at most so much
 COVERED = {'unit', 'api', 'daemon', 'stress'}
 
 
@@ -34,11 +36,28 @@ def covered(build):
             print(test['name'])
 
 
+def read_results(path):
+    with open(path, encoding='utf-8', errors='replace') as log:
+        return [json.loads(line) for line in log if line.strip()]
+
+
+def print_failed(path, test):
+    """The end of what a failed test printed: CI keeps only the end of all output."""
+    lines = (test.get('stdout', '') + '\n' + test.get('stderr', '')).splitlines()
+    telling = [line for line in lines if line.strip() and 'PASSED' not in line and '       OK ]' not in line]
+    print(f"\n{test['result']}: {test['name']} ({path})")
+    for line in telling[-N_LINES:]:
+        print(f'    {line[:N_COLUMNS]}')
+
+
 def sum_up(*logs):
     count = collections.Counter()
     for path in logs:
-        with open(path, encoding='utf-8', errors='replace') as log:
-            count.update(KIND.get(json.loads(line)['result'], 'failed') for line in log if line.strip())
+        for test in read_results(path):
+            kind = KIND.get(test['result'], 'failed')
+            count[kind] += 1
+            if kind == 'failed':
+                print_failed(path, test)
 
     ran = count['passed'] + count['failed']
     if not ran:
