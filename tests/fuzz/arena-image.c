@@ -34,28 +34,53 @@ static bool in_operation;
 
 /* The kernel */
 
-static bool is_slabs(uint64_t offset, uint64_t size) {
-        uint64_t from = (uint64_t) (image.slabs - image.base);
+static uint64_t image_offset(const void *address) {
+        return (uint64_t) ((const uint8_t *) address - image.base);
+}
 
-        return offset >= from && size <= image.size && offset <= image.size - size;
+static bool is_within(uint64_t offset, uint64_t size, uint64_t from, uint64_t end) {
+        return offset >= from && size <= end && offset <= end - size;
+}
+
+static bool is_slabs(uint64_t offset, uint64_t size) {
+        return is_within(offset, size, image_offset(image.slabs), image.size);
+}
+
+/* The caches of one record, behind the record itself. */
+static bool is_caches(uint64_t offset, uint64_t size) {
+        uint64_t records = image_offset(image.records), from;
+
+        if (offset < records)
+                return false;
+        from = records + (offset - records) / image.record_stride * image.record_stride;
+        return from < records + image.n_records * image.record_stride &&
+               is_within(offset, size, from + sizeof(ShmRecord), from + image.record_stride);
+}
+
+/* Slabs, whole pages of their tags, and caches. */
+static bool may_go(uint64_t offset, uint64_t size) {
+        return is_slabs(offset, size) || is_caches(offset, size) ||
+               is_within(offset, size, image_offset(image.tags), image_offset(image.tags + image.n_slabs));
 }
 
 static const ShmArena *under_test;
 
 int madvise(void *address, size_t size, int advice) {
-        if (under_test && (advice == MADV_REMOVE || advice == MADV_POPULATE_WRITE))
-                require(is_slabs((uint64_t) ((uint8_t *) address - under_test->base), size));
+        uint64_t offset = under_test ? (uint64_t) ((uint8_t *) address - under_test->base) : 0;
+
+        if (under_test && advice == MADV_REMOVE)
+                require(may_go(offset, size));
+        else if (under_test && advice == MADV_POPULATE_WRITE)
+                require(is_slabs(offset, size));
         return (int) syscall(SYS_madvise, address, size, advice);
 }
 
 /* Pages of words, tags and slabs. */
 int fallocate(int fd, int mode, off_t offset, off_t size) {
-        uint64_t from = (uint64_t) ((uint8_t *) image.lines - image.base);
-
         if (under_test && mode == 0)
-                require((uint64_t) offset >= from && (uint64_t) offset + (uint64_t) size <= image.size);
+                require(is_within((uint64_t) offset, (uint64_t) size, image_offset(image.lines), image.size));
         else if (under_test)
-                require(is_slabs((uint64_t) offset, (uint64_t) size));
+                require(may_go((uint64_t) offset, (uint64_t) size));
         return (int) syscall(SYS_fallocate, fd, mode, offset, size);
 }
 
