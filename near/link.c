@@ -7,6 +7,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
+
+#define INPUT_SIZE 16384
+#define ANSWER_MAX (UINT64_C(256) << 20) /* a server's memory is not to become ours */
 
 struct Link {
         redisContext *context;
@@ -16,6 +20,7 @@ struct Link {
         void *userdata;
         bool is_connected;
         uint32_t n_login; /* replies to the login that are yet to come */
+        uint64_t n_bytes; /* that came of the next reply */
         bool *ret_freed; /* in a callback: where it is noted that the callback freed the link */
 };
 
@@ -52,6 +57,8 @@ static bool take_replies(Link *link) {
                         link->ops->on_reply(link->userdata, reply);
                 freeReplyObject(reply);
                 reply = NULL;
+                if (!is_freed)
+                        link->n_bytes = 0;
         }
         if (is_freed)
                 return false;
@@ -60,6 +67,22 @@ static bool take_replies(Link *link) {
                 return true;
         tell_gone(link, link->context->errstr);
         return false;
+}
+
+/* The reason why the connection is no more; NULL: none. */
+static const char *read_input(Link *link) {
+        char bytes[INPUT_SIZE];
+        ssize_t n;
+
+        n = read(link->context->fd, bytes, sizeof(bytes));
+        if (n < 0)
+                return errno == EAGAIN || errno == EINTR ? NULL : strerror(errno);
+        if (n == 0)
+                return "the server closed the connection";
+        link->n_bytes += (uint64_t) n;
+        if (link->n_bytes > ANSWER_MAX)
+                return "an answer of more than 256 MiB";
+        return redisReaderFeed(link->context->reader, bytes, (size_t) n) == REDIS_OK ? NULL : "out of memory";
 }
 
 /* 0: the connection stands, or is not decided. */
@@ -98,6 +121,7 @@ static void finish_connect(Link *link) {
 
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         Link *link = userdata;
+        const char *why;
         int is_done = 0;
 
         if (!link->is_connected) {
@@ -113,8 +137,9 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
                         watch_output(link, false);
         }
         if (revents & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
-                if (redisBufferRead(link->context) != REDIS_OK)
-                        tell_gone(link, link->context->errstr);
+                why = read_input(link);
+                if (why)
+                        tell_gone(link, why);
                 else
                         (void) take_replies(link);
         }
@@ -133,7 +158,7 @@ int link_open(Link **ret, sd_event *event, const char *host, int port, const Lin
         link->login = login;
         link->ops = ops;
         link->userdata = userdata;
-        link->context = redisConnectNonBlock(host, port);
+        link->context = host[0] == '/' ? redisConnectUnixNonBlock(host) : redisConnectNonBlock(host, port);
         if (link->context && link->context->err == 0)
                 r = sd_event_add_io(event, &link->source, link->context->fd, EPOLLIN | EPOLLOUT, on_io, link);
         else if (link->context) {

@@ -4,6 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+void message_clean(char *text) {
+        for (; *text; text++)
+                if ((unsigned char) *text < ' ' || *text == 0x7f)
+                        *text = '?';
+}
+
 void message(int level, const char *format, ...) {
         char text[1024];
         va_list arguments;
@@ -11,6 +17,7 @@ void message(int level, const char *format, ...) {
         va_start(arguments, format);
         (void) vsnprintf(text, sizeof(text), format, arguments);
         va_end(arguments);
+        message_clean(text);
         if (getenv("JOURNAL_STREAM"))
                 (void) fprintf(stderr, "<%d>%s\n", level, text);
         else

@@ -1,0 +1,34 @@
+#include "near/advice.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* Texts are those of Redis and Valkey, of hiredis and the C library. The first that fits counts. */
+static const struct {
+        const char *text, *advice;
+} advices[] = {
+        { "NOAUTH", "give --password-file, and --user where the server has users" },
+        { "WRONGPASS", "look at --user and at the file of --password-file, then restart tslab-near" },
+        { "invalid password", "look at the file of --password-file, then restart tslab-near" },
+        { "without any password configured", "the server has no password: leave --password-file out" },
+        { "NOPERM", "give the user +client +subscribe +ping +cluster +role &__redis__:invalidate" },
+        { "CLIENT TRACKING is refused: ERR unknown", "Redis 6 or later is needed, or Valkey" },
+        { "CLIENT TRACKING is refused: ERR Unknown", "Redis 6 or later is needed, or Valkey" },
+        { "CLIENT TRACKING is refused: ERR syntax", "Redis 6 or later is needed, or Valkey" },
+        { "unknown command",
+          "the server has no such command, or it was renamed; without it there is no near cache" },
+        { "overlap", "give the shorter prefix alone" },
+        { "max number of clients", "raise maxclients of the server" },
+        { "Protocol error", "is that a Redis server, without TLS? Otherwise use a tunnel" },
+        { "the server closed the connection", "see the server's log; a port for TLS does this, too" },
+        { "not known", "look at --server, and at the name service" },
+        { "is a replica", "name the primary in --server" },
+        { "partly down", "see 'redis-cli --cluster check'; copies are read again when all slots are served" },
+};
+
+const char *advice_for(const char *why) {
+        for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++)
+                if (strstr(why, advices[i].text))
+                        return advices[i].advice;
+        return NULL;
+}
