@@ -16,15 +16,16 @@ typedef struct Question {
 } Question;
 
 struct Primary {
-        Link *push, *ask; /* `ask` is NULL where the server is alone */
-        const Topology *topology;
+        Link *push, *ask;
+        const Topology *topology; /* NULL: the server is alone */
         Topology found;
         TopologyServer server;
         const Options *options;
         const PrimaryOps *ops;
         void *userdata;
         enum { IDENTIFYING, TRACKING, SUBSCRIBING, LISTENING } state;
-        bool ask_is_up, is_whole;
+        bool ask_is_up;
+        enum { ASKED_INFO, ASKED_SLOTS, ASKED_NODES } asked; /* in a cluster: the answer that comes next */
         uint64_t opened_usec;
         Question fence, slots;
 };
@@ -136,22 +137,48 @@ static void on_ask_up(void *userdata) {
                 primary->ops->on_ready(primary->userdata);
 }
 
-/* CLUSTER INFO, then CLUSTER SLOTS. */
+static const char *check_cluster(Primary *primary, const redisReply *reply) {
+        bool is_text = reply->type == REDIS_REPLY_STRING;
+
+        switch (primary->asked) {
+        case ASKED_INFO:
+                if (is_text && strstr(reply->str, "cluster_state:ok"))
+                        return NULL;
+                return "the cluster is partly down, as this server sees it (cluster_state)";
+        case ASKED_SLOTS:
+                if (topology_parse(&primary->found, reply, primary->server.host))
+                        return "CLUSTER SLOTS has an unknown form";
+                return topology_is_equal(&primary->found, primary->topology)
+                               ? NULL
+                               : "slots have moved, or a primary is another one now";
+        case ASKED_NODES:
+                if (!is_text)
+                        return "CLUSTER NODES has an unknown form";
+                return topology_moves_out(primary->topology, reply->str)
+                               ? "a slot is on its way to a server that has none yet, and is not heard"
+                               : NULL;
+        }
+        return NULL;
+}
+
+/* A primary that became another one's replica goes on to answer, and may hear of changes late. */
+static const char *check_role(const redisReply *reply) {
+        return topology_is_primary(reply) ? NULL : "this server is a replica now";
+}
+
 static void on_ask(void *userdata, const redisReply *reply) {
         Primary *primary = userdata;
+        const char *why;
 
-        if (reply->type == REDIS_REPLY_ERROR)
-                lose_primary(primary, "CLUSTER is refused: %s", reply->str);
-        else if (reply->type == REDIS_REPLY_STRING)
-                primary->is_whole = strstr(reply->str, "cluster_state:ok") != NULL;
-        else if (!primary->is_whole)
-                lose_primary(primary, "%s",
-                             "the cluster is partly down, as this server sees it (cluster_state)");
-        else if (topology_parse(&primary->found, reply, primary->server.host))
-                lose_primary(primary, "%s", "CLUSTER SLOTS has an unknown form");
-        else if (!topology_is_equal(&primary->found, primary->topology))
-                lose_primary(primary, "%s", "slots have moved, or a primary is another one now");
-        else
+        if (reply->type == REDIS_REPLY_ERROR) {
+                lose_primary(primary, primary->topology ? "CLUSTER is refused: %s" : "ROLE is refused: %s",
+                             reply->str);
+                return;
+        }
+        why = primary->topology ? check_cluster(primary, reply) : check_role(reply);
+        if (why)
+                lose_primary(primary, "%s", why);
+        else if (!primary->topology || primary->asked++ == ASKED_NODES)
                 question_answered(primary, &primary->slots);
 }
 
@@ -173,7 +200,7 @@ int primary_open(Primary **ret, sd_event *event, const TopologyServer *server, c
         primary->opened_usec = now_usec();
         r = link_open(&primary->push, event, server->host, server->port, &options->login, &push_ops, primary,
                       ret_why);
-        if (r == 0 && topology)
+        if (r == 0)
                 r = link_open(&primary->ask, event, server->host, server->port, &options->login, &ask_ops,
                               primary, ret_why);
         if (r)
@@ -193,13 +220,19 @@ Primary *primary_free(Primary *primary) {
 }
 
 bool primary_is_ready(const Primary *primary) {
-        return primary->state == LISTENING && (!primary->ask || primary->ask_is_up);
+        return primary->state == LISTENING && primary->ask_is_up;
 }
 
 static int ask_slots(Primary *primary) {
-        int r = link_send(primary->ask, 2, (const char *[]){ "CLUSTER", "INFO" });
+        static const char *const questions[] = { "INFO", "SLOTS", "NODES" };
+        int r = 0;
 
-        return r ?: link_send(primary->ask, 2, (const char *[]){ "CLUSTER", "SLOTS" });
+        primary->asked = ASKED_INFO;
+        if (!primary->topology)
+                return link_send(primary->ask, 1, (const char *[]){ "ROLE" });
+        for (unsigned i = 0; r == 0 && i < 3; i++)
+                r = link_send(primary->ask, 2, (const char *[]){ "CLUSTER", questions[i] });
+        return r;
 }
 
 /* Whether the question is open for too long. */
@@ -221,7 +254,7 @@ void primary_ask(Primary *primary, uint64_t patience_usec) {
                 primary->fence.asked_usec = now_usec();
                 r = link_send(primary->push, 1, (const char *[]){ "PING" });
         }
-        if (r == 0 && primary->ask && primary->slots.asked_usec == 0) {
+        if (r == 0 && primary->slots.asked_usec == 0) {
                 primary->slots.asked_usec = now_usec();
                 r = ask_slots(primary);
         }
@@ -232,5 +265,5 @@ void primary_ask(Primary *primary, uint64_t patience_usec) {
 uint64_t primary_seen_usec(const Primary *primary) {
         uint64_t fence = primary->fence.seen_usec, slots = primary->slots.seen_usec;
 
-        return !primary->ask || fence < slots ? fence : slots;
+        return fence < slots ? fence : slots;
 }

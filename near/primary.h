@@ -2,7 +2,7 @@
 /*
  * One primary, of which the near cache hears of each change. Its connection has BCAST tracking redirected to itself and
  * is subscribed: all that the server sends on it is in the order of the changes. So when a PING on it is answered, all
- * changes from before the PING was sent have been told. In a cluster a second connection asks for the topology.
+ * changes from before the PING was sent have been told. A second connection asks whether it is the primary of its keys.
  */
 #include "near/link.h"
 #include "near/options.h"

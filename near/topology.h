@@ -7,10 +7,12 @@
 #define TOPOLOGY_PRIMARIES_MAX 128 /* a sweep of a near cache asks each of them again and again */
 #define TOPOLOGY_HOST_SIZE 256
 #define TOPOLOGY_SLOTS 16384
+#define TOPOLOGY_ID_SIZE 41
 
 typedef struct TopologyServer {
         char host[TOPOLOGY_HOST_SIZE];
         int port;
+        char id[TOPOLOGY_ID_SIZE]; /* in a cluster */
 } TopologyServer;
 
 typedef struct Topology {
@@ -23,3 +25,10 @@ typedef struct Topology {
 /* `host` stands for hosts that the server does not name: the one by which it was reached. -EBADMSG. */
 int topology_parse(Topology *ret, const redisReply *reply, const char *host);
 bool topology_is_equal(const Topology *a, const Topology *b);
+/*
+ * Whether the server whose answer to CLUSTER NODES this is gives a slot away to one that has no slots yet. That one
+ * serves keys of the slot before it is a primary by CLUSTER SLOTS.
+ */
+bool topology_moves_out(const Topology *topology, const char *nodes);
+/* By its answer to ROLE. */
+bool topology_is_primary(const redisReply *role);
