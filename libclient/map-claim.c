@@ -129,3 +129,21 @@ _public_ int tslab_map_wait(struct tslab_map *map, const void *key, size_t key_s
         } while (r == 0);
         return r;
 }
+
+int map_fulfil(struct tslab_map *map, const void *key, size_t key_size, tslab_handle claim, const void *value,
+               size_t value_size, uint32_t ttl_ms) {
+        ShmMapPut put;
+        ShmMapKey k;
+        int r;
+
+        if (!map_key_init(&k, map, key, key_size))
+                return -E2BIG;
+        if (pool_begin(map->pool) < 0)
+                return -EIDRM;
+        r = shm_map_fulfil(&map->trie, &k, claim, CLAIM_LIMIT_MS, ttl_ms, &put);
+        pool_end(map->pool);
+        if (r)
+                return r;
+        put.value = value;
+        return map_put(map, key, key_size, &put, value_size);
+}

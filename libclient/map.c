@@ -222,7 +222,7 @@ static void note_put(struct tslab *pool, uint64_t version, size_t key_size, size
                 sampler_note(pool, version, size);
 }
 
-static int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *p, size_t value_size) {
+int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *p, size_t value_size) {
         ThreadState *thread;
         uint64_t version;
         ShmMapKey k;

@@ -23,3 +23,12 @@ bool map_key_init(ShmMapKey *key, const struct tslab_map *map, const void *bytes
 int map_begin_change(struct tslab_map *map, ShmMapKey *key, const void *bytes, size_t size, int absent,
                      ThreadState **ret);
 void map_end_change(struct tslab_map *map, ThreadState *thread);
+
+/* Errors of tslab_map_put_with(). */
+int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *put, size_t value_size);
+/*
+ * Fulfils a claim with a value of elsewhere: in the claim's epoch, and with a lifetime that counts from the claim.
+ * -EAGAIN: it is no more, or the lifetime is over. Errors of tslab_map_put_with().
+ */
+int map_fulfil(struct tslab_map *map, const void *key, size_t key_size, tslab_handle claim, const void *value,
+               size_t value_size, uint32_t ttl_ms);

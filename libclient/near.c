@@ -6,9 +6,10 @@
  * Invariants
  *   1. Copies and the cover are in one leased epoch of the process that gives the cover. It ends with that process, or
  *      when changes may have been missed. A new one begins after the process hears of changes again.
- *   2. A copy is read if the cover names its epoch, and the cover's time is not over, both after the copy was read.
- *   3. A fill replaces a claim, by version, that was put into the cover's epoch before the engine was asked. A change
- *      that the engine tells of deletes the claim or the copy.
+ *   2. A copy is read after the cover: that named its epoch, and its time was not over (shm/map/cover.c).
+ *   3. A fill replaces a claim, by version, that was put into the cover's epoch before the engine was asked, and goes
+ *      into the claim's epoch. A change that the engine tells of deletes the claim or the copy.
+ *   4. Keys that the cover is not of are not claimed, and so are never filled.
  *
  * Who may do what: one process gives the cover, and drops; all others read, fill and drop.
  *
@@ -20,45 +21,55 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "libclient/map.h"
+#include "proto/deadline.h"
+#include "shm/arena/pool-clock.h"
 #include "shm/arena/root.h"
-#include "shm/cache/lookup.h"
-#include "shm/map/lifetime.h"
+#include "shm/epoch/epoch.h"
+#include "shm/map/cover.h"
 
-#define NEAR_MAGIC UINT64_C(0x7261656e62616c73) /* "slabnear" */
 #define ROOT_PREFIX "near."
 #define TRIES_MAX 4 /* beside other programs that fill and drop */
+static_assert(TSLAB_NEAR_PREFIXES_SIZE == SHM_COVER_PREFIXES_MAX, "one limit for both");
+
+#define TICK_MS 10 /* coarse clocks are behind by less */
 
 /* The value of a key that the engine does not have. A value of these bytes is not kept. */
 static const uint8_t absent[] = "\x9d\x03tslab: absent\xf1";
-
-/* An object in the leased epoch. */
-typedef struct NearCover {
-        uint64_t magic;
-        uint64_t until_ms; /* on the pool's clock; 0: nothing is covered */
-        uint32_t epoch;
-        uint32_t unused;
-} NearCover;
 
 struct tslab_near {
         struct tslab_map *map;
         char root[SHM_ROOT_NAME_SIZE];
         uint64_t handle; /* the cover's, as this process saw it last; 0: none */
         uint32_t lease; /* the epoch that this process leased */
-        uint64_t own; /* the cover that this process gives; 0: none */
+        pid_t giver; /* the process that gives the cover: this, or its parent */
+        uint64_t own; /* the cover that it gives; 0: none */
+        ShmCoverTime until; /* as it was stored last */
 };
+
+/* A cover, and its name. */
+typedef struct NearCover {
+        ShmCover cover;
+        uint64_t handle;
+} NearCover;
 
 _public_ int tslab_near_open(struct tslab_near **ret, struct tslab *pool, const char *name,
                              const struct tslab_map_options *options) {
+        struct tslab_map_options o = {};
         struct tslab_near *near;
         int n, r;
 
+        if (map_options_load(&o, sizeof(o), options))
+                return -EINVAL;
+        o.size = sizeof(o);
+        o.evict = TSLAB_MAP_EVICT_SIEVE;
         near = calloc(1, sizeof(*near));
         if (!near)
                 return -ENOMEM;
         n = snprintf(near->root, sizeof(near->root), ROOT_PREFIX "%s", name);
-        r = n < (int) sizeof(near->root) ? tslab_map_open(&near->map, pool, name, options) : -EINVAL;
+        r = n < (int) sizeof(near->root) ? tslab_map_open(&near->map, pool, name, &o) : -EINVAL;
         if (r)
                 free(near);
         else
@@ -69,79 +80,108 @@ _public_ int tslab_near_open(struct tslab_near **ret, struct tslab *pool, const 
 _public_ struct tslab_near *tslab_near_close(struct tslab_near *near) {
         if (!near)
                 return NULL;
-        if (near->own)
+        if (near->own && near->giver == getpid())
                 (void) tslab_near_end(near);
         (void) tslab_map_close(near->map);
         free(near);
         return NULL;
 }
 
-/* The cover, as it was while its object was live. -ENOENT: there is none. */
-static int cover_load(struct tslab_near *near, uint64_t handle, NearCover *ret) {
+static ShmCoverTime now_coarse(void) {
+        return (ShmCoverTime){
+                .monotonic_ms = shm_clock_read(CLOCK_MONOTONIC_COARSE) / SHM_NS_PER_MS,
+                .real_ms = shm_clock_read(CLOCK_REALTIME_COARSE) / SHM_NS_PER_MS,
+        };
+}
+
+/* False: nothing is covered now. */
+static bool find_cover(struct tslab_near *near, NearCover *ret) {
         const ShmArena *arena = &near->map->pool->arena;
+        ShmCoverTime now;
 
-        if (shm_object_copy(arena, handle, 0, ret, sizeof(*ret)) != 0 || ret->magic != NEAR_MAGIC)
-                return -ENOENT;
-        return 0;
-}
-
-/* The epoch of copies that are covered now; 0: none. */
-static uint32_t covered_epoch(struct tslab_near *near) {
-        uint64_t handle = shm_load_rlx(&near->handle); /* ORDER: rlx; only a name, which is checked. */
-        NearCover cover;
-
-        if (cover_load(near, handle, &cover) != 0) {
-                if (shm_root_get(&near->map->pool->arena, near->root, &handle) != 0 ||
-                    cover_load(near, handle, &cover) != 0)
-                        return 0;
-                shm_store_rlx(&near->handle, handle); /* ORDER: rlx; as above. */
+        ret->handle = shm_load_rlx(&near->handle); /* ORDER: rlx; only a name, which is checked. */
+        if (shm_cover_load(arena, ret->handle, &ret->cover) != 0) {
+                if (shm_root_get(arena, near->root, &ret->handle) != 0 ||
+                    shm_cover_load(arena, ret->handle, &ret->cover) != 0)
+                        return false;
+                shm_store_rlx(&near->handle, ret->handle); /* ORDER: rlx; as above. */
         }
-        return shm_map_now_ms(&near->map->trie) < cover.until_ms ? cover.epoch : 0;
+        now = now_coarse();
+        return shm_cover_holds(&ret->cover, &now);
 }
 
-/* A copy that is covered. -ENOENT, -ENODATA, and the errors of tslab_map_get(). */
-static ssize_t covered_get(struct tslab_near *near, const void *key, size_t key_size, void *buffer,
-                           size_t buffer_size) {
+static bool is_absent(const void *value, size_t size) {
+        return size == sizeof(absent) && memcmp(value, absent, sizeof(absent)) == 0;
+}
+
+/* The copy is larger than the caller's buffer, and may be the sign of an absent key. */
+static ssize_t get_large(struct tslab_near *near, uint32_t epoch, const void *key, size_t key_size) {
+        struct tslab_map_info info = { .size = sizeof(info) };
+        uint8_t bytes[sizeof(absent)];
+        ssize_t n;
+
+        n = tslab_map_get_with(near->map, key, key_size, bytes, sizeof(bytes), &info);
+        if (n < 0 && n != -EMSGSIZE)
+                return n;
+        if (info.epoch != epoch)
+                return -ENOENT;
+        return n > 0 && is_absent(bytes, (size_t) n) ? -ENODATA : -EMSGSIZE;
+}
+
+/* A copy of the epoch that is covered. -ENOENT, -ENODATA, and the errors of tslab_map_get(). */
+static ssize_t covered_get(struct tslab_near *near, uint32_t covered, const void *key, size_t key_size,
+                           void *buffer, size_t buffer_size) {
         uint32_t epoch;
         ssize_t n;
 
         n = tslab_map_get(near->map, key, key_size, buffer, buffer_size, &epoch);
-        if (n < 0 || covered_epoch(near) != epoch)
+        if (n == -EMSGSIZE)
+                return get_large(near, covered, key, key_size);
+        if (n < 0 || epoch != covered)
                 return n < 0 ? n : -ENOENT;
-        if (n == sizeof(absent) && memcmp(buffer, absent, sizeof(absent)) == 0)
-                return -ENODATA;
-        return n;
+        return is_absent(buffer, (size_t) n) ? -ENODATA : n;
 }
 
 /* A miss. 0: the engine is to be asked; -EAGAIN: somebody else has asked it. */
-static int claim_key(struct tslab_near *near, const void *key, size_t key_size, uint32_t wait_ms,
-                     tslab_handle *ret_claim) {
-        uint32_t epoch = covered_epoch(near);
+static int claim_key(struct tslab_near *near, const NearCover *c, const void *key, size_t key_size,
+                     uint64_t deadline, tslab_handle *ret_claim) {
+        const struct tslab *pool = near->map->pool;
+        uint64_t left_usec;
         tslab_handle claim;
         int r;
 
-        if (epoch == 0 || near->map->pool->is_reader)
+        if (pool->is_reader || !shm_cover_has_key(&pool->arena, c->handle, &c->cover, key, key_size))
                 return 0;
-        r = tslab_map_claim(near->map, key, key_size, epoch, &claim);
+        r = tslab_map_claim(near->map, key, key_size, c->cover.epoch, &claim);
         if (r == 0)
                 *ret_claim = claim;
-        else if (r == -EEXIST)
-                return -EAGAIN;
-        else if (r == -EBUSY && wait_ms > 0 && tslab_map_wait(near->map, key, key_size, claim, wait_ms) == 0)
-                return -EAGAIN;
-        return 0;
+        if (r == -EBUSY) {
+                left_usec = proto_deadline_left(deadline);
+                r = left_usec == 0 || tslab_map_wait(near->map, key, key_size, claim,
+                                                     (uint32_t) ((left_usec + 999) / 1000)) != 0
+                            ? 0
+                            : -EEXIST;
+        }
+        return r == -EEXIST ? -EAGAIN : 0;
 }
 
 _public_ ssize_t tslab_near_get(struct tslab_near *near, const void *key, size_t key_size, void *buffer,
                                 size_t buffer_size, uint32_t wait_ms, tslab_handle *ret_claim) {
+        uint64_t deadline = 0;
         ssize_t n = -ENOENT;
         int r = -EAGAIN;
+        NearCover c;
 
         *ret_claim = 0;
         for (int tries = 0; tries < TRIES_MAX && n == -ENOENT && r == -EAGAIN; tries++) {
-                n = covered_get(near, key, key_size, buffer, buffer_size);
-                if (n == -ENOENT)
-                        r = claim_key(near, key, key_size, wait_ms, ret_claim);
+                if (!find_cover(near, &c))
+                        return -ENOENT;
+                n = covered_get(near, c.cover.epoch, key, key_size, buffer, buffer_size);
+                if (n != -ENOENT)
+                        break;
+                if (tries == 0)
+                        deadline = proto_deadline((uint64_t) wait_ms * 1000);
+                r = claim_key(near, &c, key, key_size, deadline, ret_claim);
         }
         return n;
 }
@@ -149,21 +189,14 @@ _public_ ssize_t tslab_near_get(struct tslab_near *near, const void *key, size_t
 /* The claim was replaced, or is to be ended. */
 _public_ int tslab_near_fill(struct tslab_near *near, const void *key, size_t key_size, tslab_handle claim,
                              const void *value, size_t value_size, uint32_t ttl_ms) {
-        struct tslab_map_put_options options = {
-                .size = sizeof(options),
-                .epoch = covered_epoch(near),
-                .ttl_ms = ttl_ms,
-                .mode = TSLAB_MAP_REPLACE,
-                .version = claim,
-        };
-        bool is_absent = value && value_size == sizeof(absent) && memcmp(value, absent, sizeof(absent)) == 0;
         int r = -EAGAIN;
 
         if (claim == 0)
                 return 0;
-        if (options.epoch != 0 && !is_absent)
-                r = tslab_map_put_with(near->map, key, key_size, value ?: absent,
-                                       value ? value_size : sizeof(absent), &options);
+        if (!value)
+                r = map_fulfil(near->map, key, key_size, claim, absent, sizeof(absent), ttl_ms);
+        else if (!is_absent(value, value_size))
+                r = map_fulfil(near->map, key, key_size, claim, value, value_size, ttl_ms);
         if (r == -ESTALE || r == -ESHUTDOWN) /* the epoch ended meanwhile */
                 r = -EAGAIN;
         if (r)
@@ -184,71 +217,120 @@ _public_ int tslab_near_drop(struct tslab_near *near, const void *key, size_t ke
         return r == -ENOENT ? 0 : r;
 }
 
-static void cover_store(NearCover *cover, uint64_t until_ms) {
-        shm_store_rel(&cover->until_ms, until_ms); /* ORDER: rel; what was dropped is before. */
-}
-
 /* A live cover that another process gives is left alone. */
 static int check_others(struct tslab_near *near, uint64_t *ret_root) {
         struct tslab *pool = near->map->pool;
-        NearCover cover;
+        ShmCover cover;
 
         if (shm_root_get(&pool->arena, near->root, ret_root) != 0)
                 *ret_root = 0;
-        return *ret_root && cover_load(near, *ret_root, &cover) == 0 ? -EBUSY : 0;
+        return *ret_root && shm_cover_load(&pool->arena, *ret_root, &cover) == 0 ? -EBUSY : 0;
+}
+
+/* The label is for people: names can be longer than labels, or of bytes that labels cannot have. */
+static int lease_epoch(struct tslab_near *near, uint32_t *ret) {
+        char label[TSLAB_LABEL_SIZE];
+        int r;
+
+        (void) snprintf(label, sizeof(label), "%.*s", (int) sizeof(label) - 1, near->root);
+        r = tslab_epoch_lease(near->map->pool, label, ret);
+        return r == -EINVAL ? tslab_epoch_lease(near->map->pool, "near", ret) : r;
+}
+
+/* -E2BIG: the prefixes do not fit. */
+static int pack_prefixes(const char *const *prefixes, size_t n, char *ret, uint32_t *ret_size) {
+        size_t size, at = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                size = strlen(prefixes[i]) + 1;
+                if (size > SHM_COVER_PREFIXES_MAX - at)
+                        return -E2BIG;
+                memcpy(ret + at, prefixes[i], size);
+                at += size;
+        }
+        *ret_size = (uint32_t) at;
+        return 0;
 }
 
 /* Copies may be put, and are not covered yet. */
-static int cover_make(struct tslab_near *near, uint64_t old, uint32_t epoch) {
+static int cover_make(struct tslab_near *near, uint64_t old, uint32_t epoch, const char *prefixes,
+                      uint32_t prefixes_size) {
         struct tslab *pool = near->map->pool;
         tslab_handle handle;
-        NearCover *cover;
+        void *object;
         int r;
 
-        r = tslab_alloc(pool, sizeof(*cover), epoch, &handle, (void **) &cover);
+        r = tslab_alloc(pool, sizeof(ShmCover) + prefixes_size, epoch, &handle, &object);
         if (r)
                 return r;
-        *cover = (NearCover){ .magic = NEAR_MAGIC, .epoch = epoch };
+        shm_cover_init(object, handle, epoch, prefixes_size);
+        memcpy((uint8_t *) object + sizeof(ShmCover), prefixes, prefixes_size);
         r = tslab_root_set(pool, near->root, old, handle);
         if (r == 0) {
                 near->own = handle;
                 near->lease = epoch;
+                near->giver = getpid();
+                near->until = (ShmCoverTime){};
         }
         return r == -EAGAIN ? -EBUSY : r;
 }
 
-_public_ int tslab_near_begin(struct tslab_near *near) {
+_public_ int tslab_near_begin(struct tslab_near *near, const char *const *prefixes, size_t n_prefixes) {
         struct tslab *pool = near->map->pool;
+        char packed[SHM_COVER_PREFIXES_MAX];
+        uint32_t epoch, size;
         uint64_t old;
-        uint32_t epoch;
         int r;
 
         if (near->own)
                 return -EALREADY;
-        r = check_others(near, &old);
+        r = pack_prefixes(prefixes, n_prefixes, packed, &size);
         if (r == 0)
-                r = tslab_epoch_lease(pool, near->root, &epoch);
+                r = check_others(near, &old);
+        if (r == 0)
+                r = lease_epoch(near, &epoch);
         if (r)
                 return r;
-        r = cover_make(near, old, epoch);
+        r = cover_make(near, old, epoch, packed, size);
         if (r)
                 (void) tslab_epoch_close(pool, epoch, TSLAB_CLOSE_REVOKE);
         return r;
 }
 
-_public_ int tslab_near_cover(struct tslab_near *near, uint32_t ms) {
-        NearCover *cover;
+/*
+ * The moment on the clocks of covers. These are read first: a thread that is stopped in here finds a moment that is too
+ * early, not too late.
+ */
+static ShmCoverTime cover_time(uint64_t until_usec) {
+        ShmCoverTime time = now_coarse();
+        uint64_t now_usec = shm_clock_read(CLOCK_BOOTTIME) / 1000, left_ms;
 
-        if (!near->own || tslab_get(near->map->pool, near->own, (void **) &cover, NULL) != 0)
+        left_ms = until_usec > now_usec ? (until_usec - now_usec) / 1000 : 0;
+        if (left_ms <= TICK_MS)
+                return (ShmCoverTime){};
+        time.monotonic_ms += left_ms - TICK_MS;
+        time.real_ms += left_ms - TICK_MS;
+        return time;
+}
+
+_public_ int tslab_near_cover(struct tslab_near *near, uint64_t until_usec) {
+        const ShmArena *arena = &near->map->pool->arena;
+        ShmCoverTime until = cover_time(until_usec);
+        uint32_t id, era;
+
+        if (!near->own || shm_epoch_admit(arena, near->lease, &id, &era) != 0)
                 return -ESTALE;
-        cover_store(cover, ms ? shm_map_now_ms(&near->map->trie) + ms : 0);
-        return 0;
+        return shm_cover_set(arena, near->own, &near->until, &until);
 }
 
 _public_ int tslab_near_end(struct tslab_near *near) {
+        const ShmCoverTime past = {};
+        int r;
+
         if (!near->own)
                 return 0;
-        (void) tslab_near_cover(near, 0);
+        (void) shm_cover_set(&near->map->pool->arena, near->own, &near->until, &past);
         near->own = 0;
-        return tslab_epoch_close(near->map->pool, near->lease, TSLAB_CLOSE_REVOKE);
+        r = tslab_epoch_close(near->map->pool, near->lease, TSLAB_CLOSE_REVOKE);
+        return r == -ESTALE ? 0 : r;
 }

@@ -33,9 +33,11 @@ extern "C" {
 
 struct tslab_near;
 
+#define TSLAB_NEAR_PREFIXES_SIZE 1024 /* all prefixes of a near cache, each with its zero */
+
 /*
  * Opens the near cache of that name, which is the map of that name and the named root "near.NAME". `options` are for
- * the map, if this call makes it. The caller closes *ret with tslab_near_close(), before the pool.
+ * the map, if this call makes it; it always evicts. The caller closes *ret with tslab_near_close(), before the pool.
  *
  * -EINVAL      the name is longer than 42 bytes
  * and the errors of tslab_map_open()
@@ -47,7 +49,7 @@ int tslab_near_open(struct tslab_near **ret, struct tslab *pool, const char *nam
 struct tslab_near *tslab_near_close(struct tslab_near *near);
 
 /*
- * Copies a value out that is covered at the end of the call, and returns its size. Where that fails with -ENOENT, the
+ * Copies a value out that was covered when the call began, and returns its size. Where that fails with -ENOENT, the
  * caller asks the engine. Then *ret_claim is not 0 if the caller is to pass the answer to tslab_near_fill(), or call
  * tslab_near_give_up(). If another worker has the claim, the call waits for its answer up to `wait_ms`.
  *
@@ -61,9 +63,11 @@ ssize_t tslab_near_get(struct tslab_near *near, const void *key, size_t key_size
 
 /*
  * Gives the answer of the engine to the other workers; `value` NULL: it has no such key. `ttl_ms` is as in
- * tslab_map_put_with(). The claim has ended, also on failure. With claim 0 nothing is done.
+ * tslab_map_put_with(), but counts from the claim: so a copy does not outlive a lifetime that the engine told of. The
+ * claim has ended, also on failure. With claim 0 nothing is done.
  *
- * -EAGAIN      the key was changed since, or the cover was lost: the answer is good for the caller alone
+ * -EAGAIN      the key was changed since, the cover was lost, or the lifetime is over: the answer is good for this
+ *              caller alone
  * and the errors of tslab_map_put(): -ENOMEM, -E2BIG and so on
  */
 int tslab_near_fill(struct tslab_near *near, const void *key, size_t key_size, tslab_handle claim,
@@ -85,21 +89,25 @@ int tslab_near_drop(struct tslab_near *near, const void *key, size_t key_size);
 
 /*
  * For the daemon that keeps the cache coherent: leases an epoch for copies, which are not covered yet. It is to be
- * called when the daemon hears of all changes from now on. A process has one lease for each open near cache. A control
- * call.
+ * called when the daemon hears of all changes from now on, of keys that begin with one of the prefixes, or, if there
+ * are none, of all keys. Programs get no claim for other keys, and always ask the engine. A process has one lease for
+ * each open near cache. A control call.
  *
  * -EALREADY    this process gives the cover
- * -EBUSY       another process does
+ * -EBUSY       another process does, or the copies of the last lease are being revoked still
+ * -E2BIG       the prefixes take more than 1024 bytes
  * and the errors of tslab_epoch_lease() and tslab_alloc()
  */
-int tslab_near_begin(struct tslab_near *near);
+int tslab_near_begin(struct tslab_near *near, const char *const *prefixes, size_t n_prefixes);
 
 /*
- * Covers the copies from now on for `ms` milliseconds, in place of any cover before; 0: not at all. Enters no daemon.
+ * Covers the copies until a moment of CLOCK_BOOTTIME, in microseconds, in place of any cover before. That is the moment
+ * for which the engine has said that all was told, and the bound. If it is past, nothing is covered, also where the
+ * process was stopped in this call. Enters no daemon.
  *
- * -ESTALE      there is no lease, or an operator revoked it: end, and begin again
+ * -ESTALE      there is no lease, or an operator closed or revoked it: end, and begin again
  */
-int tslab_near_cover(struct tslab_near *near, uint32_t ms);
+int tslab_near_cover(struct tslab_near *near, uint64_t until_usec);
 
 /*
  * Ends the cover at once, then revokes all copies. Returns 0, also where this process gives no cover. A control call.

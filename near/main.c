@@ -26,7 +26,16 @@ static int open_near(const Options *options, struct tslab **ret_pool, struct tsl
                 message(LOG_ERR, "cannot open pool '%s': %s", options->pool, strerror(-r));
                 return r;
         }
+        map_options.flags = TSLAB_MAP_EXCLUSIVE;
         r = tslab_near_open(ret_near, *ret_pool, options->name, &map_options);
+        if (r == -EEXIST) {
+                map_options.flags = 0;
+                r = tslab_near_open(ret_near, *ret_pool, options->name, &map_options);
+                if (r == 0 && (options->limit_bytes || options->value_max))
+                        message(LOG_NOTICE,
+                                "near cache '%s' was there before; its limits are as they were, see tslabctl maps",
+                                options->name);
+        }
         if (r)
                 message(LOG_ERR, "cannot open near cache '%s' in pool '%s': %s", options->name, options->pool,
                         strerror(-r));

@@ -61,32 +61,46 @@ static int set_name(Options *options, const char *value, char *ret_why) {
         return 0;
 }
 
-/* HOST, HOST:PORT, or [ADDRESS]:PORT. */
+/* Finds the end of the host, and the port, in "HOST", "HOST:PORT", "[ADDRESS]", "[ADDRESS]:PORT". False: it is none. */
+static bool split_server(const char *value, const char *end, const char **ret_host_end,
+                         const char **ret_port) {
+        const char *at = *value == '[' ? memchr(value, ']', (size_t) (end - value)) : NULL;
+
+        if (*value == '[' && !at)
+                return false;
+        *ret_host_end = at ?: memchr(value, ':', (size_t) (end - value)) ?: end;
+        at = at ? at + 1 : *ret_host_end;
+        *ret_port = at < end && *at == ':' ? at + 1 : NULL;
+        return *ret_port || at == end;
+}
+
+static int parse_port(const char *text, const char *end, uint64_t *ret) {
+        char number[8];
+
+        if ((size_t) (end - text) >= sizeof(number))
+                return -EINVAL;
+        (void) snprintf(number, sizeof(number), "%.*s", (int) (end - text), text);
+        return parse_number(number, 1, 65535, ret);
+}
+
 static int add_server(Options *options, const char *value, size_t size, char *ret_why) {
+        static const char form[] = "a server is HOST, HOST:PORT, [ADDRESS]:PORT, or the path of a socket";
         TopologyServer *server = &options->servers[options->n_servers];
-        const char *colon = memrchr(value, ':', size);
-        bool is_bracketed = size > 0 && value[0] == '[';
-        size_t host_size = colon ? (size_t) (colon - value) : size;
-        char number[8] = "";
+        const char *end = value + size, *host_end = end, *port_text = NULL;
         uint64_t port = PORT_DEFAULT;
 
         if (options->n_servers == OPTIONS_SERVERS_MAX)
                 return refuse_value(ret_why, "there are more than 16 servers; some of a cluster are enough",
                                     value);
-        if (colon) {
-                (void) snprintf(number, sizeof(number), "%.*s", (int) (size - host_size - 1), colon + 1);
-                if (parse_number(number, 1, 65535, &port))
-                        return refuse_value(ret_why, "a server is HOST or HOST:PORT", value);
-        }
-        if (is_bracketed && host_size > 2 && value[host_size - 1] == ']') {
-                value++;
-                host_size -= 2;
-        }
-        if (host_size == 0 || host_size >= TOPOLOGY_HOST_SIZE)
-                return refuse_value(ret_why, "a server is HOST or HOST:PORT", value);
-        memcpy(server->host, value, host_size);
-        server->host[host_size] = 0;
-        server->port = (int) port;
+        if (*value != '/' && !split_server(value, end, &host_end, &port_text))
+                return refuse_value(ret_why, form, value);
+        if (port_text && parse_port(port_text, end, &port))
+                return refuse_value(ret_why, form, value);
+        value += *value == '[';
+        if (host_end <= value || host_end - value >= TOPOLOGY_HOST_SIZE)
+                return refuse_value(ret_why, form, value);
+        *server = (TopologyServer){ .port = (int) port };
+        memcpy(server->host, value, (size_t) (host_end - value));
         options->n_servers++;
         return 0;
 }
@@ -116,6 +130,9 @@ static int add_prefix(Options *options, const char *value, char *ret_why) {
                         return refuse_value(
                                 ret_why, "the prefix overlaps with another one; give the shorter one", value);
         }
+        options->prefixes_size += strlen(value) + 1;
+        if (options->prefixes_size > TSLAB_NEAR_PREFIXES_SIZE)
+                return refuse_value(ret_why, "prefixes take more than 1024 bytes", value);
         options->prefixes[options->n_prefixes++] = value;
         return 0;
 }
@@ -171,7 +188,8 @@ static const Setting settings[] = {
         { "pool", "TSLAB_NEAR_POOL", "NAME", "the pool, by name or by its socket (default: default)",
           set_pool },
         { "name", "TSLAB_NEAR_NAME", "NAME", "the near cache (default: near)", set_name },
-        { "server", "TSLAB_NEAR_SERVER", "HOST[:PORT],…", "servers: one, or some of a cluster", set_servers },
+        { "server", "TSLAB_NEAR_SERVER", "HOST[:PORT],…",
+          "servers: one, by its socket's path, too, or some of a cluster", set_servers },
         { "prefix", "TSLAB_NEAR_PREFIX", "TEXT", "keys that begin so; may be given again; '' for all",
           add_prefix },
         { "user", "TSLAB_NEAR_USER", "NAME", "user of the server (default: the server's)", set_user },
@@ -206,6 +224,8 @@ static int add_prefixes(Options *options, const char *value, char *ret_why) {
 
         if (snprintf(text, sizeof(text), "%s", value) >= (int) sizeof(text))
                 return refuse_value(ret_why, "too long", value);
+        if (!*value)
+                return add_prefix(options, "", ret_why);
         for (char *at = strtok_r(text, " ", &saved); r == 0 && at; at = strtok_r(NULL, " ", &saved))
                 r = add_prefix(options, at, ret_why);
         return r;

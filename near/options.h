@@ -2,6 +2,7 @@
 /* The settings of tslab-near, from its arguments and, where these say nothing, from the environment. */
 #include <stdbool.h>
 #include <stdint.h>
+#include <tslab_near.h>
 
 #include "near/link.h"
 #include "near/topology.h"
@@ -15,6 +16,7 @@ typedef struct Options {
         uint32_t n_servers;
         const char *prefixes[OPTIONS_PREFIXES_MAX];
         uint32_t n_prefixes;
+        size_t prefixes_size;
         LinkLogin login;
         uint32_t bound_ms;
         uint64_t limit_bytes;

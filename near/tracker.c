@@ -7,6 +7,7 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
+#include "near/advice.h"
 #include "near/clock.h"
 #include "near/message.h"
 #include "near/primary.h"
@@ -34,13 +35,13 @@ struct Tracker {
         Primary *primaries[TOPOLOGY_PRIMARIES_MAX];
         uint32_t n; /* that are open */
         bool is_begun, is_covered;
-        uint64_t begun_usec;
         uint64_t retry_usec;
         uint64_t n_losses;
-        char why[2 * NEAR_WHY_SIZE]; /* the last trouble: it is logged once */
+        char why[3 * NEAR_WHY_SIZE]; /* the last trouble: it is logged once */
 };
 
 static void tracker_seek(Tracker *tracker);
+static void ask_primaries(Tracker *tracker);
 
 static void tracker_fail(Tracker *tracker, int error, const char *what) {
         message(LOG_ERR, "%s: %s; ending, to begin anew", what, strerror(-error));
@@ -61,8 +62,7 @@ static void end_cover(Tracker *tracker) {
                 return;
         tracker->is_begun = false;
         r = tslab_near_end(tracker->near);
-        /* Revoked by somebody else: the better. */
-        if (r && r != -ESTALE)
+        if (r)
                 tracker_fail(tracker, r, "cannot revoke the copies");
 }
 
@@ -71,7 +71,12 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-static void report_trouble(Tracker *tracker, const char *why) {
+static void report_trouble(Tracker *tracker, const char *what) {
+        const char *advice = advice_for(what);
+        char why[sizeof(tracker->why)];
+
+        (void) snprintf(why, sizeof(why), "%s%s%s", what, advice ? "; " : "", advice ?: "");
+        message_clean(why);
         if (strcmp(why, tracker->why) != 0)
                 message(LOG_WARNING, "not covered: %s", why);
         (void) snprintf(tracker->why, sizeof(tracker->why), "%s", why);
@@ -95,20 +100,29 @@ static void tracker_lose(Tracker *tracker, const char *why) {
         tracker->i_seed++;
 }
 
-/* Begins or goes on; copies that are put from now on are of an epoch that no missed change was in. */
-static int begin_cover(Tracker *tracker) {
-        int r;
-
-        r = tslab_near_begin(tracker->near);
-        if (r == 0) {
-                tracker->is_begun = true;
-                tracker->begun_usec = now_usec();
-        }
-        return r;
-}
-
 static void on_lost(void *userdata, const char *why) {
         tracker_lose(userdata, why);
+}
+
+/* Copies that are put from now on are of an epoch that no missed change was in. Or all is lost. */
+static void begin_cover(Tracker *tracker) {
+        int r;
+
+        r = tslab_near_begin(tracker->near, tracker->options->prefixes, tracker->options->n_prefixes);
+        tracker->is_begun = r == 0;
+        if (r == -EBUSY)
+                tracker_lose(tracker,
+                             "another tslab-near covers this near cache, or its last copies are going");
+        else if (r == -ENOMEM)
+                tracker_lose(tracker, "the pool is full: give it more memory, or free some");
+        else if (r == -ENOSPC)
+                tracker_lose(
+                        tracker,
+                        "the pool can spare no epoch or no named root: close epochs, or see tslabctl maps");
+        else if (r)
+                tracker_fail(tracker, r, "cannot lease an epoch of the pool");
+        else
+                ask_primaries(tracker);
 }
 
 static void on_change(void *userdata, const char *key, size_t size) {
@@ -117,15 +131,17 @@ static void on_change(void *userdata, const char *key, size_t size) {
 
         if (!tracker->is_begun)
                 return;
-        r = key ? tslab_near_drop(tracker->near, key, size) : tslab_near_end(tracker->near);
-        if (!key && r == 0) {
-                tracker->is_begun = false;
-                r = begin_cover(tracker);
+        if (!key) {
+                end_cover(tracker);
+                begin_cover(tracker);
+                return;
         }
-        /* A copy that cannot be dropped is revoked with the others. */
-        if (r)
-                tracker_fail(tracker, r,
-                             key ? "cannot drop a copy" : "cannot begin again after all keys were flushed");
+        r = tslab_near_drop(tracker->near, key, size);
+        if (r == 0)
+                return;
+        /* It is revoked with the others, before an answer that follows covers it. */
+        end_cover(tracker);
+        tracker_fail(tracker, r, "cannot drop a copy");
 }
 
 static void report_covered(Tracker *tracker) {
@@ -141,10 +157,13 @@ static void report_covered(Tracker *tracker) {
                 (void) sd_event_exit(tracker->event, EXIT_SUCCESS);
 }
 
-/* Copies are covered until `bound` after the last moment of which all primaries say that everything was told. */
+/*
+ * Copies are covered until `bound` after the last moment of which all primaries say that everything was told. A moment,
+ * not a time from now on: this process may have been stopped since.
+ */
 static void on_answer(void *userdata) {
         Tracker *tracker = userdata;
-        uint64_t bound_usec = tracker->options->bound_ms * USEC_PER_MS, seen = UINT64_MAX, age;
+        uint64_t bound_usec = tracker->options->bound_ms * USEC_PER_MS, seen = UINT64_MAX;
         int r;
 
         for (uint32_t i = 0; i < tracker->n; i++) {
@@ -152,14 +171,11 @@ static void on_answer(void *userdata) {
 
                 seen = usec < seen ? usec : seen;
         }
-        if (!tracker->is_begun || seen == UINT64_MAX || seen < tracker->begun_usec)
+        if (!tracker->is_begun || seen == 0 || now_usec() >= seen + bound_usec)
                 return;
-        age = now_usec() - seen;
-        if (age >= bound_usec)
-                return;
-        r = tslab_near_cover(tracker->near, (uint32_t) ((bound_usec - age) / USEC_PER_MS));
+        r = tslab_near_cover(tracker->near, seen + bound_usec);
         if (r)
-                tracker_lose(tracker, "the epoch of the copies was revoked, by an operator perhaps");
+                tracker_lose(tracker, "the epoch of the copies was closed, by an operator perhaps");
         else if (!tracker->is_covered)
                 report_covered(tracker);
 }
@@ -179,22 +195,13 @@ static void ask_primaries(Tracker *tracker) {
 /* All primaries are heard: the copies may begin. */
 static void on_ready(void *userdata) {
         Tracker *tracker = userdata;
-        int r;
 
         for (uint32_t i = 0; i < tracker->n; i++)
                 if (!primary_is_ready(tracker->primaries[i]))
                         return;
         if (tracker->n < tracker->topology.n || tracker->is_begun)
                 return;
-        r = begin_cover(tracker);
-        if (r == -EBUSY)
-                tracker_lose(tracker, "another tslab-near covers this near cache");
-        else if (r == -ENOMEM || r == -ENOSPC)
-                tracker_lose(tracker, r == -ENOMEM ? "the pool is full" : "the pool can spare no epoch");
-        else if (r)
-                tracker_fail(tracker, r, "cannot lease an epoch of the pool");
-        else
-                ask_primaries(tracker);
+        begin_cover(tracker);
 }
 
 static void open_primaries(Tracker *tracker) {
@@ -257,8 +264,7 @@ static void take_cluster(Tracker *tracker, const redisReply *reply) {
 }
 
 static void take_role(Tracker *tracker, const redisReply *reply) {
-        if (reply->elements < 1 || reply->element[0]->type != REDIS_REPLY_STRING ||
-            strcmp(reply->element[0]->str, "master") != 0) {
+        if (!topology_is_primary(reply)) {
                 lose_seed(tracker, "this server is a replica; name the primary");
                 return;
         }

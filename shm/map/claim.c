@@ -157,16 +157,43 @@ int shm_map_claim(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, co
         return r;
 }
 
-int shm_map_find_claim(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, ShmClaim *ret) {
+static int find_claim(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, ShmMapView *view,
+                      ShmClaim *ret) {
         ShmTrieCursor c;
-        ShmMapView view;
         int r;
 
-        r = shm_map_find(trie, key, &c, &view);
+        r = shm_map_find(trie, key, &c, view);
         if (r)
                 return r < 0 ? r : 0;
-        return view.handle == version && (view.head.flags & SHM_LEAF_CLAIM) && load_claim(trie, &view, ret) &&
-               claim_stands(trie, ret);
+        return view->handle == version && (view->head.flags & SHM_LEAF_CLAIM) &&
+               load_claim(trie, view, ret) && claim_stands(trie, ret);
+}
+
+int shm_map_find_claim(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, ShmClaim *ret) {
+        ShmMapView view;
+
+        return find_claim(trie, key, version, &view, ret);
+}
+
+int shm_map_fulfil(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, uint32_t limit_ms,
+                   uint32_t ttl_ms, ShmMapPut *ret) {
+        ShmMapView view;
+        ShmClaim claim;
+        uint64_t end;
+        int r;
+
+        r = find_claim(trie, key, version, &view, &claim);
+        if (r <= 0)
+                return r ?: -EAGAIN;
+        end = shm_map_end_from(trie, ttl_ms, claim.ends - limit_ms);
+        *ret = (ShmMapPut){
+                .mode = SHM_MAP_REPLACE,
+                .expected = version,
+                .epoch = view.head.epoch,
+                .ttl_ms = SHM_MAP_TTL_NONE,
+                .end_ms = end,
+        };
+        return end != 0 && shm_map_is_past(trie, end) ? -EAGAIN : 0;
 }
 
 ssize_t shm_map_get_stale(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,

@@ -33,6 +33,14 @@ int shm_map_claim(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, co
 /* 1: this version is a claim on the key, and stands; 0: it is not, or no more. -EIDRM. */
 int shm_map_find_claim(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, ShmClaim *ret);
 
+/*
+ * The put that fulfils a claim with a value of elsewhere: in the claim's epoch, so that no other gets a value that
+ * was asked for before it began; and with a lifetime that counts from the claim, made before anybody asked.
+ * `limit_ms` is the claim's. 0; -EAGAIN: there is no such claim, or no more, or the lifetime is over; -EIDRM.
+ */
+int shm_map_fulfil(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, uint32_t limit_ms,
+                   uint32_t ttl_ms, ShmMapPut *ret);
+
 /* As shm_map_get(), also of a stale value: then ret_view->is_over is set. */
 ssize_t shm_map_get_stale(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
                           ShmMapView *ret_view);

@@ -22,12 +22,19 @@
 #include "shm/map/trie-walk.h"
 #include "shm/slab/slab.h"
 
-uint64_t shm_map_end(const ShmTrie *trie, uint32_t ttl_ms) {
+uint64_t shm_map_end_from(const ShmTrie *trie, uint32_t ttl_ms, uint64_t begun_ms) {
         if (ttl_ms == SHM_MAP_TTL_DEFAULT)
                 ttl_ms = shm_load_rlx(&trie_root(trie)->options.ttl_ms); /* ORDER: rlx; as it is now. */
         if (ttl_ms == 0 || ttl_ms == SHM_MAP_TTL_NONE)
                 return 0;
-        return shm_map_now_ms(trie) + ttl_ms;
+        return begun_ms + ttl_ms;
+}
+
+uint64_t shm_map_end(const ShmTrie *trie, uint32_t ttl_ms) {
+        uint64_t end = shm_map_end_from(trie, ttl_ms, 0);
+
+        /* Entries without an end do not look at the clock. */
+        return end ? shm_map_now_ms(trie) + end : 0;
 }
 
 bool shm_map_is_past(const ShmTrie *trie, uint64_t ms) {

@@ -269,6 +269,12 @@ static uint64_t claim_end(const ShmClaim *claim) {
         return claim->ends > claim->stale_until ? claim->ends : claim->stale_until;
 }
 
+static uint64_t leaf_end(const ShmTrie *trie, const ShmMapPut *put) {
+        if (put->claim)
+                return claim_end(put->claim);
+        return put->end_ms ?: shm_map_end(trie, put->ttl_ms);
+}
+
 /* Makes the leaf in the epoch of its head's number, noted. */
 static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                      NewLeaf *leaf) {
@@ -282,7 +288,7 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
         r = shm_object_alloc(actor, size, head->epoch, &pending, &handle, &object);
         if (r)
                 return r;
-        head->expires = put->claim ? claim_end(put->claim) : shm_map_end(trie, put->ttl_ms);
+        head->expires = leaf_end(trie, put);
         leaf_fill(object, head, key, put, shm_leaf_seal(handle));
         if (head->flags & SHM_LEAF_CHAINED)
                 r = shm_chain_fill(actor, handle, (uint64_t *) ((uint8_t *) object + size - sizeof(uint64_t)),

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <tslab_near.h>
 #include <unistd.h>
 
@@ -44,9 +46,16 @@ static int fill(Fixture *f, const char *key, tslab_handle claim, const char *val
         return tslab_near_fill(f->other, key, strlen(key), claim, value, value ? strlen(value) : 0, 0);
 }
 
+static int cover_for(Fixture *f, int64_t ms) {
+        struct timespec now;
+
+        (void) clock_gettime(CLOCK_BOOTTIME, &now);
+        return tslab_near_cover(f->near, (uint64_t) (now.tv_sec * 1000000 + now.tv_nsec / 1000 + ms * 1000));
+}
+
 static void cover(Fixture *f) {
-        assert_int_equal(tslab_near_begin(f->near), 0);
-        assert_int_equal(tslab_near_cover(f->near, COVER_MS), 0);
+        assert_int_equal(tslab_near_begin(f->near, NULL, 0), 0);
+        assert_int_equal(cover_for(f, COVER_MS), 0);
 }
 
 /* A copy that programs read. */
@@ -64,7 +73,7 @@ static void test_nothing_is_kept_without_a_cover(void **state) {
         assert_int_equal(f->claim, 0);
         assert_int_equal(fill(f, "a", 0, "one"), 0);
         assert_int_equal(get(f, "a"), -ENOENT);
-        assert_int_equal(tslab_near_cover(f->near, COVER_MS), -ESTALE);
+        assert_int_equal(cover_for(f, COVER_MS), -ESTALE);
 }
 
 static void test_copies(void **state) {
@@ -79,6 +88,32 @@ static void test_copies(void **state) {
         assert_int_equal(tslab_near_drop(f->near, "a", 1), 0);
         put_copy(f, "a", "two");
         assert_int_equal(tslab_near_get(f->other, "a", 1, f->buffer, 2, 0, &f->claim), -EMSGSIZE);
+}
+
+/* The bytes that stand for an absent key are no value. */
+static void test_a_value_like_the_sign_of_absence(void **state) {
+        static const char sign[] = "\x9d\x03tslab: absent\xf1";
+        Fixture *f = *state;
+
+        cover(f);
+        for (int i = 0; i < 2; i++) {
+                assert_int_equal(get(f, "a"), -ENOENT);
+                assert_int_equal(tslab_near_fill(f->other, "a", 1, f->claim, sign, sizeof(sign), 0), -EAGAIN);
+        }
+}
+
+static void test_a_root_that_names_no_cover(void **state) {
+        Fixture *f = *state;
+        tslab_handle handle, root;
+        void *object;
+
+        cover(f);
+        assert_int_equal(tslab_root_get(f->pool, "near.near", &root), 0);
+        assert_int_equal(tslab_alloc(f->pool, 64, TSLAB_EPOCH_CURRENT, &handle, &object), 0);
+        memset(object, 0x11, 64);
+        assert_int_equal(tslab_root_set(f->pool, "near.near", root, handle), 0);
+        assert_int_equal(get(f, "a"), -ENOENT);
+        assert_int_equal(f->claim, 0);
 }
 
 static void test_an_answer_behind_a_change_is_refused(void **state) {
@@ -130,21 +165,203 @@ static void test_a_cover_that_is_over(void **state) {
         put_copy(f, "a", "one");
         assert_int_equal(tslab_near_cover(f->near, 0), 0);
         assert_int_equal(get(f, "a"), -ENOENT);
-        assert_int_equal(tslab_near_cover(f->near, COVER_MS), 0);
+        assert_int_equal(cover_for(f, COVER_MS), 0);
         assert_int_equal(get(f, "a"), 3);
-        assert_int_equal(tslab_near_cover(f->near, 1), 0);
+        assert_int_equal(cover_for(f, 1), 0);
         usleep(20000);
         assert_int_equal(get(f, "a"), -ENOENT);
+}
+
+static void test_a_cover_that_comes_late(void **state) {
+        Fixture *f = *state;
+
+        cover(f);
+        put_copy(f, "a", "one");
+        assert_int_equal(cover_for(f, -1), 0);
+        assert_int_equal(get(f, "a"), -ENOENT);
+        assert_int_equal(f->claim, 0);
+        assert_int_equal(tslab_near_cover(f->near, 1), 0);
+        assert_int_equal(get(f, "a"), -ENOENT);
+}
+
+/* As where the last epoch is being revoked still: its claim fills nothing that the next cover is of. */
+static void test_a_claim_of_an_earlier_epoch_fills_no_later_one(void **state) {
+        Fixture *f = *state;
+        struct tslab_near *next;
+        tslab_handle first, claim;
+
+        cover(f);
+        assert_int_equal(get(f, "a"), -ENOENT);
+        claim = f->claim;
+        assert_int_equal(tslab_root_get(f->pool, "near.near", &first), 0);
+        assert_int_equal(tslab_near_open(&next, f->pool, "near", NULL), 0);
+        assert_int_equal(tslab_root_set(f->pool, "near.near", first, 0), 0);
+        assert_null(tslab_near_close(f->other));
+        f->other = next;
+        assert_int_equal(tslab_near_open(&next, f->pool, "near", NULL), 0);
+        assert_int_equal(tslab_near_begin(next, NULL, 0), 0);
+        assert_int_equal(tslab_near_cover(next, UINT64_MAX / 2000000), 0);
+        (void) fill(f, "a", claim, "old");
+        assert_int_equal(get(f, "a"), -ENOENT);
+        assert_null(tslab_near_close(next));
+}
+
+static void test_small_buffers(void **state) {
+        Fixture *f = *state;
+
+        cover(f);
+        put_copy(f, "absent", NULL);
+        put_copy(f, "a", "a value of more than twenty bytes");
+        assert_int_equal(tslab_near_get(f->other, "absent", 6, f->buffer, 2, 0, &f->claim), -ENODATA);
+        assert_int_equal(tslab_near_get(f->other, "a", 1, f->buffer, 2, 0, &f->claim), -EMSGSIZE);
+        assert_int_equal(tslab_near_cover(f->near, 0), 0);
+        assert_int_equal(tslab_near_get(f->other, "a", 1, f->buffer, 2, 0, &f->claim), -ENOENT);
+        assert_int_equal(tslab_near_end(f->near), 0);
+        cover(f);
+        assert_int_equal(tslab_near_get(f->other, "a", 1, f->buffer, 2, 0, &f->claim), -ENOENT);
+}
+
+/* A large copy of an epoch that is not covered, in the map still, is none. */
+static void test_a_large_copy_of_another_epoch(void **state) {
+        Fixture *f = *state;
+        struct tslab_map *map;
+        char value[100] = {};
+
+        assert_int_equal(tslab_map_open(&map, f->pool, "near", NULL), 0);
+        cover(f);
+        assert_int_equal(tslab_map_put(map, "a", 1, value, sizeof(value), TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(get(f, "a"), -ENOENT);
+        assert_int_equal(tslab_map_put(map, "a", 1, value, 1, TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(get(f, "a"), -ENOENT);
+        assert_null(tslab_map_close(map));
+}
+
+static uint32_t leased_epoch(Fixture *f) {
+        struct tslab_epoch_info info = { .size = sizeof(info) };
+
+        for (uint32_t id = 0; tslab_epoch_info(f->pool, id, &info) == 0; id++)
+                if (info.state == TSLAB_EPOCH_OPEN && strncmp(info.label, "near", 4) == 0)
+                        return info.epoch;
+        fail_msg("no epoch is leased");
+        return 0;
+}
+
+static void test_an_operator_closes_the_epoch(void **state) {
+        Fixture *f = *state;
+
+        for (uint32_t flags = 0; flags <= TSLAB_CLOSE_REVOKE; flags += TSLAB_CLOSE_REVOKE) {
+                cover(f);
+                put_copy(f, "a", "one");
+                assert_int_equal(get(f, "b"), -ENOENT);
+                assert_int_equal(tslab_epoch_close(f->pool, leased_epoch(f), flags), 0);
+                assert_int_equal(fill(f, "b", f->claim, "one"), -EAGAIN);
+                assert_int_equal(cover_for(f, COVER_MS), -ESTALE);
+                assert_int_equal(tslab_near_end(f->near), 0);
+                assert_int_equal(get(f, "a"), -ENOENT);
+        }
+}
+
+static void test_prefixes(void **state) {
+        Fixture *f = *state;
+        char large[TSLAB_NEAR_PREFIXES_SIZE + 1];
+        const char *prefixes[] = { "p:", "qq" }, *too_large[] = { "p:", large };
+
+        memset(large, 'x', sizeof(large));
+        large[sizeof(large) - 1] = 0;
+        assert_int_equal(tslab_near_begin(f->near, too_large, 2), -E2BIG);
+        assert_int_equal(tslab_near_begin(f->near, prefixes, 2), 0);
+        assert_int_equal(cover_for(f, COVER_MS), 0);
+        put_copy(f, "p:", "one");
+        put_copy(f, "p:a", "one");
+        put_copy(f, "qqqq", "one");
+        for (const char *const *key = (const char *const[]){ "p", "q", "", "xp:", "qp:", NULL }; *key;
+             key++) {
+                assert_int_equal(get(f, *key), -ENOENT);
+                assert_int_equal(f->claim, 0);
+        }
+}
+
+static void test_a_lifetime_counts_from_the_claim(void **state) {
+        Fixture *f = *state;
+        struct tslab_map_info info = { .size = sizeof(info) };
+        struct tslab_map *map;
+
+        cover(f);
+        assert_int_equal(get(f, "a"), -ENOENT);
+        usleep(80000);
+        assert_int_equal(tslab_near_fill(f->other, "a", 1, f->claim, "old", 3, 50), -EAGAIN);
+        assert_int_equal(get(f, "a"), -ENOENT);
+        usleep(80000);
+        assert_int_equal(tslab_near_fill(f->other, "a", 1, f->claim, "new", 3, COVER_MS), 0);
+        assert_int_equal(tslab_map_open(&map, f->pool, "near", NULL), 0);
+        assert_int_equal(tslab_map_get_with(map, "a", 1, f->buffer, sizeof(f->buffer), &info), 3);
+        assert_in_range(info.ttl_left_ms, 1, COVER_MS - 60);
+        assert_null(tslab_map_close(map));
+}
+
+/* Also where a program opened it first, which knows of no options. */
+static void test_copies_make_room(void **state) {
+        static char value[100000];
+        Fixture *f = *state;
+
+        cover(f);
+        for (char key = 'A'; key <= 'Z'; key++)
+                for (int i = 0; i < 3; i++) {
+                        char name[2] = { key, (char) ('0' + i) };
+
+                        assert_int_equal(
+                                tslab_near_get(f->other, name, 2, f->buffer, sizeof(f->buffer), 0, &f->claim),
+                                -ENOENT);
+                        assert_int_equal(
+                                tslab_near_fill(f->other, name, 2, f->claim, value, sizeof(value), 0), 0);
+                }
+}
+
+static void test_a_child_leaves_the_cover(void **state) {
+        Fixture *f = *state;
+        int status;
+        pid_t pid;
+
+        cover(f);
+        put_copy(f, "a", "one");
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0)
+                _exit(tslab_near_close(f->near) != NULL);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        assert_int_equal(get(f, "a"), 3);
+        assert_int_equal(cover_for(f, COVER_MS), 0);
+}
+
+static void test_keys(void **state) {
+        static char large[70000];
+        Fixture *f = *state;
+
+        cover(f);
+        put_copy(f, "", "one");
+        assert_int_equal(tslab_near_get(f->other, "a\0b", 3, f->buffer, 64, 0, &f->claim), -ENOENT);
+        assert_int_equal(tslab_near_fill(f->other, "a\0b", 3, f->claim, "two", 3, 0), 0);
+        assert_int_equal(get(f, "a"), -ENOENT);
+        for (size_t size = 3900; size <= sizeof(large); size += size < 4200 ? 1 : 6580) {
+                ssize_t n = tslab_near_get(f->other, large, size, f->buffer, 64, 0, &f->claim);
+
+                assert_int_equal(n, -ENOENT);
+                if (f->claim != 0)
+                        assert_int_equal(tslab_near_fill(f->other, large, size, f->claim, "v", 1, 0), 0);
+                assert_int_equal(tslab_near_drop(f->near, large, size), 0);
+                assert_true(tslab_near_fill(f->other, large, size, UINT64_MAX, "v", 1, 0) < 0);
+        }
 }
 
 static void test_one_gives_the_cover(void **state) {
         Fixture *f = *state;
 
         cover(f);
-        assert_int_equal(tslab_near_begin(f->near), -EALREADY);
-        assert_int_equal(tslab_near_begin(f->other), -EBUSY);
+        assert_int_equal(tslab_near_begin(f->near, NULL, 0), -EALREADY);
+        assert_int_equal(tslab_near_begin(f->other, NULL, 0), -EBUSY);
         f->near = tslab_near_close(f->near);
-        assert_int_equal(tslab_near_begin(f->other), 0);
+        assert_int_equal(tslab_near_begin(f->other, NULL, 0), 0);
 }
 
 static void test_names(void **state) {
@@ -157,6 +374,10 @@ static void test_names(void **state) {
         assert_int_equal(tslab_near_open(&near, f->pool, name, NULL), -EINVAL);
         name[42] = 0;
         assert_int_equal(tslab_near_open(&near, f->pool, name, NULL), 0);
+        assert_int_equal(tslab_near_begin(near, NULL, 0), 0);
+        assert_null(tslab_near_close(near));
+        assert_int_equal(tslab_near_open(&near, f->pool, "\x01\xff", NULL), 0);
+        assert_int_equal(tslab_near_begin(near, NULL, 0), 0);
         assert_null(tslab_near_close(near));
         assert_null(tslab_near_close(NULL));
 }
@@ -169,6 +390,19 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_one_program_asks, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_end_revokes_copies_and_claims, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_cover_that_is_over, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_cover_that_comes_late, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_claim_of_an_earlier_epoch_fills_no_later_one, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(test_small_buffers, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_large_copy_of_another_epoch, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_an_operator_closes_the_epoch, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_prefixes, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_lifetime_counts_from_the_claim, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_copies_make_room, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_child_leaves_the_cover, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_keys, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_value_like_the_sign_of_absence, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_root_that_names_no_cover, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_one_gives_the_cover, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_names, setup, teardown),
         };
