@@ -1,0 +1,93 @@
+"""A redis-server, tslab-near beside it, and an engine that counts, for tests of near caches.
+
+Their first arguments are TSLABD TSLABCTL TSLAB_NEAR.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+import redis
+from daemon import wait_for
+
+TSLAB_NEAR = os.path.abspath(sys.argv[3])
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        return s.getsockname()[1]
+
+
+class Redis:
+    """A server of our own, which keeps nothing."""
+
+    def __init__(self, *arguments, port=None):
+        self.port = port or free_port()
+        self.dir = tempfile.mkdtemp(prefix='tslab-near-')
+        self.arguments = arguments
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            ['redis-server', '--bind', '127.0.0.1', '--port', str(self.port), '--save', '', '--dir', self.dir,
+             '--daemonize', 'no', '--loglevel', 'warning', *self.arguments], stdout=subprocess.DEVNULL)
+        wait_for(self.answers)
+
+    def answers(self):
+        with socket.socket() as s:
+            return s.connect_ex(('127.0.0.1', self.port)) == 0
+
+    def client(self, **more):
+        return redis.Redis('127.0.0.1', self.port, **more)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def end(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.kill()
+        shutil.rmtree(self.dir)
+
+
+class Near:
+    def __init__(self, daemon, server, *arguments):
+        self.daemon, self.server, self.arguments = daemon, server, arguments
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [TSLAB_NEAR, '--pool', self.daemon.socket, '--server', f'127.0.0.1:{self.server.port}', '--prefix', 'p:',
+             *self.arguments], stderr=subprocess.PIPE, text=True)
+
+    def kill(self):
+        self.process.kill()
+        return self.wait()
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+        return self.wait()
+
+    def wait(self):
+        text = self.process.communicate(timeout=20)[1]
+        return self.process.returncode, text
+
+
+class Counted:
+    """An engine that counts the questions that it is asked."""
+
+    def __init__(self, engine):
+        self._engine, self.n = engine, 0
+
+    def pipeline(self, **more):
+        self.n += 1
+        return self._engine.pipeline(**more)
+
+    def __getattr__(self, name):
+        return getattr(self._engine, name)
