@@ -115,7 +115,7 @@ _public_ int tslab_map_wait(struct tslab_map *map, const void *key, size_t key_s
         ShmMapKey k;
         int r;
 
-        if (version == 0 || !map_key_init(&k, map, key, key_size))
+        if (!map_key_init(&k, map, key, key_size))
                 return 0;
         word = shm_wait_word(&map->trie, k.hash);
         do {

@@ -393,8 +393,9 @@ int tslab_map_claim(struct tslab_map *map, const void *key, size_t key_size, uin
 
 /*
  * Waits until `version` is no longer a claim on the key that stands, and returns 0: then get the value, or claim the
- * key. Returns 0 at once where it is none. It is the only call that waits, and nothing waits for a thread in it, not
- * tslab_close() either. It also works in a pool that was opened with TSLAB_READER.
+ * key. Returns 0 at once where it is none. Version 0 stands for any claim: with no time to wait, whether there is one.
+ * It is the only call that waits, and nothing waits for a thread in it, not tslab_close() either. It also works in a
+ * pool that was opened with TSLAB_READER.
  *
  * -ETIMEDOUT   timeout_ms are over; the claim stands
  * -EINTR       a signal handler ran, and not just between two sleeps of this call

@@ -165,7 +165,7 @@ static int find_claim(const ShmTrie *trie, const ShmMapKey *key, uint64_t versio
         r = shm_map_find(trie, key, &c, view);
         if (r)
                 return r < 0 ? r : 0;
-        return view->handle == version && (view->head.flags & SHM_LEAF_CLAIM) &&
+        return (version == 0 || view->handle == version) && (view->head.flags & SHM_LEAF_CLAIM) &&
                load_claim(trie, view, ret) && claim_stands(trie, ret);
 }
 

@@ -30,7 +30,7 @@ typedef struct ShmClaimed {
 int shm_map_claim(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapClaim *claim,
                   ShmClaimed *ret);
 
-/* 1: this version is a claim on the key, and stands; 0: it is not, or no more. -EIDRM. */
+/* 1: this version is a claim on the key, and stands; 0: it is not, or no more. -EIDRM. Version 0 stands for any. */
 int shm_map_find_claim(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, ShmClaim *ret);
 
 /*

@@ -81,11 +81,14 @@ static void test_wait_returns(void **state) {
         assert_int_equal(wait_for(map, 123456, 1000), 0);
         assert_int_equal(claim(map, &version), 0);
         assert_int_equal(wait_for(map, version, 0), -ETIMEDOUT);
+        assert_int_equal(wait_for(map, 0, 0), -ETIMEDOUT);
+        assert_int_equal(wait_for(map, 123456, 1000), 0);
         begin = now_ms();
         assert_int_equal(wait_for(map, version, 30), -ETIMEDOUT);
         assert_true(now_ms() - begin >= 30);
         assert_int_equal(fulfil(map, version, "one"), 0);
         assert_int_equal(wait_for(map, version, UINT32_MAX), 0);
+        assert_int_equal(wait_for(map, 0, UINT32_MAX), 0);
         tslab_map_close(map);
 }
 

@@ -189,10 +189,30 @@ class Alone(unittest.TestCase):
             self.assertFalse(other.acquire(False))
             other.release()
             self.assertTrue(lock.locked())
+        self.assertFalse(lock.locked())
         self.assertTrue(other.acquire(False))
         other.release()
         self.cache.set('l', 1)
         self.assertRaises(tslab.Error, lock.acquire)
+
+    def test_look_at_a_lock(self):
+        """It is free meanwhile, also for a caller that does not wait."""
+        lock, other = self.cache.lock('l'), self.cache.lock('l')
+        ended = threading.Event()
+
+        def look():
+            while not ended.is_set():
+                other.locked()
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        try:
+            for _ in range(20000):
+                self.assertTrue(lock.acquire(False))
+                lock.release()
+        finally:
+            ended.set()
+            thread.join()
 
     def test_epoch_is_closed(self):
         for i in range(3):

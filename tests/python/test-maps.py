@@ -68,6 +68,13 @@ class Alone(unittest.TestCase):
         thread.join()
         self.assertTrue(self.map.wait(b'a', claim.version, 1e300))
 
+    def test_wait_for_any_claim(self):
+        self.assertTrue(self.map.wait(b'a', 0, 0))
+        claim = self.map.claim(b'a')
+        self.assertFalse(self.map.wait(b'a', 0, 0))
+        self.map.replace(b'a', claim.version, b'1')
+        self.assertTrue(self.map.wait(b'a', 0, 0))
+
     def test_lifetimes_that_were_read_are_no_longer_when_set(self):
         for left_ms in (*range(1, 100000), 2 ** 32 - 297, 4294967000):
             self.assertEqual(tslab.map.ttl_ms(left_ms / 1000), left_ms)

@@ -208,11 +208,7 @@ class Lock:
                 self._cache._use(Map.delete, self._key, version)
 
     def locked(self) -> bool:
-        claim = self._cache._write(Map.claim, self._key)
-        if claim is not None and claim.mine:
-            self._cache._use(Map.delete, self._key, claim.version)
-            return False
-        return True
+        return not self._cache._use(Map.wait, self._key, 0, 0)
 
     def __enter__(self) -> Lock:
         self.acquire()
