@@ -46,6 +46,21 @@ class TestMutex(Ours, _GenericMutexTestSuite):
     pass
 
 
+def test_bytes_of_others():
+    with tslab.create(size=1 << 20) as pool:
+        region = make_region().configure('tslab', expiration_time=300, arguments={'pool': pool})
+        region.set('mine', 1)
+        entry = region.backend.cache.get('mine')
+        metadata = entry.partition(b'|')[0]
+        for data in (b'', b'7', b'x', b'\\xff|', b'[1]|x', b'{}|x', b'[' * 100000, entry[:-1], metadata + b'|x',
+                     metadata + b'|cno_module\\nx\\n.'):
+            region.backend.cache.set('theirs', data)
+            assert region.get('theirs') is NO_VALUE
+            assert region.get_multi(['mine', 'theirs']) == [1, NO_VALUE]
+            assert region.get_or_create('theirs', lambda: 7) == 7
+            assert region.get('theirs') == 7
+
+
 def test_pool_is_full():
     with tslab.create(size=1 << 20) as pool:
         region = make_region().configure('tslab', expiration_time=300, arguments={'pool': pool})

@@ -13,9 +13,11 @@ kept, and that is logged (logger `tslab`): requests go on without a cache.
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Dict, Iterable, List, Mapping
+import json
+import pickle
+from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
-from dogpile.cache.api import NO_VALUE, BytesBackend
+from dogpile.cache.api import NO_VALUE, BytesBackend, CantDeserializeException
 
 import tslab
 from tslab.cache import UNKEPT, Lock
@@ -23,6 +25,29 @@ from tslab.errors import Error
 from tslab.pool import Pool
 
 _OPTIONS = 'name', 'ttl', 'limit_bytes', 'value_max', 'stale', 'evict'
+
+
+class _Foreign(bytes):
+    """Bytes of another program. A region parses what stands before the bar itself, and asks the deserializer then."""
+
+    def partition(self, separator: Any) -> Tuple[bytes, bytes, bytes]:
+        return b'{}', b'|', self
+
+
+def _loads(payload: bytes) -> Any:
+    try:
+        return pickle.loads(payload)
+    except Exception as e:      # noqa: BLE001 (the bytes are no pickle, or one of another program's classes)
+        raise CantDeserializeException() from e
+
+
+def _marked(value: bytes) -> bytes:
+    """The value; as that of another program where a region cannot read how old it is."""
+    try:
+        metadata = json.loads(value.partition(b'|')[0])
+    except (ValueError, RecursionError):
+        return _Foreign(value)
+    return value if isinstance(metadata, dict) and {'ct', 'v'} <= metadata.keys() else _Foreign(value)
 
 
 class _Mutex(Lock):
@@ -37,6 +62,8 @@ class _Mutex(Lock):
 
 
 class Backend(BytesBackend):
+    deserializer = staticmethod(_loads)     # where the region has none of its own
+
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         pool = arguments.get('pool')
         options: Dict[str, Any] = {'name': 'dogpile', **{o: arguments[o] for o in _OPTIONS if o in arguments}}
@@ -55,7 +82,7 @@ class Backend(BytesBackend):
     def get_serialized_multi(self, keys: Iterable[str]) -> List[Any]:
         found = self.cache.get_multi(keys)
         values = (found.get(key) for key in keys)
-        return [value if isinstance(value, bytes) else NO_VALUE for value in values]      # a number is a counter
+        return [_marked(value) if isinstance(value, bytes) else NO_VALUE for value in values]  # a number is a counter
 
     def set_serialized(self, key: str, value: bytes) -> None:
         try:
