@@ -59,6 +59,13 @@ class Alone(unittest.TestCase):
         self.assertEqual(self.map.popitem(), (b'a', b'2'))
         self.assertRaises(KeyError, self.map.popitem)
 
+    def test_options_out_of_range(self):
+        for options in ({'limit_bytes': -1}, {'limit_bytes': 2 ** 64}, {'value_max': -1}, {'value_max': 2 ** 32},
+                        {'stale': -1}, {'stale': 1e10}, {'stale': math.inf}, {'stale': math.nan}, {'ttl': -1},
+                        {'evict': 'lru'}):
+            with self.subTest(options), self.assertRaises(ValueError):
+                tslab.Map(self.pool, 'other', **options)
+
     def test_wait_without_end(self):
         claim = self.map.claim(b'a')
         self.assertFalse(self.map.wait(b'a', claim.version, 0.01))

@@ -118,8 +118,11 @@ class Map(MutableMapping[bytes, bytes]):
             raise ValueError(f'evict is None or \'sieve\', not {evict!r}')
         options = new('tslab_map_options')
         options.ttl_ms = 0 if ttl == math.inf else ttl_ms(ttl)
-        options.limit_bytes, options.evict = limit_bytes, _EVICT[evict]
-        options.value_max, options.stale_ms = value_max, math.ceil(stale * 1000)
+        options.evict = _EVICT[evict]
+        try:
+            options.limit_bytes, options.value_max, options.stale_ms = limit_bytes, value_max, math.ceil(stale * 1000)
+        except OverflowError as e:
+            raise ValueError(f'out of range: limit_bytes={limit_bytes}, value_max={value_max}, stale={stale}') from e
         options.flags = (existing and lib.TSLAB_MAP_EXISTING) | (exclusive and lib.TSLAB_MAP_EXCLUSIVE)
         native = ffi.new('struct tslab_map **')
         check(lib.tslab_map_open(native, pool._pool, c_string(name, 'the name of a map'), options), f'map {name!r}')
