@@ -34,10 +34,13 @@
 #include "libclient/options.h"
 #include "libclient/registry.h"
 #include "libclient/sampler.h"
+#include "proto/deadline.h"
 #include "proto/path.h"
 #include "shm/arena/clock.h"
 #include "shm/arena/client.h"
 #include "shm/maintain/freeze.h"
+
+#define SILENT_USEC UINT64_C(10000000)
 
 static int local_new(struct tslab *pool) {
         size_t size = sizeof(PoolLocal) + pool->arena.n_records * sizeof(ThreadState);
@@ -157,6 +160,19 @@ static int finish_attach(struct tslab *pool) {
         return 0;
 }
 
+/* Each call of this process would wait for its whole time limit, one thread after the other. */
+static int attach_child(struct tslab *pool) {
+        PoolLocal *local = pool->local;
+        int r;
+
+        if (proto_now_usec() < local->silent_usec)
+                return -ETIMEDOUT;
+        r = connection_attach_child(pool, &local->client);
+        if (r == -ETIMEDOUT)
+                local->silent_usec = proto_deadline(SILENT_USEC);
+        return r;
+}
+
 static int attach_locked(struct tslab *pool) {
         PoolLocal *local = pool->local;
         int r;
@@ -165,7 +181,7 @@ static int attach_locked(struct tslab *pool) {
                 if (pool->is_private)
                         r = join_private(pool, &local->client);
                 else
-                        r = connection_attach_child(pool, &local->client);
+                        r = attach_child(pool);
                 if (r)
                         return r;
                 local->joined = 1;

@@ -62,6 +62,7 @@ typedef struct PoolLocal {
         uint64_t number; /* counts attachments in this process and its ancestors, never reused */
         uint64_t n_calls; /* between pool_begin() and pool_end(): tslab_close() waits for them */
         Sampler *sampler; /* NULL: nothing is sampled */
+        uint64_t silent_usec; /* until then a daemon that did not answer is not asked to attach again */
         uint64_t asked_msec; /* when caches were last asked for, in want of memory */
         uint64_t thawed_msec; /* when a thread last tried to end a freeze */
         EpochRef refs[SHM_EPOCHS_MAX];

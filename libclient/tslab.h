@@ -35,7 +35,7 @@
  * the daemon, and may therefore fail in more ways than in the parent:
  *
  *      -ENOTCONN    there is no daemon now; the next call tries again
- *      -ETIMEDOUT   the daemon did not answer in time
+ *      -ETIMEDOUT   the daemon did not answer in time; calls in the 10 seconds after it do not ask again
  *      -EUSERS      all records, or all entries for processes, are taken
  *      -EDQUOT      this user has nearly all records, entries or connections; the last are for other users
  *      -EUCLEAN     the daemon has another arena by now; see tslab_stale()

@@ -21,6 +21,8 @@
 #define NOBODY 65534U
 #define DEPTH 3U
 #define N_CHILDREN 8U
+#define N_UNANSWERED 20U
+#define TIMEOUT_MS 500U
 
 typedef struct Report {
         int line; /* 0: all went well; else where not */
@@ -153,12 +155,41 @@ static int orphan(struct tslab *pool, tslab_handle handle, const char *dir) {
         return report(use(pool, handle));
 }
 
+/* A daemon that answers nothing is waited for once, until it answers again. */
+static int unanswered(struct tslab *pool, tslab_handle handle) {
+        uint64_t begin = proto_now_usec();
+        tslab_handle h;
+        void *object;
+
+        for (unsigned i = 0; i < N_UNANSWERED; i++)
+                if (tslab_alloc(pool, 200, TSLAB_EPOCH_CURRENT, &h, &object) != -ETIMEDOUT)
+                        return 1;
+        if (proto_now_usec() - begin > N_UNANSWERED / 2 * TIMEOUT_MS * UINT64_C(1000))
+                return 1;
+        role_write("w", 1);
+        if (!role_read(&(char){ 0 }, 1))
+                return 1;
+        while (tslab_alloc(pool, 200, TSLAB_EPOCH_CURRENT, &h, &object) == -ETIMEDOUT)
+                usleep(1000);
+        return tslab_free(pool, h) == 0 ? report(use(pool, handle)) : 1;
+}
+
+/* Its child has not attached when the daemon stops. */
+static int parent_of_unanswered(struct tslab *pool, tslab_handle handle) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+                leave(pool, role_read(&(char){ 0 }, 1) ? unanswered(pool, handle) : 1);
+        return wait_for(pid);
+}
+
 static int client(const char *what, const char *socket, const char *dir) {
+        const struct tslab_options options = { .size = sizeof(options), .timeout_ms = TIMEOUT_MS };
         struct tslab *pool;
         tslab_handle handle;
         void *object;
 
-        if (tslab_open(&pool, socket, NULL) < 0 ||
+        if (tslab_open(&pool, socket, strcmp(what, "unanswered") == 0 ? &options : NULL) < 0 ||
             tslab_alloc(pool, 128, TSLAB_EPOCH_CURRENT, &handle, &object) < 0)
                 return 1;
         pattern_fill(object, 128, 1, 1);
@@ -172,6 +203,9 @@ static int client(const char *what, const char *socket, const char *dir) {
         } else if (strcmp(what, "siblings") == 0) {
                 if (siblings(pool, handle) != 0)
                         return 3;
+        } else if (strcmp(what, "unanswered") == 0) {
+                if (parent_of_unanswered(pool, handle) != 0)
+                        return 5;
         } else {
                 /* There is no /proc, which sanitizers need at exit. */
                 leave(pool, orphan(pool, handle, strcmp(what, "orphan-nobody") == 0 ? dir : NULL));
@@ -255,6 +289,23 @@ static void test_fork_many_at_once(void **state) {
         assert_int_equal(ctl_stat(&f->daemon, "threads"), 0);
 }
 
+static void test_fork_of_a_daemon_that_does_not_answer(void **state) {
+        Fixture *f = *state;
+        Role p;
+        char c;
+
+        role_start(&p, "unanswered", f->daemon.socket, f->dir);
+        WAIT_FOR(ctl_stat(&f->daemon, "clients") == 1);
+        assert_int_equal(kill(f->daemon.pid, SIGSTOP), 0);
+        role_tell(&p, "g", 1);
+        role_hear(&p, &c, 1);
+        assert_int_equal(kill(f->daemon.pid, SIGCONT), 0);
+        role_tell(&p, "g", 1);
+        hear_all(f, &p, 2); /* the child's, and its parent's */
+        assert_int_equal(role_wait(&p), 0);
+        WAIT_FOR(ctl_stat(&f->daemon, "clients") == 0);
+}
+
 static void orphan_of(Fixture *f, const char *what) {
         Role p;
         int status;
@@ -286,6 +337,7 @@ int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_fork_then_another_root_and_user),
                 cmocka_unit_test(test_fork_many_at_once),
+                cmocka_unit_test(test_fork_of_a_daemon_that_does_not_answer),
                 cmocka_unit_test(test_fork_first_call_after_the_parent_died),
                 cmocka_unit_test(test_fork_orphan_with_another_root_and_user),
         };
