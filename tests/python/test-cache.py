@@ -303,6 +303,57 @@ class Alone(unittest.TestCase):
             with tslab.open(d.socket) as pool:
                 self.assertEqual(tslab.Cache(pool).get('a'), b'[2]')
 
+    def test_new_daemons_while_a_thread_opens_a_pool(self):
+        """It comes to an end after others have gone one arena further."""
+        with daemon.Daemon(TSLABD, '--size=16M') as d:
+            pool = tslab.open(d.socket)
+            pool.__class__, pool.goes_on, pool.slow = SlowPool, threading.Event(), None
+            cache = tslab.Cache(pool)
+            self.replace(d)
+            pool.slow = thread = threading.Thread(target=cache.get, args=('a',))
+            thread.start()
+            daemon.wait_for(lambda: cache._next_look > time.monotonic())
+            with self.assertLogs('tslab', 'WARNING'):
+                for i in range(5):
+                    daemon.wait_for(lambda: not cache.pool.stale or cache.get('a'))
+                    if i == 2:
+                        pool.goes_on.set()
+                        thread.join()
+                    self.replace(d)
+                daemon.wait_for(lambda: not cache.pool.stale or cache.get('a'))
+
+    def replace(self, d):
+        d.process.kill()
+        d.process.wait()
+        d.process = subprocess.Popen([*d.command, '--fresh'], env=d.environment)
+        daemon.wait_for(d.answers)
+
+    def test_pickled_subclass(self):
+        with daemon.Daemon(TSLABD, '--size=16M') as d:
+            for kind in CacheOfOurs, SessionsOfOurs, MapOfOurs:
+                copy = pickle.loads(pickle.dumps(kind(tslab.open(d.socket), 'x')))
+                self.assertIs(type(copy), kind)
+
+
+class SlowPool(tslab.Pool):
+    def reopen(self):
+        fresh = super().reopen()
+        if threading.current_thread() is self.slow:
+            self.goes_on.wait(30)
+        return fresh
+
+
+class CacheOfOurs(tslab.Cache):
+    pass
+
+
+class SessionsOfOurs(tslab.SessionStore):
+    pass
+
+
+class MapOfOurs(tslab.Map):
+    pass
+
 
 class Beside(unittest.TestCase):
     """Workers on a daemon's pool, some of which are killed."""

@@ -93,15 +93,20 @@ class Store:
         was_replaced = old.pool.stale
         fresh = _Opened(old.number + 1, old.pool.reopen() if was_replaced else old.pool, self.name, self._options)
         winner = self._successors.setdefault(fresh.number, fresh)       # atomic
-        if winner is fresh:
-            self._opened = fresh
+        is_late = self._opened is not old       # the entry that it would have met may have been popped by now
+        if not is_late:
+            self._opened = winner               # also for a winner that an exception kept from it
             self._successors.pop(old.number, None)
+        if winner is fresh and not is_late:
             _log.warning('%s: %s %r begin anew; the old ones are gone',
                          'the daemon has a new arena' if was_replaced else 'the index of the arena\'s maps was revoked',
                          self._contents, self.name)
-        elif was_replaced:
+            return fresh
+        if winner is fresh:
+            self._successors.pop(fresh.number, None)
+        if was_replaced:
             fresh.pool.close()
-        return winner
+        return self._opened
 
     def _write(self, call: Callable[..., _Result], *arguments: Any) -> _Result:
         """Where the current epoch is closed to allocation, as by an operator, this opens the next one."""

@@ -54,7 +54,7 @@ class Cache(Store):
         self.ttl, self.dumps, self.loads = ttl, dumps, loads
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        make = functools.partial(Cache, ttl=self.ttl, dumps=self.dumps, loads=self.loads, **self._options)
+        make = functools.partial(type(self), ttl=self.ttl, dumps=self.dumps, loads=self.loads, **self._options)
         return make, (self.pool, self.name)
 
     def _value(self, data: bytes, entry: Any) -> Any:

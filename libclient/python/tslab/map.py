@@ -135,7 +135,7 @@ class Map(MutableMapping[bytes, bytes]):
 
     def __reduce__(self) -> Tuple[Any, ...]:
         # Where the daemon has a new arena by then, this makes the map anew.
-        return functools.partial(Map, **self._options), (self.pool, self.name)
+        return functools.partial(type(self), **self._options), (self.pool, self.name)
 
     @property
     def _map(self) -> Any:

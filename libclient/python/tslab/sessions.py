@@ -42,7 +42,7 @@ class SessionStore(Store):
         self.lifetime = lifetime
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        return functools.partial(SessionStore, lifetime=self.lifetime), (self.pool, self.name)
+        return functools.partial(type(self), lifetime=self.lifetime), (self.pool, self.name)
 
     def get(self, session: Key) -> Optional[bytes]:
         """A session's value; None where there is none, or its lifetime is over."""
