@@ -51,15 +51,17 @@ static bool is_of_daemon(const LostSearch *search, ino_t inode) {
 static void look_at_descriptor(LostSearch *search, pid_t pid, int dir_fd, const char *entry, bool daemon) {
         char link[sizeof(search->link) + 1];
         ssize_t n = readlinkat(dir_fd, entry, link, sizeof(link) - 1);
-        struct stat status;
+        struct statx status;
 
         link[n > 0 ? n : 0] = 0;
-        if (strcmp(link, search->link) != 0 || fstatat(dir_fd, entry, &status, 0) < 0)
+        /* A file of any file system may have that name: without a question to one, which may not answer. */
+        if (strcmp(link, search->link) != 0 ||
+            statx(dir_fd, entry, AT_STATX_DONT_SYNC, STATX_INO, &status) < 0)
                 return;
-        if (!daemon && !is_of_daemon(search, status.st_ino))
+        if (!daemon && !is_of_daemon(search, status.stx_ino))
                 search->client = pid;
         else if (daemon && search->n_of_daemons < DAEMON_ARENAS_MAX)
-                search->of_daemons[search->n_of_daemons++] = status.st_ino;
+                search->of_daemons[search->n_of_daemons++] = status.stx_ino;
 }
 
 static void look_at_process(LostSearch *search, pid_t pid, bool daemon) {
