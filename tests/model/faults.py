@@ -655,6 +655,33 @@ FAULTS = [
     ('wait: a delete wakes nobody', 'map-claim/wait-delete', 'shm/map/tally.h',
      'if (__builtin_expect(head->flags & SHM_LEAF_CLAIM, 0))', 'if (0)'),
     ('wait: another claim wakes nobody', 'map-claim/wait-claim', 'shm/map/map.c', 'if (old && is_claim(old))', 'if (0)'),
+    ('cover: looked at behind the copy', 'map-cover/read-caught-up', 'tests/model/case/map-cover.h',
+     '''        if (shm_cover_load(&world_arena, handle, &cover) != 0 || !shm_cover_holds(&cover, &now))
+                return 0;
+''', '', '''        return value[0];
+''', '''        if (shm_cover_load(&world_arena, handle, &cover) != 0 || !shm_cover_holds(&cover, &now))
+                return 0;
+        return value[0];
+''', 'view.head.epoch != cover.epoch', 'view.head.epoch >> 8 == 0'),
+    ('cover: a fill goes to the epoch of today', 'map-cover/fill-begin-anew', 'shm/map/claim.c',
+     '.epoch = view.head.epoch,', '.epoch = SHM_EPOCH_CURRENT,'),
+    ('cover: a fill takes the place of whatever is there', 'map-cover/fill-change', 'shm/map/claim.c',
+     '''                .mode = SHM_MAP_REPLACE,
+                .expected = version,
+''', '''                .mode = SHM_MAP_PUT,
+'''),
+    ('cover: times are not sealed', 'map-cover/cover-late', 'shm/map/leaf.h', 'UINT64_C(0xd6e8feb86659fd93)', '0'),
+    ('cover: moved by a plain store', 'map-cover/cover-late', 'shm/map/cover.c',
+     'if (!shm_cas_acqrel(word, &expected, until ^ seal))', 'if (shm_store_rel(word, until ^ seal), expected == 0)'),
+    ('cover: one clock is enough', 'unit-map-cover', 'shm/map/cover.h', 'now->monotonic_ms < cover->until.monotonic_ms &&', ''),
+    ('cover: the other clock is enough', 'unit-map-cover', 'shm/map/cover.h', '&& now->real_ms < cover->until.real_ms', ''),
+    ('cover: a claim that is over is fulfilled', 'unit-map-cover', 'shm/map/claim.c',
+     '''        if (r <= 0)
+                return r ?: -EAGAIN;
+        end = ''', '''        if (r < 0)
+                return r;
+        end = '''),
+    ('cover: a copy outlives the value', 'unit-map-cover', 'shm/map/claim.c', 'claim.ends - limit_ms);', 'shm_map_now_ms(trie));'),
     ('evict: what took the place of the victim is deleted', 'map-evict/evict-put', 'shm/map/unlink.c',
      'while (r == 0 && ret->value != view->handle)', 'while (0)'),
     ('evict: the victim is deleted twice', 'map-evict/evict-delete', 'shm/map/unlink.c',
