@@ -309,4 +309,4 @@ class TroubleTest(unittest.TestCase):
         self.assertIn('cannot open pool', text)
 
 
-unittest.main(argv=sys.argv[:1] + sys.argv[4:])
+unittest.main(argv=sys.argv[:1] + sys.argv[5:])
