@@ -70,12 +70,12 @@ MEASURES = {
     'safety_stop': 'outcomes where one of two processes is stopped',
     'misuse': 'outcomes of a double free, and of a free after reuse',
     'map-sessions': 'get and put of 256 bytes by key, in stores that web workers share; tslab also by handle',
-    'map-values': 'get and put of 128 bytes to 1 MiB by key, beside a memcpy out of and into shared memory',
+    'map-values': 'get and put of 16 bytes to 1 MiB by key, beside a memcpy out of and into shared memory',
     'map-counters': 'adding 1 by key, and by what was looked up before; two processes that add to one key',
     'map-limits': "taking a token of a key's bucket",
     'map-expiry': "another process's calls before and while 1,000,000 entries expire within a second",
 }
-VALUE_SIZES = [128, 4096, 65536, 262144, 1048576]
+VALUE_SIZES = [16, 128, 1024, 4096, 65536, 262144, 1048576]
 
 CLOSE = ['close_ms', 'punch_ms', 'close_over_punch', 'closed_bytes']
 

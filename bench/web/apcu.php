@@ -110,7 +110,7 @@ function sessions(int $n): array {
 
 function values(int $n): array {
         $found = [];
-        foreach ([128, 4096, 65536, 262144, 1048576] as $i => $size) {
+        foreach ([16, 128, 1024, 4096, 65536, 262144, 1048576] as $i => $size) {
                 [$put, $get] = put_and_get(min($n, intdiv(ROUND_BYTES, $size)), min(KEYS, intdiv(VALUES_BYTES, $size)),
                         $size, "value-$i");
                 $found["put_{$size}_ns"] = $put;

@@ -92,7 +92,7 @@ end
 
 function workloads.values(n)
         local found = {}
-        for i, size in ipairs {128, 4096, 65536, 262144, 1048576} do
+        for i, size in ipairs {16, 128, 1024, 4096, 65536, 262144, 1048576} do
                 local put, get = put_and_get(math.floor(math.min(n, ROUND_BYTES / size)),
                                              math.floor(math.min(KEYS, VALUES_BYTES / size)), size, 'value-' .. i)
                 found[i] = string.format('"put_%d_ns": %.1f, "get_%d_ns": %.1f', size, put, size, get)

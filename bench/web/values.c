@@ -1,4 +1,4 @@
-/* Values of 128 bytes to 1 MiB: of each size as many keys as make 16 MiB, at most WEB_KEYS. */
+/* Values of 16 bytes to 1 MiB: of each size as many keys as make 16 MiB, at most WEB_KEYS. */
 #include <stdio.h>
 
 #include "bench/web/web.h"
@@ -17,7 +17,7 @@ static void values_of_size(Web *web, uint32_t size) {
 }
 
 void web_values(Web *web) {
-        static const uint32_t sizes[] = { 128, 4096, 65536, 262144, 1048576 };
+        static const uint32_t sizes[] = { 16, 128, 1024, 4096, 65536, 262144, 1048576 };
         char prefix[16];
 
         for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {

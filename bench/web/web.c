@@ -2,7 +2,7 @@
  * Stores by key that web workers share, one process asking one store (where nothing else is said):
  *
  *      sessions    get and put of 256 bytes; with tslab also by handle
- *      values      get and put of 128 bytes to 1 MiB
+ *      values      get and put of 16 bytes to 1 MiB
  *      counters    adding 1, by key and by what was looked up before; two processes that add to one key
  *      limits      taking a token of a bucket
  *      expiry      another process's calls while 10^6 entries expire within a second
