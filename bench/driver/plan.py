@@ -42,9 +42,10 @@ CACHE = ['alloc_hit_rate', 'free_hit_rate', 'refills_per_alloc', 'flushes_per_fr
 
 # metrics: the table's, the JSON has more. runs: at most so many, where more would add nothing. daemon: the options of
 # a daemon, where the case needs one. counted: run under callgrind. whole: the number of operations is not scaled.
-# store: the contenders are stores; the option is the name of bench-web's workload.
-Case = collections.namedtuple('Case', 'name workload options contenders metrics runs daemon counted whole store',
-                              defaults=[None, None, False, False, False])
+# store: the contenders are stores; the options are the name of bench-web's workload and its arguments. mib: the limit of
+# stores that evict.
+Case = collections.namedtuple('Case', 'name workload options contenders metrics runs daemon counted whole store mib',
+                              defaults=[None, None, False, False, False, None])
 
 # A workload's purpose, for --list; bench/README.md has the same table.
 MEASURES = {
@@ -74,7 +75,11 @@ MEASURES = {
     'map-counters': 'adding 1 by key, and by what was looked up before; two processes that add to one key',
     'map-limits': "taking a token of a key's bucket",
     'map-expiry': "another process's calls before and while 1,000,000 entries expire within a second",
+    'map-misses': 'requests that miss in caches with so much memory, of an access log and of Zipf\'s distribution',
 }
+EVICTING = ['tslab-map', 'memcached', 'redis']
+TRACES = ['log', 'zipf-0.8', 'zipf-1.0', 'zipf-1.2', 'wide-1.0']
+MISSES_MIB = [8, 16, 32, 64]
 VALUE_SIZES = [16, 128, 1024, 4096, 65536, 262144, 1048576]
 
 CLOSE = ['close_ms', 'punch_ms', 'close_over_punch', 'closed_bytes']
@@ -145,6 +150,10 @@ def store_cases():
     for name, daemon in ('map-expiry', None), ('map-expiry-daemon', ['--size', '512M', '--retain', '512M']):
         yield Case(name, 'map-expiry', ['expiry'], ['tslab-map'], ['p99.9_over_before'] + expiry, runs=3, daemon=daemon,
                    whole=True, store=True)
+    for trace in TRACES:
+        for mib in MISSES_MIB:
+            yield Case(f'map-misses-{trace}-{mib}', 'map-misses', ['misses', trace, mib], EVICTING,
+                       ['miss_percent', 'exact_percent', 'taken_mib'], runs=1, whole=True, store=True, mib=mib)
 
 
 def chosen(names):

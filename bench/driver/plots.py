@@ -120,6 +120,21 @@ def values(pictures, summary, operation, stores, sizes):
                   curves)
 
 
+def misses(pictures, summary, trace, limits):
+    """The share of requests that miss, over the memory that a store takes."""
+    def points(contender, metric):
+        return [(memory.median, f.median) for mib in limits
+                if (f := summary.get(f'map-misses-{trace}-{mib}', contender, metric))
+                and (memory := summary.get(f'map-misses-{trace}-{mib}', contender, 'taken_mib'))]
+
+    dots = 'using 1:2 with linespoints pt 7 ps 0.6'
+    curves = [curve(store, points(store, 'miss_percent'), dots) for store in ('tslab-map', 'memcached', 'redis')]
+    exact = curve('memory', points('tslab-map', 'exact_percent'), 'using 1:2 with lines dt 2', 'exact SIEVE')
+    pictures.draw(f'misses-{trace}', f'requests that miss: {trace}',
+                  ['set logscale x 2', 'set xlabel "memory that the store takes, MiB"', 'set yrange [0:]',
+                   'set ylabel "% of the requests"'], [*curves, exact])
+
+
 def wrapped(label):
     """The label on short lines, in gnuplot's notation."""
     return '\\n'.join(textwrap.wrap(label, 12))

@@ -174,6 +174,23 @@ class Report:
         for case, label in ('map-expiry', 'private pool'), ('map-expiry-daemon', "a daemon's pool"):
             self.grid([(f'{p} {when}', case, f'{when}_{p}_ns', 1) for p in ('p50', 'p99', 'p99.9')
                        for when in ('before', 'during')], stores, title=label)
+        self.caches()
+
+    def misses_row(self, label, contender, metric, trace):
+        def cell_of(mib):
+            found, memory = (self.summary.get(f'map-misses-{trace}-{mib}', contender, m) for m in (metric, 'taken_mib'))
+            return f'{cell(found)} ({memory.median:.1f})' if found and metric == 'miss_percent' else cell(found)
+
+        return [label, *map(cell_of, plan.MISSES_MIB)]
+
+    def caches(self):
+        self.tell(texts.MISSES)
+        for trace in plan.TRACES:
+            plots.misses(self.pictures, self.summary, trace, plan.MISSES_MIB)
+            self.picture(f'misses-{trace}')
+            self.lines += markdown_table([trace, *(f'{mib} MiB' for mib in plan.MISSES_MIB)], [
+                *(self.misses_row(c, c, 'miss_percent', trace) for c in plan.EVICTING),
+                self.misses_row('exact', 'tslab-map', 'exact_percent', trace)])
 
     def requests(self):
         self.tell(texts.REQUESTS)

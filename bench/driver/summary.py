@@ -3,6 +3,8 @@
 import math
 import statistics
 
+import plan
+
 
 def interval(values):
     """(low, high, coverage): the order statistics that enclose the true median 95 times in 100, or the whole range."""
@@ -251,6 +253,39 @@ def store_targets(s):
     for case, name in ('map-expiry', 'a private pool'), ('map-expiry-daemon', 'the daemon'):
         yield at_most(f"p99.9 of others' calls while 1,000,000 entries expire, {name}", median(case, 'p99.9_over_before'),
                       1.2, 'x')
+    yield from miss_targets(s)
+
+
+def miss_targets(s):
+    """The worst of all limits."""
+    def curve(trace, contender, metric='miss_percent'):
+        """limit -> (memory taken, share of misses)."""
+        found = {}
+        for mib in plan.MISSES_MIB:
+            memory, misses = (s.get(f'map-misses-{trace}-{mib}', contender, m) for m in ('taken_mib', metric))
+            if memory and misses:
+                found[mib] = memory.median, misses.median
+        return found
+
+    def worst(differences):
+        return max((d for d in differences if d is not None), default=None)
+
+    for trace in plan.TRACES:
+        own, exact, peer = curve(trace, 'tslab-map'), curve(trace, 'tslab-map', 'exact_percent'), curve(trace, 'memcached')
+        yield at_most(f'misses, {trace}: above exact SIEVE', worst(m - exact[mib][1] for mib, (_, m) in own.items()), 1,
+                      'points')
+        yield at_most(f'misses, {trace}: above memcached with the same limit',
+                      worst(m - peer[mib][1] for mib, (_, m) in own.items() if mib in peer), 0, 'points')
+        yield at_most(f'misses, {trace}: above memcached in the same memory',
+                      worst(over_curve(sorted(own.values()), *point) for point in peer.values()), 0, 'points')
+
+
+def over_curve(curve, memory, misses):
+    """How far a curve lies above a point, between its own points on a logarithmic scale; None outside of it."""
+    for (x0, y0), (x1, y1) in zip(curve, curve[1:]):
+        if x0 <= memory <= x1 and x0 < x1:
+            return y0 + (y1 - y0) * math.log(memory / x0) / math.log(x1 / x0) - misses
+    return None
 
 
 def no_own_spike(s, least):

@@ -20,6 +20,9 @@ TIMEOUT = 120   # seconds for one program
 # contender -> operations of a round; with --quick. A process asks the others over a socket, which takes longer.
 OPERATIONS = {'tslab-map': (1000000, 20000), 'memory': (1000000, 20000), 'apcu': (300000, 20000),
               'shdict': (300000, 20000), 'memcached': (10000, 500), 'redis': (10000, 500)}
+MISSES_QUICK = 1000     # requests: the same for all
+SERVERS = {'redis', 'memcached', 'shdict'}
+SERVER_MIB = 256        # enough for all cases but those that evict
 
 
 def user():
@@ -39,67 +42,84 @@ def nginx(folder):
     return ['nginx', '-p', folder, '-e', os.path.join(folder, 'error.log'), '-c', path]
 
 
-def server(contender, folder, path):
-    """The command of a contender's server; None where it needs none, or is not installed."""
+def server(contender, folder, path, mib):
+    """The command of a contender's server; None where it is not installed. With `mib` it evicts: memcached always does."""
     if contender == 'shdict':
         return nginx(folder)
     command = {
-        'redis': ['redis-server', '--port', '0', '--unixsocket', path, '--save', '', '--appendonly', 'no', '--dir', folder],
-        'memcached': ['memcached', '-u', user(), '-m', '256', '-I', '2m', '-s', path],
+        'redis': ['redis-server', '--port', '0', '--unixsocket', path, '--save', '', '--appendonly', 'no', '--dir', folder,
+                  *(['--maxmemory', f'{mib}mb', '--maxmemory-policy', 'allkeys-lru'] if mib else [])],
+        'memcached': ['memcached', '-u', user(), '-m', str(mib or SERVER_MIB), '-I', '2m', '-s', path],
     }.get(contender)
     return command if command and shutil.which(command[0]) else None
 
 
-def programs(runner, stack, case, socket):
-    """contender -> the command that measures it, where it can be had. Starts servers."""
-    workload, folder = case.options[0], stack.enter_context(tempfile.TemporaryDirectory(prefix='tslab-bench-'))
-    program = str(runner.build / 'bench' / 'bench-web')
-    found = {}
-    for contender in case.contenders:
-        path = os.path.join(folder, f'{contender}.sock')
-        if contender in ('redis', 'memcached', 'shdict'):
-            command = server(contender, folder, path)
+class Contender:
+    """A contender in a case, its server started."""
+
+    def __init__(self, runner, case, name, path, pid):
+        self.runner, self.name, self.path = runner, name, path
+        self.workload, *self.arguments = map(str, case.options)
+        if self.workload == 'misses':
+            self.arguments += [str(pid), *([runner.arguments.log] if runner.arguments.log else [])]
+        self.is_whole = case.whole
+
+    def n(self):
+        """Operations; 0: the program knows the number itself."""
+        n, quick = OPERATIONS[self.name]
+        if self.runner.arguments.quick:
+            return MISSES_QUICK if self.workload == 'misses' else quick
+        return 0 if self.is_whole else max(int(n * self.runner.arguments.scale), 100)
+
+    def command(self):
+        n, kind = self.n(), self.name.removesuffix('-map')
+        if kind == 'apcu':
+            return ['php', '-d', 'apc.enable_cli=1', '-d', 'apc.shm_size=256M', str(SOURCES / 'apcu.php'), self.workload,
+                    str(n)]
+        if kind == 'shdict':
+            return ['curl', '--silent', '--show-error', '--fail', '--unix-socket', self.path,
+                    f'http://bench/{urllib.parse.quote(self.workload)}?n={n}']
+        program = str(self.runner.build / 'bench' / 'bench-web')
+        return [program, self.workload, kind, self.path or '-', str(n), *self.arguments]
+
+
+def contenders(runner, stack, case, socket):
+    """The contenders that can be had. Starts their servers."""
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix='tslab-bench-'))
+    found = []
+    for name in case.contenders:
+        path, pid = socket, 0
+        if name in SERVERS:
+            path = os.path.join(folder, f'{name}.sock')
+            command = server(name, folder, path, case.mib)
             if not command:
-                runner.note(f'{contender}: left out: it is not installed')
+                runner.note(f'{name}: left out: it is not installed')
                 continue
-            stack.enter_context(service.server(command, path))
-        if contender == 'apcu':
-            found[contender] = ['php', '-d', 'apc.enable_cli=1', '-d', 'apc.shm_size=256M', str(SOURCES / 'apcu.php'),
-                                workload]
-        elif contender == 'shdict':
-            found[contender] = ['curl', '--silent', '--show-error', '--fail', '--unix-socket', path,
-                                f'http://bench/{urllib.parse.quote(workload)}?n=']
-        elif contender in ('redis', 'memcached'):
-            found[contender] = [program, workload, contender, path]
-        else:
-            found[contender] = [program, workload, contender.removesuffix('-map'), socket or '-']
+            pid = stack.enter_context(service.server(command, path)).pid
+        found.append(Contender(runner, case, name, path, pid))
     return found
 
 
-def ask(runner, case, contender, run, command):
-    n, quick = OPERATIONS[contender]
-    n = quick if runner.arguments.quick or case.whole else max(int(n * runner.arguments.scale), 100)
-    # The program knows the number of `whole` cases itself.
-    n = '' if case.whole and not runner.arguments.quick else str(n)
-    command = [*command[:-1], command[-1] + n] if contender == 'shdict' else [*command, n] if n else command
+def ask(runner, case, contender, run):
+    name = contender.name
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT,
-                              check=False)
+        done = subprocess.run(contender.command(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=TIMEOUT, check=False)
         if done.returncode == NOT_APPLICABLE:
-            runner.note(f'{case.name}, {contender}: left out: {done.stderr.strip()[-200:] or "it has no such calls"}')
+            runner.note(f'{case.name}, {name}: left out: {done.stderr.strip()[-200:] or "it has no such calls"}')
         elif done.returncode != 0:
-            runner.note(f'{case.name}, {contender}: exit code {done.returncode}: {done.stderr.strip()[-200:]}')
-            runner.failed |= contender in ('tslab-map', 'memory')
+            runner.note(f'{case.name}, {name}: exit code {done.returncode}: {done.stderr.strip()[-200:]}')
+            runner.failed |= name in ('tslab-map', 'memory')
         else:
-            runner.add(case.name, contender, run, json.loads(done.stdout))
+            runner.add(case.name, name, run, json.loads(done.stdout))
     except (OSError, ValueError, subprocess.TimeoutExpired) as e:
-        runner.note(f'{case.name}, {contender}: left out: {e}')
+        runner.note(f'{case.name}, {name}: left out: {e}')
 
 
 def run(runner, case, socket=None):
     wanted = case._replace(contenders=[c for c in case.contenders if c in runner.arguments.contenders])
     with contextlib.ExitStack() as stack:
-        found = programs(runner, stack, wanted, socket)
+        found = contenders(runner, stack, wanted, socket)
         for n in range(min(runner.runs, case.runs or runner.runs)):
             for contender in found if n % 2 == 0 else reversed(found):
-                ask(runner, case, contender, n, found[contender])
+                ask(runner, case, contender, n)

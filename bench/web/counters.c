@@ -17,7 +17,7 @@ static void contended_member(void *arg, uint32_t member) {
         StoreItem item = { .key = web->keys[0], .value = web->value, .size = COUNTER_SIZE };
 
         if (!web->store->is_inherited)
-                web->store->open(web->socket);
+                web->store->open(&web->options);
         web->store->add(&item);
         barrier_wait(&shared->barrier);
         for (uint32_t round = 0; round < BENCH_ROUNDS; round++) {

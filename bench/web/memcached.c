@@ -7,9 +7,9 @@
 
 static memcached_st *session;
 
-static void memcached_open(const char *socket) {
+static void memcached_open(const StoreOptions *options) {
         session = memcached_create(NULL);
-        if (!session || memcached_server_add_unix_socket(session, socket) != MEMCACHED_SUCCESS)
+        if (!session || memcached_server_add_unix_socket(session, options->socket) != MEMCACHED_SUCCESS)
                 bench_fail("memcached: no connection");
 }
 
@@ -23,17 +23,25 @@ static void memcached_put_value(StoreItem *item) {
                         memcached_set(session, item->key, STORE_KEY_SIZE - 1, item->value, item->size, 0, 0));
 }
 
-static void memcached_get_value(StoreItem *item) {
+static bool memcached_find(StoreItem *item) {
         memcached_return_t r;
         uint32_t flags;
         size_t size;
         char *found = memcached_get(session, item->key, STORE_KEY_SIZE - 1, &size, &flags, &r);
 
+        if (r == MEMCACHED_NOTFOUND)
+                return false;
         memcached_check("get", r);
         if (!found || size != item->size)
                 bench_fail("memcached gets %zu bytes", size);
         memcpy(item->value, found, size);
         free(found);
+        return true;
+}
+
+static void memcached_get_value(StoreItem *item) {
+        if (!memcached_find(item))
+                bench_fail("memcached does not find a key");
 }
 
 static void memcached_add_one(StoreItem *item) {
@@ -49,5 +57,6 @@ const Store store_memcached = {
         .open = memcached_open,
         .put = memcached_put_value,
         .get = memcached_get_value,
+        .find = memcached_find,
         .add = memcached_add_one,
 };

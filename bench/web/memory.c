@@ -9,8 +9,8 @@
 static char *values;
 static struct { uint64_t n __attribute__((aligned(64))); } * counters;
 
-static void memory_open(const char *socket) {
-        (void) socket;
+static void memory_open(const StoreOptions *options) {
+        (void) options;
         values = bench_reserve(MEMORY_BYTES);
         counters = bench_reserve(MEMORY_COUNTERS * sizeof(*counters));
 }

@@ -7,8 +7,8 @@
 
 static redisContext *redis;
 
-static void redis_open(const char *socket) {
-        redis = redisConnectUnix(socket);
+static void redis_open(const StoreOptions *options) {
+        redis = redisConnectUnix(options->socket);
         if (!redis || redis->err)
                 bench_fail("redis: %s", redis ? redis->errstr : "out of memory");
 }
@@ -25,14 +25,23 @@ static void redis_put(StoreItem *item) {
         freeReplyObject(reply);
 }
 
-static void redis_get(StoreItem *item) {
+static bool redis_find(StoreItem *item) {
         redisReply *reply = redisCommand(redis, "GET %s", item->key);
+        bool is_found = !reply || reply->type != REDIS_REPLY_NIL;
 
-        redis_check(reply, REDIS_REPLY_STRING);
-        if (reply->len != item->size)
-                bench_fail("redis gets %zu bytes", (size_t) reply->len);
-        memcpy(item->value, reply->str, item->size);
+        if (is_found) {
+                redis_check(reply, REDIS_REPLY_STRING);
+                if (reply->len != item->size)
+                        bench_fail("redis gets %zu bytes", (size_t) reply->len);
+                memcpy(item->value, reply->str, item->size);
+        }
         freeReplyObject(reply);
+        return is_found;
+}
+
+static void redis_get(StoreItem *item) {
+        if (!redis_find(item))
+                bench_fail("redis does not find a key");
 }
 
 static void redis_add(StoreItem *item) {
@@ -48,5 +57,6 @@ const Store store_redis = {
         .open = redis_open,
         .put = redis_put,
         .get = redis_get,
+        .find = redis_find,
         .add = redis_add,
 };

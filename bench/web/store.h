@@ -17,6 +17,14 @@ typedef struct StoreItem {
 
 typedef void (*StoreFunction)(StoreItem *item);
 
+/* All 0: a store with room for every workload, that evicts nothing. A server has its limit in its command line. */
+typedef struct StoreOptions {
+        const char *socket; /* the server listens there, or the daemon; NULL: no such thing */
+        uint64_t pool_bytes; /* 0: room for every workload */
+        uint64_t limit_bytes; /* the values take no more; 0: no limit */
+        bool evicts;
+} StoreOptions;
+
 typedef struct StoreOperation {
         const char *name; /* NULL ends the list */
         bool gets; /* reads into the item's value */
@@ -27,8 +35,11 @@ typedef struct Store {
         const char *name;
         uint64_t n_operations; /* in each round, unless the command line gives another number */
         bool is_inherited; /* a forked child goes on with its parent's; otherwise it calls open() again */
-        void (*open)(const char *socket);
+        void (*open)(const StoreOptions *options); /* the store that is used from then on */
         StoreFunction put, get;
+        bool (*find)(StoreItem *item); /* a get that may miss */
+        uint64_t (*cost)(
+                StoreItem *item); /* bytes that count against a limit; the key is absent before and after */
         StoreFunction add; /* 1 to the key's counter; NULL: there is no such thing in all of these */
         StoreFunction find_counter, add_at; /* the counter that was found before */
         StoreFunction limit; /* takes a token of the key's bucket */

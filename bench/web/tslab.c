@@ -1,4 +1,5 @@
 /* A private pool: values by key in a map, and sessions by handle. */
+#include <errno.h>
 #include <string.h>
 
 #include <tslab.h>
@@ -18,14 +19,21 @@ static void call_check(const char *what, int64_t r) {
                 bench_fail("%s: %s", what, strerror((int) -r));
 }
 
-/* With a socket, a daemon's pool. Free slabs keep their memory, as in the bench's other programs. */
-static void tslab_store_open(const char *socket) {
+/*
+ * With a socket, a daemon's pool. Free slabs keep their memory, as in the bench's other programs, but as users have it
+ * where memory is short.
+ */
+static void tslab_store_open(const StoreOptions *o) {
         struct tslab_options options = { .size = sizeof(options),
-                                         .arena_bytes = POOL_BYTES,
-                                         .retain_bytes = POOL_BYTES };
+                                         .arena_bytes = o->pool_bytes ?: POOL_BYTES,
+                                         .retain_bytes = o->evicts ? 0 : POOL_BYTES };
+        struct tslab_map_options map_options = { .size = sizeof(map_options),
+                                                 .limit_bytes = o->limit_bytes,
+                                                 .evict = o->evicts ? TSLAB_MAP_EVICT_SIEVE
+                                                                    : TSLAB_MAP_EVICT_NEVER };
 
-        call_check("open", socket ? tslab_open(&pool, socket, NULL) : tslab_create(&pool, &options));
-        call_check("map", tslab_map_open(&map, pool, "bench", NULL));
+        call_check("open", o->socket ? tslab_open(&pool, o->socket, NULL) : tslab_create(&pool, &options));
+        call_check("map", tslab_map_open(&map, pool, "bench", &map_options));
         handles = bench_reserve(HANDLES * sizeof(*handles));
 }
 
@@ -40,6 +48,30 @@ static void map_get(StoreItem *item) {
         call_check("get", n);
         if (n != (ssize_t) item->size)
                 bench_fail("get: %zd bytes", n);
+}
+
+static bool map_find(StoreItem *item) {
+        ssize_t n = tslab_map_get(map, item->key, STORE_KEY_SIZE - 1, item->value, item->size, NULL);
+
+        if (n != -ENOENT)
+                call_check("get", n);
+        return n >= 0;
+}
+
+static uint64_t map_bytes(void) {
+        struct tslab_map_statistics s = { .size = sizeof(s) };
+
+        call_check("statistics", tslab_map_statistics(map, &s));
+        return s.bytes;
+}
+
+static uint64_t map_cost(StoreItem *item) {
+        uint64_t before = map_bytes(), cost;
+
+        map_put(item);
+        cost = map_bytes() - before;
+        call_check("delete", tslab_map_delete(map, item->key, STORE_KEY_SIZE - 1));
+        return cost;
 }
 
 static void map_add(StoreItem *item) {
@@ -110,6 +142,8 @@ const Store store_tslab = {
         .open = tslab_store_open,
         .put = map_put,
         .get = map_get,
+        .find = map_find,
+        .cost = map_cost,
         .add = map_add,
         .find_counter = map_find_counter,
         .add_at = map_add_at,

@@ -6,6 +6,7 @@
  *      counters    adding 1, by key and by what was looked up before; two processes that add to one key
  *      limits      taking a token of a bucket
  *      expiry      another process's calls while 10^6 entries expire within a second
+ *      misses      requests that miss in a cache with so much memory
  *
  * Prints JSON: ns of each operation, measured apart. Redis and memcached are asked over Unix sockets by their usual
  * client libraries, one request at a time as a web worker does. APCu, which only PHP has, is measured by apcu.php, and
@@ -36,7 +37,7 @@ static const struct {
         void (*function)(Web *);
 } workloads[] = {
         { "sessions", web_sessions }, { "values", web_values }, { "counters", web_counters },
-        { "limits", web_limits },     { "expiry", web_expiry },
+        { "limits", web_limits },     { "expiry", web_expiry }, { "misses", web_misses },
 };
 
 void web_make_keys(Web *web, const char *prefix, uint32_t n) {
@@ -57,7 +58,7 @@ void web_metric(Web *web, double value, const char *format, ...) {
         bench_metric(&web->bench, name, value);
 }
 
-static StoreItem web_item(Web *web, uint32_t number, uint32_t size) {
+StoreItem web_item(Web *web, uint32_t number, uint32_t size) {
         return (StoreItem){ .number = number, .key = web->keys[number], .value = web->value, .size = size };
 }
 
@@ -132,20 +133,23 @@ static const Store *find_store(const char *name) {
 int main(int argc, char **argv) {
         static Web web;
 
-        if (argc < 3 || argc > 5) {
-                (void) fprintf(stderr, "Usage: bench-web WORKLOAD STORE [SOCKET|- [OPERATIONS]]\n");
+        if (argc < 3) {
+                (void) fprintf(stderr,
+                               "Usage: bench-web WORKLOAD STORE [SOCKET|- [OPERATIONS|0 [ARGUMENT...]]]\n");
                 return 2;
         }
         web.store = find_store(argv[2]);
-        web.socket = argc >= 4 && strcmp(argv[3], "-") != 0 ? argv[3] : NULL;
-        web.n = argc == 5 ? strtoull(argv[4], NULL, 10) : web.store->n_operations;
+        web.options.socket = argc >= 4 && strcmp(argv[3], "-") != 0 ? argv[3] : NULL;
+        web.n_wanted = argc >= 5 ? strtoull(argv[4], NULL, 10) : 0;
+        web.n = web.n_wanted ?: web.store->n_operations;
+        web.arguments = argv + (argc >= 5 ? 5 : argc);
         web.bench.metrics = json_object_new_object();
         web.bench.series = json_object_new_object();
         (void) group_n_cpus();
         group_pin(0);
         clock_init(&web.bench.clock);
         web.value = bench_reserve(STORE_VALUE_MAX);
-        web.store->open(web.socket);
+        web.store->open(&web.options);
         for (size_t i = 0; i < sizeof(workloads) / sizeof(workloads[0]); i++)
                 if (strcmp(workloads[i].name, argv[1]) == 0)
                         workloads[i].function(&web);

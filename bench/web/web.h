@@ -8,8 +8,10 @@
 typedef struct Web {
         Bench bench;
         const Store *store;
-        const char *socket;
+        StoreOptions options; /* that the program opened the store with */
         uint64_t n; /* operations of a round */
+        uint64_t n_wanted; /* by the command line; 0: the workload's own number */
+        char **arguments; /* the workload's own, NULL after the last one */
         char (*keys)[STORE_KEY_SIZE];
         char *value;
 } Web;
@@ -22,6 +24,7 @@ void web_make_keys(Web *web, const char *prefix, uint32_t n);
  * rounds of n operations. The value holds the key's number, and a get must return it.
  */
 double web_measure(Web *web, const StoreOperation *operation, uint32_t n_keys, uint32_t size, uint64_t n);
+StoreItem web_item(Web *web, uint32_t number, uint32_t size);
 /* The operation on each of the first n_keys keys. */
 void web_each(Web *web, StoreFunction function, uint32_t n_keys, uint32_t size);
 void web_metric(Web *web, double value, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -31,3 +34,4 @@ void web_values(Web *web);
 void web_counters(Web *web);
 void web_limits(Web *web);
 void web_expiry(Web *web);
+void web_misses(Web *web);

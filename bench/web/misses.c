@@ -1,0 +1,104 @@
+/*
+ * The share of requests that miss in a store with a limit, where each that misses puts the value: tslab's map that
+ * evicts, with limit_bytes, and servers whose command line has the limit. And the share that an exact SIEVE misses, for
+ * the same limit and the same memory of each entry.
+ *
+ * Stores count differently against a limit: tslab leaves the map's index out; memcached leaves its hash table out, and
+ * gives each of its size classes a megabyte whatever the limit is. So the store's growth in resident memory is told
+ * beside.
+ *
+ * Arguments: TRACE MIB [PID [LOG]], with the server's process and an access log.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/web/trace.h"
+#include "bench/web/web.h"
+#include "tests/util/sieve.h"
+
+#define MISSES_REQUESTS 300000 /* as many as the demo makes up */
+
+/* Resident bytes that are of no file. */
+static uint64_t process_resident(long pid) {
+        uint64_t kib = 0, n;
+        char path[64], line[256];
+        FILE *f;
+
+        (void) snprintf(path, sizeof(path), "/proc/%ld/status", pid);
+        f = fopen(path, "re");
+        if (!f)
+                bench_fail("%s cannot be read", path);
+        while (fgets(line, sizeof(line), f))
+                if (sscanf(line, "RssAnon: %lu", &n) == 1 || sscanf(line, "RssShmem: %lu", &n) == 1)
+                        kib += n;
+        (void) fclose(f);
+        return kib << 10;
+}
+
+static double percent_of(uint64_t part, uint64_t whole) {
+        return 100.0 * (double) part / (double) whole;
+}
+
+static void report_exact(Web *web, const Trace *trace, uint64_t limit) {
+        uint32_t *costs = calloc(trace->n_keys, sizeof(costs[0])), n_misses = 0;
+        Sieve exact;
+
+        sieve_init(&exact, trace->n_keys, limit);
+        for (uint32_t i = 0; costs && i < trace->n; i++) {
+                uint32_t key = trace->keys[i];
+                StoreItem item = web_item(web, key, trace->sizes[key]);
+
+                if (costs[key] == 0)
+                        costs[key] = (uint32_t) web->store->cost(&item);
+                n_misses += !sieve_use(&exact, key, costs[key]);
+        }
+        web_metric(web, percent_of(n_misses, trace->n), "exact_percent");
+        sieve_deinit(&exact);
+        free(costs);
+}
+
+static uint32_t misses_count(Web *web, const Trace *trace) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < trace->n; i++) {
+                uint32_t key = trace->keys[i];
+                StoreItem item = web_item(web, key, trace->sizes[key]);
+
+                if (web->store->find(&item)) {
+                        if (memcmp(web->value, &key, sizeof(key)) != 0)
+                                bench_fail("another key's value");
+                        continue;
+                }
+                n++;
+                memcpy(web->value, &key, sizeof(key));
+                web->store->put(&item);
+        }
+        return n;
+}
+
+void web_misses(Web *web) {
+        char **arguments = web->arguments;
+        StoreOptions options = { .socket = web->options.socket, .evicts = true };
+        uint64_t before;
+        uint32_t n_misses;
+        Trace trace;
+        long pid;
+
+        if (!web->store->find)
+                return;
+        if (!arguments[0] || !arguments[1])
+                bench_fail("misses: TRACE MIB [PID [LOG]]");
+        options.limit_bytes = strtoull(arguments[1], NULL, 10) << 20;
+        pid = arguments[2] ? strtol(arguments[2], NULL, 10) : 0;
+        trace_make(&trace, arguments[0], arguments[2] ? arguments[3] : NULL,
+                   (uint32_t) (web->n_wanted ?: MISSES_REQUESTS));
+        web_make_keys(web, "missing", trace.n_keys);
+        if (web->store->cost)
+                report_exact(web, &trace, options.limit_bytes);
+        before = process_resident(pid ?: getpid());
+        web->store->open(&options);
+        n_misses = misses_count(web, &trace);
+        web_metric(web, percent_of(n_misses, trace.n), "miss_percent");
+        web_metric(web, (double) (process_resident(pid ?: getpid()) - before) / (1 << 20), "taken_mib");
+}
