@@ -1,0 +1,303 @@
+"""No read returns a version that had been replaced for longer than the bound, whatever happens to servers and daemons.
+
+8 workers on two "hosts" read; they and a program elsewhere write. In full, each case goes on for longer.
+"""
+
+import contextlib
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
+
+from history import History  # noqa: E402
+from hosts import Case, Cluster, World, wait_for  # noqa: E402
+from proxy import Proxy  # noqa: E402
+from servers import Redis  # noqa: E402
+
+FULL = os.environ.get('TSLAB_TEST_FULL') == '1'
+SECONDS = 10 if FULL else 0.5   # before and after a disturbance
+BOUND_MS = 300
+
+
+class CheckerTest(unittest.TestCase):
+    """Histories that are made up."""
+
+    def judge(self, *lines):
+        with tempfile.NamedTemporaryFile('w') as file:
+            file.write('\n'.join(lines) + '\n')
+            file.flush()
+            return History([file.name]).judge(100)
+
+    def expect(self, n_faults, oldest, *lines):
+        verdict = self.judge(*lines)
+        self.assertEqual((len(verdict.faults), verdict.oldest_ns), (n_faults, oldest), verdict.faults)
+
+    def test_ages(self):
+        writes = 'install a 1 1000 1010 1 1', 'install a 2 2000 2010 1 1'
+        for begin, n_faults, oldest in (1990, 0, 0), (2005, 0, 0), (2110, 0, 100), (2111, 1, 101):
+            self.expect(n_faults, oldest, *writes, f'read w a 1 1020 1030 {begin} {begin + 1} 2')
+        self.expect(0, 0, *writes, 'read w a 2 2001 2002 9000 9001 2')
+        self.expect(1, 0, *writes, 'read w a 2 1997 1998 9000 9001 2')      # before anybody wrote it
+        self.expect(2, 0, *writes, 'read w a 3 5000 5001 5000 5001 1')
+        self.expect(0, 0, *writes, 'read w a 0 10 11 990 991 2')
+        self.expect(1, 490, *writes, 'read w a 0 10 11 1500 1501 2')
+
+    def test_a_write_that_nobody_knows_the_end_of(self):
+        writes = 'install a 1 1000 1010 1 1', 'install a 2 2000 0 1 1'
+        self.expect(0, 0, *writes, 'read w a 1 1020 1030 9000 9010 2')
+        self.expect(0, 0, *writes, 'install a 3 3000 3010 1 1', 'read w a 2 9000 9010 9000 9010 1')
+
+    def test_writes_at_one_time(self):
+        writes = 'install a 1 1000 1100 1 1', 'install a 2 1050 1150 1 1'
+        for version in 1, 2:
+            self.expect(0, 0, *writes, f'read w a {version} 1100 1110 9000 9010 2')
+
+    def test_a_write_that_a_failover_lost(self):
+        for copied, n_faults in (0, 0), (1, 1):
+            self.expect(n_faults, n_faults * 990, 'install a 1 1000 1010 7 1', f'install a 2 2000 2010 7 {copied}', 'lossy 7 2500',
+                        'read w a 1 1020 1030 3000 3010 2')
+
+    def test_versions_that_come_back(self):
+        lines = 'install a 1 1000 1010 1 1', 'install a 2 2000 2010 1 1', 'install * 1 3000 3010 1 1'
+        self.expect(0, 0, *lines, 'read w a 1 9000 9010 9000 9010 1')
+        self.expect(1, 490, *lines, 'read w a 1 1020 1030 2500 2510 2')
+        self.expect(2, 5990, *lines, 'read w a 2 9000 9010 9000 9010 1')
+
+
+class AloneTest(Case):
+    """One server, and tslab-near by way of a proxy on one of the hosts."""
+
+    def setUp(self):
+        self.redis = Redis()
+        self.addCleanup(self.redis.end)
+        self.proxy = Proxy(self.redis.port)
+        self.addCleanup(self.proxy.end)
+
+    def world(self, **more):
+        return self.enterContext(World([[self.proxy.port], [self.redis.port]], [self.redis.port], BOUND_MS, **more))
+
+    def test_nothing_happens(self):
+        world = self.world(is_quiet=True)
+        time.sleep(2 * SECONDS)
+        verdict = self.expect_fresh(world)
+        self.assertLess(verdict.questions, verdict.reads / 4)
+
+    def test_lost_messages_are_seen(self):
+        """The checker sees a fault that is there."""
+        world = self.world()
+        self.proxy.is_lossy = True
+        time.sleep(2 * SECONDS)
+        self.assertIn('after it had been replaced', ''.join(world.judge().faults))
+
+
+    def test_flushall(self):
+        world = self.world()
+        with self.redis.client() as client:
+            for _ in range(3):
+                time.sleep(SECONDS / 2)
+                with world.absent():
+                    client.flushall()
+        world.wait_covered()
+        time.sleep(SECONDS)
+        self.expect_fresh(world)
+
+    def test_a_server_that_stops_for_longer_than_the_bound(self):
+        world = self.world()
+        for _ in range(2):
+            time.sleep(SECONDS / 2)
+            self.redis.process.send_signal(signal.SIGSTOP)
+            time.sleep(3 * BOUND_MS / 1000)
+            self.redis.process.send_signal(signal.SIGCONT)
+            world.wait_covered()
+        time.sleep(SECONDS)
+        self.expect_fresh(world)
+
+    def test_cut_connections(self):
+        world = self.world()
+        for _ in range(5):
+            time.sleep(SECONDS / 4)
+            self.proxy.cut()
+            world.wait_covered()
+        with self.redis.client() as client:
+            for _ in range(5):
+                time.sleep(SECONDS / 4)
+                for one in client.client_list():
+                    if one['name'] == 'tslab-near':
+                        client.client_kill_filter(_id=one['id'])
+                world.wait_covered()
+        self.expect_fresh(world)
+
+    def test_half_a_message(self):
+        world = self.world()
+        for _ in range(5):
+            time.sleep(SECONDS / 4)
+            self.proxy.is_halving = True
+            wait_for(lambda: not self.proxy.is_halving, 'a message is cut in two')
+            world.wait_covered()
+        self.expect_fresh(world)
+
+    def test_a_network_that_is_silent(self):
+        """One host hears nothing, and does not know, while all others write."""
+        world = self.world()
+        for _ in range(2):
+            time.sleep(SECONDS / 2)
+            self.proxy.is_silent = True
+            time.sleep(3 * BOUND_MS / 1000)
+            self.proxy.is_silent = False
+            world.wait_covered()
+        time.sleep(SECONDS)
+        self.expect_fresh(world)
+
+    def test_a_slow_network(self):
+        """Changes are told late: copies are covered as long as that is less than the bound."""
+        world = self.world()
+        self.proxy.delay = BOUND_MS / 4000
+        time.sleep(2 * SECONDS)
+        self.assertTrue(world.hosts[0].is_covered_for_a_while())
+        self.proxy.delay = 1.3 * BOUND_MS / 1000
+        time.sleep(3 * SECONDS)
+        self.proxy.delay = 0
+        world.wait_covered()
+        self.expect_fresh(world)
+
+    def test_a_server_that_begins_without_data(self):
+        world = self.world()
+        for _ in range(2):
+            time.sleep(SECONDS / 2)
+            with world.absent():
+                self.redis.kill()
+                self.redis.start()
+            world.wait_covered()
+        time.sleep(SECONDS)
+        self.expect_fresh(world)
+
+
+class ReplicaTest(Case):
+    """A replica that has old data takes the primary's place: versions go back."""
+
+    def setUp(self):
+        self.old, self.new = Redis(), Redis()
+        self.addCleanup(self.old.end)
+        self.addCleanup(self.new.end)
+        self.to_old, self.to_new = Proxy(self.old.port), Proxy(self.new.port)
+        self.addCleanup(self.to_old.end)
+        self.addCleanup(self.to_new.end)
+        ports = [self.old.port, self.new.port]
+        with self.new.client() as client:
+            client.slaveof('127.0.0.1', self.to_old.port)
+            wait_for(lambda: client.role()[3] == b'connected', 'the replica has all')
+        self.world = self.enterContext(World([ports, ports], [self.old.port], BOUND_MS))
+        time.sleep(SECONDS)
+        self.to_old.is_silent = True        # the replica hears no more
+        time.sleep(SECONDS)
+
+    @contextlib.contextmanager
+    def taken_over(self):
+        """The replica is the primary; the engine's clients know."""
+        versions = {}
+        with self.world.write_lock, self.world.replaced(versions), self.new.client() as client:
+            yield
+            client.slaveof()
+            for key in self.world.keys:
+                versions[key] = int(client.get('p:' + key) or 0)
+            self.world.engine_ports.set([self.new.port])
+
+    def test_the_primary_was_killed(self):
+        with self.taken_over():
+            self.old.kill()
+        self.world.wait_covered()
+        time.sleep(SECONDS)
+        self.expect_fresh(self.world)
+
+
+class ClusterTest(Case):
+    """Three primaries with a replica each."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(cls.enterClassContext(contextlib.ExitStack()))
+
+    def setUp(self):
+        wait_for(self.cluster.is_whole, 'the cluster is whole')
+        ports = self.cluster.ports()
+        self.world = self.enterContext(World([ports, ports[::-1]], ports, BOUND_MS, wait_ms=50))
+        time.sleep(SECONDS)
+
+    def expect_fresh_after(self):
+        self.world.wait_covered()
+        time.sleep(SECONDS)
+        self.expect_fresh(self.world)
+
+    def is_primary(self, server):
+        return server in self.cluster.primaries()
+
+    def test_a_primary_is_killed(self):
+        primary = self.cluster.primaries()[0]
+        replica = self.cluster.replica_of(primary)
+        primary.kill()
+        self.world.log.lossy(primary.port)
+        wait_for(lambda: self.is_primary(replica), 'the replica takes over')
+        self.world.wait_covered()
+        time.sleep(SECONDS / 2)
+        primary.start()
+        wait_for(self.cluster.is_whole, 'the cluster is whole')
+        self.expect_fresh_after()
+
+    def test_manual_failovers(self):
+        for _ in range(3):
+            replica = self.cluster.replica_of(random.choice(self.cluster.primaries()))
+            with replica.client() as client:
+                client.execute_command('CLUSTER FAILOVER')
+            wait_for(lambda replica=replica: self.is_primary(replica), 'the replica takes over')
+            self.world.wait_covered()
+        wait_for(self.cluster.is_whole, 'the cluster is whole')
+        self.expect_fresh_after()
+
+    def test_a_primary_stops_and_wakes_when_another_took_its_place(self):
+        primary = self.cluster.primaries()[0]
+        replica = self.cluster.replica_of(primary)
+        primary.process.send_signal(signal.SIGSTOP)
+        wait_for(lambda: self.is_primary(replica), 'the replica takes over')
+        self.world.wait_covered()
+        time.sleep(SECONDS / 2)
+        primary.process.send_signal(signal.SIGCONT)
+        wait_for(self.cluster.is_whole, 'the cluster is whole')
+        self.world.log.lossy(primary.port)
+        self.expect_fresh_after()
+
+    def test_a_primary_stops_for_longer_than_the_bound(self):
+        primary = self.cluster.primaries()[0]
+        primary.process.send_signal(signal.SIGSTOP)
+        time.sleep(2 * BOUND_MS / 1000)
+        primary.process.send_signal(signal.SIGCONT)
+        self.expect_fresh_after()
+
+    def test_flushall(self):
+        for _ in range(2):
+            with self.world.absent():
+                for primary in self.cluster.primaries():
+                    with primary.client() as client:
+                        client.flushall()
+            time.sleep(SECONDS)
+        self.expect_fresh_after()
+
+    def test_slots_move(self):
+        source, target = self.holders()[:2]
+        self.cluster.move_slots(source, target, self.keys_of(source)[:3], SECONDS)
+        self.expect_fresh_after()
+
+    def keys_of(self, server):
+        return self.cluster.keys_of(server, ['p:' + key for key in self.world.keys])
+
+    def holders(self):
+        """Primaries with keys of ours, the most first."""
+        found = {server: len(self.keys_of(server)) for server in self.cluster.primaries()}
+        return sorted((server for server in found if found[server]), key=found.get, reverse=True)
+
+
+unittest.main(argv=sys.argv[:1] + sys.argv[5:])
