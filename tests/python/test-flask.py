@@ -61,6 +61,13 @@ def make_app(interface=None, **config):
         app.session_interface.regenerate(flask.session)
         return {}
 
+    @app.post('/beside/<path:other>')
+    def beside(other):
+        """Another request of the session is served in the middle of this one."""
+        flask.session['value'] = 'x' * 10
+        app.test_client(use_cookies=False).post('/' + other, headers={'Cookie': flask.request.headers['Cookie']})
+        return {}
+
     @app.get('/nothing')
     def nothing():
         return {}
@@ -135,6 +142,15 @@ class Sessions(unittest.TestCase):
                 self.assertLogs(self.app.logger, 'ERROR'):
             self.assertEqual(self.client.post('/login').status_code, 200)
         self.assertEqual(self.length(), 100)
+
+    def test_changed_by_two_requests(self):
+        """The one that is saved first counts, also where it ends the session."""
+        for other, length in ('set/200', 200), ('clear', 0):
+            self.client.post('/set/100')
+            with self.assertLogs(self.app.logger, 'ERROR'):
+                self.assertEqual(self.client.post(f'/beside/{other}').status_code, 200)
+            self.assertEqual(self.length(), length)
+        self.assertEqual(len(self.store), 0)
 
     def test_too_large_from_the_beginning(self):
         with self.assertLogs(self.app.logger, 'ERROR'):

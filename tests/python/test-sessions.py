@@ -37,6 +37,18 @@ class Values(unittest.TestCase):
         self.assertFalse(self.store.delete('a'))
         self.assertFalse(self.store.touch('a'))
 
+    def test_versions(self):
+        self.assertIsNone(self.store.get_version('a'))
+        self.store.replace('a', 0, b'1')
+        self.assertRaises(tslab.ChangedError, self.store.replace, 'a', 0, b'2')
+        value, version = self.store.get_version('a')
+        self.store.touch('a')
+        self.store.replace('a', version, b'2')
+        self.assertRaises(tslab.ChangedError, self.store.replace, 'a', version, b'3')
+        self.assertRaises(tslab.TooLargeError, self.store.replace, 'a', version, bytes(self.store.size_max + 1))
+        self.assertEqual((value, self.store.get('a')), (b'1', b'2'))
+        self.assertAlmostEqual(self.store.map.ttl(b'a'), 1000, delta=20)
+
     def test_too_large(self):
         with self.assertRaises(tslab.TooLargeError) as caught:
             self.store.set('a', bytes(self.store.size_max + 1))

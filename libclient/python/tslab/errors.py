@@ -51,6 +51,10 @@ class ReplacedError(Error):
     """The daemon has another arena by now: close the pool and open it anew."""
 
 
+class EngineError(Error, ConnectionError):
+    """The engine behind a pool gave no answer, or refused. `__cause__` is the error of its client."""
+
+
 class ClosedError(Error, ValueError):
     """The pool or map was closed in this process."""
 

@@ -7,8 +7,8 @@ itself, when it first needs it.
 
 Cookies have the attributes that Flask is configured for (SESSION_COOKIE_SECURE and so on). A change that the pool does
 not take, because it is too large or the pool is full, is logged as an error of the application; the session stays as it
-was, and the request is answered. So is a request while the pool cannot be opened: without a session, and that is
-logged.
+was, and the request is answered. So is a change of a session that another request has changed or ended meanwhile: the
+other's counts. While the pool cannot be opened, requests are answered without a session, and that is logged.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Session(SecureCookieSession):
     def __init__(self, initial: Any = None, id: Optional[str] = None, available: bool = True) -> None:  # noqa: A002
         super().__init__(initial)
         self.id, self.new, self.available = id, id is None, available
+        self.version = 0
         self.former_id: Optional[str] = None        # to be deleted once the session is saved with its new one
 
 
@@ -59,14 +60,17 @@ class SessionInterface(FlaskSessionInterface):
     def open_session(self, app: Flask, request: Request) -> Session:
         id = request.cookies.get(self.get_cookie_name(app), '')    # noqa: A001
         try:
-            data = self.store.get(id) if _ID.fullmatch(id) else None
+            found = self.store.get_version(id) if _ID.fullmatch(id) else None
         except Error as e:
             app.logger.error('a session cannot be read, and the request is answered without it: %s', e)
             return Session(available=False)
-        if data is None:
+        if found is None:
             return Session()        # an id that we did not give out is not taken over
+        data, version = found
         try:
-            return Session(self.serializer.loads(data.decode()), id)
+            session = Session(self.serializer.loads(data.decode()), id)
+            session.version = version
+            return session
         except Exception:   # noqa: BLE001 (another program can put any bytes there, and any JSON)
             app.logger.error('a session cannot be read, and begins anew: its %d bytes are not those of one', len(data))
             return Session()
@@ -93,7 +97,7 @@ class SessionInterface(FlaskSessionInterface):
         That is done when the request ends: where it comes to nothing, the old session is there as it was."""
         assert isinstance(session, Session)
         session.former_id = session.id or session.former_id
-        session.id, session.modified = None, True
+        session.id, session.version, session.modified = None, 0, True
 
     def _save(self, app: Flask, session: Session) -> bool:
         """Whether the pool has the session as it is."""
@@ -101,7 +105,7 @@ class SessionInterface(FlaskSessionInterface):
         try:
             if not session.modified:
                 return self.store.touch(id)
-            self.store.set(id, self.serializer.dumps(dict(session)).encode())
+            self.store.replace(id, session.version, self.serializer.dumps(dict(session)).encode())
         except Error as e:
             app.logger.error('a session could not be saved, and stays as it was: %s', e)
             return False

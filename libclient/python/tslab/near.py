@@ -49,7 +49,8 @@ class NearCache:
         if ttl is not None and not 0.001 <= ttl < 4_294_967:
             raise ValueError(f'a lifetime is 1 ms to 49 days: {ttl}')
         native = ffi.new('struct tslab_near **')
-        check(lib.tslab_near_open(native, pool._pool, c_string(name, 'the name of a near cache'), ffi.NULL), f'near cache {name!r}')
+        check(lib.tslab_near_open(native, pool._pool, c_string(name, 'the name of a near cache'), ffi.NULL),
+              f'near cache {name!r}')
         self.engine, self.pool, self.name = engine, pool, name
         self._prefix = _bytes(prefix)
         self._ttl_ms: int = lib.TSLAB_MAP_TTL_NONE if ttl is None else int(ttl * 1000)
@@ -83,7 +84,8 @@ class NearCache:
             self._trouble(error(-found.size, 'get'))
         return False, None, found.claim
 
-    def _fill(self, name: bytes, claim: int, value: Optional[bytes], left_ms: int) -> None:
+    def _fill(self, name: bytes, claim: int, value: Optional[bytes], left_ms: int) -> bool:
+        """Whether the answer is good for others, too: nothing has changed it since it was asked for."""
         ttl_ms = self._ttl_ms
         if left_ms >= 0:
             ttl_ms = min(ttl_ms, left_ms + 1)
@@ -91,6 +93,10 @@ class NearCache:
         r = lib.tslab_near_fill(self._near, name, len(name), claim, data, len(value or b''), ttl_ms)
         if r < 0 and r not in (-errno.EAGAIN, -errno.E2BIG):
             self._trouble(error(-r, 'fill'))
+        return bool(r == 0)
+
+    def _answered(self, name: bytes, value: Optional[bytes], left_ms: int) -> None:
+        """The engine has given this answer, and nothing is known that has changed it since."""
 
     def _ask(self, claims: Dict[bytes, int]) -> Dict[bytes, Optional[bytes]]:
         """The engine's values, in one round trip a server. A claim ends here, whatever happens."""
@@ -103,16 +109,19 @@ class NearCache:
             answers = pipeline.execute()
             values = dict(zip(claims, answers[::2]))
             for name, left_ms in zip(claims, answers[1::2]):
+                if (values[name] is None) != (left_ms == _NOTHING):
+                    continue                # it ended between the two questions
                 claim = left.pop(name)
-                if claim and (values[name] is None) == (left_ms == _NOTHING):
-                    self._fill(name, claim, values[name], left_ms)
-                elif claim:
-                    left[name] = claim      # it ended between the two questions
+                if claim == 0 or self._fill(name, claim, values[name], left_ms):
+                    self._answered(name, values[name], left_ms)
             return values
         finally:
             for name, claim in left.items():
-                if claim:
-                    lib.tslab_near_give_up(self._near, name, len(name), claim)
+                self._give_up(name, claim)
+
+    def _give_up(self, name: bytes, claim: int) -> None:
+        if claim:
+            lib.tslab_near_give_up(self._near, name, len(name), claim)
 
     def get(self, key: Key) -> Optional[bytes]:
         """The engine's value of `prefix` and `key`; None: it has none."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import errno
 import functools
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple, TypeVar
 
+from tslab._behind import Behind, version_of
 from tslab._bytes import raw
 from tslab._store import Key, Store, encoded
 from tslab.errors import Error, TooLargeError
 from tslab.map import Map, ttl_ms
 from tslab.pool import EPOCH_CURRENT, Pool
+
+_Result = TypeVar('_Result')
 
 
 class SessionStore(Store):
@@ -32,31 +35,72 @@ class SessionStore(Store):
 
     Where the daemon ended with the pool's memory, and there is a new one, the store opens the new pool within a second,
     by itself, and logs a warning (logger `tslab`): it is empty. While there is no daemon the store goes on as it is.
+
+    Sessions that several hosts share, and that survive the pool and the host, are in an engine behind it:
+
+        store = SessionStore(tslab.open('web'), behind=redis.Redis('db', socket_timeout=0.5), while_away='stale')
+
+    `behind` is a redis.Redis or RedisCluster that returns bytes; sessions have the keys `prefix` + id there. A change is
+    made in the engine; a read takes this host's copy, which tslab-near(8) keeps coherent in the near cache `near`, and asks
+    the engine where there is none. So it reads the changes of other hosts after some milliseconds, and after its own
+    host's change nothing older. touch() asks the engine only once an eighth of the lifetime is over.
+
+    While the engine gives no answer, calls that change a session raise EngineError. With `while_away="fail"` reads do,
+    too, at the latest when the bound of tslab-near is over. With "stale" they return what this host was last told of
+    the session, for as long as its lifetime lasts, and the engine is asked once a second. Give the client a
+    `socket_timeout`: without one, calls wait for a host that is gone as long as the kernel does.
     """
 
     _contents = 'sessions'
 
-    def __init__(self, pool: Pool, name: str = 'sessions', *, lifetime: float = 1800) -> None:
+    def __init__(self, pool: Pool, name: str = 'sessions', *, lifetime: float = 1800, behind: Any = None,
+                 prefix: str = 'session:', near: str = 'near', while_away: str = 'fail') -> None:
         ttl_ms(lifetime)        # ValueError
-        super().__init__(pool, name)
+        super().__init__(pool, name, evict=None if behind is None else 'sieve')
         self.lifetime = lifetime
+        self._behind = None if behind is None else Behind(self, behind, prefix=prefix, near=near, while_away=while_away)
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        return functools.partial(type(self), lifetime=self.lifetime), (self.pool, self.name)
+        more = self._behind.options() if self._behind else {}
+        return functools.partial(type(self), lifetime=self.lifetime, **more), (self.pool, self.name)
 
     def get(self, session: Key) -> Optional[bytes]:
         """A session's value; None where there is none, or its lifetime is over."""
+        if self._behind:
+            return self._use(self._behind.get, encoded(session))
         return self._use(Map.get, encoded(session))
+
+    def get_version(self, session: Key) -> Optional[Tuple[bytes, int]]:
+        """The value and its version, for replace(), or None."""
+        if not self._behind:
+            return self._use(Map.get_version, encoded(session))
+        value = self.get(session)
+        return None if value is None else (value, version_of(value))
 
     def set(self, session: Key, value: bytes) -> None:
         """Sets a session's value; its lifetime begins anew.
 
         TooLargeError, FullError, DaemonError (the current epoch is closed, and there is no daemon to open another): the
-        old value stays.
+        old value stays. EngineError: the engine may have the old value or the new one.
         """
         key = encoded(session)
+        if self._behind:
+            self._use(self._behind.set, key, memoryview(value).tobytes())
+        else:
+            self._put(key, value, Map.put, key, value, EPOCH_CURRENT, self.lifetime)
+
+    def replace(self, session: Key, version: int, value: bytes) -> None:
+        """As set(), where the value is of this version, 0 for absent; ChangedError where it is not. So no change is lost
+        that was made since get_version()."""
+        key = encoded(session)
+        if self._behind:
+            self._use(self._behind.replace, key, version, memoryview(value).tobytes())
+        else:
+            self._put(key, value, Map.replace, key, version, value, EPOCH_CURRENT, self.lifetime)
+
+    def _put(self, key: bytes, value: bytes, call: Callable[..., None], *arguments: Any) -> None:
         try:
-            self._write(Map.put, key, value, EPOCH_CURRENT, self.lifetime)
+            self._write(call, *arguments)
         except TooLargeError:
             raise TooLargeError(errno.E2BIG, f'a session of {len(raw(value))} bytes, with an id of {len(raw(key))}: '
                                              f'a session may have {self.size_max}') from None
@@ -66,6 +110,8 @@ class SessionStore(Store):
         meanwhile. Where that cannot be done, as in a forked child that finds no daemon, the lifetime stays as it was,
         which is logged: a request that only reads does not fail."""
         key = encoded(session)
+        if self._behind:
+            return self._use(self._behind.touch, key)
         try:
             return self._use(Map.touch, key, self.lifetime)
         except Error as e:
@@ -74,7 +120,15 @@ class SessionStore(Store):
 
     def delete(self, session: Key) -> bool:
         """Whether it was there."""
+        if self._behind:
+            return self._use(self._behind.delete, encoded(session))
         return self._use(Map.delete, encoded(session))
+
+    def __len__(self) -> int:
+        """How many there are. Walks through all of them. TypeError where an engine has them."""
+        if self._behind:
+            raise TypeError('the engine has the sessions: count them there')
+        return super().__len__()
 
     def __contains__(self, session: Key) -> bool:
         return self.get(session) is not None

@@ -1,0 +1,197 @@
+"""Sessions in an engine behind the pool, which several hosts share: Redis or Valkey."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
+
+from tslab.errors import ChangedError, EngineError, Error
+from tslab.map import TTL_MAX, Map, ttl_ms
+from tslab.near import NearCache
+from tslab.pool import EPOCH_CURRENT
+
+if TYPE_CHECKING:
+    from tslab.sessions import SessionStore
+
+_Keep = Callable[[bytes, Optional[bytes], Optional[float]], None]
+
+_WAIT_MS = 50
+_AGAIN_SECONDS = 1.0        # an engine that gave no answer is not asked before
+_FRESH = 7 / 8              # of a lifetime: a session with more than that left is not touched in the engine
+
+# The version of a session is the digest of its value: two saves of one value are the same save.
+_REPLACE = """
+local value = redis.call('GET', KEYS[1])
+if (value and redis.sha1hex(value) or '') ~= ARGV[1] then
+    return 0
+end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+return 1
+"""
+
+
+def version_of(value: bytes) -> int:
+    return int(hashlib.sha1(value).hexdigest(), 16)     # noqa: S324 (Lua in the engine has no other)
+
+
+class _Copies(NearCache):
+    """The near cache of one map's pool. What the engine has answered is kept in the map, too, where `keep` is given."""
+
+    def __init__(self, engine: Any, of: Map, prefix: str, name: str, keep: _Keep) -> None:
+        super().__init__(engine, of.pool, prefix=prefix, name=name)
+        self.of = of
+        self.map = Map(of.pool, name, existing=True)
+        self._keep = keep
+
+    def _trouble(self, trouble: Error) -> None:
+        if trouble.errno == errno.EIDRM:        # the store opens the maps anew
+            raise trouble
+        super()._trouble(trouble)
+
+    def _answered(self, name: bytes, value: Optional[bytes], left_ms: int) -> None:
+        self._keep(name[len(self._prefix):], value, max(left_ms, 1) / 1000 if left_ms >= 0 else None)
+
+    def look(self, session: bytes) -> Tuple[bool, Optional[bytes], int]:
+        return self._look(self._prefix + session, _WAIT_MS)
+
+    def ask(self, session: bytes, claim: int) -> Optional[bytes]:
+        name = self._prefix + session
+        return self._ask({name: claim})[name]
+
+    def give_up(self, session: bytes, claim: int) -> None:
+        self._give_up(self._prefix + session, claim)
+
+    def is_fresh(self, session: bytes, lifetime: float) -> Optional[bool]:
+        """Whether a session has most of its lifetime left, or is known to be absent (None)."""
+        known, value, claim = self._look(self._prefix + session, 0)
+        self.give_up(session, claim)
+        if known and value is None:
+            return None
+        left = self.map.ttl(self._prefix + session) if known else None
+        return left is not None and left > lifetime * _FRESH
+
+    def tell(self, session: bytes, change: Callable[[bytes], Any]) -> Any:
+        """A change of a session's key in the engine. The copy goes on an error, too: the change may have come to pass."""
+        name = self._prefix + session
+        try:
+            return change(name)
+        finally:
+            self._drop(name)
+
+
+class Behind:
+    """The engine has the sessions. The pool has copies, which tslab-near keeps coherent; and if `while_away` is
+    "stale", what the engine said last, in the store's own map."""
+
+    def __init__(self, store: SessionStore, engine: Any, *, prefix: str, near: str, while_away: str) -> None:
+        if while_away not in ('fail', 'stale'):
+            raise ValueError(f'while_away is "fail" or "stale", not {while_away!r}')
+        self.engine, self.prefix, self.near, self.while_away = engine, prefix, near, while_away
+        self._store = store
+        self._is_stale = while_away == 'stale'
+        self._copies = self._open(store.map)
+        self._asks_again = 0.0
+
+    def options(self) -> Dict[str, Any]:
+        """Arguments that make such a store."""
+        return {'behind': self.engine, 'prefix': self.prefix, 'near': self.near, 'while_away': self.while_away}
+
+    def _open(self, of: Map) -> _Copies:
+        return _Copies(self.engine, of, self.prefix, self.near, self._keep)
+
+    def _of(self, of: Map) -> _Copies:
+        """The store opens its map anew when the pool was replaced."""
+        copies = self._copies
+        if copies.of is not of:
+            self._copies = copies = self._open(of)
+        return copies
+
+    def _trouble(self, trouble: Exception) -> EngineError:
+        self._asks_again = time.monotonic() + _AGAIN_SECONDS
+        error = EngineError(errno.EHOSTDOWN, f'the engine with the sessions: {trouble}')
+        error.__cause__ = trouble
+        return error
+
+    # The last answers of the engine
+
+    def _keep(self, session: bytes, value: Optional[bytes], left: Optional[float] = None) -> None:
+        if not self._is_stale:
+            return
+        try:
+            if value is None:
+                self._store.map.delete(session)
+            else:
+                left = self._store.lifetime if left is None else min(left, TTL_MAX)
+                self._store._write(Map.put, session, value, EPOCH_CURRENT, left)
+        except Error as e:
+            self._store._log_seldom('keep', 'a session is not kept for times without the engine: %s', e)
+            with contextlib.suppress(Error):
+                self._store.map.delete(session)
+
+    # The store's calls
+
+    def get(self, of: Map, session: bytes) -> Optional[bytes]:
+        copies = self._of(of)
+        known, value, claim = copies.look(session)
+        if known:
+            return value
+        if self._is_stale and time.monotonic() < self._asks_again:
+            copies.give_up(session, claim)
+            return of.get(session)
+        try:
+            return copies.ask(session, claim)
+        except Error:
+            raise
+        except Exception as e:      # noqa: BLE001 (of the client's own classes)
+            trouble = self._trouble(e)
+        if not self._is_stale:
+            raise trouble
+        self._store._log_seldom('away', '%s; sessions are read as they were', trouble)
+        return of.get(session)
+
+    def _tell(self, of: Map, session: bytes, change: Callable[[bytes], Any]) -> Any:
+        try:
+            return self._of(of).tell(session, change)
+        except Error:
+            raise
+        except Exception as e:      # noqa: BLE001
+            raise self._trouble(e) from e
+
+    def set(self, of: Map, session: bytes, value: bytes) -> None:
+        lifetime = self._store.lifetime
+        self._tell(of, session, lambda name: self.engine.set(name, value, px=ttl_ms(lifetime)))
+        self._keep(session, value, lifetime)
+
+    def replace(self, of: Map, session: bytes, version: int, value: bytes) -> None:
+        lifetime, digest = self._store.lifetime, f'{version:040x}' if version else ''
+        if not self._tell(of, session, lambda name: self.engine.eval(_REPLACE, 1, name, digest, value, ttl_ms(lifetime))):
+            raise ChangedError(errno.EAGAIN, 'the session was changed meanwhile')
+        self._keep(session, value, lifetime)
+
+    def touch(self, of: Map, session: bytes) -> bool:
+        lifetime = self._store.lifetime
+        is_fresh = self._of(of).is_fresh(session, lifetime)
+        if is_fresh is not False:
+            return bool(is_fresh)
+        try:
+            is_there = bool(self._tell(of, session, lambda name: self.engine.pexpire(name, ttl_ms(lifetime))))
+        except EngineError as e:
+            if not self._is_stale:
+                raise
+            self._store._log_seldom('touch', 'a session\'s lifetime could not be prolonged: %s', e)
+            return session in of
+        if not is_there:
+            self._keep(session, None)
+        elif self._is_stale:
+            with contextlib.suppress(Error):
+                of.touch(session, lifetime)
+        return is_there
+
+    def delete(self, of: Map, session: bytes) -> bool:
+        try:
+            return bool(self._tell(of, session, self.engine.delete))
+        finally:
+            self._keep(session, None)        # where the engine is away, the session has ended at least here

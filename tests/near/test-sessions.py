@@ -1,0 +1,357 @@
+"""tslab.SessionStore with a real redis-server behind it: two hosts, lost pools, an engine that is away.
+
+    test-sessions.py TSLABD TSLABCTL TSLAB_NEAR EXAMPLE [unittest arguments]
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
+import flask  # noqa: E402
+import redis  # noqa: E402
+import tslab  # noqa: E402
+import tslab.flask  # noqa: E402
+from daemon import Daemon, wait_for  # noqa: E402
+from servers import Counted, Near, Redis, free_port  # noqa: E402
+
+TSLABD = os.path.abspath(sys.argv[1])
+STEPS = 100 if os.environ.get('TSLAB_TEST_FULL') else 25
+# As docs/near-cache.md has it, for programs.
+ACL = ['+get', '+pttl', '+set', '+pexpire', '+del', '+eval']
+
+
+class Host:
+    """A pool, its tslab-near, and a store of sessions in an engine."""
+
+    def __init__(self, test, server, bound_ms, **options):
+        self.daemon = test.enterContext(Daemon(TSLABD, '--size=16M'))
+        self.near = Near(self.daemon, server, '--bound', str(bound_ms), '--prefix', 'session:')
+        test.addCleanup(self.near.end)
+        self.engine = Counted(server.client(socket_timeout=0.3))
+        pool = test.enterContext(tslab.open(self.daemon.socket))
+        self.store = tslab.SessionStore(pool, behind=self.engine, **options)
+        wait_for(self.is_covered)
+
+    def is_covered(self, session='probe'):
+        """Whether a second get of one session asks nobody."""
+        self.store.get(session)
+        n = self.engine.n
+        self.store.get(session)
+        return self.engine.n == n
+
+    def replace_pool(self):
+        """Another daemon, with another arena, as after a crash without systemd."""
+        self.daemon.process.send_signal(signal.SIGKILL)
+        self.daemon.process.wait()
+        self.daemon.process = subprocess.Popen([*self.daemon.command, '--fresh'], env=self.daemon.environment)
+        wait_for(self.daemon.answers)
+        self.near.wait()        # it ends, for systemd to begin it anew
+        self.near.start()
+
+
+class Fixture(unittest.TestCase):
+    BOUND_MS = 5000
+    SERVER = ()
+    OPTIONS = {'lifetime': 1000}
+
+    def setUp(self):
+        self.redis = Redis(*self.SERVER)
+        self.addCleanup(self.redis.end)
+        self.host = self.make_host()
+        self.store = self.host.store
+
+    def make_host(self, **options):
+        return Host(self, self.redis, self.BOUND_MS, **{**self.OPTIONS, **options})
+
+
+class Values(Fixture):
+    def test_calls(self):
+        self.assertIsNone(self.store.get('a'))
+        self.store.set('a', b'1')
+        self.store.set(b'a', bytearray(b'2'))
+        self.assertEqual(self.store.get('a'), b'2')
+        self.assertIn('a', self.store)
+        self.assertEqual(self.redis.client().get('session:a'), b'2')
+        self.assertAlmostEqual(self.redis.client().pttl('session:a'), 1000_000, delta=20_000)
+        self.assertTrue(self.store.delete('a'))
+        self.assertFalse(self.store.delete('a'))
+        self.assertFalse(self.store.touch('a'))
+        self.assertIsNone(self.store.get('a'))
+        self.assertTrue(self.store)
+        self.assertRaises(TypeError, len, self.store)
+        self.assertRaises(TypeError, self.store.set, 'a', 'text')
+        self.assertRaises(ValueError, self.make_host, while_away='wait')
+
+    def test_own_changes_are_read_at_once(self):
+        for i in range(200):
+            self.store.set('a', f'{i}'.encode())
+            self.assertEqual(self.store.get('a'), f'{i}'.encode())
+        self.store.delete('a')
+        self.assertIsNone(self.store.get('a'))
+
+    def n_touches(self):
+        """That the engine was asked for."""
+        return self.redis.client().info('commandstats').get('cmdstat_pexpire', {'calls': 0})['calls']
+
+    def test_reads_ask_nobody(self):
+        self.store.set('a', b'1')
+        for session, value in ('a', b'1'), ('absent', None):
+            wait_for(lambda session=session: self.host.is_covered(session))
+            n = self.host.engine.n
+            self.assertEqual([self.store.get(session) for _ in range(100)], [value] * 100)
+            self.assertEqual({self.store.touch(session) for _ in range(100)}, {value is not None})
+            self.assertEqual((self.host.engine.n, self.n_touches()), (n, 0))
+
+    def test_a_touch_reaches_the_engine_before_the_session_is_over(self):
+        self.store.set('a', b'1')
+        self.redis.client().pexpire('session:a', 800_000)
+        wait_for(lambda: self.host.is_covered('a') and (self.store._behind._copies.map.ttl(b'session:a') or 999) < 800)
+        self.assertTrue(self.store.touch('a'))
+        self.assertGreater(self.redis.client().pttl('session:a'), 900_000)
+        self.assertEqual(self.store.get('a'), b'1')
+
+    def test_lifetime(self):
+        self.store.lifetime = 0.3
+        self.store.set('a', b'1')
+        self.assertEqual(self.store.get('a'), b'1')
+        wait_for(lambda: self.store.get('a') is None)
+        self.assertFalse(self.store.touch('a'))
+
+    def test_versions(self):
+        self.assertIsNone(self.store.get_version('a'))
+        self.store.replace('a', 0, b'1')
+        self.assertRaises(tslab.ChangedError, self.store.replace, 'a', 0, b'2')
+        value, version = self.store.get_version('a')
+        self.store.replace('a', version, b'2')
+        self.assertRaises(tslab.ChangedError, self.store.replace, 'a', version, b'3')
+        self.assertEqual((value, self.store.get('a')), (b'1', b'2'))
+        self.store.delete('a')
+        self.assertRaises(tslab.ChangedError, self.store.replace, 'a', self.store.get_version('a') or version, b'4')
+
+    def test_the_maps_are_revoked(self):
+        """By an operator: sessions are in the engine, and copies are made again."""
+        self.store.set('a', b'1')
+        self.store.pool.epoch_close(next(e.epoch for e in self.store.pool.epochs() if e.label == 'maps'), revoke=True)
+        with self.assertLogs('tslab', 'WARNING') as logs:
+            self.assertEqual([self.store.get('a') for _ in range(2)], [b'1'] * 2)
+        self.assertIn('begin anew', logs.output[0])
+        self.assertEqual(len(logs.output), 1)
+
+    def test_the_programs_need_no_more_rights_than_the_page_says(self):
+        self.redis.client().acl_setuser('web', enabled=True, passwords=['+word'], commands=ACL, keys=['session:*'],
+                                        reset=True)
+        store = tslab.SessionStore(self.store.pool, behind=self.redis.client(username='web', password='word'))
+        self.assertIsNone(store.get('a'))
+        store.set('a', b'1')
+        store.replace('a', store.get_version('a')[1], b'2')
+        store.lifetime = 5000
+        self.assertTrue(store.touch('a'))
+        self.assertEqual(store.get('a'), b'2')
+        self.assertTrue(store.delete('a'))
+
+
+class Cluster(Fixture):
+    """One primary that has all slots is a cluster, too."""
+
+    def test_calls(self):
+        server = Redis('--cluster-enabled', 'yes', '--cluster-port', str(free_port()))
+        self.addCleanup(server.end)
+        subprocess.run(['redis-cli', '-p', str(server.port), 'cluster', 'addslotsrange', '0', '16383'],
+                       stdout=subprocess.DEVNULL, check=True)
+        wait_for(lambda: server.client().cluster('info')['cluster_state'] == 'ok')
+        engine = redis.RedisCluster('127.0.0.1', server.port)
+        self.addCleanup(engine.close)
+        store = tslab.SessionStore(self.store.pool, behind=engine, near='other')
+        store.replace('a', 0, b'1')
+        self.assertRaises(tslab.ChangedError, store.replace, 'a', 0, b'2')
+        store.replace('a', store.get_version('a')[1], b'2')
+        self.assertEqual(store.get('a'), b'2')
+        self.assertTrue(store.touch('a'))
+        self.assertTrue(store.delete('a'))
+
+
+class TwoHosts(Fixture):
+    def setUp(self):
+        super().setUp()
+        self.other = self.make_host()
+
+    def test_changes_are_seen(self):
+        for i in range(20):
+            self.store.set('a', f'{i}'.encode())
+            wait_for(lambda i=i: self.other.store.get('a') == f'{i}'.encode())
+        self.other.store.delete('a')
+        wait_for(lambda: self.store.get('a') is None)
+
+    def test_no_save_is_lost(self):
+        """Whatever copy a request has read."""
+        def count(host):
+            store = host.store
+            for _ in range(STEPS):
+                while True:
+                    value, version = store.get_version('n')
+                    try:
+                        store.replace('n', version, f'{int(value) + 1}'.encode())
+                        break
+                    except tslab.ChangedError:
+                        pass
+
+        self.store.set('n', b'0')
+        wait_for(lambda: self.other.store.get('n') == b'0')
+        threads = [threading.Thread(target=count, args=(host,)) for host in (self.host, self.other) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(self.redis.client().get('session:n'), f'{4 * STEPS}'.encode())
+
+    def test_survive_the_pool(self):
+        self.store.set('a', b'1')
+        self.assertEqual(self.store.get('a'), b'1')
+        with self.assertLogs('tslab', 'WARNING'):
+            self.host.replace_pool()
+            wait_for(lambda: self.store.get('a') == b'1' and not self.store.pool.stale)
+        wait_for(self.host.is_covered)
+        self.other.store.set('a', b'2')
+        wait_for(lambda: self.store.get('a') == b'2')
+
+
+class Away(Fixture):
+    """The engine is killed and comes back with its data, or stops and goes on."""
+
+    BOUND_MS = 500
+    SERVER = ('--appendonly', 'yes', '--appendfsync', 'always')
+
+    def lose(self):
+        self.redis.kill()
+        self.addCleanup(lambda: self.redis.process.poll() is None or self.redis.start())
+
+
+class AwayFail(Away):
+    def test_killed(self):
+        self.store.set('a', b'1')
+        self.assertEqual(self.store.get('a'), b'1')
+        self.lose()
+        time.sleep(self.BOUND_MS / 1000)
+        for call in (self.store.get, self.store.get_version, self.store.delete, self.store.touch):
+            with self.assertRaises(tslab.EngineError) as caught:
+                call('a')
+            self.assertIsInstance(caught.exception.__cause__, redis.ConnectionError)
+        self.assertRaises(tslab.EngineError, self.store.set, 'a', b'2')
+        self.assertRaises(tslab.EngineError, self.store.replace, 'a', 0, b'2')
+        self.redis.start()
+        self.assertEqual(self.store.get('a'), b'1')
+
+    def test_stopped(self):
+        self.store.set('a', b'1')
+        self.assertEqual(self.store.get('a'), b'1')
+        self.redis.process.send_signal(signal.SIGSTOP)
+        time.sleep(self.BOUND_MS / 1000)
+        self.assertRaises(tslab.EngineError, self.store.get, 'a')
+        self.redis.process.send_signal(signal.SIGCONT)
+        wait_for(self.host.is_covered)
+        self.assertEqual(self.store.get('a'), b'1')
+
+
+class AwayStale(Away):
+    OPTIONS = {'lifetime': 1000, 'while_away': 'stale'}
+
+    def test_killed(self):
+        for session in 'abc':
+            self.store.set(session, b'1')
+        self.redis.client().set('session:read', b'2', ex=1000)
+        self.assertEqual(self.store.get('read'), b'2')
+        self.lose()
+        with self.assertLogs('tslab', 'WARNING'):
+            time.sleep(self.BOUND_MS / 1000)
+            self.assertEqual([self.store.get(s) for s in ('a', 'read', 'unknown')], [b'1', b'2', None])
+        self.assertTrue(self.store.touch('a'))
+        self.assertEqual(self.store.get_version('a')[0], b'1')
+        self.assertRaises(tslab.EngineError, self.store.set, 'a', b'3')
+        self.assertRaises(tslab.EngineError, self.store.delete, 'b')
+        self.assertEqual([self.store.get(s) for s in 'ab'], [b'1', None])
+        self.redis.start()
+        wait_for(lambda: [self.store.get(s) for s in 'abc'] == [b'1', b'1', b'1'])
+        self.store.set('a', b'4')
+        self.assertEqual(self.store.get('a'), b'4')
+
+    def test_stopped(self):
+        """Reads wait for the client's time limit once a second, and not each."""
+        self.store.set('a', b'1')
+        self.assertEqual(self.store.get('a'), b'1')
+        self.redis.process.send_signal(signal.SIGSTOP)
+        time.sleep(self.BOUND_MS / 1000)
+        n = self.host.engine.n
+        begin = time.monotonic()
+        with self.assertLogs('tslab', 'WARNING'):
+            self.assertEqual([self.store.get('a') for _ in range(1000)], [b'1'] * 1000)
+        self.assertLessEqual(self.host.engine.n - n, 1 + int(time.monotonic() - begin))
+        self.redis.process.send_signal(signal.SIGCONT)
+        wait_for(self.host.is_covered)
+
+    def test_an_ended_session_stays_ended(self):
+        """By another host, or by its lifetime."""
+        self.store.set('gone', b'1')
+        self.assertEqual(self.store.get('gone'), b'1')
+        self.redis.client().delete('session:gone')
+        wait_for(lambda: self.store.get('gone') is None)
+        self.store.lifetime = 0.5
+        self.store.set('short', b'1')
+        self.lose()
+        time.sleep(self.BOUND_MS / 1000)
+        self.assertEqual([self.store.get(s) for s in ('gone', 'short')], [None, None])
+
+    def test_in_other_processes(self):
+        """One process of the host was told, and the others know."""
+        self.store.set('a', b'1')
+        self.lose()
+        time.sleep(self.BOUND_MS / 1000)
+        pid = os.fork()
+        if pid == 0:
+            os._exit(self.store.get('a') != b'1')
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+
+
+class Flask(Away):
+    """Requests while something is away."""
+
+    def make_client(self, **options):
+        app = flask.Flask('test')
+        host = self.make_host(**options)
+        app.session_interface = tslab.flask.SessionInterface(lambda: host.store)
+        app.add_url_rule('/login', 'login', lambda: flask.session.update(user='alice') or {})
+        app.add_url_rule('/', 'index', lambda: flask.session.get('user', 'nobody'))
+        client = app.test_client()
+        client.get('/login')
+        self.assertEqual(client.get('/').text, 'alice')
+        return host, app, client
+
+    def test_logged_in_still_with_another_pool(self):
+        host, _, client = self.make_client()
+        with self.assertLogs('tslab', 'WARNING'):
+            host.replace_pool()
+            for _ in range(20):
+                self.assertEqual(client.get('/').text, 'alice')
+                time.sleep(0.1)
+            wait_for(lambda: not host.store.pool.stale)
+        self.assertEqual(client.get('/').text, 'alice')
+
+    def test_while_away(self):
+        _, strict, client = self.make_client()
+        _, mild, other = self.make_client(while_away='stale')
+        self.lose()
+        time.sleep(self.BOUND_MS / 1000)
+        with self.assertLogs(strict.logger, 'ERROR'):
+            self.assertEqual(client.get('/').text, 'nobody')
+        self.assertEqual(other.get('/').text, 'alice')
+        with self.assertLogs(mild.logger, 'ERROR'):
+            self.assertEqual(other.get('/login').status_code, 200)
+        self.redis.start()
+        wait_for(lambda: (client.get('/').text, other.get('/').text) == ('alice', 'alice'))
+
+
+unittest.main(argv=sys.argv[:1] + sys.argv[5:])
