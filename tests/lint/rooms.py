@@ -56,6 +56,7 @@ ROOMS = {
     'bench/harness': '',
     'bench/allocators': 'bench/harness',
     'bench/workloads': 'bench/harness',
+    'bench/near': 'bench/harness',
     'bench/web': 'bench/harness',
     'bench/main': 'bench/harness bench/workloads',
 }

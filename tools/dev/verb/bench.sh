@@ -19,4 +19,7 @@ if [[ ${1:-} == app ]]; then
         need test
         exec /usr/bin/python3 bench/driver/app.py "${@:2}"
 fi
+if [[ ${1:-} == near ]]; then
+        exec /usr/bin/python3 bench/driver/near.py "${@:2}"
+fi
 exec bench/run "$@"
