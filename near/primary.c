@@ -27,6 +27,7 @@ struct Primary {
         bool ask_is_up;
         enum { ASKED_INFO, ASKED_SLOTS, ASKED_NODES } asked; /* in a cluster: the answer that comes next */
         uint64_t opened_usec;
+        uint64_t strays; /* topology_strays() of the first answer */
         Question fence, slots;
 };
 
@@ -137,6 +138,19 @@ static void on_ask_up(void *userdata) {
                 primary->ops->on_ready(primary->userdata);
 }
 
+/*
+ * A primary that stood still, and was replaced meanwhile, answers a few questions with its old values before it learns of
+ * that. A worker may have filled these in. They go when the server is back in the cluster.
+ */
+static const char *check_strays(Primary *primary, uint64_t strays) {
+        bool is_first = primary->slots.seen_usec == 0;
+
+        if (!is_first && strays != primary->strays)
+                return "a server that had been a primary came back";
+        primary->strays = strays;
+        return NULL;
+}
+
 static const char *check_cluster(Primary *primary, const redisReply *reply) {
         bool is_text = reply->type == REDIS_REPLY_STRING;
 
@@ -154,9 +168,9 @@ static const char *check_cluster(Primary *primary, const redisReply *reply) {
         case ASKED_NODES:
                 if (!is_text)
                         return "CLUSTER NODES has an unknown form";
-                return topology_moves_out(primary->topology, reply->str)
-                               ? "a slot is on its way to a server that has none yet, and is not heard"
-                               : NULL;
+                if (topology_moves_out(primary->topology, reply->str))
+                        return "a slot is on its way to a server that has none yet, and is not heard";
+                return check_strays(primary, topology_strays(primary->topology, reply->str));
         }
         return NULL;
 }

@@ -6,14 +6,19 @@
 import contextlib
 import os
 import random
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
 
+import redis  # noqa: E402
+import tslab  # noqa: E402
 from history import History  # noqa: E402
 from hosts import Case, Cluster, World, wait_for  # noqa: E402
 from proxy import Proxy  # noqa: E402
@@ -22,6 +27,30 @@ from servers import Redis  # noqa: E402
 FULL = os.environ.get('TSLAB_TEST_FULL') == '1'
 SECONDS = 10 if FULL else 0.5   # before and after a disturbance
 BOUND_MS = 300
+UNSHARE = ['unshare', '--net', *([] if os.geteuid() == 0 else ['--map-root-user'])]
+LINK = ['ip', 'link', 'set', 'lo']
+IS_ALONE = 'TSLAB_TEST_ALONE' in os.environ      # in a network namespace of our own
+
+
+def leave_the_network():
+    """Begins this program anew in a network of its own, where that is allowed."""
+    tools_are_there = all(map(shutil.which, ('unshare', 'ip', 'ss')))
+    if not IS_ALONE and tools_are_there and subprocess.run([*UNSHARE, *LINK, 'up'], check=False, capture_output=True).returncode == 0:
+        os.execvpe('unshare', [*UNSHARE, sys.executable, *sys.argv], os.environ | {'TSLAB_TEST_ALONE': '1'})
+    if IS_ALONE:
+        subprocess.run([*LINK, 'up'], check=True)
+
+
+leave_the_network()
+
+class Plain:
+    """An engine on one connection."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def pipeline(self, transaction):
+        return self.client.pipeline(transaction=transaction)
 
 
 class CheckerTest(unittest.TestCase):
@@ -177,6 +206,39 @@ class AloneTest(Case):
         self.expect_fresh(world)
 
 
+@unittest.skipUnless(IS_ALONE, 'no network of our own')
+class NetworkTest(Case):
+    """The kernel drops packets and ends connections."""
+
+    def setUp(self):
+        self.redis = Redis()
+        self.addCleanup(self.redis.end)
+        self.world = self.enterContext(World([[self.redis.port]] * 2, [self.redis.port], BOUND_MS))
+        time.sleep(SECONDS)
+
+    def test_the_network_is_down(self):
+        self.addCleanup(subprocess.run, [*LINK, 'up'], check=True)
+        for _ in range(3):
+            subprocess.run([*LINK, 'down'], check=True)
+            time.sleep(2 * BOUND_MS / 1000)
+            self.assertFalse(any(host.is_covered() for host in self.world.hosts))
+            subprocess.run([*LINK, 'up'], check=True)
+            self.world.wait_covered()
+            time.sleep(SECONDS)
+        self.expect_fresh(self.world)
+
+    def test_the_kernel_ends_connections(self):
+        kill = ['ss', '--kill', '--numeric', 'sport', '=', f':{self.redis.port}']
+        if b'ESTAB' not in subprocess.run(kill, capture_output=True, check=True).stdout:
+            self.skipTest('this kernel ends no connections (CONFIG_INET_DIAG_DESTROY)')
+        for _ in range(5):
+            self.world.wait_covered()
+            subprocess.run(kill, capture_output=True, check=True)
+        self.world.wait_covered()
+        time.sleep(SECONDS)
+        self.expect_fresh(self.world)
+
+
 class ReplicaTest(Case):
     """A replica that has old data takes the primary's place: versions go back."""
 
@@ -210,6 +272,17 @@ class ReplicaTest(Case):
     def test_the_primary_was_killed(self):
         with self.taken_over():
             self.old.kill()
+        self.world.wait_covered()
+        time.sleep(SECONDS)
+        self.expect_fresh(self.world)
+
+    def test_the_primary_becomes_a_replica_that_hears_nothing(self):
+        """It goes on answering tslab-near, which is connected to it."""
+        with self.taken_over():
+            self.to_new.is_silent = True
+            with self.old.client() as client:
+                client.slaveof('127.0.0.1', self.to_new.port)
+        time.sleep(SECONDS)
         self.world.wait_covered()
         time.sleep(SECONDS)
         self.expect_fresh(self.world)
@@ -290,6 +363,51 @@ class ClusterTest(Case):
         source, target = self.holders()[:2]
         self.cluster.move_slots(source, target, self.keys_of(source)[:3], SECONDS)
         self.expect_fresh_after()
+
+    def test_slots_move_to_a_server_that_has_none(self):
+        """As long as a slot moves, the new server's changes have to be heard, too."""
+        source, target = self.holders()[0], self.cluster.join_server()
+        names = self.keys_of(source)[:2]
+        self.cluster.move_slots(source, target, names, 4 * SECONDS)
+        self.world.wait_covered()
+        self.cluster.move_slots(target, source, names, 2 * SECONDS)
+        self.expect_fresh_after()
+
+    def test_an_old_primary_answers_as_it_wakes(self):
+        """What it answers is old, and must not stay in the near caches when the cluster is whole again."""
+        host = self.world.hosts[0]
+        primary = self.cluster.primaries()[0]
+        names = self.cluster.keys_of(primary, [f'p:wake{i}' for i in range(100)])
+        for name in names:
+            host.engine.set(name, 'old')
+        with primary.client() as client:
+            client.wait(1, 5000)
+        replica = self.cluster.replica_of(primary)
+        primary.process.send_signal(signal.SIGSTOP)
+        wait_for(lambda: self.is_primary(replica), 'the replica takes over')
+        self.world.wait_covered()
+        with replica.client() as client:
+            for name in names:
+                client.set(name, 'new')
+        askers = [threading.Thread(target=self.ask_alone, args=(host, primary, name)) for name in names]
+        for asker in askers:
+            asker.start()
+        time.sleep(0.5)         # the questions wait in the primary's sockets
+        primary.process.send_signal(signal.SIGCONT)
+        for asker in askers:
+            asker.join()
+        wait_for(self.cluster.is_whole, 'the cluster is whole')
+        time.sleep(1 + BOUND_MS / 1000)     # all primaries know, and tslab-near has asked them
+        self.world.wait_covered()
+        self.assertEqual({host.cache.get(name[2:]) for name in names}, {b'new'})
+        self.world.log.lossy(primary.port)
+        self.expect_fresh_after()
+
+    def ask_alone(self, host, server, name):
+        """By a client that knows this server alone."""
+        with server.client(single_connection_client=True) as client:
+            with contextlib.suppress(redis.RedisError):
+                tslab.NearCache(Plain(client), host.pool, prefix='p:').get(name[2:])
 
     def keys_of(self, server):
         return self.cluster.keys_of(server, ['p:' + key for key in self.world.keys])
