@@ -30,10 +30,11 @@ FORK = multiprocessing.get_context('fork')
 
 def wait_for(condition, what):
     deadline = time.monotonic() + PATIENCE
-    while not condition():
+    while not (found := condition()):
         if time.monotonic() > deadline:
             raise AssertionError(f'waited in vain: {what}')
         time.sleep(0.01)
+    return found
 
 
 class Near:
@@ -302,10 +303,14 @@ class Cluster:
 
     def is_whole(self):
         """All servers agree, and all replicas are with their primaries."""
+        views = []
         for server in self.servers:
             with server.client(socket_timeout=1) as client:
                 try:
-                    if client.cluster('info')['cluster_state'] != 'ok' or len(self.nodes(client)) != len(self.servers):
+                    if client.cluster('info')['cluster_state'] != 'ok':
+                        return False
+                    views.append({port: node['master_id'] for port, node in self.nodes(client).items()})
+                    if len(views[-1]) != len(self.servers) or views[-1] != views[0]:
                         return False
                     role = client.role()
                     if role[0] == b'slave' and role[3] != b'connected' or role[0] == b'master' and not role[2] and self.slots_of(server):
@@ -341,9 +346,12 @@ class Cluster:
         return [self.at(port) for port, node in self.view().items() if 'master' in node['flags']]
 
     def replica_of(self, server):
-        view = self.view()
-        mine = view[server.port]['node_id']
-        return next(self.at(port) for port, node in view.items() if node['master_id'] == mine)
+        def replica():
+            view = self.view()
+            mine = view[server.port]['node_id']
+            return next((self.at(port) for port, node in view.items() if node['master_id'] == mine), None)
+
+        return wait_for(replica, f'server {server.port} has a replica')
 
     def keys_of(self, server, names):
         """Keys among these that are in the slots of this primary."""
