@@ -139,8 +139,8 @@ static void on_ask_up(void *userdata) {
 }
 
 /*
- * A primary that stood still, and was replaced meanwhile, answers a few questions with its old values before it learns of
- * that. A worker may have filled these in. They go when the server is back in the cluster.
+ * A primary that stood still, and was replaced meanwhile, answers a few questions with its old values before it learns
+ * of that. A worker may have filled these in. They go when the server is back in the cluster.
  */
 static const char *check_strays(Primary *primary, uint64_t strays) {
         bool is_first = primary->slots.seen_usec == 0;

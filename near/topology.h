@@ -34,7 +34,7 @@ bool topology_moves_out(const Topology *topology, const char *nodes);
 bool topology_is_primary(const redisReply *role);
 
 /*
- * A number for the servers that are primaries without being of the topology, from the answer to CLUSTER NODES: such as one
- * that failed, and was replaced. It is another number when such a server is back, or has become a replica.
+ * A number for the servers that are primaries without being of the topology, from the answer to CLUSTER NODES: such as
+ * one that failed, and was replaced. It is another number when such a server is back, or has become a replica.
  */
 uint64_t topology_strays(const Topology *topology, const char *nodes);

@@ -384,7 +384,7 @@ class ClusterTest(Case):
         self.expect_fresh_after()
 
     def test_an_old_primary_answers_as_it_wakes(self):
-        """What it answers is old, and must not stay in the near caches when the cluster is whole again."""
+        """Its answers are old, and must not stay in the near caches when the cluster is whole again."""
         host = self.world.hosts[0]
         primary = self.cluster.primaries()[0]
         names = self.cluster.keys_of(primary, [f'p:wake{i}' for i in range(100)])
