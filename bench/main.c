@@ -10,6 +10,7 @@
 #include "bench/workloads/adversarial.h"
 #include "bench/workloads/attach.h"
 #include "bench/workloads/batch.h"
+#include "bench/workloads/batch_calls.h"
 #include "bench/workloads/churn.h"
 #include "bench/workloads/close.h"
 #include "bench/workloads/control.h"
@@ -38,6 +39,7 @@ static const struct {
         { "pair", workload_pair,
           "one object allocated, touched and freed, again and again: the best case of every cache" },
         { "batch", workload_batch, "1024 objects allocated, then freed: more than a cache holds" },
+        { "batch_calls", workload_batch_calls, "calls for 16, 64 and 256 objects, beside calls for one" },
         { "churn", workload_churn, "latency of each operation at random places of 200,000" },
         { "churn_fixed", workload_churn_fixed, "latency of each operation while 100,000 objects live" },
         { "adversarial", workload_adversarial, "1,000,000 objects allocated, then freed: no cache can help" },

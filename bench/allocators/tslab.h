@@ -23,6 +23,7 @@
 #define BENCH_HAS_ATTACH
 #define BENCH_HAS_CHECKS
 #define BENCH_HAS_SIZES
+#define BENCH_HAS_BATCHES
 
 #define TSLAB_ARENA_MIN (UINT64_C(256) << 20)
 
@@ -112,6 +113,17 @@ static void tslab_operate(void) {
         if (handle == 0)
                 bench_fail("no object for a thread that begins");
         bench_free(handle);
+}
+
+static inline void bench_alloc_batch(size_t size, uint64_t *ret_handles, size_t n) {
+        if (bench_unlikely(tslab_alloc_batch(bench_pool, size, TSLAB_EPOCH_CURRENT, ret_handles, n) !=
+                           (ssize_t) n))
+                bench_fail("not all of %zu objects were allocated", n);
+}
+
+static inline void bench_free_batch(const uint64_t *handles, size_t n) {
+        if (bench_unlikely(tslab_free_batch(bench_pool, handles, n) != (ssize_t) n))
+                bench_fail("not all of %zu objects were freed", n);
 }
 
 /* A thread gets its record by its first call; a forked process attaches. */

@@ -51,6 +51,7 @@ Case = collections.namedtuple('Case', 'name workload options contenders metrics 
 MEASURES = {
     'pair': 'one object allocated, touched and freed, again and again: the best case of every cache',
     'batch': '1024 objects allocated, then freed: more than a cache holds',
+    'batch_calls': 'calls for 16, 64 and 256 objects, beside calls for one',
     'churn': 'latency of each operation at random places of 200,000',
     'churn_fixed': 'latency of each operation while 100,000 objects live',
     'adversarial': '1,000,000 objects allocated, then freed: no cache can help',
@@ -77,6 +78,7 @@ MEASURES = {
     'map-expiry': "another process's calls before and while 1,000,000 entries expire within a second",
     'map-misses': 'requests that miss in caches with so much memory, of an access log and of Zipf\'s distribution',
 }
+BATCH_CALLS = [16, 64, 256]     # objects in a call
 EVICTING = ['tslab-map', 'memcached', 'redis']
 TRACES = ['log', 'zipf-0.8', 'zipf-1.0', 'zipf-1.2', 'wide-1.0']
 MISSES_MIB = [8, 16, 32, 64]
@@ -96,6 +98,9 @@ def cases():
     for size in 64, 128, 256:
         yield Case(f'batch-{size}', 'batch', ['--size', size], ALL, ['pair_ns', 'alloc_ns', 'free_ns'])
     yield Case('batch-2', 'batch', ['--members', 2], ALL, ['pair_ns', 'alloc_ns', 'free_ns'])
+    yield Case('batch-calls', 'batch_calls', [], TSLAB,
+               [f'{kind}_{n}_{unit}' for n in BATCH_CALLS
+                for kind, unit in [('single', 'ns'), ('batch', 'ns'), ('batch', 'over_single')]])
     yield Case('churn', 'churn', [], ALL,
                latencies('alloc', 'free') + ['alloc_refill_p50_ns', 'alloc_refill_p99_ns', 'page_faults'] + CACHE)
     yield Case('churn_fixed', 'churn_fixed', [], ALL, latencies('alloc', 'free') + ['page_faults'] + CACHE)

@@ -112,6 +112,9 @@ class Report:
         self.grid([(*c, 1) for c in columns])
         self.say('By size:')
         self.grid([(f'{w} {size}', f'{w}-{size}', 'pair_ns', 1) for w in ('pair', 'batch') for size in (64, 128, 256)])
+        self.say('One call for each object, and one call for all, without touching them:')
+        self.grid([(f'{n} {label}', 'batch-calls', f'{kind}_{n}_ns', 1) for n in plan.BATCH_CALLS
+                   for kind, label in (('single', 'calls'), ('batch', 'at once'))])
 
     def latency(self):
         for operation in 'alloc', 'free':

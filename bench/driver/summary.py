@@ -181,6 +181,9 @@ def speed_targets(s):
             if dpdk is not None:
                 yield at_most(f"{case}: {factor:g} x (DPDK's with cache + one locked compare-and-set)",
                               median(case, 'tslab-adaptive', 'pair_ns'), factor * (dpdk + cas), 'ns')
+    for n in plan.BATCH_CALLS:
+        yield at_most(f'one call for {n} objects over {n} calls',
+                      median('batch-calls', 'tslab-adaptive', f'batch_{n}_over_single'), 0.6, 'x')
     both = s.ratio('batch-2', 'tslab-adaptive', 'glibc', 'pair_ns')
     yield at_most('two processes, batch 1024, over glibc', both.median if both else None, 0.5, 'x')
     line, free = median('line', 'none', 'line_ns'), median('remote', 'tslab-adaptive', 'free_ns')

@@ -30,6 +30,8 @@
  *                              returns the closed one; bench_epoch_close(epoch);
  *                              bench_epoch_reserve(), bench_alloc_in(epoch, size, &object)
  *     BENCH_HAS_SIZES          objects of any size in one pool; bench_room(handle): the size of its class
+ *     BENCH_HAS_BATCHES        bench_alloc_batch(size, handles, n), bench_free_batch(handles, n): one call for
+ *                              all of n objects
  *     BENCH_HAS_CHECKS         bench_try_free(handle): false where the handle names no live object;
  *                              bench_alloc_noted(size, &handle): allocates and stores the handle in one
  *                              step, as far as a crash can tell; bench_reap(): repairs after the dead
