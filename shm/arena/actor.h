@@ -48,6 +48,8 @@ typedef enum ShmShortage {
         SHM_SHORTAGE_SYSTEM, /* the system has no memory */
 } ShmShortage;
 
+#define SHM_RECENT_MAX 64U
+
 typedef struct ShmActor {
         /* The fast path uses these members, in this order. */
         ShmRecord *record;
@@ -68,6 +70,8 @@ typedef struct ShmActor {
         bool fences; /* membarrier does not reach this thread: it takes the slow path and fences */
         ShmCacheMode mode;
         uint32_t emptied; /* index + 1 of the slab that it made FREE last; for pools without a daemon */
+        uint32_t n_recent, recent_end; /* `recent` is a ring: how many it has, and where the next one goes */
+        uint32_t recent[SHM_RECENT_MAX]; /* slabs that it made FREE; others may have taken them since */
         ShmShortage shortage; /* when its last commit failed */
         uint64_t searched_msec; /* when it last searched the slab words themselves */
         uint64_t seen; /* the record's attention when the copies were made */

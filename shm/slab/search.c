@@ -5,7 +5,8 @@
  *   is committed for it.
  *
  * Invariants
- *   1. A set's bit is a hint: a slot is the caller's once the compare-and-set of its slab's word has claimed it.
+ *   1. A set's bit is a hint, and so is a slab that the thread emptied before: a slot is the caller's once the
+ *      compare-and-set of its slab's word has claimed it.
  *   2. A stale bit is removed while the actor's intent names the slab (invariant 2 of shm/slab/set.c).
  *   3. Before -ENOMEM the slab words themselves are searched, at most once in 100 ms.
  *
@@ -86,6 +87,24 @@ static bool search_set(ShmActor *actor, uint32_t set, const ShmWant *want, ShmFo
 }
 
 /*
+ * The slabs that this thread emptied, the last one first. If each thread takes its own again, threads do not take
+ * turns with the lines of slabs, tags and objects, nor with those of the set `free`: the bits of these slabs stay as
+ * they are, set.
+ */
+static bool search_recent(ShmActor *actor, const ShmWant *want, ShmFound *ret) {
+        while (actor->n_recent > 0) {
+                actor->n_recent--;
+                if (search_claim(actor, want, actor->recent[--actor->recent_end % SHM_RECENT_MAX], ret))
+                        return true;
+        }
+        return false;
+}
+
+static bool search_free(ShmActor *actor, const ShmWant *want, ShmFound *ret) {
+        return search_recent(actor, want, ret) || search_set(actor, SHM_SET_FREE, want, ret);
+}
+
+/*
  * Searches the words themselves before -ENOMEM: a thread that died may not have set the hint of a slab with free
  * slots. At most once in 100 ms, since otherwise each allocation in a full arena would read all words.
  */
@@ -116,7 +135,7 @@ int shm_search(ShmActor *actor, const ShmWant *want, ShmFound *ret) {
         uint32_t n;
 
         for (;;) {
-                if (search_set(actor, partial, want, ret) || search_set(actor, SHM_SET_FREE, want, ret))
+                if (search_set(actor, partial, want, ret) || search_free(actor, want, ret))
                         return 0;
                 if (want->no_commit)
                         return -ENOMEM;

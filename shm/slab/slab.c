@@ -75,6 +75,8 @@ static void slab_set_hints(ShmActor *actor, uint32_t slab, SlabWord old, SlabWor
                 shm_set_add(arena, SHM_SET_FREE, slab);
                 shm_free_added(arena, 1);
                 actor->emptied = slab + 1;
+                actor->recent[actor->recent_end++ % SHM_RECENT_MAX] = slab;
+                actor->n_recent += actor->n_recent < SHM_RECENT_MAX;
                 shm_actor_count(actor, SHM_COUNT_SLABS_RECYCLED, 1);
         }
         /* ORDER: acqrel, pairs with shm_drain_step(); the first slab to drain since the daemon looked wakes it. */
