@@ -97,14 +97,14 @@ static bool cache_is_ours(ShmActor *actor) {
 
 /* Pushes claimed slots, the lowest on top, and clears the intent CLAIM. Returns how many. */
 static uint32_t cache_fill_stack(ShmActor *actor, ShmCache *cache, uint32_t slab, uint64_t mask) {
-        uint32_t n = shm_load_rlx(&cache->count), n_new = 0; /* ORDER: rlx; ours alone. */
+        uint32_t n = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone. */
+        uint32_t n_new = (uint32_t) __builtin_popcountll(mask), at = n + n_new;
 
-        for (; mask != 0; n_new++) {
-                uint32_t slot = 63 - (uint32_t) __builtin_clzll(mask);
-
+        /* From the lowest bit on: the next one is found at once, and the processor stores several at a time. */
+        for (; mask != 0; mask &= mask - 1) {
+                at--;
                 /* ORDER: rlx; ordered by the count below. */
-                shm_store_rlx(&cache->slots[n + n_new], slot_id(slab, slot).value);
-                mask &= ~(UINT64_C(1) << slot);
+                shm_store_rlx(&cache->slots[at], slot_id(slab, (uint32_t) __builtin_ctzll(mask)).value);
         }
         shm_cache_set_count(cache, n + n_new);
         shm_actor_intend(actor, 0);
