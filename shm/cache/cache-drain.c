@@ -20,23 +20,38 @@ typedef struct Group {
         uint64_t mask;
 } Group;
 
+/* The slots that follow each other from slots[i] on and are of one slab. */
+static Group cache_next_slots(const uint32_t *slots, uint32_t k, uint32_t *i) {
+        Group result = {};
+
+        do {
+                /* ORDER: rlx; ours, or of a frozen record. */
+                SlotId id = { shm_load_rlx(&slots[*i]) & SHM_SLOT_ID_MASK };
+
+                if (result.mask != 0 && slot_id_slab(id) != result.slab)
+                        break;
+                result.slab = slot_id_slab(id);
+                result.mask |= slot_id_mask(id);
+        } while (++*i < k);
+        return result;
+}
+
 /* Sorts k slots into one mask for each slab, by a small hash table. Returns the number of slabs. */
 static uint32_t cache_group_slots(const uint32_t *slots, uint32_t k, Group *groups) {
         uint16_t table[2 * SHM_CACHE_MAX] = {};
-        uint32_t n = 0;
+        uint32_t n = 0, i = 0;
 
-        for (uint32_t i = 0; i < k; i++) {
-                /* ORDER: rlx; ours, or of a frozen record. */
-                SlotId id = { shm_load_rlx(&slots[i]) & SHM_SLOT_ID_MASK };
-                uint32_t slab = slot_id_slab(id), at = slab * UINT32_C(0x9e3779b1) >> 23;
+        while (i < k) {
+                Group next = cache_next_slots(slots, k, &i);
+                uint32_t at = next.slab * UINT32_C(0x9e3779b1) >> 23;
 
-                while (table[at] != 0 && groups[table[at] - 1].slab != slab)
+                while (table[at] != 0 && groups[table[at] - 1].slab != next.slab)
                         at = (at + 1) % (2 * SHM_CACHE_MAX);
                 if (table[at] == 0) {
-                        groups[n++] = (Group){ .slab = slab };
+                        groups[n++] = (Group){ .slab = next.slab };
                         table[at] = (uint16_t) n;
                 }
-                groups[table[at] - 1].mask |= slot_id_mask(id);
+                groups[table[at] - 1].mask |= next.mask;
         }
         return n;
 }
