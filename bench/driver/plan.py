@@ -77,11 +77,16 @@ MEASURES = {
     'map-limits': "taking a token of a key's bucket",
     'map-expiry': "another process's calls before and while 1,000,000 entries expire within a second",
     'map-misses': 'requests that miss in caches with so much memory, of an access log and of Zipf\'s distribution',
+    'map-evict': 'puts that evict, one by one: at a limit, and in a pool without memory left',
+    'map-claims': 'claiming and computing a key; 8 processes that miss one; the next claim after a kill',
+    'map-python': 'get and put by Python programs: maps, caches, sessions',
 }
 BATCH_CALLS = [16, 64, 256]     # objects in a call
 EVICTING = ['tslab-map', 'memcached', 'redis']
 TRACES = ['log', 'zipf-0.8', 'zipf-1.0', 'zipf-1.2', 'wide-1.0']
 MISSES_MIB = [8, 16, 32, 64]
+EVICT_MIB = 32      # as in bench/web/evict.c
+PYTHON = ['put', 'get', 'session_save', 'session_load', 'cache_set', 'cache_get', 'get_or_compute']
 VALUE_SIZES = [16, 128, 1024, 4096, 65536, 262144, 1048576]
 
 CLOSE = ['close_ms', 'punch_ms', 'close_over_punch', 'closed_bytes']
@@ -159,6 +164,14 @@ def store_cases():
         for mib in MISSES_MIB:
             yield Case(f'map-misses-{trace}-{mib}', 'map-misses', ['misses', trace, mib], EVICTING,
                        ['miss_percent', 'exact_percent', 'taken_mib'], runs=1, whole=True, store=True, mib=mib)
+    evict = [f'put_{p}_ns' for p in ('p50', 'p99', 'p99.9', 'max')] + ['get_ns', 'get_without_ns']
+    yield Case('map-evict-limit', 'map-evict', ['evict-limit'], EVICTING, evict, store=True, mib=EVICT_MIB)
+    yield Case('map-evict-full', 'map-evict', ['evict-full'], ['tslab-map'], evict, store=True)
+    claims = ['claim_cycle_ns', 'put_cycle_ns', 'computations_per_key'] + [
+        f'{time}_{p}_ns' for time in ('wait', 'next_claim') for p in ('p50', 'p99', 'max')]
+    for name, daemon in ('map-claims', None), ('map-claims-daemon', []):
+        yield Case(name, 'map-claims', ['claims'], ['tslab-map'], claims, runs=3, daemon=daemon, whole=True, store=True)
+    yield Case('map-python', 'map-python', ['python'], EVICTING, [f'{name}_ns' for name in PYTHON], store=True)
 
 
 def chosen(names):

@@ -194,6 +194,19 @@ class Report:
             self.lines += markdown_table([trace, *(f'{mib} MiB' for mib in plan.MISSES_MIB)], [
                 *(self.misses_row(c, c, 'miss_percent', trace) for c in plan.EVICTING),
                 self.misses_row('exact', 'tslab-map', 'exact_percent', trace)])
+        self.tell(texts.EVICT)
+        for case, label in ('map-evict-limit', 'at a limit'), ('map-evict-full', 'in a full pool'):
+            self.grid([*((f'put {p}', case, f'put_{p}_ns', 1) for p in ('p50', 'p99', 'p99.9', 'max')),
+                       ('get', case, 'get_ns', 1), ('get without', case, 'get_without_ns', 1)], plan.EVICTING, title=label)
+        self.tell(texts.CLAIMS)
+        for case, label in ('map-claims', 'private pool'), ('map-claims-daemon', "a daemon's pool"):
+            self.grid([('claim', case, 'claim_cycle_ns', 1000), ('put', case, 'put_cycle_ns', 1000),
+                       ('computations a key', case, 'computations_per_key', 1),
+                       *((f'{name} {p}', case, f'{metric}_{p}_ns', 1000) for metric, name in
+                         (('wait', 'wait'), ('next_claim', 'next claim')) for p in ('p50', 'p99', 'max'))],
+                      ['tslab-map'], title=label)
+        self.tell(texts.PYTHON)
+        self.grid([(name.replace('_', ' '), 'map-python', f'{name}_ns', 1000) for name in plan.PYTHON], plan.EVICTING)
 
     def requests(self):
         self.tell(texts.REQUESTS)

@@ -256,7 +256,24 @@ def store_targets(s):
     for case, name in ('map-expiry', 'a private pool'), ('map-expiry-daemon', 'the daemon'):
         yield at_most(f"p99.9 of others' calls while 1,000,000 entries expire, {name}", median(case, 'p99.9_over_before'),
                       1.2, 'x')
+    yield from cache_targets(s)
+
+
+def cache_targets(s):
+    def median(case, metric, contender='tslab-map'):
+        figure = s.get(case, contender, metric)
+        return figure.median if figure else None
+
     yield from miss_targets(s)
+    for case, name in ('map-evict-limit', 'at a limit'), ('map-evict-full', 'in a full pool'):
+        for p, bound in ('p99', 2000), ('p99.9', 10000):
+            yield at_most(f'put that evicts, {name}, {p}', median(case, f'put_{p}_ns'), bound, 'ns')
+        get, without = median(case, 'get_ns'), median(case, 'get_without_ns')
+        yield at_most(f'get, {name}, over one without eviction', get / without if without else None, 1.05, 'x')
+    for case, name in ('map-claims', 'a private pool'), ('map-claims-daemon', 'the daemon'):
+        yield at_most(f'8 processes that miss one key, computations, {name}', median(case, 'computations_per_key'), 1)
+        longest = median(case, 'next_claim_max_ns')
+        yield at_most(f'next claim after a kill, longest, {name}', longest / 1e6 if longest else None, 5, 'ms')
 
 
 def miss_targets(s):

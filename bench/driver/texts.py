@@ -69,6 +69,20 @@ over 300,000 values of up to 1000 bytes; and with 1.0 over values of 64 bytes to
 allkeys-lru. Exact: SIEVE as in its paper, for entries as large as tslab's.
 '''
 
+EVICT = '''
+Puts of 128 bytes that evict, one by one; and gets that hit, also in a map of as many entries that does not evict.
+'''
+
+CLAIMS = '''
+One computation at a time: a claim, its fulfilment and a delete, beside a put and a delete; 8 processes that miss one key,
+which one of them computes for a millisecond: the others' wait after that; a claimer killed while 7 wait: the time until
+one of these has the claim. Microseconds.
+'''
+
+PYTHON = '''
+Python programs with 256 bytes: tslab\'s package, redis-py, pymemcache; microseconds.
+'''
+
 REQUESTS = '''
 ## Requests
 1200 requests of about 52 KB on 4 threads, and 100,000 on each of 16 threads; microseconds. `control` writes as much,

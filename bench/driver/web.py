@@ -21,6 +21,7 @@ TIMEOUT = 120   # seconds for one program
 OPERATIONS = {'tslab-map': (1000000, 20000), 'memory': (1000000, 20000), 'apcu': (300000, 20000),
               'shdict': (300000, 20000), 'memcached': (10000, 500), 'redis': (10000, 500)}
 MISSES_QUICK = 1000     # requests: the same for all
+PYTHON_SHARE = 0.1      # of the operations that a program in C does
 SERVERS = {'redis', 'memcached', 'shdict'}
 SERVER_MIB = 256        # enough for all cases but those that evict
 
@@ -63,6 +64,7 @@ class Contender:
         if self.workload == 'misses':
             self.arguments += [str(pid), *([runner.arguments.log] if runner.arguments.log else [])]
         self.is_whole = case.whole
+        self.environment = dict(os.environ)
 
     def n(self):
         """Operations; 0: the program knows the number itself."""
@@ -79,6 +81,12 @@ class Contender:
         if kind == 'shdict':
             return ['curl', '--silent', '--show-error', '--fail', '--unix-socket', self.path,
                     f'http://bench/{urllib.parse.quote(self.workload)}?n={n}']
+        if self.workload == 'python':
+            package = self.runner.build / 'libclient' / 'python'
+            examples = SOURCES.parent.parent / 'libclient' / 'python' / 'examples'
+            self.environment['PYTHONPATH'] = f'{package}:{examples}'
+            n = n if kind in SERVERS else max(int(n * PYTHON_SHARE), 100)
+            return ['/usr/bin/python3', str(SOURCES / 'python.py'), kind, self.path or '-', str(n)]
         program = str(self.runner.build / 'bench' / 'bench-web')
         return [program, self.workload, kind, self.path or '-', str(n), *self.arguments]
 
@@ -104,7 +112,7 @@ def ask(runner, case, contender, run):
     name = contender.name
     try:
         done = subprocess.run(contender.command(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              timeout=TIMEOUT, check=False)
+                              timeout=TIMEOUT, env=contender.environment, check=False)
         if done.returncode == NOT_APPLICABLE:
             runner.note(f'{case.name}, {name}: left out: {done.stderr.strip()[-200:] or "it has no such calls"}')
         elif done.returncode != 0:

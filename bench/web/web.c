@@ -7,6 +7,8 @@
  *      limits      taking a token of a bucket
  *      expiry      another process's calls while 10^6 entries expire within a second
  *      misses      requests that miss in a cache with so much memory
+ *      evict-...   puts into a cache that is full, one by one
+ *      claims      one computation at a time
  *
  * Prints JSON: ns of each operation, measured apart. Redis and memcached are asked over Unix sockets by their usual
  * client libraries, one request at a time as a web worker does. APCu, which only PHP has, is measured by apcu.php, and
@@ -36,8 +38,9 @@ static const struct {
         const char *name;
         void (*function)(Web *);
 } workloads[] = {
-        { "sessions", web_sessions }, { "values", web_values }, { "counters", web_counters },
-        { "limits", web_limits },     { "expiry", web_expiry }, { "misses", web_misses },
+        { "sessions", web_sessions }, { "values", web_values },           { "counters", web_counters },
+        { "limits", web_limits },     { "expiry", web_expiry },           { "misses", web_misses },
+        { "claims", web_claims },     { "evict-limit", web_evict_limit }, { "evict-full", web_evict_full },
 };
 
 void web_make_keys(Web *web, const char *prefix, uint32_t n) {

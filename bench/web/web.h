@@ -35,3 +35,6 @@ void web_counters(Web *web);
 void web_limits(Web *web);
 void web_expiry(Web *web);
 void web_misses(Web *web);
+void web_evict_limit(Web *web);
+void web_evict_full(Web *web);
+void web_claims(Web *web);

@@ -1,0 +1,61 @@
+/*
+ * Puts of 128 bytes into a store that is full, so that each evicts: their latencies, one by one. And gets that hit, of
+ * 10,000 keys in a store with as many entries that evicts and in one that does not.
+ */
+#include <string.h>
+
+#include "bench/web/web.h"
+
+#define EVICT_BYTES (UINT64_C(32) << 20)
+#define EVICT_SIZE 128
+#define EVICT_ENTRIES 150000 /* about as many as fit */
+#define EVICT_KEYS 600000 /* many more */
+
+static double gets_measure(Web *web) {
+        const StoreOperation get = { "get", true, web->store->get };
+
+        web_each(web, web->store->put, WEB_KEYS, EVICT_SIZE);
+        return web_measure(web, &get, WEB_KEYS, EVICT_SIZE, web->n);
+}
+
+/* Each key was evicted long before its turn comes again. */
+static void puts_measure(Web *web) {
+        Histogram *h = histogram_new();
+        uint64_t begin;
+
+        for (uint64_t i = 0; i < web->n; i++) {
+                StoreItem item = web_item(web, (uint32_t) (i % EVICT_KEYS), EVICT_SIZE);
+
+                begin = clock_now();
+                web->store->put(&item);
+                histogram_add(h, clock_now() - begin);
+        }
+        bench_latencies(&web->bench, "put", h);
+}
+
+static void evictions_measure(Web *web, uint64_t pool_bytes, uint64_t limit_bytes) {
+        StoreOptions options = { web->options.socket, pool_bytes, limit_bytes, .evicts = true };
+
+        if (!web->store->find || (pool_bytes > 0 && !web->store->cost))
+                return;
+        web_make_keys(web, "evicted", EVICT_KEYS);
+        if (web->store->cost) {
+                web_each(web, web->store->put, EVICT_ENTRIES, EVICT_SIZE);
+                web_metric(web, gets_measure(web), "get_without_ns");
+        }
+        if (web->store->close)
+                web->store->close();
+        web->store->open(&options);
+        web_each(web, web->store->put, EVICT_KEYS, EVICT_SIZE);
+        puts_measure(web);
+        web_metric(web, gets_measure(web), "get_ns");
+}
+
+void web_evict_limit(Web *web) {
+        evictions_measure(web, 0, EVICT_BYTES);
+}
+
+/* No limit, but a pool without memory left. */
+void web_evict_full(Web *web) {
+        evictions_measure(web, EVICT_BYTES, 0);
+}
