@@ -5,7 +5,6 @@
 
 import contextlib
 import os
-import pathlib
 import shutil
 import signal
 import subprocess
@@ -14,6 +13,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.abspath(sys.argv[4]), 'tests/util'))
 
+from cgroup import into, limited
 from daemon import Daemon, wait_for
 from verb import TSLABD, VERB_CLIENT, VerbTest, main
 
@@ -21,43 +21,6 @@ MIB = 1 << 20
 LIMIT = 48 * MIB
 CAN_TRACE = shutil.which('strace') and not subprocess.run(['strace', '-o', os.devnull, 'true'], check=False,
                                                           stderr=subprocess.DEVNULL).returncode
-
-
-def memory_folder():
-    """The folder of this process's cgroup that can have limits, and the limit's file; None: there is none."""
-    for line in pathlib.Path('/proc/self/cgroup').read_text(encoding='utf-8').splitlines():
-        number, controllers, path = line.split(':', 2)
-        if 'memory' in controllers.split(','):
-            return pathlib.Path('/sys/fs/cgroup/memory' + path), 'memory.limit_in_bytes'
-        if number == '0' and pathlib.Path('/sys/fs/cgroup' + path + '/memory.max').exists():
-            return pathlib.Path('/sys/fs/cgroup' + path).parent, 'memory.max'
-    return None
-
-
-@contextlib.contextmanager
-def limited():
-    """A cgroup with a limit, for a process to enter before it executes a program."""
-    found = memory_folder()
-    if not found:
-        raise unittest.SkipTest('no cgroup with limits')
-    folder = found[0] / f'tslab-test-{os.getpid()}'
-    try:
-        folder.mkdir()
-        (folder / found[1]).write_text(str(LIMIT))
-    except OSError as e:
-        with contextlib.suppress(OSError):
-            folder.rmdir()
-        raise unittest.SkipTest(f'no cgroup can be made: {e}') from e
-    try:
-        yield folder
-    finally:
-        wait_for(lambda: not (folder / 'cgroup.procs').read_text())
-        folder.rmdir()
-
-
-def into(folder):
-    """Words before a command, which then runs in the cgroup."""
-    return ['/bin/sh', '-c', f'echo $$ > {folder}/cgroup.procs && exec "$@"', 'sh']
 
 
 class LimitedDaemon(Daemon):
@@ -110,7 +73,7 @@ class Limit(VerbTest):
         self.assertIn('failed since the pool began because it was full', self.hints())
 
     def test_cgroup(self):
-        with limited() as folder, LimitedDaemon(folder, '--size=256M') as self.daemon:
+        with limited(LIMIT) as folder, LimitedDaemon(folder, '--size=256M') as self.daemon:
             stats = self.json('stats')
             self.assertEqual((stats['limit_bytes'], stats['limit_cgroup'].split('/')[-1]), (LIMIT, folder.name))
             self.assertLess(stats['limit_used_bytes'], LIMIT // 2)
