@@ -4,6 +4,7 @@
  *
  *      open | reader | detach      attaches to the pool that the argument names
  *      alloc N                     N objects with a pattern
+ *      fill                        objects until there is no memory for more, which is the answer
  *      put N                       the values of N keys
  *      advance | close | lease | reserve | revoke     an epoch
  *      fork                        a child that attaches, allocates, frees, and ends
@@ -75,6 +76,16 @@ static int do_alloc(Program *p, size_t n) {
 
         while (n-- > 0 && r == 0)
                 r = alloc_one(p);
+        return r;
+}
+
+static int do_fill(Program *p) {
+        int r;
+
+        do
+                r = tslab_alloc(p->pool, tslab_size_max(p->pool), TSLAB_EPOCH_CURRENT, &(tslab_handle){ 0 },
+                                NULL);
+        while (r == 0);
         return r;
 }
 
@@ -292,6 +303,8 @@ static int do_line(Program *p, const char *word, size_t n) {
                 return do_detach(p);
         if (!strcmp(word, "alloc"))
                 return do_alloc(p, n);
+        if (!strcmp(word, "fill"))
+                return do_fill(p);
         if (!strcmp(word, "put"))
                 return do_put(p, n);
         if (!strcmp(word, "advance"))

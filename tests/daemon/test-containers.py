@@ -18,7 +18,9 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../util'))
 import wire
+from cgroup import into, limited
 
+MIB = 1 << 20
 SECONDS = 20
 SKIPPED = 77
 PROFILE = os.environ.get('TSLAB_TEST_SECCOMP', 'REFUSED')       # a container engine's seccomp.json
@@ -34,9 +36,10 @@ mount -t tmpfs -o mode=755 tmpfs /run
 mkdir /run/tslab /run/bin
 mount --bind "$2" /run/tslab
 mount --bind "$3" /run/bin
+eval "$4"
 mount -t tmpfs tmpfs /tmp
 mount -o remount,bind,ro /
-shift 3
+shift 4
 exec 9<&0
 "$@" <&9 9<&- &
 wait $!
@@ -161,19 +164,31 @@ def wait_until(condition, text):
         time.sleep(0.002)
 
 
+def mount_of(cgroup):
+    """A command, by which the container sees its cgroup as the highest one."""
+    if cgroup is None:
+        return ':'
+    folder = '/sys/fs/cgroup'
+    if (cgroup / 'memory.max').exists():
+        return f'mount -t tmpfs tmpfs {folder}; mount -t cgroup2 cgroup {folder}'
+    return f'mount -t tmpfs tmpfs {folder}; mkdir {folder}/memory; mount -t cgroup -o memory cgroup {folder}/memory'
+
+
 class Container:
     """A command in namespaces of its own."""
 
     def __init__(self, pool, command, proc='nosuid', uid=None, outer_uid=None, profile=None, own_pids=True, passed=(),
-                 **how):
+                 cgroup=None, **how):
         if profile is not None:
             command = [*ITSELF, '--seccomp', profile, *command]
         if uid is not None:
             command = ['setpriv', f'--reuid={uid}', f'--regid={uid}', '--clear-groups', *command]
-        command = ['sh', '-c', SETUP, 'container', proc, pool.shared, pool.programs, *command]
+        command = ['sh', '-c', SETUP, 'container', proc, pool.shared, pool.programs, mount_of(cgroup), *command]
         command = [*NAMESPACES, *(['--pid'] if own_pids else []), *command]
         if outer_uid is not None:
             command = [*ITSELF, '--user', str(outer_uid), *command]
+        if cgroup is not None:
+            command = [*into(cgroup), *command]
         self.log = tempfile.TemporaryFile()
         environment = dict(pool.environment, **how.pop('env', {}))
         self.process = subprocess.Popen(command, env=environment, stderr=self.log, pass_fds=passed,
@@ -314,6 +329,9 @@ class Pool:
     def clients(self):
         return [c for c in self.ctl('clients') if not c['control_only']]
 
+    def stopped(self, is_stopped):
+        os.killpg(self.daemon.process.pid, signal.SIGSTOP if is_stopped else signal.SIGCONT)
+
     def wait_clients(self, n):
         wait_until(lambda: len(self.clients()) == n, f'{n} clients')
 
@@ -441,6 +459,46 @@ class TestContainers(unittest.TestCase):
         client.do('others', 'alloc 10', 'verify')
         client.kill()
         pool.wait_clients(1)
+        pool.check()
+
+    def test_limit_of_the_daemon(self):
+        """An error for clients, and a hint for the operator; what there is stays, and more fits when the limit is raised."""
+        cgroup = self.enterContext(limited(48 * MIB))
+        pool = Pool(cgroup=cgroup)
+        self.addCleanup(pool.close)
+        pool.start('--size=256M')
+        client = Client(pool)
+        client.do('open', 'alloc 30', 'put 20')
+        self.assertEqual(pool.ctl('stats')['limit_bytes'], 48 * MIB)
+        self.assertEqual(client.answer('fill'), os.strerror(errno.ENOMEM))
+        self.assertIn('because the memory limit of a control group was reached; raise it',
+                      '\n'.join(pool.ctl('status')['hints']))
+        client.do('verify')
+        pool.check()
+        for name in ('memory.max', 'memory.limit_in_bytes'):
+            if (cgroup / name).exists():
+                (cgroup / name).write_text(str(96 * MIB), encoding='ascii')
+        wait_until(lambda: client.answer('alloc 100') == 'done', 'memory beyond the limit before')
+        client.do('verify')
+        pool.check()
+
+    def test_limit_of_a_client(self):
+        """The kernel kills a client that makes pages beyond its limit, for a daemon that does not: nobody else suffers."""
+        cgroup = self.enterContext(limited(16 * MIB))
+        pool = Pool()
+        self.addCleanup(pool.close)
+        pool.start('--size=64M')
+        other, client = Client(pool), Client(pool, cgroup=cgroup)
+        for c in (other, client):
+            c.do('open', 'alloc 30', 'put 20')
+        pool.stopped(True)
+        with self.assertRaisesRegex(AssertionError, 'a client ended'):
+            client.answer('fill')
+        pool.stopped(False)
+        told = next(f for f in (cgroup / 'memory.events', cgroup / 'memory.oom_control') if f.exists())
+        self.assertRegex(told.read_text(encoding='ascii'), r'oom_kill [1-9]')
+        pool.wait_clients(1)
+        other.do('alloc 10', 'verify')
         pool.check()
 
     def test_executed(self):
