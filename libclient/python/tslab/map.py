@@ -359,7 +359,8 @@ class Map(MutableMapping[bytes, bytes]):
 
     def pop(self, key: Bytes, default: Any = _RAISE) -> Any:
         """Deletes a key: the value that it had. `default`, or KeyError, where it is absent. Of several that pop a
-        value, one gets it."""
+        value, one gets it. A counter has one version for all its sums: what others add to it in the middle of this call
+        may be in no result."""
         while True:
             found = self.get_version(key)
             if found is None:
