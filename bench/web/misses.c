@@ -96,9 +96,13 @@ void web_misses(Web *web) {
         web_make_keys(web, "missing", trace.n_keys);
         if (web->store->cost)
                 report_exact(web, &trace, options.limit_bytes);
+        if (web->store->close)
+                web->store->close();
         before = process_resident(pid ?: getpid());
         web->store->open(&options);
         n_misses = misses_count(web, &trace);
         web_metric(web, percent_of(n_misses, trace.n), "miss_percent");
-        web_metric(web, (double) (process_resident(pid ?: getpid()) - before) / (1 << 20), "taken_mib");
+        web_metric(web, ((double) process_resident(pid ?: getpid()) - (double) before) / (1 << 20),
+                   "taken_mib");
+        trace_free(&trace);
 }

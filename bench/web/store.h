@@ -36,6 +36,7 @@ typedef struct Store {
         uint64_t n_operations; /* in each round, unless the command line gives another number */
         bool is_inherited; /* a forked child goes on with its parent's; otherwise it calls open() again */
         void (*open)(const StoreOptions *options); /* the store that is used from then on */
+        void (*close)(void); /* before another open(); NULL: not needed */
         StoreFunction put, get;
         bool (*find)(StoreItem *item); /* a get that may miss */
         uint64_t (*cost)(

@@ -111,3 +111,8 @@ void trace_make(Trace *trace, const char *name, const char *path, uint32_t n) {
         else
                 bench_fail("no such trace: %s", name);
 }
+
+void trace_free(Trace *trace) {
+        free(trace->keys);
+        free(trace->sizes);
+}

@@ -15,3 +15,4 @@ typedef struct Trace {
  * left out.
  */
 void trace_make(Trace *trace, const char *name, const char *path, uint32_t n);
+void trace_free(Trace *trace);

@@ -37,6 +37,11 @@ static void tslab_store_open(const StoreOptions *o) {
         handles = bench_reserve(HANDLES * sizeof(*handles));
 }
 
+static void tslab_store_close(void) {
+        map = tslab_map_close(map);
+        pool = tslab_close(pool);
+}
+
 static void map_put(StoreItem *item) {
         call_check("put", tslab_map_put(map, item->key, STORE_KEY_SIZE - 1, item->value, item->size,
                                         TSLAB_EPOCH_CURRENT));
@@ -140,6 +145,7 @@ const Store store_tslab = {
         .n_operations = 1000000,
         .is_inherited = true,
         .open = tslab_store_open,
+        .close = tslab_store_close,
         .put = map_put,
         .get = map_get,
         .find = map_find,
