@@ -1,7 +1,7 @@
 /*
- * Sums are exact over kills: processes add to counters and are killed at random moments. Each keeps an account in
- * memory that outlives it, of adds that it began and of those that were confirmed. An add under way at the kill counts
- * once or not at all.
+ * Sums are exact over kills: processes add to counters and are killed by timers, at random moments. Each keeps an
+ * account in memory that outlives it, of adds that it began and of those that were confirmed. An add under way at the
+ * kill counts once or not at all.
  */
 #include <errno.h>
 #include <signal.h>
@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <tslab_map.h>
@@ -19,12 +20,14 @@
 #include "tests/util/seed.h"
 #include "tests/util/test.h"
 
-#define N_ADDERS 2
+#define N_ADDERS 4
 #define N_KILLS 2000
 #define N_KILLS_FULL 1000000
 #define ARENA_BYTES (UINT64_C(1) << 20)
 #define N_THREADS 16
-#define N_PAUSES_MAX 500 /* from an adder's first add to its kill */
+/* From an adder's first add to its kill, at most. Mostly short, for many kills; some meet each other for long. */
+#define LIFE_NS 60000
+#define LIFE_LONG_NS 2000000
 
 typedef struct Account {
         uint64_t n_begun, n_done;
@@ -36,6 +39,7 @@ typedef struct Adder {
         struct tslab_map *map;
         char key;
         pid_t pid;
+        uint32_t life_ns;
         int64_t value; /* its own counter's, when its last process was dead */
 } Adder;
 
@@ -66,6 +70,17 @@ static int add_where_slots_change(Adder *adder, uint64_t i) {
         return 0;
 }
 
+/* The process is killed then, wherever it is. */
+static int arm(uint32_t ns) {
+        struct itimerspec at = { .it_value.tv_nsec = (long) ns };
+        struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
+        timer_t timer;
+
+        CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+        CHECK(timer_settime(timer, 0, &at, NULL) == 0);
+        return 0;
+}
+
 static int adding_child(void *userdata) {
         Adder *adder = userdata;
         int64_t value;
@@ -74,6 +89,8 @@ static int adding_child(void *userdata) {
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (uint64_t i = 0; r == 0; i++) {
                 r = add_once(adder, &adder->sum, "s", &value);
+                if (r == 0 && i == 0)
+                        r = arm(adder->life_ns);
                 if (r == 0)
                         r = add_once(adder, &adder->own, &adder->key, &value);
                 /* Nobody else adds to it. */
@@ -85,20 +102,22 @@ static int adding_child(void *userdata) {
         return r;
 }
 
-static void adder_start(Adder *adder) {
+static void adder_start(Adder *adder, uint64_t *random) {
         adder->sum = adder->own = (Account){};
+        adder->life_ns = 1 + seed_below(random, seed_below(random, 8) == 0 ? LIFE_LONG_NS : LIFE_NS);
         adder->pid = test_child_start(TEST_FORK, adding_child, adder);
 }
 
-/* In the middle of anything, but not before its first add. */
-static void adder_kill(Adder *adder, uint64_t *random) {
-        /* ORDER: acq, pairs with add_once(); it has begun. */
-        while (shm_load_acq(&adder->sum.n_done) == 0 && waitpid(adder->pid, NULL, WNOHANG | WNOWAIT) == 0)
-                sched_yield();
-        for (uint32_t n = seed_below(random, N_PAUSES_MAX); n > 0; n--)
-                __builtin_ia32_pause();
-        kill(adder->pid, SIGKILL);
-        assert_int_equal(test_child_wait(adder->pid), -SIGKILL);
+/* The next adder that was killed: in the middle of anything, but not before its first add. */
+static Adder *next_killed(Adder *adders) {
+        int status;
+        pid_t pid = waitpid(-1, &status, 0);
+        Adder *adder = adders;
+
+        assert_true(pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        while (adder->pid != pid)
+                assert_true(++adder < adders + N_ADDERS);
+        return adder;
 }
 
 static void account_add(Account *total, const Account *account) {
@@ -140,6 +159,7 @@ static void test_sums_are_exact_over_kills(void **state) {
         struct tslab *pool;
         Account total = {};
         Adder *adders;
+        int64_t value;
 
         adders = mmap(NULL, N_ADDERS * sizeof(*adders), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                       -1, 0);
@@ -148,19 +168,20 @@ static void test_sums_are_exact_over_kills(void **state) {
         assert_int_equal(tslab_map_open(&map, pool, "m", NULL), 0);
         for (uint32_t i = 0; i < N_ADDERS; i++) {
                 adders[i] = (Adder){ .map = map, .key = (char) ('0' + i) };
-                adder_start(&adders[i]);
+                adder_start(&adders[i], &random);
         }
         for (uint64_t n = 0; n < n_kills; n++) {
-                Adder *adder = &adders[n % N_ADDERS];
+                Adder *adder = next_killed(adders);
 
-                adder_kill(adder, &random);
                 reap(pool);
                 adder_settle(adder, &total);
                 if (n + N_ADDERS < n_kills)
-                        adder_start(adder);
+                        adder_start(adder, &random);
         }
-        printf("%lu kills, %lu adds to one counter\n", n_kills, total.n_done);
-        assert_in_range(counter_value(map, 's'), total.n_done, total.n_begun);
+        value = counter_value(map, 's');
+        printf("%lu kills, %lu adds to one counter; of %lu under way %ld counted\n", n_kills, total.n_done,
+               total.n_begun - total.n_done, value - (int64_t) total.n_done);
+        assert_in_range(value, total.n_done, total.n_begun);
         assert_true(total.n_begun - total.n_done <= n_kills && total.n_done >= n_kills);
         tslab_map_close(map);
         tslab_close(pool);
