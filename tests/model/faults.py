@@ -332,9 +332,11 @@ FAULTS = [
      '&cache->slots[count - 1 - i]', '&cache->slots[count - n + i]'),
     ('batch: count lowered before the tags are odd', 'batch', 'shm/cache/batch.c',
      '''        for (i = 0; i < n; i++) {
-                uint32_t id''', '''        shm_cache_set_count(cache, count - (uint32_t) n);
+                id = batch_slot(cache, count, i);
+                tag = shm_load_rlx(&actor->tags[id]) + 1;''', '''        shm_cache_set_count(cache, count - (uint32_t) n);
         for (i = 0; i < n; i++) {
-                uint32_t id'''),
+                id = batch_slot(cache, count, i);
+                tag = shm_load_rlx(&actor->tags[id]) + 1;'''),
     ('batch: attention not compared', 'batch', 'shm/cache/batch.c',
      'return shm_load_acq(&actor->record->attention) == shm_peek_rlx(&actor->attention);', 'return true;'),
     ('cache: fill clears CLAIM before the count', 'cache', 'shm/cache/cache.c',
@@ -487,7 +489,7 @@ FAULTS = [
     ('repair: the intent of FREE is no candidate', 'repair', 'shm/maintain/repair.c',
      '(intent.kind == SHM_INTENT_FREE && tag_is', '(0 && tag_is'),
     ('rollback: pending objects stay', 'repair', 'shm/maintain/rollback.c',
-     'return n + rollback_notes(arena, shm_arena_record(arena, record));', 'return rollback_notes ? n : 0;'),
+     'return n + rollback_notes(control, shm_arena_record(arena, record));', 'return rollback_notes ? n : 0;'),
     ('reach: gen not compared', 'repair', 'shm/maintain/reach.c',
      'const uint64_t claimed = ~(SLAB_STATE_MASK | SLAB_SPARSE | SLAB_HOLDER_MASK);', 'const uint64_t claimed = SLAB_KEY_MASK;'),
     ('refs: intents not read', 'repair', 'shm/maintain/refs.c',
@@ -511,8 +513,7 @@ FAULTS = [
         w = shm_slab_word(arena, slab);''', '''        w = shm_slab_word(arena, slab);
         shm_slab_view(arena, slab, &view);'''),
     ('revoke: tag by a plain store', 'revoke', 'shm/maintain/revoke.c',
-     'shm_cas_acqrel(&arena->tags[slab].tag[i], &expected, view.tags[i] + 1)',
-     '({ shm_store_rel(&arena->tags[slab].tag[i], view.tags[i] + 1); true; })'),
+     'if (shm_cas_acqrel(at, &tag, tag + 1))', 'if (shm_store_rel(at, tag + 1), true)'),
     ('revoke: slots in hand are collected', 'revoke-cache', 'shm/maintain/refs.c',
      '        gather_intent(refs, refs->intent);\n', '',
      '                gather_intent(refs, shm_record_intent(refs->arena, refs->record));\n', ''),
@@ -761,7 +762,7 @@ FAULTS = [
      'shm_object_alloc(actor, size, head->epoch, &pending, &handle, &object)',
      'shm_object_alloc(actor, size, head->epoch, NULL, &handle, &object)'),
     ('map put: not begun anew', 'map-revoke/put', 'shm/map/map.c',
-     'while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE);', 'while (r == SHM_TRIE_E_CHANGED);'),
+     'r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE ||', 'r == SHM_TRIE_E_CHANGED ||'),
     ('revoke: no membarrier before guards are read', 'map-revoke/index-put-late', 'tests/model/case/map-revoke.h',
      '        fence(); /* after tags, before guards */\n', ''),
     ('refs: guards are not read', 'map-revoke/index-put', 'shm/maintain/refs.c',
@@ -965,7 +966,7 @@ FAULTS = [
     ('maintainer: maps are not swept after a revocation', 'unit-maintain', 'shm/maintain/maintain.c',
      '                begin_sweep(m);', '                (void) m;'),
     ('maintainer: a revocation begins the sweep anew', 'unit-maintain', 'shm/maintain/maintain.c',
-     '        m->sweep_again = m->sweeping;', '        m->sweep = (ShmMapSweep){}, m->sweep_again = m->sweeping;'),
+     '        m->sweep_again |= m->sweeping;', '        m->sweep = (ShmMapSweep){}, m->sweep_again |= m->sweeping;'),
     ('map expire: leaves are counted alone', 'unit-map', 'shm/map/map-scan.c',
      'scan->pause = scan->n_words + (uint64_t) n_max * WORDS_A_LEAF;', 'scan->pause = UINT64_MAX;'),
     ('repair: nodes that are noted are taken for leaves', 'unit-repair', 'shm/maintain/rollback.c',

@@ -1,0 +1,90 @@
+"""Every planted fault of tests/model/faults.py can still be planted, and its test is there.
+
+Whether the test goes red is for that script itself, which takes long.
+"""
+
+import ast
+
+import tree
+
+LIST = 'tests/model/faults.py'
+
+
+def faults(root):
+    """(line, entry) of each."""
+    for node in ast.parse(tree.read(root, LIST)).body:
+        if isinstance(node, ast.Assign) and [t.id for t in node.targets if isinstance(t, ast.Name)] == ['FAULTS']:
+            return [(entry.lineno, ast.literal_eval(entry)) for entry in node.value.elts]
+    return []
+
+
+def missing_text(root, source, texts):
+    """The first line of what the source does not have (again); None: all of it is there."""
+    if not (root / source).is_file():
+        return source
+    text = tree.read(root, source)
+    for old, new in zip(texts[::2], texts[1::2]):
+        if old not in text:
+            return old.strip().splitlines()[0]
+        text = text.replace(old, new, 1)
+    return None
+
+
+def test_source(place):
+    """The file of a test that faults.py builds by itself."""
+    group = place.split('/')[0]
+    if group.startswith('unit-'):
+        return f'tests/unit/shm/test-{group.removeprefix("unit-")}.c'
+    return f'tests/model/case/{group}.h'
+
+
+def has_test(root, place, tests):
+    if not place.startswith('meson:'):
+        return (root / test_source(place)).is_file()
+    function = place.rpartition('/')[2]
+    return any(function in text for text in tests)
+
+
+def check(root):
+    problems, names = [], set()
+    tests = [tree.read(root, name) for name in tree.files(root)
+             if name.startswith('tests/') and name.endswith(('.c', '.h'))]
+    for line, (name, place, source, *texts) in faults(root):
+        where = f'{LIST}:{line}: {name}'
+        missing = missing_text(root, source, texts)
+        if missing is not None:
+            problems.append(f'{where}: {source} no longer has {missing!r}')
+        if len(texts) % 2 or texts[::2] == texts[1::2]:
+            problems.append(f'{where}: nothing is replaced')
+        if not has_test(root, place, tests):
+            problems.append(f'{where}: no test {place}')
+        if name in names:
+            problems.append(f'{where}: named twice')
+        names.add(name)
+    return problems
+
+
+SOUND = {'shm/a.c': 'if (x)\n        y();\n', 'tests/model/case/set.h': '', 'tests/unit/shm/test-set.c': '',
+         'tests/daemon/test-a.c': 'static void test_a(void **state) {}\n'}
+
+
+def listed(*entries):
+    return {**SOUND, LIST: f'FAULTS = [{", ".join(map(repr, entries))}]\n'}
+
+
+CASES = [
+    ('good', listed(('a', 'set', 'shm/a.c', 'if (x)', 'if (1)'), ('b', 'unit-set', 'shm/a.c', 'y();', ''),
+                    ('c', 'set/case', 'shm/a.c', 'x', 'z', 'if (z)', ''), ('d', 'meson:a/test_a', 'shm/a.c', 'x', '0')),
+     [], None),
+    ('changed', listed(('a', 'set', 'shm/a.c', 'if (z)', 'if (1)')), [], "no longer has 'if (z)'"),
+    ('changed at the second', listed(('a', 'set', 'shm/a.c', 'x', 'z', '(x)', '')), [], "no longer has '(x)'"),
+    ('no source', listed(('a', 'set', 'shm/b.c', 'x', 'z')), [], 'shm/b.c no longer has'),
+    ('no case', listed(('a', 'sets', 'shm/a.c', 'x', 'z')), [], 'no test sets'),
+    ('no unit test', listed(('a', 'unit-sets', 'shm/a.c', 'x', 'z')), [], 'no test unit-sets'),
+    ('no function', listed(('a', 'meson:a/test_b', 'shm/a.c', 'x', 'z')), [], 'no test meson:a/test_b'),
+    ('no fault', listed(('a', 'set', 'shm/a.c', 'x', 'x')), [], 'nothing is replaced'),
+    ('twice', listed(('a', 'set', 'shm/a.c', 'x', 'z'), ('a', 'set', 'shm/a.c', 'y', 'z')), [], 'named twice'),
+]
+
+if __name__ == '__main__':
+    tree.main(check, CASES)
