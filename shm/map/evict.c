@@ -399,7 +399,20 @@ static uint64_t evict_any(ShmActor *actor, const ShmTrie *trie, const ShmEvict *
         return cost;
 }
 
-/* The slab, among the next few that have another key, which has least visits; UINT32_MAX: that was the last one. */
+/* A slab that had entries may have none by now: only chunks, or slots in caches. */
+static bool has_leaves(const ShmTrie *trie, uint32_t slab, uint64_t slots) {
+        ShmMapView view;
+
+        for (; slots != 0; slots &= slots - 1)
+                if (view_leaf(trie, slot_id(slab, (uint32_t) __builtin_ctzll(slots)), &view))
+                        return true;
+        return false;
+}
+
+/*
+ * The slab, among the next few with entries that have another key, which has least visits; UINT32_MAX: that was the
+ * last one.
+ */
 static uint32_t choose_slab(const ShmTrie *trie, uint32_t class, uint64_t key, uint32_t from) {
         uint32_t n_slabs = shm_arena_n_slabs_ever(trie->arena), best = UINT32_MAX, least = UINT32_MAX, n = 0;
         uint64_t slots;
@@ -408,7 +421,7 @@ static uint32_t choose_slab(const ShmTrie *trie, uint32_t class, uint64_t key, u
                 uint32_t visits;
 
                 if (!slab_slots(trie, slab, class, ANY_KEY, &slots) ||
-                    slab_slots(trie, slab, class, key, &slots))
+                    slab_slots(trie, slab, class, key, &slots) || !has_leaves(trie, slab, slots))
                         continue;
                 /* ORDER: rlx; a hint. */
                 visits = (uint32_t) __builtin_popcountll(shm_load_rlx(&trie->arena->lines[slab].visited) &
@@ -426,7 +439,7 @@ static uint32_t choose_slab(const ShmTrie *trie, uint32_t class, uint64_t key, u
 static uint32_t take_slab(const ShmTrie *trie, uint64_t key) {
         uint32_t n_ends = ends_of_all(trie);
 
-        for (uint32_t i = 0; i < n_ends; i++) {
+        while (n_ends > 0) {
                 uint32_t class = next_class(trie), slab;
                 uint64_t w = hand_load(trie, class);
                 Hand h = hand_unpack(w);
@@ -434,10 +447,12 @@ static uint32_t take_slab(const ShmTrie *trie, uint64_t key) {
                 slab = choose_slab(trie, class, key, h.slab);
                 h.slab = slab + 1;
                 h.slot = 0;
-                if (slab == UINT32_MAX)
+                if (slab == UINT32_MAX) {
                         hand_end(trie, class, &w);
-                else if (hand_move(trie, class, &w, hand_pack(h)))
+                        n_ends--;
+                } else if (hand_move(trie, class, &w, hand_pack(h))) {
                         return slab;
+                }
         }
         return UINT32_MAX;
 }

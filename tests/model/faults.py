@@ -701,6 +701,8 @@ FAULTS = [
      'if (cost < evict->cost)', 'if (0)'),
     ('evict: a slab with heads of large entries is emptied whole', 'unit-map-evict', 'shm/map/evict.c',
      ' && (cost < size || last <= trie->arena->size_max)', ''),
+    ('evict: slabs without entries are emptied', 'unit-map-evict', 'shm/map/evict.c',
+     ' || !has_leaves(trie, slab, slots))', ' || (0 && !has_leaves(trie, slab, slots)))'),
     ('evict: a value larger than the pool empties the map', 'unit-map-evict', 'shm/map/evict.c',
      'exceeds_pool(trie, evict->cost) || ', ''),
     ('evict: stale gets are no uses', 'unit-map-evict', 'shm/map/claim.c', 'shm_evict_visit(trie, view->handle);', ''),

@@ -60,6 +60,10 @@ static int setup(void **state) {
         return setup_size(state, UINT64_C(64) << 20);
 }
 
+static int setup_middle(void **state) {
+        return setup_size(state, UINT64_C(4) << 20);
+}
+
 static int setup_small(void **state) {
         return setup_size(state, UINT64_C(1) << 20);
 }
@@ -400,6 +404,26 @@ static void test_evict_for_other_sizes(void **state) {
         assert_int_equal(totals(f).failures, 0);
 }
 
+/* Slabs that had entries have chunks by now, more of them than are emptied for one put; and a hand is to pass them. */
+static void test_evict_among_chunks(void **state) {
+        Fixture *f = *state;
+        ShmMapHand *hands = f->arena.header->maps[f->trie.map - 1].hands;
+        uint64_t sweep = UINT64_C(100) << 32, at_end = (uint64_t) f->arena.n_slabs << 7, handle;
+
+        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        for (uint32_t i = 0; i < 2000; i++)
+                assert_int_equal(put(f, i, 4000), 0);
+        for (uint32_t i = 0; i < 400; i++)
+                assert_int_equal(put(f, i, 60000), 0);
+        while (shm_object_alloc(&f->actor, 4096, SHM_EPOCH_CURRENT, NULL, &handle, NULL) == 0)
+                ;
+        for (uint32_t i = 0; i < f->arena.n_classes; i++)
+                hands[i].place = sweep | at_end;
+        hands[shm_arena_class(&f->arena, 4096)].place = sweep;
+        assert_int_equal(put(f, 10000, SIZE), 0);
+        assert_int_equal(totals(f).failures, 0);
+}
+
 /* A size that many want gets memory from one that few want. */
 static void test_evict_balances_sizes(void **state) {
         enum { N = 2000 };
@@ -581,6 +605,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_large_values, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_for_memory, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_for_other_sizes, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_among_chunks, setup_middle, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_balances_sizes, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_nothing_there, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_one_large_entry, setup_small, teardown),
