@@ -11,9 +11,16 @@
  * A call whose process died has had its moment before that, or never. Each value is put once, so that a value tells
  * which put it is of.
  *
- * Revoking is no call on one key: a value of an epoch that is being revoked is absent from some moment on. As
- * tslab_map.h says, (1) a change may have been decided on before the value that it replaces was revoked, and come after
- * that; (2) a put into such an epoch may replace a value, and put it back: the key is absent for a moment.
+ * Three things change a key though nobody calls on it:
+ *
+ *   - Revoking: a value of an epoch that is being revoked is absent from some moment on. As tslab_map.h says, (1) a
+ *     change may have been decided on before the value that it replaces was revoked, and come after that; (2) a put
+ *     into such an epoch may replace a value, and put it back: the key is absent for a moment.
+ *   - Eviction: in a map that evicts, a value is absent from some moment on. It never comes back.
+ *   - Time: a value with a lifetime is absent once that is over, sooner or later by a tick of the clock.
+ *
+ * A claim makes no value. It stands until a put or a delete of its key, or the death of its process; another claim
+ * succeeds only then.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,8 +34,11 @@ typedef enum CallKind {
         CALL_INSERT,
         CALL_UPDATE,
         CALL_REPLACE,
+        CALL_FULFIL, /* a replace, with a claim's version */
         CALL_DELETE,
         CALL_DELETE_VERSION,
+        CALL_GIVE_UP, /* a delete, with a claim's version */
+        CALL_CLAIM,
         _CALL_N,
 } CallKind;
 
@@ -40,9 +50,14 @@ typedef struct Call {
         uint32_t key;
         uint32_t epoch; /* for the value that is put */
         int32_t result; /* 0 or an error; of a get 0, where it got something */
+        uint32_t ttl_ms; /* the put value's lifetime; 0: no end */
+        uint32_t process; /* the worker's, by number */
         uint64_t begin, end; /* moments; end 0: not yet */
+        uint64_t begin_ns, end_ns; /* not after, and not before these */
         uint64_t value; /* put, or got */
         uint64_t expected; /* the value that goes with the version named; 0: none */
+        uint64_t claim; /* the version that is made, named, or in the way */
+        uint64_t free; /* the moment since which a claim's process may be dead */
 } Call;
 
 /* An epoch that is revoked, from `begin` on. */
@@ -51,10 +66,18 @@ typedef struct Revocation {
         uint64_t begin;
 } Revocation;
 
+/* Changes that nobody calls for. */
+typedef struct World {
+        const Revocation *revoked;
+        size_t n_revoked;
+        bool evicts;
+        uint64_t tick_ns; /* the clock of lifetimes is exact to that */
+} World;
+
 /* The epoch of a value is part of it. */
 static inline uint64_t history_value(uint32_t worker, uint32_t epoch, uint64_t n) {
         return (uint64_t) worker << 60 | (uint64_t) (epoch & 0xfffff) << 40 | n;
 }
 
 /* Calls on one key, which was absent before, by `begin`. NULL: there is an order; else the call that none explains. */
-const Call *history_check(Call *calls, size_t n, const Revocation *revoked, size_t n_revoked);
+const Call *history_check(const Call *calls, size_t n, const World *world);

@@ -1,10 +1,16 @@
 /*
  * Histories of maps: processes call on few keys, are killed inside calls, epochs are revoked beneath them; then a
  * checker says whether some order of the calls explains all answers (tests/stress/history.h). `test-history [FAULT]`
+ * Rounds are of several kinds: with revocations, in a map that evicts, with claims, with lifetimes, and with all but
+ * revocations.
  *
  * A fault is planted in what processes do, and the checker has to see it:
  *     torn-get         reads a value and its version apart
  *     blind-replace    ignores the version
+ *     kept-get         answers what it got last, where the key was evicted since
+ *     shared-claim     takes a claim for its own that another process has
+ *     blind-fulfil     ignores the version of its claim
+ *     long-life        puts with a longer lifetime than it says
  */
 #include <errno.h>
 #include <sched.h>
@@ -31,11 +37,27 @@
 #define NO_RESULT INT32_MIN
 #define LIFE_NS 2000000 /* a process's, at most */
 #define KILLS_A_REVOCATION 4
+#define TTL_MS_MAX 30
+#define LONGER_MS 100 /* the planted fault */
+#define LIMIT_BYTES 256 /* four entries */
+#define WAIT_MS 20000 /* no claim stands so long: its process is killed, or gives it up */
 
 #define CHECK(x) ((x) ? (void) 0 : fail(__LINE__, #x))
 
+/* Rounds. */
+typedef enum Kind {
+        KIND_REVOKES = 1,
+        KIND_EVICTS = 2,
+        KIND_CLAIMS = 4,
+        KIND_ENDS = 8, /* entries have lifetimes */
+} Kind;
+
+static const Kind round_kinds[] = { KIND_REVOKES, KIND_EVICTS, KIND_CLAIMS, KIND_ENDS,
+                                    KIND_EVICTS | KIND_CLAIMS | KIND_ENDS };
+
 typedef struct Log {
         uint32_t n;
+        uint32_t n_processes;
         Call calls[CALLS_MAX];
 } Log;
 
@@ -49,6 +71,7 @@ static Shared *shared;
 static struct tslab *pool;
 static struct tslab_map *map;
 static const char *fault;
+static Kind kind;
 static Revocation revoked[REVOKED_MAX];
 static size_t n_revoked;
 
@@ -73,10 +96,11 @@ static bool is_fault(const char *name) {
         return fault && strcmp(fault, name) == 0;
 }
 
-/* A value that a process got last, and its version. */
+/* A value that a process got last, and its version; and the claim that it has. */
 typedef struct Seen {
         uint64_t value;
         tslab_handle version;
+        tslab_handle claim;
 } Seen;
 
 static int32_t call_get(Call *c, Seen *seen) {
@@ -90,59 +114,117 @@ static int32_t call_get(Call *c, Seen *seen) {
                 (void) tslab_map_get(map, &c->key, sizeof(c->key), &value, sizeof(value), NULL);
         }
         CHECK(n == sizeof(value) || n == -ENOENT);
+        if (n < 0 && is_fault("kept-get") && seen->value != 0) {
+                c->value = seen->value;
+                return 0;
+        }
         if (n < 0)
                 value = 0;
         c->value = value;
-        *seen = (Seen){ value, version };
+        seen->value = value;
+        seen->version = version;
         return n < 0 ? (int32_t) n : 0;
 }
 
-static int32_t call_do(Call *c, Seen *seen) {
-        const void *key = &c->key, *value = &c->value;
-        const size_t size = sizeof(c->value);
+static int32_t call_put(const Call *c, uint32_t mode, tslab_handle version) {
+        struct tslab_map_put_options options = {
+                .size = sizeof(options),
+                .epoch = c->epoch,
+                .ttl_ms = c->ttl_ms + (is_fault("long-life") ? LONGER_MS : 0),
+                .mode = mode,
+                .version = version,
+        };
+        int r = tslab_map_put_with(map, &c->key, sizeof(c->key), &c->value, sizeof(c->value), &options);
 
+        CHECK(r != -ENOMEM && r != -ENOSPC);
+        return r;
+}
+
+static int32_t call_claim(Call *c, Seen *seen) {
+        int r = tslab_map_claim(map, &c->key, sizeof(c->key), c->epoch, &c->claim);
+
+        CHECK(r == 0 || r == -EBUSY || r == -EEXIST);
+        if (r == -EBUSY && is_fault("shared-claim"))
+                r = 0;
+        if (r == 0)
+                seen->claim = c->claim;
+        return r;
+}
+
+/* Once only: afterwards the claim is no more. */
+static tslab_handle take_claim(Seen *seen) {
+        tslab_handle claim = seen->claim;
+
+        seen->claim = 0;
+        return claim;
+}
+
+static int32_t call_do(Call *c, Seen *seen) {
         switch (c->kind) {
         case CALL_GET:
                 return call_get(c, seen);
         case CALL_PUT:
-                return tslab_map_put(map, key, sizeof(c->key), value, size, c->epoch);
+                return call_put(c, TSLAB_MAP_PUT, 0);
         case CALL_INSERT:
-                return tslab_map_insert(map, key, sizeof(c->key), value, size, c->epoch);
+                return call_put(c, TSLAB_MAP_INSERT, 0);
         case CALL_UPDATE:
-                return tslab_map_update(map, key, sizeof(c->key), value, size, c->epoch);
+                return call_put(c, TSLAB_MAP_UPDATE, 0);
         case CALL_REPLACE:
-                if (is_fault("blind-replace"))
-                        return tslab_map_put(map, key, sizeof(c->key), value, size, c->epoch);
-                return tslab_map_replace(map, key, sizeof(c->key), seen->version, value, size, c->epoch);
+                return is_fault("blind-replace") ? call_put(c, TSLAB_MAP_PUT, 0)
+                                                 : call_put(c, TSLAB_MAP_REPLACE, seen->version);
+        case CALL_FULFIL:
+                return is_fault("blind-fulfil") ? call_put(c, TSLAB_MAP_PUT, 0)
+                                                : call_put(c, TSLAB_MAP_REPLACE, take_claim(seen));
         case CALL_DELETE:
-                return tslab_map_delete(map, key, sizeof(c->key));
+                return tslab_map_delete(map, &c->key, sizeof(c->key));
+        case CALL_DELETE_VERSION:
+                return tslab_map_delete_version(map, &c->key, sizeof(c->key), seen->version);
+        case CALL_GIVE_UP:
+                return tslab_map_delete_version(map, &c->key, sizeof(c->key), take_claim(seen));
         default:
-                return tslab_map_delete_version(map, key, sizeof(c->key), seen->version);
+                return call_claim(c, seen);
         }
+}
+
+/* Claims are fulfilled or given up soon, as what follows them. */
+static uint8_t choose_kind(uint64_t *random, const Seen *seen) {
+        static const uint8_t kinds[] = { CALL_GET,    CALL_GET,           CALL_GET,     CALL_PUT,
+                                         CALL_INSERT, CALL_UPDATE,        CALL_REPLACE, CALL_REPLACE,
+                                         CALL_DELETE, CALL_DELETE_VERSION };
+        uint8_t chosen = kinds[next(random) % sizeof(kinds)];
+
+        if (seen->claim != 0)
+                return next(random) % 4 == 0 ? CALL_GIVE_UP : CALL_FULFIL;
+        if ((kind & KIND_CLAIMS) && next(random) % 4 != 0)
+                return chosen == CALL_PUT || chosen == CALL_INSERT ? CALL_GET : CALL_CLAIM;
+        return chosen == CALL_DELETE_VERSION && seen->version == 0 ? CALL_DELETE : chosen;
 }
 
 /* The log says that the call began before it did, and ended after it had: the clock is a full barrier. */
 static void worker_call(Log *log, uint32_t worker, uint64_t *random, Seen seen[N_KEYS]) {
-        static const uint8_t kinds[] = { CALL_GET,    CALL_GET,           CALL_GET,     CALL_PUT,
-                                         CALL_INSERT, CALL_UPDATE,        CALL_REPLACE, CALL_REPLACE,
-                                         CALL_DELETE, CALL_DELETE_VERSION };
+        uint32_t key = (uint32_t) (next(random) % N_KEYS), epoch;
         Call *c = &log->calls[log->n];
-        uint32_t epoch;
 
         CHECK(tslab_epoch_current(pool, &epoch) == 0);
-        *c = (Call){ .kind = kinds[next(random) % sizeof(kinds)],
+        *c = (Call){ .kind = choose_kind(random, &seen[key]),
                      .worker = (uint8_t) worker,
-                     .key = (uint32_t) (next(random) % N_KEYS),
+                     .process = log->n_processes,
+                     .key = key,
                      .epoch = epoch,
+                     .ttl_ms = kind & KIND_ENDS ? (uint32_t) (next(random) % TTL_MS_MAX) : 0,
+                     .value = history_value(worker, epoch, log->n + 1),
+                     .expected = seen[key].value,
+                     .claim = seen[key].claim,
                      .result = NO_RESULT };
-        c->value = history_value(worker, epoch, log->n + 1);
-        c->expected = seen[c->key].value;
-        if (c->kind == CALL_DELETE_VERSION && seen[c->key].version == 0)
-                c->kind = CALL_DELETE;
+        c->begin_ns = now_ns();
         c->begin = atomic_fetch_add(&shared->clock, 1);
         log->n++;
-        c->result = call_do(c, &seen[c->key]);
+        c->result = call_do(c, &seen[key]);
+        c->end_ns = now_ns();
         c->end = atomic_fetch_add(&shared->clock, 1);
+        /* The first worker is not killed: it sees that waiting ends. */
+        if (worker == 0 && c->kind == CALL_CLAIM && c->result == -EBUSY && !fault)
+                CHECK(tslab_map_wait(map, &key, sizeof(key), c->claim, WAIT_MS) == 0);
 }
 
 /* The process is killed at some moment that it knows nothing of. */
@@ -161,14 +243,21 @@ static void worker_run(uint32_t worker) {
         Log *log = &shared->logs[worker];
         Seen seen[N_KEYS] = {};
 
-        arm(&random);
+        if (worker != 0 || !(kind & KIND_CLAIMS))
+                arm(&random);
         while (log->n < CALLS_MAX && now_ns() < shared->deadline_ns)
                 worker_call(log, worker, &random, seen);
+        for (uint32_t key = 0; key < N_KEYS; key++)
+                if (seen[key].claim != 0)
+                        (void) tslab_map_delete_version(map, &key, sizeof(key), seen[key].claim);
         _exit(0);
 }
 
 static pid_t worker_start(uint32_t worker) {
-        pid_t pid = fork();
+        pid_t pid;
+
+        shared->logs[worker].n_processes++;
+        pid = fork();
 
         CHECK(pid >= 0);
         if (pid == 0)
@@ -183,6 +272,7 @@ static void worker_end(Log *log) {
         if (!last || last->end != 0)
                 return;
         last->died = 1;
+        last->end_ns = now_ns();
         last->end = atomic_fetch_add(&shared->clock, 1);
 }
 
@@ -223,7 +313,7 @@ static unsigned run(void) {
                 worker_end(&shared->logs[w]);
                 (void) tslab_reap(pool);
                 n_kills += killed;
-                if (n_kills % KILLS_A_REVOCATION == 0)
+                if ((kind & KIND_REVOKES) && n_kills % KILLS_A_REVOCATION == 0)
                         epoch_revoke();
                 if (killed && now_ns() < shared->deadline_ns)
                         pids[w] = worker_start(w);
@@ -235,6 +325,19 @@ static int compare(const void *a, const void *b) {
         uint64_t x = ((const Call *) a)->begin, y = ((const Call *) b)->begin;
 
         return x < y ? -1 : x > y;
+}
+
+/* Since when the claims of each process may be free: it was killed in its last call, or after it. */
+static void log_end_claims(Log *log) {
+        uint64_t free = UINT64_MAX;
+
+        for (uint32_t i = log->n; i-- > 0;) {
+                Call *c = &log->calls[i];
+
+                if (i + 1 == log->n || c[1].process != c->process)
+                        free = c->died ? c->begin : c->end;
+                c->free = free;
+        }
 }
 
 static size_t collect(uint32_t key, Call *calls) {
@@ -249,20 +352,30 @@ static size_t collect(uint32_t key, Call *calls) {
 }
 
 static void print_call(const Call *c) {
-        printf("  worker %u %lu-%lu kind %u value %lx expected %lx: %d%s\n", c->worker,
-               (unsigned long) c->begin, (unsigned long) c->end, c->kind, (unsigned long) c->value,
-               (unsigned long) c->expected, c->result, c->died ? ", died" : "");
+        printf("  worker %u %lu-%lu kind %u value %lx expected %lx claim %lx ttl %u at %lu-%lu us: %d%s\n",
+               c->worker, c->begin, c->end, c->kind, c->value, c->expected, c->claim, c->ttl_ms,
+               c->begin_ns / 1000, c->end_ns / 1000, c->result, c->died ? ", died" : "");
+}
+
+static uint64_t tick_ns(void) {
+        struct timespec ts;
+
+        CHECK(clock_getres(CLOCK_MONOTONIC_COARSE, &ts) == 0);
+        return (uint64_t) ts.tv_nsec + 2000000; /* times are cut to milliseconds */
 }
 
 /* How many keys have a history that no order explains. */
 static unsigned check(size_t *ret_n) {
+        const World world = { revoked, n_revoked, kind & KIND_EVICTS, tick_ns() };
         Call *calls = calloc((size_t) N_WORKERS * CALLS_MAX, sizeof(*calls));
         unsigned n_bad = 0;
 
         *ret_n = 0;
+        for (uint32_t w = 0; w < N_WORKERS; w++)
+                log_end_claims(&shared->logs[w]);
         for (uint32_t key = 0; key < N_KEYS; key++) {
                 size_t n = collect(key, calls);
-                const Call *bad = history_check(calls, n, revoked, n_revoked);
+                const Call *bad = history_check(calls, n, &world);
 
                 *ret_n += n;
                 n_bad += bad != NULL;
@@ -275,6 +388,11 @@ static unsigned check(size_t *ret_n) {
 
 static void setup(void) {
         struct tslab_options options = { .size = sizeof(options) };
+        struct tslab_map_options map_options = {
+                .size = sizeof(map_options),
+                .limit_bytes = kind & KIND_EVICTS ? LIMIT_BYTES : 0,
+                .evict = kind & KIND_EVICTS ? TSLAB_MAP_EVICT_SIEVE : TSLAB_MAP_EVICT_NEVER,
+        };
         uint32_t reserved;
 
         memset(shared, 0, sizeof(*shared));
@@ -282,30 +400,41 @@ static void setup(void) {
         n_revoked = 0;
         CHECK(tslab_create(&pool, &options) == 0);
         CHECK(tslab_epoch_reserve(pool, "others", &reserved) == 0);
-        CHECK(tslab_map_open(&map, pool, "history", NULL) == 0);
-        for (uint64_t i = 0; i < N_OTHERS; i++)
+        CHECK(tslab_map_open(&map, pool, "history", &map_options) == 0);
+        for (uint64_t i = 0; i < N_OTHERS && !(kind & KIND_EVICTS); i++)
                 CHECK(tslab_map_put(map, &i, sizeof(i), "", 0, reserved) == 0);
 }
 
 /* True: some order explains all. */
-static bool run_round(void) {
+static bool run_round(Kind of_round) {
         unsigned n_kills, n_bad;
         size_t n;
 
+        kind = of_round;
         setup();
         shared->deadline_ns = now_ns() + ROUND_NS;
         n_kills = run();
         n_bad = check(&n);
-        printf("%zu calls, %u kills, %zu revocations: %u of %u keys have a history that no order explains\n",
-               n, n_kills, n_revoked, n_bad, N_KEYS);
+        printf("kind %u: %zu calls, %u kills, %zu revocations: %u of %u keys have a history that no order explains\n",
+               kind, n, n_kills, n_revoked, n_bad, N_KEYS);
         fflush(stdout);
         map = tslab_map_close(map);
         pool = tslab_close(pool);
         return n_bad == 0;
 }
 
+/* In rounds of which kind the fault shows; 0: in all. */
+static Kind kind_of_fault(void) {
+        return is_fault("kept-get")                                   ? KIND_EVICTS
+               : is_fault("shared-claim") || is_fault("blind-fulfil") ? KIND_CLAIMS
+               : is_fault("long-life")                                ? KIND_ENDS
+               : fault                                                ? KIND_REVOKES
+                                                                      : 0;
+}
+
 int main(int argc, char **argv) {
-        unsigned n_rounds = getenv("TSLAB_TEST_FULL") ? 60 : 3;
+        const unsigned n_kinds = sizeof(round_kinds) / sizeof(round_kinds[0]);
+        unsigned n_rounds = getenv("TSLAB_TEST_FULL") ? 30 * n_kinds : n_kinds;
         bool fine = true;
 
         fault = argc > 1 ? argv[1] : NULL;
@@ -314,6 +443,6 @@ int main(int argc, char **argv) {
         shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         CHECK(shared != MAP_FAILED);
         for (unsigned i = 0; i < n_rounds && fine; i++)
-                fine = run_round();
+                fine = run_round(kind_of_fault() ?: round_kinds[i % n_kinds]);
         return fault ? fine : !fine;
 }
