@@ -96,17 +96,56 @@ uint64_t shm_chain_cost(const ShmArena *arena, uint32_t value_size) {
                arena->classes[shm_arena_class(arena, last)].size;
 }
 
+/* NULL: no chunk can be there. Nothing is read: whether the chunk is live is seen by the head. */
+static const uint8_t *chunk_at(const ShmArena *arena, uint64_t handle, size_t size) {
+        uint32_t class = shm_arena_class(arena, size);
+        SlotId id = shm_handle_slot(handle);
+
+        if (!shm_handle_plausible(arena, handle) || slot_id_slot(id) >= arena->classes[class].n_slots)
+                return NULL;
+        return shm_slot_address(arena, id, class);
+}
+
+/*
+ * Chunks of the value that a put replaces are fetched while others are copied. The walk that frees them would wait for
+ * each: only a chunk tells where the next one is. Returns the handle; 0: no chunk can be there.
+ */
+static uint64_t fetch_chunk(const ShmArena *arena, uint64_t handle, uint32_t room) {
+        const uint8_t *chunk = chunk_at(arena, handle, room + sizeof(ChunkNext));
+        SlotId id = shm_handle_slot(handle);
+
+        if (!chunk)
+                return 0;
+        __builtin_prefetch(next_in(chunk, room));
+        __builtin_prefetch(shm_slot_tag(arena, id));
+        __builtin_prefetch(&arena->lines[slot_id_slab(id)]);
+        return handle;
+}
+
+/* The same of the chunk after that, if it is still one, and not the last. */
+static uint64_t fetch_next_chunk(const ShmArena *arena, uint64_t handle, uint32_t room) {
+        const uint8_t *chunk = chunk_at(arena, handle, room + sizeof(ChunkNext));
+        uint64_t next;
+
+        if (!chunk)
+                return 0;
+        next = shm_peek_rlx(next_in(chunk, room)); /* ORDER: rlx; a guess, nothing is decided by it. */
+        return fetch_chunk(arena, next ^ shm_leaf_seal(handle), room);
+}
+
 int shm_chain_fill(ShmActor *actor, uint64_t head, uint64_t *word, uint32_t epoch, const void *value,
-                   uint32_t size) {
+                   uint32_t size, uint64_t replaced) {
         ShmPending pending = { .link = word, .seal = shm_leaf_seal(head) };
         uint32_t room = chunk_room(actor->arena), n;
         const uint8_t *from = value;
+        uint64_t old = fetch_chunk(actor->arena, replaced, room);
         int r = 0;
 
         for (; size > 0; from += n, size -= n) {
                 uint64_t handle;
                 void *chunk;
 
+                old = fetch_next_chunk(actor->arena, old, room);
                 n = size < room ? size : room;
                 r = shm_object_alloc(actor, chunk_size(n, size), epoch, &pending, &handle, &chunk);
                 if (r)
@@ -121,16 +160,6 @@ int shm_chain_fill(ShmActor *actor, uint64_t head, uint64_t *word, uint32_t epoc
         }
         shm_actor_unguard(actor);
         return r;
-}
-
-/* NULL: no chunk can be there. Nothing is read: whether the chunk is live is seen by the head. */
-static const uint8_t *chunk_at(const ShmArena *arena, uint64_t handle, size_t size) {
-        uint32_t class = shm_arena_class(arena, size);
-        SlotId id = shm_handle_slot(handle);
-
-        if (!shm_handle_plausible(arena, handle) || slot_id_slot(id) >= arena->classes[class].n_slots)
-                return NULL;
-        return shm_slot_address(arena, id, class);
 }
 
 int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offset, void *buffer,

@@ -30,9 +30,10 @@ uint64_t shm_chain_cost(const ShmArena *arena, uint32_t value_size);
 /*
  * Appends the value to a head without chunks that this thread has noted; `word`: that of the head. Errors of
  * shm_object_alloc(), -ESTALE also where a chunk was revoked meanwhile: what there is so far is to be freed.
+ * `replaced`: the first chunk of the value that the caller frees next, or 0; a hint.
  */
 int shm_chain_fill(ShmActor *actor, uint64_t head, uint64_t *word, uint32_t epoch, const void *value,
-                   uint32_t size);
+                   uint32_t size, uint64_t replaced);
 
 /*
  * Copies bytes [offset, offset + size) of the value of a view with SHM_LEAF_CHAINED, inside the value. They count if
@@ -40,6 +41,13 @@ int shm_chain_fill(ShmActor *actor, uint64_t head, uint64_t *word, uint32_t epoc
  */
 int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offset, void *buffer,
                    uint32_t size);
+
+/* The first chunk of a view's value; 0: it has none, or they are being freed. */
+static inline uint64_t shm_chain_first(const ShmMapView *view) {
+        if (!(view->head.flags & SHM_LEAF_CHAINED) || !shm_leaf_is_whole(view->handle, view->word))
+                return 0;
+        return view->word ^ shm_leaf_seal(view->handle);
+}
 
 /* Frees the chunks of a leaf that is noted and linked nowhere, if it has any. Others may do so at the same time. */
 void shm_chain_free_chunks(ShmActor *actor, uint64_t leaf);

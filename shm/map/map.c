@@ -229,6 +229,7 @@ static bool entry_fits(const ShmTrie *trie, const ShmMapKey *key, const ShmMapPu
 typedef struct NewLeaf {
         uint64_t handle; /* 0: there is none yet */
         ShmMapLeaf head; /* not sealed */
+        uint64_t replaced; /* as for shm_chain_fill() */
         ShmEvict evict; /* where entries are to make room for it */
 } NewLeaf;
 
@@ -292,7 +293,7 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
         leaf_fill(object, head, key, put, shm_leaf_seal(handle));
         if (head->flags & SHM_LEAF_CHAINED)
                 r = shm_chain_fill(actor, handle, (uint64_t *) ((uint8_t *) object + size - sizeof(uint64_t)),
-                                   head->epoch, put->value, put->value_size);
+                                   head->epoch, put->value, put->value_size, leaf->replaced);
         if (r)
                 leaf_free(actor, trie, key, handle);
         else
@@ -417,6 +418,7 @@ static int leaf_new_with_room(ShmActor *actor, const ShmTrie *trie, const ShmMap
                               const ShmMapPut *put, const ShmMapView *old, NewLeaf *leaf) {
         int r = shm_evict_is_wanted(trie) ? make_room(actor, trie, key, put, old, &leaf->evict) : 0;
 
+        leaf->replaced = old ? shm_chain_first(old) : 0;
         r = r ?: leaf_new(actor, trie, key, put, leaf);
         if (r == 0)
                 shm_evict_mark(trie, leaf->handle, shm_leaf_class(trie->arena, &leaf->head),
