@@ -58,7 +58,7 @@
 #define FULL_MS 100 /* a pool that was full is taken to be full for so long */
 #define ANY_KEY UINT64_MAX
 #define NO_KEY (UINT64_MAX - 1)
-#define CLASS_TRIES 2 /* then the memory that lacks is not of the entry's class, but the index's */
+#define CLASS_TRIES 2 /* then others take the slots of the class that it makes free */
 
 /* The place of a hand, from the highest bit: */
 #define SWEEP_SHIFT 32 /* 32: the number of its sweep */
@@ -537,20 +537,23 @@ static bool exceeds_pool(const ShmTrie *trie, uint64_t cost) {
 }
 
 bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict, uint32_t n_tries) {
-        uint64_t key, cost = 0;
+        bool any_slab = evict->chained || evict->for_index || n_tries >= CLASS_TRIES;
+        uint64_t size = evict->for_index ? 1 : evict->cost, key, cost = 0, until_ms;
 
         if (n_tries >= TRIES_MAX || trie->map == 0 || !shm_evict_is_on(trie) ||
             exceeds_pool(trie, evict->cost) || !key_of(trie, evict, &key))
                 return false;
-        set_full(trie, shm_map_now_ms(trie) + FULL_MS);
-        if (evict->chained)
-                cost = evict_chains(actor, trie, evict);
-        else if (n_tries < CLASS_TRIES)
+        until_ms = shm_map_now_ms(trie) + FULL_MS;
+        set_full(trie, until_ms);
+        if (!any_slab)
                 cost = evict_in_class(actor, trie, key, evict);
-        if (evict->chained || n_tries >= CLASS_TRIES)
-                key = NO_KEY;
-        if (cost < evict->cost)
-                cost += empty_slabs(actor, trie, key, evict->cost - cost, evict);
+        else if (evict->chained && !evict->for_index)
+                cost = evict_chains(actor, trie, evict);
+        if (cost < size)
+                cost += empty_slabs(actor, trie, any_slab ? NO_KEY : key, size - cost, evict);
+        if (evict->for_index)
+                set_full(trie,
+                         until_ms); /* the slab is the index's: entries go on making room for each other */
         return cost != 0;
 }
 

@@ -12,6 +12,7 @@ typedef struct ShmEvict {
         uint32_t class; /* its leaf's */
         uint32_t epoch; /* as for shm_object_alloc() */
         bool chained;
+        bool for_index; /* its leaf was made: a node lacks memory */
         uint64_t old; /* the leaf that it will replace, which stays until then; 0: none, or not known */
         uint64_t old_cost;
 } ShmEvict;

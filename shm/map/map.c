@@ -477,6 +477,7 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
         shm_tally_begin(actor, trie);
         do {
                 r = put_once(actor, trie, key, put, &leaf);
+                leaf.evict.for_index = leaf.handle != 0;
                 /* A leaf that is stale, since its epoch was revoked, makes the put begin anew with another. */
                 if (r && r != SHM_TRIE_E_CHANGED && leaf.handle) {
                         leaf_free(actor, trie, key, leaf.handle);

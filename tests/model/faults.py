@@ -698,7 +698,11 @@ FAULTS = [
     ('evict: a class that is swept often gets no slab', 'unit-map-evict', 'shm/map/evict.c',
      'if (sweeps_ahead(now, last) >= LEAD_MAX)', 'if (0)'),
     ('evict: slabs of other classes are not emptied', 'unit-map-evict', 'shm/map/evict.c',
-     'if (cost < evict->cost)', 'if (0)'),
+     'if (cost < size)', 'if (0)'),
+    ('evict: entries take the slab that was emptied for a node', 'unit-map-evict', 'shm/map/evict.c',
+     '''        if (evict->for_index)
+                set_full(''', '''        if (0)
+                set_full('''),
     ('evict: a slab with heads of large entries is emptied whole', 'unit-map-evict', 'shm/map/evict.c',
      ' && (cost < size || last <= trie->arena->size_max)', ''),
     ('evict: slabs without entries are emptied', 'unit-map-evict', 'shm/map/evict.c',
