@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
 
 from tslab.errors import ChangedError, EngineError, Error
 from tslab.map import TTL_MAX, Map, ttl_ms
-from tslab.near import NearCache
+from tslab.near import NearCache, _Opened
 from tslab.pool import EPOCH_CURRENT
 
 if TYPE_CHECKING:
@@ -50,6 +50,9 @@ class _Copies(NearCache):
         if trouble.errno == errno.EIDRM:        # the store opens the maps anew
             raise trouble
         super()._trouble(trouble)
+
+    def _reopen(self, old: _Opened) -> _Opened:
+        return old                              # as above
 
     def _answered(self, name: bytes, value: Optional[bytes], left_ms: int) -> None:
         self._keep(name[len(self._prefix):], value, max(left_ms, 1) / 1000 if left_ms >= 0 else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import logging
 import time
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
@@ -18,11 +19,34 @@ _log = logging.getLogger('tslab')
 
 _BUFFER_MAX = (16 << 20) + 1
 _LOG_SECONDS = 60.0         # between two messages about one trouble
+_LOOK_SECONDS = 1.0         # how often a process that misses looks whether its pool was replaced
 _NOTHING = -2               # PTTL of a key that is absent
 
 
 def _bytes(key: Key) -> bytes:
     return key.encode() if isinstance(key, str) else bytes(key)
+
+
+def _check_engine(engine: Any) -> None:
+    """Engines like these give answers that are not those of a primary, or no bytes."""
+    if inspect.iscoroutinefunction(getattr(engine, 'execute_command', None)):
+        raise TypeError('the engine is one of redis.asyncio; use redis.Redis in threads')
+    if getattr(engine, 'read_from_replicas', False):
+        raise ValueError('the engine reads from replicas, which may answer with a value from before a change; '
+                         'use one that does not')
+    encoder = engine.get_encoder() if hasattr(engine, 'get_encoder') else None
+    if getattr(encoder, 'decode_responses', False):
+        raise ValueError('the engine has decode_responses; use one that returns bytes')
+
+
+class _Opened:
+    def __init__(self, pool: Pool, name: str) -> None:
+        native = ffi.new('struct tslab_near **')
+        check(lib.tslab_near_open(native, pool._pool, c_string(name, 'the name of a near cache'), ffi.NULL),
+              f'near cache {name!r}')
+        self.pool = pool
+        self.owner = pool._native           # it must not go before the near cache
+        self.near = ffi.gc(native[0], lib.tslab_near_close)
 
 
 class NearCache:
@@ -33,8 +57,9 @@ class NearCache:
 
     A hit does not leave the host. No value that get() returns is older than the bound of tslab-near, a second by
     default, which this host's tslab-near keeps by the server's own invalidation; mostly changes are seen within a
-    millisecond or two. Where tslab-near does not run, or has lost the server, each get() asks the engine. `prefix` has
-    to begin with one of the prefixes that tslab-near was given: other keys would never be invalidated.
+    millisecond or two. Where tslab-near does not run, or has lost the server, each get() asks the engine, and so it does
+    if `prefix` begins with none of the prefixes that tslab-near was given. All programs of a near cache read one database
+    of one engine, from its primaries.
 
     One of the processes that miss a key asks the engine; the others wait for its answer, but not longer
     than `wait` seconds. Entries live for `ttl` seconds at most (None: as long as there is room and nothing changes them),
@@ -48,17 +73,39 @@ class NearCache:
                  wait: float = 0.05) -> None:
         if ttl is not None and not 0.001 <= ttl < 4_294_967:
             raise ValueError(f'a lifetime is 1 ms to 49 days: {ttl}')
-        native = ffi.new('struct tslab_near **')
-        check(lib.tslab_near_open(native, pool._pool, c_string(name, 'the name of a near cache'), ffi.NULL),
-              f'near cache {name!r}')
-        self.engine, self.pool, self.name = engine, pool, name
+        if not 0 <= wait < 4_294_967:
+            raise ValueError(f'a wait is 0 to 49 days: {wait}')
+        _check_engine(engine)
+        self.engine, self.name = engine, name
+        self._opened = _Opened(pool, name)
+        self._next_look = 0.0
         self._prefix = _bytes(prefix)
         self._ttl_ms: int = lib.TSLAB_MAP_TTL_NONE if ttl is None else int(ttl * 1000)
         self._wait_ms = int(wait * 1000)
-        self._owner = pool._native          # it must not go before the near cache
-        self._near = ffi.gc(native[0], lib.tslab_near_close)
         self._buffers = Buffers()
         self._logged = -_LOG_SECONDS
+
+    @property
+    def pool(self) -> Pool:
+        """The pool that it is in: another one after the daemon was replaced."""
+        return self._opened.pool
+
+    def _reopen(self, old: _Opened) -> _Opened:
+        """Opens the pool that has replaced the old one, or the map that was revoked there. Where that fails, the old one
+        will do until the next look."""
+        if self._opened is old:
+            try:
+                self._opened = _Opened(old.pool.reopen() if old.pool.stale else old.pool, self.name)
+            except Error as e:
+                self._trouble(e)
+        return self._opened
+
+    def _look_after(self, opened: _Opened) -> None:
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + _LOOK_SECONDS
+            if opened.pool.stale:
+                self._reopen(opened)
 
     def _trouble(self, trouble: Error) -> None:
         now = time.monotonic()
@@ -68,13 +115,13 @@ class NearCache:
 
     def _look(self, name: bytes, wait_ms: int) -> Tuple[bool, Optional[bytes], int]:
         """Whether the value is known, the value, and else the claim."""
-        size = BUFFER_SIZE
+        size, opened = BUFFER_SIZE, self._opened
         buffer = self._buffers.take()
-        found = lib.near_get(self._near, name, len(name), buffer, size, wait_ms)
+        found = lib.near_get(opened.near, name, len(name), buffer, size, wait_ms)
         while found.size == -errno.EMSGSIZE and size < _BUFFER_MAX:
             size = min(size * 8, _BUFFER_MAX)
             buffer = ffi.new('char[]', size)
-            found = lib.near_get(self._near, name, len(name), buffer, size, wait_ms)
+            found = lib.near_get(opened.near, name, len(name), buffer, size, wait_ms)
         value = ffi.buffer(buffer, found.size)[:] if found.size >= 0 else None
         if size == BUFFER_SIZE:
             self._buffers.append(buffer)
@@ -82,15 +129,18 @@ class NearCache:
             return True, value, 0
         if found.size != -errno.ENOENT:
             self._trouble(error(-found.size, 'get'))
+        if found.size == -errno.EIDRM:
+            self._reopen(opened)
+        self._look_after(opened)
         return False, None, found.claim
 
     def _fill(self, name: bytes, claim: int, value: Optional[bytes], left_ms: int) -> bool:
         """Whether the answer is good for others, too: nothing has changed it since it was asked for."""
         ttl_ms = self._ttl_ms
         if left_ms >= 0:
-            ttl_ms = min(ttl_ms, left_ms + 1)
+            ttl_ms = max(1, min(ttl_ms, left_ms, lib.TSLAB_MAP_TTL_NONE - 1))
         data = ffi.NULL if value is None else value
-        r = lib.tslab_near_fill(self._near, name, len(name), claim, data, len(value or b''), ttl_ms)
+        r = lib.tslab_near_fill(self._opened.near, name, len(name), claim, data, len(value or b''), ttl_ms)
         if r < 0 and r not in (-errno.EAGAIN, -errno.E2BIG):
             self._trouble(error(-r, 'fill'))
         return bool(r == 0)
@@ -107,7 +157,9 @@ class NearCache:
                 pipeline.get(name)
                 pipeline.pttl(name)
             answers = pipeline.execute()
-            values = dict(zip(claims, answers[::2]))
+            values: Dict[bytes, Optional[bytes]] = dict(zip(claims, answers[::2]))
+            if any(not isinstance(value, (bytes, type(None))) for value in values.values()):
+                raise TypeError('the engine returns no bytes')
             for name, left_ms in zip(claims, answers[1::2]):
                 if (values[name] is None) != (left_ms == _NOTHING):
                     continue                # it ended between the two questions
@@ -121,7 +173,7 @@ class NearCache:
 
     def _give_up(self, name: bytes, claim: int) -> None:
         if claim:
-            lib.tslab_near_give_up(self._near, name, len(name), claim)
+            lib.tslab_near_give_up(self._opened.near, name, len(name), claim)
 
     def get(self, key: Key) -> Optional[bytes]:
         """The engine's value of `prefix` and `key`; None: it has none."""
@@ -164,6 +216,6 @@ class NearCache:
                 self._drop(name)
 
     def _drop(self, name: bytes) -> None:
-        r = lib.tslab_near_drop(self._near, name, len(name))
+        r = lib.tslab_near_drop(self._opened.near, name, len(name))
         if r < 0:
             self._trouble(error(-r, 'drop'))

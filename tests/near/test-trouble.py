@@ -1,0 +1,577 @@
+"""tslab-near in trouble: servers that are no Redis, that refuse, change their role or hide changes; pools that are full or
+without a daemon; and itself stopped. Each time there is a clear message, or no message is needed, and no stale value."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
+
+import redis.asyncio  # noqa: E402
+import tslab  # noqa: E402
+from daemon import Daemon, wait_for  # noqa: E402
+from servers import TSLAB_NEAR, Counted, Near, Redis, free_port  # noqa: E402
+
+TSLABD, TSLABCTL = map(os.path.abspath, sys.argv[1:3])
+BOUND_MS = 400
+LONG_MS = 20_000        # a cover that is not over by itself while a test runs
+
+
+class Fake:
+    """Speaks as a primary that stands alone, but for the command that it is to answer otherwise."""
+
+    ANSWERS = {
+        b'CLIENT SETNAME': b'+OK\r\n', b'CLIENT ID': b':7\r\n', b'CLIENT TRACKING': b'+OK\r\n',
+        b'CLUSTER SLOTS': b'-ERR This instance has cluster support disabled\r\n',
+        b'ROLE': b'*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n',
+        b'SUBSCRIBE': b'*3\r\n$9\r\nsubscribe\r\n$20\r\n__redis__:invalidate\r\n:1\r\n',
+        b'PING': b'*2\r\n$4\r\npong\r\n$0\r\n\r\n',
+    }
+
+    def __init__(self, command=None, answer=None):
+        self.answers = {**self.ANSWERS, **({command: answer} if command else {})}
+        self.socket = socket.create_server(('127.0.0.1', 0))
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                connection = self.socket.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self.talk, args=[connection], daemon=True).start()
+
+    def talk(self, connection):
+        with connection:
+            try:
+                while True:
+                    request = connection.recv(65536)
+                    if not request:
+                        return
+                    for words in re.findall(rb'\*\d+\r\n((?:\$\d+\r\n[^\r]*\r\n)+)', request):
+                        words = re.findall(rb'\$\d+\r\n([^\r]*)\r\n', words)
+                        answer = next(a for c, a in self.answers.items() if b' '.join(words).startswith(c))
+                        if answer is None:
+                            return
+                        connection.sendall(answer)
+            except OSError:
+                pass
+
+    def end(self):
+        self.socket.close()
+
+
+class TroubleFixture(unittest.TestCase):
+    def setUp(self):
+        self.daemon = self.enterContext(Daemon(TSLABD, '--size=16M'))
+
+    def server(self, *arguments):
+        server = Redis(*arguments)
+        self.addCleanup(server.end)
+        return server
+
+    def open(self):
+        return self.enterContext(tslab.open(self.daemon.socket))
+
+    def check(self, server, *arguments):
+        return Near(self.daemon, server, '--check', *arguments).wait()
+
+    def expect(self, server, *texts, arguments=()):
+        status, text = self.check(server, *arguments)
+        self.assertEqual(status, 1, text)
+        for expected in texts:
+            self.assertIn(expected, text)
+
+    def near(self, server, *arguments, bound_ms=BOUND_MS):
+        near = Near(self.daemon, server, '--bound', str(bound_ms), *arguments)
+        self.addCleanup(near.end)
+        return near
+
+    def cache(self, engine, **more):
+        engine = Counted(engine)
+        return engine, tslab.NearCache(engine, self.open(), prefix='p:', **more)
+
+    def is_covered(self, cache, key='probe'):
+        cache.get(key)
+        n = cache.engine.n
+        cache.get(key)
+        return cache.engine.n == n
+
+    def wait_covered(self, cache):
+        wait_for(lambda: self.is_covered(cache))
+
+    def leases(self, pool):
+        return [e.epoch for e in pool.epochs() if e.label == 'near.near' and e.state == 'open']
+
+    def put_password(self, word):
+        file = self.enterContext(tempfile.NamedTemporaryFile('w'))
+        file.write(word)
+        file.flush()
+        return file.name
+
+
+class HostileTest(TroubleFixture):
+    """Whatever the server says, tslab-near says why nothing is covered, and does not crash."""
+
+    ANSWERS = {
+        'nothing': b'$-1\r\n', 'no list': b'*-1\r\n', 'an empty list': b'*0\r\n', 'a list of nothing': b'*1\r\n*-1\r\n',
+        'nothing and nothing': b'*3\r\n$-1\r\n$-1\r\n$-1\r\n', 'lists': b'*1\r\n' * 50, 'text': b'$2\r\nhi\r\n',
+        'another protocol': b'HTTP/1.1 400 Bad Request\r\n\r\n', 'zeros': bytes(100), 'no number': b':\r\n',
+        'a long list': b'*4294967296\r\n', 'a list of negative length': b'*-7\r\n', 'negative text': b'$-7\r\n',
+        'long text': b'$99999999999999999999\r\n',
+        'ranges': b'*2\r\n*3\r\n:-5\r\n:99999999\r\n*3\r\n$1\r\na\r\n:1\r\n$1\r\ni\r\n*3\r\n:0\r\n:5\r\n*0\r\n',
+        'other ranges': b'*2\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$1\r\na\r\n:70000\r\n$1\r\ni\r\n*2\r\n:0\r\n:5\r\n',
+        'an error': b'-ERR \x1b]0;title\x07 \n\x7f "%s%n"\r\n', 'a long error': b'-ERR ' + b'x' * 100_000 + b'\r\n',
+        'the end': None,
+    }
+
+    def test_a_sound_server(self):
+        server = Fake()
+        self.addCleanup(server.end)
+        status, text = self.check(server)
+        self.assertEqual(status, 0, text)
+
+    def test_answers(self):
+        for command in Fake.ANSWERS:
+            for name, answer in self.ANSWERS.items():
+                if command in (b'CLIENT SETNAME', b'CLIENT TRACKING') and answer and answer[:4] != b'-ERR':
+                    continue        # whether it is an error is all that counts
+                with self.subTest(command=command, answer=name):
+                    server = Fake(command, answer)
+                    try:
+                        status, text = Near(self.daemon, server, '--check', '--bound', '400').wait()
+                    finally:
+                        server.end()
+                    self.assertEqual(status, 1, text)
+                    self.assertIn('not covered: 127.0.0.1:', text)
+                    self.assertNotRegex(text, r'[\x00-\x09\x0b-\x1f\x7f]')
+                    self.assertEqual(text.count('\n'), 1)
+
+    def test_an_endless_answer(self):
+        server = Fake(b'CLUSTER SLOTS', b'$400000000\r\n' + bytes(280 << 20))
+        self.addCleanup(server.end)
+        self.expect(server, 'more than 256 MiB', arguments=['--bound=10000'])
+
+    def test_silence(self):
+        server = Fake(b'PING', b'')
+        self.addCleanup(server.end)
+        self.expect(server, 'no answer for seconds')
+
+
+class AdviceTest(TroubleFixture):
+    """Messages name the trouble and the remedy."""
+
+    def test_no_command_client(self):
+        self.expect(self.server('--rename-command', 'CLIENT', ''), 'CLIENT SETNAME is refused', 'was renamed')
+
+    def test_a_server_without_tracking(self):
+        server = Fake(b'CLIENT TRACKING', b"-ERR Unknown subcommand or wrong number of arguments for 'TRACKING'\r\n")
+        self.addCleanup(server.end)
+        self.expect(server, 'Redis 6 or later')
+
+    def test_users_that_may_not(self):
+        server = self.server()
+        for rule in ('-client', '-client|tracking', '-subscribe', '-ping', '-role', '-cluster', 'resetchannels'):
+            kind = {'channels': []} if rule == 'resetchannels' else {'commands': ['+@all', rule]}
+            server.client().acl_setuser('weak', enabled=True, reset=True, passwords=['+word'], keys=['*'],
+                                        **{'channels': ['*'], 'commands': ['+@all'], **kind})
+            with self.subTest(rule=rule):
+                self.expect(server, 'NOPERM', 'give the user +client +subscribe +ping +cluster +role',
+                            arguments=['--user', 'weak', '--password-file', self.put_password('word')])
+
+    def test_the_user_of_the_page(self):
+        server = self.server()
+        server.client().execute_command('ACL', 'SETUSER', 'near', 'on', '>word', 'resetchannels', '&__redis__:invalidate',
+                                        '+client', '+subscribe', '+ping', '+cluster', '+role')
+        status, text = self.check(server, '--user', 'near', '--password-file', self.put_password('word'))
+        self.assertEqual(status, 0, text)
+
+    def test_passwords(self):
+        server = self.server('--requirepass', 'secret')
+        self.expect(server, 'NOAUTH', 'give --password-file')
+        self.expect(server, 'look at', arguments=['--password-file', self.put_password('wrong')])
+        self.expect(self.server(), 'leave --password-file out', arguments=['--password-file', self.put_password('word')])
+
+    def test_a_password_that_changes(self):
+        server = self.server('--requirepass', 'one')
+        near = self.near(server, '--password-file', self.put_password('one'), bound_ms=LONG_MS)
+        engine, cache = self.cache(server.client(password='one'))
+        self.wait_covered(cache)
+        engine.config_set('requirepass', 'two')
+        for client in engine.client_list():
+            if client['name'] == 'tslab-near':
+                engine.client_kill_filter(_id=client['id'])
+        wait_for(lambda: not self.is_covered(cache))
+        time.sleep(0.3)
+        self.assertFalse(self.is_covered(cache))
+        status, text = near.end()
+        self.assertEqual(status, 0)
+        self.assertIn('the password is refused', text)
+        self.assertIn('restart tslab-near', text)
+
+    def test_a_cluster_that_is_partly_down(self):
+        server = self.server('--cluster-enabled', 'yes', '--cluster-port', str(free_port()))
+        self.expect(server, 'partly down: 0 of 16384 slots', 'redis-cli --cluster check')
+
+    def test_a_replica(self):
+        server, replica = self.server(), self.server()
+        replica.client().slaveof('127.0.0.1', server.port)
+        self.expect(replica, 'is a replica', 'name the primary')
+
+    def test_a_pool_that_is_full(self):
+        server, pool = self.server(), self.open()
+        engine, cache = self.cache(server.client())
+        engine.set('p:a', b'one')
+        self.assertEqual(cache.get('a'), b'one')        # it makes the map
+        with self.assertRaises(tslab.FullError):
+            while True:
+                pool.alloc_batch(4096, 100)
+        for size in 2048, 512, 64:
+            with self.assertRaises(tslab.FullError):
+                while True:
+                    pool.alloc(size)
+        self.expect(server, 'the pool is full: give it more memory')
+        for value in b'two', b'three':
+            engine.set('p:a', value)
+            self.assertEqual(cache.get('a'), value)
+
+    def test_a_pool_that_fills(self):
+        server, pool = self.server(), self.open()
+        engine, cache = self.cache(server.client())
+        self.near(server, bound_ms=LONG_MS)
+        self.wait_covered(cache)
+        with self.assertRaises(tslab.FullError):
+            while True:
+                pool.alloc_batch(4096, 100)
+        for i in range(300):
+            engine.set(f'p:{i}', bytes(3000))
+            self.assertEqual(cache.get(str(i)), bytes(3000))
+        for i in range(300):
+            engine.set(f'p:{i}', b'new')
+        wait_for(lambda: all(cache.get(str(i)) == b'new' for i in range(300)))
+
+
+class SettingsTest(TroubleFixture):
+    def run_near(self, *arguments, **variables):
+        done = subprocess.run([TSLAB_NEAR, *arguments], capture_output=True, text=True, timeout=20, check=False,
+                              env={**os.environ, **variables})
+        return done.returncode, done.stderr
+
+    def test_servers(self):
+        for text in ('::1', 'a::6379', '[::1', '[::1]6379', '[]:1', '[]', ':1', '', 'a:', 'a:99999', 'a:0', 'a:6379x',
+                     'a:0000000000006379', 'a,', 'a:1,,b', 'x' * 300, '/' + 'x' * 300, ','.join('a' * 17)):
+            status, error = self.run_near('--server', text, '--prefix=')
+            self.assertEqual(status, 2, text)
+            self.assertRegex(error, 'a server is|there are more than 16')
+
+    def test_prefixes(self):
+        for arguments in (['--prefix='] * 2, ['--prefix=a', '--prefix='], ['--prefix=ab', '--prefix=a'],
+                          ['--prefix=a', '--prefix=a']):
+            status, error = self.run_near('--server=a', *arguments)
+            self.assertEqual(status, 2)
+            self.assertIn('overlaps', error)
+        status, error = self.run_near('--server=a', '--prefix=' + 'x' * 500, '--prefix=' + 'y' * 600)
+        self.assertEqual(status, 2)
+        self.assertIn('1024 bytes', error)
+
+    def test_all_keys_by_the_environment(self):
+        status, error = self.run_near('--check', '--pool', self.daemon.socket, '--server',
+                                      f'127.0.0.1:{self.server().port}', TSLAB_NEAR_PREFIX='')
+        self.assertEqual(status, 0, error)
+
+    def test_addresses(self):
+        server = self.server('--bind', '127.0.0.1', '::1', '--unixsocket', os.path.join(self.daemon.dir, 'redis.sock'))
+        for text in (f'[::1]:{server.port}', os.path.join(self.daemon.dir, 'redis.sock'), f'localhost:{server.port}'):
+            status, error = self.run_near('--check', '--pool', self.daemon.socket, '--server', text, '--prefix=')
+            self.assertEqual(status, 0, error)
+
+    def test_an_option_that_comes_late(self):
+        self.cache(self.server().client())
+        near = self.near(self.server(), '--limit=1M')
+        pool = self.open()
+        wait_for(lambda: self.leases(pool))
+        self.assertIn('its limits are as they were', near.end()[1])
+
+
+class RoleTest(TroubleFixture):
+    def test_a_primary_that_becomes_a_replica(self):
+        old, new = self.server(), self.server()
+        engine, cache = self.cache(old.client())
+        near = self.near(old)
+        self.wait_covered(cache)
+        engine.set('p:a', b'one')
+        wait_for(lambda: cache.get('a') == b'one' and self.is_covered(cache, 'a'))
+        old.client().slaveof('127.0.0.1', new.port)
+        time.sleep(BOUND_MS / 1000 + 0.2)
+        for _ in range(20):
+            self.assertFalse(self.is_covered(cache))
+            time.sleep(0.01)
+        old.client().slaveof()
+        self.wait_covered(cache)
+        self.assertIn('is a replica', near.end()[1])
+
+    def test_a_slot_that_goes_to_a_server_without_any(self):
+        first, second = (self.server('--cluster-enabled', 'yes', '--cluster-port', str(port))
+                         for port in (free_port(), free_port()))
+        a, b = (server.client(decode_responses=True) for server in (first, second))
+        a.execute_command('CLUSTER ADDSLOTSRANGE', 0, 16383)
+        a.execute_command('CLUSTER MEET', '127.0.0.1', second.port, second.arguments[3])
+        ids = [c.execute_command('CLUSTER MYID') for c in (a, b)]
+        for c in a, b:
+            wait_for(lambda c=c: c.execute_command('CLUSTER INFO')['cluster_state'] == 'ok')
+            wait_for(lambda c=c: len(c.execute_command('CLUSTER NODES')) == 2)
+        slot = a.execute_command('CLUSTER KEYSLOT', 'p:a')
+
+        class Asking:       # as a client of the cluster does
+            def pipeline(self, transaction):
+                server = first.client()
+                try:
+                    server.get('p:a')
+                except redis.ResponseError as e:
+                    if str(e).split()[0] not in ('ASK', 'MOVED'):
+                        raise
+                    server = second.client()
+                pipeline = server.pipeline(transaction=False)
+                execute = pipeline.execute
+
+                def ask():
+                    commands = pipeline.command_stack[:]
+                    pipeline.command_stack[:] = [c for command in commands for c in ((('ASKING',), {}), command)]
+                    return execute()[1::2]
+                if server.connection_pool.connection_kwargs['port'] == second.port:
+                    pipeline.execute = ask
+                return pipeline
+
+        near = self.near(first)
+        _, cache = self.cache(Asking())
+        a.set('p:a', b'one')
+        wait_for(lambda: cache.get('a') == b'one' and self.is_covered(cache, 'a'))
+        b.execute_command('CLUSTER SETSLOT', slot, 'IMPORTING', ids[0])
+        a.execute_command('CLUSTER SETSLOT', slot, 'MIGRATING', ids[1])
+        a.execute_command('MIGRATE', '127.0.0.1', second.port, 'p:a', 0, 5000)
+        end = time.monotonic() + 2 * BOUND_MS / 1000
+        while time.monotonic() < end:
+            self.assertEqual(cache.get('a'), b'one')
+        writer = b.pipeline(transaction=False)
+        writer.execute_command('ASKING')
+        writer.set('p:a', b'two')
+        writer.execute()
+        time.sleep(BOUND_MS / 1000)
+        for _ in range(20):
+            self.assertEqual(cache.get('a'), b'two')
+        for c in b, a:
+            c.execute_command('CLUSTER SETSLOT', slot, 'NODE', ids[1])
+        wait_for(lambda: cache.get('a') == b'two' and self.is_covered(cache, 'a'))
+        self.assertIn('is on its way to a server', near.end()[1])
+
+
+class EngineTest(TroubleFixture):
+    def test_engines_that_cannot_be_used(self):
+        class Replicas:
+            read_from_replicas = True
+
+        for engine, error, text in ((redis.asyncio.Redis(), TypeError, 'asyncio'),
+                                    (redis.Redis(decode_responses=True), ValueError, 'returns bytes'),
+                                    (Replicas(), ValueError, 'replicas')):
+            with self.assertRaisesRegex(error, text):
+                tslab.NearCache(engine, self.open(), prefix='p:')
+        with self.assertRaises(ValueError):
+            self.cache(redis.Redis(), wait=-1)
+
+    def test_answers_that_are_no_bytes(self):
+        server = self.server()
+        self.near(server, bound_ms=LONG_MS)
+        engine, cache = self.cache(server.client())
+        self.wait_covered(cache)
+        decoder = server.client(decode_responses=True)
+
+        class Text:
+            pipeline = decoder.pipeline
+
+        text = tslab.NearCache(Text(), cache.pool, prefix='p:')
+        engine.set('p:a', 'one')
+        with self.assertRaisesRegex(TypeError, 'no bytes'):
+            text.get('a')
+        begun = time.monotonic()
+        self.assertEqual(cache.get('a'), b'one')        # the claim has ended
+        self.assertTrue(self.is_covered(cache, 'a'))
+        self.assertLess(time.monotonic() - begun, 5)
+
+    def test_a_copy_does_not_outlive_the_key(self):
+        """Also where the answer was long on its way, and the server has not looked at the key since."""
+        server = self.server('--enable-debug-command', 'yes')
+        self.near(server, bound_ms=LONG_MS)
+        engine, cache = self.cache(server.client())
+        self.wait_covered(cache)
+        engine.execute_command('DEBUG', 'SET-ACTIVE-EXPIRE', '0')
+
+        class Slow:
+            def pipeline(self, transaction):
+                pipeline = engine.pipeline(transaction=False)
+                execute = pipeline.execute
+
+                def slow():
+                    answers = execute()
+                    time.sleep(0.5)
+                    return answers
+                pipeline.execute = slow
+                return pipeline
+
+        slow = tslab.NearCache(Slow(), cache.pool, prefix='p:')
+        engine.set('p:a', 'one', px=900)
+        end = time.monotonic() + 0.9
+        self.assertEqual(slow.get('a'), b'one')
+        while time.monotonic() < end + 0.02:
+            time.sleep(0.01)
+        self.assertIsNone(cache.get('a'))
+
+
+class CoverTest(TroubleFixture):
+    def setUp(self):
+        super().setUp()
+        self.redis = self.server()
+
+    def test_a_near_daemon_that_was_stopped(self):
+        engine, cache = self.cache(self.redis.client())
+        near = self.near(self.redis)
+        for turn in range(6):
+            self.wait_covered(cache)
+            engine.set('p:a', str(turn))
+            wait_for(lambda turn=turn: cache.get('a') == str(turn).encode() and self.is_covered(cache, 'a'))
+            near.process.send_signal(signal.SIGSTOP)
+            engine.set('p:a', b'changed')
+            time.sleep(BOUND_MS / 1000 + 0.1)
+            self.assertEqual(cache.get('a'), b'changed')
+            near.process.send_signal(signal.SIGCONT)
+            end = time.monotonic() + 0.1
+            while time.monotonic() < end:
+                self.assertEqual(cache.get('a'), b'changed')
+
+    def test_keys_of_no_prefix(self):
+        engine, cache = self.cache(self.redis.client())
+        self.near(self.redis)
+        self.wait_covered(cache)
+        other = tslab.NearCache(engine, cache.pool, prefix='q:')
+        for i in range(20):
+            engine.set('q:a', str(i))
+            self.assertEqual(other.get('a'), str(i).encode())
+            self.assertEqual(other.mget(['a', 'a']), [str(i).encode()] * 2)
+
+    def test_flushes(self):
+        engine, cache = self.cache(self.redis.client())
+        near = self.near(self.redis, bound_ms=LONG_MS)
+        self.wait_covered(cache)
+        for i in range(200):
+            engine.set('p:a', str(i))
+            cache.get('a')
+            (engine.flushdb if i % 2 else engine.flushall)()
+        wait_for(lambda: cache.get('a') is None)
+        self.wait_covered(cache)
+        self.assertIsNone(near.process.poll())
+
+    def test_a_flush_with_many_copies(self):
+        engine, cache = self.cache(self.redis.client())
+        near = self.near(self.redis, bound_ms=LONG_MS)
+        self.wait_covered(cache)
+        for turn in range(5):
+            engine.mset({f'p:{i}': turn for i in range(3000)})
+            keys = list(map(str, range(3000)))
+            wait_for(lambda turn=turn, keys=keys: cache.mget(keys) == [str(turn).encode()] * 3000)
+            engine.flushall()
+            wait_for(lambda keys=keys: not any(cache.mget(keys)))
+        self.assertIsNone(near.process.poll())
+
+    def test_the_cover_ends_without_the_daemon_of_the_pool(self):
+        engine, cache = self.cache(self.redis.client())
+        self.near(self.redis, bound_ms=LONG_MS)
+        self.wait_covered(cache)
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        try:
+            self.redis.kill()
+            self.redis.start()
+            engine.set('p:a', b'two')
+            engine.set('p:probe', b'two')
+            wait_for(lambda: cache.get('a') == b'two' and cache.get('probe') == b'two')
+            self.assertFalse(self.is_covered(cache))
+        finally:
+            self.daemon.process.send_signal(signal.SIGCONT)
+
+    def test_the_index_is_revoked(self):
+        engine, cache = self.cache(self.redis.client())
+        near = self.near(self.redis, bound_ms=LONG_MS)
+        self.wait_covered(cache)
+        engine.set('p:a', b'one')
+        wait_for(lambda: cache.get('a') == b'one' and self.is_covered(cache, 'a'))
+        pool = self.open()
+        pool.epoch_close(next(e.epoch for e in pool.epochs() if e.label == 'maps'), revoke=True)
+        engine.set('p:a', b'two')
+        wait_for(lambda: near.process.poll() is not None)
+        self.assertEqual(near.process.returncode, 1)
+        self.assertIn('cannot drop a copy', near.wait()[1])
+        self.assertEqual(cache.get('a'), b'two')
+        near.start()
+        self.wait_covered(cache)
+
+    def test_an_operator_closes_the_epoch_of_copies(self):
+        engine, cache = self.cache(self.redis.client())
+        near = self.near(self.redis)
+        for revoke in False, True:
+            wait_for(lambda: self.is_covered(cache) and self.leases(cache.pool))
+            cache.pool.epoch_close(self.leases(cache.pool)[0], revoke=revoke)
+            engine.set('p:a', b'new')
+            wait_for(lambda: cache.get('a') == b'new')
+        self.wait_covered(cache)
+        self.assertIn('was closed, by an operator', near.end()[1])
+
+    def test_another_arena(self):
+        engine, cache = self.cache(self.redis.client())
+        near = self.near(self.redis)
+        self.wait_covered(cache)
+        self.daemon.process.kill()
+        self.daemon.process.wait()
+        self.daemon.process = subprocess.Popen([*self.daemon.command, '--fresh'], env=self.daemon.environment)
+        wait_for(self.daemon.answers)
+        wait_for(lambda: near.process.poll() is not None)
+        self.assertIn('new arena', near.wait()[1])
+        near.start()
+        self.wait_covered(cache)
+
+    def test_two_near_caches(self):
+        engine, first = self.cache(self.redis.client())
+        second = tslab.NearCache(engine, first.pool, prefix='q:', name='second')
+        self.near(self.redis)
+        port = self.redis.port
+        other = subprocess.Popen([TSLAB_NEAR, '--pool', self.daemon.socket, '--server', f'127.0.0.1:{port}', '--prefix=q:',
+                                  '--name=second'])
+        self.addCleanup(other.wait)
+        self.addCleanup(other.terminate)
+        self.wait_covered(first)
+        self.wait_covered(second)
+        engine.mset({'p:a': 'one', 'q:a': 'two'})
+        wait_for(lambda: (first.get('a'), second.get('a')) == (b'one', b'two'))
+
+    def test_output_that_the_server_cuts(self):
+        engine, cache = self.cache(self.redis.client())
+        near = self.near(self.redis, bound_ms=LONG_MS)
+        self.wait_covered(cache)
+        engine.config_set('client-output-buffer-limit', 'pubsub 100kb 100kb 1')
+        near.process.send_signal(signal.SIGSTOP)
+        value = 'x' * 200
+        wait_for(lambda: not engine.mset({f'p:{value}{i}': 1 for i in range(20_000)}) or all(
+            c['name'] != 'tslab-near' or c['cmd'] == 'role' for c in engine.client_list()))
+        near.process.send_signal(signal.SIGCONT)
+        engine.set('p:probe', b'new')
+        wait_for(lambda: cache.get('probe') == b'new')
+        self.wait_covered(cache)
+        self.assertIn('closed the connection', near.end()[1])
+
+
+unittest.main(argv=sys.argv[:1] + sys.argv[5:])
