@@ -242,17 +242,20 @@ typedef struct NewLeaf {
 } NewLeaf;
 
 /* Threads that come late, to the leaf that was in the slot before, compare with these words. */
-static void seal_words(ShmMapLeaf *leaf, uint64_t *word, uint64_t seal) {
-        shm_store_rlx(&leaf->expires, leaf->expires ^ seal); /* ORDER: rlx; before it is linked. */
+static void seal_words(ShmMapLeaf *leaf, uint64_t end, uint64_t *word, uint64_t seal) {
+        shm_store_rlx(&leaf->expires, end ^ seal); /* ORDER: rlx; before it is linked. */
         if (leaf->flags & SHM_LEAF_CELL)
                 shm_store_rlx(word, *word ^ seal); /* ORDER: rlx; as above. */
         else if (leaf->flags & SHM_LEAF_CHAINED)
                 shm_store_rlx(word, seal); /* no chunk. ORDER: rlx; as above. */
 }
 
-/* Late readers of the slot's last object may still look at it; they find its tag changed. */
-static void leaf_fill(void *object, const ShmMapLeaf *head, const ShmMapKey *key, const ShmMapPut *put,
-                      uint64_t seal) {
+/*
+ * Late readers of the slot's last object may still look at it; they find its tag changed. `end` is apart from the head:
+ * were it stored there just before, the copy of the head would wait for that store.
+ */
+static void leaf_fill(void *object, const ShmMapLeaf *head, uint64_t end, const ShmMapKey *key,
+                      const ShmMapPut *put, uint64_t seal) {
         uint8_t *bytes = (uint8_t *) object + sizeof(*head);
         uint8_t *value = bytes + shm_leaf_value_off(key->size, head->flags);
 
@@ -263,7 +266,7 @@ static void leaf_fill(void *object, const ShmMapLeaf *head, const ShmMapKey *key
                               put->claim, sizeof(ShmClaim));
         if (!(head->flags & SHM_LEAF_CHAINED))
                 shm_racy_copy(value, put->value, put->value_size);
-        seal_words(object, (uint64_t *) value, seal);
+        seal_words(object, end, (uint64_t *) value, seal);
 }
 
 /* Frees a leaf that is noted, and linked nowhere. There may be a node that it did not come into. */
@@ -290,15 +293,16 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
         const ShmPending pending = { .root = trie->root, .hash = key->hash };
         ShmMapLeaf *head = &leaf->head;
         size_t size = shm_leaf_size(key->size, put->value_size, head->flags);
-        uint64_t handle;
+        uint64_t handle, end;
         void *object;
         int r;
 
         r = shm_object_alloc(actor, size, head->epoch, &pending, &handle, &object);
         if (r)
                 return r;
-        head->expires = leaf_end(trie, put);
-        leaf_fill(object, head, key, put, shm_leaf_seal(handle));
+        end = leaf_end(trie, put);
+        leaf_fill(object, head, end, key, put, shm_leaf_seal(handle));
+        head->expires = end;
         if (head->flags & SHM_LEAF_CHAINED)
                 r = shm_chain_fill(actor, handle, (uint64_t *) ((uint8_t *) object + size - sizeof(uint64_t)),
                                    head->epoch, put->value, put->value_size, leaf->replaced);
