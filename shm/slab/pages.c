@@ -33,7 +33,6 @@
 #include "shm/slab/tags.h"
 
 #define TRIES_MAX 256U
-#define DROP_COST 32U /* budget that dropping a slab's page costs; looking at a slab costs 1 */
 
 /* The slabs of [slab, slab + n) that are in the group of `slab`, as a mask of the group. */
 static uint64_t group_mask(uint32_t slab, uint32_t n) {
@@ -374,7 +373,7 @@ bool shm_pages_trim_step(ShmActor *control, ShmTrim *trim, uint32_t keep, uint32
                 uint32_t cost = 1;
 
                 if (go_down(trim, control->arena))
-                        cost += DROP_COST * trim_group(control, trim, keep);
+                        cost += SHM_DROP_COST * trim_group(control, trim, keep);
                 budget -= cost < budget ? cost : budget;
         }
         return shm_slab_walk_done(&trim->count) && (trim->group == 0 || trim->n_free <= keep);
@@ -434,7 +433,7 @@ static uint32_t drop_surplus_pages(ShmActor *control, ShmSurplus *surplus, uint3
                         surplus->position += skipped - 1;
                 else {
                         surplus->size += drop_if_surplus(control, surplus->position);
-                        budget -= DROP_COST < budget ? DROP_COST : budget - 1;
+                        budget -= SHM_DROP_COST < budget ? SHM_DROP_COST : budget - 1;
                 }
         }
         return budget;
@@ -454,7 +453,7 @@ static void drop_surplus_tags(ShmActor *control, ShmSurplus *surplus, uint32_t e
                 } else {
                         if (all_uncommitted(arena, slab / 64, tags_page_mask(slab))) {
                                 drop_tags_page(control, slab);
-                                budget -= DROP_COST < budget ? DROP_COST : budget - 1;
+                                budget -= SHM_DROP_COST < budget ? SHM_DROP_COST : budget - 1;
                         }
                         surplus->tags_position += SHM_TAGS_PER_PAGE;
                 }

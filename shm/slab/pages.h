@@ -8,6 +8,7 @@
 
 #define SHM_COMMIT_RUN_MAX 16 /* slabs that a client commits at once, at most */
 #define SHM_RUN_MAX 256U /* slabs that one intent RUN names, at most */
+#define SHM_DROP_COST 32U /* budget that dropping a slab's page costs; looking at a slab costs 1 */
 
 /*
  * Commits up to n neighbouring slabs, which become FREE. -ENOMEM: the arena is full, or the system
