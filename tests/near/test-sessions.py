@@ -21,6 +21,7 @@ from servers import Counted, Near, Redis, free_port  # noqa: E402
 
 TSLABD = os.path.abspath(sys.argv[1])
 STEPS = 100 if os.environ.get('TSLAB_TEST_FULL') else 25
+TIMEOUT = 3         # seconds, of the engine's client
 # As docs/near-cache.md has it, for programs.
 ACL = ['+get', '+pttl', '+set', '+pexpire', '+del', '+eval']
 
@@ -32,7 +33,7 @@ class Host:
         self.daemon = test.enterContext(Daemon(TSLABD, '--size=16M'))
         self.near = Near(self.daemon, server, '--bound', str(bound_ms), '--prefix', 'session:')
         test.addCleanup(self.near.end)
-        self.engine = Counted(server.client(socket_timeout=0.3))
+        self.engine = Counted(server.client(socket_timeout=TIMEOUT))
         pool = test.enterContext(tslab.open(self.daemon.socket))
         self.store = tslab.SessionStore(pool, behind=self.engine, **options)
         wait_for(self.is_covered)
@@ -137,10 +138,11 @@ class Values(Fixture):
         """By an operator: sessions are in the engine, and copies are made again."""
         self.store.set('a', b'1')
         self.store.pool.epoch_close(next(e.epoch for e in self.store.pool.epochs() if e.label == 'maps'), revoke=True)
-        with self.assertLogs('tslab', 'WARNING') as logs:
-            self.assertEqual([self.store.get('a') for _ in range(2)], [b'1'] * 2)
-        self.assertIn('begin anew', logs.output[0])
-        self.assertEqual(len(logs.output), 1)
+        self.assertEqual(self.store.get('a'), b'1')
+        self.host.near.kill()
+        self.host.near.start()
+        wait_for(self.host.is_covered)
+        self.assertEqual(self.store.get('a'), b'1')
 
     def test_the_programs_need_no_more_rights_than_the_page_says(self):
         self.redis.client().acl_setuser('web', enabled=True, passwords=['+word'], commands=ACL, keys=['session:*'],
@@ -230,6 +232,17 @@ class Away(Fixture):
         self.redis.kill()
         self.addCleanup(lambda: self.redis.process.poll() is None or self.redis.start())
 
+    def regain(self):
+        """Also the data, which it loads while it answers to say so."""
+        def is_loaded():
+            try:
+                return self.redis.client().ping()
+            except redis.BusyLoadingError:
+                return False
+
+        self.redis.start()
+        wait_for(is_loaded)
+
 
 class AwayFail(Away):
     def test_killed(self):
@@ -243,7 +256,7 @@ class AwayFail(Away):
             self.assertIsInstance(caught.exception.__cause__, redis.ConnectionError)
         self.assertRaises(tslab.EngineError, self.store.set, 'a', b'2')
         self.assertRaises(tslab.EngineError, self.store.replace, 'a', 0, b'2')
-        self.redis.start()
+        self.regain()
         self.assertEqual(self.store.get('a'), b'1')
 
     def test_stopped(self):
@@ -274,7 +287,7 @@ class AwayStale(Away):
         self.assertRaises(tslab.EngineError, self.store.set, 'a', b'3')
         self.assertRaises(tslab.EngineError, self.store.delete, 'b')
         self.assertEqual([self.store.get(s) for s in 'ab'], [b'1', None])
-        self.redis.start()
+        self.regain()
         wait_for(lambda: [self.store.get(s) for s in 'abc'] == [b'1', b'1', b'1'])
         self.store.set('a', b'4')
         self.assertEqual(self.store.get('a'), b'4')
@@ -350,7 +363,7 @@ class Flask(Away):
         self.assertEqual(other.get('/').text, 'alice')
         with self.assertLogs(mild.logger, 'ERROR'):
             self.assertEqual(other.get('/login').status_code, 200)
-        self.redis.start()
+        self.regain()
         wait_for(lambda: (client.get('/').text, other.get('/').text) == ('alice', 'alice'))
 
 
