@@ -49,7 +49,8 @@ def main():
         install(build, client, installed)
         status = subprocess.run(
             [HERE / 'with-systemd', '-i', '-t', '50', '-B', f'{installed}:{INSTALLED}', '-B', f'{HERE}:{TESTS}',
-             '-B', f'{SCRIPTS}:/run/tslab-debian', '-B', f'{README}:/run/tslab-readme.md', '-', '--',
+             '-B', f'{SCRIPTS}:/run/tslab-debian', '-B', f'{README}:/run/tslab-readme.md',
+             '-B', f'{SOURCE}/docs:/run/tslab-docs', '-', '--',
              sys.executable, '-B', f'{TESTS}/{test}', INSTALLED], cwd=folder).returncode
         if status == BOOT_FAILED and not boots(folder):
             sys.exit(SKIP)
