@@ -20,7 +20,7 @@
 #include "tests/util/test.h"
 
 #define NOBODY 65534
-#define ANON_MAX (1024U << 10) /* the heaps of two processes are not even */
+#define ANON_MAX (256U << 10) /* the heaps of two processes are not even */
 #define BLOCKS_MAX (256U << 10) /* nor are the records of threads that come and go */
 
 #define CHECK(_condition)                                                                                    \
@@ -293,6 +293,9 @@ static void test_all(void **state) {
         daemon_start(&the_daemon, (const char *[]){ "--size=16M", "--mode=0666", "--log-level=err", NULL });
         assert_int_equal(chmod(the_daemon.dir, 0755), 0);
         assert_int_equal(tslab_open(&pool, the_daemon.socket, NULL), 0);
+        /* glibc keeps on the heap, from the second time on, the large block that a check takes. */
+        for (unsigned i = 0; i < 3; i++)
+                (void) look();
         for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
                 if (!wanted || strcmp(wanted, calls[i].name) == 0)
                         repeat(calls[i].name, calls[i].run, full ? calls[i].n_full : calls[i].n);
