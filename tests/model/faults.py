@@ -594,6 +594,8 @@ FAULTS = [
      '''                (void) shm_cache_free(actor, handle);
                 (void) shm_actor_unnote(actor, handle);''', '''                (void) shm_actor_unnote(actor, handle);
                 (void) shm_cache_free(actor, handle);'''),
+    ('search: the slab emptied last is not the first', 'unit-search', 'shm/slab/search.c',
+     'return search_recent(actor, want, ret) || search_set(', 'return search_set('),
     ('search: the words are not', 'search', 'shm/slab/search.c',
      ' || search_words(actor, want, ret))', ')'),
     ('search: words of slabs that are free are passed over', 'search', 'shm/slab/search.c',
