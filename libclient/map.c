@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libclient/control.h"
 #include "libclient/enter.h"
 #include "libclient/sampler.h"
 #include "shm/arena/root.h"
@@ -222,9 +223,22 @@ static void note_put(struct tslab *pool, uint64_t version, size_t key_size, size
                 sampler_note(pool, version, size);
 }
 
-int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *p, size_t value_size) {
+static int put_entered(struct tslab_map *map, const ShmMapKey *key, const ShmMapPut *put) {
         ThreadState *thread;
         uint64_t version;
+        int r;
+
+        r = pool_enter(map->pool, &thread);
+        if (r)
+                return r;
+        r = shm_map_put(&thread->actor, &map->trie, key, put, &version);
+        if (r == 0)
+                note_put(map->pool, version, key->size, put->value_size);
+        map_end_change(map, thread);
+        return r;
+}
+
+int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *p, size_t value_size) {
         ShmMapKey k;
         int r;
 
@@ -236,13 +250,10 @@ int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *
         if (value_size == 0)
                 p->value = "";
 
-        r = pool_enter(map->pool, &thread);
-        if (r)
-                return r;
-        r = shm_map_put(&thread->actor, &map->trie, &k, p, &version);
-        if (r == 0)
-                note_put(map->pool, version, key_size, value_size);
-        map_end_change(map, thread);
+        r = put_entered(map, &k, p);
+        /* Threads may have the memory in their caches. */
+        if (r == -ENOMEM && control_want_caches(map->pool))
+                r = put_entered(map, &k, p);
         return r;
 }
 

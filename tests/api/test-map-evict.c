@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "tests/api/map-pool.h"
@@ -229,6 +230,59 @@ static void test_map_evict_stopped(void **state) {
         tslab_map_close(map);
 }
 
+typedef struct Cacher {
+        struct tslab *pool;
+        int ready;
+} Cacher;
+
+/* Leaves slots in its cache, and lives on. */
+static int caching_child(void *userdata) {
+        static tslab_handle handles[2000];
+        const Cacher *cacher = userdata;
+        void *object;
+
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (unsigned i = 0; i < 2000; i++)
+                CHECK(tslab_alloc(cacher->pool, COST, TSLAB_EPOCH_CURRENT, &handles[i], &object) == 0);
+        for (unsigned i = 0; i < 2000; i++)
+                CHECK(tslab_free(cacher->pool, handles[i]) == 0);
+        CHECK(write(cacher->ready, "", 1) == 1);
+        for (;;)
+                pause();
+}
+
+static uint64_t cached_objects(struct tslab *pool) {
+        struct tslab_stats stats = { .size = sizeof(stats) };
+
+        assert_int_equal(tslab_stats(pool, &stats), 0);
+        return stats.cached_objects;
+}
+
+/* A put asks for slots in caches of others before it fails, as an allocation does. */
+static void test_map_full_but_caches(void **state) {
+        struct tslab_map *map = open_map(*state, 0, TSLAB_MAP_EVICT_NEVER);
+        Cacher cacher = { .pool = *state };
+        uint32_t n = 0;
+        int ready[2];
+        pid_t pid;
+        char byte;
+
+        assert_int_equal(pipe(ready), 0);
+        cacher.ready = ready[1];
+        pid = test_child_start(TEST_FORK, caching_child, &cacher);
+        assert_int_equal(read(ready[0], &byte, 1), 1);
+        assert_true(cached_objects(*state) > 8);
+        while (put(map, n) == 0)
+                n++;
+        assert_int_equal(put(map, n), -ENOMEM);
+        assert_in_range(cached_objects(*state), 0, 1); /* that of the entry which the index had no node for */
+        kill(pid, SIGKILL);
+        assert_int_equal(test_child_wait(pid), -SIGKILL);
+        close(ready[0]);
+        close(ready[1]);
+        tslab_map_close(map);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_map_evict_options, setup, map_pool_teardown),
@@ -238,6 +292,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_evict_killed, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_memory_killed, setup_small, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_stopped, setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_full_but_caches, setup_small, map_pool_teardown),
         };
 
         return cmocka_run_group_tests_name("map-evict", tests, NULL, NULL);
