@@ -153,21 +153,21 @@ static void map_configure(const ShmArena *arena, uint64_t handle, const struct t
 }
 
 /*
- * The root may have named a map whose index was revoked: its entries are none of the new one's. If this thread dies
- * before they are dropped, its record names the map, which is counted anew.
+ * The name may have been another map's, whose index was revoked, or whose root was unset: its entries are none of the
+ * new one's. If this thread dies before they are dropped, its record names the map, which is counted anew.
  */
 static int name_map(ShmActor *actor, const char *root, uint64_t expected, uint64_t handle) {
-        uint32_t i = expected ? shm_map_index(actor->arena, expected) : SHM_ROOTS_MAX;
-        const ShmTrie trie = { .arena = actor->arena, .map = i < SHM_ROOTS_MAX ? i + 1 : 0 };
+        int i = shm_root_index(actor->arena, root);
+        const ShmTrie trie = { .arena = actor->arena, .map = i >= 0 ? (uint32_t) i + 1 : 0 };
         ShmMapCensus census = {};
         int r;
 
         shm_tally_begin(actor, &trie);
         if (trie.map != 0)
-                shm_map_census_begin(actor->arena, i, &census);
+                shm_map_census_begin(actor->arena, trie.map - 1, &census);
         r = name_object(actor, root, expected, handle);
         if (r == 0 && trie.map != 0)
-                shm_map_census_drop(actor->arena, i, &census);
+                shm_map_census_drop(actor->arena, trie.map - 1, &census);
         shm_tally_end(actor, &trie);
         return r;
 }

@@ -61,6 +61,18 @@ static ShmRoot *root_find_entry(const ShmArena *arena, uint64_t hash, uint64_t *
         return NULL;
 }
 
+int shm_root_index(const ShmArena *arena, const char *name) {
+        uint64_t hash, found;
+        const ShmRoot *root;
+        int r;
+
+        r = hash_name(arena, name, &hash);
+        if (r)
+                return r;
+        root = root_find_entry(arena, hash, &found);
+        return root && found == hash ? (int) (root - arena->header->roots) : -ENOENT;
+}
+
 int shm_root_get(const ShmArena *arena, const char *name, uint64_t *ret_handle) {
         uint64_t hash, found, handle;
         ShmRoot *root;

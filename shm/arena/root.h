@@ -11,6 +11,8 @@ int shm_root_get(const ShmArena *arena, const char *name, uint64_t *ret_handle);
  * used (the first set of a name takes an entry for good); -EINVAL; -EROFS.
  */
 int shm_root_set(ShmArena *arena, const char *name, uint64_t expected, uint64_t handle);
+/* The entry that the name has taken, whether or not it is set; -ENOENT, -EINVAL. */
+int shm_root_index(const ShmArena *arena, const char *name);
 /* Root i, for listings. -ENOENT: it is not set. ret_name has room for SHM_ROOT_NAME_SIZE bytes; it is terminated. */
 int shm_root_at(const ShmArena *arena, uint32_t i, char *ret_name, uint64_t *ret_handle);
 

@@ -146,6 +146,25 @@ static void test_map_evict_made_anew(void **state) {
         tslab_map_close(map);
 }
 
+/* The same where the root of a map was unset. No other name gets its state: a name keeps its entry. */
+static void test_map_evict_unset(void **state) {
+        struct tslab_map *map = open_map(*state, 2 * COST, TSLAB_MAP_EVICT_NEVER);
+        tslab_handle root;
+
+        assert_int_equal(put(map, 1), 0);
+        assert_int_equal(put(map, 2), 0);
+        tslab_map_close(map);
+        assert_int_equal(tslab_root_get(*state, "map.m", &root), 0);
+        assert_int_equal(tslab_root_set(*state, "map.m", root, 0), 0);
+        map = open_map(*state, 2 * COST, TSLAB_MAP_EVICT_NEVER);
+        assert_int_equal(statistics(map).entries, 0);
+        assert_int_equal(statistics(map).bytes, 0);
+        assert_int_equal(put(map, 1), 0);
+        assert_int_equal(put(map, 2), 0);
+        assert_int_equal(put(map, 3), -ENOSPC);
+        tslab_map_close(map);
+}
+
 typedef struct Churn {
         struct tslab_map *map;
         unsigned seed;
@@ -289,6 +308,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_evict_below_an_entry, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_made_anew, setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_unset, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_killed, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_memory_killed, setup_small, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_stopped, setup, map_pool_teardown),
