@@ -57,7 +57,8 @@
  * The index of all maps of a pool is in one reserved epoch, labelled "maps", that the first map reserves. It grows
  * and shrinks with the entries: at most 48 bytes for each entry, and 33 KiB for each map, if the pool has a class of 64
  * bytes; and for each thread the nodes of one key that it deleted, in case it puts the key again. Close that epoch and
- * maps cannot grow; revoke it and they are gone (-EIDRM).
+ * maps cannot grow; revoke it and they are gone (-EIDRM). Their entries then take memory until the epochs that the puts
+ * named are revoked, too: nothing else frees them, nor does eviction.
  *
  * Threads: any thread may make any call at any time, but for tslab_map_close(), which must be the
  * last with this map. While and after tslab_close() closes the pool, calls that change a map return -EBADF,
