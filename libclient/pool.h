@@ -52,7 +52,6 @@ typedef struct PoolLocal {
         pthread_mutex_t control_lock; /* one control call at a time; guards `call` once attached */
         pthread_mutex_t spare_lock; /* held while a thread uses threads[spare] */
         pthread_mutex_t refs_lock; /* guards refs[] */
-        uint64_t expiry_ms; /* when a call last deleted many expired entries; under control_lock */
         uint32_t attached;
         uint32_t joined; /* `client` is ours */
         uint32_t client; /* index in the client table */

@@ -20,7 +20,7 @@
 
 #define RENEW_MS 1000
 #define PASS_MS 250 /* from the beginning of one pass to that of the next */
-#define DELETE_COST 32 /* deleting an entry takes as long as passing over so many slabs */
+#define SLAB_COST 64U /* a look at the entries of a slab costs as much as passing over so many slabs */
 #define KEPT_MS_MAX (2 * (uint64_t) UINT32_MAX) /* a lifetime, and as a stale value; later ends are damage */
 
 /* *ret_leaf: the leaf that has the end by now. SHM_TRIE_E_CHANGED: to be done again. */
@@ -106,7 +106,7 @@ static bool open_map_of(ShmArena *arena, const ShmMapView *view, ShmTrie *ret) {
 }
 
 /* One slot. Returns the end of its entry, if that is still to come, or is to be looked at again; else 0. */
-static uint64_t expire_slot(ShmActor *control, SlotId id, uint64_t now_ms, ShmTrie *trie, int64_t *n) {
+static uint64_t expire_slot(ShmActor *control, SlotId id, uint64_t now_ms, ShmTrie *trie) {
         ShmArena *arena = control->arena;
         /* ORDER: acq, pairs with shm_uncached_free(); before what is in the slot. */
         uint32_t tag = shm_load_acq(shm_slot_tag(arena, id));
@@ -124,7 +124,6 @@ static uint64_t expire_slot(ShmActor *control, SlotId id, uint64_t now_ms, ShmTr
         shm_tally_begin(control, trie);
         done = delete_leaf(control, trie, &view);
         shm_tally_end(control, trie);
-        *n -= done ? DELETE_COST : 0;
         return done ? 0 : view.expires;
 }
 
@@ -132,49 +131,40 @@ static uint64_t earlier_end(uint64_t a, uint64_t b) {
         return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-/* *ret: the first end of what is left in the slab. False: *n came to its end before the slab did. */
-static bool expire_slab(ShmActor *control, uint32_t slab, uint64_t now_ms, ShmTrie *trie, int64_t *n,
-                        uint64_t *ret) {
-        uint64_t *line = &control->arena->lines[slab].expires_first;
-        uint32_t slot = 0;
-        /* ORDER: rlx; a writer that lowers it now lowers the arena's, too. */
-        uint64_t first = shm_load_rlx(line), left = 0;
-        int64_t n_before = --*n;
+/* The first end of what is left in the slab. *ret_cost: 1, or SLAB_COST. */
+static uint64_t expire_slab(ShmActor *control, uint32_t slab, uint64_t now_ms, ShmTrie *trie,
+                            uint32_t *ret_cost) {
+        uint64_t *line = &control->arena->lines[slab].expires_first, left = 0;
+        uint64_t first =
+                shm_load_rlx(line); /* ORDER: rlx; a writer that lowers it now lowers the arena's, too. */
 
-        *ret = first;
+        *ret_cost = 1;
         if (first == 0 || first > now_ms)
-                return true;
+                return first;
+        *ret_cost = SLAB_COST;
         /* ORDER: acqrel, pairs with shm_expiry_note(); before a look at any leaf. */
         (void) shm_xchg_acqrel(line, 0);
-        for (; slot < SHM_SLOTS_MAX && (*n > 0 || *n == n_before); slot++) /* one entry at least */
-                left = earlier_end(left, expire_slot(control, slot_id(slab, slot), now_ms, trie, n));
-        if (slot < SHM_SLOTS_MAX)
-                left = first;
+        for (uint32_t slot = 0; slot < SHM_SLOTS_MAX; slot++)
+                left = earlier_end(left, expire_slot(control, slot_id(slab, slot), now_ms, trie));
         if (left != 0)
                 (void) shm_expiry_lower(line, left);
-        *ret = left;
-        return slot == SHM_SLOTS_MAX;
+        return left;
 }
 
 bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n) {
         ShmArena *arena = control->arena;
         ShmExpiry *expiry = &arena->header->expiry;
-        uint32_t n_slabs = shm_arena_n_slabs_ever(arena);
+        uint32_t n_slabs = shm_arena_n_slabs_ever(arena), cost;
         uint64_t hand = shm_load_rlx(&expiry->hand); /* ORDER: rlx; the maintainer's alone. */
         uint64_t left = hand == 0 ? 0 : shm_load_rlx(&expiry->left); /* ORDER: rlx; as above. */
         /* ORDER: acqrel, pairs with shm_expiry_note(); before a look at any slab. */
         uint64_t first = shm_xchg_acqrel(&expiry->first, 0);
-        int64_t n_left = n;
         ShmTrie trie = {};
-        uint64_t end;
 
         if (hand == 0)
                 shm_store_rlx(&expiry->begun, now_ms); /* ORDER: rlx; the maintainer's alone. */
-        for (; hand < n_slabs && n_left > 0; hand++) {
-                if (!expire_slab(control, (uint32_t) hand, now_ms, &trie, &n_left, &end))
-                        break;
-                left = earlier_end(left, end);
-        }
+        for (uint32_t done = 0; hand < n_slabs && done < n; hand++, done += cost)
+                left = earlier_end(left, expire_slab(control, (uint32_t) hand, now_ms, &trie, &cost));
         if (hand >= n_slabs) {
                 hand = 0;
                 first = left;

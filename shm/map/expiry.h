@@ -12,7 +12,7 @@ int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ui
 /* Whether a step is due. Looks at the clock only if any entry expires. */
 bool shm_expiry_due(ShmArena *arena, uint64_t *ret_now_ms);
 /*
- * Goes on with the pass under way, or begins one: looks at up to n slabs, and deletes the entries in them whose time is
- * over; of such it deletes one in place of each 32 slabs. For the maintainer. True: the pass is over.
+ * Goes on with the pass under way, or begins one: looks at up to n slabs, or at fewer, if there are entries in them
+ * whose time is over, and deletes these. For the maintainer. True: the pass is over.
  */
 bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n);
