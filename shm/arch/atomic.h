@@ -80,15 +80,6 @@ static inline void shm_fence_acq(void) {
 /* A load of this thread's own memory. The compiler does not know that another load of it gives the same value. */
 #define shm_private_again(p) (*(const volatile __typeof__(*(p)) *) (p))
 
-/* Fetches a cache line that is to be written: no other processor has it then. */
-static inline void shm_prefetch_to_write(const void *p) {
-#ifdef __x86_64__
-        __asm__ volatile("prefetchw %0" : : "m"(*(const char *) p)); /* the builtin needs a flag for that */
-#else
-        __builtin_prefetch(p, 1);
-#endif
-}
-
 /* Adds one to a word that only this thread writes, by a single instruction without a lock prefix. */
 static inline void shm_count_rlx(uint64_t *p) {
         SHM_STEP_HERE(p);

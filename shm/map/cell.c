@@ -30,15 +30,12 @@ static bool load_cell(const ShmTrie *trie, const ShmMapView *view, uint64_t *ret
         return shm_map_view_live(trie->arena, view);
 }
 
-/* False: it has another value by now: *value, if the leaf is live after that. */
-static bool change_cell(const ShmMapView *view, uint64_t *value, uint64_t next) {
-        uint64_t seal = shm_leaf_seal(view->handle), seen = *value ^ seal;
+/* False: it has another value by now. */
+static bool change_cell(const ShmMapView *view, uint64_t value, uint64_t next) {
+        uint64_t seal = shm_leaf_seal(view->handle), expected = value ^ seal;
 
         /* ORDER: acqrel; the sums of all who added are in one order. */
-        if (shm_cas_acqrel(shm_map_view_cell(view), &seen, next ^ seal))
-                return true;
-        *value = seen ^ seal;
-        return false;
+        return shm_cas_acqrel(shm_map_view_cell(view), &expected, next ^ seal);
 }
 
 /* `flags`: of such a leaf. -ENOENT; -EINVAL: it is another kind; -EIDRM. */
@@ -48,7 +45,7 @@ static int find_cell(const ShmTrie *trie, const ShmMapKey *key, uint16_t flags, 
         int r;
 
         do {
-                r = shm_map_find_to_change(trie, key, &c, ret_view);
+                r = shm_map_find(trie, key, &c, ret_view);
                 if (r)
                         return r < 0 ? r : -ENOENT;
                 if (ret_view->is_over)
@@ -75,17 +72,14 @@ static int put_cell(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
         return shm_map_put(actor, trie, key, &put, NULL);
 }
 
-/*
- * False: the leaf is no more. After a compare-and-set that failed the word's cache line is this thread's, and the value
- * known: another load would only give others the time to change it again.
- */
+/* False: the leaf is no more. */
 static bool add_to_cell(const ShmTrie *trie, const ShmMapView *view, uint64_t value, uint64_t delta,
                         uint64_t *ret) {
         do {
                 *ret = value + delta;
-                if (change_cell(view, &value, *ret))
+                if (change_cell(view, value, *ret))
                         return true;
-        } while (shm_map_view_live(trie->arena, view));
+        } while (load_cell(trie, view, &value));
         return false;
 }
 
@@ -175,7 +169,7 @@ int shm_map_limit(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, co
                         r = put_cell(actor, trie, key, SHM_LEAF_CELL | SHM_LEAF_BUCKET, next_ns,
                                      bucket_ttl_ms(now_ns, next_ns), rate->epoch);
                 else
-                        r = keep_bucket(trie, &view, now_ns, next_ns) && change_cell(&view, &full_ns, next_ns)
+                        r = keep_bucket(trie, &view, now_ns, next_ns) && change_cell(&view, full_ns, next_ns)
                                     ? 0
                                     : -EEXIST;
         } while (r == -EEXIST);

@@ -40,17 +40,14 @@
  * Where an object begins is known only when its slab's word is. Its size is guessed to be that of
  * the leaf read before: word and object are then fetched at one time. It spares a miss of two.
  */
-static inline void prefetch_leaf(const ShmTrie *trie, uint64_t handle, bool to_change) {
+static inline void prefetch_leaf(const ShmTrie *trie, uint64_t handle) {
         SlotId id = shm_handle_slot(handle);
         /* ORDER: rlx; a guess. */
         uint32_t size = shm_load_rlx(&trie->leaf_room);
         const uint8_t *object = shm_arena_slab(trie->arena, slot_id_slab(id)) + slot_id_slot(id) * size;
 
         for (uint32_t off = 0; off < size && off < PREFETCH_SIZE; off += 64)
-                if (to_change)
-                        shm_prefetch_to_write(object + off);
-                else
-                        __builtin_prefetch(object + off);
+                __builtin_prefetch(object + off);
 }
 
 static inline void remember_room(const ShmTrie *trie, uint32_t room) {
@@ -88,8 +85,8 @@ static int match_stale(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
 }
 
 /* Compares the entry at the cursor with the key. A Match, or an error; readers get only -EIDRM. */
-static inline int match_word(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
-                             bool to_change, ShmMapView *view) {
+static int match_word(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
+                      ShmMapView *view) {
         uint64_t seen = c->value;
         int r;
 
@@ -97,7 +94,7 @@ static inline int match_word(ShmActor *actor, const ShmTrie *trie, const ShmMapK
                 return VACANT;
         if (!shm_trie_is_leaf(seen))
                 return seen == shm_map_vacancy(trie, c, key->bytes, key->size) ? VACANT : OTHER;
-        prefetch_leaf(trie, seen, to_change);
+        prefetch_leaf(trie, seen);
         if (shm_map_view(trie->arena, seen, view) == 0) {
                 bool same = is_key(view, key);
 
@@ -117,13 +114,13 @@ static inline int match_word(ShmActor *actor, const ShmTrie *trie, const ShmMapK
         return match_stale(actor, trie, c);
 }
 
-static inline int find_entry(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
-                             bool to_change, ShmMapView *ret_view) {
+static int find_entry(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
+                      ShmMapView *ret_view) {
         int r, match;
 
         r = shm_trie_seek(trie, key->hash, c);
         while (r == 0) {
-                match = match_word(actor, trie, key, c, to_change, ret_view);
+                match = match_word(actor, trie, key, c, ret_view);
                 if (match == MINE)
                         return 0;
                 if (match == VACANT)
@@ -137,12 +134,7 @@ static inline int find_entry(ShmActor *actor, const ShmTrie *trie, const ShmMapK
 }
 
 int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c, ShmMapView *ret_view) {
-        return find_entry(NULL, trie, key, c, false, ret_view);
-}
-
-int shm_map_find_to_change(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
-                           ShmMapView *ret_view) {
-        return find_entry(NULL, trie, key, c, true, ret_view);
+        return find_entry(NULL, trie, key, c, ret_view);
 }
 
 int shm_map_copy(const ShmTrie *trie, const ShmMapView *view, uint32_t offset, void *buffer, uint32_t size) {
@@ -446,7 +438,7 @@ static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
         uint64_t was;
         int found, r;
 
-        found = find_entry(actor, trie, key, &c, false, &view);
+        found = find_entry(actor, trie, key, &c, &view);
         if (found < 0)
                 return found;
         r = admit_over(put, found, &view);

@@ -71,9 +71,6 @@ uint32_t shm_map_value_max(const ShmTrie *trie);
  * the entry is absent to users of the map.
  */
 int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *ret_cursor, ShmMapView *ret_view);
-/* The same for a leaf whose words are to be changed in place: its cache line is asked for once, not twice. */
-int shm_map_find_to_change(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *ret_cursor,
-                           ShmMapView *ret_view);
 
 /* Copies bytes inside the value. They count if the view is live after that. -EUCLEAN: the entry is damaged, or not. */
 int shm_map_copy(const ShmTrie *trie, const ShmMapView *view, uint32_t offset, void *buffer, uint32_t size);
