@@ -39,8 +39,13 @@ class Redis:
         wait_for(self.answers)
 
     def answers(self):
-        with socket.socket() as s:
-            return s.connect_ex(('127.0.0.1', self.port)) == 0
+        """Also that it has loaded what it keeps."""
+        try:
+            return self.client().ping()
+        except redis.AuthenticationError:
+            return True
+        except redis.ConnectionError:
+            return False
 
     def client(self, **more):
         return redis.Redis('127.0.0.1', self.port, **more)
