@@ -35,7 +35,8 @@ class Fake:
         b'PING': b'*2\r\n$4\r\npong\r\n$0\r\n\r\n',
     }
 
-    def __init__(self, command=None, answer=None):
+    def __init__(self, command=None, answer=None, ping_seconds=0.0):
+        self.ping_seconds = ping_seconds
         self.answers = {**self.ANSWERS, **({command: answer} if command else {})}
         self.socket = socket.create_server(('127.0.0.1', 0))
         self.port = self.socket.getsockname()[1]
@@ -61,6 +62,8 @@ class Fake:
                         answer = next(a for c, a in self.answers.items() if b' '.join(words).startswith(c))
                         if answer is None:
                             return
+                        if words[0] == b'PING':
+                            time.sleep(self.ping_seconds)
                         connection.sendall(answer)
             except OSError:
                 pass
@@ -164,6 +167,44 @@ class HostileTest(TroubleFixture):
         server = Fake(b'PING', b'')
         self.addCleanup(server.end)
         self.expect(server, 'no answer for seconds')
+
+
+class AnswerTest(TroubleFixture):
+    """An answer counts from its question on, and one of each primary is needed."""
+
+    def test_an_answer_that_comes_late(self):
+        """It covers until one bound after the question, not after the answer."""
+        server = Fake(ping_seconds=0.8)
+        self.addCleanup(server.end)
+        self.near(server, bound_ms=1000)
+        _, cache = self.cache(redis.Redis())
+        n, n_covered = 0, 0
+        wait_for(lambda: self.claims(cache))
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            n += 1
+            n_covered += self.claims(cache)
+            time.sleep(0.01)
+        self.assertLess(n_covered, n / 2)
+
+    def claims(self, cache):
+        """Whether a program that misses is to fill: something is covered."""
+        claim = cache._look(b'p:none', 0)[2]
+        cache._give_up(b'p:none', claim)
+        return claim != 0
+
+    def test_all_primaries_have_to_answer(self):
+        servers = Fake(b'PING', b''), Fake()
+        slots = b''.join(b'*3\r\n:%d\r\n:%d\r\n*3\r\n$9\r\n127.0.0.1\r\n:%d\r\n$1\r\n%d\r\n'
+                         % (8192 * i, 8192 * i + 8191, server.port, i) for i, server in enumerate(servers))
+        for server in servers:
+            self.addCleanup(server.end)
+            server.answers.update({b'CLUSTER SLOTS': b'*2\r\n' + slots, b'CLUSTER NODES': b'$1\r\n\n\r\n',
+                                   b'CLUSTER INFO': b'$16\r\ncluster_state:ok\r\n'})
+        self.expect(servers[1], f'127.0.0.1:{servers[0].port}: no answer for seconds')
+        servers[0].answers[b'PING'] = Fake.ANSWERS[b'PING']
+        status, text = self.check(servers[1])
+        self.assertEqual(status, 0, text)
 
 
 class AdviceTest(TroubleFixture):
