@@ -22,6 +22,8 @@ from servers import Redis, free_port
 
 TSLABD, TSLABCTL, TSLAB_NEAR = map(os.path.abspath, sys.argv[1:4])
 KEYS = [f'k{i}' for i in range(10)]
+RARE = ['rare0', 'rare1']       # a change of them that is missed stays for longer than the bound
+RARITY = 0.02
 WORKERS = 4             # a host; the first of them writes, too
 PROBES = [f'probe{i}' for i in range(12)]
 PATIENCE = 40           # seconds, for anything
@@ -111,7 +113,11 @@ class Worker:
         with self.world.open_log(self.name) as self.log, tslab.open(self.socket_path) as pool:
             self.reads = Reads(self.log, self.name)
             self.cache = tslab.NearCache(self.engine, pool, prefix='p:')
-            while not self.world.stop.is_set():
+            for sweep in itertools.count():
+                if self.world.stop.is_set():
+                    break
+                if sweep == 1:
+                    self.world.begun.release()
                 self.engine.point_at(self.world.engine_ports.value())
                 for key in self.world.keys:
                     self.read(key)
@@ -163,7 +169,8 @@ def write_all(world):
                 break
             with world.write_lock:
                 engine.point_at(world.engine_ports.value())
-                write_version(log, engine, random.choice(KEYS), version, lambda key, value: engine.set('p:' + key, value))
+                key = random.choice(RARE if version <= 5 or random.random() < RARITY else KEYS)
+                write_version(log, engine, key, version, lambda key, value: engine.set('p:' + key, value))
             time.sleep(random.random() * world.write_pause)
     engine.end()
 
@@ -185,11 +192,11 @@ class Ports:
 class World:
     """`with World(...) as world:` has two hosts that read and write; judge() ends that, and says what was wrong."""
 
-    def __init__(self, near_ports, engine_ports, bound_ms, wait_ms=0, pause=0.001, write_pause=0.006, is_quiet=False):
+    def __init__(self, near_ports, engine_ports, bound_ms, wait_ms=0, pause=0.002, write_pause=0.006, is_quiet=False):
         self.near_ports, self.bound_ms, self.wait_ms = near_ports, bound_ms, wait_ms
         self.engine_ports, self.pause, self.write_pause, self.is_quiet = Ports(engine_ports), pause, write_pause, is_quiet
-        self.stop, self.write_lock = FORK.Event(), FORK.Lock()
-        self.keys = KEYS + ['own0', 'own1']
+        self.stop, self.write_lock, self.begun = FORK.Event(), FORK.Lock(), FORK.Semaphore(0)
+        self.keys = KEYS + RARE + ['own0', 'own1']
 
     def path(self, name):
         return os.path.join(self.dir, name + '.log')
@@ -198,6 +205,7 @@ class World:
         return contextlib.closing(Log(self.path(name)))
 
     def __enter__(self):
+        self.begin = time.monotonic()
         with contextlib.ExitStack() as stack:
             self.dir = tempfile.mkdtemp(prefix='tslab-history-')
             stack.callback(shutil.rmtree, self.dir)
@@ -214,6 +222,8 @@ class World:
             stack.callback(self.end)
             for process in self.processes:
                 process.start()
+            for _ in range(2 * WORKERS):
+                assert self.begun.acquire(timeout=PATIENCE), 'a worker does not begin'
             self.stack = stack.pop_all()
         return self
 
@@ -264,7 +274,7 @@ class World:
 class Case(unittest.TestCase):
     def expect_fresh(self, world):
         verdict = world.judge()
-        report(self.id().rpartition('.')[2], verdict)
+        report(f"{self.id().rpartition('.')[2]} ({time.monotonic() - world.begin:.1f} s)", verdict)
         self.assertEqual(verdict.faults[:5], [])
         self.assertGreater(verdict.writes, 50)
         return verdict
@@ -313,7 +323,9 @@ class Cluster:
                     if len(views[-1]) != len(self.servers) or views[-1] != views[0]:
                         return False
                     role = client.role()
-                    if role[0] == b'slave' and role[3] != b'connected' or role[0] == b'master' and not role[2] and self.slots_of(server):
+                    if role[0] == b'slave' and role[3] != b'connected':
+                        return False
+                    if role[0] == b'master' and not role[2] and self.slots_of(server):
                         return False
                 except redis.RedisError:
                     return False

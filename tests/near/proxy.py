@@ -11,9 +11,10 @@ MESSAGE = re.compile(rb'\*3\r\n\$7\r\nmessage\r\n\$20\r\n__redis__:invalidate\r\
 class Proxy:
     def __init__(self, port):
         self.target, self.lock = port, threading.Lock()
-        self.sockets, self.threads = set(), []
+        self.sockets, self.subscribed, self.threads = set(), set(), []
         self.delay = 0              # seconds, from the server
         self.is_silent = False      # all waits, in both directions, and nothing is closed
+        self.is_half_silent = False     # so it is on connections that have subscribed to changes, and on no others
         self.is_lossy = False       # drops the messages of changes, and nothing else: no network does that
         self.is_halving = False     # half of the next message of a change goes through, then the connection ends
         self.listener = socket.create_server(('127.0.0.1', 0))
@@ -50,11 +51,14 @@ class Proxy:
             back.join()
         with self.lock:
             self.sockets -= {near, server}
+            self.subscribed -= {near, server}
 
     def pump(self, source, sink, is_server):
         try:
             while data := source.recv(65536):
-                while self.is_silent:
+                if not is_server and b'SUBSCRIBE' in data:
+                    self.subscribed |= {source, sink}
+                while self.is_silent or self.is_half_silent and source in self.subscribed:
                     time.sleep(0.005)
                 if is_server and not self.pass_on(sink, data):
                     break
@@ -80,7 +84,7 @@ class Proxy:
             end_connections(self.sockets)
 
     def end(self):
-        self.is_silent = False
+        self.is_silent = self.is_half_silent = False
         self.listener.shutdown(socket.SHUT_RDWR)
         self.cut()
         for thread in self.threads:

@@ -10,7 +10,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
 
-from hosts import Case, Near, World, wait_for  # noqa: E402
+from hosts import TSLABCTL, Case, Near, World  # noqa: E402
 from servers import Redis  # noqa: E402
 
 FULL = os.environ.get('TSLAB_TEST_FULL') == '1'
@@ -34,9 +34,9 @@ class DaemonTest(Case):
         for host in self.world.hosts:
             stats = host.stats()
             here = {'descriptors': len(os.listdir(f'/proc/{host.daemon.process.pid}/fd')),
-                    'epochs': len([epoch for epoch in stats['epochs'] if epoch['state'] != 'free']),
-                    'slabs': sum(one['slabs'] for one in stats['classes'])}
-            here |= {name: stats[name] for name in ('clients', 'threads', 'live_objects', 'committed_bytes', 'metadata_bytes')}
+                    'epochs': len([epoch for epoch in stats['epochs'] if epoch['state'] != 'free'])}
+            here |= {name: stats[name] for name in ('clients', 'threads', 'live_objects', 'committed_bytes',
+                                                    'metadata_bytes')}
             sizes |= {f'{host.name} {name}': size for name, size in here.items()}
         return sizes
 
@@ -52,6 +52,10 @@ class DaemonTest(Case):
         for name, size in before.items():
             self.assertLessEqual(after[name], size * 1.25 + 5, name)
         self.expect_fresh(self.world)
+        for host in self.world.hosts:
+            check = host.daemon.ctl(TSLABCTL, 'check')
+            self.assertTrue(check['ok'], check)
+            self.assertEqual((check['lost_slots'], check['doubled_slots']), (0, 0))
 
     def test_two_daemons(self):
         other = Near(self.host.daemon, [self.redis.port], BOUND_MS)

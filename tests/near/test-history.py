@@ -34,14 +34,15 @@ IS_ALONE = 'TSLAB_TEST_ALONE' in os.environ      # in a network namespace of our
 
 def leave_the_network():
     """Begins this program anew in a network of its own, where that is allowed."""
-    tools_are_there = all(map(shutil.which, ('unshare', 'ip', 'ss')))
-    if not IS_ALONE and tools_are_there and subprocess.run([*UNSHARE, *LINK, 'up'], check=False, capture_output=True).returncode == 0:
-        os.execvpe('unshare', [*UNSHARE, sys.executable, *sys.argv], os.environ | {'TSLAB_TEST_ALONE': '1'})
     if IS_ALONE:
         subprocess.run([*LINK, 'up'], check=True)
+    elif all(map(shutil.which, ('unshare', 'ip', 'ss'))):
+        if subprocess.run([*UNSHARE, *LINK, 'up'], capture_output=True, check=False).returncode == 0:
+            os.execvpe('unshare', [*UNSHARE, sys.executable, *sys.argv], os.environ | {'TSLAB_TEST_ALONE': '1'})
 
 
 leave_the_network()
+
 
 class Plain:
     """An engine on one connection."""
@@ -88,8 +89,8 @@ class CheckerTest(unittest.TestCase):
 
     def test_a_write_that_a_failover_lost(self):
         for copied, n_faults in (0, 0), (1, 1):
-            self.expect(n_faults, n_faults * 990, 'install a 1 1000 1010 7 1', f'install a 2 2000 2010 7 {copied}', 'lossy 7 2500',
-                        'read w a 1 1020 1030 3000 3010 2')
+            self.expect(n_faults, n_faults * 990, 'install a 1 1000 1010 7 1', f'install a 2 2000 2010 7 {copied}',
+                        'lossy 7 2500', 'read w a 1 1020 1030 3000 3010 2')
 
     def test_versions_that_come_back(self):
         lines = 'install a 1 1000 1010 1 1', 'install a 2 2000 2010 1 1', 'install * 1 3000 3010 1 1'
@@ -182,6 +183,17 @@ class AloneTest(Case):
         time.sleep(SECONDS)
         self.expect_fresh(world)
 
+    def test_the_connection_of_changes_is_silent(self):
+        """The other one, by which the server is asked for its role, goes on."""
+        world = self.world()
+        time.sleep(SECONDS)
+        self.proxy.is_half_silent = True
+        time.sleep(3 * BOUND_MS / 1000)
+        self.proxy.is_half_silent = False
+        world.wait_covered()
+        time.sleep(SECONDS)
+        self.expect_fresh(world)
+
     def test_a_slow_network(self):
         """Changes are told late: copies are covered as long as that is less than the bound."""
         world = self.world()
@@ -218,7 +230,7 @@ class NetworkTest(Case):
 
     def test_the_network_is_down(self):
         self.addCleanup(subprocess.run, [*LINK, 'up'], check=True)
-        for _ in range(3):
+        for _ in range(3 if FULL else 1):
             subprocess.run([*LINK, 'down'], check=True)
             time.sleep(2 * BOUND_MS / 1000)
             self.assertFalse(any(host.is_covered() for host in self.world.hosts))
@@ -341,18 +353,6 @@ class ClusterTest(Case):
         wait_for(self.cluster.is_whole, 'the cluster is whole')
         self.expect_fresh_after()
 
-    def test_a_primary_stops_and_wakes_when_another_took_its_place(self):
-        primary = self.cluster.primaries()[0]
-        replica = self.cluster.replica_of(primary)
-        primary.process.send_signal(signal.SIGSTOP)
-        wait_for(lambda: self.is_primary(replica), 'the replica takes over')
-        self.world.wait_covered()
-        time.sleep(SECONDS / 2)
-        primary.process.send_signal(signal.SIGCONT)
-        wait_for(self.cluster.is_whole, 'the cluster is whole')
-        self.world.log.lossy(primary.port)
-        self.expect_fresh_after()
-
     def test_a_primary_stops_for_longer_than_the_bound(self):
         primary = self.cluster.primaries()[0]
         primary.process.send_signal(signal.SIGSTOP)
@@ -377,7 +377,7 @@ class ClusterTest(Case):
     def test_slots_move_to_a_server_that_has_none(self):
         """As long as a slot moves, the new server's changes have to be heard, too."""
         source, target = self.holders()[0], self.cluster.join_server()
-        names = self.keys_of(source)[:2]
+        names = self.keys_of(source)[:1]
         self.cluster.move_slots(source, target, names, 4 * SECONDS)
         self.world.wait_covered()
         self.cluster.move_slots(target, source, names, 2 * SECONDS)

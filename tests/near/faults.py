@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Protections of tslab-near are taken away, one at a time, and a history has to show it.
+
+        faults.py BUILD [words of a fault's name]
+
+Each fault is a replacement in a copy of one source of near/, of which a tslab-near is made besides. When a replacement no
+longer applies, the code has changed: write it anew.
+"""
+
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+SECONDS = 120
+TRIES = 3       # a race may go well
+
+# The name, the test, the source, old and new text.
+FAULTS = [
+    ('changes are not dropped', 'AloneTest.test_nothing_happens', 'tracker.c',
+     '''        if (!tracker->is_begun)
+                return;
+        if (!key) {''', '''        if (key || !tracker->is_begun)
+                return;
+        if (!key) {'''),
+    ('a flush of all keys is overheard', 'AloneTest.test_flushall', 'tracker.c',
+     '''        if (!tracker->is_begun)
+                return;
+        if (!key) {''', '''        if (!key || !tracker->is_begun)
+                return;
+        if (!key) {'''),
+    ('copies stay when a connection is lost', 'AloneTest.test_cut_connections', 'tracker.c',
+     '''        end_cover(tracker);
+        free_primaries(tracker);''', '''        free_primaries(tracker);'''),
+    ('the cover lasts longer than the bound', 'AloneTest.test_a_network_that_is_silent', 'tracker.c',
+     'tslab_near_cover(tracker->near, seen + bound_usec)', 'tslab_near_cover(tracker->near, seen + 4 * bound_usec)'),
+    ('a question counts from its answer', 'AloneTest.test_a_slow_network', 'primary.c',
+     'question->seen_usec = question->asked_usec;', 'question->seen_usec = now_usec();'),
+    ('the question is asked on the other connection', 'AloneTest.test_the_connection_of_changes_is_silent', 'primary.c',
+     '''        uint64_t fence = primary->fence.seen_usec, slots = primary->slots.seen_usec;
+''', '''        uint64_t fence = primary->slots.seen_usec, slots = primary->slots.seen_usec;
+'''),
+    ('the role of a server that stands alone is not looked at',
+     'ReplicaTest.test_the_primary_becomes_a_replica_that_hears_nothing', 'primary.c',
+     'return topology_is_primary(reply) ? NULL : "this server is a replica now";', 'return NULL;'),
+    ('slots that move to a server without any are not noticed', 'ClusterTest.test_slots_move_to_a_server_that_has_none',
+     'primary.c', 'if (topology_moves_out(primary->topology, reply->str))', 'if (0)'),
+    ('a primary that comes back is not noticed', 'ClusterTest.test_an_old_primary_answers_as_it_wakes', 'primary.c',
+     'if (!is_first && strays != primary->strays)', 'if (0)'),
+]
+
+
+def compile_faulty(build, folder, source, texts):
+    """A tslab-near with that change."""
+    sound = (ROOT / 'near' / source).read_text()
+    old, new = texts
+    if sound.count(old) != 1:
+        return None
+    copy, thing, program = folder / source, folder / 'faulty.o', folder / 'tslab-near'
+    copy.write_text(sound.replace(old, new))
+    for entry in json.loads((build / 'compile_commands.json').read_text()):
+        if entry['file'].endswith('near/' + source) and 'tslab-near.p' in entry['output']:
+            words = [str(copy) if word == entry['file'] else str(thing) if word == entry['output'] else word
+                     for word in shlex.split(entry['command'])]
+            subprocess.run([*words, '-Wno-error'], cwd=build, check=True, stderr=subprocess.DEVNULL)
+            sound_object = entry['output']
+    link = subprocess.run(['ninja', '-t', 'commands', 'near/tslab-near'], cwd=build, check=True, capture_output=True,
+                          text=True)
+    words = [str(thing) if word == sound_object else str(program) if word == 'near/tslab-near' else word
+             for word in shlex.split(link.stdout.splitlines()[-1])]
+    words = [word.replace('$ORIGIN/..', str(build)) for word in words]
+    subprocess.run(words, cwd=build, check=True)
+    return program
+
+
+def fails(build, program, test):
+    """Whether the checker sees it, not whether anything goes wrong."""
+    environment = os.environ | {'PYTHONPATH': str(build / 'libclient/python'), 'PYTHONDONTWRITEBYTECODE': '1'}
+    for name in 'TSLAB_TEST_ALONE', 'TSLAB_TEST_FULL':
+        environment.pop(name, None)
+    done = subprocess.run([sys.executable, HERE / 'test-history.py', 'daemon/tslabd', 'daemon/ctl/tslabctl', program, '',
+                           test], cwd=build, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 0 or 'FAILED (failures=' in done.stderr, done.stderr
+    return done.returncode != 0
+
+
+def try_fault(build, fault):
+    name, test, source, *texts = fault
+    with tempfile.TemporaryDirectory(prefix='tslab-near-faults-') as folder:
+        program = compile_faulty(build, pathlib.Path(folder), source, texts)
+        if not program:
+            return f'CHANGED {name}: the text of {source} is not as it was'
+        is_red = any(fails(build, program, test) for _ in range(TRIES))
+        return f'red     {name}: {test}' if is_red else f'GREEN   {name}: {test}'
+
+
+def main():
+    build, words = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
+    lines = []
+    for fault in FAULTS:
+        if all(word in fault[0] for word in words):
+            lines.append(try_fault(build, fault))
+            print(lines[-1], flush=True)
+    return 0 if lines and all(line.startswith('red') for line in lines) else 1
+
+
+sys.exit(main())
