@@ -146,7 +146,7 @@ class NearCache:
         return bool(r == 0)
 
     def _answered(self, name: bytes, value: Optional[bytes], left_ms: int) -> None:
-        """The engine has given this answer, and nothing is known that has changed it since."""
+        """The engine has given this answer. If it is a value, nothing is known that has changed it since."""
 
     def _ask(self, claims: Dict[bytes, int]) -> Dict[bytes, Optional[bytes]]:
         """The engine's values, in one round trip a server. A claim ends here, whatever happens."""
@@ -164,7 +164,8 @@ class NearCache:
                 if (values[name] is None) != (left_ms == _NOTHING):
                     continue                # it ended between the two questions
                 claim = left.pop(name)
-                if claim == 0 or self._fill(name, claim, values[name], left_ms):
+                is_good = claim == 0 or self._fill(name, claim, values[name], left_ms)
+                if is_good or values[name] is None:
                     self._answered(name, values[name], left_ms)
             return values
         finally:
