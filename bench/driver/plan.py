@@ -85,7 +85,7 @@ BATCH_CALLS = [16, 64, 256]     # objects in a call
 EVICTING = ['tslab-map', 'memcached', 'redis']
 TRACES = ['log', 'zipf-0.8', 'zipf-1.0', 'zipf-1.2', 'wide-1.0']
 MISSES_MIB = [8, 16, 32, 64]
-EVICT_MIB = 32      # as in bench/web/evict.c
+EVICT_MIB = 16      # as in bench/web/evict.c
 PYTHON = ['put', 'get', 'session_save', 'session_load', 'cache_set', 'cache_get', 'get_or_compute']
 VALUE_SIZES = [16, 128, 1024, 4096, 65536, 262144, 1048576]
 
@@ -165,8 +165,8 @@ def store_cases():
             yield Case(f'map-misses-{trace}-{mib}', 'map-misses', ['misses', trace, mib], EVICTING,
                        ['miss_percent', 'exact_percent', 'taken_mib'], runs=1, whole=True, store=True, mib=mib)
     evict = [f'put_{p}_ns' for p in ('p50', 'p99', 'p99.9', 'max')] + ['get_ns', 'get_without_ns']
-    yield Case('map-evict-limit', 'map-evict', ['evict-limit'], EVICTING, evict, store=True, mib=EVICT_MIB)
-    yield Case('map-evict-full', 'map-evict', ['evict-full'], ['tslab-map'], evict, store=True)
+    yield Case('map-evict-limit', 'map-evict', ['evict-limit'], EVICTING, evict, runs=3, store=True, mib=EVICT_MIB)
+    yield Case('map-evict-full', 'map-evict', ['evict-full'], ['tslab-map'], evict, runs=3, store=True)
     claims = ['claim_cycle_ns', 'put_cycle_ns', 'computations_per_key'] + [
         f'{time}_{p}_ns' for time in ('wait', 'next_claim') for p in ('p50', 'p99', 'max')]
     for name, daemon in ('map-claims', None), ('map-claims-daemon', []):

@@ -70,7 +70,7 @@ allkeys-lru. Exact: SIEVE as in its paper, for entries as large as tslab's.
 '''
 
 EVICT = '''
-Puts of 128 bytes that evict, one by one; and gets that hit, also in a map of as many entries that does not evict.
+Puts of 128 bytes that evict, one by one; gets that hit, also in a map of as many entries that does not evict.
 '''
 
 CLAIMS = '''

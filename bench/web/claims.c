@@ -74,6 +74,11 @@ static void put_cycle(StoreItem *item) {
         key_delete(item);
 }
 
+/* A daemon's pool may have keys of an earlier run. */
+static void keys_clear(StoreItem *item) {
+        (void) tslab_map_delete(map, item->key, STORE_KEY_SIZE - 1);
+}
+
 /* Returns whether it waited for another's value. */
 static bool get_or_compute(Claims *shared, StoreItem *item, uint64_t *fulfilled) {
         bool has_waited = false;
@@ -211,10 +216,12 @@ void web_claims(Web *web) {
                                                  : tslab_create(&pool, NULL));
         claims_check("map", tslab_map_open(&map, pool, "claims", NULL));
         web_make_keys(web, "claimed", CLAIMS_KEYS);
+        web_each(web, keys_clear, CLAIMS_KEYS, CLAIMS_SIZE);
         for (size_t i = 0; i < 2; i++)
                 web_metric(web, web_measure(web, &cycles[i], CLAIMS_KEYS, CLAIMS_SIZE, web->n), "%s_ns",
                            cycles[i].name);
         herd_measure(web, shared);
         web_make_keys(web, "killing", KILLS);
+        web_each(web, keys_clear, KILLS, CLAIMS_SIZE);
         kills_measure(web, shared);
 }
