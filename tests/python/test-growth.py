@@ -190,6 +190,8 @@ class Growth(unittest.TestCase):
         self.repeat('get', lambda: s.get('a'))
         self.repeat('set', lambda: s.set('a', b'1'))
         self.repeat('touch', lambda: s.touch('a'))
+        self.repeat('replace', lambda: s.replace('a', s.get_version('a')[1], b'3'))
+        self.repeat('replace another', lambda: ignore(tslab.ChangedError, s.replace, 'a', 0, b'4'))
         self.repeat('delete', lambda: (s.set('b', b'1'), s.delete('b')))
         self.repeat('others', lambda: ('a' in s, len(s), s.pool, s.map, s.size_max))
         self.repeat('too large', lambda: ignore(tslab.TooLargeError, s.set, 'a', bytes(2 << 20)))
