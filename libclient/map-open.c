@@ -134,7 +134,8 @@ static int maps_epoch(struct tslab *pool, uint32_t *ret_epoch) {
                 else if (r && r != -EAGAIN)
                         return r;
         }
-        return r;
+        /* The last try may have named one. */
+        return maps_get(&pool->arena, ret_epoch, &named) == 0 ? 0 : r ?: -EBUSY;
 }
 
 /* Before the root is linked anywhere: a map comes into being with its options. */
