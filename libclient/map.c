@@ -238,6 +238,17 @@ static int put_entered(struct tslab_map *map, const ShmMapKey *key, const ShmMap
         return r;
 }
 
+/* A put failed, and is not done again. Returns r. */
+static int count_failure(struct tslab_map *map, int r) {
+        ThreadState *thread;
+
+        if (pool_enter(map->pool, &thread) == 0) {
+                shm_map_count_failure(&thread->actor, &map->trie);
+                pool_leave(map->pool, thread);
+        }
+        return r;
+}
+
 int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *p, size_t value_size) {
         ShmMapKey k;
         int r;
@@ -250,11 +261,15 @@ int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *
         if (value_size == 0)
                 p->value = "";
 
+        p->may_retry = true;
         r = put_entered(map, &k, p);
+        if (r != -ENOMEM)
+                return r;
         /* Threads may have the memory in their caches. */
-        if (r == -ENOMEM && control_want_caches(map->pool))
-                r = put_entered(map, &k, p);
-        return r;
+        if (!control_want_caches(map->pool))
+                return count_failure(map, r);
+        p->may_retry = false;
+        return put_entered(map, &k, p);
 }
 
 _public_ int tslab_map_put(struct tslab_map *map, const void *key, size_t key_size, const void *value,

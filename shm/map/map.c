@@ -493,7 +493,7 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
                  (r == -ENOMEM && shm_evict_for_memory(actor, trie, &leaf.evict, n_tries++)));
         if (r == 0)
                 shm_expiry_note(trie->arena, leaf.handle, leaf.head.expires);
-        if (r == -ENOMEM || r == -ENOSPC)
+        if ((r == -ENOMEM && !put->may_retry) || r == -ENOSPC)
                 shm_tally_add(actor, trie, SHM_MAP_FAILURES, 1);
         shm_tally_end(actor, trie);
         if (r == -E2BIG)
@@ -501,6 +501,12 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
         if (r == 0 && ret_version)
                 *ret_version = leaf.handle;
         return r;
+}
+
+void shm_map_count_failure(ShmActor *actor, const ShmTrie *trie) {
+        shm_tally_begin(actor, trie);
+        shm_tally_add(actor, trie, SHM_MAP_FAILURES, 1);
+        shm_tally_end(actor, trie);
 }
 
 /* One attempt. SHM_TRIE_E_CHANGED: to be done again. */

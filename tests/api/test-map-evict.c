@@ -294,6 +294,7 @@ static void test_map_full_but_caches(void **state) {
         while (put(map, n) == 0)
                 n++;
         assert_int_equal(put(map, n), -ENOMEM);
+        assert_int_equal(statistics(map).failures, 2); /* not those that came in after they had asked */
         assert_in_range(cached_objects(*state), 0, 1); /* that of the entry which the index had no node for */
         kill(pid, SIGKILL);
         assert_int_equal(test_child_wait(pid), -SIGKILL);
