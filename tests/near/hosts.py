@@ -27,6 +27,7 @@ RARITY = 0.02
 WORKERS = 4             # a host; the first of them writes, too
 PROBES = [f'probe{i}' for i in range(12)]
 PATIENCE = 40           # seconds, for anything
+WRITES_MIN = 50         # a case says nothing of fewer
 FORK = multiprocessing.get_context('fork')
 
 
@@ -261,6 +262,18 @@ class World:
         for key, version in versions.items():
             self.log.install(key, version, begin, end)
 
+    def n_writes(self):
+        n = 0
+        for name in os.listdir(self.dir):
+            with open(os.path.join(self.dir, name)) as file:
+                n += sum(line.startswith('install') for line in file)
+        return n
+
+    def wait_writes(self):
+        """Enough of them from now on, however slow this machine is."""
+        before = self.n_writes()
+        wait_for(lambda: self.n_writes() > before + WRITES_MIN, 'enough writes')
+
     def history(self):
         self.end()
         codes = [process.exitcode for process in self.processes]
@@ -273,10 +286,11 @@ class World:
 
 class Case(unittest.TestCase):
     def expect_fresh(self, world):
+        wait_for(lambda: world.n_writes() > WRITES_MIN, 'enough writes')
         verdict = world.judge()
         report(f"{self.id().rpartition('.')[2]} ({time.monotonic() - world.begin:.1f} s)", verdict)
         self.assertEqual(verdict.faults[:5], [])
-        self.assertGreater(verdict.writes, 50)
+        self.assertGreater(verdict.writes, WRITES_MIN)
         return verdict
 
 

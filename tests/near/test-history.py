@@ -121,6 +121,7 @@ class AloneTest(Case):
         """The checker sees a fault that is there."""
         world = self.world()
         self.proxy.is_lossy = True
+        world.wait_writes()
         time.sleep(2 * SECONDS)
         self.assertIn('after it had been replaced', ''.join(world.judge().faults))
 

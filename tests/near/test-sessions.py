@@ -120,7 +120,7 @@ class Values(Fixture):
         self.assertEqual(self.store.get('a'), b'1')
 
     def test_lifetime(self):
-        self.store.lifetime = 0.3
+        self.store.lifetime = 3
         self.store.set('a', b'1')
         self.assertEqual(self.store.get('a'), b'1')
         wait_for(lambda: self.store.get('a') is None)
