@@ -51,6 +51,7 @@ static int add_signals(sd_event *event) {
         for (size_t i = 0; i < 2; i++)
                 (void) sigaddset(&set, numbers[i]);
         (void) sigprocmask(SIG_BLOCK, &set, NULL);
+        (void) signal(SIGPIPE, SIG_IGN); /* hiredis writes to servers that are gone */
         for (size_t i = 0; r >= 0 && i < 2; i++)
                 r = sd_event_add_signal(event, NULL, numbers[i], NULL, NULL);
         return r;

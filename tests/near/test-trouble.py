@@ -599,6 +599,25 @@ class CoverTest(TroubleFixture):
         engine.mset({'p:a': 'one', 'q:a': 'two'})
         wait_for(lambda: (first.get('a'), second.get('a')) == (b'one', b'two'))
 
+    def test_a_server_that_ends_as_it_is_asked(self):
+        """A socket that nobody reads any more does not end tslab-near by SIGPIPE."""
+        path = os.path.join(self.daemon.dir, 'redis.sock')
+        server = self.server('--unixsocket', path)
+        _, cache = self.cache(server.client())
+        near = subprocess.Popen([TSLAB_NEAR, '--pool', self.daemon.socket, '--server', path, '--prefix=p:',
+                                 f'--bound={BOUND_MS}'])
+        self.addCleanup(near.wait)
+        self.addCleanup(near.kill)
+        for _ in range(10):
+            self.wait_covered(cache)
+            near.send_signal(signal.SIGSTOP)
+            server.kill()
+            time.sleep(BOUND_MS / 2000)         # the next question is due
+            near.send_signal(signal.SIGCONT)
+            server.start()
+        self.wait_covered(cache)
+        self.assertIsNone(near.poll())
+
     def test_output_that_the_server_cuts(self):
         engine, cache = self.cache(self.redis.client())
         near = self.near(self.redis, bound_ms=LONG_MS)
