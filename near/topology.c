@@ -135,7 +135,7 @@ uint64_t topology_strays(const Topology *topology, const char *nodes) {
                 flags += *flags == ' ';
                 size = strcspn(flags, " \n");
                 if (has_word(flags, size, "master") && !has_server(topology, line, id_size))
-                        sum += hash_text(line, id_size) + has_word(flags, size, "fail");
+                        sum += hash_text(line, id_size) << has_word(flags, size, "fail");
                 if (!strchr(line, '\n'))
                         break;
         }

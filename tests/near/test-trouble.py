@@ -207,6 +207,28 @@ class AnswerTest(TroubleFixture):
         self.assertEqual(status, 0, text)
 
 
+    def test_a_primary_comes_back_as_another_one_fails(self):
+        """Neither has slots, and both change between two questions."""
+        def bulk(text):
+            return b'$%d\r\n%s\r\n' % (len(text), text)
+
+        def nodes(*flags):
+            return bulk(b''.join(b'%d :0 %s - 0 0 0 connected\n' % line for line in enumerate(flags, 1)))
+
+        server = Fake()
+        self.addCleanup(server.end)
+        server.answers.update({
+            b'CLUSTER SLOTS': b'*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n' + bulk(b'127.0.0.1') + b':%d\r\n' % server.port
+            + bulk(b'0'), b'CLUSTER INFO': bulk(b'cluster_state:ok'), b'CLUSTER NODES': nodes(b'master,fail', b'master')})
+        near = self.near(server, bound_ms=LONG_MS // 20)
+        _, cache = self.cache(redis.Redis())
+        wait_for(lambda: self.claims(cache))
+        before = self.leases(cache.pool)
+        server.answers[b'CLUSTER NODES'] = nodes(b'master', b'master,fail')
+        wait_for(lambda: self.leases(cache.pool) not in (before, []))
+        self.assertIn('came back', near.end()[1])
+
+
 class AdviceTest(TroubleFixture):
     """Messages name the trouble and the remedy."""
 
