@@ -82,6 +82,8 @@ static int run_tracker(const Options *options) {
         if (pool)
                 (void) tslab_close(pool);
         (void) sd_event_unref(event);
+        if (r == -EINVAL) /* a name that is none: no restart mends that */
+                return EXIT_USAGE;
         return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

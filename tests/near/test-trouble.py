@@ -335,6 +335,12 @@ class SettingsTest(TroubleFixture):
             self.assertEqual(status, 2, text)
             self.assertRegex(error, 'a server is|there are more than 16')
 
+    def test_names(self):
+        for arguments in (['--name', 'x' * 43], ['--name='], ['--pool=a b']):
+            status, error = self.run_near('--pool', self.daemon.socket, '--server=a', '--prefix=', *arguments)
+            self.assertEqual(status, 2, error)
+            self.assertIn('cannot open', error)
+
     def test_prefixes(self):
         for arguments in (['--prefix='] * 2, ['--prefix=a', '--prefix='], ['--prefix=ab', '--prefix=a'],
                           ['--prefix=a', '--prefix=a']):
