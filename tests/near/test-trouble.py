@@ -306,6 +306,26 @@ class AdviceTest(TroubleFixture):
             engine.set('p:a', value)
             self.assertEqual(cache.get('a'), value)
 
+    def test_a_pool_without_an_epoch(self):
+        """Other programs hold them all for a while."""
+        server, pool = self.server(), self.open()
+        engine, cache = self.cache(server.client())
+        engine.set('p:a', b'one')
+        self.assertEqual(cache.get('a'), b'one')        # it makes the map
+        held = []
+        with self.assertRaises(tslab.FullError):
+            while True:
+                held.append(pool.epoch_reserve('other'))
+        self.expect(server, 'can spare no epoch')
+        near = self.near(server, bound_ms=LONG_MS)
+        for i in range(20):
+            engine.set('p:a', str(i))
+            self.assertEqual(cache.get('a'), str(i).encode())
+        for epoch in held:
+            pool.epoch_close(epoch)
+        self.wait_covered(cache)
+        self.assertIsNone(near.process.poll())
+
     def test_a_pool_that_fills(self):
         server, pool = self.server(), self.open()
         engine, cache = self.cache(server.client())
