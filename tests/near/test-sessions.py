@@ -333,6 +333,22 @@ class AwayStale(Away):
             os._exit(self.store.get('a') != b'1')
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
 
+    def make_store(self, engine, **more):
+        """In the pool, with a near cache that nobody covers: it asks the engine."""
+        return tslab.SessionStore(self.store.pool, behind=engine, near='other', **self.OPTIONS, **more)
+
+    def away(self):
+        self.lose()
+        time.sleep(self.BOUND_MS / 1000)
+
+    def test_other_prefixes_have_other_sessions(self):
+        other = self.make_store(self.host.engine, prefix='other:')
+        self.store.set('a', b'1')
+        self.away()
+        self.assertIsNone(other.get('a'))
+        self.assertRaises(tslab.EngineError, other.delete, 'a')
+        self.assertEqual(self.store.get('a'), b'1')
+
 
 class Flask(Away):
     """Requests while something is away."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
 
 from tslab.errors import ChangedError, EngineError, Error
 from tslab.map import TTL_MAX, Map, ttl_ms
-from tslab.near import NearCache, _Opened
+from tslab.near import NearCache, _bytes, _Opened
 from tslab.pool import EPOCH_CURRENT
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ class _Copies(NearCache):
 
 class Behind:
     """The engine has the sessions. The pool has copies, which tslab-near keeps coherent; and if `while_away` is
-    "stale", what the engine said last, in the store's own map."""
+    "stale", what the engine said last, in the store's own map, by the engine's keys: those of other prefixes are other
+    sessions."""
 
     def __init__(self, store: SessionStore, engine: Any, *, prefix: str, near: str, while_away: str) -> None:
         if while_away not in ('fail', 'stale'):
@@ -95,6 +96,7 @@ class Behind:
         self.engine, self.prefix, self.near, self.while_away = engine, prefix, near, while_away
         self._store = store
         self._is_stale = while_away == 'stale'
+        self._prefix = _bytes(prefix)
         self._copies = self._open(store.map)
         self._asks_again = 0.0
 
@@ -123,16 +125,17 @@ class Behind:
     def _keep(self, session: bytes, value: Optional[bytes], left: Optional[float] = None) -> None:
         if not self._is_stale:
             return
+        key = self._prefix + session
         try:
             if value is None:
-                self._store.map.delete(session)
+                self._store.map.delete(key)
             else:
                 left = self._store.lifetime if left is None else min(left, TTL_MAX)
-                self._store._write(Map.put, session, value, EPOCH_CURRENT, left)
+                self._store._write(Map.put, key, value, EPOCH_CURRENT, left)
         except Error as e:
             self._store._log_seldom('keep', 'a session is not kept for times without the engine: %s', e)
             with contextlib.suppress(Error):
-                self._store.map.delete(session)
+                self._store.map.delete(key)
 
     # The store's calls
 
@@ -143,7 +146,7 @@ class Behind:
             return value
         if self._is_stale and time.monotonic() < self._asks_again:
             copies.give_up(session, claim)
-            return of.get(session)
+            return of.get(self._prefix + session)
         try:
             return copies.ask(session, claim)
         except Error:
@@ -153,7 +156,7 @@ class Behind:
         if not self._is_stale:
             raise trouble
         self._store._log_seldom('away', '%s; sessions are read as they were', trouble)
-        return of.get(session)
+        return of.get(self._prefix + session)
 
     def _tell(self, of: Map, session: bytes, change: Callable[[bytes], Any]) -> Any:
         try:
@@ -175,7 +178,7 @@ class Behind:
         self._keep(session, value, lifetime)
 
     def touch(self, of: Map, session: bytes) -> bool:
-        lifetime = self._store.lifetime
+        lifetime, key = self._store.lifetime, self._prefix + session
         is_fresh = self._of(of).is_fresh(session, lifetime)
         if is_fresh is not False:
             return bool(is_fresh)
@@ -185,12 +188,12 @@ class Behind:
             if not self._is_stale:
                 raise
             self._store._log_seldom('touch', 'a session\'s lifetime could not be prolonged: %s', e)
-            return session in of
+            return key in of
         if not is_there:
             self._keep(session, None)
         elif self._is_stale:
             with contextlib.suppress(Error):
-                of.touch(session, lifetime)
+                of.touch(key, lifetime)
         return is_there
 
     def delete(self, of: Map, session: bytes) -> bool:
