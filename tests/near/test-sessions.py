@@ -349,6 +349,24 @@ class AwayStale(Away):
         self.assertRaises(tslab.EngineError, other.delete, 'a')
         self.assertEqual(self.store.get('a'), b'1')
 
+    def test_an_engine_that_refuses_changes_is_asked(self):
+        self.store.set('a', b'1')
+        self.redis.client().config_set('maxmemory', 1)
+        self.assertRaises(tslab.EngineError, self.store.set, 'a', b'2')
+        self.redis.client().delete('session:a')
+        self.assertIsNone(self.store.get('a'))
+
+    def test_a_touch_does_not_ask_an_engine_that_gave_no_answer(self):
+        touches = []
+        call = self.host.engine.pexpire
+        self.host.engine.pexpire = lambda *arguments: touches.append(arguments) or call(*arguments)
+        self.store.set('a', b'1')
+        self.away()
+        begin = time.monotonic()
+        for _ in range(100):
+            self.assertEqual((self.store.get('a'), self.store.touch('a')), (b'1', True))
+        self.assertLessEqual(len(touches), 1 + int(time.monotonic() - begin))
+
 
 class Flask(Away):
     """Requests while something is away."""

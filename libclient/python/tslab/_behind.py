@@ -114,8 +114,7 @@ class Behind:
             self._copies = copies = self._open(of)
         return copies
 
-    def _trouble(self, trouble: Exception) -> EngineError:
-        self._asks_again = time.monotonic() + _AGAIN_SECONDS
+    def _error(self, trouble: Exception) -> EngineError:
         error = EngineError(errno.EHOSTDOWN, f'the engine with the sessions: {trouble}')
         error.__cause__ = trouble
         return error
@@ -139,12 +138,15 @@ class Behind:
 
     # The store's calls
 
+    def _is_away(self) -> bool:
+        return self._is_stale and time.monotonic() < self._asks_again
+
     def get(self, of: Map, session: bytes) -> Optional[bytes]:
         copies = self._of(of)
         known, value, claim = copies.look(session)
         if known:
             return value
-        if self._is_stale and time.monotonic() < self._asks_again:
+        if self._is_away():
             copies.give_up(session, claim)
             return of.get(self._prefix + session)
         try:
@@ -152,19 +154,21 @@ class Behind:
         except Error:
             raise
         except Exception as e:      # noqa: BLE001 (of the client's own classes)
-            trouble = self._trouble(e)
+            trouble = self._error(e)
         if not self._is_stale:
             raise trouble
+        self._asks_again = time.monotonic() + _AGAIN_SECONDS
         self._store._log_seldom('away', '%s; sessions are read as they were', trouble)
         return of.get(self._prefix + session)
 
     def _tell(self, of: Map, session: bytes, change: Callable[[bytes], Any]) -> Any:
+        """That it fails does not stop reads: an engine that is out of memory refuses changes alone."""
         try:
             return self._of(of).tell(session, change)
         except Error:
             raise
         except Exception as e:      # noqa: BLE001
-            raise self._trouble(e) from e
+            raise self._error(e) from e
 
     def set(self, of: Map, session: bytes, value: bytes) -> None:
         lifetime = self._store.lifetime
@@ -182,6 +186,8 @@ class Behind:
         is_fresh = self._of(of).is_fresh(session, lifetime)
         if is_fresh is not False:
             return bool(is_fresh)
+        if self._is_away():
+            return key in of
         try:
             is_there = bool(self._tell(of, session, lambda name: self.engine.pexpire(name, ttl_ms(lifetime))))
         except EngineError as e:
