@@ -27,6 +27,18 @@ ACL = ['+get', '+pttl', '+set', '+pexpire', '+del', '+eval']
 ACL_CLUSTER = ['+cluster|slots', '+command', '+info']
 
 
+def followed(engine, name, event):
+    """Has something happen between a call's effect in the engine and its return."""
+    call = getattr(engine, name)
+
+    def made(*arguments, **more):
+        result = call(*arguments, **more)
+        event()
+        return result
+
+    setattr(engine, name, made)
+
+
 class Host:
     """A pool, its tslab-near, and a store of sessions in an engine."""
 
@@ -146,6 +158,17 @@ class Values(Fixture):
         self.host.near.start()
         wait_for(self.host.is_covered)
         self.assertEqual(self.store.get('a'), b'1')
+
+    def test_a_change_is_made_once(self):
+        """Also where the maps are revoked after the engine has made it."""
+        def revoke():
+            self.store.pool.epoch_close(next(e.epoch for e in self.store.pool.epochs() if e.label == 'maps'), revoke=True)
+
+        self.store.set('a', b'1')
+        version = self.store.get_version('a')[1]
+        followed(self.host.engine, 'eval', revoke)
+        self.store.replace('a', version, b'2')
+        self.assertEqual(self.store.get('a'), b'2')
 
     def test_the_programs_need_no_more_rights_than_the_page_says(self):
         self.redis.client().acl_setuser('web', enabled=True, passwords=['+word'], commands=ACL, keys=['session:*'],

@@ -76,13 +76,8 @@ class _Copies(NearCache):
         left = self.map.ttl(self._prefix + session) if known else None
         return left is not None and left > lifetime * _FRESH
 
-    def tell(self, session: bytes, change: Callable[[bytes], Any]) -> Any:
-        """A change of a session's key in the engine. The copy goes on an error, too: the change may have come to pass."""
-        name = self._prefix + session
-        try:
-            return change(name)
-        finally:
-            self._drop(name)
+    def drop(self, session: bytes) -> None:
+        self._drop(self._prefix + session)
 
 
 class Behind:
@@ -162,13 +157,17 @@ class Behind:
         return of.get(self._prefix + session)
 
     def _tell(self, of: Map, session: bytes, change: Callable[[bytes], Any]) -> Any:
-        """That it fails does not stop reads: an engine that is out of memory refuses changes alone."""
+        """A change of a session's key in the engine. That it fails does not stop reads: an engine that is out of memory
+        refuses changes alone. The copy goes on an error, too: the change may have come to pass."""
+        self._of(of)
         try:
-            return self._of(of).tell(session, change)
-        except Error:
-            raise
+            return change(self._prefix + session)
         except Exception as e:      # noqa: BLE001
             raise self._error(e) from e
+        finally:
+            # A call of its own: where the maps were revoked meanwhile, the drop is made again, and not the change.
+            with contextlib.suppress(Error):
+                self._store._use(lambda of: self._of(of).drop(session))
 
     def set(self, of: Map, session: bytes, value: bytes) -> None:
         lifetime = self._store.lifetime
