@@ -390,6 +390,45 @@ class AwayStale(Away):
             self.assertEqual((self.store.get('a'), self.store.touch('a')), (b'1', True))
         self.assertLessEqual(len(touches), 1 + int(time.monotonic() - begin))
 
+    def test_a_logout_beside_a_save(self):
+        engine = self.redis.client()
+        store = self.make_store(engine)
+        followed(engine, 'eval', lambda: self.store.delete('a'))
+        store.replace('a', 0, b'1')
+        self.store.set('a', b'2')
+        store.replace('a', store.get_version('a')[1], b'3')
+        self.away()
+        self.assertIsNone(self.store.get('a'))
+
+    def test_a_logout_beside_a_read(self):
+        class Engine(redis.Redis):
+            def pipeline(engine, **more):       # noqa: N805
+                pipeline = super().pipeline(**more)
+                followed(pipeline, 'execute', lambda: self.store.delete('a'))
+                return pipeline
+
+        store = self.make_store(Engine('127.0.0.1', self.redis.port))
+        self.redis.client().set('session:a', b'1', ex=1000)
+        self.assertEqual(store.get('a'), b'1')
+        self.store.set('a', b'2')
+        self.assertEqual(store.get('a'), b'2')
+        self.away()
+        self.assertIsNone(self.store.get('a'))
+
+    def test_a_worker_is_killed_while_it_ends_a_session(self):
+        self.store.set('a', b'1')
+        pid = os.fork()
+        if pid == 0:
+            try:
+                followed(self.host.engine, 'delete', lambda: os.kill(os.getpid(), signal.SIGKILL))
+                self.store.delete('a')
+            finally:
+                os._exit(1)
+        os.waitpid(pid, 0)
+        self.assertEqual(self.redis.client().exists('session:a'), 0)
+        self.away()
+        self.assertIsNone(self.store.get('a'))
+
 
 class Flask(Away):
     """Requests while something is away."""

@@ -6,17 +6,17 @@ import contextlib
 import errno
 import hashlib
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional, Tuple
 
 from tslab.errors import ChangedError, EngineError, Error
-from tslab.map import TTL_MAX, Map, ttl_ms
-from tslab.near import NearCache, _bytes, _Opened
+from tslab.map import TTL_MAX, Claim, Map, ttl_ms
+from tslab.near import NearCache, _Answered, _bytes, _Opened
 from tslab.pool import EPOCH_CURRENT
 
 if TYPE_CHECKING:
     from tslab.sessions import SessionStore
 
-_Keep = Callable[[bytes, Optional[bytes], Optional[float]], None]
+_Keep = Callable[[bytes, float], bool]
 
 _WAIT_MS = 50
 _AGAIN_SECONDS = 1.0        # an engine that gave no answer is not asked before
@@ -38,13 +38,12 @@ def version_of(value: bytes) -> int:
 
 
 class _Copies(NearCache):
-    """The near cache of one map's pool. What the engine has answered is kept in the map, too, where `keep` is given."""
+    """The near cache of one map's pool."""
 
-    def __init__(self, engine: Any, of: Map, prefix: str, name: str, keep: _Keep) -> None:
+    def __init__(self, engine: Any, of: Map, prefix: str, name: str) -> None:
         super().__init__(engine, of.pool, prefix=prefix, name=name)
         self.of = of
         self.map = Map(of.pool, name, existing=True)
-        self._keep = keep
 
     def _trouble(self, trouble: Error) -> None:
         if trouble.errno == errno.EIDRM:        # the store opens the maps anew
@@ -54,15 +53,12 @@ class _Copies(NearCache):
     def _reopen(self, old: _Opened) -> _Opened:
         return old                              # as above
 
-    def _answered(self, name: bytes, value: Optional[bytes], left_ms: int) -> None:
-        self._keep(name[len(self._prefix):], value, max(left_ms, 1) / 1000 if left_ms >= 0 else None)
-
     def look(self, session: bytes) -> Tuple[bool, Optional[bytes], int]:
         return self._look(self._prefix + session, _WAIT_MS)
 
-    def ask(self, session: bytes, claim: int) -> Optional[bytes]:
+    def ask(self, session: bytes, claim: int, answered: _Answered) -> Optional[bytes]:
         name = self._prefix + session
-        return self._ask({name: claim})[name]
+        return self._ask({name: claim}, answered)[name]
 
     def give_up(self, session: bytes, claim: int) -> None:
         self._give_up(self._prefix + session, claim)
@@ -100,7 +96,7 @@ class Behind:
         return {'behind': self.engine, 'prefix': self.prefix, 'near': self.near, 'while_away': self.while_away}
 
     def _open(self, of: Map) -> _Copies:
-        return _Copies(self.engine, of, self.prefix, self.near, self._keep)
+        return _Copies(self.engine, of, self.prefix, self.near)
 
     def _of(self, of: Map) -> _Copies:
         """The store opens its map anew when the pool was replaced."""
@@ -109,32 +105,70 @@ class Behind:
             self._copies = copies = self._open(of)
         return copies
 
+    # The last answers of the engine
+
+    def _ticket(self, key: bytes) -> Optional[Claim]:
+        """The version of the value that is kept; a claim, if there is none. It is taken before the engine is asked, so an
+        answer that a logout overtakes is not kept. None: another caller has the claim, or there is no room for it."""
+        try:
+            found = self._store._use(Map.get_version, key)
+            if found:
+                return Claim(found[1], False)
+            claim = self._store._write(Map.claim, key)
+            return claim if claim and claim.mine else None
+        except Error:
+            return None
+
+    @contextlib.contextmanager
+    def _keeping(self, session: bytes) -> Iterator[_Keep]:
+        """Gives a call that keeps what the engine says in here, and tells whether that is kept."""
+        key = self._prefix + session
+        ticket = self._ticket(key) if self._is_stale else None
+
+        def keep(value: bytes, left: float) -> bool:
+            if ticket is None:
+                return False
+            try:
+                self._store._write(Map.replace, key, ticket.version, value, EPOCH_CURRENT, min(left, TTL_MAX))
+                return True
+            except ChangedError:
+                return False
+            except Error as e:
+                self._store._log_seldom('keep', 'a session is not kept for times without the engine: %s', e)
+                self._forget(session)
+                return False
+
+        try:
+            yield keep
+        finally:
+            if ticket and ticket.mine:
+                with contextlib.suppress(Error):
+                    self._store.map.delete(key, ticket.version)
+
+    def _forget(self, session: bytes) -> None:
+        if self._is_stale:
+            with contextlib.suppress(Error):
+                self._store.map.delete(self._prefix + session)
+
+    # The store's calls
+
     def _error(self, trouble: Exception) -> EngineError:
         error = EngineError(errno.EHOSTDOWN, f'the engine with the sessions: {trouble}')
         error.__cause__ = trouble
         return error
 
-    # The last answers of the engine
-
-    def _keep(self, session: bytes, value: Optional[bytes], left: Optional[float] = None) -> None:
-        if not self._is_stale:
-            return
-        key = self._prefix + session
-        try:
-            if value is None:
-                self._store.map.delete(key)
-            else:
-                left = self._store.lifetime if left is None else min(left, TTL_MAX)
-                self._store._write(Map.put, key, value, EPOCH_CURRENT, left)
-        except Error as e:
-            self._store._log_seldom('keep', 'a session is not kept for times without the engine: %s', e)
-            with contextlib.suppress(Error):
-                self._store.map.delete(key)
-
-    # The store's calls
-
     def _is_away(self) -> bool:
         return self._is_stale and time.monotonic() < self._asks_again
+
+    def _ask(self, copies: _Copies, session: bytes, claim: int) -> Optional[bytes]:
+        with self._keeping(session) as keep:
+            def answered(value: Optional[bytes], left_ms: int) -> None:
+                if value is None:
+                    self._forget(session)
+                else:
+                    keep(value, max(left_ms, 1) / 1000 if left_ms >= 0 else self._store.lifetime)
+
+            return copies.ask(session, claim, answered)
 
     def get(self, of: Map, session: bytes) -> Optional[bytes]:
         copies = self._of(of)
@@ -145,7 +179,7 @@ class Behind:
             copies.give_up(session, claim)
             return of.get(self._prefix + session)
         try:
-            return copies.ask(session, claim)
+            return self._ask(copies, session, claim)
         except Error:
             raise
         except Exception as e:      # noqa: BLE001 (of the client's own classes)
@@ -169,16 +203,20 @@ class Behind:
             with contextlib.suppress(Error):
                 self._store._use(lambda of: self._of(of).drop(session))
 
+    def _save(self, of: Map, session: bytes, value: bytes, change: Callable[[bytes], Any]) -> None:
+        with self._keeping(session) as keep:
+            if not self._tell(of, session, change):
+                raise ChangedError(errno.EAGAIN, 'the session was changed meanwhile')
+            if not keep(value, self._store.lifetime):
+                self._forget(session)
+
     def set(self, of: Map, session: bytes, value: bytes) -> None:
-        lifetime = self._store.lifetime
-        self._tell(of, session, lambda name: self.engine.set(name, value, px=ttl_ms(lifetime)))
-        self._keep(session, value, lifetime)
+        px = ttl_ms(self._store.lifetime)
+        self._save(of, session, value, lambda name: self.engine.set(name, value, px=px))
 
     def replace(self, of: Map, session: bytes, version: int, value: bytes) -> None:
-        lifetime, digest = self._store.lifetime, f'{version:040x}' if version else ''
-        if not self._tell(of, session, lambda name: self.engine.eval(_REPLACE, 1, name, digest, value, ttl_ms(lifetime))):
-            raise ChangedError(errno.EAGAIN, 'the session was changed meanwhile')
-        self._keep(session, value, lifetime)
+        px, digest = ttl_ms(self._store.lifetime), f'{version:040x}' if version else ''
+        self._save(of, session, value, lambda name: self.engine.eval(_REPLACE, 1, name, digest, value, px))
 
     def touch(self, of: Map, session: bytes) -> bool:
         lifetime, key = self._store.lifetime, self._prefix + session
@@ -195,14 +233,16 @@ class Behind:
             self._store._log_seldom('touch', 'a session\'s lifetime could not be prolonged: %s', e)
             return key in of
         if not is_there:
-            self._keep(session, None)
+            self._forget(session)
         elif self._is_stale:
             with contextlib.suppress(Error):
                 of.touch(key, lifetime)
         return is_there
 
     def delete(self, of: Map, session: bytes) -> bool:
+        """Where the engine is away, the session has ended at least here; and so it has where this worker is killed."""
+        self._forget(session)
         try:
             return bool(self._tell(of, session, self.engine.delete))
         finally:
-            self._keep(session, None)        # where the engine is away, the session has ended at least here
+            self._forget(session)

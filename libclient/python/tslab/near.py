@@ -6,7 +6,7 @@ import errno
 import inspect
 import logging
 import time
-from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
 
 from tslab._bytes import BUFFER_SIZE, Buffers, c_string
 from tslab._native import ffi, lib
@@ -14,6 +14,7 @@ from tslab.errors import Error, check, error
 from tslab.pool import Pool
 
 Key = Union[str, bytes]
+_Answered = Callable[[Optional[bytes], int], None]      # a value, and the milliseconds that it has left
 
 _log = logging.getLogger('tslab')
 
@@ -145,11 +146,9 @@ class NearCache:
             self._trouble(error(-r, 'fill'))
         return bool(r == 0)
 
-    def _answered(self, name: bytes, value: Optional[bytes], left_ms: int) -> None:
-        """The engine has given this answer. If it is a value, nothing is known that has changed it since."""
-
-    def _ask(self, claims: Dict[bytes, int]) -> Dict[bytes, Optional[bytes]]:
-        """The engine's values, in one round trip a server. A claim ends here, whatever happens."""
+    def _ask(self, claims: Dict[bytes, int], answered: Optional[_Answered] = None) -> Dict[bytes, Optional[bytes]]:
+        """The engine's values, in one round trip a server. A claim ends here, whatever happens. `answered` gets each
+        answer; values only where nothing is known that has changed them since."""
         left = dict(claims)
         try:
             pipeline = self.engine.pipeline(transaction=False)
@@ -165,8 +164,8 @@ class NearCache:
                     continue                # it ended between the two questions
                 claim = left.pop(name)
                 is_good = claim == 0 or self._fill(name, claim, values[name], left_ms)
-                if is_good or values[name] is None:
-                    self._answered(name, values[name], left_ms)
+                if answered and (is_good or values[name] is None):
+                    answered(values[name], left_ms)
             return values
         finally:
             for name, claim in left.items():
