@@ -68,6 +68,16 @@ def make_app(interface=None, **config):
         app.test_client(use_cookies=False).post('/' + other, headers={'Cookie': flask.request.headers['Cookie']})
         return {}
 
+    @app.post('/logout/<how>')
+    def log_out(how):
+        """Beside another request, which is saved first."""
+        flask.session.clear()
+        if how == 'regenerate':
+            flask.session['bye'] = True
+            app.session_interface.regenerate(flask.session)
+        app.test_client(use_cookies=False).post('/set/200', headers={'Cookie': flask.request.headers['Cookie']})
+        return {}
+
     @app.get('/nothing')
     def nothing():
         return {}
@@ -151,6 +161,14 @@ class Sessions(unittest.TestCase):
                 self.assertEqual(self.client.post(f'/beside/{other}').status_code, 200)
             self.assertEqual(self.length(), length)
         self.assertEqual(len(self.store), 0)
+
+    def test_a_logout_beside_a_change(self):
+        for how, left in ('clear', 0), ('regenerate', 1):
+            self.client.post('/set/100')
+            old, = self.store.map
+            self.assertEqual(self.client.post(f'/logout/{how}').status_code, 200)
+            self.assertNotIn(old, self.store.map)
+            self.assertEqual((self.length(), len(self.store)), (0, left))
 
     def test_too_large_from_the_beginning(self):
         with self.assertLogs(self.app.logger, 'ERROR'):

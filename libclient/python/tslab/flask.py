@@ -8,7 +8,10 @@ itself, when it first needs it.
 Cookies have the attributes that Flask is configured for (SESSION_COOKIE_SECURE and so on). A change that the pool does
 not take, because it is too large or the pool is full, is logged as an error of the application; the session stays as it
 was, and the request is answered. So is a change of a session that another request has changed or ended meanwhile: the
-other's counts. While the pool cannot be opened, requests are answered without a session, and that is logged.
+other's counts, and this one's is lost, with what flash() has added; messages that it took are shown again. A logout that
+only takes the user out of the session is such a change. One that leaves nothing in it (`session.clear()`) counts in any
+case, and so does regenerate(). While the pool cannot be opened, requests are answered without a session, and that is
+logged.
 """
 
 from __future__ import annotations

@@ -48,7 +48,8 @@ class SessionStore(Store):
     While the engine gives no answer, calls that change a session raise EngineError. With `while_away="fail"` reads do,
     too, at the latest when the bound of tslab-near is over. With "stale" they return what this host was last told of
     the session, for as long as its lifetime lasts, and the engine is asked once a second. Give the client a
-    `socket_timeout`: without one, calls wait for a host that is gone as long as the kernel does.
+    `socket_timeout`: without one, calls wait for a host that is gone as long as the kernel does. Such a store is pickled
+    with its client, if that can be: a redis.Redis cannot.
     """
 
     _contents = 'sessions'
