@@ -68,6 +68,12 @@ def make_app(interface=None, **config):
         app.test_client(use_cookies=False).post('/' + other, headers={'Cookie': flask.request.headers['Cookie']})
         return {}
 
+    @app.post('/login-beside/<path:other>')
+    def log_in_beside(other):
+        app.session_interface.regenerate(flask.session)
+        app.test_client(use_cookies=False).post('/' + other, headers={'Cookie': flask.request.headers['Cookie']})
+        return {}
+
     @app.post('/logout/<how>')
     def log_out(how):
         """Beside another request, which is saved first."""
@@ -161,6 +167,14 @@ class Sessions(unittest.TestCase):
                 self.assertEqual(self.client.post(f'/beside/{other}').status_code, 200)
             self.assertEqual(self.length(), length)
         self.assertEqual(len(self.store), 0)
+
+    def test_a_new_id_beside_a_logout(self):
+        """The session that was ended does not live on by its new id; nor does one become two."""
+        for other, left in ('clear', 0), ('login', 1):
+            self.client.post('/set/100')
+            with self.assertLogs(self.app.logger, 'ERROR'):
+                response = self.client.post(f'/login-beside/{other}')
+            self.assertEqual((response.status_code, cookie(response), len(self.store)), (200, None, left))
 
     def test_a_logout_beside_a_change(self):
         for how, left in ('clear', 0), ('regenerate', 1):

@@ -97,7 +97,8 @@ class SessionInterface(FlaskSessionInterface):
 
     def regenerate(self, session: SessionMixin) -> None:
         """Gives a session another id, as is wanted when a user logs in: somebody who knew the old one has nothing.
-        That is done when the request ends: where it comes to nothing, the old session is there as it was."""
+        That is done when the request ends: where it comes to nothing, the old session is there as it was. Where another
+        request has ended that meanwhile, or given it another id, the new one is not kept."""
         assert isinstance(session, Session)
         session.former_id = session.id or session.former_id
         session.id, session.version, session.modified = None, 0, True
@@ -112,16 +113,20 @@ class SessionInterface(FlaskSessionInterface):
         except Error as e:
             app.logger.error('a session could not be saved, and stays as it was: %s', e)
             return False
-        session.id = id
-        self._delete(app, session.former_id)
+        session.id, former, session.former_id = id, session.former_id, None
+        if self._delete(app, former) is False:      # one request ends a session
+            app.logger.error('a session was ended by another request before it got a new id, and stays ended')
+            self._delete(app, id)
+            return False
         return True
 
-    def _delete(self, app: Flask, id: Optional[str]) -> None:      # noqa: A002
+    def _delete(self, app: Flask, id: Optional[str]) -> Optional[bool]:      # noqa: A002
+        """Whether it was there; None where that is not known."""
         try:
-            if id is not None:
-                self.store.delete(id)
+            return None if id is None else self.store.delete(id)
         except Error as e:
             app.logger.error('a session could not be deleted: %s', e)
+            return None
 
     def _cookie(self, app: Flask) -> Dict[str, Any]:
         attributes = {'domain': self.get_cookie_domain(app), 'path': self.get_cookie_path(app),
