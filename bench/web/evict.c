@@ -16,13 +16,13 @@
 static bool (*the_find)(StoreItem *item);
 
 /* In a full pool, one of the keys may be evicted for the next ones. */
-static void find(StoreItem *item) {
+static void find_key(StoreItem *item) {
         if (!the_find(item))
                 memcpy(item->value, &item->number, sizeof(item->number));
 }
 
 static double gets_measure(Web *web) {
-        const StoreOperation get = { "get", true, find };
+        const StoreOperation get = { "get", true, find_key };
 
         web_each(web, web->store->put, WEB_KEYS, EVICT_SIZE);
         return web_measure(web, &get, WEB_KEYS, EVICT_SIZE, web->n);
