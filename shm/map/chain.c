@@ -74,6 +74,10 @@ static uint32_t chunk_class(const ShmArena *arena) {
         return best;
 }
 
+bool shm_chain_takes_slabs(const ShmArena *arena) {
+        return arena->classes[chunk_class(arena)].n_slots == 1;
+}
+
 static uint32_t chunk_room(const ShmArena *arena) {
 #ifdef SHM_STEP
         if (shm_chain_room)

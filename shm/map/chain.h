@@ -42,6 +42,9 @@ int shm_chain_fill(ShmActor *actor, uint64_t head, uint64_t *word, uint32_t epoc
 int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offset, void *buffer,
                    uint32_t size);
 
+/* Whether each chunk but the last is a slab of its own. */
+bool shm_chain_takes_slabs(const ShmArena *arena);
+
 /* The first chunk of a view's value; 0: it has none, or they are being freed. */
 static inline uint64_t shm_chain_first(const ShmMapView *view) {
         if (!(view->head.flags & SHM_LEAF_CHAINED) || !shm_leaf_is_whole(view->handle, view->word))

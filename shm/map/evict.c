@@ -462,13 +462,13 @@ static void set_full(const ShmTrie *trie, uint64_t until_ms) {
         shm_store_rlx(&state_of(trie)->full_ms, until_ms); /* ORDER: rlx; a hint. */
 }
 
-/* Evicts all entries of a slab; a large one that is enough is the last, since its chunks are slabs of their own. */
+/* Evicts all entries of a slab; a large one that is enough is the last, if its chunks are slabs of their own. */
 static uint64_t empty_slab(ShmActor *actor, const ShmTrie *trie, uint32_t slab, uint64_t size,
                            const ShmEvict *evict) {
         uint64_t cost = 0, last = 0;
+        uint64_t enough = shm_chain_takes_slabs(trie->arena) ? trie->arena->size_max : UINT64_MAX;
 
-        for (uint32_t slot = 0; slot < SHM_SLOTS_MAX && (cost < size || last <= trie->arena->size_max);
-             slot++) {
+        for (uint32_t slot = 0; slot < SHM_SLOTS_MAX && (cost < size || last <= enough); slot++) {
                 last = evict_slot(actor, trie, slot_id(slab, slot), evict);
                 cost += last;
         }
@@ -547,7 +547,7 @@ bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *
         set_full(trie, until_ms);
         if (!any_slab)
                 cost = evict_in_class(actor, trie, key, evict);
-        else if (evict->chained && !evict->for_index)
+        else if (evict->chained && !evict->for_index && n_tries < CLASS_TRIES)
                 cost = evict_chains(actor, trie, evict);
         if (cost < size)
                 cost += empty_slabs(actor, trie, any_slab ? NO_KEY : key, size - cost, evict);

@@ -165,6 +165,29 @@ static void test_map_evict_unset(void **state) {
         tslab_map_close(map);
 }
 
+/* In a pool of small classes chunks share slabs: large entries that go may leave no slab to the last chunk's class. */
+static void test_map_evict_small_classes(void **state) {
+        struct tslab_options o = { .size = sizeof(o),
+                                   .arena_bytes = 4 << 20,
+                                   .n_classes = 9,
+                                   .classes = { 64, 96, 128, 192, 256, 384, 512, 768, 1024 } };
+        static const uint8_t bytes[3500];
+        struct tslab_map *map;
+        unsigned seed = 1;
+
+        tslab_close(*state);
+        assert_int_equal(tslab_create((struct tslab **) state, &o), 0);
+        map = open_map(*state, 0, TSLAB_MAP_EVICT_SIEVE);
+        for (int i = 0; i < 60000; i++) {
+                int key = rand_r(&seed);
+
+                assert_int_equal(tslab_map_put(map, &key, sizeof(key), bytes,
+                                               900 + (unsigned) rand_r(&seed) % 2600, TSLAB_EPOCH_CURRENT),
+                                 0);
+        }
+        tslab_map_close(map);
+}
+
 typedef struct Churn {
         struct tslab_map *map;
         unsigned seed;
@@ -310,6 +333,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_evict, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_made_anew, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_unset, setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_small_classes, setup_small, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_killed, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_memory_killed, setup_small, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_stopped, setup, map_pool_teardown),

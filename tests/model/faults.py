@@ -706,7 +706,7 @@ FAULTS = [
                 set_full(''', '''        if (0)
                 set_full('''),
     ('evict: a slab with heads of large entries is emptied whole', 'unit-map-evict', 'shm/map/evict.c',
-     ' && (cost < size || last <= trie->arena->size_max)', ''),
+     ' && (cost < size || last <= enough)', ''),
     ('evict: slabs without entries are emptied', 'unit-map-evict', 'shm/map/evict.c',
      ' || !has_leaves(trie, slab, slots))', ' || (0 && !has_leaves(trie, slab, slots)))'),
     ('evict: a value larger than the pool empties the map', 'unit-map-evict', 'shm/map/evict.c',
