@@ -129,6 +129,18 @@ static uint32_t epoch_of_maps(struct tslab *pool) {
         return 0;
 }
 
+/* A map with a limit of two entries begins with nothing. */
+static void assert_empty_at_first(struct tslab *pool) {
+        struct tslab_map *map = open_map(pool, 2 * COST, TSLAB_MAP_EVICT_NEVER);
+
+        assert_int_equal(statistics(map).entries, 0);
+        assert_int_equal(statistics(map).bytes, 0);
+        assert_int_equal(put(map, 1), 0);
+        assert_int_equal(put(map, 2), 0);
+        assert_int_equal(put(map, 3), -ENOSPC);
+        tslab_map_close(map);
+}
+
 /* The indexes of all maps are revoked. A map of the same name begins with nothing, as far as its limit goes, too. */
 static void test_map_evict_made_anew(void **state) {
         struct tslab_map *map = open_map(*state, 2 * COST, TSLAB_MAP_EVICT_NEVER);
@@ -137,13 +149,7 @@ static void test_map_evict_made_anew(void **state) {
         assert_int_equal(put(map, 2), 0);
         tslab_map_close(map);
         assert_int_equal(tslab_epoch_close(*state, epoch_of_maps(*state), TSLAB_CLOSE_REVOKE), 0);
-        map = open_map(*state, 2 * COST, TSLAB_MAP_EVICT_NEVER);
-        assert_int_equal(statistics(map).entries, 0);
-        assert_int_equal(statistics(map).bytes, 0);
-        assert_int_equal(put(map, 1), 0);
-        assert_int_equal(put(map, 2), 0);
-        assert_int_equal(put(map, 3), -ENOSPC);
-        tslab_map_close(map);
+        assert_empty_at_first(*state);
 }
 
 /* The same where the root of a map was unset. No other name gets its state: a name keeps its entry. */
@@ -156,13 +162,7 @@ static void test_map_evict_unset(void **state) {
         tslab_map_close(map);
         assert_int_equal(tslab_root_get(*state, "map.m", &root), 0);
         assert_int_equal(tslab_root_set(*state, "map.m", root, 0), 0);
-        map = open_map(*state, 2 * COST, TSLAB_MAP_EVICT_NEVER);
-        assert_int_equal(statistics(map).entries, 0);
-        assert_int_equal(statistics(map).bytes, 0);
-        assert_int_equal(put(map, 1), 0);
-        assert_int_equal(put(map, 2), 0);
-        assert_int_equal(put(map, 3), -ENOSPC);
-        tslab_map_close(map);
+        assert_empty_at_first(*state);
 }
 
 /* In a pool of small classes chunks share slabs: large entries that go may leave no slab to the last chunk's class. */
