@@ -15,3 +15,5 @@ typedef struct FuseMount {
 bool fuse_mount(FuseMount *fs);
 /* The death of the server ends all waits. */
 void fuse_end(FuseMount *fs);
+/* The system call that a process is in, to go by /proc; 0: none. */
+int fuse_process_call(pid_t pid);

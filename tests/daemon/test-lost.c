@@ -40,18 +40,6 @@ static pid_t start_process(const FuseMount *fs) {
         _exit(1);
 }
 
-static bool is_writing(pid_t pid) {
-        char path[32], text[8] = "";
-        int fd;
-
-        snprintf(path, sizeof(path), "/proc/%d/syscall", (int) pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        assert_true(fd >= 0);
-        (void) !read(fd, text, sizeof(text) - 1);
-        close(fd);
-        return atoi(text) == SYS_write && text[0] == '1';
-}
-
 static void test_file_system_that_does_not_answer(void **state) {
         char dir[] = "/tmp/tslab-lost-XXXXXX";
         DaemonFixture none = {};
@@ -64,7 +52,7 @@ static void test_file_system_that_does_not_answer(void **state) {
                 skip();
         assert_non_null(mkdtemp(dir));
         pid = start_process(&fs);
-        WAIT_FOR(is_writing(pid));
+        WAIT_FOR(fuse_process_call(pid) == SYS_write);
         snprintf(none.socket, sizeof(none.socket), "%s/lost.sock", dir);
         status = ctl_run(&none, NULL, "status"); /* this waited for ever */
         fuse_end(&fs);

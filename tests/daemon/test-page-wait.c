@@ -71,27 +71,13 @@ static pid_t start_decoy(const FuseMount *fs) {
         _exit(1);
 }
 
-/* The system call that the process is in, to go by /proc; 0: none. */
-static int current_call(pid_t pid) {
-        char path[64], text[16] = "";
-        int fd;
-
-        snprintf(path, sizeof(path), "/proc/%d/syscall", (int) pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd >= 0) {
-                (void) !read(fd, text, sizeof(text) - 1);
-                close(fd);
-        }
-        return atoi(text);
-}
-
 static bool is_writing(pid_t pid) {
-        return current_call(pid) == SYS_pwrite64;
+        return fuse_process_call(pid) == SYS_pwrite64;
 }
 
 /* From then on, connections are not taken by the loop any more. */
 static bool loop_waits(const DaemonFixture *daemon) {
-        int call = current_call(daemon->pid);
+        int call = fuse_process_call(daemon->pid);
 
         return call == SYS_madvise || call == SYS_fallocate;
 }
@@ -182,7 +168,7 @@ static void test_page_wait(void **state) {
 
         if (fuse_mount(&fs)) {
                 decoy = start_decoy(&fs); /* it comes first in a list of processes */
-                WAIT_FOR(current_call(decoy) == SYS_write);
+                WAIT_FOR(fuse_process_call(decoy) == SYS_write);
         }
         make_free_slabs(pool);
         assert_int_equal(page_wait(&pool->daemon, cause, sizeof(cause)), 0);
