@@ -109,15 +109,23 @@ static int join_private(struct tslab *pool, uint32_t *ret_client) {
         return 0;
 }
 
+static bool in_share(const struct tslab *pool, uint32_t n) {
+        return pool->is_private || pool->is_operator ||
+               shm_client_in_share(&pool->arena, pool->local->client, n);
+}
+
 static int take_record_for(struct tslab *pool, uint32_t tid, ShmActor *ret) {
         int r;
 
-        if (!pool->is_private && !pool->is_operator &&
-            !shm_client_in_share(&pool->arena, pool->local->client))
+        if (!in_share(pool, 1))
                 return -EDQUOT;
         r = shm_actor_init(ret, &pool->arena, pool->local->client, tid);
         if (r)
                 return r;
+        if (!in_share(pool, 0)) { /* other threads took records at the same time */
+                shm_actor_deinit(ret);
+                return -EDQUOT;
+        }
         ret->fences = pool->local->fences != 0;
         ret->mode = pool->cache;
         ret->keeps_path = true;

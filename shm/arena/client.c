@@ -277,10 +277,9 @@ static uint32_t load_uid(const ShmArena *arena, uint32_t client) {
         return shm_load_rlx(&arena->clients[client].uid); /* ORDER: rlx; a share need not be exact. */
 }
 
-/* Other threads may take records at the same time: a user may then get a few more than its share. */
-bool shm_client_in_share(const ShmArena *arena, uint32_t client) {
+bool shm_client_in_share(const ShmArena *arena, uint32_t client, uint32_t n) {
         uint32_t n_ever = shm_arena_n_records_ever(arena), n_kept = shm_share_kept(arena->n_records),
-                 n_left = arena->n_records - n_ever, n_held = 0, uid;
+                 n_left = arena->n_records - n_ever + 1 - n, n_held = 0, uid;
 
         if (n_left > n_kept)
                 return true;
@@ -291,7 +290,7 @@ bool shm_client_in_share(const ShmArena *arena, uint32_t client) {
                 n_left += owner.state == SHM_RECORD_UNUSED;
                 n_held += owner.state != SHM_RECORD_UNUSED && load_uid(arena, owner.client) == uid;
         }
-        return n_left == 0 || shm_share_allows(n_held, n_left, n_kept);
+        return n_left == 0 || shm_share_allows(n_held + n - 1, n_left, n_kept);
 }
 
 static bool has_notes(const ShmRecord *record) {

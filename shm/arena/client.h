@@ -77,10 +77,11 @@ uint64_t shm_client_identity(const ShmArena *arena, uint32_t client);
 /* -ENOENT: the entry is not in use. */
 int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret);
 /*
- * Whether the client's user may have one more record: see shm/arena/share.h. Also true if no record is left at all:
- * shm_actor_init() then fails with the error that says so.
+ * Whether the client's user may have `n` more records, 0 or 1: see shm/arena/share.h. Also true if no record is left
+ * at all: shm_actor_init() then fails with the error that says so. Threads that take records at once may all be told
+ * that they may. So whoever has taken one asks again with 0, and gives it back if it was one too many.
  */
-bool shm_client_in_share(const ShmArena *arena, uint32_t client);
+bool shm_client_in_share(const ShmArena *arena, uint32_t client, uint32_t n);
 /*
  * Releases the records of a client that is gone: records that hold nothing become UNUSED, the others DEAD.
  * Returns how many still belong to the client; its entry may be removed when there are none.

@@ -298,6 +298,29 @@ static void test_release_no_pages(void **state) {
         assert_int_equal(shm_arena_resident_size(&t->arena), before);
 }
 
+/* Threads that all asked before any of them took one: each that asks again gives its record back if it must. */
+static void test_share_of_records(void **state) {
+        ShmGeometry geometry = test_geometry();
+        ShmActor actors[192];
+        uint32_t n = 0;
+        TestArena t;
+
+        geometry.n_records = 193; /* with the daemon's; 3 of them are kept */
+        test_arena_init(&t, &geometry);
+        while (shm_actor_init(&actors[n], &t.arena, 0, n + 2) == 0)
+                n++;
+        assert_int_equal(n, 191);
+        assert_true(shm_client_in_share(&t.arena, 0, 1)); /* there is none: nobody has too many */
+        for (; !shm_client_in_share(&t.arena, 0, 0); n--)
+                shm_actor_deinit(&actors[n - 1]);
+        assert_int_equal(n, 188);
+        assert_false(shm_client_in_share(&t.arena, 0, 1));
+        shm_actor_deinit(&actors[n - 1]);
+        assert_true(shm_client_in_share(&t.arena, 0, 1));
+        test_arena_deinit(&t);
+        (void) state;
+}
+
 #define ON_ARENA(f) cmocka_unit_test_setup_teardown(f, test_arena_setup, test_arena_teardown)
 
 int main(void) {
@@ -316,6 +339,7 @@ int main(void) {
                 ON_ARENA(test_release_inside),
                 ON_ARENA(test_release_holding),
                 ON_ARENA(test_release_no_pages),
+                cmocka_unit_test(test_share_of_records),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
