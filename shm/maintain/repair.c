@@ -106,9 +106,11 @@ static void settle_cache(ShmActor *control, ShmRepair *repair, const ShmReach *r
         for (uint32_t i = 0; i < n; i++) {
                 SlotId id = shm_cache_walk_slot(walk, i);
 
-                if (is_in_flight(reach, id))
+                if (is_in_flight(reach, id)) {
                         /* ORDER: rlx; ordered by the count. */
-                        shm_store_rlx(&walk->cache->slots[n_kept++], id.value);
+                        shm_store_rlx(&walk->cache->slots[n_kept], id.value);
+                        n_kept++;
+                }
                 if (slot_id_slab(id) < shm_arena_n_slabs_ever(control->arena))
                         shm_hints_repair(control->arena, slot_id_slab(id));
         }

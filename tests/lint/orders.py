@@ -6,6 +6,8 @@ A use carries, on its line or at most two lines above, a comment
 
 with the order of the call; a comment may serve several calls in its reach and may hold several ORDERs. f and g must be
 functions of this tree. Tests and benchmarks may call wrappers without a reason.
+
+No argument has `++` or `--` in it: wrappers are macros, which evaluate an argument twice in the explorer's build.
 """
 
 import re
@@ -49,6 +51,16 @@ def order_comments(name, text, known):
     return reached, problems
 
 
+def argument_ends(code, start):
+    """Where the parenthesis that is open at `start` is closed."""
+    depth = 1
+    for at in range(start, len(code)):
+        depth += (code[at] == '(') - (code[at] == ')')
+        if depth == 0:
+            return at
+    return len(code)
+
+
 def check_uses(name, text, known):
     code = tree.blank(text)
     reached, problems = order_comments(name, text, known)
@@ -57,6 +69,8 @@ def check_uses(name, text, known):
         if match.group(1) not in reached.get(line, ()):
             call = match.group().rstrip('( ')
             problems.append(f'{name}:{line}: {call}() without "ORDER: {match.group(1)}..." here or just above')
+        if re.search(r'\+\+|--', code[match.end():argument_ends(code, match.end())]):
+            problems.append(f'{name}:{line}: a wrapper may evaluate an argument twice: step outside the call')
     return problems
 
 
@@ -91,6 +105,8 @@ CASES = [
     ('three lines above', use(GOOD, between='\n\n\n'), [], 'without'),
     ('a long comment', use('/* ORDER: rlx;\n * one\n * two\n * three\n */', 'shm_add_rlx(&w, 1)'), [], None),
     ('two orders', use('/* ORDER: rlx; x. ORDER: rel; y. */', 'shm_cas_rel(&w, shm_load_rlx(&w))'), [], None),
+    ('a step in an argument', use(GOOD, 'shm_load_acq(f(w)[i++])'), [], 'twice'),
+    ('a step after the call', use(GOOD, 'shm_load_acq(&w) + i++'), [], None),
     ('no comment', use(''), [], 'without'),
     ('a pair', use('', 'shm_pair_load_acq(&w)'), [], 'shm_pair_load_acq() without'),
     ('in a string', use('        puts("ORDER: acq; no");'), [], 'without'),
