@@ -1,0 +1,103 @@
+/*
+ * Maps: the hands of eviction
+ *
+ * Purpose: the word of each class, in sweeps of two kinds (shm/map/evict.c).
+ *
+ * Invariants
+ *   1. A hand is one word. It is moved by compare-and-set, past what the mover then looks at: of several evictions at
+ *      once each has slots of its own.
+ *   2. All else here is a hint: the counts decide of which kind the next sweep is.
+ *
+ * Who may do what: a put, with its own actor.
+ *
+ * Crash: what the hand passed is looked at in the next sweep. Nobody waits for a stopped thread: others move the hand
+ *   on.
+ */
+#include "shm/map/evict-hand.h"
+
+#define YOUNG_SHARE                                                                                          \
+        16 /* a sweep that evicts more than one of so many entries makes the next one a young one */
+
+static bool is_behind(uint64_t a, uint64_t b) {
+        return (int64_t) ((a >> SLAB_SHIFT << SLAB_SHIFT) - (b >> SLAB_SHIFT << SLAB_SHIFT)) < 0;
+}
+
+bool shm_hand_move(const ShmTrie *trie, uint32_t class, uint64_t *w, uint64_t next) {
+        /* ORDER: acqrel; what it passes is looked at after it. */
+        if (!shm_cas_acqrel(&hand_of(trie, class)->place, w, next))
+                return false;
+        *w = next;
+        return true;
+}
+
+/*
+ * Hands that go together are in sweeps of one kind: else the short sweep of one class would take as long as the full
+ * one of another. The first that begins the next one decides, by what all of them evicted.
+ */
+static ShmHand hand_next_sweep(const ShmTrie *trie, ShmHand h) {
+        uint64_t classes = classes_in_use(trie), evicted = 0, entries = 0;
+
+        for (; classes != 0; classes &= classes - 1) {
+                const ShmMapHand *hand = hand_of(trie, (uint32_t) __builtin_ctzll(classes));
+                ShmHand other = hand_unpack(shm_load_rlx(&hand->place)); /* ORDER: rlx; a hint. */
+
+                if (other.sweep == h.sweep + 1)
+                        return (ShmHand){ .sweep = other.sweep, .young = other.young };
+                if (other.sweep != h.sweep)
+                        continue;
+                evicted += shm_load_rlx(&hand->evicted); /* ORDER: rlx; a hint. */
+                /* ORDER: rlx; a hint. */
+                entries += shm_load_rlx(other.young ? &hand->entries : &hand->passed);
+        }
+        return (ShmHand){ .sweep = h.sweep + 1, .young = evicted * YOUNG_SHARE > entries };
+}
+
+/* A sweep is over. What others count meanwhile is lost. */
+static void hand_reset(const ShmTrie *trie, uint32_t class, bool young) {
+        ShmMapHand *hand = hand_of(trie, class);
+        uint32_t passed = shm_load_rlx(&hand->passed); /* ORDER: rlx; a hint. */
+
+        if (!young)
+                shm_store_rlx(&hand->entries, passed); /* ORDER: rlx; a hint. */
+        shm_store_rlx(&hand->passed, 0); /* ORDER: rlx; a hint. */
+        shm_store_rlx(&hand->evicted, 0); /* ORDER: rlx; a hint. */
+}
+
+void shm_hand_end(const ShmTrie *trie, uint32_t class, uint64_t *w) {
+        uint32_t n_slabs = shm_arena_n_slabs_ever(trie->arena);
+        ShmHand h = hand_unpack(*w), at_end = { .sweep = h.sweep, .slab = n_slabs, .young = h.young };
+
+        if (h.slab < n_slabs)
+                (void) shm_hand_move(trie, class, w, hand_pack(at_end));
+        else if (shm_hand_move(trie, class, w, hand_pack(hand_next_sweep(trie, h))))
+                hand_reset(trie, class, h.young);
+}
+
+uint32_t shm_hand_hindmost(const ShmTrie *trie, uint64_t *ret_last, uint64_t *ret_first) {
+        uint64_t classes = classes_in_use(trie);
+        uint32_t hindmost = (uint32_t) __builtin_ctzll(classes | 1 << (SHM_CLASSES_MAX - 1));
+
+        *ret_last = *ret_first = hand_load(trie, hindmost);
+        for (; classes != 0; classes &= classes - 1) {
+                uint32_t class = (uint32_t) __builtin_ctzll(classes);
+                uint64_t w = hand_load(trie, class);
+
+                if (is_behind(w, *ret_last)) {
+                        hindmost = class;
+                        *ret_last = w;
+                }
+                if (is_behind(*ret_first, w))
+                        *ret_first = w;
+        }
+        return hindmost;
+}
+
+uint32_t shm_hand_next_class(const ShmTrie *trie) {
+        uint64_t last, first;
+        uint32_t class = shm_hand_hindmost(trie, &last, &first);
+        int32_t lead = sweeps_ahead(first, last);
+
+        if (lead > LEAD_MAX)
+                (void) shm_hand_move(trie, class, &last, last + ((uint64_t) (lead & ~1) << SWEEP_SHIFT));
+        return class;
+}
