@@ -15,19 +15,26 @@ import redis
 from daemon import wait_for
 
 TSLAB_NEAR = os.path.abspath(sys.argv[3])
+PLACES = []     # sockets that keep ports for our servers
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
+    """The kernel gives it to no other program while this process lives, also between two lives of a server.
+
+    A server that allows the reuse of addresses, as redis-server does, may listen there all the same.
+    """
+    place = socket.socket()
+    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    place.bind(('127.0.0.1', 0))
+    PLACES.append(place)
+    return place.getsockname()[1]
 
 
 class Redis:
     """A server of our own, which keeps nothing."""
 
-    def __init__(self, *arguments, port=None):
-        self.port = port or free_port()
+    def __init__(self, *arguments):
+        self.port = free_port()
         self.dir = tempfile.mkdtemp(prefix='tslab-near-')
         self.arguments = arguments
         self.start()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -290,6 +291,13 @@ class TroubleTest(unittest.TestCase):
             status, text = self.check(server, '--user', 'weak', '--password-file', file.name)
         self.assertEqual(status, 1)
         self.assertIn('NOPERM', text)
+
+    def test_the_port_of_a_killed_server_stays_its_own(self):
+        server = self.server()
+        server.kill()
+        with socket.socket() as other:
+            self.assertRaises(OSError, other.bind, ('127.0.0.1', server.port))
+        server.start()
 
     def test_a_replica_is_refused(self):
         server, replica = self.server(), self.server()
