@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import unittest
 import unittest.mock
 
@@ -170,15 +169,16 @@ class NewDaemon(unittest.TestCase):
             self.assert_one_pool()
 
     def test_is_found_by_threads_once(self):
-        failures = []
+        failures, old, is_found = [], self.store.pool, threading.Event()
 
         def work():
+            n = 100     # rounds after it was found
             try:
-                end = time.monotonic() + 1.5
-                while time.monotonic() < end:
+                while n > 0:
                     self.store.set('t', b'1')
                     self.store.touch('t')
                     self.store.get('t')
+                    n -= is_found.is_set()
             except Exception as e:  # noqa: BLE001 (shown below)
                 failures.append(e)
 
@@ -186,9 +186,13 @@ class NewDaemon(unittest.TestCase):
             threads = [threading.Thread(target=work) for _ in range(4)]
             for thread in threads:
                 thread.start()
-            restart(self.daemon)
-            for thread in threads:
-                thread.join()
+            try:
+                restart(self.daemon)
+                daemon.wait_for(lambda: self.store.pool is not old)
+            finally:
+                is_found.set()
+                for thread in threads:
+                    thread.join()
         self.assertEqual(failures, [])
         self.assertEqual(len(logs.records), 1, logs.output)
         self.assert_one_pool()
