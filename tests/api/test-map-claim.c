@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -96,11 +97,18 @@ static void on_signal(int number) {
         (void) number;
 }
 
-static void *interrupt(void *thread) {
-        /* One may come between two sleeps. */
-        for (unsigned i = 0; i < 10; i++) {
+typedef struct Waiter {
+        pthread_t thread;
+        _Atomic bool is_back;
+} Waiter;
+
+static void *interrupt(void *userdata) {
+        Waiter *waiter = userdata;
+
+        /* One may come before the sleep, or between two. */
+        while (!waiter->is_back) {
                 sleep_ms(7);
-                pthread_kill(*(pthread_t *) thread, SIGUSR1);
+                pthread_kill(waiter->thread, SIGUSR1);
         }
         return NULL;
 }
@@ -108,13 +116,16 @@ static void *interrupt(void *thread) {
 static void test_wait_interrupted(void **state) {
         struct tslab_map *map = open_map(*state, 0, 0);
         const struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-        pthread_t self = pthread_self(), thread;
+        static Waiter self;
         tslab_handle version;
+        pthread_t thread;
 
+        self = (Waiter){ .thread = pthread_self() };
         assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
         assert_int_equal(claim(map, &version), 0);
         assert_int_equal(pthread_create(&thread, NULL, interrupt, &self), 0);
         assert_int_equal(wait_for(map, version, 20000), -EINTR);
+        self.is_back = true;
         assert_int_equal(pthread_join(thread, NULL), 0);
         assert_true(signal(SIGUSR1, SIG_DFL) != SIG_ERR);
         tslab_map_close(map);
