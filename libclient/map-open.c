@@ -27,6 +27,7 @@
 
 #include "libclient/enter.h"
 #include "shm/arena/root.h"
+#include "shm/map/options.h"
 
 #define MAPS_LABEL "maps"
 #define TRIES_MAX 1000 /* a millisecond each, where others do control work */
@@ -144,13 +145,13 @@ static void map_configure(const ShmArena *arena, uint64_t handle, const struct t
 
         if (shm_object_get(arena, handle, &root, NULL) != 0)
                 return;
-        ((ShmTrieRoot *) root)->options = (ShmMapOptions){
-                .ttl_ms = options->ttl_ms,
-                .value_max = options->value_max,
-                .stale_ms = options->stale_ms,
-                .limit_bytes = options->limit_bytes,
-                .evict = options->evict,
-        };
+        shm_map_options_store(root, &(ShmMapOptions){
+                                            .ttl_ms = options->ttl_ms,
+                                            .value_max = options->value_max,
+                                            .stale_ms = options->stale_ms,
+                                            .limit_bytes = options->limit_bytes,
+                                            .evict = options->evict,
+                                    });
 }
 
 /*

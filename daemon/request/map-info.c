@@ -6,6 +6,7 @@
 #include "shm/arena/root.h"
 #include "shm/cache/lookup.h"
 #include "shm/map/map.h"
+#include "shm/map/options.h"
 
 #define ROOT_PREFIX "map."
 
@@ -35,16 +36,18 @@ bool map_info_open(ShmArena *arena, uint32_t i, char *ret_name, ShmTrie *ret_tri
 }
 
 static void fill_options(Tslab__MapInfo *info, const ShmTrie *trie) {
-        ShmTrieRoot root;
+        const ShmMapOptions options = shm_map_options(trie);
+        void *object;
 
-        if (shm_object_copy(trie->arena, trie->root, 0, &root, sizeof(root)) != 0)
+        /* The root is no more. */
+        if (shm_object_get(trie->arena, trie->root, &object, NULL) != 0)
                 return;
-        info->limit_bytes = root.options.limit_bytes;
-        info->ttl_msec = root.options.ttl_ms;
-        info->stale_msec = root.options.stale_ms;
-        info->value_max_bytes = root.options.value_max;
-        info->evict = root.options.evict == SHM_MAP_EVICT_SIEVE ? TSLAB__MAP_EVICT__MAP_EVICT_SIEVE
-                                                                : TSLAB__MAP_EVICT__MAP_EVICT_NEVER;
+        info->limit_bytes = options.limit_bytes;
+        info->ttl_msec = options.ttl_ms;
+        info->stale_msec = options.stale_ms;
+        info->value_max_bytes = options.value_max;
+        info->evict = options.evict == SHM_MAP_EVICT_SIEVE ? TSLAB__MAP_EVICT__MAP_EVICT_SIEVE
+                                                           : TSLAB__MAP_EVICT__MAP_EVICT_NEVER;
 }
 
 Tslab__MapInfo *map_infos_add(MapInfos *infos, const ShmTrie *trie, const char *name,

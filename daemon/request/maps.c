@@ -7,7 +7,7 @@
 #include "daemon/request/map-info.h"
 #include "daemon/request/request.h"
 #include "daemon/request/trail.h"
-#include "shm/map/trie.h"
+#include "shm/map/options.h"
 
 #define SIZE_SLICE 1024U /* words */
 
@@ -118,18 +118,17 @@ void request_maps(RequestContext *context, const ProtoRequest *request) {
         call_open(&job->call, context->session, context->id);
 }
 
-/* Programs load each option by itself, at any time. */
-static void store_options(ShmMapOptions *options, const Tslab__MapSet *set) {
+static void apply_set(ShmMapOptions *options, const Tslab__MapSet *set) {
         if (set->set & SET_LIMIT)
-                shm_store_rlx(&options->limit_bytes, set->limit_bytes); /* ORDER: rlx; each is alone. */
+                options->limit_bytes = set->limit_bytes;
         if (set->set & SET_TTL)
-                shm_store_rlx(&options->ttl_ms, set->ttl_msec); /* ORDER: rlx; as above. */
+                options->ttl_ms = set->ttl_msec;
         if (set->set & SET_STALE)
-                shm_store_rlx(&options->stale_ms, set->stale_msec); /* ORDER: rlx; as above. */
+                options->stale_ms = set->stale_msec;
         if (set->set & SET_VALUE_MAX)
-                shm_store_rlx(&options->value_max, set->value_max_bytes); /* ORDER: rlx; as above. */
+                options->value_max = set->value_max_bytes;
         if (set->set & SET_EVICT)
-                shm_store_rlx(&options->evict, (uint32_t) set->evict); /* ORDER: rlx; as above. */
+                options->evict = (uint32_t) set->evict;
 }
 
 static bool find_map(ShmArena *arena, const char *wanted, uint32_t *ret_root, ShmTrie *ret_trie) {
@@ -143,12 +142,15 @@ static bool find_map(ShmArena *arena, const char *wanted, uint32_t *ret_root, Sh
 
 /* The map's root stays in its slot while the daemon, which alone revokes and repairs, is in here. */
 static int change_options(ShmArena *arena, const ShmTrie *trie, const Tslab__MapSet *set) {
+        ShmMapOptions options = shm_map_options(trie);
         void *object;
         int r = shm_object_get(arena, trie->root, &object, NULL);
 
-        if (r == 0)
-                store_options(&((ShmTrieRoot *) object)->options, set);
-        return r;
+        if (r)
+                return r;
+        apply_set(&options, set);
+        shm_map_options_store(object, &options);
+        return 0;
 }
 
 void request_map_set(RequestContext *context, const ProtoRequest *request) {

@@ -14,15 +14,17 @@ typedef enum ShmMapEvict {
         SHM_MAP_EVICT_SIEVE,
 } ShmMapEvict;
 
-/* In the root object of the map, so that a map and its options come into being at once. May be changed live. */
-typedef struct ShmMapOptions {
-        uint64_t limit_bytes; /* 0: none */
-        uint32_t ttl_ms; /* the lifetime of entries that are put without one; 0: no end */
-        uint32_t stale_ms; /* how long entries are kept after their end; 0: not at all */
-        uint32_t value_max; /* largest value; 0: the library's default */
-        uint32_t evict; /* ShmMapEvict */
-} ShmMapOptions;
-static_assert(sizeof(ShmMapOptions) == 24, "arena format");
+/*
+ * In the root object of the map, so that a map and its options come into being at once. Two sets, of which the root
+ * says the one that counts: see shm/map/options.h.
+ */
+typedef struct ShmMapOptionSets {
+        uint64_t limit_bytes[2];
+        uint32_t ttl_ms[2];
+        uint32_t stale_ms[2];
+        uint32_t value[2]; /* 30 bits: the largest; above: ShmMapEvict */
+} ShmMapOptionSets;
+static_assert(sizeof(ShmMapOptionSets) == 40, "arena format");
 
 /* Entries that expire. Times are milliseconds of the pool's clock (shm/arena/pool-clock.h); 0: never, or none. */
 typedef struct ShmExpiry {

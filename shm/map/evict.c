@@ -65,7 +65,7 @@ void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, bool use
                 return;
         bits_set(&line->maps, UINT64_C(1) << (trie->map - 1));
         bits_set(&state_of(trie)->classes, UINT64_C(1) << class);
-        if (!shm_evict_is_on(trie))
+        if (shm_map_options_evict(trie) == SHM_MAP_EVICT_NEVER)
                 return;
         parity = hand_unpack(hand_load(trie, class)).sweep & 1;
         bits_set(&line->young[parity], slot_id_mask(id));
@@ -159,7 +159,7 @@ bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *
         bool any_slab = evict->chained || evict->for_index || n_tries >= CLASS_TRIES;
         uint64_t size = evict->for_index ? 1 : evict->cost, key, cost = 0, until_ms;
 
-        if (n_tries >= TRIES_MAX || trie->map == 0 || !shm_evict_is_on(trie) ||
+        if (n_tries >= TRIES_MAX || trie->map == 0 || evict->options.evict == SHM_MAP_EVICT_NEVER ||
             exceeds_pool(trie, evict->cost) || !key_of(trie, evict, &key))
                 return false;
         until_ms = shm_map_now_ms(trie) + FULL_MS;
@@ -217,21 +217,21 @@ static uint64_t bytes_used(const ShmActor *actor, const ShmTrie *trie) {
 }
 
 int shm_evict_for_put(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict) {
-        uint64_t limit = shm_load_rlx(&trie_root(trie)->options.limit_bytes); /* ORDER: rlx; as it is now. */
-        uint64_t used;
+        bool is_on = evict->options.evict != SHM_MAP_EVICT_NEVER;
+        uint64_t limit = evict->options.limit_bytes, used;
 
         if (limit != 0) {
                 if (evict->cost > limit)
                         return -E2BIG;
                 used = bytes_used(actor, trie) + evict->cost - evict->old_cost;
                 if ((int64_t) used > 0 && used > limit) {
-                        if (!shm_evict_is_on(trie))
+                        if (!is_on)
                                 return -ENOSPC;
                         evict_excess(actor, trie, used - limit, evict);
                         return 0;
                 }
         }
-        if (shm_evict_is_on(trie))
+        if (is_on)
                 evict_ahead(actor, trie, evict);
         return 0;
 }

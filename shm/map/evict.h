@@ -4,10 +4,11 @@
  * (SIEVE). A map is full at its limit, or where the pool has no memory left.
  */
 #include "shm/map/leaf.h"
-#include "shm/map/trie-walk.h"
+#include "shm/map/options.h"
 
 /* A put that needs room. */
 typedef struct ShmEvict {
+        ShmMapOptions options; /* as the put began */
         uint64_t cost; /* as shm_leaf_cost() */
         uint32_t class; /* its leaf's */
         uint32_t epoch; /* as for shm_object_alloc() */
@@ -17,16 +18,9 @@ typedef struct ShmEvict {
         uint64_t old_cost;
 } ShmEvict;
 
-static inline bool shm_evict_is_on(const ShmTrie *trie) {
-        /* ORDER: rlx; as it is now. */
-        return shm_load_rlx(&trie_root(trie)->options.evict) != SHM_MAP_EVICT_NEVER;
-}
-
 /* Whether puts have to ask for room at all. */
-static inline bool shm_evict_is_wanted(const ShmTrie *trie) {
-        /* ORDER: rlx; as it is now. */
-        return trie->map != 0 &&
-               (shm_evict_is_on(trie) || shm_load_rlx(&trie_root(trie)->options.limit_bytes) != 0);
+static inline bool shm_evict_is_wanted(const ShmTrie *trie, const ShmMapOptions *options) {
+        return trie->map != 0 && (options->evict != SHM_MAP_EVICT_NEVER || options->limit_bytes != 0);
 }
 
 void shm_evict_set_visited(const ShmTrie *trie, uint64_t leaf);
@@ -35,7 +29,7 @@ void shm_evict_set_visited(const ShmTrie *trie, uint64_t leaf);
 static inline void shm_evict_visit(const ShmTrie *trie, uint64_t leaf) {
         SlotId id = shm_handle_slot(leaf);
 
-        if (trie->map == 0 || !shm_evict_is_on(trie))
+        if (trie->map == 0 || shm_map_options_evict(trie) == SHM_MAP_EVICT_NEVER)
                 return;
         /* ORDER: rlx; a hint. */
         if (!(shm_load_rlx(&trie->arena->lines[slot_id_slab(id)].visited) >> slot_id_slot(id) & 1))

@@ -19,12 +19,12 @@
  */
 #include "shm/map/lifetime.h"
 
-#include "shm/map/trie-walk.h"
+#include "shm/map/options.h"
 #include "shm/slab/slab.h"
 
 uint64_t shm_map_end_from(const ShmTrie *trie, uint32_t ttl_ms, uint64_t begun_ms) {
         if (ttl_ms == SHM_MAP_TTL_DEFAULT)
-                ttl_ms = shm_load_rlx(&trie_root(trie)->options.ttl_ms); /* ORDER: rlx; as it is now. */
+                ttl_ms = shm_map_options(trie).ttl_ms;
         if (ttl_ms == 0 || ttl_ms == SHM_MAP_TTL_NONE)
                 return 0;
         return begun_ms + ttl_ms;
@@ -48,8 +48,7 @@ bool shm_map_is_absent(const ShmTrie *trie, const ShmMapView *view) {
 uint64_t shm_map_kept_until(const ShmTrie *trie, const ShmMapView *view) {
         if (view->expires == SHM_MAP_ENDED || (view->head.flags & (SHM_LEAF_CLAIM | SHM_LEAF_CELL)))
                 return view->expires;
-        return view->expires +
-               shm_load_rlx(&trie_root(trie)->options.stale_ms); /* ORDER: rlx; as it is now. */
+        return view->expires + shm_map_options(trie).stale_ms;
 }
 
 bool shm_map_set_end(const ShmMapView *view, uint64_t expires) {

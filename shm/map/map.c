@@ -201,13 +201,13 @@ ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, siz
         }
 }
 
-static uint32_t value_max_option(const ShmTrie *trie) {
-        /* ORDER: rlx; it may change at any time. */
-        return shm_load_rlx(&trie_root(trie)->options.value_max) ?: SHM_MAP_VALUE_MAX_DEFAULT;
+static uint32_t value_max_option(const ShmMapOptions *options) {
+        return options->value_max ?: SHM_MAP_VALUE_MAX_DEFAULT;
 }
 
 uint32_t shm_map_value_max(const ShmTrie *trie) {
-        uint32_t max = value_max_option(trie), most = shm_chain_size_max(trie->arena);
+        const ShmMapOptions options = shm_map_options(trie);
+        uint32_t max = value_max_option(&options), most = shm_chain_size_max(trie->arena);
 
         return max < most ? max : most;
 }
@@ -218,10 +218,11 @@ static uint32_t leaf_head_size(const ShmMapKey *key, const ShmMapPut *put) {
 }
 
 /* Whether key and value have room in the map. */
-static bool entry_fits(const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put) {
+static bool entry_fits(const ShmTrie *trie, const ShmMapOptions *options, const ShmMapKey *key,
+                       const ShmMapPut *put) {
         uint32_t head_size = leaf_head_size(key, put), key_max = (uint32_t) shm_map_key_max(trie->arena);
 
-        return key->size <= key_max && put->value_size <= value_max_option(trie) &&
+        return key->size <= key_max && put->value_size <= value_max_option(options) &&
                (!shm_chain_wanted(trie->arena, head_size, put->value_size) ||
                 (head_size <= key_max && put->value_size <= shm_chain_size_max(trie->arena)));
 }
@@ -273,10 +274,10 @@ static uint64_t claim_end(const ShmClaim *claim) {
         return claim->ends > claim->stale_until ? claim->ends : claim->stale_until;
 }
 
-static uint64_t leaf_end(const ShmTrie *trie, const ShmMapPut *put) {
+static uint64_t leaf_end(const ShmTrie *trie, const ShmMapOptions *options, const ShmMapPut *put) {
         if (put->claim)
                 return claim_end(put->claim);
-        return put->end_ms ?: shm_map_end(trie, put->ttl_ms);
+        return put->end_ms ?: shm_map_end(trie, put->ttl_ms ?: options->ttl_ms ?: SHM_MAP_TTL_NONE);
 }
 
 /* Makes the leaf in the epoch of its head's number, noted. */
@@ -292,7 +293,7 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
         r = shm_object_alloc(actor, size, head->epoch, &pending, &handle, &object);
         if (r)
                 return r;
-        end = leaf_end(trie, put);
+        end = leaf_end(trie, &leaf->evict.options, put);
         leaf_fill(object, head, end, key, put, shm_leaf_seal(handle));
         head->expires = end;
         if (head->flags & SHM_LEAF_CHAINED)
@@ -400,13 +401,14 @@ static int admit_over(const ShmMapPut *put, int found, const ShmMapView *view) {
 
 /* Evicts for the leaf that is to be made. `old`: the entry that it will replace, or NULL. */
 static int make_room(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
-                     const ShmMapView *old, ShmEvict *ret) {
+                     const ShmMapView *old, ShmEvict *evict) {
         bool chained = shm_chain_wanted(trie->arena, leaf_head_size(key, put), put->value_size);
         const ShmMapLeaf head = { .key_size = (uint16_t) key->size,
                                   .value_size = put->value_size,
                                   .flags = (uint16_t) (put->flags | (chained ? SHM_LEAF_CHAINED : 0)) };
 
-        *ret = (ShmEvict){
+        *evict = (ShmEvict){
+                .options = evict->options,
                 .cost = shm_leaf_cost(trie->arena, &head),
                 .class = shm_leaf_class(trie->arena, &head),
                 .epoch = put->epoch,
@@ -414,13 +416,15 @@ static int make_room(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
                 .old = old ? old->handle : 0,
                 .old_cost = old ? shm_leaf_cost(trie->arena, &old->head) : 0,
         };
-        return shm_evict_for_put(actor, trie, ret);
+        return shm_evict_for_put(actor, trie, evict);
 }
 
 /* A leaf, and room for it. */
 static int leaf_new_with_room(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
                               const ShmMapPut *put, const ShmMapView *old, NewLeaf *leaf) {
-        int r = shm_evict_is_wanted(trie) ? make_room(actor, trie, key, put, old, &leaf->evict) : 0;
+        int r = shm_evict_is_wanted(trie, &leaf->evict.options)
+                        ? make_room(actor, trie, key, put, old, &leaf->evict)
+                        : 0;
 
         leaf->replaced = old ? shm_chain_first(old) : 0;
         r = r ?: leaf_new(actor, trie, key, put, leaf);
@@ -472,11 +476,11 @@ int shm_map_refuse_large(ShmActor *actor, size_t key_size, size_t value_size) {
 
 int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                 uint64_t *ret_version) {
-        NewLeaf leaf = {};
+        NewLeaf leaf = { .evict.options = shm_map_options(trie) };
         uint32_t n_tries = 0;
         int r;
 
-        if (!entry_fits(trie, key, put))
+        if (!entry_fits(trie, &leaf.evict.options, key, put))
                 return shm_map_refuse_large(actor, key->size, put->value_size);
         shm_tally_begin(actor, trie);
         do {

@@ -22,7 +22,7 @@
  */
 #include "shm/map/tally.h"
 
-#include "shm/map/trie-walk.h"
+#include "shm/map/options.h"
 
 uint32_t shm_map_index(const ShmArena *arena, uint64_t root) {
         uint32_t i = 0;
@@ -71,7 +71,7 @@ bool shm_tally_is_far(const ShmTrie *trie, uint64_t difference) {
 
         if (n > SHM_TALLY_BYTES)
                 return true;
-        limit = shm_load_rlx(&trie_root(trie)->options.limit_bytes); /* ORDER: rlx; as it is now. */
+        limit = shm_map_options(trie).limit_bytes;
         return limit != 0 && n * 64 * shm_arena_n_records_ever(trie->arena) > limit;
 }
 

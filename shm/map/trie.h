@@ -19,7 +19,7 @@
 #include "shm/cache/object.h"
 #include "shm/map/trie-word.h"
 
-#define SHM_TRIE_MAGIC UINT64_C(0x336972742d6d6873) /* "shm-tri3": leaves have an end of their time */
+#define SHM_TRIE_MAGIC 0x34697274U /* "tri4": options change at once */
 #define SHM_TRIE_LEVELS_MAX 22 /* 64 bits, 3 at a time */
 #define SHM_TRIE_BUCKETS_MAX 136 /* in a chain */
 #define SHM_TRIE_GONE (UINT64_C(3) << 30) /* in buckets: a leaf was here; the other bits are the caller's */
@@ -30,17 +30,17 @@
  */
 #define SHM_NOTE_NAMED_ROOT UINT64_C(1)
 
-/* The root object. All but `word` and `options` is written once, before the root is linked anywhere. */
+/* The root object. All but `word` and the options is written once, before the root is linked anywhere. */
 typedef struct ShmTrieRoot {
-        uint64_t magic;
+        uint32_t magic;
+        uint32_t options_version;
         uint64_t word; /* the first word, above all levels */
         uint32_t epoch; /* API number of the epoch of root and inner nodes */
         uint8_t top_bits; /* bits of the hash for each of the first n_top levels */
         uint8_t n_top;
         uint8_t low_bits; /* for each level below; 1 << low_bits is also the size of a bucket */
         uint8_t unused;
-        ShmMapOptions options; /* the map's */
-        uint64_t unused2[2];
+        ShmMapOptionSets options; /* the map's */
 } ShmTrieRoot;
 static_assert(sizeof(ShmTrieRoot) == 64, "arena format");
 

@@ -18,6 +18,7 @@
 #include "tests/util/maintain.h"
 #include "tests/util/reserve.h"
 #include "tests/util/test.h"
+#include "tests/util/map-options.h"
 
 static uint64_t make(World *w, ShmActor *actor, size_t size) {
         uint64_t handle;
@@ -306,7 +307,7 @@ static void prepare_dead_claim(World *w) {
 
 static void prepare_stale(World *w) {
         prepare_claim(w);
-        trie_root(&w->trie)->options.stale_ms = 1000;
+        TRIE_SET_OPTION(&w->trie, stale_ms, 1000);
         assert_int_equal(put_by_version(w, &w->survivor, 0), 0);
         now_ms += STALE_TTL_MS;
 }
@@ -346,7 +347,7 @@ static void after_claim(ShmArena *arena) {
         assert_int_equal(shm_root_get(arena, "map", &root), 0);
         assert_int_equal(shm_trie_open(&trie, arena, root), 0);
         trie.now_ns = clock_ns;
-        if (trie_root(&trie)->options.stale_ms > 0)
+        if (shm_map_options(&trie).stale_ms > 0)
                 assert_int_equal(get_claimed(&trie, true), 40);
         r = claim(&actor, &trie, &version);
         if (r == -EEXIST) {

@@ -685,6 +685,12 @@ FAULTS = [
                 return r;
         end = '''),
     ('cover: a copy outlives the value', 'unit-map-cover', 'shm/map/claim.c', 'claim.ends - limit_ms);', 'shm_map_now_ms(trie));'),
+    ('options: changed in place', 'map-options', 'shm/map/options.h', 'i = next & 1;', 'i = ~next & 1;'),
+    ('options: the version rises first', 'map-options', 'shm/map/options.h',
+     '        shm_store_rel(&root->options_version, next);\n', '',
+     'ShmMapOptionSets *sets = &root->options;\n\n        /* ORDER: rel,',
+     'ShmMapOptionSets *sets = &root->options;\n\n        shm_store_rel(&root->options_version, next);\n        /* ORDER: rel,'),
+    ('options: two changes under one load', 'map-options', 'shm/map/options.h', 'if (seen == version)', 'if (1)'),
     ('evict: what took the place of the victim is deleted', 'map-evict/evict-put', 'shm/map/unlink.c',
      'while (r == 0 && ret->value != view->handle)', 'while (0)'),
     ('evict: the victim is deleted twice', 'map-evict/evict-delete', 'shm/map/unlink.c',

@@ -6,6 +6,7 @@
 #include "shm/map/map.h"
 #include "tests/model/world.h"
 #include "tests/util/maintain.h"
+#include "tests/util/map-options.h"
 #include "tests/util/trie.h"
 
 #define MAP_HASH UINT64_C(1)

@@ -144,7 +144,7 @@ static void pre_end(void) {
 
         init();
         key = map_key(0);
-        trie_root(&map_tries[0])->options.stale_ms = STALE;
+        TRIE_SET_OPTION(&map_tries[0], stale_ms, STALE);
         map_must(shm_map_put(&world_actors[1], &map_tries[MODEL_ACTORS_MAX], &key, &p, NULL));
         map_ready(1);
 }

@@ -8,15 +8,12 @@ static ShmMapState *map_state(void) {
 }
 
 static void init(uint64_t n_entries) {
-        ShmMapOptions *options;
-
         map_init(2, 0, MAP_HASH, MAP_HASH_FAR, MAP_HASH << 56);
         map_must(shm_root_set(&world_arena, "map", 0, map_root));
         for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
                 shm_map_attach(&map_tries[i]);
-        options = &trie_root(&map_tries[0])->options;
-        options->limit_bytes = n_entries * WORLD_SIZE_4;
-        options->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&map_tries[0], limit_bytes, n_entries * WORLD_SIZE_4);
+        TRIE_SET_OPTION(&map_tries[0], evict, SHM_MAP_EVICT_SIEVE);
 }
 
 static void visit(unsigned k) {

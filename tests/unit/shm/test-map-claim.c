@@ -20,6 +20,7 @@
 #include "shm/map/trie-walk.h"
 #include "shm/maintain/check.h"
 #include "tests/unit/shm/map-fixture.h"
+#include "tests/util/map-options.h"
 
 #define BEGIN_MS (UINT64_C(1) << 40) /* later than any clock of the system */
 #define TTL 1000
@@ -54,7 +55,7 @@ static int setup(void **state) {
         }
         map_trie_create(&f->actors[0], &f->trie);
         f->trie.now_ns = clock_ns;
-        trie_root(&f->trie)->options.stale_ms = STALE;
+        TRIE_SET_OPTION(&f->trie, stale_ms, STALE);
         *state = f;
         return 0;
 }
@@ -397,7 +398,7 @@ static void test_stale_room(void **state) {
         assert_int_equal(delete (f, 0), -ENOENT);
         assert_int_equal(put_sized(f, SHM_MAP_PUT, 0, value, LARGE), 0);
         clock_ms += TTL;
-        trie_root(&f->trie)->options.value_max = 10;
+        TRIE_SET_OPTION(&f->trie, value_max, 10);
         assert_int_equal(claim(f, 0, &version), 0);
         assert_int_equal(get(f, true), 0);
         assert_true(stands(f, version));

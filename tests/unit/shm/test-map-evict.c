@@ -18,6 +18,7 @@
 #include "shm/map/evict.h"
 #include "shm/map/expiry.h"
 #include "tests/unit/shm/map-fixture.h"
+#include "tests/util/map-options.h"
 #include "tests/util/sieve.h"
 
 #define VALUE_MAX (1 << 20)
@@ -30,10 +31,6 @@ typedef struct Fixture {
 } Fixture;
 
 static uint8_t buffer[VALUE_MAX];
-
-static ShmMapOptions *options(const ShmTrie *trie) {
-        return &trie_root(trie)->options;
-}
 
 static void open_map(Fixture *f, const char *name, ShmTrie *ret) {
         uint64_t root;
@@ -133,7 +130,7 @@ static ShmMapTotals totals(Fixture *f) {
 static void test_limit_never(void **state) {
         Fixture *f = *state;
 
-        options(&f->trie)->limit_bytes = 10 * COST;
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 10 * COST);
         for (uint32_t i = 0; i < 10; i++)
                 assert_int_equal(put(f, i, SIZE), 0);
         assert_int_equal(put(f, 10, SIZE), -ENOSPC);
@@ -148,10 +145,10 @@ static void test_limit_never(void **state) {
         assert_int_equal(put(f, 11, 0), -ENOSPC);
         assert_int_equal(totals(f).bytes, 10 * COST);
         /* Lowered below the size that is used: nothing goes, and nothing comes. */
-        options(&f->trie)->limit_bytes = 5 * COST;
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 5 * COST);
         assert_int_equal(put(f, 3, 0), -ENOSPC);
         assert_int_equal(get(f, 3), 0);
-        options(&f->trie)->limit_bytes = 0;
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 0);
         assert_int_equal(put(f, 11, SIZE), 0);
         assert_int_equal(totals(f).evictions, 0);
 }
@@ -161,13 +158,13 @@ static void test_limit_below_an_entry(void **state) {
         Fixture *f = *state;
 
         for (uint32_t evict = 0; evict < 2; evict++) {
-                options(&f->trie)->limit_bytes = COST - 1;
-                options(&f->trie)->evict = evict;
+                TRIE_SET_OPTION(&f->trie, limit_bytes, COST - 1);
+                TRIE_SET_OPTION(&f->trie, evict, evict);
                 assert_int_equal(put(f, 1, SIZE), -E2BIG);
                 assert_int_equal(put(f, 2, 0), 0);
                 assert_int_equal(put(f, 1, SIZE), -E2BIG);
                 assert_int_equal(get(f, 2), 0);
-                options(&f->trie)->limit_bytes = 1;
+                TRIE_SET_OPTION(&f->trie, limit_bytes, 1);
                 assert_int_equal(put(f, 2, 0), -E2BIG);
                 assert_int_equal(get(f, 2), 0);
                 assert_int_equal(totals(f).evictions, 0);
@@ -179,8 +176,8 @@ static void test_evict_keeps_the_limit(void **state) {
         Fixture *f = *state;
         uint32_t n = 0;
 
-        options(&f->trie)->limit_bytes = 100 * COST;
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 100 * COST);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         for (uint32_t i = 0; i < N; i++) {
                 assert_int_equal(put(f, i, SIZE), 0);
                 assert_int_equal(get(f, i), SIZE);
@@ -200,8 +197,8 @@ static void test_evict_spares_what_is_used(void **state) {
         enum { USED = 50 };
         Fixture *f = *state;
 
-        options(&f->trie)->limit_bytes = 100 * COST;
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 100 * COST);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         for (uint32_t i = 0; i < USED; i++)
                 assert_int_equal(put(f, i, SIZE), 0);
         for (uint32_t i = 0; i < 5000; i++) {
@@ -215,8 +212,8 @@ static void test_evict_spares_what_is_used(void **state) {
 static void test_evict_spares_what_it_replaces(void **state) {
         Fixture *f = *state;
 
-        options(&f->trie)->limit_bytes = 192;
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 192);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         assert_int_equal(put(f, 1, 0), 0);
         assert_int_equal(put(f, 2, 0), 0);
         assert_int_equal(put_in(f, &f->trie, 1, 150, SHM_MAP_UPDATE, 0), 0);
@@ -238,8 +235,8 @@ static void test_evict_visits(void **state) {
 
         for (unsigned i = 0; i < 6; i++)
                 k[i] = key_of(f, &keys[i]);
-        options(&f->trie)->limit_bytes = 20 * COST;
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 20 * COST);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         for (uint32_t i = 1; i < 4; i++)
                 assert_int_equal(put(f, i, SIZE), 0);
         assert_int_equal(put(f, 5, SIZE), 0);
@@ -266,8 +263,8 @@ static void test_evict_spares_claims(void **state) {
         ShmMapKey k = key_of(f, &key);
         ShmClaimed claimed = {};
 
-        options(&f->trie)->limit_bytes = 10 * COST;
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 10 * COST);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         assert_int_equal(shm_map_claim(&f->actor, &f->trie, &k, &claim, &claimed), 0);
         for (uint32_t i = 0; i < 1000; i++)
                 assert_int_equal(put(f, 1000 + i, SIZE), 0);
@@ -282,8 +279,8 @@ static void test_evict_ends_soon(void **state) {
         ShmMapHand *hands = f->arena.header->maps[f->trie.map - 1].hands;
         uint64_t before;
 
-        options(&f->trie)->limit_bytes = 10 * 96;
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 10 * 96);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         for (uint32_t i = 0; i < 10; i++) {
                 ShmMapKey k = key_of(f, &i);
                 ShmClaimed claimed;
@@ -303,8 +300,8 @@ static void test_evict_leaves_others(void **state) {
         ShmTrie other;
 
         open_map(f, "map.other", &other);
-        options(&f->trie)->limit_bytes = N * COST;
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, limit_bytes, N * COST);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         for (uint32_t i = 0; i < N; i++) {
                 assert_int_equal(put(f, i, SIZE), 0);
                 assert_int_equal(put_in(f, &other, i, SIZE, SHM_MAP_PUT, 0), 0);
@@ -326,11 +323,11 @@ static void test_evict_leaves_others(void **state) {
 static void test_limit_lowered(void **state) {
         Fixture *f = *state;
 
-        options(&f->trie)->limit_bytes = 1000 * COST;
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 1000 * COST);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         for (uint32_t i = 0; i < 1000; i++)
                 assert_int_equal(put(f, i, SIZE), 0);
-        options(&f->trie)->limit_bytes = 10 * COST;
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 10 * COST);
         assert_int_equal(put(f, 0, SIZE), 0);
         assert_true(totals(f).entries > 900);
         for (uint32_t i = 0; i < 100; i++)
@@ -344,8 +341,8 @@ static void test_evict_from_now_on(void **state) {
 
         for (uint32_t i = 0; i < 1000; i++)
                 assert_int_equal(put(f, i, SIZE), 0);
-        options(&f->trie)->limit_bytes = 1000 * COST;
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 1000 * COST);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         for (uint32_t i = 1000; i < 2000; i++)
                 assert_int_equal(put(f, i, SIZE), 0);
         assert_int_equal(totals(f).entries, 1000);
@@ -355,8 +352,8 @@ static void test_evict_large_values(void **state) {
         Fixture *f = *state;
         uint32_t n = 0;
 
-        options(&f->trie)->limit_bytes = 8 << 20;
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 8 << 20);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         for (uint32_t i = 0; i < 100; i++) {
                 assert_int_equal(put(f, 2 * i, 500000), 0);
                 assert_int_equal(put(f, 2 * i + 1, SIZE), 0);
@@ -374,7 +371,7 @@ static void test_evict_for_memory(void **state) {
         Fixture *f = *state;
         uint64_t n = 0;
 
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         for (uint32_t i = 0; i < N; i++) {
                 assert_int_equal(put(f, i, SIZE), 0);
                 assert_int_equal(get(f, i), SIZE);
@@ -388,10 +385,14 @@ static void test_evict_for_memory(void **state) {
 
 /* For the index a slab is emptied at once, and entries go on making room for each other: they leave the slab to it. */
 static void test_evict_for_the_index(void **state) {
-        const ShmEvict evict = { .cost = COST, .class = 2, .epoch = SHM_EPOCH_CURRENT, .for_index = true };
+        const ShmEvict evict = { .options.evict = SHM_MAP_EVICT_SIEVE,
+                                 .cost = COST,
+                                 .class = 2,
+                                 .epoch = SHM_EPOCH_CURRENT,
+                                 .for_index = true };
         Fixture *f = *state;
 
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         for (uint32_t i = 0; i < 100; i++)
                 assert_int_equal(put(f, i, SIZE), 0);
         assert_true(shm_evict_for_memory(&f->actor, &f->trie, &evict, 0));
@@ -404,7 +405,7 @@ static void test_evict_for_other_sizes(void **state) {
         static const uint32_t sizes[] = { 16, 700, 88, 100000, 3000, 24, 1000, 200, 300000, 40 };
         Fixture *f = *state;
 
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         for (uint32_t round = 0; round < sizeof(sizes) / sizeof(sizes[0]); round++) {
                 uint32_t size = sizes[round], n = (2 << 20) / (size + 36);
 
@@ -423,7 +424,7 @@ static void test_evict_among_chunks(void **state) {
         ShmMapHand *hands = f->arena.header->maps[f->trie.map - 1].hands;
         uint64_t sweep = UINT64_C(100) << 32, at_end = (uint64_t) f->arena.n_slabs << 7, handle;
 
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         for (uint32_t i = 0; i < 2000; i++)
                 assert_int_equal(put(f, i, 4000), 0);
         for (uint32_t i = 0; i < 400; i++)
@@ -443,7 +444,7 @@ static void test_evict_balances_sizes(void **state) {
         Fixture *f = *state;
         uint32_t n = 0;
 
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         for (uint32_t i = 0; i < 4000; i++)
                 assert_int_equal(put(f, i, 300), 0);
         for (uint32_t i = 0; i < 150 * N; i++)
@@ -458,7 +459,7 @@ static void test_evict_nothing_there(void **state) {
         Fixture *f = *state;
         uint64_t handle;
 
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         assert_int_equal(put(f, 1, SIZE), 0);
         while (shm_object_alloc(&f->actor, 4096, SHM_EPOCH_CURRENT, NULL, &handle, NULL) == 0)
                 ;
@@ -470,10 +471,14 @@ static void test_evict_nothing_there(void **state) {
 
 /* The heads of large entries are in one slab, and chunks are whole slabs: one such entry is enough. */
 static void test_evict_one_large_entry(void **state) {
-        const ShmEvict evict = { .cost = COST, .class = 2, .epoch = SHM_EPOCH_CURRENT, .for_index = true };
+        const ShmEvict evict = { .options.evict = SHM_MAP_EVICT_SIEVE,
+                                 .cost = COST,
+                                 .class = 2,
+                                 .epoch = SHM_EPOCH_CURRENT,
+                                 .for_index = true };
         Fixture *f = *state;
 
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         for (uint32_t i = 0; i < 5; i++)
                 assert_int_equal(put(f, i, 100000), 0);
         assert_true(shm_evict_for_memory(&f->actor, &f->trie, &evict, 0));
@@ -484,8 +489,8 @@ static void test_evict_one_large_entry(void **state) {
 static void test_evict_nothing_for_too_large(void **state) {
         Fixture *f = *state;
 
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
-        options(&f->trie)->value_max = SHM_LEAF_VALUE_MAX;
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        TRIE_SET_OPTION(&f->trie, value_max, SHM_LEAF_VALUE_MAX);
         for (uint32_t i = 0; i < 100; i++)
                 assert_int_equal(put(f, i, SIZE), 0);
         assert_int_equal(put(f, 1000, VALUE_MAX), -ENOMEM);
@@ -497,7 +502,7 @@ static void test_evict_nothing_for_too_large(void **state) {
 static void test_evict_scribbled_full(void **state) {
         Fixture *f = *state;
 
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         f->arena.header->maps[f->trie.map - 1].full_ms = UINT64_MAX;
         for (uint32_t i = 0; i < 1000; i++)
                 assert_int_equal(put(f, i, SIZE), 0);
@@ -510,8 +515,8 @@ static void test_evict_largest_pool(void **state) {
         ShmMapState *map = &f->arena.header->maps[f->trie.map - 1];
         uint32_t class = shm_arena_class(&f->arena, COST);
 
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
-        options(&f->trie)->limit_bytes = 10 * COST;
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 10 * COST);
         for (uint32_t i = 0; i < 10; i++)
                 assert_int_equal(put(f, i, SIZE), 0);
         f->arena.header->n_slabs_ever.value = SHM_SLABS_MAX;
@@ -533,7 +538,7 @@ static void test_evict_claim_too_large(void **state) {
         ShmMapKey k = { buffer, size, shm_hash(&f->arena, buffer, size) };
         ShmClaimed claimed = {};
 
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         assert_int_equal(shm_map_claim(&f->actor, &f->trie, &k, &claim, &claimed), -E2BIG);
 }
 
@@ -542,8 +547,8 @@ static void test_evict_scribbled(void **state) {
         Fixture *f = *state;
         ShmMapState *map = &f->arena.header->maps[f->trie.map - 1];
 
-        options(&f->trie)->limit_bytes = 100 * COST;
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 100 * COST);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         srand(7);
         for (uint32_t i = 0; i < 2000; i++) {
                 uint64_t random = (uint64_t) rand() << 33 ^ (uint64_t) rand() << 11 ^ (uint64_t) rand();
@@ -567,8 +572,8 @@ static void compare(Fixture *f, const char *name, double s, uint32_t n_keys, uin
         Zipf zipf;
 
         open_map(f, name, &f->trie);
-        options(&f->trie)->limit_bytes = limit;
-        options(&f->trie)->evict = SHM_MAP_EVICT_SIEVE;
+        TRIE_SET_OPTION(&f->trie, limit_bytes, limit);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         sieve_init(&exact, n_keys, limit);
         zipf_init(&zipf, n_keys, s);
         for (uint32_t i = 0; i < N; i++) {

@@ -17,6 +17,7 @@
 #include "shm/map/map-sweep.h"
 #include "tests/unit/shm/map-fixture.h"
 #include "shm/epoch/epoch-open.h"
+#include "tests/util/map-options.h"
 
 #define BEGIN_MS (UINT64_C(1) << 40) /* later than any clock of the system */
 
@@ -184,10 +185,8 @@ static void test_touch(void **state) {
 static void test_expiry_bounds(void **state) {
         Fixture *f = *state;
         ShmMapView view;
-        void *root;
 
-        assert_int_equal(shm_object_get(&f->arena, f->trie.root, &root, NULL), 0);
-        ((ShmTrieRoot *) root)->options.ttl_ms = 500;
+        TRIE_SET_OPTION(&f->trie, ttl_ms, 500);
         assert_int_equal(put(f, "default", "", 0), 0);
         assert_int_equal(put(f, "none", "", UINT32_MAX), 0);
         assert_int_equal(put(f, "longest", "", UINT32_MAX - 1), 0);

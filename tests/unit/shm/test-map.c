@@ -17,6 +17,7 @@
 #include "shm/arena/root.h"
 #include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch-open.h"
+#include "tests/util/map-options.h"
 
 typedef struct Fixture {
         ShmArena arena;
@@ -309,10 +310,9 @@ static void test_map_bytes(void **state) {
 
         shm_map_attach(&f->trie);
         for (unsigned k = 0; k < 3; k++) {
-                ShmTrieRoot *root = (ShmTrieRoot *) (f->arena.slabs + f->trie.root_off);
                 uint64_t share = limits[k] / 64 / shm_arena_n_records_ever(&f->arena);
 
-                root->options.limit_bytes = limits[k];
+                TRIE_SET_OPTION(&f->trie, limit_bytes, limits[k]);
                 for (unsigned i = 0; i < 2000; i++) {
                         snprintf(name, sizeof(name), "%u:%u", k, i);
                         assert_int_equal(put(f, name, name), 0);
