@@ -34,7 +34,8 @@
 #define TRIES_MAX 4 /* beside other programs that fill and drop */
 static_assert(TSLAB_NEAR_PREFIXES_SIZE == SHM_COVER_PREFIXES_MAX, "one limit for both");
 
-#define TICK_MS 10 /* coarse clocks are behind by less */
+/* Coarse clocks are behind by a tick of the kernel, which may come late: two of the longest ones (10 ms, HZ=100). */
+#define COARSE_LAG_MS 20
 
 /* The value of a key that the engine does not have. A value of these bytes is not kept. */
 static const uint8_t absent[] = "\x9d\x03tslab: absent\xf1";
@@ -306,10 +307,10 @@ static ShmCoverTime cover_time(uint64_t until_usec) {
         uint64_t now_usec = shm_clock_read(CLOCK_BOOTTIME) / 1000, left_ms;
 
         left_ms = until_usec > now_usec ? (until_usec - now_usec) / 1000 : 0;
-        if (left_ms <= TICK_MS)
+        if (left_ms <= COARSE_LAG_MS)
                 return (ShmCoverTime){};
-        time.monotonic_ms += left_ms - TICK_MS;
-        time.real_ms += left_ms - TICK_MS;
+        time.monotonic_ms += left_ms - COARSE_LAG_MS;
+        time.real_ms += left_ms - COARSE_LAG_MS;
         return time;
 }
 
