@@ -9,7 +9,7 @@
 #define PORT_DEFAULT 6379
 #define BOUND_MS_MIN 100U
 #define BOUND_MS_MAX 60000U
-#define PASSWORD_MAX 1024
+#define PASSWORD_MAX 1023
 
 typedef struct Setting {
         const char *name, *variable, *operand, *help;
@@ -144,18 +144,23 @@ static int set_user(Options *options, const char *value, char *ret_why) {
 
 /* A file, so that the password is in no list of processes. */
 static int set_password_file(Options *options, const char *value, char *ret_why) {
-        static char password[PASSWORD_MAX];
+        static char password[PASSWORD_MAX + 2];
         FILE *file = fopen(value, "re");
-        size_t n;
+        size_t n, size;
 
         if (!file)
                 return refuse_value(ret_why, strerror(errno), value);
-        n = fread(password, 1, sizeof(password) - 1, file);
+        n = fread(password, 1, PASSWORD_MAX + 1, file);
         (void) fclose(file);
         password[n] = 0;
-        password[strcspn(password, "\r\n")] = 0;
-        if (!*password)
+        size = strcspn(password, "\r\n");
+        if (size == 0)
                 return refuse_value(ret_why, "the file has no password", value);
+        if (size > PASSWORD_MAX)
+                return refuse_value(ret_why, "the file's first line is longer than 1023 bytes", value);
+        if (size < n && password[size] == 0)
+                return refuse_value(ret_why, "the file's first line has a zero byte", value);
+        password[size] = 0;
         options->login.password = password;
         return 0;
 }

@@ -393,6 +393,18 @@ class SettingsTest(TroubleFixture):
         self.assertIn('1024 bytes', error)
 
     def test_all_keys_by_the_environment(self):
+    def test_password_files(self):
+        for word, text in (('', 'has no password'), ('\n', 'has no password'), ('x' * 1024, 'longer than 1023 bytes'),
+                           ('x' * 5000 + '\n', 'longer than 1023 bytes'), ('a\0b\n', 'has a zero byte')):
+            status, error = self.run_near('--server=a', '--prefix=', '--password-file', self.put_password(word))
+            self.assertEqual(status, 2, error)
+            self.assertIn(text, error)
+        word = 'x' * 1023
+        server = self.server('--requirepass', word)
+        for end in '', '\n', '\r\nmore\0', '\n' + 'y' * 5000:
+            status, error = self.check(server, '--password-file', self.put_password(word + end))
+            self.assertEqual(status, 0, error)
+
         status, error = self.run_near('--check', '--pool', self.daemon.socket, '--server',
                                       f'127.0.0.1:{self.server().port}', TSLAB_NEAR_PREFIX='')
         self.assertEqual(status, 0, error)
