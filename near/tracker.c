@@ -35,6 +35,8 @@ struct Tracker {
         Primary *primaries[TOPOLOGY_PRIMARIES_MAX];
         uint32_t n; /* that are open */
         bool is_begun, is_covered;
+        bool is_paused; /* covered but for a server that does not answer just now */
+        uint64_t until_usec; /* the cover's end, as it was stored last */
         uint64_t retry_usec;
         uint64_t n_losses;
         char why[3 * NEAR_WHY_SIZE]; /* the last trouble: it is logged once */
@@ -144,6 +146,12 @@ static void on_change(void *userdata, const char *key, size_t size) {
         tracker_fail(tracker, r, "cannot drop a copy");
 }
 
+static void show_covered(Tracker *tracker) {
+        tracker->is_paused = false;
+        (void) sd_notifyf(false, "STATUS=covered: %u server(s); lost %" PRIu64 " times", tracker->n,
+                          tracker->n_losses);
+}
+
 static void report_covered(Tracker *tracker) {
         tracker->is_covered = true;
         tracker->retry_usec = RETRY_USEC_MIN;
@@ -151,10 +159,38 @@ static void report_covered(Tracker *tracker) {
         message(LOG_INFO, "covered: %u server%s, first %s:%d; no copy is older than %u ms", tracker->n,
                 tracker->n == 1 ? "" : "s", tracker->topology.servers[0].host,
                 tracker->topology.servers[0].port, tracker->options->bound_ms);
-        (void) sd_notifyf(false, "STATUS=covered: %u server(s); lost %" PRIu64 " times", tracker->n,
-                          tracker->n_losses);
+        show_covered(tracker);
         if (tracker->options->check)
                 (void) sd_event_exit(tracker->event, EXIT_SUCCESS);
+}
+
+/* The primary that told of its changes longest ago. */
+static uint32_t find_laggard(const Tracker *tracker, uint64_t *ret_seen_usec) {
+        uint32_t laggard = 0;
+
+        *ret_seen_usec = UINT64_MAX;
+        for (uint32_t i = 0; i < tracker->n; i++) {
+                uint64_t usec = primary_seen_usec(tracker->primaries[i]);
+
+                if (usec < *ret_seen_usec) {
+                        *ret_seen_usec = usec;
+                        laggard = i;
+                }
+        }
+        return laggard;
+}
+
+/* A server that pauses costs the cover and no copies. It may answer in a moment, so only the status says so. */
+static void look_for_pause(Tracker *tracker) {
+        const TopologyServer *server;
+        uint64_t seen;
+
+        if (!tracker->is_covered || tracker->is_paused || now_usec() < tracker->until_usec)
+                return;
+        tracker->is_paused = true;
+        server = &tracker->topology.servers[find_laggard(tracker, &seen)];
+        (void) sd_notifyf(false, "STATUS=not covered: %s:%d has not answered for %u ms", server->host,
+                          server->port, tracker->options->bound_ms);
 }
 
 /*
@@ -163,21 +199,20 @@ static void report_covered(Tracker *tracker) {
  */
 static void on_answer(void *userdata) {
         Tracker *tracker = userdata;
-        uint64_t bound_usec = tracker->options->bound_ms * USEC_PER_MS, seen = UINT64_MAX;
+        uint64_t bound_usec = tracker->options->bound_ms * USEC_PER_MS, seen;
         int r;
 
-        for (uint32_t i = 0; i < tracker->n; i++) {
-                uint64_t usec = primary_seen_usec(tracker->primaries[i]);
-
-                seen = usec < seen ? usec : seen;
-        }
+        (void) find_laggard(tracker, &seen);
         if (!tracker->is_begun || seen == 0 || now_usec() >= seen + bound_usec)
                 return;
-        r = tslab_near_cover(tracker->near, seen + bound_usec);
+        tracker->until_usec = seen + bound_usec;
+        r = tslab_near_cover(tracker->near, tracker->until_usec);
         if (r)
                 tracker_lose(tracker, "the epoch of the copies was closed, by an operator perhaps");
         else if (!tracker->is_covered)
                 report_covered(tracker);
+        else if (tracker->is_paused)
+                show_covered(tracker);
 }
 
 static void ask_primaries(Tracker *tracker) {
@@ -313,6 +348,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
                 message(LOG_ERR, "the pool has another daemon, with a new arena; ending, to open that");
                 return sd_event_exit(tracker->event, EXIT_FAILURE);
         }
+        look_for_pause(tracker);
         ask_primaries(tracker);
         (void) sd_event_source_set_time_relative(source,
                                                  tracker->options->bound_ms * USEC_PER_MS / TICKS_PER_BOUND);

@@ -578,6 +578,29 @@ class CoverTest(TroubleFixture):
                 self.assertEqual(cache.get('a'), b'changed')
 
     def test_keys_of_no_prefix(self):
+    def test_the_status_tells_of_a_pause(self):
+        """The server is not lost, and no copy goes: systemd's status alone shows it."""
+        notices = self.enterContext(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        notices.bind(os.path.join(self.daemon.dir, 'notify'))
+        notices.settimeout(10)
+
+        def wait_status(begin):
+            for _ in range(10):
+                if (text := notices.recv(4096).decode()).startswith('STATUS=' + begin):
+                    return
+            self.fail(text)
+
+        os.environ['NOTIFY_SOCKET'] = notices.getsockname()
+        self.addCleanup(os.environ.pop, 'NOTIFY_SOCKET')
+        near = self.near(self.redis)
+        for _ in range(3):
+            wait_status('covered: 1 server')
+            self.redis.process.send_signal(signal.SIGSTOP)
+            wait_status(f'not covered: 127.0.0.1:{self.redis.port} has not answered for {BOUND_MS} ms')
+            self.redis.process.send_signal(signal.SIGCONT)
+        wait_status('covered: 1 server(s); lost 0 times')
+        self.assertEqual(near.end()[1].count('covered'), 1)
+
         engine, cache = self.cache(self.redis.client())
         self.near(self.redis)
         self.wait_covered(cache)
