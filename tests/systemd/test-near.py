@@ -12,7 +12,7 @@ if not shutil.which('redis-server'):
     print('there is no redis-server')
     sys.exit(SKIP)
 setup()
-engine, host = re.findall(r'```sh\n(.*?)```', PAGE.read_text(encoding='utf-8'), re.DOTALL)
+_, engine, host = re.findall(r'```sh\n(.*?)```', PAGE.read_text(encoding='utf-8'), re.DOTALL)
 
 
 def start_redis():
