@@ -47,6 +47,10 @@ wait_for(lambda: main_pid() not in ('0', pid) and is_covered(), 'the cover after
 sh('systemctl', 'restart', 'tslabd@web.service')
 wait_for(is_covered, 'the cover after the daemon was replaced')
 
+sh('systemctl', 'stop', 'tslabd@web.socket', 'tslabd@web.service')
+sh('systemctl', 'start', 'tslabd@web.socket')
+wait_for(is_covered, 'the cover after the pool was stopped and started')
+
 sh('systemctl', 'stop', 'engine.service')
 wait_for(lambda: status().startswith('not covered'), f'no cover without a server: {status()}')
 start_redis()
