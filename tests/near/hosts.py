@@ -1,10 +1,13 @@
 """Two "hosts", each with a pool, its tslabd and its tslab-near; workers that read and write beside them; a cluster."""
 
+import collections
 import contextlib
 import itertools
 import multiprocessing
 import os
+import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -25,6 +28,7 @@ KEYS = [f'k{i}' for i in range(10)]
 RARE = ['rare0', 'rare1']       # a change of them that is missed stays for longer than the bound
 RARITY = 0.02
 WORKERS = 4             # a host; the first of them writes, too
+HASTY_MS, CALM_MS = 1000, 10_000      # of a cluster: for so long a server may be silent
 PROBES = [f'probe{i}' for i in range(12)]
 PATIENCE = 40           # seconds, for anything
 WRITES_MIN = 50         # a case says nothing of fewer
@@ -303,19 +307,43 @@ def report(name, verdict):
 
 
 class Cluster:
-    """Three primaries with a replica each, on loopback; more servers may be added."""
+    """Three primaries with a replica each, on loopback; more servers may be added. Where this machine is slow, a replica
+    may take over by itself, `with failing_over():` soon: see failures()."""
 
-    def __init__(self, stack, node_timeout_ms=1000):
-        self.stack, self.node_timeout_ms = stack, node_timeout_ms
+    def __init__(self, stack):
+        self.stack = stack
         self.servers = [self.add_server() for _ in range(6)]
         self.cli('create', *(f'127.0.0.1:{server.port}' for server in self.servers), '--cluster-replicas', '1',
                  '--cluster-yes')
         wait_for(self.is_whole, 'the cluster is whole')
+        self.set_timeout(CALM_MS)
+
+    def set_timeout(self, ms):
+        """For so long a server may be silent before the others replace it."""
+        for server in self.servers:
+            with server.client() as client:
+                client.config_set('cluster-node-timeout', ms)
+
+    @contextlib.contextmanager
+    def failing_over(self):
+        """All servers answer at the begin and at the end."""
+        self.set_timeout(HASTY_MS)
+        yield
+        wait_for(self.is_whole, 'the cluster is whole')
+        self.set_timeout(CALM_MS)
+
+    def failures(self):
+        """How often the servers at these ports were given up by others: writes that no replica has may be lost then."""
+        texts = [pathlib.Path(server.dir, 'redis.log').read_text() for server in self.servers]
+        ports = {node['node_id']: port for port, node in self.view().items()}
+        ids = re.findall(r'Marking node (\w{40}).* as failing \(quorum reached', ''.join(texts))
+        return collections.Counter(ports[one] for one in ids)
 
     def add_server(self):
         cluster_port = free_port()
-        server = Redis('--cluster-enabled', 'yes', '--cluster-node-timeout', str(self.node_timeout_ms), '--cluster-port',
-                       str(cluster_port), '--cluster-allow-replica-migration', 'no', '--repl-diskless-sync-delay', '0')
+        server = Redis('--cluster-enabled', 'yes', '--cluster-node-timeout', str(HASTY_MS), '--cluster-port',
+                       str(cluster_port), '--cluster-allow-replica-migration', 'no', '--repl-diskless-sync-delay', '0',
+                       '--loglevel', 'notice', '--logfile', 'redis.log')
         server.cluster_port = cluster_port
         self.stack.callback(server.end)
         return server
@@ -412,4 +440,5 @@ class Cluster:
             client.execute_command('CLUSTER MEET', '127.0.0.1', self.servers[0].port, self.servers[0].cluster_port)
         self.servers.append(server)
         wait_for(self.is_whole, 'all know it')
+        self.set_timeout(CALM_MS)
         return server

@@ -310,13 +310,15 @@ class ClusterTest(Case):
 
     def setUp(self):
         wait_for(self.cluster.is_whole, 'the cluster is whole')
-        ports = self.cluster.ports()
+        ports, self.failures = self.cluster.ports(), self.cluster.failures()
         self.world = self.enterContext(World([ports, ports[::-1]], ports, BOUND_MS, wait_ms=50))
         time.sleep(SECONDS)
 
     def expect_fresh_after(self):
         self.world.wait_covered()
         time.sleep(SECONDS)
+        for port in self.cluster.failures() - self.failures:
+            self.world.log.lossy(port)
         self.expect_fresh(self.world)
 
     def is_primary(self, server):
@@ -325,13 +327,13 @@ class ClusterTest(Case):
     def test_a_primary_is_killed(self):
         primary = self.cluster.primaries()[0]
         replica = self.cluster.replica_of(primary)
-        primary.kill()
-        self.world.log.lossy(primary.port)
-        wait_for(lambda: self.is_primary(replica), 'the replica takes over')
-        self.world.wait_covered()
-        time.sleep(SECONDS / 2)
-        primary.start()
-        wait_for(self.cluster.is_whole, 'the cluster is whole')
+        with self.cluster.failing_over():
+            primary.kill()
+            wait_for(lambda: self.is_primary(replica), 'the replica takes over')
+            self.world.wait_covered()
+            time.sleep(SECONDS / 2)
+            primary.start()
+        self.assertIn(primary.port, self.cluster.failures() - self.failures)
         self.expect_fresh_after()
 
     def take_over(self, replica):
@@ -346,12 +348,12 @@ class ClusterTest(Case):
         return False
 
     def test_manual_failovers(self):
-        for _ in range(3):
-            wait_for(self.cluster.is_whole, 'the cluster is whole')
-            replica = self.cluster.replica_of(random.choice(self.cluster.primaries()))
-            wait_for(lambda replica=replica: self.take_over(replica), 'the replica takes over')
-            self.world.wait_covered()
-        wait_for(self.cluster.is_whole, 'the cluster is whole')
+        with self.cluster.failing_over():
+            for _ in range(3):
+                wait_for(self.cluster.is_whole, 'the cluster is whole')
+                replica = self.cluster.replica_of(random.choice(self.cluster.primaries()))
+                wait_for(lambda replica=replica: self.take_over(replica), 'the replica takes over')
+                self.world.wait_covered()
         self.expect_fresh_after()
 
     def test_a_primary_stops_for_longer_than_the_bound(self):
@@ -394,24 +396,23 @@ class ClusterTest(Case):
         with primary.client() as client:
             client.wait(1, 5000)
         replica = self.cluster.replica_of(primary)
-        primary.process.send_signal(signal.SIGSTOP)
-        wait_for(lambda: self.is_primary(replica), 'the replica takes over')
-        self.world.wait_covered()
-        with replica.client() as client:
-            for name in names:
-                client.set(name, 'new')
-        askers = [threading.Thread(target=self.ask_alone, args=(host, primary, name)) for name in names]
-        for asker in askers:
-            asker.start()
-        time.sleep(0.5)         # the questions wait in the primary's sockets
-        primary.process.send_signal(signal.SIGCONT)
-        for asker in askers:
-            asker.join()
-        wait_for(self.cluster.is_whole, 'the cluster is whole')
+        with self.cluster.failing_over():
+            primary.process.send_signal(signal.SIGSTOP)
+            wait_for(lambda: self.is_primary(replica), 'the replica takes over')
+            self.world.wait_covered()
+            with replica.client() as client:
+                for name in names:
+                    client.set(name, 'new')
+            askers = [threading.Thread(target=self.ask_alone, args=(host, primary, name)) for name in names]
+            for asker in askers:
+                asker.start()
+            time.sleep(0.5)         # the questions wait in the primary's sockets
+            primary.process.send_signal(signal.SIGCONT)
+            for asker in askers:
+                asker.join()
         time.sleep(1 + BOUND_MS / 1000)     # all primaries know, and tslab-near has asked them
         self.world.wait_covered()
         self.assertEqual({host.cache.get(name[2:]) for name in names}, {b'new'})
-        self.world.log.lossy(primary.port)
         self.expect_fresh_after()
 
     def ask_alone(self, host, server, name):
