@@ -26,7 +26,8 @@ DEADLINE = 30
 def environment(folder, **more):
     keep = {k: v for k, v in os.environ.items()
             if not k.startswith('TSLAB_') and k not in ('NO_COLOR', 'PAGER', 'LESS', 'COLUMNS', 'LINES')}
-    return {**keep, 'TSLAB_RUNTIME_DIR': folder, 'TERM': 'xterm', 'TZ': 'UTC', 'LC_ALL': 'C.UTF-8', **more}
+    return {**keep, 'TSLAB_RUNTIME_DIR': folder, 'TERM': 'xterm', 'TZ': 'UTC', 'LC_ALL': 'C.UTF-8',
+            'MEMORY_PRESSURE_WATCH': '/dev/null', **more}
 
 
 class Daemon:
