@@ -27,19 +27,20 @@ class Pipeline:
 
 
 class Engine:
-    """The servers are given by their ports. `n` counts the questions. Of the last set(): the time of the answer, the
-    server that gave it, and whether a replica had it within `wait_ms`."""
+    """`find_ports()` gives the servers by their ports, anew for each question. `n` counts the questions. Of the last set():
+    the time of the answer, the server that gave it, and whether a replica had it within `wait_ms`."""
 
-    def __init__(self, ports, seconds=SECONDS, wait_ms=0):
-        self.ports, self.seconds, self.wait_ms, self.n = list(ports), seconds, wait_ms, 0
+    def __init__(self, find_ports, seconds=SECONDS, wait_ms=0):
+        self.find_ports, self.seconds, self.wait_ms, self.n = find_ports, seconds, wait_ms, 0
+        self.ports = find_ports()
         self.links, self.places = {}, {}
         self.set_ns, self.set_port, self.set_is_copied = 0, 0, False
 
-    def point_at(self, ports):
-        """Other servers from now on."""
+    def look_for_servers(self):
+        ports = self.find_ports()
         if self.ports != ports:
             self.end()
-            self.ports = list(ports)
+            self.ports = ports
 
     def pipeline(self, transaction=False):
         return Pipeline(self)
@@ -71,6 +72,7 @@ class Engine:
     def call_at(self, key, *command):
         """The answer, and the port of the server that gave it."""
         self.n += 1
+        self.look_for_servers()
         port = self.places.get(key) or self.ports[self.n % len(self.ports)]
         is_asking = False
         error = ConnectionError('too many redirections')

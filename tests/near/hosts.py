@@ -75,11 +75,11 @@ class Near:
 
 class Host:
     def __init__(self, stack, name, near_ports, engine_ports, bound_ms):
-        self.name, self.engine_ports = name, engine_ports
+        self.name = name
         self.daemon = stack.enter_context(Daemon(TSLABD, '--size=16M'))
         self.near = Near(self.daemon, near_ports, bound_ms)
         stack.callback(self.near.end)
-        self.engine = Engine(engine_ports.value())
+        self.engine = Engine(engine_ports.value)
         stack.callback(self.engine.end)
         self.pool = stack.enter_context(tslab.open(self.daemon.socket))
         self.cache = tslab.NearCache(self.engine, self.pool, prefix='p:')
@@ -87,7 +87,6 @@ class Host:
     def is_covered(self):
         """Whether second gets of keys of all primaries ask nobody."""
         n = None
-        self.engine.point_at(self.engine_ports.value())
         try:
             for _ in range(2):
                 n = self.engine.n
@@ -114,7 +113,7 @@ class Worker:
         self.versions = itertools.count(1)
 
     def run(self):
-        self.engine = Engine(self.world.engine_ports.value(), wait_ms=self.world.wait_ms)
+        self.engine = Engine(self.world.engine_ports.value, wait_ms=self.world.wait_ms)
         with self.world.open_log(self.name) as self.log, tslab.open(self.socket_path) as pool:
             self.reads = Reads(self.log, self.name)
             self.cache = tslab.NearCache(self.engine, pool, prefix='p:')
@@ -123,7 +122,6 @@ class Worker:
                     break
                 if sweep == 1:
                     self.world.begun.release()
-                self.engine.point_at(self.world.engine_ports.value())
                 for key in self.world.keys:
                     self.read(key)
                 if self.own_key and random.random() < 0.2:
@@ -167,13 +165,12 @@ def write_version(log, engine, key, version, put):
 
 def write_all(world):
     """A program elsewhere, without a near cache."""
-    engine = Engine(world.engine_ports.value(), wait_ms=world.wait_ms)
+    engine = Engine(world.engine_ports.value, wait_ms=world.wait_ms)
     with world.open_log('writer') as log:
         for version in itertools.count(1):
             if world.stop.is_set():
                 break
             with world.write_lock:
-                engine.point_at(world.engine_ports.value())
                 key = random.choice(RARE if version <= 5 or random.random() < RARITY else KEYS)
                 write_version(log, engine, key, version, lambda key, value: engine.set('p:' + key, value))
             time.sleep(random.random() * world.write_pause)
