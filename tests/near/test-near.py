@@ -193,7 +193,7 @@ class ClusterTest(unittest.TestCase):
         cls.servers = []
         cls.addClassCleanup(lambda: [server.end() for server in cls.servers])
         for _ in range(6):
-            cls.servers.append(Redis('--cluster-enabled', 'yes', '--cluster-node-timeout', '1000',
+            cls.servers.append(Redis('--cluster-enabled', 'yes', '--cluster-node-timeout', '60000',
                                      '--cluster-port', str(free_port()), '--cluster-allow-replica-migration', 'no'))
         subprocess.run(['redis-cli', '--cluster', 'create', *(f'127.0.0.1:{s.port}' for s in cls.servers),
                         '--cluster-replicas', '1', '--cluster-yes'], stdout=subprocess.DEVNULL, check=True, timeout=60)
