@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-SECONDS = 10
+SECONDS = 30    # for a state to come, beside other tests and on slower machines
 
 
 class Daemon:
