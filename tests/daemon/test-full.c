@@ -15,7 +15,7 @@
 
 #define N_SLABS 2048U
 #define SLAB_SIZE 4096U
-#define PERSIST_MSEC 200 /* a slab may be in the daemon's hands for a moment */
+#define PERSIST_MSEC 200 /* of processor time: a slab may be in the daemon's hands, which gets as much */
 #define N_PROCESSES 4
 
 static const uint32_t classes[] = SHM_CLASSES_DEFAULT;
@@ -40,7 +40,7 @@ typedef struct Worker {
 static uint64_t now_msec(void) {
         struct timespec now;
 
-        clock_gettime(CLOCK_MONOTONIC, &now);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
         return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
 }
 
