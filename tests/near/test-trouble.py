@@ -396,7 +396,6 @@ class SettingsTest(TroubleFixture):
         self.assertEqual(status, 2)
         self.assertIn('1024 bytes', error)
 
-    def test_all_keys_by_the_environment(self):
     def test_password_files(self):
         for word, text in (('', 'has no password'), ('\n', 'has no password'), ('x' * 1024, 'longer than 1023 bytes'),
                            ('x' * 5000 + '\n', 'longer than 1023 bytes'), ('a\0b\n', 'has a zero byte')):
@@ -409,6 +408,7 @@ class SettingsTest(TroubleFixture):
             status, error = self.check(server, '--password-file', self.put_password(word + end))
             self.assertEqual(status, 0, error)
 
+    def test_all_keys_by_the_environment(self):
         status, error = self.run_near('--check', '--pool', self.daemon.socket, '--server',
                                       f'127.0.0.1:{self.server().port}', TSLAB_NEAR_PREFIX='')
         self.assertEqual(status, 0, error)
