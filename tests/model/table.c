@@ -11,19 +11,24 @@ uint64_t table_mix(uint64_t a, uint64_t b) {
         return (uint64_t) product ^ (uint64_t) (product >> 64);
 }
 
+/* A factor may be 0, by a word that is the constant of the other: the lane's past is in the sum, too. */
+static uint64_t lane_add(uint64_t lane, uint64_t v, uint64_t w) {
+        return table_mix(lane ^ v, w) + v + (lane << 23 | lane >> 41);
+}
+
 /* Two lanes, so that one does not wait for the other's product. */
 uint64_t table_hash(uint64_t seed, const uint8_t *bytes, size_t size) {
         uint64_t a = seed, b = ~seed + size, v[4] = {};
 
         for (; size >= 32; bytes += 32, size -= 32) {
                 memcpy(v, bytes, 32);
-                a = table_mix(a ^ v[0], v[1]) + v[0];
-                b = table_mix(b ^ v[2], v[3]) + v[2];
+                a = lane_add(a, v[0], v[1]);
+                b = lane_add(b, v[2], v[3]);
         }
         memset(v, 0, sizeof(v));
         memcpy(v, bytes, size);
-        a = table_mix(a ^ v[0], v[1]) + v[0];
-        b = table_mix(b ^ v[2], v[3]) + v[2];
+        a = lane_add(a, v[0], v[1]);
+        b = lane_add(b, v[2], v[3]);
         return table_mix(a, b);
 }
 
