@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Protections of tslab-near are taken away, one at a time, and a history has to show it.
+"""Protections of tslab-near are taken away, one at a time, and a test has to show it.
 
         faults.py BUILD [words of a fault's name]
 
 Each fault is a replacement in a copy of one source of near/, of which a tslab-near is made besides. When a replacement no
-longer applies, the code has changed: write it anew.
+longer applies, the code has changed: write it anew. Faults of libclient/near.c are in tests/model/faults.py.
 """
 
 import json
@@ -20,7 +20,7 @@ ROOT = HERE.parent.parent
 SECONDS = 120
 TRIES = 3       # a race may go well
 
-# The name, the test, the source, old and new text.
+# The name, the test, of test-history.py where no other file is named, the source, old and new text.
 FAULTS = [
     ('changes are not dropped', 'AloneTest.test_nothing_happens', 'tracker.c',
      '''        if (!tracker->is_begun)
@@ -52,6 +52,29 @@ FAULTS = [
      'primary.c', 'if (topology_moves_out(primary->topology, reply->str))', 'if (0)'),
     ('a primary that comes back is not noticed', 'ClusterTest.test_an_old_primary_answers_as_it_wakes', 'primary.c',
      'if (!is_first && strays != primary->strays)', 'if (0)'),
+    ('a pool that has been replaced is kept', 'trouble:CoverTest.test_another_arena', 'tracker.c',
+     'if (tslab_stale(tracker->pool)) {', 'if (0) {'),
+    ('a server that does not name the primaries is waited for', 'trouble:HostileTest.test_silence', 'tracker.c',
+     'if (tracker->seed && now_usec() - tracker->seed_usec > patience)', 'if (0)'),
+    ('a primary that never gets ready is waited for', 'trouble:HostileTest.test_silence', 'primary.c',
+     '(!primary_is_ready(primary) && now_usec() - primary->opened_usec > patience_usec)', '0'),
+    ('a primary that does not say that all was told is waited for', 'trouble:HostileTest.test_silence', 'primary.c',
+     'is_overdue(&primary->fence, patience_usec) || ', ''),
+    ('a primary that does not tell its role is waited for', 'trouble:HostileTest.test_silence', 'primary.c',
+     'is_overdue(&primary->slots, patience_usec) ||', ''),
+    ('slots without a primary are left out', 'trouble:AdviceTest.test_a_cluster_whose_half_is_down', 'tracker.c',
+     'else if (tracker->topology.n_slots < TOPOLOGY_SLOTS) {', 'else if (0) {'),
+    ('a replica is taken for a primary at first', 'trouble:AdviceTest.test_a_replica', 'tracker.c',
+     'if (!topology_is_primary(reply)) {', 'if (0) {'),
+    ('more prefixes are taken than there is room for', 'trouble:SettingsTest.test_prefixes', 'options.c',
+     'if (options->n_prefixes == OPTIONS_PREFIXES_MAX)', 'if (0)'),
+    ('the end of a long list of prefixes is left out', 'trouble:SettingsTest.test_prefixes_of_the_environment', 'options.c',
+     'if (snprintf(text, sizeof(text), "%s", value) >= (int) sizeof(text))',
+     'if (snprintf(text, sizeof(text), "%s", value) < 0)'),
+    ('a link is used after its callback freed it', 'trouble:HostileTest.test_answers', 'link.c',
+     '''        if (link->ret_freed)
+                *link->ret_freed = true;
+''', ''),
 ]
 
 
@@ -83,8 +106,9 @@ def fails(build, program, test):
     environment = os.environ | {'PYTHONPATH': str(build / 'libclient/python'), 'PYTHONDONTWRITEBYTECODE': '1'}
     for name in 'TSLAB_TEST_ALONE', 'TSLAB_TEST_FULL':
         environment.pop(name, None)
-    done = subprocess.run([sys.executable, HERE / 'test-history.py', 'daemon/tslabd', 'daemon/ctl/tslabctl', program, '',
-                           test], cwd=build, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
+    file, case = test.split(':') if ':' in test else ('history', test)
+    done = subprocess.run([sys.executable, HERE / f'test-{file}.py', 'daemon/tslabd', 'daemon/ctl/tslabctl', program, '',
+                           case], cwd=build, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0 or 'FAILED (failures=' in done.stderr, done.stderr
     return done.returncode != 0
 

@@ -87,7 +87,11 @@ class Near:
         return self.wait()
 
     def wait(self):
-        text = self.process.communicate(timeout=20)[1]
+        try:
+            text = self.process.communicate(timeout=20)[1]
+        except subprocess.TimeoutExpired as e:
+            self.process.kill()
+            raise AssertionError('tslab-near does not end') from e
         return self.process.returncode, text
 
 

@@ -93,6 +93,22 @@ class Deaf(Fake):
             self.n_deaf += 1
 
 
+class Forgetful(Fake):
+    """Tells its role once."""
+
+    def answered(self, connection, words):
+        if words[0] == b'ROLE':
+            self.answers[b'ROLE'] = b''
+
+
+def slots_answer(*servers, n_slots=16384):
+    """To CLUSTER SLOTS: each of the servers has as many."""
+    n = n_slots // len(servers)
+    ranges = (b'*3\r\n:%d\r\n:%d\r\n*3\r\n$9\r\n127.0.0.1\r\n:%d\r\n$1\r\n%d\r\n' % (n * i, n * i + n - 1, server.port, i)
+              for i, server in enumerate(servers))
+    return b'*%d\r\n' % len(servers) + b''.join(ranges)
+
+
 class TroubleFixture(unittest.TestCase):
     def setUp(self):
         self.daemon = self.enterContext(Daemon(TSLABD, '--size=16M'))
@@ -185,9 +201,17 @@ class HostileTest(TroubleFixture):
         self.expect(server, 'more than 256 MiB', arguments=['--bound=10000'])
 
     def test_silence(self):
-        server = Fake(b'PING', b'')
-        self.addCleanup(server.end)
-        self.expect(server, 'no answer for seconds')
+        """From the first question on, or from a later one."""
+        servers = [Fake(command, b'') for command in (b'CLUSTER SLOTS', b'SUBSCRIBE', b'PING')] + [Forgetful()]
+        nears = []
+        for i, server in enumerate(servers):
+            self.addCleanup(server.end)
+            nears.append(Near(self.daemon, server, '--check', f'--name={i}'))
+            self.addCleanup(nears[-1].kill)
+        for near in nears:
+            status, text = near.wait()
+            self.assertEqual(status, 1, text)
+            self.assertIn('no answer for seconds', text)
 
 
 class AnswerTest(TroubleFixture):
@@ -216,11 +240,9 @@ class AnswerTest(TroubleFixture):
 
     def test_all_primaries_have_to_answer(self):
         servers = Fake(b'PING', b''), Fake()
-        slots = b''.join(b'*3\r\n:%d\r\n:%d\r\n*3\r\n$9\r\n127.0.0.1\r\n:%d\r\n$1\r\n%d\r\n'
-                         % (8192 * i, 8192 * i + 8191, server.port, i) for i, server in enumerate(servers))
         for server in servers:
             self.addCleanup(server.end)
-            server.answers.update({b'CLUSTER SLOTS': b'*2\r\n' + slots, b'CLUSTER NODES': b'$1\r\n\n\r\n',
+            server.answers.update({b'CLUSTER SLOTS': slots_answer(*servers), b'CLUSTER NODES': b'$1\r\n\n\r\n',
                                    b'CLUSTER INFO': b'$16\r\ncluster_state:ok\r\n'})
         self.expect(servers[1], f'127.0.0.1:{servers[0].port}: no answer for seconds')
         servers[0].answers[b'PING'] = Fake.ANSWERS[b'PING']
@@ -238,9 +260,8 @@ class AnswerTest(TroubleFixture):
 
         server = Fake()
         self.addCleanup(server.end)
-        server.answers.update({
-            b'CLUSTER SLOTS': b'*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n' + bulk(b'127.0.0.1') + b':%d\r\n' % server.port
-            + bulk(b'0'), b'CLUSTER INFO': bulk(b'cluster_state:ok'), b'CLUSTER NODES': nodes(b'master,fail', b'master')})
+        server.answers.update({b'CLUSTER SLOTS': slots_answer(server), b'CLUSTER INFO': bulk(b'cluster_state:ok'),
+                               b'CLUSTER NODES': nodes(b'master,fail', b'master')})
         near = self.near(server, bound_ms=LONG_MS // 20)
         _, cache = self.cache(redis.Redis())
         wait_for(lambda: self.claims(cache))
@@ -309,10 +330,23 @@ class AdviceTest(TroubleFixture):
         server = self.server('--cluster-enabled', 'yes', '--cluster-port', str(free_port()))
         self.expect(server, 'partly down: 0 of 16384 slots', 'redis-cli --cluster check')
 
+    def test_a_cluster_whose_half_is_down(self):
+        """It serves the other half. Keys of the missing one may be served by a primary that is not heard."""
+        server = Fake()
+        self.addCleanup(server.end)
+        server.answers.update({b'CLUSTER SLOTS': slots_answer(server, n_slots=8192), b'CLUSTER NODES': b'$1\r\n\n\r\n',
+                               b'CLUSTER INFO': b'$16\r\ncluster_state:ok\r\n'})
+        self.expect(server, 'partly down: 8192 of 16384 slots')
+
     def test_a_replica(self):
-        server, replica = self.server(), self.server()
+        """No epoch is leased for it, which would be again and again."""
+        server, replica, pool = self.server(), self.server(), self.open()
         replica.client().slaveof('127.0.0.1', server.port)
-        self.expect(replica, 'is a replica', 'name the primary')
+        epochs = []
+        for _ in range(2):          # the first one makes the map
+            self.expect(replica, 'is a replica', 'name the primary')
+            epochs.append([e.epoch for e in pool.epochs()])
+        self.assertEqual(*epochs)
 
     def test_a_pool_that_is_full(self):
         server, pool = self.server(), self.open()
@@ -395,6 +429,15 @@ class SettingsTest(TroubleFixture):
         status, error = self.run_near('--server=a', '--prefix=' + 'x' * 500, '--prefix=' + 'y' * 600)
         self.assertEqual(status, 2)
         self.assertIn('1024 bytes', error)
+        status, error = self.run_near('--server=a', *(f'--prefix={i:02}' for i in range(33)))
+        self.assertEqual(status, 2)
+        self.assertIn('more than 32', error)
+
+    def test_prefixes_of_the_environment(self):
+        """All of them are taken, or none."""
+        status, error = self.run_near('--server=a', TSLAB_NEAR_PREFIX='a' + ' ' * 5000 + 'b')
+        self.assertEqual(status, 2)
+        self.assertIn('too long', error)
 
     def test_password_files(self):
         for word, text in (('', 'has no password'), ('\n', 'has no password'), ('x' * 1024, 'longer than 1023 bytes'),
