@@ -21,6 +21,7 @@
 #define RENEW_MS 1000
 #define PASS_MS 250 /* from the beginning of one pass to that of the next */
 #define SLAB_COST 64U /* a look at the entries of a slab costs as much as passing over so many slabs */
+#define BATCH_MAX SHM_TRIE_PREFETCH_MAX /* entries that are looked at together */
 #define KEPT_MS_MAX (2 * (uint64_t) UINT32_MAX) /* a lifetime, and as a stale value; later ends are damage */
 
 /* *ret_leaf: the leaf that has the end by now. SHM_TRIE_E_CHANGED: to be done again. */
@@ -89,7 +90,7 @@ static bool delete_leaf(ShmActor *control, const ShmTrie *trie, ShmMapView *view
         return r == 0 || r == -ENOENT;
 }
 
-static bool open_map_of(ShmArena *arena, const ShmMapView *view, ShmTrie *ret) {
+static bool open_map_of(const ShmArena *arena, const ShmMapView *view, ShmTrie *ret) {
         uint32_t map = view->head.map;
         uint64_t root;
 
@@ -105,30 +106,65 @@ static bool open_map_of(ShmArena *arena, const ShmMapView *view, ShmTrie *ret) {
         return true;
 }
 
-/* One slot. Returns the end of its entry, if that is still to come, or is to be looked at again; else 0. */
-static uint64_t expire_slot(ShmActor *control, SlotId id, uint64_t now_ms, ShmTrie *trie) {
-        ShmArena *arena = control->arena;
+static uint64_t earlier_end(uint64_t a, uint64_t b) {
+        return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+/* Whether there is an entry with an end in the slot. */
+static bool view_slot(const ShmArena *arena, SlotId id, ShmMapView *ret) {
         /* ORDER: acq, pairs with shm_uncached_free(); before what is in the slot. */
         uint32_t tag = shm_load_acq(shm_slot_tag(arena, id));
+
+        return (tag & 1) && shm_map_view(arena, shm_handle_make(arena->key, id, tag), ret) == 0 &&
+               ret->expires != 0 && shm_map_view_live(arena, ret);
+}
+
+/* Returns the end of the entry, if that is still to come, or is to be looked at again; else 0. */
+static uint64_t expire_leaf(ShmActor *control, ShmMapView *view, uint64_t now_ms, ShmTrie *trie) {
         uint64_t kept;
-        ShmMapView view;
         bool done;
 
-        if (!(tag & 1) || shm_map_view(arena, shm_handle_make(arena->key, id, tag), &view) != 0)
+        if (!open_map_of(control->arena, view, trie))
                 return 0;
-        if (view.expires == 0 || !shm_map_view_live(arena, &view) || !open_map_of(arena, &view, trie))
-                return 0;
-        kept = shm_map_kept_until(trie, &view);
+        kept = shm_map_kept_until(trie, view);
         if (kept > now_ms)
                 return kept - now_ms <= KEPT_MS_MAX ? kept : 0;
         shm_tally_begin(control, trie);
-        done = delete_leaf(control, trie, &view);
+        done = delete_leaf(control, trie, view);
         shm_tally_end(control, trie);
-        return done ? 0 : view.expires;
+        return done ? 0 : view->expires;
 }
 
-static uint64_t earlier_end(uint64_t a, uint64_t b) {
-        return a == 0 || (b != 0 && b < a) ? b : a;
+/*
+ * A delete mostly waits for memory: for nodes on the path of its entry, which others do not use. So those of several
+ * entries of one map are fetched together.
+ */
+static void fetch_paths(const ShmArena *arena, const ShmMapView *views, uint32_t n, uint64_t now_ms,
+                        ShmTrie *trie) {
+        uint64_t hashes[BATCH_MAX];
+        uint32_t n_hashes = 0;
+
+        if (n < 2 || !open_map_of(arena, &views[0], trie))
+                return;
+        for (uint32_t i = 0; i < n; i++)
+                if (views[i].head.map == trie->map && views[i].expires <= now_ms)
+                        hashes[n_hashes++] = views[i].head.hash;
+        shm_trie_prefetch(trie, hashes, n_hashes);
+}
+
+/* Some slots of a slab, from `slot` on. Returns the first end of entries that stay. */
+static uint64_t expire_slots(ShmActor *control, uint32_t slab, uint32_t slot, uint64_t now_ms,
+                             ShmTrie *trie) {
+        ShmMapView views[BATCH_MAX];
+        uint64_t left = 0;
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < BATCH_MAX; i++)
+                n += view_slot(control->arena, slot_id(slab, slot + i), &views[n]);
+        fetch_paths(control->arena, views, n, now_ms, trie);
+        for (uint32_t i = 0; i < n; i++)
+                left = earlier_end(left, expire_leaf(control, &views[i], now_ms, trie));
+        return left;
 }
 
 /* The first end of what is left in the slab. *ret_cost: 1, or SLAB_COST. */
@@ -144,8 +180,8 @@ static uint64_t expire_slab(ShmActor *control, uint32_t slab, uint64_t now_ms, S
         *ret_cost = SLAB_COST;
         /* ORDER: acqrel, pairs with shm_expiry_note(); before a look at any leaf. */
         (void) shm_xchg_acqrel(line, 0);
-        for (uint32_t slot = 0; slot < SHM_SLOTS_MAX; slot++)
-                left = earlier_end(left, expire_slot(control, slot_id(slab, slot), now_ms, trie));
+        for (uint32_t slot = 0; slot < SHM_SLOTS_MAX; slot += BATCH_MAX)
+                left = earlier_end(left, expire_slots(control, slab, slot, now_ms, trie));
         if (left != 0)
                 (void) shm_expiry_lower(line, left);
         return left;

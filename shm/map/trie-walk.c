@@ -108,6 +108,48 @@ int shm_trie_seek(const ShmTrie *trie, uint64_t hash, ShmTrieCursor *ret) {
         return r == SHM_TRIE_E_CHANGED ? -EIDRM : r;
 }
 
+/* How far a path was followed. */
+typedef struct PathEnd {
+        const uint64_t *word; /* NULL: to its end */
+        uint64_t node;
+} PathEnd;
+
+/* One level down. Nothing that is read is checked: it may be of another object by now, or damaged. */
+static void prefetch_down(const ShmTrie *trie, const ShmTrieLevel *level, uint64_t hash, PathEnd *end) {
+        /* ORDER: rlx; a guess. */
+        uint64_t value = shm_peek_rlx(end->word) ^ shm_trie_seal(end->node), *node = NULL;
+        SlotId id;
+
+        end->word = NULL;
+        end->node = value ^ SHM_TRIE_FLIP;
+        if (shm_trie_is_inner(value))
+                node = trie_node(trie, end->node, level);
+        if (!node)
+                return;
+        id = shm_handle_slot(end->node);
+        end->word = node + (hash >> level->shift & level->mask);
+        __builtin_prefetch(end->word);
+        __builtin_prefetch(shm_slot_tag(trie->arena, id));
+        __builtin_prefetch(&trie->arena->lines[slot_id_slab(id)]);
+}
+
+void shm_trie_prefetch(const ShmTrie *trie, const uint64_t *hashes, uint32_t n) {
+        PathEnd ends[SHM_TRIE_PREFETCH_MAX];
+        bool any = true;
+
+        for (uint32_t i = 0; i < n; i++)
+                ends[i] = (PathEnd){ &trie_root(trie)->word, trie->root };
+        for (uint32_t depth = 0; any && depth < trie->n_levels; depth++) {
+                any = false;
+                for (uint32_t i = 0; i < n; i++) {
+                        if (!ends[i].word)
+                                continue;
+                        prefetch_down(trie, &trie->levels[depth], hashes[i], &ends[i]);
+                        any = any || ends[i].word;
+                }
+        }
+}
+
 /*
  * A node that holds a word which is not frozen is linked. Of a frozen one the node's tag does not tell: a node is
  * unlinked first, freed then; so what it holds may have moved up, and have been replaced there. Where the cursor's node

@@ -109,6 +109,12 @@ int shm_trie_open(ShmTrie *trie, ShmArena *arena, uint64_t root);
  * Needs no actor and writes nothing.
  */
 int shm_trie_seek(const ShmTrie *trie, uint64_t hash, ShmTrieCursor *ret);
+/*
+ * Several paths that are to be walked soon: what lies on them is on its way into the processor's cache, all at one
+ * time. Decides nothing.
+ */
+#define SHM_TRIE_PREFETCH_MAX 16U
+void shm_trie_prefetch(const ShmTrie *trie, const uint64_t *hashes, uint32_t n);
 /* Looks at the cursor's word again, and walks on to the end of the path. -EIDRM. */
 int shm_trie_reload(const ShmTrie *trie, ShmTrieCursor *cursor);
 /* To where another leaf of the same hash may be: 0, SHM_TRIE_E_LAST, -EIDRM. */

@@ -719,6 +719,12 @@ FAULTS = [
      'exceeds_pool(trie, evict->cost) || ', ''),
     ('evict: stale gets are no uses', 'unit-map-evict', 'shm/map/claim.c', 'shm_evict_visit(trie, view->handle);', ''),
     ('evict: adds by version are no uses', 'unit-map-evict', 'shm/map/cell.c', 'shm_evict_visit(trie, cell);', ''),
+    ('expiry: an entry is looked for in the map of the one before', 'unit-map-expiry', 'shm/map/expiry.c',
+     'if (ret->map == map && ret->root == root)', 'if (ret->map != 0)'),
+    ('trie: paths are fetched from outside of the slabs', 'unit-map-expiry', 'shm/map/trie-walk.c',
+     'node = trie_node(trie, end->node, level);',
+     '''node = (uint64_t *) (shm_arena_slab(trie->arena, slot_id_slab(shm_handle_slot(end->node))) +
+                             slot_id_slot(shm_handle_slot(end->node)) * level->stride);'''),
     ("expiry: a slab's first end is stored after the look", 'map-cell/put-pass', 'shm/map/expiry.c',
      '        (void) shm_xchg_acqrel(line, 0);\n', '', '''        if (left != 0)
                 (void) shm_expiry_lower(line, left);''', '        shm_store_rel(line, left);'),

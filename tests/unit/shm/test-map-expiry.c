@@ -244,6 +244,68 @@ static void test_expiry_pass(void **state) {
         assert_int_equal(shm_object_free(&f->actor, user), 0);
 }
 
+/* Entries of two maps take turns in the slabs. */
+static void test_expiry_two_maps(void **state) {
+        enum { N = 500 };
+        Fixture *f = *state;
+        ShmTrie first = f->trie, second;
+        char name[16];
+        uint64_t root;
+
+        assert_int_equal(shm_trie_create(&f->actor, first.epoch, &root), 0);
+        assert_int_equal(shm_root_set(&f->arena, "map.second", 0, root), 0);
+        assert_int_equal(shm_object_publish(&f->actor, root), 0);
+        assert_int_equal(shm_trie_open(&second, &f->arena, root), 0);
+        shm_map_attach(&second);
+        second.now_ns = clock_ns;
+        for (unsigned i = 0; i < N; i++) {
+                f->trie = i % 3 ? first : second;
+                snprintf(name, sizeof(name), "%u", i);
+                assert_int_equal(put(f, name, name, i % 5 ? 1000 : 0), 0);
+        }
+        clock_ms += 1000;
+        run_pass(f);
+        f->trie = first;
+        assert_int_equal(totals(f).entries, 66);
+        assert_int_equal(shm_map_count(&first), 66);
+        f->trie = second;
+        assert_int_equal(totals(f).entries, 34);
+        assert_int_equal(shm_map_count(&second), 34);
+}
+
+/* Nodes that a damaged word names are not looked for outside of the slabs, also not to be fetched early. */
+static void test_expiry_damaged(void **state) {
+        Fixture *f = *state;
+        uint32_t n_slabs, slabs[] = { 0, 0, SHM_SLABS_MAX - 1 };
+        char name[16];
+        uint64_t was;
+        void *root;
+
+        assert_int_equal(shm_object_get(&f->arena, f->trie.root, &root, NULL), 0);
+        for (unsigned i = 0; i < 100; i++) {
+                snprintf(name, sizeof(name), "%u", i);
+                assert_int_equal(put(f, name, name, 1000), 0);
+        }
+        n_slabs = shm_arena_n_slabs_ever(&f->arena);
+        slabs[1] = n_slabs;
+        was = ((ShmTrieRoot *) root)->word;
+        for (unsigned i = 0; i < 3; i++) {
+                uint64_t handle = shm_handle_make(f->arena.key, slot_id(slabs[i], SHM_SLOTS_MAX - 1), 1);
+
+                ((ShmTrieRoot *) root)->word = handle ^ SHM_TRIE_FLIP ^ shm_trie_seal(f->trie.root);
+                clock_ms += 1000;
+                for (unsigned k = 0; k < n_slabs; k++)
+                        f->arena.lines[k].expires_first = 1;
+                run_pass(f);
+        }
+        assert_int_equal(totals(f).entries, 100);
+        ((ShmTrieRoot *) root)->word = was;
+        for (unsigned k = 0; k < n_slabs; k++)
+                f->arena.lines[k].expires_first = 1;
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 0);
+}
+
 /* A thread that put an entry died before it said when that ends: a count of the map finds it. */
 static void test_expiry_unknown_end(void **state) {
         ShmMapSweep sweep = { .miscounted_only = true };
@@ -408,6 +470,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_touch, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_bounds, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_pass, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_two_maps, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_damaged, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_unknown_end, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_add, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_add_and_put, setup, teardown),
