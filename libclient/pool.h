@@ -82,6 +82,7 @@ struct tslab {
         bool is_reader;
         ShmArena arena;
 
+        uint64_t expiry_usec; /* private: until then no call looks for entries that expired */
         uint32_t retain; /* private: FREE slabs that keep their pages */
         ShmCacheMode cache;
         uint32_t time_slow; /* each how many slow calls are timed; 0: none */
