@@ -158,8 +158,8 @@ def store_cases():
             ('limits', ['limit_ns'], ['tslab-map'])]:
         yield Case(f'map-{name}', f'map-{name}', [name], contenders, metrics, store=True)
     for name, daemon in ('map-expiry', None), ('map-expiry-daemon', ['--size', '512M', '--retain', '512M']):
-        yield Case(name, 'map-expiry', ['expiry'], ['tslab-map'], ['p99.9_over_before'] + expiry, runs=3, daemon=daemon,
-                   whole=True, store=True)
+        yield Case(name, 'map-expiry', ['expiry'], ['tslab-map'], ['p99.9_over_before', 'left_percent'] + expiry, runs=3,
+                   daemon=daemon, whole=True, store=True)
     for trace in TRACES:
         for mib in MISSES_MIB:
             yield Case(f'map-misses-{trace}-{mib}', 'map-misses', ['misses', trace, mib], EVICTING,

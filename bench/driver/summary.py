@@ -256,6 +256,7 @@ def store_targets(s):
     for case, name in ('map-expiry', 'a private pool'), ('map-expiry-daemon', 'the daemon'):
         yield at_most(f"p99.9 of others' calls while 1,000,000 entries expire, {name}", median(case, 'p99.9_over_before'),
                       1.2, 'x')
+        yield at_most(f'left of these 750 ms after the last one ended, {name}', median(case, 'left_percent'), 1, '%')
     yield from cache_targets(s)
 
 

@@ -155,6 +155,7 @@ const Store store_tslab = {
         .add_at = map_add_at,
         .limit = map_limit,
         .put_ttl = map_put_ttl,
+        .bytes = map_bytes,
         .sessions = {
                 { "handle_put", false, handle_update },
                 { "handle_read", true, handle_read },
