@@ -15,7 +15,8 @@
 
 #define N_SLABS 2048U
 #define SLAB_SIZE 4096U
-#define PERSIST_MSEC 200 /* of processor time: a slab may be in the daemon's hands, which gets as much */
+/* Processor time: the daemon gets as much, and may have a slab in its hands. */
+#define PERSIST_MSEC 200
 #define N_PROCESSES 4
 
 static const uint32_t classes[] = SHM_CLASSES_DEFAULT;
