@@ -624,7 +624,6 @@ class CoverTest(TroubleFixture):
             while time.monotonic() < end:
                 self.assertEqual(cache.get('a'), b'changed')
 
-    def test_keys_of_no_prefix(self):
     def test_the_status_tells_of_a_pause(self):
         """The server is not lost, and no copy goes: systemd's status alone shows it."""
         notices = self.enterContext(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
@@ -648,6 +647,7 @@ class CoverTest(TroubleFixture):
         wait_status('covered: 1 server(s); lost 0 times')
         self.assertEqual(near.end()[1].count('covered'), 1)
 
+    def test_keys_of_no_prefix(self):
         engine, cache = self.cache(self.redis.client())
         self.near(self.redis)
         self.wait_covered(cache)
