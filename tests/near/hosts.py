@@ -44,6 +44,16 @@ def wait_for(condition, what):
     return found
 
 
+def patiently(call, *arguments):
+    """Calls it until the engine answers in time, which beside others takes more than one try."""
+    def is_done():
+        with contextlib.suppress(redis.RedisError):
+            call(*arguments)
+            return True
+
+    wait_for(is_done, 'the engine answers')
+
+
 class Near:
     """tslab-near, whose messages go to a file."""
 
@@ -248,7 +258,7 @@ class World:
 
     def remove_keys(self):
         for key in self.keys:
-            self.hosts[0].cache.delete(key)
+            patiently(self.hosts[0].cache.delete, key)
 
     def absent(self, keys=('*',)):
         """Around a disturbance that takes keys away."""

@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import redis  # noqa: E402
 import tslab  # noqa: E402
 from history import History  # noqa: E402
-from hosts import Case, Cluster, World, wait_for  # noqa: E402
+from hosts import Case, Cluster, World, patiently, wait_for  # noqa: E402
 from proxy import Proxy  # noqa: E402
 from servers import Redis  # noqa: E402
 
@@ -392,7 +392,7 @@ class ClusterTest(Case):
         primary = self.cluster.primaries()[0]
         names = self.cluster.keys_of(primary, [f'p:wake{i}' for i in range(100)])
         for name in names:
-            wait_for(lambda name=name: self.is_put(host.engine, name, 'old'), 'the server answers')
+            patiently(host.engine.set, name, 'old')
         with primary.client() as client:
             client.wait(1, 5000)
         replica = self.cluster.replica_of(primary)
@@ -414,12 +414,6 @@ class ClusterTest(Case):
         self.world.wait_covered()
         self.assertEqual({host.cache.get(name[2:]) for name in names}, {b'new'})
         self.expect_fresh_after()
-
-    @staticmethod
-    def is_put(engine, name, value):
-        with contextlib.suppress(redis.RedisError):     # beside others it may take long
-            engine.set(name, value)
-            return True
 
     def ask_alone(self, host, server, name):
         """By a client that knows this server alone."""
