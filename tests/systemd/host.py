@@ -80,7 +80,7 @@ def expect(condition, what):
         sys.exit(f'failed: {what}')
 
 
-def wait_for(condition, what, seconds=10):
+def wait_for(condition, what, seconds=30):
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
