@@ -42,6 +42,13 @@ POOL = {'pool': str, 'socket': str, 'state': str, 'size_bytes': int, 'used_bytes
         'committed_bytes': int, 'clients': int}
 
 
+def catches_end(pid):
+    """Whether it has a handler for SIGTERM by now."""
+    with open(f'/proc/{pid}/status', encoding='ascii') as status:
+        caught, = (int(line.split()[1], 16) for line in status if line.startswith('SigCgt:'))
+    return caught >> (signal.SIGTERM - 1) & 1
+
+
 class Usage(Case):
     """Errors in the command line alone: exit code 2, before any daemon is looked for."""
 
@@ -421,7 +428,7 @@ class Verbs(Case):
             with subprocess.Popen([TSLABCTL, 'epoch', 'close', '0', '--yes', '--wait'], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, env=environment(self.folder)) as waiting:
                 wait_for(lambda: self.json('epoch', 'list')[0]['state'] == 'closing')
-                time.sleep(0.2)
+                wait_for(lambda pid=waiting.pid: catches_end(pid))
                 waiting.send_signal(number)
                 out, err = waiting.communicate(timeout=DEADLINE)
             self.assertEqual((waiting.returncode, out), (-number, ''))
