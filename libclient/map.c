@@ -12,6 +12,7 @@
 #include "shm/map/cell.h"
 #include "shm/map/claim.h"
 #include "shm/map/expiry.h"
+#include "shm/map/take.h"
 
 /* Leaves looked at before a record that threads share is given to the next. */
 #define EXPIRE_SLICE 256
@@ -352,6 +353,26 @@ int map_begin_change(struct tslab_map *map, ShmMapKey *key, const void *bytes, s
         if (!map_key_init(key, map, bytes, size))
                 return absent;
         return pool_enter(map->pool, ret);
+}
+
+_public_ ssize_t tslab_map_take(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
+                                size_t buffer_size, struct tslab_map_info *ret_info) {
+        ThreadState *thread;
+        ShmMapView view;
+        ShmMapKey k;
+        ssize_t n;
+        int r;
+
+        if (!is_info(ret_info) || accepted_flags(ret_info) != 0)
+                return -EINVAL;
+        r = map_begin_change(map, &k, key, key_size, -ENOENT, &thread);
+        if (r)
+                return r;
+        n = shm_map_take(&thread->actor, &map->trie, &k, buffer, buffer_size, &view);
+        map_end_change(map, thread);
+        if (n >= 0 || n == -EMSGSIZE)
+                tell_entry(map, &view, ret_info);
+        return n;
 }
 
 _public_ int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_size, uint32_t ttl_ms) {

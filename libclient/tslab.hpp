@@ -351,6 +351,22 @@ class map {
                 return make_entry(std::string(static_cast<const char *>(bytes), info.value_size), info);
         }
 
+        /* As tslab_map_take(): deletes a key. Returns the value that it had; nothing if the key is absent. */
+        std::optional<map_entry> take(std::string_view key) {
+                tslab_map_info info = new_info(false);
+                std::string value(256, 0);
+                ssize_t n;
+
+                while ((n = tslab_map_take(raw_, key.data(), key.size(), value.data(), value.size(),
+                                           &info)) == -EMSGSIZE)
+                        value.resize(info.value_size);
+                if (n == -ENOENT)
+                        return std::nullopt;
+                check(static_cast<int>(n < 0 ? n : 0));
+                value.resize(static_cast<size_t>(n));
+                return make_entry(std::move(value), info);
+        }
+
         /*
          * Returns bytes of a value from `offset` on, at most `size`; nothing if the key is absent. With a version that
          * the value does not have any more: throws EAGAIN.

@@ -345,6 +345,22 @@ int tslab_map_delete(struct tslab_map *map, const void *key, size_t key_size);
 int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version);
 
 /*
+ * Deletes a key and copies its value out, in one step: of several calls that take a value, one gets it, and no put or
+ * add comes between. An add to a counter is in the value that is taken, or begins a new counter. ret_info is as in
+ * tslab_map_get_with(), also where the buffer is too small: then nothing is deleted. Stale values are not taken.
+ *
+ * A process that is killed in this call leaves the entry as it was, or none: then nobody has the value.
+ *
+ * -ENOENT      no such key
+ * -EMSGSIZE    the buffer is too small
+ * -EINVAL      ret_info->size is out of range, or ret_info->accept is not 0
+ * -EUCLEAN     as tslab_map_get()
+ * -ENOBUFS, -EROFS, -EIDRM and the attach errors
+ */
+ssize_t tslab_map_take(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
+                       size_t buffer_size, struct tslab_map_info *ret_info);
+
+/*
  * One computation at a time: of all that miss a key, one claims it and computes its value; the others wait, or go on
  * with a stale value.
  *

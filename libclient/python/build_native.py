@@ -203,6 +203,8 @@ struct found put_object(struct tslab *pool, const void *data, size_t size, uint3
 struct value { ssize_t size; size_t whole; uint32_t epoch, flags; uint64_t ttl_left_ms; tslab_handle version; };
 struct value get_value(struct tslab_map *map, const void *key, size_t key_size, uint32_t accept, void *buffer,
                        size_t buffer_size);
+struct value take_value(struct tslab_map *map, const void *key, size_t key_size, uint32_t accept, void *buffer,
+                        size_t buffer_size);
 int put_value(struct tslab_map *map, uint32_t mode, const void *key, size_t key_size, tslab_handle version,
               const void *value, size_t value_size, uint32_t epoch, uint32_t ttl_ms);
 ''')
@@ -263,6 +265,15 @@ static struct value get_value(struct tslab_map *map, const void *key, size_t key
         ssize_t n;
 
         n = tslab_map_get_with(map, key, key_size, buffer, buffer_size, &info);
+        return (struct value){ n, info.value_size, info.epoch, info.flags, info.ttl_left_ms, info.version };
+}
+
+static struct value take_value(struct tslab_map *map, const void *key, size_t key_size, uint32_t accept,
+                               void *buffer, size_t buffer_size) {
+        struct tslab_map_info info = { .size = sizeof(info), .accept = accept };
+        ssize_t n;
+
+        n = tslab_map_take(map, key, key_size, buffer, buffer_size, &info);
         return (struct value){ n, info.value_size, info.epoch, info.flags, info.ttl_left_ms, info.version };
 }
 

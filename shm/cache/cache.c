@@ -359,7 +359,7 @@ int shm_cache_free_slow(ShmActor *actor, uint64_t handle) {
         if (cache && has_room(actor, cache))
                 r = free_cached(actor, cache, tag, id);
         else
-                r = shm_uncached_free(actor, tag, id);
+                r = shm_uncached_free(actor, tag, id, NULL);
         if (r == -ESTALE)
                 shm_actor_count(actor, SHM_COUNT_STALE, 1);
         return r;

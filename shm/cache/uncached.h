@@ -30,5 +30,13 @@ static inline int shm_pending_note(ShmActor *actor, const ShmPending *pending, u
 
 /* Allocates an object of this class, epoch and era. -ENOMEM, -ENOBUFS (no note left). */
 int shm_uncached_alloc(ShmActor *actor, uint64_t key, const ShmPending *pending, uint64_t *ret_handle);
-/* -ESTALE, -EUCLEAN: as shm_object_free(). */
-int shm_uncached_free(ShmActor *actor, uint32_t tag, SlotId id);
+/* A word of an object that threads change, from a value that they read before, for as long as the object is live. */
+typedef struct ShmFinal {
+        uint64_t *word;
+        uint64_t closed; /* its content from then on: none that any thread expects */
+        uint64_t last; /* returned: the one before, with all changes */
+        bool done; /* returned: false where somebody else freed the object */
+} ShmFinal;
+
+/* -ESTALE, -EUCLEAN: as shm_object_free(). With `final` not NULL, that word is closed before others have the slot. */
+int shm_uncached_free(ShmActor *actor, uint32_t tag, SlotId id, ShmFinal *final);

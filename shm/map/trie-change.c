@@ -143,11 +143,14 @@ int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uint6
 }
 
 /* The note of a deleted leaf, or of a node in its place, stands until the path is as short as can be. */
-static void end_exchange(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t old) {
+static void end_exchange(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t old,
+                         ShmFinal *final) {
         uint64_t noted = old;
 
         /* Stale where somebody else freed it, with its epoch or by its handle: then it is free. */
-        if (old && old == c->plain)
+        if (old && final)
+                (void) shm_object_finish(actor, old, final);
+        else if (old && old == c->plain)
                 (void) shm_object_free(actor, old);
         else if (old)
                 (void) shm_chain_free(actor, old);
@@ -159,7 +162,8 @@ static void end_exchange(ShmActor *actor, const ShmTrie *trie, const ShmTrieCurs
                 (void) shm_actor_unnote(actor, c->value);
 }
 
-int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uint64_t value) {
+static int exchange_leaf(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uint64_t value,
+                         ShmFinal *final) {
         uint64_t old = shm_trie_is_leaf(c->value) ? c->value : 0;
         int r;
 
@@ -180,6 +184,14 @@ int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, ui
         }
         c->value = value;
         c->raw = value ^ shm_trie_seal(c->node);
-        end_exchange(actor, trie, c, old);
+        end_exchange(actor, trie, c, old, final);
         return 0;
+}
+
+int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uint64_t value) {
+        return exchange_leaf(actor, trie, c, value, NULL);
+}
+
+int shm_trie_take(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uint64_t vacancy, ShmFinal *final) {
+        return exchange_leaf(actor, trie, c, vacancy, final);
 }

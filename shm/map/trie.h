@@ -142,6 +142,13 @@ int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *cursor, 
 int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *cursor, uint64_t value);
 
 /*
+ * Removes the leaf at the cursor, as shm_trie_exchange() with that vacancy does, and closes a word of it. final->done
+ * may be false: somebody else freed the leaf, with its epoch or by its handle.
+ */
+int shm_trie_take(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *cursor, uint64_t vacancy,
+                  ShmFinal *final);
+
+/*
  * Whether the path of `hash` holds this very handle, as leaf or inner node. One walk decides, also
  * beside others that write: see trie-walk.c. Never fails: of what is no trie, the answer is no.
  */

@@ -255,6 +255,9 @@ void test_map() {
         CHECK(!map.erase("a", version) && map.erase("a", map.find("a")->version) && !map.erase("a"));
         CHECK(map.add("n", 5) == 5 && map.add("n") == 6 && map.find("n")->is_counter);
         CHECK(map.add_at(map.find("n")->version, 2) == 8 && !map.add_at(map.find("n")->version + 2));
+        CHECK(map.add("taken", 3) == 3 && map.take("taken")->is_counter && !map.take("taken"));
+        map.put("taken", std::string(5000, 't'));
+        CHECK(map.take("taken")->value == std::string(5000, 't') && !map.find("taken"));
         CHECK(!map.limit("l", 1, 1) && map.limit("l", 1, 1) <= 1s);
         int n = 0;
         map.for_each([&n](const std::string &, const tslab_cxx::map_entry &) { return ++n < 2; });

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -237,6 +238,67 @@ static void test_map_add_at(void **state) {
         tslab_map_close(map);
 }
 
+static ssize_t take(struct tslab_map *map, int64_t *ret) {
+        return tslab_map_take(map, "a", 1, ret, sizeof(*ret), NULL);
+}
+
+static void test_map_take(void **state) {
+        struct tslab_map_info info = { .size = sizeof(info) };
+        struct tslab_map *map;
+        int64_t value = 7;
+        char bytes[8];
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        assert_int_equal(take(map, &value), -ENOENT);
+        assert_int_equal(tslab_map_put(map, "a", 1, "value", 5, TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(tslab_map_take(map, "a", 1, bytes, 4, &info), -EMSGSIZE);
+        assert_int_equal(info.value_size, 5);
+        info.accept = TSLAB_MAP_STALE;
+        assert_int_equal(tslab_map_take(map, "a", 1, bytes, 8, &info), -EINVAL);
+        info.accept = 0;
+        assert_int_equal(tslab_map_take(map, "a", 1, bytes, 8, &info), 5);
+        assert_memory_equal(bytes, "value", 5);
+        assert_int_equal(info.flags, 0);
+        for (uint32_t ttl_ms = 0; ttl_ms <= 100000; ttl_ms += 50000) {
+                assert_int_equal(tslab_map_add(map, "a", 1, 5, -9, ttl_ms, NULL), 0);
+                assert_int_equal(tslab_map_take(map, "a", 1, &value, sizeof(value), &info), sizeof(value));
+                assert_int_equal(value, -4);
+                assert_int_equal(info.flags, TSLAB_MAP_COUNTER);
+                assert_int_equal(take(map, &value), -ENOENT);
+        }
+        assert_int_equal(tslab_map_add(map, "a", 1, 1, 0, 1, NULL), 0);
+        sleep_ms(5);
+        assert_int_equal(take(map, &value), -ENOENT);
+        tslab_map_close(map);
+}
+
+#define N_ADDS 100000
+
+static void *add_many(void *map) {
+        for (unsigned i = 0; i < N_ADDS; i++)
+                if (tslab_map_add(map, "a", 1, 1, 0, 0, NULL) != 0)
+                        abort();
+        return NULL;
+}
+
+/* Each add is in one value that was taken. */
+static void test_map_take_beside_adds(void **state) {
+        int64_t sum = 0, value = 0;
+        struct tslab_map *map;
+        pthread_t threads[2];
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        for (unsigned i = 0; i < 2; i++)
+                assert_int_equal(pthread_create(&threads[i], NULL, add_many, map), 0);
+        for (unsigned i = 0; i < N_ADDS; i++)
+                sum += take(map, &value) > 0 ? value : 0;
+        for (unsigned i = 0; i < 2; i++)
+                assert_int_equal(pthread_join(threads[i], NULL), 0);
+        sum += take(map, &value) > 0 ? value : 0;
+        assert_int_equal(sum, 2 * N_ADDS);
+        tslab_map_close(map);
+}
+
 /* An expired counter takes no more. */
 static void test_map_add_at_end(void **state) {
         tslab_handle version;
@@ -372,6 +434,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_add, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_add_at, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_add_at_end, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_take, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_take_beside_adds, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_limit, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_statistics, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_add_killed, map_pool_setup, map_pool_teardown),

@@ -103,10 +103,11 @@ FAULTS = [
      '                r = shm_slab_free_slots(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;', '''                shm_actor_intend(actor, 0);
                 r = shm_slab_free_slots(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;'''),
     ('free: slot given back before the tag is even', 'free', 'shm/cache/uncached.c',
-     '''        if (shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1)) {
-                r = shm_slab_free_slots(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;''', '''        if (shm_load_acq(shm_slot_tag(actor->arena, id)) == tag &&
-            shm_slab_free_slots(actor, slot_id_slab(id), slot_id_mask(id)) == 0) {
-                r = shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1) ? 0 : -ESTALE;'''),
+     '        if (shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1)) {',
+     '''        if (shm_load_acq(shm_slot_tag(actor->arena, id)) == tag &&
+            shm_slab_free_slots(actor, slot_id_slab(id), slot_id_mask(id)) == 0) {''',
+     '                r = shm_slab_free_slots(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;',
+     '''                r = shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1) ? 0 : -ESTALE;'''),
     ('alloc: TAKE not written, CLAIM cleared', 'claim-claim', 'shm/cache/uncached.c',
      '        shm_actor_intend(actor, shm_intent_take(value, id));', '        shm_actor_intend(actor, 0);'),
     ('alloc: TAKE cleared before the tag is odd', 'claim-claim', 'shm/cache/uncached.c',
@@ -609,6 +610,18 @@ FAULTS = [
     ('cell: added to a counter that is another by now', 'map-cell/add-at-reuse', 'shm/map/cell.c',
      'return shm_map_view_live(trie->arena, view);', 'return true;'),
     ('cell: put over another', 'map-cell/add-add', 'shm/map/cell.c', '.mode = SHM_MAP_INSERT,', '.mode = SHM_MAP_PUT,'),
+    ('take: a counter is not closed', 'map-cell/add-take', 'shm/cache/uncached.c',
+     'final->last = shm_xchg_acqrel(final->word, final->closed);', 'final->last = shm_load_acq(final->word);'),
+    ('take: closed by a value that it had', 'map-cell/add-turn-take', 'shm/map/take.c',
+     'shm_hash(trie->arena, &view->handle, sizeof(view->handle)),', '5 ^ shm_leaf_seal(view->handle),'),
+    ('take: closed before the tag is even', 'map-cell/get-take', 'shm/cache/uncached.c',
+     '        /* ORDER: acqrel, pairs with shm_object_copy(); all accesses to the object are before the slot is freed. */',
+     '        if (final) { final->last = shm_xchg_acqrel(final->word, final->closed); final->done = true; }',
+     '                if (final) {\n', '                if (0) {\n'),
+    ('take: closed when the slot is given back', 'map-cell/add-take', 'shm/cache/uncached.c',
+     '                if (final) {\n', '                if (0) {\n',
+     '                shm_actor_count(actor, SHM_COUNT_FREES_UNCACHED, 1);',
+     '                shm_actor_count(actor, SHM_COUNT_FREES_UNCACHED, 1);\n                if (final) { final->last = shm_xchg_acqrel(final->word, final->closed); final->done = true; }'),
     ('cell: changed by load and store', 'map-cell/add-add-there', 'shm/map/cell.c',
      'return shm_cas_acqrel(shm_map_view_cell(view), &expected, next ^ seal);',
      'return shm_store_rel(shm_map_view_cell(view), next ^ seal), expected != 0;'),

@@ -3,6 +3,7 @@
     test-maps.py TSLABD TSLABCTL [unittest arguments]
 """
 
+import contextlib
 import errno
 import functools
 import math
@@ -40,6 +41,29 @@ class Alone(unittest.TestCase):
         self.assertIsNone(self.map.pop(b'a', None))
         self.assertEqual(self.map.pop(b'a', 7), 7)
 
+    def test_pop_beside_adds(self):
+        """Each add is in one result."""
+        def add():
+            for _ in range(20000):
+                self.map.add(b'n')
+
+        threads = [threading.Thread(target=add) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        taken = 0
+        while any(thread.is_alive() for thread in threads):
+            taken += self.number(self.map.pop(b'n', bytes(8)))
+            with contextlib.suppress(KeyError):
+                taken += self.number(self.map.popitem()[1])
+        for thread in threads:
+            thread.join()
+        self.assertEqual(taken + self.number(self.map.pop(b'n', bytes(8))), 40000)
+        self.map.limit(b'l', 1, 1)
+        self.assertEqual(len(self.map.pop(b'l')), 8)
+
+    def number(self, value):
+        return int.from_bytes(value, sys.byteorder)
+
     def test_popitem(self):
         entries = {str(i).encode(): b'x' * i for i in range(100)}
         self.map.update(entries)
@@ -47,16 +71,18 @@ class Alone(unittest.TestCase):
         self.assertRaises(KeyError, self.map.popitem)
 
     def test_popitem_of_a_map_that_is_never_empty(self):
-        """Others change each entry between the look at it and its deletion."""
+        """Others take each entry before popitem() does, and put another one behind it."""
         self.map.put(b'a', b'1')
-        real, changes = self.map.delete, iter(range(5))
+        real, changes = self.map.pop, iter(range(5))
 
-        def delete(key, version):
-            if next(changes, None) is not None:
+        def pop(key, default):
+            is_gone = next(changes, None) is not None and real(key) is not None
+            value = real(key, default)
+            if is_gone:
                 self.map.put(b'a', b'2')
-            return real(key, version)
+            return value
 
-        self.map.delete = delete
+        self.map.pop = pop
         self.assertEqual(self.map.popitem(), (b'a', b'2'))
         self.assertRaises(KeyError, self.map.popitem)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import functools
 import math
@@ -12,7 +11,7 @@ from typing import Any, Iterator, NamedTuple, Optional, Tuple, TypeVar, Union, c
 
 from tslab._bytes import BUFFER_SIZE, Buffers, Bytes, c_string, raw
 from tslab._native import ffi, lib
-from tslab.errors import ChangedError, ClosedError, check
+from tslab.errors import ClosedError, check
 from tslab.pool import EPOCH_CURRENT, Pool
 from tslab.stats import MapStats, fields, new
 
@@ -181,11 +180,11 @@ class Map(MutableMapping[bytes, bytes]):
     def __contains__(self, key: object) -> bool:
         return self.get(cast(Bytes, key)) is not None
 
-    def _find(self, key: Bytes, accept: int = 0) -> Optional[Tuple[bytes, Any]]:
+    def _find(self, key: Bytes, accept: int = 0, call: Any = lib.get_value) -> Optional[Tuple[bytes, Any]]:
         """The value and the other facts of an entry, or None."""
         key, buffer, size = raw(key), self._buffers.take(), BUFFER_SIZE
         while True:
-            found = lib.get_value(self._map, key, len(key), accept, buffer, size)
+            found = call(self._map, key, len(key), accept, buffer, size)
             if found.size != -errno.EMSGSIZE:
                 break
             if size == BUFFER_SIZE:
@@ -359,29 +358,24 @@ class Map(MutableMapping[bytes, bytes]):
 
     def pop(self, key: Bytes, default: Any = _RAISE) -> Any:
         """Deletes a key: the value that it had. `default`, or KeyError, where it is absent. Of several that pop a
-        value, one gets it. A counter has one version for all its sums: what others add to it in the middle of this call
-        may be in no result."""
-        while True:
-            found = self.get_version(key)
-            if found is None:
-                if default is _RAISE:
-                    raise KeyError(bytes(key))
-                return default
-            with contextlib.suppress(ChangedError):
-                if self.delete(key, found[1]):
-                    return found[0]
+        value, one gets it; what others add to a counter is in that value, or in a new counter."""
+        found = self._find(key, call=lib.take_value)
+        if found is not None:
+            return found[0]
+        if default is _RAISE:
+            raise KeyError(bytes(key))
+        return default
 
     def popitem(self) -> Tuple[bytes, bytes]:
         """Deletes some entry: its key and its value. KeyError where there is none."""
-        was_changed = True
-        while was_changed:
-            was_changed = False
-            for key, entry in self.entries():
-                try:
-                    if self.delete(key, entry.version):
-                        return key, entry.value
-                except ChangedError:
-                    was_changed = True
+        was_gone = True
+        while was_gone:
+            was_gone = False
+            for key in self:
+                value = self.pop(key, None)
+                if value is not None:
+                    return key, value
+                was_gone = True
         raise KeyError('the map is empty')
 
     def setdefault(self, key: Bytes, default: Bytes = b'') -> bytes:

@@ -5,6 +5,7 @@
 #include "shm/map/cell.h"
 #include "shm/map/expiry.h"
 #include "shm/map/map-sweep.h"
+#include "shm/map/take.h"
 #include "shm/arena/root.h"
 #include "tests/model/map-world.h"
 
@@ -170,6 +171,104 @@ static void post_add_at_reuse(unsigned dead) {
         post_add_reuse(dead);
 }
 
+#define TAKEN 100 /* results of takes and gets: the sum is so much less */
+
+static void take(unsigned actor) {
+        ShmMapKey key = map_key(0);
+        int64_t sum = 0;
+        ShmMapView view;
+        ssize_t n;
+
+        n = shm_map_take(world_actor(actor), &map_tries[actor], &key, &sum, sizeof(sum), &view);
+        world.results[actor] = n < 0 ? (int) n : TAKEN + (int) sum;
+}
+
+static void pre_counter(void) {
+        init();
+        if (add_to(MODEL_ACTORS_MAX - 1, 0, 5) != 5)
+                model_fail("no counter");
+        map_ready(1);
+}
+
+static void t0_take(void) {
+        take(0);
+}
+
+static void t1_take(void) {
+        take(1);
+}
+
+static void t1_take_then_add_b(void) {
+        take(1);
+        (void) add_to(1, 1, 5);
+}
+
+/* The counter is `first` at the most without the add of 1 that is beside. */
+static void check_add_take(unsigned dead, int first, int summed) {
+        int64_t sum = sum_of(0), b = sum_of(1);
+        int r = world.results[0], taken = world.results[1] - TAKEN;
+        bool is_added = r == summed || r == 6;
+
+        map_repair(dead);
+        if (b != 0 && b != 5)
+                model_fail("b is %ld", (long) b);
+        if (dead == 0 && !(is_added && taken == first + 1 && sum == 0) &&
+            !(r == 1 && taken == first && sum == 1) &&
+            !((r == -ENOMEM || r == -ESTALE) && taken == first && sum == 0))
+                model_fail("add %d, took %d, it is %ld", r, taken, (long) sum);
+        if (sum != 0 && sum != 1 && sum != 5 && sum != first && sum != first + 1)
+                model_fail("the sum is %ld", (long) sum);
+}
+
+static void post_add_take(unsigned dead) {
+        check_add_take(dead, 5, 6);
+}
+
+/* The counter is its own complement when it is taken. */
+static void t1_turn_then_take(void) {
+        (void) add_to(1, 0, -11);
+        take(1);
+}
+
+static void post_add_turn_take(unsigned dead) {
+        if (dead == 0)
+                check_add_take(dead, -6, -5);
+        else
+                map_repair(dead);
+        if (map_check_slots() != 1U + (view_of(0).handle != 0))
+                model_fail("an object is lost");
+}
+
+static void post_take_take(unsigned dead) {
+        int x = world.results[0], y = world.results[1];
+
+        map_repair(dead);
+        if (dead == 0 && !(x == TAKEN + 5 && y == -ENOENT) && !(x == -ENOENT && y == TAKEN + 5))
+                model_fail("took %d and %d", x, y);
+        if (sum_of(0) != 0 && (sum_of(0) != 5 || !(dead == 3)))
+                model_fail("the sum is %ld", (long) sum_of(0));
+        if (map_check_slots() != 1U + (sum_of(0) != 0))
+                model_fail("an object is lost");
+}
+
+static void t0_get(void) {
+        ShmMapKey key = map_key(0);
+        int64_t sum = 0;
+        ssize_t n = shm_map_get(&map_tries[0], &key, &sum, sizeof(sum), NULL);
+
+        world.results[0] = n < 0 ? (int) n : TAKEN + (int) sum;
+}
+
+static void post_get_take(unsigned dead) {
+        int got = world.results[0];
+
+        map_repair(dead);
+        if (!(dead & 1) && got != TAKEN + 5 && got != -ENOENT)
+                model_fail("got %d", got - TAKEN);
+        if (!(dead & 2) && world.results[1] != TAKEN + 5)
+                model_fail("took %d", world.results[1] - TAKEN);
+}
+
 static void pre_absent(void) {
         init();
         map_ready(1);
@@ -246,6 +345,20 @@ static void pre_pass(void) {
         map_ready(1);
 }
 
+static void pre_pass_counter(void) {
+        const ShmMapAdd add = { .delta = 5, .ttl_ms = END };
+        ShmMapKey key;
+        int64_t sum;
+
+        init_named();
+        key = map_key(0);
+        note_map(MODEL_ACTORS_MAX - 1);
+        map_must(shm_map_add(world_actor(MODEL_ACTORS_MAX - 1), &map_tries[MODEL_ACTORS_MAX - 1], &key, &add,
+                             &sum));
+        map_tries[MODEL_ACTORS_MAX - 1].map = 0;
+        map_ready(1);
+}
+
 static void t1_pass_after(void) {
         set_clock(END);
         while (!shm_expiry_step(world_actor(1), END, 1))
@@ -259,6 +372,32 @@ static void post_touch_pass(unsigned dead) {
         a = map_get(0);
         if (dead == 0 && a != (world.results[0] == 0 ? 'o' : 0))
                 model_fail("touch %d, value %d", world.results[0], a);
+}
+
+static void post_take_pass(unsigned dead) {
+        int taken = world.results[0];
+
+        map_repair(dead);
+        if (!(dead & 1) && taken != TAKEN + 5 && taken != -ENOENT)
+                model_fail("took %d", taken - TAKEN);
+        if (!(dead & 1) && view_of(0).handle != 0 && !view_of(0).is_over)
+                model_fail("it is there");
+}
+
+static void t1_put_n(void) {
+        world.results[1] = put_ttl(1, 0, 'n', SHM_MAP_PUT, 0);
+}
+
+/* A value that does not change in place. */
+static void post_take_put(unsigned dead) {
+        int taken = world.results[0];
+        char a;
+
+        map_repair(dead);
+        a = map_get(0);
+        if (dead == 0 && !(taken == TAKEN + 'o' && a == 'n') && !(taken == TAKEN + 'n' && a == 0))
+                model_fail("took %d, value %d", taken - TAKEN, a);
+        map_check(2, 0);
 }
 
 /* A put beside a pass: a later pass, if one is due, finds the entry. */
@@ -301,6 +440,20 @@ static const ModelCase model_cases[] = {
           .post = post_add_add, .deaths = 2, .preemptions = 3, .full_preemptions = 5 },
         { .name = "add-add-there", .pre = pre_reuse_counter, .actors = { t0_add, t1_add },
           .post = post_add_add_there, .deaths = 2, .preemptions = 3, .full_preemptions = 5 },
+        { .name = "add-take", .pre = pre_reuse_counter, .actors = { t0_add, t1_take_then_add_b },
+          .post = post_add_take, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "add-at-take", .pre = pre_reuse_counter_at, .actors = { t0_add_at, t1_take },
+          .post = post_add_take, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "add-turn-take", .pre = pre_counter, .actors = { t0_add, t1_turn_then_take },
+          .post = post_add_turn_take, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "take-take", .pre = pre_counter, .actors = { t0_take, t1_take },
+          .post = post_take_take, .deaths = 2, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "get-take", .pre = pre_counter, .actors = { t0_get, t1_take },
+          .post = post_get_take, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "take-pass", .pre = pre_pass_counter, .actors = { t0_take, t1_pass_after },
+          .post = post_take_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "take-put", .pre = pre_end, .actors = { t0_take, t1_put_n },
+          .post = post_take_put, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "touch-delete", .pre = pre_end, .actors = { t0_touch, t1_delete_after },
           .post = post_touch_delete, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
         { .name = "touch-insert", .pre = pre_end, .actors = { t0_touch, t1_insert_after },

@@ -99,9 +99,9 @@ static void drain_caches(TestArena *t) {
 
 static void free_uncached(TestArena *t, uint64_t handle) {
         shm_actor_enter(&t->actor);
-        assert_int_equal(
-                shm_uncached_free(&t->actor, shm_handle_tag(t->arena.key, handle), shm_handle_slot(handle)),
-                0);
+        assert_int_equal(shm_uncached_free(&t->actor, shm_handle_tag(t->arena.key, handle),
+                                           shm_handle_slot(handle), NULL),
+                         0);
         shm_actor_leave(&t->actor);
 }
 
