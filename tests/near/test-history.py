@@ -273,14 +273,14 @@ class ReplicaTest(Case):
 
     @contextlib.contextmanager
     def taken_over(self):
-        """The replica is the primary; the engine's clients know."""
+        """The replica is the primary. The engine's clients knew before, so that no old answer is kept with it."""
         versions = {}
         with self.world.write_lock, self.world.replaced(versions), self.new.client() as client:
             yield
+            self.world.engine_ports.set([self.new.port])
             client.slaveof()
             for key in self.world.keys:
                 versions[key] = int(client.get('p:' + key) or 0)
-            self.world.engine_ports.set([self.new.port])
 
     def test_the_primary_was_killed(self):
         with self.taken_over():
