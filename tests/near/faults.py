@@ -48,7 +48,7 @@ FAULTS = [
     ('the role of a server that stands alone is not looked at',
      'ReplicaTest.test_the_primary_becomes_a_replica_that_hears_nothing', 'primary.c',
      'return topology_is_primary(reply) ? NULL : "this server is a replica now";', 'return NULL;'),
-    ('slots that move to a server without any are not noticed', 'ClusterTest.test_slots_move_to_a_server_that_has_none',
+    ('slots that move to a server without any are not noticed', 'ClusterChangeTest.test_slots_move_to_a_server_that_has_none',
      'primary.c', 'if (topology_moves_out(primary->topology, reply->str))', 'if (0)'),
     ('a primary that comes back is not noticed', 'ClusterTest.test_an_old_primary_answers_as_it_wakes', 'primary.c',
      'if (!is_first && strays != primary->strays)', 'if (0)'),

@@ -18,30 +18,15 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
 
 import redis  # noqa: E402
+import side  # noqa: E402
 import tslab  # noqa: E402
 from history import History  # noqa: E402
 from hosts import Case, Cluster, World, patiently, wait_for  # noqa: E402
 from proxy import Proxy  # noqa: E402
 from servers import Redis  # noqa: E402
 
-FULL = os.environ.get('TSLAB_TEST_FULL') == '1'
-SECONDS = 10 if FULL else 0.5   # before and after a disturbance
+SECONDS = 10 if side.FULL else 0.5   # before and after a disturbance
 BOUND_MS = 300
-UNSHARE = ['unshare', '--net', *([] if os.geteuid() == 0 else ['--map-root-user'])]
-LINK = ['ip', 'link', 'set', 'lo']
-IS_ALONE = 'TSLAB_TEST_ALONE' in os.environ      # in a network namespace of our own
-
-
-def leave_the_network():
-    """Begins this program anew in a network of its own, where that is allowed."""
-    if IS_ALONE:
-        subprocess.run([*LINK, 'up'], check=True)
-    elif all(map(shutil.which, ('unshare', 'ip', 'ss'))):
-        if subprocess.run([*UNSHARE, *LINK, 'up'], capture_output=True, check=False).returncode == 0:
-            os.execvpe('unshare', [*UNSHARE, sys.executable, *sys.argv], os.environ | {'TSLAB_TEST_ALONE': '1'})
-
-
-leave_the_network()
 
 
 class Plain:
@@ -219,7 +204,7 @@ class AloneTest(Case):
         self.expect_fresh(world)
 
 
-@unittest.skipUnless(IS_ALONE, 'no network of our own')
+@unittest.skipUnless(side.IS_ALONE and shutil.which('ss'), 'no network of our own')
 class NetworkTest(Case):
     """The kernel drops packets and ends connections."""
 
@@ -230,12 +215,12 @@ class NetworkTest(Case):
         time.sleep(SECONDS)
 
     def test_the_network_is_down(self):
-        self.addCleanup(subprocess.run, [*LINK, 'up'], check=True)
-        for _ in range(3 if FULL else 1):
-            subprocess.run([*LINK, 'down'], check=True)
+        self.addCleanup(subprocess.run, [*side.LINK, 'up'], check=True)
+        for _ in range(3 if side.FULL else 1):
+            subprocess.run([*side.LINK, 'down'], check=True)
             time.sleep(2 * BOUND_MS / 1000)
             self.assertFalse(any(host.is_covered() for host in self.world.hosts))
-            subprocess.run([*LINK, 'up'], check=True)
+            subprocess.run([*side.LINK, 'up'], check=True)
             self.world.wait_covered()
             time.sleep(SECONDS)
         self.expect_fresh(self.world)
@@ -301,7 +286,7 @@ class ReplicaTest(Case):
         self.expect_fresh(self.world)
 
 
-class ClusterTest(Case):
+class ClusterFixture(Case):
     """Three primaries with a replica each."""
 
     @classmethod
@@ -324,6 +309,10 @@ class ClusterTest(Case):
     def is_primary(self, server):
         return server in self.cluster.primaries()
 
+
+class ClusterTest(ClusterFixture):
+    """Primaries fail."""
+
     def test_a_primary_is_killed(self):
         primary = self.cluster.primaries()[0]
         replica = self.cluster.replica_of(primary)
@@ -336,54 +325,11 @@ class ClusterTest(Case):
         self.assertIn(primary.port, self.cluster.failures() - self.failures)
         self.expect_fresh_after()
 
-    def take_over(self, replica):
-        """Asks again: the others do not vote twice about one primary within two of the nodes' time limits."""
-        with replica.client() as client:
-            with contextlib.suppress(redis.ResponseError):      # it did by now
-                client.execute_command('CLUSTER FAILOVER')
-            for _ in range(100):
-                if client.role()[0] == b'master':
-                    return True
-                time.sleep(0.01)
-        return False
-
-    def test_manual_failovers(self):
-        with self.cluster.failing_over():
-            for _ in range(3):
-                wait_for(self.cluster.is_whole, 'the cluster is whole')
-                replica = self.cluster.replica_of(random.choice(self.cluster.primaries()))
-                wait_for(lambda replica=replica: self.take_over(replica), 'the replica takes over')
-                self.world.wait_covered()
-        self.expect_fresh_after()
-
     def test_a_primary_stops_for_longer_than_the_bound(self):
         primary = self.cluster.primaries()[0]
         primary.process.send_signal(signal.SIGSTOP)
         time.sleep(2 * BOUND_MS / 1000)
         primary.process.send_signal(signal.SIGCONT)
-        self.expect_fresh_after()
-
-    def test_flushall(self):
-        for _ in range(2):
-            with self.world.absent():
-                for primary in self.cluster.primaries():
-                    with primary.client() as client:
-                        client.flushall()
-            time.sleep(SECONDS)
-        self.expect_fresh_after()
-
-    def test_slots_move(self):
-        source, target = self.holders()[:2]
-        self.cluster.move_slots(source, target, self.keys_of(source)[:3], SECONDS)
-        self.expect_fresh_after()
-
-    def test_slots_move_to_a_server_that_has_none(self):
-        """As long as a slot moves, the new server's changes have to be heard, too."""
-        source, target = self.holders()[0], self.cluster.join_server()
-        names = self.keys_of(source)[:1]
-        self.cluster.move_slots(source, target, names, 4 * SECONDS)
-        self.world.wait_covered()
-        self.cluster.move_slots(target, source, names, 2 * SECONDS)
         self.expect_fresh_after()
 
     def test_an_old_primary_answers_as_it_wakes(self):
@@ -421,6 +367,53 @@ class ClusterTest(Case):
             with contextlib.suppress(redis.RedisError):
                 tslab.NearCache(Plain(client), host.pool, prefix='p:').get(name[2:])
 
+
+class ClusterChangeTest(ClusterFixture):
+    """Keys, slots and roles go as an operator wants it."""
+
+    def test_flushall(self):
+        for _ in range(2):
+            with self.world.absent():
+                for primary in self.cluster.primaries():
+                    with primary.client() as client:
+                        client.flushall()
+            time.sleep(SECONDS)
+        self.expect_fresh_after()
+
+    def take_over(self, replica):
+        """Asks again: the others do not vote twice about one primary within two of the nodes' time limits."""
+        with replica.client() as client:
+            with contextlib.suppress(redis.ResponseError):      # it did by now
+                client.execute_command('CLUSTER FAILOVER')
+            for _ in range(100):
+                if client.role()[0] == b'master':
+                    return True
+                time.sleep(0.01)
+        return False
+
+    def test_manual_failovers(self):
+        with self.cluster.failing_over():
+            for _ in range(3):
+                wait_for(self.cluster.is_whole, 'the cluster is whole')
+                replica = self.cluster.replica_of(random.choice(self.cluster.primaries()))
+                wait_for(lambda replica=replica: self.take_over(replica), 'the replica takes over')
+                self.world.wait_covered()
+        self.expect_fresh_after()
+
+    def test_slots_move(self):
+        source, target = self.holders()[:2]
+        self.cluster.move_slots(source, target, self.keys_of(source)[:3], SECONDS)
+        self.expect_fresh_after()
+
+    def test_slots_move_to_a_server_that_has_none(self):
+        """As long as a slot moves, the new server's changes have to be heard, too."""
+        source, target = self.holders()[0], self.cluster.join_server()
+        names = self.keys_of(source)[:1]
+        self.cluster.move_slots(source, target, names, 4 * SECONDS)
+        self.world.wait_covered()
+        self.cluster.move_slots(target, source, names, 2 * SECONDS)
+        self.expect_fresh_after()
+
     def keys_of(self, server):
         return self.cluster.keys_of(server, ['p:' + key for key in self.world.keys])
 
@@ -430,4 +423,4 @@ class ClusterTest(Case):
         return sorted((server for server in found if found[server]), key=found.get, reverse=True)
 
 
-unittest.main(argv=sys.argv[:1] + sys.argv[5:])
+side.main()

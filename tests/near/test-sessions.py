@@ -14,13 +14,14 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
 import flask  # noqa: E402
 import redis  # noqa: E402
+import side  # noqa: E402
 import tslab  # noqa: E402
 import tslab.flask  # noqa: E402
 from daemon import Daemon, wait_for  # noqa: E402
 from servers import Counted, Near, Redis, free_port  # noqa: E402
 
 TSLABD = os.path.abspath(sys.argv[1])
-STEPS = 100 if os.environ.get('TSLAB_TEST_FULL') else 25
+STEPS = 100 if side.FULL else 25
 TIMEOUT = 3         # seconds, of the engine's client
 # As docs/near-cache.md has it, for programs.
 ACL = ['+get', '+pttl', '+set', '+pexpire', '+del', '+eval']
@@ -468,4 +469,4 @@ class Flask(Away):
         wait_for(lambda: (client.get('/').text, other.get('/').text) == ('alice', 'alice'))
 
 
-unittest.main(argv=sys.argv[:1] + sys.argv[5:])
+side.main()
