@@ -1,5 +1,6 @@
 #include "near/link.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,12 +10,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "near/lookup.h"
+
 #define INPUT_SIZE 16384
 #define ANSWER_MAX (UINT64_C(256) << 20) /* a server's memory is not to become ours */
 
 struct Link {
-        redisContext *context;
-        sd_event_source *source;
+        redisContext *context; /* NULL: the name is being looked up */
+        sd_event *event;
+        sd_event_source *source; /* the connection's, or the lookup's */
+        int lookup_fd, port;
         const LinkLogin *login;
         const LinkOps *ops;
         void *userdata;
@@ -146,30 +151,79 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
         return 0;
 }
 
+/* `host` is an address, or the path of a socket. */
+static int link_connect(Link *link, const char *host, char *ret_why) {
+        redisContext *context =
+                host[0] == '/' ? redisConnectUnixNonBlock(host) : redisConnectNonBlock(host, link->port);
+        int r;
+
+        link->context = context;
+        if (context && context->err) {
+                (void) snprintf(ret_why, NEAR_WHY_SIZE, "%s", context->errstr);
+                return -ECONNREFUSED;
+        }
+        r = context ? sd_event_add_io(link->event, &link->source, context->fd, EPOLLIN | EPOLLOUT, on_io,
+                                      link)
+                    : -ENOMEM;
+        if (r < 0)
+                (void) snprintf(ret_why, NEAR_WHY_SIZE, "%s", strerror(-r));
+        return r < 0 ? r : 0;
+}
+
+static int on_lookup(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        LookupAnswer answer = { .error = EAI_FAIL };
+        char why[NEAR_WHY_SIZE];
+        Link *link = userdata;
+
+        if (read(fd, &answer, sizeof(answer)) != sizeof(answer))
+                answer.error = EAI_FAIL;
+        link->source = sd_event_source_disable_unref(link->source);
+        if (answer.error)
+                tell_gone(link, gai_strerror(answer.error));
+        else if (link_connect(link, answer.address, why))
+                tell_gone(link, why);
+        return 0;
+}
+
+static int link_look_up(Link *link, const char *host, char *ret_why) {
+        int r;
+
+        link->lookup_fd = r = lookup_begin(host);
+        if (r >= 0)
+                r = sd_event_add_io(link->event, &link->source, link->lookup_fd, EPOLLIN, on_lookup, link);
+        if (r < 0)
+                (void) snprintf(ret_why, NEAR_WHY_SIZE, "cannot look a name up: %s", strerror(-r));
+        return r < 0 ? r : 0;
+}
+
+static bool is_name(const char *host) {
+        struct in6_addr address;
+
+        return host[0] != '/' && inet_pton(AF_INET, host, &address) != 1 &&
+               inet_pton(AF_INET6, host, &address) != 1;
+}
+
 int link_open(Link **ret, sd_event *event, const char *host, int port, const LinkLogin *login,
               const LinkOps *ops, void *userdata, char *ret_why) {
         Link *link;
-        int r = -ENOMEM;
+        int r;
 
         (void) snprintf(ret_why, NEAR_WHY_SIZE, "out of memory");
         link = calloc(1, sizeof(*link));
         if (!link)
                 return -ENOMEM;
-        link->login = login;
-        link->ops = ops;
-        link->userdata = userdata;
-        link->context = host[0] == '/' ? redisConnectUnixNonBlock(host) : redisConnectNonBlock(host, port);
-        if (link->context && link->context->err == 0)
-                r = sd_event_add_io(event, &link->source, link->context->fd, EPOLLIN | EPOLLOUT, on_io, link);
-        else if (link->context) {
-                (void) snprintf(ret_why, NEAR_WHY_SIZE, "%s", link->context->errstr);
-                r = -ECONNREFUSED;
-        }
-        if (r < 0)
+        *link = (Link){ .event = event,
+                        .lookup_fd = -1,
+                        .port = port,
+                        .login = login,
+                        .ops = ops,
+                        .userdata = userdata };
+        r = is_name(host) ? link_look_up(link, host, ret_why) : link_connect(link, host, ret_why);
+        if (r)
                 (void) link_free(link);
         else
                 *ret = link;
-        return r < 0 ? r : 0;
+        return r;
 }
 
 Link *link_free(Link *link) {
@@ -178,6 +232,8 @@ Link *link_free(Link *link) {
         if (link->ret_freed)
                 *link->ret_freed = true;
         (void) sd_event_source_disable_unref(link->source);
+        if (link->lookup_fd >= 0)
+                (void) close(link->lookup_fd);
         if (link->context)
                 redisFree(link->context);
         free(link);

@@ -215,6 +215,18 @@ static void on_answer(void *userdata) {
                 show_covered(tracker);
 }
 
+static const TopologyServer *seed_server(const Tracker *tracker) {
+        return &tracker->options->servers[tracker->i_seed % tracker->options->n_servers];
+}
+
+static void lose_seed(Tracker *tracker, const char *what) {
+        const TopologyServer *server = seed_server(tracker);
+        char why[2 * NEAR_WHY_SIZE];
+
+        (void) snprintf(why, sizeof(why), "%s:%d: %s", server->host, server->port, what);
+        tracker_lose(tracker, why);
+}
+
 static void ask_primaries(Tracker *tracker) {
         uint64_t patience = PATIENCE_BOUNDS * tracker->options->bound_ms * USEC_PER_MS;
 
@@ -224,7 +236,7 @@ static void ask_primaries(Tracker *tracker) {
         for (uint32_t i = 0; i < tracker->n; i++)
                 primary_ask(tracker->primaries[i], patience);
         if (tracker->seed && now_usec() - tracker->seed_usec > patience)
-                tracker_lose(tracker, "no answer for seconds");
+                lose_seed(tracker, "no answer for seconds");
 }
 
 /* All primaries are heard: the copies may begin. */
@@ -258,18 +270,6 @@ static void open_primaries(Tracker *tracker) {
                 }
                 tracker->n++;
         }
-}
-
-static const TopologyServer *seed_server(const Tracker *tracker) {
-        return &tracker->options->servers[tracker->i_seed % tracker->options->n_servers];
-}
-
-static void lose_seed(Tracker *tracker, const char *what) {
-        const TopologyServer *server = seed_server(tracker);
-        char why[2 * NEAR_WHY_SIZE];
-
-        (void) snprintf(why, sizeof(why), "%s:%d: %s", server->host, server->port, what);
-        tracker_lose(tracker, why);
 }
 
 static void on_seed_gone(void *userdata, const char *why) {

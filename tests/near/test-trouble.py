@@ -469,6 +469,26 @@ class SettingsTest(TroubleFixture):
             status, error = self.run_near('--check', '--pool', self.daemon.socket, '--server', text, '--prefix=')
             self.assertEqual(status, 0, error)
 
+    @unittest.skipUnless(side.IS_ALONE, 'no network of our own')
+    def test_a_name_service_that_does_not_answer(self):
+        """It stops nothing but the connection."""
+        service = self.enterContext(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        service.bind(('127.0.0.1', 53))
+        service.settimeout(10)
+        settings = os.path.join(self.daemon.dir, 'resolv.conf')
+        with open(settings, 'w') as file:
+            file.write('nameserver 127.0.0.1\noptions timeout:30 attempts:5\n')
+        near = subprocess.Popen(
+            ['unshare', '--mount', 'sh', '-c', f'mount --bind {settings} /etc/resolv.conf && exec "$@"', 'sh', TSLAB_NEAR,
+             '--pool', self.daemon.socket, '--server=some.server', '--prefix=p:'], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(near.wait)
+        self.addCleanup(near.kill)
+        for _ in range(3):          # the last one is given up, and another one begins
+            self.assertIn(b'server', service.recv(4096))
+        near.terminate()
+        self.assertIn('some.server:6379: no answer for seconds', near.communicate(timeout=20)[1])
+        self.assertEqual(near.returncode, 0)
+
     def test_an_option_that_comes_late(self):
         self.cache(self.server().client())
         near = self.near(self.server(), '--limit=1M')
