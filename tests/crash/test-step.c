@@ -182,6 +182,7 @@ static const char *const wanted[] = {
         "map insert with nodes",
         "map replace",
         "map delete",
+        "map take",
         "map expire",
         "map claim",
         "map claim over a dead one",

@@ -12,13 +12,15 @@
 #include "shm/maintain/freeze.h"
 #include "shm/slab/pages.h"
 #include "shm/arena/root.h"
+#include "shm/map/cell.h"
 #include "shm/map/claim.h"
+#include "shm/map/take.h"
 #include "shm/map/trie-walk.h"
 #include "shm/epoch/epoch-close.h"
 #include "tests/util/maintain.h"
+#include "tests/util/map-options.h"
 #include "tests/util/reserve.h"
 #include "tests/util/test.h"
-#include "tests/util/map-options.h"
 
 static uint64_t make(World *w, ShmActor *actor, size_t size) {
         uint64_t handle;
@@ -230,6 +232,25 @@ static int run_delete(World *w) {
         return shm_map_delete(&w->victim, &w->trie, &key, 0);
 }
 
+static const uint64_t counter_hash = UINT64_C(1) << 63;
+
+static void prepare_counter(World *w) {
+        const ShmMapKey key = { .bytes = &counter_hash, .size = sizeof(counter_hash), .hash = counter_hash };
+        const ShmMapAdd add = { .delta = 5, .epoch = SHM_EPOCH_CURRENT };
+        int64_t sum;
+
+        prepare_map(w);
+        assert_int_equal(shm_map_add(&w->survivor, &w->trie, &key, &add, &sum), 0);
+}
+
+static int run_take(World *w) {
+        const ShmMapKey key = { .bytes = &counter_hash, .size = sizeof(counter_hash), .hash = counter_hash };
+        int64_t sum = 0;
+        ShmMapView view;
+
+        return shm_map_take(&w->victim, &w->trie, &key, &sum, sizeof(sum), &view) == 8 && sum == 5 ? 0 : -1;
+}
+
 static int run_expire(World *w) {
         ShmTrieScan scan = {};
 
@@ -411,6 +432,7 @@ const Operation operations[] = {
         OPERATION("map replace", prepare_map, run_replace, 0, 0, true, false),
         /* With the five nodes above the two leaves. */
         OPERATION("map delete", prepare_map, run_delete, -6, 0, true, false),
+        OPERATION("map take", prepare_counter, run_take, -1, 0, true, false),
         OPERATION("map expire", prepare_map, run_expire, -7, 0, true, false),
         CLAIM("map claim", prepare_claim, run_claim, 0, 1),
         CLAIM("map claim over a dead one", prepare_dead_claim, run_claim, 0, 0),
