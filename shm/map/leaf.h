@@ -126,6 +126,10 @@ static inline int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapVie
         return -ESTALE;
 }
 
+static inline bool shm_map_view_is_claim(const ShmMapView *view) {
+        return view->head.flags & SHM_LEAF_CLAIM;
+}
+
 /* The word of a leaf that is a cell. */
 static inline uint64_t *shm_map_view_cell(const ShmMapView *view) {
         return (uint64_t *) (view->bytes + shm_leaf_value_off(view->head.key_size, SHM_LEAF_CELL));

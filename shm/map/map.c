@@ -1,7 +1,7 @@
 /*
  * Maps: entries by key
  *
- * Purpose: get, put and delete on a trie whose leaves are entries.
+ * Purpose: finds, gets and deletes entries of a trie whose leaves are entries. Puts are in put.c.
  *
  * Invariants
  *   1. At most one live leaf of a key is linked: its path has one word for it at a time. In a bucket
@@ -17,7 +17,7 @@
  *
  * Who may do what: see trie-walk.c. Reading needs no actor.
  *
- * Crash: see trie-walk.c. A put that was killed is done or not; its leaf is linked or freed by repair.
+ * Crash: see trie-walk.c.
  */
 #include "shm/map/map.h"
 
@@ -25,7 +25,6 @@
 #include <string.h>
 
 #include "shm/arch/racy.h"
-#include "shm/cache/cache.h"
 #include "shm/map/chain.h"
 #include "shm/map/evict.h"
 #include "shm/map/lifetime.h"
@@ -114,8 +113,8 @@ static int match_word(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
         return match_stale(actor, trie, c);
 }
 
-static int find_entry(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
-                      ShmMapView *ret_view) {
+int shm_map_find_place(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
+                       ShmMapView *ret_view) {
         int r, match;
 
         r = shm_trie_seek(trie, key->hash, c);
@@ -134,7 +133,7 @@ static int find_entry(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
 }
 
 int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c, ShmMapView *ret_view) {
-        return find_entry(NULL, trie, key, c, ret_view);
+        return shm_map_find_place(NULL, trie, key, c, ret_view);
 }
 
 int shm_map_copy(const ShmTrie *trie, const ShmMapView *view, uint32_t offset, void *buffer, uint32_t size) {
@@ -201,318 +200,6 @@ ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, siz
         }
 }
 
-static uint32_t value_max_option(const ShmMapOptions *options) {
-        return options->value_max ?: SHM_MAP_VALUE_MAX_DEFAULT;
-}
-
-uint32_t shm_map_value_max(const ShmTrie *trie) {
-        const ShmMapOptions options = shm_map_options(trie);
-        uint32_t max = value_max_option(&options), most = shm_chain_size_max(trie->arena);
-
-        return max < most ? max : most;
-}
-
-/* The size of the key, and of what a claim has behind it. */
-static uint32_t leaf_head_size(const ShmMapKey *key, const ShmMapPut *put) {
-        return put->claim ? shm_leaf_value_off(key->size, SHM_LEAF_CLAIM) : key->size;
-}
-
-/* Whether key and value have room in the map. */
-static bool entry_fits(const ShmTrie *trie, const ShmMapOptions *options, const ShmMapKey *key,
-                       const ShmMapPut *put) {
-        uint32_t head_size = leaf_head_size(key, put), key_max = (uint32_t) shm_map_key_max(trie->arena);
-
-        return key->size <= key_max && put->value_size <= value_max_option(options) &&
-               (!shm_chain_wanted(trie->arena, head_size, put->value_size) ||
-                (head_size <= key_max && put->value_size <= shm_chain_size_max(trie->arena)));
-}
-
-typedef struct NewLeaf {
-        uint64_t handle; /* 0: there is none yet */
-        ShmMapLeaf head; /* not sealed */
-        uint64_t replaced; /* as for shm_chain_fill() */
-        ShmEvict evict; /* where entries are to make room for it */
-} NewLeaf;
-
-/* Threads that come late, to the leaf that was in the slot before, compare with these words. */
-static void seal_words(ShmMapLeaf *leaf, uint64_t end, uint64_t *word, uint64_t seal) {
-        shm_store_rlx(&leaf->expires, end ^ seal); /* ORDER: rlx; before it is linked. */
-        if (leaf->flags & SHM_LEAF_CELL)
-                shm_store_rlx(word, *word ^ seal); /* ORDER: rlx; as above. */
-        else if (leaf->flags & SHM_LEAF_CHAINED)
-                shm_store_rlx(word, seal); /* no chunk. ORDER: rlx; as above. */
-}
-
-/*
- * Late readers of the slot's last object may still look at it; they find its tag changed. `end` is apart from the head:
- * were it stored there just before, the copy of the head would wait for that store.
- */
-static void leaf_fill(void *object, const ShmMapLeaf *head, uint64_t end, const ShmMapKey *key,
-                      const ShmMapPut *put, uint64_t seal) {
-        uint8_t *bytes = (uint8_t *) object + sizeof(*head);
-        uint8_t *value = bytes + shm_leaf_value_off(key->size, head->flags);
-
-        shm_racy_copy(object, head, sizeof(*head));
-        shm_racy_copy(bytes, key->bytes, key->size);
-        if (put->claim)
-                shm_racy_copy(bytes + shm_leaf_value_off(key->size, SHM_LEAF_CLAIM) - sizeof(ShmClaim),
-                              put->claim, sizeof(ShmClaim));
-        if (!(head->flags & SHM_LEAF_CHAINED))
-                shm_racy_copy(value, put->value, put->value_size);
-        seal_words(object, end, (uint64_t *) value, seal);
-}
-
-/* Frees a leaf that is noted, and linked nowhere. There may be a node that it did not come into. */
-static void leaf_free(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t leaf) {
-        (void) shm_chain_free(actor, leaf);
-        (void) shm_trie_shrink(actor, trie, key->hash);
-        (void) shm_actor_unnote(actor, leaf);
-}
-
-/* The claim's leaf stays as long as anything of it is of use. */
-static uint64_t claim_end(const ShmClaim *claim) {
-        return claim->ends > claim->stale_until ? claim->ends : claim->stale_until;
-}
-
-static uint64_t leaf_end(const ShmTrie *trie, const ShmMapOptions *options, const ShmMapPut *put) {
-        if (put->claim)
-                return claim_end(put->claim);
-        return put->end_ms ?: shm_map_end(trie, put->ttl_ms ?: options->ttl_ms ?: SHM_MAP_TTL_NONE);
-}
-
-/* Makes the leaf in the epoch of its head's number, noted. */
-static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
-                     NewLeaf *leaf) {
-        const ShmPending pending = { .root = trie->root, .hash = key->hash };
-        ShmMapLeaf *head = &leaf->head;
-        size_t size = shm_leaf_size(key->size, put->value_size, head->flags);
-        uint64_t handle, end;
-        void *object;
-        int r;
-
-        r = shm_object_alloc(actor, size, head->epoch, &pending, &handle, &object);
-        if (r)
-                return r;
-        end = leaf_end(trie, &leaf->evict.options, put);
-        leaf_fill(object, head, end, key, put, shm_leaf_seal(handle));
-        head->expires = end;
-        if (head->flags & SHM_LEAF_CHAINED)
-                r = shm_chain_fill(actor, handle, (uint64_t *) ((uint8_t *) object + size - sizeof(uint64_t)),
-                                   head->epoch, put->value, put->value_size, leaf->replaced);
-        if (r)
-                leaf_free(actor, trie, key, handle);
-        else
-                leaf->handle = handle;
-        return r;
-}
-
-/* The leaf has to say of which era it is. So the era that is open now is asked for by name. */
-static int leaf_new(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
-                    NewLeaf *ret) {
-        bool whichever = put->epoch == SHM_EPOCH_CURRENT || put->epoch >> 8 == 0;
-        bool chained = shm_chain_wanted(trie->arena, leaf_head_size(key, put), put->value_size);
-        uint32_t id, era;
-        int r = -ESTALE;
-
-        ret->head = (ShmMapLeaf){
-                .hash = key->hash,
-                .key_size = (uint16_t) key->size,
-                .value_size = put->value_size,
-                .flags = (uint16_t) (put->flags | (chained ? SHM_LEAF_CHAINED : 0)),
-                .map = trie->map,
-        };
-        if (put->epoch == SHM_EPOCH_CURRENT && shm_cache_current(actor, &ret->head.epoch))
-                r = leaf_make(actor, trie, key, put, ret);
-        /* Over between the question and the last allocation: ask again. Not for ever: the table is input. */
-        for (int tries = 0; tries < 3 && (r == -ESTALE || r == -ESHUTDOWN); tries++) {
-                r = shm_epoch_admit(trie->arena, put->epoch, &id, &era);
-                if (r == 0) {
-                        ret->head.epoch = shm_epoch_number(id, era);
-                        r = leaf_make(actor, trie, key, put, ret);
-                }
-                if (!whichever)
-                        break;
-        }
-        return whichever && r == -ESTALE ? -ESHUTDOWN : r;
-}
-
-/* Whether the mode allows a put where `version` is; 0: nothing. */
-static int admit_put(const ShmMapPut *put, uint64_t version) {
-        switch (put->mode) {
-        case SHM_MAP_PUT:
-                return 0;
-        case SHM_MAP_INSERT:
-                return version ? -EEXIST : 0;
-        case SHM_MAP_UPDATE:
-                return version ? 0 : -ENOENT;
-        case SHM_MAP_REPLACE:
-        case SHM_MAP_EXACT:
-                return version == put->expected ? 0 : -EAGAIN;
-        }
-        return -EINVAL;
-}
-
-static bool is_same_size(const ShmMapLeaf *a, const ShmMapLeaf *b) {
-        return a->key_size == b->key_size && a->value_size == b->value_size && a->flags == b->flags;
-}
-
-static bool is_claim(const ShmMapView *view) {
-        return view->head.flags & SHM_LEAF_CLAIM;
-}
-
-/* A put is done. `old`: the leaf that it replaced, or NULL; `was`: what was at the cursor, if that is not `old`. */
-static void tally_put(ShmActor *actor, const ShmTrie *trie, const ShmMapLeaf *head, const ShmMapView *old,
-                      uint64_t was) {
-        uint64_t cost;
-
-        if (old && !old->is_over && is_same_size(head, &old->head))
-                return;
-        cost = shm_leaf_cost(trie->arena, head);
-        if (old)
-                cost -= shm_leaf_cost(trie->arena, &old->head);
-        if (!old || (old->is_over && !is_claim(old)))
-                shm_tally_add(actor, trie, SHM_MAP_INSERTS, 1);
-        if (old && old->is_over && !is_claim(old))
-                shm_tally_add(actor, trie, SHM_MAP_EXPIRATIONS, 1);
-        if (old && is_claim(old))
-                shm_wait_wake(trie, head->hash);
-        if (!old && shm_trie_is_leaf(was))
-                shm_tally_add(actor, trie, SHM_MAP_DELETES, 1); /* a stale one */
-        shm_tally_add(actor, trie, SHM_MAP_BYTES, cost);
-}
-
-/*
- * Whether the put may go on. An entry whose time is over is none: for a mode that needs that, it is ended first. Nor is
- * a claim one, but to the put that fulfils it.
- */
-static int admit_over(const ShmMapPut *put, int found, const ShmMapView *view) {
-        if (found != 0)
-                return admit_put(put, 0);
-        if (!view->is_over || put->mode == SHM_MAP_EXACT)
-                return admit_put(put, view->handle);
-        if (is_claim(view))
-                return admit_put(put, put->mode == SHM_MAP_REPLACE && put->expected == view->handle
-                                              ? view->handle
-                                              : 0);
-        if (put->mode != SHM_MAP_PUT && !shm_map_set_end(view, SHM_MAP_ENDED))
-                return SHM_TRIE_E_CHANGED;
-        return admit_put(put, 0);
-}
-
-/* Evicts for the leaf that is to be made. `old`: the entry that it will replace, or NULL. */
-static int make_room(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
-                     const ShmMapView *old, ShmEvict *evict) {
-        bool chained = shm_chain_wanted(trie->arena, leaf_head_size(key, put), put->value_size);
-        const ShmMapLeaf head = { .key_size = (uint16_t) key->size,
-                                  .value_size = put->value_size,
-                                  .flags = (uint16_t) (put->flags | (chained ? SHM_LEAF_CHAINED : 0)) };
-
-        *evict = (ShmEvict){
-                .options = evict->options,
-                .cost = shm_leaf_cost(trie->arena, &head),
-                .class = shm_leaf_class(trie->arena, &head),
-                .epoch = put->epoch,
-                .chained = chained,
-                .old = old ? old->handle : 0,
-                .old_cost = old ? shm_leaf_cost(trie->arena, &old->head) : 0,
-        };
-        return shm_evict_for_put(actor, trie, evict);
-}
-
-/* A leaf, and room for it. */
-static int leaf_new_with_room(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
-                              const ShmMapPut *put, const ShmMapView *old, NewLeaf *leaf) {
-        int r = shm_evict_is_wanted(trie, &leaf->evict.options)
-                        ? make_room(actor, trie, key, put, old, &leaf->evict)
-                        : 0;
-
-        leaf->replaced = old ? shm_chain_first(old) : 0;
-        r = r ?: leaf_new(actor, trie, key, put, leaf);
-        if (r == 0)
-                shm_evict_mark(trie, leaf->handle, shm_leaf_class(trie->arena, &leaf->head),
-                               old && !old->is_over);
-        return r;
-}
-
-/* One attempt. SHM_TRIE_E_CHANGED: to be done again. The leaf is made when it is first needed. */
-static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
-                    NewLeaf *leaf) {
-        ShmTrieCursor c;
-        ShmMapView view;
-        uint64_t was;
-        int found, r;
-
-        found = find_entry(actor, trie, key, &c, &view);
-        if (found < 0)
-                return found;
-        r = admit_over(put, found, &view);
-        if (r)
-                return r;
-        /* Before a split: the leaf's note says where repair is to look for a node that nothing came into. */
-        if (leaf->handle == 0) {
-                r = leaf_new_with_room(actor, trie, key, put, found == 0 ? &view : NULL, leaf);
-                if (r)
-                        return r;
-        }
-        was = found == SHM_MAP_E_TAKEN ? 0 : c.value;
-        if (found == SHM_MAP_E_TAKEN)
-                r = shm_trie_split(actor, trie, &c, leaf->handle);
-        else
-                r = shm_trie_exchange(actor, trie, &c, leaf->handle);
-        if (r == 0)
-                tally_put(actor, trie, &leaf->head, found == 0 ? &view : NULL, was);
-        return r;
-}
-
-int shm_map_refuse_large(ShmActor *actor, size_t key_size, size_t value_size) {
-        size_t size;
-
-        if (__builtin_add_overflow(key_size, value_size, &size) ||
-            __builtin_add_overflow(size, sizeof(ShmMapLeaf), &size))
-                size = SIZE_MAX;
-        shm_actor_count_too_large(actor, SHM_COUNT_VALUES_TOO_LARGE, size);
-        return -E2BIG;
-}
-
-int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
-                uint64_t *ret_version) {
-        NewLeaf leaf = { .evict.options = shm_map_options(trie) };
-        uint32_t n_tries = 0;
-        int r;
-
-        if (!entry_fits(trie, &leaf.evict.options, key, put))
-                return shm_map_refuse_large(actor, key->size, put->value_size);
-        shm_tally_begin(actor, trie);
-        do {
-                r = put_once(actor, trie, key, put, &leaf);
-                leaf.evict.for_index = leaf.handle != 0;
-                /* A leaf that is stale, since its epoch was revoked, makes the put begin anew with another. */
-                if (r && r != SHM_TRIE_E_CHANGED && leaf.handle) {
-                        leaf_free(actor, trie, key, leaf.handle);
-                        leaf.handle = 0;
-                }
-                if (r == -ENOBUFS && shm_trie_settle_kept(actor))
-                        r = SHM_TRIE_E_CHANGED;
-        } while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE ||
-                 (r == -ENOMEM && shm_evict_for_memory(actor, trie, &leaf.evict, n_tries++)));
-        if (r == 0)
-                shm_expiry_note(trie->arena, leaf.handle, leaf.head.expires);
-        if ((r == -ENOMEM && !put->may_retry) || r == -ENOSPC)
-                shm_tally_add(actor, trie, SHM_MAP_FAILURES, 1);
-        shm_tally_end(actor, trie);
-        if (r == -E2BIG)
-                return shm_map_refuse_large(actor, key->size, put->value_size);
-        if (r == 0 && ret_version)
-                *ret_version = leaf.handle;
-        return r;
-}
-
-void shm_map_count_failure(ShmActor *actor, const ShmTrie *trie) {
-        shm_tally_begin(actor, trie);
-        shm_tally_add(actor, trie, SHM_MAP_FAILURES, 1);
-        shm_tally_end(actor, trie);
-}
-
 /* One attempt. SHM_TRIE_E_CHANGED: to be done again. */
 static int delete_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected) {
         ShmTrieCursor c;
@@ -522,16 +209,16 @@ static int delete_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *ke
         r = shm_map_find(trie, key, &c, &view);
         if (r)
                 return r < 0 ? r : -ENOENT;
-        if (is_claim(&view) && expected && view.handle != expected)
+        if (shm_map_view_is_claim(&view) && expected && view.handle != expected)
                 return -ENOENT;
-        if (view.is_over && !is_claim(&view) && !shm_map_set_end(&view, SHM_MAP_ENDED))
+        if (view.is_over && !shm_map_view_is_claim(&view) && !shm_map_set_end(&view, SHM_MAP_ENDED))
                 return SHM_TRIE_E_CHANGED;
         if (!view.is_over && expected && c.value != expected)
                 return -EAGAIN;
         r = shm_trie_exchange(actor, trie, &c, shm_map_vacancy(trie, &c, key->bytes, key->size));
         if (r == 0)
                 shm_tally_gone(actor, trie, view.is_over ? SHM_MAP_EXPIRATIONS : SHM_MAP_DELETES, &view.head);
-        return r == 0 && view.is_over && !(is_claim(&view) && expected) ? -ENOENT : r;
+        return r == 0 && view.is_over && !(shm_map_view_is_claim(&view) && expected) ? -ENOENT : r;
 }
 
 int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected) {

@@ -73,6 +73,10 @@ uint32_t shm_map_value_max(const ShmTrie *trie);
  */
 int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *ret_cursor, ShmMapView *ret_view);
 
+/* The same for a put, which has an actor: the place that the key is to have is known to be its own from then on. */
+int shm_map_find_place(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *ret_cursor,
+                       ShmMapView *ret_view);
+
 /* Copies bytes inside the value. They count if the view is live after that. -EUCLEAN: the entry is damaged, or not. */
 int shm_map_copy(const ShmTrie *trie, const ShmMapView *view, uint32_t offset, void *buffer, uint32_t size);
 

@@ -625,10 +625,10 @@ FAULTS = [
     ('cell: changed by load and store', 'map-cell/add-add-there', 'shm/map/cell.c',
      'return shm_cas_acqrel(shm_map_view_cell(view), &expected, next ^ seal);',
      'return shm_store_rel(shm_map_view_cell(view), next ^ seal), expected != 0;'),
-    ('map put: the end of an entry that is over is not final', 'map-cell/touch-insert', 'shm/map/map.c',
+    ('map put: the end of an entry that is over is not final', 'map-cell/touch-insert', 'shm/map/put.c',
      'if (put->mode != SHM_MAP_PUT && !shm_map_set_end(view, SHM_MAP_ENDED))', 'if (0)'),
     ('map delete: the end of an entry that is over is not final', 'map-cell/touch-delete', 'shm/map/map.c',
-     'if (view.is_over && !is_claim(&view) && !shm_map_set_end(&view, SHM_MAP_ENDED))', 'if (0)'),
+     'if (view.is_over && !shm_map_view_is_claim(&view) && !shm_map_set_end(&view, SHM_MAP_ENDED))', 'if (0)'),
     ('expiry: the end of an entry that is over is not final', 'map-cell/touch-pass', 'shm/map/expiry.c',
      'if (view->expires != SHM_MAP_ENDED && !shm_map_set_end(view, SHM_MAP_ENDED))', 'if (0)'),
     ('claim: put over whatever is there by now', 'map-claim/claim-put', 'shm/map/claim.c',
@@ -639,14 +639,14 @@ FAULTS = [
     ('claim: that of a dead process stands', 'map-claim/claim-claim-dead', 'shm/map/claim.c',
      'shm_client_identity(trie->arena, claim->client) == claim->process;',
      'shm_client_identity(trie->arena, claim->client) != 0;'),
-    ('claim: fulfilled after it was deleted', 'map-claim/fulfil-delete', 'shm/map/map.c',
+    ('claim: fulfilled after it was deleted', 'map-claim/fulfil-delete', 'shm/map/put.c',
      '''        if (found != 0)
                 return admit_put(put, 0);''', '''        if (found != 0)
                 return put->mode == SHM_MAP_REPLACE ? 0 : admit_put(put, 0);'''),
-    ('claim: fulfilled after another took it over', 'map-claim/fulfil-claim', 'shm/map/map.c',
-     '        if (is_claim(view))\n', '''        if (is_claim(view) && put->mode == SHM_MAP_REPLACE)
+    ('claim: fulfilled after another took it over', 'map-claim/fulfil-claim', 'shm/map/put.c',
+     '        if (shm_map_view_is_claim(view))\n', '''        if (shm_map_view_is_claim(view) && put->mode == SHM_MAP_REPLACE)
                 return 0;
-        if (is_claim(view))
+        if (shm_map_view_is_claim(view))
 '''),
     ('claim: the end of the stale entry stays', 'map-claim/touch-claim', 'shm/map/claim.c',
      '        return shm_map_set_end(view, is_stale &&', '        return true || shm_map_set_end(view, is_stale &&'),
@@ -661,8 +661,8 @@ FAULTS = [
         }'''),
     ('wait: nothing says that somebody sleeps', 'map-claim/wait-fulfil', 'shm/map/wait.c',
      'value = shm_or_sc(word, SLEEPERS) | SLEEPERS;', 'value = shm_load_acq(word) | SLEEPERS;'),
-    ('wait: woken before the claim is taken away', 'map-claim/wait-fulfil', 'shm/map/map.c',
-     '''        if (old && is_claim(old))
+    ('wait: woken before the claim is taken away', 'map-claim/wait-fulfil', 'shm/map/put.c',
+     '''        if (old && shm_map_view_is_claim(old))
                 shm_wait_wake(trie, head->hash);
 ''', '', '''        was = found == SHM_MAP_E_TAKEN ? 0 : c.value;
 ''', '''        was = found == SHM_MAP_E_TAKEN ? 0 : c.value;
@@ -670,7 +670,7 @@ FAULTS = [
 '''),
     ('wait: a delete wakes nobody', 'map-claim/wait-delete', 'shm/map/tally.h',
      'if (__builtin_expect(head->flags & SHM_LEAF_CLAIM, 0))', 'if (0)'),
-    ('wait: another claim wakes nobody', 'map-claim/wait-claim', 'shm/map/map.c', 'if (old && is_claim(old))', 'if (0)'),
+    ('wait: another claim wakes nobody', 'map-claim/wait-claim', 'shm/map/put.c', 'if (old && shm_map_view_is_claim(old))', 'if (0)'),
     ('cover: looked at behind the copy', 'map-cover/read-caught-up', 'tests/model/case/map-cover.h',
      '''        if (shm_cover_load(&world_arena, handle, &cover) != 0 || !shm_cover_holds(&cover, &now))
                 return 0;
@@ -745,7 +745,7 @@ FAULTS = [
      'uint64_t first = shm_xchg_acqrel(&expiry->first, 0);', 'uint64_t first = shm_load_acq(&expiry->first);',
      '''        if (first != 0)
                 (void) shm_expiry_lower(&expiry->first, first);''', '        shm_store_rel(&expiry->first, first);'),
-    ('map put: a death before the end is noted is not known', 'map-cell/put-pass', 'shm/map/map.c',
+    ('map put: a death before the end is noted is not known', 'map-cell/put-pass', 'shm/map/put.c',
      '''        shm_tally_begin(actor, trie);
         do {
                 r = put_once''', '''        do {
@@ -791,10 +791,10 @@ FAULTS = [
 '''),
     ('trie split: the node is not noted', 'map-revoke/index-split-late', 'shm/map/trie-change.c',
      'trie->epoch, &pending, &handle,', 'trie->epoch, NULL, &handle,'),
-    ('map put: the leaf is not noted', 'map-revoke/put-late', 'shm/map/map.c',
+    ('map put: the leaf is not noted', 'map-revoke/put-late', 'shm/map/put.c',
      'shm_object_alloc(actor, size, head->epoch, &pending, &handle, &object)',
      'shm_object_alloc(actor, size, head->epoch, NULL, &handle, &object)'),
-    ('map put: not begun anew', 'map-revoke/put', 'shm/map/map.c',
+    ('map put: not begun anew', 'map-revoke/put', 'shm/map/put.c',
      'r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE ||', 'r == SHM_TRIE_E_CHANGED ||'),
     ('revoke: no membarrier before guards are read', 'map-revoke/index-put-late', 'tests/model/case/map-revoke.h',
      '        fence(); /* after tags, before guards */\n', ''),
