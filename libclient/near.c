@@ -122,9 +122,7 @@ static ssize_t get_large(struct tslab_near *near, uint32_t epoch, const void *ke
         ssize_t n;
 
         n = tslab_map_get_with(near->map, key, key_size, bytes, sizeof(bytes), &info);
-        if (n < 0 && n != -EMSGSIZE)
-                return n;
-        if (info.epoch != epoch)
+        if (info.epoch != epoch) /* or none: it is gone */
                 return -ENOENT;
         return n > 0 && is_absent(bytes, (size_t) n) ? -ENODATA : -EMSGSIZE;
 }
@@ -146,12 +144,11 @@ static ssize_t covered_get(struct tslab_near *near, uint32_t covered, const void
 /* A miss. 0: the engine is to be asked; -EAGAIN: somebody else has asked it. */
 static int claim_key(struct tslab_near *near, const NearCover *c, const void *key, size_t key_size,
                      uint64_t deadline, tslab_handle *ret_claim) {
-        const struct tslab *pool = near->map->pool;
         uint64_t left_usec;
         tslab_handle claim;
         int r;
 
-        if (pool->is_reader || !shm_cover_has_key(&pool->arena, c->handle, &c->cover, key, key_size))
+        if (!shm_cover_has_key(&near->map->pool->arena, c->handle, &c->cover, key, key_size))
                 return 0;
         r = tslab_map_claim(near->map, key, key_size, c->cover.epoch, &claim);
         if (r == 0)
@@ -207,7 +204,7 @@ _public_ int tslab_near_fill(struct tslab_near *near, const void *key, size_t ke
 
 _public_ int tslab_near_give_up(struct tslab_near *near, const void *key, size_t key_size,
                                 tslab_handle claim) {
-        int r = claim ? tslab_map_delete_version(near->map, key, key_size, claim) : 0;
+        int r = tslab_map_delete_version(near->map, key, key_size, claim);
 
         return r == -ENOENT || r == -EAGAIN ? 0 : r;
 }
@@ -319,7 +316,7 @@ _public_ int tslab_near_cover(struct tslab_near *near, uint64_t until_usec) {
         ShmCoverTime until = cover_time(until_usec);
         uint32_t id, era;
 
-        if (!near->own || shm_epoch_admit(arena, near->lease, &id, &era) != 0)
+        if (shm_epoch_admit(arena, near->lease, &id, &era) != 0)
                 return -ESTALE;
         return shm_cover_set(arena, near->own, &near->until, &until);
 }

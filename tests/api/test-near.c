@@ -66,6 +66,16 @@ static void put_copy(Fixture *f, const char *key, const char *value) {
         assert_int_equal(get(f, key), value ? (ssize_t) strlen(value) : -ENODATA);
 }
 
+static uint32_t leased_epoch(Fixture *f) {
+        struct tslab_epoch_info info = { .size = sizeof(info) };
+
+        for (uint32_t id = 0; tslab_epoch_info(f->pool, id, &info) == 0; id++)
+                if (info.state == TSLAB_EPOCH_OPEN && strncmp(info.label, "near", 4) == 0)
+                        return info.epoch;
+        fail_msg("no epoch is leased");
+        return 0;
+}
+
 static void test_nothing_is_kept_without_a_cover(void **state) {
         Fixture *f = *state;
 
@@ -137,6 +147,69 @@ static void test_one_program_asks(void **state) {
         assert_int_equal(f->claim, 0);
         assert_int_equal(tslab_near_give_up(f->other, "a", 1, first), 0);
         assert_int_equal(tslab_near_give_up(f->other, "a", 1, first), 0);
+        assert_int_equal(tslab_near_give_up(f->other, "a", 1, 0), 0);
+        put_copy(f, "a", "one");
+}
+
+/* A program that waits for another one's answer finds it, and does not ask. */
+static void test_one_answer_for_all(void **state) {
+        Fixture *f = *state;
+        tslab_handle claim;
+        int status;
+        pid_t pid;
+
+        cover(f);
+        assert_int_equal(get(f, "a"), -ENOENT);
+        claim = f->claim;
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0)
+                _exit(usleep(50000) || fill(f, "a", claim, "one"));
+        assert_int_equal(tslab_near_get(f->other, "a", 1, f->buffer, sizeof(f->buffer), COVER_MS, &f->claim),
+                         3);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+}
+
+/* No epoch is revoked by it. */
+static void test_end_without_a_beginning(void **state) {
+        Fixture *f = *state;
+        tslab_handle handle;
+        void *object;
+
+        assert_int_equal(tslab_alloc(f->pool, 64, TSLAB_EPOCH_CURRENT, &handle, &object), 0);
+        assert_int_equal(tslab_near_end(f->near), 0);
+        assert_int_equal(tslab_free(f->pool, handle), 0);
+}
+
+/* No epoch is lost by it. */
+static void test_begin_in_a_full_pool(void **state) {
+        Fixture *f = *state;
+        tslab_handle handle;
+        void *object;
+
+        for (size_t size = 4096; size >= 16; size /= 2)
+                while (tslab_alloc(f->pool, size, TSLAB_EPOCH_CURRENT, &handle, &object) == 0)
+                        ;
+        for (int i = 0; i < 100; i++)
+                assert_int_equal(tslab_near_begin(f->near, NULL, 0), -ENOMEM);
+}
+
+/* Its id has another epoch by then, and the end is none of that. */
+static void test_end_after_the_epoch_was_revoked(void **state) {
+        Fixture *f = *state;
+        uint32_t epoch, other;
+
+        cover(f);
+        epoch = leased_epoch(f);
+        assert_int_equal(tslab_epoch_close(f->pool, epoch, TSLAB_CLOSE_REVOKE), 0);
+        for (int i = 0; i < 64; i++)
+                if (tslab_epoch_lease(f->pool, "other", &other) == 0 && (other & 0xff) == (epoch & 0xff))
+                        break;
+        assert_int_equal(other & 0xff, epoch & 0xff);
+        assert_int_equal(tslab_near_end(f->near), 0);
+        assert_int_equal(tslab_alloc(f->pool, 64, other, &f->claim, NULL), 0);
+        cover(f);
         put_copy(f, "a", "one");
 }
 
@@ -245,16 +318,6 @@ static void test_a_large_copy_of_another_epoch(void **state) {
         assert_int_equal(tslab_map_put(map, "a", 1, value, 1, TSLAB_EPOCH_CURRENT), 0);
         assert_int_equal(get(f, "a"), -ENOENT);
         assert_null(tslab_map_close(map));
-}
-
-static uint32_t leased_epoch(Fixture *f) {
-        struct tslab_epoch_info info = { .size = sizeof(info) };
-
-        for (uint32_t id = 0; tslab_epoch_info(f->pool, id, &info) == 0; id++)
-                if (info.state == TSLAB_EPOCH_OPEN && strncmp(info.label, "near", 4) == 0)
-                        return info.epoch;
-        fail_msg("no epoch is leased");
-        return 0;
 }
 
 static void test_an_operator_closes_the_epoch(void **state) {
@@ -399,6 +462,10 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_copies, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_an_answer_behind_a_change_is_refused, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_one_program_asks, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_one_answer_for_all, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_end_without_a_beginning, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_begin_in_a_full_pool, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_end_after_the_epoch_was_revoked, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_end_revokes_copies_and_claims, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_cover_that_is_over, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_cover_that_is_nearly_over, setup, teardown),
