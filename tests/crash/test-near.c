@@ -1,0 +1,270 @@
+/*
+ * The process that gives the cover of a near cache dies, or stands still, in the middle of a call: it begins a cover,
+ * renews it, drops a copy or a claim, and ends it. After its death no copy is covered for longer than it had said, and
+ * another process begins anew; after a stop it covers nothing by what it was about to write.
+ *
+ * It is met at instructions; in long calls, whose parts tests/crash/test-daemon.c goes through, at calls of the system.
+ * In every run at some of them; with TSLAB_TEST_FULL=1 at as many as STEPS_MAX allows.
+ */
+#include <tslab_near.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libclient/pool.h"
+#include "shm/maintain/check.h"
+#include "shm/map/cover.h"
+#include "tests/crash/trace.h"
+#include "tests/util/test.h"
+
+#define SHORT 12 /* steps of a call, each for a kill and a stop */
+#define STEPS_MAX 1000000
+#define STOP_USEC 30000 /* longer than a tick of coarse clocks, by which covers are too short */
+#define COVER_USEC UINT64_C(60000000)
+#define LONGER_USEC UINT64_C(5000000)
+
+typedef struct Run {
+        const Operation *operation;
+        bool is_long;
+        Trace trace;
+        struct tslab *pool;
+        struct tslab_near *giver, *program; /* the first is the child's */
+        uint64_t until_usec; /* as far as the child ever covers */
+        tslab_handle claim; /* that of the key b */
+        char buffer[64];
+        unsigned n_steps;
+} Run;
+
+static Run run;
+
+static uint64_t now_usec(clockid_t clock) {
+        struct timespec now;
+
+        (void) clock_gettime(clock, &now);
+        return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
+}
+
+/* ---- in the child */
+
+static int enter_nothing(World *world) {
+        return tslab_near_drop(run.giver, "none", 4);
+}
+
+static int run_begin(World *world) {
+        return tslab_near_begin(run.giver, NULL, 0);
+}
+
+static int enter_cover(World *world) {
+        return run_begin(world) ?: tslab_near_cover(run.giver, run.until_usec - LONGER_USEC);
+}
+
+static int run_cover(World *world) {
+        return tslab_near_cover(run.giver, run.until_usec);
+}
+
+static int run_drop_copy(World *world) {
+        return tslab_near_drop(run.giver, "a", 1);
+}
+
+static int run_drop_claim(World *world) {
+        return tslab_near_drop(run.giver, "b", 1);
+}
+
+static int run_end(World *world) {
+        return tslab_near_end(run.giver);
+}
+
+static const struct {
+        Operation operation;
+        bool is_long;
+} calls[] = {
+        { { "begin", .enter = enter_nothing, .run = run_begin }, true },
+        { { "cover", .enter = enter_cover, .run = run_cover }, false },
+        { { "drop a copy", .enter = enter_cover, .run = run_drop_copy }, false },
+        { { "drop a claim", .enter = enter_cover, .run = run_drop_claim }, false },
+        { { "end", .enter = enter_cover, .run = run_end }, true },
+};
+
+/* ---- in a program */
+
+static ssize_t get(const char *key, tslab_handle *ret_claim) {
+        return tslab_near_get(run.program, key, 1, run.buffer, sizeof(run.buffer), 0, ret_claim);
+}
+
+static void put_copy(const char *value) {
+        tslab_handle claim;
+
+        assert_int_equal(get("a", &claim), -ENOENT);
+        assert_int_not_equal(claim, 0);
+        assert_int_equal(tslab_near_fill(run.program, "a", 1, claim, value, strlen(value), 0), 0);
+        assert_int_equal(get("a", &claim), strlen(value));
+}
+
+static bool begins(void) {
+        return run.operation->run == run_begin;
+}
+
+/* No clock is covered for longer than the child has ever said. */
+static void expect_bound(void) {
+        const ShmArena *arena = &run.pool->arena;
+        uint64_t left_ms = (run.until_usec - now_usec(CLOCK_BOOTTIME)) / 1000, handle;
+        ShmCover cover;
+
+        if (tslab_root_get(run.pool, "near.near", &handle) != 0 || shm_cover_load(arena, handle, &cover) != 0)
+                return;
+        assert_in_range(cover.until.monotonic_ms, 0, now_usec(CLOCK_MONOTONIC) / 1000 + left_ms);
+        assert_in_range(cover.until.real_ms, 0, now_usec(CLOCK_REALTIME) / 1000 + left_ms);
+}
+
+static void expect_clean(void) {
+        ShmCheck c;
+
+        assert_int_equal(shm_check(&run.pool->arena, &c), 0);
+        for (size_t i = 0; i < c.n_texts; i++)
+                print_error("%s, step %u: %s\n", run.operation->name, run.n_steps, c.texts[i]);
+        assert_int_equal(c.problems + c.in_flight_slots, 0);
+}
+
+/* ---- a case */
+
+/* The child is about to make its call; there is a copy of "a" and a claim of "b". */
+static void begin_case(void) {
+        const struct tslab_options options = { .size = sizeof(options), .arena_bytes = 2 << 20 };
+
+        assert_int_equal(tslab_create(&run.pool, &options), 0);
+        assert_int_equal(tslab_near_open(&run.giver, run.pool, "near", NULL), 0);
+        assert_int_equal(tslab_near_open(&run.program, run.pool, "near", NULL), 0);
+        run.until_usec = now_usec(CLOCK_BOOTTIME) + COVER_USEC;
+        trace_start(&run.trace, NULL, run.operation);
+        if (begins())
+                return;
+        put_copy("old");
+        assert_int_equal(get("b", &run.claim), -ENOENT);
+        assert_int_not_equal(run.claim, 0);
+}
+
+/* False: the call is over. */
+static bool step(void) {
+        int signal;
+
+        return run.is_long ? trace_run(&run.trace, &signal) : trace_step(&run.trace);
+}
+
+static bool step_to(unsigned n) {
+        for (run.n_steps = 0; run.n_steps < n; run.n_steps++)
+                if (!step())
+                        return false;
+        return true;
+}
+
+static void end_case(void) {
+        assert_null(tslab_near_close(run.program));
+        assert_null(tslab_near_close(run.giver));
+        assert_null(tslab_close(run.pool));
+}
+
+/* The child is dead: its copies go with it, and its place is free. */
+static void expect_new_beginning(void) {
+        tslab_handle claim;
+
+        expect_bound();
+        assert_true(tslab_reap(run.pool) >= 0);
+        assert_int_equal(get("a", &claim), -ENOENT);
+        assert_int_equal(claim, 0);
+        if (run.claim)
+                assert_int_equal(tslab_near_fill(run.program, "b", 1, run.claim, "old", 3, 0), -EAGAIN);
+        assert_int_equal(tslab_near_begin(run.giver, NULL, 0), 0);
+        assert_int_equal(tslab_near_cover(run.giver, run.until_usec), 0);
+        put_copy("new");
+        assert_int_equal(get("b", &claim), -ENOENT);
+        assert_int_not_equal(claim, 0);
+        expect_clean();
+}
+
+static void kill_at(unsigned n) {
+        begin_case();
+        (void) step_to(n);
+        trace_kill(&run.trace);
+        expect_new_beginning();
+        end_case();
+}
+
+/* The call has done all that it is for. */
+static void expect_done(void) {
+        tslab_handle claim;
+        ssize_t n = get("a", &claim);
+
+        assert_int_equal(run.trace.shared->result, 0);
+        assert_int_equal(
+                n, run.operation->run == run_cover || run.operation->run == run_drop_claim ? 3 : -ENOENT);
+        assert_true((claim != 0) == (run.operation->run == run_drop_copy));
+        if (run.operation->run == run_drop_claim || run.operation->run == run_end)
+                assert_int_equal(tslab_near_fill(run.program, "b", 1, run.claim, "old", 3, 0), -EAGAIN);
+        expect_bound();
+}
+
+static void stop_at(unsigned n) {
+        tslab_handle claim;
+
+        begin_case();
+        if (step_to(n)) {
+                (void) usleep(STOP_USEC);
+                expect_bound();
+                /* The cover ends before the work that takes long. */
+                if (begins() || (run.operation->run == run_end && n > 0))
+                        assert_int_equal(get("a", &claim), -ENOENT);
+                trace_finish(&run.trace);
+        }
+        expect_done();
+        trace_kill(&run.trace);
+        expect_new_beginning();
+        end_case();
+}
+
+static unsigned count_steps(void) {
+        begin_case();
+        (void) step_to(UINT32_MAX);
+        assert_int_equal(run.trace.shared->result, 0);
+        trace_kill(&run.trace);
+        end_case();
+        return run.n_steps;
+}
+
+static void test_call(TraceShared *shared, const Operation *operation, bool is_long, bool full) {
+        unsigned n, n_cases = 0;
+        uint64_t stride;
+
+        run = (Run){ .operation = operation, .is_long = is_long, .trace.shared = shared };
+        n = count_steps();
+        stride = full ? (uint64_t) n * n / STEPS_MAX + 1 : n / SHORT + 1;
+        for (uint64_t i = stride / 2; i < n; i += stride, n_cases++) {
+                kill_at((unsigned) i);
+                stop_at((unsigned) i);
+        }
+        printf("%-14s %6u %s, killed and stopped at %u\n", operation->name, n,
+               is_long ? "moments" : "instructions", n_cases);
+        (void) fflush(stdout);
+        assert_true(n_cases > 0);
+}
+
+static void test_giver_dies_or_stands_still(void **state) {
+        const char *full = getenv("TSLAB_TEST_FULL"), *only = getenv("TSLAB_TEST_OPERATION");
+        TraceShared *shared = trace_shared_new();
+
+        for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+                if (!only || strcmp(only, calls[i].operation.name) == 0)
+                        test_call(shared, &calls[i].operation, calls[i].is_long,
+                                  full && *full && *full != '0');
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_giver_dies_or_stands_still),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
