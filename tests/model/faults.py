@@ -1010,6 +1010,27 @@ FAULTS = [
      ': shm_object_free(control, handle));', ': 0);'),
     ('repair: paths are not shortened', 'map-shrink/delete-update', 'shm/maintain/repair.c',
      '                shm_rollback_paths(control, repair->record);\n', ''),
+    ('near: the answer that was waited for is not looked for', 'meson:api-near/test_one_answer_for_all', 'libclient/near.c',
+     'return r == -EEXIST ? -EAGAIN : 0;', 'return 0;'),
+    ('near: an end without a beginning revokes an epoch', 'meson:api-near/test_end_without_a_beginning', 'libclient/near.c',
+     '''        if (!near->own)
+                return 0;
+        (void) shm_cover_set''', '        (void) shm_cover_set'),
+    ('near: an epoch is lost where there is no room for a cover', 'meson:api-near/test_begin_in_a_full_pool',
+     'libclient/near.c', '''        if (r)
+                (void) tslab_epoch_close(pool, epoch, TSLAB_CLOSE_REVOKE);
+''', ''),
+    ('near: the time of an earlier cover is expected', 'meson:api-near/test_end_after_the_epoch_was_revoked',
+     'libclient/near.c', 'near->until = (ShmCoverTime){};', '(void) 0;'),
+    ('near: the clocks of covers are read last', 'meson:crash-near/test_giver_dies_or_stands_still', 'libclient/near.c',
+     '''        ShmCoverTime time = now_coarse();
+        uint64_t now_usec = shm_clock_read(CLOCK_BOOTTIME) / 1000, left_ms;
+''', '''        uint64_t now_usec = shm_clock_read(CLOCK_BOOTTIME) / 1000, left_ms;
+        ShmCoverTime time = now_coarse();
+'''),
+    ('near: the epoch is revoked before the cover ends', 'meson:crash-near/test_giver_dies_or_stands_still',
+     'libclient/near.c',
+     '(void) shm_cover_set(&near->map->pool->arena, near->own, &near->until, &past);', '(void) past;'),
 ]
 
 GCC = [*(['ccache'] if shutil.which('ccache') else []), 'gcc']
@@ -1019,7 +1040,7 @@ ENGINE = ['delay', 'explore', 'kernel', 'memory', 'report', 'table', 'world']  #
 FIXTURE = 'tests/util/arena.c'  # for these alone
 SECONDS = 300
 MESON = 'meson:'
-SUITES = ['unit', 'model', 'daemon', 'api', 'stress']  # tests that meson builds
+SUITES = ['unit', 'model', 'daemon', 'api', 'crash', 'stress']  # tests that meson builds
 
 
 class Tree:
