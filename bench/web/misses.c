@@ -5,7 +5,7 @@
  *
  * Stores count differently against a limit: tslab leaves the map's index out; memcached leaves its hash table out, and
  * gives each of its size classes a megabyte whatever the limit is. So the store's growth in resident memory is told
- * beside.
+ * beside. memcached refuses some values of many pages: the next request for one misses again.
  *
  * Arguments: TRACE MIB [PID [LOG]], with the server's process and an access log.
  */
@@ -79,7 +79,7 @@ static uint32_t misses_count(Web *web, const Trace *trace) {
 
 void web_misses(Web *web) {
         char **arguments = web->arguments;
-        StoreOptions options = { .socket = web->options.socket, .evicts = true };
+        StoreOptions options = { .socket = web->options.socket, .evicts = true, .may_refuse = true };
         uint64_t before;
         uint32_t n_misses;
         Trace trace;

@@ -23,6 +23,7 @@ typedef struct StoreOptions {
         uint64_t pool_bytes; /* 0: room for every workload */
         uint64_t limit_bytes; /* the values take no more; 0: no limit */
         bool evicts;
+        bool may_refuse; /* a put that finds no memory stores nothing, and does not end the program */
 } StoreOptions;
 
 typedef struct StoreOperation {
