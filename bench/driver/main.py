@@ -22,7 +22,7 @@ def parse_arguments():
                         'tell something)')
     parser.add_argument('--scale', type=float, metavar='FACTOR',
                         help='of the number of operations (1, for a report 0.5)')
-    parser.add_argument('--log', metavar='PATH', help='report: an access log for the demo to replay')
+    parser.add_argument('--log', metavar='PATH', help='an access log, for map-misses and the demo')
     parser.add_argument('--quick', action='store_true', help='one short run of each, to see that all work')
     parser.add_argument('--list', action='store_true',
                         help='say what each workload measures, and name its cases and contenders')
