@@ -6,26 +6,27 @@ import random
 import signal
 import sys
 import time
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
 
+import side  # noqa: E402
 from hosts import TSLABCTL, Case, Near, World  # noqa: E402
 from servers import Redis  # noqa: E402
 
-FULL = os.environ.get('TSLAB_TEST_FULL') == '1'
-KILLS = 1000 if FULL else 30
-STOP_SECONDS = 10 if FULL else 2
+KILLS = 1000 if side.FULL else 30
+STOP_SECONDS = 10 if side.FULL else 2
 BOUND_MS = 300
 
 
-class DaemonTest(Case):
+class DaemonFixture(Case):
     def setUp(self):
         self.redis = Redis()
         self.addCleanup(self.redis.end)
         self.world = self.enterContext(World([[self.redis.port]] * 2, [self.redis.port], BOUND_MS))
         self.host = self.world.hosts[0]
 
+
+class KillTest(DaemonFixture):
     def sizes(self):
         """Everything that might grow."""
         self.world.wait_covered()
@@ -71,6 +72,8 @@ class DaemonTest(Case):
             other.start()
         self.expect_fresh(self.world)
 
+
+class StopTest(DaemonFixture):
     def test_a_daemon_that_stands_still(self):
         """It goes on as if nothing had been, and another one waits for its place meanwhile."""
         other = Near(self.host.daemon, [self.redis.port], BOUND_MS)
@@ -96,4 +99,4 @@ class DaemonTest(Case):
         self.expect_fresh(self.world)
 
 
-unittest.main(argv=sys.argv[:1] + sys.argv[5:])
+side.main()

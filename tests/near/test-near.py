@@ -13,6 +13,7 @@ TSLABD, TSLABCTL, TSLAB_NEAR = map(os.path.abspath, sys.argv[1:4])
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
 
 import redis  # noqa: E402
+import side  # noqa: E402
 import tslab  # noqa: E402
 from daemon import Daemon, wait_for  # noqa: E402
 from servers import Counted, Near, Redis, free_port  # noqa: E402
@@ -326,4 +327,4 @@ class TroubleTest(unittest.TestCase):
         self.assertIn('cannot open pool', text)
 
 
-unittest.main(argv=sys.argv[:1] + sys.argv[5:])
+side.main()
