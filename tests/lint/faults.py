@@ -1,6 +1,6 @@
-"""Every planted fault of tests/model/faults.py can still be planted, and its test is there.
+"""Every planted fault of tests/model/faults.py and tests/near/faults.py can still be planted, and its test is there.
 
-Whether the test goes red is for that script itself, which takes long.
+Whether the test goes red is for those scripts themselves, which take long.
 """
 
 import ast
@@ -8,11 +8,14 @@ import ast
 import tree
 
 LIST = 'tests/model/faults.py'
+NEAR = 'tests/near/faults.py'
 
 
-def faults(root):
-    """(line, entry) of each."""
-    for node in ast.parse(tree.read(root, LIST)).body:
+def faults(root, name):
+    """(line, entry) of each of the list."""
+    if not (root / name).is_file():
+        return []
+    for node in ast.parse(tree.read(root, name)).body:
         if isinstance(node, ast.Assign) and [t.id for t in node.targets if isinstance(t, ast.Name)] == ['FAULTS']:
             return [(entry.lineno, ast.literal_eval(entry)) for entry in node.value.elts]
     return []
@@ -45,19 +48,32 @@ def has_test(root, place, tests):
     return any(function in text for text in tests)
 
 
+def has_near_test(root, place):
+    file, _, case = place.rpartition(':')
+    source = root / f'tests/near/test-{file or "history"}.py'
+    return source.is_file() and all(f'{word}(' in source.read_text() for word in case.split('.'))
+
+
+def all_faults(root, tests):
+    """(where, name, whether its test is there, source, texts) of each."""
+    for line, (name, place, source, *texts) in faults(root, LIST):
+        yield f'{LIST}:{line}: {name}', name, has_test(root, place, tests) or place, source, texts
+    for line, (name, place, source, *texts) in faults(root, NEAR):
+        yield f'{NEAR}:{line}: {name}', name, has_near_test(root, place) or place, 'near/' + source, texts
+
+
 def check(root):
     problems, names = [], set()
     tests = [tree.read(root, name) for name in tree.files(root)
              if name.startswith('tests/') and name.endswith(('.c', '.h'))]
-    for line, (name, place, source, *texts) in faults(root):
-        where = f'{LIST}:{line}: {name}'
+    for where, name, there, source, texts in all_faults(root, tests):
         missing = missing_text(root, source, texts)
         if missing is not None:
             problems.append(f'{where}: {source} no longer has {missing!r}')
         if len(texts) % 2 or texts[::2] == texts[1::2]:
             problems.append(f'{where}: nothing is replaced')
-        if not has_test(root, place, tests):
-            problems.append(f'{where}: no test {place}')
+        if there is not True:
+            problems.append(f'{where}: no test {there}')
         if name in names:
             problems.append(f'{where}: named twice')
         names.add(name)
@@ -72,6 +88,11 @@ def listed(*entries):
     return {**SOUND, LIST: f'FAULTS = [{", ".join(map(repr, entries))}]\n'}
 
 
+def near(*entries):
+    return {'near/a.c': 'x;\n', 'tests/near/test-history.py': 'class ATest(Case):\n    def test_b(self): pass\n',
+            LIST: 'FAULTS = []\n', NEAR: f'FAULTS = [{", ".join(map(repr, entries))}]\n'}
+
+
 CASES = [
     ('good', listed(('a', 'set', 'shm/a.c', 'if (x)', 'if (1)'), ('b', 'unit-set', 'shm/a.c', 'y();', ''),
                     ('c', 'set/case', 'shm/a.c', 'x', 'z', 'if (z)', ''), ('d', 'meson:a/test_a', 'shm/a.c', 'x', '0')),
@@ -83,6 +104,9 @@ CASES = [
     ('no unit test', listed(('a', 'unit-sets', 'shm/a.c', 'x', 'z')), [], 'no test unit-sets'),
     ('no function', listed(('a', 'meson:a/test_b', 'shm/a.c', 'x', 'z')), [], 'no test meson:a/test_b'),
     ('no fault', listed(('a', 'set', 'shm/a.c', 'x', 'x')), [], 'nothing is replaced'),
+    ('near', near(('a', 'ATest.test_b', 'a.c', 'x', 'z')), [], None),
+    ('near, changed', near(('a', 'ATest.test_b', 'a.c', 'y', 'z')), [], "near/a.c no longer has 'y'"),
+    ('near, no test', near(('a', 'trouble:ATest.test_b', 'a.c', 'x', 'z')), [], 'no test trouble:ATest.test_b'),
     ('twice', listed(('a', 'set', 'shm/a.c', 'x', 'z'), ('a', 'set', 'shm/a.c', 'y', 'z')), [], 'named twice'),
 ]
 
