@@ -380,6 +380,16 @@ class AwayStale(Away):
         self.redis.client().delete('session:a')
         self.assertIsNone(self.store.get('a'))
 
+    def test_a_key_that_is_refused_does_not_stop_other_reads(self):
+        engine, rights = self.redis.client(), ['~session:a', '~session:list', '+@all']
+        engine.execute_command('ACL', 'SETUSER', 'some', 'on', '>word', *rights)
+        engine.rpush('session:list', 'x')
+        store = self.make_store(self.redis.client(username='some', password='word'))
+        for turn, refused in enumerate(['list', 'other'] * 2):
+            self.assertIsNone(store.get(refused))
+            engine.set('session:a', str(turn))
+            self.assertEqual(store.get('a'), str(turn).encode())
+
     def test_a_touch_does_not_ask_an_engine_that_gave_no_answer(self):
         touches = []
         call = self.host.engine.pexpire

@@ -33,6 +33,11 @@ return 1
 """
 
 
+def _refuses_one(trouble: Exception) -> bool:
+    """Whether the engine is there, and refuses this key alone: of another type, or none of this user's."""
+    return 'WRONGTYPE' in str(trouble) or type(trouble).__name__ == 'NoPermissionError'
+
+
 def version_of(value: bytes) -> int:
     return int(hashlib.sha1(value).hexdigest(), 16)     # noqa: S324 (Lua in the engine has no other)
 
@@ -183,10 +188,11 @@ class Behind:
         except Error:
             raise
         except Exception as e:      # noqa: BLE001 (of the client's own classes)
-            trouble = self._error(e)
+            trouble, refuses_one = self._error(e), _refuses_one(e)
         if not self._is_stale:
             raise trouble
-        self._asks_again = time.monotonic() + _AGAIN_SECONDS
+        if not refuses_one:
+            self._asks_again = time.monotonic() + _AGAIN_SECONDS
         self._store._log_seldom('away', '%s; sessions are read as they were', trouble)
         return of.get(self._prefix + session)
 
