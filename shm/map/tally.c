@@ -79,13 +79,19 @@ typedef struct Counts {
         uint64_t n[_SHM_MAP_COUNT_N];
 } Counts;
 
-/* Beside a thread that adds its tally to the state, that may be in the sums twice, or not at all. */
-static Counts sum_counts(const ShmArena *arena, uint32_t map) {
-        const ShmMapState *state = &arena->header->maps[map];
-        Counts sums;
+static Counts state_counts(const ShmArena *arena, uint32_t map) {
+        Counts c;
 
         for (uint32_t i = 0; i < _SHM_MAP_COUNT_N; i++)
-                sums.n[i] = shm_load_rlx(&state->counts[i]); /* ORDER: rlx; a statistic. */
+                /* ORDER: rlx; a statistic. */
+                c.n[i] = shm_load_rlx(&arena->header->maps[map].counts[i]);
+        return c;
+}
+
+/* Beside a thread that adds its tally to the state, that may be in the sums twice, or not at all. */
+static Counts sum_counts(const ShmArena *arena, uint32_t map) {
+        Counts sums = state_counts(arena, map);
+
         for (uint32_t k = 0; k < shm_arena_n_records_ever(arena); k++) {
                 const ShmMapTally *tally = &shm_arena_record(arena, k)->tally;
 
@@ -105,6 +111,12 @@ static uint64_t at_least_0(uint64_t sum) {
 static uint64_t count_entries(const Counts *c) {
         return c->n[SHM_MAP_INSERTS] - c->n[SHM_MAP_DELETES] - c->n[SHM_MAP_EXPIRATIONS] -
                c->n[SHM_MAP_EVICTIONS] + c->n[SHM_MAP_MISCOUNTED];
+}
+
+uint64_t shm_map_entries(const ShmTrie *trie) {
+        Counts c = state_counts(trie->arena, trie->map - 1);
+
+        return at_least_0(count_entries(&c));
 }
 
 static void sum_gets(const ShmArena *arena, uint32_t map, ShmMapTotals *ret) {

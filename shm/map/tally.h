@@ -24,6 +24,8 @@ void shm_map_counts(const ShmArena *arena, uint32_t i, ShmMapTotals *ret);
 
 /* A thread keeps differences of the bytes to itself up to this, and all threads together up to a 64th of a limit. */
 #define SHM_TALLY_BYTES UINT64_C(65536)
+/* The bytes stay where as many go as come: the entries may not, and eviction asks for their mean. */
+#define SHM_TALLY_INSERTS 256U
 
 /* The size of the entries as limits count it: SHM_TALLY_BYTES says how far it may be off. */
 static inline uint64_t shm_map_bytes(const ShmTrie *trie) {
@@ -32,6 +34,9 @@ static inline uint64_t shm_map_bytes(const ShmTrie *trie) {
 
         return (int64_t) n < 0 ? 0 : n;
 }
+
+/* How many entries these are. */
+uint64_t shm_map_entries(const ShmTrie *trie);
 
 /* Adds the differences in this thread's record to the state of the map that its record names as being changed. */
 void shm_tally_flush(ShmActor *actor);
@@ -67,7 +72,8 @@ static inline void shm_tally_add(ShmActor *actor, const ShmTrie *trie, ShmMapCou
                 return;
         n += shm_load_rlx(sum); /* ORDER: rlx; only the owner writes it. */
         shm_store_rlx(sum, n); /* ORDER: rlx; others read it for statistics. */
-        if (count == SHM_MAP_BYTES && __builtin_expect(shm_tally_is_far(trie, n), 0))
+        if (count == SHM_MAP_BYTES ? __builtin_expect(shm_tally_is_far(trie, n), 0)
+                                   : count == SHM_MAP_INSERTS && n >= SHM_TALLY_INSERTS)
                 shm_tally_flush(actor);
 }
 

@@ -716,6 +716,8 @@ FAULTS = [
     ('evict: a claim goes', 'unit-map-evict', 'shm/map/evict-pass.c', '(view.head.flags & SHM_LEAF_CLAIM) ||', ''),
     ('evict: all sweeps are full ones', 'unit-map-evict', 'shm/map/evict-hand.c',
      '.young = evicted * YOUNG_SHARE > entries', '.young = false'),
+    ('evict: the entries of the mean stay with the thread', 'unit-map-evict', 'shm/map/tally.h',
+     'count == SHM_MAP_INSERTS && n >= SHM_TALLY_INSERTS', 'false'),
     ('evict: a class that is swept often gets no slab', 'unit-map-evict', 'shm/map/evict.c',
      'if (sweeps_ahead(now, last) >= LEAD_MAX)', 'if (0)'),
     ('evict: slabs of other classes are not emptied', 'unit-map-evict', 'shm/map/evict.c',

@@ -208,6 +208,15 @@ static void test_evict_spares_what_is_used(void **state) {
         assert_int_equal(totals(f).entries, 100);
 }
 
+/* Entries are counted for all threads though as many bytes go as come. */
+static void test_evict_knows_the_mean(void **state) {
+        Fixture *f = *state;
+
+        for (uint32_t i = 0; i < SHM_TALLY_INSERTS; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        assert_int_equal(shm_map_entries(&f->trie), SHM_TALLY_INSERTS);
+}
+
 /* A value that grows makes others go, not itself. */
 static void test_evict_spares_what_it_replaces(void **state) {
         Fixture *f = *state;
@@ -613,6 +622,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_limit_below_an_entry, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_keeps_the_limit, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_spares_what_is_used, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_knows_the_mean, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_spares_what_it_replaces, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_visits, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_spares_claims, setup, teardown),
