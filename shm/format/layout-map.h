@@ -58,7 +58,8 @@ typedef struct ShmMapHand {
         uint32_t evicted; /* in this sweep, by it */
         uint32_t passed; /* entries met by this sweep, if it is a full one */
         uint32_t entries; /* met by the last full sweep */
-        uint32_t unused[3];
+        uint32_t put; /* entries that came in this sweep */
+        uint32_t unused[2];
 } ShmMapHand;
 static_assert(sizeof(ShmMapHand) == 32, "arena format");
 

@@ -16,7 +16,7 @@
 #include "shm/map/evict-hand.h"
 
 #define YOUNG_SHARE                                                                                          \
-        16 /* a sweep that evicts more than one of so many entries makes the next one a young one */
+        16 /* a sweep that evicts, and in which more than one of so many entries is put, makes the next a young one */
 
 static bool is_behind(uint64_t a, uint64_t b) {
         return (int64_t) ((a >> SLAB_SHIFT << SLAB_SHIFT) - (b >> SLAB_SHIFT << SLAB_SHIFT)) < 0;
@@ -32,10 +32,11 @@ bool shm_hand_move(const ShmTrie *trie, uint32_t class, uint64_t *w, uint64_t ne
 
 /*
  * Hands that go together are in sweeps of one kind: else the short sweep of one class would take as long as the full
- * one of another. The first that begins the next one decides, by what all of them evicted.
+ * one of another. The first that begins the next one decides, by the entries that were put meanwhile: a
+ * young sweep passes these. Where nothing was evicted, they are not the next to go.
  */
 static ShmHand hand_next_sweep(const ShmTrie *trie, ShmHand h) {
-        uint64_t classes = classes_in_use(trie), evicted = 0, entries = 0;
+        uint64_t classes = classes_in_use(trie), evicted = 0, put = 0, entries = 0;
 
         for (; classes != 0; classes &= classes - 1) {
                 const ShmMapHand *hand = hand_of(trie, (uint32_t) __builtin_ctzll(classes));
@@ -46,10 +47,11 @@ static ShmHand hand_next_sweep(const ShmTrie *trie, ShmHand h) {
                 if (other.sweep != h.sweep)
                         continue;
                 evicted += shm_load_rlx(&hand->evicted); /* ORDER: rlx; a hint. */
+                put += shm_load_rlx(&hand->put); /* ORDER: rlx; a hint. */
                 /* ORDER: rlx; a hint. */
                 entries += shm_load_rlx(other.young ? &hand->entries : &hand->passed);
         }
-        return (ShmHand){ .sweep = h.sweep + 1, .young = evicted * YOUNG_SHARE > entries };
+        return (ShmHand){ .sweep = h.sweep + 1, .young = evicted > 0 && put * YOUNG_SHARE > entries };
 }
 
 /* A sweep is over. What others count meanwhile is lost. */
@@ -61,6 +63,7 @@ static void hand_reset(const ShmTrie *trie, uint32_t class, bool young) {
                 shm_store_rlx(&hand->entries, passed); /* ORDER: rlx; a hint. */
         shm_store_rlx(&hand->passed, 0); /* ORDER: rlx; a hint. */
         shm_store_rlx(&hand->evicted, 0); /* ORDER: rlx; a hint. */
+        shm_store_rlx(&hand->put, 0); /* ORDER: rlx; a hint. */
 }
 
 void shm_hand_end(const ShmTrie *trie, uint32_t class, uint64_t *w) {

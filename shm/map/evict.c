@@ -12,9 +12,10 @@
  *     full      passes all entries but those that are put while it is under way
  *     young     passes those that were put during the sweep before
  *
- * A young sweep follows one in which many entries were evicted, and so as many were put. The sweeps get smaller until
- * few entries are young; a full one is next. `young` has two bits for each slot, for sweeps of even and odd numbers: so
- * entries put in this sweep and in the one before are told apart, and an entry lives for a sweep at least.
+ * A young sweep follows one in which many entries were put. (Entries that were evicted do not tell: a large one makes
+ * room for many.) The sweeps get smaller until few entries are young; a full one is next. `young` has two bits for
+ * each slot, for sweeps of even and odd numbers: so entries put in this sweep and in the one before are told apart,
+ * and an entry lives for a sweep at least.
  *
  * Each class has a hand, since where the pool has no memory only slots of one class help. Otherwise the hand that is
  * behind goes next: together they are one hand that goes over all slabs.
@@ -67,6 +68,8 @@ void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, bool use
         bits_set(&state_of(trie)->classes, UINT64_C(1) << class);
         if (shm_map_options_evict(trie) == SHM_MAP_EVICT_NEVER)
                 return;
+        if (!used)
+                (void) shm_add_rlx(&hand_of(trie, class)->put, 1); /* ORDER: rlx; a hint. */
         parity = hand_unpack(hand_load(trie, class)).sweep & 1;
         bits_set(&line->young[parity], slot_id_mask(id));
         bits_clear(&line->young[!parity], slot_id_mask(id));
