@@ -44,17 +44,18 @@
  * private pools calls that change maps.
  *
  * Limits. A map with limit_bytes keeps its entries within so many bytes: of each the size class of its object, and its
- * further objects, as tslab_map_statistics() tells; the index comes on top. Threads count by themselves, so that
- * together they may exceed it by a 64th, and by an entry each. A put that would exceed the limit fails with -ENOSPC,
- * or evicts: with TSLAB_MAP_EVICT_SIEVE it first deletes as many entries as it needs room for, those that were not
- * used for long. Getting an entry, replacing, touching or adding to it is to use it; a get in a pool that was opened
- * with TSLAB_READER does not count. Entries of any size are evicted, counters and buckets too; an entry that was put
- * just now is not the next to go. Where the pool has no memory left, such a map evicts in the same way, with or
- * without a limit: entries of the size that is wanted, else all entries of whole slabs, so that a change of sizes does
- * not end in failures. A put fails with -ENOMEM even so where its memory cannot come from entries of this map: the rest
- * of the pool is objects, other maps' entries, claims, values that other threads are about to put, or slots in caches
- * of threads that are stopped inside a call. When the limit is lowered, each put deletes some more than it brings,
- * until the map is within it.
+ * further objects, as tslab_map_statistics() tells; the index comes on top, so do 320 bytes of tables for each 4096,
+ * and slots that are free for other entries of their size. Threads count by themselves, so that together they may
+ * exceed it by a 64th, and by an entry each. A put that would exceed the limit fails with -ENOSPC, or evicts: with
+ * TSLAB_MAP_EVICT_SIEVE it first deletes as many entries as it needs room for, those that were not used for long; where
+ * sizes differ, large ones that were not used since they were put before small ones. Getting an entry, replacing,
+ * touching or adding to it is to use it; a get in a pool that was opened with TSLAB_READER does not count. Entries of
+ * any size are evicted, counters and buckets too; an entry that was put just now is not the next to go. Where the pool
+ * has no memory left, such a map evicts in the same way, with or without a limit: entries of the size that is wanted,
+ * else all entries of whole slabs, so that a change of sizes does not end in failures. A put fails with -ENOMEM even so
+ * where its memory cannot come from entries of this map: the rest of the pool is objects, other maps' entries, claims,
+ * values that other threads are about to put, or slots in caches of threads that are stopped inside a call. When the
+ * limit is lowered, each put deletes some more than it brings, until the map is within it.
  *
  * The index of all maps of a pool is in one reserved epoch, labelled "maps", that the first map reserves. It grows
  * and shrinks with the entries: at most 48 bytes for each entry, and 33 KiB for each map, if the pool has a class of 64

@@ -66,7 +66,7 @@ MISSES = '''
 Caches: each request that misses puts its value. Per cent of 300,000 requests that miss, by the limit; behind it
 the MiB that the store took, its index included. An access log's pages; Zipf's distribution with exponents of 0.8, 1.0 and 1.2
 over 300,000 values of up to 1000 bytes; and with 1.0 over values of 64 bytes to 8 KiB. Redis evicts by
-allkeys-lru. Exact: SIEVE as in its paper, for entries as large as tslab's.
+allkeys-lru. Exact: SIEVE as in its paper, whatever the sizes, for entries as large as tslab's.
 '''
 
 EVICT = '''

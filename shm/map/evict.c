@@ -17,6 +17,13 @@
  * each slot, for sweeps of even and odd numbers: so entries put in this sweep and in the one before are told apart,
  * and an entry lives for a sweep at least.
  *
+ * Sizes: an entry that is put, and takes less than a third of the map's mean, begins as one that was used. So the hand
+ * evicts it in its second sweep, where a larger one that nobody uses goes in the first: one of these has room for
+ * several small entries, of which each may be hit. Where all entries are of one size that is SIEVE. A large entry that
+ * is used stays as any other. A threshold at the whole mean lets an access log miss 8 points more, as nearly all of its
+ * pages are smaller than that; at a half fewer requests miss than at a third, but sizes change so much that more slots
+ * stay empty.
+ *
  * Each class has a hand, since where the pool has no memory only slots of one class help. Otherwise the hand that is
  * behind goes next: together they are one hand that goes over all slabs.
  *
@@ -42,6 +49,7 @@
 #include "shm/map/lifetime.h"
 #include "shm/map/tally.h"
 
+#define SMALL_SHARE 3 /* an entry is small below the mean over this */
 #define EXTRA_MAX 16 /* entries that a put evicts beside its own size, where the limit was lowered */
 #define EMPTIED_MAX 512 /* slabs that are emptied for one put */
 #define CHAINS_MAX 64 /* entries looked at for large ones */
@@ -57,7 +65,11 @@ void shm_evict_set_visited(const ShmTrie *trie, uint64_t leaf) {
                 (void) shm_or_sc(&trie->arena->lines[slot_id_slab(id)].visited, slot_id_mask(id));
 }
 
-void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, bool used) {
+static bool is_small(const ShmTrie *trie, uint64_t cost) {
+        return cost * SMALL_SHARE * shm_map_entries(trie) < shm_map_bytes(trie);
+}
+
+void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t cost, bool used) {
         SlotId id = shm_handle_slot(leaf);
         ShmSlabLine *line = &trie->arena->lines[slot_id_slab(id)];
         uint32_t parity;
@@ -73,7 +85,7 @@ void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, bool use
         parity = hand_unpack(hand_load(trie, class)).sweep & 1;
         bits_set(&line->young[parity], slot_id_mask(id));
         bits_clear(&line->young[!parity], slot_id_mask(id));
-        if (used)
+        if (used || is_small(trie, cost))
                 bits_set(&line->visited, slot_id_mask(id));
         else
                 bits_clear(&line->visited, slot_id_mask(id));

@@ -36,8 +36,8 @@ static inline void shm_evict_visit(const ShmTrie *trie, uint64_t leaf) {
                 shm_evict_set_visited(trie, leaf);
 }
 
-/* A leaf is about to be linked; `used`: in place of another one of its key. */
-void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, bool used);
+/* A leaf is about to be linked; `cost`: as shm_leaf_cost(); `used`: in place of another one of its key. */
+void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t cost, bool used);
 
 /* Before a put makes its leaf: evicts where the map is full. -E2BIG: the entry alone exceeds the limit; -ENOSPC. */
 int shm_evict_for_put(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict);

@@ -245,7 +245,7 @@ static int leaf_new_with_room(ShmActor *actor, const ShmTrie *trie, const ShmMap
         leaf->replaced = old ? shm_chain_first(old) : 0;
         r = r ?: leaf_new(actor, trie, key, put, leaf);
         if (r == 0)
-                shm_evict_mark(trie, leaf->handle, shm_leaf_class(trie->arena, &leaf->head),
+                shm_evict_mark(trie, leaf->handle, shm_leaf_class(trie->arena, &leaf->head), leaf->evict.cost,
                                old && !old->is_over);
         return r;
 }

@@ -718,6 +718,8 @@ FAULTS = [
      '.young = evicted > 0 && put * YOUNG_SHARE > entries', '.young = false'),
     ('evict: entries that came where nothing went are the next to go', 'map-evict/evict-evict', 'shm/map/evict-hand.c',
      'evicted > 0 && ', ''),
+    ('evict: small entries go as soon as large ones', 'unit-map-evict', 'shm/map/evict.c',
+     'used || is_small(trie, cost)', 'used'),
     ('evict: the entries of the mean stay with the thread', 'unit-map-evict', 'shm/map/tally.h',
      'count == SHM_MAP_INSERTS && n >= SHM_TALLY_INSERTS', 'false'),
     ('evict: a class that is swept often gets no slab', 'unit-map-evict', 'shm/map/evict.c',
