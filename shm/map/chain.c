@@ -3,62 +3,69 @@
  *
  * Purpose: values of any size, in objects that the entry's leaf alone owns.
  *
- *     head:  header | key | first -----> chunk:  bytes | next -----> chunk:  bytes
+ *     one chunk    head:  header | key | chunk
+ *     more         head:  header | key | block ---> block:  chunk, chunk, ..., block ---> block:  chunk, ...
  *
- *     put      note of the head; tag of the head odd; header, key, first = none
- *              for each chunk: the word before (first, or next) names it; its tag odd; guard it; next = none; bytes
+ *     put      note of the head; tag of the head odd; header, key, words = none
+ *              for each block: guard the object that has the word before; the word names the block; its tag odd; guard
+ *              it; words = none
+ *              for each chunk of the head, or the block: a word names it; its tag odd
+ *              for each of these chunks: guard it; bytes
  *              the head is linked (shm/map/trie-change.c), the note is dropped
- *     get      first; bytes of all chunks; first is the same; the head is live
- *     free     the head is noted and unlinked; first is condemned; chunks are freed, from the last one to the first;
- *              the head is freed, the note is dropped
+ *     get      words, and bytes of all chunks; the first word is as it was before; the head is live
+ *     free     the head is noted and unlinked; its first word is condemned; from the last one to the first, chunks are
+ *              freed, each block after its own; the head is freed, the note is dropped
+ *
+ * Blocks, and no word in each chunk that names the next one: chunks are pages, and the next use of an old one is to be
+ * overwritten. To read a word of each takes as long as a fifth of the copy, for its page is in no TLB (measured).
  *
  * Invariants
- *   1. The chunks of a head that are live are its first ones, each named by a word of the one before: a chunk is named
- *      before its tag is odd, and freed before the one that names it. So whoever begins anew finds them all.
+ *   1. Of the chunks and blocks of a head in their order, those that are live are the first ones: each is named before
+ *      its tag is odd, and freed before the object that names it. So whoever begins anew finds them all.
  *   2. A head is freed after its chunks. Only a revocation makes it stale before, and all chunks with it: they are of
  *      one era.
  *   3. The first word is condemned before any chunk is freed. A reader that finds it as it was, and after that the head
  *      live, read nothing but chunks of this value.
  *   4. Words are sealed with the handle of the object that they are in, as the trie's are (shm/map/trie-word.h). Bytes
  *      that were there before, or that are another object's by now, name no live object (but for a chance of 2^-34).
- *   5. What was read from a chunk counts if the chunk is live after that. An object is freed by its versioned handle:
- *      of several that free one chain each chunk is freed once.
- *   6. A chunk may be revoked while it is filled: it is written under a guard, also while its word is to name the next.
- *   7. The number of chunks follows from the size of the value: walks end whatever the arena holds.
+ *   5. Words that were read from a block count if the block is live after that. An object is freed by its versioned
+ *      handle: of several threads that free one chain one frees each chunk.
+ *   6. A block or a chunk may be revoked while the chain is made. A chunk is written under a guard; so are the words of
+ *      a block, and those of the head under its note. A guard on an object that went stale says so, and the put ends.
+ *   7. The numbers of chunks and blocks follow from the size of the value: walks end whatever the arena holds.
  *
  * Who may do what: a put, with its own actor, outside any operation; it uses the guard. Whoever has unlinked the head,
  *   or repairs a record that notes it, frees. Reading needs no actor.
  *
- * Crash: the note of the head leads to all chunks. A chunk that is named, and whose tag is not odd, is still in the
- *   record of the dead thread as any slot; nobody else can have it before that record is rolled back, and afterwards
- *   nobody looks at the head. Repair frees what is not in the map, chunks first (shm/maintain/rollback.c).
+ * Crash: the note of the head leads to all blocks and chunks. An object that is named, and whose tag is not odd, is
+ *   still in the record of the dead thread as any slot; nobody else can have it before that record is rolled back, and
+ *   afterwards nobody looks at the head. Repair frees what is not in the map, chunks first (shm/maintain/rollback.c).
  */
 #include "shm/map/chain.h"
 
 #include <errno.h>
 
 #ifdef SHM_STEP
-#define PART 2U
+#define PART 1U
+#define HEAD_WORDS_MAX 3U
 uint32_t shm_chain_room;
 #else
-#define PART 512U /* chunks that one walk collects */
+#define PART 512U /* blocks that one walk collects */
+#define HEAD_WORDS_MAX 1U /* heads of all sizes of values are of one class: a hand of eviction sweeps each class */
 #endif
+#define WORDS_MAX (SHM_CLASS_SIZE_MAX / sizeof(ChainWord))
 
-/* Sealed with the handle of the chunk that has it, and behind its bytes; 0: no chunk follows yet. The last has none. */
-typedef uint64_t ChunkNext;
+/* The handle of a chunk, or of the next block, sealed with that of the head or block that the word is in. */
+typedef uint64_t ChainWord;
 
-static ChunkNext *next_in(const void *chunk, uint32_t room) {
-        return (ChunkNext *) ((uint8_t *) chunk + room);
-}
+/* Bytes of each chunk but the last, and words of each block but the last. */
+typedef struct Shape {
+        uint32_t room, n_words;
+} Shape;
 
 /* Bytes of chunks in a slab of the class. */
 static uint32_t slab_room(const ShmClass *class) {
-        return class->n_slots * (class->size - (uint32_t) sizeof(ChunkNext));
-}
-
-/* The size of a chunk with so many bytes of the value, of which `left` are still to come, these included. */
-static size_t chunk_size(uint32_t n, uint32_t left) {
-        return n < left ? n + sizeof(ChunkNext) : n;
+        return class->n_slots * class->size;
 }
 
 /* The largest class that wastes less than a tenth; else the one that wastes least. */
@@ -78,30 +85,166 @@ bool shm_chain_takes_slabs(const ShmArena *arena) {
         return arena->classes[chunk_class(arena)].n_slots == 1;
 }
 
-static uint32_t chunk_room(const ShmArena *arena) {
+static Shape chain_shape(const ShmArena *arena) {
+        uint32_t room = arena->classes[chunk_class(arena)].size;
+
 #ifdef SHM_STEP
         if (shm_chain_room)
-                return shm_chain_room;
+                return (Shape){ .room = shm_chain_room, .n_words = 3 };
 #endif
-        return arena->classes[chunk_class(arena)].size - (uint32_t) sizeof(ChunkNext);
+        return (Shape){ .room = room, .n_words = room / (uint32_t) sizeof(ChainWord) };
+}
+
+/* One at least, whatever a damaged head says. */
+static uint32_t chain_chunks(Shape shape, uint32_t value_size) {
+        return value_size > 0 ? (value_size - 1) / shape.room + 1 : 1;
+}
+
+/* Blocks for chunks that the head does not name: one at least, and no last one for the sake of one chunk. */
+static uint32_t chain_blocks(Shape shape, uint32_t n_chunks) {
+        return n_chunks <= shape.n_words ? 1 : (n_chunks - 1 + shape.n_words - 2) / (shape.n_words - 1);
+}
+
+/* How many of `left` chunks so many words name. If not all of them, the last word names the next block. */
+static uint32_t words_chunks(uint32_t n_words, uint32_t left) {
+        return left <= n_words ? left : n_words - 1;
+}
+
+/* Words of a block that is to name `left` chunks, or the first of them. */
+static uint32_t block_words(Shape shape, uint32_t left) {
+        return left <= shape.n_words ? left : shape.n_words;
+}
+
+static uint32_t words_size(uint32_t n_words) {
+        return n_words * (uint32_t) sizeof(ChainWord);
+}
+
+uint32_t shm_chain_words(const ShmArena *arena, const ShmMapLeaf *head) {
+        uint32_t n = chain_chunks(chain_shape(arena), head->value_size);
+        size_t size = shm_leaf_size(head->key_size, head->value_size, head->flags);
+
+        return n <= HEAD_WORDS_MAX && size + words_size(n - 1) <= shm_arena_size_max(arena) ? n : 1;
 }
 
 uint32_t shm_chain_size_max(const ShmArena *arena) {
-        uint64_t n = (uint64_t) SHM_CHAIN_CHUNKS_MAX * chunk_room(arena);
+        uint64_t n = (uint64_t) SHM_CHAIN_CHUNKS_MAX * chain_shape(arena).room;
 
         return n < SHM_LEAF_VALUE_MAX ? (uint32_t) n : SHM_LEAF_VALUE_MAX;
 }
 
-uint64_t shm_chain_cost(const ShmArena *arena, uint32_t value_size) {
-        uint32_t room = chunk_room(arena), n = value_size / room, last = value_size % room ?: room;
-
-        n -= value_size % room == 0;
-        return (uint64_t) n * arena->classes[shm_arena_class(arena, room + sizeof(ChunkNext))].size +
-               arena->classes[shm_arena_class(arena, last)].size;
+static uint64_t slot_cost(const ShmArena *arena, uint32_t size) {
+        return size > 0 ? arena->classes[shm_arena_class(arena, size)].size : 0;
 }
 
-/* NULL: no chunk can be there. Nothing is read: whether the chunk is live is seen by the head. */
-static const uint8_t *chunk_at(const ShmArena *arena, uint64_t handle, size_t size) {
+static uint64_t blocks_cost(const ShmArena *arena, Shape shape, uint32_t n_chunks) {
+        uint32_t n_more = chain_blocks(shape, n_chunks) - 1;
+
+        return n_more * slot_cost(arena, words_size(shape.n_words)) +
+               slot_cost(arena, words_size(n_chunks - n_more * (shape.n_words - 1)));
+}
+
+uint64_t shm_chain_cost(const ShmArena *arena, const ShmMapLeaf *head) {
+        Shape shape = chain_shape(arena);
+        uint32_t n = chain_chunks(shape, head->value_size), last = head->value_size - (n - 1) * shape.room;
+
+        return (n - 1) * slot_cost(arena, shape.room) + slot_cost(arena, last) +
+               (shm_chain_words(arena, head) < n ? blocks_cost(arena, shape, n) : 0);
+}
+
+/* A chain that is being made. */
+typedef struct Fill {
+        ShmActor *actor;
+        Shape shape;
+        uint32_t epoch;
+        ShmPending pending; /* the word that is to name the next object */
+        uint64_t owner; /* the head, or the block, that has this word */
+        const uint8_t *from;
+        uint32_t left; /* bytes still to be copied */
+        uint64_t handles[WORDS_MAX]; /* the chunks that the owner names */
+        void *chunks[WORDS_MAX];
+} Fill;
+
+static uint32_t chunk_size(const Fill *f, uint32_t i) {
+        uint32_t left = f->left - i * f->shape.room;
+
+        return left < f->shape.room ? left : f->shape.room;
+}
+
+/* The owner has words now, which name nothing. Under its guard, or its note. */
+static void fill_clear_words(Fill *f, uint64_t owner, ChainWord *words, uint32_t n) {
+        f->owner = owner;
+        f->pending = (ShmPending){ .link = words, .seal = shm_leaf_seal(owner) };
+        for (uint32_t i = 0; i < n; i++)
+                shm_store_rlx(&words[i], f->pending.seal); /* ORDER: rlx; the head is linked after it. */
+}
+
+static int fill_make_chunks(Fill *f, uint32_t n) {
+        int r = 0;
+
+        for (uint32_t i = 0; i < n && r == 0; i++, f->pending.link++)
+                r = shm_object_alloc(f->actor, chunk_size(f, i), f->epoch, &f->pending, &f->handles[i],
+                                     &f->chunks[i]);
+        return r;
+}
+
+static int fill_copy_chunks(Fill *f, uint32_t n) {
+        for (uint32_t i = 0; i < n; i++) {
+                uint32_t size = chunk_size(f, 0);
+
+                if (!shm_actor_guard(f->actor, f->handles[i]))
+                        return -ESTALE;
+                shm_racy_copy(f->chunks[i], f->from, size); /* as a leaf is filled */
+                f->from += size;
+                f->left -= size;
+        }
+        return 0;
+}
+
+/* Under the guard, or the note, of the owner. */
+static int fill_words(Fill *f, uint32_t n_words) {
+        uint32_t n = words_chunks(n_words, chain_chunks(f->shape, f->left));
+
+        return fill_make_chunks(f, n) ?: fill_copy_chunks(f, n);
+}
+
+static int fill_block(Fill *f) {
+        uint32_t n_words = block_words(f->shape, chain_chunks(f->shape, f->left));
+        uint64_t block;
+        void *object;
+        int r;
+
+        if (!shm_actor_guard(f->actor, f->owner))
+                return -ESTALE;
+        r = shm_object_alloc(f->actor, words_size(n_words), f->epoch, &f->pending, &block, &object);
+        if (r)
+                return r;
+        if (!shm_actor_guard(f->actor, block))
+                return -ESTALE;
+        fill_clear_words(f, block, object, n_words);
+        return fill_words(f, n_words);
+}
+
+int shm_chain_fill(ShmActor *actor, uint64_t handle, const ShmMapLeaf *head, uint64_t *words,
+                   const void *value) {
+        uint32_t n_words = shm_chain_words(actor->arena, head);
+        Fill f;
+        int r;
+
+        f.actor = actor;
+        f.shape = chain_shape(actor->arena);
+        f.epoch = head->epoch;
+        f.from = value;
+        f.left = head->value_size;
+        fill_clear_words(&f, handle, words, n_words);
+        r = fill_words(&f, n_words);
+        while (r == 0 && f.left > 0)
+                r = fill_block(&f);
+        shm_actor_unguard(actor);
+        return r;
+}
+
+/* NULL: no such object can be there. Nothing is read: whether it is live is seen by the head. */
+static const void *object_at(const ShmArena *arena, uint64_t handle, size_t size) {
         uint32_t class = shm_arena_class(arena, size);
         SlotId id = shm_handle_slot(handle);
 
@@ -110,130 +253,150 @@ static const uint8_t *chunk_at(const ShmArena *arena, uint64_t handle, size_t si
         return shm_slot_address(arena, id, class);
 }
 
-/*
- * Chunks of the value that a put replaces are fetched while others are copied. The walk that frees them would wait for
- * each: only a chunk tells where the next one is. Returns the handle; 0: no chunk can be there.
- */
-static uint64_t fetch_chunk(const ShmArena *arena, uint64_t handle, uint32_t room) {
-        const uint8_t *chunk = chunk_at(arena, handle, room + sizeof(ChunkNext));
-        SlotId id = shm_handle_slot(handle);
-
-        if (!chunk)
-                return 0;
-        __builtin_prefetch(next_in(chunk, room));
-        __builtin_prefetch(shm_slot_tag(arena, id));
-        __builtin_prefetch(&arena->lines[slot_id_slab(id)]);
-        return handle;
+static uint64_t word_handle(uint64_t owner, const ChainWord *word) {
+        /* ORDER: rlx; whether it counts is seen by the head, later. */
+        return shm_load_rlx(word) ^ shm_leaf_seal(owner);
 }
 
-/* The same of the chunk after that, if it is still one, and not the last. */
-static uint64_t fetch_next_chunk(const ShmArena *arena, uint64_t handle, uint32_t room) {
-        const uint8_t *chunk = chunk_at(arena, handle, room + sizeof(ChunkNext));
-        uint64_t next;
+/* The bytes of the chunks that a head names, or a block. */
+typedef struct Part {
+        uint64_t owner;
+        const ChainWord *words;
+        uint32_t size;
+} Part;
 
-        if (!chunk)
-                return 0;
-        next = shm_peek_rlx(next_in(chunk, room)); /* ORDER: rlx; a guess, nothing is decided by it. */
-        return fetch_chunk(arena, next ^ shm_leaf_seal(handle), room);
-}
+static int part_copy(const ShmArena *arena, const Part *part, uint32_t room, uint32_t offset, uint8_t *to,
+                     uint32_t size) {
+        while (size > 0) {
+                uint32_t i = offset / room, left = part->size - i * room, n = left < room ? left : room;
+                uint32_t k = n - offset % room < size ? n - offset % room : size;
+                const uint8_t *chunk = object_at(arena, word_handle(part->owner, &part->words[i]), n);
 
-int shm_chain_fill(ShmActor *actor, uint64_t head, uint64_t *word, uint32_t epoch, const void *value,
-                   uint32_t size, uint64_t replaced) {
-        ShmPending pending = { .link = word, .seal = shm_leaf_seal(head) };
-        uint32_t room = chunk_room(actor->arena), n;
-        const uint8_t *from = value;
-        uint64_t old = fetch_chunk(actor->arena, replaced, room);
-        int r = 0;
-
-        for (; size > 0; from += n, size -= n) {
-                uint64_t handle;
-                void *chunk;
-
-                old = fetch_next_chunk(actor->arena, old, room);
-                n = size < room ? size : room;
-                r = shm_object_alloc(actor, chunk_size(n, size), epoch, &pending, &handle, &chunk);
-                if (r)
-                        break;
-                if (!shm_actor_guard(actor, handle))
-                        return -ESTALE;
-                pending = (ShmPending){ .link = next_in(chunk, room), .seal = shm_leaf_seal(handle) };
-                if (n < size)
-                        /* ORDER: rlx; the head is linked after it. */
-                        shm_store_rlx(pending.link, pending.seal);
-                shm_racy_copy(chunk, from, n); /* as a leaf is filled */
-        }
-        shm_actor_unguard(actor);
-        return r;
-}
-
-int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offset, void *buffer,
-                   uint32_t size) {
-        uint64_t handle = view->word ^ shm_leaf_seal(view->handle);
-        uint32_t room = chunk_room(arena), left = view->head.value_size, n;
-        uint8_t *to = buffer;
-
-        for (; size > 0 && left > 0; left -= n) {
-                const uint8_t *chunk;
-                uint32_t k;
-
-                n = left < room ? left : room;
-                chunk = chunk_at(arena, handle, chunk_size(n, left));
                 if (!chunk)
                         return -EUCLEAN;
-                if (n < left)
-                        /* ORDER: rlx; whether it counts is seen by the head, later. */
-                        handle = shm_load_rlx(next_in(chunk, room)) ^ shm_leaf_seal(handle);
-                if (offset >= n) {
-                        offset -= n;
-                        continue;
-                }
-                k = n - offset < size ? n - offset : size;
-                shm_racy_copy(to, chunk + offset, k);
+                shm_racy_copy(to, chunk + offset % room, k);
                 to += k;
+                offset += k;
                 size -= k;
-                offset = 0;
         }
         return 0;
 }
 
-/* A chunk that is live and not the last one, and the handle of the next one, or 0. */
-static bool chunk_next(const ShmArena *arena, uint64_t handle, uint32_t room, uint64_t *ret) {
-        void *chunk;
-        size_t size;
-
-        if (shm_object_get(arena, handle, &chunk, &size) != 0 || size < room + sizeof(ChunkNext))
-                return false;
-        /* ORDER: acq, pairs with shm_uncached_free(); the word is read before the tag is again. */
-        *ret = shm_load_acq(next_in(chunk, room)) ^ shm_leaf_seal(handle);
-        return shm_object_live(arena, handle);
+/* Whether the head has room for its words. */
+static bool head_fits(const ShmMapView *view, uint32_t n_words) {
+        return shm_leaf_size(view->head.key_size, view->head.value_size, view->head.flags) +
+                       words_size(n_words - 1) <=
+               view->room;
 }
 
-/* The last PART of the first n_max live chunks of n_all, in a ring; returns how many are live. */
-static uint32_t walk_chunks(const ShmArena *arena, uint64_t handle, uint32_t n_max, uint32_t n_all,
+int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offset, void *buffer,
+                   uint32_t size) {
+        Part part = { .owner = view->handle, .words = view->at };
+        uint32_t left = view->head.value_size, n_words = shm_chain_words(arena, &view->head);
+        Shape shape = chain_shape(arena);
+        uint8_t *to = buffer;
+
+        if (!head_fits(view, n_words))
+                return -EUCLEAN;
+        for (;;) {
+                uint32_t n_left = chain_chunks(shape, left), n = words_chunks(n_words, n_left), k = 0;
+
+                part.size = n < n_left ? n * shape.room : left;
+                if (offset < part.size)
+                        k = part.size - offset < size ? part.size - offset : size;
+                if (part_copy(arena, &part, shape.room, offset, to, k) != 0)
+                        return -EUCLEAN;
+                offset -= offset < part.size ? offset : part.size;
+                to += k;
+                size -= k;
+                if (size == 0 || n == n_left)
+                        return 0;
+                left -= part.size;
+                n_words = block_words(shape, n_left - n);
+                part.owner = word_handle(part.owner, &part.words[n]);
+                part.words = object_at(arena, part.owner, words_size(n_words));
+                if (!part.words)
+                        return -EUCLEAN;
+        }
+}
+
+/* The last PART of the first n_max live blocks of n_all, in a ring; returns how many are live. */
+static uint32_t walk_blocks(const ShmArena *arena, uint64_t block, uint32_t n_max, uint32_t n_all,
                             uint64_t *ring) {
-        uint32_t n = 0, room = chunk_room(arena);
+        uint32_t off = words_size(chain_shape(arena).n_words - 1), n = 0;
 
-        while (n < n_max && handle != 0) {
-                uint64_t next = 0;
+        while (n < n_max && block != 0) {
+                ChainWord next = 0;
 
-                if (n + 1 < n_all ? !chunk_next(arena, handle, room, &next) : !shm_object_live(arena, handle))
+                if (n + 1 < n_all ? shm_object_copy(arena, block, off, &next, sizeof(next)) != 0
+                                  : !shm_object_live(arena, block))
                         break;
-                ring[n++ % PART] = handle;
-                handle = next;
+                ring[n++ % PART] = block;
+                block = next ^ shm_leaf_seal(block);
         }
         return n;
 }
 
-static void free_chunks(ShmActor *actor, uint64_t first, uint32_t n_all) {
-        uint32_t n_max = n_all, n, k;
+/* Chunks that are not live follow all that are: they were not made, or freed from the last one on. */
+static uint32_t count_live(const ShmArena *arena, const uint64_t *handles, uint32_t n_all) {
+        uint32_t n = 0;
+
+        if (shm_object_live(arena, handles[n_all - 1]))
+                return n_all;
+        while (n < n_all && shm_object_live(arena, handles[n]))
+                n++;
+        return n;
+}
+
+/* False: the object is gone. */
+static bool read_handles(const ShmArena *arena, uint64_t owner, uint32_t off, uint64_t *handles, uint32_t n) {
+        if (shm_object_copy(arena, owner, off, handles, words_size(n)) != 0)
+                return false;
+        for (uint32_t i = 0; i < n; i++)
+                handles[i] ^= shm_leaf_seal(owner);
+        return true;
+}
+
+static void free_chunks(ShmActor *actor, const uint64_t *handles, uint32_t n) {
+        for (n = count_live(actor->arena, handles, n); n > 0; n--)
+                (void) shm_object_free(actor, handles[n - 1]);
+}
+
+/* A block that names n chunks goes with them. */
+static void free_block(ShmActor *actor, uint64_t block, uint32_t n) {
+        uint64_t handles[WORDS_MAX];
+
+        if (!read_handles(actor->arena, block, 0, handles, n))
+                return;
+        free_chunks(actor, handles, n);
+        (void) shm_object_free(actor, block);
+}
+
+static void free_blocks(ShmActor *actor, uint64_t first, Shape shape, uint32_t n_chunks) {
+        uint32_t n_all = chain_blocks(shape, n_chunks), n_max = n_all, n, k;
         uint64_t ring[PART];
 
         do {
-                n = walk_chunks(actor->arena, first, n_max, n_all, ring);
-                for (k = 0; k < PART && k < n; k++)
-                        (void) shm_object_free(actor, ring[(n - 1 - k) % PART]);
+                n = walk_blocks(actor->arena, first, n_max, n_all, ring);
+                for (k = 0; k < PART && k < n; k++) {
+                        uint32_t i = n - 1 - k;
+
+                        free_block(actor, ring[i % PART],
+                                   words_chunks(shape.n_words, n_chunks - i * (shape.n_words - 1)));
+                }
                 n_max = n - k;
         } while (n_max > 0);
+}
+
+/* The chunks that the head itself names. `first`: the first of them, whose word was condemned. */
+static void free_head_chunks(ShmActor *actor, const ShmMapView *view, uint64_t first, uint32_t n) {
+        uint32_t off = (uint32_t) ((const uint8_t *) view->at - (view->bytes - sizeof(ShmMapLeaf)));
+        uint64_t handles[HEAD_WORDS_MAX];
+
+        if (!read_handles(actor->arena, view->handle, off, handles, n))
+                return;
+        handles[0] = first;
+        free_chunks(actor, handles, n);
 }
 
 /* False: the leaf is gone. */
@@ -248,14 +411,19 @@ static bool condemn_chain(const ShmArena *arena, const ShmMapView *view, uint64_
 }
 
 void shm_chain_free_chunks(ShmActor *actor, uint64_t leaf) {
-        uint32_t room = chunk_room(actor->arena);
+        Shape shape = chain_shape(actor->arena);
         ShmMapView view;
         uint64_t first;
+        uint32_t n;
 
-        if (shm_map_view(actor->arena, leaf, &view) != 0 || !(view.head.flags & SHM_LEAF_CHAINED))
+        if (shm_map_view(actor->arena, leaf, &view) != 0 || !(view.head.flags & SHM_LEAF_CHAINED) ||
+            !condemn_chain(actor->arena, &view, &first))
                 return;
-        if (condemn_chain(actor->arena, &view, &first))
-                free_chunks(actor, first, (view.head.value_size + room - 1) / room);
+        n = chain_chunks(shape, view.head.value_size);
+        if (shm_chain_words(actor->arena, &view.head) == n)
+                free_head_chunks(actor, &view, first, n);
+        else
+                free_blocks(actor, first, shape, n);
 }
 
 int shm_chain_free(ShmActor *actor, uint64_t leaf) {

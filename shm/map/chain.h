@@ -1,8 +1,8 @@
 #pragma once
 /*
  * Chains: values that do not fit one object. The leaf, which is called the head then, has SHM_LEAF_CHAINED; its key is
- * followed by padding to 8 bytes and a word that names the first chunk. Each chunk names the next one by its last 8
- * bytes: the bytes of the value stand before them, aligned as the slot is, since a copy is a tenth slower otherwise.
+ * followed by padding to 8 bytes and words that name chunks, objects that are full of the value's bytes. If there are
+ * many chunks, one word names the first block instead: an object of such words, the last of which names the next block.
  */
 #include "shm/map/leaf.h"
 
@@ -24,16 +24,24 @@ static inline bool shm_chain_wanted(const ShmArena *arena, uint32_t key_size, ui
 /* Largest value of any entry in this arena, whatever the map allows. */
 uint32_t shm_chain_size_max(const ShmArena *arena);
 
-/* The size of the slots of the chunks. */
-uint64_t shm_chain_cost(const ShmArena *arena, uint32_t value_size);
+/* How many words the head of a chain has: one for each chunk if these are few, else one for the first block. */
+uint32_t shm_chain_words(const ShmArena *arena, const ShmMapLeaf *head);
+
+/* The size that the head's object needs. */
+static inline size_t shm_chain_head_size(const ShmArena *arena, const ShmMapLeaf *head) {
+        return shm_leaf_size(head->key_size, head->value_size, head->flags) +
+               (shm_chain_words(arena, head) - 1) * sizeof(uint64_t);
+}
+
+/* The size of the slots of chunks and blocks. */
+uint64_t shm_chain_cost(const ShmArena *arena, const ShmMapLeaf *head);
 
 /*
- * Appends the value to a head without chunks that this thread has noted; `word`: that of the head. Errors of
- * shm_object_alloc(), -ESTALE also where a chunk was revoked meanwhile: what there is so far is to be freed.
- * `replaced`: the first chunk of the value that the caller frees next, or 0; a hint.
+ * Makes the value of a head, not sealed, that has none and that this thread has noted; `words`: those of the head.
+ * Errors of shm_object_alloc(), -ESTALE also where a chunk was revoked meanwhile: what there is so far is to be freed.
  */
-int shm_chain_fill(ShmActor *actor, uint64_t head, uint64_t *word, uint32_t epoch, const void *value,
-                   uint32_t size, uint64_t replaced);
+int shm_chain_fill(ShmActor *actor, uint64_t handle, const ShmMapLeaf *head, uint64_t *words,
+                   const void *value);
 
 /*
  * Copies bytes [offset, offset + size) of the value of a view with SHM_LEAF_CHAINED, inside the value. They count if
@@ -44,13 +52,6 @@ int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offse
 
 /* Whether each chunk but the last is a slab of its own. */
 bool shm_chain_takes_slabs(const ShmArena *arena);
-
-/* The first chunk of a view's value; 0: it has none, or they are being freed. */
-static inline uint64_t shm_chain_first(const ShmMapView *view) {
-        if (!(view->head.flags & SHM_LEAF_CHAINED) || !shm_leaf_is_whole(view->handle, view->word))
-                return 0;
-        return view->word ^ shm_leaf_seal(view->handle);
-}
 
 /* Frees the chunks of a leaf that is noted and linked nowhere, if it has any. Others may do so at the same time. */
 void shm_chain_free_chunks(ShmActor *actor, uint64_t leaf);

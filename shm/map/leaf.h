@@ -17,7 +17,7 @@
 
 /* Flags. With either of the first two, a sealed word is behind the key, at a multiple of 8. */
 #define SHM_LEAF_CELL 1U /* the value is that word, which changes in place */
-#define SHM_LEAF_CHAINED 2U /* the word names chunks, which have the value (shm/map/chain.h) */
+#define SHM_LEAF_CHAINED 2U /* it and words behind it name chunks, which have the value (shm/map/chain.h) */
 #define SHM_LEAF_CLAIM                                                                                       \
         4U /* no entry yet: a ShmClaim is behind the key, then a stale value, if there is one */
 #define SHM_LEAF_BUCKET 8U /* a cell, and a token bucket */
@@ -59,7 +59,7 @@ static inline uint64_t shm_leaf_seal(uint64_t leaf) {
         return (leaf << 32 | leaf >> 32) * UINT64_C(0xd6e8feb86659fd93);
 }
 
-/* The size that the object needs. */
+/* The size that the object needs; of a chain the least, with one word. */
 static inline size_t shm_leaf_size(uint32_t key_size, uint32_t value_size, uint32_t flags) {
         return sizeof(ShmMapLeaf) + (size_t) shm_leaf_value_off(key_size, flags) +
                (flags & SHM_LEAF_CHAINED ? sizeof(uint64_t) : value_size);
@@ -70,7 +70,7 @@ typedef struct ShmMapView {
         uint64_t handle;
         const uint8_t *bytes; /* the key, then the value */
         ShmMapLeaf head; /* a copy; the sizes fit the object */
-        uint64_t *at; /* with SHM_LEAF_CHAINED: the word, */
+        uint64_t *at; /* with SHM_LEAF_CHAINED: the first word, */
         uint64_t word; /* and its content, sealed */
         uint64_t expires; /* as it was then */
         uint32_t room; /* size of the slot */

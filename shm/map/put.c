@@ -50,7 +50,6 @@ static bool entry_fits(const ShmTrie *trie, const ShmMapOptions *options, const 
 typedef struct NewLeaf {
         uint64_t handle; /* 0: there is none yet */
         ShmMapLeaf head; /* not sealed */
-        uint64_t replaced; /* as for shm_chain_fill() */
         ShmEvict evict; /* where entries are to make room for it */
 } NewLeaf;
 
@@ -59,8 +58,6 @@ static void seal_words(ShmMapLeaf *leaf, uint64_t end, uint64_t *word, uint64_t 
         shm_store_rlx(&leaf->expires, end ^ seal); /* ORDER: rlx; before it is linked. */
         if (leaf->flags & SHM_LEAF_CELL)
                 shm_store_rlx(word, *word ^ seal); /* ORDER: rlx; as above. */
-        else if (leaf->flags & SHM_LEAF_CHAINED)
-                shm_store_rlx(word, seal); /* no chunk. ORDER: rlx; as above. */
 }
 
 /*
@@ -80,6 +77,11 @@ static void leaf_fill(void *object, const ShmMapLeaf *head, uint64_t end, const 
         if (!(head->flags & SHM_LEAF_CHAINED))
                 shm_racy_copy(value, put->value, put->value_size);
         seal_words(object, end, (uint64_t *) value, seal);
+}
+
+static uint64_t *leaf_word(void *object, const ShmMapLeaf *head) {
+        return (uint64_t *) ((uint8_t *) object + sizeof(*head) +
+                             shm_leaf_value_off(head->key_size, head->flags));
 }
 
 /* Frees a leaf that is noted, and linked nowhere. There may be a node that it did not come into. */
@@ -105,7 +107,8 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
                      NewLeaf *leaf) {
         const ShmPending pending = { .root = trie->root, .hash = key->hash };
         ShmMapLeaf *head = &leaf->head;
-        size_t size = shm_leaf_size(key->size, put->value_size, head->flags);
+        size_t size = head->flags & SHM_LEAF_CHAINED ? shm_chain_head_size(trie->arena, head)
+                                                     : shm_leaf_size(key->size, put->value_size, head->flags);
         uint64_t handle, end;
         void *object;
         int r;
@@ -117,8 +120,7 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
         leaf_fill(object, head, end, key, put, shm_leaf_seal(handle));
         head->expires = end;
         if (head->flags & SHM_LEAF_CHAINED)
-                r = shm_chain_fill(actor, handle, (uint64_t *) ((uint8_t *) object + size - sizeof(uint64_t)),
-                                   head->epoch, put->value, put->value_size, leaf->replaced);
+                r = shm_chain_fill(actor, handle, head, leaf_word(object, head), put->value);
         if (r)
                 leaf_free(actor, trie, key, handle);
         else
@@ -242,7 +244,6 @@ static int leaf_new_with_room(ShmActor *actor, const ShmTrie *trie, const ShmMap
                         ? make_room(actor, trie, key, put, old, &leaf->evict)
                         : 0;
 
-        leaf->replaced = old ? shm_chain_first(old) : 0;
         r = r ?: leaf_new(actor, trie, key, put, leaf);
         if (r == 0)
                 shm_evict_mark(trie, leaf->handle, shm_leaf_class(trie->arena, &leaf->head), leaf->evict.cost,

@@ -79,13 +79,15 @@ static inline void shm_tally_add(ShmActor *actor, const ShmTrie *trie, ShmMapCou
 
 /* The class of its object. */
 static inline uint32_t shm_leaf_class(const ShmArena *arena, const ShmMapLeaf *head) {
-        return shm_arena_class(arena, shm_leaf_size(head->key_size, head->value_size, head->flags));
+        return shm_arena_class(arena, head->flags & SHM_LEAF_CHAINED
+                                              ? shm_chain_head_size(arena, head)
+                                              : shm_leaf_size(head->key_size, head->value_size, head->flags));
 }
 
 /* The size of the slots that an entry takes. */
 static inline uint64_t shm_leaf_cost(const ShmArena *arena, const ShmMapLeaf *head) {
         return arena->classes[shm_leaf_class(arena, head)].size +
-               (head->flags & SHM_LEAF_CHAINED ? shm_chain_cost(arena, head->value_size) : 0);
+               (head->flags & SHM_LEAF_CHAINED ? shm_chain_cost(arena, head) : 0);
 }
 
 /* An entry went. */

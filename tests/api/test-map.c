@@ -204,6 +204,36 @@ static void test_map_sizes(void **state) {
         free(buffer);
 }
 
+/* Values whose chunks are named by one block, and by more: whole, and around the bytes where the next block begins. */
+static void test_map_blocks(void **state) {
+        enum { CHUNK = 4096, N_FIRST = 511, BIG = 5 << 20 };
+        const size_t sizes[] = { 16 * CHUNK,   16 * CHUNK + 1, 512 * CHUNK,      512 * CHUNK + 1,
+                                 1022 * CHUNK, 1023 * CHUNK,   1023 * CHUNK + 1, BIG };
+        const struct tslab_map_options options = { .size = sizeof(options), .value_max = BIG };
+        uint8_t *big = malloc(BIG), *buffer = malloc(BIG);
+        struct tslab_map *map;
+
+        assert_true(big && buffer);
+        assert_int_equal(tslab_map_open(&map, *state, "blocks", &options), 0);
+        for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+                fill_pattern(big, sizes[i], i);
+                assert_int_equal(tslab_map_put(map, "k", 1, big, sizes[i], TSLAB_EPOCH_CURRENT), 0);
+                assert_int_equal(tslab_map_get(map, "k", 1, buffer, BIG, NULL), sizes[i]);
+                assert_memory_equal(buffer, big, sizes[i]);
+                for (size_t at = N_FIRST * CHUNK - 1; at < sizes[i];
+                     at += at % CHUNK ? 1 : N_FIRST * CHUNK - 1) {
+                        size_t n = sizes[i] - at < 5000 ? sizes[i] - at : 5000;
+
+                        assert_int_equal(tslab_map_get_part(map, "k", 1, 0, at, buffer, 5000, NULL), n);
+                        assert_memory_equal(buffer, big + at, n);
+                }
+        }
+        assert_int_equal(tslab_map_delete(map, "k", 1), 0);
+        tslab_map_close(map);
+        free(big);
+        free(buffer);
+}
+
 static void test_map_iterate_and_expire(void **state) {
         enum { N = 1000 };
         struct tslab_map_iter iter = TSLAB_MAP_ITER_INIT;
@@ -377,6 +407,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_open_finds_labelled_epoch, map_pool_setup,
                                                 map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_get_delete, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_blocks, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_sizes, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_iterate_and_expire, map_pool_setup,
                                                 map_pool_teardown),

@@ -880,26 +880,42 @@ FAULTS = [
      'bool settled = close->walk.final && ', 'bool settled = close->walk.final && close->walk.n_left == 0 && '),
     ('freeze: a step empties all caches of a record', 'meson:daemon-longest/test_steps_left', 'shm/maintain/freeze.c',
      'for (; *n > 0; --*n, freeze->n_emptied++)', 'for (;; freeze->n_emptied++)'),
-    ('chain: the head is freed before its chunks', 'unit-map-death', 'shm/map/chain.c',
+    ('chain: the head is freed before its chunks', 'map-chain/put-delete', 'shm/map/chain.c',
      '''        shm_chain_free_chunks(actor, leaf);
         return shm_object_free(actor, leaf);''', '''        int r = shm_object_free(actor, leaf);
         shm_chain_free_chunks(actor, leaf);
         return r;'''),
-    ('chain: chunks are freed from the first on', 'unit-map-death', 'shm/map/chain.c',
-     'ring[(n - 1 - k) % PART]', 'ring[(n - (n < PART ? n : PART) + k) % PART]'),
+    ('chain: chunks are freed from the first on', 'map-chain/put-full', 'shm/map/chain.c',
+     '''        for (n = count_live(actor->arena, handles, n); n > 0; n--)
+                (void) shm_object_free(actor, handles[n - 1]);''',
+     '''        n = count_live(actor->arena, handles, n);
+        for (uint32_t i = 0; i < n; i++)
+                (void) shm_object_free(actor, handles[i]);'''),
+    ('chain: only the chunks of a whole chain are freed', 'map-chain/put-put', 'shm/map/chain.c',
+     'while (n < n_all && shm_object_live(arena, handles[n]))', 'while (0)'),
+    ('chain: a block is freed before its chunks', 'map-chain/put-delete-in-blocks', 'shm/map/chain.c',
+     '''        free_chunks(actor, handles, n);
+        (void) shm_object_free(actor, block);''', '''        (void) shm_object_free(actor, block);
+        free_chunks(actor, handles, n);'''),
+    ('chain: blocks are freed from the first on', 'map-chain/put-delete-in-blocks', 'shm/map/chain.c',
+     'ring[n++ % PART] = block;', '''if (n++ < PART)
+                        ring[n - 1] = block;'''),
     ('chain: freed, and not condemned', 'map-chain/put-get-alloc', 'shm/map/chain.c',
      '!shm_cas_acqrel(view->at, &raw, first ^ SHM_TRIE_FLIP ^ seal)', '0'),
     ('chain: the first word is not looked at again', 'map-chain/put-get-alloc', 'shm/map/leaf.h',
      'if (shm_load_acq(view->at) != view->word || !', 'if (!'),
     ('chain: a chunk is filled without a guard', 'map-chain/put-revoke', 'shm/map/chain.c',
-     '''                if (!shm_actor_guard(actor, handle))
+     '''                if (!shm_actor_guard(f->actor, f->handles[i]))
                         return -ESTALE;
 ''', ''),
-    ('chain: a word is written without a guard on its chunk', 'map-chain/put-revoke', 'shm/map/chain.c',
-     '''                shm_racy_copy(chunk, from, n); /* as a leaf is filled */
-''', '''                shm_racy_copy(chunk, from, n);
-                shm_actor_unguard(actor);
-'''),
+    ('chain: words of a block are written without a guard', 'map-chain/put-revoke-in-blocks', 'shm/map/chain.c',
+     '''        if (!shm_actor_guard(f->actor, block))
+                return -ESTALE;
+''', ''),
+    ('chain: a block names the next one without a guard', 'map-chain/put-revoke-in-blocks', 'shm/map/chain.c',
+     '''        if (!shm_actor_guard(f->actor, f->owner))
+                return -ESTALE;
+''', ''),
     ('repair: chunks of a dead thread stay', 'map-chain/put-put', 'shm/maintain/rollback.c',
      '''                if (note_has_leaf(arena, handle, root, hash))
                         shm_chain_free_chunks(control, handle);

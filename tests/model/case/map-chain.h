@@ -1,6 +1,7 @@
 /*
- * Values in chains of three chunks, which more than one walk frees: changes of an entry beside each other, with deaths,
- * and beside a revocation of epoch 1, which has the values. Control is the last actor then, as in map-revoke.h.
+ * Values in chains: of three chunks, which the head names, and of four, in two blocks, which more than one walk frees.
+ * Changes of an entry beside each other, with deaths, and beside a revocation of epoch 1, which has the values. Control
+ * is the last actor then, as in map-revoke.h.
  */
 #include "shm/cache/cache.h"
 #include "shm/maintain/freeze.h"
@@ -10,34 +11,43 @@
 #include "tests/model/map-world.h"
 
 #define ROOM 8
-#define SIZE 17
-#define N_CHUNKS 3
+#define SIZE_MAX_LARGE 25
 #define REVOKED 1
 
 #define victim world.notes[1]
+
+/* The value that a case puts. */
+typedef struct Value {
+        uint32_t size;
+        unsigned n_objects; /* head, blocks and chunks */
+} Value;
+
+static const Value in_head = { 17, 1 + 3 }, in_blocks = { SIZE_MAX_LARGE, 1 + 2 + 4 };
+static const Value *value;
+static unsigned n_left_over; /* objects that pre() made beside */
 
 /*
  * Actors
  */
 static int put_large_as(ShmActor *actor, const ShmTrie *trie, char c, uint32_t epoch) {
-        char value[SIZE];
-        ShmMapPut p = { .mode = SHM_MAP_PUT, .value = value, .value_size = SIZE, .epoch = epoch };
+        char bytes[SIZE_MAX_LARGE];
+        ShmMapPut p = { .mode = SHM_MAP_PUT, .value = bytes, .value_size = value->size, .epoch = epoch };
         ShmMapKey key = map_key(0);
 
-        memset(value, c, SIZE);
+        memset(bytes, c, value->size);
         return shm_map_put(actor, trie, &key, &p, NULL);
 }
 
 /* The character that the whole value consists of; 0: absent; or an error. */
 static int get_large_by(const ShmTrie *trie) {
         ShmMapKey key = map_key(0);
-        char value[SIZE];
-        ssize_t n = shm_map_get(trie, &key, value, SIZE, NULL);
+        char bytes[SIZE_MAX_LARGE];
+        ssize_t n = shm_map_get(trie, &key, bytes, sizeof(bytes), NULL);
 
         for (ssize_t i = 1; i < n; i++)
-                if (value[i] != value[0])
+                if (bytes[i] != bytes[0])
                         return -EBADMSG;
-        return n == SIZE ? value[0] : n == -ENOENT ? 0 : n < 0 ? (int) n : -EBADMSG;
+        return n == value->size ? bytes[0] : n == -ENOENT ? 0 : n < 0 ? (int) n : -EBADMSG;
 }
 
 static void t0_put(void) {
@@ -74,38 +84,64 @@ static void t0_put_1(void) {
 /*
  * Before and after
  */
-static void pre(uint32_t n_slabs, bool any, uint32_t epoch) {
+static void pre(const Value *v, uint32_t n_slabs, bool any, uint32_t epoch) {
         shm_chain_room = ROOM;
+        value = v;
+        n_left_over = 0;
         map_init(n_slabs, 0, MAP_HASH, MAP_HASH_FAR, 0);
         if (any)
                 map_must(put_large_as(&world_actors[0], &map_tries[MODEL_ACTORS_MAX], 'o', epoch));
 }
 
 static void pre_none(void) {
-        pre(5, false, 0);
-        map_ready(5);
+        pre(&in_blocks, 7, false, 0);
+        map_ready(7);
 }
 
 static void pre_one(void) {
-        pre(5, true, 0);
+        pre(&in_head, 5, true, 0);
         map_ready(5);
+}
+
+static void pre_one_in_blocks(void) {
+        pre(&in_blocks, 7, true, 0);
+        map_ready(7);
+}
+
+/* There is room for so many objects more. */
+static void fill_up(unsigned n_left) {
+        uint64_t handles[28], handle;
+        unsigned n = 0;
+
+        while (shm_object_alloc(&world_actors[1], 64, 0, NULL, &handle, NULL) == 0)
+                handles[n++] = handle;
+        n_left_over = n - n_left;
+        for (unsigned i = 0; i < n_left; i++)
+                map_must(shm_object_free(&world_actors[1], handles[--n]));
 }
 
 /* There is room for one more value, and nothing else. */
 static void pre_one_tight(void) {
-        uint64_t handles[20], handle;
-        unsigned n = 0;
+        pre(&in_head, 5, true, 0);
+        fill_up(value->n_objects);
+        map_ready(5);
+}
 
-        pre(5, true, 0);
-        while (shm_object_alloc(&world_actors[1], 64, 0, NULL, &handle, NULL) == 0)
-                handles[n++] = handle;
-        for (unsigned i = 0; i < 1 + N_CHUNKS; i++)
-                map_must(shm_object_free(&world_actors[1], handles[--n]));
+static void pre_one_tight_in_blocks(void) {
+        pre(&in_blocks, 7, true, 0);
+        fill_up(value->n_objects);
+        map_ready(7);
+}
+
+/* The last chunk of a value has no room. */
+static void pre_one_full(void) {
+        pre(&in_head, 5, true, 0);
+        fill_up(value->n_objects - 1);
         map_ready(5);
 }
 
 static void pre_one_cached(void) {
-        pre(5, true, 0);
+        pre(&in_head, 5, true, 0);
         world_set_caching(0, 0);
         map_ready(5);
 }
@@ -116,10 +152,10 @@ static void empty_caches(ShmActor *actor) {
         shm_actor_leave(actor);
 }
 
-/* The value; all live objects are root, index and an entry with its chunks. */
+/* The value; all live objects are root, index and an entry with its chunks and blocks. */
 static int check(unsigned dead) {
         uint64_t live, index;
-        int value;
+        int got;
 
         map_repair(dead);
         for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
@@ -127,13 +163,13 @@ static int check(unsigned dead) {
                         empty_caches(world_actor(i));
         live = map_check_slots();
         index = 1 + trie_count(&map_tries[MODEL_ACTORS_MAX]).n_nodes;
-        value = get_large_by(&map_tries[MODEL_ACTORS_MAX]);
-        if (value < 0)
-                model_fail("get: %d", value);
-        if (live != index + (value ? 1 + N_CHUNKS : 0))
+        got = get_large_by(&map_tries[MODEL_ACTORS_MAX]);
+        if (got < 0)
+                model_fail("get: %d", got);
+        if (live != index + n_left_over + (got ? value->n_objects : 0))
                 model_fail("%lu objects are live, %lu of them of the index", (unsigned long) live,
                            (unsigned long) index);
-        return value;
+        return got;
 }
 
 static void post_put_put(unsigned dead) {
@@ -143,6 +179,14 @@ static void post_put_put(unsigned dead) {
                 model_fail("puts %d %d, value %d", world.results[0], world.results[1], a);
         if (dead != 3 && a != 'x' && a != 'y')
                 model_fail("a put is lost: %d", a);
+}
+
+/* The put fails, and nothing of its value is left. */
+static void post_full(unsigned dead) {
+        int a = check(dead);
+
+        if (a != 'o' || (!(dead & 1) && world.results[0] != -ENOMEM))
+                model_fail("put %d, value %d", world.results[0], a);
 }
 
 static void post_put_delete(unsigned dead) {
@@ -222,11 +266,11 @@ static void t1_revoke(void) {
         }
 }
 
-/* One free slot in each of two slabs of the epoch: head and first chunk are in slabs that empty apart. */
-static void pre_revoke(void) {
+/* One free slot in each of two slabs of the epoch: the head, and what it names first, are in slabs that empty apart. */
+static void pre_revoke_value(const Value *v, uint32_t n_slabs) {
         uint64_t handles[8];
 
-        pre(4, false, 0);
+        pre(v, n_slabs, false, 0);
         for (unsigned i = 0; i < 8; i++)
                 map_must(shm_object_alloc(&world_actors[1], 64, shm_epoch_number(REVOKED, 1), NULL,
                                           &handles[i], NULL));
@@ -234,7 +278,15 @@ static void pre_revoke(void) {
         map_must(shm_object_free(&world_actors[1], handles[4]));
         world_set_control(1);
         model_own(1, &own, sizeof(own));
-        map_ready(4);
+        map_ready(n_slabs);
+}
+
+static void pre_revoke(void) {
+        pre_revoke_value(&in_head, 4);
+}
+
+static void pre_revoke_in_blocks(void) {
+        pre_revoke_value(&in_blocks, 5);
 }
 
 /* The victim is as it was; nothing of the epoch is left, once all have ended, or were repaired. */
@@ -264,20 +316,31 @@ static void post_revoke(unsigned dead) {
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "put-put", .pre = pre_none, .actors = { t0_put, t1_put },
-          .post = post_put_put, .deaths = 1, .preemptions = 1, .full_preemptions = 3 },
+          .post = post_put_put, .deaths = 1, .preemptions = 1, .full_preemptions = 2 },
         { .name = "replace-replace", .pre = pre_one, .actors = { t0_put, t1_put },
           .post = post_put_put, .deaths = 1, .preemptions = 1, .full_preemptions = 2 },
         { .name = "put-delete", .pre = pre_one, .actors = { t0_put, t1_delete },
           .post = post_put_delete, .deaths = 2, .preemptions = 1, .full_preemptions = 2 },
+        { .name = "put-delete-in-blocks", .pre = pre_one_in_blocks, .actors = { t0_put, t1_delete },
+          .post = post_put_delete, .deaths = 1, .preemptions = 1, .full_preemptions = 2 },
         { .name = "put-get", .pre = pre_one, .actors = { t0_put, t1_get },
+          .post = post_put_get, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "put-get-in-blocks", .pre = pre_one_in_blocks, .actors = { t0_put, t1_get },
           .post = post_put_get, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "put-get-cached", .pre = pre_one_cached, .actors = { t0_put, t1_get },
           .post = post_put_get, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "put-full", .pre = pre_one_full, .actors = { t0_put, t1_get },
+          .post = post_full, .deaths = 1, .preemptions = 1, .full_preemptions = 2 },
         { .name = "put-get-alloc", .pre = pre_one_tight, .actors = { t0_put, t1_get, t2_alloc },
           .post = post_put_get_alloc, .deaths = 0, .preemptions = 3, .full_preemptions = 3 },
-        { .name = "get-delete", .pre = pre_one, .actors = { t0_get, t1_delete },
-          .post = post_delete_get, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "put-get-alloc-in-blocks", .pre = pre_one_tight_in_blocks,
+          .actors = { t0_put, t1_get, t2_alloc },
+          .post = post_put_get_alloc, .deaths = 0, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "get-delete", .pre = pre_one_in_blocks, .actors = { t0_get, t1_delete },
+          .post = post_delete_get, .deaths = 1, .preemptions = 2, .full_preemptions = 4 },
         { .name = "put-revoke", .pre = pre_revoke, .actors = { t0_put_1, t1_revoke },
           .post = post_revoke, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "put-revoke-in-blocks", .pre = pre_revoke_in_blocks, .actors = { t0_put_1, t1_revoke },
+          .post = post_revoke, .deaths = 1, .preemptions = 1, .full_preemptions = 3 },
 };
 /* clang-format on */
