@@ -90,6 +90,11 @@ static inline void shm_count_rlx(uint64_t *p) {
 #endif
 }
 
+/* A moment in which this thread takes nothing from the other threads of its core. */
+static inline void shm_pause(void) {
+        __builtin_ia32_pause();
+}
+
 /* The compiler moves no access across it; the processor may. */
 static inline void shm_compiler_barrier(void) {
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
