@@ -51,7 +51,7 @@
 uint32_t shm_chain_room;
 #else
 #define PART 512U /* blocks that one walk collects */
-#define HEAD_WORDS_MAX 1U /* heads of all sizes of values are of one class: a hand of eviction sweeps each class */
+#define HEAD_WORDS_MAX 1U /* all heads are of one class: a hand of eviction sweeps each class */
 #endif
 #define WORDS_MAX (SHM_CLASS_SIZE_MAX / sizeof(ChainWord))
 
