@@ -90,7 +90,7 @@ static bool delete_leaf(ShmActor *control, const ShmTrie *trie, ShmMapView *view
         return r == 0 || r == -ENOENT;
 }
 
-static bool open_map_of(const ShmArena *arena, const ShmMapView *view, ShmTrie *ret) {
+static bool open_map_of(ShmArena *arena, const ShmMapView *view, ShmTrie *ret) {
         uint32_t map = view->head.map;
         uint64_t root;
 
@@ -139,7 +139,7 @@ static uint64_t expire_leaf(ShmActor *control, ShmMapView *view, uint64_t now_ms
  * A delete mostly waits for memory: for nodes on the path of its entry, which others do not use. So those of several
  * entries of one map are fetched together.
  */
-static void fetch_paths(const ShmArena *arena, const ShmMapView *views, uint32_t n, uint64_t now_ms,
+static void fetch_paths(ShmArena *arena, const ShmMapView *views, uint32_t n, uint64_t now_ms,
                         ShmTrie *trie) {
         uint64_t hashes[BATCH_MAX];
         uint32_t n_hashes = 0;
