@@ -891,6 +891,14 @@ FAULTS = [
      '''        n = count_live(actor->arena, handles, n);
         for (uint32_t i = 0; i < n; i++)
                 (void) shm_object_free(actor, handles[i]);'''),
+    ('chain: of a chunk the object is freed that has its slot by now', 'map-chain/free-roll-back', 'shm/map/chain.c',
+     '(void) shm_object_free(actor, handles[n - 1]);',
+     '''{
+                        SlotId id = shm_handle_slot(handles[n - 1]);
+                        uint32_t tag = shm_load_rlx(shm_slot_tag(actor->arena, id));
+
+                        (void) shm_object_free(actor, shm_handle_make(actor->arena->key, id, tag));
+                }'''),
     ('chain: only the chunks of a whole chain are freed', 'map-chain/put-put', 'shm/map/chain.c',
      'while (n < n_all && shm_object_live(arena, handles[n]))', 'while (0)'),
     ('chain: a block is freed before its chunks', 'map-chain/put-delete-in-blocks', 'shm/map/chain.c',

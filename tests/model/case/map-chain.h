@@ -6,6 +6,7 @@
 #include "shm/cache/cache.h"
 #include "shm/maintain/freeze.h"
 #include "shm/maintain/revoke.h"
+#include "shm/maintain/rollback.h"
 #include "shm/epoch/epoch-close.h"
 #include "shm/map/chain.h"
 #include "tests/model/map-world.h"
@@ -313,6 +314,54 @@ static void post_revoke(unsigned dead) {
         (void) map_check_slots();
 }
 
+/*
+ * A chain that two free: a third thread died when it was about to unlink the value as well, and control rolls its
+ * record back. There is no room but where the chain was.
+ */
+static void t0_delete_put(void) {
+        map_delete(0, 0);
+        if (world.results[0] == 0)
+                t0_put();
+}
+
+static void t1_roll_back(void) {
+        (void) shm_rollback_named(world_actor(1), world_actor(2)->id);
+}
+
+static void pre_noted(const Value *v, uint32_t n_slabs) {
+        ShmMapKey key;
+        ShmTrieCursor c;
+        ShmMapView view;
+
+        pre(v, n_slabs, true, 0);
+        fill_up(0);
+        key = map_key(0);
+        map_must(shm_map_find(&map_tries[MODEL_ACTORS_MAX], &key, &c, &view));
+        map_must(shm_actor_note(world_actor(2), view.handle, map_root, key.hash));
+        (void) shm_record_mark_dead(&world_arena, world_actor(2)->id);
+        world_set_control(1);
+        map_ready(n_slabs);
+}
+
+static void pre_noted_in_head(void) {
+        pre_noted(&in_head, 5);
+}
+
+static void pre_noted_in_blocks(void) {
+        pre_noted(&in_blocks, 7);
+}
+
+static void post_rolled_back(unsigned dead) {
+        ShmRepairCounts counts;
+        int a;
+
+        if (dead & 2)
+                shm_repair_control(&world_actors[0], &own.reach, &counts);
+        a = check(dead);
+        if (!(dead & 1) && (a != 'x') != (world.results[0] == -ENOMEM))
+                model_fail("put %d, value %d", world.results[0], a);
+}
+
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "put-put", .pre = pre_none, .actors = { t0_put, t1_put },
@@ -342,5 +391,9 @@ static const ModelCase model_cases[] = {
           .post = post_revoke, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "put-revoke-in-blocks", .pre = pre_revoke_in_blocks, .actors = { t0_put_1, t1_revoke },
           .post = post_revoke, .deaths = 1, .preemptions = 1, .full_preemptions = 3 },
+        { .name = "free-roll-back", .pre = pre_noted_in_head, .actors = { t0_delete_put, t1_roll_back },
+          .post = post_rolled_back, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "free-roll-back-in-blocks", .pre = pre_noted_in_blocks, .actors = { t0_delete_put, t1_roll_back },
+          .post = post_rolled_back, .deaths = 1, .preemptions = 1, .full_preemptions = 2 },
 };
 /* clang-format on */
