@@ -29,14 +29,13 @@ static_assert(sizeof(ShmMapOptionSets) == 40, "arena format");
 /* Entries that expire. Times are milliseconds of the pool's clock (shm/arena/pool-clock.h); 0: never, or none. */
 typedef struct ShmExpiry {
         uint64_t
-                first; /* no entry expires before; may be too early, never too late, but while a step is under way */
+                first; /* no entry expires before; may be too early, never too late, but while a pass is under way */
         uint64_t unused[7];
         uint64_t boot_offset_ms; /* that clock runs ahead of CLOCK_MONOTONIC by this */
         uint64_t renewed; /* when it was last set */
         uint64_t hand; /* the next slab of the pass under way; 0: none is */
         uint64_t begun; /* the first slab of this pass was looked at then */
-        uint64_t left; /* the first end of what this pass has left */
-        uint64_t unused2[3];
+        uint64_t unused2[4];
 } ShmExpiry;
 static_assert(sizeof(ShmExpiry) == 128, "arena format");
 

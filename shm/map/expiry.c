@@ -7,7 +7,9 @@
  *   1. An object is a leaf of a map if that map's trie holds it on the path of the hash with which it begins. Nothing
  *      is written into it before that is known.
  *
- *   2. The arena's `first` is as it was between the steps of a pass, and what is left after it.
+ *   2. Between the steps of a pass, the arena's `first` is the first end that the pass has left, or that a writer has
+ *      noted since the pass began, which may be of a slab that is behind the hand; PASS_BEGUN, if there is none. The
+ *      slabs ahead are looked at, whatever it is.
  *
  * Who may do what: writers touch; the maintainer steps.
  *
@@ -21,6 +23,7 @@
 #define RENEW_MS 1000
 #define PASS_MS 250 /* from the beginning of one pass to that of the next */
 #define SLAB_COST 64U /* a look at the entries of a slab costs as much as passing over so many slabs */
+#define PASS_BEGUN UINT64_MAX /* later than any end: a writer that notes one lowers it */
 #define BATCH_MAX SHM_TRIE_PREFETCH_MAX /* entries that are looked at together */
 #define KEPT_MS_MAX (2 * (uint64_t) UINT32_MAX) /* a lifetime, and as a stale value; later ends are damage */
 
@@ -192,22 +195,20 @@ bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n) {
         ShmExpiry *expiry = &arena->header->expiry;
         uint32_t n_slabs = shm_arena_n_slabs_ever(arena), cost;
         uint64_t hand = shm_load_rlx(&expiry->hand); /* ORDER: rlx; the maintainer's alone. */
-        uint64_t left = hand == 0 ? 0 : shm_load_rlx(&expiry->left); /* ORDER: rlx; as above. */
         /* ORDER: acqrel, pairs with shm_expiry_note(); before a look at any slab. */
-        uint64_t first = shm_xchg_acqrel(&expiry->first, 0);
+        uint64_t left = shm_xchg_acqrel(&expiry->first, 0);
         ShmTrie trie = {};
 
-        if (hand == 0)
+        if (hand == 0) {
+                left = PASS_BEGUN;
                 shm_store_rlx(&expiry->begun, now_ms); /* ORDER: rlx; the maintainer's alone. */
+        }
         for (uint32_t done = 0; hand < n_slabs && done < n; hand++, done += cost)
                 left = earlier_end(left, expire_slab(control, (uint32_t) hand, now_ms, &trie, &cost));
-        if (hand >= n_slabs) {
+        if (hand >= n_slabs)
                 hand = 0;
-                first = left;
-        }
-        shm_store_rlx(&expiry->left, left); /* ORDER: rlx; the maintainer's alone. */
-        shm_store_rlx(&expiry->hand, hand); /* ORDER: rlx; as above. */
-        if (first != 0)
-                (void) shm_expiry_lower(&expiry->first, first);
+        shm_store_rlx(&expiry->hand, hand); /* ORDER: rlx; the maintainer's alone. */
+        if (hand != 0 || left != PASS_BEGUN)
+                (void) shm_expiry_lower(&expiry->first, left);
         return hand == 0;
 }

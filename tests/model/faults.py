@@ -748,9 +748,12 @@ FAULTS = [
      '        (void) shm_xchg_acqrel(line, 0);\n', '', '''        if (left != 0)
                 (void) shm_expiry_lower(line, left);''', '        shm_store_rel(line, left);'),
     ("expiry: the arena's first end is stored after the look", 'map-cell/put-pass', 'shm/map/expiry.c',
-     'uint64_t first = shm_xchg_acqrel(&expiry->first, 0);', 'uint64_t first = shm_load_acq(&expiry->first);',
-     '''        if (first != 0)
-                (void) shm_expiry_lower(&expiry->first, first);''', '        shm_store_rel(&expiry->first, first);'),
+     'uint64_t left = shm_xchg_acqrel(&expiry->first, 0);', 'uint64_t left = shm_load_acq(&expiry->first);',
+     '''        if (hand != 0 || left != PASS_BEGUN)
+                (void) shm_expiry_lower(&expiry->first, left);''',
+     '        shm_store_rel(&expiry->first, hand != 0 || left != PASS_BEGUN ? left : 0);'),
+    ('expiry: an end that is noted between two steps is that of no entry', 'map-cell/put-later-pass', 'shm/map/expiry.c',
+     '#define PASS_BEGUN UINT64_MAX', '#define PASS_BEGUN UINT64_C(1)'),
     ('map put: a death before the end is noted is not known', 'map-cell/put-pass', 'shm/map/put.c',
      '''        shm_tally_begin(actor, trie);
         do {

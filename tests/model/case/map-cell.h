@@ -410,6 +410,11 @@ static void t0_put(void) {
         world.results[0] = put_ttl(0, 1, 'b', SHM_MAP_PUT, END / 2);
 }
 
+/* During a pass: later than the end by which that was due. */
+static void t0_put_later(void) {
+        world.results[0] = put_ttl(0, 1, 'b', SHM_MAP_PUT, END);
+}
+
 static void post_put_pass(unsigned dead) {
         ShmMapSweep sweep = { .miscounted_only = true };
 
@@ -460,6 +465,8 @@ static const ModelCase model_cases[] = {
           .post = post_touch_insert, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
         { .name = "touch-pass", .pre = pre_pass, .actors = { t0_touch, t1_pass_after },
           .post = post_touch_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "put-later-pass", .pre = pre_pass_put, .actors = { t0_put_later, t1_pass_after },
+          .post = post_put_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "put-pass", .pre = pre_pass_put, .actors = { t0_put, t1_pass_after },
           .post = post_put_pass, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
 };

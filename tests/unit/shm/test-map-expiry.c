@@ -244,6 +244,29 @@ static void test_expiry_pass(void **state) {
         assert_int_equal(shm_object_free(&f->actor, user), 0);
 }
 
+/* An entry comes between two steps of a pass, into a slab that the pass was at already: the next pass is for it. */
+static void test_expiry_put_in_pass(void **state) {
+        const char large[2000] = { [0 ... 1998] = 'x' };
+        ShmExpiry *expiry;
+        Fixture *f = *state;
+        ShmMapView view;
+
+        expiry = &f->arena.header->expiry;
+        assert_int_equal(put(f, "a", "value", 100), 0);
+        assert_int_equal(get(f, "a", &view), 5);
+        assert_int_equal(put(f, "c", large, 0), 0);
+        clock_ms += 100;
+        while (expiry->hand <= slot_id_slab(shm_handle_slot(view.handle)))
+                assert_false(shm_expiry_step(&f->actor, clock_ms, 1));
+        assert_int_equal(put(f, "b", "value", 100), 0);
+        run_pass(f);
+        assert_int_equal(expiry->first, clock_ms + 100);
+        clock_ms += 100;
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 1);
+        assert_int_equal(expiry->first, 0);
+}
+
 /* Entries of two maps take turns in the slabs. */
 static void test_expiry_two_maps(void **state) {
         enum { N = 500 };
@@ -470,6 +493,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_touch, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_bounds, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_pass, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_put_in_pass, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_two_maps, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_damaged, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_unknown_end, setup, teardown),
