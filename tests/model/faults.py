@@ -798,6 +798,8 @@ FAULTS = [
                 (void) shm_actor_unnote(actor, value);
         r = link_word(actor, trie, c, value);
 '''),
+    ('map take: the value of a leaf that was revoked', 'map-revoke/old-take', 'shm/map/take.c',
+     '        if (!final.done)\n                return -ENOENT;\n', ''),
     ('trie split: the node is not noted', 'map-revoke/index-split-late', 'shm/map/trie-change.c',
      'trie->epoch, &pending, &handle,', 'trie->epoch, NULL, &handle,'),
     ('map put: the leaf is not noted', 'map-revoke/put-late', 'shm/map/put.c',

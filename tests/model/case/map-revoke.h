@@ -6,6 +6,8 @@
 #include "shm/maintain/freeze.h"
 #include "shm/maintain/revoke.h"
 #include "shm/epoch/epoch-close.h"
+#include "shm/map/cell.h"
+#include "shm/map/take.h"
 #include "tests/model/map-world.h"
 
 #define REVOKED 1
@@ -240,6 +242,31 @@ static void post_revoked_delete(unsigned dead) {
         check_revoked(dead, -ENOENT, 0);
 }
 
+/* Key a is a counter, at 'o', which is taken: its word is written after its tag was made even. */
+static void entry_counter(uint32_t epoch) {
+        const ShmMapAdd add = { .delta = 'o', .epoch = epoch };
+        ShmMapKey key = map_key(0);
+        int64_t sum;
+
+        map_must(shm_map_add(&world_actors[0], &map_tries[MODEL_ACTORS_MAX], &key, &add, &sum));
+}
+
+static void pre_revoked_counter(void) {
+        map_init(3, 0, MAP_HASH, MAP_HASH_FAR, 0);
+        entry_counter(1);
+        ready(3, 1);
+}
+
+static void t0_take(void) {
+        ShmMapKey key = map_key(0);
+        ShmMapView view;
+        int64_t sum = 0;
+        ssize_t n;
+
+        n = shm_map_take(world_actor(0), &map_tries[0], &key, &sum, sizeof(sum), &view);
+        world.results[0] = n < 0 ? (int) n : sum == 'o' ? 0 : -EBADMSG;
+}
+
 /* The word of a is split for b: a is revoked, or b, or nobody but the entry that is met there. */
 static void t0_put_b_0(void) {
         map_put(0, 1, 'x', SHM_MAP_PUT, 0);
@@ -355,6 +382,12 @@ static void pre_index_old(void) {
         init_index(3, MAP_HASH_FAR);
         map_entry(0, 'o', 0);
         remember_version();
+        ready(3, 1);
+}
+
+static void pre_index_counter(void) {
+        init_index(3, MAP_HASH_FAR);
+        entry_counter(0);
         ready(3, 1);
 }
 
@@ -617,6 +650,7 @@ static const ModelCase model_cases[] = {
         { .name = "old-update", TWO(pre_revoked, t0_update_0, post_revoked_update, 2), .deaths = 1 },
         { .name = "old-replace", TWO(pre_revoked, t0_replace_0, post_revoked_replace, 2), .deaths = 1 },
         { .name = "old-delete", TWO(pre_revoked, t0_delete, post_revoked_delete, 3), .deaths = 1 },
+        { .name = "old-take", TWO(pre_revoked_counter, t0_take, post_revoked_delete, 3), .deaths = 1 },
         { .name = "old-split", TWO(pre_revoked, t0_put_b_0, post_split_a, 3), .deaths = 1 },
         { .name = "expire", TWO(pre_two, t0_expire_1, post_expire, 3), .deaths = 1 },
         { .name = "get", TWO(pre_two, t0_get, post_read, 3), .deaths = 1 },
@@ -630,6 +664,7 @@ static const ModelCase model_cases[] = {
         { .name = "index-update", TWO(pre_index_old, t0_update_0, post_index_over, 2), .deaths = 1 },
         { .name = "index-replace", TWO(pre_index_old, t0_replace_0, post_index_over, 2), .deaths = 1 },
         { .name = "index-delete", TWO(pre_index_old, t0_delete, post_index_delete, 3), .deaths = 1 },
+        { .name = "index-take", TWO(pre_index_counter, t0_take, post_index_delete, 3), .deaths = 1 },
         { .name = "index-split", TWO(pre_index_old, t0_put_b_0, post_index_add_to_one, 3), .deaths = 1 },
         { .name = "index-bucket", TWO(pre_index_bucket, t0_put_0, post_index_add_to_two, 2), .deaths = 1 },
         { .name = "index-expire", TWO(pre_index_two, t0_expire_0, post_index_expire, 3), .deaths = 1 },
