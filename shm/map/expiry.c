@@ -7,9 +7,9 @@
  *   1. An object is a leaf of a map if that map's trie holds it on the path of the hash with which it begins. Nothing
  *      is written into it before that is known.
  *
- *   2. Between the steps of a pass, the arena's `first` is the first end that the pass has left, or that a writer has
- *      noted since the pass began, which may be of a slab that is behind the hand; PASS_BEGUN, if there is none. The
- *      slabs ahead are looked at, whatever it is.
+ *   2. From its beginning to its end, a pass keeps in the arena's `first` the first end that it has left, or that a
+ *      writer has noted since it began, which may be of a slab that is behind the hand; PASS_BEGUN, if there is none.
+ *      The slabs ahead are looked at, whatever it is. It is 0 only where no end is noted.
  *
  * Who may do what: writers touch; the maintainer steps.
  *
@@ -77,7 +77,9 @@ bool shm_expiry_due(ShmArena *arena, uint64_t *ret_now_ms) {
         /* ORDER: rlx; hints. */
         if (shm_load_rlx(&expiry->hand) != 0)
                 return true;
-        return first <= now && now - shm_load_rlx(&expiry->begun) >= PASS_MS; /* ORDER: rlx; as above. */
+        /* The last pass may have died when it was at the end. */
+        return (first <= now || first == PASS_BEGUN) &&
+               now - shm_load_rlx(&expiry->begun) >= PASS_MS; /* ORDER: rlx; as above. */
 }
 
 /* False: it is to be looked at again. */
@@ -196,7 +198,7 @@ bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n) {
         uint32_t n_slabs = shm_arena_n_slabs_ever(arena), cost;
         uint64_t hand = shm_load_rlx(&expiry->hand); /* ORDER: rlx; the maintainer's alone. */
         /* ORDER: acqrel, pairs with shm_expiry_note(); before a look at any slab. */
-        uint64_t left = shm_xchg_acqrel(&expiry->first, 0);
+        uint64_t left = shm_xchg_acqrel(&expiry->first, PASS_BEGUN);
         ShmTrie trie = {};
 
         if (hand == 0) {
@@ -208,7 +210,10 @@ bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n) {
         if (hand >= n_slabs)
                 hand = 0;
         shm_store_rlx(&expiry->hand, hand); /* ORDER: rlx; the maintainer's alone. */
-        if (hand != 0 || left != PASS_BEGUN)
+        if (left != PASS_BEGUN)
                 (void) shm_expiry_lower(&expiry->first, left);
+        else if (hand == 0)
+                /* ORDER: acqrel; nobody has noted an end. */
+                (void) shm_cas_acqrel(&expiry->first, &left, 0);
         return hand == 0;
 }

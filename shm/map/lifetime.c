@@ -8,9 +8,9 @@
  *      its end SHM_MAP_ENDED, from the end that was seen. So no touch comes between. A reader only looks: a touch that
  *      was held up since before the end may bring an entry back that a reader has missed, if nobody took its memory.
  *   2. `first` of a slab, and of the arena, is not later than the end of any entry of it, but while a step looks at the
- *      slab, or a pass of several steps is under way. A writer stores the end of a leaf, links it, then lowers `first`
- *      of its slab, then of the arena. A step makes both 0, the arena's first, looks at the leaves, then lowers both to
- *      what is left. So one of the two sees the other. Between two steps the arena's is as shm/map/expiry.c says.
+ *      slab, or a pass is under way. A writer stores the end of a leaf, links it, then lowers `first` of its slab, then
+ *      of the arena. A step makes the arena's the latest there is, then the slab's 0, looks at the leaves, then lowers
+ *      both to what is left. So one of the two sees the other. See shm/map/expiry.c, too.
  *
  * Who may do what: writers end, move ends and lower `first`; the maintainer passes over the slabs (shm/map/expiry.c).
  *

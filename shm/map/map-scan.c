@@ -69,10 +69,17 @@ int shm_map_next(const ShmTrie *trie, ShmTrieScan *scan, void *buffer, ShmMapVie
         }
 }
 
-static bool is_leaf_over(const ShmTrie *trie, uint64_t leaf) {
+/* False: the leaf was freed. */
+static bool look_at_end(const ShmTrie *trie, uint64_t leaf, bool may_expire, bool *ret_over) {
         ShmMapView view;
 
-        return shm_map_view(trie->arena, leaf, &view) == 0 && shm_map_is_over(trie, &view);
+        *ret_over = false;
+        if (!may_expire)
+                return shm_object_live(trie->arena, leaf);
+        if (shm_map_view(trie->arena, leaf, &view) != 0)
+                return false;
+        *ret_over = shm_map_is_over(trie, &view);
+        return shm_map_view_live(trie->arena, &view);
 }
 
 ssize_t shm_map_count(const ShmTrie *trie) {
@@ -81,6 +88,7 @@ ssize_t shm_map_count(const ShmTrie *trie) {
         uint64_t hash;
         ssize_t n = 0;
         bool may_expire = shm_load_rlx(&trie->arena->header->expiry.first) != 0; /* ORDER: rlx; about now. */
+        bool is_over;
         int r;
 
         for (;;) {
@@ -89,8 +97,8 @@ ssize_t shm_map_count(const ShmTrie *trie) {
                 r = shm_trie_scan(trie, &scan, &c, &hash);
                 if (r != 1)
                         return r < 0 ? r : n;
-                if (shm_object_live(trie->arena, c.value)) {
-                        n += !may_expire || !is_leaf_over(trie, c.value);
+                if (look_at_end(trie, c.value, may_expire, &is_over)) {
+                        n += !is_over;
                         continue;
                 }
                 r = step_back(trie, &c, &before, &scan);

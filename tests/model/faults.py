@@ -748,10 +748,19 @@ FAULTS = [
      '        (void) shm_xchg_acqrel(line, 0);\n', '', '''        if (left != 0)
                 (void) shm_expiry_lower(line, left);''', '        shm_store_rel(line, left);'),
     ("expiry: the arena's first end is stored after the look", 'map-cell/put-pass', 'shm/map/expiry.c',
-     'uint64_t left = shm_xchg_acqrel(&expiry->first, 0);', 'uint64_t left = shm_load_acq(&expiry->first);',
-     '''        if (hand != 0 || left != PASS_BEGUN)
-                (void) shm_expiry_lower(&expiry->first, left);''',
-     '        shm_store_rel(&expiry->first, hand != 0 || left != PASS_BEGUN ? left : 0);'),
+     'uint64_t left = shm_xchg_acqrel(&expiry->first, PASS_BEGUN);', 'uint64_t left = shm_load_acq(&expiry->first);',
+     '(void) shm_expiry_lower(&expiry->first, left);', 'shm_store_rel(&expiry->first, left);',
+     '(void) shm_cas_acqrel(&expiry->first, &left, 0);', 'shm_store_rel(&expiry->first, 0);'),
+    ('expiry: no entry has an end, while a step is under way', 'map-cell/count-pass', 'shm/map/expiry.c',
+     'shm_xchg_acqrel(&expiry->first, PASS_BEGUN);', 'shm_xchg_acqrel(&expiry->first, 0);'),
+    ('map count: an entry that is over, and is freed beside it', 'map-cell/count-pass', 'shm/map/map-scan.c',
+     '''        if (shm_map_view(trie->arena, leaf, &view) != 0)
+                return false;
+''', '''        if (!shm_object_live(trie->arena, leaf))
+                return false;
+        if (shm_map_view(trie->arena, leaf, &view) != 0)
+                return true;
+'''),
     ('expiry: an end that is noted between two steps is that of no entry', 'map-cell/put-later-pass', 'shm/map/expiry.c',
      '#define PASS_BEGUN UINT64_MAX', '#define PASS_BEGUN UINT64_C(1)'),
     ('map put: a death before the end is noted is not known', 'map-cell/put-pass', 'shm/map/put.c',

@@ -400,6 +400,21 @@ static void post_take_put(unsigned dead) {
         map_check(2, 0);
 }
 
+/* An entry that is over is not counted, also while a pass is at it. */
+static void pre_pass_over(void) {
+        pre_pass();
+        set_clock(END);
+}
+
+static void t0_count(void) {
+        world.results[0] = (int) shm_map_count(&map_tries[0]);
+}
+
+static void post_count_pass(unsigned dead) {
+        if (!(dead & 1) && world.results[0] != 0)
+                model_fail("counted %d", world.results[0]);
+}
+
 /* A put beside a pass: a later pass, if one is due, finds the entry. */
 static void pre_pass_put(void) {
         pre_pass();
@@ -465,6 +480,8 @@ static const ModelCase model_cases[] = {
           .post = post_touch_insert, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
         { .name = "touch-pass", .pre = pre_pass, .actors = { t0_touch, t1_pass_after },
           .post = post_touch_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "count-pass", .pre = pre_pass_over, .actors = { t0_count, t1_pass_after },
+          .post = post_count_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "put-later-pass", .pre = pre_pass_put, .actors = { t0_put_later, t1_pass_after },
           .post = post_put_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "put-pass", .pre = pre_pass_put, .actors = { t0_put, t1_pass_after },

@@ -267,6 +267,20 @@ static void test_expiry_put_in_pass(void **state) {
         assert_int_equal(expiry->first, 0);
 }
 
+/* The thread that stepped died when it had looked at all, and found nothing: the next pass says so. */
+static void test_expiry_dead_pass(void **state) {
+        uint64_t now_ms, begin_ms;
+        Fixture *f = *state;
+        ShmExpiry *expiry;
+
+        expiry = &f->arena.header->expiry;
+        expiry->first = UINT64_MAX;
+        assert_true(shm_expiry_due(&f->arena, &begin_ms));
+        assert_true(shm_expiry_step(&f->actor, begin_ms, UINT32_MAX));
+        assert_int_equal(expiry->first, 0);
+        assert_false(shm_expiry_due(&f->arena, &now_ms));
+}
+
 /* Entries of two maps take turns in the slabs. */
 static void test_expiry_two_maps(void **state) {
         enum { N = 500 };
@@ -494,6 +508,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_expiry_bounds, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_pass, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_put_in_pass, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_dead_pass, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_two_maps, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_damaged, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_unknown_end, setup, teardown),
