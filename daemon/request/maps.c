@@ -9,6 +9,8 @@
 #include "daemon/request/trail.h"
 #include "shm/map/options.h"
 
+static_assert(PROTO_MAP_VALUE_MAX == SHM_LEAF_VALUE_MAX, "all that a map can have");
+
 #define SIZE_SLICE 1024U /* words */
 
 /* Bits of MapSet.set */

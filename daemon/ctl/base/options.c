@@ -8,6 +8,7 @@
 #include "daemon/ctl/base/nearest.h"
 #include "daemon/ctl/base/options.h"
 #include "proto/path.h"
+#include "proto/validate.h"
 
 const char *arg_pool;
 const char *arg_socket;
@@ -265,8 +266,8 @@ static int set_count(const char *text) {
 
 static int set_map_bytes(const char *name, const char *text, uint32_t bit, uint64_t max, uint64_t *ret) {
         if (parse_bytes(text, ret) < 0 || *ret > max)
-                return complain_usage("'%s' is no size; %s takes a number of bytes, as 4096 or 64M", text,
-                                      name);
+                return complain_usage("'%s' is no size; %s takes a number of bytes, as 4096 or 16M%s", text,
+                                      name, max == UINT64_MAX ? "" : ", the most");
         arg_map_set |= bit;
         return CTL_DONE;
 }
@@ -302,7 +303,7 @@ static int set_option(int value, const char *argument) {
         case ARG_LIMIT:
                 return set_map_bytes("--limit", argument, MAP_SET_LIMIT, UINT64_MAX, &arg_map_limit);
         case ARG_VALUE_MAX:
-                return set_map_bytes("--value-max", argument, MAP_SET_VALUE_MAX, UINT32_MAX,
+                return set_map_bytes("--value-max", argument, MAP_SET_VALUE_MAX, PROTO_MAP_VALUE_MAX,
                                      &arg_map_value_max);
         case ARG_TTL:
                 return set_map_span("--ttl", argument, MAP_SET_TTL, &arg_map_ttl_msec);

@@ -93,6 +93,7 @@ class Maps(Case):
                 ('maps set values --ttl 5000000', 'at most'),
                 ('maps set values --evict lru', "'lru' is no way to evict"),
                 ('maps set values --value-max 8G', "'8G' is no size"),
+                ('maps set values --value-max 17M', '16M, the most'),       # no library puts a larger one
                 (f'maps set {"x" * 44} --ttl 1', 'cannot be a map'),
                 ('maps --ttl 1', "--limit, --evict, --ttl, --stale or --value-max does not go with 'maps'"),
                 ('maps a b', "unexpected argument 'b'")):
