@@ -35,8 +35,9 @@ struct Tracker {
         Primary *primaries[TOPOLOGY_PRIMARIES_MAX];
         uint32_t n; /* that are open */
         bool is_begun, is_covered;
-        bool is_paused; /* covered but for a server that does not answer just now */
-        uint64_t until_usec; /* the cover's end, as it was stored last */
+        bool is_paused; /* begun, and not covered since a server does not answer just now */
+        uint64_t
+                until_usec; /* the cover's end, as it was stored last; before the first one: one is due by then */
         uint64_t retry_usec;
         uint64_t n_losses;
         char why[3 * NEAR_WHY_SIZE]; /* the last trouble: it is logged once */
@@ -112,6 +113,7 @@ static void begin_cover(Tracker *tracker) {
 
         r = tslab_near_begin(tracker->near, tracker->options->prefixes, tracker->options->n_prefixes);
         tracker->is_begun = r == 0;
+        tracker->until_usec = now_usec() + tracker->options->bound_ms * USEC_PER_MS;
         if (r == -EBUSY)
                 tracker_lose(tracker,
                              "another tslab-near covers this near cache, or its last copies are going");
@@ -185,7 +187,7 @@ static void look_for_pause(Tracker *tracker) {
         const TopologyServer *server;
         uint64_t seen;
 
-        if (!tracker->is_covered || tracker->is_paused || now_usec() < tracker->until_usec)
+        if (!tracker->is_begun || tracker->is_paused || now_usec() < tracker->until_usec)
                 return;
         tracker->is_paused = true;
         server = &tracker->topology.servers[find_laggard(tracker, &seen)];

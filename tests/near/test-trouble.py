@@ -104,6 +104,21 @@ class Forgetful(Fake):
             self.answers[b'ROLE'] = b''
 
 
+class Flushed(Fake):
+    """After some PINGs all its keys go, and it says no more."""
+
+    def __init__(self):
+        super().__init__()
+        self.n_pings = 0
+
+    def answered(self, connection, words):
+        is_ping = words[0] == b'PING'
+        self.n_pings += is_ping
+        if is_ping and self.n_pings == 5:
+            self.answers.update({b'PING': b'', b'ROLE': b''})
+            connection.sendall(b'*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*-1\r\n')
+
+
 def slots_answer(*servers, n_slots=16384):
     """To CLUSTER SLOTS: each of the servers has as many."""
     n = n_slots // len(servers)
@@ -651,8 +666,8 @@ class CoverTest(TroubleFixture):
             while time.monotonic() < end:
                 self.assertEqual(cache.get('a'), b'changed')
 
-    def test_the_status_tells_of_a_pause(self):
-        """The server is not lost, and no copy goes: systemd's status alone shows it."""
+    def listen(self):
+        """Gives a call that waits for a status."""
         notices = self.enterContext(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         notices.bind(os.path.join(self.daemon.dir, 'notify'))
         notices.settimeout(10)
@@ -665,6 +680,11 @@ class CoverTest(TroubleFixture):
 
         os.environ['NOTIFY_SOCKET'] = notices.getsockname()
         self.addCleanup(os.environ.pop, 'NOTIFY_SOCKET')
+        return wait_status
+
+    def test_the_status_tells_of_a_pause(self):
+        """The server is not lost, and no copy goes: systemd's status alone shows it."""
+        wait_status = self.listen()
         near = self.near(self.redis)
         for _ in range(3):
             wait_status('covered: 1 server')
@@ -673,6 +693,13 @@ class CoverTest(TroubleFixture):
             self.redis.process.send_signal(signal.SIGCONT)
         wait_status('covered: 1 server(s); lost 0 times')
         self.assertEqual(near.end()[1].count('covered'), 1)
+
+    def test_the_status_tells_of_a_pause_behind_a_flush(self):
+        wait_status, server = self.listen(), Flushed()
+        self.addCleanup(server.end)
+        self.near(server)
+        wait_status('covered: 1 server')
+        wait_status(f'not covered: 127.0.0.1:{server.port} has not answered for {BOUND_MS} ms')
 
     def test_keys_of_no_prefix(self):
         engine, cache = self.cache(self.redis.client())
