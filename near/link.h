@@ -22,7 +22,10 @@ typedef struct LinkLogin {
         const char *user, *password; /* NULL: none; a password without a user is the default user's */
 } LinkLogin;
 
-/* on_gone() is not called for a failure of this call; `ret_why` has NEAR_WHY_SIZE bytes. `login` is not copied. */
+/*
+ * on_gone() is not called for a failure of this call; `ret_why` has NEAR_WHY_SIZE bytes. `login` is not copied.
+ * -ETIMEDOUT: as lookup_begin() has it.
+ */
 int link_open(Link **ret, sd_event *event, const char *host, int port, const LinkLogin *login,
               const LinkOps *ops, void *userdata, char *ret_why);
 Link *link_free(Link *link);

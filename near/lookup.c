@@ -9,11 +9,28 @@
 
 #include "near/topology.h"
 
+#define LOOKUPS_MAX (3 * TOPOLOGY_PRIMARIES_MAX) /* each primary has two links */
+
 /* The thread's alone. */
 typedef struct Lookup {
         int fd;
         char host[TOPOLOGY_HOST_SIZE];
 } Lookup;
+
+/* Lookups that go on, also of links that are gone. */
+static int count_lookup(int change) {
+        static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+        static int n;
+        int r = 0;
+
+        (void) pthread_mutex_lock(&lock);
+        if (n + change > LOOKUPS_MAX)
+                r = -ETIMEDOUT;
+        else
+                n += change;
+        (void) pthread_mutex_unlock(&lock);
+        return r;
+}
 
 static int find_address(const char *host, int family, char *ret) {
         const struct addrinfo hints = { .ai_family = family, .ai_socktype = SOCK_STREAM };
@@ -38,6 +55,7 @@ static void *run_lookup(void *userdata) {
         (void) !write(lookup->fd, &answer, sizeof(answer)); /* fails where nobody waits any more */
         (void) close(lookup->fd);
         free(lookup);
+        (void) count_lookup(-1);
         return NULL;
 }
 
@@ -55,7 +73,7 @@ static int start_thread(Lookup *lookup) {
         return -r;
 }
 
-int lookup_begin(const char *host) {
+static int open_lookup(const char *host) {
         Lookup *lookup;
         int fds[2], r;
 
@@ -75,5 +93,17 @@ int lookup_begin(const char *host) {
         (void) close(fds[0]);
         (void) close(fds[1]);
         free(lookup);
+        return r;
+}
+
+int lookup_begin(const char *host) {
+        int r;
+
+        r = count_lookup(1);
+        if (r)
+                return r;
+        r = open_lookup(host);
+        if (r < 0)
+                (void) count_lookup(-1);
         return r;
 }

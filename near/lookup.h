@@ -7,5 +7,10 @@ typedef struct LookupAnswer {
         char address[NI_MAXHOST]; /* as a number */
 } LookupAnswer;
 
-/* A descriptor from which one LookupAnswer can be read later; closing it gives the lookup up. Or a negative errno. */
+/*
+ * A descriptor from which one LookupAnswer can be read later; closing it gives the lookup up. Or a negative errno:
+ *
+ * -ETIMEDOUT   hundreds of them have no answer yet. They may never get one, as of a name server that takes a TCP
+ *              connection and says nothing: only the end of the process ends them.
+ */
 int lookup_begin(const char *host);

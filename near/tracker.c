@@ -253,6 +253,11 @@ static void on_ready(void *userdata) {
         begin_cover(tracker);
 }
 
+static void check_lookups(Tracker *tracker, int r) {
+        if (r == -ETIMEDOUT)
+                tracker_fail(tracker, r, "hundreds of names are being looked up, and none is found");
+}
+
 static void open_primaries(Tracker *tracker) {
         static const PrimaryOps ops = { on_ready, on_change, on_answer, on_lost };
         char what[NEAR_WHY_SIZE] = "", why[2 * NEAR_WHY_SIZE];
@@ -268,6 +273,7 @@ static void open_primaries(Tracker *tracker) {
                 if (r) {
                         (void) snprintf(why, sizeof(why), "%s:%d: %s", server->host, server->port, what);
                         tracker_lose(tracker, why);
+                        check_lookups(tracker, r);
                         return;
                 }
                 tracker->n++;
@@ -336,11 +342,15 @@ static void tracker_seek(Tracker *tracker) {
         static const LinkOps ops = { on_seed_up, on_seed, on_seed_gone };
         const TopologyServer *server = seed_server(tracker);
         char why[NEAR_WHY_SIZE];
+        int r;
 
         tracker->seed_usec = now_usec();
-        if (link_open(&tracker->seed, tracker->event, server->host, server->port, &tracker->options->login,
-                      &ops, tracker, why))
+        r = link_open(&tracker->seed, tracker->event, server->host, server->port, &tracker->options->login,
+                      &ops, tracker, why);
+        if (r) {
                 lose_seed(tracker, why);
+                check_lookups(tracker, r);
+        }
 }
 
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {

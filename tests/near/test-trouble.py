@@ -484,25 +484,46 @@ class SettingsTest(TroubleFixture):
             status, error = self.run_near('--check', '--pool', self.daemon.socket, '--server', text, '--prefix=')
             self.assertEqual(status, 0, error)
 
+    def near_with_names(self, settings, *arguments):
+        """Its names are looked up as these lines for resolv.conf say."""
+        file = os.path.join(self.daemon.dir, 'resolv.conf')
+        with open(file, 'w') as lines:
+            lines.write('nameserver 127.0.0.1\n' + settings)
+        near = subprocess.Popen(
+            ['unshare', '--mount', 'sh', '-c', f'mount --bind {file} /etc/resolv.conf && exec "$@"', 'sh', TSLAB_NEAR,
+             '--pool', self.daemon.socket, '--prefix=p:', *arguments], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(near.wait)
+        self.addCleanup(near.kill)
+        return near
+
     @unittest.skipUnless(side.IS_ALONE, 'no network of our own')
     def test_a_name_service_that_does_not_answer(self):
         """It stops nothing but the connection."""
         service = self.enterContext(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         service.bind(('127.0.0.1', 53))
         service.settimeout(10)
-        settings = os.path.join(self.daemon.dir, 'resolv.conf')
-        with open(settings, 'w') as file:
-            file.write('nameserver 127.0.0.1\noptions timeout:30 attempts:5\n')
-        near = subprocess.Popen(
-            ['unshare', '--mount', 'sh', '-c', f'mount --bind {settings} /etc/resolv.conf && exec "$@"', 'sh', TSLAB_NEAR,
-             '--pool', self.daemon.socket, '--server=some.server', '--prefix=p:'], stderr=subprocess.PIPE, text=True)
-        self.addCleanup(near.wait)
-        self.addCleanup(near.kill)
+        near = self.near_with_names('options timeout:30 attempts:5\n', '--server=some.server')
         for _ in range(3):          # the last one is given up, and another one begins
             self.assertIn(b'server', service.recv(4096))
         near.terminate()
         self.assertIn('some.server:6379: no answer for seconds', near.communicate(timeout=20)[1])
         self.assertEqual(near.returncode, 0)
+
+    @unittest.skipUnless(side.IS_ALONE, 'no network of our own')
+    def test_a_name_service_that_never_answers(self):
+        """The C library waits for ever for an answer by TCP. Such lookups end with the process, before they have taken all
+        its descriptors."""
+        self.enterContext(socket.create_server(('127.0.0.1', 53), backlog=1024))
+        server = Fake()
+        self.addCleanup(server.end)
+        ranges = (b'*3\r\n:%d\r\n:%d\r\n*3\r\n$11\r\nsome.server\r\n:%d\r\n$1\r\ni\r\n' % (128 * i, 128 * i + 127, i + 1)
+                  for i in range(128))
+        server.answers[b'CLUSTER SLOTS'] = b'*128\r\n' + b''.join(ranges)
+        near = self.near_with_names('options use-vc\n', f'--server=127.0.0.1:{server.port}')
+        error = near.communicate(timeout=30)[1]
+        self.assertIn('hundreds of names', error)
+        self.assertNotIn('Too many open files', error)
+        self.assertEqual(near.returncode, 1)
 
     def test_an_option_that_comes_late(self):
         self.cache(self.server().client())
