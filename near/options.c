@@ -147,11 +147,15 @@ static int set_password_file(Options *options, const char *value, char *ret_why)
         static char password[PASSWORD_MAX + 2];
         FILE *file = fopen(value, "re");
         size_t n, size;
+        int r;
 
         if (!file)
                 return refuse_value(ret_why, strerror(errno), value);
         n = fread(password, 1, PASSWORD_MAX + 1, file);
+        r = ferror(file) ? errno : 0;
         (void) fclose(file);
+        if (r)
+                return refuse_value(ret_why, strerror(r), value);
         password[n] = 0;
         size = strcspn(password, "\r\n");
         if (size == 0)

@@ -467,6 +467,9 @@ class SettingsTest(TroubleFixture):
             status, error = self.run_near('--server=a', '--prefix=', '--password-file', self.put_password(word))
             self.assertEqual(status, 2, error)
             self.assertIn(text, error)
+        status, error = self.run_near('--server=a', '--prefix=', '--password-file', self.daemon.dir)
+        self.assertEqual(status, 2, error)
+        self.assertIn('Is a directory', error)
         word = 'x' * 1023
         server = self.server('--requirepass', word)
         for end in '', '\n', '\r\nmore\0', '\n' + 'y' * 5000:
