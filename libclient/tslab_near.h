@@ -102,8 +102,8 @@ int tslab_near_begin(struct tslab_near *near, const char *const *prefixes, size_
 
 /*
  * Covers the copies until a moment of CLOCK_BOOTTIME, in microseconds, in place of any cover before. That is the moment
- * for which the engine has said that all was told, and the bound. If it is past, nothing is covered, also where the
- * process was stopped in this call. Enters no daemon.
+ * for which the engine has said that all was told, and the bound. Readers' clocks are coarse, so the cover ends 20 ms
+ * before it. If that is past, nothing is covered, also where the process was stopped in this call. Enters no daemon.
  *
  * -ESTALE      there is no lease, or an operator closed or revoked it: end, and begin again
  */
