@@ -121,13 +121,17 @@ static void step_end(const ShmTrie *trie, uint32_t class, const Step *step) {
                                    (uint32_t) __builtin_popcountll((own & step->spared) | step->young));
 }
 
+/* An entry that may go. Claims end by themselves. What looks like a leaf can be what one left in a chunk's slot. */
+static bool find_victim(const ShmTrie *trie, SlotId id, uint64_t old, ShmMapView *view, ShmTrieCursor *c) {
+        return view_leaf(trie, id, view) && !(view->head.flags & SHM_LEAF_CLAIM) && view->handle != old &&
+               shm_map_find_leaf(trie, view, c);
+}
+
 uint64_t shm_evict_slot(ShmActor *actor, const ShmTrie *trie, SlotId id, uint64_t old) {
         ShmTrieCursor c;
         ShmMapView view;
 
-        /* Claims end by themselves. */
-        if (!view_leaf(trie, id, &view) || (view.head.flags & SHM_LEAF_CLAIM) || view.handle == old ||
-            !shm_map_find_leaf(trie, &view, &c))
+        if (!find_victim(trie, id, old, &view, &c))
                 return 0;
         if (shm_map_unlink(actor, trie, &view, &c, SHM_MAP_EVICTIONS) != 0)
                 return 0;
@@ -176,11 +180,12 @@ uint64_t shm_evict_any(ShmActor *actor, const ShmTrie *trie, uint64_t old) {
 }
 
 /* A slab that had entries may have none by now: only chunks, or slots in caches. */
-static bool has_leaves(const ShmTrie *trie, uint32_t slab, uint64_t slots) {
+static bool has_victims(const ShmTrie *trie, uint32_t slab, uint64_t slots, uint64_t old) {
+        ShmTrieCursor c;
         ShmMapView view;
 
         for (; slots != 0; slots &= slots - 1)
-                if (view_leaf(trie, slot_id(slab, (uint32_t) __builtin_ctzll(slots)), &view))
+                if (find_victim(trie, slot_id(slab, (uint32_t) __builtin_ctzll(slots)), old, &view, &c))
                         return true;
         return false;
 }
@@ -189,7 +194,7 @@ static bool has_leaves(const ShmTrie *trie, uint32_t slab, uint64_t slots) {
  * The slab, among the next few with entries that have another key, which has least visits; UINT32_MAX: that was the
  * last one.
  */
-static uint32_t choose_slab(const ShmTrie *trie, uint32_t class, uint64_t key, uint32_t from) {
+static uint32_t choose_slab(const ShmTrie *trie, uint32_t class, uint64_t key, uint32_t from, uint64_t old) {
         uint32_t n_slabs = shm_arena_n_slabs_ever(trie->arena), best = UINT32_MAX, least = UINT32_MAX, n = 0;
         uint64_t slots;
 
@@ -197,7 +202,7 @@ static uint32_t choose_slab(const ShmTrie *trie, uint32_t class, uint64_t key, u
                 uint32_t visits;
 
                 if (!slab_slots(trie, slab, class, ANY_KEY, &slots) ||
-                    slab_slots(trie, slab, class, key, &slots) || !has_leaves(trie, slab, slots))
+                    slab_slots(trie, slab, class, key, &slots) || !has_victims(trie, slab, slots, old))
                         continue;
                 /* ORDER: rlx; a hint. */
                 visits = (uint32_t) __builtin_popcountll(shm_load_rlx(&trie->arena->lines[slab].visited) &
@@ -211,7 +216,7 @@ static uint32_t choose_slab(const ShmTrie *trie, uint32_t class, uint64_t key, u
         return best;
 }
 
-uint32_t shm_evict_take_slab(const ShmTrie *trie, uint64_t key) {
+uint32_t shm_evict_take_slab(const ShmTrie *trie, uint64_t key, uint64_t old) {
         uint32_t n_ends = ends_of_all(trie);
 
         while (n_ends > 0) {
@@ -219,7 +224,7 @@ uint32_t shm_evict_take_slab(const ShmTrie *trie, uint64_t key) {
                 uint64_t w = hand_load(trie, class);
                 ShmHand h = hand_unpack(w);
 
-                slab = choose_slab(trie, class, key, h.slab);
+                slab = choose_slab(trie, class, key, h.slab, old);
                 h.slab = slab + 1;
                 h.slot = 0;
                 if (slab == UINT32_MAX) {

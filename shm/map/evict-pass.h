@@ -19,5 +19,8 @@ uint64_t shm_evict_next(ShmActor *actor, const ShmTrie *trie, uint32_t class, ui
 /* The next entry of any class. Returns its cost, or 0. */
 uint64_t shm_evict_any(ShmActor *actor, const ShmTrie *trie, uint64_t old);
 
-/* A slab whose slots are of no use for `key`, behind the hand from now on. UINT32_MAX: there is none. */
-uint32_t shm_evict_take_slab(const ShmTrie *trie, uint64_t key);
+/*
+ * A slab with entries, and not with `old` alone, whose slots are of no use for `key`; behind the hand from now on.
+ * UINT32_MAX: there is none.
+ */
+uint32_t shm_evict_take_slab(const ShmTrie *trie, uint64_t key, uint64_t old);

@@ -115,7 +115,7 @@ static uint64_t empty_slabs(ShmActor *actor, const ShmTrie *trie, uint64_t key, 
         uint64_t cost = 0;
 
         for (uint32_t n = 0; n < EMPTIED_MAX && cost < size; n++) {
-                uint32_t slab = shm_evict_take_slab(trie, key);
+                uint32_t slab = shm_evict_take_slab(trie, key, evict->old);
 
                 if (slab == UINT32_MAX)
                         break;

@@ -467,6 +467,22 @@ static void test_evict_among_chunks(void **state) {
         assert_int_equal(totals(f).failures, 0);
 }
 
+/* A block or a short chunk leaves much of a head that its slot had. That is no entry: no slab is emptied of it. */
+static void test_evict_among_blocks(void **state) {
+        enum { KEYS = 20000, LARGEST = 100000 };
+        Fixture *f = *state;
+
+        srand(1);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = 0; i < 40000; i++) {
+                uint32_t key = (uint32_t) rand() % KEYS;
+                bool small = (uint32_t) rand() % 4 != 0;
+
+                assert_int_equal(put(f, key, (uint32_t) rand() % (small ? LARGEST / 10 : LARGEST)), 0);
+        }
+        assert_int_equal(totals(f).failures, 0);
+}
+
 /* A size that many want gets memory from one that few want. */
 static void test_evict_balances_sizes(void **state) {
         enum { N = 2000 };
@@ -658,6 +674,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_for_the_index, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_for_other_sizes, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_among_chunks, setup_middle, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_among_blocks, setup_middle, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_among_blocks, setup_middle, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_balances_sizes, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_nothing_there, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_one_large_entry, setup_small, teardown),
