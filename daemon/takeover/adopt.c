@@ -161,7 +161,9 @@ static int check_arena(Search *search, const ShmArena *arena) {
         if (strcmp(pool, search->pool) != 0)
                 return refuse_search(search, -EBADMSG, "the memory of process %d belongs to pool '%s'",
                                      (int) search->pid, pool);
-        if (fstat(arena->fd, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 0777) != 0600)
+        if (fstat(arena->fd, &st) < 0)
+                return refuse_unreadable(search, -errno, "the pool's memory");
+        if (st.st_uid != geteuid() || (st.st_mode & 0777) != 0600)
                 return refuse_search(search, -EPERM, "the memory of process %d was made by another user",
                                      (int) search->pid);
         r = shm_process_start_time(search->pid, &start_time);
