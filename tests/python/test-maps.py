@@ -185,7 +185,7 @@ class Alone(unittest.TestCase):
         for write in (lambda: m.insert(b'b', b'1', ttl=0.05), lambda: m.change(b'a', b'1', ttl=0.05),
                       lambda: m.replace(b'c', 0, b'1', ttl=0.05), lambda: m.add(b'd', ttl=0.05)):
             write()
-        daemon.wait_for(lambda: dict(m) == {})
+        daemon.wait_for(lambda: not list(m.items()))
         self.assertFalse(m.touch(b'a', 1000))
         self.assertIsNone(m.ttl(b'a'))
         for bad in 0, -1, math.nan, 2 ** 32 / 1000:
@@ -195,7 +195,7 @@ class Alone(unittest.TestCase):
         other = tslab.Map(self.pool, 'other', ttl=0.05)
         other[b'a'] = b'1'
         other.put(b'b', b'2', ttl=math.inf)
-        daemon.wait_for(lambda: dict(tslab.Map(self.pool, 'other', ttl=1000)) == {b'b': b'2'})
+        daemon.wait_for(lambda: dict(tslab.Map(self.pool, 'other', ttl=1000).items()) == {b'b': b'2'})
 
     def test_largest_value_of_the_map(self):
         small = tslab.Map(self.pool, 'small', value_max=1000)
@@ -221,7 +221,7 @@ class Alone(unittest.TestCase):
         self.assertTrue(m.claim(b'b').mine)
         m[b'b'] = b'3'
         self.assertRaises(tslab.ChangedError, m.delete, b'b', second.version)
-        self.assertEqual(dict(m), {b'a': b'1', b'b': b'3'})
+        self.assertEqual(dict(m.items()), {b'a': b'1', b'b': b'3'})
 
     def test_wait_serves_signals(self):
         """Their handlers run while it waits, also those that raise; it goes on after the others."""

@@ -87,7 +87,8 @@ class Map(MutableMapping[bytes, bytes]):
 
     Other processes may change the map at any time. Each call that is about one key is atomic, pop(), popitem() and
     setdefault() too: of several that pop one entry, one gets it. update(), clear() and walks through the map are not:
-    they go from entry to entry. len() walks through all of it.
+    they go from entry to entry. len() walks through all of it. dict(map) asks for each key in turn, and raises KeyError
+    where one went meanwhile; dict(map.items()) does not.
 
     An entry may have a lifetime in seconds, up to 49 days: once that is over its key is absent, and within a second its
     memory goes back.
