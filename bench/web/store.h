@@ -42,6 +42,7 @@ typedef struct Store {
         bool (*find)(StoreItem *item); /* a get that may miss */
         uint64_t (*cost)(
                 StoreItem *item); /* bytes that count against a limit; the key is absent before and after */
+        uint64_t (*entries)(void); /* that it has now */
         StoreFunction add; /* 1 to the key's counter; NULL: there is no such thing in all of these */
         StoreFunction find_counter, add_at; /* the counter that was found before */
         StoreFunction limit; /* takes a token of the key's bucket */

@@ -63,11 +63,19 @@ static bool map_find(StoreItem *item) {
         return n >= 0;
 }
 
-static uint64_t map_bytes(void) {
+static struct tslab_map_statistics map_statistics(void) {
         struct tslab_map_statistics s = { .size = sizeof(s) };
 
         call_check("statistics", tslab_map_statistics(map, &s));
-        return s.bytes;
+        return s;
+}
+
+static uint64_t map_bytes(void) {
+        return map_statistics().bytes;
+}
+
+static uint64_t map_entries(void) {
+        return map_statistics().entries;
 }
 
 static uint64_t map_cost(StoreItem *item) {
@@ -150,6 +158,7 @@ const Store store_tslab = {
         .get = map_get,
         .find = map_find,
         .cost = map_cost,
+        .entries = map_entries,
         .add = map_add,
         .find_counter = map_find_counter,
         .add_at = map_add_at,
