@@ -74,6 +74,23 @@ def make_app(interface=None, **config):
         app.test_client(use_cookies=False).post('/' + other, headers={'Cookie': flask.request.headers['Cookie']})
         return {}
 
+    @app.post('/twice/<path:meanwhile>')
+    def save_twice(meanwhile):
+        """Before a long answer, say, and after it."""
+        flask.session['value'] = 'x' * 10
+        response = flask.make_response('')
+        app.session_interface.save_session(app, flask.session, response)
+        if meanwhile == 'cleared':
+            flask.session.clear()
+            app.session_interface.save_session(app, flask.session, response)
+        elif meanwhile == 'login':
+            app.session_interface.regenerate(flask.session)
+        elif meanwhile != 'alone':
+            saved = response.headers['Set-Cookie'].split(';')[0]
+            app.test_client(use_cookies=False).post('/' + meanwhile, headers={'Cookie': saved})
+        flask.session['value'] = 'x' * 20
+        return {}
+
     @app.post('/logout/<how>')
     def log_out(how):
         """Beside another request, which is saved first."""
@@ -175,6 +192,21 @@ class Sessions(unittest.TestCase):
             with self.assertLogs(self.app.logger, 'ERROR'):
                 response = self.client.post(f'/login-beside/{other}')
             self.assertEqual((response.status_code, cookie(response), len(self.store)), (200, None, left))
+
+    def test_a_session_is_saved_twice(self):
+        for _ in range(2):
+            for meanwhile in 'alone', 'login', 'cleared':
+                self.assertEqual(self.client.post(f'/twice/{meanwhile}').status_code, 200)
+                self.assertEqual((self.length(), len(self.store)), (20, 1))
+
+    def test_another_request_between_two_saves(self):
+        for other, length in ('set/7', 7), ('clear', 0):
+            with self.assertLogs(self.app.logger, 'ERROR'):
+                self.client.post(f'/twice/{other}')
+            lengths = [len(self.app.session_interface.serializer.loads(value)['value']) for value in self.store.map.values()]
+            self.assertEqual(lengths, [length] if length else [])
+            self.store.map.clear()
+            self.client = self.app.test_client()
 
     def test_a_logout_beside_a_change(self):
         for how, left in ('clear', 0), ('regenerate', 1):

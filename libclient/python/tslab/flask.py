@@ -16,6 +16,7 @@ logged.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -26,7 +27,7 @@ from flask.json.tag import TaggedJSONSerializer
 from flask.sessions import SecureCookieSession, SessionMixin
 from flask.sessions import SessionInterface as FlaskSessionInterface
 
-from tslab.errors import Error
+from tslab.errors import ChangedError, Error
 from tslab.sessions import SessionStore
 
 _ID = re.compile(r'[A-Za-z0-9_-]{43}')     # 256 random bits
@@ -39,7 +40,8 @@ class Session(SecureCookieSession):
     def __init__(self, initial: Any = None, id: Optional[str] = None, available: bool = True) -> None:  # noqa: A002
         super().__init__(initial)
         self.id, self.new, self.available = id, id is None, available
-        self.version = 0
+        self.version = 0                            # the version of the value that it was read from; 0: none
+        self.saved: Optional[bytes] = None          # the value that it was last saved as
         self.former_id: Optional[str] = None        # to be deleted once the session is saved with its new one
 
 
@@ -88,6 +90,7 @@ class SessionInterface(FlaskSessionInterface):
             if session.modified:
                 self._delete(app, session.id)
                 self._delete(app, session.former_id)
+                session.id, session.former_id, session.version, session.saved = None, None, 0, None
                 response.delete_cookie(self.get_cookie_name(app), **self._cookie(app))
                 response.vary.add('Cookie')
         elif self._save(app, session) and self.should_set_cookie(app, session):
@@ -101,7 +104,7 @@ class SessionInterface(FlaskSessionInterface):
         request has ended that meanwhile, or given it another id, the new one is not kept."""
         assert isinstance(session, Session)
         session.former_id = session.id or session.former_id
-        session.id, session.version, session.modified = None, 0, True
+        session.id, session.version, session.saved, session.modified = None, 0, None, True
 
     def _save(self, app: Flask, session: Session) -> bool:
         """Whether the pool has the session as it is."""
@@ -109,16 +112,26 @@ class SessionInterface(FlaskSessionInterface):
         try:
             if not session.modified:
                 return self.store.touch(id)
-            self.store.replace(id, session.version, self.serializer.dumps(dict(session)).encode())
+            data = self.serializer.dumps(dict(session)).encode()
+            self.store.replace(id, self._version(session), data)
         except Error as e:
             app.logger.error('a session could not be saved, and stays as it was: %s', e)
             return False
-        session.id, former, session.former_id = id, session.former_id, None
+        session.id, session.saved, former, session.former_id = id, data, session.former_id, None
         if self._delete(app, former) is False:      # one request ends a session
             app.logger.error('a session was ended by another request before it got a new id, and stays ended')
             self._delete(app, id)
             return False
         return True
+
+    def _version(self, session: Session) -> int:
+        """The version that a change of the session replaces: that which it was read from, or was saved as since."""
+        if session.saved is None or session.id is None:
+            return session.version
+        found = self.store.get_version(session.id)
+        if found is None or found[0] != session.saved:
+            raise ChangedError(errno.EAGAIN, 'the session was changed meanwhile')
+        return found[1]
 
     def _delete(self, app: Flask, id: Optional[str]) -> Optional[bool]:      # noqa: A002
         """Whether it was there; None where that is not known."""
