@@ -17,6 +17,8 @@
 #include "proto/served.h"
 #include "proto/socket.h"
 
+#define LOCK_SIZE 64U
+
 struct Listener {
         Sessions *sessions;
         int *passed_fd; /* -1: systemd passed no socket */
@@ -40,7 +42,7 @@ static int make_dir(const char *dir) {
 
 /* The file has two lines: the daemon's process id, and the id of its arena. */
 static int read_lock(int fd, char ret_pid[12], char ret_arena[33]) {
-        char text[64] = "";
+        char text[LOCK_SIZE] = "";
 
         *ret_pid = *ret_arena = 0;
         if (pread(fd, text, sizeof(text) - 1, 0) < 0)
@@ -49,9 +51,12 @@ static int read_lock(int fd, char ret_pid[12], char ret_arena[33]) {
         return 0;
 }
 
+/* In place: a write that fails must not take the id of an arena that clients still use. */
 static void write_lock(int fd, const char *arena) {
-        if (ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0 ||
-            dprintf(fd, "%d\n%s\n", (int) getpid(), arena) < 0)
+        char text[LOCK_SIZE];
+        int n = snprintf(text, sizeof(text), "%d\n%s\n", (int) getpid(), arena);
+
+        if (pwrite(fd, text, (size_t) n, 0) < 0 || ftruncate(fd, n) < 0)
                 log_error(LOG_WARNING, -errno, "could not write to the lock of the pool");
 }
 

@@ -399,6 +399,10 @@ def run_lost(pool, order, n_fds):
     pool.forget_arena()
     pool.start(order)
     need(pool.daemon.ended(), 'a new pool beside clients of the last one')
+    pool.look_at_end()
+    pool.lasting = False
+    pool.start()
+    need(pool.daemon.ended(), 'after the failure, a new pool beside clients of the last one')
     pool.go_on(client)
     need(pool.ctl('clients'), 'no daemon')
     wait_until(lambda: not pool.is_known(other), 'a dead client is repaired')
@@ -445,7 +449,8 @@ ONCE_HARMFUL = {
     'store': ['434:2:1:24',                                 # used a client that was freed
               '72:6:1:24'],                                 # took the kept memory for damaged
     'adopt': ['7:1:1:12'],                                  # gave a client up
-    'lost': ['257:5:1:24', '217:1:1:5', '17:1:1:5'],        # began an empty pool beside clients
+    'lost': ['257:5:1:24', '217:1:1:5', '17:1:1:5',         # began an empty pool beside clients
+             '18:1:1:5'],                                   # so did the next daemon
     'client': ['9:1:1:12', '28:1:1:12'],                    # used a lock that was not there
 }
 
