@@ -82,8 +82,11 @@ static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_le
         _cleanup_(proto_closep) int fd = -1;
         int r;
 
-        if (proto_state_file(dir, pool, "lock", &path) < 0)
-                return -ENOMEM;
+        r = proto_state_file(dir, pool, "lock", &path);
+        if (r < 0) {
+                log_error(LOG_ERR, r, "could not find the lock of pool %s in %s", pool, dir);
+                return r;
+        }
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
         if (fd < 0) {
                 log_error(LOG_ERR, -errno, "could not open %s", path);
@@ -108,14 +111,13 @@ static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_le
 }
 
 /* For processes that would start an idle pool by a connection. Only their lists are wrong where this fails. */
-static int mark_pool(Listener *listener, const char *dir, const char *pool) {
-        if (proto_state_file(dir, pool, PROTO_SERVED_SUFFIX, &listener->mark_path) < 0)
-                return -ENOMEM;
-        listener->mark_fd = proto_served_mark(listener->mark_path);
+static void mark_pool(Listener *listener, const char *dir, const char *pool) {
+        int r = proto_state_file(dir, pool, PROTO_SERVED_SUFFIX, &listener->mark_path);
+
+        listener->mark_fd = r < 0 ? r : proto_served_mark(listener->mark_path);
         if (listener->mark_fd < 0)
-                log_error(LOG_WARNING, listener->mark_fd, "could not mark the pool as served in %s",
-                          listener->mark_path);
-        return 0;
+                log_error(LOG_WARNING, listener->mark_fd, "could not mark pool %s as served in %s", pool,
+                          dir);
 }
 
 static int find_paths(Listener *listener, char **ret_dir) {
@@ -156,12 +158,11 @@ int listener_new(Listener **ret_listener, Sessions *sessions, int *passed_fd) {
         r = find_paths(listener, &dir);
         if (r == 0)
                 r = lock_pool(dir, sessions->pool->options->pool, &listener->lock_fd, listener->left);
-        if (r == 0)
-                r = mark_pool(listener, dir, sessions->pool->options->pool);
         if (r < 0) {
                 (void) listener_free(listener);
                 return r;
         }
+        mark_pool(listener, dir, sessions->pool->options->pool);
         *ret_listener = listener;
         return 0;
 }

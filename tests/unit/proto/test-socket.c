@@ -21,6 +21,7 @@
 
 #include "proto/message.h"
 #include "proto/path.h"
+#include "proto/state-file.h"
 
 #define LINGERING_MAX 20U
 #define N_TOO_MANY 16
@@ -537,6 +538,33 @@ static void test_socket_path(void **state) {
         check_path("no_such_pool", "/run/tslab/no_such_pool.sock");
 }
 
+static void check_state_file(const char *dir, const char *expected) {
+        _cleanup_(proto_freep) char *path = NULL;
+
+        assert_int_equal(proto_state_file(dir, "a", "lock", &path), 0);
+        assert_string_equal(path + strlen(dir), expected);
+}
+
+static void test_state_file(void **state) {
+        const Fixture *f = *state;
+        char lock[40], loop[40], *path = NULL;
+
+        (void) snprintf(lock, sizeof(lock), "%s/lock", f->dir);
+        (void) snprintf(loop, sizeof(loop), "%s/loop", f->dir);
+        check_state_file(f->dir, "/a.lock");
+        assert_int_equal(mkdir(lock, 0700), 0);
+        check_state_file(f->dir, "/lock/a.lock");
+        assert_int_equal(rmdir(lock), 0);
+        assert_int_equal(symlink(f->dir, lock), 0);
+        check_state_file(f->dir, "/a.lock");
+        assert_int_equal(unlink(lock), 0);
+        /* an error says nothing of the directory */
+        assert_int_equal(symlink("loop", loop), 0);
+        assert_int_equal(proto_state_file(loop, "a", "lock", &path), -ELOOP);
+        assert_null(path);
+        assert_int_equal(unlink(loop), 0);
+}
+
 #define TEST(_f) cmocka_unit_test_setup_teardown(_f, setup, teardown)
 
 int main(void) {
@@ -560,6 +588,7 @@ int main(void) {
                 TEST(test_listen_not_a_socket),
                 TEST(test_path_too_long),
                 TEST(test_connect_backlog),
+                TEST(test_state_file),
                 cmocka_unit_test(test_pool_names),
                 cmocka_unit_test(test_socket_path),
         };
