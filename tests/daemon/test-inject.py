@@ -195,10 +195,7 @@ class Pool:
                 os.close(fd)
         if listener:
             listener.close()
-        try:
-            wait_until(lambda: self.pump() or self.is_ready or self.daemon.ended(), 'the daemon neither starts nor ends',
-                       self.seconds())
-        except Broken:
+        if not self.wait_working(lambda: self.pump() or self.is_ready or self.daemon.ended(), 'the daemon starts or ends'):
             self.stop_lasting()
 
     def is_failing(self, calls):
@@ -207,18 +204,26 @@ class Pool:
     def seconds(self):
         return SECONDS_LASTING if self.lasting else SECONDS
 
+    def wait_working(self, condition, text):
+        """False: not in a short while, and the daemon, whose calls fail for good, says that it cannot work."""
+        try:
+            wait_until(condition, text, self.seconds())
+            return True
+        except Broken:
+            need(self.lasting, f'the daemon hangs; waited in vain: {text}')
+        wait_until(lambda: condition() or self.complains(), f'{text}, or the daemon complains')
+        return condition()
+
+    def complains(self):
+        return re.search(r'^tslabd: (err|warning|notice): ', self.daemon.text(), re.M)
+
     def stop_lasting(self):
-        """A daemon that cannot work, and says so, ends at least."""
-        if not self.lasting:
-            raise Broken('the daemon hangs')
-        need(re.search(r'^tslabd: (err|warning|notice): ', self.daemon.text(), re.M), 'the daemon hangs without a word')
+        """A daemon that cannot work ends at least."""
         self.note('the daemon', self.daemon.text())
         self.stop()
 
     def wait_repaired(self, client, other):
-        try:
-            wait_until(lambda: self.go_on(client) or not self.is_known(other), 'a dead client is repaired', self.seconds())
-        except Broken:
+        if not self.wait_working(lambda: self.go_on(client) or not self.is_known(other), 'a dead client is repaired'):
             self.stop_lasting()
             self.succeed(client)
             wait_until(lambda: not self.is_known(other), 'a dead client is repaired')
@@ -328,7 +333,7 @@ def finish(pool, client, n_fds):
     """Nothing is left open, and nothing is lost, as the next daemon and the client see it."""
     if n_fds is not None and not pool.daemon.ended():
         wait_until(lambda: pool.daemon.ended() or pool.daemon.n_fds() <= n_fds,
-                   f'{pool.daemon.n_fds()} descriptors, not {n_fds}, are open', 3)
+                   f'{pool.daemon.n_fds()} descriptors, not {n_fds}, are open')
     result = pool.daemon.n_fds() if not pool.daemon.ended() else 0
     pool.stop()
     pool.succeed(client)
@@ -416,6 +421,7 @@ LINES = ('left open alloc 200 put 20 close alloc 40 lease revoke others thread f
 def run_client(pool, order, n_fds):
     """A client, from its start to its end."""
     del n_fds
+    pool.lasting = False        # the client's calls fail, not the daemon's
     pool.start()
     lines = re.sub(r' (?=[a-z])', '\n', LINES) + '\n'
     client = Program(pool, [CLIENT, pool.path], order, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
