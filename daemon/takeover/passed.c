@@ -22,10 +22,6 @@ static void free_names(char ***names) {
         free(*names);
 }
 
-static bool is_listening_socket(int fd) {
-        return sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, 1) > 0;
-}
-
 static void refuse_descriptor(int fd, const char *name, const char *why) {
         log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_DESCRIPTOR, .name = name },
                    "descriptor '%s', which systemd passed, %s: it was refused and removed from the store",
@@ -44,8 +40,10 @@ static int add_client(Passed *passed, int fd, uint32_t mark) {
         return 0;
 }
 
+/* A descriptor that cannot be looked at is an error, and stays in the store. */
 static int take_descriptor(Passed *passed, int fd, const char *name) {
         uint32_t mark;
+        int r;
 
         if (kept_parse(name, &mark))
                 return add_client(passed, fd, mark);
@@ -54,14 +52,18 @@ static int take_descriptor(Passed *passed, int fd, const char *name) {
                         passed->arena = fd;
                 else
                         refuse_descriptor(fd, name, "is there twice");
-        } else if (!is_listening_socket(fd)) {
+                return 0;
+        }
+        r = sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, 1);
+        if (r < 0)
+                return r;
+        if (r == 0)
                 refuse_descriptor(fd, name,
                                   "is neither the pool's memory nor a listening SOCK_SEQPACKET socket");
-        } else if (passed->socket < 0) {
+        else if (passed->socket < 0)
                 passed->socket = fd;
-        } else {
+        else
                 refuse_descriptor(fd, name, "is a second socket, and a pool has one");
-        }
         return 0;
 }
 
@@ -74,8 +76,12 @@ int passed_take(Passed *ret) {
                 log_error(LOG_ERR, n, "could not read the descriptors that systemd passed");
                 return n;
         }
-        for (int i = 0; i < n && r == 0; i++)
+        for (int i = 0; i < n && r == 0; i++) {
                 r = take_descriptor(&passed, SD_LISTEN_FDS_START + i, names[i]);
+                if (r < 0)
+                        log_error(LOG_ERR, r, "could not take the descriptor '%s', which systemd passed",
+                                  names[i]);
+        }
         *ret = passed;
         return r;
 }

@@ -381,6 +381,7 @@ def run_next(pool, order, n_fds, adopts):
     if adopts:
         pool.forget_arena()
     pool.start(order, adopt=client if adopts else None, socket_too=not adopts)
+    need('refused' not in pool.daemon.text(), f'a descriptor was given up: {pool.daemon.text()}')
     pool.go_on(client)
     pool.wait_repaired(client, other)
     use(pool, client, 'alloc 40', 'put 10', 'close', 'others')
@@ -453,7 +454,8 @@ ONCE_HARMFUL = {
     'first': ['46:3:1:105',                                 # READY=1 was lost
               f'1:16:{ALWAYS}:28'],                         # a thread was not told to end
     'store': ['434:2:1:24',                                 # used a client that was freed
-              '72:6:1:24'],                                 # took the kept memory for damaged
+              '72:6:1:24',                                  # took the kept memory for damaged
+              '51:1:1:5'],                                  # gave the socket of systemd up
     'adopt': ['7:1:1:12'],                                  # gave a client up
     'lost': ['257:5:1:24', '217:1:1:5', '17:1:1:5',         # began an empty pool beside clients
              '18:1:1:5'],                                   # so did the next daemon
