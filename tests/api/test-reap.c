@@ -131,6 +131,20 @@ static void revoke_all(struct tslab *pool) {
                         assert_int_equal(tslab_epoch_close(pool, id, TSLAB_CLOSE_REVOKE), 0);
 }
 
+/* A child that works. On a machine that is busy it may be long before a child begins. */
+static pid_t start_work(struct tslab *pool) {
+        pid_t child = test_child_start(TEST_FORK, work, pool);
+        uint32_t before, now;
+
+        assert_int_equal(tslab_epoch_current(pool, &before), 0);
+        do {
+                assert_int_equal(waitpid(child, NULL, WNOHANG), 0);
+                usleep(100);
+                assert_int_equal(tslab_epoch_current(pool, &now), 0);
+        } while (now == before);
+        return child;
+}
+
 /* Stopped in the middle of control work, at some moment of many, and killed there. */
 static void test_reap_control(void **state) {
         struct tslab_options options = {
@@ -138,14 +152,14 @@ static void test_reap_control(void **state) {
         };
         uint64_t seed = seed_get();
         struct tslab *pool;
-        int n_busy = 0, n, status, r;
+        int n_busy = 0, n_killed = 0, n, status, r;
 
         assert_int_equal(tslab_create(&pool, &options), 0);
         n = fill(pool);
-        for (int i = 0; i < 100 && n_busy < N_BUSY; i++) {
-                pid_t child = test_child_start(TEST_FORK, work, pool);
+        while (n_busy < N_BUSY) {
+                pid_t child = start_work(pool);
 
-                usleep((useconds_t) (1000 + seed_next(&seed) % 5000));
+                usleep((useconds_t) (seed_next(&seed) % 5000));
                 assert_int_equal(kill(child, SIGSTOP), 0);
                 assert_int_equal(waitpid(child, &status, WUNTRACED), child);
                 assert_true(WIFSTOPPED(status));
@@ -155,6 +169,7 @@ static void test_reap_control(void **state) {
                 assert_int_equal(tslab_epoch_advance(pool, NULL), r);
                 assert_int_equal(kill(child, SIGKILL), 0);
                 assert_int_equal(waitpid(child, &status, 0), child);
+                n_killed++;
                 if (r == -EBUSY)
                         assert_int_equal(tslab_epoch_advance(pool, NULL), -EBUSY);
                 if (r == -EBUSY)
@@ -165,8 +180,7 @@ static void test_reap_control(void **state) {
                 revoke_all(pool);
                 assert_int_equal(fill(pool), n);
         }
-        print_message("%d processes died in the middle of control work\n", n_busy);
-        assert_int_equal(n_busy, N_BUSY);
+        print_message("of %d processes, %d died in the middle of control work\n", n_killed, n_busy);
         tslab_close(pool);
 }
 
