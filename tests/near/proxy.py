@@ -17,6 +17,8 @@ class Proxy:
         self.is_half_silent = False     # so it is on connections that have subscribed to changes, and on no others
         self.is_lossy = False       # drops the messages of changes, and nothing else: no network does that
         self.is_halving = False     # half of the next message of a change goes through, then the connection ends
+        self.lost = None            # a command, and a function: the next answer to it is lost with its connection, and
+        self.losing = {}            # the function is called then; by the servers' sockets
         self.listener = socket.create_server(('127.0.0.1', 0))
         self.port = self.listener.getsockname()[1]
         self.begin(self.accept)
@@ -58,6 +60,11 @@ class Proxy:
             while data := source.recv(65536):
                 if not is_server and b'SUBSCRIBE' in data:
                     self.subscribed |= {source, sink}
+                if not is_server and self.lost and self.lost[0] in data:
+                    self.losing[sink], self.lost = self.lost[1], None
+                if is_server and source in self.losing:
+                    self.losing.pop(source)()
+                    break
                 while self.is_silent or self.is_half_silent and source in self.subscribed:
                     time.sleep(0.005)
                 if is_server and not self.pass_on(sink, data):

@@ -18,6 +18,9 @@ import side  # noqa: E402
 import tslab  # noqa: E402
 import tslab.flask  # noqa: E402
 from daemon import Daemon, wait_for  # noqa: E402
+from proxy import Proxy  # noqa: E402
+from redis.backoff import NoBackoff  # noqa: E402
+from redis.retry import Retry  # noqa: E402
 from servers import Counted, Near, Redis, free_port  # noqa: E402
 
 TSLABD = os.path.abspath(sys.argv[1])
@@ -25,6 +28,7 @@ STEPS = 100 if side.FULL else 25
 TIMEOUT = 3         # seconds, of the engine's client
 # As docs/near-cache.md has it, for programs.
 ACL = ['+get', '+pttl', '+set', '+pexpire', '+del', '+eval']
+KEYS = ['session:*', '{session:*']
 ACL_CLUSTER = ['+cluster|slots', '+command', '+info']
 
 
@@ -172,7 +176,7 @@ class Values(Fixture):
         self.assertEqual(self.store.get('a'), b'2')
 
     def test_the_programs_need_no_more_rights_than_the_page_says(self):
-        self.redis.client().acl_setuser('web', enabled=True, passwords=['+word'], commands=ACL, keys=['session:*'],
+        self.redis.client().acl_setuser('web', enabled=True, passwords=['+word'], commands=ACL, keys=KEYS,
                                         reset=True)
         store = tslab.SessionStore(self.store.pool, behind=self.redis.client(username='web', password='word'))
         self.assertIsNone(store.get('a'))
@@ -194,7 +198,7 @@ class Cluster(Fixture):
                        stdout=subprocess.DEVNULL, check=True)
         wait_for(lambda: server.client().cluster('info')['cluster_state'] == 'ok')
         server.client().acl_setuser('web', enabled=True, passwords=['+word'], commands=ACL + ACL_CLUSTER,
-                                    keys=['session:*'], reset=True)
+                                    keys=KEYS, reset=True)
         engine = redis.RedisCluster('127.0.0.1', server.port, username='web', password='word')
         self.addCleanup(engine.close)
         store = tslab.SessionStore(self.store.pool, behind=engine, near='other')
@@ -204,6 +208,88 @@ class Cluster(Fixture):
         self.assertEqual(store.get('a'), b'2')
         self.assertTrue(store.touch('a'))
         self.assertTrue(store.delete('a'))
+        other = tslab.SessionStore(self.store.pool, behind=server.client(), near='other', prefix='')
+        for name in 'a', '{', '}', '{}', 'a{}b}', 'a{b}c', '{b}', 'a}b', '{{b}}', 'a{b':
+            other.replace(name, 0, b'1')
+            self.assertEqual(other.get(name), b'1')
+            self.assertTrue(other.delete(name))
+
+
+class LostAnswer(Fixture):
+    """The engine makes a change, and its answer is lost. Its client asks again by itself, as redis-py 6 always does."""
+
+    def setUp(self):
+        super().setUp()
+        self.proxy = Proxy(self.redis.port)
+        self.addCleanup(self.proxy.end)
+        engine = redis.Redis('127.0.0.1', self.proxy.port, retry=Retry(NoBackoff(), 3),
+                             retry_on_error=[redis.ConnectionError])
+        self.addCleanup(engine.close)
+        self.client = tslab.SessionStore(self.store.pool, behind=engine, near='other', **self.OPTIONS)
+        self.n_lost = 0
+
+    def lose(self, event=lambda: None):
+        def lost():
+            event()
+            self.n_lost += 1
+
+        self.proxy.lost = b'EVAL', lost
+
+    def test_a_change_is_made_once(self):
+        self.lose()
+        self.client.replace('a', 0, b'1')
+        version = self.client.get_version('a')[1]
+        self.lose()
+        self.client.replace('a', version, b'2')
+        self.assertEqual(self.store.get('a'), b'2')
+        self.lose()
+        self.assertTrue(self.client.delete('a'))
+        self.assertEqual(self.n_lost, 3)
+        engine = self.redis.client()
+        self.assertNotIn(-1, [engine.pttl(key) for key in engine.keys('{session:a}*')])     # none stays for good
+
+    def test_another_change_comes_between(self):
+        """Also one that takes the first back."""
+        for value in b'1', b'3', None:
+            self.store.set('a', b'1')
+            version = self.client.get_version('a')[1]
+            self.lose(lambda value=value: self.store.set('a', value) if value else self.store.delete('a'))
+            self.client.replace('a', version, b'2')
+            self.assertEqual(self.redis.client().get('session:a'), value)
+        self.assertEqual(self.n_lost, 3)
+
+    def test_the_same_bytes_of_another(self):
+        """Two that count on from one value do not both succeed."""
+        self.store.set('n', b'1')
+        version = self.client.get_version('n')[1]
+        self.store.set('n', b'2')
+        self.lose()
+        self.assertRaises(tslab.ChangedError, self.client.replace, 'n', version, b'2')
+        self.lose()
+        self.assertFalse(self.client.delete('absent'))
+        self.assertEqual(self.n_lost, 2)
+
+    def test_a_change_that_is_refused_leaves_no_receipt(self):
+        engine = self.redis.client()
+        engine.rpush('session:list', 'x')
+        self.assertRaises(tslab.EngineError, self.client.replace, 'list', 0, b'1')
+        self.assertRaises(tslab.ChangedError, self.client.replace, 'a', 7, b'1')
+        self.assertFalse(self.client.delete('a'))
+        self.assertEqual(engine.keys('{*'), [])
+
+    def test_a_login(self):
+        app = flask.Flask('test')
+        app.session_interface = tslab.flask.SessionInterface(lambda: self.client)
+        app.add_url_rule('/set', 'set', lambda: flask.session.update(user='alice') or {})
+        app.add_url_rule('/login', 'login', lambda: app.session_interface.regenerate(flask.session) or {})
+        app.add_url_rule('/', 'index', lambda: flask.session.get('user', 'nobody'))
+        client = app.test_client()
+        for path, command in ('/set', b'SET'), ('/login', b'SET'), ('/login', b'DEL'):
+            self.lose()
+            self.proxy.lost = b"redis.call('" + command, self.proxy.lost[1]
+            client.get(path)
+            self.assertEqual(client.get('/').text, 'alice')
+        self.assertEqual(self.n_lost, 3)
 
 
 class TwoHosts(Fixture):
@@ -431,7 +517,7 @@ class AwayStale(Away):
         pid = os.fork()
         if pid == 0:
             try:
-                followed(self.host.engine, 'delete', lambda: os.kill(os.getpid(), signal.SIGKILL))
+                followed(self.host.engine, 'eval', lambda: os.kill(os.getpid(), signal.SIGKILL))
                 self.store.delete('a')
             finally:
                 os._exit(1)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import re
+import secrets
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from tslab.errors import ChangedError, EngineError, Error
 from tslab.map import TTL_MAX, Claim, Map, ttl_ms
@@ -22,15 +24,45 @@ _WAIT_MS = 50
 _AGAIN_SECONDS = 1.0        # an engine that gave no answer is not asked before
 _FRESH = 7 / 8              # of a lifetime: a session with more than that left is not touched in the engine
 
+# A client that lost the answer may ask again by itself, as redis-py 6 does. So a change leaves a receipt of its own, by
+# which the engine knows the question again: the change is made once, and both answers are the same.
+_RECEIPT_MS = 30_000
+_ONCE = f"""
+if KEYS[2] and redis.call('GET', KEYS[2]) then
+    return 1
+end
+%s
+if KEYS[2] then
+    redis.call('SET', KEYS[2], '', 'PX', {_RECEIPT_MS})
+end
+return 1
+"""
+
 # The version of a session is the digest of its value: two saves of one value are the same save.
-_REPLACE = """
+_REPLACE = _ONCE % """
 local value = redis.call('GET', KEYS[1])
 if (value and redis.sha1hex(value) or '') ~= ARGV[1] then
     return 0
 end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-return 1
 """
+
+_DELETE = _ONCE % """
+if redis.call('DEL', KEYS[1]) == 0 then
+    return 0
+end
+"""
+
+_HAS_TAG = re.compile(rb'[^{]*\{[^}]+\}')
+
+
+def _keys(name: bytes) -> List[bytes]:
+    """A key, and that of a receipt, which a cluster has in the same slot. It begins with none of the prefixes that
+    tslab-near hears of, if that can be. Some keys with a } have none."""
+    receipt = b':change:' + secrets.token_hex(16).encode()
+    if b'}' not in name:
+        return [name, b'{' + name + b'}' + receipt]
+    return [name, name + receipt] if _HAS_TAG.match(name) else [name]
 
 
 def _refuses_one(trouble: Exception) -> bool:
@@ -209,6 +241,10 @@ class Behind:
             with contextlib.suppress(Error):
                 self._store._use(lambda of: self._of(of).drop(session))
 
+    def _eval(self, script: str, name: bytes, *arguments: Any) -> Any:
+        keys = _keys(name)
+        return self.engine.eval(script, len(keys), *keys, *arguments)
+
     def _save(self, of: Map, session: bytes, value: bytes, change: Callable[[bytes], Any]) -> None:
         with self._keeping(session) as keep:
             if not self._tell(of, session, change):
@@ -222,7 +258,7 @@ class Behind:
 
     def replace(self, of: Map, session: bytes, version: int, value: bytes) -> None:
         px, digest = ttl_ms(self._store.lifetime), f'{version:040x}' if version else ''
-        self._save(of, session, value, lambda name: self.engine.eval(_REPLACE, 1, name, digest, value, px))
+        self._save(of, session, value, lambda name: self._eval(_REPLACE, name, digest, value, px))
 
     def touch(self, of: Map, session: bytes) -> bool:
         lifetime, key = self._store.lifetime, self._prefix + session
@@ -249,6 +285,6 @@ class Behind:
         """Where the engine is away, the session has ended at least here; and so it has where this worker is killed."""
         self._forget(session)
         try:
-            return bool(self._tell(of, session, self.engine.delete))
+            return bool(self._tell(of, session, lambda name: self._eval(_DELETE, name)))
         finally:
             self._forget(session)
