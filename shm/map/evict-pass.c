@@ -138,6 +138,14 @@ uint64_t shm_evict_slot(ShmActor *actor, const ShmTrie *trie, SlotId id, uint64_
         return shm_leaf_cost(trie->arena, &view.head);
 }
 
+/*
+ * The hand has come to the end. It waits there for those of other classes: the first that went on would decide of which
+ * kind the next sweep is before these have counted, and full sweeps of all classes would follow each other.
+ */
+static bool step_is_last(const ShmTrie *trie, const Step *step) {
+        return step->to.slab >= shm_arena_n_slabs_ever(trie->arena);
+}
+
 static void count_evicted(const ShmTrie *trie, uint32_t class) {
         (void) shm_add_rlx(&hand_of(trie, class)->evicted, 1); /* ORDER: rlx; a hint. */
         (void) shm_add_rlx(&hand_of(trie, class)->passed, 1); /* ORDER: rlx; a hint. */
@@ -158,6 +166,7 @@ uint64_t shm_evict_next(ShmActor *actor, const ShmTrie *trie, uint32_t class, ui
                                 cost = shm_evict_slot(
                                         actor, trie,
                                         slot_id(step.slab, (uint32_t) __builtin_ctzll(step.victim)), old);
+                        n -= step_is_last(trie, &step);
                 }
         }
         if (cost != 0)

@@ -715,6 +715,8 @@ FAULTS = [
      'view->handle != old &&', ''),
     ('evict: a claim goes', 'unit-map-evict', 'shm/map/evict-pass.c',
      '!(view->head.flags & SHM_LEAF_CLAIM) &&', ''),
+    ('evict: a hand at the end goes on before the others are there', 'unit-map-evict', 'shm/map/evict-pass.c',
+     '                        n -= step_is_last(trie, &step);\n', '                        (void) step_is_last;\n'),
     ('evict: all sweeps are full ones', 'unit-map-evict', 'shm/map/evict-hand.c',
      '.young = evicted > 0 && put * YOUNG_SHARE > entries', '.young = false'),
     ('evict: entries that came where nothing went are the next to go', 'map-evict/evict-evict', 'shm/map/evict-hand.c',

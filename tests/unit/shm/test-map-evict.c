@@ -15,8 +15,10 @@
 #include "shm/epoch/epoch-open.h"
 #include "shm/map/cell.h"
 #include "shm/map/claim.h"
+#include "shm/map/evict-hand.h"
 #include "shm/map/evict.h"
 #include "shm/map/expiry.h"
+#include "shm/slab/slab.h"
 #include "tests/unit/shm/map-fixture.h"
 #include "tests/util/map-options.h"
 #include "tests/util/sieve.h"
@@ -225,6 +227,33 @@ static void test_evict_spares_small(void **state) {
         for (uint32_t i = 0; i < N; i++) {
                 assert_int_equal(get(f, i), -ENOENT);
                 assert_int_equal(get(f, 100 + i), 0);
+        }
+}
+
+static uint32_t sweep_of(Fixture *f, uint32_t size) {
+        return hand_unpack(hand_load(&f->trie, shm_arena_class(&f->arena, shm_leaf_size(4, size, 0)))).sweep;
+}
+
+/* The hand of a class that has the last slab, and nothing to evict, waits at the end for the others. */
+static void test_evict_hands_go_together(void **state) {
+        enum { N = 200, OTHER = 200 };
+        Fixture *f = *state;
+        uint32_t n_others = 0, last;
+
+        for (uint32_t i = 0; i < N; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        do {
+                assert_int_equal(put(f, N + n_others++, OTHER), 0);
+                last = shm_arena_n_slabs_ever(&f->arena) - 1;
+        } while (slab_word_state(shm_slab_word(&f->arena, last)) == SLAB_FREE && n_others < 10000);
+        TRIE_SET_OPTION(&f->trie, limit_bytes, totals(f).bytes);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = 0; i < n_others; i++)
+                assert_int_equal(get(f, N + i), OTHER);
+        for (uint32_t i = 0; i < N / 2; i++) {
+                assert_int_equal(put(f, 20000 + i, SIZE), 0);
+                assert_int_equal(sweep_of(f, SIZE), 0);
+                assert_int_equal(sweep_of(f, OTHER), 0);
         }
 }
 
@@ -661,6 +690,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_keeps_the_limit, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_spares_what_is_used, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_spares_small, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_hands_go_together, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_knows_the_mean, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_spares_what_it_replaces, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_visits, setup, teardown),
