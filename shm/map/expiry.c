@@ -41,7 +41,7 @@ static int touch_once(const ShmTrie *trie, const ShmMapKey *key, uint64_t end, u
 }
 
 int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint32_t ttl_ms) {
-        uint64_t end, leaf;
+        uint64_t end, leaf = 0;
         int r;
 
         if (trie->arena->read_only)

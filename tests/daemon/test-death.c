@@ -262,7 +262,7 @@ static void pend_and_stay(const DaemonFixture *daemon, ShmCacheMode mode, int re
 
 static void check_bytes(const ShmArena *arena, uint64_t handle, size_t size) {
         const uint8_t *bytes;
-        void *object;
+        void *object = NULL;
 
         assert_int_equal(shm_object_get(arena, handle, &object, NULL), 0);
         bytes = object;

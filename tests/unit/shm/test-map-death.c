@@ -214,6 +214,13 @@ static uint64_t die_at_every_step(const Case *c, ShmCacheMode mode) {
         return step - 2;
 }
 
+static ShmTrieRoot *root_of(const World *w) {
+        void *object = NULL;
+
+        assert_int_equal(shm_object_get(&w->arena, w->root, &object, NULL), 0);
+        return object;
+}
+
 /* In a root, or a node above those that are ever removed: nobody can end it. */
 static void test_map_frozen_word_that_stays(void **state) {
         const uint64_t values[] = { SHM_TRIE_FROZEN_EMPTY, UINT64_C(77) << 32 /* a leaf that is stale */ };
@@ -223,11 +230,9 @@ static void test_map_frozen_word_that_stays(void **state) {
                 const ShmMapKey key = { "k", 1, 5 };
                 ShmTrieScan scan = {};
                 World w = {};
-                void *object;
 
                 world_init(&w, &cases[0], SHM_CACHE_OFF);
-                assert_int_equal(shm_object_get(&w.arena, w.root, &object, NULL), 0);
-                ((ShmTrieRoot *) object)->word = values[i] ^ shm_trie_seal(w.root);
+                root_of(&w)->word = values[i] ^ shm_trie_seal(w.root);
                 steps_left = 1000000;
                 if (setjmp(death))
                         fail_msg("a word that is frozen for good holds a writer up");
@@ -250,11 +255,8 @@ static void on_hostile_step(void) {
 }
 
 static void hostile_init(World *w, uint64_t period) {
-        void *object;
-
         world_init(w, &cases[0], SHM_CACHE_OFF);
-        assert_int_equal(shm_object_get(&w->arena, w->root, &object, NULL), 0);
-        hostile.word = &((ShmTrieRoot *) object)->word;
+        hostile.word = &root_of(w)->word;
         hostile.seal = shm_trie_seal(w->root);
         hostile.period = period;
         steps_left = 30000000;

@@ -315,8 +315,8 @@ static void test_expiry_damaged(void **state) {
         Fixture *f = *state;
         uint32_t n_slabs, slabs[] = { 0, 0, SHM_SLABS_MAX - 1 };
         char name[16];
+        void *root = NULL;
         uint64_t was;
-        void *root;
 
         assert_int_equal(shm_object_get(&f->arena, f->trie.root, &root, NULL), 0);
         for (unsigned i = 0; i < 100; i++) {

@@ -13,9 +13,9 @@
 
 static void test_alloc_every_size(void **state) {
         TestArena *t = *state;
+        void *object = NULL;
         uint64_t handle;
-        void *object;
-        size_t size;
+        size_t size = 0;
 
         for (size_t want = 1; want <= shm_arena_size_max(&t->arena); want += 13) {
                 handle = test_alloc(t, want, SHM_EPOCH_CURRENT);
