@@ -8,6 +8,7 @@
 
 #define SHM_MAP_WAITS 16
 #define SHM_MAP_HANDS 16 /* SHM_CLASSES_MAX */
+#define SHM_MAP_RANGES 256U
 
 typedef enum ShmMapEvict {
         SHM_MAP_EVICT_NEVER,
@@ -69,7 +70,8 @@ typedef struct ShmMapState {
         uint64_t counted; /* the value of `miscounts` when the maintainer last began to count */
         uint64_t classes; /* a bit for each class that entries are, or were, in */
         uint64_t full_ms; /* until then the pool is taken to be full: on the pool's clock, in milliseconds */
-        uint64_t unused[4];
+        /* A bit for each range of slabs that entries are, or were, in: see shm/map/evict.c. */
+        uint64_t ranges[SHM_MAP_RANGES / 64];
         uint32_t waits[SHM_MAP_WAITS]; /* futex words, by hash of the key */
         ShmMapHand hands[SHM_MAP_HANDS]; /* by class */
         uint64_t counts[8]; /* ShmMapCount: sums modulo 2^64, but for the tallies of threads */

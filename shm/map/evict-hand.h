@@ -59,6 +59,13 @@ static inline uint64_t hand_load(const ShmTrie *trie, uint32_t class) {
         return shm_load_rlx(&hand_of(trie, class)->place);
 }
 
+/* All slabs of the arena are in SHM_MAP_RANGES ranges, of 2^n slabs each. */
+static inline uint32_t range_shift(const ShmArena *arena) {
+        uint32_t last = arena->n_slabs - 1;
+
+        return last < SHM_MAP_RANGES ? 0 : 32 - (uint32_t) __builtin_clz(last / SHM_MAP_RANGES);
+}
+
 /* Bits that are mostly as they should be are not written. */
 static inline void bits_set(uint64_t *word, uint64_t mask) {
         if (~shm_load_rlx(word) & mask) /* ORDER: rlx; a look. */

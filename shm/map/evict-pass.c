@@ -92,17 +92,36 @@ static void step_in_slab(const ShmTrie *trie, ShmHand h, uint64_t slots, Step *r
         ret->to = h;
 }
 
+/* The first slab from `slab` on in a range that has, or had, entries of the map; UINT32_MAX: there is none. */
+static uint32_t range_slab(const ShmTrie *trie, uint32_t slab) {
+        uint32_t shift = range_shift(trie->arena), range = slab >> shift;
+
+        while (range < SHM_MAP_RANGES) {
+                /* ORDER: rlx; a hint. */
+                uint64_t left = shm_load_rlx(&state_of(trie)->ranges[range / 64]) >> range % 64;
+
+                if (left & 1)
+                        return slab;
+                range = left ? range + (uint32_t) __builtin_ctzll(left) : (range / 64 + 1) * 64;
+                slab = range << shift;
+        }
+        return UINT32_MAX;
+}
+
 /* From the hand to the end of the next slab. False: none is left. */
 static bool step_plan(const ShmTrie *trie, ShmHand h, uint32_t class, uint64_t key, Step *ret) {
-        uint32_t n_slabs = shm_arena_n_slabs_ever(trie->arena);
+        uint32_t n_slabs = shm_arena_n_slabs_ever(trie->arena), slab;
         uint64_t slots;
 
         ret->from = h;
-        for (; h.slab < n_slabs; h.slab++, h.slot = 0)
-                if (slab_slots(trie, h.slab, class, key, &slots)) {
+        for (; (slab = range_slab(trie, h.slab)) < n_slabs; h.slab = slab + 1, h.slot = 0) {
+                if (slab != h.slab)
+                        h = (ShmHand){ h.sweep, slab, 0, h.young };
+                if (slab_slots(trie, slab, class, key, &slots)) {
                         step_in_slab(trie, h, slots, ret);
                         return true;
                 }
+        }
         return false;
 }
 
@@ -207,7 +226,7 @@ static uint32_t choose_slab(const ShmTrie *trie, uint32_t class, uint64_t key, u
         uint32_t n_slabs = shm_arena_n_slabs_ever(trie->arena), best = UINT32_MAX, least = UINT32_MAX, n = 0;
         uint64_t slots;
 
-        for (uint32_t slab = from; slab < n_slabs && n < CHOICE_MAX; slab++) {
+        for (uint32_t slab = from; (slab = range_slab(trie, slab)) < n_slabs && n < CHOICE_MAX; slab++) {
                 uint32_t visits;
 
                 if (!slab_slots(trie, slab, class, ANY_KEY, &slots) ||

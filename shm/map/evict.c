@@ -30,8 +30,9 @@
  * Invariants
  *   1. An entry that is put while a sweep is under way is not evicted in that sweep: its young bit is set before it is
  *      linked.
- *   2. A slab with entries of a map has the map's bit in `maps`, and the map its class in `classes`, from before they
- *      are linked. Neither is ever cleared: a slab without such entries costs a look.
+ *   2. A slab with entries of a map has the map's bit in `maps`, and the map its class in `classes` and its range in
+ *      `ranges`, from before they are linked. None is ever cleared: a slab without such entries costs a look. Ranges
+ *      spare a small map in a large pool most of these: 20 entries among 2^18 slabs take 28 us for each put without.
  *   3. All else here is a hint.
  *
  * Who may do what: a put, with its own actor, outside any operation, before it has a leaf. Whoever reads an entry, and
@@ -69,6 +70,12 @@ static bool is_small(const ShmTrie *trie, uint64_t cost) {
         return cost * SMALL_SHARE * shm_map_entries(trie) < shm_map_bytes(trie);
 }
 
+static void mark_range(const ShmTrie *trie, uint32_t slab) {
+        uint32_t range = slab >> range_shift(trie->arena);
+
+        bits_set(&state_of(trie)->ranges[range / 64 % (SHM_MAP_RANGES / 64)], UINT64_C(1) << range % 64);
+}
+
 void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t cost, bool used) {
         SlotId id = shm_handle_slot(leaf);
         ShmSlabLine *line = &trie->arena->lines[slot_id_slab(id)];
@@ -78,6 +85,7 @@ void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t
                 return;
         bits_set(&line->maps, UINT64_C(1) << (trie->map - 1));
         bits_set(&state_of(trie)->classes, UINT64_C(1) << class);
+        mark_range(trie, slot_id_slab(id));
         if (shm_map_options_evict(trie) == SHM_MAP_EVICT_NEVER)
                 return;
         if (!used)
