@@ -160,7 +160,11 @@ static void map_configure(const ShmArena *arena, uint64_t handle, const struct t
  */
 static int name_map(ShmActor *actor, const char *root, uint64_t expected, uint64_t handle) {
         int i = shm_root_index(actor->arena, root);
-        const ShmTrie trie = { .arena = actor->arena, .map = i >= 0 ? (uint32_t) i + 1 : 0 };
+        const ShmTrie trie = {
+                .arena = actor->arena,
+                .root = expected,
+                .map = i >= 0 ? (uint32_t) i + 1 : 0,
+        };
         ShmMapCensus census = {};
         int r;
 

@@ -234,7 +234,8 @@ static uint64_t bytes_used(const ShmActor *actor, const ShmTrie *trie) {
         bool counts = shm_load_rlx(&tally->map) == trie->map;
         /* ORDER: rlx; ours alone. */
         int64_t own = counts ? (int64_t) shm_load_rlx(&tally->counts[SHM_MAP_BYTES]) : 0;
-        int64_t used = (int64_t) shm_map_bytes(trie) + own;
+        /* A name that was another map's: that one's entries in tallies are below 0 here. ORDER: rlx; a hint. */
+        int64_t used = (int64_t) shm_load_rlx(&state_of(trie)->counts[SHM_MAP_BYTES]) + own;
 
         return used < 0 ? 0 : (uint64_t) used;
 }

@@ -45,18 +45,27 @@ void shm_tally_turn(ShmActor *actor, uint32_t map);
 /* Whether the thread keeps too large a difference to itself. */
 bool shm_tally_is_far(const ShmTrie *trie, uint64_t difference);
 
+/* 0: the root has another map since, whose counts are not ours. A tally of no map goes nowhere. */
+static inline uint32_t shm_tally_map(const ShmTrie *trie) {
+        /* ORDER: rlx; a root is rarely unset, and a count of that moment may be lost. */
+        return shm_load_rlx(&trie->arena->header->roots[trie->map - 1].handle) == trie->root ? trie->map : 0;
+}
+
 /*
  * Around each change of a map, and the counting of it: a map whose writer dies between the two is counted anew
  * (shm_map_miscounted()). They do not nest.
  */
 static inline void shm_tally_begin(ShmActor *actor, const ShmTrie *trie) {
+        uint32_t map;
+
         if (trie->map == 0)
                 return;
+        map = shm_tally_map(trie);
         /* ORDER: rlx; only the owner writes it. */
-        if (__builtin_expect(shm_load_rlx(&actor->record->tally.map) != trie->map, 0))
-                shm_tally_turn(actor, trie->map);
+        if (__builtin_expect(shm_load_rlx(&actor->record->tally.map) != map, 0))
+                shm_tally_turn(actor, map);
         /* ORDER: rlx; before the release of the first change. */
-        shm_store_rlx(&actor->record->map, trie->map);
+        shm_store_rlx(&actor->record->map, map);
         shm_compiler_barrier();
 }
 

@@ -165,6 +165,28 @@ static void test_map_evict_unset(void **state) {
         assert_empty_at_first(*state);
 }
 
+/* A process goes on using a map whose root was unset. Its changes are none of the next map's of that name. */
+static void test_map_evict_unset_in_use(void **state) {
+        struct tslab_map *old = open_map(*state, 0, TSLAB_MAP_EVICT_NEVER), *map;
+        tslab_handle root;
+
+        for (uint32_t i = 0; i < 10; i++)
+                assert_int_equal(put(old, i), 0);
+        assert_int_equal(tslab_root_get(*state, "map.m", &root), 0);
+        assert_int_equal(tslab_root_set(*state, "map.m", root, 0), 0);
+        map = open_map(*state, 2 * COST, TSLAB_MAP_EVICT_NEVER);
+        assert_int_equal(put(map, 1), 0);
+        for (uint32_t i = 0; i < 10; i++)
+                assert_int_equal(tslab_map_delete(old, &i, sizeof(i)), 0);
+        assert_int_equal(put(old, 1), 0);
+        assert_int_equal(statistics(map).entries, 1);
+        assert_int_equal(statistics(map).bytes, COST);
+        assert_int_equal(put(map, 2), 0);
+        assert_int_equal(put(map, 3), -ENOSPC);
+        tslab_map_close(old);
+        tslab_map_close(map);
+}
+
 /* In a pool of small classes chunks share slabs: large entries that go may leave no slab to the last chunk's class. */
 static void test_map_evict_small_classes(void **state) {
         struct tslab_options o = { .size = sizeof(o),
@@ -335,6 +357,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_evict, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_made_anew, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_unset, setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_unset_in_use, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_small_classes, setup_small, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_killed, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_memory_killed, setup_small, map_pool_teardown),
