@@ -47,7 +47,7 @@ struct Reserve {
         bool failure_logged;
         bool counting;
         ShmSlabWalk walk;
-        uint64_t counted;
+        uint32_t counted;
         uint64_t woken_usec;
 };
 
@@ -143,15 +143,6 @@ static void fill_some(Reserve *reserve) {
                 fail_filling(reserve, actor->shortage);
 }
 
-static void correct_n_free(const Reserve *reserve) {
-        uint64_t *n_free = &reserve->pool->arena.header->n_free.value;
-        /* ORDER: rlx; a hint. */
-        uint64_t difference = reserve->counted - shm_load_rlx(n_free);
-
-        if (difference != 0)
-                shm_add_rlx(n_free, difference); /* ORDER: rlx; a hint. */
-}
-
 /* The set of free slabs is a hint: the slab words tell which slabs are FREE. */
 static void count_some(Reserve *reserve) {
         uint32_t budget = pool_slice(reserve->pool, COUNT_SLICE), slab;
@@ -162,7 +153,7 @@ static void count_some(Reserve *reserve) {
         if (!shm_slab_walk_done(&reserve->walk))
                 return;
         reserve->counting = false;
-        correct_n_free(reserve);
+        shm_free_counted(&reserve->pool->arena, reserve->counted);
         reserve_check(reserve);
 }
 

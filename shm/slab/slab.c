@@ -52,6 +52,14 @@ void shm_free_taken(ShmArena *arena, uint32_t n) {
                 shm_wake(arena);
 }
 
+void shm_free_counted(ShmArena *arena, uint32_t n) {
+        uint64_t *n_free = &arena->header->n_free.value;
+        uint64_t difference = n - shm_load_rlx(n_free); /* ORDER: rlx; a hint. */
+
+        if (difference != 0)
+                shm_add_rlx(n_free, difference); /* ORDER: rlx; a hint. */
+}
+
 /* Sets the hints of the new word that the old word did not have. */
 static void slab_set_hints(ShmActor *actor, uint32_t slab, SlabWord old, SlabWord new) {
         ShmArena *arena = actor->arena;

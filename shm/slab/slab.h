@@ -47,3 +47,5 @@ void shm_wake(const ShmArena *arena);
 /* Count n slabs that became FREE, or that are no longer FREE. The latter wakes the daemon when few are left. */
 void shm_free_added(ShmArena *arena, uint32_t n);
 void shm_free_taken(ShmArena *arena, uint32_t n);
+/* Corrects that count, which is off by those that died between a slab's word and it: n are FREE. For the maintainer. */
+void shm_free_counted(ShmArena *arena, uint32_t n);

@@ -83,6 +83,30 @@ static void test_records_come_and_go(void **state) {
         assert_int_equal(pool->arena.header->n_unrecorded.value, 0);
 }
 
+static int die_at_once(void *userdata) {
+        tslab_handle handle;
+
+        CHECK(tslab_alloc(userdata, 64, TSLAB_EPOCH_CURRENT, &handle, NULL) == 0);
+        CHECK(tslab_free(userdata, handle) == 0);
+        return kill(getpid(), SIGKILL);
+}
+
+/* Processes that are killed between a slab's word and the count of free slabs leave that wrong. */
+static void test_reap_counts_free_slabs(void **state) {
+        struct tslab *pool = *state;
+        uint64_t *n_free = &pool->arena.header->n_free.value, n;
+        struct tslab_stats stats = { .size = sizeof(stats) };
+
+        for (uint64_t wrong = -1000; wrong != 2000; wrong += 1000) {
+                *n_free += wrong;
+                assert_int_equal(test_child_run(TEST_FORK, die_at_once, pool), -SIGKILL);
+                assert_int_equal(tslab_reap(pool), 1);
+                assert_int_equal(tslab_stats(pool, &stats), 0);
+                n = stats.retained_bytes / SHM_SLAB_SIZE;
+                assert_int_equal(*n_free, n);
+        }
+}
+
 /*
  * Another process does control work: the call returns -EBUSY, frees go on, and slabs that drain meanwhile go
  * back later.
@@ -369,9 +393,11 @@ static void test_reap_without_memory(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
-                TEST(test_records_come_and_go), TEST(test_control_is_taken),    TEST(test_control_over_fork),
-                TEST(test_reap_kept),           TEST(test_reap_rolled_back),    TEST(test_call_closed),
-                TEST(test_close_frozen),        TEST(test_reap_without_memory), TEST(test_thaw),
+                TEST(test_records_come_and_go), TEST(test_reap_counts_free_slabs),
+                TEST(test_control_is_taken),    TEST(test_control_over_fork),
+                TEST(test_reap_kept),           TEST(test_reap_rolled_back),
+                TEST(test_call_closed),         TEST(test_close_frozen),
+                TEST(test_reap_without_memory), TEST(test_thaw),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
