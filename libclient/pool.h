@@ -64,6 +64,7 @@ typedef struct PoolLocal {
         Sampler *sampler; /* NULL: nothing is sampled */
         uint64_t silent_usec; /* until then a daemon that did not answer is not asked to attach again */
         uint64_t asked_msec; /* when caches were last asked for, in want of memory */
+        uint64_t looked_msec; /* when a thread without a record of its own last looked for one */
         uint64_t thawed_msec; /* when a thread last tried to end a freeze */
         EpochRef refs[SHM_EPOCHS_MAX];
         ShmIdle idle; /* private pools: for the holder of the control lock */

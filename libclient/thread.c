@@ -39,6 +39,7 @@
 #define CLOSED_MSEC 1000 /* no thread of a process that runs is kept from running so long */
 #define LOOK_MSEC_MAX 100 /* as much of the time between two looks counts */
 #define AGE_NSEC 10000000 /* between looks, where somebody waits for them */
+#define RECORD_EVERY_MSEC 100 /* a process's threads without records look for one */
 
 typedef struct ThreadTable {
         size_t n, size;
@@ -316,23 +317,43 @@ static int add_entry(uint64_t serial, ThreadCache **ret) {
         return 0;
 }
 
-/* Into an entry that is empty, or has a state of the forking process. */
-static void take_record(struct tslab *pool, ThreadCache *entry) {
-        PoolLocal *local = pool->local;
+static bool take_own_record(struct tslab *pool, ThreadCache *entry) {
         ThreadState *state;
         ShmActor actor;
 
-        if (pool_take_record(pool, &actor) < 0 &&
-            (!control_reap_threads(pool) || pool_take_record(pool, &actor) < 0)) {
-                /* ORDER: rlx; a sum for statistics. */
-                shm_add_rlx(&pool->arena.header->n_unrecorded.value, 1);
-                state = &local->threads[local->spare];
-        } else {
-                state = &local->threads[actor.id];
-                *state = (ThreadState){ .actor = actor, .token = registry_token() };
-        }
+        if (pool_take_record(pool, &actor) < 0)
+                return false;
+        state = &pool->local->threads[actor.id];
+        *state = (ThreadState){ .actor = actor, .token = registry_token() };
         entry->state = state;
         entry->token = state->token;
+        return true;
+}
+
+/* Into an entry that is empty, or has a state of the forking process. */
+static void take_record(struct tslab *pool, ThreadCache *entry) {
+        PoolLocal *local = pool->local;
+
+        if (take_own_record(pool, entry) || (control_reap_threads(pool) && take_own_record(pool, entry)))
+                return;
+        /* ORDER: rlx; a sum for statistics. */
+        shm_add_rlx(&pool->arena.header->n_unrecorded.value, 1);
+        entry->state = &local->threads[local->spare];
+        entry->token = entry->state->token;
+}
+
+/*
+ * A record may be free by now: of a thread that ended, or of two that took their user's last one at once, and both gave
+ * it back. What this thread did with the shared record stays there, pending objects too.
+ */
+static void look_for_record(struct tslab *pool, ThreadCache *entry) {
+        uint64_t *last = &pool->local->looked_msec, msec = proto_now_usec() / 1000 + 1;
+
+        /* ORDER: rlx; two at once do no harm. */
+        if (msec - shm_load_rlx(last) < RECORD_EVERY_MSEC)
+                return;
+        shm_store_rlx(last, msec); /* ORDER: rlx; see above. */
+        (void) take_own_record(pool, entry);
 }
 
 static int enter_state(struct tslab *pool, ThreadState **ret) {
@@ -351,6 +372,8 @@ static int enter_state(struct tslab *pool, ThreadState **ret) {
                         return r;
                 count_entry(pool, entry);
                 take_record(pool, entry);
+        } else if (is_shared(pool, entry->state)) {
+                look_for_record(pool, entry);
         }
         *ret = entry->state;
         if (!is_shared(pool, entry->state)) {

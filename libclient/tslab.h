@@ -28,7 +28,8 @@
  * threads make after it fail (see there). A thread gets a record in the pool with its first call that
  * needs one (allocating, freeing, publishing) and gives it back when it ends. Records of threads that
  * ended by a raw exit, which runs no destructors, are found when records run short. When all records are
- * taken, threads of a process share one, and wait for each other while they use it.
+ * taken, threads of a process share one, and wait for each other while they use it; each looks now and then whether
+ * there is one for itself.
  *
  * Fork: a child goes on using the pool of its parent, whether it was made by fork(), _Fork() or
  * clone() without CLONE_VM. The child's first call that needs a record attaches it. That call may wait for

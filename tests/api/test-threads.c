@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shm/arch/atomic.h"
 #include "tests/util/process.h"
@@ -155,6 +156,51 @@ static void test_threads_more_than_records(void **state) {
         }
 }
 
+static bool shares_record(struct tslab *pool) {
+        struct tslab_thread_stats stats = { .size = sizeof(stats) };
+
+        assert_int_equal(tslab_thread_stats(pool, &stats), 0);
+        return stats.is_shared;
+}
+
+/* Takes the last record, and has it until the others have seen that there is none. */
+static void *take_last_record(void *userdata) {
+        Job *job = userdata;
+        tslab_handle handle;
+
+        CHECK_POINTER(tslab_alloc(job->pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL) == 0);
+        (void) pthread_barrier_wait(job->barrier);
+        (void) pthread_barrier_wait(job->barrier);
+        CHECK_POINTER(tslab_free(job->pool, handle) == 0);
+        return NULL;
+}
+
+/* A thread that found no record has one of its own once another has ended; its pending object is still its own. */
+static void test_threads_share_until_one_is_free(void **state) {
+        pthread_barrier_t barrier;
+        Job job = { .pool = create(2), .barrier = &barrier };
+        tslab_handle handle, freed;
+
+        (void) state;
+        pthread_barrier_init(&barrier, NULL, 2);
+        start(&job, take_last_record);
+        (void) pthread_barrier_wait(&barrier);
+        assert_int_equal(tslab_alloc_pending(job.pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL), 0);
+        assert_int_equal(tslab_alloc_pending(job.pool, 64, TSLAB_EPOCH_CURRENT, &freed, NULL), 0);
+        assert_true(shares_record(job.pool));
+        (void) pthread_barrier_wait(&barrier);
+        join(&job);
+        for (unsigned i = 0; i < 60000 && shares_record(job.pool); i++)
+                usleep(1000);
+        assert_false(shares_record(job.pool));
+        assert_int_equal(tslab_publish(job.pool, handle), 0);
+        assert_int_equal(tslab_publish(job.pool, handle), -ENOENT);
+        assert_int_equal(tslab_free(job.pool, handle), 0);
+        assert_int_equal(tslab_free(job.pool, freed), 0);
+        pthread_barrier_destroy(&barrier);
+        tslab_close(job.pool);
+}
+
 static void *pend_shared(void *userdata) {
         Job *job = userdata;
         tslab_handle handle;
@@ -303,6 +349,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_threads_short_lived),
                 cmocka_unit_test(test_threads_more_than_records),
+                cmocka_unit_test(test_threads_share_until_one_is_free),
                 cmocka_unit_test(test_threads_pending_shared),
                 cmocka_unit_test(test_threads_two_pools),
                 cmocka_unit_test(test_threads_outlive_pools),
