@@ -92,6 +92,8 @@ static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
 void pool_run_deferred_slow(struct tslab *pool);
 /* Private pools: a short step towards deleting the entries of maps whose time is over, if it is time for one. */
 void pool_run_expiry_slow(struct tslab *pool);
+/* For a put that found no memory: the same at once. False: there are no such entries, or another process is at them. */
+bool pool_expire(struct tslab *pool);
 
 static inline void pool_run_expiry(struct tslab *pool) {
         /* ORDER: rlx; seen now or at the next call. */

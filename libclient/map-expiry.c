@@ -5,7 +5,8 @@
  *
  * Invariants
  *   1. A call that does so is long, so few do. Each works for a slice of time, and the calls of its process that
- *      follow have as long for themselves. Shorter slices would be more long calls.
+ *      follow have as long for themselves. Shorter slices would be more long calls. A put that would fail for want of
+ *      memory works at once: all of it may be in entries that expired while nobody wrote.
  *
  * Who may do what: any thread that changed a map, outside of its operation, if nobody else is at control work.
  *
@@ -20,27 +21,40 @@
 #define EXPIRY_SLABS 128 /* looked at between two looks at the clock: two slabs whose entries are over */
 #define EXPIRY_SLICE_USEC 250
 
-static void run_slice(struct tslab *pool, uint64_t now_ms, uint64_t now_usec) {
+/* False: somebody else is at control work. */
+static bool run_slice(struct tslab *pool, uint64_t now_ms, uint64_t now_usec) {
         ShmActor control;
 
         if (pool_attach(pool) != 0 || control_begin(pool, false, &control) != 0)
-                return;
+                return false;
         while (!shm_expiry_step(&control, now_ms, EXPIRY_SLABS))
                 if (proto_now_usec() - now_usec >= EXPIRY_SLICE_USEC)
                         break;
         control_end(pool);
+        return true;
 }
 
 void pool_run_expiry_slow(struct tslab *pool) {
         uint64_t *next = &pool->expiry_usec, now_ms, now_usec;
 
-        if (!shm_expiry_due(&pool->arena, &now_ms))
+        if (!shm_expiry_due(&pool->arena, false, &now_ms))
                 return;
         now_usec = proto_now_usec();
         /* ORDER: rlx; two threads at once do no harm. */
         if (now_usec < shm_load_rlx(next) || pool_begin(pool) < 0)
                 return;
-        run_slice(pool, now_ms, now_usec);
+        (void) run_slice(pool, now_ms, now_usec);
         shm_store_rlx(next, proto_now_usec() + EXPIRY_SLICE_USEC); /* ORDER: rlx; as above. */
         pool_end(pool);
+}
+
+bool pool_expire(struct tslab *pool) {
+        uint64_t now_ms;
+        bool done;
+
+        if (!pool->is_private || !shm_expiry_due(&pool->arena, true, &now_ms) || pool_begin(pool) < 0)
+                return false;
+        done = run_slice(pool, now_ms, proto_now_usec());
+        pool_end(pool);
+        return done;
 }

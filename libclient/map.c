@@ -16,6 +16,7 @@
 
 /* Leaves looked at before a record that threads share is given to the next. */
 #define EXPIRE_SLICE 256
+#define EXPIRY_TRIES 64 /* others may take the memory of entries that a put deletes */
 #define ALLOC_FIRST 4096 /* the size of a first buffer */
 
 bool map_key_init(ShmMapKey *key, const struct tslab_map *map, const void *bytes, size_t size) {
@@ -264,6 +265,8 @@ int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *
 
         p->may_retry = true;
         r = put_entered(map, &k, p);
+        for (unsigned i = 0; r == -ENOMEM && i < EXPIRY_TRIES && pool_expire(map->pool); i++)
+                r = put_entered(map, &k, p);
         if (r != -ENOMEM)
                 return r;
         /* Threads may have the memory in their caches. */

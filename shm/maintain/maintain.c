@@ -282,7 +282,7 @@ static bool expiry_step(ShmMaintain *m, uint64_t now_usec) {
 
         if (!m->expires || now_usec < m->expiry_due_usec)
                 return false;
-        if (shm_expiry_due(m->control->arena, &now_ms)) {
+        if (shm_expiry_due(m->control->arena, false, &now_ms)) {
                 (void) shm_expiry_step(m->control, now_ms, EXPIRY_SLABS);
                 return true;
         }

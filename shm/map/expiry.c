@@ -59,7 +59,7 @@ int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ui
         return r;
 }
 
-bool shm_expiry_due(ShmArena *arena, uint64_t *ret_now_ms) {
+bool shm_expiry_due(ShmArena *arena, bool at_once, uint64_t *ret_now_ms) {
         ShmExpiry *expiry = &arena->header->expiry;
         uint64_t first = shm_load_rlx(&expiry->first); /* ORDER: rlx; a hint. */
         uint64_t now;
@@ -79,7 +79,7 @@ bool shm_expiry_due(ShmArena *arena, uint64_t *ret_now_ms) {
                 return true;
         /* The last pass may have died when it was at the end. */
         return (first <= now || first == PASS_BEGUN) &&
-               now - shm_load_rlx(&expiry->begun) >= PASS_MS; /* ORDER: rlx; as above. */
+               (at_once || now - shm_load_rlx(&expiry->begun) >= PASS_MS); /* ORDER: rlx; as above. */
 }
 
 /* False: it is to be looked at again. */

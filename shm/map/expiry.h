@@ -9,8 +9,8 @@
 /* Gives an entry another end, as from now. -ENOENT, -EIDRM, -EROFS. */
 int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint32_t ttl_ms);
 
-/* Whether a step is due. Looks at the clock only if any entry expires. */
-bool shm_expiry_due(ShmArena *arena, uint64_t *ret_now_ms);
+/* Whether a step is due. Looks at the clock only if any entry expires. Passes are apart, but where memory is short. */
+bool shm_expiry_due(ShmArena *arena, bool at_once, uint64_t *ret_now_ms);
 /*
  * Goes on with the pass under way, or begins one: looks at up to n slabs, or at fewer, if there are entries in them
  * whose time is over, and deletes these. For the maintainer. True: the pass is over.

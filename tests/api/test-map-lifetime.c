@@ -94,6 +94,35 @@ static void test_map_default_lifetime(void **state) {
         tslab_map_close(map);
 }
 
+/* All memory is in entries that expired while nobody wrote: a put does not fail for want of it. */
+static void test_map_full_of_expired(void **state) {
+        struct tslab_options options = { .size = sizeof(options), .arena_bytes = 1 << 20 };
+        static const char value[500];
+        struct tslab_map *map;
+        struct tslab *pool;
+        tslab_handle handle;
+        uint64_t n = 0;
+
+        (void) state;
+        assert_int_equal(tslab_create(&pool, &options), 0);
+        assert_int_equal(tslab_map_open(&map, pool, "m", NULL), 0);
+        while (tslab_map_put(map, &n, sizeof(n), value, sizeof(value), TSLAB_EPOCH_CURRENT) == 0)
+                n++;
+        for (uint64_t i = 0; i < n; i++)
+                assert_int_equal(tslab_map_touch(map, &i, sizeof(i), 1000), 0);
+        while (tslab_map_count(map) > 0)
+                sleep_ms(10);
+        /* It asks others for their slots: a put that lacks memory just after it does not. */
+        (void) tslab_alloc(pool, 4096, TSLAB_EPOCH_CURRENT, &handle, NULL);
+        for (uint64_t i = 0; i < n / 2; i++)
+                assert_int_equal(tslab_map_put(map, &i, sizeof(i), value, sizeof(value), TSLAB_EPOCH_CURRENT),
+                                 0);
+        assert_int_equal(statistics(map).failures, 1);
+        assert_int_equal(tslab_map_count(map), n / 2);
+        tslab_map_close(map);
+        tslab_close(pool);
+}
+
 static void test_map_largest_value(void **state) {
         struct tslab_map_options o = { .size = sizeof(o), .value_max = (16 << 20) + 1 };
         static char value[5001], back[5001];
@@ -425,6 +454,7 @@ static void test_map_add_killed(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_map_full_of_expired),
                 cmocka_unit_test_setup_teardown(test_map_lifetime, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_default_lifetime, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_largest_value, map_pool_setup, map_pool_teardown),

@@ -275,10 +275,10 @@ static void test_expiry_dead_pass(void **state) {
 
         expiry = &f->arena.header->expiry;
         expiry->first = UINT64_MAX;
-        assert_true(shm_expiry_due(&f->arena, &begin_ms));
+        assert_true(shm_expiry_due(&f->arena, false, &begin_ms));
         assert_true(shm_expiry_step(&f->actor, begin_ms, UINT32_MAX));
         assert_int_equal(expiry->first, 0);
-        assert_false(shm_expiry_due(&f->arena, &now_ms));
+        assert_false(shm_expiry_due(&f->arena, false, &now_ms));
 }
 
 /* Entries of two maps take turns in the slabs. */
