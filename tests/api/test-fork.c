@@ -11,6 +11,7 @@
 #include "tests/util/test.h"
 
 #define N_CHILDREN 64
+#define N_CACHED 16
 
 typedef struct Family {
         struct tslab *pool, *other;
@@ -297,6 +298,42 @@ static void test_fork_close_leaves_nothing(void **state) {
         tslab_close(f.pool);
 }
 
+/* All that is left is in the cache of the parent, which asked for others' slots just now. */
+static int takes_cached(void *userdata) {
+        const Family *f = userdata;
+        tslab_handle handles[N_CACHED];
+
+        for (unsigned i = 0; i < N_CACHED; i++)
+                CHECK(tslab_alloc(f->pool, 64, TSLAB_EPOCH_CURRENT, &handles[i], NULL) == 0);
+        for (unsigned i = 0; i < N_CACHED; i++)
+                CHECK(tslab_free(f->pool, handles[i]) == 0);
+        CHECK(tslab_close(f->pool) == NULL);
+        return 0;
+}
+
+static void test_fork_full_but_caches(void **state) {
+        struct tslab_options options = { .size = sizeof(options),
+                                         .arena_bytes = 1 << 20,
+                                         .cache = TSLAB_CACHE_ON };
+        static tslab_handle handles[(1 << 20) / 64];
+        Family f = {};
+        unsigned n = 0;
+
+        (void) state;
+        assert_int_equal(tslab_create(&f.pool, &options), 0);
+        while (tslab_alloc(f.pool, 64, TSLAB_EPOCH_CURRENT, &handles[n], NULL) == 0)
+                n++;
+        for (int how = 0; how < _TEST_FORK_N; how++) {
+                for (unsigned i = 0; i < N_CACHED; i++)
+                        assert_int_equal(tslab_free(f.pool, handles[--n]), 0);
+                assert_int_equal(test_child_run((TestFork) how, takes_cached, &f), 0);
+                while (tslab_alloc(f.pool, 64, TSLAB_EPOCH_CURRENT, &handles[n], NULL) == 0)
+                        n++;
+        }
+        assert_int_equal(n, sizeof(handles) / sizeof(handles[0]));
+        tslab_close(f.pool);
+}
+
 typedef struct TakeOver {
         struct tslab *pool;
         pthread_barrier_t barrier;
@@ -388,6 +425,7 @@ int main(void) {
                 TEST(test_fork_close_unused),
                 TEST(test_fork_control),
                 cmocka_unit_test(test_fork_no_record_left),
+                cmocka_unit_test(test_fork_full_but_caches),
                 cmocka_unit_test(test_fork_record_taken_over),
                 cmocka_unit_test(test_fork_close_leaves_nothing),
         };

@@ -95,12 +95,30 @@ static void test_map_evict_options(void **state) {
         tslab_map_close(map);
 }
 
-static void test_map_evict_below_an_entry(void **state) {
-        struct tslab_map *map = open_map(*state, 1, TSLAB_MAP_EVICT_SIEVE);
+/* Whatever would be an entry is refused, and says so. */
+static void below_an_entry(struct tslab *pool, uint32_t evict) {
+        struct tslab_map *map = open_map(pool, 1, evict);
+        static const char large[10000];
+        tslab_handle version;
+        int64_t value;
 
         assert_int_equal(put(map, 1), -E2BIG);
+        assert_int_equal(tslab_map_put(map, "k", 1, large, sizeof(large), TSLAB_EPOCH_CURRENT), -E2BIG);
+        assert_int_equal(tslab_map_put(map, "", 0, "", 0, TSLAB_EPOCH_CURRENT), -E2BIG);
+        assert_int_equal(tslab_map_add(map, "k", 1, 1, 0, 0, &value), -E2BIG);
+        assert_int_equal(tslab_map_limit(map, "k", 1, 1, 1, 1, NULL), -E2BIG);
+        assert_int_equal(tslab_map_claim(map, "k", 1, TSLAB_EPOCH_CURRENT, &version), -E2BIG);
         assert_int_equal(statistics(map).entries, 0);
+        assert_int_equal(tslab_map_count(map), 0);
         tslab_map_close(map);
+}
+
+static void test_map_evict_below_an_entry(void **state) {
+        below_an_entry(*state, TSLAB_MAP_EVICT_SIEVE);
+}
+
+static void test_map_never_below_an_entry(void **state) {
+        below_an_entry(*state, TSLAB_MAP_EVICT_NEVER);
 }
 
 static void test_map_evict(void **state) {
@@ -354,6 +372,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_map_evict_options, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_below_an_entry, setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_never_below_an_entry, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_made_anew, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_unset, setup, map_pool_teardown),

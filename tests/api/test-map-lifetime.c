@@ -90,6 +90,15 @@ static void test_map_default_lifetime(void **state) {
         assert_int_equal(put_ttl(map, "a", TSLAB_MAP_TTL_NONE), 0);
         assert_int_equal(get_left(map, "a", &left), 5);
         assert_true(left == UINT64_MAX);
+        assert_int_equal(tslab_map_touch(map, "a", 1, 0), 0);
+        assert_int_equal(get_left(map, "a", &left), 5);
+        assert_in_range(left, 50000, 100000);
+        assert_int_equal(tslab_map_add(map, "c", 1, 1, 0, 0, NULL), 0);
+        assert_int_equal(get_left(map, "c", &left), 8);
+        assert_in_range(left, 50000, 100000);
+        assert_int_equal(tslab_map_add(map, "d", 1, 1, 0, UINT32_MAX, NULL), 0);
+        assert_int_equal(get_left(map, "d", &left), 8);
+        assert_true(left == UINT64_MAX);
         tslab_map_close(again);
         tslab_map_close(map);
 }

@@ -374,6 +374,42 @@ static void *count_thread(void *userdata) {
         return NULL;
 }
 
+/* No map has such a key: it is absent, and cannot be put. */
+static void test_map_key_of_64_kib(void **state) {
+        struct tslab_map_info info = { .size = sizeof(info) };
+        static const char key[64 << 10] = "k";
+        const size_t size = sizeof(key);
+        struct tslab_map *map;
+        uint64_t retry_ms = 7;
+        tslab_handle version = 7;
+        char buffer[8];
+        int64_t value;
+        void *alloced;
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        assert_int_equal(tslab_map_put(map, key, size, "1", 1, TSLAB_EPOCH_CURRENT), -E2BIG);
+        assert_int_equal(tslab_map_put_with(map, key, size, "1", 1, NULL), -E2BIG);
+        assert_int_equal(tslab_map_insert(map, key, size, "1", 1, TSLAB_EPOCH_CURRENT), -E2BIG);
+        assert_int_equal(tslab_map_update(map, key, size, "1", 1, TSLAB_EPOCH_CURRENT), -E2BIG);
+        assert_int_equal(tslab_map_replace(map, key, size, 0, "1", 1, TSLAB_EPOCH_CURRENT), -E2BIG);
+        assert_int_equal(tslab_map_add(map, key, size, 1, 0, 0, &value), -E2BIG);
+        assert_int_equal(tslab_map_limit(map, key, size, 1, 1, 1, &retry_ms), -E2BIG);
+        assert_int_equal(tslab_map_claim(map, key, size, TSLAB_EPOCH_CURRENT, &version), -E2BIG);
+        assert_int_equal(tslab_map_get(map, key, size, buffer, sizeof(buffer), NULL), -ENOENT);
+        assert_int_equal(tslab_map_get_version(map, key, size, buffer, sizeof(buffer), &version), -ENOENT);
+        assert_int_equal(tslab_map_get_with(map, key, size, buffer, sizeof(buffer), &info), -ENOENT);
+        assert_int_equal(tslab_map_get_part(map, key, size, 0, 0, buffer, sizeof(buffer), NULL), -ENOENT);
+        assert_int_equal(tslab_map_get_alloc(map, key, size, &alloced, NULL), -ENOENT);
+        assert_int_equal(tslab_map_touch(map, key, size, 1), -ENOENT);
+        assert_int_equal(tslab_map_take(map, key, size, buffer, sizeof(buffer), NULL), -ENOENT);
+        assert_int_equal(tslab_map_delete(map, key, size), -ENOENT);
+        assert_int_equal(tslab_map_delete_version(map, key, size, 1), -ENOENT);
+        assert_int_equal(tslab_map_wait(map, key, size, 0, UINT32_MAX), 0);
+        assert_true(retry_ms == 7 && version == 7);
+        assert_int_equal(tslab_map_count(map), 0);
+        tslab_map_close(map);
+}
+
 /* Few records: threads that find none share one. */
 static void test_map_threads_share_a_record(void **state) {
         struct tslab_options options = { .size = sizeof(options), .n_threads = 3 };
@@ -409,6 +445,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_put_get_delete, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_blocks, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_sizes, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_key_of_64_kib, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_iterate_and_expire, map_pool_setup,
                                                 map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_processes_lose_no_update, map_pool_setup,

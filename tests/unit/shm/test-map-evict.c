@@ -393,6 +393,29 @@ static void test_limit_lowered(void **state) {
         assert_int_equal(totals(f).bytes, 10 * COST);
 }
 
+/* Entries stay, but no put does, until others were deleted: not even of a key that is there. */
+static void test_limit_lowered_never(void **state) {
+        Fixture *f = *state;
+
+        for (uint32_t i = 0; i < 20; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 10 * COST);
+        assert_int_equal(put(f, 20, SIZE), -ENOSPC);
+        assert_int_equal(put(f, 0, SIZE), -ENOSPC);
+        for (uint32_t i = 0; i < 20; i++)
+                assert_int_equal(get(f, i), SIZE);
+        for (uint32_t i = 0; i < 11; i++) {
+                ShmMapKey key = key_of(f, &i);
+
+                assert_int_equal(put(f, 20, SIZE), -ENOSPC);
+                assert_int_equal(shm_map_delete(&f->actor, &f->trie, &key, 0), 0);
+        }
+        assert_int_equal(put(f, 20, SIZE), 0);
+        assert_int_equal(put(f, 20, SIZE), 0);
+        assert_int_equal(put(f, 21, SIZE), -ENOSPC);
+        assert_int_equal(totals(f).bytes, 10 * COST);
+}
+
 /* A map that was not to evict: its entries were not marked as young or old. */
 static void test_evict_from_now_on(void **state) {
         Fixture *f = *state;
@@ -698,6 +721,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_ends_soon, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_leaves_others, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_limit_lowered, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_limit_lowered_never, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_from_now_on, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_large_values, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_for_memory, setup_small, teardown),

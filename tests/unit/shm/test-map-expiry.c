@@ -500,6 +500,18 @@ static void test_limit(void **state) {
         assert_int_equal(wait_ms, 100);
 }
 
+/* The system's clocks behind what the pool saw of them, as after a scribble: its clock does not go back. */
+static void test_clock_does_not_go_back(void **state) {
+        Fixture *f = *state;
+        uint64_t *offset_ms = &f->arena.header->expiry.boot_offset_ms, before;
+
+        shm_clock_renew(&f->arena);
+        *offset_ms += 3600 * 1000;
+        before = shm_clock_ns(&f->arena);
+        shm_clock_renew(&f->arena);
+        assert_true(shm_clock_ns(&f->arena) >= before);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_expiry_is_absent_at_once, setup, teardown),
@@ -516,6 +528,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_add_and_put, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_add_ttl, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_limit, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_clock_does_not_go_back, setup, teardown),
         };
 
         return cmocka_run_group_tests_name("map-expiry", tests, NULL, NULL);
