@@ -32,16 +32,19 @@ need build test
 compile "$build"
 check_names
 
+# The limits are for an idle machine; a slow one, or one with other work, may need longer for what is right.
+patiently=(--timeout-multiplier 5)
+
 case $mode in
-quick) run_tests "$build" --setup default ;;
+quick) run_tests "$build" --setup default "${patiently[@]}" ;;
 full)
         run_tests "$build" --setup full
         test_sanitized --setup full
         ;;
 default)
-        run_tests "$build" --setup default
+        run_tests "$build" --setup default "${patiently[@]}"
         # A suite named on the command line overrides the setup's list of suites to leave out.
-        test_sanitized --setup default --no-suite slow --timeout-multiplier 5
+        test_sanitized --setup default --no-suite slow "${patiently[@]}"
         ;;
 esac
 finish_tests
