@@ -442,6 +442,9 @@ static void test_map_add_killed(void **state) {
                         adds[i] = (Adds){ .map = map };
                         pids[i] = test_child_start(TEST_FORK, adding_child, &adds[i]);
                 }
+                for (unsigned i = 0; i < N_CHILDREN; i++)
+                        while (adds[i].n_done == 0)
+                                sleep_ms(1);
                 sleep_ms(1 + round % 7);
                 for (unsigned i = 0; i < N_CHILDREN; i++)
                         kill(pids[i], SIGKILL);
