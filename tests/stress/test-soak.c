@@ -157,12 +157,20 @@ static void print_sample(unsigned second, const Sample *s) {
         fflush(stdout);
 }
 
+/* However slow they are: before, the index grows as it should. */
+static void wait_for_all_sessions(void) {
+        for (unsigned w = 0; w < N_WORKERS; w++)
+                while (*(volatile const uint64_t *) &shared->workers[w].n_sessions < N_LIVE)
+                        usleep(1000);
+}
+
 static void run(unsigned n_seconds, Sample *samples) {
         pid_t pids[N_WORKERS];
 
         printf("# second    sessions  entries  index/KiB committed/KiB  p50/ns  p99/ns\n");
         for (unsigned w = 0; w < N_WORKERS; w++)
                 pids[w] = worker_start(w);
+        wait_for_all_sessions();
         for (unsigned second = 0; second < n_seconds; second++) {
                 unsigned victim = second % N_WORKERS;
 
