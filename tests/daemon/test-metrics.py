@@ -16,7 +16,7 @@ import unittest
 TSLABCTL, TSLABD, CTL_CLIENT, SOURCE = map(os.path.abspath, sys.argv[1:5])
 sys.path.insert(0, f'{SOURCE}/tests/util')
 
-from daemon import Daemon, wait_for
+from daemon import SECONDS, Daemon, free_port, wait_for
 
 from prometheus_client import parser as plain_parser
 from prometheus_client.openmetrics import parser as open_parser
@@ -36,7 +36,7 @@ class Metrics(unittest.TestCase):
 
     def run_ctl(self, *arguments, **more):
         return subprocess.run([TSLABCTL, *arguments], env=self.daemon.environment, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, check=False, timeout=20, **more)
+                              stderr=subprocess.PIPE, check=False, timeout=SECONDS, **more)
 
     def text(self, *arguments):
         done = self.run_ctl('metrics', *arguments)
@@ -54,11 +54,11 @@ class Metrics(unittest.TestCase):
     def end(self, process):
         self.assertIsNone(process.poll())
         process.terminate()
-        self.assertEqual(process.communicate(timeout=20), (b'', b''))
+        self.assertEqual(process.communicate(timeout=SECONDS), (b'', b''))
 
     def ask(self, address, request):
         """The answer that one connection gets: status, headers, body."""
-        with socket.create_connection(address, 20) as connection:
+        with socket.create_connection(address, SECONDS) as connection:
             sender = threading.Thread(target=self.send, args=(connection, request))
             sender.start()
             data = b''
@@ -84,7 +84,7 @@ class Metrics(unittest.TestCase):
     def client(self):
         process = subprocess.Popen([CTL_CLIENT, self.daemon.socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    text=True)
-        self.addCleanup(process.wait, 20)
+        self.addCleanup(process.wait, SECONDS)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.stdin.close)
         self.assertEqual(process.stdout.readline(), 'attached\n')
@@ -152,8 +152,8 @@ class Metrics(unittest.TestCase):
 
     def test_http_address(self):
         """A server that listens by itself, as in a container."""
-        with socket.create_server(('127.0.0.1', 0)) as taken:
-            port = taken.getsockname()[1]
+        port = free_port()
+        with socket.create_server(('127.0.0.1', port)):
             done = self.run_ctl('metrics', f'--http=127.0.0.1:{port}')
             self.assertEqual(done.returncode, 1)
             self.assertIn(b'in use', done.stderr)
@@ -174,8 +174,7 @@ class Metrics(unittest.TestCase):
     @unittest.skipUnless(os.geteuid() == 0, 'not root')
     def test_http_end(self):
         """As process 1 of a container, which no signal ends that it does not handle."""
-        with socket.create_server(('127.0.0.1', 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         process = subprocess.Popen(['unshare', '--pid', '--fork', '--kill-child', '--', TSLABCTL, 'metrics',
                                     f'--http={port}'], stdin=subprocess.DEVNULL, env=self.daemon.environment)
         self.addCleanup(process.wait)
@@ -183,7 +182,7 @@ class Metrics(unittest.TestCase):
         wait_for(lambda: not self.connect_fails(port))
         with open(f'/proc/{process.pid}/task/{process.pid}/children', encoding='ascii') as children:
             os.kill(int(children.read().split()[0]), signal.SIGTERM)
-        self.assertEqual(process.wait(20), 0)
+        self.assertEqual(process.wait(SECONDS), 0)
 
     @staticmethod
     def connect_fails(port):
@@ -219,7 +218,7 @@ class Metrics(unittest.TestCase):
         server = self.serve()
         with contextlib.ExitStack() as stack:
             for _ in range(200):
-                stack.enter_context(socket.create_connection(server, 20))
+                stack.enter_context(socket.create_connection(server, SECONDS))
         self.assertEqual(self.ask(server, b'GET /metrics HTTP/1.0\r\n\r\n')[0], 200)
 
     def test_http_no_socket(self):

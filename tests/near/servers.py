@@ -6,28 +6,14 @@ Their first arguments are TSLABD TSLABCTL TSLAB_NEAR.
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 
 import redis
-from daemon import wait_for
+from daemon import SECONDS, free_port, wait_for
 
 TSLAB_NEAR = os.path.abspath(sys.argv[3])
-PLACES = []     # sockets that keep ports for our servers
-
-
-def free_port():
-    """The kernel gives it to no other program while this process lives, also between two lives of a server.
-
-    A server that allows the reuse of addresses, as redis-server does, may listen there all the same.
-    """
-    place = socket.socket()
-    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    place.bind(('127.0.0.1', 0))
-    PLACES.append(place)
-    return place.getsockname()[1]
 
 
 class Redis:
@@ -88,7 +74,7 @@ class Near:
 
     def wait(self):
         try:
-            text = self.process.communicate(timeout=20)[1]
+            text = self.process.communicate(timeout=SECONDS)[1]
         except subprocess.TimeoutExpired as e:
             self.process.kill()
             raise AssertionError('tslab-near does not end') from e

@@ -10,7 +10,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
-from daemon import Daemon, wait_for  # noqa: E402
+from daemon import SECONDS, Daemon, wait_for  # noqa: E402
 from servers import Near, Redis  # noqa: E402
 
 TSLABD, EXAMPLE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[4])
@@ -30,7 +30,7 @@ class ExampleTest(unittest.TestCase):
     def read(self, key):
         """The line that it prints of the key, and how often it asked the server."""
         done = subprocess.run([EXAMPLE, '127.0.0.1', str(self.redis.port), key, str(TIMES)], text=True, check=True,
-                              env=dict(os.environ, TSLAB_POOL=self.daemon.socket), stdout=subprocess.PIPE, timeout=20)
+                              env=dict(os.environ, TSLAB_POOL=self.daemon.socket), stdout=subprocess.PIPE, timeout=SECONDS)
         text, counts = done.stdout.splitlines()
         return text, int(re.fullmatch(rf'{TIMES} reads, (\d+) questions', counts).group(1))
 

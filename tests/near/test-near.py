@@ -15,8 +15,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import redis  # noqa: E402
 import side  # noqa: E402
 import tslab  # noqa: E402
-from daemon import Daemon, wait_for  # noqa: E402
-from servers import Counted, Near, Redis, free_port  # noqa: E402
+from daemon import SECONDS, Daemon, free_port, wait_for  # noqa: E402
+from servers import Counted, Near, Redis  # noqa: E402
 
 BOUND_MS = 5000      # longer than this process may have to wait beside others
 
@@ -197,7 +197,7 @@ class ClusterTest(unittest.TestCase):
             cls.servers.append(Redis('--cluster-enabled', 'yes', '--cluster-node-timeout', '60000',
                                      '--cluster-port', str(free_port()), '--cluster-allow-replica-migration', 'no'))
         subprocess.run(['redis-cli', '--cluster', 'create', *(f'127.0.0.1:{s.port}' for s in cls.servers),
-                        '--cluster-replicas', '1', '--cluster-yes'], stdout=subprocess.DEVNULL, check=True, timeout=60)
+                        '--cluster-replicas', '1', '--cluster-yes'], stdout=subprocess.DEVNULL, check=True, timeout=SECONDS)
         for server in cls.servers:
             wait_for(lambda server=server: server.client().cluster('info')['cluster_state'] == 'ok')
 
@@ -246,7 +246,7 @@ class TroubleTest(unittest.TestCase):
         return Near(self.daemon, server, '--check', *arguments).wait()
 
     def run_near(self, *arguments):
-        done = subprocess.run([TSLAB_NEAR, *arguments], capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run([TSLAB_NEAR, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False)
         return done.returncode, done.stderr
 
     def server(self, *arguments):

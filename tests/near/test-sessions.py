@@ -17,11 +17,11 @@ import redis  # noqa: E402
 import side  # noqa: E402
 import tslab  # noqa: E402
 import tslab.flask  # noqa: E402
-from daemon import Daemon, wait_for  # noqa: E402
+from daemon import Daemon, free_port, wait_for  # noqa: E402
 from proxy import Proxy  # noqa: E402
 from redis.backoff import NoBackoff  # noqa: E402
 from redis.retry import Retry  # noqa: E402
-from servers import Counted, Near, Redis, free_port  # noqa: E402
+from servers import Counted, Near, Redis  # noqa: E402
 
 TSLABD = os.path.abspath(sys.argv[1])
 STEPS = 100 if side.FULL else 25

@@ -19,8 +19,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import redis.asyncio  # noqa: E402
 import side  # noqa: E402
 import tslab  # noqa: E402
-from daemon import Daemon, wait_for  # noqa: E402
-from servers import TSLAB_NEAR, Counted, Near, Redis, free_port  # noqa: E402
+from daemon import SECONDS, Daemon, free_port, wait_for  # noqa: E402
+from servers import TSLAB_NEAR, Counted, Near, Redis  # noqa: E402
 
 TSLABD, TSLABCTL = map(os.path.abspath, sys.argv[1:3])
 BOUND_MS = 400
@@ -425,7 +425,7 @@ class AdviceTest(TroubleFixture):
 
 class SettingsTest(TroubleFixture):
     def run_near(self, *arguments, **variables):
-        done = subprocess.run([TSLAB_NEAR, *arguments], capture_output=True, text=True, timeout=20, check=False,
+        done = subprocess.run([TSLAB_NEAR, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False,
                               env={**os.environ, **variables})
         return done.returncode, done.stderr
 
@@ -509,7 +509,7 @@ class SettingsTest(TroubleFixture):
         for _ in range(3):          # the last one is given up, and another one begins
             self.assertIn(b'server', service.recv(4096))
         near.terminate()
-        self.assertIn('some.server:6379: no answer for seconds', near.communicate(timeout=20)[1])
+        self.assertIn('some.server:6379: no answer for seconds', near.communicate(timeout=SECONDS)[1])
         self.assertEqual(near.returncode, 0)
 
     @unittest.skipUnless(side.IS_ALONE, 'no network of our own')
@@ -523,7 +523,7 @@ class SettingsTest(TroubleFixture):
                   for i in range(128))
         server.answers[b'CLUSTER SLOTS'] = b'*128\r\n' + b''.join(ranges)
         near = self.near_with_names('options use-vc\n', f'--server=127.0.0.1:{server.port}')
-        error = near.communicate(timeout=30)[1]
+        error = near.communicate(timeout=SECONDS)[1]
         self.assertIn('hundreds of names', error)
         self.assertNotIn('Too many open files', error)
         self.assertEqual(near.returncode, 1)

@@ -11,7 +11,6 @@ import random
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -78,16 +77,10 @@ class Browser:
             raise AssertionError(f'a session of {seen!r} in place of {user!r}')
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind((HOST, 0))
-        return s.getsockname()[1]
-
-
 @contextlib.contextmanager
 def application(d, *options, lifetime=1000):
     """gunicorn with the example: its process and its port."""
-    port = free_port()
+    port = daemon.free_port()
     environment = {**d.environment, 'LIFETIME': str(lifetime), 'PYTHONPATH': f'{os.environ["PYTHONPATH"]}:{EXAMPLES}'}
     process = subprocess.Popen([sys.executable, '-m', 'gunicorn', '--workers', str(WORKERS), '--bind',
                                 f'{HOST}:{port}', '--log-level', 'warning', '--timeout', '120', *options,

@@ -8,7 +8,8 @@ import subprocess
 import tempfile
 import time
 
-SECONDS = 30    # for a state to come, beside other tests and on slower machines
+SECONDS = 60    # for a state to come, beside other tests and on slower machines
+PLACES = []     # sockets that keep ports for servers
 
 
 class Daemon:
@@ -48,6 +49,18 @@ class Daemon:
         done = subprocess.run([tslabctl, '--json', '--socket', self.socket, *arguments], stdout=subprocess.PIPE,
                               check=True, timeout=SECONDS)
         return json.loads(done.stdout)
+
+
+def free_port():
+    """For a server. The kernel gives it to no other program while this process lives, also between two lives of a server.
+
+    A server that allows the reuse of addresses, as most do, may listen there all the same.
+    """
+    place = socket.socket()
+    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    place.bind(('127.0.0.1', 0))
+    PLACES.append(place)
+    return place.getsockname()[1]
 
 
 def wait_for(condition):
