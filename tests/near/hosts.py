@@ -18,10 +18,10 @@ import unittest
 
 import redis
 import tslab
-from daemon import Daemon
+from daemon import Daemon, free_port
 from engine import Engine
 from history import History, Log, Reads, percentile
-from servers import Redis, free_port
+from servers import Redis
 
 TSLABD, TSLABCTL, TSLAB_NEAR = map(os.path.abspath, sys.argv[1:4])
 KEYS = [f'k{i}' for i in range(10)]
@@ -376,7 +376,7 @@ class Cluster:
                         return False
                     if role[0] == b'master' and not role[2] and self.slots_of(server):
                         return False
-                except redis.RedisError:
+                except (redis.RedisError, KeyError):        # one of them was given up meanwhile
                     return False
         return True
 
@@ -397,7 +397,7 @@ class Cluster:
         """The nodes, as any living server knows them."""
         for server in self.servers:
             try:
-                with server.client(socket_timeout=0.3) as client:
+                with server.client(socket_timeout=1) as client:
                     return self.nodes(client)
             except redis.RedisError:
                 continue
@@ -409,7 +409,7 @@ class Cluster:
     def replica_of(self, server):
         def replica():
             view = self.view()
-            mine = view[server.port]['node_id']
+            mine = view[server.port]['node_id'] if server.port in view else None
             return next((self.at(port) for port, node in view.items() if node['master_id'] == mine), None)
 
         return wait_for(replica, f'server {server.port} has a replica')
