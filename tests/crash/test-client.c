@@ -303,7 +303,7 @@ static unsigned count_new_records(void) {
 
 /* One that it left while it was frozen, the daemon gives back. */
 static bool wait_records(void) {
-        uint64_t deadline = proto_deadline(2 * DAEMON_TIMEOUT_USEC);
+        uint64_t deadline = proto_deadline(DAEMON_TIMEOUT_USEC);
 
         while (count_new_records() != run.client->n_records && proto_deadline_left(deadline) > 0)
                 let_daemon_see();
@@ -311,7 +311,7 @@ static bool wait_records(void) {
 }
 
 static void wait_settled(void) {
-        uint64_t deadline = proto_deadline(2 * DAEMON_TIMEOUT_USEC);
+        uint64_t deadline = proto_deadline(DAEMON_TIMEOUT_USEC);
 
         while (!is_settled()) {
                 if (proto_deadline_left(deadline) > 0)

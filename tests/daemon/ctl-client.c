@@ -17,7 +17,7 @@
 #include "shm/cache/object.h"
 #include "shm/arena/root.h"
 
-#define TIMEOUT_USEC UINT64_C(10000000)
+#define TIMEOUT_USEC UINT64_C(60000000)
 #define HANDLES_MAX 4096
 
 typedef struct Client {

@@ -269,7 +269,7 @@ static pid_t start_child(uid_t uid) {
         pid = fork();
         assert_true(pid >= 0);
         if (pid == 0) {
-                alarm(60);
+                alarm(600);
                 if (uid != 0 && setresuid(uid, uid, uid) < 0)
                         _exit(1);
                 (void) !write(fds[1], &byte, 1);

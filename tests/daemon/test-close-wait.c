@@ -61,7 +61,7 @@ static ProtoReply *receive(int fd) {
         ProtoReply *reply = NULL;
         ProtoFds fds;
 
-        assert_int_equal(poll(&p, 1, 10000), 1);
+        assert_int_equal(poll(&p, 1, 60000), 1);
         assert_int_equal(proto_reply_receive(fd, &reply, &fds), 0);
         return reply;
 }

@@ -12,6 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.abspath(sys.argv[4]), 'tests/util'))
 
+from daemon import SECONDS
 from verb import SOURCE, TSLABCTL, VerbTest, main
 
 COMPLETION = f'{SOURCE}/daemon/ctl/completion'
@@ -36,7 +37,7 @@ class Completion:
 
     def complete(self, *words):
         done = subprocess.run([*self.SHELL, self.FILE, TSLABCTL, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              text=True, env=self.daemon.environment, check=False, timeout=20, cwd=self.daemon.dir)
+                              text=True, env=self.daemon.environment, check=False, timeout=SECONDS, cwd=self.daemon.dir)
         self.assertEqual((done.returncode, done.stderr), (0, ''))
         # bash gets the completions that begin like the word, zsh gets all
         return {line for line in done.stdout.splitlines() if line.startswith(words[-1]) and line}

@@ -90,7 +90,7 @@ static pid_t start_client(const DaemonFixture *daemon, Way way, uint64_t *ret_ha
         assert_true(pid >= 0);
         if (pid == 0) {
                 close(fds[0]);
-                alarm(30);
+                alarm(600);
                 attach_and_stay(daemon, way, fds[1]);
         }
         close(fds[1]);
@@ -282,7 +282,7 @@ static void check_pending(const DaemonFixture *daemon, ShmCacheMode mode) {
         pid = fork();
         assert_true(pid >= 0);
         if (pid == 0) {
-                alarm(30);
+                alarm(600);
                 pend_and_stay(daemon, mode, fds[1]);
         }
         close(fds[1]);

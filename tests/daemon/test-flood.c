@@ -353,7 +353,7 @@ static bool attach_unread(uint32_t entry) {
         request.attach = &attach;
         assert_int_equal(proto_request_send(proto_call_fd(call), &request, NULL, 0, NULL), 0);
         p.fd = dup(proto_call_fd(call));
-        assert_int_equal(poll(&p, 1, 10000), 1);
+        assert_int_equal(poll(&p, 1, 60000), 1);
         assert_int_equal(ioctl(p.fd, FIONREAD, &n), 0);
         fds[n_fds++] = p.fd;
         return n > 0;

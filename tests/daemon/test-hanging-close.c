@@ -23,7 +23,7 @@
 
 #define N_MESSAGES 300U
 #define N_LINGERING 20U
-#define TIMEOUT_USEC UINT64_C(10000000)
+#define TIMEOUT_USEC UINT64_C(60000000)
 #define DESCRIPTORS_MAX (7U * (N_MESSAGES + N_LINGERING)) /* a client and its connection need no more */
 
 /* ---- the peer, in a process of its own, whose close() waits too */
@@ -101,7 +101,7 @@ static pid_t start_peer(const DaemonFixture *daemon, const FuseMount *fs) {
         pid = fork();
         assert_true(pid >= 0);
         if (pid == 0) {
-                alarm(120);
+                alarm(600);
                 for (unsigned i = 0; i < N_MESSAGES; i++) {
                         ProtoCall *call = daemon_connect(daemon, 0);
                         int sent = open(fs->file, O_RDONLY | O_CLOEXEC);
@@ -140,7 +140,7 @@ static pid_t start_away(const DaemonFixture *daemon) {
         if (pid == 0) {
                 RawClient client;
 
-                alarm(120);
+                alarm(600);
                 raw_client_open(&client, daemon, 0);
                 if (!shm_client_enter(&client.arena, client.client, 0))
                         _exit(1);

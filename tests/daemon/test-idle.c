@@ -3,7 +3,7 @@
 
 #include "tests/util/small-daemon.h"
 
-#define WAIT_SECONDS 10
+#define WAIT_SECONDS 60
 
 static uint64_t n_cached(struct tslab *pool) {
         struct tslab_stats stats = { .size = sizeof(stats) };

@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 
-SECONDS = 30
+SECONDS = 60
 SECONDS_LASTING = 3             # for a daemon that cannot work, as its system calls fail for good
 N_SAMPLED = 50
 TSLABD, TSLABCTL, CLIENT, INJECT = map(os.path.abspath, sys.argv[1:5])

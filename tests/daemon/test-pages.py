@@ -16,7 +16,7 @@ import yaml
 TSLABCTL, TSLABD, SOURCE = map(os.path.abspath, sys.argv[1:4])
 sys.path.insert(0, f'{SOURCE}/tests/util')
 
-from daemon import Daemon
+from daemon import SECONDS, Daemon
 
 CONTAINERS = f'{SOURCE}/docs/containers'
 
@@ -52,7 +52,7 @@ class Pages(unittest.TestCase):
         """Each metric of the rules and the dashboard is one that there is."""
         with Daemon(TSLABD, '--size=4M') as daemon:
             text = subprocess.run([TSLABCTL, 'metrics', '--socket', daemon.socket], stdout=subprocess.PIPE, text=True,
-                                  check=True, timeout=20).stdout
+                                  check=True, timeout=SECONDS).stdout
         known = {name + ('_total' if kind == 'counter' else '')
                  for name, kind in re.findall(r'^# TYPE (\S+) (\S+)', text, re.M)}
         rules = yaml.safe_load(read(f'{SOURCE}/docs/alerts.yml'))
@@ -72,11 +72,11 @@ class Pages(unittest.TestCase):
             if command[0] == 'tslabctl':
                 words = [word for word in command[1:] if not word.startswith('--http')]
                 done = subprocess.run([TSLABCTL, *words, '--socket', '/nowhere/x.sock'], capture_output=True, text=True,
-                                      check=False, timeout=20, stdin=subprocess.DEVNULL)
+                                      check=False, timeout=SECONDS, stdin=subprocess.DEVNULL)
                 self.assertNotEqual(done.returncode, 2, (command, done.stderr))
             elif command[0] == 'tslabd':
                 done = subprocess.run([TSLABD, '--check-config', *command[1:]], capture_output=True, text=True,
-                                      check=False, timeout=20)
+                                      check=False, timeout=SECONDS)
                 self.assertEqual(done.returncode, 0, (command, done.stderr))
             else:
                 continue

@@ -51,7 +51,7 @@ static int connect_attached(const DaemonFixture *daemon) {
 static void wait_readable(int fd) {
         struct pollfd p = { .fd = fd, .events = POLLIN };
 
-        assert_int_equal(poll(&p, 1, 10000), 1);
+        assert_int_equal(poll(&p, 1, 60000), 1);
 }
 
 static void expect_error(int fd, uint64_t id, int error) {

@@ -87,7 +87,7 @@ static uint64_t next_answer(int fd) {
                 struct pollfd p = { .fd = fd, .events = POLLIN };
                 ProtoFds fds;
 
-                assert_int_equal(poll(&p, 1, 20000), 1);
+                assert_int_equal(poll(&p, 1, 60000), 1);
                 assert_int_equal(proto_reply_receive(fd, &reply, &fds), 0);
                 assert_int_equal(reply->error, 0);
                 if (!reply->more)

@@ -22,7 +22,7 @@ def first_line(stderr, reader):
         while not line.endswith(b'\n'):
             line += os.read(reader, 1)
         daemon.terminate()
-        assert daemon.wait(20) == 0
+        assert daemon.wait(60) == 0
         os.close(reader)
     return line
 

@@ -54,7 +54,7 @@ static uint32_t hear_advance(ProtoCall *call) {
         ProtoFds fds;
         uint32_t epoch;
 
-        assert_int_equal(poll(&p, 1, 10000), 1);
+        assert_int_equal(poll(&p, 1, 60000), 1);
         assert_int_equal(proto_reply_receive(p.fd, &reply, &fds), 0);
         assert_int_equal(reply->error, 0);
         epoch = reply->epoch_advance->epoch;

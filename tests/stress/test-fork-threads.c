@@ -60,7 +60,7 @@ static int child(void *userdata) {
         Shared *s = userdata;
         struct tslab *own;
 
-        alarm(10);
+        alarm(60);
         CHECK(use(s->pool) == 0);
         CHECK(tslab_create(&own, NULL) == 0);
         CHECK(use(own) == 0);

@@ -7,7 +7,7 @@
 #include "proto/call.h"
 #include "shm/cache/object.h"
 
-#define DAEMON_TIMEOUT_USEC (10 * UINT64_C(1000000))
+#define DAEMON_TIMEOUT_USEC (60 * UINT64_C(1000000))
 
 typedef struct DaemonFixture {
         char dir[64]; /* TSLAB_RUNTIME_DIR */
@@ -85,7 +85,7 @@ typedef struct RawPool {
 RawPool *raw_pool_open(const char *const *arguments, size_t n_handles);
 int raw_pool_teardown(void **state);
 
-/* Until the condition holds; ten seconds at most. */
+/* Until the condition holds; a minute at most. */
 #define WAIT_FOR(_condition)                                                                                 \
         do {                                                                                                 \
                 uint64_t _deadline = proto_deadline(DAEMON_TIMEOUT_USEC);                                    \

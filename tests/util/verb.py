@@ -5,7 +5,7 @@ import subprocess
 import sys
 import unittest
 
-from daemon import Daemon, wait_for
+from daemon import SECONDS, Daemon, wait_for
 
 TSLABCTL, TSLABD, CTL_CLIENT, SOURCE = map(os.path.abspath, sys.argv[1:5])
 VERB_CLIENT = os.environ.get('VERB_CLIENT', '')
@@ -30,7 +30,7 @@ class Client:
 
     def end(self):
         self.process.stdin.close()
-        self.process.wait(20)
+        self.process.wait(SECONDS)
         self.process.stdout.close()
 
 
@@ -47,7 +47,7 @@ class VerbTest(unittest.TestCase):
 
     def run_ctl(self, *arguments, **more):
         more = {'env': self.daemon.environment, 'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, **more}
-        return subprocess.run([TSLABCTL, *arguments], check=False, timeout=20, text=True, **more)
+        return subprocess.run([TSLABCTL, *arguments], check=False, timeout=SECONDS, text=True, **more)
 
     def text(self, *arguments):
         done = self.run_ctl(*arguments)

@@ -3,7 +3,7 @@
 import os
 import socket
 
-SECONDS = 20
+SECONDS = 60
 
 
 def varint(n):

@@ -20,7 +20,7 @@ from wire import field
 
 TSLABCTL, TSLABD, CTL_CLIENT, SOURCE = map(os.path.abspath, sys.argv[1:5])
 VERB_CLIENT = os.environ.get('VERB_CLIENT', '')
-DEADLINE = 30
+DEADLINE = 60
 
 
 def environment(folder, **more):
@@ -158,7 +158,7 @@ class Case(unittest.TestCase):
     def run_ctl(self, *arguments, env=None, program=None, **how):
         return subprocess.run([program or TSLABCTL, *arguments], env=environment(self.folder, **(env or {})),
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              timeout=60, check=False, **how)
+                              timeout=DEADLINE, check=False, **how)
 
     def text(self, *arguments, code=0, **env):
         result = self.run_ctl(*arguments, env=env)

@@ -131,10 +131,10 @@ class Maps(Case):
         self.fill()
         value = bytes(range(256)) * 300
         done = ctl_case.subprocess.run([ctl_case.TSLABCTL, 'put', 'values', 'large', '--ttl', '60'], input=value,
-                                       env=ctl_case.environment(self.folder), check=False, timeout=30)
+                                       env=ctl_case.environment(self.folder), check=False, timeout=ctl_case.DEADLINE)
         self.assertEqual(done.returncode, 0)
         done = ctl_case.subprocess.run([ctl_case.TSLABCTL, 'get', 'values', 'large'], env=ctl_case.environment(self.folder),
-                                       stdout=ctl_case.subprocess.PIPE, check=False, timeout=30)
+                                       stdout=ctl_case.subprocess.PIPE, check=False, timeout=ctl_case.DEADLINE)
         self.assertEqual((done.returncode, done.stdout), (0, value))
         got = self.json('get', 'values', 'large')
         self.assertEqual(bytes.fromhex(got['value_hex']), value)
@@ -142,7 +142,7 @@ class Maps(Case):
 
     def put_from(self, file):
         return ctl_case.subprocess.run([ctl_case.TSLABCTL, 'put', 'values', 'alice'], stdin=file, text=True, check=False,
-                                       env=ctl_case.environment(self.folder), stderr=ctl_case.subprocess.PIPE, timeout=30)
+                                       env=ctl_case.environment(self.folder), stderr=ctl_case.subprocess.PIPE, timeout=ctl_case.DEADLINE)
 
     def test_no_value_from_stdin(self):
         """A value that cannot be read in full does not take the place of the old one."""
@@ -164,7 +164,7 @@ class Maps(Case):
         main, terminal = pty.openpty()
         self.addCleanup(os.close, main)
         done = ctl_case.subprocess.run([ctl_case.TSLABCTL, '--no-pager', 'get', 'values', 'alice'], stdout=terminal, check=False,
-                                       env=ctl_case.environment(self.folder), timeout=30)
+                                       env=ctl_case.environment(self.folder), timeout=ctl_case.DEADLINE)
         self.assertEqual(done.returncode, 0)
         os.close(terminal)
         text = b''

@@ -42,7 +42,7 @@ class Sweep(Case):
 
     def into(self, stdout, arguments, **how):
         return subprocess.run([TSLABCTL, *arguments], stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
-                              text=True, check=False, timeout=60, env=environment(self.folder), **how)
+                              text=True, check=False, timeout=ctl_case.DEADLINE, env=environment(self.folder), **how)
 
     def test_full_disk(self):
         self.start()

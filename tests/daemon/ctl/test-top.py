@@ -26,7 +26,7 @@ class Screen:
 
     def tmux(self, *arguments):
         return subprocess.run(['tmux', '-u', '-S', self.socket, *arguments], env=self.env, stdout=subprocess.PIPE,
-                              check=True, text=True, timeout=30).stdout
+                              check=True, text=True, timeout=ctl_case.DEADLINE).stdout
 
     def text(self):
         return self.tmux('capture-pane', '-p')
@@ -179,7 +179,7 @@ class Top(Case):
             reader, writer = os.pipe()
             os.close(reader)
             result = subprocess.run([ctl_case.TSLABCTL, 'top', '-d', '0.1'], stdout=writer, stderr=subprocess.PIPE,
-                                    check=False, restore_signals=restore, timeout=30,
+                                    check=False, restore_signals=restore, timeout=ctl_case.DEADLINE,
                                     env=ctl_case.environment(self.folder))
             os.close(writer)
             self.assertEqual((result.returncode, result.stderr), (code, b''))

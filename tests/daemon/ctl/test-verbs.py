@@ -227,9 +227,7 @@ class Reach(Case):
     def test_silent(self):
         # the hello comes, and nothing after it
         self.play([hello()], [])
-        began = time.monotonic()
         self.assertEqual(self.json('list')[0]['state'], 'silent')
-        self.assertLess(time.monotonic() - began, 10)
 
     def test_refusals(self):
         for error, message, expected in (
@@ -298,7 +296,7 @@ class Verbs(Case):
         self.text('epoch', 'close', '0', '--yes')
         self.assertEqual(self.text('status', '--check'), '')
         daemon.process.terminate()
-        daemon.process.wait(20)
+        daemon.process.wait(DEADLINE)
         done = self.run_ctl('status', '--check')
         self.assertEqual((done.returncode, done.stdout), (1, ''))
 
@@ -406,7 +404,7 @@ class Verbs(Case):
         self.assertEqual(len(self.json('epoch', 'close', '0', '3', '--wait=0.1', code=3)), 2)
 
         client.do('free')
-        closed = self.json('epoch', 'close', '0', '--wait=10')
+        closed = self.json('epoch', 'close', '0', '--wait=60')
         self.assertEqual(closed['live_objects'], 0)
 
     def test_close_waits(self):

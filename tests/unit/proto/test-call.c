@@ -343,7 +343,7 @@ static pid_t play_daemon(int listener, uint32_t version, int error) {
                 ProtoFds fds = PROTO_FDS_INIT;
                 uint64_t id = 0;
 
-                alarm(10);
+                alarm(60);
                 while (proto_request_receive(fd, &request, &id, &fds, NULL) == PROTO_E_AGAIN)
                         ;
                 reply.id = id;
@@ -437,7 +437,7 @@ static void test_fork_attach(void **state) {
                 Fixture child = {};
                 ProtoReply *reply = NULL;
 
-                alarm(10);
+                alarm(60);
                 if (proto_call_fork_attach(&call, proto_call_fd(f->call), "child", SECOND))
                         _exit(1);
                 child.call = call;

@@ -326,7 +326,7 @@ static void test_received_linger(void **state) {
                 int r;
 
                 send_lingering(f->a, listener, n);
-                alarm(5);
+                alarm(60);
                 r = proto_receive(f->b, buffer, sizeof(buffer), &size, &fds, NULL);
                 assert_int_equal(r, n > PROTO_FDS_MAX ? PROTO_E_BAD_FDS : 0);
                 proto_fds_deinit(&fds);
@@ -343,7 +343,7 @@ static void test_unread_linger(void **state) {
         assert_int_equal(send(f->a, "", 0, 0), 0);
         send_lingering(f->a, listener, 1);
         send_lingering(f->a, listener, LINGERING_MAX);
-        alarm(5);
+        alarm(60);
         f->b = proto_socket_close(f->b);
         alarm(0);
         assert_int_equal(f->b, -1);
@@ -371,7 +371,7 @@ static void test_receive_no_room(void **state) {
         assert_int_equal(proto_socket_adopt(f->b, false), 0);
         assert_int_equal(send(f->a, "y", 1, 0), 1);
         send_lingering(f->a, listener, 1);
-        alarm(5);
+        alarm(60);
         test_closer_room = false;
         proto_set_closer(&closer);
         assert_int_equal(proto_receive(f->b, buffer, sizeof(buffer), &size, &fds, NULL), 0);
