@@ -22,7 +22,7 @@
 #define DEPTH 3U
 #define N_CHILDREN 8U
 #define N_UNANSWERED 20U
-#define TIMEOUT_MS 500U
+#define TIMEOUT_MS 3000U
 
 typedef struct Report {
         int line; /* 0: all went well; else where not */
