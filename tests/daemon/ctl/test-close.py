@@ -16,9 +16,9 @@ from ctl_case import CTL_CLIENT, SOURCE, TSLABCTL, VERB_CLIENT, Case, environmen
 
 CAN_TRACE = shutil.which('strace') and not subprocess.run(['strace', '-o', os.devnull, 'true'], check=False,
                                                           stderr=subprocess.DEVNULL).returncode
-# Two seconds between hello and the first question. LeakSanitizer would want to trace by itself.
+# Eight seconds between hello and the first question, for this process to stop the daemon. LeakSanitizer would want to trace by itself.
 SLOW_TO_ASK = ('strace', '-E', 'ASAN_OPTIONS=detect_leaks=0', '-o', os.devnull, '-e', 'trace=sendmsg',
-               '-e', 'inject=sendmsg:delay_enter=2000000:when=2', TSLABCTL)
+               '-e', 'inject=sendmsg:delay_enter=8000000:when=2', TSLABCTL)
 
 
 class CloseCase(Case):
