@@ -12,7 +12,7 @@ import unittest
 import mutate
 
 MESON = '''project('small', 'c', default_options: 'buildtype=release')
-test('unit-sum', executable('test-sum', 'sum.c', 'test-sum.c'), suite: 'unit', timeout: 1)
+test('unit-sum', executable('test-sum', 'sum.c', 'test-sum.c'), suite: 'unit', timeout: 6)
 '''
 SUM = '''static volatile int more = 1;
 int sum(int a, int b) {
