@@ -273,8 +273,8 @@ class Alone(unittest.TestCase):
         m[b'text'] = b'12345678'
         with self.assertRaises(tslab.Error):
             m.add(b'text')
-        self.assertEqual([m.limit(b'address', 0.1, 2) for _ in range(2)], [None, None])
-        self.assertTrue(9 < m.limit(b'address', 0.1, 2) <= 10)
+        self.assertEqual([m.limit(b'address', 0.001, 2) for _ in range(2)], [None, None])
+        self.assertTrue(900 < m.limit(b'address', 0.001, 2) <= 1000)
 
     def test_statistics(self):
         m = self.map

@@ -22,7 +22,7 @@ TSLABD, TSLABCTL = map(os.path.abspath, sys.argv[1:3])
 
 
 @contextlib.contextmanager
-def limit(seconds=20):
+def limit(seconds=daemon.SECONDS):
     """A call that spins is ended."""
     def stop(*_):
         raise AssertionError('it does not end')
@@ -206,9 +206,9 @@ class NewDaemon(unittest.TestCase):
         both, real, opened = threading.Barrier(2), tslab.Pool.reopen, []
 
         def reopen(pool):
-            both.wait(20)
+            both.wait(daemon.SECONDS)
             opened.append(real(pool))
-            both.wait(20)
+            both.wait(daemon.SECONDS)
             return opened[-1]
 
         old, winners = self.store._opened, []
