@@ -1,23 +1,5 @@
-/*
- * Words of leaves that change in place: ends and counters, beside deletes, puts and passes, with deaths. The clock is a
- * word of the arena.
- */
-#include "shm/map/cell.h"
-#include "shm/map/expiry.h"
-#include "shm/map/map-sweep.h"
-#include "shm/map/take.h"
-#include "shm/arena/root.h"
-#include "tests/model/map-world.h"
-
-#define END 100U /* the end of the entry that is there before */
-
-static uint64_t clock_ns(const ShmArena *arena) {
-        return shm_load_rlx(&arena->header->expiry.boot_offset_ms) * SHM_NS_PER_MS;
-}
-
-static void set_clock(uint64_t ms) {
-        shm_store_rlx(&world_arena.header->expiry.boot_offset_ms, ms);
-}
+/* Words of leaves that change in place: ends and counters, beside deletes, puts and passes, with deaths. */
+#include "tests/model/cell-world.h"
 
 static int put_ttl(unsigned actor, unsigned k, char value, ShmMapMode mode, uint32_t ttl_ms) {
         ShmMapPut p = { .mode = mode, .value = &value, .value_size = 1, .ttl_ms = ttl_ms };
@@ -30,53 +12,6 @@ static void touch(unsigned actor, unsigned k, uint32_t ttl_ms) {
         ShmMapKey key = map_key(k);
 
         world.results[actor] = shm_map_touch(world_actor(actor), &map_tries[actor], &key, ttl_ms);
-}
-
-/* The sum, or an error. */
-static int add_to(unsigned actor, unsigned k, int64_t delta) {
-        const ShmMapAdd add = { .delta = delta };
-        ShmMapKey key = map_key(k);
-        int64_t sum = 0;
-        int r;
-
-        r = shm_map_add(world_actor(actor), &map_tries[actor], &key, &add, &sum);
-        return r ?: (int) sum;
-}
-
-static ShmMapView view_of(unsigned k) {
-        ShmMapKey key = map_key(k);
-        ShmMapView view = {};
-        ShmTrieCursor c;
-
-        if (shm_map_find(&map_tries[MODEL_ACTORS_MAX], &key, &c, &view) != 0)
-                view.handle = 0;
-        return view;
-}
-
-/* 0: absent. */
-static int64_t sum_of(unsigned k) {
-        ShmMapKey key = map_key(k);
-        int64_t sum = 0;
-
-        (void) shm_map_get(&map_tries[MODEL_ACTORS_MAX], &key, &sum, sizeof(sum), NULL);
-        return sum;
-}
-
-static void init(void) {
-        map_init(1, 0, MAP_HASH, MAP_HASH_FAR, 0);
-        for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
-                map_tries[i].now_ns = clock_ns;
-        set_clock(0);
-}
-
-/* The map has a name, by which a pass finds it; nothing is counted. */
-static void init_named(void) {
-        init();
-        map_must(shm_root_set(&world_arena, "map", 0, map_root));
-}
-
-static void note_map(unsigned actor) {
-        map_tries[actor].map = shm_map_index(&world_arena, map_root) + 1;
 }
 
 /* No slot is free but the one that the delete frees. */
@@ -169,18 +104,6 @@ static void post_add_at_reuse(unsigned dead) {
         /* As an add that finds no key, and has no memory for a new one. */
         world.results[0] = r == -ESTALE ? -ENOMEM : r;
         post_add_reuse(dead);
-}
-
-#define TAKEN 100 /* results of takes and gets: the sum is so much less */
-
-static void take(unsigned actor) {
-        ShmMapKey key = map_key(0);
-        int64_t sum = 0;
-        ShmMapView view;
-        ssize_t n;
-
-        n = shm_map_take(world_actor(actor), &map_tries[actor], &key, &sum, sizeof(sum), &view);
-        world.results[actor] = n < 0 ? (int) n : TAKEN + (int) sum;
 }
 
 static void pre_counter(void) {
