@@ -41,6 +41,15 @@ typedef struct ShmKeptPath {
         uint64_t root, hash;
 } ShmKeptPath;
 
+/* The counter or bucket that was found last, and the word of its map's index that named it: see shm/map/cell.c. */
+typedef struct ShmFoundCell {
+        uint64_t root; /* the map; 0: there is no such cell */
+        uint64_t hash; /* the key's */
+        uint64_t leaf;
+        uint64_t node; /* the node of the index that it was in, */
+        uint64_t *word; /* and the word there */
+} ShmFoundCell;
+
 /* Why slabs could not be committed. */
 typedef enum ShmShortage {
         SHM_SHORTAGE_POOL, /* all slabs are committed */
@@ -77,6 +86,7 @@ typedef struct ShmActor {
         uint64_t seen; /* the record's attention when the copies were made */
         bool keeps_path; /* its owner calls shm_trie_settle() before it gives the record back */
         ShmKeptPath kept;
+        ShmFoundCell found;
         uint32_t current; /* API number of the current epoch; UINT32_MAX: it is not open */
         uint32_t numbers[SHM_EPOCHS_MAX]; /* API numbers of open epochs, or UINT32_MAX */
         ShmSizeOf sizes[SHM_GRANULES_MAX]; /* by (size - 1) / SHM_CLASS_GRANULE */

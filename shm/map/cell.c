@@ -12,6 +12,10 @@
  *   2. A cell is put only where its key is absent (SHM_MAP_INSERT): of two that make one, one adds to the other's.
  *   3. A bucket's word is the time at which it will be full again ("theoretical arrival time"). Its leaf does not end
  *      before that: its end is moved first, the word then.
+ *   4. A thread keeps in its actor the word of the index that led to the cell found last. Without a walk that cell is
+ *      the key's only while the word names it, and the word's node is live after that look: then it is linked, as in
+ *      shm_trie_reload(), and the tag of the leaf is looked at later yet. The tag alone would not do: a deleted leaf is
+ *      live for a moment in which others find no key any more.
  *
  * Who may do what: writers.
  *
@@ -21,6 +25,7 @@
 
 #include "shm/map/evict.h"
 #include "shm/map/lifetime.h"
+#include "shm/map/trie-walk.h"
 
 #define KEEP_MS 1000 /* a bucket's end is moved at most so often */
 #define PAUSES 30 /* 0.5 to 1.5 us */
@@ -47,20 +52,46 @@ static bool change_cell(const ShmMapView *view, uint64_t value, uint64_t next) {
         return false;
 }
 
-/* `flags`: of such a leaf. -ENOENT; -EINVAL: it is another kind; -EIDRM. */
-static int find_cell(const ShmTrie *trie, const ShmMapKey *key, uint16_t flags, ShmMapView *ret_view,
-                     uint64_t *ret_value) {
+/* Whether the cell that this thread found last is the key's, and is linked at a moment inside this call. */
+static bool find_cell_again(const ShmFoundCell *found, const ShmTrie *trie, const ShmMapKey *key,
+                            uint16_t flags, ShmMapView *ret_view) {
+        TrieLink link = { found->word, found->leaf ^ shm_trie_seal(found->node), found->node };
+        void *node;
+
+        if (found->hash != key->hash || found->root != trie->root ||
+            shm_object_get(trie->arena, found->node, &node, NULL) != 0 || !trie_link_holds(trie, link))
+                return false;
+        return shm_map_view(trie->arena, found->leaf, ret_view) == 0 && ret_view->head.flags == flags &&
+               shm_map_is_key(ret_view, key) && !shm_map_is_over(trie, ret_view);
+}
+
+/* -ENOENT; -EINVAL: it is another kind; -EIDRM. */
+static int seek_cell(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint16_t flags,
+                     ShmMapView *ret_view) {
         ShmTrieCursor c;
         int r;
 
+        r = shm_map_find(trie, key, &c, ret_view);
+        if (r)
+                return r < 0 ? r : -ENOENT;
+        if (ret_view->is_over)
+                return -ENOENT;
+        if (ret_view->head.flags != flags)
+                return -EINVAL;
+        actor->found = (ShmFoundCell){ trie->root, key->hash, ret_view->handle, c.node, c.word };
+        return 0;
+}
+
+/* `flags`: of such a leaf. Errors of seek_cell(). */
+static int find_cell(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint16_t flags,
+                     ShmMapView *ret_view, uint64_t *ret_value) {
+        int r = 0;
+
         do {
-                r = shm_map_find(trie, key, &c, ret_view);
+                if (!find_cell_again(&actor->found, trie, key, flags, ret_view))
+                        r = seek_cell(actor, trie, key, flags, ret_view);
                 if (r)
-                        return r < 0 ? r : -ENOENT;
-                if (ret_view->is_over)
-                        return -ENOENT;
-                if (ret_view->head.flags != flags)
-                        return -EINVAL;
+                        return r;
         } while (!load_cell(trie, ret_view, ret_value));
         shm_evict_visit(trie, ret_view->handle);
         return 0;
@@ -99,7 +130,7 @@ int shm_map_add(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
         int r;
 
         do {
-                r = find_cell(trie, key, SHM_LEAF_CELL, &view, &value);
+                r = find_cell(actor, trie, key, SHM_LEAF_CELL, &view, &value);
                 if (r == -ENOENT) {
                         next = (uint64_t) add->initial + (uint64_t) add->delta;
                         r = put_cell(actor, trie, key, SHM_LEAF_CELL, next, add->ttl_ms, add->epoch);
@@ -167,7 +198,7 @@ int shm_map_limit(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, co
         int r, found;
 
         do {
-                found = find_cell(trie, key, SHM_LEAF_CELL | SHM_LEAF_BUCKET, &view, &full_ns);
+                found = find_cell(actor, trie, key, SHM_LEAF_CELL | SHM_LEAF_BUCKET, &view, &full_ns);
                 if (found != 0 && found != -ENOENT)
                         return found;
                 if (!take_tokens(rate, now_ns, found == 0 ? full_ns : 0, &next_ns, &wait_ns)) {

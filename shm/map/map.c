@@ -57,11 +57,6 @@ static inline void remember_room(const ShmTrie *trie, uint32_t room) {
                 shm_store_rlx(guess, room); /* ORDER: rlx; as above. */
 }
 
-static bool is_key(const ShmMapView *view, const ShmMapKey *key) {
-        return view->head.hash == key->hash && view->head.key_size == key->size &&
-               shm_racy_equal(view->bytes, key->bytes, key->size);
-}
-
 typedef enum Match {
         OTHER, /* not the key's: a live leaf of another key, or in a bucket a word that cannot be used */
         MINE,
@@ -95,7 +90,7 @@ static int match_word(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
                 return seen == shm_map_vacancy(trie, c, key->bytes, key->size) ? VACANT : OTHER;
         prefetch_leaf(trie, seen);
         if (shm_map_view(trie->arena, seen, view) == 0) {
-                bool same = is_key(view, key);
+                bool same = shm_map_is_key(view, key);
 
                 remember_room(trie, view->room);
                 if (shm_map_view_live(trie->arena, view)) {

@@ -26,6 +26,12 @@ typedef struct ShmMapKey {
         uint64_t hash;
 } ShmMapKey;
 
+/* It counts if the view is live after that. */
+static inline bool shm_map_is_key(const ShmMapView *view, const ShmMapKey *key) {
+        return view->head.hash == key->hash && view->head.key_size == key->size &&
+               shm_racy_equal(view->bytes, key->bytes, key->size);
+}
+
 typedef enum ShmMapMode {
         SHM_MAP_PUT, /* whatever was there */
         SHM_MAP_INSERT, /* only where nothing was */

@@ -276,6 +276,52 @@ static void test_map_add_at(void **state) {
         tslab_map_close(map);
 }
 
+static int64_t add(struct tslab_map *map, int64_t delta) {
+        int64_t value = -1;
+
+        assert_int_equal(tslab_map_add(map, "a", 1, delta, 0, 0, &value), 0);
+        return value;
+}
+
+/* Adds to its parent's counter, then begins it anew. */
+static int add_in_child(void *map) {
+        int64_t value;
+
+        CHECK(tslab_map_add(map, "a", 1, 1, 0, 0, &value) == 0 && value == 3);
+        CHECK(tslab_map_add(map, "a", 1, 1, 0, 0, &value) == 0 && value == 4);
+        CHECK(tslab_map_delete(map, "a", 1) == 0);
+        CHECK(tslab_map_add(map, "a", 1, 10, 0, 0, &value) == 0 && value == 10);
+        return 0;
+}
+
+/* A thread adds to the counter that it found last: of this map and pool, also beside a child and in it. */
+static void test_map_add_again(void **state) {
+        struct tslab_map *map, *other, *far;
+        struct tslab *pool;
+
+        assert_int_equal(tslab_create(&pool, NULL), 0);
+        assert_int_equal(tslab_map_open(&far, pool, "m", NULL), 0);
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        assert_int_equal(tslab_map_open(&other, *state, "n", NULL), 0);
+        for (int64_t i = 1; i <= 2; i++) {
+                assert_int_equal(add(map, 1), i);
+                assert_int_equal(add(other, 100), 100 * i);
+                assert_int_equal(add(far, 1000), 1000 * i);
+        }
+        assert_int_equal(add(map, 0), 2);
+        assert_int_equal(test_child_run(TEST_FORK, add_in_child, map), 0);
+        assert_int_equal(add(map, 1), 11);
+        tslab_map_close(map);
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        assert_int_equal(add(map, 1), 12);
+        tslab_map_close(far);
+        tslab_close(pool);
+        assert_int_equal(add(map, 1), 13);
+        assert_int_equal(add(other, 1), 201);
+        tslab_map_close(other);
+        tslab_map_close(map);
+}
+
 static ssize_t take(struct tslab_map *map, int64_t *ret) {
         return tslab_map_take(map, "a", 1, ret, sizeof(*ret), NULL);
 }
@@ -474,6 +520,7 @@ int main(void) {
                                                 map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_with_options, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_add, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_add_again, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_add_at, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_add_at_end, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_take, map_pool_setup, map_pool_teardown),

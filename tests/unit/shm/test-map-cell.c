@@ -1,0 +1,138 @@
+/* Adds to the counter that the thread found last: it is that of the very key, map and kind. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shm/cache/cache.h"
+#include "shm/map/cell.h"
+#include "tests/unit/shm/map-fixture.h"
+
+typedef struct Fixture {
+        ShmArena arena;
+        ShmActor actor;
+        ShmTrie trie;
+} Fixture;
+
+static int setup(void **state) {
+        Fixture *f = calloc(1, sizeof(*f));
+
+        map_arena_create(&f->arena, UINT64_C(64) << 20);
+        assert_int_equal(shm_actor_init(&f->actor, &f->arena, 0, 1), 0);
+        map_trie_create(&f->actor, &f->trie);
+        *state = f;
+        return 0;
+}
+
+static int teardown(void **state) {
+        Fixture *f = *state;
+
+        map_actor_leave(&f->actor);
+        shm_arena_deinit(&f->arena);
+        free(f);
+        return 0;
+}
+
+/* All keys of these tests have one hash. */
+static ShmMapKey key_of(const char *text) {
+        return (ShmMapKey){ text, (uint32_t) strlen(text), 1 };
+}
+
+static int64_t add(Fixture *f, const ShmTrie *trie, const char *key, int64_t delta) {
+        const ShmMapAdd a = { .delta = delta, .epoch = SHM_EPOCH_CURRENT };
+        ShmMapKey k = key_of(key);
+        int64_t sum;
+
+        assert_int_equal(shm_map_add(&f->actor, trie, &k, &a, &sum), 0);
+        return sum;
+}
+
+static void assert_found(Fixture *f, const ShmTrie *trie, const char *key) {
+        ShmMapKey k = key_of(key);
+        ShmTrieCursor c;
+        ShmMapView view;
+
+        assert_int_equal(shm_map_find(trie, &k, &c, &view), 0);
+        assert_true(f->actor.found.leaf == view.handle);
+}
+
+static void test_add_same_hash(void **state) {
+        Fixture *f = *state;
+
+        for (int64_t i = 1; i <= 3; i++) {
+                assert_int_equal(add(f, &f->trie, "a", 1), 2 * i - 1);
+                assert_int_equal(add(f, &f->trie, "a", 1), 2 * i);
+                assert_found(f, &f->trie, "a");
+                assert_int_equal(add(f, &f->trie, "b", 10), 20 * i - 10);
+                assert_int_equal(add(f, &f->trie, "b", 10), 20 * i);
+                assert_found(f, &f->trie, "b");
+        }
+}
+
+static void test_add_other_map(void **state) {
+        Fixture *f = *state;
+        uint64_t root;
+        ShmTrie other;
+
+        assert_int_equal(shm_trie_create(&f->actor, f->trie.epoch, &root), 0);
+        assert_int_equal(shm_object_publish(&f->actor, root), 0);
+        assert_int_equal(shm_trie_open(&other, &f->arena, root), 0);
+        for (int64_t i = 1; i <= 3; i++) {
+                assert_int_equal(add(f, &f->trie, "a", 1), 2 * i - 1);
+                assert_int_equal(add(f, &f->trie, "a", 1), 2 * i);
+                assert_found(f, &f->trie, "a");
+                assert_int_equal(add(f, &other, "a", 10), 20 * i - 10);
+                assert_int_equal(add(f, &other, "a", 10), 20 * i);
+                assert_found(f, &other, "a");
+        }
+}
+
+/* A counter is no token bucket. */
+static void test_add_other_kind(void **state) {
+        const ShmMapRate rate = { .burst_ns = 1000, .cost_ns = 1, .epoch = SHM_EPOCH_CURRENT };
+        ShmMapKey k = key_of("a");
+        Fixture *f = *state;
+        uint64_t wait_ns;
+
+        (void) add(f, &f->trie, "a", 1);
+        (void) add(f, &f->trie, "a", 1);
+        assert_found(f, &f->trie, "a");
+        assert_int_equal(shm_map_limit(&f->actor, &f->trie, &k, &rate, &wait_ns), -EINVAL);
+        assert_int_equal(add(f, &f->trie, "a", 1), 3);
+}
+
+/* Where the counter was are a value, and another counter. */
+static void test_add_after_changes(void **state) {
+        const ShmMapAdd a = { .delta = 1, .epoch = SHM_EPOCH_CURRENT };
+        ShmMapPut put = { .value = "value", .value_size = 5, .epoch = SHM_EPOCH_CURRENT };
+        ShmMapKey k = key_of("a");
+        Fixture *f = *state;
+        int64_t sum;
+
+        for (unsigned i = 0; i < 3; i++) {
+                assert_int_equal(add(f, &f->trie, "a", 5), 5);
+                assert_int_equal(add(f, &f->trie, "a", 1), 6);
+                assert_int_equal(shm_map_put(&f->actor, &f->trie, &k, &put, NULL), 0);
+                assert_int_equal(shm_map_add(&f->actor, &f->trie, &k, &a, &sum), -EINVAL);
+                assert_int_equal(shm_map_delete(&f->actor, &f->trie, &k, 0), 0);
+                assert_int_equal(add(f, &f->trie, "a", 1), 1);
+                assert_int_equal(add(f, &f->trie, "a", 1), 2);
+                assert_int_equal(shm_map_delete(&f->actor, &f->trie, &k, 0), 0);
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_add_same_hash, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_add_other_map, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_add_other_kind, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_add_after_changes, setup, teardown),
+        };
+
+        return cmocka_run_group_tests_name("map-cell", tests, NULL, NULL);
+}
