@@ -1,10 +1,13 @@
 #include "near/options.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define PORT_DEFAULT 6379
 #define BOUND_MS_MIN 100U
@@ -142,15 +145,33 @@ static int set_user(Options *options, const char *value, char *ret_why) {
         return 0;
 }
 
+/* A pipe would keep the start waiting for a writer. */
+static int open_regular(const char *path, FILE **ret, char *ret_why) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        struct stat st;
+        int r = 0;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                r = refuse_value(ret_why, strerror(errno), path);
+        else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+                r = refuse_value(ret_why, "the password has to be in a regular file", path);
+        else if (!(*ret = fdopen(fd, "r")))
+                r = refuse_value(ret_why, strerror(errno), path);
+        if (r && fd >= 0)
+                (void) close(fd);
+        return r;
+}
+
 /* A file, so that the password is in no list of processes. */
 static int set_password_file(Options *options, const char *value, char *ret_why) {
         static char password[PASSWORD_MAX + 2];
-        FILE *file = fopen(value, "re");
         size_t n, size;
+        FILE *file;
         int r;
 
-        if (!file)
-                return refuse_value(ret_why, strerror(errno), value);
+        r = open_regular(value, &file, ret_why);
+        if (r)
+                return r;
         n = fread(password, 1, PASSWORD_MAX + 1, file);
         r = ferror(file) ? errno : 0;
         (void) fclose(file);

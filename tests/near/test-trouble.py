@@ -470,6 +470,11 @@ class SettingsTest(TroubleFixture):
         status, error = self.run_near('--server=a', '--prefix=', '--password-file', self.daemon.dir)
         self.assertEqual(status, 2, error)
         self.assertIn('Is a directory', error)
+        pipe = os.path.join(self.daemon.dir, 'pipe')
+        os.mkfifo(pipe)
+        status, error = self.run_near('--server=a', '--prefix=', '--password-file', pipe)
+        self.assertEqual(status, 2, error)
+        self.assertIn('a regular file', error)
         word = 'x' * 1023
         server = self.server('--requirepass', word)
         for end in '', '\n', '\r\nmore\0', '\n' + 'y' * 5000:
