@@ -17,6 +17,10 @@
  * each slot, for sweeps of even and odd numbers: so entries put in this sweep and in the one before are told apart,
  * and an entry lives for a sweep at least.
  *
+ * While only new keys are put, and none is used, one young sweep follows another. Each evicts an entry for each that is
+ * put, so a put costs no more after 10^8 of them. Entries that were used before that stay meanwhile. So they do in
+ * SIEVE, whose hand is then as far from the head for ever.
+ *
  * Sizes: an entry that is put, and takes less than a third of the map's mean, begins as one that was used. So the hand
  * evicts it in its second sweep, where a larger one that nobody uses goes in the first: one of these has room for
  * several small entries, of which each may be hit. Where all entries are of one size that is SIEVE. A large entry that

@@ -5,7 +5,9 @@
  *
  * Invariants
  *   1. Slabs are counted before any is dropped. Both are hints: a slab that is taken meanwhile is not dropped, since
- *      shm_pages_drop() goes by its word.
+ *      shm_pages_drop() goes by its word. It counts as left, so a pass may leave fewer than were to be kept, by as many
+ *      as were taken in its time. They are committed again when they are wanted. The daemon, whose passes take many
+ *      slices, ends one as soon as no more are free; in a private pool a pass is one step.
  *
  * Who may do what: the maintainer.
  *
