@@ -19,3 +19,14 @@ size_t shm_batch_alloc(ShmActor *actor, size_t size, uint32_t epoch, uint64_t *r
  * that is stale, or where anything else is unusual.
  */
 size_t shm_batch_free(ShmActor *actor, const uint64_t *handles, size_t n);
+
+/* Objects that are made with their bytes, and the words that are to name them. */
+typedef struct ShmBatchFill {
+        uint64_t *words; /* for handles, one each: in an object that is noted, or that such words lead to */
+        uint64_t seal; /* xor this, as ShmPending has it */
+        const void *from;
+        uint32_t size; /* each object has so many bytes */
+} ShmBatchFill;
+
+/* Makes objects from slots that the cache has. Returns their number, as shm_batch_alloc(). */
+uint32_t shm_batch_fill(ShmActor *actor, uint32_t epoch, const ShmBatchFill *fill, uint32_t n);

@@ -9,8 +9,9 @@
  *     put      note of the head; tag of the head odd; header, key, words = none
  *              for each block: guard the object that has the word before; the word names the block; its tag odd; guard
  *              it; words = none
- *              for each chunk of the head, or the block: a word names it; its tag odd
- *              for each of these chunks: guard it; bytes
+ *              chunks of the head, or the block, that the thread's cache has: words name them; their tags odd; bytes;
+ *              they leave the cache
+ *              each other chunk: a word names it; its tag odd; guard it; bytes
  *              the head is linked (shm/map/trie-change.c), the note is dropped
  *     get      words, and bytes of all chunks; the first word is as it was before; the head is live
  *     free     the head is noted and unlinked; its first word is condemned; from the last one to the first, chunks are
@@ -30,8 +31,9 @@
  *      that were there before, or that are another object's by now, name no live object (but for a chance of 2^-34).
  *   5. Words that were read from a block count if the block is live after that. An object is freed by its versioned
  *      handle: of several threads that free one chain one frees each chunk.
- *   6. A block or a chunk may be revoked while the chain is made. A chunk is written under a guard; so are the words of
- *      a block, and those of the head under its note. A guard on an object that went stale says so, and the put ends.
+ *   6. A block or a chunk may be revoked while the chain is made. A chunk is written while its slot is in the cache, or
+ *      under a guard; the words of a block under a guard, and those of the head under its note. A guard on an object
+ *      that went stale says so, and the put ends.
  *   7. The numbers of chunks and blocks follow from the size of the value: walks end whatever the arena holds.
  *
  * Who may do what: a put, with its own actor, outside any operation; it uses the guard. Whoever has unlinked the head,
@@ -44,6 +46,8 @@
 #include "shm/map/chain.h"
 
 #include <errno.h>
+
+#include "shm/cache/batch.h"
 
 #ifdef SHM_STEP
 #define PART 1U
@@ -160,15 +164,7 @@ typedef struct Fill {
         uint64_t owner; /* the head, or the block, that has this word */
         const uint8_t *from;
         uint32_t left; /* bytes still to be copied */
-        uint64_t handles[WORDS_MAX]; /* the chunks that the owner names */
-        void *chunks[WORDS_MAX];
 } Fill;
-
-static uint32_t chunk_size(const Fill *f, uint32_t i) {
-        uint32_t left = f->left - i * f->shape.room;
-
-        return left < f->shape.room ? left : f->shape.room;
-}
 
 /* The owner has words now, which name nothing. Under its guard, or its note. */
 static void fill_clear_words(Fill *f, uint64_t owner, ChainWord *words, uint32_t n) {
@@ -178,33 +174,59 @@ static void fill_clear_words(Fill *f, uint64_t owner, ChainWord *words, uint32_t
                 shm_store_rlx(&words[i], f->pending.seal); /* ORDER: rlx; the head is linked after it. */
 }
 
-static int fill_make_chunks(Fill *f, uint32_t n) {
-        int r = 0;
-
-        for (uint32_t i = 0; i < n && r == 0; i++, f->pending.link++)
-                r = shm_object_alloc(f->actor, chunk_size(f, i), f->epoch, &f->pending, &f->handles[i],
-                                     &f->chunks[i]);
-        return r;
+static void fill_advance(Fill *f, uint32_t n, uint32_t size) {
+        f->pending.link += n;
+        f->from += size;
+        f->left -= size;
 }
 
-static int fill_copy_chunks(Fill *f, uint32_t n) {
-        for (uint32_t i = 0; i < n; i++) {
-                uint32_t size = chunk_size(f, 0);
+/* Full chunks, as many as the cache has. Returns how many. */
+static uint32_t fill_full_chunks(Fill *f, uint32_t n_max) {
+        const ShmBatchFill fill = {
+                .words = f->pending.link,
+                .seal = f->pending.seal,
+                .from = f->from,
+                .size = f->shape.room,
+        };
+        uint32_t full = f->left / f->shape.room, n;
 
-                if (!shm_actor_guard(f->actor, f->handles[i]))
-                        return -ESTALE;
-                shm_racy_copy(f->chunks[i], f->from, size); /* as a leaf is filled */
-                f->from += size;
-                f->left -= size;
-        }
+        n = shm_batch_fill(f->actor, f->epoch, &fill, n_max < full ? n_max : full);
+        fill_advance(f, n, n * f->shape.room);
+        return n;
+}
+
+static int fill_chunk(Fill *f) {
+        uint32_t size = f->left < f->shape.room ? f->left : f->shape.room;
+        uint64_t handle;
+        void *chunk;
+        int r;
+
+        r = shm_object_alloc(f->actor, size, f->epoch, &f->pending, &handle, &chunk);
+        if (r)
+                return r;
+        if (!shm_actor_guard(f->actor, handle))
+                return -ESTALE;
+        shm_racy_copy(chunk, f->from, size); /* as a leaf is filled */
+        fill_advance(f, 1, size);
         return 0;
 }
 
-/* Under the guard, or the note, of the owner. */
 static int fill_words(Fill *f, uint32_t n_words) {
-        uint32_t n = words_chunks(n_words, chain_chunks(f->shape, f->left));
+        uint32_t n = words_chunks(n_words, chain_chunks(f->shape, f->left)), k;
+        int r;
 
-        return fill_make_chunks(f, n) ?: fill_copy_chunks(f, n);
+        for (; n > 0; n -= k) {
+                if (!shm_actor_guard(f->actor, f->owner))
+                        return -ESTALE;
+                k = fill_full_chunks(f, n);
+                if (k > 0)
+                        continue;
+                r = fill_chunk(f);
+                if (r)
+                        return r;
+                k = 1;
+        }
+        return 0;
 }
 
 static int fill_block(Fill *f) {

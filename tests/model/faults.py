@@ -969,9 +969,23 @@ FAULTS = [
     ('chain: the first word is not looked at again', 'map-chain/put-get-alloc', 'shm/map/leaf.h',
      'if (shm_load_acq(view->at) != view->word || !', 'if (!'),
     ('chain: a chunk is filled without a guard', 'map-chain/put-revoke', 'shm/map/chain.c',
-     '''                if (!shm_actor_guard(f->actor, f->handles[i]))
-                        return -ESTALE;
+     '''        if (!shm_actor_guard(f->actor, handle))
+                return -ESTALE;
 ''', ''),
+    ('chain: chunks leave the cache before they have their bytes', 'map-chain/put-revoke-cached', 'shm/cache/batch.c',
+     '''                batch_copy(actor, cache, count, fill, n);
+                shm_cache_set_count(cache, count - n);
+''', '''                shm_cache_set_count(cache, count - n);
+                batch_copy(actor, cache, count, fill, n);
+'''),
+    ('chain: chunks leave the cache before words name them', 'map-chain/put-get-cached', 'shm/cache/batch.c',
+     '''                batch_make_named(actor, cache, count, fill, n);
+                batch_copy(actor, cache, count, fill, n);
+                shm_cache_set_count(cache, count - n);
+''', '''                shm_cache_set_count(cache, count - n);
+                batch_make_named(actor, cache, count, fill, n);
+                batch_copy(actor, cache, count, fill, n);
+'''),
     ('chain: words of a block are written without a guard', 'map-chain/put-revoke-in-blocks', 'shm/map/chain.c',
      '''        if (!shm_actor_guard(f->actor, block))
                 return -ESTALE;

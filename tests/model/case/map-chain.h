@@ -267,8 +267,14 @@ static void t1_revoke(void) {
         }
 }
 
+/* Actor 0 has a cache for values of the epoch. */
+static void cache_revoked(void) {
+        world_actor(0)->mode = SHM_CACHE_ON;
+        model_watch(shm_arena_cache(&world_arena, world_actor(0)->id, REVOKED, 0));
+}
+
 /* One free slot in each of two slabs of the epoch: the head, and what it names first, are in slabs that empty apart. */
-static void pre_revoke_value(const Value *v, uint32_t n_slabs) {
+static void pre_revoke_value(const Value *v, uint32_t n_slabs, bool cached) {
         uint64_t handles[8];
 
         pre(v, n_slabs, false, 0);
@@ -277,17 +283,23 @@ static void pre_revoke_value(const Value *v, uint32_t n_slabs) {
                                           &handles[i], NULL));
         map_must(shm_object_free(&world_actors[1], handles[0]));
         map_must(shm_object_free(&world_actors[1], handles[4]));
+        if (cached)
+                cache_revoked();
         world_set_control(1);
         model_own(1, &own, sizeof(own));
         map_ready(n_slabs);
 }
 
 static void pre_revoke(void) {
-        pre_revoke_value(&in_head, 4);
+        pre_revoke_value(&in_head, 4, false);
 }
 
 static void pre_revoke_in_blocks(void) {
-        pre_revoke_value(&in_blocks, 5);
+        pre_revoke_value(&in_blocks, 5, false);
+}
+
+static void pre_revoke_cached(void) {
+        pre_revoke_value(&in_head, 5, true);
 }
 
 /* The victim is as it was; nothing of the epoch is left, once all have ended, or were repaired. */
@@ -299,6 +311,8 @@ static void post_revoke(unsigned dead) {
         if (dead & 2)
                 shm_repair_control(&world_actors[0], &own.reach, &counts);
         map_repair(dead);
+        if (!(dead & 1))
+                empty_caches(world_actor(0));
         revoke(&world_actors[0]);
         a = get_large_by(&map_tries[MODEL_ACTORS_MAX]);
         if (a != 0)
@@ -391,6 +405,8 @@ static const ModelCase model_cases[] = {
           .post = post_revoke, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "put-revoke-in-blocks", .pre = pre_revoke_in_blocks, .actors = { t0_put_1, t1_revoke },
           .post = post_revoke, .deaths = 1, .preemptions = 1, .full_preemptions = 3 },
+        { .name = "put-revoke-cached", .pre = pre_revoke_cached, .actors = { t0_put_1, t1_revoke },
+          .post = post_revoke, .deaths = 1, .preemptions = 1, .full_preemptions = 2 },
         { .name = "free-roll-back", .pre = pre_noted_in_head, .actors = { t0_delete_put, t1_roll_back },
           .post = post_rolled_back, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "free-roll-back-in-blocks", .pre = pre_noted_in_blocks, .actors = { t0_delete_put, t1_roll_back },

@@ -2,6 +2,7 @@
 #include "shm/cache/batch.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "shm/arena/client.h"
 #include "shm/cache/cache.h"
@@ -84,6 +85,54 @@ static void test_alloc_unusual(void **state) {
         assert_int_equal(shm_batch_alloc(&t->actor, 4097, 0, &handle, 1), 0);
         assert_int_equal(shm_batch_alloc(&t->actor, 64, 63, &handle, 1), 0);
         assert_int_equal(shm_batch_alloc(&t->actor, 64, 0, &handle, 0), 0);
+        assert_clean(t);
+}
+
+static void assert_filled(TestArena *t, uint64_t handle, const uint8_t *bytes) {
+        void *object;
+        size_t size;
+
+        assert_int_equal(shm_object_get(&t->arena, handle, &object, &size), 0);
+        assert_memory_equal(object, bytes, 64);
+}
+
+/* Slots that are neighbours, and slots that are not, take their own bytes. */
+static void test_fill(void **state) {
+        static const uint32_t order[] = { 3, 1, 0, 2 };
+        uint64_t handles[4], words[8] = {};
+        uint8_t bytes[8][64];
+        TestArena *t = *state;
+        ShmBatchFill fill = {
+                .words = words, .seal = UINT64_C(0x123456789abcdef), .from = bytes, .size = 64
+        };
+        uint32_t count;
+
+        for (uint32_t i = 0; i < 8; i++)
+                memset(bytes[i], (int) i + 1, 64);
+        assert_int_equal(shm_batch_alloc(&t->actor, 64, SHM_EPOCH_CURRENT, handles, 4), 4);
+        for (uint32_t i = 0; i < 4; i++)
+                assert_int_equal(shm_object_free(&t->actor, handles[order[i]]), 0);
+        count = cache_of(t)->count;
+        assert_int_equal(shm_batch_fill(&t->actor, shm_epoch_number(0, 1), &fill, 8), 8);
+        assert_int_equal(cache_of(t)->count, count - 8);
+        for (uint32_t i = 0; i < 8; i++)
+                assert_filled(t, words[i] ^ fill.seal, bytes[i]);
+        assert_clean(t);
+}
+
+/* Fewer where the cache has fewer; none where anything is unusual. */
+static void test_fill_some(void **state) {
+        static uint8_t bytes[N][64];
+        uint64_t words[N] = {};
+        TestArena *t = *state;
+        ShmBatchFill fill = { .words = words, .from = bytes, .size = 64 };
+        uint32_t count = cache_of(t)->count;
+
+        assert_int_equal(shm_batch_fill(&t->actor, 63, &fill, 1), 0);
+        assert_int_equal(shm_batch_fill(&t->actor, SHM_EPOCH_CURRENT, &fill, N), count);
+        assert_int_equal(shm_batch_fill(&t->actor, SHM_EPOCH_CURRENT, &fill, N), 0);
+        for (uint32_t i = 0; i < N; i++)
+                assert_int_equal(words[i] != 0 && shm_object_live(&t->arena, words[i]), i < count);
         assert_clean(t);
 }
 
@@ -171,6 +220,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 WITH_ARENA(test_alloc_all_cached),
                 WITH_ARENA(test_alloc_unusual),
+                WITH_ARENA(test_fill),
+                WITH_ARENA(test_fill_some),
                 WITH_ARENA(test_free_into_cache),
                 WITH_ARENA(test_free_past_cache),
                 WITH_ARENA(test_free_same_twice),
