@@ -61,6 +61,14 @@ static inline uint32_t shm_map_options_evict(const ShmTrie *trie) {
         return shm_load_rlx(&root->options.value[version & 1]) >> SHM_MAP_EVICT_SHIFT;
 }
 
+/* A hint. */
+static inline uint64_t shm_map_options_limit(const ShmTrie *trie) {
+        const ShmTrieRoot *root = trie_root(trie);
+        uint32_t version = shm_load_rlx(&root->options_version); /* ORDER: rlx; a hint. */
+
+        return shm_load_rlx(&root->options.limit_bytes[version & 1]); /* ORDER: rlx; a hint. */
+}
+
 /* One at a time. */
 static inline void shm_map_options_store(ShmTrieRoot *root, const ShmMapOptions *options) {
         uint32_t next = shm_load_rlx(&root->options_version) + 1, i = next & 1; /* ORDER: rlx; ours alone. */

@@ -71,7 +71,7 @@ bool shm_tally_is_far(const ShmTrie *trie, uint64_t difference) {
 
         if (n > SHM_TALLY_BYTES)
                 return true;
-        limit = shm_map_options(trie).limit_bytes;
+        limit = shm_map_options_limit(trie);
         return limit != 0 && n * 64 * shm_arena_n_records_ever(trie->arena) > limit;
 }
 
