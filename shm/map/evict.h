@@ -39,6 +39,22 @@ static inline void shm_evict_visit(const ShmTrie *trie, uint64_t leaf) {
 /* A leaf is about to be linked; `cost`: as shm_leaf_cost(); `used`: in place of another one of its key. */
 void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t cost, bool used);
 
+/*
+ * Whether that has nothing to do: the map did not evict as the put began, and has, or had, entries in this slab and of
+ * this class.
+ */
+static inline bool shm_evict_is_marked(const ShmTrie *trie, const ShmMapOptions *options, uint64_t leaf) {
+        const ShmSlabLine *line = &trie->arena->lines[slot_id_slab(shm_handle_slot(leaf))];
+        /* ORDER: rlx; the slab's class stays, as the leaf is this thread's. */
+        SlabWord word = { .high = shm_load_rlx(&line->word.high) };
+
+        if (trie->map == 0)
+                return true;
+        /* ORDER: rlx; bits that are never cleared. ORDER: rlx; as the other. */
+        return options->evict == SHM_MAP_EVICT_NEVER && shm_load_rlx(&line->maps) >> (trie->map - 1) & 1 &&
+               shm_load_rlx(&trie->arena->header->maps[trie->map - 1].classes) >> slab_word_class(word) & 1;
+}
+
 /* Before a put makes its leaf: evicts where the map is full. -E2BIG: the entry alone exceeds the limit; -ENOSPC. */
 int shm_evict_for_put(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict);
 

@@ -245,7 +245,7 @@ static int leaf_new_with_room(ShmActor *actor, const ShmTrie *trie, const ShmMap
                         : 0;
 
         r = r ?: leaf_new(actor, trie, key, put, leaf);
-        if (r == 0)
+        if (r == 0 && !shm_evict_is_marked(trie, &leaf->evict.options, leaf->handle))
                 shm_evict_mark(trie, leaf->handle, shm_leaf_class(trie->arena, &leaf->head), leaf->evict.cost,
                                old && !old->is_over);
         return r;
