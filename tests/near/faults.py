@@ -39,6 +39,8 @@ FAULTS = [
         free_primaries(tracker);''', '''        free_primaries(tracker);'''),
     ('the cover lasts longer than the bound', 'AloneTest.test_a_network_that_is_silent', 'tracker.c',
      'tracker->until_usec = seen + bound_usec;', 'tracker->until_usec = seen + 4 * bound_usec;'),
+    ('the cover lasts longer than the bound where its giver stands still', 'steps:ChangeTest', 'tracker.c',
+     'tracker->until_usec = seen + bound_usec;', 'tracker->until_usec = seen + 4 * bound_usec;'),
     ('a question counts from its answer', 'AloneTest.test_a_slow_network', 'primary.c',
      'question->seen_usec = question->asked_usec;', 'question->seen_usec = now_usec();'),
     ('the question is asked on the other connection', 'AloneTest.test_the_connection_of_changes_is_silent', 'primary.c',
