@@ -342,7 +342,7 @@ class Cluster:
     def failures(self):
         """How often the servers at these ports were given up by others: writes that no replica has may be lost then."""
         texts = [pathlib.Path(server.dir, 'redis.log').read_text() for server in self.servers]
-        ports = {node['node_id']: port for port, node in self.view().items()}
+        ports = {server.id: server.port for server in self.servers}
         ids = re.findall(r'Marking node (\w{40}).* as failing \(quorum reached', ''.join(texts))
         return collections.Counter(ports[one] for one in ids)
 
@@ -352,6 +352,8 @@ class Cluster:
                        str(cluster_port), '--cluster-allow-replica-migration', 'no', '--repl-diskless-sync-delay', '0',
                        '--loglevel', 'notice', '--logfile', 'redis.log')
         server.cluster_port = cluster_port
+        with server.client() as client:
+            server.id = client.execute_command('CLUSTER MYID').decode()
         self.stack.callback(server.end)
         return server
 
