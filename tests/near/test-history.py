@@ -39,6 +39,14 @@ class Plain:
         return self.client.pipeline(transaction=transaction)
 
 
+def n_questions(port):
+    """How many connections of a server have something that it has not read."""
+    with open('/proc/net/tcp') as file:
+        lines = [line.split() for line in file.readlines()[1:]]
+    return sum(int(line[1].split(':')[1], 16) == port and line[3] == '01' and int(line[4].split(':')[1], 16) > 0
+               for line in lines)
+
+
 class CheckerTest(unittest.TestCase):
     """Histories that are made up."""
 
@@ -352,13 +360,12 @@ class ClusterTest(ClusterFixture):
             askers = [threading.Thread(target=self.ask_alone, args=(host, primary, name)) for name in names]
             for asker in askers:
                 asker.start()
-            time.sleep(0.5)         # the questions wait in the primary's sockets
+            wait_for(lambda: n_questions(primary.port) >= len(names), 'the questions wait in the primary\'s sockets')
             primary.process.send_signal(signal.SIGCONT)
             for asker in askers:
                 asker.join()
-        time.sleep(1 + BOUND_MS / 1000)     # all primaries know, and tslab-near has asked them
         self.world.wait_covered()
-        self.assertEqual({host.cache.get(name[2:]) for name in names}, {b'new'})
+        wait_for(lambda: {host.cache.get(name[2:]) for name in names} == {b'new'}, 'no old answer stays')
         self.expect_fresh_after()
 
     def ask_alone(self, host, server, name):
