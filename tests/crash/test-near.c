@@ -1,7 +1,8 @@
 /*
  * The process that gives the cover of a near cache dies, or stands still, in the middle of a call: it begins a cover,
  * renews it, drops a copy or a claim, and ends it. After its death no copy is covered for longer than it had said, and
- * another process begins anew; after a stop it covers nothing by what it was about to write.
+ * another process begins anew; after a stop it covers nothing by what it was about to write. While one stands still as
+ * it begins, another one begins, too: one of them covers.
  *
  * It is met at instructions; in long calls, whose parts tests/crash/test-daemon.c goes through, at calls of the system.
  * In every run at some of them; with TSLAB_TEST_FULL=1 at as many as STEPS_MAX allows.
@@ -251,6 +252,38 @@ static void test_call(TraceShared *shared, const Operation *operation, bool is_l
         assert_true(n_cases > 0);
 }
 
+/* ---- another process that begins */
+
+static int begin_beside(unsigned n_moments, unsigned n_instructions) {
+        int other;
+
+        begin_case();
+        if (step_to(n_moments))
+                for (unsigned i = 0; i < n_instructions && trace_step(&run.trace); i++)
+                        ;
+        other = tslab_near_begin(run.program, NULL, 0);
+        trace_finish(&run.trace);
+        assert_true(other == 0 || other == -EBUSY);
+        assert_int_equal(run.trace.shared->result, other == 0 ? -EBUSY : 0);
+        assert_int_equal(tslab_near_end(run.program), 0);
+        trace_kill(&run.trace);
+        expect_new_beginning();
+        end_case();
+        return other;
+}
+
+static void test_two_begin(void **state) {
+        static const Operation begin = { "begin", .enter = enter_nothing, .run = run_begin };
+        static const unsigned instructions[] = { 0, 50, 200, 800 };
+        unsigned n;
+
+        run = (Run){ .operation = &begin, .is_long = true, .trace.shared = trace_shared_new() };
+        n = count_steps();
+        for (unsigned i = 0; i <= n; i++)
+                for (size_t k = 0; k < sizeof(instructions) / sizeof(instructions[0]); k++)
+                        (void) begin_beside(i, instructions[k]);
+}
+
 static void test_giver_dies_or_stands_still(void **state) {
         const char *full = getenv("TSLAB_TEST_FULL"), *only = getenv("TSLAB_TEST_OPERATION");
         TraceShared *shared = trace_shared_new();
@@ -264,6 +297,7 @@ static void test_giver_dies_or_stands_still(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_giver_dies_or_stands_still),
+                cmocka_unit_test(test_two_begin),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1122,6 +1122,8 @@ FAULTS = [
 ''', ''),
     ('near: the time of an earlier cover is expected', 'meson:api-near/test_end_after_the_epoch_was_revoked',
      'libclient/near.c', 'near->until = (ShmCoverTime){};', '(void) 0;'),
+    ('near: the second of two that begin is told to try again', 'meson:crash-near/test_two_begin', 'libclient/near.c',
+     'return r == -EAGAIN ? -EBUSY : r;', 'return r;'),
     ('near: the clocks of covers are read last', 'meson:crash-near/test_giver_dies_or_stands_still', 'libclient/near.c',
      '''        ShmCoverTime time = now_coarse();
         uint64_t now_usec = shm_clock_read(CLOCK_BOOTTIME) / 1000, left_ms;
