@@ -95,9 +95,14 @@ void pool_run_expiry_slow(struct tslab *pool);
 /* For a put that found no memory: the same at once. False: there are no such entries, or another process is at them. */
 bool pool_expire(struct tslab *pool);
 
-static inline void pool_run_expiry(struct tslab *pool) {
+/* Whether that is for calls to do, and any entry has an end. */
+static inline bool pool_expires(const struct tslab *pool) {
         /* ORDER: rlx; seen now or at the next call. */
-        if (pool->is_private && shm_load_rlx(&pool->arena.header->expiry.first) != 0)
+        return pool->is_private && shm_load_rlx(&pool->arena.header->expiry.first) != 0;
+}
+
+static inline void pool_run_expiry(struct tslab *pool) {
+        if (pool_expires(pool))
                 pool_run_expiry_slow(pool);
 }
 

@@ -253,6 +253,7 @@ static int count_failure(struct tslab_map *map, int r) {
 
 int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *p, size_t value_size) {
         ShmMapKey k;
+        bool expires;
         int r;
 
         if (map->pool->is_reader)
@@ -264,9 +265,13 @@ int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *
                 p->value = "";
 
         p->may_retry = true;
+        expires = pool_expires(map->pool);
         r = put_entered(map, &k, p);
-        for (unsigned i = 0; r == -ENOMEM && i < EXPIRY_TRIES && pool_expire(map->pool); i++)
+        /* At its end, the one that failed may have deleted all that has expired. */
+        for (unsigned i = 0; r == -ENOMEM && expires && i < EXPIRY_TRIES; i++) {
+                expires = pool_expire(map->pool);
                 r = put_entered(map, &k, p);
+        }
         if (r != -ENOMEM)
                 return r;
         /* Threads may have the memory in their caches. */
