@@ -54,7 +54,7 @@
 #define HEAD_WORDS_MAX 3U
 uint32_t shm_chain_room;
 #else
-#define PART 512U /* blocks that one walk collects */
+#define PART 128U /* blocks that one walk collects: each is 8 bytes of stack */
 #define HEAD_WORDS_MAX 1U /* all heads are of one class: a hand of eviction sweeps each class */
 #endif
 #define WORDS_MAX (SHM_CLASS_SIZE_MAX / sizeof(ChainWord))
