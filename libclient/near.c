@@ -323,12 +323,10 @@ _public_ int tslab_near_cover(struct tslab_near *near, uint64_t until_usec) {
 
 _public_ int tslab_near_end(struct tslab_near *near) {
         const ShmCoverTime past = {};
-        int r;
 
         if (!near->own)
                 return 0;
         (void) shm_cover_set(&near->map->pool->arena, near->own, &near->until, &past);
         near->own = 0;
-        r = tslab_epoch_close(near->map->pool, near->lease, TSLAB_CLOSE_REVOKE);
-        return r == -ESTALE ? 0 : r;
+        return tslab_epoch_close(near->map->pool, near->lease, TSLAB_CLOSE_REVOKE);
 }
