@@ -87,9 +87,10 @@ void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t
 
         if (trie->map == 0)
                 return;
-        bits_set(&line->maps, UINT64_C(1) << (trie->map - 1));
         bits_set(&state_of(trie)->classes, UINT64_C(1) << class);
         mark_range(trie, slot_id_slab(id));
+        /* Last: the next put looks at no range, see shm_evict_is_marked(). */
+        bits_set(&line->maps, UINT64_C(1) << (trie->map - 1));
         if (shm_map_options_evict(trie) == SHM_MAP_EVICT_NEVER)
                 return;
         if (!used)

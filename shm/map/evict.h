@@ -40,8 +40,8 @@ static inline void shm_evict_visit(const ShmTrie *trie, uint64_t leaf) {
 void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t cost, bool used);
 
 /*
- * Whether that has nothing to do: the map did not evict as the put began, and has, or had, entries in this slab and of
- * this class.
+ * Whether that has nothing to do: the map did not evict as the put began, and has, or had, entries in this slab, whose
+ * range was marked before, and of this class.
  */
 static inline bool shm_evict_is_marked(const ShmTrie *trie, const ShmMapOptions *options, uint64_t leaf) {
         const ShmSlabLine *line = &trie->arena->lines[slot_id_slab(shm_handle_slot(leaf))];
