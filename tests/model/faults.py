@@ -303,12 +303,8 @@ FAULTS = [
 ''', '''shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention) ||
                          size - 1''', 'seen != actor->attention || size - 1'),
     ('batch: handles are stored while their slots are in the cache', 'batch/alloc-found', 'shm/cache/batch.c',
-     '''                shm_store_rel(&actor->tags[id], tag);
-        }
-''', '''                shm_store_rel(&actor->tags[id], tag);
-                ret_handles[i] = ((uint64_t) tag << 32 | id) ^ actor->handle_bits;
-        }
-'''),
+     '(void) batch_make_live(actor, batch_slot(cache, count, i));',
+     'ret_handles[i] = batch_make_live(actor, batch_slot(cache, count, i)) ^ actor->handle_bits;'),
     ('batch: CLAIM not written', 'batch', 'shm/cache/batch.c',
      '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, run->slab, 0));
 ''', ''),
@@ -332,12 +328,10 @@ FAULTS = [
     ('batch: tags become odd from the bottom up', 'batch', 'shm/cache/batch.c',
      '&cache->slots[count - 1 - i]', '&cache->slots[count - n + i]'),
     ('batch: count lowered before the tags are odd', 'batch', 'shm/cache/batch.c',
-     '''        for (i = 0; i < n; i++) {
-                id = batch_slot(cache, count, i);
-                tag = shm_load_rlx(&actor->tags[id]) + 1;''', '''        shm_cache_set_count(cache, count - (uint32_t) n);
-        for (i = 0; i < n; i++) {
-                id = batch_slot(cache, count, i);
-                tag = shm_load_rlx(&actor->tags[id]) + 1;'''),
+     '''        for (i = 0; i < n; i++)
+                (void) batch_make_live(''', '''        shm_cache_set_count(cache, count - (uint32_t) n);
+        for (i = 0; i < n; i++)
+                (void) batch_make_live('''),
     ('batch: attention not compared', 'batch', 'shm/cache/batch.c',
      'return shm_load_acq(&actor->record->attention) == shm_peek_rlx(&actor->attention);', 'return true;'),
     ('cache: fill clears CLAIM before the count', 'cache', 'shm/cache/cache.c',
