@@ -114,7 +114,7 @@ static bool in_share(const struct tslab *pool, uint32_t n) {
                shm_client_in_share(&pool->arena, pool->local->client, n);
 }
 
-static int take_record_for(struct tslab *pool, uint32_t tid, ShmActor *ret) {
+int pool_take_record(struct tslab *pool, uint32_t tid, ShmActor *ret) {
         int r;
 
         if (!in_share(pool, 1))
@@ -134,15 +134,11 @@ static int take_record_for(struct tslab *pool, uint32_t tid, ShmActor *ret) {
         return 0;
 }
 
-int pool_take_record(struct tslab *pool, ShmActor *ret) {
-        return take_record_for(pool, (uint32_t) gettid(), ret);
-}
-
 /* The process's, not this thread's, which may end before. */
 static int take_spare(struct tslab *pool) {
         PoolLocal *local = pool->local;
         ShmActor actor;
-        int r = take_record_for(pool, 0, &actor);
+        int r = pool_take_record(pool, 0, &actor);
 
         if (r < 0)
                 return r == -ENOSPC ? -EUSERS : r;

@@ -321,7 +321,7 @@ static bool take_own_record(struct tslab *pool, ThreadCache *entry) {
         ThreadState *state;
         ShmActor actor;
 
-        if (pool_take_record(pool, &actor) < 0)
+        if (pool_take_record(pool, entry->tid, &actor) < 0)
                 return false;
         state = &pool->local->threads[actor.id];
         *state = (ThreadState){ .actor = actor, .token = registry_token() };
@@ -334,6 +334,7 @@ static bool take_own_record(struct tslab *pool, ThreadCache *entry) {
 static void take_record(struct tslab *pool, ThreadCache *entry) {
         PoolLocal *local = pool->local;
 
+        entry->tid = (uint32_t) gettid();
         if (take_own_record(pool, entry) || (control_reap_threads(pool) && take_own_record(pool, entry)))
                 return;
         /* ORDER: rlx; a sum for statistics. */
