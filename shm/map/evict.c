@@ -56,6 +56,8 @@
 
 #define SMALL_SHARE 3 /* an entry is small below the mean over this */
 #define EXTRA_MAX 16 /* entries that a put evicts beside its own size, where the limit was lowered */
+#define EXCESS_SHARE                                                                                         \
+        32 /* a limit is mostly exceeded by less: threads keep half of that share to themselves */
 #define EMPTIED_MAX 512 /* slabs that are emptied for one put */
 #define CHAINS_MAX 64 /* entries looked at for large ones */
 #define TRIES_MAX 32 /* a put: others may take the memory that it made free */
@@ -245,18 +247,45 @@ static uint64_t bytes_used(const ShmActor *actor, const ShmTrie *trie) {
         return used < 0 ? 0 : (uint64_t) used;
 }
 
+/* With what all threads keep to themselves: a look at each record. */
+static uint64_t bytes_exactly(const ShmTrie *trie) {
+        ShmMapTotals totals;
+
+        shm_map_counts(trie->arena, trie->map - 1, &totals);
+        return totals.bytes;
+}
+
+static uint64_t excess_of(const ShmEvict *evict, uint64_t bytes) {
+        uint64_t limit = evict->options.limit_bytes, used = bytes + evict->cost - evict->old_cost;
+
+        return (int64_t) used > 0 && used > limit ? used - limit : 0;
+}
+
+/*
+ * By how much the map would exceed its limit. Where its name was another map's, or its limit was higher, threads that
+ * did nothing since, or ended, may keep more to themselves than this limit allows. So before a put is refused, and
+ * before much is evicted, the records are looked at.
+ */
+static uint64_t excess_for(const ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict) {
+        bool is_on = evict->options.evict != SHM_MAP_EVICT_NEVER;
+        uint64_t usual = is_on ? evict->cost + evict->options.limit_bytes / EXCESS_SHARE : 0;
+        uint64_t excess = excess_of(evict, bytes_used(actor, trie));
+
+        return excess > usual ? excess_of(evict, bytes_exactly(trie)) : excess;
+}
+
 int shm_evict_for_put(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict) {
         bool is_on = evict->options.evict != SHM_MAP_EVICT_NEVER;
-        uint64_t limit = evict->options.limit_bytes, used;
+        uint64_t limit = evict->options.limit_bytes, excess;
 
         if (limit != 0) {
                 if (evict->cost > limit)
                         return -E2BIG;
-                used = bytes_used(actor, trie) + evict->cost - evict->old_cost;
-                if ((int64_t) used > 0 && used > limit) {
+                excess = excess_for(actor, trie, evict);
+                if (excess > 0) {
                         if (!is_on)
                                 return -ENOSPC;
-                        evict_excess(actor, trie, used - limit, evict);
+                        evict_excess(actor, trie, excess, evict);
                         return 0;
                 }
         }

@@ -205,6 +205,47 @@ static void test_map_evict_unset_in_use(void **state) {
         tslab_map_close(map);
 }
 
+static int deleting_child(void *userdata) {
+        struct tslab_map *map = open_map(userdata, 0, TSLAB_MAP_EVICT_NEVER);
+
+        for (uint32_t i = 0; i < 300; i++)
+                CHECK(tslab_map_delete(map, &i, sizeof(i)) == 0);
+        return 0;
+}
+
+/* A map is empty, and has lost its name. A thread that ended kept to itself how much less it is than others know. */
+static void lose_map(struct tslab *pool) {
+        struct tslab_map *map = open_map(pool, 0, TSLAB_MAP_EVICT_NEVER), *other;
+        tslab_handle root;
+
+        for (uint32_t i = 0; i < 300; i++)
+                assert_int_equal(put(map, i), 0);
+        assert_int_equal(test_child_run(TEST_FORK, deleting_child, pool), 0);
+        assert_int_equal(tslab_map_open(&other, pool, "other", NULL), 0);
+        assert_int_equal(put(other, 1), 0);
+        tslab_map_close(other);
+        tslab_map_close(map);
+        assert_int_equal(tslab_root_get(pool, "map.m", &root), 0);
+        assert_int_equal(tslab_root_set(pool, "map.m", root, 0), 0);
+}
+
+/* The next map of the name has its whole limit. */
+static void test_map_evict_unset_deleted(void **state) {
+        lose_map(*state);
+        assert_empty_at_first(*state);
+}
+
+static void test_map_evict_unset_deleted_sieve(void **state) {
+        struct tslab_map *map;
+
+        lose_map(*state);
+        map = open_map(*state, 200 * COST, TSLAB_MAP_EVICT_SIEVE);
+        for (uint32_t i = 0; i < 150; i++)
+                assert_int_equal(put(map, i), 0);
+        assert_int_equal(statistics(map).entries, 150);
+        tslab_map_close(map);
+}
+
 /* In a pool of small classes chunks share slabs: large entries that go may leave no slab to the last chunk's class. */
 static void test_map_evict_small_classes(void **state) {
         struct tslab_options o = { .size = sizeof(o),
@@ -378,6 +419,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_evict_made_anew, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_unset, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_unset_in_use, setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_unset_deleted, setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_unset_deleted_sieve, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_small_classes, setup_small, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_killed, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_memory_killed, setup_small, map_pool_teardown),
