@@ -25,6 +25,7 @@
 #include "libclient/pool.h"
 #include "proto/deadline.h"
 #include "shm/maintain/check.h"
+#include "shm/map/chain.h"
 #include "shm/stats/stats.h"
 #include "tests/crash/burst.h"
 #include "tests/crash/claims.h"
@@ -38,7 +39,9 @@
 #define SIZE_MAX_TESTED 768
 #define N_KEYS 3000
 #define VALUE_MAX_TESTED 1500
+#define LARGE_MAX_TESTED 40000 /* a chain; each eighth put */
 #define MAP_LIMIT (512 << 10)
+#define MAP_LIMIT_AT_ONCE (MAP_LIMIT + N_WORKERS * UINT64_C(2) * LARGE_MAX_TESTED) /* where several put */
 #define CALM 512 /* after so many kills and stops, half of the workers are stopped, and the others go on */
 #define CALM_OPS 20000 /* each of them, and nobody waits for */
 #define CALM_USEC (60 * UINT64_C(1000000))
@@ -131,13 +134,13 @@ static struct tslab_map *open_map(struct tslab *pool) {
 /* A get, or a put; most puts evict. All bytes of a value name its key. */
 static void use_map(struct tslab_map *map, uint64_t random) {
         uint32_t key = (uint32_t) (random >> 8) % N_KEYS;
-        uint8_t bytes[VALUE_MAX_TESTED];
+        uint64_t size = (random >> 32) % (random & 14 ? VALUE_MAX_TESTED : LARGE_MAX_TESTED);
+        static uint8_t bytes[LARGE_MAX_TESTED];
         ssize_t n;
 
         if (random & 1) {
-                memset(bytes, pattern(key), sizeof(bytes));
-                (void) tslab_map_put(map, &key, sizeof(key), bytes, (random >> 32) % VALUE_MAX_TESTED,
-                                     TSLAB_EPOCH_CURRENT);
+                memset(bytes, pattern(key), size);
+                (void) tslab_map_put(map, &key, sizeof(key), bytes, size, TSLAB_EPOCH_CURRENT);
                 return;
         }
         n = tslab_map_get(map, &key, sizeof(key), bytes, sizeof(bytes), NULL);
@@ -333,18 +336,36 @@ static void check_all_bytes(struct tslab *pool) {
                 assert_int_equal(shared->bursts[worker].n_stale, 0);
 }
 
-/* Beside its index. Nobody uses it any more. */
-static uint64_t count_entries(struct tslab *pool) {
+/* The head, the chunks, and a block that names these if they are several. */
+static uint64_t entry_objects(const ShmArena *arena, uint32_t key, uint32_t value_size) {
+        uint64_t n_chunks = (value_size + SHM_SLAB_SIZE - 1) / SHM_SLAB_SIZE;
+
+        return shm_chain_wanted(arena, sizeof(key), value_size) ? 1 + n_chunks + (n_chunks > 1) : 1;
+}
+
+/* The objects of its entries, beside its index. Nobody uses it any more. */
+static uint64_t count_objects(const ShmArena *arena, struct tslab *pool) {
         struct tslab_map *map = open_map(pool);
         struct tslab_map_statistics s = { .size = sizeof(s) };
-        uint64_t n;
+        uint64_t n_entries = 0, n_large = 0, n = 0;
+        uint8_t none;
 
         if (!map)
                 return 0;
-        n = (uint64_t) tslab_map_count(map);
+        for (uint32_t key = 0; key < N_KEYS; key++) {
+                struct tslab_map_info info = { .size = sizeof(info) };
+
+                if (tslab_map_get_with(map, &key, sizeof(key), &none, 0, &info) == -ENOENT)
+                        continue;
+                n += entry_objects(arena, key, (uint32_t) info.value_size);
+                n_large += info.value_size > VALUE_MAX_TESTED;
+                n_entries++;
+        }
+        assert_int_equal(tslab_map_count(map), n_entries);
         assert_int_equal(tslab_map_statistics(map, &s), 0);
-        assert_true(s.bytes <= MAP_LIMIT + N_WORKERS * UINT64_C(2048));
-        printf("%llu entries, %llu evicted\n", (unsigned long long) n, (unsigned long long) s.evictions);
+        assert_true(s.bytes <= MAP_LIMIT_AT_ONCE);
+        printf("%llu entries, %llu of them large, %llu evicted\n", (unsigned long long) n_entries,
+               (unsigned long long) n_large, (unsigned long long) s.evictions);
         tslab_map_close(map);
         return n;
 }
@@ -355,7 +376,7 @@ static void begin(void) {
         alarm(WATCHDOG_SECONDS);
 }
 
-static void finish(const Storm *storm, uint64_t n_live, uint64_t n_entries) {
+static void finish(const Storm *storm, uint64_t n_live, uint64_t n_in_map) {
         uint64_t n_ops = 0;
 
         for (unsigned i = 0; i < N_WORKERS; i++)
@@ -364,7 +385,7 @@ static void finish(const Storm *storm, uint64_t n_live, uint64_t n_entries) {
                (unsigned long long) seed, storm->n_kills, storm->n_stops, (unsigned long long) n_ops,
                (unsigned long long) n_live);
         fflush(stdout);
-        assert_int_equal(n_live, count_published(storm->arena) + n_entries);
+        assert_int_equal(n_live, count_published(storm->arena) + n_in_map);
         assert_true(n_ops > 0);
         deaths_print(storm->deaths);
         munmap(shared, sizeof(*shared));
@@ -389,7 +410,7 @@ static void test_daemon(void **state) {
         DaemonFixture daemon;
         RawClient reader;
         struct tslab *pool;
-        uint64_t n_entries;
+        uint64_t n_in_map;
 
         begin();
         daemon_start(&daemon, (const char *[]){ "--size=8M", "--threads=64", "--log-level=err", NULL });
@@ -407,7 +428,7 @@ static void test_daemon(void **state) {
         expect_no_fault(&storm, true);
         assert_int_equal(deaths_left(&deaths, storm.arena), 0);
         assert_int_equal(tslab_open(&pool, daemon.socket, NULL), 0);
-        n_entries = count_entries(pool);
+        n_in_map = count_objects(storm.arena, pool);
         operator_revoke(storm.control, check_claims(&storm, pool));
         assert_null(tslab_close(pool));
         operator_revoke(storm.control, storm.epoch);
@@ -417,7 +438,7 @@ static void test_daemon(void **state) {
         assert_int_equal(tslab_open(&pool, daemon.socket, NULL), 0);
         check_all_bytes(pool);
         assert_null(tslab_close(pool));
-        finish(&storm, reply->stats->live_objects, n_entries);
+        finish(&storm, reply->stats->live_objects, n_in_map);
         raw_client_close(&reader);
         proto_call_free(storm.control);
         daemon_stop(&daemon);
@@ -427,7 +448,7 @@ static void test_private(void **state) {
         static Deaths deaths;
         struct tslab_options options = { .size = sizeof(options), .arena_bytes = 8 << 20, .n_threads = 128 };
         Storm storm = { .name = "private pool" };
-        uint64_t n_entries;
+        uint64_t n_in_map;
         ShmStats stats;
 
         begin();
@@ -441,14 +462,14 @@ static void test_private(void **state) {
         assert_int_equal(tslab_drain(storm.pool), 0);
         expect_no_fault(&storm, true);
         assert_int_equal(deaths_left(&deaths, storm.arena), 0);
-        n_entries = count_entries(storm.pool);
+        n_in_map = count_objects(storm.arena, storm.pool);
         assert_int_equal(tslab_epoch_close(storm.pool, check_claims(&storm, storm.pool), TSLAB_CLOSE_REVOKE),
                          0);
         assert_int_equal(tslab_epoch_close(storm.pool, storm.epoch, TSLAB_CLOSE_REVOKE), 0);
         shm_stats(storm.arena, &stats);
         assert_int_equal(stats.cached_objects, 0);
         check_all_bytes(storm.pool);
-        finish(&storm, stats.live_objects, n_entries);
+        finish(&storm, stats.live_objects, n_in_map);
         assert_null(tslab_close(storm.pool));
 }
 
