@@ -401,7 +401,10 @@ static void test_map_full_but_caches(void **state) {
                 n++;
         assert_int_equal(put(map, n), -ENOMEM);
         assert_int_equal(statistics(map).failures, 2); /* not those that came in after they had asked */
-        /* Slots of the entry, and of a node above it, which the index had no further node for. */
+        /*
+         * The put has freed its entry, and the nodes that it had made before memory ran out: one for each 3 bits more
+         * that two hashes have in common. A second node is an eighth as likely as the first, and so on.
+         */
         assert_in_range(cached_objects(*state), 0, 8);
         kill(pid, SIGKILL);
         assert_int_equal(test_child_wait(pid), -SIGKILL);
