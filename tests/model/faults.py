@@ -983,6 +983,10 @@ FAULTS = [
                 batch_make_named(actor, cache, count, fill, n);
                 batch_copy(actor, cache, count, fill, n);
 '''),
+    ('chain: a word is written while the guard is of a chunk', 'map-chain/put-revoke-in-blocks', 'shm/map/chain.c',
+     '''                if (!shm_actor_guard(f->actor, f->owner))
+                        return -ESTALE;
+''', ''),
     ('chain: words of a block are written without a guard', 'map-chain/put-revoke-in-blocks', 'shm/map/chain.c',
      '''        if (!shm_actor_guard(f->actor, block))
                 return -ESTALE;
