@@ -52,7 +52,9 @@
  * tslab-arena(7). The library tells programs apart by a number that it makes when it is loaded, from
  * getauxval(AT_RANDOM); a forked child has the number of its parent.
  *
- * Nothing here is async-signal-safe or may be called between vfork() and exec.
+ * Nothing here is async-signal-safe or may be called between vfork() and exec. A signal handler must not leave a call
+ * by longjmp(), not even where the bytes of a value cannot be read: the thread's record would be left inside an
+ * operation.
  *
  * Sizes are bytes, times milliseconds or, where named _usec, microseconds since 1970.
  */
