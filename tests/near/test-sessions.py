@@ -209,7 +209,7 @@ class Cluster(Fixture):
         self.assertTrue(store.touch('a'))
         self.assertTrue(store.delete('a'))
         other = tslab.SessionStore(self.store.pool, behind=server.client(), near='other', prefix='')
-        for name in 'a', '{', '}', '{}', 'a{}b}', 'a{b}c', '{b}', 'a}b', '{{b}}', 'a{b':
+        for name in '', 'a', '{', '}', '{}', 'a{}b}', 'a{b}c', '{b}', 'a}b', '{{b}}', 'a{b':
             other.replace(name, 0, b'1')
             self.assertEqual(other.get(name), b'1')
             self.assertTrue(other.delete(name))

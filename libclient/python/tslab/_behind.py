@@ -58,9 +58,9 @@ _HAS_TAG = re.compile(rb'[^{]*\{[^}]+\}')
 
 def _keys(name: bytes) -> List[bytes]:
     """A key, and that of a receipt, which a cluster has in the same slot. It begins with none of the prefixes that
-    tslab-near hears of, if that can be. Some keys with a } have none."""
+    tslab-near hears of, if that can be. Some keys with a }, and the empty one, have none."""
     receipt = b':change:' + secrets.token_hex(16).encode()
-    if b'}' not in name:
+    if name and b'}' not in name:       # a cluster takes no empty tag for one
         return [name, b'{' + name + b'}' + receipt]
     return [name, name + receipt] if _HAS_TAG.match(name) else [name]
 
