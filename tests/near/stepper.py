@@ -50,6 +50,7 @@ class Stepper:
 
     def __init__(self, process, program):
         self.pid, self.planted = process.pid, {}
+        program = os.path.realpath(program)         # as the kernel names it, also where the build is behind a link
         with open(f'/proc/{self.pid}/maps') as maps:
             self.base = next(int(line.split('-')[0], 16) for line in maps if line.rstrip().endswith(program))
         ptrace(SEIZE, self.pid)
