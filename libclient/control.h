@@ -33,6 +33,8 @@ int control_close(ShmActor *control, uint32_t epoch, uint32_t flags);
 
 /* Private pools: whether the process of an entry of the client table has ended. False also where that is not known. */
 bool control_is_dead(const ShmClientInfo *info);
+/* Private pools: whether control work is that of a process that has ended: nobody does any until tslab_reap(). */
+bool control_owner_is_dead(const struct tslab *pool);
 /*
  * Private pools, where records have run short: takes the records of threads that ended without giving them back,
  * in any process. Returns whether there were some.

@@ -7,11 +7,16 @@
  *   1. A call that does so is long, so few do. Each works for a slice of time, and the calls of its process that
  *      follow have as long for themselves. Shorter slices would be more long calls. A put that would fail for want of
  *      memory works at once: all of it may be in entries that expired while nobody wrote.
+ *   2. Of several such puts one works, and the others sleep for a slice: its memory is for them, too. None waits for
+ *      a dead process, and map_put() has each give up after some slices.
  *
  * Who may do what: any thread that changed a map, outside of its operation, if nobody else is at control work.
  *
  * Crash: see shm/map/lifetime.c.
  */
+#include <errno.h>
+#include <time.h>
+
 #include "libclient/control.h"
 #include "libclient/enter.h"
 #include "libclient/open.h"
@@ -21,17 +26,19 @@
 #define EXPIRY_SLABS 128 /* looked at between two looks at the clock: two slabs whose entries are over */
 #define EXPIRY_SLICE_USEC 250
 
-/* False: somebody else is at control work. */
-static bool run_slice(struct tslab *pool, uint64_t now_ms, uint64_t now_usec) {
+/* -EBUSY: somebody else is at control work; the attach errors. */
+static int run_slice(struct tslab *pool, uint64_t now_ms, uint64_t now_usec) {
         ShmActor control;
+        int r;
 
-        if (pool_attach(pool) != 0 || control_begin(pool, false, &control) != 0)
-                return false;
+        r = pool_attach(pool) ?: control_begin(pool, false, &control);
+        if (r)
+                return r;
         while (!shm_expiry_step(&control, now_ms, EXPIRY_SLABS))
                 if (proto_now_usec() - now_usec >= EXPIRY_SLICE_USEC)
                         break;
         control_end(pool);
-        return true;
+        return 0;
 }
 
 void pool_run_expiry_slow(struct tslab *pool) {
@@ -49,12 +56,17 @@ void pool_run_expiry_slow(struct tslab *pool) {
 }
 
 bool pool_expire(struct tslab *pool) {
+        const struct timespec slice = { .tv_nsec = EXPIRY_SLICE_USEC * 1000 };
         uint64_t now_ms;
-        bool done;
+        int r;
 
         if (!pool->is_private || !shm_expiry_due(&pool->arena, true, &now_ms) || pool_begin(pool) < 0)
                 return false;
-        done = run_slice(pool, now_ms, proto_now_usec());
+        r = run_slice(pool, now_ms, proto_now_usec());
+        if (r == -EBUSY && !control_owner_is_dead(pool)) {
+                nanosleep(&slice, NULL);
+                r = 0;
+        }
         pool_end(pool);
-        return done;
+        return r == 0;
 }

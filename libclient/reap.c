@@ -50,6 +50,13 @@ static bool owner_is_dead(const struct tslab *pool, uint64_t owner) {
                control_is_dead(&info);
 }
 
+bool control_owner_is_dead(const struct tslab *pool) {
+        /* ORDER: acq, pairs with control_begin(); the owner's identity is set. */
+        uint64_t owner = shm_load_acq(&pool->arena.header->control_owner.value);
+
+        return owner != 0 && owner_is_dead(pool, owner);
+}
+
 /* Control work that a dead process was at is ended before any other begins. */
 static int take_control(struct tslab *pool, ShmActor *ret_control) {
         uint64_t owner;

@@ -3,6 +3,7 @@
 #include "libclient/pool.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -390,6 +391,62 @@ static void test_reap_without_memory(void **state) {
         assert_int_equal(shm_record_intent(&pool->arena, 0).kind, SHM_INTENT_NONE);
 }
 
+typedef struct Holder {
+        struct tslab *pool;
+        pthread_barrier_t barrier;
+        int result;
+} Holder;
+
+/* Is at control work for a while. */
+static void *hold_control(void *userdata) {
+        Holder *holder = userdata;
+        ShmActor control;
+
+        holder->result = control_begin(holder->pool, true, &control);
+        (void) pthread_barrier_wait(&holder->barrier);
+        usleep(5000);
+        if (holder->result == 0)
+                control_end(holder->pool);
+        return NULL;
+}
+
+static int put_number(struct tslab_map *map, uint64_t number) {
+        static const char value[500];
+
+        return tslab_map_put(map, &number, sizeof(number), value, sizeof(value), TSLAB_EPOCH_CURRENT);
+}
+
+/*
+ * All memory is in entries that expired, and another thread is at control work: a put does not fail at once. It does
+ * where the other one takes far too long, hence the tries.
+ */
+static void test_put_beside_control(void **state) {
+        Holder holder = { .pool = *state };
+        struct tslab_map *map;
+        pthread_t thread;
+        uint64_t n = 0;
+        int r = -ENOMEM;
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        while (put_number(map, n) == 0)
+                n++;
+        for (uint64_t i = 0; i < n; i++)
+                assert_int_equal(tslab_map_touch(map, &i, sizeof(i), 1000), 0);
+        while (tslab_map_count(map) > 0)
+                usleep(10000);
+        pthread_barrier_init(&holder.barrier, NULL, 2);
+        for (unsigned i = 0; i < 30 && r == -ENOMEM; i++) {
+                assert_int_equal(pthread_create(&thread, NULL, hold_control, &holder), 0);
+                (void) pthread_barrier_wait(&holder.barrier);
+                r = put_number(map, 0);
+                pthread_join(thread, NULL);
+                assert_int_equal(holder.result, 0);
+        }
+        assert_int_equal(r, 0);
+        pthread_barrier_destroy(&holder.barrier);
+        tslab_map_close(map);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
@@ -398,6 +455,7 @@ int main(void) {
                 TEST(test_reap_kept),           TEST(test_reap_rolled_back),
                 TEST(test_call_closed),         TEST(test_close_frozen),
                 TEST(test_reap_without_memory), TEST(test_thaw),
+                TEST(test_put_beside_control),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
