@@ -3,6 +3,7 @@
     test-sessions.py TSLABD TSLABCTL TSLAB_NEAR EXAMPLE [unittest arguments]
 """
 
+import logging
 import os
 import signal
 import subprocess
@@ -213,6 +214,35 @@ class Cluster(Fixture):
             other.replace(name, 0, b'1')
             self.assertEqual(other.get(name), b'1')
             self.assertTrue(other.delete(name))
+
+    def test_a_slot_moves(self):
+        """Then a cluster refuses calls of several keys, unless one server has all of them."""
+        servers = [Redis('--cluster-enabled', 'yes', '--cluster-node-timeout', '60000', '--cluster-port', str(free_port()))
+                   for _ in range(2)]
+        for server in servers:
+            self.addCleanup(server.end)
+        here, there = (server.client() for server in servers)
+        here.execute_command('CLUSTER ADDSLOTSRANGE', 1, 16383)
+        there.execute_command('CLUSTER ADDSLOTS', 0)
+        here.execute_command('CLUSTER MEET', '127.0.0.1', servers[1].port, there.config_get('cluster-port')['cluster-port'])
+        wait_for(lambda: all(one.cluster('info')['cluster_state'] == 'ok' and len(one.cluster('nodes')) == 2
+                             for one in (here, there)))
+        engine = redis.RedisCluster('127.0.0.1', servers[0].port)
+        self.addCleanup(engine.close)
+        store = tslab.SessionStore(self.store.pool, behind=engine, near='other')
+        store.replace('a', 0, b'1')
+        slot, ids = engine.keyslot('session:a'), [one.execute_command('CLUSTER MYID') for one in (here, there)]
+        there.execute_command('CLUSTER SETSLOT', slot, 'IMPORTING', ids[0])
+        here.execute_command('CLUSTER SETSLOT', slot, 'MIGRATING', ids[1])
+        logging.getLogger('redis').setLevel(logging.CRITICAL)       # redis-py logs each of its tries
+        store.replace('a', store.get_version('a')[1], b'2')
+        self.assertRaises(tslab.ChangedError, store.replace, 'a', 0, b'3')
+        self.assertEqual(here.get('session:a'), b'2')
+        self.assertTrue(store.delete('a'))
+        store.replace('a', 0, b'4')                                 # a new key goes to the other server
+        self.assertEqual(store.get('a'), b'4')
+        self.assertTrue(store.delete('a'))
+        self.assertFalse(store.delete('a'))
 
 
 class LostAnswer(Fixture):

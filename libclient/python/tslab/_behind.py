@@ -70,6 +70,11 @@ def _refuses_one(trouble: Exception) -> bool:
     return 'WRONGTYPE' in str(trouble) or type(trouble).__name__ == 'NoPermissionError'
 
 
+def _has_moving_slot(trouble: Exception) -> bool:
+    """Whether a cluster refuses several keys at once, since their slot moves to another server. Nothing was done."""
+    return type(trouble).__name__ == 'TryAgainError' or 'TTL exhausted' in str(trouble)     # after 16 tries of redis-py
+
+
 def version_of(value: bytes) -> int:
     return int(hashlib.sha1(value).hexdigest(), 16)     # noqa: S324 (Lua in the engine has no other)
 
@@ -243,7 +248,12 @@ class Behind:
 
     def _eval(self, script: str, name: bytes, *arguments: Any) -> Any:
         keys = _keys(name)
-        return self.engine.eval(script, len(keys), *keys, *arguments)
+        try:
+            return self.engine.eval(script, len(keys), *keys, *arguments)
+        except Exception as e:      # noqa: BLE001
+            if len(keys) == 1 or not _has_moving_slot(e):
+                raise
+            return self.engine.eval(script, 1, name, *arguments)
 
     def _save(self, of: Map, session: bytes, value: bytes, change: Callable[[bytes], Any]) -> None:
         with self._keeping(session) as keep:
