@@ -5,6 +5,7 @@ test-containers.py TSLABD TSLABCTL CLIENT LIBTSLAB [TEST]
 
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import select
@@ -333,6 +334,19 @@ class Pool:
     def stopped(self, is_stopped):
         os.killpg(self.daemon.process.pid, signal.SIGSTOP if is_stopped else signal.SIGCONT)
 
+    def kill(self):
+        """The daemon, which is gone once its lock is free: the process that is waited for is its parent."""
+        self.daemon.kill()
+        wait_until(self.is_unlocked, 'the end of the daemon')
+
+    def is_unlocked(self):
+        with open(f'{self.shared}/default.lock') as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+        return True
+
     def wait_clients(self, n):
         wait_until(lambda: len(self.clients()) == n, f'{n} clients')
 
@@ -411,7 +425,7 @@ class TestContainers(unittest.TestCase):
         for c in (client, early, late):
             c.do('open', 'alloc 30')
         self.assertEqual(len(pool.names()), 4)
-        pool.daemon.kill()
+        pool.kill()
         early.kill()
         pool.start()
         pool.wait_clients(2)
@@ -432,7 +446,7 @@ class TestContainers(unittest.TestCase):
             pool = self.pool(**how)
             client = Client(pool)
             client.do('open', 'alloc 30')
-            pool.daemon.kill()
+            pool.kill()
             pool.start()
             entry = pool.clients()[0]['client'] + 1
             reader = Container(pool, [*ITSELF, '--claim', str(entry)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -455,7 +469,7 @@ class TestContainers(unittest.TestCase):
         client, dead = Client(pool), Client(pool)
         client.do('open', 'alloc 30')
         dead.do('open', 'alloc 30')
-        pool.daemon.kill()
+        pool.kill()
         dead.kill()
         pool.pump()
         for name in [n for n in pool.names() if n != 'arena']:
