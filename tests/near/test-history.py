@@ -108,7 +108,7 @@ class AloneTest(Case):
         world = self.world(is_quiet=True)
         time.sleep(2 * SECONDS)
         verdict = self.expect_fresh(world)
-        self.assertLess(verdict.questions, verdict.reads / 4)
+        self.assertLess(verdict.questions, verdict.reads / 2)     # 0.06 alone, 0.18 beside 8 spinners on one CPU
 
     def test_lost_messages_are_seen(self):
         """The checker sees a fault that is there."""
