@@ -8,5 +8,8 @@ int pool_attach(struct tslab *pool);
 /* Frees all of a pool that no thread uses. NULL-safe. */
 struct tslab *pool_unref(struct tslab *pool);
 
-/* A record for a thread of this process, which has attached; 0: for all of its threads. -ENOSPC: none is left; -EDQUOT: for others. */
+/*
+ * A record for a thread of this process, which has attached; 0: for all of its threads. -ENOSPC: none is left; -EDQUOT:
+ * for others.
+ */
 int pool_take_record(struct tslab *pool, uint32_t tid, ShmActor *ret);
