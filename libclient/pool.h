@@ -107,7 +107,6 @@ typedef struct ThreadCache {
         uint64_t token;
         ThreadState *state;
         uint64_t counted; /* by the attachment of this number; 0: not */
-        uint32_t tid; /* the thread's, as of the token */
 } ThreadCache;
 
 /* The one used last. */

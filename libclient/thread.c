@@ -48,6 +48,8 @@ typedef struct ThreadTable {
 
 __thread ThreadCache thread_cache __attribute__((tls_model("initial-exec")));
 static __thread ThreadTable *thread_table __attribute__((tls_model("initial-exec")));
+/* As it took its last record, or found none. */
+static __thread uint32_t thread_id __attribute__((tls_model("initial-exec")));
 
 /* While a thread is in calls, which may hold locks and must be counted off, it is not cancelled. */
 static __thread struct {
@@ -321,7 +323,7 @@ static bool take_own_record(struct tslab *pool, ThreadCache *entry) {
         ThreadState *state;
         ShmActor actor;
 
-        if (pool_take_record(pool, entry->tid, &actor) < 0)
+        if (pool_take_record(pool, thread_id, &actor) < 0)
                 return false;
         state = &pool->local->threads[actor.id];
         *state = (ThreadState){ .actor = actor, .token = registry_token() };
@@ -334,7 +336,7 @@ static bool take_own_record(struct tslab *pool, ThreadCache *entry) {
 static void take_record(struct tslab *pool, ThreadCache *entry) {
         PoolLocal *local = pool->local;
 
-        entry->tid = (uint32_t) gettid();
+        thread_id = (uint32_t) gettid();
         if (take_own_record(pool, entry) || (control_reap_threads(pool) && take_own_record(pool, entry)))
                 return;
         /* ORDER: rlx; a sum for statistics. */
