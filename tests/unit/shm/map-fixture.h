@@ -1,5 +1,7 @@
 #pragma once
 /* Pieces of the fixtures of tests of maps: an arena, a map in it, and an actor that leaves nothing behind. */
+#include <stdlib.h>
+
 #include "shm/arena/root.h"
 #include "shm/cache/object.h"
 #include "shm/map/tally.h"
@@ -36,4 +38,29 @@ static inline void map_actor_leave(ShmActor *actor) {
         for (unsigned i = 0; i < SHM_NOTES_MAX; i++)
                 assert_int_equal(actor->record->notes[i].handle, 0);
         shm_cache_leave(actor);
+}
+
+typedef struct MapFixture {
+        ShmArena arena;
+        ShmActor actor;
+        ShmTrie trie;
+} MapFixture;
+
+static inline int map_setup(void **state) {
+        MapFixture *f = calloc(1, sizeof(*f));
+
+        map_arena_create(&f->arena, UINT64_C(64) << 20);
+        assert_int_equal(shm_actor_init(&f->actor, &f->arena, 0, 1), 0);
+        map_trie_create(&f->actor, &f->trie);
+        *state = f;
+        return 0;
+}
+
+static inline int map_teardown(void **state) {
+        MapFixture *f = *state;
+
+        map_actor_leave(&f->actor);
+        shm_arena_deinit(&f->arena);
+        free(f);
+        return 0;
 }

@@ -13,30 +13,7 @@
 #include "shm/map/cell.h"
 #include "tests/unit/shm/map-fixture.h"
 
-typedef struct Fixture {
-        ShmArena arena;
-        ShmActor actor;
-        ShmTrie trie;
-} Fixture;
-
-static int setup(void **state) {
-        Fixture *f = calloc(1, sizeof(*f));
-
-        map_arena_create(&f->arena, UINT64_C(64) << 20);
-        assert_int_equal(shm_actor_init(&f->actor, &f->arena, 0, 1), 0);
-        map_trie_create(&f->actor, &f->trie);
-        *state = f;
-        return 0;
-}
-
-static int teardown(void **state) {
-        Fixture *f = *state;
-
-        map_actor_leave(&f->actor);
-        shm_arena_deinit(&f->arena);
-        free(f);
-        return 0;
-}
+typedef MapFixture Fixture;
 
 /* All keys of these tests have one hash. */
 static ShmMapKey key_of(const char *text) {
@@ -128,10 +105,10 @@ static void test_add_after_changes(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_add_same_hash, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_add_other_map, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_add_other_kind, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_add_after_changes, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_add_same_hash, map_setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_add_other_map, map_setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_add_other_kind, map_setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_add_after_changes, map_setup, map_teardown),
         };
 
         return cmocka_run_group_tests_name("map-cell", tests, NULL, NULL);

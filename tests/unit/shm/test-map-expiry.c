@@ -21,11 +21,7 @@
 
 #define BEGIN_MS (UINT64_C(1) << 40) /* later than any clock of the system */
 
-typedef struct Fixture {
-        ShmArena arena;
-        ShmActor actor;
-        ShmTrie trie;
-} Fixture;
+typedef MapFixture Fixture;
 
 static uint64_t clock_ms;
 
@@ -35,23 +31,12 @@ static uint64_t clock_ns(const ShmArena *arena) {
 }
 
 static int setup(void **state) {
-        Fixture *f = calloc(1, sizeof(*f));
+        Fixture *f;
 
         clock_ms = BEGIN_MS;
-        map_arena_create(&f->arena, UINT64_C(64) << 20);
-        assert_int_equal(shm_actor_init(&f->actor, &f->arena, 0, 1), 0);
-        map_trie_create(&f->actor, &f->trie);
+        (void) map_setup(state);
+        f = *state;
         f->trie.now_ns = clock_ns;
-        *state = f;
-        return 0;
-}
-
-static int teardown(void **state) {
-        Fixture *f = *state;
-
-        map_actor_leave(&f->actor);
-        shm_arena_deinit(&f->arena);
-        free(f);
         return 0;
 }
 
@@ -514,21 +499,21 @@ static void test_clock_does_not_go_back(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_expiry_is_absent_at_once, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_expiry_then_put, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_touch, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_expiry_bounds, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_expiry_pass, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_expiry_put_in_pass, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_expiry_dead_pass, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_expiry_two_maps, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_expiry_damaged, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_expiry_unknown_end, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_add, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_add_and_put, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_add_ttl, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_limit, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_clock_does_not_go_back, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_is_absent_at_once, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_then_put, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_touch, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_bounds, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_pass, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_put_in_pass, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_dead_pass, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_two_maps, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_damaged, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_unknown_end, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_add, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_add_and_put, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_add_ttl, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_limit, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_clock_does_not_go_back, setup, map_teardown),
         };
 
         return cmocka_run_group_tests_name("map-expiry", tests, NULL, NULL);
