@@ -32,26 +32,36 @@ uint32_t shm_map_value_max(const ShmTrie *trie) {
         return max < most ? max : most;
 }
 
-/* The size of the key, and of what a claim has behind it. */
-static uint32_t leaf_head_size(const ShmMapKey *key, const ShmMapPut *put) {
-        return put->claim ? shm_leaf_value_off(key->size, SHM_LEAF_CLAIM) : key->size;
-}
-
-/* Whether key and value have room in the map. */
-static bool entry_fits(const ShmTrie *trie, const ShmMapOptions *options, const ShmMapKey *key,
-                       const ShmMapPut *put) {
-        uint32_t head_size = leaf_head_size(key, put), key_max = (uint32_t) shm_map_key_max(trie->arena);
-
-        return key->size <= key_max && put->value_size <= value_max_option(options) &&
-               (!shm_chain_wanted(trie->arena, head_size, put->value_size) ||
-                (head_size <= key_max && put->value_size <= shm_chain_size_max(trie->arena)));
-}
-
 typedef struct NewLeaf {
         uint64_t handle; /* 0: there is none yet */
-        ShmMapLeaf head; /* not sealed */
+        ShmMapLeaf head; /* not sealed; without an epoch and an end until there is a leaf */
+        size_t size; /* of the object */
         ShmEvict evict; /* where entries are to make room for it */
 } NewLeaf;
+
+/* Says what the leaf will be. False: key or value has no room in the map. */
+static bool leaf_plan(const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put, NewLeaf *ret) {
+        const ShmArena *arena = trie->arena;
+        uint32_t key_max = (uint32_t) shm_map_key_max(arena), head_size = key->size;
+        bool chained;
+
+        if (__builtin_expect(put->claim != NULL, 0))
+                head_size = shm_leaf_value_off(key->size, SHM_LEAF_CLAIM); /* the claim is behind the key */
+        chained = shm_chain_wanted(arena, head_size, put->value_size);
+        if (key->size > key_max || put->value_size > value_max_option(&ret->evict.options) ||
+            (chained && (head_size > key_max || put->value_size > shm_chain_size_max(arena))))
+                return false;
+        ret->head = (ShmMapLeaf){
+                .hash = key->hash,
+                .key_size = (uint16_t) key->size,
+                .value_size = put->value_size,
+                .flags = (uint16_t) (put->flags | (chained ? SHM_LEAF_CHAINED : 0)),
+                .map = trie->map,
+        };
+        ret->size = chained ? shm_chain_head_size(arena, &ret->head)
+                            : shm_leaf_size(key->size, put->value_size, put->flags);
+        return true;
+}
 
 /* Threads that come late, to the leaf that was in the slot before, compare with these words. */
 static void seal_words(ShmMapLeaf *leaf, uint64_t end, uint64_t *word, uint64_t seal) {
@@ -97,9 +107,13 @@ static uint64_t claim_end(const ShmClaim *claim) {
 }
 
 static uint64_t leaf_end(const ShmTrie *trie, const ShmMapOptions *options, const ShmMapPut *put) {
+        uint32_t ttl_ms = put->ttl_ms ?: options->ttl_ms ?: SHM_MAP_TTL_NONE;
+
         if (put->claim)
                 return claim_end(put->claim);
-        return put->end_ms ?: shm_map_end(trie, put->ttl_ms ?: options->ttl_ms ?: SHM_MAP_TTL_NONE);
+        if (put->end_ms || ttl_ms == SHM_MAP_TTL_NONE)
+                return put->end_ms;
+        return shm_map_end(trie, ttl_ms);
 }
 
 /* Makes the leaf in the epoch of its head's number, noted. */
@@ -107,13 +121,11 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
                      NewLeaf *leaf) {
         const ShmPending pending = { .root = trie->root, .hash = key->hash };
         ShmMapLeaf *head = &leaf->head;
-        size_t size = head->flags & SHM_LEAF_CHAINED ? shm_chain_head_size(trie->arena, head)
-                                                     : shm_leaf_size(key->size, put->value_size, head->flags);
         uint64_t handle, end;
         void *object;
         int r;
 
-        r = shm_object_alloc(actor, size, head->epoch, &pending, &handle, &object);
+        r = shm_object_alloc(actor, leaf->size, head->epoch, &pending, &handle, &object);
         if (r)
                 return r;
         end = leaf_end(trie, &leaf->evict.options, put);
@@ -132,17 +144,9 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
 static int leaf_new(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                     NewLeaf *ret) {
         bool whichever = put->epoch == SHM_EPOCH_CURRENT || put->epoch >> 8 == 0;
-        bool chained = shm_chain_wanted(trie->arena, leaf_head_size(key, put), put->value_size);
         uint32_t id, era;
         int r = -ESTALE;
 
-        ret->head = (ShmMapLeaf){
-                .hash = key->hash,
-                .key_size = (uint16_t) key->size,
-                .value_size = put->value_size,
-                .flags = (uint16_t) (put->flags | (chained ? SHM_LEAF_CHAINED : 0)),
-                .map = trie->map,
-        };
         if (put->epoch == SHM_EPOCH_CURRENT && shm_cache_current(actor, &ret->head.epoch))
                 r = leaf_make(actor, trie, key, put, ret);
         /* Over between the question and the last allocation: ask again. Not for ever: the table is input. */
@@ -218,35 +222,28 @@ static int admit_over(const ShmMapPut *put, int found, const ShmMapView *view) {
 }
 
 /* Evicts for the leaf that is to be made. `old`: the entry that it will replace, or NULL. */
-static int make_room(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
-                     const ShmMapView *old, ShmEvict *evict) {
-        bool chained = shm_chain_wanted(trie->arena, leaf_head_size(key, put), put->value_size);
-        const ShmMapLeaf head = { .key_size = (uint16_t) key->size,
-                                  .value_size = put->value_size,
-                                  .flags = (uint16_t) (put->flags | (chained ? SHM_LEAF_CHAINED : 0)) };
-
-        *evict = (ShmEvict){
-                .options = evict->options,
-                .cost = shm_leaf_cost(trie->arena, &head),
-                .class = shm_leaf_class(trie->arena, &head),
+static int make_room(ShmActor *actor, const ShmTrie *trie, const ShmMapPut *put, const ShmMapView *old,
+                     NewLeaf *leaf) {
+        leaf->evict = (ShmEvict){
+                .options = leaf->evict.options,
+                .cost = shm_leaf_cost(trie->arena, &leaf->head),
+                .class = shm_arena_class(trie->arena, leaf->size),
                 .epoch = put->epoch,
-                .chained = chained,
+                .chained = leaf->head.flags & SHM_LEAF_CHAINED,
                 .old = old ? old->handle : 0,
                 .old_cost = old ? shm_leaf_cost(trie->arena, &old->head) : 0,
         };
-        return shm_evict_for_put(actor, trie, evict);
+        return shm_evict_for_put(actor, trie, &leaf->evict);
 }
 
 /* A leaf, and room for it. */
 static int leaf_new_with_room(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
                               const ShmMapPut *put, const ShmMapView *old, NewLeaf *leaf) {
-        int r = shm_evict_is_wanted(trie, &leaf->evict.options)
-                        ? make_room(actor, trie, key, put, old, &leaf->evict)
-                        : 0;
+        int r = shm_evict_is_wanted(trie, &leaf->evict.options) ? make_room(actor, trie, put, old, leaf) : 0;
 
         r = r ?: leaf_new(actor, trie, key, put, leaf);
         if (r == 0 && !shm_evict_is_marked(trie, &leaf->evict.options, leaf->handle))
-                shm_evict_mark(trie, leaf->handle, shm_leaf_class(trie->arena, &leaf->head), leaf->evict.cost,
+                shm_evict_mark(trie, leaf->handle, shm_arena_class(trie->arena, leaf->size), leaf->evict.cost,
                                old && !old->is_over);
         return r;
 }
@@ -297,10 +294,10 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
         uint32_t n_tries = 0;
         int r;
 
-        /* The head is left: so small a rest is cleared by single stores, and the whole is not (8 ns). */
+        /* One by one: a compiler clears the whole by a string instruction, which takes 8 ns. */
         leaf.handle = 0;
         leaf.evict = (ShmEvict){ .options = shm_map_options(trie) };
-        if (!entry_fits(trie, &leaf.evict.options, key, put))
+        if (!leaf_plan(trie, key, put, &leaf))
                 return shm_map_refuse_large(actor, key->size, put->value_size);
         shm_tally_begin(actor, trie);
         do {
@@ -315,7 +312,7 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
                         r = SHM_TRIE_E_CHANGED;
         } while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE ||
                  (r == -ENOMEM && shm_evict_for_memory(actor, trie, &leaf.evict, n_tries++)));
-        if (r == 0)
+        if (r == 0 && leaf.head.expires != 0)
                 shm_expiry_note(trie->arena, leaf.handle, leaf.head.expires);
         if ((r == -ENOMEM && !put->may_retry) || r == -ENOSPC)
                 shm_tally_add(actor, trie, SHM_MAP_FAILURES, 1);
