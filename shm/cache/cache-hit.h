@@ -48,7 +48,6 @@ shm_inline void shm_cache_pop_hit(ShmActor *actor, ShmRecord *record, const ShmS
         shm_store_rel(&actor->tags[id], tag);
         shm_store_rel(&cache->count, n); /* ORDER: rel; after the tag. */
         shm_count_rlx(&record->counters[SHM_COUNT_ALLOC_HITS]); /* ORDER: rlx; a count. */
-        shm_record_leave(record);
         *ret_handle = bits ^ actor->handle_bits;
         *ret_object = actor->slabs + (uint64_t) id * (SHM_SLAB_SIZE / SHM_SLOTS_MAX) +
                       (uint64_t) (id % SHM_SLOTS_MAX) * s->size_more;
@@ -93,12 +92,14 @@ shm_inline int shm_cache_alloc_hit(ShmActor *actor, size_t size, uint32_t epoch,
                 if (shm_likely(shm_load_rlx(&actor->tags[(uint32_t) bits]) + 1 == tag)) {
                         shm_cache_pop_hit(actor, record, s, cache, n, (uint32_t) bits, tag, bits, ret_handle,
                                           ret_object);
+                        shm_record_leave(record);
                         return 0;
                 }
         }
         tag = shm_load_rlx(&actor->tags[id]) + 1; /* ORDER: rlx; a cached slot's tag is ours. */
         bits = (uint64_t) tag << 32 | id;
         shm_cache_pop_hit(actor, record, s, cache, n, id, tag, bits, ret_handle, ret_object);
+        shm_record_leave(record);
         return 0;
 }
 

@@ -263,29 +263,46 @@ int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const Shm
         return 0;
 }
 
-int shm_cache_alloc_pending(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
-                            uint64_t *ret_handle, void **ret_object) {
+/* shm_cache_alloc_hit() for an object that is noted. SHM_CACHE_E_MISS: the caller takes the slow way. */
+static inline int alloc_pending_hit(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
+                                    uint64_t *ret_handle, void **ret_object) {
         const ShmSizeOf *s;
         ShmCache *cache;
-        SlotId id;
+        uint32_t n, id, tag;
+        uint64_t bits;
         int r;
 
         /* ORDER: acq, pairs with shm_freeze_begin(); as in shm_cache_alloc_hit(). ORDER: rlx; as there. */
         if (shm_load_acq(&actor->record->attention) != shm_peek_rlx(&actor->attention) ||
             size - 1 >= actor->size_max)
-                return shm_cache_alloc_slow(actor, size, epoch, pending, ret_handle, ret_object);
+                return SHM_CACHE_E_MISS;
         s = &actor->sizes[(size - 1) / SHM_CLASS_GRANULE];
-        cache = epoch == SHM_EPOCH_CURRENT ? s->cache : shm_cache_of(actor, epoch, s->cache_off);
-        if (shm_load_rlx(&cache->count) == 0) /* ORDER: rlx; ours alone. */
-                return shm_cache_alloc_slow(actor, size, epoch, pending, ret_handle, ret_object);
-        r = cache_pop_slot(actor, cache, pending, ret_handle);
-        if (r)
-                return r;
-        shm_count_rlx(&actor->record->counters[SHM_COUNT_ALLOC_HITS]); /* ORDER: rlx; a count. */
-        id = shm_handle_slot(*ret_handle);
-        *ret_object = shm_arena_slab(actor->arena, slot_id_slab(id)) +
-                      slot_id_slot(id) * (s->size_more + SHM_CLASS_SIZE_MIN);
-        return 0;
+        cache = epoch == SHM_EPOCH_CURRENT || epoch == actor->current
+                        ? s->cache
+                        : shm_cache_of(actor, epoch, s->cache_off);
+        n = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone. */
+        if (n == 0)
+                return SHM_CACHE_E_MISS;
+        id = shm_load_rlx(&cache->slots[n - 1]); /* ORDER: rlx; ours alone. */
+        tag = shm_load_rlx(&actor->tags[id]) | 1; /* ORDER: rlx; a cached slot's tag is ours. */
+        bits = (uint64_t) tag << 32 | id;
+        r = shm_pending_note(actor, pending, bits ^ actor->handle_bits);
+        if (r == 0)
+                shm_cache_pop_hit(actor, actor->record, s, cache, n - 1, id, tag, bits, ret_handle,
+                                  ret_object);
+        return r;
+}
+
+int shm_cache_alloc_pending(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
+                            uint64_t *ret_handle, void **ret_object) {
+        int r;
+
+        shm_actor_enter(actor);
+        r = alloc_pending_hit(actor, size, epoch, pending, ret_handle, ret_object);
+        if (shm_unlikely(r == SHM_CACHE_E_MISS))
+                r = shm_cache_alloc_slow(actor, size, epoch, pending, ret_handle, ret_object);
+        shm_actor_leave(actor);
+        return r;
 }
 
 static void make_room(ShmActor *actor, ShmCache *cache) {

@@ -13,7 +13,7 @@
 /* As shm_object_alloc(), inside an operation. It checks all that the fast path takes for granted. */
 int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
                          uint64_t *ret_handle, void **ret_object);
-/* The same with `pending`, for the fast path's sake: it takes a slot from the cache, if that has one. */
+/* As shm_object_alloc() with `pending`. */
 int shm_cache_alloc_pending(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
                             uint64_t *ret_handle, void **ret_object);
 /* As shm_object_free(), inside an operation. */

@@ -8,7 +8,6 @@
 int shm_object_alloc(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
                      uint64_t *ret_handle, void **ret_object) {
         void *object;
-        int r;
 
         if (actor->arena->read_only)
                 return -EROFS;
@@ -16,10 +15,7 @@ int shm_object_alloc(ShmActor *actor, size_t size, uint32_t epoch, const ShmPend
                 ret_object = &object;
         if (!pending)
                 return shm_cache_alloc(actor, size, epoch, ret_handle, ret_object);
-        shm_actor_enter(actor);
-        r = shm_cache_alloc_pending(actor, size, epoch, pending, ret_handle, ret_object);
-        shm_actor_leave(actor);
-        return r;
+        return shm_cache_alloc_pending(actor, size, epoch, pending, ret_handle, ret_object);
 }
 
 int shm_object_free(ShmActor *actor, uint64_t handle) {
