@@ -154,7 +154,7 @@ uint64_t shm_evict_slot(ShmActor *actor, const ShmTrie *trie, SlotId id, uint64_
                 return 0;
         if (shm_map_unlink(actor, trie, &view, &c, SHM_MAP_EVICTIONS) != 0)
                 return 0;
-        return shm_leaf_cost(trie->arena, &view.head);
+        return shm_map_view_cost(trie->arena, &view);
 }
 
 /*

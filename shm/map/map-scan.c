@@ -140,24 +140,24 @@ static Fate decide_fate(const ShmTrie *trie, const ShmTrieCursor *c, uint32_t ep
         return DELETE;
 }
 
-static void tally_fate(ShmActor *actor, const ShmTrie *trie, Fate fate, const ShmMapLeaf *head) {
+static void tally_fate(ShmActor *actor, const ShmTrie *trie, Fate fate, const ShmMapView *view) {
         if (fate == FORGET)
                 shm_tally_add(actor, trie, SHM_MAP_DELETES, 1); /* its size is not known any more */
         else
-                shm_tally_gone(actor, trie, fate == END ? SHM_MAP_EXPIRATIONS : SHM_MAP_DELETES, head);
+                shm_tally_gone(actor, trie, fate == END ? SHM_MAP_EXPIRATIONS : SHM_MAP_DELETES, view);
 }
 
 /* The note of its end may be missing, where the thread that put it died. */
 static void census_keep(const ShmTrie *trie, const ShmMapView *view, ShmMapCensus *census) {
         census->entries++;
-        census->bytes += shm_leaf_cost(trie->arena, &view->head);
+        census->bytes += shm_map_view_cost(trie->arena, view);
         shm_expiry_note(trie->arena, view->handle, view->expires);
 }
 
-static void census_drop(const ShmTrie *trie, Fate fate, const ShmMapLeaf *head, ShmMapCensus *census) {
+static void census_drop(const ShmTrie *trie, Fate fate, const ShmMapView *view, ShmMapCensus *census) {
         census->entries_before--;
         if (fate != FORGET)
-                census->bytes_before -= shm_leaf_cost(trie->arena, head);
+                census->bytes_before -= shm_map_view_cost(trie->arena, view);
 }
 
 /* One leaf: 1: deleted it; 0: kept it, forgot it, or is to look at it again. */
@@ -188,9 +188,9 @@ static int expire_next(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, Shm
         }
         if (r)
                 return r;
-        tally_fate(actor, trie, fate, &view.head);
+        tally_fate(actor, trie, fate, &view);
         if (census)
-                census_drop(trie, fate, &view.head, census);
+                census_drop(trie, fate, &view, census);
         return fate == DELETE;
 }
 

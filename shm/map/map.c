@@ -212,7 +212,7 @@ static int delete_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *ke
                 return -EAGAIN;
         r = shm_trie_exchange(actor, trie, &c, shm_map_vacancy(trie, &c, key->bytes, key->size));
         if (r == 0)
-                shm_tally_gone(actor, trie, view.is_over ? SHM_MAP_EXPIRATIONS : SHM_MAP_DELETES, &view.head);
+                shm_tally_gone(actor, trie, view.is_over ? SHM_MAP_EXPIRATIONS : SHM_MAP_DELETES, &view);
         return r == 0 && view.is_over && !(shm_map_view_is_claim(&view) && expected) ? -ENOENT : r;
 }
 

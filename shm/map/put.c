@@ -191,7 +191,7 @@ static void tally_put(ShmActor *actor, const ShmTrie *trie, const ShmMapLeaf *he
                 return;
         cost = shm_leaf_cost(trie->arena, head);
         if (old)
-                cost -= shm_leaf_cost(trie->arena, &old->head);
+                cost -= shm_map_view_cost(trie->arena, old);
         if (!old || (old->is_over && !shm_map_view_is_claim(old)))
                 shm_tally_add(actor, trie, SHM_MAP_INSERTS, 1);
         if (old && old->is_over && !shm_map_view_is_claim(old))
@@ -231,7 +231,7 @@ static int make_room(ShmActor *actor, const ShmTrie *trie, const ShmMapPut *put,
                 .epoch = put->epoch,
                 .chained = leaf->head.flags & SHM_LEAF_CHAINED,
                 .old = old ? old->handle : 0,
-                .old_cost = old ? shm_leaf_cost(trie->arena, &old->head) : 0,
+                .old_cost = old ? shm_map_view_cost(trie->arena, old) : 0,
         };
         return shm_evict_for_put(actor, trie, &leaf->evict);
 }

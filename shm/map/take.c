@@ -44,7 +44,7 @@ static int take_cell(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uin
         r = shm_trie_take(actor, trie, c, vacancy, &final);
         if (r)
                 return r;
-        shm_tally_gone(actor, trie, SHM_MAP_DELETES, &view->head);
+        shm_tally_gone(actor, trie, SHM_MAP_DELETES, view);
         /* Its epoch was revoked since: as if that had come before. */
         if (!final.done)
                 return -ENOENT;
@@ -61,7 +61,7 @@ static int take_value(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, ui
                 return SHM_TRIE_E_CHANGED;
         r = r ?: shm_trie_exchange(actor, trie, c, vacancy);
         if (r == 0)
-                shm_tally_gone(actor, trie, SHM_MAP_DELETES, &view->head);
+                shm_tally_gone(actor, trie, SHM_MAP_DELETES, view);
         return r;
 }
 

@@ -66,13 +66,10 @@ void shm_tally_turn(ShmActor *actor, uint32_t map) {
         shm_store_rel(&record->tally.map, map); /* ORDER: rel; all counts are 0. */
 }
 
-bool shm_tally_is_far(const ShmTrie *trie, uint64_t difference) {
-        uint64_t n = (int64_t) difference < 0 ? -difference : difference, limit;
+bool shm_tally_is_far_of(const ShmTrie *trie, uint64_t difference, uint64_t limit) {
+        uint64_t n = (int64_t) difference < 0 ? -difference : difference;
 
-        if (n > SHM_TALLY_BYTES)
-                return true;
-        limit = shm_map_options_limit(trie);
-        return limit != 0 && n * 64 * shm_arena_n_records_ever(trie->arena) > limit;
+        return n * 64 * shm_arena_n_records_ever(trie->arena) > limit;
 }
 
 typedef struct Counts {

@@ -2,6 +2,7 @@
 /* Counts of maps: of their entries, and of what becomes of these. */
 #include "shm/arena/actor.h"
 #include "shm/map/chain.h"
+#include "shm/map/options.h"
 #include "shm/map/trie.h"
 #include "shm/map/wait.h"
 
@@ -42,8 +43,14 @@ uint64_t shm_map_entries(const ShmTrie *trie);
 void shm_tally_flush(ShmActor *actor);
 /* From now on the differences are of another map. */
 void shm_tally_turn(ShmActor *actor, uint32_t map);
-/* Whether the thread keeps too large a difference to itself. */
-bool shm_tally_is_far(const ShmTrie *trie, uint64_t difference);
+/* Whether the thread keeps too large a difference to itself; the same for a map with a limit. */
+bool shm_tally_is_far_of(const ShmTrie *trie, uint64_t difference, uint64_t limit);
+static inline bool shm_tally_is_far(const ShmTrie *trie, uint64_t difference) {
+        uint64_t limit = shm_map_options_limit(trie);
+
+        return difference + SHM_TALLY_BYTES > 2 * SHM_TALLY_BYTES ||
+               (limit != 0 && shm_tally_is_far_of(trie, difference, limit));
+}
 
 /* 0: the root has another map since, whose counts are not ours. A tally of no map goes nowhere. */
 static inline uint32_t shm_tally_map(const ShmTrie *trie) {
@@ -99,13 +106,22 @@ static inline uint64_t shm_leaf_cost(const ShmArena *arena, const ShmMapLeaf *he
                (head->flags & SHM_LEAF_CHAINED ? shm_chain_cost(arena, head) : 0);
 }
 
+/* The same of a leaf that was found. */
+static inline uint64_t shm_map_view_cost(const ShmArena *arena, const ShmMapView *view) {
+        uint64_t cost = view->room;
+
+        if (__builtin_expect(view->head.flags & SHM_LEAF_CHAINED, 0))
+                cost += shm_chain_cost(arena, &view->head);
+        return cost;
+}
+
 /* An entry went. */
 static inline void shm_tally_gone(ShmActor *actor, const ShmTrie *trie, ShmMapCount count,
-                                  const ShmMapLeaf *head) {
+                                  const ShmMapView *view) {
         shm_tally_add(actor, trie, count, 1);
-        shm_tally_add(actor, trie, SHM_MAP_BYTES, -shm_leaf_cost(trie->arena, head));
-        if (__builtin_expect(head->flags & SHM_LEAF_CLAIM, 0))
-                shm_wait_wake(trie, head->hash);
+        shm_tally_add(actor, trie, SHM_MAP_BYTES, -shm_map_view_cost(trie->arena, view));
+        if (__builtin_expect(view->head.flags & SHM_LEAF_CLAIM, 0))
+                shm_wait_wake(trie, view->head.hash);
 }
 
 /* A get. Only the owner of the record calls them. */

@@ -38,6 +38,6 @@ int shm_map_unlink(ShmActor *actor, const ShmTrie *trie, const ShmMapView *view,
                                       shm_map_vacancy(trie, c, view->bytes, view->head.key_size));
         }
         if (r == 0)
-                shm_tally_gone(actor, trie, count, &view->head);
+                shm_tally_gone(actor, trie, count, view);
         return r;
 }
