@@ -33,22 +33,24 @@ static inline ShmMapOptions shm_map_options_look(const ShmTrieRoot *root, uint32
         };
 }
 
+/* False: they were changed meanwhile, and are to be read again. */
+static inline bool shm_map_options_read(const ShmTrieRoot *root, ShmMapOptions *ret) {
+        /* ORDER: acq, pairs with shm_map_options_store(); before its set. */
+        uint32_t version = shm_load_acq(&root->options_version);
+
+        *ret = shm_map_options_look(root, version);
+        /* ORDER: acq, pairs with shm_map_options_store(); after the set, and before the next one. */
+        return shm_load_acq(&root->options_version) == version;
+}
+
 /* All as they were at one moment. */
 static inline ShmMapOptions shm_map_options(const ShmTrie *trie) {
-        const ShmTrieRoot *root = trie_root(trie);
-        /* ORDER: acq, pairs with shm_map_options_store(); before its set. */
-        uint32_t version = shm_load_acq(&root->options_version), seen;
-        ShmMapOptions ret = shm_map_options_look(root, version);
+        ShmMapOptions ret;
 
         /* Changes are milliseconds apart, but in an arena of lies. */
-        for (uint32_t tries = 0; tries < 100; tries++) {
-                /* ORDER: acq, pairs with shm_map_options_store(); after the set, and before the next one. */
-                seen = shm_load_acq(&root->options_version);
-                if (seen == version)
+        for (uint32_t tries = 0; tries < 100; tries++)
+                if (__builtin_expect(shm_map_options_read(trie_root(trie), &ret), 1))
                         break;
-                version = seen;
-                ret = shm_map_options_look(root, version);
-        }
         return ret;
 }
 
