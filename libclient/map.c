@@ -240,15 +240,30 @@ static int put_entered(struct tslab_map *map, const ShmMapKey *key, const ShmMap
         return r;
 }
 
-/* A put failed, and is not done again. Returns r. */
-static int count_failure(struct tslab_map *map, int r) {
+/* A put failed, and is not done again. */
+static void count_failure(struct tslab_map *map) {
         ThreadState *thread;
 
         if (pool_enter(map->pool, &thread) == 0) {
                 shm_map_count_failure(&thread->actor, &map->trie);
                 pool_leave(map->pool, thread);
         }
-        return r;
+}
+
+/* Whether a put that found no memory is to be done again, for the n-th time. `expires`: whether entries had an end. */
+static bool put_again(struct tslab_map *map, ShmMapPut *put, bool *expires, unsigned n) {
+        if (!put->may_retry)
+                return false;
+        /* At its end, the one that failed may have deleted all that has expired. */
+        if (*expires && n < EXPIRY_TRIES) {
+                *expires = pool_expire(map->pool);
+                return true;
+        }
+        /* Threads may have the memory in their caches. */
+        put->may_retry = !control_want_caches(map->pool);
+        if (put->may_retry)
+                count_failure(map);
+        return !put->may_retry;
 }
 
 int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *p, size_t value_size) {
@@ -266,19 +281,11 @@ int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *
 
         p->may_retry = true;
         expires = pool_expires(map->pool);
-        r = put_entered(map, &k, p);
-        /* At its end, the one that failed may have deleted all that has expired. */
-        for (unsigned i = 0; r == -ENOMEM && expires && i < EXPIRY_TRIES; i++) {
-                expires = pool_expire(map->pool);
+        for (unsigned n = 0;; n++) {
                 r = put_entered(map, &k, p);
+                if (__builtin_expect(r != -ENOMEM, 1) || !put_again(map, p, &expires, n))
+                        return r;
         }
-        if (r != -ENOMEM)
-                return r;
-        /* Threads may have the memory in their caches. */
-        if (!control_want_caches(map->pool))
-                return count_failure(map, r);
-        p->may_retry = false;
-        return put_entered(map, &k, p);
 }
 
 _public_ int tslab_map_put(struct tslab_map *map, const void *key, size_t key_size, const void *value,

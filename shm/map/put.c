@@ -141,22 +141,28 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
 }
 
 /* The leaf has to say of which era it is. So the era that is open now is asked for by name. */
+static int leaf_epoch(const ShmActor *actor, const ShmTrie *trie, uint32_t epoch, bool ask, uint32_t *ret) {
+        uint32_t id, era;
+        int r;
+
+        if (!ask && epoch == SHM_EPOCH_CURRENT && shm_cache_current(actor, ret))
+                return 0;
+        r = shm_epoch_admit(trie->arena, epoch, &id, &era);
+        if (r == 0)
+                *ret = shm_epoch_number(id, era);
+        return r;
+}
+
 static int leaf_new(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                     NewLeaf *ret) {
         bool whichever = put->epoch == SHM_EPOCH_CURRENT || put->epoch >> 8 == 0;
-        uint32_t id, era;
-        int r = -ESTALE;
+        int r;
 
-        if (put->epoch == SHM_EPOCH_CURRENT && shm_cache_current(actor, &ret->head.epoch))
-                r = leaf_make(actor, trie, key, put, ret);
         /* Over between the question and the last allocation: ask again. Not for ever: the table is input. */
-        for (int tries = 0; tries < 3 && (r == -ESTALE || r == -ESHUTDOWN); tries++) {
-                r = shm_epoch_admit(trie->arena, put->epoch, &id, &era);
-                if (r == 0) {
-                        ret->head.epoch = shm_epoch_number(id, era);
-                        r = leaf_make(actor, trie, key, put, ret);
-                }
-                if (!whichever)
+        for (int tries = 0; tries < 4; tries++) {
+                r = leaf_epoch(actor, trie, put->epoch, tries > 0, &ret->head.epoch);
+                r = r ?: leaf_make(actor, trie, key, put, ret);
+                if (__builtin_expect((r != -ESTALE && r != -ESHUTDOWN) || !whichever, 1))
                         break;
         }
         return whichever && r == -ESTALE ? -ESHUTDOWN : r;
