@@ -218,11 +218,11 @@ static int refuse_large(struct tslab_map *map, size_t key_size, size_t value_siz
 }
 
 /* Chunks of large values are not sampled. */
-static void note_put(struct tslab *pool, uint64_t version, size_t key_size, size_t value_size) {
+static inline void note_put(struct tslab *pool, uint64_t version, size_t key_size, size_t value_size) {
         size_t size = sizeof(ShmMapLeaf) + key_size + value_size;
 
-        if (size <= shm_arena_size_max(&pool->arena))
-                sampler_note(pool, version, size);
+        if (sampler_is_on(pool) && size <= shm_arena_size_max(&pool->arena))
+                sampler_note_slow(pool, version, size);
 }
 
 static int put_entered(struct tslab_map *map, const ShmMapKey *key, const ShmMapPut *put) {

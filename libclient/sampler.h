@@ -20,8 +20,12 @@ Sampler *sampler_forget(Sampler *sampler);
 
 __attribute__((noinline)) void sampler_note_slow(struct tslab *pool, tslab_handle handle, size_t size);
 
+static inline bool sampler_is_on(const struct tslab *pool) {
+        return __builtin_expect(pool->local->sampler != NULL, 0);
+}
+
 /* `handle` was allocated; between pool_enter() and pool_leave(). */
 static inline void sampler_note(struct tslab *pool, tslab_handle handle, size_t size) {
-        if (__builtin_expect(pool->local->sampler != NULL, 0))
+        if (sampler_is_on(pool))
                 sampler_note_slow(pool, handle, size);
 }

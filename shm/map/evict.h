@@ -9,7 +9,7 @@
 /* A put that needs room. */
 typedef struct ShmEvict {
         ShmMapOptions options; /* as the put began */
-        uint64_t cost; /* as shm_leaf_cost() */
+        uint64_t cost; /* as shm_map_view_cost() */
         uint32_t class; /* its leaf's */
         uint32_t epoch; /* as for shm_object_alloc() */
         bool chained;
@@ -36,7 +36,7 @@ static inline void shm_evict_visit(const ShmTrie *trie, uint64_t leaf) {
                 shm_evict_set_visited(trie, leaf);
 }
 
-/* A leaf is about to be linked; `cost`: as shm_leaf_cost(); `used`: in place of another one of its key. */
+/* A leaf is about to be linked; `cost`: as shm_map_view_cost(); `used`: in place of another one of its key. */
 void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t cost, bool used);
 
 /*

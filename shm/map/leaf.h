@@ -48,10 +48,9 @@ static_assert(sizeof(ShmClaim) == 32, "arena format");
 
 /* Where the value, or the word, is behind the head. */
 static inline uint32_t shm_leaf_value_off(uint32_t key_size, uint32_t flags) {
-        uint32_t off = flags & (SHM_LEAF_CELL | SHM_LEAF_CHAINED | SHM_LEAF_CLAIM) ? (key_size + 7U) & ~7U
-                                                                                   : key_size;
-
-        return flags & SHM_LEAF_CLAIM ? off + (uint32_t) sizeof(ShmClaim) : off;
+        if (__builtin_expect(!(flags & (SHM_LEAF_CELL | SHM_LEAF_CHAINED | SHM_LEAF_CLAIM)), 1))
+                return key_size;
+        return ((key_size + 7U) & ~7U) + (flags & SHM_LEAF_CLAIM ? (uint32_t) sizeof(ShmClaim) : 0);
 }
 
 /* As shm_trie_seal(), with another factor: a word of a leaf is no word of a node. */

@@ -35,7 +35,7 @@ uint32_t shm_map_value_max(const ShmTrie *trie) {
 typedef struct NewLeaf {
         uint64_t handle; /* 0: there is none yet */
         ShmMapLeaf head; /* not sealed; without an epoch and an end until there is a leaf */
-        size_t size; /* of the object */
+        size_t size; /* its slot has room for this */
         ShmEvict evict; /* where entries are to make room for it */
 } NewLeaf;
 
@@ -61,6 +61,15 @@ static bool leaf_plan(const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut
         ret->size = chained ? shm_chain_head_size(arena, &ret->head)
                             : shm_leaf_size(key->size, put->value_size, put->flags);
         return true;
+}
+
+/* The size of the slots that it takes. */
+static uint64_t leaf_cost(const ShmTrie *trie, const NewLeaf *leaf) {
+        uint64_t cost = trie->arena->classes[shm_arena_class(trie->arena, leaf->size)].size;
+
+        if (__builtin_expect(leaf->head.flags & SHM_LEAF_CHAINED, 0))
+                cost += shm_chain_cost(trie->arena, &leaf->head);
+        return cost;
 }
 
 /* Threads that come late, to the leaf that was in the slot before, compare with these words. */
@@ -189,13 +198,14 @@ static bool is_same_size(const ShmMapLeaf *a, const ShmMapLeaf *b) {
 }
 
 /* A put is done. `old`: the leaf that it replaced, or NULL; `was`: what was at the cursor, if that is not `old`. */
-static void tally_put(ShmActor *actor, const ShmTrie *trie, const ShmMapLeaf *head, const ShmMapView *old,
+static void tally_put(ShmActor *actor, const ShmTrie *trie, const NewLeaf *leaf, const ShmMapView *old,
                       uint64_t was) {
+        const ShmMapLeaf *head = &leaf->head;
         uint64_t cost;
 
         if (old && !old->is_over && is_same_size(head, &old->head))
                 return;
-        cost = shm_leaf_cost(trie->arena, head);
+        cost = leaf_cost(trie, leaf);
         if (old)
                 cost -= shm_map_view_cost(trie->arena, old);
         if (!old || (old->is_over && !shm_map_view_is_claim(old)))
@@ -232,7 +242,7 @@ static int make_room(ShmActor *actor, const ShmTrie *trie, const ShmMapPut *put,
                      NewLeaf *leaf) {
         leaf->evict = (ShmEvict){
                 .options = leaf->evict.options,
-                .cost = shm_leaf_cost(trie->arena, &leaf->head),
+                .cost = leaf_cost(trie, leaf),
                 .class = shm_arena_class(trie->arena, leaf->size),
                 .epoch = put->epoch,
                 .chained = leaf->head.flags & SHM_LEAF_CHAINED,
@@ -280,7 +290,7 @@ static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
         else
                 r = shm_trie_exchange(actor, trie, &c, leaf->handle);
         if (r == 0)
-                tally_put(actor, trie, &leaf->head, found == 0 ? &view : NULL, was);
+                tally_put(actor, trie, leaf, found == 0 ? &view : NULL, was);
         return r;
 }
 

@@ -93,20 +93,7 @@ static inline void shm_tally_add(ShmActor *actor, const ShmTrie *trie, ShmMapCou
                 shm_tally_flush(actor);
 }
 
-/* The class of its object. */
-static inline uint32_t shm_leaf_class(const ShmArena *arena, const ShmMapLeaf *head) {
-        return shm_arena_class(arena, head->flags & SHM_LEAF_CHAINED
-                                              ? shm_chain_head_size(arena, head)
-                                              : shm_leaf_size(head->key_size, head->value_size, head->flags));
-}
-
 /* The size of the slots that an entry takes. */
-static inline uint64_t shm_leaf_cost(const ShmArena *arena, const ShmMapLeaf *head) {
-        return arena->classes[shm_leaf_class(arena, head)].size +
-               (head->flags & SHM_LEAF_CHAINED ? shm_chain_cost(arena, head) : 0);
-}
-
-/* The same of a leaf that was found. */
 static inline uint64_t shm_map_view_cost(const ShmArena *arena, const ShmMapView *view) {
         uint64_t cost = view->room;
 
