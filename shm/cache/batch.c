@@ -13,7 +13,8 @@
  *      with an even tag, and in no cache, is lost.
  *   3. An operation serves few enough objects that the maintainer, which finds it under way, soon finds it over.
  *   4. Words that name objects are stored, and bytes copied, while the slots are in the cache, which no other thread
- *      changes. So the bytes need no guard: a revocation gives no slot back that a cache has.
+ *      changes. So the bytes need no guard: a revocation gives no slot back that a cache has. The words name the slots
+ *      by address, in another order than tags become odd: to nobody does either count before the slots have left.
  *
  * Who may do what: the owner of the record, while it is not frozen.
  *
@@ -29,7 +30,7 @@
 #include "shm/slab/slab.h"
 
 #define OPERATION_MAX 256 /* objects */
-#define FILLS_MAX (UINT32_C(256) << 10) /* bytes that one operation copies */
+#define FILLS_MAX 64U /* objects that one operation makes with their bytes: 256 KiB */
 #define GROUP 4 /* slots with tags in the 16 bytes of one compare-and-set */
 #ifdef SHM_STEP
 #define PAST_CACHE_MIN 2 /* the explorer's slabs are small */
@@ -104,38 +105,51 @@ size_t shm_batch_alloc(ShmActor *actor, size_t size, uint32_t epoch, uint64_t *r
 }
 
 /* Makes objects of the top slots, from the first on, which stay in the cache. */
-static void batch_make_named(ShmActor *actor, const ShmCache *cache, uint32_t count, const ShmBatchFill *fill,
-                             uint32_t n) {
-        for (uint32_t i = 0; i < n; i++) {
-                uint64_t handle = batch_make_live(actor, batch_slot(cache, count, i)) ^ actor->handle_bits;
+static void batch_make_all_live(ShmActor *actor, const ShmCache *cache, uint32_t count, uint64_t *ret_bits,
+                                uint32_t n) {
+        for (uint32_t i = 0; i < n; i++)
+                ret_bits[i] = batch_make_live(actor, batch_slot(cache, count, i));
+}
 
-                /* ORDER: rel, pairs with shm_trie_contains(); before the slot leaves the cache. */
-                shm_store_rel(&fill->words[i], handle ^ fill->seal);
+static uint8_t *batch_object(const ShmActor *actor, uint64_t bits, uint32_t class) {
+        return shm_slot_address(actor->arena, (SlotId){ (uint32_t) bits }, class);
+}
+
+/* By the address of the slot. Mostly few runs are in order: values that were freed, or refills. */
+static void batch_sort(uint64_t *bits, uint32_t n) {
+        for (uint32_t i = 1; i < n; i++) {
+                uint64_t next = bits[i];
+                uint32_t at = i;
+
+                for (; at > 0 && (uint32_t) bits[at - 1] > (uint32_t) next; at--)
+                        bits[at] = bits[at - 1];
+                bits[at] = next;
         }
 }
 
-static uint8_t *batch_object(const ShmActor *actor, const ShmCache *cache, uint32_t count, uint32_t class,
-                             uint32_t i) {
-        return shm_slot_address(actor->arena, (SlotId){ batch_slot(cache, count, i) }, class);
+static void batch_name(const ShmActor *actor, const uint64_t *bits, const ShmBatchFill *fill, uint32_t n) {
+        for (uint32_t i = 0; i < n; i++)
+                /* ORDER: rel, pairs with shm_trie_contains(); before the slots leave the cache. */
+                shm_store_rel(&fill->words[i], bits[i] ^ actor->handle_bits ^ fill->seal);
 }
 
 /* Slots that are neighbours take their bytes in one piece: a copy of 64 KiB is a tenth faster than 16 of 4 KiB. */
-static void batch_copy(const ShmActor *actor, const ShmCache *cache, uint32_t count, const ShmBatchFill *fill,
-                       uint32_t n) {
+static void batch_copy(const ShmActor *actor, const uint64_t *bits, const ShmBatchFill *fill, uint32_t n) {
         uint32_t class = shm_arena_class(actor->arena, fill->size), k;
         const uint8_t *from = fill->from;
 
         for (uint32_t i = 0; i < n; i += k) {
-                uint8_t *to = batch_object(actor, cache, count, class, i);
+                uint8_t *to = batch_object(actor, bits[i], class);
 
                 for (k = 1; i + k < n; k++)
-                        if (batch_object(actor, cache, count, class, i + k) != to + (size_t) k * fill->size)
+                        if (batch_object(actor, bits[i + k], class) != to + (size_t) k * fill->size)
                                 break;
                 shm_racy_copy(to, from + (size_t) i * fill->size, (size_t) k * fill->size);
         }
 }
 
 uint32_t shm_batch_fill(ShmActor *actor, uint32_t epoch, const ShmBatchFill *fill, uint32_t n) {
+        uint64_t bits[FILLS_MAX];
         ShmCache *cache;
         uint32_t count;
 
@@ -143,10 +157,12 @@ uint32_t shm_batch_fill(ShmActor *actor, uint32_t epoch, const ShmBatchFill *fil
         cache = batch_cache_for(actor, fill->size, epoch);
         count = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone while not frozen. */
         n = n < count ? n : count;
-        n = n < FILLS_MAX / fill->size ? n : FILLS_MAX / fill->size;
+        n = n < FILLS_MAX ? n : FILLS_MAX;
         if (n > 0) {
-                batch_make_named(actor, cache, count, fill, n);
-                batch_copy(actor, cache, count, fill, n);
+                batch_make_all_live(actor, cache, count, bits, n);
+                batch_sort(bits, n);
+                batch_name(actor, bits, fill, n);
+                batch_copy(actor, bits, fill, n);
                 shm_cache_set_count(cache, count - n);
                 shm_actor_count(actor, SHM_COUNT_ALLOC_HITS, n);
         }

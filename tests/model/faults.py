@@ -970,18 +970,26 @@ FAULTS = [
                 return -ESTALE;
 ''', ''),
     ('chain: chunks leave the cache before they have their bytes', 'map-chain/put-revoke-cached', 'shm/cache/batch.c',
-     '''                batch_copy(actor, cache, count, fill, n);
+     '''                batch_copy(actor, bits, fill, n);
                 shm_cache_set_count(cache, count - n);
 ''', '''                shm_cache_set_count(cache, count - n);
-                batch_copy(actor, cache, count, fill, n);
-'''),
+''', '''        shm_actor_leave(actor);
+        return n;
+}
+
+/* The first handles''', '''        shm_actor_leave(actor);
+        batch_copy(actor, bits, fill, n);
+        return n;
+}
+
+/* The first handles'''),
     ('chain: chunks leave the cache before words name them', 'map-chain/put-get-cached', 'shm/cache/batch.c',
-     '''                batch_make_named(actor, cache, count, fill, n);
-                batch_copy(actor, cache, count, fill, n);
+     '''                batch_name(actor, bits, fill, n);
+                batch_copy(actor, bits, fill, n);
                 shm_cache_set_count(cache, count - n);
 ''', '''                shm_cache_set_count(cache, count - n);
-                batch_make_named(actor, cache, count, fill, n);
-                batch_copy(actor, cache, count, fill, n);
+                batch_name(actor, bits, fill, n);
+                batch_copy(actor, bits, fill, n);
 '''),
     ('chain: a word is written while the guard is of a chunk', 'map-chain/put-revoke-in-blocks', 'shm/map/chain.c',
      '''                if (!shm_actor_guard(f->actor, f->owner))

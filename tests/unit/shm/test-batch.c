@@ -96,7 +96,11 @@ static void assert_filled(TestArena *t, uint64_t handle, const uint8_t *bytes) {
         assert_memory_equal(object, bytes, 64);
 }
 
-/* Slots that are neighbours, and slots that are not, take their own bytes. */
+static uint32_t slot_of(uint64_t handle) {
+        return shm_handle_slot(handle).value;
+}
+
+/* Slots that are neighbours, and slots that are not, take their own bytes. Words name them by address. */
 static void test_fill(void **state) {
         static const uint32_t order[] = { 3, 1, 0, 2 };
         uint64_t handles[4], words[8] = {};
@@ -117,6 +121,8 @@ static void test_fill(void **state) {
         assert_int_equal(cache_of(t)->count, count - 8);
         for (uint32_t i = 0; i < 8; i++)
                 assert_filled(t, words[i] ^ fill.seal, bytes[i]);
+        for (uint32_t i = 1; i < 8; i++)
+                assert_true(slot_of(words[i - 1] ^ fill.seal) < slot_of(words[i] ^ fill.seal));
         assert_clean(t);
 }
 
