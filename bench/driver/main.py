@@ -90,6 +90,7 @@ class Results:
         whole = self.folder / 'results.json.new'
         whole.write_text(json.dumps({
             'machine': self.about, 'quick': arguments.quick, 'runs': arguments.runs, 'notes': done.notes,
+            'seconds': done.seconds,
             'targets': reached, 'summary': found.as_json(), 'results': done.results,
         }, indent=1) + '\n', encoding='utf-8')
         whole.rename(self.folder / 'results.json')

@@ -84,7 +84,8 @@ class Report:
         self.say('# tslab beside others')
         self.say(f'{a["cpu"]}, {a["n_cpus"]} processors, Linux {a["kernel"]}, {a["libc"]}; load {a["load_before"]:.1f} '
                  f'before and {a.get("load_after", 0):.1f} after. tslab {a["commit"] or "?"}, {a["date"]}; '
-                 f'{runs} run(s) of each. {"; ".join(a["versions"])}.')
+                 f'{runs} run(s) of each, {sum(s["wall"] for s in self.runner.seconds.values()) / 60:.0f} minutes. '
+                 f'{"; ".join(a["versions"])}.')
         self.tell(texts.HEAD)
         if self.runner.arguments.quick:
             self.say(texts.QUICK)
@@ -299,8 +300,8 @@ def short(report):
 def measure(runner):
     """The measurements beside the allocators' workloads."""
     for what in growth, commands, counted:
-        print(f'bench: {what.__name__}', flush=True)
-        what.run(runner)
+        with runner.timed(what.__name__):
+            what.run(runner)
         runner.keep(runner)
 
 

@@ -1,14 +1,17 @@
 """Runs the bench's programs, and keeps their results."""
 
+import contextlib
 import datetime
 import json
 import os
 import pathlib
 import platform
 import re
+import resource
 import shutil
 import subprocess
 import sys
+import time
 
 import plan
 import service
@@ -66,6 +69,7 @@ class Runner:
         """keep(self) is called when there are more results."""
         self.build, self.arguments, self.keep = build, arguments, keep
         self.results, self.notes = [], []
+        self.seconds = {}       # case -> what it took
         self.daemon_socket = None
         self.failed = False
         self.crowded = []       # cases, once for each program that had to share its processors
@@ -183,20 +187,35 @@ class Runner:
             for contender in contenders if run % 2 == 0 else reversed(contenders):
                 self.run_once(case, contender, run)
 
+    @contextlib.contextmanager
+    def timed(self, name):
+        """Keeps the time that a case takes, and its programs' own: the rest is sleep, and other programs' work."""
+        print(f'bench: {name}', file=sys.stderr, flush=True)
+        begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        yield
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took = self.seconds[name] = {
+            'wall': round(time.monotonic() - begin, 1),
+            'processors': round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1)}
+        print(f'bench: {name}: {took["wall"]} s, {took["processors"]} s of them on a processor', file=sys.stderr)
+
     def run_all(self):
         for case in self.arguments.cases:
-            print(f'bench: {case.name}', file=sys.stderr)
-            if case.counted and not shutil.which('valgrind'):
-                self.note('there is no valgrind: instructions are not counted')
-            elif case.daemon is not None:
-                self.run_with_daemon(case)
-            else:
-                self.run_case(case)
+            with self.timed(case.name):
+                self.run_any(case)
             self.show(case)
             self.keep(self)
         if self.crowded:
             names = ', '.join(dict.fromkeys(self.crowded))
             self.note(f'something else ran on the processors of {len(self.crowded)} programs, of these cases: {names}')
+
+    def run_any(self, case):
+        if case.counted and not shutil.which('valgrind'):
+            self.note('there is no valgrind: instructions are not counted')
+        elif case.daemon is not None:
+            self.run_with_daemon(case)
+        else:
+            self.run_case(case)
 
     def show(self, case):
         """A case's figures as it ends: all of them come once more in the table."""
