@@ -140,8 +140,8 @@ def cases():
         yield Case(f'timeline-{policy}', 'timeline', ['--policy', policy],
                    ['tslab-adaptive'] + (PRIVATE if policy == 'never' else []),
                    ['valley_bytes', 'valley_over_live', 'freed_bytes', 'waves_ms'], runs=3, whole=True)
-    for workload, metrics in {'safety_kill': ['hung', 'broken', 'with_lost', 'lost', 'lost_more'],
-                              'safety_stop': ['hung'], 'misuse': ['double_free', 'stale_free']}.items():
+    for workload, metrics in {'safety_kill': ['trials', 'hung', 'broken', 'with_lost', 'lost', 'lost_more'],
+                              'safety_stop': ['trials', 'hung'], 'misuse': ['double_free', 'stale_free']}.items():
         yield Case(workload, workload, [], ['tslab-adaptive'] + SHARED, metrics, runs=1, whole=True)
     yield from store_cases()
     yield Case('instructions', 'instructions', [], TSLAB + ['glibc'],
@@ -171,7 +171,7 @@ def store_cases():
         f'{time}_{p}_ns' for time in ('wait', 'next_claim') for p in ('p50', 'p99', 'max')]
     for name, daemon in ('map-claims', None), ('map-claims-daemon', []):
         yield Case(name, 'map-claims', ['claims'], ['tslab-map'], claims, runs=3, daemon=daemon, whole=True, store=True)
-    yield Case('map-python', 'map-python', ['python'], EVICTING, [f'{name}_ns' for name in PYTHON], store=True)
+    yield Case('map-python', 'map-python', ['python'], EVICTING, [f'{name}_ns' for name in PYTHON], runs=3, store=True)
 
 
 def chosen(names):

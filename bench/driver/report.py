@@ -152,11 +152,11 @@ class Report:
             if trials:
                 rows.append([plots.name_of(c), *(count(self.summary.get('safety_kill', c, m))
                                                  for m in ('trials', 'hung', 'broken', 'with_lost', 'lost_more')),
-                             count(self.summary.get('safety_stop', c, 'hung')), outcome(c, 'double_free'),
-                             outcome(c, 'stale_free')])
+                             *(count(self.summary.get('safety_stop', c, m)) for m in ('trials', 'hung')),
+                             outcome(c, 'double_free'), outcome(c, 'stale_free')])
         self.tell(texts.SAFETY)
-        self.lines += markdown_table(['', 'killed', 'hung', 'broken', 'kills that lost', 'objects lost besides',
-                                      'stopped: hung', 'double free', 'free after reuse'], rows)
+        self.lines += markdown_table(['', 'killed', 'hung', 'broken', 'kills that lost', 'objects lost besides', 'stopped',
+                                      'hung', 'double free', 'free after reuse'], rows)
 
     def stores(self):
         stores = plan.STORES

@@ -20,7 +20,7 @@ import web
 
 NOT_APPLICABLE = 77
 TIMEOUT = 600   # seconds for one program
-PEER_TIMEOUT = 30   # for a peer's program: some peers spin until a thread runs that does not
+PEER_TIMEOUT = 15   # for a peer's program: some peers spin until a thread runs that does not
 COUNTED = 4000  # pairs under callgrind
 
 

@@ -35,7 +35,7 @@ SAFETY = '''
 ## Safety
 Two processes churn; one of them is killed, or stopped, at a random moment. Hung: the other one is not served any
 more. Broken: allocating afterwards crashes, hangs, or gives one object out twice. Lost: objects that nobody can
-allocate again. An allocator that cannot tell whether the interrupted operation was done loses the object in hand, as
+allocate again. A contender that hung 20 times is let off the rest of 200 trials. An allocator that cannot tell whether the interrupted operation was done loses the object in hand, as
 nobody may free it; objects lost besides are counted apart. Misuse: an object freed twice, and an object freed again
 after its memory went to somebody else.
 '''

@@ -23,6 +23,7 @@
 #define SAFETY_OBJECTS 16384
 #define SAFETY_PLACES 512
 #define SAFETY_TRIALS 200
+#define SAFETY_HUNG_MAX 20 /* a contender that hung so often is tried no more: that takes its time */
 /* On a processor of its own, a process that is served makes progress in less. */
 #define SAFETY_HUNG_MSEC 250
 #define SAFETY_TRIAL_MSEC 5000
@@ -227,7 +228,7 @@ static void safety_run(Bench *bench, bool kills) {
         pid_t pid;
 
         bench->tight = true;
-        for (uint64_t i = 0; i < n; i++) {
+        for (uint64_t i = 0; i < n && counts.n_hung < SAFETY_HUNG_MAX; i++) {
                 memset(trial, 0, offsetof(SafetyTrial, all));
                 trial->bench = bench;
                 trial->seed = i + 1;
