@@ -14,6 +14,7 @@
 #include "bench/workloads/churn.h"
 #include "bench/workloads/close.h"
 #include "bench/workloads/control.h"
+#include "bench/workloads/idle.h"
 #include "bench/workloads/instructions.h"
 #include "bench/workloads/misuse.h"
 #include "bench/workloads/line.h"
@@ -26,6 +27,7 @@
 #include "bench/workloads/rotation.h"
 #include "bench/workloads/safety.h"
 #include "bench/workloads/scaling.h"
+#include "bench/workloads/sparse.h"
 #include "bench/workloads/steady.h"
 #include "bench/workloads/timeline.h"
 
@@ -48,6 +50,8 @@ static const struct {
         { "scaling", workload_scaling, "throughput of several threads together" },
         { "rotation", workload_rotation, "latency while another process advances and closes epochs" },
         { "steady", workload_steady, "growth of memory over 1000 cycles of churn" },
+        { "sparse", workload_sparse, "memory that a twentieth of the objects keeps, after eight turnovers" },
+        { "idle", workload_idle, "memory that the caches of 63 idle threads keep, after 10 s" },
         { "attach", workload_attach, "opening a pool, to the first object" },
         { "repair", workload_repair,
           "repair of a killed process's caches, and the longest allocation meanwhile" },

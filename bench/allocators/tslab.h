@@ -24,6 +24,7 @@
 #define BENCH_HAS_CHECKS
 #define BENCH_HAS_SIZES
 #define BENCH_HAS_BATCHES
+#define BENCH_HAS_HELD
 
 #define TSLAB_ARENA_MIN (UINT64_C(256) << 20)
 
@@ -144,6 +145,10 @@ static inline uint64_t bench_resident(void) {
         return inside_resident(bench_inside);
 }
 
+static inline uint64_t bench_held(void) {
+        return inside_held(bench_inside);
+}
+
 static void bench_report(Bench *bench) {
         if (bench_inside)
                 inside_report(bench_inside, bench);
@@ -153,14 +158,20 @@ static void bench_report_from_here(void) {
         inside_reset(bench_inside);
 }
 
-/* In a private pool, a thread that frees the last object of a slab of a closed epoch runs deferred work: EBUSY. */
-static uint32_t bench_epoch_advance(void) {
-        uint32_t old, epoch;
-        int r;
+static uint32_t bench_epoch_current(void) {
+        uint32_t epoch;
+        int r = tslab_epoch_current(bench_pool, &epoch);
 
-        r = tslab_epoch_current(bench_pool, &old);
         if (r < 0)
                 bench_fail("current epoch: %s", strerror(-r));
+        return epoch;
+}
+
+/* In a private pool, a thread that frees the last object of a slab of a closed epoch runs deferred work: EBUSY. */
+static uint32_t bench_epoch_advance(void) {
+        uint32_t old = bench_epoch_current(), epoch;
+        int r;
+
         do
                 r = tslab_epoch_advance(bench_pool, &epoch);
         while (r == -EBUSY);

@@ -27,11 +27,12 @@
  * and where the allocator has such a thing:
  *
  *     BENCH_HAS_EPOCHS         bench_epoch_advance() closes the current epoch, opens the next one and
- *                              returns the closed one; bench_epoch_close(epoch);
+ *                              returns the closed one; bench_epoch_current(); bench_epoch_close(epoch);
  *                              bench_epoch_reserve(), bench_alloc_in(epoch, size, &object)
  *     BENCH_HAS_SIZES          objects of any size in one pool; bench_room(handle): the size of its class
  *     BENCH_HAS_BATCHES        bench_alloc_batch(size, handles, n), bench_free_batch(handles, n): one call for
  *                              all of n objects
+ *     BENCH_HAS_HELD           bench_held(): bytes of the slabs that are not empty; otherwise bench_resident()
  *     BENCH_HAS_CHECKS         bench_try_free(handle): false where the handle names no live object;
  *                              bench_alloc_noted(size, &handle): allocates and stores the handle in one
  *                              step, as far as a crash can tell; bench_reap(): repairs after the dead
@@ -41,6 +42,12 @@
 #include BENCH_ALLOCATOR
 
 #include "bench/harness/harness.h"
+
+#ifndef BENCH_HAS_HELD
+static inline uint64_t bench_held(void) {
+        return bench_resident();
+}
+#endif
 
 static inline uint64_t bench_alloc_or_fail(size_t size, void **ret_object) {
         uint64_t handle = bench_alloc(size, ret_object);

@@ -65,6 +65,16 @@ uint64_t inside_resident(const Inside *inside) {
         return shm_arena_resident_size(inside->arena);
 }
 
+uint64_t inside_held(const Inside *inside) {
+        uint64_t n_slabs = 0;
+        ShmStats stats;
+
+        shm_stats(inside->arena, &stats);
+        for (uint32_t i = 0; i < inside->arena->n_classes; i++)
+                n_slabs += stats.classes[i].slabs;
+        return n_slabs * SHM_SLAB_SIZE;
+}
+
 void inside_ask_stats(const char *socket) {
         static ProtoCall *call;
         ProtoHello hello = PROTO_HELLO_INIT;

@@ -26,6 +26,8 @@ const uint64_t *inside_refills(const Inside *inside, void (*operate)(void));
 void inside_ask_stats(const char *socket);
 
 uint64_t inside_resident(const Inside *inside);
+/* Bytes of the slabs that have live objects, or slots in caches. */
+uint64_t inside_held(const Inside *inside);
 /* Slots that are in caches now. */
 uint64_t inside_cached(const Inside *inside);
 

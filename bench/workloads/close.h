@@ -2,7 +2,8 @@
 /*
  * Closing an epoch of 1 GiB of empty slabs (--ops: bytes), in a private pool or with --pool by its daemon; and
  * in the same run punching a hole of as many bytes into a plain memfd whose pages are mapped here as well. The
- * pool, or the daemon, must retain as much, or less is left to close; closed_bytes reports how much was closed.
+ * pool, or the daemon, must retain as much, or less is left to close; closed_bytes reports how much was closed, and
+ * left_percent how much of the peak is still resident.
  */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -14,7 +15,7 @@
 #define CLOSE_BYTES (UINT64_C(1) << 30)
 #define CLOSE_ROUNDS 3
 
-static double close_epoch(Bench *bench, uint64_t *handles, uint64_t n, double *ret_bytes) {
+static double close_epoch(Bench *bench, uint64_t *handles, uint64_t n, double *ret_bytes, double *ret_left) {
         uint64_t begin, end, before;
         uint32_t epoch;
         void *object;
@@ -31,6 +32,7 @@ static double close_epoch(Bench *bench, uint64_t *handles, uint64_t n, double *r
         bench_epoch_close(epoch);
         end = clock_now();
         *ret_bytes = (double) before - (double) bench_resident();
+        *ret_left = 100.0 * (double) bench_resident() / (double) before;
         return clock_net_ns(&bench->clock, (double) (end - begin)) / 1e6;
 }
 
@@ -57,7 +59,7 @@ static double close_punch(Bench *bench, uint64_t bytes) {
 
 static void workload_close(Bench *bench) {
         uint64_t bytes = bench_n_ops(bench, CLOSE_BYTES, 1 << 20), n = bytes / bench->options.size;
-        double close_ms[CLOSE_ROUNDS], punch_ms[CLOSE_ROUNDS], closed = 0;
+        double close_ms[CLOSE_ROUNDS], punch_ms[CLOSE_ROUNDS], closed = 0, left = 0;
         uint64_t *handles = bench_reserve(n * sizeof(handles[0]));
 
         (void) bench_n_members(bench, 1);
@@ -65,12 +67,13 @@ static void workload_close(Bench *bench) {
         group_pin(0);
         bench_thread_init();
         for (uint32_t i = 0; i < CLOSE_ROUNDS; i++) {
-                close_ms[i] = close_epoch(bench, handles, n, &closed);
+                close_ms[i] = close_epoch(bench, handles, n, &closed, &left);
                 punch_ms[i] = close_punch(bench, bytes);
         }
         bench_metric(bench, "close_ms", bench_median(close_ms, CLOSE_ROUNDS));
         bench_metric(bench, "punch_ms", bench_median(punch_ms, CLOSE_ROUNDS));
         bench_metric(bench, "closed_bytes", closed);
+        bench_metric(bench, "left_percent", left);
         bench_metric(bench, "close_over_punch",
                      bench_median(close_ms, CLOSE_ROUNDS) / bench_median(punch_ms, CLOSE_ROUNDS));
         bench_thread_deinit();
