@@ -119,6 +119,50 @@ function values(int $n): array {
         return $found;
 }
 
+// One key of 10,000, then puts of new keys and their deletes, as in cycle.c.
+function cycle(int $n): array {
+        $keys = keys('another', KEYS);
+        $value = str_repeat('x', 64);
+        $put = function ($keys) use ($value) {
+                foreach ($keys as $key) {
+                        apcu_store($key, $value);
+                }
+        };
+        $put($keys);
+        $one = array_fill(0, $n, $keys[0]);
+        $loop = measure($one, function ($one) {
+                foreach ($one as $key) {
+                }
+        });
+        $found = [
+                'get_ns' => measure($one, function ($one) {
+                        foreach ($one as $key) {
+                                $v = apcu_fetch($key);
+                        }
+                }),
+                'replace_ns' => measure($one, $put),
+                'delete_and_put_ns' => measure($one, function ($one) use ($value) {
+                        foreach ($one as $key) {
+                                apcu_delete($key);
+                                apcu_store($key, $value);
+                        }
+                }),
+        ];
+        $new = keys('new-000', KEYS);
+        $ns = ['put_new_ns' => [], 'delete_ns' => []];
+        for ($i = 0; $i < ROUNDS; $i++) {
+                $begin = hrtime(true);
+                $put($new);
+                $middle = hrtime(true);
+                foreach ($new as $key) {
+                        apcu_delete($key);
+                }
+                $ns['put_new_ns'][] = ($middle - $begin) / KEYS;
+                $ns['delete_ns'][] = (hrtime(true) - $middle) / KEYS;
+        }
+        return array_map(fn ($v) => round($v - $loop, 1), $found + array_map('median', $ns));
+}
+
 function counters(int $n): array {
         $keys = keys('counter', COUNTERS);
         $order = order($n, COUNTERS);
@@ -134,7 +178,7 @@ function counters(int $n): array {
         return $found;
 }
 
-if (!in_array($argv[1] ?? '', ['sessions', 'values', 'counters'])) {
+if (!in_array($argv[1] ?? '', ['sessions', 'values', 'cycle', 'counters'])) {
         exit(77);
 }
 echo json_encode($argv[1]((int) ($argv[2] ?? 300000))), "\n";

@@ -50,6 +50,10 @@ static void memcached_get_value(StoreItem *item) {
                 bench_fail("memcached does not find a key");
 }
 
+static void memcached_delete_key(StoreItem *item) {
+        memcached_check("delete", memcached_delete(session, item->key, STORE_KEY_SIZE - 1, 0));
+}
+
 static void memcached_add_one(StoreItem *item) {
         uint64_t value;
 
@@ -63,6 +67,7 @@ const Store store_memcached = {
         .open = memcached_open,
         .put = memcached_put_value,
         .get = memcached_get_value,
+        .remove = memcached_delete_key,
         .find = memcached_find,
         .add = memcached_add_one,
 };

@@ -27,6 +27,14 @@ static void memory_get(StoreItem *item) {
         memcpy(item->value, memory_place(item), item->size);
 }
 
+/* As much as any store needs that several processes change at once: one locked compare-and-set. */
+static void memory_delete(StoreItem *item) {
+        uint64_t *word = &counters[item->number % MEMORY_COUNTERS].n, expected = *word;
+
+        if (!shm_cas_acqrel(word, &expected, expected + 1))
+                bench_fail("somebody wrote to the word");
+}
+
 static void memory_add(StoreItem *item) {
         (void) shm_add_acqrel(&counters[item->number % MEMORY_COUNTERS].n, 1);
 }
@@ -38,5 +46,6 @@ const Store store_memory = {
         .open = memory_open,
         .put = memory_put,
         .get = memory_get,
+        .remove = memory_delete,
         .add = memory_add,
 };

@@ -44,6 +44,13 @@ static void redis_get(StoreItem *item) {
                 bench_fail("redis does not find a key");
 }
 
+static void redis_delete(StoreItem *item) {
+        redisReply *reply = redisCommand(redis, "DEL %s", item->key);
+
+        redis_check(reply, REDIS_REPLY_INTEGER);
+        freeReplyObject(reply);
+}
+
 static void redis_add(StoreItem *item) {
         redisReply *reply = redisCommand(redis, "INCR %s", item->key);
 
@@ -57,6 +64,7 @@ const Store store_redis = {
         .open = redis_open,
         .put = redis_put,
         .get = redis_get,
+        .remove = redis_delete,
         .find = redis_find,
         .add = redis_add,
 };

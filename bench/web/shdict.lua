@@ -100,6 +100,45 @@ function workloads.values(n)
         return '{' .. table.concat(found, ', ') .. '}'
 end
 
+-- As in cycle.c.
+function workloads.cycle(n)
+        local keys, new, value = keys('another', KEYS), keys('new-000', KEYS), string.rep('x', 64)
+        local one = keys[1]
+        for i = 1, KEYS do
+                dict:set(keys[i], value)
+        end
+        local function each(operation)
+                return measure(n, function()
+                        for _ = 1, n do
+                                operation(one)
+                        end
+                end)
+        end
+        local loop = each(function(key) return key end)
+        local get = each(function(key) return dict:get(key) end)
+        local replace = each(function(key) dict:set(key, value) end)
+        local both = each(function(key) dict:delete(key) dict:set(key, value) end)
+        local puts, deletes = {}, {}
+        for round = 1, ROUNDS do
+                local begin = now_ns()
+                for i = 1, KEYS do
+                        dict:set(new[i], value)
+                end
+                local middle = now_ns()
+                for i = 1, KEYS do
+                        dict:delete(new[i])
+                end
+                puts[round], deletes[round] = (middle - begin) / KEYS, (now_ns() - middle) / KEYS
+        end
+        table.sort(puts)
+        table.sort(deletes)
+        dict:flush_all()
+        dict:flush_expired()
+        return string.format('{"get_ns": %.1f, "replace_ns": %.1f, "delete_and_put_ns": %.1f, "put_new_ns": %.1f, ' ..
+                             '"delete_ns": %.1f}', get - loop, replace - loop, both - loop, puts[(ROUNDS + 1) / 2],
+                             deletes[(ROUNDS + 1) / 2])
+end
+
 function workloads.counters(n)
         local keys, order = keys('counter', COUNTERS), order(n, COUNTERS)
         local loop = measure(n, function()

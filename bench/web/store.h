@@ -38,11 +38,12 @@ typedef struct Store {
         bool is_inherited; /* a forked child goes on with its parent's; otherwise it calls open() again */
         void (*open)(const StoreOptions *options); /* the store that is used from then on */
         void (*close)(void); /* before another open(); NULL: not needed */
-        StoreFunction put, get;
+        StoreFunction put, get, remove;
         bool (*find)(StoreItem *item); /* a get that may miss */
         uint64_t (*cost)(
                 StoreItem *item); /* bytes that count against a limit; the key is absent before and after */
         uint64_t (*entries)(void); /* that it has now */
+        uint64_t (*index_bytes)(void); /* the index of all entries takes so many */
         StoreFunction add; /* 1 to the key's counter; NULL: there is no such thing in all of these */
         StoreFunction find_counter, add_at; /* the counter that was found before */
         StoreFunction limit; /* takes a token of the key's bucket */

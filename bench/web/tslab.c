@@ -5,6 +5,7 @@
 #include <tslab.h>
 #include <tslab_map.h>
 
+#include "bench/web/inside.h"
 #include "bench/web/store.h"
 
 #define POOL_BYTES (UINT64_C(512) << 20)
@@ -78,12 +79,20 @@ static uint64_t map_entries(void) {
         return map_statistics().entries;
 }
 
+static uint64_t map_index_bytes(void) {
+        return inside_index_bytes(map);
+}
+
+static void map_delete(StoreItem *item) {
+        call_check("delete", tslab_map_delete(map, item->key, STORE_KEY_SIZE - 1));
+}
+
 static uint64_t map_cost(StoreItem *item) {
         uint64_t before = map_bytes(), cost;
 
         map_put(item);
         cost = map_bytes() - before;
-        call_check("delete", tslab_map_delete(map, item->key, STORE_KEY_SIZE - 1));
+        map_delete(item);
         return cost;
 }
 
@@ -156,9 +165,11 @@ const Store store_tslab = {
         .close = tslab_store_close,
         .put = map_put,
         .get = map_get,
+        .remove = map_delete,
         .find = map_find,
         .cost = map_cost,
         .entries = map_entries,
+        .index_bytes = map_index_bytes,
         .add = map_add,
         .find_counter = map_find_counter,
         .add_at = map_add_at,

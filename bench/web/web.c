@@ -3,16 +3,19 @@
  *
  *      sessions    get and put of 256 bytes; with tslab also by handle
  *      values      get and put of 16 bytes to 1 MiB
+ *      cycle       one key: get, put, delete and put
  *      counters    adding 1, by key and by what was looked up before; two processes that add to one key
  *      limits      taking a token of a bucket
  *      expiry      another process's calls while 10^6 entries expire within a second
+ *      index       the index of a map after many inserts
+ *      room        the most free memory with which a put of a large value fails
  *      misses      requests that miss in a cache with so much memory
  *      evict-...   puts into a cache that is full, one by one
  *      claims      one computation at a time
  *
- * Prints JSON: ns of each operation, measured apart. Redis and memcached are asked over Unix sockets by their usual
- * client libraries, one request at a time as a web worker does. APCu, which only PHP has, is measured by apcu.php, and
- * nginx's shdict, which only its Lua has, by shdict.lua. `memory` is a plain shared mapping.
+ * Prints JSON: ns of each operation, measured apart; "series" has curves. Redis and memcached are asked over Unix
+ * sockets by their usual client libraries, one request at a time as a web worker does. APCu, which only PHP has, is
+ * measured by apcu.php, and nginx's shdict, which only its Lua has, by shdict.lua. `memory` is a plain shared mapping.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -38,9 +41,18 @@ static const struct {
         const char *name;
         void (*function)(Web *);
 } workloads[] = {
-        { "sessions", web_sessions }, { "values", web_values },           { "counters", web_counters },
-        { "limits", web_limits },     { "expiry", web_expiry },           { "misses", web_misses },
-        { "claims", web_claims },     { "evict-limit", web_evict_limit }, { "evict-full", web_evict_full },
+        { "sessions", web_sessions },
+        { "values", web_values },
+        { "counters", web_counters },
+        { "cycle", web_cycle },
+        { "index", web_index },
+        { "room", web_room },
+        { "limits", web_limits },
+        { "expiry", web_expiry },
+        { "misses", web_misses },
+        { "claims", web_claims },
+        { "evict-limit", web_evict_limit },
+        { "evict-full", web_evict_full },
 };
 
 void web_make_keys(Web *web, const char *prefix, uint32_t n) {
@@ -158,6 +170,8 @@ int main(int argc, char **argv) {
                         workloads[i].function(&web);
         if (json_object_object_length(web.bench.metrics) == 0)
                 return NOT_APPLICABLE;
+        if (json_object_object_length(web.bench.series) > 0)
+                json_object_object_add(web.bench.metrics, "series", json_object_get(web.bench.series));
         printf("%s\n", json_object_to_json_string_ext(web.bench.metrics, JSON_C_TO_STRING_PLAIN));
         json_object_put(web.bench.metrics);
         json_object_put(web.bench.series);

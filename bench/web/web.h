@@ -31,9 +31,12 @@ void web_metric(Web *web, double value, const char *format, ...) __attribute__((
 
 void web_sessions(Web *web);
 void web_values(Web *web);
+void web_cycle(Web *web);
 void web_counters(Web *web);
 void web_limits(Web *web);
 void web_expiry(Web *web);
+void web_index(Web *web);
+void web_room(Web *web);
 void web_misses(Web *web);
 void web_evict_limit(Web *web);
 void web_evict_full(Web *web);
