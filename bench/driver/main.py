@@ -83,7 +83,8 @@ class Results:
     def write(self, done):
         """Returns the table's text."""
         arguments, found = self.arguments, summary.Summary(done.results)
-        reached = [] if arguments.quick or arguments.report else [t for t in summary.targets(found) if t]
+        reached = [] if arguments.quick or arguments.report else \
+            [t for t in summary.targets(found) if t['met'] is not None]
         text = '\n'.join(heading(self.about, done) + summary.table(found, arguments.cases, arguments.contenders) +
                          summary.targets_text(reached)) + '\n'
         (self.folder / 'table.txt').write_text(text, encoding='utf-8')

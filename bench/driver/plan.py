@@ -60,6 +60,8 @@ MEASURES = {
     'scaling': 'throughput of several threads together',
     'rotation': 'latency while another process advances and closes epochs',
     'steady': 'growth of memory over 1000 cycles of churn',
+    'sparse': 'memory that a twentieth of the objects keeps, after eight turnovers',
+    'idle': 'memory that the caches of 63 idle threads keep, after 10 s',
     'attach': 'opening a pool, to the first object',
     'repair': "repair of a killed process's caches, and the longest allocation meanwhile",
     'instructions': 'instructions of a hit, for callgrind to count',
@@ -73,6 +75,10 @@ MEASURES = {
     'misuse': 'outcomes of a double free, and of a free after reuse',
     'map-sessions': 'get and put of 256 bytes by key, in stores that web workers share; tslab also by handle',
     'map-values': 'get and put of 16 bytes to 1 MiB by key, beside a memcpy out of and into shared memory',
+    'map-cycle': 'one key: get, put, delete and put; puts of new keys, and their deletes',
+    'map-index': "the index of a map after 10,000,000 inserts, each with a delete, in a pool of 4 MiB",
+    'map-room': 'the most free memory with which a put of a large value fails',
+    'soak': 'sessions that come and go in 16 MiB, a process killed each second: memory and latency over time',
     'map-counters': 'adding 1 by key, and by what was looked up before; two processes that add to one key',
     'map-limits': "taking a token of a key's bucket",
     'map-expiry': "another process's calls before and while 1,000,000 entries expire within a second",
@@ -86,10 +92,17 @@ EVICTING = ['tslab-map', 'memcached', 'redis']
 TRACES = ['log', 'zipf-0.8', 'zipf-1.0', 'zipf-1.2', 'wide-1.0']
 MISSES_MIB = [8, 16, 32, 64]
 EVICT_MIB = 16      # as in bench/web/evict.c
+INDEX_INSERTS = 10000000    # as in bench/web/index.c
+SOAK_SECONDS = 60
+SOAK = {'index': 'index', 'committed': 'committed memory', 'p50': 'latency, median', 'p99': 'latency, p99'}
+CYCLE = ['get', 'replace', 'delete_and_put', 'put_new', 'delete']
+ROOM_SIZES = [65536, 262144, 1048576]
 PYTHON = ['put', 'get', 'session_save', 'session_load', 'cache_set', 'cache_get', 'get_or_compute']
 VALUE_SIZES = [16, 128, 1024, 4096, 65536, 262144, 1048576]
 
-CLOSE = ['close_ms', 'punch_ms', 'close_over_punch', 'closed_bytes']
+CLOSE = ['close_ms', 'punch_ms', 'close_over_punch', 'closed_bytes', 'left_percent']
+SPARSE_SIZES = [64, 128, 256, 512, 768, 1024, 1344, 2048, 4096]
+IDLE = {'idle': 'private pool', 'idle-daemon': "daemon's"}
 
 
 def latencies(*operations):
@@ -121,6 +134,13 @@ def cases():
                latencies('alloc', 'free') + ['advance_p50_ns', 'close_p50_ns', 'close_max_ns', 'retries'])
     yield Case('steady', 'steady', [], ALL, ['growth_percent', 'resident_over_live', 'last_bytes', 'freed_bytes'],
                runs=3)
+    for size in SPARSE_SIZES:
+        yield Case(f'sparse-{size}', 'sparse', ['--size', size], ['tslab-adaptive'] + (PRIVATE if size == 128 else []),
+                   ['fallen_over_live', 'held_over_live'], runs=1, whole=True)
+    for case, daemon in ('idle', None), ('idle-daemon', []):
+        yield Case(case, 'idle', [], ['tslab-adaptive'],
+                   ['stranded_before_bytes', 'stranded_before_slots', 'stranded_bytes', 'stranded_slots'], runs=1,
+                   daemon=daemon, whole=True)
     yield Case('attach', 'attach', [], ['tslab-adaptive'], ['open_p50_ns', 'open_p99_ns', 'forked_p50_ns'])
     yield Case('repair', 'repair', [], ['tslab-adaptive'], ['repair_ns', 'longest_meanwhile_ns', 'longest_before_ns'])
     yield Case('attach-daemon', 'attach', [], ['tslab-adaptive'], ['open_p50_ns', 'open_p99_ns', 'forked_p50_ns'],
@@ -154,12 +174,18 @@ def store_cases():
     for name, metrics, contenders in [
             ('sessions', ['put_ns', 'get_ns'] + [f'handle_{o}_ns' for o in ('put', 'read', 'get', 'get_hot')], STORES),
             ('values', both, STORES),
+            ('cycle', [f'{name}_ns' for name in CYCLE], STORES),
             ('counters', ['add_ns', 'add_at_ns', 'contended_ns'], STORES),
             ('limits', ['limit_ns'], ['tslab-map'])]:
         yield Case(f'map-{name}', f'map-{name}', [name], contenders, metrics, store=True)
     for name, daemon in ('map-expiry', None), ('map-expiry-daemon', ['--size', '512M', '--retain', '512M']):
         yield Case(name, 'map-expiry', ['expiry'], ['tslab-map'], ['p99.9_over_before', 'left_percent'] + expiry, runs=3,
                    daemon=daemon, whole=True, store=True)
+    yield Case('map-index', 'map-index', ['index'], ['tslab-map'], ['index_bytes_per_entry', 'index_empty_bytes'], runs=1,
+               whole=True, store=True)
+    yield Case('map-room', 'map-room', ['room'], ['tslab-map'], [f'short_{size}' for size in ROOM_SIZES], runs=1,
+               whole=True, store=True)
+    yield Case('soak', 'soak', [], ['tslab-map'], [f'{name}_growth' for name in SOAK] + ['sessions'], runs=1, store=True)
     for trace in TRACES:
         for mib in MISSES_MIB:
             yield Case(f'map-misses-{trace}-{mib}', 'map-misses', ['misses', trace, mib], EVICTING,

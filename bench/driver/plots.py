@@ -5,6 +5,8 @@ import shutil
 import subprocess
 import textwrap
 
+import plan
+
 SIZE = '960,540'
 # A contender has the same colour in all pictures; ours is the thick one.
 COLOURS = {
@@ -133,6 +135,24 @@ def misses(pictures, summary, trace, limits):
     pictures.draw(f'misses-{trace}', f'requests that miss: {trace}',
                   ['set logscale x 2', 'set xlabel "memory that the store takes, MiB"', 'set yrange [0:]',
                    'set ylabel "% of the requests"'], [*curves, exact])
+
+
+def soak(pictures, curves, n_sessions):
+    """curves: name -> (second, value relative to the run's second tenth)."""
+    pictures.draw('soak',
+                  f'{n_sessions / 1e6:.0f} million sessions, 10,000 live, in 16 MiB; a process is killed each second',
+                  ['set xlabel "seconds"', 'set ylabel "relative to the second tenth"', 'set yrange [0:2]'],
+                  [(plan.SOAK[name], SPARE[i], name in ('index', 'committed'), 'using 1:2 with lines', points)
+                   for i, (name, points) in enumerate(curves.items())])
+
+
+def index(pictures, points):
+    """Bytes of a map's index for each entry, over the inserts so far."""
+    bound = [(x, 48) for x, _ in points]
+    pictures.draw('index', '1000 entries in a pool of 4 MiB, each insert deletes the oldest',
+                  ['set logscale x', 'set xlabel "inserts"', 'set yrange [0:]',
+                   'set ylabel "bytes of the index for each entry"'],
+                  [curve('tslab-map', points), ('bound', '#7f8c8d', False, 'using 1:2 with lines dt 2', bound)])
 
 
 def wrapped(label):

@@ -96,10 +96,14 @@ class Report:
             self.say(*(f'- {note}' for note in self.runner.notes))
 
     def targets(self, reached):
-        self.say('## What it was to reach')
+        missed, unknown = (sum(t['met'] is met for t in reached) for met in (False, None))
+        self.say('## What it was to reach',
+                 f'On this processor ({self.about["cpu"]}), ratios within one run: {len(reached)} targets, {missed} '
+                 f'missed, {unknown} not measured.')
         self.lines += markdown_table(
-            ['ratios within one run', '', 'measured', 'bound'],
-            [[t['target'], 'met' if t['met'] else '**missed**', f'{tables.number(t["value"])} {t["unit"]}',
+            ['', '', 'measured', 'bound'],
+            [[t['target'], '**missed**' if t['met'] is False else tables.verdict(t),
+              f'{tables.number(t["value"])} {t["unit"]}',
               f'{t["relation"]} {tables.number(t["bound"])} {t["unit"]}'] for t in reached])
 
     def throughput(self):
@@ -136,10 +140,18 @@ class Report:
         mib = 1 << 20
         self.grid([('resident / live', 'steady', 'resident_over_live', 1),
                    ('freed all, MiB', 'steady', 'freed_bytes', mib),
+                   ('a 20th is left', 'sparse-128', 'fallen_over_live', 1),
+                   ('8 turnovers later', 'sparse-128', 'held_over_live', 1),
                    ('class efficiency', 'mix', 'efficiency', 1),
                    ('resident / requested', 'mix', 'resident_over_requested', 1),
                    ('waves, nothing closed', 'timeline-never', 'valley_over_live', 1),
                    ('waves, epochs closed', 'timeline-epochs', 'valley_over_live', 1)])
+        self.say('By size of the objects, after eight turnovers; and MiB in the caches of 63 threads, at once and after',
+                 '10 s:')
+        self.grid([(str(size), f'sparse-{size}', 'held_over_live', 1) for size in plan.SPARSE_SIZES] +
+                  [(f'{label}, {when}', case, metric, mib) for case, label in plan.IDLE.items()
+                   for metric, when in (('stranded_before_bytes', 'at once'), ('stranded_bytes', 'later'))],
+                  ['tslab-adaptive'])
 
     def safety(self):
         def outcome(contender, metric):
@@ -171,6 +183,9 @@ class Report:
             self.picture(f'values-{operation}')
             self.grid([(size_name(size), 'map-values', f'{operation}_{size}_ns', 1) for size in plan.VALUE_SIZES], stores,
                       title=operation)
+        self.tell(texts.CYCLE)
+        self.grid([(name.replace('_', ' '), 'map-cycle', f'{name}_ns', 1) for name in plan.CYCLE], stores)
+        self.uptime()
         self.tell(texts.COUNTERS)
         self.grid([('add', 'map-counters', 'add_ns', 1), ('by version', 'map-counters', 'add_at_ns', 1),
                    ('two processes', 'map-counters', 'contended_ns', 1), ('limit', 'map-limits', 'limit_ns', 1)], stores)
@@ -179,6 +194,22 @@ class Report:
             self.grid([(f'{p} {when}', case, f'{when}_{p}_ns', 1) for p in ('p50', 'p99', 'p99.9')
                        for when in ('before', 'during')], stores, title=label)
         self.caches()
+
+    def uptime(self):
+        def curves(case):
+            return next((r['series'] for r in self.runner.results if r['case'] == case and 'series' in r), None)
+
+        self.tell(texts.UPTIME)
+        index, soak = curves('map-index'), curves('soak')
+        if index:
+            plots.index(self.pictures, index['index'])
+        if soak:
+            plots.soak(self.pictures, soak, self.summary.get('soak', 'tslab-map', 'sessions').median)
+        self.picture('index', 'soak')
+        self.grid([('index, bytes an entry', 'map-index', 'index_bytes_per_entry', 1),
+                   *((f'soak: {label}', 'soak', f'{name}_growth', 1) for name, label in plan.SOAK.items()),
+                   *((f'short of {size_name(size)}', 'map-room', f'short_{size}', 1) for size in plan.ROOM_SIZES)],
+                  ['tslab-map'])
 
     def misses_row(self, label, contender, metric, trace):
         def cell_of(mib):
@@ -229,9 +260,9 @@ class Report:
         plots.growth(self.pictures, self.summary, GROWTH, growth.CALLS)
         self.tell(texts.DAEMON)
         rows = [[label, *(cell(self.summary.get(case, 'tslab-adaptive', m))
-                          for m in ('close_ms', 'punch_ms', 'close_over_punch'))]
+                          for m in ('close_ms', 'punch_ms', 'close_over_punch', 'left_percent'))]
                 for case, label in [('close', 'private pool'), ('close-daemon', 'by the daemon')]]
-        self.lines += markdown_table(['', 'close', 'hole punch', 'ratio'], rows)
+        self.lines += markdown_table(['', 'close', 'hole punch', 'ratio', 'left, %'], rows)
         self.tell(texts.GROWTH)
         self.picture(*(f'growth-{axis}' for axis in GROWTH))
         for axis, (label, unit) in GROWTH.items():
@@ -307,7 +338,7 @@ def measure(runner):
 
 def make(runner, about, folder):
     report = Report(runner, about, folder)
-    reached = [t for t in tables.peer_targets(report.summary) if t]
+    reached = list(tables.peer_targets(report.summary))
     report.head()
     if not runner.arguments.quick:
         report.targets(reached)

@@ -15,6 +15,7 @@ import time
 
 import plan
 import service
+import soak
 import summary
 import web
 
@@ -212,6 +213,9 @@ class Runner:
     def run_any(self, case):
         if case.counted and not shutil.which('valgrind'):
             self.note('there is no valgrind: instructions are not counted')
+        elif case.workload == 'soak':
+            if 'tslab-map' in self.arguments.contenders:
+                soak.run(self, case)
         elif case.daemon is not None:
             self.run_with_daemon(case)
         else:

@@ -66,6 +66,8 @@ class Summary:
 
 
 def number(value):
+    if value is None:
+        return '–'
     if value == 0 or 0.01 <= abs(value) < 1e5:
         return f'{value:.{0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2 if abs(value) >= 1 else 3}f}'
     return f'{value:.3g}'
@@ -103,26 +105,23 @@ def columns(rows):
         yield '  '.join(cells).rstrip()
 
 
-# Targets, each with the measured value, its bound, and whether it is met. None: not measured.
+# Targets, each with the measured value, its bound, and whether it is met; None: not measured.
 
 def at_most(what, value, bound, unit=''):
-    if value is None or bound is None:
-        return None
-    return {'target': what, 'value': value, 'relation': '<=', 'bound': bound, 'unit': unit, 'met': value <= bound}
+    return {'target': what, 'value': value, 'relation': '<=', 'bound': bound, 'unit': unit,
+            'met': None if value is None or bound is None else value <= bound}
 
 
 def at_least(what, value, bound, unit=''):
-    if value is None:
-        return None
-    return {'target': what, 'value': value, 'relation': '>=', 'bound': bound, 'unit': unit, 'met': value >= bound}
+    return {'target': what, 'value': value, 'relation': '>=', 'bound': bound, 'unit': unit,
+            'met': None if value is None else value >= bound}
 
 
 def never_slower(what, ratio, bound=1.0):
     """Met unless the whole interval of the ratio lies above the bound."""
     if ratio is None:
-        return None
-    return {'target': what, 'value': ratio.median, 'relation': '<=', 'bound': bound, 'unit': 'x',
-            'interval': [ratio.low, ratio.high], 'met': ratio.low <= bound}
+        return at_most(what, None, bound, 'x')
+    return {**at_most(what, ratio.median, bound, 'x'), 'interval': [ratio.low, ratio.high], 'met': ratio.low <= bound}
 
 
 def targets(s):
@@ -156,13 +155,13 @@ def targets(s):
         yield never_slower(f'adversarial {metric}, adaptive over off',
                            s.ratio('adversarial', 'tslab-adaptive', 'tslab-off', metric), 1.05)
     yield from speed_targets(s)
-    yield at_most('two processes, batch 1024, a pair', median('batch-2', 'tslab-adaptive', 'pair_ns'), 20, 'ns')
     yield at_most('churn, refills per alloc', median('churn', 'tslab-on', 'refills_per_alloc'), 1 / 128)
     yield at_most('churn, flushes per free', median('churn', 'tslab-on', 'flushes_per_free'), 1 / 128)
     refill, uncached = median('churn', 'tslab-on', 'alloc_refill_p99_ns'), median('churn', 'tslab-off', 'alloc_p50_ns')
     if refill is not None and uncached:
         yield at_most('churn, refill p99 (up to 128 slots) over an allocation without cache', refill / uncached, 32, 'x')
     yield at_most('steady, growth', median('steady', 'tslab-adaptive', 'growth_percent'), 0, '%')
+    yield from uptime_targets(s)
     yield from store_targets(s)
 
 
@@ -174,21 +173,20 @@ def speed_targets(s):
         return figure.median if figure else None
 
     yardsticks = [median('pair-128', c, 'pair_ns') for c in ('locked-cas', 'none')]
-    if None not in yardsticks:
-        cas = yardsticks[0] - yardsticks[1]
-        for case, factor in ('pair-128', 1), ('batch-128', 1.2):
-            dpdk = median(case, 'dpdk-cache', 'pair_ns')
-            if dpdk is not None:
-                yield at_most(f"{case}: {factor:g} x (DPDK's with cache + one locked compare-and-set)",
-                              median(case, 'tslab-adaptive', 'pair_ns'), factor * (dpdk + cas), 'ns')
+    for case, factor in ('pair-128', 1), ('batch-128', 1.2):
+        dpdk = median(case, 'dpdk-cache', 'pair_ns')
+        limit = None if None in (dpdk, *yardsticks) else factor * (dpdk + yardsticks[0] - yardsticks[1])
+        yield at_most(f"{case}: {factor:g} x (DPDK's with cache + one locked compare-and-set)",
+                      median(case, 'tslab-adaptive', 'pair_ns'), limit, 'ns')
     for n in plan.BATCH_CALLS:
         yield at_most(f'one call for {n} objects over {n} calls',
                       median('batch-calls', 'tslab-adaptive', f'batch_{n}_over_single'), 0.6, 'x')
     both = s.ratio('batch-2', 'tslab-adaptive', 'glibc', 'pair_ns')
+    yield at_most('two processes, batch 1024, a pair', median('batch-2', 'tslab-adaptive', 'pair_ns'), 20, 'ns')
     yield at_most('two processes, batch 1024, over glibc', both.median if both else None, 0.5, 'x')
     line, free = median('line', 'none', 'line_ns'), median('remote', 'tslab-adaptive', 'free_ns')
-    if line and free is not None:
-        yield at_most('free by another process over a line that another processor wrote', free / line, 2.5, 'x')
+    yield at_most('free by another process over a line that another processor wrote',
+                  free / line if line and free is not None else None, 2.5, 'x')
 
 
 def peer_targets(s):
@@ -230,7 +228,30 @@ def peer_targets(s):
                   median('requests-never', 'tslab-adaptive', 'spikes_over_1ms'),
                   median('requests-control', 'tslab-adaptive', 'spikes_over_1ms'))
     yield at_most('mixed sizes, resident memory over glibc', over('mix', 'glibc', 'resident_over_requested'), 1.5, 'x')
+    yield from uptime_targets(s)
     yield from store_targets(s)
+
+
+def uptime_targets(s):
+    """Nothing grows, and memory comes back."""
+    def median(case, metric, contender='tslab-adaptive'):
+        figure = s.get(case, contender, metric)
+        return figure.median if figure else None
+
+    yield at_most(f"index after {plan.INDEX_INSERTS // 1000000} million inserts, 1000 live in 4 MiB, an entry's part",
+                  median('map-index', 'index_bytes_per_entry', 'tslab-map'), 48, 'bytes')
+    for metric, name in plan.SOAK.items():
+        yield at_most(f'soak of {plan.SOAK_SECONDS} s, a process killed each second: {name}, end over beginning',
+                      median('soak', f'{metric}_growth', 'tslab-map'), 1.05, 'x')
+    sparse = [median(f'sparse-{size}', 'held_over_live') for size in plan.SPARSE_SIZES]
+    yield at_most('a random 20th is left, replaced 8 times: slabs over live bytes, worst class',
+                  None if None in sparse else max(sparse), 1.5, 'x')
+    for case, name in plan.IDLE.items():
+        stranded = median(case, 'stranded_bytes')
+        yield at_most(f'slabs of caches of 63 idle threads after 10 s, {name}',
+                      None if stranded is None else stranded / (1 << 20), 1, 'MiB')
+    for case, name in ('close', 'a private pool'), ('close-daemon', 'the daemon'):
+        yield at_most(f'resident after a close of all, of the peak, {name}', median(case, 'left_percent'), 2, '%')
 
 
 def store_targets(s):
@@ -249,6 +270,9 @@ def store_targets(s):
         for size, name in (65536, '64 KiB'), (262144, '256 KiB'), (1048576, '1 MiB'):
             yield at_most(f'map {operation} of {name} over memcpy', over('map-values', 'memory', f'{operation}_{size}_ns'),
                           1.3, 'x')
+    for size, name in zip(plan.ROOM_SIZES, ('64 KiB', '256 KiB', '1 MiB')):
+        yield at_most(f'most free memory with which a put of {name} fails, over its size',
+                      median('map-room', f'short_{size}'), 1.1, 'x')
     yield at_most('counter, add by key', median('map-counters', 'add_ns'), 60, 'ns')
     yield at_most('counter, add by a version that was looked up', median('map-counters', 'add_at_ns'), 25, 'ns')
     yield at_most('two processes on one counter over a contended locked add',
@@ -314,14 +338,17 @@ def no_own_spike(s, least):
     own = s.get('churn', 'tslab-adaptive', 'alloc_max_ns')
     others = [figure.median for (case, contender, metric), figure in s.figures.items()
               if (case, metric) == ('churn', 'alloc_max_ns') and not contender.startswith('tslab')]
-    if not own or not others:
-        return None
-    return at_most('churn, longest alloc (bound: 20 us, or what peers show)', own.median, max(least, *others), 'ns')
+    return at_most('churn, longest alloc (bound: 20 us, or what peers show)', own.median if own else None,
+                   max([least, *others]), 'ns')
 
 
 def targets_text(found):
     rows = [('target', '', 'measured', '', 'bound')]
     for t in found:
-        rows.append((t['target'], 'met' if t['met'] else 'MISSED', number(t['value']), t['relation'],
+        rows.append((t['target'], 'MISSED' if t['met'] is False else verdict(t), number(t['value']), t['relation'],
                      f'{number(t["bound"])} {t["unit"]}'))
     return ['', *columns(rows)] if found else []
+
+
+def verdict(target):
+    return {True: 'met', False: 'missed', None: 'not measured'}[target['met']]

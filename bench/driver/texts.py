@@ -26,18 +26,19 @@ Million operations a second of all threads together.
 
 MEMORY = '''
 ## Memory
-Resident over live bytes after churn of 100,000 objects of 128 bytes; MiB that remain when all are freed. Size
+Resident over live bytes after churn of 100,000 objects of 128 bytes; MiB that remain when all are freed. Memory over
+live bytes where a random twentieth of 500,000 objects is left, and after each of these was replaced eight times. Size
 classes and memory for objects of mixed sizes (lines of an access log). Waves: resident over live bytes after six waves
 of 64 MiB.
 '''
 
 SAFETY = '''
 ## Safety
-Two processes churn; one of them is killed, or stopped, at a random moment. Hung: the other one is not served any
-more. Broken: allocating afterwards crashes, hangs, or gives one object out twice. Lost: objects that nobody can
-allocate again. A contender that hung 20 times is let off the rest of 200 trials. An allocator that cannot tell whether the interrupted operation was done loses the object in hand, as
-nobody may free it; objects lost besides are counted apart. Misuse: an object freed twice, and an object freed again
-after its memory went to somebody else.
+Two processes churn; one of them is killed, or stopped, at a random moment. Hung: the other one is not served any more.
+Broken: allocating afterwards crashes, hangs, or gives one object out twice. Lost: objects that nobody can allocate
+again. A contender that hung 20 times is let off the rest of 200 trials. An allocator that cannot tell whether the
+interrupted operation was done loses the object in hand, as nobody may free it; objects lost besides are counted apart.
+Misuse: an object freed twice, and an object freed again after its memory went to somebody else.
 '''
 
 STORES = '''
@@ -51,6 +52,18 @@ Sessions of 256 bytes:
 
 VALUES = '''
 Values by size, put and get:
+'''
+
+CYCLE = '''
+One key of 10,000, with 64 bytes: a get, a put that replaces the value, a delete with the put after it; then puts of new
+keys, and their deletes. `memory` is a memcpy and, as a delete, one locked compare-and-set.
+'''
+
+UPTIME = '''
+Months of uptime, in little: bytes of a map's index for each entry, where each insert deletes the oldest of 1000 entries
+in 4 MiB; sessions that come and go in 16 MiB, 10,000 of them live, while one of four processes is killed each second: the
+last tenth of the run over its second one. And the most free memory with which a put of a large value fails, over its
+size.
 '''
 
 COUNTERS = '''
@@ -95,7 +108,8 @@ The demo: four worker processes and a daemon serve the sessions of a web server;
 
 DAEMON = '''
 ## The daemon
-Closing an epoch of 1 GiB of empty slabs, and punching a hole of as many bytes of a plain memfd; milliseconds.
+Closing an epoch of 1 GiB of empty slabs, and punching a hole of as many bytes of a plain memfd; milliseconds. Left: the
+part of the peak that is resident afterwards.
 '''
 
 GROWTH = '''

@@ -125,7 +125,9 @@ def ask(runner, case, contender, run):
             runner.note(f'{case.name}, {name}: exit code {done.returncode}: {done.stderr.strip()[-200:]}')
             runner.failed |= name in ('tslab-map', 'memory')
         else:
-            runner.add(case.name, name, run, json.loads(done.stdout))
+            metrics = json.loads(done.stdout)
+            series = metrics.pop('series', None)
+            runner.add(case.name, name, run, metrics, series)
     except (OSError, ValueError, subprocess.TimeoutExpired) as e:
         runner.note(f'{case.name}, {name}: left out: {e}')
 

@@ -9,8 +9,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'bench/driver'))
 import plots  # noqa: E402
-
-COLUMNS = {'index of the map': 3, 'committed memory': 4, 'latency, median': 5, 'latency, 99 %': 6}
+import soak  # noqa: E402
 
 
 class Notes:
@@ -22,23 +21,10 @@ class Notes:
         print(text, file=sys.stderr)
 
 
-def read_rows(path):
-    return [[float(field) for field in line.split()] for line in path.read_text().splitlines()
-            if line.split() and line.split()[0].isdigit()]
-
-
-def relative(rows, column):
-    early = [row[column] for row in rows[len(rows) // 10:len(rows) // 5]]
-    return [(row[0], row[column] * len(early) / sum(early)) for row in rows]
-
-
 def main():
-    rows, notes = read_rows(pathlib.Path(sys.argv[1])), Notes()
+    rows, notes = soak.read_rows(pathlib.Path(sys.argv[1]).read_text()), Notes()
     pictures = plots.Pictures(notes, pathlib.Path(sys.argv[2]))
-    curves = [(name, plots.SPARE[i], column < 5, 'using 1:2 with lines', relative(rows, column))
-              for i, (name, column) in enumerate(COLUMNS.items())]
-    pictures.draw('soak', f'{rows[-1][1] / 1e6:.0f} million sessions, 10,000 live, in 16 MiB; a process is killed each second',
-                  ['set xlabel "seconds"', 'set ylabel "relative to the second tenth"', 'set yrange [0:2]'], curves)
+    plots.soak(pictures, {name: soak.relative(rows, column) for name, column in soak.COLUMNS.items()}, rows[-1][1])
     return notes.failed or not pictures.made
 
 

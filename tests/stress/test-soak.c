@@ -2,7 +2,8 @@
  * A soak: sessions come and go at full speed in a small pool, for as long as the test runs, and a process is killed
  * each second. At the end the index of the map takes no more than early on, nor do slabs; latency is told, not tested.
  *
- * The table that it prints is drawn by tests/stress/draw-soak.py.
+ * The table that it prints is drawn by tests/stress/draw-soak.py. An argument is the number of seconds: bench/ has the
+ * program for its report.
  */
 #include <errno.h>
 #include <signal.h>
@@ -234,11 +235,20 @@ static bool compare(const Sample *samples, unsigned n, const char *name, size_t 
         return late <= early * GROWTH_MAX;
 }
 
-int main(void) {
+static unsigned seconds(const char *argument) {
+        unsigned long n = argument                    ? strtoul(argument, NULL, 10)
+                          : getenv("TSLAB_TEST_FULL") ? SECONDS_FULL
+                                                      : SECONDS;
+
+        CHECK(n >= 5 && n <= SAMPLES_MAX);
+        return (unsigned) n;
+}
+
+int main(int argc, char **argv) {
         struct tslab_options options = { .size = sizeof(options),
                                          .arena_bytes = ARENA_BYTES,
                                          .n_threads = 64 };
-        unsigned n = getenv("TSLAB_TEST_FULL") ? SECONDS_FULL : SECONDS;
+        unsigned n = seconds(argc >= 2 ? argv[1] : NULL);
         static Sample samples[SAMPLES_MAX];
         bool fine;
 

@@ -1,0 +1,41 @@
+"""A soak: tests/stress/test-soak for as long as the report has time. The test runs longer, and compares the same."""
+
+import subprocess
+
+import plan
+
+COLUMNS = {'index': 3, 'committed': 4, 'p50': 5, 'p99': 6}
+QUICK_SECONDS = 10
+
+
+def read_rows(text):
+    """The table that the program prints: second, sessions, entries, and the columns above."""
+    return [[float(field) for field in line.split()] for line in text.splitlines()
+            if line.split() and line.split()[0].isdigit()]
+
+
+def relative(rows, column):
+    """(second, value over the mean of the run's second tenth)"""
+    early = [row[column] for row in rows[len(rows) // 10:len(rows) // 5]]
+    return [(row[0], row[column] * len(early) / sum(early)) for row in rows]
+
+
+def growth(rows, column):
+    """The mean of the last tenth over that of the second one, as the test compares them."""
+    late = [y for _, y in relative(rows, column)[-(len(rows) // 10):]]
+    return sum(late) / len(late)
+
+
+def run(runner, case):
+    seconds = QUICK_SECONDS if runner.arguments.quick else plan.SOAK_SECONDS
+    program = runner.build / 'bench' / 'bench-soak'
+    done = subprocess.run([str(program), str(seconds)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=3 * seconds + 60, check=False)
+    rows = read_rows(done.stdout)
+    if len(rows) != seconds:
+        runner.note(f'{case.name}: exit code {done.returncode}: {done.stderr.strip()[-200:]}')
+        runner.failed = True
+        return
+    runner.add(case.name, 'tslab-map', 0, {
+        'sessions': rows[-1][1], **{f'{name}_growth': growth(rows, column) for name, column in COLUMNS.items()}},
+               {name: relative(rows, column) for name, column in COLUMNS.items()})
