@@ -240,7 +240,7 @@ static unsigned seconds(const char *argument) {
                           : getenv("TSLAB_TEST_FULL") ? SECONDS_FULL
                                                       : SECONDS;
 
-        CHECK(n >= 5 && n <= SAMPLES_MAX);
+        CHECK(n >= 10 && n <= SAMPLES_MAX);
         return (unsigned) n;
 }
 
