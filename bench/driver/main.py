@@ -24,6 +24,8 @@ def parse_arguments():
                         help='of the number of operations (1, for a report 0.5)')
     parser.add_argument('--log', metavar='PATH', help='an access log, for map-misses and the demo')
     parser.add_argument('--quick', action='store_true', help='one short run of each, to see that all work')
+    parser.add_argument('--again', action='store_true',
+                        help='with "report": measure nothing, and make the report of the results in its folder anew')
     parser.add_argument('--list', action='store_true',
                         help='say what each workload measures, and name its cases and contenders')
     parser.add_argument('--output', metavar='FOLDER', type=pathlib.Path,
@@ -33,6 +35,8 @@ def parse_arguments():
     arguments.report = arguments.names == ['report']
     arguments.runs = arguments.runs or (5 if arguments.report else 7)
     arguments.scale = arguments.scale or (0.5 if arguments.report else 1)
+    if arguments.again and not arguments.report:
+        parser.error('--again is for a report')
     if arguments.runs < 1 or arguments.scale <= 0:
         parser.error('--runs must be at least 1, and --scale above 0')
     try:
@@ -127,6 +131,9 @@ def main():
     about['versions'] = report.versions()
     folder = arguments.output or build / ('bench-report' if arguments.report else 'bench-results')
     results = Results(arguments, about, folder)
+    if arguments.again:
+        print(f'bench: {report.again(build, arguments, folder)}')
+        return 0
     done = runner.Runner(build, arguments, results.write)
     if about['load_before'] > 0.5 and not arguments.quick:
         done.note(f'the machine is busy (load {about["load_before"]:.1f}): figures are of little use')

@@ -9,11 +9,12 @@ import growth
 import model
 import plan
 import plots
+import runner as programs
+import short
 import summary as tables
 import texts
 
 THREADS = [1, 2, 4, 8, 16]
-SHORT = ['tslab-adaptive', 'glibc', 'mimalloc', 'boost-pool', 'dpdk-cache', 'mutex-list']
 MISUSE = {0: 'refused', 1: 'not noticed', 2: 'one object had twice', 3: 'crash', 4: 'hangs'}
 PACKAGES = ['libboost-dev', 'libdpdk-dev', 'libjemalloc2', 'libmimalloc2.0', 'libtcmalloc-minimal4', 'redis-server',
             'memcached', 'php-apcu', 'php-cli', 'nginx-light', 'libnginx-mod-http-lua', 'libc6', 'gcc']
@@ -307,27 +308,6 @@ class Report:
             for name, expected, measured in model.check(self.summary, figure.median)])
 
 
-def short(report):
-    """The few figures that the README has room for."""
-    lines, report.lines = report.lines, []
-    about = report.about
-    report.say(f'{about["cpu"]}, {about["n_cpus"]} processors, Linux {about["kernel"]}; nanoseconds for an object of '
-               f'128 bytes, medians of {report.runner.runs} alternating run(s):')
-    if report.runner.arguments.quick:
-        report.say(texts.QUICK)
-    report.grid([('alloc and free', 'pair-128', 'pair_ns', 1), ('1024 at a time', 'batch-128', 'pair_ns', 1),
-                 ('two processes, 1024 at a time', 'batch-2', 'pair_ns', 1),
-                 ('free by another', 'remote', 'free_ns', 1),
-                 ('alloc p99.9 in churn', 'churn', 'alloc_p99.9_ns', 1)],
-                [c for c in report.contenders if c in SHORT])
-    report.say('By key, nanoseconds:')
-    report.grid([('put 256 B', 'map-sessions', 'put_ns', 1), ('get 256 B', 'map-sessions', 'get_ns', 1),
-                 ('put 64 KiB', 'map-values', 'put_65536_ns', 1), ('get 64 KiB', 'map-values', 'get_65536_ns', 1),
-                 ('add', 'map-counters', 'add_ns', 1)], plan.STORES)
-    text, report.lines = '\n'.join(report.lines), lines
-    return text
-
-
 def measure(runner):
     """The measurements beside the allocators' workloads."""
     for what in growth, commands, counted:
@@ -345,10 +325,19 @@ def make(runner, about, folder):
     for part in (report.throughput, report.latency, report.memory, report.safety, report.stores, report.requests,
                  report.daemon, report.commands, report.paper, report.notes):
         part()
-    (folder / 'short.md').write_text(short(report), encoding='utf-8')
+    (folder / 'short.md').write_text(short.text(report.summary, about, runner, markdown_table), encoding='utf-8')
     (folder / 'report.md').write_text('\n'.join(report.lines), encoding='utf-8')
     (folder / 'targets.json').write_text(json.dumps(reached, indent=1) + '\n', encoding='utf-8')
     return folder / 'report.md'
+
+
+def again(build, arguments, folder):
+    """The report of results that were kept."""
+    kept = json.loads((folder / 'results.json').read_text(encoding='utf-8'))
+    arguments.quick, arguments.runs = kept['quick'], kept['runs']
+    done = programs.Runner(build, arguments, lambda _: None)
+    done.results, done.notes, done.seconds = kept['results'], kept['notes'], kept['seconds']
+    return make(done, kept['machine'], folder)
 
 
 assert {c.workload for c in plan.for_report()} >= {'churn', 'remote', 'safety_kill', 'close'}
