@@ -1,6 +1,6 @@
 /*
- * One key of 10,000: a get, a put that replaces its value, and a delete with the put after it. Then puts of 10,000 keys
- * that are new, and their deletes. Values of 64 bytes.
+ * One key of 10,000: a get, a put that replaces its value, and a delete with the put after it. Then puts of up to
+ * 10,000 keys that are new, and their deletes. Values of 64 bytes.
  */
 #include <stdio.h>
 
@@ -15,23 +15,24 @@ static void key_delete_and_put(StoreItem *item) {
         store->put(item);
 }
 
-static double keys_ns(Web *web, StoreFunction function) {
+static double keys_ns(Web *web, StoreFunction function, uint32_t n_keys) {
         uint64_t begin = clock_now();
 
-        web_each(web, function, WEB_KEYS, CYCLE_SIZE);
-        return clock_net_ns(&web->bench.clock, (double) (clock_now() - begin)) / WEB_KEYS;
+        web_each(web, function, n_keys, CYCLE_SIZE);
+        return clock_net_ns(&web->bench.clock, (double) (clock_now() - begin)) / n_keys;
 }
 
 /* Each round has other keys. */
 static void new_keys_measure(Web *web) {
+        uint32_t n_keys = web->n / 2 < WEB_KEYS ? (uint32_t) web->n / 2 : WEB_KEYS;
         double put_ns[WEB_ROUNDS], delete_ns[WEB_ROUNDS];
         char prefix[16];
 
         for (uint32_t round = 0; round < WEB_ROUNDS; round++) {
                 (void) snprintf(prefix, sizeof(prefix), "new-%03u", round);
-                web_make_keys(web, prefix, WEB_KEYS);
-                put_ns[round] = keys_ns(web, store->put);
-                delete_ns[round] = keys_ns(web, store->remove);
+                web_make_keys(web, prefix, n_keys);
+                put_ns[round] = keys_ns(web, store->put, n_keys);
+                delete_ns[round] = keys_ns(web, store->remove, n_keys);
         }
         web_metric(web, bench_median(put_ns, WEB_ROUNDS), "put_new_ns");
         web_metric(web, bench_median(delete_ns, WEB_ROUNDS), "delete_ns");
