@@ -22,7 +22,7 @@ OPERATIONS = {'tslab-map': (1000000, 20000), 'memory': (1000000, 20000), 'apcu':
               'shdict': (300000, 20000), 'memcached': (10000, 500), 'redis': (10000, 500)}
 MISSES_QUICK = 1000     # requests: the same for all
 PYTHON_SHARE = 0.1      # of the operations that a program in C does
-VALUES_SHARE = 0.4      # of a server's operations, as there are 14 kinds of them
+SERVER_SHARE = 0.4      # of a server's operations in rounds: each takes some 60 us where a processor sleeps in between
 SERVERS = {'redis', 'memcached', 'shdict'}
 SERVER_MIB = 256        # enough for all cases but those that evict
 
@@ -72,7 +72,7 @@ class Contender:
         n, quick = OPERATIONS[self.name]
         if self.runner.arguments.quick:
             return MISSES_QUICK if self.workload == 'misses' else quick
-        share = VALUES_SHARE if self.workload == 'values' and self.name in SERVERS else 1
+        share = SERVER_SHARE if self.name in SERVERS and self.workload != 'evict-limit' else 1
         return 0 if self.is_whole else max(int(n * share * self.runner.arguments.scale), 100)
 
     def command(self):
