@@ -30,11 +30,16 @@ void pool_leave_shared(struct tslab *pool);
  * else NULL. For the fast path: no pool_leave() follows.
  */
 static inline ThreadState *pool_thread(const struct tslab *pool) {
-        const ThreadCache *c = &thread_cache;
-
-        /* ORDER: rlx; the closer looks at `busy` and seq of every thread after it wrote the serial. */
-        return __builtin_expect(c->serial == shm_peek_rlx(&pool->serial) && c->state->token == c->token, 1)
-                       ? c->state
+        /*
+         * ORDER: rlx; the closer looks at `busy` and seq of every thread after it wrote the serial.
+         *
+         * No pointer to thread_cache is used: UBSan would look whether it is NULL, by the flags of an instruction that
+         * the linker replaces by one without flags (gcc 12).
+         */
+        return __builtin_expect(thread_cache.serial == shm_peek_rlx(&pool->serial) &&
+                                        thread_cache.state->token == thread_cache.token,
+                                1)
+                       ? thread_cache.state
                        : NULL;
 }
 

@@ -39,3 +39,9 @@ static inline bool shm_racy_equal(const void *a, const void *b, size_t size) {
 }
 
 #endif
+
+/* To a caller's buffer, which may be NULL for no bytes. memcpy() does not allow that. */
+static inline void shm_racy_copy_out(void *buffer, const void *from, size_t size) {
+        if (size > 0)
+                shm_racy_copy(buffer, from, size);
+}

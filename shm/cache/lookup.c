@@ -38,7 +38,7 @@ int shm_object_copy(const ShmArena *arena, uint64_t handle, size_t offset, void 
                 return r;
         if (offset > room || size > room - offset)
                 return -EMSGSIZE;
-        shm_racy_copy(buffer, (const uint8_t *) object + offset, size);
+        shm_racy_copy_out(buffer, (const uint8_t *) object + offset, size);
         /* ORDER: acq, pairs with shm_uncached_free(); the bytes are read before the tag is read again. */
         shm_fence_acq();
         return shm_object_live(arena, handle) ? 0 : -ESTALE;

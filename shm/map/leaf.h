@@ -139,8 +139,9 @@ static inline void shm_map_view_copy(const ShmMapView *view, void *buffer) {
         uint64_t value;
 
         if (__builtin_expect(!(view->head.flags & SHM_LEAF_CELL), 1)) {
-                shm_racy_copy(buffer, view->bytes + shm_leaf_value_off(view->head.key_size, view->head.flags),
-                              view->head.value_size);
+                shm_racy_copy_out(buffer,
+                                  view->bytes + shm_leaf_value_off(view->head.key_size, view->head.flags),
+                                  view->head.value_size);
                 return;
         }
         /* ORDER: acq, pairs with shm_map_add(); the value at some moment. */

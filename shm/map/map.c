@@ -138,11 +138,12 @@ int shm_map_copy(const ShmTrie *trie, const ShmMapView *view, uint32_t offset, v
                 return shm_chain_copy(trie->arena, view, offset, buffer, size);
         if (view->head.flags & SHM_LEAF_CELL) {
                 shm_map_view_copy(view, &value);
-                memcpy(buffer, (const uint8_t *) &value + offset, size);
+                shm_racy_copy_out(buffer, (const uint8_t *) &value + offset, size);
                 return 0;
         }
-        shm_racy_copy(buffer,
-                      view->bytes + shm_leaf_value_off(view->head.key_size, view->head.flags) + offset, size);
+        shm_racy_copy_out(buffer,
+                          view->bytes + shm_leaf_value_off(view->head.key_size, view->head.flags) + offset,
+                          size);
         return 0;
 }
 

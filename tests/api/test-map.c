@@ -172,7 +172,10 @@ static void test_map_sizes(void **state) {
         buffer = malloc(max);
         assert_true(big && buffer);
         assert_int_equal(tslab_map_put(map, NULL, 0, NULL, 0, TSLAB_EPOCH_CURRENT), 0);
-        assert_int_equal(tslab_map_get(map, NULL, 0, buffer, 0, NULL), 0);
+        assert_int_equal(tslab_map_get(map, NULL, 0, NULL, 0, NULL), 0);
+        assert_int_equal(tslab_map_get_part(map, NULL, 0, 0, 0, NULL, 0, NULL), 0);
+        assert_int_equal(tslab_map_add(map, "counter", 7, 1, 0, TSLAB_MAP_TTL_NONE, NULL), 0);
+        assert_int_equal(tslab_map_get_part(map, "counter", 7, 0, 8, NULL, 0, NULL), 0);
         for (size_t size = 4096 - 32 - 12; size <= max; size += size < 4100    ? 1
                                                                 : size < 70000 ? 4088
                                                                                : (max - size) / 2 + 1) {

@@ -52,6 +52,7 @@ typedef struct Shared {
                                      [N_OBJECTS]; /* stale where their worker died, or freed, meanwhile */
         volatile uint64_t n_ops[N_WORKERS];
         volatile uint64_t n_wrong; /* objects with bytes of others */
+        volatile uint64_t n_reports; /* that sanitizers made */
         Burst bursts[N_WORKERS];
         Claims claims;
 } Shared;
@@ -73,6 +74,21 @@ typedef struct Storm {
 static Shared *shared;
 static uint64_t seed;
 static unsigned n_asked; /* kills and stops, 0: as usual */
+
+#ifdef __SANITIZE_ADDRESS__
+/* Called as a report begins: its process may be killed before the report ends it. */
+__attribute__((visibility("default"))) void __ubsan_on_report(void);
+__attribute__((visibility("default"))) void __asan_on_error(void);
+
+void __ubsan_on_report(void) {
+        if (shared)
+                shared->n_reports++;
+}
+
+void __asan_on_error(void) {
+        __ubsan_on_report();
+}
+#endif
 
 static uint64_t mix(uint64_t x) {
         x += UINT64_C(0x9e3779b97f4a7c15);
@@ -195,9 +211,17 @@ static void start(Storm *storm, unsigned worker) {
         storm->pids[worker] = pid;
 }
 
+/* It was killed, or it had found no record: a fault, or a sanitizer, ends it otherwise. */
 static void end(pid_t pid) {
+        int status;
+
         (void) kill(pid, SIGKILL);
-        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        if (!(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) && status != 0) {
+                print_error("seed %llu: a worker ended by itself, with status %#x\n",
+                            (unsigned long long) seed, (unsigned) status);
+                fail();
+        }
 }
 
 static void expect_no_fault(const Storm *storm, bool at_rest) {
@@ -332,6 +356,7 @@ static void check_all_bytes(struct tslab *pool) {
                         if (shared->objects[worker][i] != 0)
                                 check_bytes(pool, shared->objects[worker][i]);
         assert_int_equal(shared->n_wrong, 0);
+        assert_int_equal(shared->n_reports, 0);
         for (unsigned worker = 0; worker < N_WORKERS; worker++)
                 assert_int_equal(shared->bursts[worker].n_stale, 0);
 }
