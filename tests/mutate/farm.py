@@ -26,7 +26,7 @@ CLONE_NEWNS, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 1 << 12, 1 << 14, 1 << 18
 # As 'dev test' has them.
 SANITIZE = ('-Db_sanitize=address,undefined', '-Db_lundef=false')
 SANITIZERS = {'ASAN_OPTIONS': 'detect_leaks=1:strict_string_checks=1:abort_on_error=1',
-              'UBSAN_OPTIONS': 'print_stacktrace=1:halt_on_error=1'}
+              'UBSAN_OPTIONS': 'print_stacktrace=1:halt_on_error=1:abort_on_error=1'}
 ADDR_NO_RANDOMIZE = 0x40000
 
 

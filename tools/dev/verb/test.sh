@@ -1,7 +1,7 @@
 test_sanitized() {      # [MESON TEST OPTION...]
         # abort: exit(1) would look like a failure that the test expects of its child.
         export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:strict_string_checks=1:abort_on_error=1}
-        export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
+        export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1:abort_on_error=1}
         export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 
         # The sanitizers of gcc 12 give up at random where the kernel randomises more address bits than they know of.
