@@ -3,8 +3,8 @@
  *
  * Purpose: see explore.h. A depth-first search over states. A state is the memory, the private part,
  *   and the stack of every actor, which holds its registers while it waits in shm_step(). A step is
- *   the access an actor waits to make and all it does up to the next; every actor that it changes is saved to
- *   a log before and put back from there afterwards.
+ *   the access an actor waits to make and all it does up to the next; all that it changes is saved to a log as it was
+ *   before, and put back from there afterwards.
  *
  * Why not replay: the search goes on only once from a state that it reaches twice, so three actors with
  *   deaths are exhaustible. How many interleavings there are is still known: ways from a
@@ -44,6 +44,7 @@
 
 #define STACK_SIZE (64 << 10)
 #define DEPTH_MAX 2000
+#define PLAIN_STORE "memory was written by a plain store, which model_watch() should know of"
 #define STATES_MAX (UINT64_C(48) << 20)
 
 typedef enum ActorState { ACTOR_LIVE, ACTOR_DONE, ACTOR_DEAD } ActorState;
@@ -66,7 +67,7 @@ typedef struct Actor {
 typedef struct Now {
         Actor actors[MODEL_ACTORS_MAX];
         uint64_t memory_hash; /* sum over the lines, less the sum at the start */
-        uint64_t private_hash;
+        uint64_t private_hash; /* 0: as at the start */
         unsigned n_dead, last, n_preemptions;
 } Now;
 
@@ -162,7 +163,8 @@ static void resume(unsigned i) {
         if (a->state == ACTOR_LIVE)
                 a->hash =
                         table_hash(a->own_hash, a->sp, (size_t) (stacks[i] + STACK_SIZE - (uint8_t *) a->sp));
-        now.private_hash = memory_private_hash();
+        if (memory_private_changed())
+                now.private_hash = memory_private_hash();
 }
 
 void model_wait(void) {
@@ -203,7 +205,6 @@ static bool may_wait(const Actor *a) {
 static void go_out(unsigned i) {
         uint8_t *at = delays.stores[i][0].at;
 
-        memory_save_line(at);
         delay_remove(&delays, i);
         now.memory_hash += memory_rehash_line(at);
         wake_others(i);
@@ -265,7 +266,8 @@ static void step(unsigned i) {
         *s = (Step){ .actor = i, .number = a->n_steps++, .address = address, .caller = a->caller };
         s->late = may_wait(a);
         memory_save(a->sp, (size_t) (stacks[i] + STACK_SIZE - (uint8_t *) a->sp));
-        memory_save_step(address);
+        if (!memory_is_known(address))
+                model_fail(PLAIN_STORE);
         go_out_before(i);
         delay_show(&delays, i);
         if (cell)
@@ -513,6 +515,7 @@ static void start(void) {
                 now.actors[i].sp = top - 8;
                 resume(i);
         }
+        now.memory_hash = memory_rehash_step(NULL);
 }
 
 ModelResult model_run(const ModelCase *c, ModelMode m) {
@@ -526,6 +529,6 @@ ModelResult model_run(const ModelCase *c, ModelMode m) {
         result.n_schedules = explore_all();
         result.n_ends = ends.n;
         if (!memory_is_reset())
-                model_fail("memory was written by a plain store, which model_watch() should know of");
+                model_fail(PLAIN_STORE);
         return result;
 }

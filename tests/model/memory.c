@@ -16,11 +16,13 @@
 
 typedef struct Own {
         uint8_t *base, *image;
-        uint8_t *mirror; /* as it was before the step; large as it may be, few steps change it */
+        uint8_t *mirror;
         size_t size;
 } Own;
 
 static uint8_t *memory, *image, *private, *private_image;
+/* All as it was before the step: most of it stays, and a comparison costs less than a copy and a hash. */
+static uint8_t *mirror, *private_mirror;
 static size_t memory_size, private_size;
 static Own own[MODEL_ACTORS_MAX][OWN_MAX];
 static uint64_t *line_hashes;
@@ -73,11 +75,15 @@ void memory_forget(void) {
 
 void memory_prepare(void) {
         free(image);
+        free(mirror);
         free(private_image);
+        free(private_mirror);
         free(line_hashes);
         free(cells);
         image = memcpy(malloc(memory_size), memory, memory_size);
+        mirror = malloc(memory_size);
         private_image = memcpy(malloc(private_size), private, private_size);
+        private_mirror = malloc(private_size);
         for (Own *o = own[0]; o < own[MODEL_ACTORS_MAX]; o++)
                 if (o->size > 0) {
                         o->image = memcpy(realloc(o->image, o->size), o->base, o->size);
@@ -91,8 +97,8 @@ void memory_prepare(void) {
 }
 
 void memory_reset(void) {
-        memcpy(memory, image, memory_size);
-        memcpy(private, private_image, private_size);
+        memcpy(mirror, memcpy(memory, image, memory_size), memory_size);
+        memcpy(private_mirror, memcpy(private, private_image, private_size), private_size);
         for (Own *o = own[0]; o < own[MODEL_ACTORS_MAX]; o++)
                 if (o->size > 0)
                         memcpy(o->mirror, memcpy(o->base, o->image, o->size), o->size);
@@ -145,39 +151,42 @@ static size_t line_of(const void *address) {
 void memory_save_line(const void *address) {
         size_t line = line_of(address);
 
-        if (line == SIZE_MAX)
-                return;
-        memory_save(memory + line * LINE, LINE);
-        memory_save(&line_hashes[line], sizeof(line_hashes[line]));
+        if (line != SIZE_MAX)
+                memory_save(memory + line * LINE, LINE);
 }
 
-static void save_common(void) {
-        memory_save(private, private_size);
-        for (size_t i = 0; i < n_watches; i++)
-                memory_save_line(watches[i]);
+bool memory_is_known(const void *address) {
+        size_t line = line_of(address);
+
+        return line == SIZE_MAX || memcmp(memory + line * LINE, mirror + line * LINE, LINE) == 0;
 }
 
-void memory_save_step(const void *address) {
-        save_common();
-        memory_save_line(address);
+/* Whether the piece is not as its mirror, which then is brought up to date; both are saved as they were before. */
+static bool piece_changed(uint8_t *at, uint8_t *before, size_t size) {
+        if (size == 0 || memcmp(at, before, size) == 0)
+                return false;
+        push(at, before, size);
+        push(before, before, size);
+        memcpy(before, at, size);
+        return true;
+}
+
+bool memory_private_changed(void) {
+        return piece_changed(private, private_mirror, private_size);
 }
 
 bool memory_own_changed(unsigned actor) {
         bool changed = false;
 
-        for (Own *o = own[actor]; o < own[actor + 1]; o++) {
-                if (o->size == 0 || memcmp(o->base, o->mirror, o->size) == 0)
-                        continue;
-                push(o->base, o->mirror, o->size);
-                push(o->mirror, o->mirror, o->size);
-                memcpy(o->mirror, o->base, o->size);
-                changed = true;
-        }
+        for (Own *o = own[actor]; o < own[actor + 1]; o++)
+                changed |= piece_changed(o->base, o->mirror, o->size);
         return changed;
 }
 
 void memory_save_plain(void) {
-        save_common();
+        memory_save(private, private_size);
+        for (size_t i = 0; i < n_watches; i++)
+                memory_save_line(watches[i]);
         for (Own *o = own[0]; o < own[MODEL_ACTORS_MAX]; o++)
                 memory_save(o->base, o->size);
 }
@@ -186,9 +195,10 @@ uint64_t memory_rehash_line(const void *address) {
         size_t line = line_of(address);
         uint64_t old;
 
-        if (line == SIZE_MAX)
+        if (line == SIZE_MAX || !piece_changed(memory + line * LINE, mirror + line * LINE, LINE))
                 return 0;
         old = line_hashes[line];
+        memory_save(&line_hashes[line], sizeof(old));
         line_hashes[line] = table_hash(line * LINE, memory + line * LINE, LINE);
         return line_hashes[line] - old;
 }

@@ -69,6 +69,12 @@ static void write_plainly(void) {
         add();
 }
 
+static void write_plainly_and_load(void) {
+        add();
+        memory[8] = 1;
+        (void) shm_load_acq(&memory[8]);
+}
+
 static void write_privately(void) {
         mine.seen[0] = shm_load_acq(&memory[0]);
         if (mine.seen[0] == 1)
@@ -98,6 +104,7 @@ static void test_planted(void **state) {
                 { .pre = pre, .actors = { spin, add }, .post = post_nothing, .planted = "does not terminate" },
                 { .pre = pre, .actors = { chase }, .post = post_nothing, .planted = "does not terminate within" },
                 { .pre = pre, .actors = { write_plainly, add }, .post = post_nothing, .planted = "plain store" },
+                { .pre = pre, .actors = { write_plainly_and_load }, .post = post_nothing, .planted = "plain store" },
                 { .pre = pre, .actors = { write_privately, add_twice }, .post = post_nothing, .planted = "seen" },
                 { .pre = pre, .actors = { add, add_twice }, .post = post_dead, .deaths = 1, .planted = "died after" },
         };
