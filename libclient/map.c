@@ -110,12 +110,6 @@ _public_ ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, s
         return n;
 }
 
-void map_end_change(struct tslab_map *map, ThreadState *thread) {
-        pool_leave(map->pool, thread);
-        pool_run_deferred(map->pool);
-        pool_run_expiry(map->pool);
-}
-
 /* `ret` has its size already, or is NULL. */
 static void tell_entry(const struct tslab_map *map, const ShmMapView *view, struct tslab_map_info *ret) {
         struct tslab_map_info info = {

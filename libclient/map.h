@@ -2,7 +2,7 @@
 /* A map that is open in this process. It has nothing that a fork would have to repair. */
 #include <tslab_map.h>
 
-#include "libclient/pool.h"
+#include "libclient/enter.h"
 #include "shm/map/map.h"
 
 /* Copies options of any version to `ret`, a struct of `size` bytes, of which they are a part. NULL: none. -EINVAL. */
@@ -22,7 +22,11 @@ bool map_key_init(ShmMapKey *key, const struct tslab_map *map, const void *bytes
  */
 int map_begin_change(struct tslab_map *map, ShmMapKey *key, const void *bytes, size_t size, int absent,
                      ThreadState **ret);
-void map_end_change(struct tslab_map *map, ThreadState *thread);
+static inline void map_end_change(struct tslab_map *map, ThreadState *thread) {
+        pool_leave(map->pool, thread);
+        pool_run_deferred(map->pool);
+        pool_run_expiry(map->pool);
+}
 
 /* Errors of tslab_map_put_with(). */
 int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *put, size_t value_size);
