@@ -104,51 +104,6 @@ static inline uint32_t shm_arena_n_records_ever(const ShmArena *arena) {
 /* Another thread's intent. That thread may have cleared it by the time the caller uses it. */
 ShmIntent shm_record_intent(const ShmArena *arena, uint32_t record);
 
-/*
- * Notes an object that is to be freed if this thread dies (see ShmNote). -ENOBUFS: all notes are in use.
- * A note must stand before the object's tag becomes odd, or before the link to the object is cut.
- */
-int shm_actor_note(ShmActor *actor, uint64_t handle, uint64_t root, uint64_t hash);
-/* The note becomes one of another object, with the same root and hash. -ENOENT: this thread has no such note. */
-int shm_actor_renote(ShmActor *actor, uint64_t handle, uint64_t other);
-int shm_actor_unnote(ShmActor *actor, uint64_t handle);
-
-/* The note of the kept path becomes one of an object under the same root and hash. */
-static inline int shm_actor_renote_kept(ShmActor *actor, uint64_t handle) {
-        uint64_t note = actor->kept.note;
-
-        actor->kept.note = 0;
-        return shm_actor_renote(actor, note, handle);
-}
-
-static inline void shm_actor_unguard(ShmActor *actor) {
-        shm_store_rel(&actor->record->guard, 0); /* ORDER: rel; all stores into the object are before. */
-}
-
-/*
- * Guards an object while the actor writes into it: the handle may be revoked meanwhile, but the slot is not
- * given back. The handle must have been live once. False: it is stale by now. One object at a time.
- */
-static inline bool shm_actor_guard(ShmActor *actor, uint64_t handle) {
-        const uint32_t *tag = shm_slot_tag(actor->arena, shm_handle_slot(handle));
-
-        /* ORDER: rlx; the maintainer makes the tag even, issues a membarrier, then reads guards. */
-        shm_store_rlx(&actor->record->guard, handle);
-        if (actor->fences)
-                shm_fence_sc(); /* ORDER: sc; in place of that membarrier: the guard is before the tag. */
-        shm_compiler_barrier();
-        /* ORDER: acq, pairs with shm_uncached_free(); if it is odd after the guard, the slot is not reused. */
-        if (shm_load_acq(tag) == shm_handle_tag(actor->arena->key, handle))
-                return true;
-        shm_actor_unguard(actor);
-        return false;
-}
-
-/* The handle in note i of a dead thread, or of the calling thread; 0: none. */
-static inline uint64_t shm_record_note(const ShmRecord *record, uint32_t i) {
-        return shm_load_rlx(&record->notes[i].handle); /* ORDER: rlx; the owner is dead, or this thread. */
-}
-
 /* From now on walks find this cache (shm/arena/cache-walk.h). Only the owner of the record may call it. */
 static inline void shm_record_use_cache(ShmRecord *record, uint32_t index) {
         uint64_t *used = &record->used[index / 64], bits;

@@ -2,6 +2,7 @@
 /* Allocating and freeing on the slab words themselves, past the caches. Inside an operation. */
 #include <stdint.h>
 
+#include "shm/arena/note.h"
 #include "shm/arena/record.h"
 
 /*

@@ -26,6 +26,7 @@
 
 #include <string.h>
 
+#include "shm/arena/note.h"
 #include "shm/slab/slab.h"
 
 #define NOTE_COST 8U /* taken off a step's budget: a note costs a cache miss on its tag */

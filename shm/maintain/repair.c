@@ -16,6 +16,7 @@
  */
 #include "shm/maintain/repair.h"
 
+#include "shm/arena/note.h"
 #include "shm/cache/cache-drain.h"
 #include "shm/cache/cache-hit.h"
 #include "shm/maintain/hints.h"

@@ -433,7 +433,7 @@ FAULTS = [
      '(info.state == SHM_EPOCH_OPEN && info.era == 1)', 'info.state == SHM_EPOCH_OPEN'),
     ('revoke: older eras, too', 'unit-revoke', 'shm/epoch/epoch-close.c',
      'from = older ? shm_load_rlx', 'from = 1 ? shm_load_rlx'),
-    ('unnote: an empty note is taken for 0', 'unit-object', 'shm/arena/record.c',
+    ('unnote: an empty note is taken for 0', 'unit-object', 'shm/arena/note.h',
      'if (handle == 0) /*', 'if (0) /*'),
     ('freeze: a record is left before its last operation is over', 'cache', 'shm/cache/cache.c',
      '''        shm_actor_leave(actor);
