@@ -583,7 +583,11 @@ FAULTS = [
     ('pending: refused, and taken from the stack', 'notes', 'shm/cache/cache.c',
      '                if (r)\n                        return r;\n        }\n        /* ORDER: rel, pairs with shm_object_get(); noted',
      '                if (r) {\n                        shm_cache_set_count(cache, n - 1);\n                        return r;\n                }\n        }\n        /* ORDER: rel, pairs with shm_object_get(); noted'),
-    ('pending: a note that stands is overwritten', 'notes', 'shm/arena/record.c',
+    ('pending: refused, and the slot of a hit is live', 'notes', 'shm/cache/cache.c',
+     '        if (r == 0)\n                shm_cache_pop_hit(', '        shm_cache_pop_hit('),
+    ('pending: the slot of a hit is not noted', 'notes', 'shm/cache/cache.c',
+     'r = shm_pending_note(actor, pending, bits ^ actor->handle_bits);', 'r = 0;'),
+    ('pending: a note that stands is overwritten', 'notes', 'shm/arena/note.h',
      'if (shm_load_rlx(&r->notes[i].handle) != 0)\n                        continue;', ''),
     ('pending: the note falls before the object is freed', 'notes', 'shm/cache/cache.c',
      '''                (void) shm_cache_free(actor, handle);
@@ -691,7 +695,7 @@ FAULTS = [
         shm_wait_wake(trie, key->hash);
 '''),
     ('wait: a delete wakes nobody', 'map-claim/wait-delete', 'shm/map/tally.h',
-     'if (__builtin_expect(head->flags & SHM_LEAF_CLAIM, 0))', 'if (0)'),
+     'if (__builtin_expect(view->head.flags & SHM_LEAF_CLAIM, 0))', 'if (0)'),
     ('wait: another claim wakes nobody', 'map-claim/wait-claim', 'shm/map/put.c', 'if (old && shm_map_view_is_claim(old))', 'if (0)'),
     ('cover: looked at behind the copy', 'map-cover/read-caught-up', 'tests/model/case/map-cover.h',
      '''        if (shm_cover_load(&world_arena, handle, &cover) != 0 || !shm_cover_holds(&cover, &now))
@@ -725,7 +729,8 @@ FAULTS = [
      '        shm_store_rel(&root->options_version, next);\n', '',
      'ShmMapOptionSets *sets = &root->options;\n\n        /* ORDER: rel,',
      'ShmMapOptionSets *sets = &root->options;\n\n        shm_store_rel(&root->options_version, next);\n        /* ORDER: rel,'),
-    ('options: two changes under one load', 'map-options', 'shm/map/options.h', 'if (seen == version)', 'if (1)'),
+    ('options: two changes under one load', 'map-options', 'shm/map/options.h',
+     'return shm_load_acq(&root->options_version) == version;', 'return true;'),
     ('evict: what took the place of the victim is deleted', 'map-evict/evict-put', 'shm/map/unlink.c',
      'while (r == 0 && ret->value != view->handle)', 'while (0)'),
     ('evict: the victim is deleted twice', 'map-evict/evict-delete', 'shm/map/unlink.c',
@@ -814,18 +819,18 @@ FAULTS = [
     ('tally: a death while it is added is not known', 'map-tally/turn-turn', 'shm/map/tally.c',
      'shm_store_rlx(&record->map, shm_load_rlx(&record->tally.map));', ''),
     ('tally: counts of the map before go to the next one', 'map-tally/turn-turn', 'shm/map/tally.c',
-     '''        shm_tally_flush(actor);
+     '''        shm_tally_flush(actor, trie);
         shm_store_rel(&record->map, 0);''', '        shm_store_rel(&record->map, 0);'),
-    ('guard: not stored', 'map-revoke/index-put', 'shm/arena/record.h',
+    ('guard: not stored', 'map-revoke/index-put', 'shm/arena/note.h',
      '        shm_store_rlx(&actor->record->guard, handle);', ''),
-    ('guard: tag read before the store', 'map-revoke/index-put', 'shm/arena/record.h',
+    ('guard: tag read before the store', 'map-revoke/index-put', 'shm/arena/note.h',
      '''        shm_store_rlx(&actor->record->guard, handle);
         if''', '''        bool was = shm_load_acq(tag) == shm_handle_tag(actor->arena->key, handle);
         shm_store_rlx(&actor->record->guard, handle);
         if (was)
                 return true;
         if'''),
-    ('guard: tag not read', 'map-revoke/index-put', 'shm/arena/record.h',
+    ('guard: tag not read', 'map-revoke/index-put', 'shm/arena/note.h',
      '''        if (shm_load_acq(tag) == shm_handle_tag(actor->arena->key, handle))
                 return true;
 ''', '        return true;'),
@@ -851,8 +856,8 @@ FAULTS = [
     ('trie split: the node is not noted', 'map-revoke/index-split-late', 'shm/map/trie-change.c',
      'trie->epoch, &pending, &handle,', 'trie->epoch, NULL, &handle,'),
     ('map put: the leaf is not noted', 'map-revoke/put-late', 'shm/map/put.c',
-     'shm_object_alloc(actor, size, head->epoch, &pending, &handle, &object)',
-     'shm_object_alloc(actor, size, head->epoch, NULL, &handle, &object)'),
+     'shm_object_alloc(actor, leaf->size, head->epoch, &pending, &handle, &object)',
+     'shm_object_alloc(actor, leaf->size, head->epoch, NULL, &handle, &object)'),
     ('map put: not begun anew', 'map-revoke/put', 'shm/map/put.c',
      'r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE ||', 'r == SHM_TRIE_E_CHANGED ||'),
     ('revoke: no membarrier before guards are read', 'map-revoke/index-put-late', 'tests/model/case/map-revoke.h',
@@ -879,7 +884,7 @@ FAULTS = [
      'close->unfenced ? SHM_CLOSE_EV_UNFENCED : SHM_CLOSE_EV_MARKED', 'SHM_CLOSE_EV_MARKED'),
     ('revoke: threads that do not fence are taken for such', 'map-denied/index-split', 'shm/maintain/freeze.c',
      '!(shm_load_rlx(&shm_arena_record(arena, i)->flags) & SHM_RECORD_FENCES)', 'false'),
-    ('guard: no fence where there is no membarrier', 'map-denied/index-put-fences', 'shm/arena/record.h',
+    ('guard: no fence where there is no membarrier', 'map-denied/index-put-fences', 'shm/arena/note.h',
      '        if (actor->fences)\n                shm_fence_sc();', ''),
     ('refs: notes are not read', 'pending-revoke/pop', 'shm/maintain/refs.c',
      '                gather_handle(refs, handle);\n                if (handle != 0)', '                if (handle != 0)'),
@@ -1021,7 +1026,7 @@ FAULTS = [
 ''', '''        if (actor->kept.note != 0)
                 (void) shm_actor_unnote(actor, actor->kept.note);
 '''),
-    ('trie shrink: a kept path takes the note of the leaf that is put', 'map-keep/put-insert', 'shm/arena/record.h',
+    ('trie shrink: a kept path takes the note of the leaf that is put', 'map-keep/put-insert', 'shm/arena/note.h',
      'return shm_actor_renote(actor, note, handle);', 'return note == handle;'),
     ('trie shrink: a node with an inner node is removed', 'map-shrink/delete-split', 'shm/map/trie-shrink.c',
      'if (frozen && n <= 1 && !shm_trie_is_inner(value)) {', 'if (frozen && n <= 1) {'),

@@ -48,6 +48,11 @@ static void pre_cached_full(void) {
         fill_notes();
 }
 
+static void pre_refill_full(void) {
+        pre_refill();
+        fill_notes();
+}
+
 static void pre_uncached_late(void) {
         pre_uncached();
         world_set_late(0);
@@ -169,6 +174,7 @@ static const ModelCase model_cases[] = {
         NOTES("take-back", pre_cached, t_alloc_take_back, t_alloc_1),
         NOTES("take-back-uncached", pre_uncached, t_alloc_take_back, t_alloc_1),
         NOTES("full", pre_cached_full, t_refused, t_alloc_1),
+        NOTES("full-refill", pre_refill_full, t_refused, t_alloc_1),
         NOTES("full-uncached", pre_uncached_full, t_refused, t_alloc_1),
 };
 /* clang-format on */
