@@ -16,7 +16,7 @@ static inline bool shm_handle_plausible(const ShmArena *arena, uint64_t handle) 
 }
 
 static inline uint32_t *shm_slot_tag(const ShmArena *arena, SlotId id) {
-        return &arena->tags[slot_id_slab(id)].tag[slot_id_slot(id)];
+        return (uint32_t *) arena->tags + id.value; /* the tags of all slabs are one array */
 }
 
 static inline void *shm_slot_address(const ShmArena *arena, SlotId id, uint32_t class) {
