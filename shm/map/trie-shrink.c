@@ -242,7 +242,9 @@ static bool find_above(const ShmTrie *trie, const ShmTrieCursor *c, Removal *ret
         trie_begin(trie, &ret->above, c->hash);
         if (trie_load(trie, &ret->above) != 0)
                 return false;
-        trie_walk_down(trie, &ret->above, c->depth - 1);
+        while (shm_trie_is_inner(ret->above.value) && ret->above.depth < c->depth - 1)
+                if (trie_down(trie, &ret->above) != 0)
+                        return false;
         ret->node = c->node;
         ret->words = c->word - c->index;
         ret->n_words = trie_level(trie, c->depth - 1)->n_words;

@@ -77,10 +77,8 @@ int trie_load_renewed(const ShmTrie *trie, TrieLink above, ShmTrieCursor *c) {
 static int walk_path(const ShmTrie *trie, ShmTrieCursor *c, uint64_t stop) {
         int r = 0;
 
-        if (stop == 0 && c->depth < trie->n_levels)
-                trie_walk_down(trie, c, trie->n_levels);
         for (;;) {
-                while (__builtin_expect(r == 0 && shm_trie_is_inner(c->value) && c->value != stop, 0))
+                while (r == 0 && shm_trie_is_inner(c->value) && c->value != stop)
                         r = trie_down(trie, c);
                 c->frozen = r == 0 && !shm_trie_in_bucket(trie, c) && shm_trie_is_frozen(c->value);
                 if (__builtin_expect(!c->frozen, 1))
@@ -93,19 +91,61 @@ static int walk_path(const ShmTrie *trie, ShmTrieCursor *c, uint64_t stop) {
         }
 }
 
-int shm_trie_seek(const ShmTrie *trie, uint64_t hash, ShmTrieCursor *ret) {
+/* As shm_trie_seek(), whatever the path meets. */
+__attribute__((noinline)) static int seek_slowly(const ShmTrie *trie, uint64_t hash, ShmTrieCursor *ret) {
         int r = SHM_TRIE_E_CHANGED;
 
         for (uint32_t i = 0; i < RESTARTS_MAX && r == SHM_TRIE_E_CHANGED; i++) {
                 trie_begin(trie, ret, hash);
                 if (trie_load(trie, ret) != 0)
                         return -EIDRM;
-                trie_walk_down(trie, ret, trie->n_levels);
-                if (__builtin_expect(shm_trie_is_leaf(ret->value) || ret->value == 0, 1))
-                        return 0;
                 r = walk_path(trie, ret, 0);
         }
         return r == SHM_TRIE_E_CHANGED ? -EIDRM : r;
+}
+
+/*
+ * The way down in most cases, with what it needs in registers: nodes are what the words above say, and the path ends
+ * above the buckets. seek_slowly() knows what to do with the rest.
+ */
+int shm_trie_seek(const ShmTrie *trie, uint64_t hash, ShmTrieCursor *ret) {
+        const ShmArena *arena = trie->arena;
+        const uint32_t n_slots = shm_arena_n_slabs_ever(arena) * SHM_SLOTS_MAX;
+        uint64_t *word = &trie_root(trie)->word, node = trie->root, raw, value;
+        SlotId id = shm_handle_slot(node);
+        uint32_t depth = 0, index = 0;
+
+        for (const ShmTrieLevel *level = trie->levels;; level++, depth++) {
+                /* ORDER: acq, pairs with shm_trie_exchange() and shm_trie_split(); what it names is written. */
+                raw = shm_load_acq(word);
+                /* ORDER: acq, pairs with shm_uncached_free(); what was read was of this node. */
+                if (shm_load_acq(shm_slot_tag(arena, id)) != shm_handle_tag(arena->key, node))
+                        return seek_slowly(trie, hash, ret);
+                value = raw ^ shm_trie_seal(node);
+                /* An inner node gives its slot, any other word a larger number. */
+                id.value = (uint32_t) value ^ SHM_TRIE_INNER;
+                if (id.value >= n_slots)
+                        break;
+                if (slot_id_slot(id) >= level->n_slots || depth == trie->n_levels)
+                        return seek_slowly(trie, hash, ret);
+                node = value ^ SHM_TRIE_FLIP;
+                index = (uint32_t) (hash >> level->shift) & level->mask;
+                word = (uint64_t *) (shm_arena_slab(arena, slot_id_slab(id)) +
+                                     slot_id_slot(id) * level->stride) +
+                       index;
+        }
+        if (__builtin_expect(!shm_trie_is_leaf(value) && value != 0, 0))
+                return seek_slowly(trie, hash, ret);
+        *ret = (ShmTrieCursor){
+                .hash = hash,
+                .word = word,
+                .node = node,
+                .raw = raw,
+                .value = value,
+                .depth = depth,
+                .index = index,
+        };
+        return 0;
 }
 
 /* How far a path was followed. */

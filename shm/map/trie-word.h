@@ -18,6 +18,7 @@
 #include "shm/format/handle.h"
 
 #define SHM_TRIE_KIND (UINT64_C(3) << 30)
+#define SHM_TRIE_INNER (UINT32_C(2) << 30) /* the kind of an inner node, in the low half of a word */
 #define SHM_TRIE_FREEZE (UINT64_C(1) << 30) /* leaf and inner node: frozen or not */
 #define SHM_TRIE_FROZEN_EMPTY SHM_TRIE_KIND
 /* Between the kinds of handles and of inner nodes. */

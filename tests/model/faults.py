@@ -839,6 +839,8 @@ FAULTS = [
      'shm_actor_unguard(actor);\n        if (shm_trie_is_leaf(value) && !trie_live(trie->arena, value)) {'),
     ('trie: a word counts though its node is stale', 'map-revoke/index-delete', 'shm/map/trie-walk.h',
      'return trie_live(trie->arena, c->node) ? 0 : SHM_TRIE_E_CHANGED;', 'return 0;'),
+    ('trie seek: a word counts though its node is stale', 'map-revoke/index-delete', 'shm/map/trie-walk.c',
+     'if (shm_load_acq(shm_slot_tag(arena, id)) != shm_handle_tag(arena->key, node))', 'if (0)'),
     ('trie exchange: a stale leaf is linked', 'unit-map-death', 'shm/map/trie-change.c',
      'if (shm_trie_is_leaf(value) && !trie_live(trie->arena, value)) {', 'if (0) {'),
     ('trie exchange: the old leaf is not put back', 'map-revoke/put-over', 'shm/map/trie-change.c',
