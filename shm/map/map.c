@@ -78,16 +78,12 @@ static int match_stale(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
         return r == SHM_TRIE_E_CHANGED ? AGAIN : r < 0 ? r : OTHER;
 }
 
-/* Compares the entry at the cursor with the key. A Match, or an error; readers get only -EIDRM. */
-static int match_word(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
+/* Compares the leaf at the cursor with the key. As match_word(). */
+static int match_leaf(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
                       ShmMapView *view) {
         uint64_t seen = c->value;
         int r;
 
-        if (seen == 0)
-                return VACANT;
-        if (!shm_trie_is_leaf(seen))
-                return seen == shm_map_vacancy(trie, c, key->bytes, key->size) ? VACANT : OTHER;
         prefetch_leaf(trie, seen);
         if (shm_map_view(trie->arena, seen, view) == 0) {
                 bool same = shm_map_is_key(view, key);
@@ -106,6 +102,16 @@ static int match_word(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
         if (c->value != seen)
                 return AGAIN;
         return match_stale(actor, trie, c);
+}
+
+/* Compares the entry at the cursor with the key. A Match, or an error; readers get only -EIDRM. */
+static inline int match_word(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
+                             ShmMapView *view) {
+        if (c->value == 0)
+                return VACANT;
+        if (!shm_trie_is_leaf(c->value))
+                return c->value == shm_map_vacancy(trie, c, key->bytes, key->size) ? VACANT : OTHER;
+        return match_leaf(actor, trie, key, c, view);
 }
 
 int shm_map_find_place(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,

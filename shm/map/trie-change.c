@@ -154,7 +154,7 @@ static void end_exchange(ShmActor *actor, const ShmTrie *trie, const ShmTrieCurs
                 (void) shm_object_free(actor, old);
         else if (old)
                 (void) shm_chain_free(actor, old);
-        if (c->value == 0)
+        if (c->value == 0 && trie_is_removable(trie, c->depth))
                 (void) shm_trie_shrink_at(actor, trie, c, &noted);
         if (noted)
                 (void) shm_actor_unnote(actor, noted);
@@ -182,8 +182,8 @@ static int exchange_leaf(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c,
                         (void) shm_actor_unnote(actor, old);
                 return r == SHM_TRIE_E_CHANGED ? look_again(actor, trie, c) : r;
         }
+        c->raw = value ^ trie_cursor_seal(c);
         c->value = value;
-        c->raw = value ^ shm_trie_seal(c->node);
         end_exchange(actor, trie, c, old, final);
         return 0;
 }

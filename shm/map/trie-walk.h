@@ -48,12 +48,17 @@ static inline void trie_begin(const ShmTrie *trie, ShmTrieCursor *c, uint64_t ha
         *c = (ShmTrieCursor){ .hash = hash, .word = &trie_root(trie)->word, .node = trie->root };
 }
 
+/* The seal of the cursor's node, whose word is not frozen. */
+static inline uint64_t trie_cursor_seal(const ShmTrieCursor *c) {
+        return c->raw ^ c->value;
+}
+
 /* Puts `value` where the cursor is, whose node is guarded. False: the word is not what it was. */
 static inline bool trie_swap(const ShmTrieCursor *c, uint64_t value) {
         uint64_t expected = c->raw;
 
         /* ORDER: acqrel, pairs with trie_load(); what it names is written and noted, or settled, before. */
-        return shm_cas_acqrel(c->word, &expected, value ^ shm_trie_seal(c->node));
+        return shm_cas_acqrel(c->word, &expected, value ^ trie_cursor_seal(c));
 }
 
 /* The same with a guard of its own. False also where the node is stale. */

@@ -9,11 +9,9 @@
 
 #define TRIES_MAX 4
 
-uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *c, const void *key, uint32_t key_size) {
+uint64_t shm_map_bucket_vacancy(const ShmTrie *trie, const void *key, uint32_t key_size) {
         uint64_t hashes[2] = {};
 
-        if (!shm_trie_in_bucket(trie, c))
-                return 0;
         if (key)
                 crypto_shorthash_siphashx24((unsigned char *) hashes, key, key_size, trie->arena->pool_key);
         return hashes[1] | SHM_TRIE_GONE;

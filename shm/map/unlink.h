@@ -3,9 +3,16 @@
 #include "shm/map/leaf.h"
 #include "shm/map/trie.h"
 
+/* In a bucket; else see shm_map_vacancy(). */
+uint64_t shm_map_bucket_vacancy(const ShmTrie *trie, const void *key, uint32_t key_size);
+
 /* The word's value after the entry at the cursor was deleted. `key` NULL: it is not known. */
-uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *cursor, const void *key,
-                         uint32_t key_size);
+static inline uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor *cursor, const void *key,
+                                       uint32_t key_size) {
+        return __builtin_expect(shm_trie_in_bucket(trie, cursor), 0)
+                       ? shm_map_bucket_vacancy(trie, key, key_size)
+                       : 0;
+}
 
 /* To the word that holds the leaf. False: the map does not, or not any more. */
 bool shm_map_find_leaf(const ShmTrie *trie, const ShmMapView *view, ShmTrieCursor *ret);

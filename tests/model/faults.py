@@ -1096,14 +1096,14 @@ FAULTS = [
     ('revoke: an index node that was renewed is not marked', 'map-revoke/index-renewed', 'shm/maintain/revoke.c',
      'if (!(tag & 1) || !is_revoked(', 'if (1 || !is_revoked('),
     ('trie exchange: the path is shortened after the note', 'map-shrink/delete-update', 'shm/map/trie-change.c',
-     '''        if (c->value == 0)
+     '''        if (c->value == 0 && trie_is_removable(trie, c->depth))
                 (void) shm_trie_shrink_at(actor, trie, c, &noted);
         if (noted)
                 (void) shm_actor_unnote(actor, noted);
 ''', '''        if (noted)
                 (void) shm_actor_unnote(actor, noted);
         noted = 0;
-        if (c->value == 0)
+        if (c->value == 0 && trie_is_removable(trie, c->depth))
                 (void) shm_trie_shrink_at(actor, trie, c, &noted);
         if (noted)
                 (void) shm_actor_unnote(actor, noted);
