@@ -260,6 +260,25 @@ static bool is_shared(const struct tslab *pool, const ThreadState *state) {
         return state == &pool->local->threads[pool->local->spare];
 }
 
+/*
+ * A signal handler may end its thread in the middle of a call. The record is then as a killed thread leaves it: slots
+ * on top of a cache may be live, a note may be of a leaf that has chunks, or of one that is linked. Repair knows them.
+ */
+static bool is_inside_call(const ThreadState *state) {
+        /* ORDER: rlx; this thread's own, both. */
+        return shm_load_rlx(&state->busy) ||
+               (state->actor.record && shm_load_rlx(&state->actor.record->seq) & 1);
+}
+
+static void end_state(struct tslab *pool, ThreadState *state) {
+        if (!is_inside_call(state)) {
+                thread_state_deinit(state);
+                return;
+        }
+        (void) shm_record_mark_dead(&pool->arena, state->actor.id);
+        *state = (ThreadState){};
+}
+
 static void on_thread_exit(void *userdata) {
         ThreadTable *table = userdata;
 
@@ -270,7 +289,7 @@ static void on_thread_exit(void *userdata) {
 
                 if (pool && entry->state && entry->state->token == entry->token &&
                     !is_shared(pool, entry->state))
-                        thread_state_deinit(entry->state);
+                        end_state(pool, entry->state);
                 drop_entry(entry);
         }
         pthread_mutex_unlock(registry_lock);
