@@ -154,6 +154,26 @@ static void pre_one_cached(void) {
         map_ready(5);
 }
 
+/* Each free slot is full of the handle of an object that is live. */
+static void pre_none_handles(void) {
+        uint64_t handles[28];
+        unsigned n = 0;
+
+        pre(&in_head, 4, false, 0);
+        map_must(shm_object_alloc(&world_actors[1], 64, 0, NULL, &victim, NULL));
+        while (n < 28 && shm_object_alloc(&world_actors[1], 64, 0, NULL, &handles[n], NULL) == 0)
+                n++;
+        for (unsigned i = 0; i < n; i++) {
+                uint64_t *words = shm_slot_address(&world_arena, shm_handle_slot(handles[i]), 0);
+
+                for (unsigned k = 0; k < 8; k++)
+                        words[k] = victim;
+                map_must(shm_object_free(&world_actors[1], handles[i]));
+        }
+        n_left_over = 1;
+        map_ready(4);
+}
+
 static void empty_caches(ShmActor *actor) {
         shm_actor_enter(actor);
         (void) shm_cache_drain(actor);
@@ -187,6 +207,16 @@ static void post_put_put(unsigned dead) {
                 model_fail("puts %d %d, value %d", world.results[0], world.results[1], a);
         if (dead != 3 && a != 'x' && a != 'y')
                 model_fail("a put is lost: %d", a);
+}
+
+/* Repair frees nothing that bytes in the put's slots named. */
+static void post_handles(unsigned dead) {
+        int a = check(dead);
+
+        if (!shm_object_live(&world_arena, victim))
+                model_fail("put %d, value %d: another object is freed", world.results[0], a);
+        if (dead == 0 && a != 'x')
+                model_fail("put %d, value %d", world.results[0], a);
 }
 
 /* The put fails, and nothing of its value is left. */
@@ -401,6 +431,8 @@ static const ModelCase model_cases[] = {
           .post = post_put_get, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "put-full", .pre = pre_one_full, .actors = { t0_put, t1_get },
           .post = post_full, .deaths = 1, .preemptions = 1, .full_preemptions = 2 },
+        { .name = "put-over-handles", .pre = pre_none_handles, .actors = { t0_put, t1_get },
+          .post = post_handles, .deaths = 1, .preemptions = 1, .full_preemptions = 1 },
         { .name = "put-get-alloc", .pre = pre_one_tight, .actors = { t0_put, t1_get, t2_alloc },
           .post = post_put_get_alloc, .deaths = 0, .preemptions = 3, .full_preemptions = 3 },
         { .name = "put-get-alloc-in-blocks", .pre = pre_one_tight_in_blocks,
