@@ -155,12 +155,6 @@ void memory_save_line(const void *address) {
                 memory_save(memory + line * LINE, LINE);
 }
 
-bool memory_is_known(const void *address) {
-        size_t line = line_of(address);
-
-        return line == SIZE_MAX || memcmp(memory + line * LINE, mirror + line * LINE, LINE) == 0;
-}
-
 /* Whether the piece is not as its mirror, which then is brought up to date; both are saved as they were before. */
 static bool piece_changed(uint8_t *at, uint8_t *before, size_t size) {
         if (size == 0 || memcmp(at, before, size) == 0)

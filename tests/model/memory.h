@@ -22,13 +22,12 @@ void memory_save(void *at, size_t size);
 size_t memory_mark(void);
 void memory_undo(size_t mark);
 
-/* Whether the line of an access is as the last step that could change it left it. */
-bool memory_is_known(const void *address);
 /* Whether the step changed the private part, the actor's own memory, which then is saved as it was before. */
 bool memory_private_changed(void);
 bool memory_own_changed(unsigned actor);
-/* Saves all that is not in the memory, and the lines watched; a line of the memory. */
+/* Saves all that is not in the memory, and the lines watched. */
 void memory_save_plain(void);
+/* Saves a line of the memory: before each access, as plain stores may have been made to it that nobody watched. */
 void memory_save_line(const void *address);
 /*
  * By how much the sum of hashes has changed with lines that an access, and the actor after it, may have changed.
