@@ -44,6 +44,7 @@
 
 #define STACK_SIZE (64 << 10)
 #define DEPTH_MAX 2000
+#define LOOP "does not terminate: this state was met before on the way"
 #define STATES_MAX (UINT64_C(48) << 20)
 
 typedef enum ActorState { ACTOR_LIVE, ACTOR_DONE, ACTOR_DEAD } ActorState;
@@ -103,13 +104,6 @@ static uint64_t hash_now(void) {
         for (unsigned i = 0; i < n_actors; i++)
                 h = table_mix(h + hash_state(&now.actors[i]), now.actors[i].hash);
         return h ? h : 1;
-}
-
-/* The same where the bound decides the next steps, too. */
-static uint64_t hash_bounded(void) {
-        uint64_t h = hash_now();
-
-        return n_preemptions_max > 0 ? table_mix(h, now.last << 8 | now.n_preemptions) | 1 : h;
 }
 
 /*
@@ -364,8 +358,9 @@ static double explore_step(unsigned i) {
         return n;
 }
 
-/* One choice alone, where nothing else need be tried first. */
+/* One choice alone, where nothing else need be tried first. Preemptions last: what they lead to may be known then. */
 static double explore_choices(void) {
+        unsigned first = n_preemptions_max > 0 ? now.last : 0;
         bool any = false;
         double n = 0;
 
@@ -375,7 +370,9 @@ static double explore_choices(void) {
         for (unsigned i = n_actors; i-- > 0;)
                 if (may_go_on(&now.actors[i]) && commutes(&now.actors[i]))
                         return explore_step(i);
-        for (unsigned i = 0; i < n_actors; i++) {
+        for (unsigned k = 0; k < n_actors; k++) {
+                unsigned i = (first + k) % n_actors;
+
                 any |= may_go_on(&now.actors[i]) || delays.n[i] > 0;
                 if (may_go_on(&now.actors[i]))
                         n += explore_step(i);
@@ -394,28 +391,60 @@ static bool is_over(void) {
         return true;
 }
 
+/* Whether the search goes on from a state: for the first time. */
+static bool entry_begin(Entry *e, bool is_new) {
+        if (!is_new && isnan(e->n))
+                model_fail(LOOP);
+        if (is_new)
+                e->n = NAN;
+        return is_new;
+}
+
+/*
+ * The same with a bound: also where more of it is left than all the times before. With one preemption less, or as many
+ * and the same actor that went last, all was reached from here that can be reached now.
+ */
+static bool entry_begin_bounded(Entry *e, bool is_new) {
+        uint8_t last = (uint8_t) (1U << now.last);
+
+        if (is_new || now.n_preemptions < e->n_preemptions)
+                *e = (Entry){ .hash = e->hash, .n_preemptions = (uint8_t) now.n_preemptions };
+        if (now.n_preemptions == e->n_preemptions && (e->under_way & last))
+                model_fail(LOOP);
+        if (now.n_preemptions > e->n_preemptions || (e->lasts & last))
+                return false;
+        e->lasts |= last;
+        e->under_way |= last;
+        return true;
+}
+
+static void entry_end(Entry *e, double n) {
+        if (n_preemptions_max > 0)
+                e->under_way &= (uint8_t) ~(1U << now.last);
+        else
+                e->n = n;
+}
+
+/* Returns how many schedules there are from here; with a bound, not those that an earlier visit has counted. */
 static double explore(void) {
-        uint64_t hash = hash_bounded();
+        bool bounded = n_preemptions_max > 0, new;
+        uint64_t hash = hash_now();
         double n;
-        bool new;
 
         if (mode != MODEL_LITERAL) {
                 Entry *e = table_add(&table, hash, &new);
 
                 if (table.n > STATES_MAX)
                         model_fail("more than %lu states: bound this case", (unsigned long) STATES_MAX);
-                if (isnan(e->n) && !new)
-                        model_fail("does not terminate: this state was met before on the way");
-                if (!new)
-                        return e->n;
-                e->n = NAN;
+                if (bounded ? !entry_begin_bounded(e, new) : !entry_begin(e, new))
+                        return bounded ? 0 : e->n;
         }
         result.n_states++;
         if (depth + 1 == DEPTH_MAX)
                 model_fail("does not terminate within %d steps", DEPTH_MAX);
         n = is_over() ? end() : explore_choices();
         if (mode != MODEL_LITERAL)
-                table_find(&table, hash)->n = n;
+                entry_end(table_find(&table, hash), n);
         return n;
 }
 
@@ -526,6 +555,8 @@ ModelResult model_run(const ModelCase *c, ModelMode m) {
         setjmp(again);
         start();
         result.n_schedules = explore_all();
+        if (n_preemptions_max > 0 && mode != MODEL_LITERAL)
+                result.n_schedules = 0;
         result.n_ends = ends.n;
         if (!memory_is_reset())
                 model_fail("memory was written by a plain store, which model_watch() should know of");

@@ -50,7 +50,7 @@ typedef struct ModelCase {
 } ModelCase;
 
 typedef struct ModelResult {
-        double n_schedules; /* interleavings that were told apart, each a way to an end */
+        double n_schedules; /* interleavings that were told apart, each a way to an end; 0: not counted, with a bound */
         uint64_t n_states;
         uint64_t n_ends; /* different ones */
         uint64_t n_ends_dead; /* with a death */

@@ -1235,7 +1235,7 @@ def first_violation(done, known):
     if known is not None:
         lines = [name for name in failed_functions(done.stdout + done.stderr) if name not in known]
         return lines[0] if lines else f'exit status {done.returncode}' if done.returncode < 0 else None
-    lines = [line for line in done.stdout.splitlines() if ' schedules, ' not in line]
+    lines = [line for line in done.stdout.splitlines() if ' states, ' not in line]
     return lines[0] if lines else f'exit status {done.returncode}' if done.returncode else None
 
 

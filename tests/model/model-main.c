@@ -18,9 +18,11 @@ static bool compare(const ModelCase *c, const ModelResult *reduced) {
 }
 
 static void print(const ModelCase *c, const ModelResult *r, clock_t ticks) {
-        printf("%s/%s: %.6g schedules, %lu states, %lu ends, %lu of them with a death (at most %u)",
-               MODEL_NAME, c->name, r->n_schedules, (unsigned long) r->n_states, (unsigned long) r->n_ends,
-               (unsigned long) r->n_ends_dead, c->deaths);
+        printf("%s/%s: ", MODEL_NAME, c->name);
+        if (r->n_schedules > 0)
+                printf("%.6g schedules, ", r->n_schedules);
+        printf("%lu states, %lu ends, %lu of them with a death (at most %u)", (unsigned long) r->n_states,
+               (unsigned long) r->n_ends, (unsigned long) r->n_ends_dead, c->deaths);
         if (r->bound > 0)
                 printf(", bounded by %u preemptions", r->bound);
         if (c->variants)

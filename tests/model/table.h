@@ -6,7 +6,13 @@
 
 typedef struct Entry {
         uint64_t hash; /* 0: none */
-        double n; /* schedules from there; NAN: under way */
+        union {
+                double n; /* schedules from there; NAN: under way */
+                struct { /* with a bound */
+                        uint8_t n_preemptions; /* before it, at least */
+                        uint8_t lasts, under_way; /* bits of the actors that went last then */
+                };
+        };
 } Entry;
 
 typedef struct Table {
