@@ -27,6 +27,7 @@ SESSIONS = 100
 KILLS = 100 if os.environ.get('TSLAB_TEST_FULL') else 12
 SEED = int(os.environ.get('TSLAB_TEST_SEED', '1'))
 DEADLINE = 60       # for one request, which is not to hang
+GRACE = 5           # seconds; a worker that is told to end while it begins never hears it, and is killed after these
 REAL_WRK = shutil.which('wrk')
 
 
@@ -83,8 +84,8 @@ def application(d, *options, lifetime=1000):
     port = daemon.free_port()
     environment = {**d.environment, 'LIFETIME': str(lifetime), 'PYTHONPATH': f'{os.environ["PYTHONPATH"]}:{EXAMPLES}'}
     process = subprocess.Popen([sys.executable, '-m', 'gunicorn', '--workers', str(WORKERS), '--bind',
-                                f'{HOST}:{port}', '--log-level', 'warning', '--timeout', '120', *options,
-                                'sessions_app:app'],
+                                f'{HOST}:{port}', '--log-level', 'warning', '--timeout', '120',
+                                '--graceful-timeout', str(GRACE), *options, 'sessions_app:app'],
                                env=environment, cwd=d.dir)
     try:
         daemon.wait_for(lambda: answers(process, port))
