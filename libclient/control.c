@@ -6,8 +6,8 @@
  * Invariants
  *   1. Control work is done by the thread that set control_owner from 0, with record 0 for intents.
  *   2. Nobody waits for another process: a thread that does not get the lock returns -EBUSY, or leaves
- *      drained slabs to the owner of the lock, which looks at n_drained after unlocking. A put that would fail for
- *      want of memory does, for some milliseconds (libclient/map-expiry.c).
+ *      drained slabs to the owner of the lock, which looks at n_drained after unlocking. A change of a map that
+ *      would fail for want of memory does, for some milliseconds (libclient/map-expiry.c).
  *
  * Who may do what: see 1. Threads of one process exclude each other by control_lock before that.
  *

@@ -97,11 +97,6 @@ static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
 void pool_run_deferred_slow(struct tslab *pool);
 /* Private pools: a short step towards deleting the entries of maps whose time is over, if it is time for one. */
 void pool_run_expiry_slow(struct tslab *pool);
-/*
- * For a put that found no memory: the same at once, or a sleep as long while somebody else is at control work. False:
- * there are no such entries, or a dead process was at control work.
- */
-bool pool_expire(struct tslab *pool);
 
 /* Whether that is for calls to do, and any entry has an end. */
 static inline bool pool_expires(const struct tslab *pool) {

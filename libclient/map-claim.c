@@ -63,6 +63,7 @@ _public_ int tslab_map_claim(struct tslab_map *map, const void *key, size_t key_
                              tslab_handle *ret_version) {
         ShmMapClaim claim = { .epoch = epoch, .limit_ms = CLAIM_LIMIT_MS };
         ShmClaimed claimed = {};
+        MapRetry retry = {};
         int r;
 
         do {
@@ -73,7 +74,7 @@ _public_ int tslab_map_claim(struct tslab_map *map, const void *key, size_t key_
                         claim.gone = claimed.version;
                         r = -EAGAIN;
                 }
-        } while (r == -EAGAIN);
+        } while (r == -EAGAIN || map_make_room(map, r, &retry));
         free(claim.buffer);
         if (r == 0 || r == -EBUSY)
                 *ret_version = claimed.version;

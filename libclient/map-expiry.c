@@ -5,10 +5,10 @@
  *
  * Invariants
  *   1. A call that does so is long, so few do. Each works for a slice of time, and the calls of its process that
- *      follow have as long for themselves. Shorter slices would be more long calls. A put that would fail for want of
- *      memory works at once: all of it may be in entries that expired while nobody wrote.
- *   2. Of several such puts one works, and the others sleep for a slice: its memory is for them, too. None waits for
- *      a dead process, and map_put() has each give up after some slices.
+ *      follow have as long for themselves. Shorter slices would be more long calls. A call that would fail for want
+ *      of memory, or of room below its map's limit, works at once: entries that expired while nobody wrote may have it.
+ *   2. Of several such calls one works, and the others sleep for a slice: its memory is for them, too. None waits for
+ *      a dead process, and each gives up after some slices.
  *
  * Who may do what: any thread that changed a map, outside of its operation, if nobody else is at control work.
  *
@@ -19,12 +19,14 @@
 
 #include "libclient/control.h"
 #include "libclient/enter.h"
+#include "libclient/map.h"
 #include "libclient/open.h"
 #include "proto/deadline.h"
 #include "shm/map/expiry.h"
 
 #define EXPIRY_SLABS 128 /* looked at between two looks at the clock: two slabs whose entries are over */
 #define EXPIRY_SLICE_USEC 250
+#define SLICES_MAX 64 /* for one call: others may take the memory of entries that it deletes */
 
 /* -EBUSY: somebody else is at control work; the attach errors. */
 static int run_slice(struct tslab *pool, uint64_t now_ms, uint64_t now_usec) {
@@ -55,12 +57,13 @@ void pool_run_expiry_slow(struct tslab *pool) {
         pool_end(pool);
 }
 
-bool pool_expire(struct tslab *pool) {
+/* True: once more is worth it. Sleeps for as long if somebody else is at control work. */
+static bool run_slice_at_once(struct tslab *pool) {
         const struct timespec slice = { .tv_nsec = EXPIRY_SLICE_USEC * 1000 };
         uint64_t now_ms;
         int r;
 
-        if (!pool->is_private || !shm_expiry_due(&pool->arena, true, &now_ms) || pool_begin(pool) < 0)
+        if (!shm_expiry_due(&pool->arena, true, &now_ms) || pool_begin(pool) < 0)
                 return false;
         r = run_slice(pool, now_ms, proto_now_usec());
         if (r == -EBUSY && !control_owner_is_dead(pool)) {
@@ -69,4 +72,32 @@ bool pool_expire(struct tslab *pool) {
         }
         pool_end(pool);
         return r == 0;
+}
+
+/* Whether any entry has, or had, an end. */
+static bool has_expired(const struct tslab *pool) {
+        /* ORDER: rlx; a hint. */
+        return pool_expires(pool) ||
+               (pool->is_private && shm_load_rlx(&pool->arena.header->expiry.begun) != 0);
+}
+
+bool map_make_room_slow(struct tslab_map *map, int r, MapRetry *retry) {
+        ThreadState *thread;
+
+        if (retry->n_slices < SLICES_MAX && has_expired(map->pool)) {
+                /* Also where nothing is left: at its end, the call that failed may have deleted all that expired. */
+                retry->n_slices = run_slice_at_once(map->pool) ? retry->n_slices + 1 : SLICES_MAX;
+                return true;
+        }
+        /* Threads may have the memory in their caches. */
+        if (r == -ENOMEM && !retry->asked) {
+                retry->asked = true;
+                if (control_want_caches(map->pool))
+                        return true;
+        }
+        if (pool_enter(map->pool, &thread) == 0) {
+                shm_map_count_failure(&thread->actor, &map->trie);
+                pool_leave(map->pool, thread);
+        }
+        return false;
 }

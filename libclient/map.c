@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libclient/control.h"
 #include "libclient/enter.h"
 #include "libclient/sampler.h"
 #include "shm/arena/root.h"
@@ -16,7 +15,6 @@
 
 /* Leaves looked at before a record that threads share is given to the next. */
 #define EXPIRE_SLICE 256
-#define EXPIRY_TRIES 64 /* others may take the memory of entries that a put deletes */
 #define ALLOC_FIRST 4096 /* the size of a first buffer */
 
 bool map_key_init(ShmMapKey *key, const struct tslab_map *map, const void *bytes, size_t size) {
@@ -234,35 +232,9 @@ static int put_entered(struct tslab_map *map, const ShmMapKey *key, const ShmMap
         return r;
 }
 
-/* A put failed, and is not done again. */
-static void count_failure(struct tslab_map *map) {
-        ThreadState *thread;
-
-        if (pool_enter(map->pool, &thread) == 0) {
-                shm_map_count_failure(&thread->actor, &map->trie);
-                pool_leave(map->pool, thread);
-        }
-}
-
-/* Whether a put that found no memory is to be done again, for the n-th time. `expires`: whether entries had an end. */
-static bool put_again(struct tslab_map *map, ShmMapPut *put, bool *expires, unsigned n) {
-        if (!put->may_retry)
-                return false;
-        /* At its end, the one that failed may have deleted all that has expired. */
-        if (*expires && n < EXPIRY_TRIES) {
-                *expires = pool_expire(map->pool);
-                return true;
-        }
-        /* Threads may have the memory in their caches. */
-        put->may_retry = !control_want_caches(map->pool);
-        if (put->may_retry)
-                count_failure(map);
-        return !put->may_retry;
-}
-
 int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *p, size_t value_size) {
+        MapRetry retry = {};
         ShmMapKey k;
-        bool expires;
         int r;
 
         if (map->pool->is_reader)
@@ -272,14 +244,10 @@ int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *
         p->value_size = (uint32_t) value_size;
         if (value_size == 0)
                 p->value = "";
-
-        p->may_retry = true;
-        expires = pool_expires(map->pool);
-        for (unsigned n = 0;; n++) {
+        do
                 r = put_entered(map, &k, p);
-                if (__builtin_expect(r != -ENOMEM, 1) || !put_again(map, p, &expires, n))
-                        return r;
-        }
+        while (map_make_room(map, r, &retry));
+        return r;
 }
 
 _public_ int tslab_map_put(struct tslab_map *map, const void *key, size_t key_size, const void *value,
@@ -402,16 +370,19 @@ _public_ int tslab_map_add(struct tslab_map *map, const void *key, size_t key_si
         const ShmMapAdd add = {
                 .delta = delta, .initial = initial, .ttl_ms = ttl_ms, .epoch = SHM_EPOCH_CURRENT
         };
+        MapRetry retry = {};
         ThreadState *thread;
         int64_t value;
         ShmMapKey k;
         int r;
 
-        r = map_begin_change(map, &k, key, key_size, -E2BIG, &thread);
-        if (r)
-                return r;
-        r = shm_map_add(&thread->actor, &map->trie, &k, &add, &value);
-        map_end_change(map, thread);
+        do {
+                r = map_begin_change(map, &k, key, key_size, -E2BIG, &thread);
+                if (r)
+                        return r;
+                r = shm_map_add(&thread->actor, &map->trie, &k, &add, &value);
+                map_end_change(map, thread);
+        } while (map_make_room(map, r, &retry));
         if (r == 0 && ret_value)
                 *ret_value = value;
         return r;
@@ -451,6 +422,7 @@ static bool rate_init(ShmMapRate *rate, double per_second, uint32_t burst, uint3
 
 _public_ int tslab_map_limit(struct tslab_map *map, const void *key, size_t key_size, double per_second,
                              uint32_t burst, uint32_t cost, uint64_t *ret_retry_ms) {
+        MapRetry retry = {};
         ThreadState *thread;
         uint64_t wait_ns;
         ShmMapRate rate;
@@ -459,11 +431,13 @@ _public_ int tslab_map_limit(struct tslab_map *map, const void *key, size_t key_
 
         if (!rate_init(&rate, per_second, burst, cost))
                 return -EINVAL;
-        r = map_begin_change(map, &k, key, key_size, -E2BIG, &thread);
-        if (r)
-                return r;
-        r = shm_map_limit(&thread->actor, &map->trie, &k, &rate, &wait_ns);
-        map_end_change(map, thread);
+        do {
+                r = map_begin_change(map, &k, key, key_size, -E2BIG, &thread);
+                if (r)
+                        return r;
+                r = shm_map_limit(&thread->actor, &map->trie, &k, &rate, &wait_ns);
+                map_end_change(map, thread);
+        } while (map_make_room(map, r, &retry));
         if (r >= 0 && ret_retry_ms)
                 *ret_retry_ms = (wait_ns + SHM_NS_PER_MS - 1) / SHM_NS_PER_MS;
         return r;

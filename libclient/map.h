@@ -1,5 +1,7 @@
 #pragma once
 /* A map that is open in this process. It has nothing that a fork would have to repair. */
+#include <errno.h>
+
 #include <tslab_map.h>
 
 #include "libclient/enter.h"
@@ -26,6 +28,22 @@ static inline void map_end_change(struct tslab_map *map, ThreadState *thread) {
         pool_leave(map->pool, thread);
         pool_run_deferred(map->pool);
         pool_run_expiry(map->pool);
+}
+
+/* The attempts to find memory for a change. Zeros begin. */
+typedef struct MapRetry {
+        unsigned n_slices; /* in which expired entries were deleted */
+        bool asked; /* for the caches of threads */
+} MapRetry;
+
+bool map_make_room_slow(struct tslab_map *map, int r, MapRetry *retry);
+
+/*
+ * After a change: whether it is to be done again, since it found no memory, or no room in its map, and there may be
+ * some now. If it is not, the failure is counted.
+ */
+static inline bool map_make_room(struct tslab_map *map, int r, MapRetry *retry) {
+        return __builtin_expect(r == -ENOMEM || r == -ENOSPC, 0) && map_make_room_slow(map, r, retry);
 }
 
 /* Errors of tslab_map_put_with(). */

@@ -46,7 +46,7 @@ typedef enum ShmMapCount {
         SHM_MAP_DELETES, /* also of entries that were revoked */
         SHM_MAP_EXPIRATIONS,
         SHM_MAP_EVICTIONS,
-        SHM_MAP_FAILURES, /* puts that failed for want of memory or room */
+        SHM_MAP_FAILURES, /* changes that failed for want of memory or room */
         SHM_MAP_BYTES, /* the size that entries take: their slots' */
         SHM_MAP_MISCOUNTED, /* to be added to entries: after a death in a change */
         _SHM_MAP_COUNT_N,

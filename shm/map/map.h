@@ -50,7 +50,6 @@ typedef struct ShmMapPut {
         uint64_t end_ms; /* on the pool's clock, in place of a lifetime; 0: `ttl_ms` counts */
         uint16_t flags; /* SHM_LEAF_*; of a cell `value` is its 8 bytes */
         const ShmClaim *claim; /* with SHM_LEAF_CLAIM; `value`: the stale one */
-        bool may_retry; /* -ENOMEM is not counted: the caller tries again, or calls shm_map_count_failure() */
 } ShmMapPut;
 
 enum {
@@ -105,7 +104,7 @@ ssize_t shm_map_read(const ShmTrie *trie, const ShmMapKey *key, uint64_t version
  */
 int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                 uint64_t *ret_version);
-/* Counts a put with `may_retry` that failed for want of memory, and is not done again. */
+/* Counts a change that failed for want of memory or room, and is not done again. */
 void shm_map_count_failure(ShmActor *actor, const ShmTrie *trie);
 
 /* Counts a put whose key and value have no room in any map of the pool; -E2BIG. */

@@ -330,8 +330,6 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
                  (r == -ENOMEM && shm_evict_for_memory(actor, trie, &leaf.evict, n_tries++)));
         if (r == 0 && leaf.head.expires != 0)
                 shm_expiry_note(trie->arena, leaf.handle, leaf.head.expires);
-        if ((r == -ENOMEM && !put->may_retry) || r == -ENOSPC)
-                shm_tally_add(actor, trie, SHM_MAP_FAILURES, 1);
         shm_tally_end(actor, trie);
         if (r == -E2BIG)
                 return shm_map_refuse_large(actor, key->size, put->value_size);

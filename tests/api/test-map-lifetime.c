@@ -132,6 +132,70 @@ static void test_map_full_of_expired(void **state) {
         tslab_close(pool);
 }
 
+static int put_sized(struct tslab_map *map, uint64_t key, size_t size) {
+        static const char value[500];
+
+        return tslab_map_put(map, &key, sizeof(key), value, size, TSLAB_EPOCH_CURRENT);
+}
+
+static int put_empty(struct tslab_map *map, uint64_t key) {
+        return put_sized(map, key, 0);
+}
+
+static int add_one(struct tslab_map *map, uint64_t key) {
+        return tslab_map_add(map, &key, sizeof(key), 1, 0, TSLAB_MAP_TTL_NONE, NULL);
+}
+
+static int take_token(struct tslab_map *map, uint64_t key) {
+        return tslab_map_limit(map, &key, sizeof(key), 1, 1, 1, NULL);
+}
+
+static int claim_key(struct tslab_map *map, uint64_t key) {
+        tslab_handle version;
+
+        return tslab_map_claim(map, &key, sizeof(key), TSLAB_EPOCH_CURRENT, &version);
+}
+
+/* All that a map may take is in entries that expired while nobody wrote. Values of all sizes leave no slots. */
+static void full_of_expired(uint64_t limit_bytes, int error,
+                            int change(struct tslab_map *map, uint64_t key)) {
+        struct tslab_options options = { .size = sizeof(options), .arena_bytes = 1 << 20 };
+        struct tslab_map_options map_options = { .size = sizeof(map_options), .limit_bytes = limit_bytes };
+        struct tslab_map *map;
+        struct tslab *pool;
+        uint64_t n = 0, n_failures = 1;
+
+        assert_int_equal(tslab_create(&pool, &options), 0);
+        assert_int_equal(tslab_map_open(&map, pool, "m", &map_options), 0);
+        for (int size = 500; size >= 0; size -= 20, n_failures++)
+                while (put_sized(map, n, (size_t) size) == 0)
+                        n++;
+        assert_int_equal(change(map, n), error);
+        for (uint64_t i = 0; i < n; i++)
+                (void) tslab_map_touch(map, &i, sizeof(i), 100);
+        while (tslab_map_count(map) > 0)
+                sleep_ms(10);
+        assert_int_equal(change(map, n), 0);
+        assert_int_equal(statistics(map).failures, n_failures);
+        tslab_map_close(map);
+        tslab_close(pool);
+}
+
+static void test_map_changes_full_of_expired(void **state) {
+        (void) state;
+        full_of_expired(0, -ENOMEM, add_one);
+        full_of_expired(0, -ENOMEM, take_token);
+        full_of_expired(0, -ENOMEM, claim_key);
+}
+
+static void test_map_changes_at_limit_of_expired(void **state) {
+        (void) state;
+        full_of_expired(64 << 10, -ENOSPC, put_empty);
+        full_of_expired(64 << 10, -ENOSPC, add_one);
+        full_of_expired(64 << 10, -ENOSPC, take_token);
+        full_of_expired(64 << 10, -ENOSPC, claim_key);
+}
+
 static void test_map_largest_value(void **state) {
         struct tslab_map_options o = { .size = sizeof(o), .value_max = (16 << 20) + 1 };
         static char value[5001], back[5001];
@@ -513,6 +577,8 @@ static void test_map_add_killed(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_map_full_of_expired),
+                cmocka_unit_test(test_map_changes_full_of_expired),
+                cmocka_unit_test(test_map_changes_at_limit_of_expired),
                 cmocka_unit_test_setup_teardown(test_map_lifetime, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_default_lifetime, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_largest_value, map_pool_setup, map_pool_teardown),
