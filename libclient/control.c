@@ -25,6 +25,7 @@
 #include "proto/deadline.h"
 #include "shm/maintain/maintain.h"
 #include "shm/cache/object.h"
+#include "shm/slab/free-count.h"
 #include "shm/slab/pages.h"
 #include "shm/slab/set.h"
 #include "shm/arena/thread.h"
@@ -131,6 +132,8 @@ static void empty_idle_caches(struct tslab *pool) {
         if (shm_maintain_empty_idle(m, now))
                 maintain_run(m, 0);
         free(m);
+        if (pool->local->recount)
+                pool->local->recount = !shm_free_recount(&pool->arena);
         if (is_over_retain(pool))
                 (void) shm_pages_trim(&control, pool->retain, UINT32_MAX);
 }

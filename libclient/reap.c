@@ -22,7 +22,7 @@
 #include "libclient/open.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch-open.h"
-#include "shm/slab/slab-walk.h"
+#include "shm/slab/free-count.h"
 
 bool control_is_dead(const ShmClientInfo *info) {
         uint32_t start_time;
@@ -110,18 +110,6 @@ static int remove_dead(struct tslab *pool) {
         return n;
 }
 
-/* The dead may have left it wrong: the pool would retain too much, or too little. */
-static void recount_free(ShmArena *arena) {
-        uint32_t budget = UINT32_MAX, slab, n = 0;
-        ShmSlabWalk walk;
-        SlabWord w;
-
-        shm_slab_walk_begin(&walk, arena, SHM_SLAB_WALK_ALL);
-        while (shm_slab_walk_next(&walk, arena, &budget, &slab, &w))
-                n += slab_word_state(w) == SLAB_FREE;
-        shm_free_counted(arena, n);
-}
-
 static int reap_process(struct tslab *pool) {
         ShmActor control;
         uint32_t n_dead;
@@ -136,7 +124,8 @@ static int reap_process(struct tslab *pool) {
         /* Also where nobody is dead: an earlier pass, or an earlier maintainer, may have left slots in flight. */
         r = control_run_all(&control);
         if (r == 0 && n_dead > 0) {
-                recount_free(&pool->arena);
+                /* The dead may have left n_free wrong: the pool would retain too much, or too little. */
+                pool->local->recount = !shm_free_recount(&pool->arena);
                 r = remove_dead(pool);
         }
         control_end(pool);

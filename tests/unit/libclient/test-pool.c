@@ -106,6 +106,14 @@ static void test_reap_counts_free_slabs(void **state) {
                 n = stats.retained_bytes / SHM_SLAB_SIZE;
                 assert_int_equal(*n_free, n);
         }
+        /* One that others left no rest for is made again, beside the next look for idle threads. */
+        *n_free += 1000;
+        pool->local->recount = true;
+        pool->local->idle.due_usec = 0;
+        assert_int_equal(tslab_drain(pool), 0);
+        assert_int_equal(tslab_stats(pool, &stats), 0);
+        assert_int_equal(*n_free, stats.retained_bytes / SHM_SLAB_SIZE);
+        assert_false(pool->local->recount);
 }
 
 /*

@@ -1,6 +1,6 @@
 /*
- * Repair beside threads that go on: the shm layer is built with SHM_STEP, and in front of each access
- * that judging makes, one at a time, others move the very slots that it is about.
+ * Repair, and the count of free slabs, beside threads that go on: the shm layer is built with SHM_STEP, and in front of
+ * each access that judging makes, one at a time, others move the very slots that it is about.
  */
 #include "shm/maintain/repair.h"
 
@@ -9,6 +9,7 @@
 #include "shm/cache/object.h"
 #include "shm/arena/client.h"
 #include "shm/maintain/check.h"
+#include "shm/slab/free-count.h"
 #include "shm/slab/slab.h"
 #include "tests/util/maintain.h"
 #include "tests/util/test.h"
@@ -212,12 +213,98 @@ static void test_claims_kept_coming(void **state) {
         shm_arena_deinit(&world.arena);
 }
 
+static uint64_t kept; /* the one object of a slab that is counted first */
+
+/* A slab that may have been counted is taken; one that was looked at before is FREE now. */
+static void take_and_empty(World *w) {
+        uint64_t handle;
+
+        assert_int_equal(shm_object_alloc(&w->later, 64, 1, NULL, &handle, NULL), 0);
+        assert_int_equal(shm_object_free(&w->earlier, kept), 0);
+}
+
+static void take(World *w) {
+        uint64_t handle;
+
+        assert_int_equal(shm_object_alloc(&w->later, 64, 1, NULL, &handle, NULL), 0);
+}
+
+static void empty_and_take(World *w) {
+        assert_int_equal(shm_object_free(&w->earlier, kept), 0);
+        assert_int_equal(shm_object_alloc(&w->earlier, 64, 0, NULL, &kept, NULL), 0);
+}
+
+/* FREE slabs behind one with an object. */
+static void init_free(void) {
+        uint64_t handles[4 * 64];
+
+        init_arena();
+        world.earlier.mode = SHM_CACHE_OFF;
+        assert_int_equal(shm_object_alloc(&world.earlier, 64, 0, NULL, &kept, NULL), 0);
+        for (size_t i = 0; i < 4 * 64; i++)
+                assert_int_equal(shm_object_alloc(&world.earlier, 64, 0, NULL, &handles[i], NULL), 0);
+        for (size_t i = 0; i < 4 * 64; i++)
+                assert_int_equal(shm_object_free(&world.earlier, handles[i]), 0);
+        world.arena.header->n_free.value += 3; /* as deaths may leave it */
+}
+
+static uint32_t n_free(void) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < world.arena.n_slabs; i++)
+                n += slab_word_state(shm_slab_word(&world.arena, i)) == SLAB_FREE;
+        return n;
+}
+
+/* At the n-th access of a count slabs change: it is right all the same. True: there were so many. */
+static bool recount_at(uint64_t n) {
+        bool moved;
+
+        init_free();
+        steps_left = n;
+        assert_true(shm_free_recount(&world.arena));
+        moved = steps_left == 0;
+        steps_left = 0;
+        assert_int_equal(world.arena.header->n_free.value, n_free());
+        shm_arena_deinit(&world.arena);
+        return moved;
+}
+
+static void test_recount_beside(void (*how)(World *w)) {
+        uint64_t n = 1;
+
+        move = how;
+        while (recount_at(n))
+                n++;
+        assert_true(n > 16);
+}
+
+static void test_recount_beside_take(void **state) {
+        test_recount_beside(take);
+}
+
+static void test_recount_beside_exchange(void **state) {
+        test_recount_beside(take_and_empty);
+}
+
+/* Where slabs change all the while it says so, and the next one is right. */
+static void test_recount_without_rest(void **state) {
+        init_free();
+        move = empty_and_take;
+        storms = true;
+        assert_false(shm_free_recount(&world.arena));
+        storms = false;
+        assert_true(shm_free_recount(&world.arena));
+        assert_int_equal(world.arena.header->n_free.value, n_free());
+        shm_arena_deinit(&world.arena);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_moved_back),
-                cmocka_unit_test(test_moved_by_object),
-                cmocka_unit_test(test_moved_to_hand),
-                cmocka_unit_test(test_claims_kept_coming),
+                cmocka_unit_test(test_moved_back),           cmocka_unit_test(test_moved_by_object),
+                cmocka_unit_test(test_moved_to_hand),        cmocka_unit_test(test_claims_kept_coming),
+                cmocka_unit_test(test_recount_beside_take),  cmocka_unit_test(test_recount_beside_exchange),
+                cmocka_unit_test(test_recount_without_rest),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
