@@ -56,7 +56,8 @@
  * else all entries of whole slabs, so that a change of sizes does not end in failures. A put fails with -ENOMEM even so
  * where its memory cannot come from entries of this map: the rest of the pool is objects, other maps' entries, claims,
  * values that other threads are about to put, or slots in caches of threads that are stopped inside a call. When the
- * limit is lowered, each put deletes some more than it brings, until the map is within it.
+ * limit is lowered, each put deletes some more than it brings, until the map is within it. A thread that does nothing
+ * meanwhile may have up to 64 KiB of entries that only it has counted, and that come on top until it changes the map.
  *
  * The index of all maps of a pool is in one reserved epoch, labelled "maps", that the first map reserves. It grows
  * and shrinks with the entries: at most 48 bytes for each entry, and 33 KiB for each map, if the pool has a class of 64
