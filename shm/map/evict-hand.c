@@ -15,8 +15,8 @@
  */
 #include "shm/map/evict-hand.h"
 
-#define YOUNG_SHARE                                                                                          \
-        32 /* a sweep that evicts, and in which more than one of so many entries is put, makes the next a young one */
+/* A sweep that evicts, and in which more than one of so many entries is put, makes the next a young one. */
+#define YOUNG_SHARE 32
 
 static bool is_behind(uint64_t a, uint64_t b) {
         return (int64_t) ((a >> SLAB_SHIFT << SLAB_SHIFT) - (b >> SLAB_SHIFT << SLAB_SHIFT)) < 0;

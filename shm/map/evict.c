@@ -56,8 +56,8 @@
 
 #define SMALL_SHARE 3 /* an entry is small below the mean over this */
 #define EXTRA_MAX 16 /* entries that a put evicts beside its own size, where the limit was lowered */
-#define EXCESS_SHARE                                                                                         \
-        32 /* a limit is mostly exceeded by less: threads keep half of that share to themselves */
+/* A limit is mostly exceeded by less: threads keep half of that share to themselves. */
+#define EXCESS_SHARE 32
 #define EMPTIED_MAX 512 /* slabs that are emptied for one put */
 #define CHAINS_MAX 64 /* entries looked at for large ones */
 #define TRIES_MAX 32 /* a put: others may take the memory that it made free */
@@ -70,6 +70,10 @@ void shm_evict_set_visited(const ShmTrie *trie, uint64_t leaf) {
         if (!trie->arena->read_only)
                 /* ORDER: sc; a hint. */
                 (void) shm_or_sc(&trie->arena->lines[slot_id_slab(id)].visited, slot_id_mask(id));
+}
+
+static bool evict_is_on(const ShmEvict *evict) {
+        return evict->options.evict != SHM_MAP_EVICT_NEVER;
 }
 
 static bool is_small(const ShmTrie *trie, uint64_t cost) {
@@ -189,7 +193,7 @@ bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *
         bool any_slab = evict->chained || evict->for_index || n_tries >= CLASS_TRIES;
         uint64_t size = evict->for_index ? 1 : evict->cost, key, cost = 0, until_ms;
 
-        if (n_tries >= TRIES_MAX || trie->map == 0 || evict->options.evict == SHM_MAP_EVICT_NEVER ||
+        if (n_tries >= TRIES_MAX || trie->map == 0 || !evict_is_on(evict) ||
             exceeds_pool(trie, evict->cost) || !key_of(trie, evict, &key))
                 return false;
         until_ms = shm_map_now_ms(trie) + FULL_MS;
@@ -267,15 +271,13 @@ static uint64_t excess_of(const ShmEvict *evict, uint64_t bytes) {
  * before much is evicted, the records are looked at.
  */
 static uint64_t excess_for(const ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict) {
-        bool is_on = evict->options.evict != SHM_MAP_EVICT_NEVER;
-        uint64_t usual = is_on ? evict->cost + evict->options.limit_bytes / EXCESS_SHARE : 0;
+        uint64_t usual = evict_is_on(evict) ? evict->cost + evict->options.limit_bytes / EXCESS_SHARE : 0;
         uint64_t excess = excess_of(evict, bytes_used(actor, trie));
 
         return excess > usual ? excess_of(evict, bytes_exactly(trie)) : excess;
 }
 
 int shm_evict_for_put(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict) {
-        bool is_on = evict->options.evict != SHM_MAP_EVICT_NEVER;
         uint64_t limit = evict->options.limit_bytes, excess;
 
         if (limit != 0) {
@@ -283,13 +285,13 @@ int shm_evict_for_put(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evic
                         return -E2BIG;
                 excess = excess_for(actor, trie, evict);
                 if (excess > 0) {
-                        if (!is_on)
+                        if (!evict_is_on(evict))
                                 return -ENOSPC;
                         evict_excess(actor, trie, excess, evict);
                         return 0;
                 }
         }
-        if (is_on)
+        if (evict_is_on(evict))
                 evict_ahead(actor, trie, evict);
         return 0;
 }
