@@ -17,7 +17,7 @@
 #include "libclient/control.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "libclient/enter.h"
@@ -79,15 +79,22 @@ static void control_unlock(struct tslab *pool) {
         control_put_back(pool, 0);
 }
 
-/* 0 or -ENOMEM. */
+/*
+ * 0 or -ENOMEM. Of its 480 KiB most calls use the first few pages. Those that malloc() has given out before are
+ * overwritten by calloc(), and stay in each process that ever made such a call.
+ */
 static int maintain_new(ShmActor *control, ShmMaintain **ret) {
-        ShmMaintain *m = calloc(1, sizeof(*m));
+        ShmMaintain *m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-        if (!m)
+        if (m == MAP_FAILED)
                 return -ENOMEM;
         shm_maintain_init(m, control);
         *ret = m;
         return 0;
+}
+
+static void maintain_free(ShmMaintain *m) {
+        (void) munmap(m, sizeof(*m));
 }
 
 /* Until there is nothing to do, or only threads are left that stay inside a call: they end the freeze themselves. */
@@ -131,7 +138,7 @@ static void empty_idle_caches(struct tslab *pool) {
         m->idle = idle;
         if (shm_maintain_empty_idle(m, now))
                 maintain_run(m, 0);
-        free(m);
+        maintain_free(m);
         if (pool->local->recount)
                 pool->local->recount = !shm_free_recount(&pool->arena);
         if (is_over_retain(pool))
@@ -152,7 +159,7 @@ static int run_all(ShmActor *control, uint64_t wait_usec) {
         if (r)
                 return r;
         look_and_run(m, wait_usec);
-        free(m);
+        maintain_free(m);
         return 0;
 }
 
@@ -222,7 +229,7 @@ int control_close(ShmActor *control, uint32_t epoch, uint32_t flags) {
                 (void) shm_maintain_close(m, epoch & 0xff, proto_now_usec());
                 look_and_run(m, CLOSE_WAIT_USEC);
         }
-        free(m);
+        maintain_free(m);
         return r;
 }
 
@@ -236,7 +243,7 @@ int control_take_up(ShmActor *control) {
                 return r;
         (void) shm_maintain_take_over(m, proto_now_usec(), &counts);
         maintain_run(m, CLOSE_WAIT_USEC);
-        free(m);
+        maintain_free(m);
         return 0;
 }
 
@@ -385,7 +392,7 @@ static int empty_caches(ShmActor *control) {
                 return r;
         (void) shm_maintain_empty_caches(m, proto_now_usec());
         maintain_run(m, CLOSE_WAIT_USEC);
-        free(m);
+        maintain_free(m);
         return 0;
 }
 
