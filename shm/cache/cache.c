@@ -305,6 +305,23 @@ int shm_cache_alloc_pending(ShmActor *actor, size_t size, uint32_t epoch, const 
         return r;
 }
 
+/* The capacity, and the slots but for n of them. A cache that frees go past stays so. */
+static void cache_halve(ShmActor *actor, ShmCache *cache, uint32_t n) {
+        uint32_t count = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone. */
+
+        if (count <= n)
+                return;
+        (void) shm_cache_flush(actor, actor->id, cache, shm_cache_index(actor, cache), count - n);
+        shm_actor_count(actor, SHM_COUNT_FLUSHES, 1);
+        shm_actor_count(actor, SHM_COUNT_FLUSHED_SLOTS, count - n);
+        if (cache->capacity / 2 < SHM_CACHE_CAPACITY_START || cache->capacity / 2 < n)
+                return;
+        if (shm_load_rlx(&cache->room) != 0) /* ORDER: rlx; ours alone. */
+                shm_store_rlx(&cache->room, cache->capacity / 2); /* ORDER: rlx; ours alone. */
+        shm_compiler_barrier(); /* the room never exceeds the capacity, even if the thread dies here */
+        cache->capacity /= 2;
+}
+
 static void make_room(ShmActor *actor, ShmCache *cache) {
         uint32_t k;
 
@@ -318,6 +335,32 @@ static void make_room(ShmActor *actor, ShmCache *cache) {
                 shm_store_rlx(&cache->room, 0); /* ORDER: rlx; ours alone. */
         shm_actor_count(actor, SHM_COUNT_FLUSHES, 1);
         shm_actor_count(actor, SHM_COUNT_FLUSHED_SLOTS, k);
+}
+
+/* How many slots are so many bytes; at least as many as a cache begins with. */
+static uint32_t cache_slots(const ShmActor *actor, uint64_t key, uint64_t size) {
+        uint64_t n = size / actor->arena->classes[slab_key_class(key)].size;
+
+        if (n < SHM_CACHE_CAPACITY_START)
+                return SHM_CACHE_CAPACITY_START;
+        return n < SHM_CACHE_MAX ? (uint32_t) n : SHM_CACHE_MAX;
+}
+
+void shm_cache_shorten(ShmActor *actor, uint64_t key, uint64_t size) {
+        const ShmPlaceOf *place = &actor->places[(key & SHM_PLACE_MASK) >> SLAB_CLASS_SHIFT];
+        ShmCache *cache = place->cache;
+        uint32_t n;
+
+        /* ORDER: rlx; ours, or a hint. */
+        if (place->key != key || shm_load_rlx(&cache->count) <= SHM_CACHE_CAPACITY_START)
+                return;
+        n = cache_slots(actor, key, size);
+        if (shm_load_rlx(&cache->count) <= n) /* ORDER: rlx; ours, or a hint. */
+                return;
+        shm_actor_enter(actor);
+        if (cache_is_ours(actor) && place->key == key)
+                cache_halve(actor, cache, n / 2);
+        shm_actor_leave(actor);
 }
 
 /* Makes room in the cache if it is full. False: this free must go past the cache. */

@@ -19,6 +19,12 @@ int shm_cache_alloc_pending(ShmActor *actor, size_t size, uint32_t epoch, const 
 /* As shm_object_free(), inside an operation. */
 int shm_cache_free_slow(ShmActor *actor, uint64_t handle);
 
+/*
+ * Frees most slots of a cache with more than `size` bytes of them, and makes it smaller; `key`: a slab's class, epoch
+ * and era. Nothing is done where the actor has no such cache now. Outside any operation.
+ */
+void shm_cache_shorten(ShmActor *actor, uint64_t key, uint64_t size);
+
 /* Frees all slots and releases all slabs that the actor holds. False: its record is frozen. Inside an operation. */
 bool shm_cache_drain(ShmActor *actor);
 /* Frees the objects that are pending in this thread. */

@@ -19,6 +19,7 @@
 #include "shm/map/evict.h"
 #include "shm/map/expiry.h"
 #include "shm/slab/slab.h"
+#include "shm/stats/stats.h"
 #include "tests/unit/shm/map-fixture.h"
 #include "tests/util/map-options.h"
 #include "tests/util/sieve.h"
@@ -257,6 +258,40 @@ static void test_evict_hands_go_together(void **state) {
 }
 
 /* Entries are counted for all threads though as many bytes go as come. */
+/* The bytes of free slots in the caches of all threads. */
+static uint64_t cached_bytes(Fixture *f) {
+        static ShmStats s;
+        uint64_t sum = 0;
+
+        shm_stats(&f->arena, &s);
+        for (uint32_t i = 0; i < f->arena.n_classes; i++)
+                sum += (s.class_taken[i] - s.classes[i].live_objects) * f->arena.classes[i].size;
+        return sum;
+}
+
+/* In a pool of 64 MiB each cache has room for 64 KiB or more. */
+static void test_evict_keeps_few_slots(void **state) {
+        static const uint32_t sizes[] = { 200, 300, 600, 900, 1200, 1900, 3900 };
+        const uint64_t limit = UINT64_C(4) << 20;
+        uint64_t most = 0, n;
+        Fixture *f = *state;
+
+        f->actor.mode = SHM_CACHE_ADAPTIVE;
+        TRIE_SET_OPTION(&f->trie, limit_bytes, limit);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = 0; i < 60000; i++) {
+                /* Spells of large entries, and of small ones. */
+                uint32_t k = (i * UINT32_C(2654435761)) >> 16;
+
+                assert_int_equal(put(f, i, sizes[i / 512 % 2 ? k % 4 : 3 + k % 4]), 0);
+                if (i < 20000 || i % 512 != 0)
+                        continue;
+                n = cached_bytes(f);
+                most = n > most ? n : most;
+        }
+        assert_true(most < limit / 16);
+}
+
 static void test_evict_knows_the_mean(void **state) {
         Fixture *f = *state;
 
@@ -712,6 +747,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_spares_what_is_used, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_spares_small, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_hands_go_together, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_keeps_few_slots, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_knows_the_mean, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_spares_what_it_replaces, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_visits, setup, teardown),
