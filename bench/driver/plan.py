@@ -91,6 +91,8 @@ BATCH_CALLS = [16, 64, 256]     # objects in a call
 EVICTING = ['tslab-map', 'memcached', 'redis']
 TRACES = ['log', 'zipf-0.8', 'zipf-1.0', 'zipf-1.2', 'wide-1.0']
 MISSES_MIB = [8, 16, 32, 64]
+# tslab alone: between these it is compared in the memory that another store takes
+MISSES_OWN_MIB = [8, 10, 12, 14, 16, 19, 22, 25, 28, 32, 36, 40, 45, 50, 54, 59, 64]
 EVICT_MIB = 16      # as in bench/web/evict.c
 INDEX_INSERTS = 10000000    # as in bench/web/index.c
 SOAK_SECONDS = 60
@@ -187,8 +189,9 @@ def store_cases():
                whole=True, store=True)
     yield Case('soak', 'soak', [], ['tslab-map'], [f'{name}_growth' for name in SOAK] + ['sessions'], runs=1, store=True)
     for trace in TRACES:
-        for mib in MISSES_MIB:
-            yield Case(f'map-misses-{trace}-{mib}', 'map-misses', ['misses', trace, mib], EVICTING,
+        for mib in MISSES_OWN_MIB:
+            yield Case(f'map-misses-{trace}-{mib}', 'map-misses', ['misses', trace, mib],
+                       EVICTING if mib in MISSES_MIB else ['tslab-map'],
                        ['miss_percent', 'exact_percent', 'taken_mib'], runs=1, whole=True, store=True, mib=mib)
     evict = [f'put_{p}_ns' for p in ('p50', 'p99', 'p99.9', 'max')] + ['get_ns', 'get_without_ns']
     yield Case('map-evict-limit', 'map-evict', ['evict-limit'], EVICTING, evict, runs=3, store=True, mib=EVICT_MIB)
@@ -218,4 +221,4 @@ def for_report():
     return [c for c in cases() if c.workload not in NOT_IN_REPORT]
 
 
-assert {c.workload for c in cases()} == set(MEASURES)
+assert {c.workload for c in cases()} == set(MEASURES) and set(MISSES_MIB) <= set(MISSES_OWN_MIB)

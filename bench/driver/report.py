@@ -219,13 +219,20 @@ class Report:
 
         return [label, *map(cell_of, plan.MISSES_MIB)]
 
+    def misses_beside(self, contender, trace):
+        """tslab's share in the memory that the contender takes, by the contender's limit."""
+        own, peer = (tables.misses_curve(self.summary, trace, c) for c in ('tslab-map', contender))
+        shares = [tables.misses_in(own, peer[mib][0]) if mib in peer else None for mib in plan.MISSES_MIB]
+        return [f"tslab-map in {contender}'s memory", *('' if m is None else tables.number(m) for m in shares)]
+
     def caches(self):
         self.tell(texts.MISSES)
         for trace in plan.TRACES:
-            plots.misses(self.pictures, self.summary, trace, plan.MISSES_MIB)
+            plots.misses(self.pictures, self.summary, trace, plan.MISSES_OWN_MIB)
             self.picture(f'misses-{trace}')
             self.lines += markdown_table([trace, *(f'{mib} MiB' for mib in plan.MISSES_MIB)], [
                 *(self.misses_row(c, c, 'miss_percent', trace) for c in plan.EVICTING),
+                *(self.misses_beside(c, trace) for c in plan.EVICTING if c != 'tslab-map'),
                 self.misses_row('exact', 'tslab-map', 'exact_percent', trace)])
         self.tell(texts.EVICT)
         for case, label in ('map-evict-limit', 'at a limit'), ('map-evict-full', 'in a full pool'):

@@ -303,34 +303,38 @@ def cache_targets(s):
 
 def miss_targets(s):
     """The worst of all limits."""
-    def curve(trace, contender, metric='miss_percent'):
-        """limit -> (memory taken, share of misses)."""
-        found = {}
-        for mib in plan.MISSES_MIB:
-            memory, misses = (s.get(f'map-misses-{trace}-{mib}', contender, m) for m in ('taken_mib', metric))
-            if memory and misses:
-                found[mib] = memory.median, misses.median
-        return found
-
     def worst(differences):
         return max((d for d in differences if d is not None), default=None)
 
     for trace in plan.TRACES:
-        own, exact, peer = curve(trace, 'tslab-map'), curve(trace, 'tslab-map', 'exact_percent'), curve(trace, 'memcached')
+        own, exact = (misses_curve(s, trace, 'tslab-map', m) for m in ('miss_percent', 'exact_percent'))
+        peer = misses_curve(s, trace, 'memcached')
         yield at_most(f'misses, {trace}: above exact SIEVE', worst(m - exact[mib][1] for mib, (_, m) in own.items()), 1,
                       'points')
         yield at_most(f'misses, {trace}: above memcached with the same limit',
-                      worst(m - peer[mib][1] for mib, (_, m) in own.items() if mib in peer), 0, 'points')
+                      worst(own[mib][1] - m for mib, (_, m) in peer.items() if mib in own), 0, 'points')
         yield at_most(f'misses, {trace}: above memcached in the same memory',
-                      worst(over_curve(sorted(own.values()), *point) for point in peer.values()), 0, 'points')
+                      worst(found - m for memory, m in peer.values()
+                            if (found := misses_in(own, memory)) is not None), 0, 'points')
 
 
-def over_curve(curve, memory, misses):
-    """How far a curve lies above a point, between its own points on a logarithmic scale; None outside of it."""
-    for (x0, y0), (x1, y1) in zip(curve, curve[1:]):
+def misses_curve(s, trace, contender, metric='miss_percent'):
+    """limit -> (memory taken, share of misses)."""
+    found = {}
+    for mib in plan.MISSES_OWN_MIB:
+        memory, misses = (s.get(f'map-misses-{trace}-{mib}', contender, m) for m in ('taken_mib', metric))
+        if memory and misses:
+            found[mib] = memory.median, misses.median
+    return found
+
+
+def misses_in(curve, memory):
+    """The share in so much memory, between the curve's points on a logarithmic scale; None: less than any of them."""
+    points = sorted(curve.values())
+    for (x0, y0), (x1, y1) in zip(points, points[1:]):
         if x0 <= memory <= x1 and x0 < x1:
-            return y0 + (y1 - y0) * math.log(memory / x0) / math.log(x1 / x0) - misses
-    return None
+            return y0 + (y1 - y0) * math.log(memory / x0) / math.log(x1 / x0)
+    return points[-1][1] if points and memory > points[-1][0] else None
 
 
 def no_own_spike(s, least):

@@ -77,7 +77,10 @@ A million entries expire within a second: another process's gets and puts before
 
 MISSES = '''
 Caches: each request that misses puts its value. Per cent of 300,000 requests that miss, by the limit; behind it
-the MiB that the store took, its index included. An access log's pages; Zipf's distribution with exponents of 0.8, 1.0 and 1.2
+the MiB by which the store's resident memory grew, its index included. The same limit is not the same memory: memcached
+gives each of its size classes a megabyte at least, whatever `-m` says, and tslab leaves its index out. So tslab was
+measured with more limits, and two rows tell how much it misses where it takes as much memory as another store took with
+the column's limit. An access log's pages; Zipf's distribution with exponents of 0.8, 1.0 and 1.2
 over 300,000 values of up to 1000 bytes; and with 1.0 over values of 64 bytes to 8 KiB. Redis evicts by
 allkeys-lru. Exact: SIEVE as in its paper, whatever the sizes, for entries as large as tslab's.
 '''
