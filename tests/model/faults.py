@@ -218,7 +218,7 @@ FAULTS = [
                 shm_pages_punch(arena, &arena->tags[group * 64], SHM_TAGS_PER_PAGE * sizeof(ShmTags));
 '''),
     ('tags: their page goes though another slab is in use', 'tags/drop-free-alone', 'shm/slab/pages.c',
-     'if ((away & tags_page_mask(first)) == tags_page_mask(first))', 'if (away & tags_page_mask(first))'),
+     '(away & tags_page_mask(end)) == tags_page_mask(end)', '(away & tags_page_mask(end))'),
     ('tags: slabs beside are not held', 'tags/surplus', 'shm/slab/pages.c',
      'held = begin_group(control, slab / 64, tags_page_mask(slab), SLAB_UNCOMMITTED);', 'held = tags_page_mask(slab);'),
     ('tags: sharers are not held', 'tags/drop-free-alone', 'shm/slab/pages.c',
@@ -821,7 +821,7 @@ FAULTS = [
     ('tally: a death while it is added is not known', 'map-tally/turn-turn', 'shm/map/tally.c',
      'shm_store_rlx(&record->map, shm_load_rlx(&record->tally.map));', ''),
     ('tally: counts of the map before go to the next one', 'map-tally/turn-turn', 'shm/map/tally.c',
-     '''        shm_tally_flush(actor, trie);
+     '''        shm_tally_flush(actor);
         shm_store_rel(&record->map, 0);''', '        shm_store_rel(&record->map, 0);'),
     ('guard: not stored', 'map-revoke/index-put', 'shm/arena/note.h',
      '        shm_store_rlx(&actor->record->guard, handle);', ''),
