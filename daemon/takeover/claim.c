@@ -31,23 +31,33 @@
 #define MARK_PREFIX "tslabd:"
 #define MARK_SIZE (sizeof(MARK_PREFIX) + ADOPT_ID_SIZE)
 
-/* ---- The lock */
+/* ---- Processes */
 
-/* The effective user. Not the owner of /proc/PID, which is root where the process is not dumpable. */
-static bool is_process_of_user(pid_t pid, uid_t uid) {
+/* A process that has ended meanwhile, or that may not be looked at, is none of this user's daemons. */
+static int outcome_of_look(int error) {
+        return error == ENOENT || error == ESRCH || error == EACCES || error == EPERM ? 0 : -error;
+}
+
+/*
+ * Whether it is none of this user's. The effective user counts, not the owner of /proc/PID, which is root where the
+ * process is not dumpable. False, too, where nobody can tell.
+ */
+static bool is_process_of_others(pid_t pid, uid_t uid) {
         char path[32], line[256];
-        unsigned found = (unsigned) -1;
+        unsigned found = (unsigned) uid;
         FILE *file;
 
         (void) snprintf(path, sizeof(path), "/proc/%d/status", (int) pid);
         file = fopen(path, "re");
         if (!file)
-                return false;
+                return outcome_of_look(errno) == 0;
         while (fgets(line, sizeof(line), file) && sscanf(line, "Uid: %*u %u", &found) != 1)
                 ;
         (void) fclose(file);
-        return found == (unsigned) uid;
+        return found != (unsigned) uid;
 }
+
+/* ---- The lock */
 
 /*
  * Any client has the memfd, and can lock it. A daemon can only be a process of our own user, which is trusted with the
@@ -68,11 +78,12 @@ static pid_t find_foreign_locker(int fd) {
                 if (sscanf(line, "%*d: FLOCK %*s %*s %d %*x:%*x:%llu", &pid, &inode) != 2 ||
                     inode != st.st_ino)
                         continue;
-                if (is_process_of_user(pid, geteuid()))
-                        ours = true;
-                else
+                if (is_process_of_others(pid, geteuid()))
                         foreign = pid;
+                else
+                        ours = true;
         }
+        ours |= ferror(file) != 0;
         (void) fclose(file);
         return ours ? 0 : foreign;
 }
@@ -110,11 +121,6 @@ static void close_listing(DIR **dir) {
                 (void) closedir(*dir);
 }
 
-/* A process that has ended meanwhile, or that may not be looked at, is none of this user's daemons. */
-static int outcome_of_look(int error) {
-        return error == ENOENT || error == ESRCH || error == EACCES || error == EPERM ? 0 : -error;
-}
-
 /* 1: a descriptor of this process has the name, 0: none has. */
 static int has_mark(pid_t pid, const char *wanted) {
         _cleanup_(close_listing) DIR *dir = NULL;
@@ -139,10 +145,13 @@ static int has_mark(pid_t pid, const char *wanted) {
         return outcome_of_look(errno);
 }
 
-static bool is_owned_by(const char *entry, int proc_fd, uid_t uid) {
+/* 1: the process has the mark, 0: not, or it is another user's. */
+static int look_for_mark(pid_t pid, int proc_fd, const char *entry, const char *wanted) {
         struct stat st;
 
-        return fstatat(proc_fd, entry, &st, 0) == 0 && st.st_uid == uid;
+        if (fstatat(proc_fd, entry, &st, 0) < 0)
+                return outcome_of_look(errno);
+        return st.st_uid == geteuid() ? has_mark(pid, wanted) : 0;
 }
 
 /* -EBUSY: another process of this user has the mark. */
@@ -158,8 +167,8 @@ static int find_marked(const char *mark) {
         while (r == 0 && (errno = 0, entry = readdir(proc))) {
                 pid_t pid = atoi(entry->d_name);
 
-                if (pid > 0 && pid != getpid() && is_owned_by(entry->d_name, dirfd(proc), geteuid()))
-                        r = has_mark(pid, wanted);
+                if (pid > 0 && pid != getpid())
+                        r = look_for_mark(pid, dirfd(proc), entry->d_name, wanted);
         }
         return r == 0 ? -errno : r < 0 ? r : -EBUSY;
 }
