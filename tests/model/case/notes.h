@@ -174,7 +174,7 @@ static const ModelCase model_cases[] = {
         NOTES("take-back", pre_cached, t_alloc_take_back, t_alloc_1),
         NOTES("take-back-uncached", pre_uncached, t_alloc_take_back, t_alloc_1),
         NOTES("full", pre_cached_full, t_refused, t_alloc_1),
-        NOTES("full-refill", pre_refill_full, t_refused, t_alloc_1),
+        NOTES("full-refill", pre_refill_full, t_refused, t_free_1),
         NOTES("full-uncached", pre_uncached_full, t_refused, t_alloc_1),
 };
 /* clang-format on */
