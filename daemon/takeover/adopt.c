@@ -91,8 +91,8 @@ static int is_arena_of_pool(const char *pool, int dir_fd, const char *entry) {
         char name[96], wanted[96];
         ssize_t n = readlinkat(dir_fd, entry, name, sizeof(name) - 1);
 
-        if (n < 0) /* EINVAL: "." and ".." */
-                return errno == ENOENT || errno == EINVAL ? 0 : -errno;
+        if (n < 0) /* EINVAL: "." and "..". ENAMETOOLONG: a file whose path has more than 4096 bytes */
+                return errno == ENOENT || errno == EINVAL || errno == ENAMETOOLONG ? 0 : -errno;
         name[n] = 0;
         (void) snprintf(wanted, sizeof(wanted), "/memfd:tslab:%s (deleted)", pool);
         return strcmp(name, wanted) == 0;

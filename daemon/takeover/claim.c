@@ -134,8 +134,8 @@ static int has_mark(pid_t pid, const char *wanted) {
                 return outcome_of_look(errno);
         while ((errno = 0, entry = readdir(dir))) {
                 n = readlinkat(dirfd(dir), entry->d_name, name, sizeof(name) - 1);
-                if (n < 0 && (errno == EINVAL || errno == ENOENT))
-                        continue; /* "." and "..", or closed by now */
+                if (n < 0 && (errno == EINVAL || errno == ENOENT || errno == ENAMETOOLONG))
+                        continue; /* "." and "..", closed by now, or a file whose path is too long */
                 if (n < 0)
                         return outcome_of_look(errno);
                 name[n] = 0;

@@ -5,35 +5,75 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/takeover/adopt.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 
-/* A process of ours that has locked the arena, as a daemon does that is seen by its lock alone. */
-static pid_t locker_start(const ShmArena *arena) {
-        char path[32], c;
+#define DEPTH 24 /* folders of a path that the kernel cannot tell, as it has more than 4096 bytes */
+#define NAME_SIZE 200
+
+typedef bool (*Prepare)(const ShmArena *arena);
+
+/* A process that stays, if it is prepared; 0: it is not. */
+static pid_t child_start(const ShmArena *arena, Prepare prepare) {
+        ssize_t n;
         int ready[2];
         pid_t pid;
+        char c;
 
         assert_int_equal(pipe(ready), 0);
         pid = fork();
         assert_true(pid >= 0);
         if (pid == 0) {
+                bool prepared = prepare(arena);
+
                 (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* where a check fails */
-                (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", arena->fd);
-                if (flock(open(path, O_RDWR), LOCK_EX | LOCK_NB) == 0 && write(ready[1], "", 1) == 1)
+                if (prepared && write(ready[1], "", 1) == 1)
                         (void) pause();
                 _exit(EXIT_FAILURE);
         }
         close(ready[1]);
-        assert_int_equal(read(ready[0], &c, 1), 1);
+        n = read(ready[0], &c, 1);
         close(ready[0]);
-        return pid;
+        if (n != 1)
+                assert_int_equal(waitpid(pid, NULL, 0), pid);
+        return n == 1 ? pid : 0;
+}
+
+static void child_end(pid_t pid) {
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* As a daemon does that is seen by its lock alone. */
+static bool lock(const ShmArena *arena) {
+        char path[32];
+
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", arena->fd);
+        return flock(open(path, O_RDWR), LOCK_EX | LOCK_NB) == 0;
+}
+
+/* Keeps a folder open, and removes it. */
+static bool open_deep(const ShmArena *arena) {
+        char top[] = "/tmp/tslab-claim-XXXXXX", name[NAME_SIZE + 1] = {};
+        bool opened = mkdtemp(top) && chdir(top) == 0;
+
+        (void) arena;
+        memset(name, 'd', NAME_SIZE);
+        for (int i = 0; i < DEPTH; i++)
+                opened = opened && mkdir(name, 0700) == 0 && chdir(name) == 0;
+        opened = opened && open(".", O_RDONLY | O_DIRECTORY) >= 0;
+        for (int i = 0; i < DEPTH; i++)
+                opened = opened && chdir("..") == 0 && rmdir(name) == 0;
+        return rmdir(top) == 0 && opened;
 }
 
 /* With so many more descriptors. */
@@ -60,13 +100,37 @@ static void test_claim_arena_cannot_look(void **state) {
 
         (void) state;
         test_arena_init(&t, &geometry);
-        pid = locker_start(&t.arena);
+        pid = child_start(&t.arena, lock);
+        assert_true(pid > 0);
         assert_int_equal(claim_arena(&claim, &t.arena), -EBUSY);
         for (unsigned n = 0; n < 8; n++)
                 assert_true(claim_with(n, &claim, &t.arena) < 0);
-        assert_int_equal(kill(pid, SIGKILL), 0);
-        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        child_end(pid);
         assert_int_equal(claim_arena(&claim, &t.arena), 0);
+        claim_deinit(&claim);
+        test_arena_deinit(&t);
+}
+
+/* A process of ours with a file whose path is too long to be told: it is none of the pool. */
+static void test_claim_arena_long_path(void **state) {
+        ShmGeometry geometry = test_geometry();
+        char id[ADOPT_ID_SIZE];
+        Claim claim = CLAIM_NONE;
+        unsigned n;
+        TestArena t;
+        pid_t pid, first;
+
+        (void) state;
+        test_arena_init(&t, &geometry);
+        pid = child_start(&t.arena, open_deep);
+        if (pid == 0) {
+                test_arena_deinit(&t);
+                skip(); /* where there can be no such path */
+        }
+        adopt_id(&t.arena, id);
+        assert_int_equal(claim_arena(&claim, &t.arena), 0);
+        assert_int_equal(adopt_count("test-claim", id, &n, &first), 0);
+        child_end(pid);
         claim_deinit(&claim);
         test_arena_deinit(&t);
 }
@@ -74,6 +138,7 @@ static void test_claim_arena_cannot_look(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_claim_arena_cannot_look),
+                cmocka_unit_test(test_claim_arena_long_path),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
