@@ -254,6 +254,7 @@ bool control_reap_threads(struct tslab *pool) {
         if (!pool->is_private || control_begin(pool, false, &control) < 0)
                 return false;
         n = shm_threads_mark_gone(&pool->arena, &position, UINT32_MAX);
+        n += shm_repair_wanted(&pool->arena); /* threads that ended inside a call are marked already */
         n += !shm_freeze_is_over(&pool->arena);
         (void) run_all(&control, 0);
         control_end(pool);
