@@ -383,7 +383,10 @@ static bool ask_daemon(struct tslab *pool) {
         return false;
 }
 
-/* Threads that stay inside an operation empty their caches later: shm_maintain_look() finds their freeze. */
+/*
+ * Threads that stay inside an operation empty their caches later: shm_maintain_look() finds their freeze. Those that
+ * ended there left theirs to repair.
+ */
 static int empty_caches(ShmActor *control) {
         ShmMaintain *m;
         int r;
@@ -391,6 +394,8 @@ static int empty_caches(ShmActor *control) {
         r = maintain_new(control, &m);
         if (r)
                 return r;
+        if (shm_repair_wanted(control->arena))
+                shm_maintain_repair(m);
         (void) shm_maintain_empty_caches(m, proto_now_usec());
         maintain_run(m, CLOSE_WAIT_USEC);
         maintain_free(m);
