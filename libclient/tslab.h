@@ -54,7 +54,8 @@
  *
  * Nothing here is async-signal-safe or may be called between vfork() and exec. A signal handler must not leave a call
  * by longjmp(), not even where the bytes of a value cannot be read: the thread's record would be left inside an
- * operation.
+ * operation. A handler that ends its thread there leaves the record to repair. But a thread that has no record of its
+ * own, as n_threads of the pool are too few, holds a lock in a call: the others without one then wait for ever.
  *
  * Sizes are bytes, times milliseconds or, where named _usec, microseconds since 1970.
  */
