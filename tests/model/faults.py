@@ -326,7 +326,8 @@ FAULTS = [
      'while (!shm_pair_cas_acqrel(pair, &old, new));',
      'while (({ shm_store_rel(&pair->low, new.low); shm_store_rel(&pair->high, new.high); false; }));'),
     ('batch: tags become odd from the bottom up', 'batch', 'shm/cache/batch.c',
-     '&cache->slots[count - 1 - i]', '&cache->slots[count - n + i]'),
+     '(void) batch_make_live(actor, batch_slot(cache, count, i));',
+     '(void) batch_make_live(actor, batch_slot(cache, count, (uint32_t) n - 1 - i));'),
     ('batch: count lowered before the tags are odd', 'batch', 'shm/cache/batch.c',
      '''        for (i = 0; i < n; i++)
                 (void) batch_make_live(''', '''        shm_cache_set_count(cache, count - (uint32_t) n);
