@@ -29,10 +29,15 @@ def growth(rows, column):
 def run(runner, case):
     seconds = QUICK_SECONDS if runner.arguments.quick else plan.SOAK_SECONDS
     program = runner.build / 'bench' / 'bench-soak'
-    done = subprocess.run([str(program), str(seconds)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          timeout=3 * seconds + 60, check=False)
+    try:
+        done = subprocess.run([str(program), str(seconds)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=3 * seconds + 60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as e:
+        runner.note(f'{case.name}: left out: {e}')
+        runner.failed = True
+        return
     rows = read_rows(done.stdout)
-    if len(rows) != seconds:
+    if len(rows) != seconds or done.stderr:  # an exit code alone says that something grew, as the figures do
         runner.note(f'{case.name}: exit code {done.returncode}: {done.stderr.strip()[-200:]}')
         runner.failed = True
         return
