@@ -552,7 +552,7 @@ FAULTS = [
      '        use(&mine[0], OLD_TID);\n        shm_actor_deinit(&mine[0]);', '        ShmActor mine_ = mine[0];\n\n        shm_actor_deinit(&mine[0]);\n        use(&mine_, OLD_TID);'),
     ('room: more than a flush names is given back', 'room', 'shm/cache/cache-drain.c',
      'shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | k)', 'shm_intent_other(SHM_INTENT_FLUSH, record, index << 9 | (k - 1))'),
-    ('room: a window that did not pay leaves room', 'room', 'shm/cache/capacity.c',
+    ('room: a window that did not pay leaves room', 'unit-cache', 'shm/cache/capacity.c',
      'if (cache->free.bypass == 0)\n                        shm_store_rlx(&cache->room, cache->capacity);', 'shm_store_rlx(&cache->room, 2 * cache->capacity);'),
     ('want: own caches are kept', 'room', 'shm/cache/cache.c',
      '                shm_cache_drain_record(actor, actor->id, UINT64_MAX);\n                r = shm_uncached', '                r = shm_uncached'),
