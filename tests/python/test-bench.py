@@ -10,6 +10,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'bench', 'driver'))
 import plan  # noqa: E402
 import runner  # noqa: E402
+import summary  # noqa: E402
 
 NOWHERE = pathlib.Path('/nonexistent')
 
@@ -42,6 +43,16 @@ class Bench(unittest.TestCase):
         self.assertTrue(done.failed)
         self.assertEqual(done.results, [])
         self.assertRegex(done.notes[-1], '^soak: exit code 1: line 1: not so')
+
+    def test_targets_of_nothing(self):
+        """One that was not measured is told, too."""
+        nothing = list(summary.peer_targets(summary.Summary([])))
+        measured = [{'case': 'pair-128', 'contender': c, 'run': 0, 'metrics': {'pair_ns': 1}}
+                    for c in ('tslab-adaptive', 'glibc', 'locked-cas', 'none')]
+        some = list(summary.peer_targets(summary.Summary(measured)))
+        self.assertEqual([t['target'] for t in nothing], [t['target'] for t in some])
+        self.assertTrue(all(t['met'] is None for t in nothing))
+        self.assertTrue(any(t['met'] for t in some))
 
 
 if __name__ == '__main__':
