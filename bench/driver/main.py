@@ -130,10 +130,14 @@ def main():
     about = runner.machine()
     about['versions'] = report.versions()
     folder = arguments.output or build / ('bench-report' if arguments.report else 'bench-results')
-    results = Results(arguments, about, folder)
     if arguments.again:
-        print(f'bench: {report.again(build, arguments, folder)}')
+        try:
+            print(f'bench: {report.again(build, arguments, folder)}')
+        except ValueError as e:
+            print(f'bench/run: {e}', file=sys.stderr)
+            return 1
         return 0
+    results = Results(arguments, about, folder)
     done = runner.Runner(build, arguments, results.write)
     if about['load_before'] > 0.5 and not arguments.quick:
         done.note(f'the machine is busy (load {about["load_before"]:.1f}): figures are of little use')

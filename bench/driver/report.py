@@ -54,7 +54,8 @@ class Report:
         self.runner, self.about, self.folder = runner, about, folder
         self.summary = tables.Summary(runner.results)
         self.pictures = plots.Pictures(runner, folder)
-        self.contenders = [c for c in runner.arguments.contenders if c not in plan.STORES and runner.program(c)]
+        measured = {r['contender'] for r in runner.results}
+        self.contenders = [c for c in runner.arguments.contenders if c not in plan.STORES and c in measured]
         self.lines = []
 
     def say(self, *lines):
@@ -339,12 +340,18 @@ def make(runner, about, folder):
 
 
 def again(build, arguments, folder):
-    """The report of results that were kept."""
-    kept = json.loads((folder / 'results.json').read_text(encoding='utf-8'))
-    arguments.quick, arguments.runs = kept['quick'], kept['runs']
+    """The report of results that were kept. ValueError: there are none."""
+    path = folder / 'results.json'
+    try:
+        kept = json.loads(path.read_text(encoding='utf-8'))
+        quick, runs, results, notes, seconds, about = (
+            kept[name] for name in ('quick', 'runs', 'results', 'notes', 'seconds', 'machine'))
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        raise ValueError(f'{path} has no results of a report: {e}') from e
+    arguments.quick, arguments.runs = quick, runs
     done = programs.Runner(build, arguments, lambda _: None)
-    done.results, done.notes, done.seconds = kept['results'], kept['notes'], kept['seconds']
-    return make(done, kept['machine'], folder)
+    done.results, done.notes, done.seconds = results, notes, seconds
+    return make(done, about, folder)
 
 
 assert {c.workload for c in plan.for_report()} >= {'churn', 'remote', 'safety_kill', 'close'}

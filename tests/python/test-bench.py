@@ -1,14 +1,18 @@
 """The bench's report: it is made of whatever was measured, and says what was not."""
 
+import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import types
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'bench', 'driver'))
+DRIVER = pathlib.Path(__file__).resolve().parents[2] / 'bench' / 'driver'
+sys.path.insert(0, str(DRIVER))
 import plan  # noqa: E402
+import report  # noqa: E402
 import runner  # noqa: E402
 import summary  # noqa: E402
 
@@ -53,6 +57,30 @@ class Bench(unittest.TestCase):
         self.assertEqual([t['target'] for t in nothing], [t['target'] for t in some])
         self.assertTrue(all(t['met'] is None for t in nothing))
         self.assertTrue(any(t['met'] for t in some))
+
+    def test_report_again(self):
+        """It has the contenders that were measured, though their programs are not there any more."""
+        results = [{'case': 'pair-128', 'contender': 'glibc', 'run': 0, 'metrics': {'pair_ns': 1234}}]
+        (self.folder / 'results.json').write_text(json.dumps({
+            'machine': {**runner.machine(), 'versions': []}, 'quick': True, 'runs': 1, 'notes': [], 'seconds': {},
+            'results': results}), encoding='utf-8')
+        text = report.again(NOWHERE, arguments(), self.folder).read_text(encoding='utf-8')
+        self.assertRegex(text, r'\| glibc \| 1234 \|')
+        self.assertNotIn('| mimalloc |', text)
+
+    def test_report_again_of_nothing(self):
+        build = self.folder / 'build'
+        (build / 'bench').mkdir(parents=True)
+        (build / 'bench' / 'bench-tslab').touch()
+        for text in None, '', '{"results": [', '{}':
+            if text is not None:
+                (self.folder / 'results.json').write_text(text, encoding='utf-8')
+            done = subprocess.run([sys.executable, DRIVER.parent / 'run', 'report', '--again', '--output', self.folder],
+                                  env={**os.environ, 'TSLAB_BUILD': str(build)}, stderr=subprocess.PIPE, text=True,
+                                  check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, r'bench/run: .*results\.json has no results of a report')
+            self.assertNotIn('Traceback', done.stderr)
 
 
 if __name__ == '__main__':
