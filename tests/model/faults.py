@@ -887,7 +887,7 @@ FAULTS = [
      'shm_slab_word(control->arena, slab).high != w.high', 'false'),
     ('revoke: slots are collected though membarrier failed', 'map-denied/index-put', 'shm/maintain/close.c',
      'close->unfenced ? SHM_CLOSE_EV_UNFENCED : SHM_CLOSE_EV_MARKED', 'SHM_CLOSE_EV_MARKED'),
-    ('revoke: threads that do not fence are taken for such', 'map-denied/index-split', 'shm/maintain/freeze.c',
+    ('revoke: threads that do not fence are taken for such', 'map-denied/index-put', 'shm/maintain/freeze.c',
      '!(shm_load_rlx(&shm_arena_record(arena, i)->flags) & SHM_RECORD_FENCES)', 'false'),
     ('guard: no fence where there is no membarrier', 'map-denied/index-put-fences', 'shm/arena/note.h',
      '        if (actor->fences)\n                shm_fence_sc();', ''),
