@@ -1053,7 +1053,7 @@ FAULTS = [
      'shm/map/trie-shrink.c', '''                if (!trie_link_holds(trie, above))
                         return false;
                 if (shm_trie_is_frozen(raw''', '''                if (shm_trie_is_frozen(raw'''),
-    ('trie shrink: a node that somebody is at is not looked at again', 'map-shrink/three-delete-delete',
+    ('trie shrink: a node that somebody is at is not looked at again', 'map-shrink/come-and-go-after',
      'shm/map/trie-shrink.c', '''                if (shm_trie_is_frozen(value))
                         return true;
                 n +=''', '                n +='),

@@ -80,6 +80,18 @@ static void t1_insert_delete_c(void) {
                 map_delete(1, 2);
 }
 
+/* Where a was gone before, b is alone again: its node goes at once, though the thread that deleted a may stand. */
+static void t1_come_and_go_after(void) {
+        ShmTrieCursor c;
+
+        world.results[1] = 0;
+        if (map_get_by(&map_tries[1], 0) != 0)
+                return;
+        t1_insert_delete_c();
+        if (shm_trie_seek(&map_tries[1], HASH_B, &c) != 0 || c.depth != 0)
+                model_fail("b has %u nodes above it", c.depth);
+}
+
 /* The same below the word that b has by then. */
 static void t1_insert_delete_a(void) {
         map_put(1, 0, 'x', SHM_MAP_INSERT, 0);
@@ -332,6 +344,7 @@ static const ModelCase model_cases[] = {
         { .name = "deep-delete-get", TWO(pre_deep, t1_get_b, post_get_b, 3), .deaths = 1 },
         { .name = "deep-delete-scan", TWO(pre_deep, t1_scan, post_scan, 2), .deaths = 1 },
         { .name = "come-and-go", TWO(pre_two, t1_insert_delete_c, post_come_and_go, 4) },
+        { .name = "come-and-go-after", TWO(pre_two, t1_come_and_go_after, post_come_and_go, 2) },
         { .name = "come-and-go-update", .pre = pre_two, .actors = { t0_delete_a_update_b, t1_insert_delete_c },
           .post = post_come_and_go_update, .preemptions = 4, .full_preemptions = 5 },
         { .name = "come-and-go-below", TWO(pre_deep, t1_insert_delete_a, post_come_and_go_below, 3) },
