@@ -459,6 +459,32 @@ static void test_mode_off(void **state) {
                 assert_int_equal(t->actor.record->used[i], 0);
 }
 
+/* A slab that was dropped since it was looked at has a key of zeros. A thread without caches has none for that. */
+static void test_shorten_no_cache(void **state) {
+        TestArena *t = *state;
+
+        shm_cache_shorten(&t->actor, 0, 1);
+        t->actor.mode = SHM_CACHE_OFF;
+        test_alloc(t, 64, 0);
+        shm_cache_shorten(&t->actor, 0, 1);
+        assert_int_equal(counter(t, SHM_COUNT_FLUSHES), 0);
+        assert_clean(t);
+}
+
+/* Repair frees objects that a damaged arena shows it. A slab's key of zeros is no reason to look for a cache. */
+static void test_daemon_has_no_cache(void **state) {
+        TestArena *t = *state;
+        uint64_t handles[3];
+
+        for (int i = 0; i < 3; i++)
+                handles[i] = test_alloc(t, 64, 0);
+        t->control.record->attention = UINT64_MAX;
+        t->arena.lines[slot_id_slab(shm_handle_slot(handles[0]))].word.high &= ~SLAB_KEY_MASK;
+        for (int i = 0; i < 3; i++)
+                assert_int_equal(shm_object_free(&t->control, handles[i]), 0);
+        assert_int_equal(t->control.record->counters[SHM_COUNT_FREES_CACHED], 0);
+}
+
 /* Allocates and frees many large objects, and returns the capacity that their cache has then. */
 static uint32_t use_large(TestArena *t) {
         uint64_t handles[200];
@@ -553,6 +579,8 @@ int main(void) {
                 WITH_ARENA(test_freeze_joined),
                 WITH_ARENA(test_era_changes),
                 WITH_ARENA(test_mode_off),
+                WITH_ARENA(test_shorten_no_cache),
+                WITH_ARENA(test_daemon_has_no_cache),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
