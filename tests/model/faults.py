@@ -147,7 +147,7 @@ FAULTS = [
         for (uint32_t i = 0; i < SHM_CACHES_MAX / 64; i++)
                 shm_store_rel(&shm_arena_record(arena, record)->used[i], 0);
         if (is_left'''),
-    ('freeze: caches are forgotten though only an epoch was emptied', 'cache', 'shm/maintain/freeze.c',
+    ('freeze: caches are forgotten though only an epoch was emptied', 'unit-cache', 'shm/maintain/freeze.c',
      'if (freeze->walk_epochs == UINT64_MAX)\n                forget', 'if (1)\n                forget'),
     ('idle: all threads are frozen for one', 'unit-idle', 'shm/maintain/freeze.c',
      'if (!only || only[i / 64] >> i % 64 & 1)', 'if (true)'),

@@ -294,6 +294,22 @@ static void test_freeze_close(void **state) {
         assert_clean(t);
 }
 
+/* Caches of epochs that go on stay as they are, in use. */
+static void test_freeze_close_other(void **state) {
+        TestArena *t = *state;
+        const ShmCache *cache = test_cache(t, t->actor.id, 0, 0);
+
+        assert_int_equal(shm_object_free(&t->actor, test_alloc(t, 64, 0)), 0);
+        assert_int_equal(shm_object_free(&t->actor, test_alloc(t, 64, 1)), 0);
+        assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
+        assert_int_equal(shm_freeze_begin(&t->control, &freeze, UINT64_C(1) << 1), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX), 0);
+        assert_int_equal(cache->count, SHM_CACHE_CAPACITY_START / 2);
+        assert_clean(t);
+        shm_cache_leave(&t->actor);
+        assert_int_equal(cache->count, 0);
+}
+
 /* No slot enters the cache of a closed epoch, even if the thread freed the same kind of slot just before. */
 static void test_free_after_close(void **state) {
         TestArena *t = *state;
@@ -569,6 +585,7 @@ int main(void) {
                 WITH_ARENA(test_fill_with_caches),
                 WITH_ARENA(test_pending_cached),
                 WITH_ARENA(test_freeze_close),
+                WITH_ARENA(test_freeze_close_other),
                 WITH_ARENA(test_free_after_close),
                 WITH_ARENA(test_free_after_close_key_0),
                 WITH_ARENA(test_freeze_inside),
