@@ -326,8 +326,11 @@ FAULTS = [
      'while (!shm_pair_cas_acqrel(pair, &old, new));',
      'while (({ shm_store_rel(&pair->low, new.low); shm_store_rel(&pair->high, new.high); false; }));'),
     ('batch: tags become odd from the bottom up', 'batch', 'shm/cache/batch.c',
-     '(void) batch_make_live(actor, batch_slot(cache, count, i));',
-     '(void) batch_make_live(actor, batch_slot(cache, count, (uint32_t) n - 1 - i));'),
+     '(void) batch_make_live(actor, batch_slot(cache, count, i))',
+     '(void) batch_make_live(actor, batch_slot(cache, count, (uint32_t) n - 1 - i))'),
+    ('batch: tags of objects with their bytes become odd from the bottom up', 'map-chain', 'shm/cache/batch.c',
+     'ret_bits[i] = batch_make_live(actor, batch_slot(cache, count, i))',
+     'ret_bits[i] = batch_make_live(actor, batch_slot(cache, count, n - 1 - i))'),
     ('batch: count lowered before the tags are odd', 'batch', 'shm/cache/batch.c',
      '''        for (i = 0; i < n; i++)
                 (void) batch_make_live(''', '''        shm_cache_set_count(cache, count - (uint32_t) n);
