@@ -289,6 +289,10 @@ FAULTS = [
      '        actor->freed_place = (ShmPlaceOf){ .key = UINT64_MAX };\n', ''),
     ('cache: key of a closed epoch that a slab may have', 'unit-cache', 'shm/cache/cache.c',
      'slab_key(class, epoch, era) : UINT64_MAX,', 'slab_key(class, epoch, era) : 0,'),
+    ('cache: keys of places are zeros before there are caches', 'unit-cache', 'shm/arena/record.c',
+     'actor->places[i].key = UINT64_MAX;', 'actor->places[i].key = 0;'),
+    ('cache: the key of the last free is zeros before there are caches', 'unit-cache', 'shm/arena/record.c',
+     'actor->freed_place.key = UINT64_MAX;', ''),
     ('cache: attention not compared', 'cache', 'shm/cache/cache-hit.h',
      '''shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention) ||
                          size - 1''', 'size - 1'),
