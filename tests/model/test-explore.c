@@ -452,6 +452,13 @@ static void compare_modes(const ModelCase *c, ModelResult r[static _MODEL_MODE_N
         assert_true(r[MODEL_STATES].n_schedules == r[MODEL_LITERAL].n_schedules);
 }
 
+static ModelCase case_of(void (*before)(void), unsigned n_actors, unsigned deaths) {
+        return (ModelCase){ .pre = before,
+                            .actors = { p0, p1, n_actors == 3 ? p2 : NULL },
+                            .post = post_nothing,
+                            .deaths = deaths };
+}
+
 static void test_reductions(void **state) {
         double literal = 0, reduced = 0;
 
@@ -459,10 +466,7 @@ static void test_reductions(void **state) {
         srand(1);
         for (unsigned i = 0; i < 600; i++) {
                 unsigned n_actors = 2 + i % 2;
-                ModelCase c = { .pre = pre,
-                                .actors = { p0, p1, n_actors == 3 ? p2 : NULL },
-                                .post = post_nothing,
-                                .deaths = i / 2 % 3 };
+                ModelCase c = case_of(pre, n_actors, i / 2 % 3);
                 ModelResult r[_MODEL_MODE_N];
 
                 make_programs(n_actors, N_CELLS);
@@ -481,10 +485,7 @@ static void test_reductions_bounded(void **state) {
         srand(3);
         for (unsigned i = 0; i < 600; i++) {
                 unsigned n_actors = 2 + i % 2;
-                ModelCase c = { .pre = pre,
-                                .actors = { p0, p1, n_actors == 3 ? p2 : NULL },
-                                .post = post_nothing,
-                                .deaths = i / 2 % 3 };
+                ModelCase c = case_of(pre, n_actors, i / 2 % 3);
                 ModelResult all, literal, states;
 
                 make_programs(n_actors, N_CELLS);
@@ -509,10 +510,7 @@ static void test_reductions_late(void **state) {
         srand(2);
         for (unsigned i = 0; i < 400; i++) {
                 unsigned n_actors = 2 + i % 2;
-                ModelCase c = { .pre = pre_some_late,
-                                .actors = { p0, p1, n_actors == 3 ? p2 : NULL },
-                                .post = post_nothing,
-                                .deaths = i / 2 % 2 };
+                ModelCase c = case_of(pre_some_late, n_actors, i / 2 % 2);
                 ModelResult r[_MODEL_MODE_N];
                 uint64_t n_ends = 0;
 
