@@ -20,8 +20,8 @@
 #include "shm/map/unlink.h"
 #include "shm/slab/slab.h"
 
-#define KEPT_SHARE                                                                                           \
-        1024 /* a thread's cache of a class that the map evicts from: one of so many bytes of the map */
+/* A thread's cache of a class that the map evicts from: one of so many bytes of the map. */
+#define KEPT_SHARE 1024
 #define CHOICE_MAX 8 /* slabs of which the one with least visits is emptied */
 
 /* Whether the slot has a live leaf that says that it is of this map; the map may not hold it any more. */

@@ -63,13 +63,9 @@ static bool leaf_plan(const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut
         return true;
 }
 
-/* The size of the slots that it takes. */
 static uint64_t leaf_cost(const ShmTrie *trie, const NewLeaf *leaf) {
-        uint64_t cost = trie->arena->classes[shm_arena_class(trie->arena, leaf->size)].size;
-
-        if (__builtin_expect(leaf->head.flags & SHM_LEAF_CHAINED, 0))
-                cost += shm_chain_cost(trie->arena, &leaf->head);
-        return cost;
+        return shm_leaf_cost(trie->arena, &leaf->head,
+                             trie->arena->classes[shm_arena_class(trie->arena, leaf->size)].size);
 }
 
 /* Threads that come late, to the leaf that was in the slot before, compare with these words. */

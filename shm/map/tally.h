@@ -93,13 +93,15 @@ static inline void shm_tally_add(ShmActor *actor, const ShmTrie *trie, ShmMapCou
                 shm_tally_flush(actor);
 }
 
-/* The size of the slots that an entry takes. */
-static inline uint64_t shm_map_view_cost(const ShmArena *arena, const ShmMapView *view) {
-        uint64_t cost = view->room;
+/* The size of the slots that an entry takes; `room`: of its leaf's. */
+static inline uint64_t shm_leaf_cost(const ShmArena *arena, const ShmMapLeaf *head, uint64_t room) {
+        if (__builtin_expect(head->flags & SHM_LEAF_CHAINED, 0))
+                room += shm_chain_cost(arena, head);
+        return room;
+}
 
-        if (__builtin_expect(view->head.flags & SHM_LEAF_CHAINED, 0))
-                cost += shm_chain_cost(arena, &view->head);
-        return cost;
+static inline uint64_t shm_map_view_cost(const ShmArena *arena, const ShmMapView *view) {
+        return shm_leaf_cost(arena, &view->head, view->room);
 }
 
 /* An entry went. */
