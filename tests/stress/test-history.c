@@ -27,6 +27,7 @@
 #include <tslab_map.h>
 
 #include "tests/stress/history.h"
+#include "tests/util/seed.h"
 
 #define N_WORKERS 4
 #define N_KEYS 6
@@ -72,6 +73,7 @@ static struct tslab *pool;
 static struct tslab_map *map;
 static const char *fault;
 static Kind kind;
+static uint64_t round_seed;
 static Revocation revoked[REVOKED_MAX];
 static size_t n_revoked;
 
@@ -85,11 +87,6 @@ static uint64_t now_ns(void) {
 
         clock_gettime(CLOCK_MONOTONIC, &ts);
         return (uint64_t) ts.tv_sec * 1000000000 + (uint64_t) ts.tv_nsec;
-}
-
-static uint64_t next(uint64_t *random) {
-        *random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return *random >> 33;
 }
 
 static bool is_fault(const char *name) {
@@ -191,18 +188,18 @@ static uint8_t choose_kind(uint64_t *random, const Seen *seen) {
         static const uint8_t kinds[] = { CALL_GET,    CALL_GET,           CALL_GET,     CALL_PUT,
                                          CALL_INSERT, CALL_UPDATE,        CALL_REPLACE, CALL_REPLACE,
                                          CALL_DELETE, CALL_DELETE_VERSION };
-        uint8_t chosen = kinds[next(random) % sizeof(kinds)];
+        uint8_t chosen = kinds[seed_next(random) % sizeof(kinds)];
 
         if (seen->claim != 0)
-                return next(random) % 4 == 0 ? CALL_GIVE_UP : CALL_FULFIL;
-        if ((kind & KIND_CLAIMS) && next(random) % 4 != 0)
+                return seed_next(random) % 4 == 0 ? CALL_GIVE_UP : CALL_FULFIL;
+        if ((kind & KIND_CLAIMS) && seed_next(random) % 4 != 0)
                 return chosen == CALL_PUT || chosen == CALL_INSERT ? CALL_GET : CALL_CLAIM;
         return chosen == CALL_DELETE_VERSION && seen->version == 0 ? CALL_DELETE : chosen;
 }
 
 /* The log says that the call began before it did, and ended after it had: the clock is a full barrier. */
 static void worker_call(Log *log, uint32_t worker, uint64_t *random, Seen seen[N_KEYS]) {
-        uint32_t key = (uint32_t) (next(random) % N_KEYS), epoch;
+        uint32_t key = (uint32_t) (seed_next(random) % N_KEYS), epoch;
         Call *c = &log->calls[log->n];
 
         CHECK(tslab_epoch_current(pool, &epoch) == 0);
@@ -211,7 +208,7 @@ static void worker_call(Log *log, uint32_t worker, uint64_t *random, Seen seen[N
                      .process = log->n_processes,
                      .key = key,
                      .epoch = epoch,
-                     .ttl_ms = kind & KIND_ENDS ? (uint32_t) (next(random) % TTL_MS_MAX) : 0,
+                     .ttl_ms = kind & KIND_ENDS ? (uint32_t) (seed_next(random) % TTL_MS_MAX) : 0,
                      .value = history_value(worker, epoch, log->n + 1),
                      .expected = seen[key].value,
                      .claim = seen[key].claim,
@@ -229,7 +226,7 @@ static void worker_call(Log *log, uint32_t worker, uint64_t *random, Seen seen[N
 
 /* The process is killed at some moment that it knows nothing of. */
 static void arm(uint64_t *random) {
-        struct itimerspec at = { .it_value.tv_nsec = (long) (1000 + next(random) % LIFE_NS) };
+        struct itimerspec at = { .it_value.tv_nsec = (long) (1000 + seed_next(random) % LIFE_NS) };
         struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
         timer_t timer;
 
@@ -239,8 +236,8 @@ static void arm(uint64_t *random) {
 }
 
 static void worker_run(uint32_t worker) {
-        uint64_t random = worker * UINT64_C(77777) + now_ns();
         Log *log = &shared->logs[worker];
+        uint64_t random = round_seed ^ ((uint64_t) log->n_processes << 8 | worker);
         Seen seen[N_KEYS] = {};
 
         if (worker != 0 || !(kind & KIND_CLAIMS))
@@ -406,11 +403,12 @@ static void setup(void) {
 }
 
 /* True: some order explains all. */
-static bool run_round(Kind of_round) {
+static bool run_round(Kind of_round, uint64_t *seed) {
         unsigned n_kills, n_bad;
         size_t n;
 
         kind = of_round;
+        round_seed = seed_next(seed);
         setup();
         shared->deadline_ns = now_ns() + ROUND_NS;
         n_kills = run();
@@ -435,6 +433,7 @@ static Kind kind_of_fault(void) {
 int main(int argc, char **argv) {
         const unsigned n_kinds = sizeof(round_kinds) / sizeof(round_kinds[0]);
         unsigned n_rounds = getenv("TSLAB_TEST_FULL") ? 30 * n_kinds : n_kinds;
+        uint64_t seed = seed_get();
         bool fine = true;
 
         fault = argc > 1 ? argv[1] : NULL;
@@ -443,6 +442,6 @@ int main(int argc, char **argv) {
         shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         CHECK(shared != MAP_FAILED);
         for (unsigned i = 0; i < n_rounds && fine; i++)
-                fine = run_round(kind_of_fault() ?: round_kinds[i % n_kinds]);
+                fine = run_round(kind_of_fault() ?: round_kinds[i % n_kinds], &seed);
         return fault ? fine : !fine;
 }
