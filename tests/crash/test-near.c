@@ -2,7 +2,8 @@
  * The process that gives the cover of a near cache dies, or stands still, in the middle of a call: it begins a cover,
  * renews it, drops a copy or a claim, and ends it. After its death no copy is covered for longer than it had said, and
  * another process begins anew; after a stop it covers nothing by what it was about to write. While one stands still as
- * it begins, another one begins, too: one of them covers.
+ * it begins, another one begins, too: one of them covers. A process that stands still as it fills, while the epoch of
+ * its claim ends, is told that it failed.
  *
  * It is met at instructions; in long calls, whose parts tests/crash/test-daemon.c goes through, at calls of the system.
  * In every run at some of them; with TSLAB_TEST_FULL=1 at as many as STEPS_MAX allows.
@@ -24,6 +25,7 @@
 
 #define SHORT 12 /* steps of a call, each for a kill and a stop */
 #define STEPS_MAX 1000000
+#define FILL_STRIDE 16 /* instructions of a fill between two stops */
 #define STOP_USEC 30000 /* longer than a tick of coarse clocks, by which covers are too short */
 #define COVER_USEC UINT64_C(60000000)
 #define LONGER_USEC UINT64_C(5000000)
@@ -284,6 +286,82 @@ static void test_two_begin(void **state) {
                         (void) begin_beside(i, instructions[k]);
 }
 
+/* ---- a process that stands still as it fills */
+
+static int enter_fill(World *world) {
+        (void) tslab_near_get(run.giver, "b", 1, run.buffer, sizeof(run.buffer), 0, &run.claim);
+        return run.claim != 0 ? 0 : -EAGAIN;
+}
+
+static int run_fill(World *world) {
+        return tslab_near_fill(run.giver, "b", 1, run.claim, "old", 3, 0);
+}
+
+/* The child's era cannot end while it is inside an operation. */
+static bool is_inside(void) {
+        const ShmArena *arena = &run.pool->arena;
+
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
+                if (shm_load_acq(&shm_arena_record(arena, i)->seq) & 1)
+                        return true;
+        return false;
+}
+
+static void begin_cover(void) {
+        assert_int_equal(tslab_near_begin(run.program, NULL, 0), 0);
+        assert_int_equal(tslab_near_cover(run.program, run.until_usec), 0);
+}
+
+/*
+ * The cover ends meanwhile, and another one has the next era of its epoch, before the fill goes on, or after it.
+ * False: the fill takes fewer instructions.
+ */
+static bool fill_past(unsigned n_instructions, bool in_next_era) {
+        tslab_handle claim;
+        bool there = true;
+        int r;
+
+        run.until_usec = now_usec(CLOCK_BOOTTIME) + COVER_USEC;
+        assert_int_equal(tslab_near_open(&run.program, run.pool, "near", NULL), 0);
+        assert_int_equal(tslab_near_open(&run.giver, run.pool, "near", NULL), 0);
+        begin_cover();
+        trace_start(&run.trace, NULL, run.operation);
+        for (unsigned i = 0; i < n_instructions && there; i++)
+                there = trace_step(&run.trace) && !is_inside();
+        if (there) {
+                assert_int_equal(tslab_near_end(run.program), 0);
+                if (in_next_era)
+                        begin_cover();
+                trace_finish(&run.trace);
+                r = run.trace.shared->result;
+                assert_true(r == 0 || r == -EAGAIN);
+                if (!in_next_era)
+                        begin_cover();
+                assert_int_equal(get("b", &claim), -ENOENT);
+                assert_int_not_equal(claim, 0);
+        }
+        trace_kill(&run.trace);
+        assert_true(tslab_reap(run.pool) >= 0);
+        expect_clean();
+        assert_null(tslab_near_close(run.giver));
+        assert_null(tslab_near_close(run.program));
+        return there;
+}
+
+static void test_cover_ends_as_a_process_fills(void **state) {
+        static const Operation fill = { "fill", .enter = enter_fill, .run = run_fill };
+        const struct tslab_options options = { .size = sizeof(options), .arena_bytes = 2 << 20 };
+        unsigned n = 0;
+
+        run = (Run){ .operation = &fill, .trace.shared = trace_shared_new() };
+        assert_int_equal(tslab_create(&run.pool, &options), 0);
+        while (fill_past(n, n / FILL_STRIDE % 2 == 0))
+                n += FILL_STRIDE;
+        printf("%-14s stopped at %u instructions\n", fill.name, n / FILL_STRIDE);
+        assert_true(n > 0);
+        assert_null(tslab_close(run.pool));
+}
+
 static void test_giver_dies_or_stands_still(void **state) {
         const char *full = getenv("TSLAB_TEST_FULL"), *only = getenv("TSLAB_TEST_OPERATION");
         TraceShared *shared = trace_shared_new();
@@ -298,6 +376,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_giver_dies_or_stands_still),
                 cmocka_unit_test(test_two_begin),
+                cmocka_unit_test(test_cover_ends_as_a_process_fills),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
