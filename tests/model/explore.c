@@ -46,6 +46,7 @@
 #define DEPTH_MAX 2000
 #define LOOP "does not terminate: this state was met before on the way"
 #define STATES_MAX (UINT64_C(48) << 20)
+#define LOOKS_MAX 1000 /* steps and ends of a run after which the whole memory is looked at */
 
 typedef enum ActorState { ACTOR_LIVE, ACTOR_DONE, ACTOR_DEAD } ActorState;
 
@@ -90,6 +91,7 @@ static unsigned cut_in; /* so many accesses until model_cut() is; 0: it is not u
 static bool was_whole, in_post;
 static bool some_wait; /* model_wait() was called */
 static char failure[512];
+static unsigned n_looks;
 
 /* In a case in which nobody waits, news make no difference. */
 static uint64_t hash_state(const Actor *a) {
@@ -250,6 +252,17 @@ static bool commutes(const Actor *a) {
         return (n_late == 0 || a->kind == MODEL_LOAD) && memory_commutes(a->address);
 }
 
+/* A look at the whole memory takes long. An actor makes the same plain stores early in a search. */
+static void look_for_plain_stores(void) {
+        const void *line = n_looks < LOOKS_MAX ? memory_unknown_change() : NULL;
+        char text[REPORT_NAME_MAX];
+
+        n_looks++;
+        if (line)
+                model_fail("%s: written by a plain store, which model_watch() should know of",
+                           report_name(line, text));
+}
+
 static void step(unsigned i) {
         Actor *a = &now.actors[i];
         Step *s = &path[depth];
@@ -296,6 +309,7 @@ static double end(void) {
         model->post(dead);
         in_post = false;
         memory_undo(mark);
+        look_for_plain_stores();
 
         (void) table_add(&ends, hash, &new);
         if (new) {
@@ -345,6 +359,7 @@ static double explore_step(unsigned i) {
         }
         step(i);
         depth++;
+        look_for_plain_stores();
         n = explore();
         if (a->state == ACTOR_LIVE && now.n_dead < model->deaths) {
                 path[depth - 1].died = true;
@@ -534,7 +549,7 @@ static void start(void) {
         result = (ModelResult){ .bound = n_preemptions_max };
         now = (Now){};
         delays = (Delays){};
-        depth = 0;
+        depth = n_looks = 0;
         for (unsigned i = 0; i < n_actors; i++) {
                 void **top = (void **) (stacks[i] + STACK_SIZE);
 

@@ -205,6 +205,23 @@ uint64_t memory_rehash_step(const void *address) {
         return change;
 }
 
+/* Whether some of the line is an actor's own memory, which is saved apart. */
+static bool is_owned(const uint8_t *line) {
+        for (const Own *o = own[0]; o < own[MODEL_ACTORS_MAX]; o++)
+                if (line + LINE > o->base && line < o->base + o->size)
+                        return true;
+        return false;
+}
+
+const void *memory_unknown_change(void) {
+        if (memcmp(memory, mirror, memory_size) == 0)
+                return NULL;
+        for (size_t at = 0; at < memory_size; at += LINE)
+                if (memcmp(memory + at, mirror + at, LINE) != 0 && !is_owned(memory + at))
+                        return memory + at;
+        return NULL;
+}
+
 uint64_t memory_private_hash(void) {
         return table_hash(0, private, private_size);
 }

@@ -35,6 +35,8 @@ void memory_save_line(const void *address);
  */
 uint64_t memory_rehash_step(const void *address);
 uint64_t memory_rehash_line(const void *address);
+/* A line that a plain store has changed which nobody knows of: it would not be put back. NULL: none. */
+const void *memory_unknown_change(void);
 uint64_t memory_private_hash(void);
 uint64_t memory_own_hash(unsigned actor);
 

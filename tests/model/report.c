@@ -15,13 +15,19 @@ void model_names(const char *(*name)(const void *address, char *text, size_t siz
         name_of = name;
 }
 
-static void print_step(const Step *s, const char *where) {
-        char text[64] = "?";
-
-        if (!s->address)
-                snprintf(text, sizeof(text), "fence");
+const char *report_name(const void *address, char text[REPORT_NAME_MAX]) {
+        snprintf(text, REPORT_NAME_MAX, "?");
+        if (!address)
+                snprintf(text, REPORT_NAME_MAX, "fence");
         else if (name_of)
-                name_of(s->address, text, sizeof(text));
+                name_of(address, text, REPORT_NAME_MAX);
+        return text;
+}
+
+static void print_step(const Step *s, const char *where) {
+        char text[REPORT_NAME_MAX];
+
+        (void) report_name(s->address, text);
         if (s->out) {
                 printf("  actor %u           %-26s goes out\n", s->actor, text);
                 return;

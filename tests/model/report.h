@@ -13,4 +13,7 @@ typedef struct Step {
         uint64_t before[2], after[2]; /* the cell */
 } Step;
 
+#define REPORT_NAME_MAX 64
+
+const char *report_name(const void *address, char text[REPORT_NAME_MAX]);
 void report_steps(const Step *steps, size_t n_steps);

@@ -8,8 +8,6 @@
 #include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch-open.h"
 
-#define N_CLASSES 3
-
 /* Actors 0 and 1 cache; actor 0 has both slots of a slab of this epoch in its cache. */
 static void begin(uint32_t epoch) {
         ShmActor *a = &world_actors[1];
@@ -19,7 +17,7 @@ static void begin(uint32_t epoch) {
         world_set_caching(0, 1);
         world_set_caching(1, 1);
         for (uint32_t record = 1; record <= 2; record++)
-                model_watch(shm_arena_cache(&world_arena, record, 0, N_CLASSES + 1));
+                model_watch(shm_arena_cache(&world_arena, record, 1, 1));
         for (unsigned i = 0; i < 2; i++)
                 if (shm_object_alloc(a, WORLD_SIZE_2, epoch, NULL, &handles[i], NULL) != 0)
                         model_fail("cannot fill the cache");

@@ -130,7 +130,7 @@ static void t_close(void) {
 
 /* A thread that has not seen it stores to `seq` yet: into the blank memory that tslab_close() leaves in its place. */
 static void post(unsigned dead) {
-        world_actor(0)->record->seq = 0;
+        shm_store_rlx(&world_actor(0)->record->seq, 0); /* ORDER: rlx; the explorer saves it before. */
         if (shm_record_owner(&world_arena, 1).state != SHM_RECORD_UNUSED)
                 model_fail("the record was not given back");
         for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, &world_arena, 1);)

@@ -38,6 +38,12 @@ static void pre_full(void) {
         cache->last = 0;
 }
 
+/* The thread wants an object of another class: that has a cache, too, when the thread has tried. */
+static void pre_full_want(void) {
+        pre_full();
+        model_watch(shm_arena_cache(&world_arena, 1, 0, 2));
+}
+
 static void v_drain(void) {
         ShmActor *a = &world_actors[1];
 
@@ -118,7 +124,7 @@ static const ModelCase model_cases[] = {
         FREEZE("pending", pre, t_pending, t_nothing, .preemptions = 3),
         FREEZE("leave", pre, t_leave, t_nothing, .preemptions = 3),
         FREEZE("room", pre_full, t_free, t_nothing, .preemptions = 3),
-        FREEZE("want", pre_full, t_want, t_nothing, .preemptions = 3),
+        FREEZE("want", pre_full_want, t_want, t_nothing, .preemptions = 3),
         FREEZE("two", pre_two, t_alloc, t_free_1, .preemptions = 1, .full_preemptions = 2),
         FREEZE("leave-alloc", pre_two, t_leave, t_alloc_1, .preemptions = 1, .full_preemptions = 2),
         { .name = "abandoned", .pre = pre, .actors = { t_alloc_free, t_nothing, t_freeze_abandoned },

@@ -24,9 +24,11 @@ static void pre_full(void) {
                 model_fail("%u slots are cached", cache_of(0)->count);
 }
 
-/* No slab is free. */
+/* No slab is free. Threads that try have caches of the classes that they want, too. */
 static void pre_full_last(void) {
         pre_full();
+        model_watch(shm_arena_cache(&world_arena, 1, 0, 2));
+        model_watch(shm_arena_cache(&world_arena, 2, 0, 0));
         world_object(WORLD_SIZE_1, 0);
         world_tidy();
 }
