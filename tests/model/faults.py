@@ -342,6 +342,21 @@ FAULTS = [
                 (void) batch_make_live('''),
     ('batch: attention not compared', 'batch', 'shm/cache/batch.c',
      'return shm_load_acq(&actor->record->attention) == shm_peek_rlx(&actor->attention);', 'return true;'),
+    ('cache: its room grows more than its capacity', 'room/grow', 'shm/cache/capacity.c',
+     'shm_store_rlx(&cache->room, cache->capacity);', 'shm_store_rlx(&cache->room, 2 * cache->capacity);'),
+    ('cache: shortened, the capacity before the room', 'room/shorten-alloc', 'shm/cache/cache.c',
+     '''        if (shm_load_rlx(&cache->room) != 0) /* ORDER: rlx; ours alone. */
+                shm_store_rlx(&cache->room, cache->capacity / 2); /* ORDER: rlx; ours alone. */
+        shm_compiler_barrier(); /* the room never exceeds the capacity, even if the thread dies here */
+        cache->capacity /= 2;
+''', '''        cache->capacity /= 2;
+        if (shm_load_rlx(&cache->room) != 0)
+                shm_store_rlx(&cache->room, cache->capacity);
+'''),
+    ('cache: shortened, and frees go past it no more', 'room/shorten-bypass', 'shm/cache/cache.c',
+     '        if (shm_load_rlx(&cache->room) != 0) /* ORDER: rlx; ours alone. */\n', ''),
+    ('cache: shortened while it is frozen', 'freeze-repair/shorten', 'shm/cache/cache.c',
+     'if (cache_is_ours(actor) && place->key == key)', 'if (place->key == key)'),
     ('cache: fill clears CLAIM before the count', 'cache', 'shm/cache/cache.c',
      '''        shm_cache_set_count(cache, n + n_new);
         shm_actor_intend(actor, 0);''', '''        shm_actor_intend(actor, 0);

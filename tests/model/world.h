@@ -20,7 +20,7 @@
 /* As much of a ShmActor as ever changes, of so few epochs. */
 #define WORLD_ACTOR_SIZE (offsetof(ShmActor, places) + (WORLD_N_EPOCHS << 4) * sizeof(ShmPlaceOf))
 #define WORLD_N_PRE 8 /* objects made by pre() */
-#define WORLD_FILL_MAX 8 /* slots that are put into a cache */
+#define WORLD_FILL_MAX 12 /* slots that are put into a cache */
 #define WORLD_N_ALLOCS 2 /* by each actor */
 #define WORLD_N_OBJECTS (WORLD_N_PRE + MODEL_ACTORS_MAX * WORLD_N_ALLOCS)
 

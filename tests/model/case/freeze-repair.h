@@ -44,6 +44,17 @@ static void pre_full_want(void) {
         model_watch(shm_arena_cache(&world_arena, 1, 0, 2));
 }
 
+/* The cache has more slots than a thread may keep of a class that it evicts from, of three slabs. */
+static void pre_long(void) {
+        world_init(4, 4, 0);
+        world_set_caching(0, 0);
+        world_set_caching(1, 1);
+        world_actor(1)->mode = SHM_CACHE_OFF;
+        world_set_capacity(1, 0, 16);
+        world_fill_cache(1, 12, WORLD_SIZE_4);
+        control_init();
+}
+
 static void v_drain(void) {
         ShmActor *a = &world_actors[1];
 
@@ -66,6 +77,10 @@ static void t_mark_dead(void) {
 /* No slab is left for this class, except the cached slots. */
 static void t_want(void) {
         world_alloc(0, WORLD_SIZE_1, SHM_EPOCH_CURRENT);
+}
+
+static void t_shorten(void) {
+        shm_cache_shorten(world_actor(0), slab_key(0, 0, 1), 0);
 }
 
 static void t_pending(void) {
@@ -125,6 +140,7 @@ static const ModelCase model_cases[] = {
         FREEZE("leave", pre, t_leave, t_nothing, .preemptions = 3),
         FREEZE("room", pre_full, t_free, t_nothing, .preemptions = 3),
         FREEZE("want", pre_full_want, t_want, t_nothing, .preemptions = 3),
+        FREEZE("shorten", pre_long, t_shorten, t_nothing, .preemptions = 2, .full_preemptions = 3),
         FREEZE("two", pre_two, t_alloc, t_free_1, .preemptions = 1, .full_preemptions = 2),
         FREEZE("leave-alloc", pre_two, t_leave, t_alloc_1, .preemptions = 1, .full_preemptions = 2),
         { .name = "abandoned", .pre = pre, .actors = { t_alloc_free, t_nothing, t_freeze_abandoned },

@@ -33,10 +33,28 @@ static void pre_full_last(void) {
         world_tidy();
 }
 
-/* The cache was refilled last: a free that finds no room doubles it. */
+/* The cache was refilled last: a free that finds no room doubles it. Caches of small pools do not grow. */
 static void pre_grows(void) {
         pre_full();
         cache_of(0)->last = SHM_CACHE_LAST_REFILL;
+        world_arena.n_slabs = 4096;
+}
+
+/* Twelve slots of slabs 1 to 3 are in actor 0's cache, more than it may keep of a class that it evicts from. */
+static void pre_long(void) {
+        world_init(4, 4, 0);
+        world_set_caching(0, 0);
+        world_set_caching(1, 0);
+        world_objects(3, WORLD_SIZE_4, 0);
+        world_set_capacity(1, 0, 16);
+        world_fill_cache(1, 12, WORLD_SIZE_4);
+}
+
+/* Frees go past the cache. */
+static void pre_long_bypass(void) {
+        pre_long();
+        shm_arena_cache(&world_arena, 1, 0, 0)->room = 0;
+        shm_arena_cache(&world_arena, 1, 0, 0)->free.bypass = 2;
 }
 
 /* The flush ends a window in which caching did not pay: frees then go past the cache. */
@@ -103,6 +121,15 @@ static void t_want(void) {
         world_alloc(0, WORLD_SIZE_1, SHM_EPOCH_CURRENT);
 }
 
+static void t_shorten(void) {
+        shm_cache_shorten(world_actor(0), slab_key(0, 0, 1), 0);
+}
+
+static void t_shorten_free(void) {
+        t_shorten();
+        world_free(0, 0);
+}
+
 static void t_alloc_1(void) {
         world_alloc(1, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
 }
@@ -127,14 +154,32 @@ static void post_wanted(unsigned dead) {
 }
 
 /* A cache never holds more than it may, nor less room than nothing. */
-static void post(unsigned dead) {
-        ShmCache *cache = cache_of(0);
-
+static void check(const ShmCache *cache, unsigned dead) {
         world_check(dead);
+        if (!(dead & 1) && cache->free.bypass > 0 && cache->room != 0)
+                model_fail("frees go past a cache that has room");
         if (cache->count > cache->capacity || cache->room > cache->capacity ||
             cache->capacity > SHM_CACHE_MAX)
                 model_fail("the cache holds %u of %u, with room for %u", cache->count, cache->capacity,
                            cache->room);
+}
+
+static void post(unsigned dead) {
+        check(cache_of(0), dead);
+}
+
+static void post_grown(unsigned dead) {
+        post(dead);
+        if (!(dead & 1) && cache_of(0)->capacity != 4)
+                model_fail("the cache did not grow");
+}
+
+static void post_short(unsigned dead) {
+        const ShmCache *cache = shm_arena_cache(&world_arena, 1, 0, 0);
+
+        check(cache, dead);
+        if (!(dead & 1) && (cache->capacity != 8 || cache->count > 5))
+                model_fail("%u slots are left of 12", cache->count);
 }
 
 #define ROOM(_name, _pre, _t0, _t1, _post, _more...)                                                         \
@@ -148,7 +193,10 @@ static const ModelCase model_cases[] = {
         ROOM("flush-flush", pre_full, t_free_two, t_alloc_1, post),
         ROOM("flush-refill", pre_full, t_free_alloc, t_alloc_1, post),
         ROOM("flush-late", pre_late, t_free, t_alloc_1, post, .late = 2),
-        ROOM("grow", pre_grows, t_free_two, t_free_same, post),
+        ROOM("grow", pre_grows, t_free_two, t_free_same, post_grown),
+        ROOM("shorten-alloc", pre_long, t_shorten, t_want_1, post_short),
+        ROOM("shorten-free", pre_long, t_shorten_free, t_free_same, post_short),
+        ROOM("shorten-bypass", pre_long_bypass, t_shorten_free, t_free_other, post_short),
         ROOM("window", pre_ends_window, t_free_two, t_alloc_1, post),
         ROOM("bypass-free", pre_free_bypass, t_free_two, t_alloc_1, post),
         ROOM("bypass-free-same", pre_free_bypass, t_free_two, t_free_same, post),
