@@ -342,6 +342,12 @@ FAULTS = [
                 (void) batch_make_live('''),
     ('batch: attention not compared', 'batch', 'shm/cache/batch.c',
      'return shm_load_acq(&actor->record->attention) == shm_peek_rlx(&actor->attention);', 'return true;'),
+    ('batch: words name the slots in the order of the cache', 'map-chain/put-get-cached', 'shm/cache/batch.c',
+     '''                batch_sort(bits, n);
+                batch_name(actor, bits, fill, n);
+''', '''                batch_name(actor, bits, fill, n);
+                batch_sort(bits, n);
+'''),
     ('cache: its room grows more than its capacity', 'room/grow', 'shm/cache/capacity.c',
      'shm_store_rlx(&cache->room, cache->capacity);', 'shm_store_rlx(&cache->room, 2 * cache->capacity);'),
     ('cache: shortened, the capacity before the room', 'room/shorten-alloc', 'shm/cache/cache.c',

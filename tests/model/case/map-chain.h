@@ -3,6 +3,8 @@
  * Changes of an entry beside each other, with deaths, and beside a revocation of epoch 1, which has the values. Control
  * is the last actor then, as in map-revoke.h.
  */
+#include <stdlib.h>
+
 #include "shm/cache/cache.h"
 #include "shm/maintain/freeze.h"
 #include "shm/maintain/revoke.h"
@@ -27,6 +29,11 @@ static const Value in_head = { 17, 1 + 3 }, in_blocks = { SIZE_MAX_LARGE, 1 + 2 
 static const Value *value;
 static unsigned n_left_over; /* objects that pre() made beside */
 
+/* The value's byte: each chunk has one of its own, and each letter has others. */
+static char byte_at(char c, ssize_t i) {
+        return (char) (c ^ i / ROOM << 5);
+}
+
 /*
  * Actors
  */
@@ -35,18 +42,19 @@ static int put_large_as(ShmActor *actor, const ShmTrie *trie, char c, uint32_t e
         ShmMapPut p = { .mode = SHM_MAP_PUT, .value = bytes, .value_size = value->size, .epoch = epoch };
         ShmMapKey key = map_key(0);
 
-        memset(bytes, c, value->size);
+        for (uint32_t i = 0; i < value->size; i++)
+                bytes[i] = byte_at(c, i);
         return shm_map_put(actor, trie, &key, &p, NULL);
 }
 
-/* The character that the whole value consists of; 0: absent; or an error. */
+/* The letter that the whole value is made from; 0: absent; or an error. */
 static int get_large_by(const ShmTrie *trie) {
         ShmMapKey key = map_key(0);
         char bytes[SIZE_MAX_LARGE];
         ssize_t n = shm_map_get(trie, &key, bytes, sizeof(bytes), NULL);
 
         for (ssize_t i = 1; i < n; i++)
-                if (bytes[i] != bytes[0])
+                if (bytes[i] != byte_at(bytes[0], i))
                         return -EBADMSG;
         return n == value->size ? bytes[0] : n == -ENOENT ? 0 : n < 0 ? (int) n : -EBADMSG;
 }
@@ -141,16 +149,21 @@ static void pre_one_full(void) {
         map_ready(5);
 }
 
-/* Slots of the cache are to be named in another order than they leave it. */
+static int compare_slots(const void *a, const void *b) {
+        uint32_t x = *(const uint32_t *) a, y = *(const uint32_t *) b;
+
+        return x < y ? -1 : x > y;
+}
+
+/* Slots of the cache are named in another order than they leave it: those at higher addresses were freed later. */
 static void pre_one_cached(void) {
-        uint64_t handles[4];
+        uint32_t *slots;
 
         pre(&in_head, 5, true, 0);
         world_set_caching(0, 0);
-        for (unsigned i = 0; i < 4; i++)
-                map_must(shm_object_alloc(&world_actors[0], 64, 0, NULL, &handles[i], NULL));
-        for (unsigned i = 0; i < 4; i++)
-                map_must(shm_object_free(&world_actors[0], handles[i]));
+        world_fill_cache(1, 4, 64);
+        slots = shm_arena_cache(&world_arena, 1, 0, 0)->slots;
+        qsort(slots, 4, sizeof(*slots), compare_slots);
         map_ready(5);
 }
 
