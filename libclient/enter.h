@@ -78,6 +78,12 @@ static inline int pool_enter(struct tslab *pool, ThreadState **ret) {
         return __builtin_expect(*ret != NULL, 1) ? pool_set_busy(pool, *ret) : pool_enter_slow(pool, ret);
 }
 
+/* Whether this thread shares its state with others; it holds the lock then. */
+static inline bool pool_is_spare(const struct tslab *pool, const ThreadState *thread) {
+        /* ORDER: rlx; a thread without the lock compares it with its own record, which it never is. */
+        return thread->actor.id == shm_load_rlx(&pool->local->spare);
+}
+
 /* Private pools: ends a freeze that waited for this thread, unless another is at control work. No daemon does. */
 void pool_thaw(struct tslab *pool);
 
@@ -87,7 +93,7 @@ static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
                 pool->is_private && shm_load_rlx(&thread->actor.record->attention) & SHM_ATTENTION_FREEZE;
 
         shm_store_rel(&thread->busy, 0); /* ORDER: rel, pairs with pool_quiesce(); the call is over before. */
-        if (__builtin_expect(thread->actor.id == pool->local->spare, 0))
+        if (__builtin_expect(pool_is_spare(pool, thread), 0))
                 pool_leave_shared(pool);
         if (__builtin_expect(frozen, 0))
                 pool_thaw(pool);

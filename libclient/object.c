@@ -19,6 +19,7 @@
 
 #include "libclient/control.h"
 #include "libclient/enter.h"
+#include "libclient/open.h"
 #include "libclient/sampler.h"
 #include "libclient/slow.h"
 #include "shm/cache/batch.h"
@@ -103,17 +104,23 @@ static void forget_pending(ThreadState *thread, tslab_handle handle) {
  * Objects that are shared pending are noted in the spare record, whose notes belong to the thread that holds
  * spare_lock. A thread that uses that record itself has the lock since pool_enter().
  */
-static ThreadState *spare_lock(struct tslab *pool, const ThreadState *thread) {
-        ThreadState *spare = &pool->local->threads[pool->local->spare];
-
-        if (thread != spare)
-                pthread_mutex_lock(&pool->local->spare_lock);
-        return spare;
+static void spare_unlock(struct tslab *pool, const ThreadState *thread) {
+        if (!pool_is_spare(pool, thread))
+                pthread_mutex_unlock(&pool->local->spare_lock);
 }
 
-static void spare_unlock(struct tslab *pool, const ThreadState *thread, const ThreadState *spare) {
-        if (thread != spare)
-                pthread_mutex_unlock(&pool->local->spare_lock);
+/* -EUSERS, -EDQUOT: there is no spare record now, and nothing is locked. */
+static int spare_lock(struct tslab *pool, const ThreadState *thread, ThreadState **ret) {
+        int r;
+
+        if (!pool_is_spare(pool, thread))
+                pthread_mutex_lock(&pool->local->spare_lock);
+        r = pool_keep_spare(pool);
+        if (r)
+                spare_unlock(pool, thread);
+        else
+                *ret = &pool->local->threads[pool->local->spare];
+        return r;
 }
 
 /*
@@ -121,14 +128,15 @@ static void spare_unlock(struct tslab *pool, const ThreadState *thread, const Th
  * makes the note one that forget_freed() finds.
  */
 static void forget_shared(struct tslab *pool, const ThreadState *thread, tslab_handle handle) {
-        const ShmRecord *record = pool->local->threads[pool->local->spare].actor.record;
+        uint32_t id = shm_load_rlx(&pool->local->spare); /* ORDER: rlx; 0: nothing is shared any more. */
         ThreadState *spare;
 
-        if (shm_load_rlx(&record->n_notes) == 0) /* ORDER: rlx; 0: nothing was ever shared. */
+        /* ORDER: rlx; 0: nothing was ever shared. */
+        if (id == 0 || shm_load_rlx(&shm_arena_record(&pool->arena, id)->n_notes) == 0 ||
+            spare_lock(pool, thread, &spare) < 0)
                 return;
-        spare = spare_lock(pool, thread);
         forget_pending(spare, handle);
-        spare_unlock(pool, thread, spare);
+        spare_unlock(pool, thread);
 }
 
 /* `missed`: as above. */
@@ -357,10 +365,9 @@ _public_ int tslab_publish(struct tslab *pool, tslab_handle handle) {
         if (r)
                 return r;
         r = publish_pending(thread, handle);
-        if (r == -ENOENT) {
-                spare = spare_lock(pool, thread);
+        if (r == -ENOENT && spare_lock(pool, thread, &spare) == 0) {
                 r = publish_pending(spare, handle);
-                spare_unlock(pool, thread, spare);
+                spare_unlock(pool, thread);
         }
         pool_leave(pool, thread);
         return r;
@@ -393,9 +400,11 @@ _public_ int tslab_pending_share(struct tslab *pool, tslab_handle handle) {
         r = pool_enter(pool, &thread);
         if (r)
                 return r;
-        spare = spare_lock(pool, thread);
-        r = share_pending(pool, thread, spare, handle);
-        spare_unlock(pool, thread, spare);
+        r = spare_lock(pool, thread, &spare);
+        if (r == 0) {
+                r = share_pending(pool, thread, spare, handle);
+                spare_unlock(pool, thread);
+        }
         pool_leave(pool, thread);
         return r;
 }

@@ -11,7 +11,8 @@
  *      process; in a forked child the kernel wipes the PoolLocal, so that the child attaches for itself.
  *   2. `joined` is 1 from the moment that the entry `client` is this process's. If attaching fails after that, the
  *      next try uses the same entry.
- *   3. The spare record has thread id 0, and ends with the process, not with the thread that took it.
+ *   3. The spare record has thread id 0, and ends with the process, not with the thread that took it; or with a thread
+ *      that ends in a call and uses it. `spare` is 0 from then on until the next thread takes another.
  *   4. A record's flags say whether its thread fences for itself before the thread's first operation.
  *
  * Who may do what: the thread that opens the pool does all alone, until registry_add(). Afterwards a thread attaches
@@ -143,8 +144,13 @@ static int take_spare(struct tslab *pool) {
         if (r < 0)
                 return r == -ENOSPC ? -EUSERS : r;
         local->threads[actor.id] = (ThreadState){ .actor = actor, .token = registry_token() };
-        local->spare = actor.id;
+        /* ORDER: rlx; read under the lock, or compared with records of others. */
+        shm_store_rlx(&local->spare, actor.id);
         return 0;
+}
+
+int pool_keep_spare(struct tslab *pool) {
+        return pool->local->spare != 0 ? 0 : take_spare(pool);
 }
 
 /* This process is in the client table; under attach_lock, or before anyone knows the pool. */

@@ -13,3 +13,6 @@ struct tslab *pool_unref(struct tslab *pool);
  * for others.
  */
 int pool_take_record(struct tslab *pool, uint32_t tid, ShmActor *ret);
+
+/* Under spare_lock: takes a spare record where the last one was left to repair. -EUSERS, -EDQUOT: there is none. */
+int pool_keep_spare(struct tslab *pool);

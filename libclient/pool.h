@@ -56,7 +56,7 @@ typedef struct PoolLocal {
         uint32_t joined; /* `client` is ours */
         uint32_t client; /* index in the client table */
         uint32_t start_time; /* when this process started; 0: not known */
-        uint32_t spare; /* record for threads that get none */
+        uint32_t spare; /* record for threads that get none; 0: it was left to repair */
         uint32_t fences; /* membarrier could not be registered */
         uint32_t n_entries; /* threads that may use a state of theirs; under the registry's lock */
         uint64_t number; /* counts attachments in this process and its ancestors, never reused */

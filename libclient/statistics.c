@@ -160,7 +160,7 @@ _public_ int tslab_thread_stats(struct tslab *pool, struct tslab_thread_stats *s
                 .slow_frees_timed = thread->slow_frees.n_timed,
                 .slow_frees_ns = thread->slow_frees.total_ns,
                 .slow_free_max_ns = thread->slow_frees.max_ns,
-                .is_shared = thread->actor.id == pool->local->spare,
+                .is_shared = pool_is_spare(pool, thread),
                 .alloc_bypassed = stats_since(record, SHM_COUNT_ALLOC_BYPASSED),
                 .free_bypassed = stats_since(record, SHM_COUNT_FREE_BYPASSED),
                 .bypass_windows = stats_since(record, SHM_COUNT_BYPASS_WINDOWS),

@@ -55,6 +55,7 @@ static __thread uint32_t thread_id __attribute__((tls_model("initial-exec")));
 static __thread struct {
         uint32_t n_calls;
         int cancel_state; /* the state before the first */
+        struct tslab *shares; /* it has the spare record of this pool; NULL: none */
 } inside __attribute__((tls_model("initial-exec")));
 
 static uint64_t registry_key; /* plus 1; 0: none yet */
@@ -256,10 +257,6 @@ void thread_state_deinit(ThreadState *state) {
         *state = (ThreadState){};
 }
 
-static bool is_shared(const struct tslab *pool, const ThreadState *state) {
-        return state == &pool->local->threads[pool->local->spare];
-}
-
 /*
  * A signal handler may end its thread in the middle of a call. The record is then as a killed thread leaves it: slots
  * on top of a cache may be live, a note may be of a leaf that has chunks, or of one that is linked. Repair knows them.
@@ -279,16 +276,30 @@ static void end_state(struct tslab *pool, ThreadState *state) {
         *state = (ThreadState){};
 }
 
+/*
+ * The same for the record that threads share. What others have pending in it is rolled back, too. The next thread that
+ * needs a spare record takes another.
+ */
+static void end_spare(struct tslab *pool) {
+        uint32_t *spare = &pool->local->spare;
+
+        (void) shm_record_mark_dead(&pool->arena, *spare);
+        pool->local->threads[*spare] = (ThreadState){};
+        shm_store_rlx(spare, 0); /* ORDER: rlx; changed under spare_lock only. */
+        pool_leave_shared(pool);
+}
+
 static void on_thread_exit(void *userdata) {
         ThreadTable *table = userdata;
 
+        if (inside.shares)
+                end_spare(inside.shares);
         pthread_mutex_lock(registry_lock);
         for (size_t i = 0; i < table->n; i++) {
                 ThreadCache *entry = &table->entries[i];
                 struct tslab *pool = find_pool(entry->serial);
 
-                if (pool && entry->state && entry->state->token == entry->token &&
-                    !is_shared(pool, entry->state))
+                if (pool && entry->state && entry->state->token == entry->token)
                         end_state(pool, entry->state);
                 drop_entry(entry);
         }
@@ -351,17 +362,14 @@ static bool take_own_record(struct tslab *pool, ThreadCache *entry) {
         return true;
 }
 
-/* Into an entry that is empty, or has a state of the forking process. */
+/* Into an entry that is empty, or has a state of the forking process. It stays empty if there is none. */
 static void take_record(struct tslab *pool, ThreadCache *entry) {
-        PoolLocal *local = pool->local;
-
+        entry->state = NULL;
         thread_id = (uint32_t) gettid();
         if (take_own_record(pool, entry) || (control_reap_threads(pool) && take_own_record(pool, entry)))
                 return;
         /* ORDER: rlx; a sum for statistics. */
         shm_add_rlx(&pool->arena.header->n_unrecorded.value, 1);
-        entry->state = &local->threads[local->spare];
-        entry->token = entry->state->token;
 }
 
 /*
@@ -378,6 +386,41 @@ static void look_for_record(struct tslab *pool, ThreadCache *entry) {
         (void) take_own_record(pool, entry);
 }
 
+static int find_record(struct tslab *pool, ThreadCache *entry) {
+        int r = pool_attach(pool);
+
+        if (r)
+                return r;
+        if (entry->counted == pool->local->number) {
+                look_for_record(pool, entry);
+        } else {
+                count_entry(pool, entry);
+                take_record(pool, entry);
+        }
+        return 0;
+}
+
+static int try_shared(struct tslab *pool, ThreadState **ret) {
+        int r = pool_begin(pool); /* until pool_leave_shared() */
+
+        if (r)
+                return r;
+        pthread_mutex_lock(&pool->local->spare_lock);
+        inside.shares = pool;
+        r = pool_keep_spare(pool);
+        if (r)
+                pool_leave_shared(pool);
+        else
+                *ret = &pool->local->threads[pool->local->spare];
+        return r;
+}
+
+static int enter_shared(struct tslab *pool, ThreadState **ret) {
+        int r = try_shared(pool, ret);
+
+        return r == -EUSERS && control_reap_threads(pool) ? try_shared(pool, ret) : r;
+}
+
 static int enter_state(struct tslab *pool, ThreadState **ret) {
         ThreadCache *entry;
         int r;
@@ -389,24 +432,16 @@ static int enter_state(struct tslab *pool, ThreadState **ret) {
                         return r;
         }
         if (!entry->state || entry->state->token != entry->token) {
-                r = pool_attach(pool);
+                r = find_record(pool, entry);
                 if (r)
                         return r;
-                count_entry(pool, entry);
-                take_record(pool, entry);
-        } else if (is_shared(pool, entry->state)) {
-                look_for_record(pool, entry);
         }
+        if (!entry->state)
+                return enter_shared(pool, ret);
         *ret = entry->state;
-        if (!is_shared(pool, entry->state)) {
-                if (entry->state->n_pending == 0 && !pool->local->sampler)
-                        thread_cache = *entry;
-                return pool_set_busy(pool, entry->state);
-        }
-        r = pool_begin(pool); /* until pool_leave_shared() */
-        if (r == 0)
-                pthread_mutex_lock(&pool->local->spare_lock);
-        return r;
+        if (entry->state->n_pending == 0 && !pool->local->sampler)
+                thread_cache = *entry;
+        return pool_set_busy(pool, entry->state);
 }
 
 int pool_enter_slow(struct tslab *pool, ThreadState **ret) {
@@ -423,6 +458,7 @@ int pool_enter_slow(struct tslab *pool, ThreadState **ret) {
 }
 
 void pool_leave_shared(struct tslab *pool) {
+        inside.shares = NULL;
         pthread_mutex_unlock(&pool->local->spare_lock);
         pool_end(pool);
 }

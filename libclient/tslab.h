@@ -54,8 +54,10 @@
  *
  * Nothing here is async-signal-safe or may be called between vfork() and exec. A signal handler must not leave a call
  * by longjmp(), not even where the bytes of a value cannot be read: the thread's record would be left inside an
- * operation. A handler that ends its thread there leaves the record to repair. But a thread that has no record of its
- * own, as n_threads of the pool are too few, holds a lock in a call: the others without one then wait for ever.
+ * operation. A handler that ends its thread there, by pthread_exit(), leaves the record to repair. If it is the record
+ * that threads share, as n_threads of the pool are too few, then objects that others of them have pending are freed,
+ * and so are those of tslab_pending_share(). Until a daemon has repaired it, for a second or two, calls without a
+ * record of their own may then fail with -EUSERS.
  *
  * Sizes are bytes, times milliseconds or, where named _usec, microseconds since 1970.
  */

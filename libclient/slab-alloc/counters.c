@@ -26,7 +26,7 @@ const ShmRecord *counters_record_slow(struct tslab *pool) {
 
         if (pool_enter(pool, &thread) < 0)
                 return NULL;
-        record = thread->actor.id == pool->local->spare ? NULL : thread->actor.record;
+        record = pool_is_spare(pool, thread) ? NULL : thread->actor.record;
         pool_leave(pool, thread);
         return record;
 }

@@ -1,13 +1,7 @@
-/*
- * Threads that end by a raw exit, unannounced: their slots come back when records run short. And threads that end
- * in the middle of a call.
- */
+/* Threads that end by a raw exit, unannounced: their slots come back when records run short. */
 #include <tslab.h>
-#include <tslab_map.h>
 
 #include <pthread.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -208,71 +202,12 @@ static void test_gone_threads_close(void **state) {
         assert_int_equal(test_child_run(TEST_FORK, close_first, create()), 0);
 }
 
-#define PAGE 4096U
-#define LARGE (64 * PAGE) /* a chain; its last page cannot be read */
-
-typedef struct Put {
-        struct tslab_map *map;
-        const void *value;
-        struct sigaction before;
-} Put;
-
-static void end_thread(int signal) {
-        (void) signal;
-        pthread_exit(NULL);
-}
-
-static void *put_unreadable(void *userdata) {
-        const Put *put = userdata;
-
-        (void) tslab_map_put(put->map, "key", 3, put->value, LARGE, TSLAB_EPOCH_CURRENT);
-        return userdata;
-}
-
-static void run_put_unreadable(Put *put) {
-        const struct sigaction action = { .sa_handler = end_thread };
-        pthread_t thread;
-        void *result;
-
-        assert_int_equal(sigaction(SIGSEGV, &action, &put->before), 0);
-        assert_int_equal(pthread_create(&thread, NULL, put_unreadable, put), 0);
-        assert_int_equal(pthread_join(thread, &result), 0);
-        assert_int_equal(sigaction(SIGSEGV, &put->before, NULL), 0);
-        assert_null(result);
-}
-
-/* Its value was made in part: nothing of it stays. */
-static void test_gone_threads_inside_put(void **state) {
-        struct tslab *pool = create();
-        Put put;
-        uint8_t *value;
-        int n;
-
-        assert_int_equal(tslab_map_open(&put.map, pool, "map", NULL), 0);
-        value = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        assert_ptr_not_equal(value, MAP_FAILED);
-        assert_int_equal(mprotect(value + LARGE - PAGE, PAGE, PROT_NONE), 0);
-        put.value = value;
-        assert_int_equal(tslab_map_put(put.map, "key", 3, value, LARGE - PAGE, TSLAB_EPOCH_CURRENT), 0);
-        n = fill(pool);
-        for (int i = 0; i < 4; i++) {
-                run_put_unreadable(&put);
-                assert_true((i % 2 == 0 ? tslab_reap(pool) : tslab_drain(pool)) >= 0);
-                assert_int_equal(fill(pool), n);
-        }
-        assert_int_equal(tslab_map_get(put.map, "key", 3, value, LARGE - PAGE, NULL), LARGE - PAGE);
-        tslab_map_close(put.map);
-        tslab_close(pool);
-        (void) munmap(value, LARGE);
-}
-
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_gone_threads),
                 cmocka_unit_test(test_gone_threads_beside_living),
                 cmocka_unit_test(test_gone_threads_of_another_process),
                 cmocka_unit_test(test_gone_threads_close),
-                cmocka_unit_test(test_gone_threads_inside_put),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,155 @@
+/* Threads that end in the middle of a call, with a record of their own, and with the one that threads share. */
+#include <tslab.h>
+#include <tslab_map.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include "tests/util/test.h"
+
+#define PAGE 4096U
+#define LARGE (64 * PAGE) /* a chain; its last page cannot be read */
+#define N_MAX 20000
+
+typedef struct Put {
+        struct tslab *pool;
+        struct tslab_map *map;
+        uint8_t *value;
+        tslab_handle pending;
+} Put;
+
+static void begin_put(Put *put, uint32_t n_threads) {
+        struct tslab_options options = { .size = sizeof(options),
+                                         .arena_bytes = 1 << 20,
+                                         .n_threads = n_threads };
+
+        assert_int_equal(tslab_create(&put->pool, &options), 0);
+        assert_int_equal(tslab_map_open(&put->map, put->pool, "map", NULL), 0);
+        put->value = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_ptr_not_equal(put->value, MAP_FAILED);
+        assert_int_equal(mprotect(put->value + LARGE - PAGE, PAGE, PROT_NONE), 0);
+}
+
+static void end_put(Put *put) {
+        tslab_map_close(put->map);
+        tslab_close(put->pool);
+        (void) munmap(put->value, LARGE);
+}
+
+static int fill(struct tslab *pool) {
+        static tslab_handle handles[N_MAX];
+        int n = 0;
+
+        while (n < N_MAX && tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &handles[n], NULL) == 0)
+                n++;
+        for (int i = 0; i < n; i++)
+                assert_int_equal(tslab_free(pool, handles[i]), 0);
+        return n;
+}
+
+static void end_thread(int signal) {
+        (void) signal;
+        pthread_exit(NULL);
+}
+
+static void *put_unreadable(void *userdata) {
+        Put *put = userdata;
+
+        (void) tslab_map_put(put->map, "key", 3, put->value, LARGE, TSLAB_EPOCH_CURRENT);
+        return userdata;
+}
+
+static void *pend(void *userdata) {
+        Put *put = userdata;
+
+        if (tslab_alloc_pending(put->pool, 64, TSLAB_EPOCH_CURRENT, &put->pending, NULL) < 0)
+                return NULL;
+        return userdata;
+}
+
+static void *run(void *function(void *userdata), Put *put) {
+        pthread_t thread;
+        void *result;
+
+        assert_int_equal(pthread_create(&thread, NULL, function, put), 0);
+        assert_int_equal(pthread_join(thread, &result), 0);
+        return result;
+}
+
+static void run_put_unreadable(Put *put) {
+        const struct sigaction action = { .sa_handler = end_thread };
+        struct sigaction before;
+
+        assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
+        assert_null(run(put_unreadable, put));
+        assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+}
+
+/* The value was made in part: nothing of it stays. */
+static void end_inside_put(uint32_t n_threads) {
+        Put put;
+        int n;
+
+        begin_put(&put, n_threads);
+        assert_int_equal(tslab_map_put(put.map, "key", 3, put.value, LARGE - PAGE, TSLAB_EPOCH_CURRENT), 0);
+        n = fill(put.pool);
+        for (int i = 0; i < 4; i++) {
+                run_put_unreadable(&put);
+                assert_true((i % 2 == 0 ? tslab_reap(put.pool) : tslab_drain(put.pool)) >= 0);
+                assert_int_equal(fill(put.pool), n);
+        }
+        assert_int_equal(tslab_map_get(put.map, "key", 3, put.value, LARGE - PAGE, NULL), LARGE - PAGE);
+        end_put(&put);
+}
+
+static void test_end_inside_put(void **state) {
+        (void) state;
+        end_inside_put(6);
+}
+
+/* All threads share the one record. */
+static void test_end_inside_put_shared(void **state) {
+        (void) state;
+        end_inside_put(1);
+}
+
+/* Repair has the record with all that pends in it. An object that was published stays. */
+static void test_end_inside_put_pending(void **state) {
+        tslab_handle published;
+        Put put;
+
+        (void) state;
+        begin_put(&put, 1);
+        assert_non_null(run(pend, &put));
+        published = put.pending;
+        assert_int_equal(tslab_publish(put.pool, published), 0);
+        assert_non_null(run(pend, &put));
+        run_put_unreadable(&put);
+        assert_int_equal(tslab_publish(put.pool, put.pending), -ENOENT);
+        assert_int_equal(tslab_free(put.pool, put.pending), -ESTALE);
+        assert_int_equal(tslab_free(put.pool, published), 0);
+        end_put(&put);
+}
+
+/* Nobody needs the record again before the pool is closed. */
+static void test_end_inside_put_close(void **state) {
+        Put put;
+
+        (void) state;
+        begin_put(&put, 1);
+        run_put_unreadable(&put);
+        end_put(&put);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_end_inside_put),
+                cmocka_unit_test(test_end_inside_put_shared),
+                cmocka_unit_test(test_end_inside_put_pending),
+                cmocka_unit_test(test_end_inside_put_close),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
