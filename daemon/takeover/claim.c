@@ -183,20 +183,21 @@ static int mark_arena(const ShmArena *arena, int *ret_fd) {
         if (fd < 0)
                 return -errno;
         r = find_marked(mark);
-        if (r < 0)
-                return r;
-        *ret_fd = proto_steal_fd(&fd);
-        return 0;
+        if (r != -EBUSY) /* others find it, even where this daemon could not look for theirs */
+                *ret_fd = proto_steal_fd(&fd);
+        return r;
 }
 
 int claim_arena(Claim *claim, const ShmArena *arena) {
-        int r = mark_arena(arena, &claim->mark);
+        int locked = lock_arena(arena, &claim->lock);
+        int marked = mark_arena(
+                arena, &claim->mark); /* also where the lock failed: each tells of the other daemon */
 
-        if (r == 0)
-                r = lock_arena(arena, &claim->lock);
-        if (r < 0)
+        if (marked == -EBUSY || locked == -EBUSY) {
                 claim_deinit(claim);
-        return r;
+                return -EBUSY;
+        }
+        return marked < 0 ? marked : locked;
 }
 
 void claim_deinit(Claim *claim) {

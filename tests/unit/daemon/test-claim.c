@@ -103,8 +103,9 @@ static void test_claim_arena_cannot_look(void **state) {
         pid = child_start(&t.arena, lock);
         assert_true(pid > 0);
         assert_int_equal(claim_arena(&claim, &t.arena), -EBUSY);
-        for (unsigned n = 0; n < 8; n++)
-                assert_true(claim_with(n, &claim, &t.arena) < 0);
+        assert_int_equal(claim_with(0, &claim, &t.arena), -EMFILE);
+        for (unsigned n = 1; n < 8; n++)
+                assert_int_equal(claim_with(n, &claim, &t.arena), -EBUSY);
         child_end(pid);
         assert_int_equal(claim_arena(&claim, &t.arena), 0);
         claim_deinit(&claim);
