@@ -17,7 +17,7 @@
  *     change may have been decided on before the value that it replaces was revoked, and come after that; (2) a put
  *     into such an epoch may replace a value, and put it back: the key is absent for a moment.
  *   - Eviction: in a map that evicts, a value is absent from some moment on. It never comes back.
- *   - Time: a value with a lifetime is absent once that is over, sooner or later by a tick of the clock.
+ *   - Time: a value with a lifetime is absent once that is over, by the clock that calls have their times from.
  *
  * A claim makes no value. It stands until a put or a delete of its key, or the death of its process; another claim
  * succeeds only then.
@@ -71,7 +71,7 @@ typedef struct World {
         const Revocation *revoked;
         size_t n_revoked;
         bool evicts;
-        uint64_t tick_ns; /* the clock of lifetimes is exact to that */
+        uint64_t tick_ns; /* lifetimes are exact to that, by the clock of the calls' times */
 } World;
 
 /* The epoch of a value is part of it. */
