@@ -39,10 +39,10 @@
  * now, or fails with -ESHUTDOWN or -ESTALE; then the old value stays, though the key may have been absent for a moment.
  *
  * Entries may have a lifetime (tslab_map_put_with(), tslab_map_options). Its clock goes on while the system is
- * suspended, does not follow the wall clock, and is exact to a tick of the kernel's, which is 1 to 10 ms. A key whose
- * time is over is absent at once, for all calls. Its memory goes back within a second: the daemon sees to that, or in
- * private pools calls that change maps. There a call that finds no memory, or no room below the limit, first deletes
- * what has expired.
+ * suspended, does not follow the wall clock, and is exact to a tick of the kernel's, which is 1 to 10 ms, or longer
+ * where the ticks of a virtual machine come late. A key whose time is over is absent at once, for all calls. Its memory
+ * goes back within a second: the daemon sees to that, or in private pools calls that change maps. There a call that
+ * finds no memory, or no room below the limit, first deletes what has expired.
  *
  * Limits. A map with limit_bytes keeps its entries within so many bytes: of each the size class of its object, and its
  * further objects, as tslab_map_statistics() tells; the index comes on top, so do 320 bytes of tables for each 4096,
