@@ -57,7 +57,7 @@ static void put_options(FILE *file, const Options *options) {
 static int write_file(const char *path, const char *new_path, const Options *options) {
         _cleanup_(proto_closep) int fd = -1;
         FILE *file;
-        bool failed;
+        int r;
 
         (void) unlink(new_path);
         fd = open(new_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -68,9 +68,11 @@ static int write_file(const char *path, const char *new_path, const Options *opt
                 return -errno;
         (void) proto_steal_fd(&fd);
         put_options(file, options);
-        failed = ferror(file) != 0;
-        if (fclose(file) != 0 || failed)
-                return -EIO;
+        r = ferror(file) ? -EIO : fflush(file) != 0 ? -errno : 0;
+        if (fclose(file) != 0 && r == 0)
+                r = -errno;
+        if (r < 0)
+                return r;
         return rename(new_path, path) < 0 ? -errno : 0;
 }
 
