@@ -30,6 +30,8 @@ struct Listener {
         bool ours; /* the daemon made the socket file, and removes it */
         bool paused; /* for want of descriptors */
         char left[33]; /* id of the last daemon's arena; "": none */
+        char arena[33]; /* id of this daemon's */
+        bool unnamed; /* which could not be written to the lock */
         sd_event_source *source;
 };
 
@@ -52,12 +54,11 @@ static int read_lock(int fd, char ret_pid[12], char ret_arena[33]) {
 }
 
 /* In place: a write that fails must not take the id of an arena that clients still use. */
-static void write_lock(int fd, const char *arena) {
+static int write_lock(int fd, const char *arena) {
         char text[LOCK_SIZE];
         int n = snprintf(text, sizeof(text), "%d\n%s\n", (int) getpid(), arena);
 
-        if (pwrite(fd, text, (size_t) n, 0) < 0 || ftruncate(fd, n) < 0)
-                log_error(LOG_WARNING, -errno, "could not write to the lock of the pool");
+        return pwrite(fd, text, (size_t) n, 0) < 0 || ftruncate(fd, n) < 0 ? -errno : 0;
 }
 
 static void log_other_daemon(const char *pool, int fd) {
@@ -69,7 +70,18 @@ static void log_other_daemon(const char *pool, int fd) {
 }
 
 void listener_name_arena(Listener *listener, const char *arena_id) {
-        write_lock(listener->lock_fd, arena_id);
+        int r;
+
+        (void) snprintf(listener->arena, sizeof(listener->arena), "%s", arena_id);
+        r = write_lock(listener->lock_fd, listener->arena);
+        listener->unnamed = r < 0;
+        if (r < 0)
+                log_error(
+                        LOG_WARNING, r,
+                        "could not write to the lock of pool %s; trying again. If the daemon is killed before "
+                        "that, and systemd does not keep the memory, start the next one with --adopt=PID of a "
+                        "client: it would begin with an empty pool",
+                        listener->sessions->pool->options->pool);
 }
 
 /*
@@ -105,7 +117,8 @@ static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_le
                 log_error(LOG_ERR, r, "could not read %s", path);
                 return r;
         }
-        write_lock(fd, ret_left); /* should this daemon not take its place, the next one has to know, too */
+        /* Should this daemon not take its place, the next one has to know, too. */
+        (void) write_lock(fd, ret_left);
         *ret_fd = proto_steal_fd(&fd);
         return 0;
 }
@@ -180,6 +193,8 @@ static void pause_accepting(Listener *listener, int error) {
 }
 
 void listener_tick(Listener *listener) {
+        if (listener->unnamed)
+                listener->unnamed = write_lock(listener->lock_fd, listener->arena) < 0;
         if (!listener->paused || sd_event_source_set_enabled(listener->source, SD_EVENT_ON) < 0)
                 return;
         listener->paused = false;
