@@ -399,7 +399,7 @@ _public_ int tslab_map_add_at(struct tslab_map *map, tslab_handle counter, int64
         r = pool_enter(map->pool, &thread);
         if (r)
                 return r;
-        r = shm_map_add_at(&map->trie, counter, delta, &value);
+        r = shm_map_add_at(&thread->actor, &map->trie, counter, delta, &value);
         map_end_change(map, thread);
         if (r == 0 && ret_value)
                 *ret_value = value;

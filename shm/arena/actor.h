@@ -50,6 +50,14 @@ typedef struct ShmFoundCell {
         uint64_t *word; /* and the word there */
 } ShmFoundCell;
 
+/* How this thread takes turns with others that change the same counter or bucket: see shm/map/cell.c. */
+typedef struct ShmCellTurn {
+        uint64_t leaf; /* the cell that this thread used last, */
+        uint64_t value; /* as it left it */
+        uint64_t n; /* its own changes since it last found that another thread had changed the cell, */
+        uint64_t begun; /* and when that was, in ticks; 0: never */
+} ShmCellTurn;
+
 /* Why slabs could not be committed. */
 typedef enum ShmShortage {
         SHM_SHORTAGE_POOL, /* all slabs are committed */
@@ -87,6 +95,7 @@ typedef struct ShmActor {
         bool keeps_path; /* its owner calls shm_trie_settle() before it gives the record back */
         ShmKeptPath kept;
         ShmFoundCell found;
+        ShmCellTurn turn;
         uint32_t current; /* API number of the current epoch; UINT32_MAX: it is not open */
         uint32_t numbers[SHM_EPOCHS_MAX]; /* API numbers of open epochs, or UINT32_MAX */
         ShmSizeOf sizes[SHM_GRANULES_MAX]; /* by (size - 1) / SHM_CLASS_GRANULE */

@@ -21,7 +21,7 @@ int shm_map_add(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
  * Adds to the counter of which `cell` is the handle, without a look for its key. -ESTALE: it was deleted, or its time
  * is over. -EINVAL: it is no counter of this map.
  */
-int shm_map_add_at(const ShmTrie *trie, uint64_t cell, int64_t delta, int64_t *ret);
+int shm_map_add_at(ShmActor *actor, const ShmTrie *trie, uint64_t cell, int64_t delta, int64_t *ret);
 
 /* A token bucket, which is full at first. Tokens are counted in the time that they take to come. */
 typedef struct ShmMapRate {

@@ -34,6 +34,16 @@ static void pre_reuse(void) {
         map_ready(1);
 }
 
+/* Another thread changed it since, so actor 0 reads it twice. */
+static void pre_turn(void) {
+        init();
+        make_counter(0, 0);
+        (void) add_to(0, 0, 1);
+        (void) add_to(MODEL_ACTORS_MAX - 1, 0, -1);
+        (void) world_objects(2, WORLD_SIZE_4, 0);
+        map_ready(1);
+}
+
 static void pre_end(void) {
         init_named();
         note_map(0);
@@ -205,6 +215,8 @@ static const ModelCase model_cases[] = {
         { .name = "delete", .pre = pre_counter, .actors = { t0_get_add, t1_delete },
           .post = post_delete, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "delete-reuse", .pre = pre_reuse, .actors = { t0_get_add, t1_delete_then_add_b },
+          .post = post_delete, .deaths = 0, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "turn-reuse", .pre = pre_turn, .actors = { t0_get_add, t1_delete_then_add_b },
           .post = post_delete, .deaths = 0, .preemptions = 3, .full_preemptions = 4 },
         { .name = "delete-add", .pre = pre_counter, .actors = { t0_get_add, t1_delete_then_add },
           .post = post_delete_add, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },

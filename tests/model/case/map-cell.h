@@ -48,7 +48,7 @@ static void pre_reuse_counter_at(void) {
 
 static void t0_add_at(void) {
         int64_t sum = 0;
-        int r = shm_map_add_at(&map_tries[0], counter, 1, &sum);
+        int r = shm_map_add_at(world_actor(0), &map_tries[0], counter, 1, &sum);
 
         world.results[0] = r ?: (int) sum;
 }

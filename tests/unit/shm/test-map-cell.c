@@ -103,12 +103,55 @@ static void test_add_after_changes(void **state) {
         }
 }
 
+/* Changes as another thread makes them: this one knows nothing of them. */
+static int64_t add_as_other(Fixture *f, int64_t delta) {
+        ShmCellTurn kept = f->actor.turn;
+        int64_t sum = add(f, &f->trie, "a", delta);
+
+        f->actor.turn = kept;
+        return sum;
+}
+
+static void test_add_in_turns(void **state) {
+        const ShmCellTurn *turn = &((Fixture *) *state)->actor.turn;
+        Fixture *f = *state;
+
+        for (int64_t i = 1; i <= 5; i++)
+                assert_int_equal(add(f, &f->trie, "a", 1), i);
+        assert_int_equal(turn->value, 5);
+        assert_int_equal(turn->n, 3); /* the first made it, and the second found it */
+        assert_int_equal(turn->begun, 0);
+        for (int64_t i = 1; i <= 3; i++) {
+                assert_int_equal(add_as_other(f, 10), 11 * i + 5 - 1);
+                assert_int_equal(add(f, &f->trie, "a", 1), 11 * i + 5);
+                assert_int_equal(turn->n, 0);
+                assert_true(turn->begun != 0);
+        }
+        (void) add(f, &f->trie, "a", 1);
+        assert_int_equal(turn->n, 1);
+}
+
+/* A bucket that stays as it is was changed by nobody. */
+static void test_limit_refused_in_turns(void **state) {
+        const ShmMapRate rate = { .burst_ns = UINT64_C(1) << 60, .cost_ns = UINT64_C(1) << 60 };
+        ShmMapKey k = key_of("a");
+        Fixture *f = *state;
+        uint64_t wait_ns;
+
+        assert_int_equal(shm_map_limit(&f->actor, &f->trie, &k, &rate, &wait_ns), 0);
+        for (unsigned i = 0; i < 3; i++)
+                assert_int_equal(shm_map_limit(&f->actor, &f->trie, &k, &rate, &wait_ns), 1);
+        assert_int_equal(f->actor.turn.begun, 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_add_same_hash, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_other_map, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_other_kind, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_after_changes, map_setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_add_in_turns, map_setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_limit_refused_in_turns, map_setup, map_teardown),
         };
 
         return cmocka_run_group_tests_name("map-cell", tests, NULL, NULL);
