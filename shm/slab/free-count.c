@@ -6,8 +6,9 @@
  * Invariants
  *   1. A walk looks at one slab after another. Where a slab was taken, or emptied, meanwhile, the sum may be of no
  *      moment at all, and would stay wrong in n_free. If n_free is as it was, and no thread has counted a slab that it
- *      took, then none was taken, and so none emptied: such a walk counts. Slabs that a thread has taken but not yet
- *      counted, at the beginning or at the end, are the exception: one for each thread that stands still there.
+ *      took, then none was taken, and so none emptied: such a walk counts. The exception are slabs that a thread has
+ *      changed, but not yet counted, at the beginning or at the end: of each thread that stands still there one that
+ *      it takes or empties, or as many as it commits in one run (a client SHM_COMMIT_RUN_MAX).
  *   2. Where threads never leave time for a walk the last one counts all the same: its error does not grow from one
  *      recount to the next, as that of deaths would.
  *

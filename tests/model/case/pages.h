@@ -1,6 +1,7 @@
 /* Slabs are made and dropped by their holder alone, and are found afterwards. */
 #include <errno.h>
 
+#include "shm/slab/free-count.h"
 #include "shm/slab/pages.h"
 #include "tests/model/world.h"
 
@@ -51,6 +52,11 @@ static void pre_three_surplus(void) {
         pre_three();
         world_set_control(0);
         world_arena.slabs[SHM_SLAB_SIZE] = 1;
+}
+
+static void pre_three_counted(void) {
+        pre_three();
+        world_set_control(0);
 }
 
 static void pre_two(void) {
@@ -143,6 +149,34 @@ static void free_0_alloc(void) {
         world_alloc(1, WORLD_SIZE_2, 0);
 }
 
+static void recount(void) {
+        (void) shm_free_recount(&world_arena);
+}
+
+/* It is off by no more than what other threads had changed, and not yet counted, while the slabs were counted. */
+static void check_n_free(int64_t low, int64_t high) {
+        uint64_t *n_free = &world_arena.header->n_free.value;
+        int64_t n = (int64_t) shm_load_rlx(n_free);
+
+        for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++)
+                n -= slab_word_state(shm_slab_word(&world_arena, slab)) == SLAB_FREE;
+        if (n < low || n > high)
+                model_fail("n_free is off by %ld", (long) n);
+        shm_sub_acqrel(n_free, (uint64_t) n); /* as the check of all has it */
+}
+
+/* Another thread makes three slabs. */
+static void post_recount(unsigned dead) {
+        check_n_free(0, 3);
+        world_check(dead);
+}
+
+/* Yet another one takes one of them, or makes some for itself. */
+static void post_recount_alloc(unsigned dead) {
+        check_n_free(-1, 3);
+        world_check(dead);
+}
+
 static void check_allowance(unsigned dead, uint64_t n) {
         world_check(dead);
         if (dead == 0 && world_arena.header->commit_allowance.value > n)
@@ -195,6 +229,9 @@ static const ModelCase model_cases[] = {
           .deaths = 2 },
         { .name = "again-surplus-alloc", .pre = pre_surplus, .actors = { drop_surplus_slabs, also_commit, alloc_2 },
           .post = world_check, .deaths = 1 },
+        { .name = "recount", .pre = pre_three_counted, .actors = { recount, commit_three }, .post = post_recount },
+        { .name = "recount-alloc", .pre = pre_three_counted, .actors = { recount, commit_three, alloc_2 },
+          .post = post_recount_alloc, .preemptions = 3, .full_preemptions = 4 },
         { .name = "commit-commit-reclaim", .pre = pre_two, .actors = { commit, also_commit, drop_2 },
           .post = world_check,
           .deaths = 1 },
