@@ -56,6 +56,7 @@ static int control_lock_begin(struct tslab *pool, bool wait, uint64_t owner, Shm
                 pthread_mutex_unlock(&local->control_lock);
                 return -EBUSY;
         }
+        local->recount |= shm_repair_wanted(&pool->arena);
         shm_actor_init_daemon(ret_control, &pool->arena);
         return 0;
 }
@@ -254,6 +255,7 @@ bool control_reap_threads(struct tslab *pool) {
         if (!pool->is_private || control_begin(pool, false, &control) < 0)
                 return false;
         n = shm_threads_mark_gone(&pool->arena, &position, UINT32_MAX);
+        pool->local->recount |= n > 0;
         n += shm_repair_wanted(&pool->arena); /* threads that ended inside a call are marked already */
         n += !shm_freeze_is_over(&pool->arena);
         (void) run_all(&control, 0);

@@ -68,7 +68,7 @@ typedef struct PoolLocal {
         uint64_t thawed_msec; /* when a thread last tried to end a freeze */
         EpochRef refs[SHM_EPOCHS_MAX];
         ShmIdle idle; /* private pools: for the holder of the control lock */
-        bool recount; /* the same: the last count of FREE slabs may be wrong */
+        bool recount; /* the same: threads died, or the last count had no rest: n_free may be wrong */
         ThreadState threads[]; /* by record */
 } PoolLocal;
 

@@ -138,6 +138,45 @@ static void test_reap_counts_free_slabs(void **state) {
         assert_false(pool->local->recount);
 }
 
+static void expect_recount(struct tslab *pool) {
+        struct tslab_stats stats = { .size = sizeof(stats) };
+
+        pool->local->idle.due_usec = 0;
+        assert_int_equal(tslab_drain(pool), 0);
+        assert_int_equal(tslab_stats(pool, &stats), 0);
+        assert_int_equal(pool->arena.header->n_free.value, stats.retained_bytes / SHM_SLAB_SIZE);
+}
+
+static void *end_at_once(void *userdata) {
+        *(uint32_t *) userdata = (uint32_t) gettid();
+        return NULL;
+}
+
+/* So do threads that end inside a call, by themselves or as others see, while their process goes on. */
+static void test_threads_that_ended_are_counted(void **state) {
+        struct tslab *pool = *state;
+        uint64_t *n_free = &pool->arena.header->n_free.value;
+        pthread_t thread;
+        ShmActor actor;
+        void *result;
+        uint32_t tid;
+
+        assert_int_equal(pool_take_record(pool, (uint32_t) gettid(), &actor), 0);
+        assert_true(shm_record_mark_dead(&pool->arena, actor.id));
+        *n_free += 1000;
+        expect_recount(pool);
+
+        assert_int_equal(pthread_create(&thread, NULL, end_at_once, &tid), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        while (pool_take_record(pool, tid, &actor) == 0)
+                ;
+        *n_free += 1000;
+        assert_int_equal(pthread_create(&thread, NULL, use_once, pool), 0);
+        assert_int_equal(pthread_join(thread, &result), 0);
+        assert_ptr_equal(result, pool);
+        expect_recount(pool);
+}
+
 /*
  * Another process does control work: the call returns -EBUSY, frees go on, and slabs that drain meanwhile go
  * back later.
@@ -482,6 +521,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_records_come_and_go),
                 TEST(test_reap_counts_free_slabs),
+                TEST(test_threads_that_ended_are_counted),
                 TEST(test_records_of_the_dead),
                 TEST(test_control_is_taken),
                 TEST(test_control_over_fork),
