@@ -1,0 +1,143 @@
+/*
+ * Named roots: threads make an object for a name, as maps are created, beside each other, and die. Each name has one
+ * entry, and names a live object or none; no object is left that nobody named.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "shm/arena/root.h"
+#include "tests/model/map-world.h"
+
+#define N_NAMES 2
+
+static char names[N_NAMES][SHM_ROOT_NAME_SIZE];
+
+/* Both names have their home at one entry. */
+static void pre(void) {
+        uint64_t home;
+
+        world_init(2, 2, 0);
+        memset(world_arena.pool_key, 0, sizeof(world_arena.pool_key));
+        (void) snprintf(names[0], sizeof(names[0]), "a");
+        home = shm_hash(&world_arena, "a", 1) % SHM_ROOTS_MAX;
+        for (unsigned i = 0;
+             i == 0 || shm_hash(&world_arena, names[1], strlen(names[1])) % SHM_ROOTS_MAX != home; i++)
+                (void) snprintf(names[1], sizeof(names[1]), "b%u", i);
+        world_tidy();
+}
+
+/* The first has an object. */
+static void pre_named(void) {
+        pre();
+        map_must(
+                shm_root_set(&world_arena, names[0], 0, world.objects[world_object(WORLD_SIZE_4, 0)].handle));
+        world_tidy();
+}
+
+/*
+ * As libclient/map-open.c does it.
+ */
+static int name_object(ShmActor *a, const char *name, uint64_t expected, uint64_t handle) {
+        int r = shm_root_set(&world_arena, name, expected, handle);
+
+        if (r)
+                (void) shm_object_free(a, handle);
+        (void) shm_actor_unnote(a, handle);
+        return r;
+}
+
+static int make(ShmActor *a, const char *name, uint64_t expected) {
+        const ShmPending pending = { .root = SHM_NOTE_NAMED_ROOT };
+        uint64_t handle;
+        int r;
+
+        r = shm_object_alloc(a, WORLD_SIZE_4, 0, &pending, &handle, NULL);
+        return r ?: name_object(a, name, expected, handle);
+}
+
+static void t0_make(void) {
+        world.results[0] = make(world_actor(0), names[0], 0);
+}
+
+static void t1_make(void) {
+        world.results[1] = make(world_actor(1), names[0], 0);
+}
+
+static void t1_make_other(void) {
+        world.results[1] = make(world_actor(1), names[1], 0);
+}
+
+/* Whoever replaces an object frees it. */
+static void replace(unsigned actor) {
+        uint64_t before;
+
+        world.results[actor] = -ENOENT;
+        if (shm_root_get(&world_arena, names[0], &before) != 0)
+                return;
+        world.results[actor] = make(world_actor(actor), names[0], before);
+        if (world.results[actor] == 0)
+                (void) shm_object_free(world_actor(actor), before);
+}
+
+static void t0_replace(void) {
+        replace(0);
+}
+
+static void t1_replace(void) {
+        replace(1);
+}
+
+/* How many names have an object. One that was replaced is freed by a thread that may have died: it is left. */
+static unsigned check(unsigned dead, unsigned n_entries, unsigned n_replaced) {
+        unsigned n = 0, n_taken = 0;
+        uint64_t handle, live;
+
+        map_repair(dead);
+        live = map_check_slots();
+        for (unsigned i = 0; i < N_NAMES; i++)
+                if (shm_root_get(&world_arena, names[i], &handle) == 0) {
+                        n++;
+                        if (!shm_object_live(&world_arena, handle))
+                                model_fail("%s names an object that was freed", names[i]);
+                }
+        for (unsigned i = 0; i < SHM_ROOTS_MAX; i++)
+                n_taken += world_arena.header->roots[i].hash != 0;
+        if (n_taken > n_entries)
+                model_fail("%u entries are taken", n_taken);
+        if (live < n || live > n + (dead ? n_replaced : 0))
+                model_fail("%lu objects live, %u are named", (unsigned long) live, n);
+        return n;
+}
+
+static void post_one(unsigned dead) {
+        unsigned n = check(dead, 1, 0);
+
+        if (dead != 3 && n != 1)
+                model_fail("makes %d %d, %u are named", world.results[0], world.results[1], n);
+        if (dead == 0 && (world.results[0] == 0) == (world.results[1] == 0))
+                model_fail("makes %d %d", world.results[0], world.results[1]);
+}
+
+static void post_two(unsigned dead) {
+        unsigned n = check(dead, 2, 0);
+
+        if ((!(dead & 1) && world.results[0] != 0) || (!(dead & 2) && world.results[1] != 0) ||
+            (dead == 0 && n != 2))
+                model_fail("makes %d %d, %u are named", world.results[0], world.results[1], n);
+}
+
+static void post_replaced(unsigned dead) {
+        unsigned n = check(dead, 1, 2);
+
+        if (n != 1 || (dead == 0 && world.results[0] != 0 && world.results[1] != 0))
+                model_fail("replaces %d %d, %u are named", world.results[0], world.results[1], n);
+}
+
+/* clang-format off */
+static const ModelCase model_cases[] = {
+        { .name = "make-make", .pre = pre, .actors = { t0_make, t1_make }, .post = post_one, .deaths = 2 },
+        { .name = "make-make-other", .pre = pre, .actors = { t0_make, t1_make_other }, .post = post_two, .deaths = 2 },
+        { .name = "replace-replace", .pre = pre_named, .actors = { t0_replace, t1_replace }, .post = post_replaced,
+          .deaths = 2 },
+};
+/* clang-format on */
