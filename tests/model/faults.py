@@ -471,6 +471,15 @@ FAULTS = [
      'if (shm_epoch_revoking(arena, id, &revoking) || epoch_load_owner(arena, id) != 0)', '(void) shm_epoch_revoking(arena, id, &revoking);\n        if (epoch_load_owner(arena, id) != 0)'),
     ('advance: reopens an id whose era wraps', 'unit-epoch', 'shm/epoch/epoch-open.c',
      '<= SLAB_ERA_BITS;', '<= SLAB_ERA_BITS + 1;'),
+    ('lease: nobody has the epoch before it is closed', 'lease/again', 'shm/epoch/epoch-open.c',
+     '''                (void) shm_epoch_revoke(arena, id, false);
+                /* ORDER: rel; the word says that the era is to be revoked before the lease is cleared. */
+                shm_store_rel(&arena->header->epochs[id].owner_client, 0);
+''', '''                shm_store_rel(&arena->header->epochs[id].owner_client, 0);
+                (void) shm_epoch_revoke(arena, id, false);
+'''),
+    ('lease: its epoch is closed, and not revoked', 'lease/alloc', 'shm/epoch/epoch-open.c',
+     '(void) shm_epoch_revoke(arena, id, false);', '(void) shm_epoch_close(arena, id, true);'),
     ('takeover: older eras are forgotten', 'advance', 'shm/maintain/maintain.c',
      '(info.state == SHM_EPOCH_OPEN && info.era == 1)', 'info.state == SHM_EPOCH_OPEN'),
     ('revoke: older eras, too', 'unit-revoke', 'shm/epoch/epoch-close.c',

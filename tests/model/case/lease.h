@@ -1,0 +1,95 @@
+/*
+ * The end of a lease, after its client's death: beside a thread that uses the epoch, and by a control that dies in it.
+ * The next control finds the client's entry still DEAD, and begins anew. In the end the epoch is closed and nobody's,
+ * and nothing of it is left.
+ */
+#include "shm/epoch/epoch-close.h"
+#include "tests/model/control.h"
+
+#define CLIENT 7
+#define LEASED 1
+
+static uint32_t leased; /* the number of the era */
+
+/* Actor 0 has both slots of a slab of the leased epoch in its cache. */
+static void pre(void) {
+        uint64_t handles[2];
+
+        world_init(3, 3, 0);
+        world_set_caching(0, 1);
+        model_watch(shm_arena_cache(&world_arena, 1, LEASED, 1));
+        if (shm_epoch_lease(&world_arena, LEASED, "lease", CLIENT, &leased) != 0)
+                model_fail("cannot lease");
+        for (unsigned i = 0; i < 2; i++)
+                if (shm_object_alloc(&world_actors[1], WORLD_SIZE_2, leased, NULL, &handles[i], NULL) != 0)
+                        model_fail("cannot fill the cache");
+        for (unsigned i = 0; i < 2; i++)
+                (void) shm_object_free(&world_actors[1], handles[i]);
+        world_tidy();
+        control_init();
+}
+
+static void v_end(void) {
+        (void) shm_epoch_end_leases(&world_arena, CLIENT);
+}
+
+static void pre_died(void) {
+        pre();
+        model_cut(v_end);
+        control_forget();
+}
+
+static void t_nothing(void) {
+}
+
+static void t_alloc(void) {
+        world_alloc(0, WORLD_SIZE_2, leased);
+}
+
+static void t_alloc_free(void) {
+        if (world_alloc(0, WORLD_SIZE_2, leased) == 0)
+                world_free(0, world_allocated(0, 0));
+}
+
+static void t_end(void) {
+        if (shm_epoch_end_leases(&world_arena, CLIENT) > 0)
+                control_close(LEASED);
+}
+
+static void t_end_again(void) {
+        control_take_over();
+        t_end();
+}
+
+static void check_ended(void) {
+        ShmEpochInfo info;
+
+        (void) shm_epoch_get(&world_arena, LEASED, &info);
+        if (info.state == SHM_EPOCH_OPEN || info.owner != 0)
+                model_fail("the epoch's state is %u, its owner %u", (unsigned) info.state, info.owner);
+        for (unsigned i = 0; i < WORLD_N_OBJECTS; i++)
+                if (world.objects[i].handle != 0 && shm_object_live(&world_arena, world.objects[i].handle))
+                        model_fail("object %u of the leased epoch lives", i);
+}
+
+static void post(unsigned dead) {
+        ShmActor control;
+
+        (void) shm_epoch_end_leases(&world_arena, CLIENT);
+        check_unused();
+        recover_records(&control, dead);
+        control_excuse_revoked();
+        recover_check(dead);
+        check_ended();
+}
+
+/* clang-format off */
+static const ModelCase model_cases[] = {
+        { .name = "alloc", .pre = pre, .actors = { t_alloc, t_nothing, t_end }, .post = post, .deaths = 2,
+          .preemptions = 2, .full_preemptions = 3 },
+        { .name = "alloc-free", .pre = pre, .actors = { t_alloc_free, t_nothing, t_end }, .post = post, .deaths = 1,
+          .preemptions = 2, .full_preemptions = 3 },
+        { .name = "again", .pre = pre_died, .actors = { t_alloc, t_nothing, t_end_again }, .post = post, .deaths = 1,
+          .variants = true, .preemptions = 1, .full_preemptions = 2 },
+};
+/* clang-format on */
