@@ -54,6 +54,11 @@ static void pre_control(void) {
         add_control();
 }
 
+static void pre_full_control(void) {
+        pre_full();
+        add_control();
+}
+
 static void pre_warm_control(void) {
         pre_warm();
         add_control();
@@ -90,6 +95,21 @@ static void t_batch_alloc(void) {
         done = shm_batch_alloc(world_actor(0), WORLD_SIZE_4, SHM_EPOCH_CURRENT, handles, 2);
         for (unsigned i = 0; i < 2; i++)
                 world_end_alloc(0, i, i < done ? handles[i] : 0, i < done ? 0 : -ENOMEM);
+}
+
+/* Two objects with their bytes, of so few that they are copied at once. */
+static void t_fill(void) {
+        static const uint8_t bytes[16];
+        uint64_t words[2];
+        ShmBatchFill fill = { .words = words, .from = bytes, .size = sizeof(bytes) / 2 };
+        uint32_t done;
+
+        world.n_allocs[0] = 2;
+        for (unsigned i = 0; i < 2; i++)
+                world_begin_alloc(0, i);
+        done = shm_batch_fill(world_actor(0), SHM_EPOCH_CURRENT, &fill, 2);
+        for (unsigned i = 0; i < 2; i++)
+                world_end_alloc(0, i, i < done ? words[i] : 0, i < done ? 0 : -ENOMEM);
 }
 
 /* The caller's memory is shared: others find its handles there when it is dead. */
@@ -145,10 +165,15 @@ static const ModelCase model_cases[] = {
           .deaths = 1 },
         { .name = "free-freeze", .pre = pre_control, .actors = { t_batch_free, t_nothing, t_freeze },
           .post = world_check, .deaths = 1 },
+        { .name = "free-full-freeze", .pre = pre_full_control, .actors = { t_batch_free, t_nothing, t_freeze },
+          .post = world_check, .deaths = 2 },
         { .name = "alloc-free", .pre = pre_warm, .actors = { t_batch_alloc, t_free_0_1 }, .post = world_check,
           .deaths = 2 },
         { .name = "alloc-found", .pre = pre_found, .actors = { t_batch_alloc_found }, .post = post_found,
           .deaths = 1 },
+        { .name = "fill", .pre = pre_warm, .actors = { t_fill, t_free_0_1 }, .post = world_check, .deaths = 2 },
+        { .name = "fill-freeze", .pre = pre_warm_control, .actors = { t_fill, t_nothing, t_freeze },
+          .post = world_check, .deaths = 1 },
         { .name = "alloc-freeze", .pre = pre_warm_control, .actors = { t_batch_alloc, t_nothing, t_freeze },
           .post = world_check, .deaths = 1 },
 };
