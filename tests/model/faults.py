@@ -125,6 +125,12 @@ FAULTS = [
     ('search: stale bit removed without an intent', 'free', 'shm/slab/search.c',
      '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
         shm_set_remove''', '        shm_set_remove'),
+    ('client: enters whatever the entry is by then', 'client/enter-give-away', 'shm/arena/client.c',
+     'return shm_cas_acqrel(&c->word, &word, entered);', 'return client_take_edge(arena, client, CLIENT_EV_ENTER);'),
+    ('client: the program is not compared', 'client/enter-give-away', 'shm/arena/client.c',
+     'shm_load_rlx(&c->program) != program)', 'false)'),
+    ('client: given up by a plain store', 'client/enter-give-up', 'shm/arena/client.c',
+     'if (shm_cas_acqrel(word, &old, new))', 'if (shm_store_rel(word, new), true)'),
     ('root: an entry is taken by a plain store', 'root/make-make-other', 'shm/arena/root.c',
      'shm_cas_acqrel(&root->hash, &found, hash)', '(shm_store_rel(&root->hash, hash), true)'),
     ('root: set whatever it names by now', 'root/make-make', 'shm/arena/root.c',
