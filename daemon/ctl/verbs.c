@@ -339,7 +339,8 @@ static void print_verbs(FILE *out, const char *group, unsigned *ret_options) {
         for (size_t i = 0; i < N_VERBS; ++i) {
                 char usage[64];
 
-                if (group && !is_in_group(&verbs[i], group))
+                /* 'maps' is a verb itself, too. */
+                if (group && !is_in_group(&verbs[i], group) && strcmp(verbs[i].name, group) != 0)
                         continue;
 
                 (void) snprintf(usage, sizeof(usage), "%s %s", verbs[i].name, verbs[i].operands);

@@ -117,6 +117,7 @@ class Usage(Case):
         for verb in self.verbs():
             self.assertIn(f'tslabctl [OPTION...] {verb}', self.text(*verb.split(), '--help'))
         self.assertIn('epoch close', self.text('epoch', '--help'))
+        self.assertRegex(self.text('maps', '--help'), r'maps \[MAP\] (?s:.)*--columns')
         self.assertIn('--revoke', self.text('epoch', 'close', '--help'))
         self.assertNotIn('--revoke', self.text('stats', '--help'))
         self.refused(2, 'unknown verb', 'frobnicate', '--help')
