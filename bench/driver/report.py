@@ -295,7 +295,7 @@ class Report:
     def paper(self):
         figure = self.summary.get('line', 'none', 'line_ns')
         self.say('## More processors, on paper', *model.__doc__.strip().split('\n')[2:])
-        if not figure:
+        if not figure or figure.median <= 0:
             self.tell(texts.NO_LINE)
             return
         loops = model.loops(self.summary)
@@ -335,7 +335,11 @@ def make(runner, about, folder):
         part()
     (folder / 'short.md').write_text(short.text(report.summary, about, runner, markdown_table), encoding='utf-8')
     (folder / 'report.md').write_text('\n'.join(report.lines), encoding='utf-8')
-    (folder / 'targets.json').write_text(json.dumps(reached, indent=1) + '\n', encoding='utf-8')
+    targets = folder / 'targets.json'
+    if runner.arguments.quick:  # as in the report: short runs decide nothing
+        targets.unlink(missing_ok=True)
+    else:
+        targets.write_text(json.dumps(reached, indent=1) + '\n', encoding='utf-8')
     return folder / 'report.md'
 
 

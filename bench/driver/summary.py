@@ -317,7 +317,7 @@ def misses_curve(s, trace, contender, metric='miss_percent'):
     found = {}
     for mib in plan.MISSES_OWN_MIB:
         memory, misses = (s.get(f'map-misses-{trace}-{mib}', contender, m) for m in ('taken_mib', metric))
-        if memory and misses:
+        if memory and memory.median > 0 and misses:
             found[mib] = memory.median, misses.median
     return found
 

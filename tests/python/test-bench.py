@@ -58,12 +58,35 @@ class Bench(unittest.TestCase):
         self.assertTrue(all(t['met'] is None for t in nothing))
         self.assertTrue(any(t['met'] for t in some))
 
+    def keep(self, quick, results):
+        (self.folder / 'results.json').write_text(json.dumps({
+            'machine': {**runner.machine(), 'versions': []}, 'quick': quick, 'runs': 1, 'notes': [], 'seconds': {},
+            'results': [{'run': 0, **result} for result in results]}), encoding='utf-8')
+
+    def test_report_of_zeros(self):
+        """A figure of 0, as of a clock that stood still, is one that was not measured."""
+        taken = {mib: mib % 3 * 8 for mib in plan.MISSES_OWN_MIB}
+        self.keep(False, [
+            *({'case': f'map-misses-{trace}-{mib}', 'contender': 'tslab-map',
+               'metrics': {'taken_mib': memory, 'miss_percent': 50, 'exact_percent': 49}} for trace in plan.TRACES
+              for mib, memory in taken.items()),
+            *({'case': f'map-misses-{trace}-{mib}', 'contender': 'redis',
+               'metrics': {'taken_mib': 4, 'miss_percent': 50}} for trace in plan.TRACES for mib in plan.MISSES_MIB),
+            {'case': 'scaling-1', 'contender': 'treiber', 'metrics': {'op_ns': 5}},
+            {'case': 'line', 'contender': 'none', 'metrics': {'line_ns': 0}}])
+        self.assertTrue(report.again(NOWHERE, arguments(), self.folder).exists())
+        self.assertTrue((self.folder / 'targets.json').exists())
+
+    def test_report_quick(self):
+        """No list of targets says anything of short runs, not even one of an earlier run."""
+        (self.folder / 'targets.json').write_text('[]', encoding='utf-8')
+        self.keep(True, [])
+        report.again(NOWHERE, arguments(), self.folder)
+        self.assertFalse((self.folder / 'targets.json').exists())
+
     def test_report_again(self):
         """It has the contenders that were measured, though their programs are not there any more."""
-        results = [{'case': 'pair-128', 'contender': 'glibc', 'run': 0, 'metrics': {'pair_ns': 1234}}]
-        (self.folder / 'results.json').write_text(json.dumps({
-            'machine': {**runner.machine(), 'versions': []}, 'quick': True, 'runs': 1, 'notes': [], 'seconds': {},
-            'results': results}), encoding='utf-8')
+        self.keep(True, [{'case': 'pair-128', 'contender': 'glibc', 'metrics': {'pair_ns': 1234}}])
         text = report.again(NOWHERE, arguments(), self.folder).read_text(encoding='utf-8')
         self.assertRegex(text, r'\| glibc \| 1234 \|')
         self.assertNotIn('| mimalloc |', text)
