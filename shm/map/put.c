@@ -260,25 +260,37 @@ static int leaf_new_with_room(ShmActor *actor, const ShmTrie *trie, const ShmMap
         return r;
 }
 
-/* One attempt. SHM_TRIE_E_CHANGED: to be done again. The leaf is made when it is first needed. */
+/*
+ * Whether the leaf is made before the look for its place: what the look waits for comes while the last bytes of a large
+ * value are still on their way. Only where nothing that it may find makes a leaf needless, or another one.
+ */
+static bool leaf_is_first(const ShmTrie *trie, const ShmMapPut *put, const NewLeaf *leaf) {
+        return leaf->head.flags & SHM_LEAF_CHAINED && leaf->handle == 0 && put->mode == SHM_MAP_PUT &&
+               !shm_evict_is_wanted(trie, &leaf->evict.options);
+}
+
+/* One attempt. SHM_TRIE_E_CHANGED: to be done again. The leaf is made when it is first needed, or by itself. */
 static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                     NewLeaf *leaf) {
+        bool is_first = __builtin_expect(leaf_is_first(trie, put, leaf), 0);
+        int found = SHM_MAP_E_ABSENT, r;
         ShmTrieCursor c;
         ShmMapView view;
         uint64_t was;
-        int found, r;
 
-        found = shm_map_find_place(actor, trie, key, &c, &view);
-        if (found < 0)
-                return found;
-        r = admit_over(put, found, &view);
-        if (r)
-                return r;
+        if (!is_first) {
+                found = shm_map_find_place(actor, trie, key, &c, &view);
+                if (found < 0)
+                        return found;
+                r = admit_over(put, found, &view);
+                if (r)
+                        return r;
+        }
         /* Before a split: the leaf's note says where repair is to look for a node that nothing came into. */
         if (leaf->handle == 0) {
                 r = leaf_new_with_room(actor, trie, key, put, found == 0 ? &view : NULL, leaf);
-                if (r)
-                        return r;
+                if (r || is_first)
+                        return r ?: SHM_TRIE_E_CHANGED;
         }
         was = found == SHM_MAP_E_TAKEN ? 0 : c.value;
         if (found == SHM_MAP_E_TAKEN)

@@ -159,6 +159,34 @@ static void test_map_put_errors(void **state) {
 }
 
 /* Keys of one hash share buckets: each is found, deleted and put again by itself. */
+/* A large value: one that does not replace the other needs no memory to be told so. */
+static void test_map_put_without_memory(void **state) {
+        Fixture *f = *state;
+        ShmMapKey large = key_of(f, "large"), absent = key_of(f, "absent");
+        size_t size = 2 * shm_map_size_max(&f->arena);
+        char *value = malloc(size + 1), *got = malloc(size);
+        uint64_t handle, version;
+        void *object;
+
+        memset(value, 'x', size);
+        value[size] = 0;
+        assert_int_equal(put_mode(f, large, value, SHM_EPOCH_CURRENT, SHM_MAP_PUT, 0, &version), 0);
+        while (shm_object_alloc(&f->actor, 1 + shm_map_size_max(&f->arena), SHM_EPOCH_CURRENT, NULL, &handle,
+                                &object) == 0)
+                ;
+        memset(value, 'y', size);
+        assert_int_equal(put(f, "large", value), -ENOMEM);
+        assert_int_equal(put_mode(f, large, value, SHM_EPOCH_CURRENT, SHM_MAP_INSERT, 0, NULL), -EEXIST);
+        assert_int_equal(put_mode(f, absent, value, SHM_EPOCH_CURRENT, SHM_MAP_UPDATE, 0, NULL), -ENOENT);
+        assert_int_equal(put_mode(f, large, value, SHM_EPOCH_CURRENT, SHM_MAP_REPLACE, version + 2, NULL),
+                         -EAGAIN);
+        assert_int_equal(shm_map_get(&f->trie, &large, got, size, NULL), size);
+        memset(value, 'x', size);
+        assert_memory_equal(got, value, size);
+        free(value);
+        free(got);
+}
+
 static void test_map_equal_hashes(void **state) {
         enum { N = 40 };
         Fixture *f = *state;
@@ -495,6 +523,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_put_get_delete, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_modes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_errors, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_put_without_memory, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_equal_hashes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_equal_hashes_come_and_go, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_stale_is_absent, setup, teardown),
