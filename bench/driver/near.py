@@ -26,7 +26,7 @@ import runner  # noqa: E402
 import service  # noqa: E402
 
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / 'near'
-KEYS, ENTRY = 20000, 384        # bytes that an entry takes: key, value and head, in its class
+KEYS, ENTRY = 20000, 336        # bytes that an entry takes: key, value and head, in its class
 SHARES = [1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.25]
 WORKERS = [1, 2, 4, 8, 16]
 TIMEOUT = 60

@@ -103,7 +103,7 @@ PYTHON = ['put', 'get', 'session_save', 'session_load', 'cache_set', 'cache_get'
 VALUE_SIZES = [16, 128, 1024, 4096, 65536, 262144, 1048576]
 
 CLOSE = ['close_ms', 'punch_ms', 'close_over_punch', 'closed_bytes', 'left_percent']
-SPARSE_SIZES = [64, 128, 256, 512, 768, 1024, 1344, 2048, 4096]
+SPARSE_SIZES = [64, 128, 256, 512, 816, 1024, 1360, 2048, 4096]
 IDLE = {'idle': 'private pool', 'idle-daemon': "daemon's"}
 
 

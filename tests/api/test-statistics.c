@@ -90,7 +90,7 @@ static void test_counts(void **state) {
         assert_int_equal(tslab_alloc(pool, 700, first, &handle, NULL), 0);
         assert_int_equal(tslab_class_stats(pool, 700, &count), 0);
         assert_int_equal(count.live_objects, 1);
-        assert_int_equal(count.live_bytes, 768);
+        assert_int_equal(count.live_bytes, 816);
         assert_int_equal(tslab_class_stats(pool, 64, &count), 0);
         assert_int_equal(count.live_objects, 0);
         assert_int_equal(tslab_class_stats(pool, 0, &count), -EINVAL);

@@ -36,7 +36,7 @@
 
 #define N_WORKERS 6
 #define N_OBJECTS 200 /* for each worker */
-#define SIZE_MAX_TESTED 768
+#define SIZE_MAX_TESTED 816
 #define N_KEYS 3000
 #define VALUE_MAX_TESTED 1500
 #define LARGE_MAX_TESTED 40000 /* a chain; each eighth put */

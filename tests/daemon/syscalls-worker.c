@@ -17,7 +17,7 @@
 #define N_THREADS 4U
 #define N_HELD 64U
 #define N_ROUNDS 100000U
-#define SLOTS 5U /* slots of 768 bytes in a slab */
+#define SLOTS 5U /* slots of 816 bytes in a slab */
 
 static void fail(const char *what) {
         fprintf(stderr, "syscalls-worker: %s\n", what);
@@ -59,7 +59,7 @@ static void work(struct tslab *pool, uint64_t seed) {
                 fail("no epoch");
         for (uint32_t i = 0; i < N_ROUNDS; i++) {
                 tslab_handle *h = &held[seed_below(&seed, N_HELD)];
-                uint8_t buffer[768];
+                uint8_t buffer[816];
                 void *object;
 
                 if (*h) {
@@ -69,7 +69,7 @@ static void work(struct tslab *pool, uint64_t seed) {
                         if (tslab_free(pool, *h) == 0)
                                 fail("freed twice");
                         *h = 0;
-                } else if (tslab_alloc(pool, 1 + seed_below(&seed, 768), i % 2 ? epoch : TSLAB_EPOCH_CURRENT,
+                } else if (tslab_alloc(pool, 1 + seed_below(&seed, 816), i % 2 ? epoch : TSLAB_EPOCH_CURRENT,
                                        h, &object) < 0) {
                         fail("alloc");
                 }
@@ -146,7 +146,7 @@ static void run_crossing(struct tslab *pool, uint32_t n_slabs, uint32_t n_times)
         marker("begin");
         for (uint32_t time = 0; time < n_times; time++) {
                 for (uint32_t i = 0; i < n; i++)
-                        if (tslab_alloc(pool, 768, TSLAB_EPOCH_CURRENT, &handles[i], NULL) < 0)
+                        if (tslab_alloc(pool, 816, TSLAB_EPOCH_CURRENT, &handles[i], NULL) < 0)
                                 fail("alloc");
                 for (uint32_t i = 0; i < n; i++)
                         if (tslab_free(pool, handles[i]) < 0)

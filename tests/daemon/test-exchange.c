@@ -10,7 +10,7 @@
 #include "tests/util/seed.h"
 #include "tests/util/test.h"
 
-#define OBJECT_MAX 768U
+#define OBJECT_MAX 816U
 #define N_REUSES 1000000U
 #define N_RANDOM 1000000U
 

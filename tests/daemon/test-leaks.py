@@ -78,7 +78,7 @@ class Leaks(VerbTest):
         client.do('session 700 50')
         held = self.leaks()['held']
         self.assertEqual([(h['id'], h['state'], h['size'], h['live_objects'], h['live_bytes']) for h in held],
-                         [(0, 'closing', 128, 300, 38400), (1, 'open', 768, 50, 38400)])
+                         [(0, 'closing', 128, 300, 38400), (1, 'open', 816, 50, 40800)])
         self.assertLess(held[0]['opened_usec'], held[1]['opened_usec'])
         text = self.text('leaks')
         self.assertRegex(text, r'\A\S*EPOCH +STATE +OPENED +CLASS +OBJECTS +BYTES\n0(:1)? +closing +\S.* 128 +300 +37\.5K\n')
@@ -96,7 +96,7 @@ class Leaks(VerbTest):
         self.assertEqual(set(stacks), {'open_session', 'write_report'})
         self.assertEqual([(stacks[n]['samples'], stacks[n]['objects'], stacks[n]['bytes'], stacks[n]['pids'])
                           for n in ('open_session', 'write_report')],
-                         [(300, 300, 38400, [client.process.pid]), (40, 40, 30720, [client.process.pid])])
+                         [(300, 300, 38400, [client.process.pid]), (40, 40, 32640, [client.process.pid])])
         frame = stacks['open_session']['frames'][0]
         self.assertEqual((os.path.basename(frame['module']), os.path.basename(frame['file'])),
                          ('verb-client', 'verb-client.c'))

@@ -317,7 +317,7 @@ class Suggest(SuggestCase):
         self.look()
         settings = self.settings()
         self.assertFalse(settings['TSLAB_CLASSES']['changed'])
-        self.assertEqual(settings['TSLAB_CLASSES']['value'], '64,96,128,192,256,384,512,768,1024,1344,2048,4096')
+        self.assertEqual(settings['TSLAB_CLASSES']['value'], '64,96,128,192,256,336,400,512,576,672,816,1024,1360,2048,4096')
         # no advice that would make the next pool too small for its work
         self.assertEqual({s['changed'] for s in settings.values()}, {False})
         self.assertEqual(settings['TSLAB_SIZE']['value'], '128M')

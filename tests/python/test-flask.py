@@ -133,7 +133,7 @@ class Sessions(unittest.TestCase):
         return int(response.text)
 
     def fill(self):
-        for size in 4096, 2048, 1344, 1024, 768, 512, 384, 256, 192, 128, 96, 64:
+        for size in 4096, 2048, 1360, 1024, 816, 672, 576, 512, 400, 336, 256, 192, 128, 96, 64:
             with contextlib.suppress(tslab.FullError):
                 while True:
                     self.pool.put(b'x' * size)

@@ -287,7 +287,7 @@ class Full(unittest.TestCase):
 
     def fill(self):
         """Leaves room for nothing."""
-        for size in 4096, 2048, 1344, 1024, 768, 512, 384, 256, 192, 128, 96, 64:
+        for size in 4096, 2048, 1360, 1024, 816, 672, 576, 512, 400, 336, 256, 192, 128, 96, 64:
             with contextlib.suppress(tslab.FullError):
                 while True:
                     self.pool.put(b'x' * size)

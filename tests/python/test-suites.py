@@ -68,7 +68,7 @@ def test_pool_is_full():
         assert region.get_or_create('large', lambda: b'x' * 2000000) == b'x' * 2000000
         region.set('old', b'x' * 2000000)
         assert region.get('old') is NO_VALUE
-        for size in 4096, 2048, 1344, 1024, 768, 512, 384, 256, 192, 128, 96, 64:
+        for size in 4096, 2048, 1360, 1024, 816, 672, 576, 512, 400, 336, 256, 192, 128, 96, 64:
             with contextlib.suppress(tslab.FullError):
                 while True:
                     pool.put(b'x' * size)

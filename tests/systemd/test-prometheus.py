@@ -47,7 +47,7 @@ try:
     wait_for(lambda: value('tslab_up') == {'sessions': 1, 'web': 1}, 'both pools are up', 30)
     wait_for(lambda: value('tslab_clients') == {'sessions': 1, 'web': 0}, 'the client is counted', 30)
     wait_for(lambda: value('rate(tslab_allocs_total[10s])').get('sessions', 0) > 0, 'a rate of allocations', 30)
-    expect({r['metric']['size'] for r in ask('tslab_class_slabs')} >= {'64', '768'}, 'the classes')
+    expect({r['metric']['size'] for r in ask('tslab_class_slabs')} >= {'64', '816'}, 'the classes')
     expect([r['value'][1] for r in ask('up')] == ['1'], 'the scrape itself')
     expect({r['metric']['version'] for r in ask('tslab_daemon_info')} != set(), 'the version')
 except SystemExit:

@@ -82,7 +82,7 @@ class Top(Case):
         text = screen.shows('default: 1 client, 1 record', 'epochs by EPOCH', 'EPOCH', 'allocs/s', '300')
         self.assertTrue(all(len(line) <= 80 for line in text.splitlines()))
         screen.key('l')
-        screen.shows('classes by SIZE', '   768 ')
+        screen.shows('classes by SIZE', '   816 ')
         screen.key('>')
         text = screen.shows('classes by OBJECTS')
         self.assertLess(text.index('    64  '), text.index('    96  '))

@@ -13,9 +13,9 @@ static void test_steps(void **state) {
         EpochCount count = { .epoch = 1 };
 
         for (int i = 0; i < 20; i++)
-                (void) test_alloc(t, 768, epoch);
+                (void) test_alloc(t, 816, epoch);
         (void) test_alloc(t, 64, epoch);
-        (void) test_alloc(t, 768, shm_epoch_number(2, 0));
+        (void) test_alloc(t, 816, shm_epoch_number(2, 0));
         for (uint32_t slab = 0; slab < 64; slab++)
                 shm_set_add(&t->arena, shm_set_of_epoch(&t->arena, 1), slab);
         assert_true(epoch_count_step(&count, &t->arena, UINT32_MAX));
@@ -28,7 +28,7 @@ static void test_steps(void **state) {
         assert_true(n_steps >= 16);
         assert_int_equal(count.live_objects, 21);
         assert_int_equal(count.classes[0], 1);
-        assert_int_equal(count.classes[7], 20);
+        assert_int_equal(count.classes[10], 20);
 }
 
 int main(void) {

@@ -39,9 +39,9 @@ static void test_objects(void **state) {
         for (int i = 0; i < 100; i++)
                 handles[i] = test_alloc(t, 64, SHM_EPOCH_CURRENT);
         for (int i = 0; i < 6; i++)
-                test_alloc(t, 768, shm_epoch_number(1, 0));
+                test_alloc(t, 816, shm_epoch_number(1, 0));
         assert_int_equal(shm_epoch_advance(&t->arena, &number), 0); /* epoch 1, in era 2 */
-        test_alloc(t, 600, number);
+        test_alloc(t, 700, number);
         for (int i = 0; i < 10; i++)
                 assert_int_equal(shm_object_free(&t->actor, handles[i]), 0);
 
@@ -50,7 +50,7 @@ static void test_objects(void **state) {
         assert_int_equal(s.retained_size, (16 - 5) * SHM_SLAB_SIZE);
         assert_int_equal(s.n_slabs_ever, 16);
         assert_int_equal(s.live_objects, 97);
-        assert_int_equal(s.live_size, 90 * 64 + 7 * 768);
+        assert_int_equal(s.live_size, 90 * 64 + 7 * 816);
         assert_int_equal(s.epochs[0].slabs, 2);
         assert_int_equal(s.epochs[0].live_objects, 90);
         assert_int_equal(s.epochs[0].live_size, 90 * 64);
@@ -58,9 +58,9 @@ static void test_objects(void **state) {
         assert_int_equal(s.older[1].slabs, 2);
         assert_int_equal(s.older[1].live_objects, 6);
         assert_int_equal(s.classes[0].live_objects, 90);
-        assert_int_equal(s.classes[7].live_objects, 7);
-        assert_int_equal(s.classes[7].slabs, 3);
-        assert_int_equal(s.epoch_classes[1][7].live_objects, 7);
+        assert_int_equal(s.classes[10].live_objects, 7);
+        assert_int_equal(s.classes[10].slabs, 3);
+        assert_int_equal(s.epoch_classes[1][10].live_objects, 7);
         assert_int_equal(s.counters[SHM_COUNT_ALLOCS_UNCACHED], 107);
         assert_int_equal(s.counters[SHM_COUNT_FREES_UNCACHED], 10);
         assert_int_equal(s.clients, 1);
