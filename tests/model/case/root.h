@@ -67,7 +67,7 @@ static void t1_make_other(void) {
         world.results[1] = make(world_actor(1), names[1], 0);
 }
 
-/* Whoever replaces an object frees it. */
+/* The thread that replaces an object frees it. */
 static void replace(unsigned actor) {
         uint64_t before;
 

@@ -158,7 +158,6 @@ static void test_map_put_errors(void **state) {
         assert_int_equal(put(f, "k", "x"), 0);
 }
 
-/* Keys of one hash share buckets: each is found, deleted and put again by itself. */
 /* A large value: one that does not replace the other needs no memory to be told so. */
 static void test_map_put_without_memory(void **state) {
         Fixture *f = *state;
@@ -187,6 +186,7 @@ static void test_map_put_without_memory(void **state) {
         free(got);
 }
 
+/* Keys of one hash share buckets: each is found, deleted and put again by itself. */
 static void test_map_equal_hashes(void **state) {
         enum { N = 40 };
         Fixture *f = *state;
