@@ -505,9 +505,9 @@ _public_ int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter) 
                 return (int) unless_closed(map, r);
         iter->key = iter->buffer;
         iter->key_size = view.head.key_size;
-        iter->value = view.head.flags & SHM_LEAF_CHAINED
-                              ? NULL
-                              : (const uint8_t *) iter->buffer + view.head.key_size;
+        iter->value = shm_map_view_is_small(map->trie.arena, &view)
+                              ? (const uint8_t *) iter->buffer + view.head.key_size
+                              : NULL;
         iter->value_size = view.head.value_size;
         iter->epoch = view.head.epoch;
         iter->version = view.handle;

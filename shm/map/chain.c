@@ -3,17 +3,22 @@
  *
  * Purpose: values of any size, in objects that the entry's leaf alone owns.
  *
- *     one chunk    head:  header | key | chunk
- *     more         head:  header | key | block ---> block:  chunk, chunk, ..., block ---> block:  chunk, ...
+ *     one chunk    head:  header | key | chunk | bytes
+ *     more         head:  header | key | block | bytes
+ *                                        +---> block:  chunk, chunk, ..., block ---> block:  chunk, ...
  *
- *     put      note of the head; tag of the head odd; header, key, words = none
+ * The head has the bytes of the value that are more than whole chunks, as far as its slot has room for them. So a value
+ * of 2100 bytes is in slots of 2048 and 128, where it would take one of 4096: wherever two save a 20th of one slot.
+ * Which bytes these are follows from sizes, that of the head's slot among them, and is stored nowhere.
+ *
+ *     put      note of the head; tag of the head odd; header, key, words = none, bytes
  *              for each block: guard the object that has the word before; the word names the block; its tag odd; guard
  *              it; words = none
  *              chunks of the head, or the block, that the thread's cache has: words name them; their tags odd; bytes;
  *              they leave the cache
  *              each other chunk: a word names it; its tag odd; guard it; bytes
  *              the head is linked (shm/map/trie-change.c), the note is dropped
- *     get      words, and bytes of all chunks; the first word is as it was before; the head is live
+ *     get      words, bytes of the head, and of all chunks; the first word is as it was before; the head is live
  *     free     the head is noted and unlinked; its first word is condemned; from the last one to the first, chunks are
  *              freed, each block after its own; the head is freed, the note is dropped
  *
@@ -32,9 +37,10 @@
  *   5. Words that were read from a block count if the block is live after that. An object is freed by its versioned
  *      handle: of several threads that free one chain one frees each chunk.
  *   6. A block or a chunk may be revoked while the chain is made. A chunk is written while its slot is in the cache, or
- *      under a guard; the words of a block under a guard, and those of the head under its note. A guard on an object
- *      that went stale says so, and the put ends.
- *   7. The numbers of chunks and blocks follow from the size of the value: walks end whatever the arena holds.
+ *      under a guard; the words of a block under a guard, and words and bytes of the head under its note. A guard on an
+ *      object that went stale says so, and the put ends.
+ *   7. The numbers of chunks and blocks follow from the sizes of the value and of the head's slot: walks end whatever
+ *      the arena holds.
  *
  * Who may do what: a put, with its own actor, outside any operation; it uses the guard. Whoever has unlinked the head,
  *   or repairs a record that notes it, frees. Reading needs no actor.
@@ -52,11 +58,12 @@
 #ifdef SHM_STEP
 #define PART 1U
 #define HEAD_WORDS_MAX 3U
-uint32_t shm_chain_room;
+uint32_t shm_chain_room, shm_chain_inline;
 #else
 #define PART 128U /* blocks that one walk collects: each is 8 bytes of stack */
-#define HEAD_WORDS_MAX 1U /* all heads are of one class: a hand of eviction sweeps each class */
+#define HEAD_WORDS_MAX 1U
 #endif
+#define SAVED_SHARE 20 /* two pieces save this part of one slot at least */
 #define WORDS_MAX (SHM_CLASS_SIZE_MAX / sizeof(ChainWord))
 
 /* The handle of a chunk, or of the next block, sealed with that of the head or block that the word is in. */
@@ -123,11 +130,37 @@ static uint32_t words_size(uint32_t n_words) {
         return n_words * (uint32_t) sizeof(ChainWord);
 }
 
-uint32_t shm_chain_words(const ShmArena *arena, const ShmMapLeaf *head) {
-        uint32_t n = chain_chunks(chain_shape(arena), head->value_size);
-        size_t size = shm_leaf_size(head->key_size, head->value_size, head->flags);
+/* How many words a head has: one for each of n chunks if these are few, else one for the first block. */
+static uint32_t head_words(uint32_t n) {
+#ifdef SHM_STEP
+        if (!shm_chain_room)
+                return 1;
+#endif
+        return n <= HEAD_WORDS_MAX ? n : 1;
+}
 
-        return n <= HEAD_WORDS_MAX && size + words_size(n - 1) <= shm_arena_size_max(arena) ? n : 1;
+uint32_t shm_chain_head_bytes(const ShmArena *arena, const ShmMapLeaf *head, uint32_t room) {
+        size_t size = shm_leaf_size(head->key_size, head->value_size, head->flags);
+        uint32_t rest = head->value_size % chain_shape(arena).room,
+                 most = size < room ? room - (uint32_t) size : 0;
+
+#ifdef SHM_STEP
+        if (shm_chain_room)
+                return shm_chain_inline < head->value_size ? shm_chain_inline : head->value_size;
+#endif
+        return rest < most ? rest : most;
+}
+
+/* Where the bytes are that are not in the head. */
+typedef struct Rest {
+        uint32_t head_bytes, size, n_chunks, n_words;
+} Rest;
+
+static Rest chain_rest(const ShmArena *arena, Shape shape, const ShmMapLeaf *head, uint32_t room) {
+        uint32_t bytes = shm_chain_head_bytes(arena, head, room), size = head->value_size - bytes;
+        uint32_t n = chain_chunks(shape, size);
+
+        return (Rest){ bytes, size, n, head_words(n) };
 }
 
 uint32_t shm_chain_size_max(const ShmArena *arena) {
@@ -147,12 +180,49 @@ static uint64_t blocks_cost(const ShmArena *arena, Shape shape, uint32_t n_chunk
                slot_cost(arena, words_size(n_chunks - n_more * (shape.n_words - 1)));
 }
 
-uint64_t shm_chain_cost(const ShmArena *arena, const ShmMapLeaf *head) {
+uint64_t shm_chain_cost(const ShmArena *arena, const ShmMapLeaf *head, uint32_t room) {
         Shape shape = chain_shape(arena);
-        uint32_t n = chain_chunks(shape, head->value_size), last = head->value_size - (n - 1) * shape.room;
+        Rest rest = chain_rest(arena, shape, head, room);
+        uint32_t n = rest.n_chunks, last = rest.size - (n - 1) * shape.room;
 
         return (n - 1) * slot_cost(arena, shape.room) + slot_cost(arena, last) +
-               (shm_chain_words(arena, head) < n ? blocks_cost(arena, shape, n) : 0);
+               (rest.n_words < n ? blocks_cost(arena, shape, n) : 0);
+}
+
+/* The part of a slab that a slot of the class takes. */
+static uint32_t slot_share(const ShmArena *arena, uint32_t class) {
+        return SHM_SLAB_SIZE / arena->classes[class].n_slots;
+}
+
+/* A head has all of the rest; or the class below it, and a small chunk has the bytes that are left then. */
+static uint32_t head_split(const ShmArena *arena, uint32_t size, uint32_t rest) {
+        uint32_t class = shm_arena_class(arena, size + rest), whole = arena->classes[class].size;
+        uint32_t less = class > 0 ? arena->classes[class - 1].size : 0, both,
+                 share = slot_share(arena, class);
+
+        if (less <= size || whole <= SHM_CHAIN_WHOLE_MAX)
+                return whole;
+        both = slot_share(arena, class - 1) + slot_share(arena, shm_arena_class(arena, rest - (less - size)));
+        return both + share / SAVED_SHARE <= share ? less : whole;
+}
+
+uint32_t shm_chain_head_size_large(const ShmArena *arena, uint32_t key_size, uint32_t value_size) {
+        uint32_t whole = (uint32_t) shm_leaf_size(key_size, value_size, 0), max = shm_arena_size_max(arena);
+        uint32_t size = (uint32_t) shm_leaf_size(key_size, value_size, SHM_LEAF_CHAINED), split;
+        Shape shape = chain_shape(arena);
+        uint32_t rest = value_size % shape.room;
+
+#ifdef SHM_STEP
+        if (shm_chain_room && value_size <= shm_chain_room)
+                return 0;
+        if (shm_chain_room)
+                return size + words_size(HEAD_WORDS_MAX - 1) + shm_chain_inline;
+#endif
+        split = size + rest <= max ? head_split(arena, size, rest) : size;
+        if (whole > max)
+                return split;
+        return value_size < shape.room && split < arena->classes[shm_arena_class(arena, whole)].size ? split
+                                                                                                     : 0;
 }
 
 /* A chain that is being made. */
@@ -180,18 +250,18 @@ static void fill_advance(Fill *f, uint32_t n, uint32_t size) {
         f->left -= size;
 }
 
-/* Full chunks, as many as the cache has. Returns how many. */
-static uint32_t fill_full_chunks(Fill *f, uint32_t n_max) {
+/* Full chunks, as many as the cache has, or the last one. Returns how many. */
+static uint32_t fill_from_cache(Fill *f, uint32_t n_max) {
+        uint32_t full = f->left / f->shape.room, size = full > 0 ? f->shape.room : f->left, n;
         const ShmBatchFill fill = {
                 .words = f->pending.link,
                 .seal = f->pending.seal,
                 .from = f->from,
-                .size = f->shape.room,
+                .size = size,
         };
-        uint32_t full = f->left / f->shape.room, n;
 
-        n = shm_batch_fill(f->actor, f->epoch, &fill, n_max < full ? n_max : full);
-        fill_advance(f, n, n * f->shape.room);
+        n = shm_batch_fill(f->actor, f->epoch, &fill, full == 0 ? 1 : n_max < full ? n_max : full);
+        fill_advance(f, n, n * size);
         return n;
 }
 
@@ -218,7 +288,7 @@ static int fill_words(Fill *f, uint32_t n_words) {
         for (; n > 0; n -= k) {
                 if (!shm_actor_guard(f->actor, f->owner))
                         return -ESTALE;
-                k = fill_full_chunks(f, n);
+                k = fill_from_cache(f, n);
                 if (k > 0)
                         continue;
                 r = fill_chunk(f);
@@ -246,19 +316,21 @@ static int fill_block(Fill *f) {
         return fill_words(f, n_words);
 }
 
-int shm_chain_fill(ShmActor *actor, uint64_t handle, const ShmMapLeaf *head, uint64_t *words,
+int shm_chain_fill(ShmActor *actor, uint64_t handle, const ShmMapLeaf *head, uint32_t room, uint64_t *words,
                    const void *value) {
-        uint32_t n_words = shm_chain_words(actor->arena, head);
+        Shape shape = chain_shape(actor->arena);
+        Rest rest = chain_rest(actor->arena, shape, head, room);
         Fill f;
         int r;
 
         f.actor = actor;
-        f.shape = chain_shape(actor->arena);
+        f.shape = shape;
         f.epoch = head->epoch;
-        f.from = value;
-        f.left = head->value_size;
-        fill_clear_words(&f, handle, words, n_words);
-        r = fill_words(&f, n_words);
+        f.from = (const uint8_t *) value + rest.head_bytes;
+        f.left = rest.size;
+        fill_clear_words(&f, handle, words, rest.n_words);
+        shm_racy_copy(words + rest.n_words, value, rest.head_bytes);
+        r = fill_words(&f, rest.n_words);
         while (r == 0 && f.left > 0)
                 r = fill_block(&f);
         shm_actor_unguard(actor);
@@ -314,12 +386,22 @@ static bool head_fits(const ShmMapView *view, uint32_t n_words) {
 int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offset, void *buffer,
                    uint32_t size) {
         Part part = { .owner = view->handle, .words = view->at };
-        uint32_t left = view->head.value_size, n_words = shm_chain_words(arena, &view->head);
         Shape shape = chain_shape(arena);
+        Rest rest = chain_rest(arena, shape, &view->head, view->room);
+        uint32_t left = rest.size, n_words = rest.n_words;
         uint8_t *to = buffer;
 
         if (!head_fits(view, n_words))
                 return -EUCLEAN;
+        if (offset < rest.head_bytes) {
+                uint32_t n = rest.head_bytes - offset < size ? rest.head_bytes - offset : size;
+
+                shm_racy_copy(to, (const uint8_t *) (view->at + n_words) + offset, n);
+                to += n;
+                size -= n;
+                offset = rest.head_bytes;
+        }
+        offset -= rest.head_bytes;
         for (;;) {
                 uint32_t n_left = chain_chunks(shape, left), n = words_chunks(n_words, n_left), k = 0;
 
@@ -415,6 +497,10 @@ static void free_head_chunks(ShmActor *actor, const ShmMapView *view, uint64_t f
         uint32_t off = (uint32_t) ((const uint8_t *) view->at - (view->bytes - sizeof(ShmMapLeaf)));
         uint64_t handles[HEAD_WORDS_MAX];
 
+        if (n == 1) {
+                (void) shm_object_free(actor, first);
+                return;
+        }
         if (!read_handles(actor->arena, view->handle, off, handles, n))
                 return;
         handles[0] = first;
@@ -436,16 +522,16 @@ void shm_chain_free_chunks(ShmActor *actor, uint64_t leaf) {
         Shape shape = chain_shape(actor->arena);
         ShmMapView view;
         uint64_t first;
-        uint32_t n;
+        Rest rest;
 
         if (shm_map_view(actor->arena, leaf, &view) != 0 || !(view.head.flags & SHM_LEAF_CHAINED) ||
             !condemn_chain(actor->arena, &view, &first))
                 return;
-        n = chain_chunks(shape, view.head.value_size);
-        if (shm_chain_words(actor->arena, &view.head) == n)
-                free_head_chunks(actor, &view, first, n);
+        rest = chain_rest(actor->arena, shape, &view.head, view.room);
+        if (rest.n_words == rest.n_chunks)
+                free_head_chunks(actor, &view, first, rest.n_chunks);
         else
-                free_blocks(actor, first, shape, n);
+                free_blocks(actor, first, shape, rest.n_chunks);
 }
 
 int shm_chain_free(ShmActor *actor, uint64_t leaf) {

@@ -1,8 +1,9 @@
 #pragma once
 /*
- * Chains: values that do not fit one object. The leaf, which is called the head then, has SHM_LEAF_CHAINED; its key is
- * followed by padding to 8 bytes and words that name chunks, objects that are full of the value's bytes. If there are
- * many chunks, one word names the first block instead: an object of such words, the last of which names the next block.
+ * Chains: values that do not fit one object, or would waste much of it. The leaf, which is called the head then, has
+ * SHM_LEAF_CHAINED; its key is followed by padding to 8 bytes and words that name chunks, objects that are full of the
+ * value's bytes. If there are many chunks, one word names the first block instead: an object of such words, the last
+ * of which names the next block. Behind the words, the first bytes of the value may have the rest of the head's slot.
  */
 #include "shm/map/leaf.h"
 
@@ -10,37 +11,37 @@
 
 #ifdef SHM_STEP
 extern uint32_t shm_chain_room; /* cases of the explorer make chunks small; 0: as large as elsewhere */
+extern uint32_t shm_chain_inline; /* bytes of the value in the head then */
 #endif
 
-/* Whether a value is to be a chain. */
-static inline bool shm_chain_wanted(const ShmArena *arena, uint32_t key_size, uint32_t value_size) {
-#ifdef SHM_STEP
-        if (shm_chain_room)
-                return value_size > shm_chain_room;
+/* A leaf of this size or less is never in two pieces: a second one costs each get a cache miss. */
+#define SHM_CHAIN_WHOLE_MAX 512U
+
+/* The size that the head of a chain needs; 0: key and value are better one object. `key_size`: with a claim, if any. */
+uint32_t shm_chain_head_size_large(const ShmArena *arena, uint32_t key_size, uint32_t value_size);
+static inline uint32_t shm_chain_head_size(const ShmArena *arena, uint32_t key_size, uint32_t value_size) {
+#ifndef SHM_STEP
+        if (__builtin_expect(shm_leaf_size(key_size, value_size, 0) <= SHM_CHAIN_WHOLE_MAX, 1))
+                return 0;
 #endif
-        return shm_leaf_size(key_size, value_size, 0) > shm_arena_size_max(arena);
+        return shm_chain_head_size_large(arena, key_size, value_size);
 }
 
 /* Largest value of any entry in this arena, whatever the map allows. */
 uint32_t shm_chain_size_max(const ShmArena *arena);
 
-/* How many words the head of a chain has: one for each chunk if these are few, else one for the first block. */
-uint32_t shm_chain_words(const ShmArena *arena, const ShmMapLeaf *head);
-
-/* The size that the head's object needs. */
-static inline size_t shm_chain_head_size(const ShmArena *arena, const ShmMapLeaf *head) {
-        return shm_leaf_size(head->key_size, head->value_size, head->flags) +
-               (shm_chain_words(arena, head) - 1) * sizeof(uint64_t);
-}
+/* How many bytes of the value are in a head whose slot has the size `room`: the first ones. */
+uint32_t shm_chain_head_bytes(const ShmArena *arena, const ShmMapLeaf *head, uint32_t room);
 
 /* The size of the slots of chunks and blocks. */
-uint64_t shm_chain_cost(const ShmArena *arena, const ShmMapLeaf *head);
+uint64_t shm_chain_cost(const ShmArena *arena, const ShmMapLeaf *head, uint32_t room);
 
 /*
- * Makes the value of a head, not sealed, that has none and that this thread has noted; `words`: those of the head.
- * Errors of shm_object_alloc(), -ESTALE also where a chunk was revoked meanwhile: what there is so far is to be freed.
+ * Makes the value of a head, not sealed, that has none and that this thread has noted; `words`: those of the head, in
+ * a slot of the size `room`. Errors of shm_object_alloc(), -ESTALE also where a chunk was revoked meanwhile: what there
+ * is so far is to be freed.
  */
-int shm_chain_fill(ShmActor *actor, uint64_t handle, const ShmMapLeaf *head, uint64_t *words,
+int shm_chain_fill(ShmActor *actor, uint64_t handle, const ShmMapLeaf *head, uint32_t room, uint64_t *words,
                    const void *value);
 
 /*

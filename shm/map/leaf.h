@@ -129,6 +129,11 @@ static inline bool shm_map_view_is_claim(const ShmMapView *view) {
         return view->head.flags & SHM_LEAF_CLAIM;
 }
 
+/* Whether key and value fit one object together, also where they are in two. */
+static inline bool shm_map_view_is_small(const ShmArena *arena, const ShmMapView *view) {
+        return shm_leaf_size(view->head.key_size, view->head.value_size, 0) <= shm_arena_size_max(arena);
+}
+
 /* The word of a leaf that is a cell. */
 static inline uint64_t *shm_map_view_cell(const ShmMapView *view) {
         return (uint64_t *) (view->bytes + shm_leaf_value_off(view->head.key_size, SHM_LEAF_CELL));

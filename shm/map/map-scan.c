@@ -54,13 +54,15 @@ int shm_map_next(const ShmTrie *trie, ShmTrieScan *scan, void *buffer, ShmMapVie
                         return r;
                 if (shm_map_view(trie->arena, c.value, ret) == 0) {
                         shm_racy_copy(buffer, ret->bytes, ret->head.key_size);
-                        if (!(ret->head.flags & SHM_LEAF_CHAINED))
-                                shm_map_view_copy(ret, (uint8_t *) buffer + ret->head.key_size);
+                        if (shm_map_view_is_small(trie->arena, ret))
+                                r = shm_map_copy(trie, ret, 0, (uint8_t *) buffer + ret->head.key_size,
+                                                 ret->head.value_size)
+                                            ?: 1;
                         ret->is_over = shm_map_is_over(trie, ret);
                         if (shm_map_view_live(trie->arena, ret)) {
                                 if (ret->is_over)
                                         continue;
-                                return 1;
+                                return r;
                         }
                 }
                 r = step_back(trie, &c, &before, scan);

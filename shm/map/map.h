@@ -132,8 +132,8 @@ ssize_t shm_map_clean(ShmActor *actor, const ShmTrie *trie, ShmTrieScan *scan, u
                       ShmMapCensus *census);
 
 /*
- * The next entry: 1, its key copied to `buffer`, of SHM_CLASS_SIZE_MAX, and its value, unless that is a chain; 0: no
- * more. -EIDRM.
+ * The next entry: 1, its key copied to `buffer`, of SHM_CLASS_SIZE_MAX, and its value, if shm_map_view_is_small();
+ * 0: no more. -EIDRM, -EUCLEAN.
  */
 int shm_map_next(const ShmTrie *trie, ShmTrieScan *scan, void *buffer, ShmMapView *ret);
 

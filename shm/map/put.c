@@ -42,12 +42,11 @@ typedef struct NewLeaf {
 /* Says what the leaf will be. False: key or value has no room in the map. */
 static bool leaf_plan(const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put, NewLeaf *ret) {
         const ShmArena *arena = trie->arena;
-        uint32_t key_max = (uint32_t) shm_map_key_max(arena), head_size = key->size;
-        bool chained;
+        uint32_t key_max = (uint32_t) shm_map_key_max(arena), head_size = key->size, chained;
 
         if (__builtin_expect(put->claim != NULL, 0))
                 head_size = shm_leaf_value_off(key->size, SHM_LEAF_CLAIM); /* the claim is behind the key */
-        chained = shm_chain_wanted(arena, head_size, put->value_size);
+        chained = shm_chain_head_size(arena, head_size, put->value_size);
         if (key->size > key_max || put->value_size > value_max_option(&ret->evict.options) ||
             (chained && (head_size > key_max || put->value_size > shm_chain_size_max(arena))))
                 return false;
@@ -58,14 +57,16 @@ static bool leaf_plan(const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut
                 .flags = (uint16_t) (put->flags | (chained ? SHM_LEAF_CHAINED : 0)),
                 .map = trie->map,
         };
-        ret->size = chained ? shm_chain_head_size(arena, &ret->head)
-                            : shm_leaf_size(key->size, put->value_size, put->flags);
+        ret->size = chained ?: shm_leaf_size(key->size, put->value_size, put->flags);
         return true;
 }
 
+static uint32_t leaf_room(const ShmTrie *trie, const NewLeaf *leaf) {
+        return trie->arena->classes[shm_arena_class(trie->arena, leaf->size)].size;
+}
+
 static uint64_t leaf_cost(const ShmTrie *trie, const NewLeaf *leaf) {
-        return shm_leaf_cost(trie->arena, &leaf->head,
-                             trie->arena->classes[shm_arena_class(trie->arena, leaf->size)].size);
+        return shm_leaf_cost(trie->arena, &leaf->head, leaf_room(trie, leaf));
 }
 
 /* Threads that come late, to the leaf that was in the slot before, compare with these words. */
@@ -137,7 +138,8 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
         leaf_fill(object, head, end, key, put, shm_leaf_seal(handle));
         head->expires = end;
         if (head->flags & SHM_LEAF_CHAINED)
-                r = shm_chain_fill(actor, handle, head, leaf_word(object, head), put->value);
+                r = shm_chain_fill(actor, handle, head, leaf_room(trie, leaf), leaf_word(object, head),
+                                   put->value);
         if (r)
                 leaf_free(actor, trie, key, handle);
         else
@@ -236,12 +238,14 @@ static int admit_over(const ShmMapPut *put, int found, const ShmMapView *view) {
 /* Evicts for the leaf that is to be made. `old`: the entry that it will replace, or NULL. */
 static int make_room(ShmActor *actor, const ShmTrie *trie, const ShmMapPut *put, const ShmMapView *old,
                      NewLeaf *leaf) {
+        uint64_t cost = leaf_cost(trie, leaf);
+
         leaf->evict = (ShmEvict){
                 .options = leaf->evict.options,
-                .cost = leaf_cost(trie, leaf),
+                .cost = cost,
                 .class = shm_arena_class(trie->arena, leaf->size),
                 .epoch = put->epoch,
-                .chained = leaf->head.flags & SHM_LEAF_CHAINED,
+                .chained = cost > shm_arena_size_max(trie->arena),
                 .old = old ? old->handle : 0,
                 .old_cost = old ? shm_map_view_cost(trie->arena, old) : 0,
         };

@@ -96,7 +96,7 @@ static inline void shm_tally_add(ShmActor *actor, const ShmTrie *trie, ShmMapCou
 /* The size of the slots that an entry takes; `room`: of its leaf's. */
 static inline uint64_t shm_leaf_cost(const ShmArena *arena, const ShmMapLeaf *head, uint64_t room) {
         if (__builtin_expect(head->flags & SHM_LEAF_CHAINED, 0))
-                room += shm_chain_cost(arena, head);
+                room += shm_chain_cost(arena, head, (uint32_t) room);
         return room;
 }
 

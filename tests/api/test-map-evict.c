@@ -269,6 +269,33 @@ static void test_map_evict_small_classes(void **state) {
         tslab_map_close(map);
 }
 
+/* Values in two pieces have chunks in slabs of other entries: sizes change, and each put has room. */
+static void test_map_evict_pieces(void **state) {
+        static const struct {
+                unsigned min, n;
+        } sizes[] = { { 2100, 1 }, { 100, 1 }, { 2100, 1 },    { 600, 3400 },
+                      { 1, 60 },   { 600, 1 }, { 4200, 5000 }, { 700, 1 } };
+        struct tslab_options o = { .size = sizeof(o), .arena_bytes = 2 << 20 };
+        static uint8_t bytes[9200], buffer[9200];
+        struct tslab_map *map;
+        unsigned seed = 1;
+
+        tslab_close(*state);
+        assert_int_equal(tslab_create((struct tslab **) state, &o), 0);
+        map = open_map(*state, 0, TSLAB_MAP_EVICT_SIEVE);
+        for (size_t i = 0; i < 3 * sizeof(sizes) / sizeof(sizes[0]); i++)
+                for (int k = 0; k < 4000; k++) {
+                        unsigned size = sizes[i % 8].min + (unsigned) rand_r(&seed) % sizes[i % 8].n;
+                        int key = rand_r(&seed);
+
+                        assert_int_equal(
+                                tslab_map_put(map, &key, sizeof(key), bytes, size, TSLAB_EPOCH_CURRENT), 0);
+                        assert_int_equal(tslab_map_get(map, &key, sizeof(key), buffer, sizeof(buffer), NULL),
+                                         size);
+                }
+        tslab_map_close(map);
+}
+
 typedef struct Churn {
         struct tslab_map *map;
         unsigned seed;
@@ -425,6 +452,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_evict_unset_deleted, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_unset_deleted_sieve, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_small_classes, setup_small, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_pieces, setup_small, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_killed, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_memory_killed, setup_small, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_stopped, setup, map_pool_teardown),

@@ -157,7 +157,35 @@ static void fill_pattern(uint8_t *bytes, size_t size, unsigned seed) {
                 bytes[i] = (uint8_t) (i * 31 + i / 4088 + seed);
 }
 
-/* Values of one object, at its edges, and of chains, up to the largest: put, replaced, read whole and in parts. */
+/* An iteration gives the value where key and value fit one object, in however many it is. */
+static void assert_iterated(struct tslab_map *map, const uint8_t *bytes, size_t size) {
+        struct tslab_map_iter iter = {};
+
+        do
+                assert_int_equal(tslab_map_next(map, &iter), 1);
+        while (iter.key_size != 10);
+        assert_int_equal(iter.value_size, size);
+        assert_int_equal(iter.value != NULL, size <= 4096 - 32 - 10);
+        if (iter.value)
+                assert_memory_equal(iter.value, bytes, size);
+}
+
+static void assert_parts(struct tslab_map *map, const uint8_t *bytes, size_t size) {
+        uint8_t part[100];
+
+        for (size_t at = 0; at < size; at += 61) {
+                size_t n = size - at < sizeof(part) ? size - at : sizeof(part);
+
+                assert_int_equal(tslab_map_get_part(map, "0123456789", 10, 0, at, part, sizeof(part), NULL),
+                                 n);
+                assert_memory_equal(part, bytes + at, n);
+        }
+}
+
+/*
+ * Values of one object, at its edges, of two pieces, and of chains, up to the largest: put, replaced, read whole and in
+ * parts.
+ */
 static void test_map_sizes(void **state) {
         struct tslab_map_info info = { .size = sizeof(info) };
         uint8_t *big, *buffer;
@@ -176,9 +204,11 @@ static void test_map_sizes(void **state) {
         assert_int_equal(tslab_map_get_part(map, NULL, 0, 0, 0, NULL, 0, NULL), 0);
         assert_int_equal(tslab_map_add(map, "counter", 7, 1, 0, TSLAB_MAP_TTL_NONE, NULL), 0);
         assert_int_equal(tslab_map_get_part(map, "counter", 7, 0, 8, NULL, 0, NULL), 0);
-        for (size_t size = 4096 - 32 - 12; size <= max; size += size < 4100    ? 1
-                                                                : size < 70000 ? 4088
-                                                                               : (max - size) / 2 + 1) {
+        for (size_t size = 400; size <= max; size += size < 4050    ? 23
+                                                     : size < 4100  ? 1
+                                                     : size < 13000 ? 97
+                                                     : size < 70000 ? 4088
+                                                                    : (max - size) / 2 + 1) {
                 fill_pattern(big, size, (unsigned) size);
                 assert_int_equal(tslab_map_put(map, "0123456789", 10, big, size, TSLAB_EPOCH_CURRENT), 0);
                 assert_int_equal(tslab_map_get(map, "0123456789", 10, buffer, max, NULL), size);
@@ -193,6 +223,9 @@ static void test_map_sizes(void **state) {
                 assert_int_equal(tslab_map_get_alloc(map, "0123456789", 10, &alloced, NULL), 0);
                 assert_memory_equal(alloced, big, size);
                 free(alloced);
+                assert_iterated(map, big, size);
+                if (size < 13000)
+                        assert_parts(map, big, size);
         }
         assert_int_equal(tslab_map_put(map, "k", 1, big, max + 1, TSLAB_EPOCH_CURRENT), -E2BIG);
         assert_int_equal(tslab_map_put(map, big, 4096, big, 1, TSLAB_EPOCH_CURRENT), -E2BIG);

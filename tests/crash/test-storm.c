@@ -363,9 +363,17 @@ static void check_all_bytes(struct tslab *pool) {
 
 /* The head, the chunks, and a block that names these if they are several. */
 static uint64_t entry_objects(const ShmArena *arena, uint32_t key, uint32_t value_size) {
-        uint64_t n_chunks = (value_size + SHM_SLAB_SIZE - 1) / SHM_SLAB_SIZE;
+        const ShmMapLeaf head = { .key_size = sizeof(key),
+                                  .value_size = value_size,
+                                  .flags = SHM_LEAF_CHAINED };
+        uint32_t size = shm_chain_head_size(arena, sizeof(key), value_size), room, n_chunks;
 
-        return shm_chain_wanted(arena, sizeof(key), value_size) ? 1 + n_chunks + (n_chunks > 1) : 1;
+        if (size == 0)
+                return 1;
+        room = arena->classes[shm_arena_class(arena, size)].size;
+        n_chunks =
+                (value_size - shm_chain_head_bytes(arena, &head, room) + SHM_SLAB_SIZE - 1) / SHM_SLAB_SIZE;
+        return 1 + n_chunks + (n_chunks > 1);
 }
 
 /* The objects of its entries, beside its index. Nobody uses it any more. */

@@ -1080,6 +1080,18 @@ FAULTS = [
      '''        if (!shm_actor_guard(f->actor, f->owner))
                 return -ESTALE;
 ''', ''),
+    ('chain: a head is linked without its bytes', 'map-chain/put-get-in-two', 'shm/map/chain.c',
+     '''        shm_racy_copy(words + rest.n_words, value, rest.head_bytes);
+''', ''),
+    ('chain: a value is read from its chunk on', 'map-chain/get-delete-in-two', 'shm/map/chain.c',
+     'if (offset < rest.head_bytes)', 'if (0)'),
+    ('chain: a value in two pieces is freed, and not condemned', 'map-chain/put-get-alloc-in-two', 'shm/map/chain.c',
+     '!shm_cas_acqrel(view->at, &raw, first ^ SHM_TRIE_FLIP ^ seal)', '0'),
+    ('chain: of a value in two pieces the head alone is freed', 'map-chain/put-delete-in-two', 'shm/map/chain.c',
+     '''                (void) shm_object_free(actor, first);
+                return;
+''', '''                return;
+'''),
     ('repair: chunks of a dead thread stay', 'map-chain/put-put', 'shm/maintain/rollback.c',
      '''                if (note_has_leaf(arena, handle, root, hash))
                         shm_chain_free_chunks(control, handle);

@@ -1,5 +1,6 @@
 /*
- * Values in chains: of three chunks, which the head names, and of four, in two blocks, which more than one walk frees.
+ * Values in chains: of three chunks, which the head names, and of four, in two blocks, which more than one walk frees;
+ * and in two pieces, one of which is in the head.
  * Changes of an entry beside each other, with deaths, and beside a revocation of epoch 1, which has the values. Control
  * is the last actor then, as in map-revoke.h.
  */
@@ -23,9 +24,11 @@
 typedef struct Value {
         uint32_t size;
         unsigned n_objects; /* head, blocks and chunks */
+        uint32_t head_bytes;
 } Value;
 
-static const Value in_head = { 17, 1 + 3 }, in_blocks = { SIZE_MAX_LARGE, 1 + 2 + 4 };
+static const Value in_head = { 17, 1 + 3, 0 }, in_blocks = { SIZE_MAX_LARGE, 1 + 2 + 4, 0 },
+                   in_two = { 13, 1 + 1, 8 };
 static const Value *value;
 static unsigned n_left_over; /* objects that pre() made beside */
 
@@ -95,6 +98,7 @@ static void t0_put_1(void) {
  */
 static void pre(const Value *v, uint32_t n_slabs, bool any, uint32_t epoch) {
         shm_chain_room = ROOM;
+        shm_chain_inline = v->head_bytes;
         value = v;
         n_left_over = 0;
         map_init(n_slabs, 0, MAP_HASH, MAP_HASH_FAR, 0);
@@ -115,6 +119,11 @@ static void pre_one(void) {
 static void pre_one_in_blocks(void) {
         pre(&in_blocks, 7, true, 0);
         map_ready(7);
+}
+
+static void pre_one_in_two(void) {
+        pre(&in_two, 4, true, 0);
+        map_ready(4);
 }
 
 /* There is room for so many objects more. */
@@ -142,11 +151,23 @@ static void pre_one_tight_in_blocks(void) {
         map_ready(7);
 }
 
+static void pre_one_tight_in_two(void) {
+        pre(&in_two, 4, true, 0);
+        fill_up(value->n_objects);
+        map_ready(4);
+}
+
 /* The last chunk of a value has no room. */
 static void pre_one_full(void) {
         pre(&in_head, 5, true, 0);
         fill_up(value->n_objects - 1);
         map_ready(5);
+}
+
+static void pre_one_full_in_two(void) {
+        pre(&in_two, 4, true, 0);
+        fill_up(value->n_objects - 1);
+        map_ready(4);
 }
 
 static int compare_slots(const void *a, const void *b) {
@@ -348,6 +369,10 @@ static void pre_revoke_in_blocks(void) {
         pre_revoke_value(&in_blocks, 5, false);
 }
 
+static void pre_revoke_in_two(void) {
+        pre_revoke_value(&in_two, 4, false);
+}
+
 static void pre_revoke_cached(void) {
         pre_revoke_value(&in_head, 5, true);
 }
@@ -411,6 +436,10 @@ static void pre_noted_in_head(void) {
         pre_noted(&in_head, 5);
 }
 
+static void pre_noted_in_two(void) {
+        pre_noted(&in_two, 4);
+}
+
 static void pre_noted_in_blocks(void) {
         pre_noted(&in_blocks, 7);
 }
@@ -463,5 +492,21 @@ static const ModelCase model_cases[] = {
           .post = post_rolled_back, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "free-roll-back-in-blocks", .pre = pre_noted_in_blocks, .actors = { t0_delete_put, t1_roll_back },
           .post = post_rolled_back, .deaths = 1, .preemptions = 1, .full_preemptions = 2 },
+        { .name = "put-put-in-two", .pre = pre_one_in_two, .actors = { t0_put, t1_put },
+          .post = post_put_put, .deaths = 1, .preemptions = 1, .full_preemptions = 2 },
+        { .name = "put-delete-in-two", .pre = pre_one_in_two, .actors = { t0_put, t1_delete },
+          .post = post_put_delete, .deaths = 2, .preemptions = 1, .full_preemptions = 2 },
+        { .name = "put-get-in-two", .pre = pre_one_in_two, .actors = { t0_put, t1_get },
+          .post = post_put_get, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "put-full-in-two", .pre = pre_one_full_in_two, .actors = { t0_put, t1_get },
+          .post = post_full, .deaths = 1, .preemptions = 1, .full_preemptions = 2 },
+        { .name = "put-get-alloc-in-two", .pre = pre_one_tight_in_two, .actors = { t0_put, t1_get, t2_alloc },
+          .post = post_put_get_alloc, .deaths = 0, .preemptions = 3, .full_preemptions = 3 },
+        { .name = "get-delete-in-two", .pre = pre_one_in_two, .actors = { t0_get, t1_delete },
+          .post = post_delete_get, .deaths = 1, .preemptions = 2, .full_preemptions = 4 },
+        { .name = "put-revoke-in-two", .pre = pre_revoke_in_two, .actors = { t0_put_1, t1_revoke },
+          .post = post_revoke, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "free-roll-back-in-two", .pre = pre_noted_in_two, .actors = { t0_delete_put, t1_roll_back },
+          .post = post_rolled_back, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
 };
 /* clang-format on */

@@ -212,7 +212,7 @@ static void test_evict_spares_what_is_used(void **state) {
 
 /* Large entries that nobody uses go before small ones. */
 static void test_evict_spares_small(void **state) {
-        enum { N = 20, LARGE = 900, LARGE_COST = 1024, SMALL_COST = 64 };
+        enum { N = 20, LARGE = 980, LARGE_COST = 1024, SMALL_COST = 64 };
         Fixture *f = *state;
 
         TRIE_SET_OPTION(&f->trie, limit_bytes, N * (LARGE_COST + SMALL_COST));
