@@ -28,6 +28,8 @@
 #include "daemon/takeover/adopt.h"
 #include "proto/cleanup.h"
 
+#define UNSEEN_LOCKER                                                                                        \
+        "the memory of the pool is locked, and /proc/locks does not tell by which process: it is taken for a daemon"
 #define MARK_PREFIX "tslabd:"
 #define MARK_SIZE (sizeof(MARK_PREFIX) + ADOPT_ID_SIZE)
 
@@ -61,9 +63,10 @@ static bool is_process_of_others(pid_t pid, uid_t uid) {
 
 /*
  * Any client has the memfd, and can lock it. A daemon can only be a process of our own user, which is trusted with the
- * whole pool. Returns one of the processes of other users, or 0 if a process of ours may have the lock.
+ * whole pool. Returns one of the processes of other users, or 0 if a process of ours may have the lock. *ret_seen: 0,
+ * -ESRCH (no process was seen that has it), or the reason why none can be seen.
  */
-static pid_t find_foreign_locker(int fd) {
+static pid_t find_foreign_locker(int fd, int *ret_seen) {
         unsigned long long inode;
         pid_t pid, foreign = 0;
         char line[128];
@@ -72,8 +75,10 @@ static pid_t find_foreign_locker(int fd) {
         bool ours = false;
 
         file = fstat(fd, &st) < 0 ? NULL : fopen("/proc/locks", "re");
-        if (!file)
+        if (!file) {
+                *ret_seen = -errno;
                 return 0;
+        }
         while (fgets(line, sizeof(line), file)) {
                 if (sscanf(line, "%*d: FLOCK %*s %*s %d %*x:%*x:%llu", &pid, &inode) != 2 ||
                     inode != st.st_ino)
@@ -83,9 +88,9 @@ static pid_t find_foreign_locker(int fd) {
                 else
                         ours = true;
         }
-        ours |= ferror(file) != 0;
+        *ret_seen = ferror(file) ? -EIO : ours || foreign != 0 ? 0 : -ESRCH;
         (void) fclose(file);
-        return ours ? 0 : foreign;
+        return ours || *ret_seen < 0 ? 0 : foreign;
 }
 
 /* Locks a description of its own, since clients share the description that the pool was made with. */
@@ -93,6 +98,7 @@ static int lock_arena(const ShmArena *arena, int *ret_fd) {
         _cleanup_(proto_closep) int fd = -1;
         char path[32];
         pid_t pid;
+        int seen;
 
         (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", arena->fd);
         fd = open(path, O_RDWR | O_CLOEXEC);
@@ -104,7 +110,9 @@ static int lock_arena(const ShmArena *arena, int *ret_fd) {
         }
         if (errno != EWOULDBLOCK)
                 return -errno;
-        pid = find_foreign_locker(fd);
+        pid = find_foreign_locker(fd, &seen);
+        if (seen < 0)
+                log_error(LOG_WARNING, seen, UNSEEN_LOCKER);
         if (pid == 0)
                 return -EBUSY;
         log_fields(

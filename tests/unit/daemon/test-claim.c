@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -91,9 +92,20 @@ static int claim_with(unsigned n, Claim *claim, const ShmArena *arena) {
         return r;
 }
 
-/* Where it cannot be seen whose a lock is, that may be a daemon's: nobody serves the arena beside it. */
+/* Whether the log says so. It is to be in stderr, which is `fd` since. */
+static bool log_has(int fd, const char *text) {
+        char log[8192];
+        ssize_t n = pread(fd, log, sizeof(log) - 1, 0);
+
+        assert_true(n >= 0);
+        log[n] = 0;
+        return strstr(log, text) != NULL;
+}
+
+/* Where it cannot be seen whose a lock is, it may be a daemon's: nobody serves the arena beside it. A line says so. */
 static void test_claim_arena_cannot_look(void **state) {
         ShmGeometry geometry = test_geometry();
+        int log = memfd_create("log", MFD_CLOEXEC), kept = dup(STDERR_FILENO);
         Claim claim = CLAIM_NONE;
         TestArena t;
         pid_t pid;
@@ -102,10 +114,16 @@ static void test_claim_arena_cannot_look(void **state) {
         test_arena_init(&t, &geometry);
         pid = child_start(&t.arena, lock);
         assert_true(pid > 0);
+        assert_int_equal(dup2(log, STDERR_FILENO), STDERR_FILENO);
         assert_int_equal(claim_arena(&claim, &t.arena), -EBUSY);
+        assert_false(log_has(log, "/proc/locks"));
         assert_int_equal(claim_with(0, &claim, &t.arena), -EMFILE);
         for (unsigned n = 1; n < 8; n++)
                 assert_int_equal(claim_with(n, &claim, &t.arena), -EBUSY);
+        assert_true(log_has(log, "/proc/locks does not tell by which process"));
+        assert_int_equal(dup2(kept, STDERR_FILENO), STDERR_FILENO);
+        close(kept);
+        close(log);
         child_end(pid);
         assert_int_equal(claim_arena(&claim, &t.arena), 0);
         claim_deinit(&claim);
