@@ -150,6 +150,13 @@ static void reap(struct tslab *pool) {
         assert_true(r >= 0);
 }
 
+/* The full run takes half an hour. */
+static void tell_progress(uint64_t n, uint64_t n_kills, const Account *total) {
+        if (n % (N_KILLS_FULL / 100) == 0 && n_kills == N_KILLS_FULL)
+                (void) fprintf(stderr, "%lu of %lu kills, %lu adds to one counter\n", n, n_kills,
+                               total->n_done);
+}
+
 static void test_sums_are_exact_over_kills(void **state) {
         struct tslab_options options = { .size = sizeof(options),
                                          .arena_bytes = ARENA_BYTES,
@@ -175,6 +182,7 @@ static void test_sums_are_exact_over_kills(void **state) {
 
                 reap(pool);
                 adder_settle(adder, &total);
+                tell_progress(n + 1, n_kills, &total);
                 if (n + N_ADDERS < n_kills)
                         adder_start(adder, &random);
         }
