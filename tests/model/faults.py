@@ -1008,6 +1008,8 @@ FAULTS = [
      'bool settled = close->walk.final && ', 'bool settled = close->walk.final && close->walk.n_left == 0 && '),
     ('freeze: a step empties all caches of a record', 'meson:daemon-longest/test_steps_left', 'shm/maintain/freeze.c',
      'for (; *n > 0; --*n, freeze->n_emptied++)', 'for (;; freeze->n_emptied++)'),
+    ('put: a large leaf is made before the look, whatever the look may find', 'unit-map', 'shm/map/put.c',
+     'leaf->handle == 0 && put->mode == SHM_MAP_PUT &&', 'leaf->handle == 0 &&'),
     ('chain: the head is freed before its chunks', 'map-chain/put-delete', 'shm/map/chain.c',
      '''        shm_chain_free_chunks(actor, leaf);
         return shm_object_free(actor, leaf);''', '''        int r = shm_object_free(actor, leaf);
