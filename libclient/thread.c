@@ -349,11 +349,39 @@ static int add_entry(uint64_t serial, ThreadCache **ret) {
         return 0;
 }
 
+static int try_shared(struct tslab *pool, ThreadState **ret) {
+        int r = pool_begin(pool); /* until pool_leave_shared() */
+
+        if (r)
+                return r;
+        pthread_mutex_lock(&pool->local->spare_lock);
+        inside.shares = pool;
+        r = pool_keep_spare(pool);
+        if (r)
+                pool_leave_shared(pool);
+        else
+                *ret = &pool->local->threads[pool->local->spare];
+        return r;
+}
+
+/* A thread that takes the last record for itself leaves none for others to share. */
+static bool keep_spare(struct tslab *pool) {
+        ThreadState *state;
+
+        /* ORDER: rlx; changed under spare_lock only. */
+        if (shm_load_rlx(&pool->local->spare) != 0)
+                return true;
+        if (try_shared(pool, &state) < 0)
+                return false;
+        pool_leave_shared(pool);
+        return true;
+}
+
 static bool take_own_record(struct tslab *pool, ThreadCache *entry) {
         ThreadState *state;
         ShmActor actor;
 
-        if (pool_take_record(pool, thread_id, &actor) < 0)
+        if (!keep_spare(pool) || pool_take_record(pool, thread_id, &actor) < 0)
                 return false;
         state = &pool->local->threads[actor.id];
         *state = (ThreadState){ .actor = actor, .token = registry_token() };
@@ -398,21 +426,6 @@ static int find_record(struct tslab *pool, ThreadCache *entry) {
                 take_record(pool, entry);
         }
         return 0;
-}
-
-static int try_shared(struct tslab *pool, ThreadState **ret) {
-        int r = pool_begin(pool); /* until pool_leave_shared() */
-
-        if (r)
-                return r;
-        pthread_mutex_lock(&pool->local->spare_lock);
-        inside.shares = pool;
-        r = pool_keep_spare(pool);
-        if (r)
-                pool_leave_shared(pool);
-        else
-                *ret = &pool->local->threads[pool->local->spare];
-        return r;
 }
 
 static int enter_shared(struct tslab *pool, ThreadState **ret) {

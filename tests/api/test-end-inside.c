@@ -6,12 +6,14 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/util/test.h"
 
 #define PAGE 4096U
 #define LARGE (64 * PAGE) /* a chain; its last page cannot be read */
 #define N_MAX 20000
+#define LOOK_USEC 150000 /* longer than a thread waits before it looks for a record of its own again */
 
 typedef struct Put {
         struct tslab *pool;
@@ -98,6 +100,7 @@ static void end_inside_put(uint32_t n_threads) {
         for (int i = 0; i < 4; i++) {
                 run_put_unreadable(&put);
                 assert_true((i % 2 == 0 ? tslab_reap(put.pool) : tslab_drain(put.pool)) >= 0);
+                (void) usleep(i == 0 ? LOOK_USEC : 0);
                 assert_int_equal(fill(put.pool), n);
         }
         assert_int_equal(tslab_map_get(put.map, "key", 3, put.value, LARGE - PAGE, NULL), LARGE - PAGE);
