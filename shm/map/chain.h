@@ -15,7 +15,7 @@ extern uint32_t shm_chain_inline; /* bytes of the value in the head then */
 #endif
 
 /* A leaf of this size or less is never in two pieces: a second one costs each get a cache miss. */
-#define SHM_CHAIN_WHOLE_MAX 512U
+#define SHM_CHAIN_WHOLE_MAX 816U
 
 /* The size that the head of a chain needs; 0: key and value are better one object. `key_size`: with a claim, if any. */
 uint32_t shm_chain_head_size_large(const ShmArena *arena, uint32_t key_size, uint32_t value_size);
