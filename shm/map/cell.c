@@ -28,6 +28,7 @@
 #include "shm/map/trie-walk.h"
 
 #define KEEP_MS 1000 /* a bucket's end is moved at most so often */
+#define KEEP_NEW_MS 2 /* the first end is sooner: keys that come once, however many, take little memory */
 #define TURN_TICKS 4000 /* 1 to 2 us */
 #define OFTEN_TICKS 500 /* a change, by a thread that is to take turns */
 
@@ -207,9 +208,9 @@ static bool take_tokens(const ShmMapRate *rate, uint64_t now_ns, uint64_t full_n
         return lacks_ns <= rate->burst_ns;
 }
 
-/* The lifetime of a bucket that will be full then. */
-static uint32_t bucket_ttl_ms(uint64_t now_ns, uint64_t full_ns) {
-        uint64_t ms = (full_ns - now_ns) / SHM_NS_PER_MS + KEEP_MS;
+/* The lifetime of a bucket that will be full then, and is kept for longer. */
+static uint32_t bucket_ttl_ms(uint64_t now_ns, uint64_t full_ns, uint32_t keep_ms) {
+        uint64_t ms = (full_ns - now_ns) / SHM_NS_PER_MS + keep_ms;
 
         return ms < SHM_MAP_TTL_NONE ? (uint32_t) ms : SHM_MAP_TTL_NONE;
 }
@@ -219,7 +220,7 @@ static bool keep_bucket(const ShmTrie *trie, const ShmMapView *view, uint64_t no
         if (view->expires == 0 || view->expires > full_ns / SHM_NS_PER_MS)
                 return true;
         /* Later than before: passes need not be told. */
-        return shm_map_set_end(view, shm_map_end(trie, bucket_ttl_ms(now_ns, full_ns)));
+        return shm_map_set_end(view, shm_map_end(trie, bucket_ttl_ms(now_ns, full_ns, KEEP_MS)));
 }
 
 int shm_map_limit(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapRate *rate,
@@ -238,7 +239,7 @@ int shm_map_limit(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, co
                 }
                 if (found == -ENOENT)
                         r = put_cell(actor, trie, key, SHM_LEAF_CELL | SHM_LEAF_BUCKET, next_ns,
-                                     bucket_ttl_ms(now_ns, next_ns), rate->epoch);
+                                     bucket_ttl_ms(now_ns, next_ns, KEEP_NEW_MS), rate->epoch);
                 else
                         r = keep_bucket(trie, &view, now_ns, next_ns) &&
                                             change_cell(actor, &view, full_ns, next_ns)

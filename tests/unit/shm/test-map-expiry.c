@@ -485,6 +485,20 @@ static void test_limit(void **state) {
         assert_int_equal(wait_ms, 100);
 }
 
+/* The bucket of a key that comes once goes when it is full, but not before. */
+static void test_limit_once(void **state) {
+        Fixture *f = *state;
+        uint64_t wait_ms;
+
+        assert_int_equal(limit(f, "a", 5, &wait_ms), 0);
+        clock_ms += 499;
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 1);
+        clock_ms += 3;
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 0);
+}
+
 /* The system's clocks behind what the pool saw of them, as after a scribble: its clock does not go back. */
 static void test_clock_does_not_go_back(void **state) {
         Fixture *f = *state;
@@ -513,6 +527,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_add_and_put, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_ttl, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_limit_once, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_clock_does_not_go_back, setup, map_teardown),
         };
 
