@@ -150,7 +150,7 @@ static void reap(struct tslab *pool) {
         assert_true(r >= 0);
 }
 
-/* The full run takes half an hour. */
+/* The full run takes several minutes. */
 static void tell_progress(uint64_t n, uint64_t n_kills, const Account *total) {
         if (n % (N_KILLS_FULL / 100) == 0 && n_kills == N_KILLS_FULL)
                 (void) fprintf(stderr, "%lu of %lu kills, %lu adds to one counter\n", n, n_kills,
