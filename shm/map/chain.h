@@ -21,7 +21,9 @@ extern uint32_t shm_chain_inline; /* bytes of the value in the head then */
 uint32_t shm_chain_head_size_large(const ShmArena *arena, uint32_t key_size, uint32_t value_size);
 static inline uint32_t shm_chain_head_size(const ShmArena *arena, uint32_t key_size, uint32_t value_size) {
 #ifndef SHM_STEP
-        if (__builtin_expect(shm_leaf_size(key_size, value_size, 0) <= SHM_CHAIN_WHOLE_MAX, 1))
+        size_t whole = shm_leaf_size(key_size, value_size, 0);
+
+        if (__builtin_expect(whole <= SHM_CHAIN_WHOLE_MAX && whole <= shm_arena_size_max(arena), 1))
                 return 0;
 #endif
         return shm_chain_head_size_large(arena, key_size, value_size);

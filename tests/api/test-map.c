@@ -240,6 +240,43 @@ static void test_map_sizes(void **state) {
         free(buffer);
 }
 
+/* In pools of few and small classes, too, where nothing larger is whole. */
+static void test_map_sizes_in_few_classes(void **state) {
+        static const struct tslab_options pools[] = {
+                { .size = sizeof(*pools), .arena_bytes = 1 << 20, .n_classes = 1, .classes = { 64 } },
+                { .size = sizeof(*pools),
+                  .arena_bytes = 1 << 20,
+                  .n_classes = 3,
+                  .classes = { 64, 128, 256 } },
+                { .size = sizeof(*pools),
+                  .arena_bytes = 1 << 20,
+                  .n_classes = 3,
+                  .classes = { 64, 640, 816 } },
+                { .size = sizeof(*pools), .arena_bytes = 1 << 20, .n_classes = 2, .classes = { 64, 1360 } },
+                { .size = sizeof(*pools), .arena_bytes = 1 << 20, .n_classes = 1, .classes = { 4096 } },
+        };
+        uint8_t big[9000], buffer[9000];
+
+        for (size_t i = 0; i < sizeof(pools) / sizeof(pools[0]); i++) {
+                struct tslab_map *map;
+
+                tslab_close(*state);
+                assert_int_equal(tslab_create((struct tslab **) state, &pools[i]), 0);
+                assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+                for (size_t size = 0; size <= sizeof(big); size += size < 1500 ? 1 : 61) {
+                        fill_pattern(big, size, (unsigned) size);
+                        assert_int_equal(tslab_map_put(map, "0123456789", 10, big, size, TSLAB_EPOCH_CURRENT),
+                                         0);
+                        assert_int_equal(tslab_map_get(map, "0123456789", 10, buffer, sizeof(buffer), NULL),
+                                         size);
+                        assert_memory_equal(buffer, big, size);
+                        if (size % 7 == 0)
+                                assert_parts(map, big, size);
+                }
+                tslab_map_close(map);
+        }
+}
+
 /* Values whose chunks are named by one block, and by more: whole, and around the bytes where the next block begins. */
 static void test_map_blocks(void **state) {
         enum { CHUNK = 4096, N_FIRST = 511, BIG = 5 << 20 };
@@ -481,6 +518,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_put_get_delete, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_blocks, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_sizes, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_sizes_in_few_classes, map_pool_setup,
+                                                map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_key_of_64_kib, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_iterate_and_expire, map_pool_setup,
                                                 map_pool_teardown),
