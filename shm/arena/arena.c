@@ -46,7 +46,7 @@ static uint64_t format_hash(void) {
         static const uint64_t facts[] = {
                 sizeof(ShmHeader),  sizeof(ShmClient),   sizeof(ShmRecordHead), sizeof(ShmRecord),
                 sizeof(ShmCache),   sizeof(ShmSlabLine), sizeof(ShmTags),       SHM_SLAB_SIZE,
-                SHM_SET_LEVELS_MAX, SLAB_GEN_SHIFT,      SHM_FORMAT_VERSION,
+                SHM_SET_LEVELS_MAX, SLAB_GEN_SHIFT,      SHM_FORMAT_VERSION,    SHM_ENTRY_FORMAT,
         };
         uint64_t hash = UINT64_C(0xcbf29ce484222325);
 

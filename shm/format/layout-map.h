@@ -6,6 +6,9 @@
 #include <assert.h>
 #include <stdint.h>
 
+/* Another number wherever entries in objects have another meaning. 2: a value begins in the head of its chain. */
+#define SHM_ENTRY_FORMAT 2
+
 #define SHM_MAP_WAITS 16
 #define SHM_MAP_HANDS 16 /* SHM_CLASSES_MAX */
 #define SHM_MAP_RANGES 256U

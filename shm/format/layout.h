@@ -93,7 +93,7 @@ typedef struct ShmHeader {
         uint64_t magic;
         uint32_t format_version;
         uint32_t header_size;
-        uint64_t format_hash; /* hash of struct sizes: detects a build that changed only these */
+        uint64_t format_hash; /* hash of struct sizes and SHM_ENTRY_FORMAT: a build may change only these */
         uint64_t arena_id[2];
         uint8_t pool_key[16];
         uint64_t total_size;
