@@ -33,10 +33,11 @@
  *      } while (r == -EAGAIN);
  *
  * An entry is one object: 32 bytes, the key and the value, in the epoch its put names. A value that is too large for
- * that is in further objects of that epoch, which belong to the entry alone and take 8 bytes of each 4096. When that
- * epoch is closed the entry stays, until it is deleted, replaced or expired; when it is revoked the entry is absent
- * from then on. A put beside a revocation of its epoch is done before that, or begins anew in the epoch that is open
- * now, or fails with -ESHUTDOWN or -ESTALE; then the old value stays, though the key may have been absent for a moment.
+ * that is in further objects of that epoch, which belong to the entry alone and take 8 bytes of each 4096. So is a part
+ * of a value where two smaller objects take less memory than one of more than 816 bytes. When that epoch is closed the
+ * entry stays, until it is deleted, replaced or expired; when it is revoked the entry is absent from then on. A put
+ * beside a revocation of its epoch is done before that, or begins anew in the epoch that is open now, or fails with
+ * -ESHUTDOWN or -ESTALE; then the old value stays, though the key may have been absent for a moment.
  *
  * Entries may have a lifetime (tslab_map_put_with(), tslab_map_options). Its clock goes on while the system is
  * suspended, does not follow the wall clock, and is exact to a tick of the kernel's, which is 1 to 10 ms, or longer
