@@ -281,11 +281,12 @@ static void end_state(struct tslab *pool, ThreadState *state) {
  * needs a spare record takes another.
  */
 static void end_spare(struct tslab *pool) {
-        uint32_t *spare = &pool->local->spare;
+        uint32_t *spare = &pool->local->spare, id = *spare;
 
-        (void) shm_record_mark_dead(&pool->arena, *spare);
-        pool->local->threads[*spare] = (ThreadState){};
-        shm_store_rlx(spare, 0); /* ORDER: rlx; changed under spare_lock only. */
+        /* Once the record is DEAD it may be repaired, and be another thread's own, at once. */
+        pool->local->threads[id] = (ThreadState){};
+        shm_store_rlx(spare, 0); /* ORDER: rlx; the compare-and-set of the head comes after it. */
+        (void) shm_record_mark_dead(&pool->arena, id);
         pool_leave_shared(pool);
 }
 
