@@ -350,9 +350,13 @@ static int add_entry(uint64_t serial, ThreadCache **ret) {
         return 0;
 }
 
+/* A thread that still has a shared record ended in that call: another key's destructor is before ours. */
 static int try_shared(struct tslab *pool, ThreadState **ret) {
-        int r = pool_begin(pool); /* until pool_leave_shared() */
+        int r;
 
+        if (inside.shares)
+                end_spare(inside.shares);
+        r = pool_begin(pool); /* until pool_leave_shared() */
         if (r)
                 return r;
         pthread_mutex_lock(&pool->local->spare_lock);

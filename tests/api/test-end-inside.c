@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -20,13 +21,19 @@ typedef struct Put {
         struct tslab_map *map;
         uint8_t *value;
         tslab_handle pending;
+        struct tslab *used; /* by the destructor of a key; NULL: none */
+        int result; /* its */
 } Put;
+
+static pthread_key_t
+        first_key; /* made before the library makes one: its destructor runs before the library's */
 
 static void begin_put(Put *put, uint32_t n_threads) {
         struct tslab_options options = { .size = sizeof(options),
                                          .arena_bytes = 1 << 20,
                                          .n_threads = n_threads };
 
+        *put = (Put){ .result = 1 };
         assert_int_equal(tslab_create(&put->pool, &options), 0);
         assert_int_equal(tslab_map_open(&put->map, put->pool, "map", NULL), 0);
         put->value = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -56,9 +63,20 @@ static void end_thread(int signal) {
         pthread_exit(NULL);
 }
 
+static void use_once(void *userdata) {
+        Put *put = userdata;
+        tslab_handle handle;
+
+        put->result = tslab_alloc(put->used, 64, TSLAB_EPOCH_CURRENT, &handle, NULL);
+        if (put->result == 0)
+                put->result = tslab_free(put->used, handle);
+}
+
 static void *put_unreadable(void *userdata) {
         Put *put = userdata;
 
+        if (put->used)
+                (void) pthread_setspecific(first_key, put);
         (void) tslab_map_put(put->map, "key", 3, put->value, LARGE, TSLAB_EPOCH_CURRENT);
         return userdata;
 }
@@ -146,13 +164,46 @@ static void test_end_inside_put_close(void **state) {
         end_put(&put);
 }
 
+/* A destructor that runs before the library's uses the same pool, or another. */
+static void end_inside_put_then_use(uint32_t n_threads, bool other) {
+        Put put, beside;
+        int n;
+
+        begin_put(&put, n_threads);
+        begin_put(&beside, n_threads);
+        put.used = other ? beside.pool : put.pool;
+        n = fill(put.pool);
+        run_put_unreadable(&put);
+        assert_int_equal(put.result, 0);
+        assert_true(tslab_reap(put.pool) >= 0);
+        assert_int_equal(fill(put.pool), n);
+        end_put(&beside);
+        end_put(&put);
+}
+
+static void test_end_inside_put_then_use(void **state) {
+        (void) state;
+        end_inside_put_then_use(6, false);
+        end_inside_put_then_use(6, true);
+}
+
+static void test_end_inside_put_shared_then_use(void **state) {
+        (void) state;
+        end_inside_put_then_use(1, false);
+        end_inside_put_then_use(1, true);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_end_inside_put),
                 cmocka_unit_test(test_end_inside_put_shared),
                 cmocka_unit_test(test_end_inside_put_pending),
                 cmocka_unit_test(test_end_inside_put_close),
+                cmocka_unit_test(test_end_inside_put_then_use),
+                cmocka_unit_test(test_end_inside_put_shared_then_use),
         };
 
+        if (pthread_key_create(&first_key, use_once) != 0)
+                return EXIT_FAILURE;
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
