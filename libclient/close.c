@@ -288,6 +288,7 @@ _public_ struct tslab *tslab_close(struct tslab *pool) {
         if (!pool)
                 return NULL;
         (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* half closed is neither */
+        registry_end_call(pool);
         if (__libc_single_threaded) {
                 registry_remove(pool);
                 pool_detach(pool);

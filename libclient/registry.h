@@ -10,7 +10,9 @@ void registry_add(struct tslab *pool);
 /* After this no thread that ends touches the pool. */
 void registry_remove(struct tslab *pool);
 
-/* The same for a pool that leaves remains for threads that may still look at it. */
+/* If this thread ended in a call of the pool, and is in a destructor now: nobody is to wait for that call. */
+void registry_end_call(struct tslab *pool);
+/* As registry_remove(), for a pool that leaves remains for threads that may still look at it. */
 void registry_close(struct tslab *pool);
 /*
  * The remains are ready. They are given up when all threads that had a state in the pool have ended, or

@@ -267,13 +267,17 @@ static bool is_inside_call(const ThreadState *state) {
                (state->actor.record && shm_load_rlx(&state->actor.record->seq) & 1);
 }
 
+static void leave_to_repair(struct tslab *pool, uint32_t id) {
+        /* Once the record is DEAD it may be repaired, and be another thread's own, at once. */
+        pool->local->threads[id] = (ThreadState){};
+        (void) shm_record_mark_dead(&pool->arena, id);
+}
+
 static void end_state(struct tslab *pool, ThreadState *state) {
-        if (!is_inside_call(state)) {
+        if (is_inside_call(state))
+                leave_to_repair(pool, state->actor.id);
+        else
                 thread_state_deinit(state);
-                return;
-        }
-        (void) shm_record_mark_dead(&pool->arena, state->actor.id);
-        *state = (ThreadState){};
 }
 
 /*
@@ -283,10 +287,8 @@ static void end_state(struct tslab *pool, ThreadState *state) {
 static void end_spare(struct tslab *pool) {
         uint32_t *spare = &pool->local->spare, id = *spare;
 
-        /* Once the record is DEAD it may be repaired, and be another thread's own, at once. */
-        pool->local->threads[id] = (ThreadState){};
         shm_store_rlx(spare, 0); /* ORDER: rlx; the compare-and-set of the head comes after it. */
-        (void) shm_record_mark_dead(&pool->arena, id);
+        leave_to_repair(pool, id);
         pool_leave_shared(pool);
 }
 
@@ -316,6 +318,15 @@ static ThreadCache *find_entry(uint64_t serial) {
                 if (thread_table->entries[i].serial == serial)
                         return &thread_table->entries[i];
         return NULL;
+}
+
+void registry_end_call(struct tslab *pool) {
+        const ThreadCache *entry = find_entry(pool->number);
+
+        if (inside.shares == pool)
+                end_spare(pool);
+        if (entry && entry->state && entry->state->token == entry->token && is_inside_call(entry->state))
+                end_state(pool, entry->state);
 }
 
 static int grow_table(void) {

@@ -22,6 +22,7 @@ typedef struct Put {
         uint8_t *value;
         tslab_handle pending;
         struct tslab *used; /* by the destructor of a key; NULL: none */
+        bool closes; /* the destructor closes it */
         int result; /* its */
 } Put;
 
@@ -63,8 +64,7 @@ static void end_thread(int signal) {
         pthread_exit(NULL);
 }
 
-static void use_once(void *userdata) {
-        Put *put = userdata;
+static void use_pool(Put *put) {
         tslab_handle handle;
 
         put->result = tslab_alloc(put->used, 64, TSLAB_EPOCH_CURRENT, &handle, NULL);
@@ -72,12 +72,20 @@ static void use_once(void *userdata) {
                 put->result = tslab_free(put->used, handle);
 }
 
-static void *put_unreadable(void *userdata) {
+static void on_end(void *userdata) {
         Put *put = userdata;
 
         if (put->used)
-                (void) pthread_setspecific(first_key, put);
-        (void) tslab_map_put(put->map, "key", 3, put->value, LARGE, TSLAB_EPOCH_CURRENT);
+                use_pool(put);
+        if (put->closes)
+                put->pool = tslab_close(put->pool);
+}
+
+static void *put_unreadable(void *userdata) {
+        Put *put = userdata;
+
+        (void) pthread_setspecific(first_key, put);
+        (void) tslab_map_put(put->map, "key", 3, put->value + LARGE - PAGE - 300, 600, TSLAB_EPOCH_CURRENT);
         return userdata;
 }
 
@@ -193,6 +201,23 @@ static void test_end_inside_put_shared_then_use(void **state) {
         end_inside_put_then_use(1, true);
 }
 
+static void end_inside_put_then_close(uint32_t n_threads) {
+        Put put;
+
+        begin_put(&put, n_threads);
+        put.closes = true;
+        run_put_unreadable(&put);
+        assert_null(put.pool);
+        end_put(&put);
+}
+
+/* The destructor closes the pool. */
+static void test_end_inside_put_then_close(void **state) {
+        (void) state;
+        end_inside_put_then_close(6);
+        end_inside_put_then_close(1);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_end_inside_put),
@@ -201,9 +226,10 @@ int main(void) {
                 cmocka_unit_test(test_end_inside_put_close),
                 cmocka_unit_test(test_end_inside_put_then_use),
                 cmocka_unit_test(test_end_inside_put_shared_then_use),
+                cmocka_unit_test(test_end_inside_put_then_close),
         };
 
-        if (pthread_key_create(&first_key, use_once) != 0)
+        if (pthread_key_create(&first_key, on_end) != 0)
                 return EXIT_FAILURE;
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
