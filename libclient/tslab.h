@@ -57,7 +57,8 @@
  * operation. A handler that ends its thread there, by pthread_exit(), leaves the record to repair. If it is the record
  * that threads share, as n_threads of the pool are too few, then objects that others of them have pending are freed,
  * and so are those of tslab_pending_share(). Until a daemon has repaired it, for a second or two, calls without a
- * record of their own may then fail with -EUSERS.
+ * record of their own may then fail with -EUSERS. Destructors that run in the thread afterwards, as of keys, may use
+ * other pools, and close that pool, but use nothing in it: slots could be lost.
  *
  * Sizes are bytes, times milliseconds or, where named _usec, microseconds since 1970.
  */

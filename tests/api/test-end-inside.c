@@ -191,10 +191,10 @@ static void end_inside_put_then_use(uint32_t n_threads, bool other) {
 
 static void test_end_inside_put_then_use(void **state) {
         (void) state;
-        end_inside_put_then_use(6, false);
         end_inside_put_then_use(6, true);
 }
 
+/* The record that threads share is given up before another is taken, so even the same pool would do. */
 static void test_end_inside_put_shared_then_use(void **state) {
         (void) state;
         end_inside_put_then_use(1, false);
