@@ -141,6 +141,15 @@ static void reach_decide_slab(ShmReach *reach, uint32_t i) {
         s->in_flight |= same & ref.in_flight & ~owned;
 }
 
+static void reach_view_slab(ShmReach *reach, uint32_t i) {
+        ShmSlabView *view = &reach->views[i];
+
+        if (reach->slabs[i].open == 0)
+                return;
+        shm_slab_view(reach->control->arena, shm_refs_slab(&reach->refs, i), view);
+        shm_refs_expect(&reach->refs, view->word);
+}
+
 static void release_seized(ShmReach *reach) {
         if (reach->pinned)
                 shm_cache_release_held(reach->control, 0, reach->pinned);
@@ -204,8 +213,8 @@ static bool next_slab(ShmReach *reach, uint32_t *budget) {
         *budget -= VIEW_COST < *budget ? VIEW_COST : *budget;
         if (reach->state == SHM_REACH_DECIDE)
                 reach_decide_slab(reach, i);
-        else if (reach->slabs[i].open != 0)
-                shm_slab_view(reach->control->arena, shm_refs_slab(&reach->refs, i), &reach->views[i]);
+        else
+                reach_view_slab(reach, i);
         return false;
 }
 

@@ -58,8 +58,6 @@ int shm_refs_index(const ShmRefs *refs, uint32_t slab) {
 }
 
 int shm_refs_add(ShmRefs *refs, uint32_t slab) {
-        SlabWord w = shm_slab_word(refs->arena, slab);
-        uint32_t index = shm_arena_cache_index(refs->arena, slab_word_epoch(w), slab_word_class(w));
         uint16_t *at = refs_entry(refs, slab);
 
         if (*at == 0) {
@@ -69,8 +67,13 @@ int shm_refs_add(ShmRefs *refs, uint32_t slab) {
                 refs->some->ids[refs->n++] = slab;
                 *at = (uint16_t) refs->n;
         }
-        refs->caches[index / 64 % (SHM_CACHES_MAX / 64)] |= UINT64_C(1) << index % 64;
         return *at - 1;
+}
+
+void shm_refs_expect(ShmRefs *refs, SlabWord w) {
+        uint32_t index = shm_arena_cache_index(refs->arena, slab_word_epoch(w), slab_word_class(w));
+
+        refs->caches[index / 64 % (SHM_CACHES_MAX / 64)] |= UINT64_C(1) << index % 64;
 }
 
 static void refs_mark_touched(const ShmRefs *refs, uint32_t slab) {

@@ -5,6 +5,7 @@
  *
  *     shm_refs_init_whole(refs, arena, n_slabs, memory)     or  shm_refs_init_some(refs, arena, storage)
  *     shm_refs_add(refs, slab)                      of some: each slab that is in question
+ *     shm_refs_expect(refs, word)                   and its word: only caches of that class and epoch are read
  *     shm_refs_begin(refs)                          forgets the last gathering
  *     while (!shm_refs_step(refs, &budget))
  *             budget = ...;
@@ -70,6 +71,8 @@ void shm_refs_init_some(ShmRefs *refs, const ShmArena *arena, ShmRefsSome *some)
 
 /* The slab's index, also where it was added before; -1: no room for one more. Of all, the slab is the index. */
 int shm_refs_add(ShmRefs *refs, uint32_t slab);
+/* Before the gathering: the word of a slab, as it was viewed. As it was added it may have been of another class. */
+void shm_refs_expect(ShmRefs *refs, SlabWord w);
 /* The index of a slab; -1: it was not added. */
 int shm_refs_index(const ShmRefs *refs, uint32_t slab);
 /* The slab at an index. */

@@ -694,6 +694,22 @@ static void test_control_seized(void **state) {
         expect_clean(t);
 }
 
+/* A slab that was FREE as its slots were added is another class's, and in a cache, before the check begins. */
+static void test_reach_of_another_class(void **state) {
+        static ShmReach reach;
+        TestArena *t = *state;
+        ShmCache *cache = test_cache(t, other.id, 1, 1);
+        uint64_t mask;
+
+        shm_reach_init(&reach, &t->control);
+        assert_true(shm_reach_add(&reach, 0, UINT64_MAX));
+        assert_int_equal(shm_slab_claim(&other, 0, slab_key(1, 1, 1), 1, &mask), 0);
+        shm_actor_intend(&other, 0);
+        cache->slots[cache->count++] = slot_id(0, (uint32_t) __builtin_ctzll(mask)).value;
+        assert_int_equal(shm_reach_run(&reach), 0);
+        expect_clean(t);
+}
+
 static void expect_check_repairs(TestArena *t, uint64_t n) {
         ShmCheck c;
 
@@ -820,6 +836,7 @@ int main(void) {
                 TEST(control_flush_in_flight_all),
                 TEST(control_run),
                 TEST(control_seized),
+                TEST(reach_of_another_class),
                 TEST(check_repair),
                 TEST(check_repair_holder),
                 cmocka_unit_test(test_many_slabs),
