@@ -236,6 +236,10 @@ static void expect_no_fault(const Storm *storm, bool at_rest) {
         print_error("seed %llu, after %u kills: %d lost, %d doubled, %d in flight\n",
                     (unsigned long long) seed, storm->n_kills, (int) check.lost_slots,
                     (int) check.doubled_slots, (int) check.in_flight_slots);
+        usleep(100000);
+        assert_int_equal(shm_check(storm->arena, &check), 0);
+        print_error("a moment later: %d lost, %d doubled, %d in flight\n", (int) check.lost_slots,
+                    (int) check.doubled_slots, (int) check.in_flight_slots);
         fail();
 }
 
