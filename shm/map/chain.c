@@ -396,7 +396,7 @@ int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offse
         if (offset < rest.head_bytes) {
                 uint32_t n = rest.head_bytes - offset < size ? rest.head_bytes - offset : size;
 
-                shm_racy_copy(to, (const uint8_t *) (view->at + n_words) + offset, n);
+                shm_racy_copy_out(to, (const uint8_t *) (view->at + n_words) + offset, n);
                 to += n;
                 size -= n;
                 offset = rest.head_bytes;
