@@ -14,7 +14,7 @@
 #define N_HELD 256U
 #define N_BATCH 24U
 #define OBJECT_MIN 24U
-#define OBJECT_MAX 768U
+#define OBJECT_MAX 816U
 #define EPOCHS_BEHIND 3U /* closed so many advances later */
 
 /* A thread's objects. */
