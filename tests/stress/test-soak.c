@@ -1,6 +1,8 @@
 /*
  * A soak: sessions come and go at full speed in a small pool, for as long as the test runs, and a process is killed
  * each second. At the end the index of the map takes no more than early on, nor do slabs; latency is told, not tested.
+ * Beside it stands the time of writes to cache lines that all workers write: where a hypervisor moves processors
+ * apart, that time doubles, and latency with it.
  *
  * The table that it prints is drawn by tests/stress/draw-soak.py. An argument is the number of seconds: bench/ has the
  * program for its report.
@@ -28,26 +30,35 @@
 #define SECONDS_FULL 600
 #define SAMPLES_MAX SECONDS_FULL
 #define TIMED 64 /* one operation in so many */
+#define N_LINES 64
+#define LINE_SIZE 128 /* with the neighbour that processors fetch, too */
 #define BUCKET_NS 16
 #define N_BUCKETS 4096
 #define GROWTH_MAX 1.05
 
 #define CHECK(x) ((x) ? (void) 0 : fail(__LINE__, #x))
 
+enum {
+        SESSION, /* one session ends, another begins */
+        LINES, /* each line is written once */
+        N_TIMES,
+};
+
 typedef struct Worker {
         uint64_t keys
                 [N_LIVE]; /* stored before the key is put, and until it is deleted: a successor goes on here */
         uint64_t n_keys, place, n_sessions;
-        uint64_t latencies[N_BUCKETS]; /* one session ends, another begins */
+        uint64_t latencies[N_TIMES][N_BUCKETS];
 } Worker;
 
 typedef struct Shared {
+        uint64_t lines[N_LINES][LINE_SIZE / sizeof(uint64_t)];
         volatile int is_over;
         Worker workers[N_WORKERS];
 } Shared;
 
 typedef struct Sample {
-        uint64_t n_sessions, n_entries, index_size, committed_size, p50_ns, p99_ns;
+        uint64_t n_sessions, n_entries, index_size, committed_size, p50_ns, p99_ns, lines_ns;
 } Sample;
 
 static Shared *shared;
@@ -87,12 +98,21 @@ static void renew_session(Worker *w, uint64_t key) {
         w->n_sessions++;
 }
 
+static void note_time(uint64_t *latencies, uint64_t begin) {
+        uint64_t bucket = (now_ns() - begin) / BUCKET_NS;
+
+        latencies[bucket < N_BUCKETS ? bucket : N_BUCKETS - 1]++;
+}
+
 static void time_session(Worker *w, uint64_t key) {
-        uint64_t begin = now_ns(), bucket;
+        uint64_t begin = now_ns();
 
         renew_session(w, key);
-        bucket = (now_ns() - begin) / BUCKET_NS;
-        w->latencies[bucket < N_BUCKETS ? bucket : N_BUCKETS - 1]++;
+        note_time(w->latencies[SESSION], begin);
+        begin = now_ns();
+        for (unsigned i = 0; i < N_LINES; i++)
+                __atomic_fetch_add(shared->lines[i], 1, __ATOMIC_RELAXED);
+        note_time(w->latencies[LINES], begin);
 }
 
 static void work(uint64_t worker) {
@@ -133,8 +153,8 @@ static uint64_t quantile(const uint64_t *before, const uint64_t *now, uint64_t i
 }
 
 static void sample(Sample *ret) {
-        static uint64_t before[N_BUCKETS];
-        uint64_t now[N_BUCKETS] = {};
+        static uint64_t before[N_TIMES][N_BUCKETS];
+        uint64_t now[N_TIMES][N_BUCKETS] = {};
         static ShmStats stats;
 
         shm_stats(&pool->arena, &stats);
@@ -143,18 +163,20 @@ static void sample(Sample *ret) {
                          .committed_size = stats.committed_size };
         for (unsigned w = 0; w < N_WORKERS; w++) {
                 ret->n_sessions += shared->workers[w].n_sessions;
-                for (unsigned i = 0; i < N_BUCKETS; i++)
-                        now[i] += shared->workers[w].latencies[i];
+                for (unsigned t = 0; t < N_TIMES; t++)
+                        for (unsigned i = 0; i < N_BUCKETS; i++)
+                                now[t][i] += shared->workers[w].latencies[t][i];
         }
-        ret->p50_ns = quantile(before, now, 500);
-        ret->p99_ns = quantile(before, now, 990);
+        ret->p50_ns = quantile(before[SESSION], now[SESSION], 500);
+        ret->p99_ns = quantile(before[SESSION], now[SESSION], 990);
+        ret->lines_ns = quantile(before[LINES], now[LINES], 500);
         memcpy(before, now, sizeof(before));
 }
 
 static void print_sample(unsigned second, const Sample *s) {
-        printf("%7u %12lu %8lu %10.1f %12.1f %7lu %7lu\n", second, (unsigned long) s->n_sessions,
+        printf("%7u %12lu %8lu %10.1f %12.1f %7lu %7lu %8lu\n", second, (unsigned long) s->n_sessions,
                (unsigned long) s->n_entries, (double) s->index_size / 1024, (double) s->committed_size / 1024,
-               (unsigned long) s->p50_ns, (unsigned long) s->p99_ns);
+               (unsigned long) s->p50_ns, (unsigned long) s->p99_ns, (unsigned long) s->lines_ns);
         fflush(stdout);
 }
 
@@ -168,7 +190,7 @@ static void wait_for_all_sessions(void) {
 static void run(unsigned n_seconds, Sample *samples) {
         pid_t pids[N_WORKERS];
 
-        printf("# second    sessions  entries  index/KiB committed/KiB  p50/ns  p99/ns\n");
+        printf("# second    sessions  entries  index/KiB committed/KiB  p50/ns  p99/ns lines/ns\n");
         for (unsigned w = 0; w < N_WORKERS; w++)
                 pids[w] = worker_start(w);
         wait_for_all_sessions();
@@ -263,6 +285,7 @@ int main(int argc, char **argv) {
         fine &= compare(samples, n, "committed", offsetof(Sample, committed_size));
         (void) compare(samples, n, "p50", offsetof(Sample, p50_ns));
         (void) compare(samples, n, "p99", offsetof(Sample, p99_ns));
+        (void) compare(samples, n, "lines", offsetof(Sample, lines_ns));
         map = tslab_map_close(map);
         pool = tslab_close(pool);
         return !fine;
