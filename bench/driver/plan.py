@@ -96,7 +96,9 @@ MISSES_OWN_MIB = [8, 10, 12, 14, 16, 19, 22, 25, 28, 32, 36, 40, 45, 50, 54, 59,
 EVICT_MIB = 16      # as in bench/web/evict.c
 INDEX_INSERTS = 10000000    # as in bench/web/index.c
 SOAK_SECONDS = 60
-SOAK = {'index': 'index', 'committed': 'committed memory', 'p50': 'latency, median', 'p99': 'latency, p99'}
+SOAK = {'index': 'index', 'committed': 'committed memory', 'p50': 'latency, median', 'p99': 'latency, p99',
+        'lines': 'cache lines that all write'}
+SOAK_YARDSTICK = 'lines'
 CYCLE = ['get', 'replace', 'delete_and_put', 'put_new', 'delete']
 ROOM_SIZES = [65536, 262144, 1048576]
 PYTHON = ['put', 'get', 'session_save', 'session_load', 'cache_set', 'cache_get', 'get_or_compute']

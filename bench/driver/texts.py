@@ -62,8 +62,9 @@ keys, and their deletes. `memory` is a memcpy and, as a delete, one locked compa
 UPTIME = '''
 Months of uptime, in little: bytes of a map's index for each entry, where each insert deletes the oldest of 1000 entries
 in 4 MiB; sessions that come and go in 16 MiB, 10,000 of them live, while one of four processes is killed each second: the
-last tenth of the run over its second one. And the most free memory with which a put of a large value fails, over its
-size.
+last tenth of the run over its second one. Latency counts only where cache lines that all processes write take as long
+at the end as at the beginning: processors that a hypervisor moves apart make it more. And the most free memory with
+which a put of a large value fails, over its size.
 '''
 
 COUNTERS = '''

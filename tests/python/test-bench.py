@@ -39,7 +39,7 @@ class Bench(unittest.TestCase):
         """It looks at the pool after its last row."""
         program = self.folder / 'bench' / 'bench-soak'
         program.parent.mkdir()
-        program.write_text('#!/bin/sh\nseq 1 10 | sed "s/$/ 1 1 1 1 1 1/"; echo "line 1: not so" >&2; exit 1\n',
+        program.write_text('#!/bin/sh\nseq 1 10 | sed "s/$/ 1 1 1 1 1 1 1/"; echo "line 1: not so" >&2; exit 1\n',
                            encoding='utf-8')
         program.chmod(0o755)
         done = runner.Runner(self.folder, arguments(), lambda _: None)
@@ -47,6 +47,38 @@ class Bench(unittest.TestCase):
         self.assertTrue(done.failed)
         self.assertEqual(done.results, [])
         self.assertRegex(done.notes[-1], '^soak: exit code 1: line 1: not so')
+
+    def soak_where_lines_take(self, late_ns, quick):
+        """The last second's p50 is twice the others'. (runner, how often the program ran)"""
+        program, seconds = self.folder / 'bench' / 'bench-soak', 10 if quick else plan.SOAK_SECONDS
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f'#!/bin/sh\necho >>{self.folder}/runs\nlate=$(($1 - $1 / 10))\n'
+                           'for i in $(seq 1 $late); do echo $i 1 1 1 1 1 1 100; done\n'
+                           f'for i in $(seq $((late + 1)) $1); do echo $i 1 1 1 1 2 1 {late_ns}; done\n',
+                           encoding='utf-8')
+        program.chmod(0o755)
+        (self.folder / 'runs').write_text('', encoding='utf-8')
+        done = runner.Runner(self.folder, types.SimpleNamespace(**{**vars(arguments()), 'quick': quick}), lambda _: None)
+        done.run_any(next(case for case in plan.cases() if case.workload == 'soak'))
+        self.assertFalse(done.failed)
+        self.assertEqual(len(done.results[0]['series']['p50']), seconds)
+        return done, len((self.folder / 'runs').read_text(encoding='utf-8'))
+
+    def test_soak_grows(self):
+        """It is told where the machine stayed as it was."""
+        done, n_runs = self.soak_where_lines_take(105, False)
+        self.assertEqual(n_runs, 1)
+        self.assertEqual(done.results[0]['metrics']['p50_growth'], 2)
+        self.assertNotIn('soak: latency', ' '.join(done.notes))
+
+    def test_soak_beside_lines_that_grow(self):
+        """The machine is another one at the end, in each run."""
+        for quick, n_expected in (True, 1), (False, 3):
+            done, n_runs = self.soak_where_lines_take(200, quick)
+            self.assertEqual(n_runs, n_expected)
+            self.assertNotIn('p50_growth', done.results[0]['metrics'])
+            self.assertEqual(done.results[0]['metrics']['index_growth'], 1)
+            self.assertRegex(done.notes[-1], '^soak: latency is left out: .* took 2.00 x')
 
     def test_targets_of_nothing(self):
         """One that was not measured is told, too."""
