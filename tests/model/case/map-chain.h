@@ -11,63 +11,23 @@
 #include "shm/maintain/revoke.h"
 #include "shm/maintain/rollback.h"
 #include "shm/epoch/epoch-close.h"
-#include "shm/map/chain.h"
-#include "tests/model/map-world.h"
+#include "tests/model/chain-world.h"
 
-#define ROOM 8
-#define SIZE_MAX_LARGE 25
 #define REVOKED 1
 
 #define victim world.notes[1]
 
-/* The value that a case puts. */
-typedef struct Value {
-        uint32_t size;
-        unsigned n_objects; /* head, blocks and chunks */
-        uint32_t head_bytes;
-} Value;
-
-static const Value in_head = { 17, 1 + 3, 0 }, in_blocks = { SIZE_MAX_LARGE, 1 + 2 + 4, 0 },
-                   in_two = { 13, 1 + 1, 8 };
-static const Value *value;
 static unsigned n_left_over; /* objects that pre() made beside */
-
-/* The value's byte: each chunk has one of its own, and each letter has others. */
-static char byte_at(char c, ssize_t i) {
-        return (char) (c ^ i / ROOM << 5);
-}
 
 /*
  * Actors
  */
-static int put_large_as(ShmActor *actor, const ShmTrie *trie, char c, uint32_t epoch) {
-        char bytes[SIZE_MAX_LARGE];
-        ShmMapPut p = { .mode = SHM_MAP_PUT, .value = bytes, .value_size = value->size, .epoch = epoch };
-        ShmMapKey key = map_key(0);
-
-        for (uint32_t i = 0; i < value->size; i++)
-                bytes[i] = byte_at(c, i);
-        return shm_map_put(actor, trie, &key, &p, NULL);
-}
-
-/* The letter that the whole value is made from; 0: absent; or an error. */
-static int get_large_by(const ShmTrie *trie) {
-        ShmMapKey key = map_key(0);
-        char bytes[SIZE_MAX_LARGE];
-        ssize_t n = shm_map_get(trie, &key, bytes, sizeof(bytes), NULL);
-
-        for (ssize_t i = 1; i < n; i++)
-                if (bytes[i] != byte_at(bytes[0], i))
-                        return -EBADMSG;
-        return n == value->size ? bytes[0] : n == -ENOENT ? 0 : n < 0 ? (int) n : -EBADMSG;
-}
-
 static void t0_put(void) {
-        world.results[0] = put_large_as(world_actor(0), &map_tries[0], 'x', 0);
+        world.results[0] = chain_put_as(world_actor(0), &map_tries[0], 0, 'x', 0);
 }
 
 static void t1_put(void) {
-        world.results[1] = put_large_as(world_actor(1), &map_tries[1], 'y', 0);
+        world.results[1] = chain_put_as(world_actor(1), &map_tries[1], 0, 'y', 0);
 }
 
 /* Somebody else uses what is free. */
@@ -86,24 +46,22 @@ static void t1_delete(void) {
 }
 
 static void t1_get(void) {
-        world.results[1] = get_large_by(&map_tries[1]);
+        world.results[1] = chain_get_by(&map_tries[1], 0);
 }
 
 static void t0_put_1(void) {
-        world.results[0] = put_large_as(world_actor(0), &map_tries[0], 'x', 1);
+        world.results[0] = chain_put_as(world_actor(0), &map_tries[0], 0, 'x', 1);
 }
 
 /*
  * Before and after
  */
 static void pre(const Value *v, uint32_t n_slabs, bool any, uint32_t epoch) {
-        shm_chain_room = ROOM;
-        shm_chain_inline = v->head_bytes;
-        value = v;
+        chain_set(v);
         n_left_over = 0;
         map_init(n_slabs, 0, MAP_HASH, MAP_HASH_FAR, 0);
         if (any)
-                map_must(put_large_as(&world_actors[0], &map_tries[MODEL_ACTORS_MAX], 'o', epoch));
+                map_must(chain_put_as(&world_actors[0], &map_tries[MODEL_ACTORS_MAX], 0, 'o', epoch));
 }
 
 static void pre_none(void) {
@@ -225,7 +183,7 @@ static int check(unsigned dead) {
                         empty_caches(world_actor(i));
         live = map_check_slots();
         index = 1 + trie_count(&map_tries[MODEL_ACTORS_MAX]).n_nodes;
-        got = get_large_by(&map_tries[MODEL_ACTORS_MAX]);
+        got = chain_get_by(&map_tries[MODEL_ACTORS_MAX], 0);
         if (got < 0)
                 model_fail("get: %d", got);
         if (live != index + n_left_over + (got ? value->n_objects : 0))
@@ -278,7 +236,7 @@ static void post_put_get(unsigned dead) {
 }
 
 static void post_put_get_alloc(unsigned dead) {
-        int a = get_large_by(&map_tries[MODEL_ACTORS_MAX]), got = world.results[1];
+        int a = chain_get_by(&map_tries[MODEL_ACTORS_MAX], 0), got = world.results[1];
 
         (void) dead;
         if (got != 'o' && got != 'x')
@@ -297,7 +255,7 @@ static void post_delete_get(unsigned dead) {
 }
 
 static void t0_get(void) {
-        world.results[0] = get_large_by(&map_tries[0]);
+        world.results[0] = chain_get_by(&map_tries[0], 0);
 }
 
 /*
@@ -389,7 +347,7 @@ static void post_revoke(unsigned dead) {
         if (!(dead & 1))
                 empty_caches(world_actor(0));
         revoke(&world_actors[0]);
-        a = get_large_by(&map_tries[MODEL_ACTORS_MAX]);
+        a = chain_get_by(&map_tries[MODEL_ACTORS_MAX], 0);
         if (a != 0)
                 model_fail("put %d, value %d", world.results[0], a);
         if (!(dead & 1) && world.results[0] != 0 && world.results[0] != -ESHUTDOWN)
