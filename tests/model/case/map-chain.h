@@ -91,6 +91,7 @@ static void fill_up(unsigned n_left) {
 
         while (shm_object_alloc(&world_actors[1], 64, 0, NULL, &handle, NULL) == 0)
                 handles[n++] = handle;
+        victim = handles[0];
         n_left_over = n - n_left;
         for (unsigned i = 0; i < n_left; i++)
                 map_must(shm_object_free(&world_actors[1], handles[--n]));
@@ -413,6 +414,59 @@ static void post_rolled_back(unsigned dead) {
                 model_fail("put %d, value %d", world.results[0], a);
 }
 
+/*
+ * Bytes that others leave where a block was name an object that is live, as by a chance of 2^-34.
+ */
+static uint64_t first_block(void) {
+        ShmMapKey key = map_key(0);
+        ShmTrieCursor c;
+        ShmMapView view;
+
+        map_must(shm_map_find(&map_tries[MODEL_ACTORS_MAX], &key, &c, &view));
+        return view.word ^ shm_leaf_seal(view.handle);
+}
+
+#define block world.notes[0]
+
+static void pre_noted_names(void) {
+        pre_noted(&in_blocks, 7);
+        block = first_block();
+}
+
+static void t0_delete_name(void) {
+        uint64_t handle;
+        void *object;
+
+        map_delete(0, 0);
+        while (shm_object_alloc(world_actor(0), 64, 0, NULL, &handle, &object) == 0)
+                for (unsigned i = 0; i < 3; i++)
+                        /* ORDER: rlx; a step, with which those of others do not commute. */
+                        shm_store_rlx((uint64_t *) object + i, victim ^ shm_leaf_seal(block));
+}
+
+static void post_names(unsigned dead) {
+        map_repair(dead);
+        if (!shm_object_live(&world_arena, victim))
+                model_fail("another object is freed");
+}
+
+/* A damaged value: its first block is the next one, too. */
+static void pre_loop(void) {
+        uint64_t *words;
+
+        pre(&in_blocks, 7, true, 0);
+        block = first_block();
+        words = shm_slot_address(&world_arena, shm_handle_slot(block), 0);
+        words[2] = block ^ shm_leaf_seal(block);
+        map_ready(7);
+}
+
+static void post_loop(unsigned dead) {
+        map_repair(dead);
+        if (!(dead & 2) && (world.results[1] != 0 || chain_get_by(&map_tries[MODEL_ACTORS_MAX], 0) != 0))
+                model_fail("delete %d", world.results[1]);
+}
+
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "put-put", .pre = pre_none, .actors = { t0_put, t1_put },
@@ -466,5 +520,9 @@ static const ModelCase model_cases[] = {
           .post = post_revoke, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "free-roll-back-in-two", .pre = pre_noted_in_two, .actors = { t0_delete_put, t1_roll_back },
           .post = post_rolled_back, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "free-roll-back-names", .pre = pre_noted_names, .actors = { t0_delete_name, t1_roll_back },
+          .post = post_names, .deaths = 0, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "delete-loop", .pre = pre_loop, .actors = { t0_get, t1_delete },
+          .post = post_loop, .deaths = 1, .preemptions = 1, .full_preemptions = 2 },
 };
 /* clang-format on */
