@@ -802,6 +802,14 @@ FAULTS = [
     ('evict: the victim is deleted twice', 'map-evict/evict-delete', 'shm/map/unlink.c',
      'while (r == 0 && ret->value != view->handle)', 'while (0)',
      'r = shm_trie_exchange(actor, trie, c,', 'r = !shm_trie_is_leaf(c->value) ? 0 : shm_trie_exchange(actor, trie, c,'),
+    ('evict: of a victim in two pieces the head alone is freed', 'map-evict/evict-put-in-two', 'shm/map/trie-change.c',
+     '(void) shm_chain_free(actor, old);', '(void) shm_object_free(actor, old);'),
+    ('evict: a get does not look whether its value went meanwhile', 'map-evict/evict-get-in-two', 'shm/map/map.c',
+     '''if (shm_map_view_live(trie->arena, view)) {
+                        shm_evict''', '''if (1) {
+                        shm_evict'''),
+    ('evict: what replaced a victim in two pieces is deleted', 'map-evict/evict-put-in-two', 'shm/map/unlink.c',
+     'while (r == 0 && ret->value != view->handle)', 'while (0)'),
     ('evict: new entries are not young', 'map-evict/evict-evict', 'shm/map/evict.c',
      'bits_set(&line->young[parity], slot_id_mask(id));', ''),
     ('evict: an entry that is replaced goes for what replaces it', 'unit-map-evict', 'shm/map/evict-pass.c',

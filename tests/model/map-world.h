@@ -204,17 +204,22 @@ static inline uint64_t map_check_slots(void) {
         return live;
 }
 
-/* The live objects are root, index, entries and n_others, and each entry is found by its key. */
-static inline void map_check(unsigned n_keys, uint64_t n_others) {
-        uint64_t live = map_check_slots(), index, found = 0;
-        ssize_t n = shm_map_count(&map_tries[MODEL_ACTORS_MAX]);
+/* Returns how many objects root and index are. */
+static inline uint64_t map_check_index(void) {
         TrieCount count = trie_count(&map_tries[MODEL_ACTORS_MAX]);
 
         if (count.n_stale)
                 model_fail("a linked inner node is stale");
         if (count.n_sparse)
                 model_fail("%lu nodes are not removed", (unsigned long) count.n_sparse);
-        index = 1 + count.n_nodes;
+        return 1 + count.n_nodes;
+}
+
+/* The live objects are root, index, entries and n_others, and each entry is found by its key. */
+static inline void map_check(unsigned n_keys, uint64_t n_others) {
+        uint64_t live = map_check_slots(), index = map_check_index(), found = 0;
+        ssize_t n = shm_map_count(&map_tries[MODEL_ACTORS_MAX]);
+
         for (unsigned k = 0; k < n_keys; k++)
                 found += map_get(k) != 0;
         if ((uint64_t) n != found)

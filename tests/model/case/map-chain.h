@@ -17,8 +17,6 @@
 
 #define victim world.notes[1]
 
-static unsigned n_left_over; /* objects that pre() made beside */
-
 /*
  * Actors
  */
@@ -58,7 +56,6 @@ static void t0_put_1(void) {
  */
 static void pre(const Value *v, uint32_t n_slabs, bool any, uint32_t epoch) {
         chain_set(v);
-        n_left_over = 0;
         map_init(n_slabs, 0, MAP_HASH, MAP_HASH_FAR, 0);
         if (any)
                 map_must(chain_put_as(&world_actors[0], &map_tries[MODEL_ACTORS_MAX], 0, 'o', epoch));
@@ -84,48 +81,35 @@ static void pre_one_in_two(void) {
         map_ready(4);
 }
 
-/* There is room for so many objects more. */
-static void fill_up(unsigned n_left) {
-        uint64_t handles[28], handle;
-        unsigned n = 0;
-
-        while (shm_object_alloc(&world_actors[1], 64, 0, NULL, &handle, NULL) == 0)
-                handles[n++] = handle;
-        victim = handles[0];
-        n_left_over = n - n_left;
-        for (unsigned i = 0; i < n_left; i++)
-                map_must(shm_object_free(&world_actors[1], handles[--n]));
-}
-
 /* There is room for one more value, and nothing else. */
 static void pre_one_tight(void) {
         pre(&in_head, 5, true, 0);
-        fill_up(value->n_objects);
+        (void) chain_fill_up(value->n_objects);
         map_ready(5);
 }
 
 static void pre_one_tight_in_blocks(void) {
         pre(&in_blocks, 7, true, 0);
-        fill_up(value->n_objects);
+        (void) chain_fill_up(value->n_objects);
         map_ready(7);
 }
 
 static void pre_one_tight_in_two(void) {
         pre(&in_two, 4, true, 0);
-        fill_up(value->n_objects);
+        (void) chain_fill_up(value->n_objects);
         map_ready(4);
 }
 
 /* The last chunk of a value has no room. */
 static void pre_one_full(void) {
         pre(&in_head, 5, true, 0);
-        fill_up(value->n_objects - 1);
+        (void) chain_fill_up(value->n_objects - 1);
         map_ready(5);
 }
 
 static void pre_one_full_in_two(void) {
         pre(&in_two, 4, true, 0);
-        fill_up(value->n_objects - 1);
+        (void) chain_fill_up(value->n_objects - 1);
         map_ready(4);
 }
 
@@ -163,7 +147,7 @@ static void pre_none_handles(void) {
                         words[k] = victim;
                 map_must(shm_object_free(&world_actors[1], handles[i]));
         }
-        n_left_over = 1;
+        chain_n_others = 1;
         map_ready(4);
 }
 
@@ -175,22 +159,12 @@ static void empty_caches(ShmActor *actor) {
 
 /* The value; all live objects are root, index and an entry with its chunks and blocks. */
 static int check(unsigned dead) {
-        uint64_t live, index;
-        int got;
-
         map_repair(dead);
         for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
                 if (!(dead >> i & 1))
                         empty_caches(world_actor(i));
-        live = map_check_slots();
-        index = 1 + trie_count(&map_tries[MODEL_ACTORS_MAX]).n_nodes;
-        got = chain_get_by(&map_tries[MODEL_ACTORS_MAX], 0);
-        if (got < 0)
-                model_fail("get: %d", got);
-        if (live != index + n_left_over + (got ? value->n_objects : 0))
-                model_fail("%lu objects are live, %lu of them of the index", (unsigned long) live,
-                           (unsigned long) index);
-        return got;
+        chain_check(1);
+        return chain_get_by(&map_tries[MODEL_ACTORS_MAX], 0);
 }
 
 static void post_put_put(unsigned dead) {
@@ -382,7 +356,7 @@ static void pre_noted(const Value *v, uint32_t n_slabs) {
         ShmMapView view;
 
         pre(v, n_slabs, true, 0);
-        fill_up(0);
+        victim = chain_fill_up(0);
         key = map_key(0);
         map_must(shm_map_find(&map_tries[MODEL_ACTORS_MAX], &key, &c, &view));
         map_must(shm_actor_note(world_actor(2), view.handle, map_root, key.hash));

@@ -1,18 +1,23 @@
 /* Puts that evict, beside other calls, with deaths. The map has a limit of two entries; c is in use. */
 #include "shm/arena/root.h"
 #include "shm/map/evict.h"
-#include "tests/model/map-world.h"
+#include "tests/model/chain-world.h"
 
 static ShmMapState *map_state(void) {
         return &world_arena.header->maps[map_tries[0].map - 1];
 }
 
-static void init(uint64_t n_entries) {
-        map_init(2, 0, MAP_HASH, MAP_HASH_FAR, MAP_HASH << 56);
+static uint32_t n_slabs;
+
+/* The limit is that of two entries. */
+static void init(const Value *v, uint32_t n) {
+        chain_set(v);
+        n_slabs = n;
+        map_init(n_slabs, 0, MAP_HASH, MAP_HASH_FAR, MAP_HASH << 56);
         map_must(shm_root_set(&world_arena, "map", 0, map_root));
         for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
                 shm_map_attach(&map_tries[i]);
-        TRIE_SET_OPTION(&map_tries[0], limit_bytes, n_entries * WORLD_SIZE_4);
+        TRIE_SET_OPTION(&map_tries[0], limit_bytes, 2 * v->n_objects * WORLD_SIZE_4);
         TRIE_SET_OPTION(&map_tries[0], evict, SHM_MAP_EVICT_SIEVE);
 }
 
@@ -28,37 +33,65 @@ static void visit(unsigned k) {
 /* Entries that are there before are not young: the sweep under way is a later one. */
 static void ready(void) {
         map_state()->hands[0].place = UINT64_C(2) << 32;
-        for (uint32_t slab = 0; slab < 2; slab++)
+        for (uint32_t slab = 0; slab < n_slabs; slab++)
                 world_arena.lines[slab].young[0] = 0;
-        map_ready(2);
+        map_ready(n_slabs);
+}
+
+static void put(unsigned actor, unsigned k, char c) {
+        world.results[actor] = chain_put_as(world_actor(actor), &map_tries[actor], k, c, 0);
+}
+
+static char get(unsigned k) {
+        return (char) chain_get_by(&map_tries[MODEL_ACTORS_MAX], k);
+}
+
+static void entry(unsigned k, char c) {
+        map_must(chain_put_as(&world_actors[0], &map_tries[MODEL_ACTORS_MAX], k, c, 0));
+}
+
+static void entries_a_c(const Value *v, uint32_t n) {
+        init(v, n);
+        entry(0, 'o');
+        entry(2, 'c');
+        visit(2);
 }
 
 static void pre_a_c(void) {
-        init(2);
-        map_entry(0, 'o', 0);
-        map_entry(2, 'c', 0);
-        visit(2);
+        entries_a_c(&in_one, 2);
+        ready();
+}
+
+static void pre_in_two(void) {
+        entries_a_c(&in_two, 4);
+        ready();
+}
+
+/* b has the slots that a had. */
+static void pre_in_two_tight(void) {
+        entries_a_c(&in_two, 4);
+        (void) chain_fill_up(0);
         ready();
 }
 
 /* The hand has passed a: what comes next are the slots of those that are put now. */
 static void pre_passed_a(void) {
-        init(2);
-        map_entry(0, 'o', 0);
+        init(&in_one, 2);
+        entry(0, 'o');
         ready();
         map_state()->hands[0].place |= 2 << 1;
 }
 
 static void t0_put_b(void) {
-        map_put(0, 1, 'z', SHM_MAP_PUT, 0);
+        put(0, 1, 'z');
 }
 
 static void t1_put_a(void) {
-        map_put(1, 0, 'y', SHM_MAP_PUT, 0);
+        put(1, 0, 'y');
 }
 
 static void t1_put_c(void) {
-        map_put(1, 2, 'y', SHM_MAP_PUT, 0);
+        put(1, 2, 'y');
 }
 
 static void t1_delete_a(void) {
@@ -66,7 +99,7 @@ static void t1_delete_a(void) {
 }
 
 static void t1_get_a(void) {
-        world.results[1] = map_get_by(&map_tries[1], 0);
+        world.results[1] = chain_get_by(&map_tries[1], 0);
 }
 
 /* After a death the map is to be counted anew. */
@@ -74,11 +107,11 @@ static void check(unsigned dead) {
         ShmMapTotals totals;
 
         map_repair(dead);
-        map_check(3, 0);
+        chain_check(3);
         shm_map_totals(&world_arena, map_tries[0].map - 1, &totals);
         if (dead == 0 && totals.entries != (uint64_t) shm_map_count(&map_tries[MODEL_ACTORS_MAX]))
                 model_fail("%lu entries are counted", (unsigned long) totals.entries);
-        if (dead == 0 && totals.bytes != totals.entries * WORLD_SIZE_4)
+        if (dead == 0 && totals.bytes != totals.entries * value->n_objects * WORLD_SIZE_4)
                 model_fail("%lu bytes are counted", (unsigned long) totals.bytes);
         if (!(dead & 1) && world.results[0] != 0)
                 model_fail("put of b: %d", world.results[0]);
@@ -86,8 +119,8 @@ static void check(unsigned dead) {
 
 static void check_b(unsigned dead) {
         check(dead);
-        if (!(dead & 1) && map_get(1) != 'z')
-                model_fail("b is %d", map_get(1));
+        if (!(dead & 1) && get(1) != 'z')
+                model_fail("b is %d", get(1));
 }
 
 /* The old value goes, or was replaced before; the new one stays. It may be put later, so that b goes for it. */
@@ -95,7 +128,7 @@ static void post_put_a(unsigned dead) {
         char a;
 
         check(dead);
-        a = map_get(0);
+        a = get(0);
         if (!(dead & 2) && (world.results[1] != 0 || a != 'y'))
                 model_fail("put of a: %d, value %d", world.results[1], a);
         if (a != 0 && a != 'o' && a != 'y')
@@ -106,7 +139,7 @@ static void post_delete_a(unsigned dead) {
         check_b(dead);
         if (!(dead & 2) && world.results[1] != 0 && world.results[1] != -ENOENT)
                 model_fail("delete of a: %d", world.results[1]);
-        if (!(dead & 2) && map_get(0) != 0)
+        if (!(dead & 2) && get(0) != 0)
                 model_fail("a is there");
 }
 
@@ -119,8 +152,8 @@ static void post_get_a(unsigned dead) {
 /* Neither of two puts that evict at once evicts the entry that the other puts. */
 static void post_put_c(unsigned dead) {
         check_b(dead);
-        if (!(dead & 2) && (world.results[1] != 0 || map_get(2) != 'y'))
-                model_fail("put of c: %d, value %d", world.results[1], map_get(2));
+        if (!(dead & 2) && (world.results[1] != 0 || get(2) != 'y'))
+                model_fail("put of c: %d, value %d", world.results[1], get(2));
 }
 
 /* clang-format off */
@@ -133,5 +166,9 @@ static const ModelCase model_cases[] = {
           .post = post_get_a, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "evict-evict", .pre = pre_passed_a, .actors = { t0_put_b, t1_put_c },
           .post = post_put_c, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "evict-put-in-two", .pre = pre_in_two, .actors = { t0_put_b, t1_put_a },
+          .post = post_put_a, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "evict-get-in-two", .pre = pre_in_two_tight, .actors = { t0_put_b, t1_get_a },
+          .post = post_get_a, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
 };
 /* clang-format on */
