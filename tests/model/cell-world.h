@@ -75,3 +75,34 @@ static inline void take(unsigned actor) {
         n = shm_map_take(world_actor(actor), &map_tries[actor], &key, &sum, sizeof(sum), &view);
         world.results[actor] = n < 0 ? (int) n : TAKEN + (int) sum;
 }
+
+static inline int put_ttl(unsigned actor, unsigned k, char value, ShmMapMode mode, uint32_t ttl_ms) {
+        ShmMapPut p = { .mode = mode, .value = &value, .value_size = 1, .ttl_ms = ttl_ms };
+        ShmMapKey key = map_key(k);
+
+        return shm_map_put(world_actor(actor), &map_tries[actor], &key, &p, NULL);
+}
+
+static inline void touch(unsigned actor, unsigned k, uint32_t ttl_ms) {
+        ShmMapKey key = map_key(k);
+
+        world.results[actor] = shm_map_touch(world_actor(actor), &map_tries[actor], &key, ttl_ms);
+}
+
+/* An entry that a pass finds by the name of the map. */
+static inline void init_entry(void) {
+        init_named();
+        note_map(MODEL_ACTORS_MAX - 1);
+        map_must(put_ttl(MODEL_ACTORS_MAX - 1, 0, 'o', SHM_MAP_PUT, END));
+        map_tries[MODEL_ACTORS_MAX - 1].map = 0;
+}
+
+static inline void pass_at(unsigned actor, uint64_t ms) {
+        set_clock(ms);
+        while (!shm_expiry_step(world_actor(actor), ms, 1))
+                ;
+}
+
+static inline void t1_pass_after(void) {
+        pass_at(1, END);
+}

@@ -97,12 +97,6 @@ static void t1_take(void) {
         take(1);
 }
 
-static void t1_pass_after(void) {
-        set_clock(END);
-        while (!shm_expiry_step(world_actor(1), END, 1))
-                ;
-}
-
 /* An add to the old counter, to another one that is `other`, or to a new one; -ENOMEM. */
 static void check_add(unsigned dead, int other) {
         int r = world.results[0];

@@ -1,19 +1,6 @@
 /* Words of leaves that change in place: ends and counters, beside deletes, puts and passes, with deaths. */
 #include "tests/model/cell-world.h"
 
-static int put_ttl(unsigned actor, unsigned k, char value, ShmMapMode mode, uint32_t ttl_ms) {
-        ShmMapPut p = { .mode = mode, .value = &value, .value_size = 1, .ttl_ms = ttl_ms };
-        ShmMapKey key = map_key(k);
-
-        return shm_map_put(world_actor(actor), &map_tries[actor], &key, &p, NULL);
-}
-
-static void touch(unsigned actor, unsigned k, uint32_t ttl_ms) {
-        ShmMapKey key = map_key(k);
-
-        world.results[actor] = shm_map_touch(world_actor(actor), &map_tries[actor], &key, ttl_ms);
-}
-
 /* No slot is free but the one that the delete frees. */
 static void pre_reuse(void) {
         init();
@@ -261,10 +248,7 @@ static void post_touch_delete(unsigned dead) {
 }
 
 static void pre_pass(void) {
-        init_named();
-        note_map(MODEL_ACTORS_MAX - 1);
-        map_must(put_ttl(MODEL_ACTORS_MAX - 1, 0, 'o', SHM_MAP_PUT, END));
-        map_tries[MODEL_ACTORS_MAX - 1].map = 0;
+        init_entry();
         map_ready(1);
 }
 
@@ -280,12 +264,6 @@ static void pre_pass_counter(void) {
                              &sum));
         map_tries[MODEL_ACTORS_MAX - 1].map = 0;
         map_ready(1);
-}
-
-static void t1_pass_after(void) {
-        set_clock(END);
-        while (!shm_expiry_step(world_actor(1), END, 1))
-                ;
 }
 
 static void post_touch_pass(unsigned dead) {

@@ -76,10 +76,8 @@ static void t1_add(void) {
         world.results[1] = add_to(1, 0, 5);
 }
 
-static void t1_pass_after(void) {
-        set_clock(OVER_MS);
-        while (!shm_expiry_step(world_actor(1), OVER_MS, 1))
-                ;
+static void t1_pass_over(void) {
+        pass_at(1, OVER_MS);
 }
 
 static bool is_bucket(const ShmMapView *view) {
@@ -173,7 +171,7 @@ static const ModelCase model_cases[] = {
           .post = post_put, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "limit-add", .pre = pre_absent, .actors = { t0_limit, t1_add },
           .post = post_add, .deaths = 2, .preemptions = 3, .full_preemptions = 4 },
-        { .name = "limit-pass", .pre = pre_pass, .actors = { t0_limit, t1_pass_after },
+        { .name = "limit-pass", .pre = pre_pass, .actors = { t0_limit, t1_pass_over },
           .post = post_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
 };
 /* clang-format on */
