@@ -83,6 +83,13 @@ static void t1_claim_after(void) {
         claim(1);
 }
 
+/* All that is there before is over by then, also a stale value. */
+static void t1_pass_after(void) {
+        set_clock(END + STALE);
+        while (!shm_expiry_step(world_actor(1), END + STALE, 1))
+                ;
+}
+
 /* As libclient/map-claim.c does. */
 static void t0_wait(void) {
         ShmMapKey key = map_key(0);
@@ -138,24 +145,39 @@ static void pre_dead_claim(void) {
         map_ready(1);
 }
 
-static void pre_end(void) {
-        ShmMapPut p = { .mode = SHM_MAP_PUT, .value = "o", .value_size = 1, .ttl_ms = END };
-        ShmMapKey key;
-
-        init();
-        key = map_key(0);
-        TRIE_SET_OPTION(&map_tries[0], stale_ms, STALE);
-        map_must(shm_map_put(&world_actors[1], &map_tries[MODEL_ACTORS_MAX], &key, &p, NULL));
-        map_ready(1);
-}
-
-/* Threads wait on words of the map's state: the map has a name. */
-static void pre_wait(void) {
+static void init_named(void) {
         init();
         map_must(shm_root_set(&world_arena, "map", 0, map_root));
         for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
                 map_tries[i].map = shm_map_index(&world_arena, map_root) + 1;
+}
+
+/* Threads wait on words of the map's state: the map has a name. */
+static void pre_wait(void) {
+        init_named();
         map_must(claim_as(&world_actors[1], &map_tries[MODEL_ACTORS_MAX], &claim_before));
+        map_ready(1);
+}
+
+static void end_entry(void) {
+        ShmMapPut p = { .mode = SHM_MAP_PUT, .value = "o", .value_size = 1, .ttl_ms = END };
+        ShmMapKey key = map_key(0);
+
+        TRIE_SET_OPTION(&map_tries[0], stale_ms, STALE);
+        map_must(shm_map_put(&world_actors[1], &map_tries[MODEL_ACTORS_MAX], &key, &p, NULL));
+}
+
+static void pre_end(void) {
+        init();
+        end_entry();
+        map_ready(1);
+}
+
+/* The entry is over, and its value stale for a moment more. */
+static void pre_pass(void) {
+        init_named();
+        end_entry();
+        set_clock(END + STALE - 1);
         map_ready(1);
 }
 
@@ -273,6 +295,24 @@ static void post_touch_claim(unsigned dead) {
         check(dead);
 }
 
+/* A pass takes what is over alone: a claim that stands stays, and a value. */
+static void post_claim_pass(unsigned dead) {
+        uint64_t linked = linked_claim();
+
+        if (!(dead & 1) && (world.results[0] != 0 || linked != claim_made))
+                model_fail("claim: %d", world.results[0]);
+        check(dead);
+}
+
+static void post_fulfil_pass(unsigned dead) {
+        int x = world.results[0];
+        char a = map_get(0);
+
+        if (!(dead & 1) && !(x == 0 && a == 'x') && !(x == -EAGAIN && a == 0))
+                model_fail("replace %d, value %d", x, a);
+        check(dead);
+}
+
 /* The kernel compares the word once more: a thread that finds it as it was sleeps until the word is changed. */
 static void post_wait(unsigned dead) {
         uint32_t word = *shm_wait_word(&map_tries[MODEL_ACTORS_MAX], map_key(0).hash);
@@ -300,6 +340,10 @@ static const ModelCase model_cases[] = {
           .post = post_fulfil_claim, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "touch-claim", .pre = pre_end, .actors = { t0_touch, t1_claim_after },
           .post = post_touch_claim, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "claim-pass", .pre = pre_pass, .actors = { t0_claim, t1_pass_after },
+          .post = post_claim_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "fulfil-pass", .pre = pre_wait, .actors = { t0_fulfil, t1_pass_after },
+          .post = post_fulfil_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "wait-fulfil", .pre = pre_wait, .actors = { t0_wait, t1_fulfil },
           .post = post_wait, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
         { .name = "wait-delete", .pre = pre_wait, .actors = { t0_wait, t1_delete },
