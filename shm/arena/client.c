@@ -305,7 +305,8 @@ static bool holds_nothing(const ShmArena *arena, uint32_t record) {
         const ShmRecord *r = shm_arena_record(arena, record);
 
         /* ORDER: rlx; the owner is dead. */
-        if (shm_load_rlx(&r->intent_what) != 0 || has_notes(r))
+        if (shm_load_rlx(&r->intent_what) != 0 || shm_load_rlx(&r->guard) != 0 ||
+            shm_load_rlx(&r->map) != 0 || has_notes(r)) /* ORDER: rlx; the map is to be counted. */
                 return false;
         for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, record);)
                 /* ORDER: rlx; the owner is dead. */

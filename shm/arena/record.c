@@ -7,7 +7,7 @@
  * Invariants
  *   1. A record belongs to the thread that set its head USED, until that thread, or repair, changes the head.
  *   2. n_records_ever is raised above a record before that record is taken.
- *   3. A record that is UNUSED has no intent, no note, no guard and empty caches.
+ *   3. A record that is UNUSED has no intent, no note, no guard and empty caches, and names no map.
  *   4. seq and the counters are never reset: seq only rises, counters are sums over all owners.
  *
  * Who may do what: the owner writes the record; the daemon writes `attention`, and the head of a

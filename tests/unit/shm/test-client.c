@@ -255,7 +255,7 @@ static void test_release_holding(void **state) {
         ShmRecord *r = t->actor.record;
         ShmCache *last = test_cache(t, t->actor.id, 3, 7);
 
-        for (int what = 0; what < 5; what++) {
+        for (int what = 0; what < 7; what++) {
                 switch (what) {
                 case 0:
                         r->intent_what = shm_intent_take(1, slot_id(0, 0));
@@ -272,12 +272,19 @@ static void test_release_holding(void **state) {
                 case 4:
                         /* A kind that is none is not nothing. */
                         r->intent_what = UINT64_MAX;
+                        break;
+                case 5:
+                        r->guard = 1;
+                        break;
+                case 6:
+                        r->map = 1; /* its counts may lack the last change */
                 }
                 assert_int_equal(shm_client_release_records(&t->arena, 0), 1);
                 assert_int_equal(state_of(t, t->actor.id), SHM_RECORD_DEAD);
                 assert_int_equal(shm_client_release_records(&t->arena, 0), 1);
 
                 r->intent_what = r->notes[SHM_NOTES_MAX - 1].handle = last->count = last->held = 0;
+                r->guard = r->map = 0;
                 assert_false(shm_record_set_unused(&t->arena, t->actor.id));
                 shm_record_set_rolled_back(&t->arena, t->actor.id);
                 assert_true(shm_record_set_unused(&t->arena, t->actor.id));
