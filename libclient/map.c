@@ -365,6 +365,23 @@ _public_ int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_
         return r;
 }
 
+/* As map_begin_change(), of a counter's or bucket's key. */
+static int begin_cell(struct tslab_map *map, ShmMapKey *key, const void *bytes, size_t size,
+                      ThreadState **ret) {
+        int r;
+
+        if (map->pool->is_reader)
+                return -EROFS;
+        if (size > shm_map_key_max(&map->pool->arena))
+                return -E2BIG;
+        r = pool_enter(map->pool, ret);
+        if (r)
+                return r;
+        bytes = size > 0 ? bytes : "";
+        *key = (ShmMapKey){ bytes, (uint32_t) size, shm_cell_hash(&(*ret)->actor, bytes, size) };
+        return 0;
+}
+
 _public_ int tslab_map_add(struct tslab_map *map, const void *key, size_t key_size, int64_t delta,
                            int64_t initial, uint32_t ttl_ms, int64_t *ret_value) {
         const ShmMapAdd add = {
@@ -377,7 +394,7 @@ _public_ int tslab_map_add(struct tslab_map *map, const void *key, size_t key_si
         int r;
 
         do {
-                r = map_begin_change(map, &k, key, key_size, -E2BIG, &thread);
+                r = begin_cell(map, &k, key, key_size, &thread);
                 if (r)
                         return r;
                 r = shm_map_add(&thread->actor, &map->trie, &k, &add, &value);
@@ -432,7 +449,7 @@ _public_ int tslab_map_limit(struct tslab_map *map, const void *key, size_t key_
         if (!rate_init(&rate, per_second, burst, cost))
                 return -EINVAL;
         do {
-                r = map_begin_change(map, &k, key, key_size, -E2BIG, &thread);
+                r = begin_cell(map, &k, key, key_size, &thread);
                 if (r)
                         return r;
                 r = shm_map_limit(&thread->actor, &map->trie, &k, &rate, &wait_ns);

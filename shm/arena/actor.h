@@ -50,6 +50,14 @@ typedef struct ShmFoundCell {
         uint64_t *word; /* and the word there */
 } ShmFoundCell;
 
+/* The key of a counter or bucket that this thread found twice in a row, and its hash: see shm/map/cell.c. */
+#define SHM_KNOWN_KEY_MAX 32U
+typedef struct ShmKnownKey {
+        uint64_t hash;
+        uint32_t size; /* 0: there is none */
+        uint8_t bytes[SHM_KNOWN_KEY_MAX];
+} ShmKnownKey;
+
 /* How this thread takes turns with others that change the same counter or bucket: see shm/map/cell.c. */
 typedef struct ShmCellTurn {
         uint64_t leaf; /* the cell that this thread used last, */
@@ -95,6 +103,7 @@ typedef struct ShmActor {
         bool keeps_path; /* its owner calls shm_trie_settle() before it gives the record back */
         ShmKeptPath kept;
         ShmFoundCell found;
+        ShmKnownKey known;
         ShmCellTurn turn;
         uint32_t current; /* API number of the current epoch; UINT32_MAX: it is not open */
         uint32_t numbers[SHM_EPOCHS_MAX]; /* API numbers of open epochs, or UINT32_MAX */

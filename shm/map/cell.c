@@ -23,6 +23,9 @@
  */
 #include "shm/map/cell.h"
 
+#include <string.h>
+
+#include "shm/arena/root.h"
 #include "shm/map/evict.h"
 #include "shm/map/lifetime.h"
 #include "shm/map/trie-walk.h"
@@ -83,6 +86,23 @@ static bool change_cell(ShmActor *actor, const ShmMapView *view, uint64_t value,
         return true;
 }
 
+uint64_t shm_cell_hash(const ShmActor *actor, const void *bytes, size_t size) {
+        const ShmKnownKey *known = &actor->known;
+
+        return size != 0 && size == known->size && memcmp(bytes, known->bytes, size) == 0
+                       ? known->hash
+                       : shm_hash(actor->arena, bytes, size);
+}
+
+/* A program that comes to a key twice in a row may do so often. */
+static inline void know_key(ShmKnownKey *known, const ShmMapKey *key) {
+        if (__builtin_expect(known->hash == key->hash, 1) || key->size > SHM_KNOWN_KEY_MAX)
+                return;
+        known->hash = key->hash;
+        known->size = key->size;
+        memcpy(known->bytes, key->bytes, key->size);
+}
+
 /* Whether the cell that this thread found last is the key's, and is linked at a moment inside this call. */
 static bool find_cell_again(const ShmFoundCell *found, const ShmTrie *trie, const ShmMapKey *key,
                             uint16_t flags, ShmMapView *ret_view) {
@@ -119,7 +139,9 @@ static int find_cell(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
         int r = 0;
 
         do {
-                if (!find_cell_again(&actor->found, trie, key, flags, ret_view))
+                if (find_cell_again(&actor->found, trie, key, flags, ret_view))
+                        know_key(&actor->known, key);
+                else
                         r = seek_cell(actor, trie, key, flags, ret_view);
                 if (r)
                         return r;

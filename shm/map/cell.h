@@ -11,6 +11,9 @@ typedef struct ShmMapAdd {
         uint32_t ttl_ms, epoch; /* as in ShmMapPut, for a counter that the call makes */
 } ShmMapAdd;
 
+/* As shm_hash(), and faster for a key to which this thread adds again and again. */
+uint64_t shm_cell_hash(const ShmActor *actor, const void *bytes, size_t size);
+
 /*
  * -EINVAL: the key has a value that is no counter. Errors of shm_map_put(). *ret: the sum.
  */

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "shm/arena/root.h"
 #include "shm/cache/cache.h"
 #include "shm/map/cell.h"
 #include "tests/unit/shm/map-fixture.h"
@@ -103,6 +104,39 @@ static void test_add_after_changes(void **state) {
         }
 }
 
+static void add_by_hash(Fixture *f, const char *key) {
+        const ShmMapAdd a = { .delta = 1, .epoch = SHM_EPOCH_CURRENT };
+        uint32_t size = (uint32_t) strlen(key);
+        ShmMapKey k = { key, size, shm_cell_hash(&f->actor, key, size) };
+        int64_t sum;
+
+        assert_int_equal(shm_map_add(&f->actor, &f->trie, &k, &a, &sum), 0);
+}
+
+/* Whatever was added to before. */
+static void test_hash_each(void **state) {
+        const char *keys[] = { "a",
+                               "b",
+                               "ab",
+                               "aa",
+                               "",
+                               "thirty-two bytes, all of them !!",
+                               "one byte more than a key has here" };
+        const unsigned n = sizeof(keys) / sizeof(keys[0]);
+        Fixture *f = *state;
+
+        for (unsigned i = 0; i < n; i++) {
+                uint64_t hash = shm_hash(&f->arena, keys[i], strlen(keys[i]));
+
+                for (unsigned k = 0; k < 3; k++)
+                        add_by_hash(f, keys[i]);
+                assert_int_equal(f->actor.known.hash == hash, strlen(keys[i]) <= SHM_KNOWN_KEY_MAX);
+                for (unsigned k = 0; k < n; k++)
+                        assert_true(shm_cell_hash(&f->actor, keys[k], strlen(keys[k])) ==
+                                    shm_hash(&f->arena, keys[k], strlen(keys[k])));
+        }
+}
+
 /* Changes as another thread makes them: this one knows nothing of them. */
 static int64_t add_as_other(Fixture *f, int64_t delta) {
         ShmCellTurn kept = f->actor.turn;
@@ -150,6 +184,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_add_other_map, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_other_kind, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_after_changes, map_setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_hash_each, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_in_turns, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_refused_in_turns, map_setup, map_teardown),
         };
