@@ -518,17 +518,17 @@ _public_ int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter) 
         r = shm_map_next(&map->trie, &scan, iter->buffer, &view);
         iter->position[0] = scan.hash;
         iter->position[1] = scan.n_words << 17 | (uint64_t) scan.done << 16 | scan.position;
-        if (r <= 0)
+        if (r <= 0 && r != -EUCLEAN)
                 return (int) unless_closed(map, r);
         iter->key = iter->buffer;
         iter->key_size = view.head.key_size;
-        iter->value = shm_map_view_is_small(map->trie.arena, &view)
+        iter->value = r == 1 && shm_map_view_is_small(map->trie.arena, &view)
                               ? (const uint8_t *) iter->buffer + view.head.key_size
                               : NULL;
         iter->value_size = view.head.value_size;
         iter->epoch = view.head.epoch;
         iter->version = view.handle;
-        return 1;
+        return (int) unless_closed(map, r);
 }
 
 _public_ ssize_t tslab_map_count(struct tslab_map *map) {

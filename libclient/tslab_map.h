@@ -468,7 +468,8 @@ struct tslab_map_iter {
  * had meanwhile; other entries are met at most once.
  *
  * -EIDRM       the map is no more
- * -EUCLEAN     a stray write has damaged an entry; the next call goes on behind it
+ * -EUCLEAN     a stray write has damaged the value of an entry: *iter has its key, and NULL for the value; the next
+ *              call goes on behind it
  */
 int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter);
 

@@ -351,6 +351,35 @@ static void test_map_iterate_and_expire(void **state) {
         tslab_map_close(map);
 }
 
+/* The iteration tells the key of a damaged value, and goes on. */
+static void test_map_iterate_damaged(void **state) {
+        struct tslab_map_iter iter = TSLAB_MAP_ITER_INIT;
+        struct tslab *pool = *state;
+        uint32_t n = 0, n_damaged = 0;
+        char value[2100] = {};
+        tslab_handle version;
+        struct tslab_map *map;
+        uint32_t *entry;
+        int r;
+
+        assert_int_equal(tslab_map_open(&map, pool, "m", NULL), 0);
+        for (uint64_t i = 0; i < 20; i++)
+                assert_int_equal(tslab_map_put(map, &i, 8, value, sizeof(value), TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(tslab_map_get_version(map, &(uint64_t){ 7 }, 8, value, sizeof(value), &version),
+                         sizeof(value));
+        assert_int_equal(tslab_get(pool, version, (void **) &entry, NULL), 0);
+        entry[(32 + 8) / 4] ^= 1U << 29; /* behind head and key: the slab of the other piece is none */
+        for (; (r = tslab_map_next(map, &iter)) != 0; n++) {
+                assert_int_equal(iter.key_size, 8);
+                assert_int_equal(r == -EUCLEAN, *(const uint64_t *) iter.key == 7);
+                assert_int_equal(r == -EUCLEAN, !iter.value);
+                n_damaged += r == -EUCLEAN;
+        }
+        assert_int_equal(n, 20);
+        assert_int_equal(n_damaged, 1);
+        tslab_map_close(map);
+}
+
 #define N_COUNTS 3000
 
 static int count_up(struct tslab_map *map, const char *key) {
@@ -523,6 +552,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_key_of_64_kib, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_iterate_and_expire, map_pool_setup,
                                                 map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_iterate_damaged, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_processes_lose_no_update, map_pool_setup,
                                                 map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_killed_writer, map_pool_setup, map_pool_teardown),
