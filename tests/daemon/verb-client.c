@@ -10,6 +10,7 @@
  *      fork SIZE N     as report, in a child that then ends; its objects are nobody's to free
  *      put SIZE N      N values under keys 0 to N - 1 of a map, in a function of its own name
  *      delete 0 N      deletes them
+ *      damage KEY 1    writes over the word of an entry in two pieces that names the second
  *      get SIZE N      looks them up, values of at most SIZE bytes; those that are absent, too
  *      lease SIZE N    N objects in an epoch that it leases for them
  */
@@ -116,6 +117,28 @@ static int delete_value(struct tslab_map *map, size_t key, const Order *order) {
         return tslab_map_delete(map, &key, sizeof(key));
 }
 
+/* Behind the head of the entry, and its key: the slab of the other piece is none. */
+static int damage_value(const Order *order) {
+        tslab_handle version;
+        struct tslab_map *map;
+        char value[4096];
+        void *entry;
+        int r;
+
+        r = tslab_map_open(&map, order->pool, "values", NULL);
+        if (r)
+                return r;
+        r = (int) tslab_map_get_version(map, &order->size, sizeof(order->size), value, sizeof(value),
+                                        &version);
+        tslab_map_close(map);
+        if (r < 0)
+                return r;
+        r = tslab_get(order->pool, version, &entry, NULL);
+        if (r == 0)
+                ((uint32_t *) entry)[(32 + sizeof(order->size)) / 4] ^= 1U << 29;
+        return r;
+}
+
 static int each_key(const Order *order, int (*act)(struct tslab_map *map, size_t key, const Order *order)) {
         struct tslab_map *map;
         int r;
@@ -164,6 +187,8 @@ static int do_line(struct tslab *pool, const char *line) {
                 return each_key(&order, put_value);
         if (!strcmp(word, "delete"))
                 return each_key(&order, delete_value);
+        if (!strcmp(word, "damage"))
+                return damage_value(&order);
         if (!strcmp(word, "get"))
                 return each_key(&order, get_value);
         if (!strcmp(word, "lease"))

@@ -105,8 +105,16 @@ char *entry_key_format(const void *key, size_t size) {
 }
 
 static CtlExit complain_key(const Entries *entries, const char *text, int error) {
-        return error == -ENOENT ? complain("map '%s' has no key '%s'", entries->name, text)
-                                : complain_map(entries, error);
+        switch (error) {
+        case -ENOENT:
+                return complain("map '%s' has no key '%s'", entries->name, text);
+        case -EUCLEAN:
+                return complain("map '%s': a stray write has damaged the value of key '%s'; put it again, or "
+                                "'delete' it",
+                                entries->name, text);
+        default:
+                return complain_map(entries, error);
+        }
 }
 
 CtlExit entry_get(Entries *entries, const EntryKey *key, const char *text, void **ret_value,
@@ -136,8 +144,12 @@ CtlExit entry_delete(Entries *entries, const EntryKey *key, const char *text) {
 int entry_next(Entries *entries, struct tslab_map_iter *iter) {
         int r = tslab_map_next(entries->map, iter);
 
-        if (r >= 0)
-                return r;
-        (void) complain_map(entries, r);
-        return -1;
+        if (r == -EUCLEAN) {
+                _cleanup_(proto_freep) char *key = entry_key_format(iter->key, iter->key_size);
+
+                (void) complain_key(entries, key, r);
+        } else if (r < 0) {
+                (void) complain_map(entries, r);
+        }
+        return r;
 }

@@ -44,5 +44,8 @@ CtlExit entry_get(Entries *entries, const EntryKey *key, const char *text, void 
 CtlExit entry_put(Entries *entries, const EntryKey *key, const void *value, size_t size,
                   const uint32_t *ttl_ms);
 CtlExit entry_delete(Entries *entries, const EntryKey *key, const char *text);
-/* 1: the next one; 0: there is none; -1 after a complaint. */
+/*
+ * 1: the next one; 0: there is none. After a complaint: -EUCLEAN, of the next one alone: its key is there, its value is
+ * damaged; others, of the map.
+ */
 int entry_next(Entries *entries, struct tslab_map_iter *iter);

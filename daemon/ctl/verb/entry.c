@@ -175,17 +175,19 @@ CtlExit verb_keys(char **args, size_t n_args) {
         if (r)
                 return r;
         array = json_new_array();
-        while ((next = entry_next(&entries, &iter)) > 0) {
+        while ((next = entry_next(&entries, &iter)) == 1 || next == -EUCLEAN) {
                 _cleanup_(proto_freep) char *key = entry_key_format(iter.key, iter.key_size);
 
                 if (arg_json)
                         json_append_string(array, key);
                 else
                         (void) fprintf(output_stream(), "%s\n", key);
+                if (next != 1)
+                        r = CTL_FAILED;
         }
         if (arg_json && next == 0)
                 output_json(array);
         else
                 (void) json_object_put(array);
-        return next < 0 ? CTL_FAILED : CTL_DONE;
+        return next < 0 ? CTL_FAILED : r;
 }

@@ -1,6 +1,7 @@
 """Maps in tslabctl: maps, maps set, and their counts in stats, metrics and top."""
 
 import contextlib
+import json
 import os
 import pty
 import re
@@ -126,6 +127,24 @@ class Maps(Case):
             self.text('put', 'values', key, 'x')
         self.assertLessEqual({r'a\x20b\\c', r'\xc3\xbc'}, set(self.text('keys', 'values').splitlines()))
         self.assertEqual(self.text('get', 'values', r'\xc3\xbc'), 'x')
+
+    def test_damaged(self):
+        """A damaged value hides no other key, and is told."""
+        self.fill()
+        self.client.do('put 2100 20')
+        self.client.do('damage 7 1')
+        key = r'\x07' + r'\x00' * 7
+        for options in [], ['--json']:
+            done = self.run_ctl('keys', 'values', *options)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stderr, f"tslabctl: map 'values': a stray write has damaged the value of key '{key}'; "
+                                          "put it again, or 'delete' it\n")
+            keys = json.loads(done.stdout) if options else done.stdout.splitlines()
+            self.assertEqual(len(set(keys)), N)
+            self.assertIn(key, keys)
+        self.refused(1, f"damaged the value of key '{key}'", 'get', 'values', key)
+        self.text('delete', 'values', key)
+        self.assertEqual(len(self.json('keys', 'values')), N - 1)
 
     def test_value_from_stdin(self):
         self.fill()
