@@ -41,6 +41,25 @@ class Alone(unittest.TestCase):
         self.assertIsNone(self.map.pop(b'a', None))
         self.assertEqual(self.map.pop(b'a', 7), 7)
 
+    def test_damaged_value(self):
+        """It hides no other entry: keys are all met, and values but the one, of which an error tells at the end."""
+        values = {b'%03d' % i: bytes([i]) * 2100 for i in range(20)}
+        self.map.update(values)
+        version = self.map.get_version(b'007')[1]
+        self.pool.get(version)[32 + 8 + 3] ^= 0x20      # behind head and key: the slab of the other piece is none
+        self.assertRaises(OSError, self.map.get, b'007')
+        self.assertEqual(set(self.map), set(values))
+        self.assertEqual(set(self.map.keys()), set(values))
+        met = []
+        with self.assertRaisesRegex(OSError, "1 keys in map 'm'.*b'007'") as caught:
+            for pair in self.map.items():
+                met.append(pair)
+        self.assertEqual(caught.exception.errno, errno.EUCLEAN)
+        self.assertEqual(dict(met), {k: v for k, v in values.items() if k != b'007'})
+        self.assertRaises(OSError, list, self.map.values())
+        self.map.clear()
+        self.assertEqual(list(self.map), [])
+
     def test_pop_beside_adds(self):
         """Each add is in one result."""
         def add():

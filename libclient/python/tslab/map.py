@@ -11,7 +11,7 @@ from typing import Any, Iterator, NamedTuple, Optional, Tuple, TypeVar, Union, c
 
 from tslab._bytes import BUFFER_SIZE, Buffers, Bytes, c_string, raw
 from tslab._native import ffi, lib
-from tslab.errors import ClosedError, check
+from tslab.errors import ClosedError, Error, ReplacedError, check
 from tslab.pool import EPOCH_CURRENT, Pool
 from tslab.stats import MapStats, fields, new
 
@@ -226,27 +226,40 @@ class Map(MutableMapping[bytes, bytes]):
         found = self._get(key)
         return found and (found.value, found.version)
 
+    def _positions(self) -> Iterator[Tuple[bytes, Any]]:
+        position = ffi.new('struct tslab_map_iter *')
+        while True:
+            r = lib.tslab_map_next(self._map, position)
+            if r != -errno.EUCLEAN and check(r) == 0:
+                return
+            yield ffi.buffer(position.key, position.key_size)[:], position
+
     def entries(self) -> Iterator[Tuple[bytes, Entry]]:
         """(key, Entry) of all, in no order that means anything. May run beside writers: an entry that is there from the
-        first step to the last is met once."""
-        position = ffi.new('struct tslab_map_iter *')
-        while check(lib.tslab_map_next(self._map, position)) > 0:
-            key = ffi.buffer(position.key, position.key_size)[:]
+        first step to the last is met once. Where a stray write has damaged values, Error with EUCLEAN follows all the
+        others; iteration over keys has these keys, too."""
+        damaged = []
+        for key, position in self._positions():
             if position.value != ffi.NULL:
                 value = ffi.buffer(position.value, position.value_size)[:]
                 yield key, Entry(value, position.epoch, position.version)
                 continue
-            entry = self._get(key)      # a large value, or the one that came after it
+            try:
+                entry = self._get(key)      # a large value, or the one that came after it
+            except ReplacedError:
+                damaged.append(key)
+                continue
             if entry is not None:
                 yield key, entry
+        if damaged:
+            raise Error(errno.EUCLEAN, f'a stray write has damaged the values of {len(damaged)} keys in map {self.name!r}; '
+                                       f'put or delete them, first {damaged[0]!r}')
 
     def __iter__(self) -> Iterator[bytes]:
-        position = ffi.new('struct tslab_map_iter *')
-        while check(lib.tslab_map_next(self._map, position)) > 0:
-            yield ffi.buffer(position.key, position.key_size)[:]
+        return (key for key, _ in self._positions())
 
     def items(self) -> ItemsView[bytes, bytes]:
-        """(key, value) of all; each is met with the value that it had at that moment."""
+        """(key, value) of all; each is met with the value that it had at that moment. Fails as entries() does."""
         return _Items(self)
 
     def values(self) -> ValuesView[bytes]:
