@@ -28,7 +28,8 @@ static int ref_resolve(struct tslab *pool, uint32_t *epoch, ShmEpochInfo *ret) {
         return 0;
 }
 
-static int ref_take(struct tslab *pool, uint32_t epoch) {
+/* Under the lock: no other thread has taken a reference to a later era since. */
+static int ref_take_locked(struct tslab *pool, uint32_t epoch) {
         PoolLocal *local = pool->local;
         ShmEpochInfo info;
         EpochRef *ref;
@@ -40,13 +41,21 @@ static int ref_take(struct tslab *pool, uint32_t epoch) {
         if (info.state != SHM_EPOCH_OPEN)
                 return -ESHUTDOWN;
         ref = &local->refs[info.id];
-        pthread_mutex_lock(&local->refs_lock);
         if (ref->epoch != epoch)
                 *ref = (EpochRef){ .epoch = epoch }; /* references to an era that is over are void */
-        if (ref->n++ == 0)
-                shm_client_hold(&pool->arena, local->client, info.id);
-        pthread_mutex_unlock(&local->refs_lock);
-        return 0;
+        if (ref->n == 0)
+                r = shm_epoch_hold(&pool->arena, local->client, epoch);
+        ref->n += r == 0;
+        return r;
+}
+
+static int ref_take(struct tslab *pool, uint32_t epoch) {
+        int r;
+
+        pthread_mutex_lock(&pool->local->refs_lock);
+        r = ref_take_locked(pool, epoch);
+        pthread_mutex_unlock(&pool->local->refs_lock);
+        return r;
 }
 
 static int ref_drop(struct tslab *pool, uint32_t epoch) {

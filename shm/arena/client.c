@@ -15,8 +15,8 @@
  *      was freed and given to another process in between, its word is another, and the compare-and-set fails.
  *
  * Who may do what: in a daemon's pool the process takes the edges COMES -> USED -> LEFT of its entry, and writes
- *   `holds`; the daemon writes all else. In a private pool each process writes its own entry, and the holder of
- *   the control lock writes the entries of dead processes.
+ *   `holds`, of which the maintainer clears bits; the daemon writes all else. In a private pool each process writes its
+ *   own entry, and the holder of the control lock writes the entries of dead processes.
  *
  * Crash: once the word is written, the entry has its identity, which is enough to see that its process died. An
  *   entry with an unknown state counts as free.
@@ -232,6 +232,15 @@ uint32_t shm_client_count_holders(const ShmArena *arena, uint32_t epoch) {
                         n += shm_load_sc(&client->holds) >> epoch & 1;
         }
         return n;
+}
+
+void shm_client_forget_holds(ShmArena *arena, uint32_t epoch) {
+        /* ORDER: sc, pairs with shm_epoch_hold(); the epoch was closed before what clients have noted is read. */
+        shm_fence_sc();
+        for (uint32_t i = 0; i < arena->n_records; i++)
+                /* ORDER: rlx; after the fence. Entries that nobody used are not written, to save their pages. */
+                if (shm_load_rlx(&arena->clients[i].holds) >> epoch & 1)
+                        shm_client_release_hold(arena, i, epoch);
 }
 
 uint64_t shm_client_identity(const ShmArena *arena, uint32_t client) {

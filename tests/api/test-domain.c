@@ -74,6 +74,7 @@ static void test_refs_of_an_era(void **state) {
         do
                 assert_int_equal(tslab_epoch_advance(pool, &epoch), 0);
         while ((epoch & 0xff) != (first & 0xff));
+        assert_int_equal(tslab_epoch_refs(pool, epoch), 0);
         assert_int_equal(tslab_epoch_unref(pool, first), -ESTALE);
         assert_int_equal(tslab_epoch_unref(pool, epoch), -ENOENT);
         assert_int_equal(tslab_epoch_ref(pool, epoch), 0);
