@@ -1,8 +1,10 @@
 /*
  * Client entries: a process enters its entry while the next daemon gives it up, and gives it to another process. A
- * process that has entered is the one that the entry names.
+ * process that has entered is the one that the entry names. And references to epochs: the last process that gives one
+ * back learns that, and none counts for a later era.
  */
 #include "shm/arena/client.h"
+#include "shm/epoch/epoch-open.h"
 #include "tests/model/world.h"
 
 #define PROGRAM 11
@@ -80,11 +82,124 @@ static void post_left(unsigned dead) {
                 model_fail("entered %d, the entry is in state %u", world.results[0], info.state);
 }
 
+/*
+ * References: actors 0 and 1 are processes, or threads of one, and control is actor 2
+ */
+#define EPOCH 0U
+#define OTHER_EPOCH 1U
+
+#define held world.notes[0] /* the number to which actor 0 has taken a reference */
+
+static uint32_t clients[2];
+
+static uint32_t number_now(void) {
+        return shm_epoch_number(EPOCH, shm_epoch_load(&world_arena, EPOCH).era);
+}
+
+static void pre_clients(void) {
+        world_init(1, 1, 0);
+        for (unsigned i = 0; i < 2; i++) {
+                ShmClientInfo info = { .state = SHM_CLIENT_USED, .pid = PID + (pid_t) i };
+
+                if (shm_client_add(&world_arena, &info) != 0)
+                        model_fail("no entry is free");
+                clients[i] = info.index;
+        }
+}
+
+static void pre_held(void) {
+        pre_clients();
+        for (unsigned i = 0; i < 2; i++)
+                if (shm_epoch_hold(&world_arena, clients[i], number_now()) != 0)
+                        model_fail("the epoch is closed");
+        world_set_late(0);
+        world_set_late(1);
+}
+
+static void unref(unsigned actor) {
+        shm_client_release_hold(&world_arena, clients[actor], EPOCH);
+        world.results[actor] = (int) shm_client_count_holders(&world_arena, EPOCH);
+}
+
+static void t0_unref(void) {
+        unref(0);
+}
+
+static void t1_unref(void) {
+        unref(1);
+}
+
+static void post_unref(unsigned dead) {
+        uint32_t n = shm_client_count_holders(&world_arena, EPOCH);
+
+        if (dead == 0 && (n != 0 || (world.results[0] != 0 && world.results[1] != 0)))
+                model_fail("%u hold the epoch, they were told %d and %d", n, world.results[0],
+                           world.results[1]);
+}
+
+/* Two threads of one process. */
+static void t0_ref(void) {
+        uint32_t number = number_now();
+
+        if (shm_epoch_hold(&world_arena, clients[0], number) == 0)
+                held = number;
+}
+
+static void t1_unref_other(void) {
+        shm_client_release_hold(&world_arena, clients[0], OTHER_EPOCH);
+        world.results[1] = 1;
+}
+
+static void pre_ref_other(void) {
+        pre_clients();
+        shm_client_hold(&world_arena, clients[0], OTHER_EPOCH);
+        world_set_late(0);
+        world_set_late(1);
+}
+
+static void post_ref_other(unsigned dead) {
+        if (!(dead & 1) && shm_client_count_holders(&world_arena, EPOCH) != 1)
+                model_fail("a reference is lost");
+        if (!(dead & 2) && shm_client_count_holders(&world_arena, OTHER_EPOCH) != 0)
+                model_fail("a reference was given back, and counts");
+}
+
+/* The id is current, and is opened anew for another purpose: no walk is due where no slab is used. */
+static void pre_reopen(void) {
+        pre_clients();
+        world_set_control(2);
+        world_set_late(0);
+        world_set_late(2);
+}
+
+static void t_nothing(void) {
+}
+
+static void t2_reopen(void) {
+        uint32_t number;
+
+        world.results[2] = shm_epoch_reserve(&world_arena, EPOCH, NULL, &number);
+}
+
+static void post_reopen(unsigned dead) {
+        bool is_open = shm_epoch_load(&world_arena, EPOCH).state == SHM_EPOCH_OPEN;
+        uint32_t n = shm_client_count_holders(&world_arena, EPOCH);
+
+        if (!(dead & 1) && is_open && n != (held == number_now()))
+                model_fail("%u hold the epoch, the reference is to %lu", n, (unsigned long) held);
+}
+
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "enter-give-up", .pre = pre, .actors = { t0_enter, t1_give_up }, .post = post, .deaths = 2 },
         { .name = "enter-give-away", .pre = pre, .actors = { t0_enter, t1_give_away }, .post = post, .deaths = 2 },
         { .name = "enter-leave-give-up", .pre = pre, .actors = { t0_enter_leave, t1_give_up }, .post = post_left,
           .deaths = 2 },
+        { .name = "unref-unref", .pre = pre_held, .actors = { t0_unref, t1_unref }, .post = post_unref, .deaths = 1,
+          .late = 2 },
+        { .name = "ref-unref-other", .pre = pre_ref_other, .actors = { t0_ref, t1_unref_other },
+          .post = post_ref_other, .deaths = 1, .late = 2 },
+        { .name = "ref-reopen", .pre = pre_reopen, .actors = { t0_ref, t_nothing, t2_reopen },
+          .post = post_reopen, .deaths = 1, .late = 2 },
 };
 /* clang-format on */
