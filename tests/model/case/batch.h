@@ -64,6 +64,17 @@ static void pre_warm_control(void) {
         add_control();
 }
 
+/* Stores of actor 0 may be seen late: those of its operation too, and control finds it by a membarrier. */
+static void pre_warm_control_late(void) {
+        pre_warm_control();
+        world_set_late(0);
+}
+
+static void pre_control_late(void) {
+        pre_control();
+        world_set_late(0);
+}
+
 static void t_batch_free(void) {
         uint64_t handles[N_BATCH];
         size_t done;
@@ -176,5 +187,11 @@ static const ModelCase model_cases[] = {
           .post = world_check, .deaths = 1 },
         { .name = "alloc-freeze", .pre = pre_warm_control, .actors = { t_batch_alloc, t_nothing, t_freeze },
           .post = world_check, .deaths = 1 },
+        { .name = "fill-freeze-late", .pre = pre_warm_control_late, .actors = { t_fill, t_nothing, t_freeze },
+          .post = world_check, .deaths = 1, .late = 2 },
+        { .name = "alloc-freeze-late", .pre = pre_warm_control_late,
+          .actors = { t_batch_alloc, t_nothing, t_freeze }, .post = world_check, .deaths = 1, .late = 2 },
+        { .name = "free-freeze-late", .pre = pre_control_late,
+          .actors = { t_batch_free, t_nothing, t_freeze }, .post = world_check, .deaths = 1, .late = 2 },
 };
 /* clang-format on */
