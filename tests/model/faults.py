@@ -402,6 +402,9 @@ FAULTS = [
 '''),
     ('cache: its room grows more than its capacity', 'room/grow', 'shm/cache/capacity.c',
      'shm_store_rlx(&cache->room, cache->capacity);', 'shm_store_rlx(&cache->room, 2 * cache->capacity);'),
+    ('cache: it does not grow', 'room/grow', 'shm/cache/capacity.c', '(alternates || lively) && may_grow(actor, cache)', '0'),
+    ('cache: it grows, and frees find no more room', 'room/grow', 'shm/cache/capacity.c',
+     'if (cache->free.bypass == 0)', 'if (0)'),
     ('cache: shortened, the capacity before the room', 'room/shorten-alloc', 'shm/cache/cache.c',
      '''        if (shm_load_rlx(&cache->room) != 0) /* ORDER: rlx; ours alone. */
                 shm_store_rlx(&cache->room, cache->capacity / 2); /* ORDER: rlx; ours alone. */

@@ -170,8 +170,9 @@ static void post(unsigned dead) {
 
 static void post_grown(unsigned dead) {
         post(dead);
-        if (!(dead & 1) && cache_of(0)->capacity != 4)
-                model_fail("the cache did not grow");
+        if (!(dead & 1) && (cache_of(0)->capacity != 4 || cache_of(0)->room != 4))
+                model_fail("the cache did not grow: capacity %u, room %u", cache_of(0)->capacity,
+                           cache_of(0)->room);
 }
 
 static void post_short(unsigned dead) {
