@@ -173,7 +173,7 @@ static void work(const Storm *storm, unsigned worker, uint64_t random) {
         struct tslab_map *map, *cache;
 
         setenv("TSLAB_CACHE", (const char *[]){ "adaptive", "on", "off" }[worker % 3], 1);
-        if (!pool && tslab_open(&pool, storm->daemon->socket, NULL) < 0)
+        if ((!pool && tslab_open(&pool, storm->daemon->socket, NULL) < 0) || tslab_free(pool, 0) != -ESTALE)
                 _exit(0); /* no record, until others are repaired */
         map = claims_open(pool);
         burst_inherit(&shared->bursts[worker], pool);
