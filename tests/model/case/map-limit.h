@@ -24,7 +24,7 @@ static void pre_absent(void) {
         map_ready(1);
 }
 
-/* Of each bucket a token was taken by the last actor. */
+/* The last actor has taken a token of the bucket. */
 static void take_token(unsigned burst) {
         n_burst = burst;
         map_must(limit(MODEL_ACTORS_MAX - 1, 0));
