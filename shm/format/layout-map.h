@@ -6,8 +6,8 @@
 #include <assert.h>
 #include <stdint.h>
 
-/* Another number wherever entries in objects have another meaning. 2: a value begins in the head of its chain. */
-#define SHM_ENTRY_FORMAT 2
+/* Another number wherever entries in objects have another meaning. 3: the head of a chain names up to 16 chunks. */
+#define SHM_ENTRY_FORMAT 3
 
 #define SHM_MAP_WAITS 16
 #define SHM_MAP_HANDS 16 /* SHM_CLASSES_MAX */

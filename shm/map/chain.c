@@ -3,13 +3,15 @@
  *
  * Purpose: values of any size, in objects that the entry's leaf alone owns.
  *
- *     one chunk    head:  header | key | chunk | bytes
+ *     up to 16     head:  header | key | chunk, chunk, ... | bytes
  *     more         head:  header | key | block | bytes
  *                                        +---> block:  chunk, chunk, ..., block ---> block:  chunk, ...
  *
  * The head has the bytes of the value that are more than whole chunks, as far as its slot has room for them. So a value
  * of 2100 bytes is in slots of 2048 and 128, where it would take one of 4096: wherever two save a 20th of one slot.
- * Which bytes these are follows from sizes, that of the head's slot among them, and is stored nowhere.
+ * Which bytes these are follows from sizes, that of the head's slot among them, and is stored nowhere. How many words
+ * the head has follows from the sizes of key and value alone: one for each chunk that a head without bytes needs, so
+ * the last one names nothing where the head has all bytes of its chunk.
  *
  *     put      note of the head; tag of the head odd; header, key, words = none, bytes
  *              for each block: guard the object that has the word before; the word names the block; its tag odd; guard
@@ -61,7 +63,7 @@
 uint32_t shm_chain_room, shm_chain_inline;
 #else
 #define PART 128U /* blocks that one walk collects: each is 8 bytes of stack */
-#define HEAD_WORDS_MAX 1U
+#define HEAD_WORDS_MAX 16U
 #endif
 #define SAVED_SHARE 20 /* two pieces save this part of one slot at least */
 #define WORDS_MAX (SHM_CLASS_SIZE_MAX / sizeof(ChainWord))
@@ -106,11 +108,6 @@ static Shape chain_shape(const ShmArena *arena) {
         return (Shape){ .room = room, .n_words = room / (uint32_t) sizeof(ChainWord) };
 }
 
-/* One at least, whatever a damaged head says. */
-static uint32_t chain_chunks(Shape shape, uint32_t value_size) {
-        return value_size > 0 ? (value_size - 1) / shape.room + 1 : 1;
-}
-
 /* Blocks for chunks that the head does not name: one at least, and no last one for the sake of one chunk. */
 static uint32_t chain_blocks(Shape shape, uint32_t n_chunks) {
         return n_chunks <= shape.n_words ? 1 : (n_chunks - 1 + shape.n_words - 2) / (shape.n_words - 1);
@@ -130,25 +127,11 @@ static uint32_t words_size(uint32_t n_words) {
         return n_words * (uint32_t) sizeof(ChainWord);
 }
 
-/* How many words a head has: one for each of n chunks if these are few, else one for the first block. */
-static uint32_t head_words(uint32_t n) {
-#ifdef SHM_STEP
-        if (!shm_chain_room)
-                return 1;
-#endif
-        return n <= HEAD_WORDS_MAX ? n : 1;
-}
+/* How many words a head has that takes `size` with one: one for each of n chunks if these are few, and it has room. */
+static uint32_t head_words(const ShmArena *arena, size_t size, uint32_t n) {
+        bool few = n > 0 && n <= HEAD_WORDS_MAX && size + words_size(n - 1) <= shm_arena_size_max(arena);
 
-uint32_t shm_chain_head_bytes(const ShmArena *arena, const ShmMapLeaf *head, uint32_t room) {
-        size_t size = shm_leaf_size(head->key_size, head->value_size, head->flags);
-        uint32_t rest = head->value_size % chain_shape(arena).room,
-                 most = size < room ? room - (uint32_t) size : 0;
-
-#ifdef SHM_STEP
-        if (shm_chain_room)
-                return shm_chain_inline < head->value_size ? shm_chain_inline : head->value_size;
-#endif
-        return rest < most ? rest : most;
+        return few ? n : 1;
 }
 
 /* Where the bytes are that are not in the head. */
@@ -157,10 +140,25 @@ typedef struct Rest {
 } Rest;
 
 static Rest chain_rest(const ShmArena *arena, Shape shape, const ShmMapLeaf *head, uint32_t room) {
-        uint32_t bytes = shm_chain_head_bytes(arena, head, room), size = head->value_size - bytes;
-        uint32_t n = chain_chunks(shape, size);
+        size_t size = shm_leaf_size(head->key_size, head->value_size, head->flags);
+        uint32_t n = head->value_size / shape.room, bytes = head->value_size - n * shape.room;
+        uint32_t n_words = head_words(arena, size, n + (bytes > 0)), most;
 
-        return (Rest){ bytes, size, n, head_words(n) };
+        size += words_size(n_words - 1);
+        most = size < room ? room - (uint32_t) size : 0;
+#ifdef SHM_STEP
+        if (shm_chain_room)
+                most = shm_chain_inline;
+#endif
+        if (bytes > most) {
+                bytes = most;
+                n++;
+        }
+        return (Rest){ bytes, head->value_size - bytes, n > 0 ? n : 1, n_words }; /* 0: the head is damaged */
+}
+
+uint32_t shm_chain_head_bytes(const ShmArena *arena, const ShmMapLeaf *head, uint32_t room) {
+        return chain_rest(arena, chain_shape(arena), head, room).head_bytes;
 }
 
 uint32_t shm_chain_size_max(const ShmArena *arena) {
@@ -210,13 +208,12 @@ uint32_t shm_chain_head_size_large(const ShmArena *arena, uint32_t key_size, uin
         uint32_t whole = (uint32_t) shm_leaf_size(key_size, value_size, 0), max = shm_arena_size_max(arena);
         uint32_t size = (uint32_t) shm_leaf_size(key_size, value_size, SHM_LEAF_CHAINED), split;
         Shape shape = chain_shape(arena);
-        uint32_t rest = value_size % shape.room;
+        uint32_t n = value_size / shape.room, rest = value_size - n * shape.room;
 
+        size += words_size(head_words(arena, size, n + (rest > 0)) - 1);
 #ifdef SHM_STEP
-        if (shm_chain_room && value_size <= shm_chain_room)
-                return 0;
         if (shm_chain_room)
-                return size + words_size(HEAD_WORDS_MAX - 1) + shm_chain_inline;
+                return value_size <= shm_chain_room ? 0 : size + shm_chain_inline;
 #endif
         split = size + rest <= max ? head_split(arena, size, rest) : size;
         if (whole > max)
@@ -233,7 +230,8 @@ typedef struct Fill {
         ShmPending pending; /* the word that is to name the next object */
         uint64_t owner; /* the head, or the block, that has this word */
         const uint8_t *from;
-        uint32_t left; /* bytes still to be copied */
+        uint32_t left; /* bytes still to be copied, */
+        uint32_t n_left; /* in so many chunks */
 } Fill;
 
 /* The owner has words now, which name nothing. Under its guard, or its note. */
@@ -248,11 +246,13 @@ static void fill_advance(Fill *f, uint32_t n, uint32_t size) {
         f->pending.link += n;
         f->from += size;
         f->left -= size;
+        f->n_left -= n;
 }
 
 /* Full chunks, as many as the cache has, or the last one. Returns how many. */
 static uint32_t fill_from_cache(Fill *f, uint32_t n_max) {
-        uint32_t full = f->left / f->shape.room, size = full > 0 ? f->shape.room : f->left, n;
+        uint32_t full = f->n_left - (f->left < f->n_left * f->shape.room), n;
+        uint32_t size = full > 0 ? f->shape.room : f->left;
         const ShmBatchFill fill = {
                 .words = f->pending.link,
                 .seal = f->pending.seal,
@@ -282,7 +282,7 @@ static int fill_chunk(Fill *f) {
 }
 
 static int fill_words(Fill *f, uint32_t n_words) {
-        uint32_t n = words_chunks(n_words, chain_chunks(f->shape, f->left)), k;
+        uint32_t n = words_chunks(n_words, f->n_left), k;
         int r;
 
         for (; n > 0; n -= k) {
@@ -300,7 +300,7 @@ static int fill_words(Fill *f, uint32_t n_words) {
 }
 
 static int fill_block(Fill *f) {
-        uint32_t n_words = block_words(f->shape, chain_chunks(f->shape, f->left));
+        uint32_t n_words = block_words(f->shape, f->n_left);
         uint64_t block;
         void *object;
         int r;
@@ -328,10 +328,11 @@ int shm_chain_fill(ShmActor *actor, uint64_t handle, const ShmMapLeaf *head, uin
         f.epoch = head->epoch;
         f.from = (const uint8_t *) value + rest.head_bytes;
         f.left = rest.size;
+        f.n_left = rest.n_chunks;
         fill_clear_words(&f, handle, words, rest.n_words);
         shm_racy_copy(words + rest.n_words, value, rest.head_bytes);
         r = fill_words(&f, rest.n_words);
-        while (r == 0 && f.left > 0)
+        while (r == 0 && f.n_left > 0)
                 r = fill_block(&f);
         shm_actor_unguard(actor);
         return r;
@@ -361,17 +362,17 @@ typedef struct Part {
 
 static int part_copy(const ShmArena *arena, const Part *part, uint32_t room, uint32_t offset, uint8_t *to,
                      uint32_t size) {
-        while (size > 0) {
-                uint32_t i = offset / room, left = part->size - i * room, n = left < room ? left : room;
-                uint32_t k = n - offset % room < size ? n - offset % room : size;
+        uint32_t i = offset / room, skip = offset - i * room, k;
+
+        for (; size > 0; size -= k, skip = 0, i++) {
+                uint32_t left = part->size - i * room, n = left < room ? left : room;
                 const uint8_t *chunk = object_at(arena, word_handle(part->owner, &part->words[i]), n);
 
                 if (!chunk)
                         return -EUCLEAN;
-                shm_racy_copy(to, chunk + offset % room, k);
+                k = n - skip < size ? n - skip : size;
+                shm_racy_copy(to, chunk + skip, k);
                 to += k;
-                offset += k;
-                size -= k;
         }
         return 0;
 }
@@ -388,7 +389,7 @@ int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offse
         Part part = { .owner = view->handle, .words = view->at };
         Shape shape = chain_shape(arena);
         Rest rest = chain_rest(arena, shape, &view->head, view->room);
-        uint32_t left = rest.size, n_words = rest.n_words;
+        uint32_t left = rest.size, n_left = rest.n_chunks, n_words = rest.n_words;
         uint8_t *to = buffer;
 
         if (!head_fits(view, n_words))
@@ -403,7 +404,7 @@ int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offse
         }
         offset -= rest.head_bytes;
         for (;;) {
-                uint32_t n_left = chain_chunks(shape, left), n = words_chunks(n_words, n_left), k = 0;
+                uint32_t n = words_chunks(n_words, n_left), k = 0;
 
                 part.size = n < n_left ? n * shape.room : left;
                 if (offset < part.size)
@@ -416,7 +417,8 @@ int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offse
                 if (size == 0 || n == n_left)
                         return 0;
                 left -= part.size;
-                n_words = block_words(shape, n_left - n);
+                n_left -= n;
+                n_words = block_words(shape, n_left);
                 part.owner = word_handle(part.owner, &part.words[n]);
                 part.words = object_at(arena, part.owner, words_size(n_words));
                 if (!part.words)
@@ -528,7 +530,7 @@ void shm_chain_free_chunks(ShmActor *actor, uint64_t leaf) {
             !condemn_chain(actor->arena, &view, &first))
                 return;
         rest = chain_rest(actor->arena, shape, &view.head, view.room);
-        if (rest.n_words == rest.n_chunks)
+        if (rest.n_words >= rest.n_chunks)
                 free_head_chunks(actor, &view, first, rest.n_chunks);
         else
                 free_blocks(actor, first, shape, rest.n_chunks);

@@ -2,8 +2,9 @@
 /*
  * Chains: values that do not fit one object, or would waste much of it. The leaf, which is called the head then, has
  * SHM_LEAF_CHAINED; its key is followed by padding to 8 bytes and words that name chunks, objects that are full of the
- * value's bytes. If there are many chunks, one word names the first block instead: an object of such words, the last
- * of which names the next block. Behind the words, the first bytes of the value may have the rest of the head's slot.
+ * value's bytes. If there are more than 16, or the head has no room for their words, one word names the first block
+ * instead: an object of such words, the last of which names the next block. Behind the words, the first bytes of the
+ * value may have the rest of the head's slot.
  */
 #include "shm/map/leaf.h"
 

@@ -39,7 +39,7 @@
 #define SIZE_MAX_TESTED 816
 #define N_KEYS 3000
 #define VALUE_MAX_TESTED 1500
-#define LARGE_MAX_TESTED 40000 /* a chain; each eighth put */
+#define LARGE_MAX_TESTED 80000 /* a chain, with a block or without; each eighth put */
 #define MAP_LIMIT (512 << 10)
 #define MAP_LIMIT_AT_ONCE (MAP_LIMIT + N_WORKERS * UINT64_C(2) * LARGE_MAX_TESTED) /* where several put */
 #define CALM 512 /* after so many kills and stops, half of the workers are stopped, and the others go on */
@@ -365,7 +365,7 @@ static void check_all_bytes(struct tslab *pool) {
                 assert_int_equal(shared->bursts[worker].n_stale, 0);
 }
 
-/* The head, the chunks, and a block that names these if they are several. */
+/* The head, the chunks, and a block that names these if the head has no word for each. */
 static uint64_t entry_objects(const ShmArena *arena, uint32_t key, uint32_t value_size) {
         const ShmMapLeaf head = { .key_size = sizeof(key),
                                   .value_size = value_size,
@@ -377,7 +377,7 @@ static uint64_t entry_objects(const ShmArena *arena, uint32_t key, uint32_t valu
         room = arena->classes[shm_arena_class(arena, size)].size;
         n_chunks =
                 (value_size - shm_chain_head_bytes(arena, &head, room) + SHM_SLAB_SIZE - 1) / SHM_SLAB_SIZE;
-        return 1 + n_chunks + (n_chunks > 1);
+        return 1 + n_chunks + (value_size > 16 * SHM_SLAB_SIZE);
 }
 
 /* The objects of its entries, beside its index. Nobody uses it any more. */
