@@ -216,14 +216,22 @@ static int run_insert(World *w) {
         return put(w, &w->victim, UINT64_C(1) << 63, value);
 }
 
-/* A head with bytes, a block and two chunks. */
-static int run_insert_in_pieces(World *w) {
-        static const char large[600];
+static int insert_in_pieces(World *w, uint32_t key_size) {
+        static const char large[600], bytes[256];
         const ShmMapPut p = { .value = large, .value_size = sizeof(large), .epoch = SHM_EPOCH_CURRENT };
-        const uint64_t hash = UINT64_C(1) << 63;
-        const ShmMapKey key = { .bytes = &hash, .size = sizeof(hash), .hash = hash };
+        const ShmMapKey key = { .bytes = bytes, .size = key_size, .hash = UINT64_C(1) << 63 };
 
         return shm_map_put(&w->victim, &w->trie, &key, &p, NULL);
+}
+
+/* A head with bytes, and two chunks. */
+static int run_insert_in_pieces(World *w) {
+        return insert_in_pieces(w, 8);
+}
+
+/* A head without room for more than one word, a block and three chunks. */
+static int run_insert_in_blocks(World *w) {
+        return insert_in_pieces(w, 208);
 }
 
 /* Makes nodes, down to where the two part. */
@@ -438,7 +446,8 @@ const Operation operations[] = {
         OPERATION("root set", prepare_hit, run_root, 0, 0, true, false),
         OPERATION("map get", prepare_map, run_get, 0, 0, true, false),
         OPERATION("map insert", prepare_map, run_insert, 0, 1, true, false),
-        OPERATION("map insert in pieces", prepare_map, run_insert_in_pieces, 0, 4, true, false),
+        OPERATION("map insert in pieces", prepare_map, run_insert_in_pieces, 0, 3, true, false),
+        OPERATION("map insert in blocks", prepare_map, run_insert_in_blocks, 0, 5, true, false),
         OPERATION("map insert with nodes", prepare_map, run_split, 0, 12, true, false),
         OPERATION("map replace", prepare_map, run_replace, 0, 0, true, false),
         /* With the five nodes above the two leaves. */
