@@ -32,6 +32,7 @@
 
 #define KEEP_MS 1000 /* a bucket's end is moved at most so often */
 #define KEEP_NEW_MS 2 /* the first end is sooner: keys that come once, however many, take little memory */
+#define LATE_NS (50 * SHM_NS_PER_MS) /* ticks of a virtual machine may come so late */
 #define TURN_TICKS 4000 /* 1 to 2 us */
 #define OFTEN_TICKS 500 /* a change, by a thread that is to take turns */
 
@@ -151,18 +152,19 @@ static int find_cell(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
 }
 
 /* -EEXIST: somebody else did. */
-static int put_cell(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint16_t flags,
-                    uint64_t value, uint32_t ttl_ms, uint32_t epoch) {
-        ShmMapPut put = {
-                .mode = SHM_MAP_INSERT,
-                .value = &value,
-                .value_size = sizeof(value),
-                .epoch = epoch,
-                .ttl_ms = ttl_ms,
-                .flags = flags,
-        };
-
+static int put_cell(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmMapPut put,
+                    uint64_t value) {
+        put.mode = SHM_MAP_INSERT;
+        put.value = &value;
+        put.value_size = sizeof(value);
         return shm_map_put(actor, trie, key, &put, NULL);
+}
+
+static int put_counter(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapAdd *add,
+                       uint64_t value) {
+        const ShmMapPut put = { .flags = SHM_LEAF_CELL, .ttl_ms = add->ttl_ms, .epoch = add->epoch };
+
+        return put_cell(actor, trie, key, put, value);
 }
 
 /* False: the leaf is no more. */
@@ -186,7 +188,7 @@ int shm_map_add(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
                 r = find_cell(actor, trie, key, SHM_LEAF_CELL, &view, &value);
                 if (r == -ENOENT) {
                         next = (uint64_t) add->initial + (uint64_t) add->delta;
-                        r = put_cell(actor, trie, key, SHM_LEAF_CELL, next, add->ttl_ms, add->epoch);
+                        r = put_counter(actor, trie, key, add, next);
                 } else if (r == 0) {
                         r = add_to_cell(actor, trie, &view, value, (uint64_t) add->delta, &next) ? 0
                                                                                                  : -EEXIST;
@@ -230,24 +232,51 @@ static bool take_tokens(const ShmMapRate *rate, uint64_t now_ns, uint64_t full_n
         return lacks_ns <= rate->burst_ns;
 }
 
-/* The lifetime of a bucket that will be full then, and is kept for longer. */
-static uint32_t bucket_ttl_ms(uint64_t now_ns, uint64_t full_ns, uint32_t keep_ms) {
-        uint64_t ms = (full_ns - now_ns) / SHM_NS_PER_MS + keep_ms;
+/*
+ * By the clock of ticks alone, a bucket that holds one token and gets 100 a second would give 55 to 83: it is full
+ * between two ticks, and loses the rest. Where that clock sees enough tokens, and the bucket is not full for longer
+ * than a tick comes late, the exact time would change nothing.
+ */
+static bool take_tokens_now(const ShmTrie *trie, const ShmMapRate *rate, uint64_t full_ns,
+                            uint64_t *ret_full_ns, uint64_t *ret_wait_ns) {
+        uint64_t now_ns = trie->now_ns(trie->arena);
 
-        return ms < SHM_MAP_TTL_NONE ? (uint32_t) ms : SHM_MAP_TTL_NONE;
+        if (full_ns > now_ns + LATE_NS && full_ns <= now_ns + rate->burst_ns &&
+            take_tokens(rate, now_ns, full_ns, ret_full_ns, ret_wait_ns))
+                return true;
+        return take_tokens(rate, trie->exact_ns(trie->arena), full_ns, ret_full_ns, ret_wait_ns);
+}
+
+/* The end of a bucket that will be full then, and is kept for longer. */
+static uint64_t bucket_end_ms(const ShmTrie *trie, uint64_t full_ns, uint32_t keep_ms) {
+        uint64_t end_ms = full_ns / SHM_NS_PER_MS + keep_ms;
+
+        return end_ms - shm_map_now_ms(trie) < SHM_MAP_TTL_NONE ? end_ms : 0;
 }
 
 /* False: its end was changed meanwhile. */
-static bool keep_bucket(const ShmTrie *trie, const ShmMapView *view, uint64_t now_ns, uint64_t full_ns) {
+static bool keep_bucket(const ShmTrie *trie, const ShmMapView *view, uint64_t full_ns) {
         if (view->expires == 0 || view->expires > full_ns / SHM_NS_PER_MS)
                 return true;
         /* Later than before: passes need not be told. */
-        return shm_map_set_end(view, shm_map_end(trie, bucket_ttl_ms(now_ns, full_ns, KEEP_MS)));
+        return shm_map_set_end(view, bucket_end_ms(trie, full_ns, KEEP_MS));
+}
+
+static int put_bucket(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t full_ns,
+                      uint32_t epoch) {
+        const ShmMapPut put = {
+                .flags = SHM_LEAF_CELL | SHM_LEAF_BUCKET,
+                .ttl_ms = SHM_MAP_TTL_NONE,
+                .end_ms = bucket_end_ms(trie, full_ns, KEEP_NEW_MS),
+                .epoch = epoch,
+        };
+
+        return put_cell(actor, trie, key, put, full_ns);
 }
 
 int shm_map_limit(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapRate *rate,
                   uint64_t *ret_wait_ns) {
-        uint64_t now_ns = trie->now_ns(trie->arena), full_ns, next_ns, wait_ns;
+        uint64_t full_ns, next_ns, wait_ns;
         ShmMapView view;
         int r, found;
 
@@ -255,16 +284,14 @@ int shm_map_limit(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, co
                 found = find_cell(actor, trie, key, SHM_LEAF_CELL | SHM_LEAF_BUCKET, &view, &full_ns);
                 if (found != 0 && found != -ENOENT)
                         return found;
-                if (!take_tokens(rate, now_ns, found == 0 ? full_ns : 0, &next_ns, &wait_ns)) {
+                if (!take_tokens_now(trie, rate, found == 0 ? full_ns : 0, &next_ns, &wait_ns)) {
                         *ret_wait_ns = wait_ns;
                         return 1;
                 }
                 if (found == -ENOENT)
-                        r = put_cell(actor, trie, key, SHM_LEAF_CELL | SHM_LEAF_BUCKET, next_ns,
-                                     bucket_ttl_ms(now_ns, next_ns, KEEP_NEW_MS), rate->epoch);
+                        r = put_bucket(actor, trie, key, next_ns, rate->epoch);
                 else
-                        r = keep_bucket(trie, &view, now_ns, next_ns) &&
-                                            change_cell(actor, &view, full_ns, next_ns)
+                        r = keep_bucket(trie, &view, next_ns) && change_cell(actor, &view, full_ns, next_ns)
                                     ? 0
                                     : -EEXIST;
         } while (r == -EEXIST);

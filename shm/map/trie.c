@@ -113,6 +113,7 @@ int shm_trie_open(ShmTrie *trie, ShmArena *arena, uint64_t handle) {
                 .root_off = (uint64_t) ((uint8_t *) object - arena->slabs),
                 .epoch = root.epoch,
                 .now_ns = shm_clock_ns,
+                .exact_ns = shm_clock_exact_ns,
         };
         levels_init(trie, &root);
         return 0;

@@ -63,6 +63,7 @@ typedef struct ShmTrie {
         uint32_t map; /* index of its named root + 1, see shm_map_attach(); 0: nothing is counted */
         uint32_t leaf_room; /* the size of the slot of the leaf read last, and probably of the next one */
         uint64_t (*now_ns)(const ShmArena *arena); /* the pool's clock */
+        uint64_t (*exact_ns)(const ShmArena *arena); /* the same between its ticks, too */
         ShmTrieLevel levels[SHM_TRIE_LEVELS_MAX + 1]; /* the last: buckets */
 } ShmTrie;
 

@@ -710,7 +710,7 @@ FAULTS = [
     ('cell: read again after a turn, and it is another by now', 'map-again/turn-reuse', 'shm/map/cell.c',
      'shm_pause(TURN_TICKS);\n        return load_cell(trie, view, ret_value);',
      'shm_pause(TURN_TICKS);\n        (void) load_cell(trie, view, ret_value);\n        return true;'),
-    ('cell: put over another', 'map-cell/add-add', 'shm/map/cell.c', '.mode = SHM_MAP_INSERT,', '.mode = SHM_MAP_PUT,'),
+    ('cell: put over another', 'map-cell/add-add', 'shm/map/cell.c', 'put.mode = SHM_MAP_INSERT;', 'put.mode = SHM_MAP_PUT;'),
     ('cell: found again, and its key was deleted', 'map-again/delete', 'shm/map/cell.c',
      ' || !trie_link_holds(trie, link))', ')'),
     ('cell: found again, and another has its key', 'map-again/delete-add', 'shm/map/cell.c',

@@ -23,9 +23,14 @@
 
 typedef MapFixture Fixture;
 
-static uint64_t clock_ms;
+static uint64_t clock_ms, late_ms; /* the clock of ticks is behind by this */
 
 static uint64_t clock_ns(const ShmArena *arena) {
+        (void) arena;
+        return (clock_ms - late_ms) * SHM_NS_PER_MS;
+}
+
+static uint64_t exact_ns(const ShmArena *arena) {
         (void) arena;
         return clock_ms * SHM_NS_PER_MS;
 }
@@ -34,9 +39,11 @@ static int setup(void **state) {
         Fixture *f;
 
         clock_ms = BEGIN_MS;
+        late_ms = 0;
         (void) map_setup(state);
         f = *state;
         f->trie.now_ns = clock_ns;
+        f->trie.exact_ns = exact_ns;
         return 0;
 }
 
@@ -499,6 +506,37 @@ static void test_limit_once(void **state) {
         assert_int_equal(totals(f).entries, 0);
 }
 
+/* Tokens come between two ticks of the kernel, too. */
+static void test_limit_between_ticks(void **state) {
+        Fixture *f = *state;
+        uint64_t wait_ms;
+
+        late_ms = 40;
+        assert_int_equal(limit(f, "a", 5, &wait_ms), 0);
+        assert_int_equal(limit(f, "a", 1, &wait_ms), 1);
+        assert_int_equal(wait_ms, 100);
+        assert_int_equal(limit(f, "a", 0, &wait_ms), 0);
+        clock_ms += 100;
+        late_ms = 45;
+        assert_int_equal(limit(f, "a", 1, &wait_ms), 0);
+        assert_int_equal(limit(f, "a", 1, &wait_ms), 1);
+        assert_int_equal(wait_ms, 100);
+        /* It is full, but does not hold more. */
+        clock_ms += 510;
+        for (unsigned i = 0; i < 5; i++)
+                assert_int_equal(limit(f, "a", 1, &wait_ms), 0);
+        late_ms = 0;
+        assert_int_equal(limit(f, "a", 1, &wait_ms), 1);
+        assert_int_equal(wait_ms, 100);
+        /* That of a key that comes once is not forgotten before it is full. */
+        late_ms = 40;
+        assert_int_equal(limit(f, "b", 5, &wait_ms), 0);
+        late_ms = 0;
+        clock_ms += 480;
+        assert_int_equal(limit(f, "b", 5, &wait_ms), 1);
+        assert_int_equal(wait_ms, 20);
+}
+
 /* The system's clocks behind what the pool saw of them, as after a scribble: its clock does not go back. */
 static void test_clock_does_not_go_back(void **state) {
         Fixture *f = *state;
@@ -528,6 +566,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_add_ttl, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_once, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_limit_between_ticks, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_clock_does_not_go_back, setup, map_teardown),
         };
 
