@@ -394,9 +394,11 @@ ssize_t tslab_map_take(struct tslab_map *map, const void *key, size_t key_size, 
  *     any other put, insert or add of the key;
  *   - it is deleted: by tslab_map_delete_version() with its version, which gives it up, or by tslab_map_delete(), which
  *     returns -ENOENT as for an absent key;
- *   - the process ends, closes the pool, or executes another program. Then the claim is free, and its waiters
- *     return within some milliseconds. A forked child is another process;
- *   - 30 seconds are over: of a thread that ended without its process, or of a program that forgot its claim.
+ *   - the process ends, or closes the pool. Then the claim is free, and its waiters return within some milliseconds. A
+ *     forked child is another process;
+ *   - a daemon notices that the process executed another program, as tslab-arena(7) says: mostly within seconds;
+ *   - 30 seconds are over: of a thread that ended without its process, of a program that forgot its claim, or of a
+ *     process that executed another program, in a private pool.
  * Once a claim is no more, a replace or delete with its version is refused: -EAGAIN, or -ENOENT. So a value that was
  * computed from what was deleted meanwhile does not come into the map.
  *
