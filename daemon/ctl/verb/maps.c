@@ -68,14 +68,16 @@ CtlExit verb_maps(char **args, size_t n_args) {
 }
 
 static void print_map_options(FILE *out, const Tslab__MapInfo *map) {
+        const char *full = map->evict == TSLAB__MAP_EVICT__MAP_EVICT_SIEVE
+                                   ? "entries that were not read for long go"
+                                   : "puts fail";
+
         (void) fprintf(out, "Map '%s': ", map->map ?: "");
         if (map->limit_bytes)
                 (void) fprintf(out, "at most %s, then %s", format_bytes(FORMAT_BUFFER, map->limit_bytes),
-                               map->evict == TSLAB__MAP_EVICT__MAP_EVICT_SIEVE
-                                       ? "entries that were not read for long go"
-                                       : "puts fail");
+                               full);
         else
-                (void) fprintf(out, "no limit");
+                (void) fprintf(out, "no limit; where the pool is full, %s", full);
         if (map->ttl_msec)
                 (void) fprintf(out, "; entries live for %s unless their put says otherwise",
                                format_span(FORMAT_BUFFER, map->ttl_msec * UINT64_C(1000)));

@@ -84,6 +84,13 @@ class Maps(Case):
         self.assertEqual((self.one()['limit_bytes'], self.one()['ttl_msec'], self.one()['stale_msec']), (0, 0, 7000))
         self.assertEqual(self.one()['entries'], N)
 
+    def test_set_without_limit(self):
+        self.fill()
+        self.assertEqual(self.text('maps', 'set', 'values', '--evict', 'never'),
+                         "Map 'values': no limit; where the pool is full, puts fail.\n")
+        self.assertEqual(self.text('maps', 'set', 'values', '--evict', 'sieve'),
+                         "Map 'values': no limit; where the pool is full, entries that were not read for long go.\n")
+
     def test_set_refused(self):
         for arguments, parts in (
                 ('maps set', 'argument is missing'),
