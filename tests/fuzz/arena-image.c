@@ -7,18 +7,23 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "shm/cache/cache.h"
 #include "shm/arena/client.h"
-#include "shm/map/map.h"
+#include "shm/map/leaf.h"
+#include "shm/map/trie.h"
 #include "shm/slab/pages.h"
 #include "shm/arena/root.h"
+#include "tests/fuzz/arena-map.h"
 
 #define GUARD ((size_t) 1 << 20)
-#define N_COMMITTED 60U
+#define N_COMMITTED 128U
+#define N_THREADS 5U /* and record 0, and one that is free */
 #define N_LATER 8U
 #define ACCESSES_MAX 50000000U
+#define CLOCK_BEGIN_MS 1000000U
 
 typedef struct Later {
         uint32_t at; /* accesses still to come before it; 0: none */
@@ -84,7 +89,31 @@ int fallocate(int fd, int mode, off_t offset, off_t size) {
         return (int) syscall(SYS_fallocate, fd, mode, offset, size);
 }
 
+/* The pool's clock stands still, but for image_pass(). */
+static uint64_t clock_ms;
+
+int clock_gettime(clockid_t clock, struct timespec *ret) {
+        if (clock != CLOCK_MONOTONIC_COARSE)
+                return (int) syscall(SYS_clock_gettime, clock, ret);
+        *ret = (struct timespec){ .tv_sec = (time_t) (clock_ms / 1000),
+                                  .tv_nsec = (long) (clock_ms % 1000 * 1000000) };
+        return 0;
+}
+
+void image_pass(uint32_t ms) {
+        clock_ms += ms;
+}
+
 /* Making the image */
+
+/* The pool key is random, which the handles are made of: an input is to do the same in each run. */
+static void fix_keys(void) {
+        memset(image.header->arena_id, 'i', sizeof(image.header->arena_id));
+        memset(image.header->pool_key, 'k', sizeof(image.header->pool_key));
+        memcpy(image.arena_id, image.header->arena_id, sizeof(image.arena_id));
+        memcpy(image.pool_key, image.header->pool_key, sizeof(image.pool_key));
+        image.key = (uint32_t) image.arena_id[1];
+}
 
 static void fill(ShmActor *actor, unsigned n) {
         static const size_t sizes[] = { 64, 200, 4096, 512, 1, 900 };
@@ -96,26 +125,9 @@ static void fill(ShmActor *actor, unsigned n) {
                 require(shm_object_free(actor, handles[i]) == 0);
 }
 
-static void make_map(ShmActor *actor) {
-        uint64_t root;
-        ShmTrie trie;
-
-        require(shm_trie_create(actor, 3, &root) == 0);
-        require(shm_root_set(&image, "map", 0, root) == 0);
-        require(shm_actor_unnote(actor, root) == 0);
-        require(shm_trie_open(&trie, &image, root) == 0);
-        for (uint64_t i = 0; i < 40; i++) {
-                /* A few share a hash, down to the buckets. */
-                ShmMapKey key = { .bytes = &i, .size = sizeof(i), .hash = i < 20 ? 7 : i << 57 | i };
-                ShmMapPut put = { .value = &i, .value_size = sizeof(i), .epoch = 1 };
-
-                require(shm_map_put(actor, &trie, &key, &put, NULL) == 0);
-        }
-}
-
 static void use(void) {
         const ShmPending pending = { .root = SHM_NOTE_NAMED_ROOT };
-        ShmActor control, actors[IMAGE_N_RECORDS - 1];
+        ShmActor control, actors[N_THREADS];
         ShmClientInfo info = { .pid = 1, .comm = "fuzz" };
         uint64_t handle;
         uint32_t n;
@@ -123,14 +135,14 @@ static void use(void) {
         shm_actor_init_daemon(&control, &image);
         for (uint32_t done = 0; done < N_COMMITTED; done += n)
                 require(shm_pages_commit(&control, N_COMMITTED - done, &n) == 0);
-        for (unsigned i = 0; i < IMAGE_N_RECORDS - 1; i++) {
+        for (unsigned i = 0; i < N_THREADS; i++) {
                 if (i % 2 == 0)
                         require(shm_client_add(&image, &info) == 0);
                 require(shm_actor_init(&actors[i], &image, info.index, i + 1) == 0);
                 actors[i].mode = SHM_CACHE_ON;
                 fill(&actors[i], 20);
         }
-        make_map(&actors[0]);
+        image_map_make(&actors[0]);
         require(shm_object_alloc(&actors[1], 64, 0, &pending, &handle, NULL) == 0);
         require(shm_root_set(&image, "object", 0, handle) == 0);
         require(shm_record_mark_dead(&image, actors[4].id));
@@ -143,7 +155,9 @@ static void make(void) {
                                        .n_classes = IMAGE_N_CLASSES,
                                        .class_size = { 64, 512, 4096 } };
 
+        clock_ms = CLOCK_BEGIN_MS;
         require(shm_arena_create(&image, &geometry, "fuzz") == 0);
+        fix_keys();
         use();
         saved_size = (size_t) (image.slabs - image.base) + N_COMMITTED * SHM_SLAB_SIZE;
         saved = malloc(saved_size);
@@ -155,6 +169,7 @@ int image_reset(void) {
         if (!saved)
                 make();
         n_later = delay = 0;
+        clock_ms = CLOCK_BEGIN_MS;
         memcpy(image.base, saved, saved_size);
         require(syscall(SYS_fallocate, image.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                         (off_t) saved_size, (off_t) (image.size - saved_size)) == 0);
@@ -221,6 +236,26 @@ static void write_intent(ShmRecord *record, const ImageStep *s) {
                         shm_intent_other((ShmIntentKind) kind, slab, (uint32_t) (s->value >> 4));
 }
 
+/* The object that has this word, or the rest of its slab. */
+static uint64_t word_owner(size_t offset) {
+        uint32_t slab = (uint32_t) (offset / SHM_SLAB_SIZE);
+        uint32_t class = slab_word_class(image.lines[slab].word) % IMAGE_N_CLASSES;
+        SlotId id = slot_id(slab, (uint32_t) (offset % SHM_SLAB_SIZE) / image.classes[class].size);
+
+        return shm_handle_make(image.key, id, *shm_slot_tag(&image, id));
+}
+
+static void write_sealed(const ImageStep *s) {
+        size_t word = s->b % (N_COMMITTED * SHM_SLAB_SIZE / 8);
+        uint64_t owner = word_owner(word * 8), value = s->value;
+        SlotId id = slot_id((uint32_t) (value >> 6) % N_COMMITTED, value & 63);
+
+        if (s->a & 1)
+                value = shm_handle_make(image.key, id, *shm_slot_tag(&image, id)) ^
+                        ((uint64_t) s->a << 24 & SHM_TRIE_KIND);
+        ((uint64_t *) image.slabs)[word] = value ^ (s->a & 2 ? shm_trie_seal(owner) : shm_leaf_seal(owner));
+}
+
 static void apply(const ImageStep *s) {
         uint32_t id = s->a % IMAGE_N_RECORDS, slab = s->a % IMAGE_N_SLABS;
         ShmRecord *record = shm_arena_record(&image, id);
@@ -252,6 +287,9 @@ static void apply(const ImageStep *s) {
         case IMAGE_EPOCH:
                 image.header->epochs[s->a % IMAGE_N_EPOCHS].word =
                         (uint64_t) (s->b & 7) << 56 | (s->value & 0xffffffffffffff);
+                break;
+        case IMAGE_SEALED:
+                write_sealed(s);
                 break;
         default:
                 write_words(s, s->what == IMAGE_FILL ? 64 : 1);

@@ -17,8 +17,8 @@ static inline void image_fail(const char *condition, const char *file, int line)
         abort();
 }
 
-#define IMAGE_N_SLABS 100U /* the last group is not whole */
-#define IMAGE_N_RECORDS 6U
+#define IMAGE_N_SLABS 150U /* the last group is not whole */
+#define IMAGE_N_RECORDS 7U
 #define IMAGE_N_EPOCHS 4U
 #define IMAGE_N_CLASSES 3U
 
@@ -42,6 +42,8 @@ enum {
         IMAGE_INTENT, /* record a */
         IMAGE_NOTE, /* b of record a */
         IMAGE_EPOCH, /* the word of epoch a */
+        IMAGE_SEALED, /* word b of the slabs, as the object there would: of a leaf, or (a & 2) of a node; the value, or
+                       * (a & 1) the handle of slot `value`, whose kind is xor the highest bits of a */
         _IMAGE_WRITE_N,
 };
 
@@ -59,3 +61,6 @@ void image_detach(ShmArena *arena);
 /* Accesses are counted anew: too many are a loop without an end. Writes yet to come do not come any more. */
 void image_begin_operation(void);
 void image_end_operation(void);
+
+/* Time passes for entries. */
+void image_pass(uint32_t ms);

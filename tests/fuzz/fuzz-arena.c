@@ -17,17 +17,19 @@
 #include "shm/epoch/epoch.h"
 #include "shm/maintain/check.h"
 #include "shm/maintain/maintain.h"
-#include "shm/map/map.h"
+#include "shm/map/map-sweep.h"
 #include "shm/slab/pages.h"
 #include "shm/arena/root.h"
 #include "shm/stats/stats.h"
 #include "shm/arena/text.h"
 #include "tests/fuzz/arena-image.h"
+#include "tests/fuzz/arena-map.h"
 
 #define STEP 12U
 #define STEPS_MAX 40U
 #define WORK_MAX 100000U /* steps of the engine at one time; a scribbler may keep it from any end */
 #define WAITS_MAX 8U /* for threads that say they are inside an operation */
+#define EXPIRY_USEC 1000000U /* the engine looks for entries whose time is over more often than that */
 #define OLDER UINT64_C(1)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -70,6 +72,7 @@ static void begin_engine(void) {
         shm_actor_init_daemon(&control, &arena);
         memset(&engine, 0, sizeof(engine));
         shm_maintain_init(&engine, &control);
+        engine.expires = true;
 }
 
 /* Epochs */
@@ -214,22 +217,6 @@ static void count(void) {
         require(stats.threads <= IMAGE_N_RECORDS && stats.clients <= IMAGE_N_RECORDS);
 }
 
-static void scan_map(uint64_t root) {
-        uint8_t buffer[SHM_CLASS_SIZE_MAX];
-        ShmTrieScan scan = {};
-        ShmMapView view;
-        ShmTrie trie;
-
-        if (shm_trie_open(&trie, &arena, root) != 0)
-                return;
-        while (shm_map_next(&trie, &scan, buffer, &view) == 1)
-                require(view.head.key_size <= sizeof(buffer) &&
-                        view.head.value_size <= sizeof(buffer) - view.head.key_size);
-        (void) shm_map_count(&trie);
-        for (uint64_t hash = 1; hash != 0; hash <<= 9)
-                (void) shm_trie_contains(&arena, root, hash, root ^ hash);
-}
-
 static void list_roots(void) {
         char name[SHM_ROOT_NAME_SIZE];
         uint64_t handle;
@@ -243,8 +230,18 @@ static void list_roots(void) {
                 if (shm_object_get(&arena, handle, &object, &size) == 0)
                         require((uint8_t *) object >= arena.slabs && size <= SHM_SLAB_SIZE &&
                                 (uint8_t *) object + size <= arena.slabs + IMAGE_N_SLABS * SHM_SLAB_SIZE);
-                scan_map(handle);
         }
+}
+
+/* Entries whose time is over, and stale ones of all maps. */
+static void sweep(uint64_t ms) {
+        ShmMapSweep all = {};
+
+        image_pass((uint32_t) ms & 0xffff);
+        while (!shm_map_sweep_step(&control, &all, 16))
+                ;
+        now_usec += EXPIRY_USEC;
+        settle();
 }
 
 /* Steps */
@@ -265,6 +262,8 @@ enum {
         EMPTY,
         TAKE_OVER,
         LOOK,
+        MAP,
+        SWEEP,
         N_OPS
 };
 
@@ -314,6 +313,12 @@ static void operate(unsigned what, const ImageStep *s) {
                 shm_maintain_look(&engine, s->a & 1, now_usec);
                 settle();
                 break;
+        case MAP:
+                image_map_call(s);
+                break;
+        case SWEEP:
+                sweep(s->value);
+                break;
         default:
                 take_over();
         }
@@ -330,6 +335,7 @@ static void attach(void) {
                 require(image_attach(&arena) == 0);
         }
         begin_engine();
+        image_map_begin(&arena);
 }
 
 static void step(const uint8_t *data) {
@@ -357,6 +363,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 attach();
         for (size_t i = 0; i < sizeof(rest); i++)
                 operate(rest[i], &(ImageStep){});
+        image_begin_operation();
+        image_map_call_all();
+        image_end_operation();
         image_detach(&arena);
         return 0;
 }
