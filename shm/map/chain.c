@@ -9,9 +9,8 @@
  *
  * The head has the bytes of the value that are more than whole chunks, as far as its slot has room for them. So a value
  * of 2100 bytes is in slots of 2048 and 128, where it would take one of 4096: wherever two save a 20th of one slot.
- * Which bytes these are follows from sizes, that of the head's slot among them, and is stored nowhere. How many words
- * the head has follows from the sizes of key and value alone: one for each chunk that a head without bytes needs, so
- * the last one names nothing where the head has all bytes of its chunk.
+ * Which bytes these are, and whether there are words for all chunks, follows from sizes, that of the head's slot among
+ * them, and is stored nowhere. Words that would make the head's slot larger than it and a block take are in a block.
  *
  *     put      note of the head; tag of the head odd; header, key, words = none, bytes
  *              for each block: guard the object that has the word before; the word names the block; its tag odd; guard
@@ -66,6 +65,7 @@ uint32_t shm_chain_room, shm_chain_inline;
 #define HEAD_WORDS_MAX 16U
 #endif
 #define SAVED_SHARE 20 /* two pieces save this part of one slot at least */
+#define WORDS_SHARE 64 /* for words in place of a block, a head may take this part of the value more */
 #define WORDS_MAX (SHM_CLASS_SIZE_MAX / sizeof(ChainWord))
 
 /* The handle of a chunk, or of the next block, sealed with that of the head or block that the word is in. */
@@ -127,29 +127,35 @@ static uint32_t words_size(uint32_t n_words) {
         return n_words * (uint32_t) sizeof(ChainWord);
 }
 
-/* How many words a head has that takes `size` with one: one for each of n chunks if these are few, and it has room. */
-static uint32_t head_words(const ShmArena *arena, size_t size, uint32_t n) {
-        bool few = n > 0 && n <= HEAD_WORDS_MAX && size + words_size(n - 1) <= shm_arena_size_max(arena);
-
-        return few ? n : 1;
-}
-
 /* Where the bytes are that are not in the head. */
 typedef struct Rest {
         uint32_t head_bytes, size, n_chunks, n_words;
 } Rest;
 
-static Rest chain_rest(const ShmArena *arena, Shape shape, const ShmMapLeaf *head, uint32_t room) {
-        size_t size = shm_leaf_size(head->key_size, head->value_size, head->flags);
-        uint32_t n = head->value_size / shape.room, bytes = head->value_size - n * shape.room;
-        uint32_t n_words = head_words(arena, size, n + (bytes > 0)), most;
-
-        size += words_size(n_words - 1);
-        most = size < room ? room - (uint32_t) size : 0;
+/* How many bytes of the value a head has room for beside n words, where it has `most` for these but the first. */
+static uint32_t head_most(uint32_t most, uint32_t n) {
 #ifdef SHM_STEP
         if (shm_chain_room)
-                most = shm_chain_inline;
+                return shm_chain_inline;
 #endif
+        return most - words_size(n - 1);
+}
+
+/* Whether a head has n words: they name few chunks, and there is room. */
+static bool head_names(uint32_t most, uint32_t n) {
+        return n <= HEAD_WORDS_MAX && words_size(n - 1) <= most;
+}
+
+static Rest chain_rest(const ShmArena *arena, Shape shape, const ShmMapLeaf *head, uint32_t room) {
+        size_t size = shm_leaf_size(head->key_size, head->value_size, head->flags);
+        uint32_t most = size < room ? room - (uint32_t) size : 0, n_words = 1;
+        uint32_t n = head->value_size / shape.room, bytes = head->value_size - n * shape.room;
+
+        if (n > 0 && head_names(most, n) && bytes <= head_most(most, n))
+                n_words = n;
+        else if (head_names(most, n + 1))
+                n_words = n + 1;
+        most = head_most(most, n_words);
         if (bytes > most) {
                 bytes = most;
                 n++;
@@ -204,18 +210,34 @@ static uint32_t head_split(const ShmArena *arena, uint32_t size, uint32_t rest) 
         return both + share / SAVED_SHARE <= share ? less : whole;
 }
 
+/* What the words but the first add to a head that names n chunks; 0: a block takes less, or it has no room for them. */
+static uint32_t head_more(const ShmArena *arena, uint32_t size, uint32_t value_size, uint32_t n) {
+        uint32_t more = n > 0 ? words_size(n - 1) : 0;
+
+        if (n > HEAD_WORDS_MAX || size + more > shm_arena_size_max(arena))
+                return 0;
+        return slot_cost(arena, size + more) <= slot_cost(arena, size) + slot_cost(arena, words_size(n)) +
+                                                        value_size / WORDS_SHARE
+                       ? more
+                       : 0;
+}
+
 uint32_t shm_chain_head_size_large(const ShmArena *arena, uint32_t key_size, uint32_t value_size) {
         uint32_t whole = (uint32_t) shm_leaf_size(key_size, value_size, 0), max = shm_arena_size_max(arena);
-        uint32_t size = (uint32_t) shm_leaf_size(key_size, value_size, SHM_LEAF_CHAINED), split;
+        uint32_t size = (uint32_t) shm_leaf_size(key_size, value_size, SHM_LEAF_CHAINED), split, full;
         Shape shape = chain_shape(arena);
         uint32_t n = value_size / shape.room, rest = value_size - n * shape.room;
 
-        size += words_size(head_words(arena, size, n + (rest > 0)) - 1);
 #ifdef SHM_STEP
         if (shm_chain_room)
-                return value_size <= shm_chain_room ? 0 : size + shm_chain_inline;
+                return value_size <= shm_chain_room
+                               ? 0
+                               : size + head_more(arena, size, value_size, n + (rest > shm_chain_inline)) +
+                                         shm_chain_inline;
 #endif
-        split = size + rest <= max ? head_split(arena, size, rest) : size;
+        full = size + head_more(arena, size + rest, value_size, n);
+        split = full + rest <= max ? head_split(arena, full, rest)
+                                   : size + head_more(arena, size, value_size, n + (rest > 0));
         if (whole > max)
                 return split;
         return value_size < shape.room && split < arena->classes[shm_arena_class(arena, whole)].size ? split
@@ -377,13 +399,6 @@ static int part_copy(const ShmArena *arena, const Part *part, uint32_t room, uin
         return 0;
 }
 
-/* Whether the head has room for its words. */
-static bool head_fits(const ShmMapView *view, uint32_t n_words) {
-        return shm_leaf_size(view->head.key_size, view->head.value_size, view->head.flags) +
-                       words_size(n_words - 1) <=
-               view->room;
-}
-
 int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offset, void *buffer,
                    uint32_t size) {
         Part part = { .owner = view->handle, .words = view->at };
@@ -392,8 +407,6 @@ int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offse
         uint32_t left = rest.size, n_left = rest.n_chunks, n_words = rest.n_words;
         uint8_t *to = buffer;
 
-        if (!head_fits(view, n_words))
-                return -EUCLEAN;
         if (offset < rest.head_bytes) {
                 uint32_t n = rest.head_bytes - offset < size ? rest.head_bytes - offset : size;
 

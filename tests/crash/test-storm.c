@@ -370,14 +370,15 @@ static uint64_t entry_objects(const ShmArena *arena, uint32_t key, uint32_t valu
         const ShmMapLeaf head = { .key_size = sizeof(key),
                                   .value_size = value_size,
                                   .flags = SHM_LEAF_CHAINED };
-        uint32_t size = shm_chain_head_size(arena, sizeof(key), value_size), room, n_chunks;
+        uint32_t size = shm_chain_head_size(arena, sizeof(key), value_size), room, bytes, n_chunks;
 
         if (size == 0)
                 return 1;
         room = arena->classes[shm_arena_class(arena, size)].size;
-        n_chunks =
-                (value_size - shm_chain_head_bytes(arena, &head, room) + SHM_SLAB_SIZE - 1) / SHM_SLAB_SIZE;
-        return 1 + n_chunks + (value_size > 16 * SHM_SLAB_SIZE);
+        bytes = shm_chain_head_bytes(arena, &head, room);
+        n_chunks = (value_size - bytes + SHM_SLAB_SIZE - 1) / SHM_SLAB_SIZE;
+        size = (uint32_t) shm_leaf_size(sizeof(key), value_size, SHM_LEAF_CHAINED);
+        return 1 + n_chunks + (n_chunks > 16 || size + (n_chunks - 1) * 8 + bytes > room);
 }
 
 /* The objects of its entries, beside its index. Nobody uses it any more. */

@@ -51,8 +51,8 @@ static void assert_part(MapFixture *f, const ShmMapKey *key, uint32_t size, uint
         assert_memory_equal(buffer, value + offset, n);
 }
 
-/* Returns the number of its objects. Two of them, so that the second is written over what the first one left. */
-static uint64_t try_value(MapFixture *f, const ShmMapKey *key, uint32_t size) {
+/* Returns its objects. Two of them, so that the second is written over what the first one left. */
+static Live try_value(MapFixture *f, const ShmMapKey *key, uint32_t size) {
         Live with, without;
         ShmMapTotals t;
 
@@ -67,7 +67,7 @@ static uint64_t try_value(MapFixture *f, const ShmMapKey *key, uint32_t size) {
         assert_int_equal(shm_map_delete(&f->actor, &f->trie, key, 0), 0);
         without = count_live(&f->arena);
         assert_int_equal(t.bytes, with.bytes - without.bytes);
-        return with.n - without.n;
+        return (Live){ with.n - without.n, with.bytes - without.bytes };
 }
 
 static void set_up(MapFixture *f, const uint32_t *classes, uint32_t n) {
@@ -105,13 +105,15 @@ static void try_pool(const uint32_t *classes, uint32_t n) {
 
 static void test_chain_sizes(void **state) {
         static const uint32_t all[] = SHM_CLASSES_DEFAULT, few[] = { 64, 96, 128, 256 }, two[] = { 64, 1024 },
-                              one[] = { 64 };
+                              one[] = { 64 }, large[] = { 4096 }, far[] = { 64, 4096 };
 
         (void) state;
         try_pool(all, SHM_N_CLASSES_DEFAULT);
         try_pool(few, 4);
         try_pool(two, 2);
         try_pool(one, 1);
+        try_pool(large, 1);
+        try_pool(far, 2);
 }
 
 /* A head that has a word for each chunk needs no block. */
@@ -123,15 +125,43 @@ static void test_chain_objects(void **state) {
         (void) state;
         set_up(&f, all, SHM_N_CLASSES_DEFAULT);
         for (uint32_t n = 2; n <= 16; n++)
-                assert_int_equal(try_value(&f, &key, n * SHM_CLASS_SIZE_MAX), 1 + n);
-        assert_int_equal(try_value(&f, &key, 17 * SHM_CLASS_SIZE_MAX), 1 + 1 + 17);
+                assert_int_equal(try_value(&f, &key, n * SHM_CLASS_SIZE_MAX).n, 1 + n);
+        assert_int_equal(try_value(&f, &key, 17 * SHM_CLASS_SIZE_MAX).n, 1 + 1 + 17);
         tear_down(&f);
+}
+
+/* In a pool of two classes at most: a value takes so much, no more for the sake of words in its head. */
+static void try_bytes(uint32_t small, uint32_t large, uint32_t size, uint64_t bytes) {
+        const uint32_t classes[] = { small, large };
+        const ShmMapKey key = { .bytes = "key", .size = 3, .hash = UINT64_C(1) << 63 };
+        MapFixture f;
+
+        set_up(&f, classes, 1 + (large > 0));
+        assert_int_equal(try_value(&f, &key, size).bytes, bytes);
+        tear_down(&f);
+}
+
+/* The head: 48 bytes with a word. */
+static void test_chain_bytes(void **state) {
+        (void) state;
+        /* It is full of bytes and the words of all other chunks: there is none that names nothing. */
+        try_bytes(4096, 0, 4096 + 4048, 2 * 4096);
+        try_bytes(4096, 0, 3 * 4096 + 4032, 4 * 4096);
+        try_bytes(64, 4096, 4096 + 16, 64 + 4096);
+        /* A block of the small class, and no head of the large one. */
+        try_bytes(64, 4096, 4 * 4096, 64 + 64 + 4 * 4096);
+        try_bytes(64, 1024, 4 * 1024 + 16, 64 + 64 + 4 * 1024);
+        /* There is room for the words where the head is large for the sake of bytes. */
+        try_bytes(64, 1024, 4 * 1024 + 800, 5 * 1024);
+        /* A block would be of the large class. */
+        try_bytes(64, 4096, 9 * 4096, 10 * 4096);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_chain_sizes),
                 cmocka_unit_test(test_chain_objects),
+                cmocka_unit_test(test_chain_bytes),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
