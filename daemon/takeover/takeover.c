@@ -18,15 +18,24 @@
 static void log_format(const Pool *pool, int fd) {
         ShmHeader *header = malloc(sizeof(*header));
         uint32_t version = 0;
+        char differs[80];
 
         if (header && pread(fd, header, sizeof(*header), 0) == sizeof(*header) && header->magic == SHM_MAGIC)
                 version = header->format_version;
         free(header);
-        log_fields(LOG_ERR, (LogFields){ .message = MESSAGE_FORMAT, .name = PASSED_ARENA },
-                   "the memory that systemd kept for pool %s has format %u, and tslabd " TSLAB_VERSION
-                   " knows format %u only: a new, empty pool is made. Restart the programs that use it, or "
-                   "have them close and open it; before the next such upgrade stop tslabd@%s.service",
-                   pool->options->pool, version, SHM_FORMAT_VERSION, pool->options->pool);
+        if (version == SHM_FORMAT_VERSION)
+                (void) snprintf(differs, sizeof(differs),
+                                "was made by another build, whose format %u differs", version);
+        else
+                (void) snprintf(differs, sizeof(differs),
+                                "has format %u, and tslabd " TSLAB_VERSION " knows format %u only", version,
+                                SHM_FORMAT_VERSION);
+        log_fields(
+                LOG_ERR, (LogFields){ .message = MESSAGE_FORMAT, .name = PASSED_ARENA },
+                "the memory that systemd kept for pool %s %s: a new, empty pool is made. Restart the programs "
+                "that use it, with the libtslab of the same build as tslabd; before the next such upgrade "
+                "stop tslabd@%s.service",
+                pool->options->pool, differs, pool->options->pool);
 }
 
 static void log_damaged(const Pool *pool) {
