@@ -9,11 +9,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/api/fill.h"
 #include "tests/util/test.h"
 
 #define PAGE 4096U
 #define LARGE (64 * PAGE) /* a chain; its last page cannot be read */
-#define N_MAX 20000
 #define LOOK_USEC 150000 /* longer than a thread waits before it looks for a record of its own again */
 
 typedef struct Put {
@@ -46,17 +46,6 @@ static void end_put(Put *put) {
         tslab_map_close(put->map);
         tslab_close(put->pool);
         (void) munmap(put->value, LARGE);
-}
-
-static int fill(struct tslab *pool) {
-        static tslab_handle handles[N_MAX];
-        int n = 0;
-
-        while (n < N_MAX && tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &handles[n], NULL) == 0)
-                n++;
-        for (int i = 0; i < n; i++)
-                assert_int_equal(tslab_free(pool, handles[i]), 0);
-        return n;
 }
 
 static void end_thread(int signal) {

@@ -5,12 +5,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "tests/api/fill.h"
 #include "tests/util/process.h"
 #include "tests/util/test.h"
 
 #define N_THREADS 6
 #define N_GONE 60
-#define N_MAX 20000
 
 typedef struct Job {
         struct tslab *pool;
@@ -26,17 +26,6 @@ static struct tslab *create(void) {
 
         assert_int_equal(tslab_create(&pool, &options), 0);
         return pool;
-}
-
-static int fill(struct tslab *pool) {
-        static tslab_handle handles[N_MAX];
-        int n = 0;
-
-        while (n < N_MAX && tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &handles[n], NULL) == 0)
-                n++;
-        for (int i = 0; i < n; i++)
-                assert_int_equal(tslab_free(pool, handles[i]), 0);
-        return n;
 }
 
 /* Full caches, and something pending. */
@@ -77,7 +66,7 @@ static void test_gone_threads(void **state) {
         int n = fill(pool);
         tslab_handle shared;
 
-        assert_true(n < N_MAX);
+        assert_true(n < FILL_MAX);
         for (int i = 0; i < N_GONE; i++) {
                 run_gone(pool, &shared);
                 assert_int_equal(tslab_free(pool, shared), 0); /* it was everyone's */
