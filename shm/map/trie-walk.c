@@ -158,7 +158,6 @@ typedef struct PathEnd {
 static void prefetch_down(const ShmTrie *trie, const ShmTrieLevel *level, uint64_t hash, PathEnd *end) {
         /* ORDER: rlx; a guess. */
         uint64_t value = shm_peek_rlx(end->word) ^ shm_trie_seal(end->node), *node = NULL;
-        SlotId id;
 
         end->word = NULL;
         end->node = value ^ SHM_TRIE_FLIP;
@@ -166,11 +165,9 @@ static void prefetch_down(const ShmTrie *trie, const ShmTrieLevel *level, uint64
                 node = trie_node(trie, end->node, level);
         if (!node)
                 return;
-        id = shm_handle_slot(end->node);
         end->word = node + (hash >> level->shift & level->mask);
         __builtin_prefetch(end->word);
-        __builtin_prefetch(shm_slot_tag(trie->arena, id));
-        __builtin_prefetch(&trie->arena->lines[slot_id_slab(id)]);
+        shm_slot_prefetch(trie->arena, shm_handle_slot(end->node));
 }
 
 void shm_trie_prefetch(const ShmTrie *trie, const uint64_t *hashes, uint32_t n) {
