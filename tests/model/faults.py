@@ -1174,6 +1174,12 @@ FAULTS = [
      '''        if (!shm_actor_guard(f->actor, f->owner))
                 return -ESTALE;
 ''', ''),
+    ('chain: words of a head lie behind its slot', 'unit-chain', 'shm/map/chain.c',
+     'return n <= HEAD_WORDS_MAX && words_size(n - 1) <= most;', 'return n <= HEAD_WORDS_MAX;'),
+    ('chain: a head grows for the sake of its words', 'meson:unit-chain/test_chain_bytes', 'shm/map/chain.c',
+     'value_size / WORDS_SHARE', 'value_size'),
+    ('chain: a head has a word that names nothing', 'meson:unit-chain/test_chain_bytes', 'shm/map/chain.c',
+     'head_names(most, n) && bytes <= head_most(most, n)', 'head_names(most, n) && bytes == 0'),
     ('chain: a head is linked without its bytes', 'map-chain/put-get-in-two', 'shm/map/chain.c',
      '''        shm_racy_copy(words + rest.n_words, value, rest.head_bytes);
 ''', ''),
