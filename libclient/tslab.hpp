@@ -511,17 +511,32 @@ class map {
                 }
         }
 
-        /* Calls `visit(key, entry)` for each entry, as tslab_map_next(), until it returns false. */
+        /*
+         * Calls `visit(key, entry)` for each entry, as tslab_map_next(), until it returns false. Where a stray write
+         * has damaged values, an error with EUCLEAN follows all the others.
+         */
         template <typename Visit> void for_each(Visit &&visit) const {
                 auto iter = std::make_unique<tslab_map_iter>();
+                bool damaged = false;
+                int r;
 
-                while (check(tslab_map_next(raw_, iter.get())) > 0) {
+                while ((r = tslab_map_next(raw_, iter.get())) != 0) {
+                        if (r != -EUCLEAN)
+                                check(r);
                         std::string key(static_cast<const char *>(iter->key), iter->key_size);
-                        std::optional<map_entry> entry = find(key);
-
+                        std::optional<map_entry> entry;
+                        try {
+                                entry = find(key);
+                        } catch (const error &e) {
+                                if (e.code().value() != EUCLEAN)
+                                        throw;
+                                damaged = true;
+                        }
                         if (entry && !visit(key, *entry))
                                 return;
                 }
+                if (damaged)
+                        throw error(EUCLEAN);
         }
 
         size_t expire(uint32_t epoch) { return static_cast<size_t>(check(tslab_map_expire(raw_, epoch))); }

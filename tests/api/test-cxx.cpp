@@ -52,7 +52,7 @@ tslab_options small() {
         return options;
 }
 
-int error_of(void (*call)(pool &), pool &p) {
+template <typename Call> int error_of(Call &&call, pool &p) {
         try {
                 call(p);
         } catch (const std::system_error &e) {
@@ -267,6 +267,30 @@ void test_map() {
         CHECK(error_of([](pool &q) { tslab_cxx::map(q, ""); }, p) == EINVAL);
 }
 
+/* One value is damaged: all others are visited before the error. */
+void test_map_damaged() {
+        pool p = pool::create();
+        tslab_cxx::map map(p, "m");
+        void *leaf;
+        int n = 0;
+
+        for (char i = 'a'; i <= 't'; i++)
+                map.put(std::string("00") + i, std::string(2100, i));
+        CHECK(tslab_get(p.raw(), map.find("00h")->version, &leaf, nullptr) == 0);
+        static_cast<char *>(leaf)[32 + 8 + 3] ^=
+                0x20; /* behind head and key: the slab of the other piece is none */
+        auto visit = [&n](const std::string &key, const tslab_cxx::map_entry &entry) {
+                CHECK(key != "00h" && entry.value == std::string(2100, key[2]));
+                return ++n < 100;
+        };
+        CHECK(error_of([&](pool &) { map.for_each(visit); }, p) == EUCLEAN && n == 19);
+        map.put("00h", std::string(2100, 'h'));
+        CHECK(map.erase("00h"));
+        n = 0;
+        map.for_each(visit);
+        CHECK(n == 19);
+}
+
 void test_map_claims() {
         pool p = pool::create();
         tslab_map_options options{};
@@ -315,6 +339,7 @@ int main() {
         test_too_large_to_share();
         test_advance_from();
         test_map();
+        test_map_damaged();
         test_map_claims();
         return 0;
 }
