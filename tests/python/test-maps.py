@@ -47,7 +47,10 @@ class Alone(unittest.TestCase):
         self.map.update(values)
         version = self.map.get_version(b'007')[1]
         self.pool.get(version)[32 + 8 + 3] ^= 0x20      # behind head and key: the slab of the other piece is none
-        self.assertRaises(OSError, self.map.get, b'007')
+        for read in self.map.get, self.map.get_version, self.map.pop, self.map.__getitem__:
+            with self.assertRaisesRegex(tslab.Error, "damaged.*b'007' of map 'm'") as caught:
+                read(b'007')
+            self.assertEqual((type(caught.exception), caught.exception.errno), (tslab.Error, errno.EUCLEAN))
         self.assertEqual(set(self.map), set(values))
         self.assertEqual(set(self.map.keys()), set(values))
         met = []

@@ -11,7 +11,7 @@ from typing import Any, Iterator, NamedTuple, Optional, Tuple, TypeVar, Union, c
 
 from tslab._bytes import BUFFER_SIZE, Buffers, Bytes, c_string, raw
 from tslab._native import ffi, lib
-from tslab.errors import ClosedError, Error, ReplacedError, check
+from tslab.errors import ClosedError, Error, check
 from tslab.pool import EPOCH_CURRENT, Pool
 from tslab.stats import MapStats, fields, new
 
@@ -100,7 +100,8 @@ class Map(MutableMapping[bytes, bytes]):
     Calls that write raise FullError where there is no memory for more (the old value stays), TooLargeError,
     ReadOnlyError in a pool opened as a reader, EpochClosedError and StaleError for the epoch, and the errors of
     attaching in a forked child (see Pool). All calls raise Error with EIDRM where an operator revoked the index of the
-    maps: open the map again.
+    maps: open the map again. Calls that read a value, pop() too, raise Error with EUCLEAN where a stray write has damaged
+    it: put or delete the key.
     """
 
     def __init__(self, pool: Pool, name: str, *, existing: bool = False, exclusive: bool = False,
@@ -147,10 +148,12 @@ class Map(MutableMapping[bytes, bytes]):
         """Closes the map in this process; it stays in the pool."""
         self._native = None
 
-    def _value(self, buffer: Any, size: int) -> bytes:
-        value: bytes = ffi.buffer(buffer, check(size, 'a key'))[:]
-        self._buffers.append(buffer)
-        return value
+    def _check(self, size: int, key: Bytes) -> int:
+        """The size of a value, where it is no error."""
+        if size == -errno.EUCLEAN and not self.pool.stale:      # a pop in a forked child attaches it, too
+            raise Error(errno.EUCLEAN, f'a stray write has damaged the value of key {bytes(key)!r} of map {self.name!r}; '
+                                       'put or delete it')
+        return check(size, 'a key')
 
     # Reading
 
@@ -164,13 +167,14 @@ class Map(MutableMapping[bytes, bytes]):
         """A key's value, or `default`. A copy, whole as it was at one moment."""
         key, buffer = raw(key), self._buffers.take()
         n = lib.tslab_map_get(self._map, key, len(key), buffer, BUFFER_SIZE, ffi.NULL)
-        if n >= 0:
-            return self._value(buffer, n)
+        value = ffi.buffer(buffer, n)[:] if n >= 0 else None
         self._buffers.append(buffer)
+        if value is not None:
+            return value
         if n == -errno.EMSGSIZE:
             found = self._get(key)
             return default if found is None else found.value
-        return default if n == -errno.ENOENT else check(n, 'a key')
+        return default if n == -errno.ENOENT else self._check(n, key)
 
     def __getitem__(self, key: Bytes) -> bytes:
         value = self.get(key)
@@ -192,7 +196,7 @@ class Map(MutableMapping[bytes, bytes]):
                 self._buffers.append(buffer)
             size = found.whole
             buffer = ffi.new('char[]', size)
-        value = None if found.size == -errno.ENOENT else bytes(ffi.buffer(buffer, check(found.size, 'a key')))
+        value = None if found.size == -errno.ENOENT else bytes(ffi.buffer(buffer, self._check(found.size, key)))
         if size == BUFFER_SIZE:
             self._buffers.append(buffer)
         return None if value is None else (value, found)
@@ -208,7 +212,7 @@ class Map(MutableMapping[bytes, bytes]):
         if found.size == -errno.ENOENT:
             return None
         if found.size != -errno.EMSGSIZE:
-            check(found.size, 'a key')
+            self._check(found.size, key)
         return ttl_left(found)
 
     def get_stale(self, key: Bytes) -> Optional[Tuple[bytes, bool]]:
@@ -246,7 +250,9 @@ class Map(MutableMapping[bytes, bytes]):
                 continue
             try:
                 entry = self._get(key)      # a large value, or the one that came after it
-            except ReplacedError:
+            except Error as e:
+                if e.errno != errno.EUCLEAN:
+                    raise
                 damaged.append(key)
                 continue
             if entry is not None:
