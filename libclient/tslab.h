@@ -179,7 +179,7 @@ int tslab_create(struct tslab **ret, const struct tslab_options *options);
  * Pointers to objects end. For one second, writes through them are lost and reads give zeros. For that time,
  * and until every thread that allocated or freed in the pool has ended or gone on to other pools, address
  * space of the size of the arena stays reserved, with a page or two of memory for each such thread. A later
- * tslab_close() releases it, or the library does so when it needs address space. Half a kilobyte stays.
+ * tslab_close() releases it, or the library does so when it needs address space. A kilobyte stays.
  * If this process has no other threads, everything is released at once, and the pool must not be used again.
  */
 struct tslab *tslab_close(struct tslab *pool);
