@@ -247,27 +247,24 @@ static bool take_tokens_now(const ShmTrie *trie, const ShmMapRate *rate, uint64_
         return take_tokens(rate, trie->exact_ns(trie->arena), full_ns, ret_full_ns, ret_wait_ns);
 }
 
-/* The end of a bucket that will be full then, and is kept for longer. */
-static uint64_t bucket_end_ms(const ShmTrie *trie, uint64_t full_ns, uint32_t keep_ms) {
-        uint64_t end_ms = full_ns / SHM_NS_PER_MS + keep_ms;
-
-        return end_ms - shm_map_now_ms(trie) < SHM_MAP_TTL_NONE ? end_ms : 0;
+/* The end of a bucket that will be full then, and is kept for longer. It may be over, if the thread was held up. */
+static uint64_t bucket_end_ms(uint64_t full_ns, uint32_t keep_ms) {
+        return full_ns / SHM_NS_PER_MS + keep_ms;
 }
 
 /* False: its end was changed meanwhile. */
-static bool keep_bucket(const ShmTrie *trie, const ShmMapView *view, uint64_t full_ns) {
+static bool keep_bucket(const ShmMapView *view, uint64_t full_ns) {
         if (view->expires == 0 || view->expires > full_ns / SHM_NS_PER_MS)
                 return true;
         /* Later than before: passes need not be told. */
-        return shm_map_set_end(view, bucket_end_ms(trie, full_ns, KEEP_MS));
+        return shm_map_set_end(view, bucket_end_ms(full_ns, KEEP_MS));
 }
 
 static int put_bucket(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t full_ns,
                       uint32_t epoch) {
         const ShmMapPut put = {
                 .flags = SHM_LEAF_CELL | SHM_LEAF_BUCKET,
-                .ttl_ms = SHM_MAP_TTL_NONE,
-                .end_ms = bucket_end_ms(trie, full_ns, KEEP_NEW_MS),
+                .end_ms = bucket_end_ms(full_ns, KEEP_NEW_MS),
                 .epoch = epoch,
         };
 
@@ -291,7 +288,7 @@ int shm_map_limit(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, co
                 if (found == -ENOENT)
                         r = put_bucket(actor, trie, key, next_ns, rate->epoch);
                 else
-                        r = keep_bucket(trie, &view, next_ns) && change_cell(actor, &view, full_ns, next_ns)
+                        r = keep_bucket(&view, next_ns) && change_cell(actor, &view, full_ns, next_ns)
                                     ? 0
                                     : -EEXIST;
         } while (r == -EEXIST);

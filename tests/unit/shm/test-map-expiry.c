@@ -24,6 +24,7 @@
 typedef MapFixture Fixture;
 
 static uint64_t clock_ms, late_ms; /* the clock of ticks is behind by this */
+static uint64_t held_ms; /* a thread is held up so long, right after it read the exact time */
 
 static uint64_t clock_ns(const ShmArena *arena) {
         (void) arena;
@@ -31,8 +32,11 @@ static uint64_t clock_ns(const ShmArena *arena) {
 }
 
 static uint64_t exact_ns(const ShmArena *arena) {
+        uint64_t ns = clock_ms * SHM_NS_PER_MS;
+
         (void) arena;
-        return clock_ms * SHM_NS_PER_MS;
+        clock_ms += held_ms;
+        return ns;
 }
 
 static int setup(void **state) {
@@ -40,6 +44,7 @@ static int setup(void **state) {
 
         clock_ms = BEGIN_MS;
         late_ms = 0;
+        held_ms = 0;
         (void) map_setup(state);
         f = *state;
         f->trie.now_ns = clock_ns;
@@ -537,6 +542,25 @@ static void test_limit_between_ticks(void **state) {
         assert_int_equal(wait_ms, 20);
 }
 
+/* A bucket has an end, also where it would be full by the time that its thread goes on. */
+static void test_limit_held_up(void **state) {
+        Fixture *f = *state;
+        uint64_t wait_ms;
+
+        held_ms = 200;
+        assert_int_equal(limit(f, "a", 1, &wait_ms), 0);
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 0);
+        /* Nor does one lose its end. */
+        held_ms = 0;
+        assert_int_equal(limit(f, "a", 1, &wait_ms), 0);
+        clock_ms += 60;
+        held_ms = 5000;
+        assert_int_equal(limit(f, "a", 1, &wait_ms), 0);
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 0);
+}
+
 /* The system's clocks behind what the pool saw of them, as after a scribble: its clock does not go back. */
 static void test_clock_does_not_go_back(void **state) {
         Fixture *f = *state;
@@ -567,6 +591,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_limit, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_once, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_between_ticks, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_limit_held_up, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_clock_does_not_go_back, setup, map_teardown),
         };
 
